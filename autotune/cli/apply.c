@@ -31,7 +31,7 @@ static enum plim_status usage(struct plim_error *err)
 
 /* --- from a result ---------------------------------------------------------------------------- */
 
-/* What the numbers hold for and apply does not write. */
+/* What the numbers hold for; of it, apply writes checkpointing alone. */
 static void note_settings(const struct plim_result_setting *setting, const struct plim_io *io)
 {
     static const char *const names[] = {"precision", "checkpointing", "optimizer", "sharding"};
@@ -47,8 +47,21 @@ static void note_settings(const struct plim_result_setting *setting, const struc
     fputc('\n', io->err);
 }
 
+/* Of which values did the search have others? */
+static void find_chosen(const struct plim_result *result, struct plim_config_ask *ask)
+{
+    const struct plim_result_setting *setting = ask->setting;
+    for (size_t i = 0; i < setting->value_count; i++)
+        for (size_t k = 0; k < result->points.count && !ask->chose[i]; k++) {
+            const char *other = plim_result_value(&result->points.items[k].best.setting, setting->values[i].name);
+            ask->chose[i] = *other && strcmp(other, setting->values[i].text) != 0;
+        }
+}
+
+/* `setting` keeps what the ask points to. */
 static enum plim_status read_result(const struct plim_request *request, const struct plim_io *io,
-                                    struct plim_config_ask *ask, struct plim_error *err)
+                                    struct plim_result_setting *setting, struct plim_config_ask *ask,
+                                    struct plim_error *err)
 {
     struct plim_answer_file file;
     enum plim_status st = plim_answer_file_read(request, &file, err);
@@ -60,6 +73,9 @@ static enum plim_status read_result(const struct plim_request *request, const st
         memcpy(ask->phases, choice->phases, sizeof(ask->phases));
         if (!ask->sizes.dp) ask->sizes.dp = choice->world;
         if (!ask->sizes.seq) ask->sizes.seq = choice->setting.seq;
+        *setting = choice->setting;
+        ask->setting = setting;
+        find_chosen(file.result, ask);
         if (!request->quiet) note_settings(&choice->setting, io);
     }
     plim_answer_file_finish(&file);
@@ -101,7 +117,8 @@ static enum plim_status read_sets(const struct plim_request *request, char texts
 }
 
 static enum plim_status read_ask(const struct plim_request *request, const struct plim_io *io,
-                                 struct plim_config_ask *ask, size_t *first, struct plim_error *err)
+                                 struct plim_result_setting *setting, struct plim_config_ask *ask,
+                                 size_t *first, struct plim_error *err)
 {
     const struct plim_request_apply *apply = &request->apply;
     bool given = apply->micro_batch || apply->tokens;
@@ -116,7 +133,7 @@ static enum plim_status read_ask(const struct plim_request *request, const struc
     if (!given) {
         if (apply->accumulation)
             return plim_fail(err, PLIM_INVALID, "--accumulation needs --micro-batch N beside it");
-        enum plim_status st = read_result(request, io, ask, err);
+        enum plim_status st = read_result(request, io, setting, ask, err);
         if (st) return st;
     }
     if (!ask->sizes.accumulation) ask->sizes.accumulation = 1;
@@ -192,12 +209,13 @@ static enum plim_status run_apply(const struct plim_request *request, const stru
 {
     struct plim_config_plan *plan = calloc(1, sizeof(*plan));
     struct plim_config_ask ask = {0};
+    struct plim_result_setting setting;
     char texts[PLIM_CONFIG_SETS][256];
     size_t first;
     const struct paths files = read_paths(request);
     enum plim_status st = plan ? PLIM_OK : plim_no_memory(err);
     if (st) return st;
-    PLIM_TRY(read_ask(request, io, &ask, &first, err));
+    PLIM_TRY(read_ask(request, io, &setting, &ask, &first, err));
     PLIM_TRY(read_sets(request, texts, &ask, err));
     st = plim_config_plan_make(&ask, files.items + first, files.count - first, plan, err);
     if (!request->quiet) show_notes(plan->notes, io);
@@ -216,10 +234,11 @@ const struct plim_command plim_command_apply = {
     .summary = "batch sizes written into your own training configs",
     .about = "Writes micro-batch and accumulation into training configs: YAML, JSON, TOML,\n"
              "INI, shell and sbatch scripts, Python, Hydra trees, gin. The first FILE is a\n"
-             "result of tune or plan, unless --micro-batch says the number. Only the bytes of\n"
-             "the numbers change. Whose file it is is told by its keys; what cannot be\n"
-             "changed for certain is refused, and nothing is touched. 'plimsoll revert FILE'\n"
-             "takes it back.\n\n"
+             "result of tune or plan, unless --micro-batch says the number; where that\n"
+             "checkpoints activations, so does the job afterwards. Only the bytes of the\n"
+             "numbers, and of that switch, change. Whose file it is is told by its keys; what\n"
+             "cannot be changed for certain is refused, and nothing is touched.\n"
+             "'plimsoll revert FILE' takes it back.\n\n"
              "  plimsoll apply result.json train.yaml\n"
              "  plimsoll apply --micro-batch 4 --accumulation 8 --dp 8 ds_config.json\n"};
 

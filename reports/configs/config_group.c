@@ -1,5 +1,6 @@
 #include "config_group.h"
 #include <stdio.h>
+#include <string.h>
 
 struct plim_config_file *plim_config_group_file(const struct plim_config_group *g,
                                                 const struct plim_config_document *document)
@@ -83,4 +84,50 @@ int64_t plim_config_number_at(const struct plim_config_group *g, const char *con
     struct plim_error ignored = PLIM_ERROR_INIT;
     if (!patterns[0] || plim_config_find(g->plan, patterns, NULL, "", &found, &ignored)) return 0;
     return plim_config_is_size(&found) ? found.number : 0;
+}
+
+/* A pattern without its last name: "trainer" of "trainer.accumulate_grad_batches". */
+static void split_pattern(const char *pattern, char *parent, size_t size, const char **name)
+{
+    const char *dot = strrchr(pattern, '.');
+    snprintf(parent, size, "%.*s", dot ? (int)(dot - pattern) : 0, pattern);
+    *name = dot ? dot + 1 : pattern;
+}
+
+static const struct plim_config_place *mapping_place(const struct plim_config_group *g,
+                                                     const char *pattern)
+{
+    const struct plim_config_place *found = NULL;
+    for (size_t i = 0; i < g->plan->places.list.count; i++) {
+        const struct plim_config_place *place = &g->plan->places.list.items[i];
+        bool wild;
+        if (!plim_config_place_matches(place, pattern, &wild) ||
+            plim_config_is_elsewhere(place->name, pattern))
+            continue;
+        if (plim_config_node_of(place)->kind == PLIM_CONFIG_MAPPING && !place->merged)
+            found = place; /* of several the last: Hydra's last file counts */
+    }
+    return found;
+}
+
+struct plim_config_node *plim_config_root_of(const struct plim_config_place *place)
+{
+    struct plim_config_node *root = place->document->root, *node = place->node;
+    if (root->kind == PLIM_CONFIG_MAPPING) return root;
+    while (node->parent && node->parent != root) node = node->parent;
+    return node;
+}
+
+struct plim_config_node *plim_config_section(const struct plim_config_group *g, const char *pattern,
+                                             struct plim_config_file **file, const char **name)
+{
+    const struct plim_config_place *beside = plim_config_primary(g)->place;
+    char parent[256];
+    split_pattern(pattern, parent, sizeof(parent), name);
+    bool is_beside = !strcmp(parent, "**");
+    if (strchr(*name, '*')) return NULL;
+    const struct plim_config_place *at = parent[0] && !is_beside ? mapping_place(g, parent) : NULL;
+    *file = plim_config_group_file(g, at ? at->document : beside->document);
+    if (at) return plim_config_node_of(at);
+    return is_beside ? beside->mapping : parent[0] ? NULL : plim_config_root_of(beside);
 }

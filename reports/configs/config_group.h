@@ -31,6 +31,14 @@ const struct plim_config_found *plim_config_primary(const struct plim_config_gro
 /* The number at the first of the patterns, 0 where there is none. */
 int64_t plim_config_number_at(const struct plim_config_group *g, const char *const *patterns);
 
+/* The outermost mapping of a place's document. */
+struct plim_config_node *plim_config_root_of(const struct plim_config_place *place);
+
+/* Where a key is added that belongs to this pattern: the mapping, which is `file`'s, and the key's `name`. NULL: no
+ * such section is there. A size was found. */
+struct plim_config_node *plim_config_section(const struct plim_config_group *g, const char *pattern,
+                                             struct plim_config_file **file, const char **name);
+
 /* PLIM_SPEC at the key of a place; `fmt` has two texts. */
 enum plim_status plim_config_refuse(const struct plim_config_group *g,
                                     const struct plim_config_place *place, const char *fmt,
@@ -48,6 +56,9 @@ enum plim_status plim_config_use_tokens(struct plim_config_group *g) PLIM_MUST_C
 
 /* write_sizes.c: replaces and adds: the edits of the group's files. */
 enum plim_status plim_config_write_sizes(struct plim_config_group *g) PLIM_MUST_CHECK;
+
+/* write_switches.c: what the answer holds for and is true or false there (gradient checkpointing). */
+enum plim_status plim_config_write_switches(struct plim_config_group *g) PLIM_MUST_CHECK;
 
 /* write_overrides.c: the first role that something else fills in or computes; -1: none. What follows
  * from the roles that are written is none. */

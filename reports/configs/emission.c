@@ -128,19 +128,11 @@ static enum meaning number_of(struct writer *w, const char *name, char out[WORD_
     return a->about[0] ? KNOWN : UNKNOWN;
 }
 
-static const struct plim_yaml_node *find_term(const struct writer *w, const char *name)
-{
-    const struct plim_yaml_node *own = w->form->framework->terms,
-                                *common = plim_config_common()->terms,
-                                *term = own ? plim_yaml_get(own, name) : NULL;
-    return term || !common ? term : plim_yaml_get(common, name);
-}
-
 static enum meaning expand(struct writer *w, const char *text, int depth, char out[WORD_SIZE]);
 
 static enum meaning term_of(struct writer *w, const char *name, int depth, char out[WORD_SIZE])
 {
-    const struct plim_yaml_node *term = find_term(w, name), *of, *word = NULL;
+    const struct plim_yaml_node *term = plim_config_term(w->form->framework, name), *of, *word = NULL;
     const struct plim_result_setting *setting = w->answer->setting;
     if (!term) return NO_NAME;
     if (term->kind != PLIM_YAML_MAPPING || !(of = plim_yaml_get(term, "of"))) {

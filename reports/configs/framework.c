@@ -2,6 +2,7 @@
 #include "autotune/base/embed.h"
 #include "autotune/base/text.h"
 #include "autotune/base/yaml.h"
+#include "reports/result.h"
 #include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -80,6 +81,7 @@ static const struct field {
     {"guess", FLAG, AT(guess)},
     {"terms", NODE, AT(terms)},
     {"emits", NODE, AT(emits)},
+    {"switches", NODE, AT(switches)},
 #undef AT
 };
 
@@ -171,6 +173,21 @@ static void read_table(void)
     for (size_t i = 0; i < rows->count; i++)
         if (read_row(rows->items[i], &table.rows[i], err)) return;
     table.count = rows->count;
+}
+
+const struct plim_yaml_node *plim_config_term(const struct plim_config_framework *framework,
+                                              const char *name)
+{
+    const struct plim_yaml_node *own = framework->terms, *common = plim_config_common()->terms,
+                                *term = own ? plim_yaml_get(own, name) : NULL;
+    return term || !common ? term : plim_yaml_get(common, name);
+}
+
+const char *plim_config_word(const struct plim_yaml_node *term, const struct plim_result_setting *setting)
+{
+    const struct plim_yaml_node *of = plim_yaml_get(term, "of"),
+                                *word = plim_yaml_get(term, plim_result_value(setting, of->text));
+    return word ? word->text : NULL;
 }
 
 enum plim_status plim_config_framework_damaged(const struct plim_yaml_node *node,

@@ -64,6 +64,7 @@ struct plim_config_framework {
     bool lists;                  /* its accumulation is a list with one number for each phase */
     bool guess;                  /* nothing is known but names: no key is added */
     const struct plim_yaml_node *terms, *emits; /* for emission.h; NULL: none */
+    const struct plim_yaml_node *switches; /* for write_switches.c; NULL: none */
 };
 
 /* All rows, read once; the last ones match anything. PLIM_INTERNAL: the table is damaged. */
@@ -82,6 +83,15 @@ enum plim_status plim_config_framework_find(const char *name,
 int64_t plim_config_role_value(enum plim_config_role role, const struct plim_config_sizes *sizes);
 
 const char *plim_config_role_name(enum plim_config_role role);
+
+struct plim_result_setting;
+
+/* A term by its name, of the framework or of all; NULL: there is none. */
+const struct plim_yaml_node *plim_config_term(const struct plim_config_framework *framework,
+                                              const char *name);
+
+/* The word of a term for what an answer holds for. NULL: it says it by nothing, or the setting has no such value. */
+const char *plim_config_word(const struct plim_yaml_node *term, const struct plim_result_setting *setting);
 
 /* A damaged field of the table: PLIM_INTERNAL with its line. */
 enum plim_status plim_config_framework_damaged(const struct plim_yaml_node *node,

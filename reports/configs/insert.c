@@ -1,6 +1,5 @@
 #include "config_format.h"
 #include "splice.h"
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@ struct added {
     struct plim_config_document *document;
     struct plim_config_node *mapping, *sibling; /* sibling NULL: the mapping is empty */
     const char *under, *key;
-    int64_t number;
+    const char *value;
     struct plim_error *err;
 };
 
@@ -70,44 +69,25 @@ static void write_separator(const struct added *a, FILE *out)
     fputs(separator, out);
 }
 
-/* fairseq's update_freq: [8]. */
-static bool is_listed(const struct added *a)
-{
-    const struct plim_config_framework *framework = a->file->framework;
-    if (!framework || !framework->lists || a->document->format->language != PLIM_CONFIG_DATA)
-        return false;
-    for (const char *const *pattern = framework->roles[PLIM_CONFIG_ACCUMULATION]; *pattern;
-         pattern++) {
-        const char *dot = strrchr(*pattern, '.');
-        if (!strcmp(dot ? dot + 1 : *pattern, a->key)) return true;
-    }
-    return false;
-}
-
-static void write_number(const struct added *a, FILE *out)
-{
-    fprintf(out, is_listed(a) ? "[%" PRId64 "]" : "%" PRId64, a->number);
-}
-
 static void write_member(const struct added *a, FILE *out)
 {
     const char *format = a->document->format->name;
     if (!a->under) {
         write_key(a, a->key, out);
         write_separator(a, out);
-        write_number(a, out);
+        fputs(a->value, out);
     } else if (!strcmp(format, "python")) {
-        fprintf(out, "%s = dict(%s=%" PRId64 ")", a->under, a->key, a->number);
+        fprintf(out, "%s = dict(%s=%s)", a->under, a->key, a->value);
     } else if (a->mapping->layout == PLIM_CONFIG_FLOW) {
         write_key(a, a->under, out);
         fputs(": {", out);
         write_key(a, a->key, out);
-        fprintf(out, ": %" PRId64 "}", a->number);
+        fprintf(out, ": %s}", a->value);
     } else {
         write_key(a, a->under, out);
         fprintf(out, ":%s", a->document->newline);
         if (a->sibling) write_lead(a, out);
-        fprintf(out, "  %s: %" PRId64, a->key, a->number);
+        fprintf(out, "  %s: %s", a->key, a->value);
     }
 }
 
@@ -125,9 +105,7 @@ static enum plim_status push(struct added *a, size_t at, char *text, bool filler
         .line = plim_config_line(a->document, at),
         .filler = filler,
     };
-    char number[32];
-    snprintf(number, sizeof(number), "%" PRId64, a->number);
-    edit.new = plim_arena_text(&a->document->arena, number, strlen(number));
+    edit.new = plim_arena_text(&a->document->arena, a->value, strlen(a->value));
     edit.path = filler ? "" : plim_config_path(a->document, a->mapping);
     if (!edit.key || !edit.text || !edit.new || !edit.path || PLIM_ARRAY_PUSH(&a->file->edits, edit) != PLIM_OK)
         return plim_no_memory(a->err);
@@ -273,9 +251,9 @@ static bool can_be_beside(const struct plim_config_node *node)
 
 enum plim_status plim_config_insert(struct plim_config_file *file, struct plim_config_node *mapping,
                                     struct plim_config_node *sibling, const char *under,
-                                    const char *key, int64_t number, struct plim_error *err)
+                                    const char *key, const char *value, struct plim_error *err)
 {
-    struct added a = {file, &file->document, mapping, NULL, under, key, number, err};
+    struct added a = {file, &file->document, mapping, NULL, under, key, value, err};
     if (sibling && sibling->parent == mapping && can_be_beside(sibling)) a.sibling = sibling;
     for (struct plim_config_node *node = mapping->first; node && !a.sibling; node = node->next)
         if (can_be_beside(node) && node->key[0] != '_') a.sibling = node;

@@ -295,6 +295,7 @@ static enum plim_status plan_found(struct plim_config_group *g, enum plim_config
     }
     PLIM_TRY(check_multiples(g));
     PLIM_TRY(plim_config_write_sizes(g));
+    PLIM_TRY(plim_config_write_switches(g));
     *outcome = PLIM_CONFIG_SIZED;
     plim_config_notes(g->plan, g->framework, samples_before(g),
                       g->sizes.micro * g->sizes.accumulation);

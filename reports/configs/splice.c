@@ -18,6 +18,27 @@ static bool is_key_alone(const struct plim_config_document *document,
 
 /* --- one value -------------------------------------------------------------------------------- */
 
+/* `text` in the place of these bytes; `new`: what is told of it. */
+static struct plim_config_edit edit_of_bytes(struct plim_config_document *document, size_t begin,
+                                             size_t end, const char *text, const char *new)
+{
+    return (struct plim_config_edit){
+        .begin = begin,
+        .end = end,
+        .text = plim_arena_text(&document->arena, text, strlen(text)),
+        .old = plim_arena_text(&document->arena, document->text + begin, end - begin),
+        .new = plim_arena_text(&document->arena, new, strlen(new)),
+    };
+}
+
+static enum plim_status push(struct plim_config_file *file, const struct plim_config_edit *edit,
+                             struct plim_error *err)
+{
+    bool is_whole = edit->text && edit->old && edit->new;
+    return is_whole && PLIM_ARRAY_PUSH(&file->edits, *edit) == PLIM_OK ? PLIM_OK
+                                                                       : plim_no_memory(err);
+}
+
 enum plim_status plim_config_replace(struct plim_config_file *file, const char *path,
                                      struct plim_config_node *node,
                                      const struct plim_config_value *value, int64_t number,
@@ -39,16 +60,10 @@ enum plim_status plim_config_replace(struct plim_config_file *file, const char *
         begin = node->begin, end = node->end;
     snprintf(spaced, sizeof(spaced), "%s%s",
              empty && begin && !strchr(" \t", document->text[begin - 1]) ? " " : "", text);
-    struct plim_config_edit edit = {
-        .begin = begin,
-        .end = end,
-        .text = plim_arena_text(&document->arena, spaced, strlen(spaced)),
-        .path = path,
-        .old = plim_arena_text(&document->arena, old, strlen(old)),
-        .new = plim_arena_text(&document->arena, text, strlen(text)),
-        .node = node,
-        .line = node->line,
-    };
+    struct plim_config_edit edit = edit_of_bytes(document, begin, end, spaced, text);
+    edit.path = path;
+    edit.node = node;
+    edit.line = node->line;
     for (size_t i = 0; i < file->edits.count; i++)
         if (file->edits.items[i].node == node) {
             if (!strcmp(file->edits.items[i].new, text)) return PLIM_OK;
@@ -56,9 +71,20 @@ enum plim_status plim_config_replace(struct plim_config_file *file, const char *
                                     "'%s' is the number of two settings, which are to be %s and %s",
                                     path, file->edits.items[i].new, text);
         }
-    if (!edit.text || !edit.old || !edit.new || PLIM_ARRAY_PUSH(&file->edits, edit) != PLIM_OK)
-        return plim_no_memory(err);
-    return PLIM_OK;
+    return push(file, &edit, err);
+}
+
+enum plim_status plim_config_replace_word(struct plim_config_file *file, const char *path,
+                                          struct plim_config_node *node, const char *word,
+                                          struct plim_error *err)
+{
+    size_t quotes = node->style == PLIM_CONFIG_QUOTED;
+    struct plim_config_edit edit =
+        edit_of_bytes(&file->document, node->begin + quotes, node->end - quotes, word, word);
+    edit.path = path;
+    edit.node = node;
+    edit.line = node->line;
+    return push(file, &edit, err);
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */

@@ -1,13 +1,25 @@
 #include "accumulation_schedule.h"
+#include "config_format.h"
 #include "splice.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+/* A number under a key that is added; fairseq's update_freq is [8]. */
+static const char *number_text(const struct plim_config_group *g, enum plim_config_role role,
+                               const struct plim_config_file *file, int64_t number, char out[32])
+{
+    bool is_listed = g->framework->lists && role == PLIM_CONFIG_ACCUMULATION &&
+                     file->document.format->language == PLIM_CONFIG_DATA;
+    snprintf(out, 32, is_listed ? "[%" PRId64 "]" : "%" PRId64, number);
+    return out;
+}
+
 static enum plim_status write_role(struct plim_config_group *g, enum plim_config_role role)
 {
     const struct plim_config_found *found = &g->found[role];
     int64_t number = plim_config_role_value(role, &g->sizes);
+    char text[32];
     bool needed = g->needs >> role & 1;
     bool unset = found->value.meaning == PLIM_CONFIG_UNSET;
     bool number_wanted = needed || g->framework->numbers; /* "auto" beside numbers is read by few */
@@ -22,7 +34,7 @@ static enum plim_status write_role(struct plim_config_group *g, enum plim_config
                          "beside it",
                          file->path, found->place->mapping->line, found->place->path);
         return plim_config_insert(file, found->place->mapping, NULL, NULL, found->place->node->key,
-                                  number, g->err);
+                                  number_text(g, role, file, number, text), g->err);
     }
     if (found->value.fallback[0])
         plim_config_note(g->plan,
@@ -33,45 +45,14 @@ static enum plim_status write_role(struct plim_config_group *g, enum plim_config
                                &found->value, number, g->framework->numbers, g->err);
 }
 
-/* A pattern without its last name: "trainer" of "trainer.accumulate_grad_batches". */
-static void split_pattern(const char *pattern, char *parent, size_t size, const char **name)
-{
-    const char *dot = strrchr(pattern, '.');
-    snprintf(parent, size, "%.*s", dot ? (int)(dot - pattern) : 0, pattern);
-    *name = dot ? dot + 1 : pattern;
-}
-
-static const struct plim_config_place *mapping_place(const struct plim_config_group *g,
-                                                     const char *pattern)
-{
-    const struct plim_config_place *found = NULL;
-    for (size_t i = 0; i < g->plan->places.list.count; i++) {
-        const struct plim_config_place *place = &g->plan->places.list.items[i];
-        bool wild;
-        if (!plim_config_place_matches(place, pattern, &wild) ||
-            plim_config_is_elsewhere(place->name, pattern))
-            continue;
-        if (plim_config_node_of(place)->kind == PLIM_CONFIG_MAPPING && !place->merged)
-            found = place; /* of several the last: Hydra's last file counts */
-    }
-    return found;
-}
-
-static struct plim_config_node *root_of(const struct plim_config_place *place)
-{
-    struct plim_config_node *root = place->document->root, *node = place->node;
-    if (root->kind == PLIM_CONFIG_MAPPING) return root;
-    while (node->parent && node->parent != root) node = node->parent;
-    return node;
-}
-
 /* Adds a key at the first of the role's paths whose section is there, else beside the micro-batch. */
 static enum plim_status add_role(struct plim_config_group *g, enum plim_config_role role)
 {
     const struct plim_config_found *beside = plim_config_primary(g);
     const char *const *patterns = g->framework->roles[role];
     int64_t number = plim_config_role_value(role, &g->sizes);
-    char parent[256];
+    char section[256], text[32];
+    struct plim_config_file *file;
     const char *name;
     if (!number && plim_config_uses_dp(role)) return plim_config_need_dp(g, beside->place, role);
     if (g->framework->guess || !patterns[0])
@@ -79,31 +60,24 @@ static enum plim_status add_role(struct plim_config_group *g, enum plim_config_r
                                   "%s has no key here, and under which name it belongs is "
                                   "not known: --framework NAME, or --set PATH=%s",
                                   plim_config_role_text(role), plim_config_role_name(role));
-    struct plim_config_node *sibling = beside->place->node;
     for (; *patterns; patterns++) {
-        split_pattern(*patterns, parent, sizeof(parent), &name);
-        if (strchr(name, '*')) continue;
-        const struct plim_config_place *at =
-            parent[0] && strcmp(parent, "**") != 0 ? mapping_place(g, parent) : NULL;
-        struct plim_config_node *mapping = at                      ? plim_config_node_of(at)
-                                           : !strcmp(parent, "**") ? beside->place->mapping
-                                           : !parent[0]            ? root_of(beside->place)
-                                                                   : NULL;
+        struct plim_config_node *mapping = plim_config_section(g, *patterns, &file, &name);
         if (!mapping) continue;
-        struct plim_config_file *file =
-            plim_config_group_file(g, at ? at->document : beside->place->document);
         file->sized = true;
-        return plim_config_insert(file, mapping, sibling, NULL, name, number, g->err);
+        return plim_config_insert(file, mapping, beside->place->node, NULL, name,
+                                  number_text(g, role, file, number, text), g->err);
     }
     /* No section of these is there: the first becomes a new one. */
-    split_pattern(g->framework->roles[role][0], parent, sizeof(parent), &name);
-    if (strpbrk(parent, ".*"))
+    const char *first = g->framework->roles[role][0], *dot = strrchr(first, '.');
+    snprintf(section, sizeof(section), "%.*s", dot ? (int)(dot - first) : 0, first);
+    if (strpbrk(section, ".*"))
         return plim_config_refuse(g, beside->place,
                                   "%s belongs into the section '%s', which is not here",
-                                  plim_config_role_text(role), parent);
-    struct plim_config_file *file = plim_config_group_file(g, beside->place->document);
+                                  plim_config_role_text(role), section);
+    file = plim_config_group_file(g, beside->place->document);
     file->sized = true;
-    return plim_config_insert(file, root_of(beside->place), NULL, parent, name, number, g->err);
+    return plim_config_insert(file, plim_config_root_of(beside->place), NULL, section,
+                              dot ? dot + 1 : first, number_text(g, role, file, number, text), g->err);
 }
 
 enum plim_status plim_config_write_sizes(struct plim_config_group *g)

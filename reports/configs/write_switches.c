@@ -1,0 +1,110 @@
+/* What an answer holds for beside its sizes, where a framework keeps it under a key of its own: whether activations are
+ * checkpointed. A job with the sizes alone would run out of memory where the answer checkpoints and the job does not. */
+#include "autotune/base/yaml.h"
+#include "config_format.h"
+#include "config_group.h"
+#include "splice.h"
+#include <stdio.h>
+#include <string.h>
+
+struct wanted {
+    const char *pattern;
+    const struct plim_yaml_node *term;
+    const char *name, *value; /* of the setting: "checkpointing", "full" */
+    const char *word;         /* of the term: "true" */
+    bool is_chosen;           /* the search had others */
+};
+
+/* --- words ------------------------------------------------------------------------------------ */
+
+/* Of each way to write it false and true. */
+static const char *const switches[][2] = {{"false", "true"}, {"False", "True"}, {"FALSE", "TRUE"},
+                                          {"no", "yes"},     {"No", "Yes"},     {"off", "on"},
+                                          {"Off", "On"},     {"0", "1"}};
+
+static bool is_switch(const struct wanted *w)
+{
+    return !strcmp(w->word, "true") || !strcmp(w->word, "false");
+}
+
+/* The word as this text has it; NULL: the text is none of the term's. */
+static const char *word_like(const struct wanted *w, const char *text)
+{
+    for (size_t i = 0; is_switch(w) && i < sizeof(switches) / sizeof(switches[0]); i++)
+        if (!strcmp(text, switches[i][0]) || !strcmp(text, switches[i][1]))
+            return switches[i][!strcmp(w->word, "true")];
+    for (size_t i = 0; !is_switch(w) && i < w->term->count; i++)
+        if (strcmp(w->term->keys[i]->text, "of") != 0 && !strcmp(text, w->term->items[i]->text)) return w->word;
+    return NULL;
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+/* What nobody chose is left as it is: checkpointing that the answer does without makes the job smaller. */
+static bool is_left(const struct wanted *w)
+{
+    return !w->is_chosen && !strcmp(w->value, "none");
+}
+
+static enum plim_status write_found(struct plim_config_group *g, const struct wanted *w,
+                                    const struct plim_config_place *place)
+{
+    struct plim_config_node *node = plim_config_node_of(place);
+    bool is_plain = node->kind == PLIM_CONFIG_SCALAR && node->style != PLIM_CONFIG_BLOCK && node->text &&
+                    !node->conditional && !place->merged && !place->node->target;
+    const char *word = is_plain ? word_like(w, node->text) : NULL;
+    if (word && !strcmp(word, node->text)) return PLIM_OK;
+    if (word && !is_left(w))
+        return plim_config_replace_word(plim_config_group_file(g, place->document), place->path, node, word, g->err);
+    plim_config_note(g->plan, "%s:%d: %s stays as it is, and the answer holds for %s %s", place->document->source,
+                     place->node->key_line, place->path, w->name, w->value);
+    return PLIM_OK;
+}
+
+/* A switch that is not there is off. On a command line it may have no value, so it is told. */
+static enum plim_status write_missing(struct plim_config_group *g, const struct wanted *w)
+{
+    struct plim_config_file *file;
+    const char *name;
+    bool is_told = is_switch(w) ? !strcmp(w->word, "true") : strcmp(w->value, "none") != 0;
+    if (!is_told || is_left(w)) return PLIM_OK;
+    struct plim_config_node *mapping = is_switch(w) ? plim_config_section(g, w->pattern, &file, &name) : NULL;
+    if (mapping && mapping->layout != PLIM_CONFIG_WORDS) {
+        bool is_python = file->document.format->language == PLIM_CONFIG_PYTHON;
+        return plim_config_insert(file, mapping, plim_config_primary(g)->place->node, NULL, name,
+                                  switches[is_python][1], g->err);
+    }
+    plim_config_note(g->plan, "%s: the answer holds for %s %s, and nothing here says so: %s=%s",
+                     plim_config_primary(g)->place->document->source, w->name, w->value,
+                     w->pattern + 3 * !strncmp(w->pattern, "**.", 3), w->word);
+    return PLIM_OK;
+}
+
+static bool is_chosen(const struct plim_config_ask *ask, const char *name)
+{
+    for (size_t i = 0; i < ask->setting->value_count; i++)
+        if (!strcmp(ask->setting->values[i].name, name)) return ask->chose[i];
+    return false;
+}
+
+enum plim_status plim_config_write_switches(struct plim_config_group *g)
+{
+    const struct plim_yaml_node *rows = g->ask->setting ? g->framework->switches : NULL;
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; rows && i < rows->count && !st; i++) {
+        const char *const patterns[2] = {rows->keys[i]->text, NULL};
+        const struct plim_yaml_node *term = plim_config_term(g->framework, rows->items[i]->text);
+        const struct plim_yaml_node *of = term ? plim_yaml_get(term, "of") : NULL;
+        if (!of) return plim_config_framework_damaged(rows->items[i], g->err, "expected the name of a term");
+        const struct wanted wanted = {.pattern = patterns[0],
+                                      .term = term,
+                                      .name = of->text,
+                                      .value = plim_result_value(g->ask->setting, of->text),
+                                      .word = plim_config_word(term, g->ask->setting),
+                                      .is_chosen = is_chosen(g->ask, of->text)};
+        if (!wanted.word) continue;
+        const struct plim_config_place *place = plim_config_first(&g->plan->places, patterns);
+        st = place ? write_found(g, &wanted, place) : write_missing(g, &wanted);
+    }
+    return st;
+}
