@@ -253,8 +253,7 @@ static enum plim_status collect(struct planner *p, struct plim_report *report,
             if (err) *err = part->error;
             return part->status;
         }
-        if (PLIM_ARRAY_PUSH(&report->results, part->result) != PLIM_OK)
-            return plim_no_memory(err);
+        if (PLIM_ARRAY_PUSH(&report->results, part->result) != PLIM_OK) return plim_no_memory(err);
         part->result = (struct plim_result){0}; /* the report owns it now */
     }
     return PLIM_OK;

@@ -1,6 +1,5 @@
 #include "op.h"
 
-
 enum { SECTOR_BYTES = 32 }; /* the least a GPU reads from memory */
 
 const char *plim_op_name(enum plim_op_kind kind)

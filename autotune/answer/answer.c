@@ -169,8 +169,7 @@ static enum plim_status fill_points(const struct plim_answer *a, const struct pl
     for (size_t i = 0; i < d->space.points.count; i++) {
         struct plim_result_point point = {.verdict = "untried"};
         fill_point(a, d, i, &point);
-        if (PLIM_ARRAY_PUSH(&result->points, point) != PLIM_OK)
-            return plim_no_memory(err);
+        if (PLIM_ARRAY_PUSH(&result->points, point) != PLIM_OK) return plim_no_memory(err);
     }
     return PLIM_OK;
 }
@@ -202,8 +201,7 @@ static enum plim_status fill_samples(const struct plim_answer *a, struct plim_re
         if (from->timed) to.seconds = from->trial.seconds;
         if (a->details->describe_sample && from->trial.details)
             a->details->describe_sample(&from->trial, &to);
-        if (PLIM_ARRAY_PUSH(&result->samples, to) != PLIM_OK)
-            return plim_no_memory(err);
+        if (PLIM_ARRAY_PUSH(&result->samples, to) != PLIM_OK) return plim_no_memory(err);
     }
     return PLIM_OK;
 }
@@ -215,8 +213,7 @@ static enum plim_status fill_advice(const struct plim_answer *a, const struct pl
         const struct plim_advice *from = &advices->list.items[i];
         struct plim_result_advice to = {.fits = from->fits, .peak = peak_of(a, &from->trial)};
         snprintf(to.change, sizeof(to.change), "%s", from->change);
-        if (PLIM_ARRAY_PUSH(&result->advice, to) != PLIM_OK)
-            return plim_no_memory(err);
+        if (PLIM_ARRAY_PUSH(&result->advice, to) != PLIM_OK) return plim_no_memory(err);
     }
     return PLIM_OK;
 }

@@ -9,7 +9,8 @@ void plim_exit_status_text(int status, char *out, size_t size)
     if (status == PLIM_EXIT_UNSEEN)
         snprintf(out, size, "ended, and its exit status was not seen");
     else if (WIFSIGNALED(status))
-        snprintf(out, size, "ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        snprintf(out, size, "ended by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
     else
         snprintf(out, size, "ended with exit code %d", WEXITSTATUS(status));
 }

@@ -10,10 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+/* `began` counts ticks from the start of the machine: with its number it tells a process from all others. */
 struct plim_process_stat {
-    char state;     /* 'Z', 'X': it is dead, though its parent may not have asked yet */
+    char state; /* 'Z', 'X': it is dead, though its parent may not have asked yet */
     int parent;
-    uint64_t began; /* in ticks since the machine started: with its number it tells a process from all others */
+    uint64_t began;
 };
 
 /* False: there is no such process, or nothing is told. Safe in a signal handler and in programs of others. */

@@ -62,8 +62,7 @@ enum plim_status plim_all_gpus_find(const char *uri, const struct plim_log *log,
     struct plim_target *shown = calloc(PLIM_VISIBLE_MAX, sizeof(*shown));
     size_t count = 0;
     *out = (struct plim_all_gpus){.kinds = calloc(PLIM_VISIBLE_MAX, sizeof(*out->kinds))};
-    enum plim_status st = shown && out->kinds ? PLIM_OK
-                                              : plim_no_memory(err);
+    enum plim_status st = shown && out->kinds ? PLIM_OK : plim_no_memory(err);
     if (!st) st = plim_target_list(&place, shown, PLIM_VISIBLE_MAX, &count, err);
     if (!st) st = sort_out(shown, count, uri + strcspn(uri, ","), log, out, err);
     for (size_t i = 0; i < out->count && !st; i++) tell(&out->kinds[i], log);

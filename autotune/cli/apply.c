@@ -53,15 +53,16 @@ static void find_chosen(const struct plim_result *result, struct plim_config_ask
     const struct plim_result_setting *setting = ask->setting;
     for (size_t i = 0; i < setting->value_count; i++)
         for (size_t k = 0; k < result->points.count && !ask->chose[i]; k++) {
-            const char *other = plim_result_value(&result->points.items[k].best.setting, setting->values[i].name);
+            const char *other =
+                plim_result_value(&result->points.items[k].best.setting, setting->values[i].name);
             ask->chose[i] = *other && strcmp(other, setting->values[i].text) != 0;
         }
 }
 
 /* `setting` keeps what the ask points to. */
 static enum plim_status read_result(const struct plim_request *request, const struct plim_io *io,
-                                    struct plim_result_setting *setting, struct plim_config_ask *ask,
-                                    struct plim_error *err)
+                                    struct plim_result_setting *setting,
+                                    struct plim_config_ask *ask, struct plim_error *err)
 {
     struct plim_answer_file file;
     enum plim_status st = plim_answer_file_read(request, &file, err);

@@ -33,7 +33,8 @@ static enum plim_status read_program(struct plim_asked_program *x, struct plim_e
             "python train.py --batch-size {batch}");
     program->command = asked->command;
     program->variable_count = asked->variables.count;
-    for (size_t i = 0; i < asked->variables.count; i++) program->variables[i] = asked->variables.items[i];
+    for (size_t i = 0; i < asked->variables.count; i++)
+        program->variables[i] = asked->variables.items[i];
     for (size_t i = 0; i < asked->files.count && !st; i++)
         st = add_file(program, asked->files.items[i], x->names[i], PATH_MAX, err);
     program->axes = &x->question.question.axes;

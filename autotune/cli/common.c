@@ -235,8 +235,7 @@ enum plim_status plim_common_emit(const struct plim_request *request, const stru
     const struct plim_style style = style_of(request);
     enum plim_status st = PLIM_OK;
     report->version = io->version;
-    if (plim_report_sort(report, request->order) != PLIM_OK)
-        st = plim_no_memory(err);
+    if (plim_report_sort(report, request->order) != PLIM_OK) st = plim_no_memory(err);
     if (!st) st = emit_result(request, io, report, err);
     for (size_t i = 0; i < request->files.count; i++) {
         enum plim_status saved = emit_file(request->files.items[i], report, &style, err);

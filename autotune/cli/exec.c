@@ -1,4 +1,5 @@
 #define _GNU_SOURCE /* vasprintf */
+#include "exec.h"
 #include "asked_program.h"
 #include "asked_trials.h"
 #include "autotune/black_box.h"
@@ -7,7 +8,6 @@
 #include "autotune/search/space.h"
 #include "common.h"
 #include "devices/open.h"
-#include "exec.h"
 #include "kept.h"
 #include "progress.h"
 #include <stdarg.h>
@@ -135,8 +135,7 @@ static enum plim_status search_round(struct exec *x, size_t round, struct plim_r
     plim_run_device_close(&x->device);
     x->device = (struct plim_run_device){0};
     plim_common_tell_asked(x->request, round, &result);
-    if (!st && PLIM_ARRAY_PUSH(&report->results, result) != PLIM_OK)
-        st = plim_no_memory(err);
+    if (!st && PLIM_ARRAY_PUSH(&report->results, result) != PLIM_OK) st = plim_no_memory(err);
     if (st) plim_result_finish(&result);
     return st;
 }
@@ -205,7 +204,8 @@ static void list_options(const struct exec *x, struct texts *texts)
     if (asked->steps) add(texts, "steps=%lld", (long long)asked->steps);
     if (asked->repetitions) add(texts, "repetitions=%lld", (long long)asked->repetitions);
     if (asked->epoch_steps) add(texts, "epoch_steps=%lld", (long long)asked->epoch_steps);
-    for (size_t i = 0; i < asked->assumes.count; i++) add(texts, "assume %s", asked->assumes.items[i]);
+    for (size_t i = 0; i < asked->assumes.count; i++)
+        add(texts, "assume %s", asked->assumes.items[i]);
     if (asked->run_seconds > 0) add(texts, "for=%g", asked->run_seconds);
 }
 

@@ -68,7 +68,7 @@ enum plim_status plim_option_seconds(struct plim_request *request, const struct 
 {
     static const char *const units[] = {"s", "", "ms", "m", "min", "h", NULL};
     static const double factors[] = {1, 1, 1e-3, 60, 60, 3600};
-    static const double MOST = 10 * 365.0 * 24 * 60 * 60; /* ten years: a time_t has room for more */
+    static const double MOST = 10 * 365.0 * 24 * 60 * 60; /* ten years, which a time_t has room for */
     double seconds;
     if (!parse_with_unit(value, units, factors, &seconds) || seconds <= 0 || seconds > MOST)
         return plim_fail(err, PLIM_INVALID, "%s is '%s', expected a time such as 60s, 500ms or 5m",

@@ -186,8 +186,7 @@ static enum plim_status show_answer(struct store_run *r, const struct plim_store
     struct plim_report report = {0};
     struct plim_result result = {0};
     enum plim_status st = plim_store_answer_result(answer, &result, r->err);
-    if (!st && PLIM_ARRAY_PUSH(&report.results, result) != PLIM_OK)
-        st = plim_no_memory(r->err);
+    if (!st && PLIM_ARRAY_PUSH(&report.results, result) != PLIM_OK) st = plim_no_memory(r->err);
     if (!st) st = plim_common_emit(r->request, r->io, &report, r->err);
     if (!st && !r->request->json) {
         fprintf(r->io->out, "\nmade %s on %s%s\n", answer->made, answer->host,

@@ -145,8 +145,7 @@ static enum plim_status fill(struct trial *t, const struct plim_setting *setting
     t->library_path = list_first("LD_LIBRARY_PATH", library, (size_t)(name - library));
     t->modules = folder_first("PYTHONPATH", t, PLIM_WORKSPACE_MODULES);
     t->programs = folder_first("PATH", t, PLIM_WORKSPACE_PROGRAMS);
-    if (!t->preload || !t->library_path || !t->modules || !t->programs)
-        return plim_no_memory(err);
+    if (!t->preload || !t->library_path || !t->modules || !t->programs) return plim_no_memory(err);
     const char *more[VARIABLES] = {t->mark, t->preload, t->modules};
     size_t count = 3;
     count += share_compiled(t, more + count);

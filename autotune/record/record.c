@@ -280,7 +280,8 @@ static enum plim_status run_points(struct recorder *r, const struct plim_setting
         struct plim_error failure = PLIM_ERROR_INIT;
         struct plim_trace trace = {.point = r->points.items[i], .gpu = r->record->gpu};
         enum plim_status ended = run_point(r, values, &trace, &failure);
-        if (!ended && PLIM_ARRAY_PUSH(&r->traces, trace) != PLIM_OK) ended = st = plim_no_memory(err);
+        if (!ended && PLIM_ARRAY_PUSH(&r->traces, trace) != PLIM_OK)
+            ended = st = plim_no_memory(err);
         else if (ended) st = leave_out(r, ended, r->traces.count + r->points.count - i - 1, &failure, err);
         if (ended) plim_trace_finish(&trace);
     }
@@ -308,7 +309,8 @@ static enum plim_status add_lengths(struct recorder *r, struct plim_error *err)
             const struct plim_recorded_point point = {r->out->batches.items[b], r->out->seqs.items[s]};
             size_t i = 0;
             while (i < known && compare_points(&r->points.items[i], &point)) i++;
-            if (i == known && PLIM_ARRAY_PUSH(&r->points, point) != PLIM_OK) return plim_no_memory(err);
+            if (i == known && PLIM_ARRAY_PUSH(&r->points, point) != PLIM_OK)
+                return plim_no_memory(err);
         }
     return PLIM_OK;
 }

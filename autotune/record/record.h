@@ -36,7 +36,7 @@ struct plim_record {
      * the largest is run beside: where it does otherwise, the recording says that it is uncertain. */
     bool may_extend;
     bool each_batch;    /* each batch has streams of its own: for programs whose batches do otherwise */
-    const char *device;                 /* the URI of what it is recorded on */
+    const char *device; /* the URI of what it is recorded on */
     const struct plim_device_info *gpu; /* and what that is */
     const char *name, *version; /* for the file */
     const struct plim_log *log; /* a line a run */

@@ -182,7 +182,8 @@ static enum plim_status add(struct reading *r, const struct plim_stream_event *e
                         event->kind == PLIM_STREAM_NUMBER;
     if (r->reduces && !is_of_launch && free_scratch(r)) return PLIM_NOMEM;
     switch (event->kind) {
-    case PLIM_STREAM_REDUCE: return add_reduction(r, event);
+    case PLIM_STREAM_REDUCE:
+        return add_reduction(r, event);
     case PLIM_STREAM_ALLOCATION: return add_allocation(r, event);
     case PLIM_STREAM_FREE: return add_free(r, event);
     case PLIM_STREAM_KERNEL:

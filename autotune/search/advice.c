@@ -42,8 +42,7 @@ static enum plim_status ask(struct adviser *a, struct plim_advice *advice, bool 
 
 static enum plim_status keep(struct adviser *a, const struct plim_advice *advice)
 {
-    if (PLIM_ARRAY_PUSH(&a->advices->list, *advice) != PLIM_OK)
-        return plim_no_memory(a->err);
+    if (PLIM_ARRAY_PUSH(&a->advices->list, *advice) != PLIM_OK) return plim_no_memory(a->err);
     return PLIM_OK;
 }
 

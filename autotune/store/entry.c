@@ -148,8 +148,7 @@ static enum plim_status read_tree(struct plim_store_entry *entry, struct plim_er
     for (size_t i = 0; i < answers->count && !st; i++) {
         struct plim_store_answer answer = {0};
         st = read_answer(yaml, answers->items[i], &answer, err);
-        if (!st && PLIM_ARRAY_PUSH(&entry->answers, answer) != PLIM_OK)
-            st = plim_no_memory(err);
+        if (!st && PLIM_ARRAY_PUSH(&entry->answers, answer) != PLIM_OK) st = plim_no_memory(err);
         if (st) plim_store_answer_finish(&answer);
     }
     return st;

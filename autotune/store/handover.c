@@ -295,7 +295,6 @@ enum plim_status plim_handover_write(const struct plim_handover *h, char **text,
     struct lines lines = {.file = plim_text_stream_open(&stream)};
     if (lines.file) write_each(h, &v, write_line, &lines);
     if (lines.begun) fputc('\n', lines.file);
-    if (plim_text_stream_close(&stream, text) != PLIM_OK)
-        return plim_no_memory(err);
+    if (plim_text_stream_close(&stream, text) != PLIM_OK) return plim_no_memory(err);
     return PLIM_OK;
 }

@@ -11,7 +11,8 @@ bool plim_measured_place(const struct plim_store *store, const char *folder,
     char hash[PLIM_SHA256_TEXT];
     if (!store->count || store->places[0].is_site || facts->failed) return false;
     plim_facts_hash(facts, hash);
-    return snprintf(path, PATH_MAX, "%s/%s/%.*s", store->places[0].path, folder, PLIM_STORE_ID, hash) < PATH_MAX;
+    return snprintf(path, PATH_MAX, "%s/%s/%.*s", store->places[0].path, folder, PLIM_STORE_ID,
+                    hash) < PATH_MAX;
 }
 
 bool plim_measured_read(const char *path, char line[PLIM_MEASURED_TEXT])

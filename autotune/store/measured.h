@@ -16,6 +16,7 @@ bool plim_measured_place(const struct plim_store *store, const char *folder,
 bool plim_measured_read(const char *path, char line[PLIM_MEASURED_TEXT]);
 
 /* PLIM_IO. */
-enum plim_status plim_measured_keep(const char *path, const char *line, struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_measured_keep(const char *path, const char *line,
+                                    struct plim_error *err) PLIM_MUST_CHECK;
 
 #endif

@@ -217,12 +217,12 @@ static struct blocks blocks_configure(const struct plim_device_info *info,
     *(warps_share ? &b.step_input : &b.step_output) *= b.height;
 
     int64_t values = blocks_values_per_thread(&b, r), grid = blocks_grid(&b, r);
-    int64_t target_grid = info->multiprocessors *
-                          (info->threads_per_multiprocessor / (b.width * b.height));
+    int64_t target_grid =
+        info->multiprocessors * (info->threads_per_multiprocessor / (b.width * b.height));
     if (warps_share && values >= MAX_VALUES_PER_THREAD && grid <= target_grid)
-        b.ctas_per_output = larger(
-            smaller(ceil_div(target_grid, grid), ceil_div(values, MIN_VALUES_PER_THREAD)),
-            ceil_div(values, MAX_VALUES_PER_THREAD));
+        b.ctas_per_output =
+            larger(smaller(ceil_div(target_grid, grid), ceil_div(values, MIN_VALUES_PER_THREAD)),
+                   ceil_div(values, MAX_VALUES_PER_THREAD));
     return b;
 }
 
@@ -267,11 +267,12 @@ static int64_t output_vector(const struct walk *w, int element_bytes)
     return (int64_t)vector;
 }
 
-static struct plim_reduce_launch launch_of(const struct walk *w, int element_bytes, int partial_bytes)
+static struct plim_reduce_launch launch_of(const struct walk *w, int element_bytes,
+                                           int partial_bytes)
 {
     int reduced = walk_reduced_dims(w);
-    struct plim_reduce_launch r = {.outputs = walk_outputs(w), .vector = 1,
-                               .partial_bytes = (uint8_t)partial_bytes};
+    struct plim_reduce_launch r = {
+        .outputs = walk_outputs(w), .vector = 1, .partial_bytes = (uint8_t)partial_bytes};
     r.inputs = walk_elements(w) / r.outputs;
     r.threads_share = reduced == w->ndim || w->stride[IN][0] < w->stride[IN][reduced];
     if (!r.threads_share && w->stride[IN][reduced] == element_bytes)
@@ -304,7 +305,8 @@ int plim_reduce_needs(const struct plim_device_info *info, const struct plim_arr
             if (pending[depth - 1].shape[dim] < 2) return 0; /* one element, repeated: refused */
             pending[depth] = walk_split(&pending[depth - 1], dim);
         }
-        const struct plim_reduce_launch r = launch_of(&pending[depth - 1], element_bytes, partial_bytes);
+        const struct plim_reduce_launch r =
+            launch_of(&pending[depth - 1], element_bytes, partial_bytes);
         scratch[launches++] = plim_reduce_launch_needs(info, &r);
     }
     scratch[0].accumulation_bytes = accumulation_bytes;

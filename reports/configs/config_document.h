@@ -65,7 +65,7 @@ struct plim_config_document {
     struct plim_config_node *root; /* a mapping; of several YAML documents a sequence */
     struct plim_arena arena;
     size_t nodes, line_count;
-    size_t *lines; /* where each begins */
+    size_t *lines;       /* where each begins */
     const char *package; /* Hydra's "# @package" line; NULL: none */
 };
 

@@ -132,7 +132,8 @@ static enum meaning expand(struct writer *w, const char *text, int depth, char o
 
 static enum meaning term_of(struct writer *w, const char *name, int depth, char out[WORD_SIZE])
 {
-    const struct plim_yaml_node *term = plim_config_term(w->form->framework, name), *of, *word = NULL;
+    const struct plim_yaml_node *term = plim_config_term(w->form->framework, name), *of,
+                                *word = NULL;
     const struct plim_result_setting *setting = w->answer->setting;
     if (!term) return NO_NAME;
     if (term->kind != PLIM_YAML_MAPPING || !(of = plim_yaml_get(term, "of"))) {

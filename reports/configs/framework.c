@@ -183,7 +183,8 @@ const struct plim_yaml_node *plim_config_term(const struct plim_config_framework
     return term || !common ? term : plim_yaml_get(common, name);
 }
 
-const char *plim_config_word(const struct plim_yaml_node *term, const struct plim_result_setting *setting)
+const char *plim_config_word(const struct plim_yaml_node *term,
+                             const struct plim_result_setting *setting)
 {
     const struct plim_yaml_node *of = plim_yaml_get(term, "of"),
                                 *word = plim_yaml_get(term, plim_result_value(setting, of->text));

@@ -64,7 +64,7 @@ struct plim_config_framework {
     bool lists;                  /* its accumulation is a list with one number for each phase */
     bool guess;                  /* nothing is known but names: no key is added */
     const struct plim_yaml_node *terms, *emits; /* for emission.h; NULL: none */
-    const struct plim_yaml_node *switches; /* for write_switches.c; NULL: none */
+    const struct plim_yaml_node *switches;      /* for write_switches.c; NULL: none */
 };
 
 /* All rows, read once; the last ones match anything. PLIM_INTERNAL: the table is damaged. */
@@ -91,7 +91,8 @@ const struct plim_yaml_node *plim_config_term(const struct plim_config_framework
                                               const char *name);
 
 /* The word of a term for what an answer holds for. NULL: it says it by nothing, or the setting has no such value. */
-const char *plim_config_word(const struct plim_yaml_node *term, const struct plim_result_setting *setting);
+const char *plim_config_word(const struct plim_yaml_node *term,
+                             const struct plim_result_setting *setting);
 
 /* A damaged field of the table: PLIM_INTERNAL with its line. */
 enum plim_status plim_config_framework_damaged(const struct plim_yaml_node *node,

@@ -107,8 +107,7 @@ enum plim_status plim_config_override(struct plim_config_group *g, enum plim_con
             continue;
         complete &= write_override(g, (enum plim_config_role)role, found->place->document, out);
     }
-    if (plim_text_stream_close(&stream, &text))
-        return plim_no_memory(g->err);
+    if (plim_text_stream_close(&stream, &text)) return plim_no_memory(g->err);
     const struct plim_config_node *node = plim_config_node_of(found->end);
     if (!complete) {
         free(text);

@@ -77,7 +77,8 @@ static enum plim_status add_role(struct plim_config_group *g, enum plim_config_r
     file = plim_config_group_file(g, beside->place->document);
     file->sized = true;
     return plim_config_insert(file, plim_config_root_of(beside->place), NULL, section,
-                              dot ? dot + 1 : first, number_text(g, role, file, number, text), g->err);
+                              dot ? dot + 1 : first, number_text(g, role, file, number, text),
+                              g->err);
 }
 
 enum plim_status plim_config_write_sizes(struct plim_config_group *g)

@@ -34,7 +34,8 @@ static const char *word_like(const struct wanted *w, const char *text)
         if (!strcmp(text, switches[i][0]) || !strcmp(text, switches[i][1]))
             return switches[i][!strcmp(w->word, "true")];
     for (size_t i = 0; !is_switch(w) && i < w->term->count; i++)
-        if (strcmp(w->term->keys[i]->text, "of") != 0 && !strcmp(text, w->term->items[i]->text)) return w->word;
+        if (strcmp(w->term->keys[i]->text, "of") != 0 && !strcmp(text, w->term->items[i]->text))
+            return w->word;
     return NULL;
 }
 
@@ -50,14 +51,16 @@ static enum plim_status write_found(struct plim_config_group *g, const struct wa
                                     const struct plim_config_place *place)
 {
     struct plim_config_node *node = plim_config_node_of(place);
-    bool is_plain = node->kind == PLIM_CONFIG_SCALAR && node->style != PLIM_CONFIG_BLOCK && node->text &&
-                    !node->conditional && !place->merged && !place->node->target;
+    bool is_plain = node->kind == PLIM_CONFIG_SCALAR && node->style != PLIM_CONFIG_BLOCK &&
+                    node->text && !node->conditional && !place->merged && !place->node->target;
     const char *word = is_plain ? word_like(w, node->text) : NULL;
     if (word && !strcmp(word, node->text)) return PLIM_OK;
     if (word && !is_left(w))
-        return plim_config_replace_word(plim_config_group_file(g, place->document), place->path, node, word, g->err);
-    plim_config_note(g->plan, "%s:%d: %s stays as it is, and the answer holds for %s %s", place->document->source,
-                     place->node->key_line, place->path, w->name, w->value);
+        return plim_config_replace_word(plim_config_group_file(g, place->document), place->path,
+                                        node, word, g->err);
+    plim_config_note(g->plan, "%s:%d: %s stays as it is, and the answer holds for %s %s",
+                     place->document->source, place->node->key_line, place->path, w->name,
+                     w->value);
     return PLIM_OK;
 }
 
@@ -68,7 +71,8 @@ static enum plim_status write_missing(struct plim_config_group *g, const struct 
     const char *name;
     bool is_told = is_switch(w) ? !strcmp(w->word, "true") : strcmp(w->value, "none") != 0;
     if (!is_told || is_left(w)) return PLIM_OK;
-    struct plim_config_node *mapping = is_switch(w) ? plim_config_section(g, w->pattern, &file, &name) : NULL;
+    struct plim_config_node *mapping =
+        is_switch(w) ? plim_config_section(g, w->pattern, &file, &name) : NULL;
     if (mapping && mapping->layout != PLIM_CONFIG_WORDS) {
         bool is_python = file->document.format->language == PLIM_CONFIG_PYTHON;
         return plim_config_insert(file, mapping, plim_config_primary(g)->place->node, NULL, name,
@@ -95,7 +99,9 @@ enum plim_status plim_config_write_switches(struct plim_config_group *g)
         const char *const patterns[2] = {rows->keys[i]->text, NULL};
         const struct plim_yaml_node *term = plim_config_term(g->framework, rows->items[i]->text);
         const struct plim_yaml_node *of = term ? plim_yaml_get(term, "of") : NULL;
-        if (!of) return plim_config_framework_damaged(rows->items[i], g->err, "expected the name of a term");
+        if (!of)
+            return plim_config_framework_damaged(rows->items[i], g->err,
+                                                 "expected the name of a term");
         const struct wanted wanted = {.pattern = patterns[0],
                                       .term = term,
                                       .name = of->text,

@@ -175,8 +175,9 @@ static const struct plim_reduce_launch *launch_of(const struct joiner *j, size_t
 
 static bool same_launch(const struct plim_reduce_launch *a, const struct plim_reduce_launch *b)
 {
-    return a->outputs == b->outputs && a->inputs == b->inputs && a->partial_bytes == b->partial_bytes &&
-           a->vector == b->vector && a->threads_share == b->threads_share;
+    return a->outputs == b->outputs && a->inputs == b->inputs &&
+           a->partial_bytes == b->partial_bytes && a->vector == b->vector &&
+           a->threads_share == b->threads_share;
 }
 
 static bool same_size(const struct joiner *j, size_t a, size_t b)
@@ -215,9 +216,11 @@ static enum plim_status add_size(struct joiner *j, size_t event, struct plim_err
                          PLIM_RECORDED_SIZES);
     for (size_t i = 0; i < j->count; i++) bytes[i] = bytes_of(j, i, event);
     for (size_t i = 0; i < j->count && scratch; i++) launches[i] = *launch_of(j, i, event);
-    bool has_rule = scratch && plim_recorded_size_fit_scratch(j->points, launches, bytes, j->count, scratch,
-                                                              j->runs[0]->trace->gpu, &size);
-    if (!has_rule && plim_recorded_size_fit(j->points, bytes, j->count, &size)) return plim_no_memory(err);
+    bool has_rule =
+        scratch && plim_recorded_size_fit_scratch(j->points, launches, bytes, j->count, scratch,
+                                                  j->runs[0]->trace->gpu, &size);
+    if (!has_rule && plim_recorded_size_fit(j->points, bytes, j->count, &size))
+        return plim_no_memory(err);
     if (size.is_table) size.scratch = scratch;
     size.cuda_stream = cuda_stream_of(j, event);
     if (PLIM_ARRAY_PUSH(&j->out->sizes, size) == PLIM_OK) return PLIM_OK;

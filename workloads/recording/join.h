@@ -43,7 +43,7 @@ struct plim_traced_step {
 
 struct plim_trace {
     struct plim_recorded_point point;
-    const struct plim_device_info *gpu; /* that it was recorded on; NULL: its reductions are not looked at */
+    const struct plim_device_info *gpu; /* it was recorded on; NULL: reductions are not looked at */
     PLIM_ARRAY(struct plim_traced) events;
     PLIM_ARRAY(struct plim_cost) costs; /* of launches, in their order */
     PLIM_ARRAY(struct plim_reduce_launch) reductions;

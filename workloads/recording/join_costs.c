@@ -70,7 +70,8 @@ static enum plim_status look_up(struct index *index, uint64_t hash,
 static bool same_size(const struct costs *c, uint32_t number, const void *thing)
 {
     const struct plim_recorded_size *a = &c->out->sizes.items[number], *b = thing;
-    if (a->is_table != b->is_table || a->count != b->count || a->chunk != b->chunk || a->scratch || b->scratch)
+    if (a->is_table != b->is_table || a->count != b->count || a->chunk != b->chunk || a->scratch ||
+        b->scratch)
         return false;
     if (!a->is_table) return !memcmp(a->terms, b->terms, sizeof(a->terms));
     return !memcmp(a->entries, b->entries, a->count * sizeof(*a->entries));

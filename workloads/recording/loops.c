@@ -65,7 +65,8 @@ static void read_trace(const struct plim_traced *events, size_t count, struct si
             add_sign(out, EMPTY_CACHE);
         else if (events[i].kind == PLIM_TRACED_FREE)
             add_free(out, (size_t)events[i].value);
-        else add_allocation(out, events[i].value, events[i].scratch);
+        else
+            add_allocation(out, events[i].value, events[i].scratch);
     }
 }
 

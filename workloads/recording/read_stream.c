@@ -15,7 +15,8 @@ static bool read_terms(const char **at, int64_t terms[PLIM_RECORDED_TERMS])
         if (**at == '-' || (**at == '+' && seen)) (*at)++;
         if (!plim_reader_number(at, &value)) return false;
         for (; (*at)[0] == '*' && ((*at)[1] == 'b' || (*at)[1] == 's'); *at += 2) {
-            if ((*at)[1] == 'b') b++;
+            if ((*at)[1] == 'b')
+                b++;
             else s++;
         }
         int index = b + 2 * s;
@@ -68,11 +69,14 @@ static bool read_rule(const char *at, struct plim_recorded_size *out)
 {
     int64_t bytes, vector;
     if (!plim_reader_number(&at, &bytes) || bytes < 1 || bytes > UINT8_MAX || !skip(&at, ",") ||
-        !plim_reader_number(&at, &vector) || (vector != 1 && vector != 2 && vector != 4) || !skip(&at, " "))
+        !plim_reader_number(&at, &vector) || (vector != 1 && vector != 2 && vector != 4) ||
+        !skip(&at, " "))
         return false;
-    out->launch = (struct plim_reduce_launch){.partial_bytes = (uint8_t)bytes, .vector = (uint8_t)vector,
+    out->launch = (struct plim_reduce_launch){.partial_bytes = (uint8_t)bytes,
+                                              .vector = (uint8_t)vector,
                                               .threads_share = skip(&at, "row ")};
-    return read_terms(&at, out->outputs) && skip(&at, " of ") && read_terms(&at, out->terms) && !*at;
+    return read_terms(&at, out->outputs) && skip(&at, " of ") && read_terms(&at, out->terms) &&
+           !*at;
 }
 
 /* Which rule's name stands there, with the blank behind it, or none. */
@@ -103,9 +107,12 @@ static enum plim_status read_size(const struct plim_reader *r, const struct plim
     bool good = read_cuda_stream(&at, &size);
     enum plim_status st = PLIM_OK;
     size.scratch = good ? skip_rule(&at) : PLIM_RECORDED_NO_SCRATCH;
-    if (good && size.scratch) good = read_rule(at, &size);
-    else if (good && skip(&at, "table")) st = read_table(r, at, &size, &good);
-    else if (good) good = read_polynomial(at, &size);
+    if (good && size.scratch)
+        good = read_rule(at, &size);
+    else if (good && skip(&at, "table"))
+        st = read_table(r, at, &size, &good);
+    else if (good)
+        good = read_polynomial(at, &size);
     if (!st && !good)
         st = plim_yaml_fail(&r->yaml, node, r->err,
                             "expected a size such as 24*b*s+8 or table 1,128=8192, of at most 2^60");

@@ -3,7 +3,8 @@
 #include "autotune/base/text.h"
 #include "autotune/base/textfile.h"
 
-const char *const plim_recorded_scratch_names[PLIM_RECORDED_SCRATCHES] = {"", "partials", "semaphores"};
+const char *const plim_recorded_scratch_names[PLIM_RECORDED_SCRATCHES] = {"", "partials",
+                                                                          "semaphores"};
 const char *const plim_recorded_allocator_names[PLIM_RECORDED_ALLOCATORS] = {
     [PLIM_RECORDED_PYTORCH] = "pytorch",
     [PLIM_RECORDED_DIRECT] = "direct",

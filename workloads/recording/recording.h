@@ -186,7 +186,8 @@ enum plim_status plim_recorded_size_fit(const struct plim_recorded_point *points
 bool plim_recorded_size_fit_scratch(const struct plim_recorded_point *points,
                                     const struct plim_reduce_launch *launches, const int64_t *bytes,
                                     size_t count, enum plim_recorded_scratch scratch,
-                                    const struct plim_device_info *gpu, struct plim_recorded_size *out);
+                                    const struct plim_device_info *gpu,
+                                    struct plim_recorded_size *out);
 
 struct plim_recorded_event {
     bool frees;

@@ -219,8 +219,8 @@ static bool same_kind(const struct plim_reduce_launch *a, const struct plim_redu
 }
 
 /* False: no polynomial goes through the values. */
-static bool fit_number(const struct plim_recorded_point *points, const int64_t *values, size_t count,
-                       int64_t terms[PLIM_RECORDED_TERMS])
+static bool fit_number(const struct plim_recorded_point *points, const int64_t *values,
+                       size_t count, int64_t terms[PLIM_RECORDED_TERMS])
 {
     bool is_constant = true;
     for (size_t i = 0; i < count; i++) is_constant &= values[i] == values[0];
@@ -231,7 +231,8 @@ static bool fit_number(const struct plim_recorded_point *points, const int64_t *
 bool plim_recorded_size_fit_scratch(const struct plim_recorded_point *points,
                                     const struct plim_reduce_launch *launches, const int64_t *bytes,
                                     size_t count, enum plim_recorded_scratch scratch,
-                                    const struct plim_device_info *gpu, struct plim_recorded_size *out)
+                                    const struct plim_device_info *gpu,
+                                    struct plim_recorded_size *out)
 {
     int64_t outputs[PLIM_RECORDED_POINTS], inputs[PLIM_RECORDED_POINTS];
     *out = (struct plim_recorded_size){.scratch = scratch, .launch = launches[0]};

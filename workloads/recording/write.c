@@ -57,8 +57,9 @@ static void write_polynomial(FILE *file, const int64_t *terms)
 /* In front of the inputs. */
 static void write_rule(FILE *file, const struct plim_recorded_size *size)
 {
-    fprintf(file, "%s %d,%d %s", plim_recorded_scratch_names[size->scratch], size->launch.partial_bytes,
-            size->launch.vector, size->launch.threads_share ? "row " : "");
+    fprintf(file, "%s %d,%d %s", plim_recorded_scratch_names[size->scratch],
+            size->launch.partial_bytes, size->launch.vector,
+            size->launch.threads_share ? "row " : "");
     write_polynomial(file, size->outputs);
     fputs(" of ", file);
 }

@@ -12,7 +12,8 @@ static int launch(struct plim_kernel *kernel, const struct plim_launch_config *l
     if (failed) return failed;
     const struct plim_machine_gpu *gpu = plim_self_gpu(plim_self_device());
     if (!kernel) return GPU_INVALID_HANDLE;
-    if (!plim_launch_is_possible(launch) || launch->shared_bytes > (size_t)gpu->shared_per_block_optin)
+    if (!plim_launch_is_possible(launch) ||
+        launch->shared_bytes > (size_t)gpu->shared_per_block_optin)
         return GPU_INVALID_VALUE;
     return plim_kernel_launch(kernel, launch);
 }

@@ -106,8 +106,10 @@ int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at)
                                .cost_bytes = cost,
                                .owner = pool};
     failed = plim_heap_add(&block, at);
-    if (failed) give_back(pool, cost);
-    else plim_watch_allocation(*at, (int64_t)bytes, 0);
+    if (failed)
+        give_back(pool, cost);
+    else
+        plim_watch_allocation(*at, (int64_t)bytes, 0);
     return failed;
 }
 

@@ -11,7 +11,10 @@
 
 static int initialized; /* so many calls of nvmlInit() */
 
-static bool is_ready(void) { return __atomic_load_n(&initialized, __ATOMIC_RELAXED) > 0; }
+static bool is_ready(void)
+{
+    return __atomic_load_n(&initialized, __ATOMIC_RELAXED) > 0;
+}
 
 ANSWER int nvmlInitWithFlags(unsigned flags)
 {

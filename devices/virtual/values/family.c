@@ -86,12 +86,13 @@ bool plim_family_cost(const struct plim_plan *plan, const struct gpu_dim3 *grid,
     return false;
 }
 
-bool plim_family_reduce(const struct plim_plan *plan, const struct gpu_dim3 *grid, void *const *arguments,
-                        struct plim_reduce_launch *out, bool *shares)
+bool plim_family_reduce(const struct plim_plan *plan, const struct gpu_dim3 *grid,
+                        void *const *arguments, struct plim_reduce_launch *out, bool *shares)
 {
     const struct plim_launch launch = {NULL, grid, arguments};
     bool is_reduction = false;
-    for (const struct plim_row *row = plim_rows_reduce; plan && row->name; row++) is_reduction |= row == plan->row;
+    for (const struct plim_row *row = plim_rows_reduce; plan && row->name; row++)
+        is_reduction |= row == plan->row;
     return is_reduction && arguments && plim_reduce_launch_of(plan, &launch, out, shares);
 }
 

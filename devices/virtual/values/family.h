@@ -32,8 +32,8 @@ bool plim_family_cost(const struct plim_plan *plan, const struct gpu_dim3 *grid,
 
 /* Of a launch of reduce_kernel how it is configured, and whether several blocks share an output; false: it is
  * none, or of a kind that is not understood. */
-bool plim_family_reduce(const struct plim_plan *plan, const struct gpu_dim3 *grid, void *const *arguments,
-                        struct plim_reduce_launch *out, bool *shares);
+bool plim_family_reduce(const struct plim_plan *plan, const struct gpu_dim3 *grid,
+                        void *const *arguments, struct plim_reduce_launch *out, bool *shares);
 
 /* How far addresses stand in its first argument, where only the launch tells; 0: that is not known. */
 size_t plim_family_bytes(const struct plim_plan *plan, const struct gpu_dim3 *grid, void *const *arguments);

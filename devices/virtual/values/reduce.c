@@ -385,7 +385,8 @@ bool plim_reduce_launch_of(const struct plim_plan *plan, const struct plim_launc
     struct configuration c;
     if (!find(launch->arguments[0], &r)) return false;
     memcpy(&c, (const char *)launch->arguments[0] + r.header, sizeof(c));
-    *out = (struct plim_reduce_launch){.outputs = c.outputs, .inputs = c.inputs,
+    *out = (struct plim_reduce_launch){.outputs = c.outputs,
+                                       .inputs = c.inputs,
                                        .partial_bytes = (uint8_t)c.element_bytes,
                                        .vector = (uint8_t)c.output_vec_size,
                                        .threads_share = c.input_mult[0] != 0};

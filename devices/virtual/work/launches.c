@@ -1,12 +1,12 @@
 #include "launches.h"
-#include "fat_binary.h"
-#include "kernel_cost.h"
-#include "writes.h"
-#include "devices/virtual/steps/token.h"
 #include "devices/virtual/memory/block.h"
 #include "devices/virtual/record/stream.h"
 #include "devices/virtual/record/torch_stream.h"
+#include "devices/virtual/steps/token.h"
 #include "devices/virtual/steps/watch.h"
+#include "fat_binary.h"
+#include "kernel_cost.h"
+#include "writes.h"
 #include <stdlib.h>
 
 /* Once a kernel: names are long. */
@@ -44,8 +44,8 @@ bool plim_launch_is_possible(const struct plim_launch_config *launch)
     enum { THREADS = 1024, BLOCK_Z = 64, GRID_Y = 65535, GRID_Z = 65535 };
     struct gpu_dim3 grid = launch->grid, block = launch->block;
     uint64_t threads = (uint64_t)block.x * block.y * block.z;
-    return threads && threads <= THREADS && block.z <= BLOCK_Z && grid.x && grid.x <= INT32_MAX && grid.y &&
-           grid.y <= GRID_Y && grid.z && grid.z <= GRID_Z;
+    return threads && threads <= THREADS && block.z <= BLOCK_Z && grid.x && grid.x <= INT32_MAX &&
+           grid.y && grid.y <= GRID_Y && grid.z && grid.z <= GRID_Z;
 }
 
 int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch_config *launch)
