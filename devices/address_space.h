@@ -8,8 +8,9 @@
  * A region that holds nothing any more is given back.
  *
  * Source: 1,000 requests and releases of 2 MiB to 2 GiB in ten orders, in two processes, with driver 580.159.04
- * on an H200 (tests/gpu/measured/h200-addresses.json): every address is the one computed here. In a real process the host's own memory
- * lies in the same address space, and what it gives back is used again for regions: that is not modelled.
+ * on an H200 (tests/gpu/measured/h200-addresses.json): every address is the one computed here. In a real process the
+ * host's own memory lies in the same address space, and what it gives back is used again for regions: that is not
+ * modelled.
  */
 #ifndef PLIM_DEVICES_ADDRESS_SPACE_H
 #define PLIM_DEVICES_ADDRESS_SPACE_H

@@ -14,9 +14,11 @@
 #endif
 
 /* The four words of block `counter` of stream `stream`, of which cuRAND gives each thread its own. */
-PLIM_HOST_DEVICE static inline void plim_philox_stream(uint64_t seed, uint64_t stream, uint64_t counter, uint32_t out[4])
+PLIM_HOST_DEVICE static inline void plim_philox_stream(uint64_t seed, uint64_t stream, uint64_t counter,
+                                                       uint32_t out[4])
 {
-    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
+    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = (uint32_t)stream,
+             c3 = (uint32_t)(stream >> 32);
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
     for (int round = 0; round < 10; round++) {
         uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;

@@ -1,4 +1,5 @@
-/* How PyTorch lays one launch of reduce_kernel over a tensor, as far as its scratch memory goes by it (needs/needs.h). */
+/* How PyTorch lays one launch of reduce_kernel over a tensor, as far as its scratch memory goes by it
+ * (needs/needs.h). */
 #ifndef PLIM_DEVICES_REDUCE_LAUNCH_H
 #define PLIM_DEVICES_REDUCE_LAUNCH_H
 

@@ -84,7 +84,8 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
         plim_result_reason(result, "It ran to the program's own end; with --steps N or --for TIME "
                                    "trials end earlier.");
     if (execution->waiting_optimizers > 0)
-        plim_result_reason(result, "%d of the program's optimizers had not stepped by then: what that takes was not seen.",
+        plim_result_reason(result,
+                           "%d of the program's optimizers had not stepped by then: what that takes was not seen.",
                            execution->waiting_optimizers);
     tell_epochs(execution, result);
     if (execution->finds_compiled)

@@ -1,4 +1,5 @@
-/* FNV-1a with 64 bits (RFC 9923): for tables and against damage, not against anybody who wants two things to be alike. */
+/* FNV-1a with 64 bits (RFC 9923): for tables and against damage, not against anybody who wants two things to be
+ * alike. */
 #ifndef PLIM_BASE_HASH_H
 #define PLIM_BASE_HASH_H
 

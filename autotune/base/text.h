@@ -35,8 +35,8 @@ bool plim_text_is_plain(const char *text);
 
 bool plim_text_ends_with(const char *text, const char *end);
 
-/* The same as plim_text_show(), of any length, to a stream. Everything that plimsoll prints and did not make itself goes
- * through this; errors of the stream stay in it. */
+/* The same as plim_text_show(), of any length, to a stream. Everything that plimsoll prints and did not make itself
+ * goes through this; errors of the stream stay in it. */
 void plim_text_write(FILE *file, const char *text);
 
 /* The index of the name nearest to `word`, ignoring case, or -1 when none is near. Near is an edit

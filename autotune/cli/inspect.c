@@ -26,7 +26,8 @@ enum plim_status plim_inspect_open(const struct plim_request *request, const str
     enum plim_status st = PLIM_OK;
     PLIM_TRY(plim_asked_question_read(request, log, stop, &out->asked, err));
     PLIM_TRY(first_setting(&out->asked.question.question, &out->setting, err));
-    PLIM_TRY(plim_common_device(request, &out->asked.spec, log, out->asked.question.recording ? NULL : &out->target, &uri, err));
+    PLIM_TRY(plim_common_device(request, &out->asked.spec, log, out->asked.question.recording ? NULL : &out->target,
+                                &uri, err));
     out->allowance = plim_common_allowance(request, log);
     if (!out->asked.question.recording)
         plim_gpu_ring_take(request, &out->asked.spec, uri, stop, log, &out->ring);

@@ -56,7 +56,8 @@ static const struct plim_option options[] = {
     FIELD("--seq", "LIST", X | W, text, program.seq, 0,
       "what {seq} may be: 512,1024 or 256:1024:256; the best batch is found for each"),
     FIELD("--batch", "LIST", W, text, program.batch, 0,
-      "batches to record, of which three have to do alike; default: 1,2,3,4, larger ones where these do not, and 16 to see whether they tell of it"),
+      "batches to record, of which three have to do alike; default: 1,2,3,4, "
+      "larger ones where these do not, and 16 to see whether they tell of it"),
     SWITCH("--each-batch", W, program.each_batch,
       "each batch does otherwise (samples one by one): it is recorded alone, and holds for itself alone"),
     FIELD("--merge", "FILE.plim", W, list, program.merged, 0,

@@ -96,8 +96,8 @@ enum plim_status plim_execution_run(const struct plim_execution_options *options
                                     struct plim_execution *out,
                                     struct plim_error *err) PLIM_MUST_CHECK;
 
-/* How a program decided by a value that its virtual GPU did not know, as the rest of a sentence. So many are told; files
- * and JSON have all. */
+/* How a program decided by a value that its virtual GPU did not know, as the rest of a sentence. So many are told;
+ * files and JSON have all. */
 enum { PLIM_DECISIONS_TOLD = 4, PLIM_DECISION_TEXT = 360 };
 void plim_execution_describe_decision(const struct plim_machine_question *question, char *out,
                                       size_t size);

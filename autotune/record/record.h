@@ -3,8 +3,8 @@
  *
  * At each size it is one process with PYTORCH_NO_CUDA_MEMORY_CACHING=1, until its peak has not grown
  * for a few steps. A size at which it ends with an error is named and left out, as long as three sizes
- * are left (BatchNorm does not train with batch 1). With sequence lengths too not all pairs are run: each length at the smallest and
- * the largest batch, and the longest at every batch. Where {accumulation} stands, all that is run with
+ * are left (BatchNorm does not train with batch 1). With sequence lengths too not all pairs are run: each length at
+ * the smallest and the largest batch, and the longest at every batch. Where {accumulation} stands, all that is run with
  * one micro-step a step and with three, and one size with two, four and five, which have to be the three
  * with the one in the middle left out or repeated.
  *

@@ -19,8 +19,8 @@ struct plim_advices {
 };
 
 /* Appends advice for `setting`, which does not fit: changes of the question (question.h), a smaller
- * micro-batch, a shorter sequence, sharding over more GPUs. Single changes come first; only when none of them is enough are
- * they combined, until the sum fits. The effective batch stays as it is, where
+ * micro-batch, a shorter sequence, sharding over more GPUs. Single changes come first; only when none of them is
+ * enough are they combined, until the sum fits. The effective batch stays as it is, where
  * the change does not say another. */
 enum plim_status plim_advise(const struct plim_question *question, struct plim_asker *asker,
                              const struct plim_setting *setting, struct plim_advices *advices,

@@ -245,8 +245,8 @@ static enum plim_status insert_word(struct added *a)
 /* Beside a statement of a branch the new one would be in the branch. */
 static bool can_be_beside(const struct plim_config_node *node)
 {
-    return (!node->conditional || node->parent->parent) && node->kind == PLIM_CONFIG_SCALAR && node->style != PLIM_CONFIG_BLOCK && node->key &&
-           strcmp(node->key, "<<") != 0;
+    return (!node->conditional || node->parent->parent) && node->kind == PLIM_CONFIG_SCALAR &&
+           node->style != PLIM_CONFIG_BLOCK && node->key && strcmp(node->key, "<<") != 0;
 }
 
 enum plim_status plim_config_insert(struct plim_config_file *file, struct plim_config_node *mapping,

@@ -1,5 +1,6 @@
 /* What an answer holds for beside its sizes, where a framework keeps it under a key of its own: whether activations are
- * checkpointed. A job with the sizes alone would run out of memory where the answer checkpoints and the job does not. */
+ * checkpointed. A job with the sizes alone would run out of memory where the answer checkpoints and the job does not.
+ * */
 #include "autotune/base/yaml.h"
 #include "config_format.h"
 #include "config_group.h"

@@ -72,7 +72,8 @@ Test(record, each_run_compiles_and_tunes_for_itself)
     unsetenv("TORCHINDUCTOR_CACHE_DIR");
     unsetenv("TRITON_CACHE_DIR");
     snprintf(line, sizeof(line),
-             "record -o %s -- sh -c mkdir~-p~$TORCHINDUCTOR_CACHE_DIR~$TRITON_CACHE_DIR/k&&mkdir~$TORCHINDUCTOR_CACHE_DIR/made&&"
+             "record -o %s -- sh -c "
+             "mkdir~-p~$TORCHINDUCTOR_CACHE_DIR~$TRITON_CACHE_DIR/k&&mkdir~$TORCHINDUCTOR_CACHE_DIR/made&&"
              "test~!~-e~$TRITON_CACHE_DIR/k/f.autotune.json&&touch~$TRITON_CACHE_DIR/k/f.autotune.json&&"
              "{~test~{batch}~=~1~||~test~-e~$TRITON_CACHE_DIR/k/f.cubin;~}&&touch~$TRITON_CACHE_DIR/k/f.cubin&&"
              "exec~'%s'~{batch}~cache=0~states=100~steps=30",
@@ -182,10 +183,11 @@ Test(record, each_batch_is_recorded_alone_where_that_is_asked_for)
     static const struct {
         const char *options;
         int64_t batch, accumulation;
-    } asked[] = {{" --effective-batch 10 --objective largest-batch" SMALL, 5, 2},
-                 {" --effective-batch 4 --objective largest-batch" SMALL, 2, 2},
-                 {" --objective largest-batch" SMALL, 5, 1},
-                 {" --objective largest-batch --margin 0 --overhead 0 --json --device sim:A100-SXM4-80GB,memory=200MiB", 2, 1}};
+    } asked[] = {
+        {" --effective-batch 10 --objective largest-batch" SMALL, 5, 2},
+        {" --effective-batch 4 --objective largest-batch" SMALL, 2, 2},
+        {" --objective largest-batch" SMALL, 5, 1},
+        {" --objective largest-batch --margin 0 --overhead 0 --json --device sim:A100-SXM4-80GB,memory=200MiB", 2, 1}};
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
         p = ask("tune", path, asked[i].options);
         json_t *root = program_json(&p);
@@ -346,7 +348,8 @@ Test(record, only_trials_verify_an_answer)
     program_finish(&p);
     cr_expect(not(is_verified(path, SMALL, "")));
     cr_expect(is_verified(path, " --prove" SMALL, "micro-batch 30 fits, 31 does not"));
-    cr_expect(is_verified(path, " --prove" SMALL, " training steps were recognised")); /* as many as it does until it is ended */
+    cr_expect(is_verified(path, " --prove" SMALL,
+                          " training steps were recognised")); /* as many as it does until it is ended */
     cr_expect(is_verified(path, " --prove --epoch-steps 5" SMALL, "--epoch-steps changed nothing"));
     /* The program is another one since. */
     write_number(size, 40);

@@ -106,7 +106,8 @@ Test(zoo_recordings, take_what_their_programs_were_measured_to_take)
 {
     for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
         char options[512];
-        snprintf(options, sizeof(options), "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending %s", measured[i].options);
+        snprintf(options, sizeof(options), "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending %s",
+                 measured[i].options);
         struct program p = ask("explain", measured[i].recording, options);
         cr_assert(eq(int, p.exit_code, 0), "%s: %s", measured[i].id, p.err);
         json_t *root = program_json(&p);
@@ -145,7 +146,9 @@ Test(zoo_recordings, each_batch_of_samples_one_by_one_takes_what_it_was_measured
     } batches[] = {{"--batch 1", 18}, {"--batch 2", 18}, {"--batch 4 --axis checkpoint=yes", 12}};
     for (size_t b = 0; b < sizeof(batches) / sizeof(batches[0]); b++) {
         char line[256];
-        snprintf(line, sizeof(line), "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending --accumulation 2 %s --axis share=bidirectional",
+        snprintf(line, sizeof(line),
+                 "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending --accumulation 2 %s --axis "
+                 "share=bidirectional",
                  batches[b].options);
         struct program p = ask("tune", "hilbert-ssm.plim", line);
         cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
@@ -171,8 +174,10 @@ Test(zoo_recordings, weights_that_are_shared_take_what_was_measured)
         char line[256];
         const struct measured row = {HILBERT, ids[i][0], ""};
         snprintf(line, sizeof(line),
-                 "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending --batch 2 --accumulation 2 --seq 225000 "
-                 "--precision bf16-mixed --axis d_model=192 --axis share=%s", ids[i][1]);
+                 "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending --batch 2 --accumulation 2 --seq "
+                 "225000 "
+                 "--precision bf16-mixed --axis d_model=192 --axis share=%s",
+                 ids[i][1]);
         struct program p = ask("explain", "hilbert-ssm.plim", line);
         json_t *root = program_json(&p);
         cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), measured_bytes(&row)), "%s: %s", ids[i][0], p.err);
@@ -199,8 +204,10 @@ Test(zoo_recordings, the_waterfall_stops_at_the_first_that_fits)
         struct program p = ask("tune", "hilbert-ssm.plim", line);
         cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
         json_t *root = program_json(&p);
-        cr_expect(eq(str, (char *)json_text_at(root, "choice.sizes.precision"), (char *)falls[i].precision), "%s", falls[i].options);
-        cr_expect(eq(str, (char *)json_text_at(root, "choice.sizes.d_model"), (char *)falls[i].width), "%s", falls[i].options);
+        cr_expect(eq(str, (char *)json_text_at(root, "choice.sizes.precision"), (char *)falls[i].precision), "%s",
+                  falls[i].options);
+        cr_expect(eq(str, (char *)json_text_at(root, "choice.sizes.d_model"), (char *)falls[i].width), "%s",
+                  falls[i].options);
         cr_expect(eq(i64, json_int_at(root, "choice.seq"), falls[i].length), "%s", falls[i].options);
         json_decref(root);
         program_finish(&p);
@@ -211,9 +218,10 @@ Test(zoo_recordings, the_waterfall_stops_at_the_first_that_fits)
 Test(zoo_recordings, between_recorded_lengths_it_takes_what_a_trial_takes)
 {
     static const json_int_t tried = 25945964544;
-    struct program p = ask("explain", "hilbert-ssm.plim",
-                           "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending --batch 2 --accumulation 2 --seq 187500 "
-                           "--precision fp32 --axis d_model=256" AS_RECORDED);
+    struct program p = ask(
+        "explain", "hilbert-ssm.plim",
+        "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending --batch 2 --accumulation 2 --seq 187500 "
+        "--precision fp32 --axis d_model=256" AS_RECORDED);
     json_t *root = program_json(&p);
     cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), tried), "%s", p.err);
     json_decref(root);
@@ -229,14 +237,17 @@ Test(zoo_recordings, the_largest_of_each_batch_is_the_measured_one)
     for (int i = 0; i < 4; i++) { /* another share each time */
         char id[128], line[512];
         json_int_t most = 0;
-        snprintf(id, sizeof(id), "%s/%s/checkpoint/ratio%s/fit", widths[i / 2], precisions[i % 2][1], shares[i % SHARES].ratio);
+        snprintf(id, sizeof(id), "%s/%s/checkpoint/ratio%s/fit", widths[i / 2], precisions[i % 2][1],
+                 shares[i % SHARES].ratio);
         json_t *c = case_of("000-hilbert-ssm", id);
         for (int k = 0; k < 3; k++)
             if (samples[k] <= json_int_at(c, "fit.largest_batch")) most = samples[k];
         snprintf(line, sizeof(line),
-                 "--overhead 0 --objective largest-batch --device sim:RTX-3090,memory=%lld,placement=ascending --accumulation 2 --seq %d "
+                 "--overhead 0 --objective largest-batch --device sim:RTX-3090,memory=%lld,placement=ascending "
+                 "--accumulation 2 --seq %d "
                  "--precision %s --axis d_model=%s" AS_RECORDED,
-                 (long long)json_int_at(c, "fit.capacity_bytes"), shares[i % SHARES].length, precisions[i % 2][0], widths[i / 2]);
+                 (long long)json_int_at(c, "fit.capacity_bytes"), shares[i % SHARES].length, precisions[i % 2][0],
+                 widths[i / 2]);
         struct program p = ask("tune", "hilbert-ssm.plim", line);
         json_t *root = program_json(&p);
         cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), most), "%s: %s", id, p.err);
@@ -255,8 +266,10 @@ Test(zoo_recordings, the_largest_batch_is_the_measured_one)
         {VIDEO, FRAMES(200, "fit/RTX-4080-16GB"), "--accumulation 2" FRAMES_OF(200)},
         {VIDEO, FRAMES(100, "fit/RTX-4080-16GB"), "--accumulation 2" FRAMES_OF(100)},
         {VIDEO, FRAMES(100, "fit/RTX-3090-24GB"), "--accumulation 2" FRAMES_OF(100)},
-        {VIDEO, FRAMES(100, "fit/RTX-3060-8GB|RTX-3070/expandable_segments:True"), "--accumulation 2 " EXPANDABLE FRAMES_OF(100)},
-        {VIDEO, FRAMES(100, "fit/RTX-3090-24GB/expandable_segments:True"), "--accumulation 2 " EXPANDABLE FRAMES_OF(100)},
+        {VIDEO, FRAMES(100, "fit/RTX-3060-8GB|RTX-3070/expandable_segments:True"),
+         "--accumulation 2 " EXPANDABLE FRAMES_OF(100)},
+        {VIDEO, FRAMES(100, "fit/RTX-3090-24GB/expandable_segments:True"),
+         "--accumulation 2 " EXPANDABLE FRAMES_OF(100)},
         {SPARSE_ATTENTION, "518m/mask/checkpoint/s1024/fit", "--seq 1024 --accumulation 2"},
         {SPARSE_ATTENTION, "518m/mask/checkpoint/s1536/fit", "--seq 1536 --accumulation 2"},
         {SPARSE_ATTENTION, "518m/mask/checkpoint/s2048/fit", "--seq 2048 --accumulation 2"},
@@ -305,7 +318,8 @@ Test(zoo_recordings, the_planned_batches_of_the_embedder_do_not_fit)
     for (size_t i = 0; i < sizeof(planned) / sizeof(planned[0]); i++) {
         const struct measured row = {EMBEDDER, planned[i].id, ""};
         char options[256];
-        snprintf(options, sizeof(options), "--overhead 512MiB --device sim:%s,placement=ascending --batch %d --seq 512" NEGATIVES_24,
+        snprintf(options, sizeof(options),
+                 "--overhead 512MiB --device sim:%s,placement=ascending --batch %d --seq 512" NEGATIVES_24,
                  planned[i].gpu, planned[i].batch);
         struct program p = ask("explain", row.recording, options);
         json_t *root = program_json(&p);
@@ -393,7 +407,8 @@ Test(zoo_recordings, what_blocks_are_for_is_inferred)
 {
     char command[512], *path = program_file("inferred.json", "");
     snprintf(command, sizeof(command),
-             "explain " PLIM_ZOO_FOLDER "/gsa-512m.plim --device sim:A40 --batch 4 --seq 1024 --out %s --json --quiet", path);
+             "explain " PLIM_ZOO_FOLDER "/gsa-512m.plim --device sim:A40 --batch 4 --seq 1024 --out %s --json --quiet",
+             path);
     struct program p = program_run(command);
     json_t *root = program_json(&p);
     int64_t parameters = json_int_at(root, "breakdown.parameters_bytes");
@@ -423,8 +438,8 @@ Test(zoo_recordings, tiers_are_answered_together)
         const char *name;
         json_int_t batch;
     } tiers[] = {{"safe", 12}, {"medium", 14}, {"aggressive", 15}, {"max", 16}};
-    struct program p = program_run("tune " PLIM_ZOO_FOLDER
-                                   "/gsa-512m.plim --device sim:A40 --tiers --seq 1024 --accumulation 2 --json --quiet");
+    struct program p = program_run(
+        "tune " PLIM_ZOO_FOLDER "/gsa-512m.plim --device sim:A40 --tiers --seq 1024 --accumulation 2 --json --quiet");
     json_t *root = program_json(&p), *results = json_at(root, "results");
     cr_assert(eq(sz, json_array_size(results), 4), "%s", p.out);
     for (size_t i = 0; i < 4; i++) {
@@ -494,7 +509,8 @@ Test(zoo_recordings, thirty_two_clips_a_step_are_kept)
                  {"--device sim:RTX-4080 --objective largest-batch", 16, 2}};
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
         char options[256];
-        snprintf(options, sizeof(options), "--overhead 320MiB --effective-batch 32" FRAMES_OF(100) " %s", asked[i].options);
+        snprintf(options, sizeof(options), "--overhead 320MiB --effective-batch 32" FRAMES_OF(100) " %s",
+                 asked[i].options);
         struct program p = ask("tune", "video-llm.plim", options);
         json_t *root = program_json(&p);
         cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), asked[i].batch), "%s", p.out);

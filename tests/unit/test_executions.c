@@ -86,8 +86,8 @@ Test(executions, how_the_trial_ended)
            "recognised.", NULL, NULL);
 }
 
-/* Within its first epoch or after one, with short epochs or whole ones; in a loop of the program's own nothing tells what
- * comes later. */
+/* Within its first epoch or after one, with short epochs or whole ones; in a loop of the program's own nothing tells
+ * what comes later. */
 Test(executions, what_comes_after_an_epoch_was_seen_or_not)
 {
     static const char not_seen[] =
@@ -263,9 +263,10 @@ Test(executions, a_loop_that_was_left_is_told)
     executions[0].questions.rows[0].turned = 14;
     tell(true, true);
     cr_expect(eq(i64, result.questions[0].turned, 14));
-    cr_expect(eq(str, result.reasons[1],
-                 "The answer is uncertain: ode.py:7 decides by a value that is not known (of reduce_kernel), taken as 0, "
-                 "and 14 times otherwise, to leave a loop of 1000 reads; --assume ode.py:7=VALUE says what it is."));
+    cr_expect(
+        eq(str, result.reasons[1],
+           "The answer is uncertain: ode.py:7 decides by a value that is not known (of reduce_kernel), taken as 0, "
+           "and 14 times otherwise, to leave a loop of 1000 reads; --assume ode.py:7=VALUE says what it is."));
 }
 
 Test(executions, what_is_only_shown_leaves_the_answer_certain)

@@ -76,7 +76,9 @@ static void expect_size(const char *size, bool is_good)
     struct plim_error err = PLIM_ERROR_INIT;
     char more[256], *again = NULL;
     snprintf(more, sizeof(more),
-             "axes: {}\nstreams:\n- from_batch: 1\n  from_seq: 1\n  sizes:\n  - \"%s\"\n  before:\n  - \"a0\"\n  step:\n  - \"a0 f1\"\n", size);
+             "axes: {}\nstreams:\n- from_batch: 1\n  from_seq: 1\n  sizes:\n  - \"%s\"\n  before:\n  - \"a0\"\n  "
+             "step:\n  - \"a0 f1\"\n",
+             size);
     char *text = with_sum(head, more);
     enum plim_status st = read_text(text, strlen(text), &recording, &err);
     cr_expect(eq(int, st, is_good ? PLIM_OK : PLIM_SPEC), "%s: %s", size, err.text);

@@ -120,7 +120,8 @@ Test(recording_size, beyond_any_memory_and_below_one_byte_is_none)
 
 /* --- traces ----------------------------------------------------------------------------------- */
 
-/* "A100" allocates, "A100/1" for CUDA stream 1, "F2" frees, "E" empties the cache, "K7" launches what moves 7 KiB, "Kb7" 7 KiB for each sample. */
+/* "A100" allocates, "A100/1" for CUDA stream 1, "F2" frees, "E" empties the cache, "K7" launches what moves 7 KiB,
+ * "Kb7" 7 KiB for each sample. */
 static struct plim_trace trace_of(int64_t batch, const char *text, int times, const char *step)
 {
     struct plim_trace trace = {.point = {batch, 1}};

@@ -1,4 +1,5 @@
-/* Whether a recording is proven: what PyTorch's allocator makes of it beside what the program asked for with its own. */
+/* Whether a recording is proven: what PyTorch's allocator makes of it beside what the program asked for with its own.
+ * */
 #include "autotune/record/proof.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -273,8 +273,8 @@ static double compare_with_all(const struct plim_train_setting *setting)
     fclose(nowhere);
     expect_same_end();
     for (int i = 0; i < first.steps_done; i++)
-        cr_expect(same_step(&first.step[i], &again.step[i], first.retries ? 0.1 : 1e-9), "step %d of %d micro-steps", i + 1,
-                  (int)setting->accumulation);
+        cr_expect(same_step(&first.step[i], &again.step[i], first.retries ? 0.1 : 1e-9), "step %d of %d micro-steps",
+                  i + 1, (int)setting->accumulation);
     return launches / (double)bench.device->launches;
 }
 

@@ -375,8 +375,9 @@ Test(exec, long_search_paths_reach_the_program)
     path[LONG] = preload[PRELOAD] = '\0';
     setenv("LD_LIBRARY_PATH", path, 1);
     setenv("LD_PRELOAD", preload, 1);
-    struct program p = run_ok(GPU "-- sh -c test~${#LD_LIBRARY_PATH}~-gt~20000~&&~test~${#LD_PRELOAD}~-gt~4000~&&~exec~'"
-                              PLIM_TRAINER "'~4", 0);
+    struct program p = run_ok(
+        GPU "-- sh -c test~${#LD_LIBRARY_PATH}~-gt~20000~&&~test~${#LD_PRELOAD}~-gt~4000~&&~exec~'" PLIM_TRAINER "'~4",
+        0);
     unsetenv("LD_LIBRARY_PATH");
     unsetenv("LD_PRELOAD");
     program_finish(&p);
@@ -418,8 +419,8 @@ Test(exec, nvidia_smi_tells_of_the_virtual_gpu)
 static void expect_compiled(const char *command, bool finds, bool makes)
 {
     char arguments[512];
-    snprintf(arguments, sizeof(arguments), GPU "--batch 1,2 --no-store --json -- sh -c %s~&&~exec~'" PLIM_TRAINER "'~{batch}",
-             command);
+    snprintf(arguments, sizeof(arguments),
+             GPU "--batch 1,2 --no-store --json -- sh -c %s~&&~exec~'" PLIM_TRAINER "'~{batch}", command);
     struct program p = run_ok(arguments, 0);
     json_t *root = program_json(&p);
     cr_expect(eq(int, has_reason(root, "It found kernels that an earlier trial had compiled"), finds), "%s", command);
@@ -435,9 +436,13 @@ Test(exec, compiled_kernels_are_kept_for_the_search)
     unsetenv("TRITON_CACHE_DIR");
     expect_compiled("mkdir~-p~$TORCHINDUCTOR_CACHE_DIR", false, false);
     expect_compiled("mkdir~-p~$TORCHINDUCTOR_CACHE_DIR~&&~touch~$TORCHINDUCTOR_CACHE_DIR/kernel", true, false);
-    expect_compiled("test~{batch}~=~1~||~touch~$TORCHINDUCTOR_CACHE_DIR/kernel~||~true", false, false); /* of another search */
-    expect_compiled("test~{batch}~=~1~||~mkdir~-p~$TORCHINDUCTOR_CACHE_DIR~&&~touch~$TORCHINDUCTOR_CACHE_DIR/kernel~||~true", false, true);
-    expect_compiled("mkdir~-p~$TRITON_CACHE_DIR~&&~touch~$TRITON_CACHE_DIR/kernel.cubin", false, false); /* takes no memory to make */
+    expect_compiled("test~{batch}~=~1~||~touch~$TORCHINDUCTOR_CACHE_DIR/kernel~||~true", false,
+                    false); /* of another search */
+    expect_compiled(
+        "test~{batch}~=~1~||~mkdir~-p~$TORCHINDUCTOR_CACHE_DIR~&&~touch~$TORCHINDUCTOR_CACHE_DIR/kernel~||~true", false,
+        true);
+    expect_compiled("mkdir~-p~$TRITON_CACHE_DIR~&&~touch~$TRITON_CACHE_DIR/kernel.cubin", false,
+                    false); /* takes no memory to make */
     expect_compiled("mkdir~-p~$TRITON_CACHE_DIR~&&~touch~$TRITON_CACHE_DIR/kernel.autotune.json", true, false);
     setenv("TRITON_CACHE_DIR", "/nowhere", 1);
     expect_compiled("test~$TRITON_CACHE_DIR~=~/nowhere", false, false); /* the user's own stays */

@@ -22,11 +22,12 @@ int cusparseCreate(void **handle);
 int cusparseDestroy(void *handle);
 int cusparseCreateCsr(void **out, int64_t rows, int64_t columns, int64_t numbers, const void *row_places,
                       const void *column_places, const void *values, int first, int second, int base, int type);
-int cusparseCreateDnMat(void **out, int64_t rows, int64_t columns, int64_t leading, const void *values, int type, int order);
+int cusparseCreateDnMat(void **out, int64_t rows, int64_t columns, int64_t leading, const void *values, int type,
+                        int order);
 int cusparseDestroySpMat(void *matrix);
 int cusparseDestroyDnMat(void *matrix);
-int cusparseSpMM(void *handle, int a_form, int b_form, const void *alpha, const void *a, const void *b, const void *beta,
-                 void *c, int type, int algorithm, void *buffer);
+int cusparseSpMM(void *handle, int a_form, int b_form, const void *alpha, const void *a, const void *b,
+                 const void *beta, void *c, int type, int algorithm, void *buffer);
 
 static uintptr_t memory; /* 4 KiB of the GPU's, all known */
 

@@ -181,8 +181,16 @@ Test(names, nothing_else_is_shown)
 {
     /* Of the C library, of CUPTI and of PyTorch, and our own: lookup.c, device_files.c, runtime_device.c,
      * torch_blocks.c, known.c, watch.c. */
-    static const char *const others[] = {"dlsym", "access", "stat", "stat64", "__xstat", "__xstat64",
-                                         "cuptiGetVersion", "plimsoll_known", "plimsoll_optimizer_stepped", "plimsoll_epoch_steps",
+    static const char *const others[] = {"dlsym",
+                                         "access",
+                                         "stat",
+                                         "stat64",
+                                         "__xstat",
+                                         "__xstat64",
+                                         "cuptiGetVersion",
+                                         "plimsoll_known",
+                                         "plimsoll_optimizer_stepped",
+                                         "plimsoll_epoch_steps",
                                          "plimsoll_cache_emptied",
                                          "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
                                          "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE"};

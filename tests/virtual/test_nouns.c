@@ -430,11 +430,14 @@ Test(kernel, attention_writes_what_its_structure_holds)
     static const struct {
         const char *name;
         size_t output, behind; /* in words: the output, and the first that is no pointer of its own */
-    } cases[] = {{"_Z39fmha_cutlassF_f32_aligned_64x64_rf_sm80N22PyTorchMemEffAttention15AttentionKernelIfN7cutlass4arch"
-                  "4Sm80ELb1ELi64ELi64ELi64ELb1ELb1EE6ParamsE", 8, 11},
-                 {"_Z36fmha_cutlassB_f32_aligned_64x64_sm80N22PyTorchMemEffAttention23AttentionBackwardKernelIN7"
-                  "cutlass4arch4Sm80EfLb1ELb0ELb0ELi64ELi64ELi64ELb0EE6ParamsE", 10, 17},
-                 {"_Z16flash_fwd_kernelN13pytorch_flash16Flash_fwd_paramsE", 14, 64}};
+    } cases[] = {
+        {"_Z39fmha_cutlassF_f32_aligned_64x64_rf_sm80N22PyTorchMemEffAttention15AttentionKernelIfN7cutlass4arch"
+         "4Sm80ELb1ELi64ELi64ELi64ELb1ELb1EE6ParamsE",
+         8, 11},
+        {"_Z36fmha_cutlassB_f32_aligned_64x64_sm80N22PyTorchMemEffAttention23AttentionBackwardKernelIN7"
+         "cutlass4arch4Sm80EfLb1ELb0ELb0ELi64ELi64ELi64ELb0EE6ParamsE",
+         10, 17},
+        {"_Z16flash_fwd_kernelN13pytorch_flash16Flash_fwd_paramsE", 14, 64}};
     static uintptr_t parameters[512];
     uintptr_t written[PLIM_WRITES];
     uintptr_t memory = 0;

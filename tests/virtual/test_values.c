@@ -98,8 +98,8 @@ Test(elementwise, adds_with_strides)
     cr_expect(not(LAUNCH(name, &count, &closure)));
 }
 
-/* Which types are converted stands behind a function that is not known: all of the output's block is spoilt, and none of
- * those whose addresses are left over behind the dimensions that there are. */
+/* Which types are converted stands behind a function that is not known: all of the output's block is spoilt, and none
+ * of those whose addresses are left over behind the dimensions that there are. */
 Test(elementwise, of_what_is_left_over_nothing_is_spoilt)
 {
     static const char name[] =

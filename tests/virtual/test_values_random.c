@@ -147,7 +147,8 @@ Test(uniform, of_other_types)
     expect_places(PLIM_BFLOAT16, "3.5 3.34375 4.75 4.96875 3.625 3.6875 4.4375 3.609375 3.046875 4.03125");
     uint16_t numbers[3000];
     plim_shadow_load(memory, numbers, NULL, sizeof(numbers));
-    for (size_t i = 0; i < 3000; i++) cr_assert(ne(u16, numbers[i], halves.to), "what is rounded to the end begins anew");
+    for (size_t i = 0; i < 3000; i++)
+        cr_assert(ne(u16, numbers[i], halves.to), "what is rounded to the end begins anew");
 }
 
 /* Every other element: what lies between stays. */

@@ -16,7 +16,8 @@
  *     other         is all the rest (buckets, a library's workspaces), and everything where one gradient in
  *                   ten finds no block of its size (gradients that stay, or are shards): that is not known.
  *
- * What checkpointing computes again is autograd's, and counts as temporaries. It is an inference, and reports say so; how many bytes there are in all is not.
+ * What checkpointing computes again is autograd's, and counts as temporaries. It is an inference, and reports say so;
+ * how many bytes there are in all is not.
  */
 #ifndef PLIM_WORKLOADS_RECORDING_CLASSES_H
 #define PLIM_WORKLOADS_RECORDING_CLASSES_H

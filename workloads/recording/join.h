@@ -56,7 +56,8 @@ void plim_trace_finish(struct plim_trace *trace); /* NULL and zeroed are fine */
 enum { PLIM_TRACE_STARTING_STEPS = 2 }; /* in which things are done for the first time */
 
 /* plim_recorded_stream.host_work of the stream that these traces are joined to: the line of least squares through what
- * the steps of each have at least. A step of them has so many micro-steps. `host_speed`: of the machine; 0: not known. */
+ * the steps of each have at least. A step of them has so many micro-steps. `host_speed`: of the machine; 0: not
+ * known. */
 void plim_trace_host_work(const struct plim_trace *traces, size_t count, int64_t micro_steps,
                           double host_speed, int64_t host_work[2]);
 
@@ -66,15 +67,15 @@ enum { PLIM_TRACE_REPEATS = 3 }; /* how often a step has to have come at least *
  * of hashes give blocks back changes from run to run, and changes nothing for an allocator. */
 void plim_trace_sort_frees(struct plim_traced *events, size_t count);
 
-/* The steady step of a trace, whose frees are sorted: from the event `start` on it repeats every `period` events, to the end.
- * PLIM_UNSTABLE: it does not. */
+/* The steady step of a trace, whose frees are sorted: from the event `start` on it repeats every `period` events, to
+ * the end. PLIM_UNSTABLE: it does not. */
 enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start, size_t *period,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Joins traces of one program, in the order of their points (batch, then seq). Sizes that are smaller
  * and have another sequence of events are left out (`out->from`); where all are of one batch, none may
- * be. PLIM_DIFFERS: too few sizes have the sequence of the largest one. PLIM_UNSTABLE: the program does not repeat, or memory
- * goes on growing. The zeroed `out` is to be finished
+ * be. PLIM_DIFFERS: too few sizes have the sequence of the largest one. PLIM_UNSTABLE: the program does not repeat,
+ * or memory goes on growing. The zeroed `out` is to be finished
  * in any case. */
 enum plim_status plim_trace_join(const struct plim_trace *traces, size_t count,
                                  struct plim_recorded_stream *out,

@@ -37,10 +37,10 @@ void plim_player_only(struct plim_player *player, int64_t steps);
 /* Told of every segment, as plim_allocator_observe(); NULL: nobody is. Under PyTorch's allocator. */
 void plim_player_observe(struct plim_player *player, plim_allocator_observer observer, void *user);
 
-/* Plays a stream from an empty device, with so many micro-steps a step where it has loops: four steps or, where they do not repeat by then, as many as
- * it takes, at most PLIM_REPLAY_PROOF_STEPS. `out` is filled as plim_replay_run() does, but that what comes before the
- * step counts as loading. PLIM_INVALID: the stream does not hold at this point (a smaller one, or a
- * size beyond any memory), and why; PLIM_CANCELLED. */
+/* Plays a stream from an empty device, with so many micro-steps a step where it has loops: four steps or, where they
+ * do not repeat by then, as many as it takes, at most PLIM_REPLAY_PROOF_STEPS. `out` is filled as plim_replay_run()
+ * does, but that what comes before the step counts as loading. PLIM_INVALID: the stream does not hold at this point
+ * (a smaller one, or a size beyond any memory), and why; PLIM_CANCELLED. */
 enum plim_status plim_player_run(struct plim_player *player,
                                  enum plim_recorded_allocator allocator,
                                  const struct plim_recorded_stream *stream,

@@ -45,12 +45,11 @@
  * The file, NAME.plim, is YAML of at most 32 MiB, so that it is read without this program, packed by
  * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 12              the version of the format; 11 had no rules; 10 had no doubts; 9 had no host_work; 8 had no CUDA streams,
- *                                         no f0; 7 had no
- *                                         combinations; 6 had no
- *                                         convolutions; 5 had no made_with; 4 had no batches, no @; 3 had
- *                                         no host_speed; 2 had no launches and no work, and so no time; 1
- *                                         had no micro_steps, no 0 bytes
+ *     plimsoll_recording: 12              the version of the format; 11 had no rules; 10 had no doubts; 9 had no
+ *                                         host_work; 8 had no CUDA streams, no f0; 7 had no combinations; 6 had no
+ *                                         convolutions; 5 had no made_with; 4 had no batches, no @; 3 had no
+ *                                         host_speed; 2 had no launches and no work, and so no time; 1 had no
+ *                                         micro_steps, no 0 bytes
  *     name: train.py                      for reports
  *     command: [python, train.py, "{batch}"]
  *     made_by: plimsoll 0.1.0

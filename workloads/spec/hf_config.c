@@ -31,7 +31,8 @@ static enum plim_status unknown_type(const struct plim_yaml *yaml,
     int near = plim_nearest(node->text, plim_family_names, PLIM_FAMILY_COUNT);
     if (near >= 0)
         snprintf(near_text, sizeof(near_text), " (did you mean %s?)", plim_family_names[near]);
-    return plim_yaml_fail(yaml, node, err, "model_type '%.40s' is not known%s, expected one of %s (plimsoll exec runs any "
+    return plim_yaml_fail(yaml, node, err,
+                          "model_type '%.40s' is not known%s, expected one of %s (plimsoll exec runs any "
                           "training program)",
                           node->text, near_text, known);
 }

@@ -164,7 +164,8 @@ enum plim_status plim_hf_read_task(const struct plim_yaml *yaml, enum plim_famil
     if (plain) return PLIM_OK;
     bool images = plim_family_info(family)->images;
     for (int i = 0; i < PLIM_TASK_COUNT; i++)
-        if (plim_text_ends_with(name, images ? "ForImageClassification" : head_names[i]) && plim_family_has_task(family, (enum plim_task)i)) {
+        if (plim_text_ends_with(name, images ? "ForImageClassification" : head_names[i]) &&
+            plim_family_has_task(family, (enum plim_task)i)) {
             *task = (enum plim_task)i;
             return PLIM_OK;
         }

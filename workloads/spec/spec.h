@@ -184,8 +184,8 @@ enum plim_attention { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER, PLIM_ATTENTION_
 /* How the GPUs share the work and the model's state. AUTO, of a spec alone (plim_spec_sharding()):
  * DDP where there are several GPUs, else NONE. NONE: what one process holds that knows of no other.
  * DDP: torch.nn.parallel.DistributedDataParallel; every GPU holds everything. ZERO1, ZERO2: DeepSpeed's
- * stages, whose ranks share the optimizer's states, its gradients, and (ZERO3) the parameters. FSDP: fully_shard() (FSDP2) on
- * each block and on the model. From ZERO1 on a model is sharded as it is made. */
+ * stages, whose ranks share the optimizer's states, its gradients, and (ZERO3) the parameters. FSDP: fully_shard()
+ * (FSDP2) on each block and on the model. From ZERO1 on a model is sharded as it is made. */
 enum plim_sharding { PLIM_SHARDING_AUTO, PLIM_SHARDING_NONE, PLIM_SHARDING_DDP, PLIM_SHARDING_ZERO1,
                      PLIM_SHARDING_ZERO2, PLIM_SHARDING_ZERO3, PLIM_SHARDING_FSDP,
                      PLIM_SHARDING_COUNT };
@@ -407,8 +407,8 @@ void plim_spec_describe_quantization(const struct plim_spec *spec, char *text, s
  * (config.json), precision bf16 (no autocast), optimizer adamw-fused"; "": nothing. */
 void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_t size);
 
-/* Computes `model` from `model_as_given` and the types that are not given, checks what only the whole can tell (heads divide,
- * sequence within learned positions, effective batch against accumulation), fills in LoRA's
+/* Computes `model` from `model_as_given` and the types that are not given, checks what only the whole can tell (heads
+ * divide, sequence within learned positions, effective batch against accumulation), fills in LoRA's
  * targets and computes the hash. What may be put right by a later setting, quantisation without
  * adapters, is only refused here and not by plim_spec_load(). */
 enum plim_status plim_spec_resolve(struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;

@@ -9,8 +9,8 @@
 
 /* --- LoRA ------------------------------------------------------------------------------------- */
 
-/* Is `name` a linear module of this model? distilbert's head has another one for each task, OPT has its projections only where the embedding has a
- * width of its own. */
+/* Is `name` a linear module of this model? distilbert's head has another one for each task, OPT has its projections
+ * only where the embedding has a width of its own. */
 static bool has_linear(const struct plim_model_config *model, const char *name)
 {
     bool projected = model->word_embed_proj_dim != model->hidden_size;

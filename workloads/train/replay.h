@@ -23,9 +23,9 @@
  * those between the two come again and again. Where nothing is computed these are left out, and the
  * clock goes on as if they had run (plim_device_repeat()): a step of 512 micro-steps costs as much
  * as one of a few, and has the same numbers (seconds nearly so where a micro-step gives memory back to
- * the driver: when it does so within its launches is not kept). Micro-steps that are not seen to repeat within PLIM_REPLAY_PROOF_MICRO_STEPS are
- * taken to where no retry was needed so far; else the setting does not fit. The fourth step is left
- * out in the same way where the third ends as it began.
+ * the driver: when it does so within its launches is not kept). Micro-steps that are not seen to repeat within
+ * PLIM_REPLAY_PROOF_MICRO_STEPS are taken to where no retry was needed so far; else the setting does not fit. The
+ * fourth step is left out in the same way where the third ends as it began.
  *
  * What does have to be gone through again, because the allocator's state is another, need not be run
  * again: micro-steps from the third on, steps from the third on are played from a tape of what they

@@ -325,7 +325,8 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
     z->order = calloc(z->order_capacity, sizeof(struct zero3_module *));
     z->uses = calloc(2 * z->order_capacity, sizeof *z->uses);
     z->chosen = calloc(n, sizeof(struct zero3_parameter *));
-    if (!z->parameters || !z->groups || !z->norms || !z->modules || !z->order || !z->uses || !z->chosen) return PLIM_NOMEM;
+    if (!z->parameters || !z->groups || !z->norms || !z->modules || !z->order || !z->uses || !z->chosen)
+        return PLIM_NOMEM;
     for (size_t i = 0; i < modules; i++) {
         struct zero3_module *m = &z->modules[i];
         m->z = z;

@@ -42,7 +42,8 @@ enum plim_status plim_process_start(const char *program, const struct plim_varia
 int plim_process_make_memo(void);
 
 /* Waits at most so many seconds for the worker to end. True when it has; then `status` is that of
- * waitpid(), or PLIM_EXIT_UNSEEN (base/exit_status.h) where another waited for it, and `process` is free to be started again. */
+ * waitpid(), or PLIM_EXIT_UNSEEN (base/exit_status.h) where another waited for it, and `process` is free to be
+ * started again. */
 bool plim_process_wait(struct plim_process *process, double seconds, int *status);
 
 /* SIGKILL for the worker and all that it started; it has to be waited for. */

@@ -50,8 +50,8 @@ __device__ inline score_view scores_of(const plim_attention_args &args, int64_t 
             batch * args.heads + head};
 }
 
-/* Which of a word's bytes are up to the limit: a bit each. Two bytes at a time: what is above carries into the byte that
- * was left free above it. */
+/* Which of a word's bytes are up to the limit: a bit each. Two bytes at a time: what is above carries into the byte
+ * that was left free above it. */
 __device__ inline uint32_t kept_of_word(uint32_t word, int limit)
 {
     const uint32_t apart = 0x00ff00ffu, above = (uint32_t)(255 - limit) * 0x00010001u;

@@ -52,8 +52,8 @@ template <class T, int COLUMNS> struct tile {
     }
 };
 
-/* to <- rows of x from `row` on, on their way; zeros beyond its end. A thread has one chunk of every STEP-th row, so that
- * its next one is a fixed distance away. */
+/* to <- rows of x from `row` on, on their way; zeros beyond its end. A thread has one chunk of every STEP-th row, so
+ * that its next one is a fixed distance away. */
 template <int COUNT, int THREADS, class Tile>
 __device__ inline void load_tile(Tile to, const head_view &x, int64_t row)
 {
@@ -321,15 +321,17 @@ __device__ inline void make_scores(float (&s)[N][4], const plim_attention_args &
     }
 }
 
-/* Which accumulators of BLOCKS blocks from `n` on dropout keeps: 4 bits of a block, beginning with the lowest. Lanes that
- * meet in the same draws make one each, and exchange what came of them. Tiles begin at multiples of PLIM_DROPOUT_KEYS. */
+/* Which accumulators of BLOCKS blocks from `n` on dropout keeps: 4 bits of a block, beginning with the lowest. Lanes
+ * that meet in the same draws make one each, and exchange what came of them. Tiles begin at multiples of
+ * PLIM_DROPOUT_KEYS. */
 enum { DRAWN_BLOCKS = 4 };
 
 template <int BLOCKS>
 __device__ inline uint32_t kept_of_rows(const plim_attention_args &args, int64_t head_row,
                                         const score_place &first, int n)
 {
-    int turn = lane() % 4, half = BLOCKS == DRAWN_BLOCKS ? turn / 2 : 0; /* row of the lane's two, and half of the blocks */
+    int turn = lane() % 4,
+        half = BLOCKS == DRAWN_BLOCKS ? turn / 2 : 0; /* row of the lane's two, and half of the blocks */
     uint32_t mine = kept_of_keys(args, head_row + first.query + group() + turn % 2 * 8,
                                  first.key + n * BLOCK + half * PLIM_DROPOUT_KEYS);
     uint32_t other = __shfl_xor_sync(0xffffffffu, mine, 1), kept = 0;

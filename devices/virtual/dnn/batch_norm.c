@@ -2,7 +2,8 @@
 
 /* The workspace of cuDNN's persistent batch normalization, channels last. It is nowhere written; these
  * numbers are those that cuDNN 9.10.2 and 9.19 answered for 27 shapes, and 9.19 for 19 more, exactly,
- * whatever the GPU (their functions were given the numbers of a GPU in the place of a handle, on a machine without one).
+ * whatever the GPU (their functions were given the numbers of a GPU in the place of a handle, on a machine without
+ * one).
  *
  * A kernel takes a tile of channels and so many rows (elements of a channel) at a time. It leaves two sums
  * of 4 bytes for each channel, and forward a mark that they are there. In front of them all are a header, and

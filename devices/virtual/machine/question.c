@@ -29,7 +29,8 @@ bool plim_machine_given_parse(const char *text, struct plim_machine_given *out)
 {
     const char *value = strrchr(text, '='), *colon = value;
     while (colon && colon > text && *colon != ':') colon--;
-    if (!value || colon == text || *colon != ':' || value == colon + 1 || value - text >= PLIM_QUESTION_TEXT) return false;
+    if (!value || colon == text || *colon != ':' || value == colon + 1 || value - text >= PLIM_QUESTION_TEXT)
+        return false;
     for (const char *digit = colon + 1; digit < value; digit++)
         if (*digit < '0' || *digit > '9') return false;
     *out = (struct plim_machine_given){0};

@@ -1,6 +1,6 @@
 /* cuSOLVER: factorizations, eigenvalues and singular values of dense matrices. They succeed: learned matrices are
- * regular, and what is told of it is 0. Work areas of Cholesky's, LU's and QR's factors, eigenvalues and singular values
- * follow what cuSOLVER 12.0 said on an H200 of square matrices of 33 to 1500 rows
+ * regular, and what is told of it is 0. Work areas of Cholesky's, LU's and QR's factors, eigenvalues and singular
+ * values follow what cuSOLVER 12.0 said on an H200 of square matrices of 33 to 1500 rows
  * (tests/gpu/measured/h200-libraries.jsonl); others are estimated as as many numbers as the matrix has, and 32 a row.
  */
 #include "devices/virtual/memory/heap.h"

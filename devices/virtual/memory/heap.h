@@ -3,7 +3,8 @@
  * Device memory is a range of addresses that nothing is behind: a program that reads it on the host
  * faults, as it does with a real GPU. One part of the address space is set aside for it, so that
  * it never meets the host's. Costs are those of CUDA: whole pages of 2 MiB, requests of up to 1 MiB
- * share pages (H200: tests/gpu/records, driver). Device memory lies where the driver places it (devices/address_space.h).
+ * share pages (H200: tests/gpu/records, driver). Device memory lies where the driver places it
+ * (devices/address_space.h).
  *
  * All results are CUDA error codes. Every function takes the process's lock itself.
  */

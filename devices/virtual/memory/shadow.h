@@ -25,13 +25,14 @@ enum plim_known {
     PLIM_NEVER = 0,
     PLIM_UNKNOWN = 1,
     PLIM_KNOWN = 2,
-    PLIM_ASSUMED_FINITE = 4, /* learned numbers are finite */
-    PLIM_ASSUMED_SPREAD = 8, /* the largest of learned numbers are spread evenly: routing */
-    PLIM_ASSUMED_SEED = 16,  /* random numbers are those of some seed */
-    PLIM_ASSUMED_ALL = 32,   /* a mask of learned numbers selects all that it may: no memory is missed */
+    PLIM_ASSUMED_FINITE = 4,   /* learned numbers are finite */
+    PLIM_ASSUMED_SPREAD = 8,   /* the largest of learned numbers are spread evenly: routing */
+    PLIM_ASSUMED_SEED = 16,    /* random numbers are those of some seed */
+    PLIM_ASSUMED_ALL = 32,     /* a mask of learned numbers selects all that it may: no memory is missed */
     PLIM_ASSUMED_LONGEST = 64, /* a token that a model picks ends no text: generation goes on to its longest */
     PLIM_NOT_NEGATIVE = 128,   /* with PLIM_UNKNOWN: a norm, a root; of a byte, not in the bits of several */
-    PLIM_ASSUMED = PLIM_ASSUMED_FINITE | PLIM_ASSUMED_SPREAD | PLIM_ASSUMED_SEED | PLIM_ASSUMED_ALL | PLIM_ASSUMED_LONGEST,
+    PLIM_ASSUMED =
+        PLIM_ASSUMED_FINITE | PLIM_ASSUMED_SPREAD | PLIM_ASSUMED_SEED | PLIM_ASSUMED_ALL | PLIM_ASSUMED_LONGEST,
 };
 
 /* What a result is known as that rests on both. */

@@ -160,8 +160,8 @@ static void begin_table(void)
 {
     const char *driver = plim_nvml_driver_version(nvml);
     int cuda = plim_nvml_cuda_version(nvml);
-    printf("NVIDIA-SMI %s    Driver Version: %s    CUDA Version: %d.%d\n(virtual GPUs of plimsoll exec)\n\n", driver, driver,
-           cuda / 1000, cuda % 1000 / 10);
+    printf("NVIDIA-SMI %s    Driver Version: %s    CUDA Version: %d.%d\n(virtual GPUs of plimsoll exec)\n\n", driver,
+           driver, cuda / 1000, cuda % 1000 / 10);
 }
 
 static void show_row(const struct plim_nvml_gpu *gpu)
@@ -224,7 +224,8 @@ int main(int argc, char **argv)
         else if ((value = value_of("--format", argv, &i))) asked.format = value;
         else if ((value = value_of("-i", argv, &i)) || (value = value_of("--id", argv, &i))) asked.only = value;
         else {
-            fprintf(stderr, "nvidia-smi of a virtual GPU: %s is not implemented (-L, -i, --query-gpu and --format are)\n",
+            fprintf(stderr,
+                    "nvidia-smi of a virtual GPU: %s is not implemented (-L, -i, --query-gpu and --format are)\n",
                     argv[i]);
             return 2;
         }

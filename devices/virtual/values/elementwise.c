@@ -166,8 +166,8 @@ static void work(const struct plim_function_call *call, const struct operands *o
     }
 }
 
-/* Is there any hope? Of what is all unknown only a comparison with itself or infinity is known, and of a norm that it is
- * not below zero. */
+/* Is there any hope? Of what is all unknown only a comparison with itself or infinity is known, and of a norm that it
+ * is not below zero. */
 static bool is_worth_it(const struct plim_functor *functor, const struct operands *o)
 {
     enum { NORMS = 64 };

@@ -257,7 +257,8 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
     struct output out;
     struct plim_view view = {0};
     if (!find(plan, launch, &d, &out)) return false;
-    size_t width = plim_type_bytes(d.type), last = out.offsets ? plim_offsets_last(out.offsets, 0, 1) : offset_of(&out, d.count - 1);
+    size_t width = plim_type_bytes(d.type),
+           last = out.offsets ? plim_offsets_last(out.offsets, 0, 1) : offset_of(&out, d.count - 1);
     bool is_known = is_known_at_all(&d), is_dense = last + width == d.count * width;
     if (is_known && is_dense && !out.offsets && write_later(launch, &d, out.at)) return true;
     if (!is_known || !plim_view_open(&view, out.at, last + width)) {

@@ -290,9 +290,9 @@ static bool picks(const struct plim_plan *plan, const struct reduction *r)
            r->inputs > 1 && r->outputs <= PLIM_MOST_ELEMENTS;
 }
 
-/* The largest of many unknown numbers is the token that is picked of a vocabulary. It is taken to be none with a meaning
- * of its own, which stand at either end. That of few is a class, or the expert that a token goes to: they are spread
- * evenly, as the largest k are (sort.c). */
+/* The largest of many unknown numbers is the token that is picked of a vocabulary. It is taken to be none with a
+ * meaning of its own, which stand at either end. That of few is a class, or the expert that a token goes to: they are
+ * spread evenly, as the largest k are (sort.c). */
 static unsigned char pick(const struct reduction *r, size_t output, int64_t *index)
 {
     enum { MOST_CLASSES = 1024 }; /* not a vocabulary's */

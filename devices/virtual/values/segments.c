@@ -1,5 +1,5 @@
-/* What PyTorch does around a radix sort of long rows, whose numbers it sorts all at once, with their places, and then by
- * rows (aten/src/ATen/native/cuda/SortStable.cu, PyTorch 2.0 to 2.15):
+/* What PyTorch does around a radix sort of long rows, whose numbers it sorts all at once, with their places, and then
+ * by rows (aten/src/ATen/native/cuda/SortStable.cu, PyTorch 2.0 to 2.15):
  *
  *     fill_reverse_indices_kernel(long *places, int count, IntDivider size)            places in their rows
  *     fill_index_and_segment_kernel(int2 *places, int count, IntDivider size)          their rows, and these
@@ -67,7 +67,8 @@ static bool run_last(const struct plim_plan *plan, const struct plim_launch *lau
         place.i = (int64_t)((uint64_t)place.i >> 32);
         plim_view_put(&s.indices, i * sizeof(int64_t), PLIM_INT64, place, known);
         if (known & PLIM_KNOWN)
-            plim_view_move_by(&s.out, i * s.width, &s.in, (i / s.size * s.size + (size_t)place.i) * s.width, s.width, known);
+            plim_view_move_by(&s.out, i * s.width, &s.in, (i / s.size * s.size + (size_t)place.i) * s.width, s.width,
+                              known);
     }
     if (works) plim_view_store(&s.out, launch->kernel);
     if (works) plim_view_store(&s.indices, launch->kernel);

@@ -1,14 +1,16 @@
-/* Thrust on longs, as CUB of CUDA 12.9 and 13 launches it. So the indices of a sparse tensor become those of one element
- * each (coalesce in aten/src/ATen/native/sparse/cuda/SparseCUDATensor.cu: gradients of sparse embeddings), and so the
- * different rows of a matrix are found (unique_dim_cuda_template<T> in aten/src/ATen/native/cuda/Unique.cu). In the first
- * longs are compared, in the second the rows that they are indices of, by functions {long columns; const T *rows}.
+/* Thrust on longs, as CUB of CUDA 12.9 and 13 launches it. So the indices of a sparse tensor become those of one
+ * element each (coalesce in aten/src/ATen/native/sparse/cuda/SparseCUDATensor.cu: gradients of sparse embeddings),
+ * and so the different rows of a matrix are found (unique_dim_cuda_template<T> in
+ * aten/src/ATen/native/cuda/Unique.cu). In the first longs are compared, in the second the rows that they are indices
+ * of, by functions {long columns; const T *rows}.
  *
  *     transform_kernel<policy, int, __identity, out, in>(int count, int, f, out, in)
  *     transform_kernel<policy, int, always_true_predicate, f, out, in>(int count, int, bool, predicate, f, out, in)
  *     DeviceMergeSortBlockSortKernel<policy, 4 iterators, count, less, long, value>(bool, keys, values, sorted keys,
  *                                                          sorted values, count, buffer of keys, of values, less, ...)
  *     DeviceMergeSortPartitionKernel<...>(...), DeviceMergeSortMergeKernel<...>(...)            on what that has sorted
- *     DeviceAdjacentDifferenceDifferenceKernel<policy, long *, long *, difference, ...>(in, ..., out, difference, int count)
+ *     DeviceAdjacentDifferenceDifferenceKernel<policy, long *, long *, difference, ...>(in, ..., out, difference,
+ *         int count)
  *     DeviceUniqueByKeySweepKernel<policy, 4 iterators, unsigned *, state, same, count>(keys, values, unique keys,
  *                                                                 their values, unsigned *number, state, same, count)
  *     DeviceSelectSweepKernel<...>(keys, ..., unique keys, long *number, state, ..., same, int count, ...)
@@ -108,7 +110,8 @@ static bool load(const struct plim_plan *plan, const struct plim_launch *launch,
     struct plim_view with = {0};
     size_t count = (uint32_t)plim_launch_int(launch, (int)plan->numbers[COUNT]);
     *out = (struct items){.count = count, .known = PLIM_KNOWN};
-    bool works = load_numbers(out, keys, PLIM_INT64, count) && (!values || plim_view_open(&with, values, count * WIDTH));
+    bool works =
+        load_numbers(out, keys, PLIM_INT64, count) && (!values || plim_view_open(&with, values, count * WIDTH));
     out->items = works ? calloc(count, sizeof(*out->items)) : NULL;
     for (size_t i = 0; out->items && i < count; i++) {
         struct plim_number value = {0};
@@ -211,7 +214,8 @@ static bool run_places(const struct plim_plan *plan, const struct plim_launch *l
     int64_t count = plim_launch_int(launch, 0);
     struct plim_view places = {0}, in = {0}, out = {0};
     memcpy(&to, launch->arguments[plan->numbers[OUT]], sizeof(to));
-    bool works = count > 0 && count <= PLIM_MOST_ELEMENTS && plim_view_open(&places, to.places, (size_t)count * WIDTH) &&
+    bool works = count > 0 && count <= PLIM_MOST_ELEMENTS &&
+                 plim_view_open(&places, to.places, (size_t)count * WIDTH) &&
                  plim_view_open(&in, plim_launch_address(launch, (int)plan->numbers[OUT] + 1), (size_t)count * WIDTH) &&
                  plim_view_open(&out, to.out, (size_t)count * WIDTH);
     for (int64_t i = 0; works && i < count; i++) {

@@ -36,7 +36,8 @@ static void note_writes(struct plim_stream *stream, const struct plim_kernel *ke
                         const struct plim_launch_config *launch)
 {
     uintptr_t written[PLIM_WRITES];
-    if (kernel) plim_capture_writes(stream, written, plim_writes_find(kernel, &launch->grid, launch->arguments, written));
+    if (kernel)
+        plim_capture_writes(stream, written, plim_writes_find(kernel, &launch->grid, launch->arguments, written));
 }
 
 bool plim_launch_is_possible(const struct plim_launch_config *launch)
