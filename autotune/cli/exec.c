@@ -2,7 +2,7 @@
 #include "exec.h"
 #include "asked_program.h"
 #include "asked_trials.h"
-#include "autotune/black_box.h"
+#include "autotune/decide/black_box.h"
 #include "autotune/exec/launch.h"
 #include "autotune/exec/template.h"
 #include "autotune/search/space.h"

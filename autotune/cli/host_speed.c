@@ -1,7 +1,7 @@
 #define _DEFAULT_SOURCE /* getloadavg */
 #include "host_speed.h"
 #include "asked_trials.h"
-#include "autotune/black_box.h"
+#include "autotune/decide/black_box.h"
 #include "autotune/exec/launch.h"
 #include "autotune/record/host_speed.h"
 #include "autotune/store/measured.h"

@@ -2,7 +2,7 @@
 #ifndef PLIM_AUTOTUNE_CLI_INSPECT_H
 #define PLIM_AUTOTUNE_CLI_INSPECT_H
 
-#include "autotune/fleet.h"
+#include "autotune/decide/fleet.h"
 #include "asked_question.h"
 #include "common.h"
 

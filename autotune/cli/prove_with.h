@@ -3,7 +3,7 @@
 #define PLIM_AUTOTUNE_CLI_PROVE_WITH_H
 
 #include "asked_trials.h"
-#include "autotune/prover.h"
+#include "autotune/decide/prover.h"
 #include "autotune/run/spec_question.h"
 
 /* Do not copy or move it once it is read. */

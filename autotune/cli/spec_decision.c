@@ -1,5 +1,5 @@
 #include "spec_decision.h"
-#include "autotune/fleet.h"
+#include "autotune/decide/fleet.h"
 #include "devices/open.h"
 #include "gpu_ring.h"
 #include "progress.h"

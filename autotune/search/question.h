@@ -1,5 +1,5 @@
 /* What is asked: which settings there are, how micro-batches and micro-steps make a batch, and what
- * "best" means. Made of a spec (run/spec_question.h) or of a user's program (black_box.h); the same for
+ * "best" means. Made of a spec (run/spec_question.h) or of a user's program (decide/black_box.h); the same for
  * every GPU. Everything it points to outlives it.
  */
 #ifndef PLIM_AUTOTUNE_SEARCH_QUESTION_H

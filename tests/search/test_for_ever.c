@@ -1,7 +1,7 @@
 /* What is reported to fit runs a thousand steps: small random models at the edge of random GPUs,
  * with all kinds of allocator options and accumulation. In parts, so that they run beside each
  * other; PLIM_EDGES in each part, the more the faster the build is (meson.build). */
-#include "autotune/fleet.h"
+#include "autotune/decide/fleet.h"
 #include "autotune/search/space.h"
 #include "synthetic.h"
 #include <criterion/criterion.h>

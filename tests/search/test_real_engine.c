@@ -1,5 +1,5 @@
 /* The invariants of a decision with the real engine on simulated GPUs: small random models. */
-#include "autotune/fleet.h"
+#include "autotune/decide/fleet.h"
 #include "autotune/search/space.h"
 #include "synthetic.h"
 #include <criterion/criterion.h>

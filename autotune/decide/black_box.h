@@ -4,15 +4,15 @@
  * said of how fast it is. On a real GPU the time from step to step is taken where steps are
  * recognised, and the fastest setting wins.
  */
-#ifndef PLIM_AUTOTUNE_BLACK_BOX_H
-#define PLIM_AUTOTUNE_BLACK_BOX_H
+#ifndef PLIM_AUTOTUNE_DECIDE_BLACK_BOX_H
+#define PLIM_AUTOTUNE_DECIDE_BLACK_BOX_H
 
 #include "autotune/base/log.h"
 #include "autotune/base/stop.h"
-#include "exec/executor.h"
-#include "exec/program_question.h"
+#include "autotune/exec/executor.h"
+#include "autotune/exec/program_question.h"
 #include "reports/result.h"
-#include "run/run_device.h"
+#include "autotune/run/run_device.h"
 
 struct plim_black_box {
     const struct plim_program *program;

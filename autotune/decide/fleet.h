@@ -5,12 +5,12 @@
  * What a GPU shares never changes its answer or what is listed as tried, so the report does
  * not depend on who was faster.
  */
-#ifndef PLIM_AUTOTUNE_FLEET_H
-#define PLIM_AUTOTUNE_FLEET_H
+#ifndef PLIM_AUTOTUNE_DECIDE_FLEET_H
+#define PLIM_AUTOTUNE_DECIDE_FLEET_H
 
 #include "prover.h"
 #include "reports/result.h"
-#include "run/run_device.h"
+#include "autotune/run/run_device.h"
 
 struct plim_fleet {
     const struct plim_spec_question *question;

@@ -1,7 +1,7 @@
 #include "fleet.h"
-#include "answer/replays.h"
+#include "autotune/answer/replays.h"
 #include "autotune/base/clock.h"
-#include "run/share.h"
+#include "autotune/run/share.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>

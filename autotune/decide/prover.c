@@ -1,5 +1,5 @@
 #include "prover.h"
-#include "answer/executions.h"
+#include "autotune/answer/executions.h"
 #include "autotune/base/text.h"
 #include "black_box.h"
 #include <stdio.h>

@@ -6,13 +6,13 @@
  * step takes. All else is the plan's: what memory is for, seconds where the program tells none, and what
  * would be needed without a limit.
  */
-#ifndef PLIM_AUTOTUNE_PROVER_H
-#define PLIM_AUTOTUNE_PROVER_H
+#ifndef PLIM_AUTOTUNE_DECIDE_PROVER_H
+#define PLIM_AUTOTUNE_DECIDE_PROVER_H
 
 #include "autotune/base/log.h"
-#include "exec/executor.h"
+#include "autotune/exec/executor.h"
 #include "reports/result.h"
-#include "run/run_device.h"
+#include "autotune/run/run_device.h"
 
 struct plim_prover;
 

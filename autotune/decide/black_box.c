@@ -1,5 +1,5 @@
 #include "black_box.h"
-#include "answer/executions.h"
+#include "autotune/answer/executions.h"
 #include "autotune/base/clock.h"
 #include <fcntl.h>
 #include <math.h>
