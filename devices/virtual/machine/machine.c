@@ -14,12 +14,17 @@
 
 /* --- plimsoll's side -------------------------------------------------------------------------- */
 
-/* Data-sheet bandwidth is bus width x data rate; programs only multiply the two again. HBM's bus is
- * taken as 5120 bits, others' as 384. The clock that CUDA tells is half of the data rate. */
+/* Data-sheet bandwidth is bus width x data rate; programs only multiply the two again. HBM's bus is taken as that of
+ * five stacks (on an H200, which has six, the driver says 6016), others' as 384 bits. The clock that CUDA tells is
+ * half of the data rate. */
 static void fill_memory_clock(struct plim_machine_gpu *gpu, const struct plim_gpu *model)
 {
-    bool has_six_stacks = model->compute_capability == 90 && model->total_bytes > (int64_t)85 << 30;
-    gpu->memory_bus_bits = has_six_stacks ? 6016 : model->bandwidth > 1.3e12 ? 5120 : 384;
+    enum { FIVE_STACKS = 5120, SIX_STACKS = 6016, OTHERS = 384 };
+    static const int with_hbm[] = {60, 70, 80, 90, 100, 103};
+    bool has_hbm = false, is_large = model->total_bytes > (int64_t)85 << 30; /* an H200, not an H100 */
+    for (size_t i = 0; i < sizeof(with_hbm) / sizeof(with_hbm[0]); i++)
+        has_hbm |= model->compute_capability == with_hbm[i];
+    gpu->memory_bus_bits = !has_hbm ? OTHERS : model->compute_capability == 90 && is_large ? SIX_STACKS : FIVE_STACKS;
     gpu->memory_clock_khz =
         (int32_t)(model->bandwidth * 8 / gpu->memory_bus_bits / 2 / 1000);
 }
