@@ -68,8 +68,9 @@ static bool read_once(const char *path, bool roots_alone, char **text, size_t *l
     ssize_t got = 0;
     *length = 0;
     *text = malloc(size + 1);
-    while (*text && *length < size && (got = read(fd, *text + *length, size - *length)) > 0)
-        *length += (size_t)got;
+    while (*text && *length < size &&
+           ((got = read(fd, *text + *length, size - *length)) > 0 || (got < 0 && errno == EINTR)))
+        if (got > 0) *length += (size_t)got;
     int problem = !*text ? ENOMEM : got < 0 ? errno : 0;
     close(fd);
     if (!problem) (*text)[*length] = '\0';

@@ -1,4 +1,5 @@
 #include "memo.h"
+#include "autotune/base/file_range.h"
 #include "autotune/base/hash.h"
 
 #include <errno.h>
@@ -27,33 +28,7 @@ struct key {
     size_t size;
 };
 
-/* --- bytes ------------------------------------------------------------------------------------ */
-
-static bool read_at(int fd, int64_t at, void *out, size_t size)
-{
-    while (size) {
-        ssize_t got = pread(fd, out, size, at);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return false;
-        out = (char *)out + got;
-        at += got;
-        size -= (size_t)got;
-    }
-    return true;
-}
-
-static bool write_at(int fd, int64_t at, const void *bytes, size_t size)
-{
-    while (size) {
-        ssize_t done = pwrite(fd, bytes, size, at);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return false;
-        bytes = (const char *)bytes + done;
-        at += done;
-        size -= (size_t)done;
-    }
-    return true;
-}
+/* --- keys ------------------------------------------------------------------------------------- */
 
 static uint64_t sum_of(const struct key *key, const void *value, size_t size)
 {
@@ -80,7 +55,7 @@ static bool make_key(const struct plim_memo *memo, const struct plim_memo_questi
 
 static bool read_record(const struct plim_memo *memo, int64_t at, struct record *out)
 {
-    return at < FILE_BYTES && read_at(memo->fd, at, out, sizeof(*out)) && out->magic == magic &&
+    return at < FILE_BYTES && plim_file_read(memo->fd, at, out, sizeof(*out)) && out->magic == magic &&
            out->key_bytes <= sizeof(struct key) && out->value_bytes <= VALUE_BYTES;
 }
 
@@ -93,14 +68,14 @@ static bool has_key(const struct plim_memo *memo, int64_t at, const struct recor
                     const struct key *key)
 {
     struct key other;
-    return r->key_bytes == key->size && read_at(memo->fd, at + (int64_t)sizeof(*r), &other, key->size) &&
+    return r->key_bytes == key->size && plim_file_read(memo->fd, at + (int64_t)sizeof(*r), &other, key->size) &&
            memcmp(&other, key, key->size) == 0;
 }
 
 static void mark(const struct plim_memo *memo, int64_t at, uint32_t in_use)
 {
     int64_t field = at + (int64_t)offsetof(struct record, in_use);
-    (void)write_at(memo->fd, field, &in_use, sizeof(in_use));
+    (void)plim_file_write(memo->fd, field, &in_use, sizeof(in_use));
 }
 
 /* --- questions and answers -------------------------------------------------------------------- */
@@ -121,7 +96,7 @@ bool plim_memo_find(const struct plim_memo *memo, const struct plim_memo_questio
     out->size = (size_t)found.value_bytes;
     out->bytes = malloc(out->size + 1);
     int64_t value = out->at + (int64_t)(sizeof(found) + found.key_bytes);
-    if (out->bytes && read_at(memo->fd, value, out->bytes, out->size) &&
+    if (out->bytes && plim_file_read(memo->fd, value, out->bytes, out->size) &&
         sum_of(&key, out->bytes, out->size) == found.checksum) {
         mark(memo, out->at, 1);
         return true;
@@ -154,7 +129,7 @@ void plim_memo_keep(const struct plim_memo *memo, const struct plim_memo_questio
                         .key_bytes = (uint32_t)key.size};
     int64_t value = end + (int64_t)(sizeof(r) + key.size);
     if (next_record(end, &r) <= FILE_BYTES &&
-        write_at(memo->fd, end + (int64_t)sizeof(r), &key, key.size) &&
-        write_at(memo->fd, value, bytes, size))
-        (void)write_at(memo->fd, end, &r, sizeof(r));
+        plim_file_write(memo->fd, end + (int64_t)sizeof(r), &key, key.size) &&
+        plim_file_write(memo->fd, value, bytes, size))
+        (void)plim_file_write(memo->fd, end, &r, sizeof(r));
 }

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE /* memfd_create, fallocate */
 #include "exchange.h"
+#include "autotune/base/file_range.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -198,32 +199,6 @@ int plim_exchange_gpu(struct plim_exchange *exchange, int rank)
 
 /* --- ranges of the file ----------------------------------------------------------------------- */
 
-/* All of a range, written or read. False: it is not. */
-static bool move_all(int fd, bool writes, void *data, size_t bytes, uint64_t at)
-{
-    char *next = data;
-    while (bytes) {
-        ssize_t done = writes ? pwrite(fd, next, bytes, (off_t)at)
-                              : pread(fd, next, bytes, (off_t)at);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return false;
-        next += done;
-        at += (uint64_t)done;
-        bytes -= (size_t)done;
-    }
-    return true;
-}
-
-static bool write_all(int fd, const void *from, size_t bytes, uint64_t at)
-{
-    return move_all(fd, true, (void *)from, bytes, at);
-}
-
-static bool read_all(int fd, void *to, size_t bytes, uint64_t at)
-{
-    return move_all(fd, false, to, bytes, at);
-}
-
 /* --- writing ---------------------------------------------------------------------------------- */
 
 /* Gives memory back that every rank has taken its messages from. */
@@ -252,8 +227,8 @@ bool plim_exchange_post(struct plim_exchange *exchange, int rank, int channel, c
     uint64_t at = log_begin(rank) + row->written_bytes;
     bool written = bytes <= EXCHANGE_MESSAGE_BYTES;
     if (bytes) {
-        written = written && write_all(exchange->fd, message, bytes, at + sizeof(record)) &&
-                  write_all(exchange->fd, &record, sizeof(record), at);
+        written = written && plim_file_write(exchange->fd, (int64_t)(at + sizeof(record)), message, bytes) &&
+                  plim_file_write(exchange->fd, (int64_t)at, &record, sizeof(record));
         if (written) store(&row->written_bytes, row->written_bytes + sizeof(record) + bytes);
         punch(exchange, rank);
     }
@@ -275,13 +250,13 @@ static bool take_next(struct plim_inbox *inbox, int from)
     uint64_t *taken = &inbox->taken_bytes[from], at = log_begin(from) + *taken;
     struct record record;
     if (*taken >= load(&exchange->head->rows[from].written_bytes) ||
-        !read_all(exchange->fd, &record, sizeof(record), at))
+        !plim_file_read(exchange->fd, (int64_t)at, &record, sizeof(record)))
         return false;
     bool is_mine = record.channel < EXCHANGE_TO ||
                    record.channel == EXCHANGE_TO + (uint32_t)inbox->rank;
     if (is_mine) {
         struct plim_exchange_message *message = malloc(sizeof(*message) + record.bytes);
-        if (!message || !read_all(exchange->fd, message->data, record.bytes, at + sizeof(record))) {
+        if (!message || !plim_file_read(exchange->fd, (int64_t)(at + sizeof(record)), message->data, record.bytes)) {
             free(message);
             return false;
         }
