@@ -553,3 +553,16 @@ Test(zoo_recordings, gpus_together_have_the_answers_that_each_has_alone)
     expect_same_alone("--seq 1024 --accumulation 2 --batch 4", devices, 4);
     expect_same_alone("--seq 1024 --accumulation 2", devices, 3);
 }
+
+/* Of a class of GPUs one plays and the others take over what it played, each for itself between runs of its own. */
+Test(zoo_recordings, every_gpu_of_the_catalogue_answers)
+{
+    static const char *const recordings[] = {"gsa-512m.plim", "video-llm.plim", "multimodal-autoencoder.plim"};
+    for (size_t i = 0; i < sizeof(recordings) / sizeof(recordings[0]); i++) {
+        struct program p = ask("plan", recordings[i], "--device all");
+        json_t *root = program_json(&p);
+        cr_expect(json_array_size(json_at(root, "results")) > 30, "%s: %s", recordings[i], p.err);
+        json_decref(root);
+        program_finish(&p);
+    }
+}

@@ -275,6 +275,31 @@ static enum plim_status play(const char *text, int64_t batch, struct plim_replay
     return play_steps(text, batch, 1, out);
 }
 
+/* Between two runs of its own a player may time what another GPU played. */
+Test(recording_time, a_player_plays_on_behind_a_run_of_another_gpu)
+{
+    struct plim_recording recording;
+    struct plim_device *device;
+    struct plim_player *player;
+    struct plim_replay first, timed, second;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, read_text(body, &recording, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, plim_device_open("sim:A100-SXM4-80GB", &device, &err), PLIM_OK));
+    cr_assert(eq(int, plim_player_create(device, NULL, &player, &err), PLIM_OK));
+    const struct plim_recorded_stream *stream = plim_recording_stream(&recording, 0, 100, 1);
+    const struct plim_recorded_point large = {1000, 1}, small = {100, 1};
+    cr_assert(eq(int, plim_player_run(player, recording.allocator, stream, large, 1, &first, &err), PLIM_OK));
+    cr_expect(gt(i64, device->segment_bytes, 0));
+    timed = first;
+    cr_assert(eq(int, plim_player_retime(player, stream, small, 1, &timed, &err), PLIM_OK));
+    cr_expect(eq(i64, device->segment_bytes, 0));
+    cr_assert(eq(int, plim_player_run(player, recording.allocator, stream, large, 1, &second, &err), PLIM_OK));
+    cr_expect(eq(i64, second.peak_reserved_bytes, first.peak_reserved_bytes));
+    plim_player_destroy(&player);
+    plim_device_close(&device);
+    plim_recording_finish(&recording);
+}
+
 /* By the clock itself, many times in a row. */
 static double seconds_of(const struct plim_cost *costs, size_t count)
 {

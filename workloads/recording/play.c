@@ -301,6 +301,13 @@ static enum plim_status prepare_carried(struct plim_player *p)
     return PLIM_OK;
 }
 
+/* Of what a run before left: the allocator gives its segments back to the device that they are of. */
+static enum plim_status empty(struct plim_player *p)
+{
+    plim_allocator_reset(p->allocator);
+    return plim_device_reset(p->device);
+}
+
 static enum plim_status prepare(struct plim_player *p, struct plim_recorded_point point,
                                 int64_t accumulation, struct plim_error *err)
 {
@@ -310,8 +317,7 @@ static enum plim_status prepare(struct plim_player *p, struct plim_recorded_poin
     st = prepare_carried(p);
     if (!st) st = plim_recorded_walk_begin(&p->walk, p->run.stream, accumulation, &walker, p);
     if (st) return plim_no_memory(err);
-    plim_allocator_reset(p->allocator);
-    return plim_device_reset(p->device);
+    return empty(p);
 }
 
 static enum plim_status compare(struct plim_player *p, struct plim_replay *out)
@@ -455,6 +461,6 @@ enum plim_status plim_player_retime(struct plim_player *player,
 {
     player->run = (struct player_run){.stream = stream};
     enum plim_status st = prepare_sizes(player, point, err);
-    if (!st) st = plim_device_reset(player->device);
+    if (!st) st = empty(player);
     return st ? st : fill_seconds(player, point, accumulation, replay, err);
 }
