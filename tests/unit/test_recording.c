@@ -380,6 +380,21 @@ Test(recording_play, is_cut_into_segments_as_pytorch_does)
     bench_finish(&b);
 }
 
+/* Between two runs of its own a player may time what another GPU played. */
+Test(recording_play, goes_on_behind_a_run_of_another_gpu)
+{
+    struct bench b;
+    const struct plim_recorded_point point = {3, 1};
+    const struct plim_recorded_stream *stream;
+    cr_assert(eq(int, play(&b, simple, "sim:A100-SXM4-80GB", PLIM_RECORDED_PYTORCH, 3), PLIM_OK));
+    stream = &b.recording.streams.items[0];
+    cr_assert(eq(int, plim_player_retime(b.player, stream, point, 1, &b.replay, &b.err), PLIM_OK));
+    cr_expect(eq(i64, b.device->segment_bytes, 0));
+    cr_assert(eq(int, plim_player_run(b.player, PLIM_RECORDED_PYTORCH, stream, point, 1, &b.replay, &b.err), PLIM_OK));
+    cr_expect(eq(i64, b.replay.peak_reserved_bytes, 66 * MIB));
+    bench_finish(&b);
+}
+
 /* `explain --steps`. */
 Test(recording_play, only_so_many_steps)
 {

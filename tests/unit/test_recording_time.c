@@ -275,30 +275,6 @@ static enum plim_status play(const char *text, int64_t batch, struct plim_replay
     return play_steps(text, batch, 1, out);
 }
 
-/* Between two runs of its own a player may time what another GPU played. */
-Test(recording_time, a_player_plays_on_behind_a_run_of_another_gpu)
-{
-    struct plim_recording recording;
-    struct plim_device *device;
-    struct plim_player *player;
-    struct plim_replay first, again;
-    struct plim_error err = PLIM_ERROR_INIT;
-    const struct plim_recorded_point point = {1000, 1};
-    cr_assert(eq(int, read_text(body, &recording, &err), PLIM_OK));
-    cr_assert(eq(int, plim_device_open("sim:A100-SXM4-80GB", &device, &err), PLIM_OK));
-    cr_assert(eq(int, plim_player_create(device, NULL, &player, &err), PLIM_OK));
-    const struct plim_recorded_stream *stream = &recording.streams.items[0];
-    cr_assert(eq(int, plim_player_run(player, recording.allocator, stream, point, 1, &first, &err), PLIM_OK));
-    again = first;
-    cr_assert(eq(int, plim_player_retime(player, stream, point, 1, &again, &err), PLIM_OK));
-    cr_expect(eq(i64, device->segment_bytes, 0));
-    cr_assert(eq(int, plim_player_run(player, recording.allocator, stream, point, 1, &again, &err), PLIM_OK));
-    cr_expect(eq(i64, again.peak_reserved_bytes, first.peak_reserved_bytes));
-    plim_player_destroy(&player);
-    plim_device_close(&device);
-    plim_recording_finish(&recording);
-}
-
 /* By the clock itself, many times in a row. */
 static double seconds_of(const struct plim_cost *costs, size_t count)
 {
