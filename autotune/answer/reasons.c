@@ -255,9 +255,9 @@ static void tell_guess(const struct plim_answer *a, const struct plim_trial *tri
     char bytes[16], segment[16];
     if (!guessed || segment_bytes <= trial->reserved_bytes / 100) return;
     plim_result_reason(result,
-                       "Workspaces of libraries, of up to %s each, are known at the recorded batches alone and differ "
-                       "from batch to batch, and with them the peak, by a segment of %s or more: record batches around "
-                       "this one to be sure.",
+                       "Blocks that follow no formula (workspaces of libraries, sizes that are rounded up), of up to %s "
+                       "each, are known at the recorded batches alone, and with them the peak differs by a segment of "
+                       "%s or more: record batches around this one to be sure.",
                        plim_format_bytes(guessed, bytes), plim_format_bytes(segment_bytes, segment));
 }
 

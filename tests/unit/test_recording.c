@@ -238,7 +238,7 @@ Test(recording_file, what_is_hostile_is_refused_in_one_line)
         STREAM("\"9223372036854775808\"", "a0", "a0 f1"),          /* 2^63 */
         STREAM("\"1152921504606846976*b\"", "a0", "a0 f1"),        /* too large at batch 2 */
         STREAM("\"-8*b\"", "a0", "a0 f1"),
-        STREAM("\"8*b*b\"", "a0", "a0 f1"),
+        STREAM("\"8*b*b*s\"", "a0", "a0 f1"),
         STREAM("\"8*s@\"", "a0", "a0 f1"),
         STREAM("\"8*s@0\"", "a0", "a0 f1"),
         STREAM("\"8*s@8192\"", "a0", "a0 f1"),

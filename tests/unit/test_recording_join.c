@@ -80,6 +80,51 @@ Test(recording_size, three_lengths_show_a_square_but_not_three_terms)
     free(size.entries);
 }
 
+/* Losses of all pairs and of all triplets. */
+Test(recording_size, of_one_length_squares_and_cubes_of_the_batch_are_seen)
+{
+    static const int64_t batches[] = {1, 2, 3, 4, 6, 9};
+    struct plim_recorded_point points[6];
+    int64_t pairs[6], triplets[6], others[6];
+    for (size_t i = 0; i < 6; i++) {
+        int64_t b = batches[i];
+        points[i] = (struct plim_recorded_point){b, 1};
+        pairs[i] = 2 * b * b - 2 * b + 8;
+        triplets[i] = 4 * b * b * b;
+        others[i] = b * b * b + b * b + b + 1;
+    }
+    struct plim_recorded_size size;
+    cr_assert(eq(int, plim_recorded_size_fit(points, triplets, 4, &size), PLIM_OK));
+    cr_expect(not(size.is_table));
+    cr_expect(eq(i64, at(&size, 128, 1), 4 * INT64_C(128) * 128 * 128));
+    cr_assert(eq(int, plim_recorded_size_fit(points, pairs, 4, &size), PLIM_OK));
+    cr_expect(eq(i64, at(&size, 1000, 1), 2 * INT64_C(1000) * 1000 - 2 * 1000 + 8));
+    for (size_t count = 4; count <= 5; count++) { /* four terms take five */
+        cr_assert(eq(int, plim_recorded_size_fit(points, others, count, &size), PLIM_OK));
+        cr_expect(eq(int, size.is_table, count == 4));
+        if (!size.is_table) cr_expect(eq(i64, at(&size, 10, 1), 1111));
+        if (size.is_table) free(size.entries);
+    }
+}
+
+/* A batch that is rounded up to a power of two, and a workspace that is larger for some. */
+Test(recording_size, behind_the_last_batch_a_table_that_grows_goes_on_with_it)
+{
+    static const struct plim_recorded_point points[] = {{1, 1}, {2, 1}, {3, 1}, {4, 1}};
+    static const int64_t rounded[] = {8, 16, 32, 32}, workspace[] = {512, 4096, 64, 512};
+    struct plim_recorded_size size;
+    cr_assert(eq(int, plim_recorded_size_fit(points, rounded, 4, &size), PLIM_OK));
+    cr_assert(size.is_table);
+    cr_expect(eq(i64, at(&size, 4, 1), 32));
+    cr_expect(eq(i64, at(&size, 64, 1), 512));
+    cr_expect(eq(i64, plim_recorded_size_guessed(&size, (struct plim_recorded_point){64, 1}), 512));
+    free(size.entries);
+    cr_assert(eq(int, plim_recorded_size_fit(points, workspace, 4, &size), PLIM_OK));
+    cr_expect(eq(i64, at(&size, 64, 1), 512));
+    cr_expect(eq(i64, plim_recorded_size_guessed(&size, (struct plim_recorded_point){64, 1}), 4096));
+    free(size.entries);
+}
+
 Test(recording_size, what_is_no_polynomial_is_a_table)
 {
     int64_t (*const all[])(int64_t, int64_t) = {cubic, steps_of_batch};

@@ -19,8 +19,8 @@ static bool read_terms(const char **at, int64_t terms[PLIM_RECORDED_TERMS])
                 b++;
             else s++;
         }
-        int index = b + 2 * s;
-        if (b > 1 || s > 2 || seen >> index & 1) return false;
+        int index = b < 2 ? b + 2 * s : b + 4;
+        if (b > 3 || s > 2 || (b > 1 && s) || seen >> index & 1) return false;
         seen |= 1u << index;
         terms[index] = negative ? -value : value;
     } while (**at == '+' || **at == '-');

@@ -9,15 +9,16 @@
  * The sequence of events is the same at all sizes; how many bytes each asks for is a function of
  * batch b and sequence length s:
  *
- *     a polynomial  of degree 1 in b and 2 in s, with integer coefficients: sizes of tensors are
- *                   products of their dimensions. It is exact at every recorded size, and at least
- *                   one of those was not needed to find it.
+ *     a polynomial  of degree 1 in b and 2 in s, or 3 in b alone (losses of all pairs, of all triplets), with integer
+ *                   coefficients: sizes of tensors are products of their dimensions. It is exact at every
+ *                   recorded size, and at least one of those was not needed to find it.
  *                   Where it is none of s it may be one of chunks of s, of a power of two each: what
  *                   a kernel keeps of each 256 tokens, the last ones rounded up.
  *     a table       of the recorded sizes, where there is no such polynomial (a library's workspace,
- *                   rows of a data set). Between them the next larger recorded size counts, beyond
- *                   them the last: an estimate, and answers that hang on one say so. 0 bytes are
- *                   no block at all: a workspace that the library's algorithm does without there.
+ *                   rows of a data set, a batch that is rounded up). Between them the next larger recorded size
+ *                   counts, beyond them the last, or in proportion to the batch where the table grows with
+ *                   it: an estimate, and answers that hang on one say so. 0 bytes are no block at all: a
+ *                   workspace that the library's algorithm does without there.
  *
  *     a rule        of PyTorch's: where several thread blocks share a sum (or another reduction), they have a
  *                   buffer for partial sums and semaphores. How large these are is known from how much
@@ -45,7 +46,7 @@
  * The file, NAME.plim, is YAML of at most 32 MiB, so that it is read without this program, packed by
  * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 12              the version of the format; 11 had no rules; 10 had no doubts; 9 had no
+ *     plimsoll_recording: 12              the version of the format; 11 had no rules, no b*b; 10 had no doubts; 9 had no
  *                                         host_work; 8 had no CUDA streams, no f0; 7 had no combinations; 6 had no
  *                                         convolutions; 5 had no made_with; 4 had no batches, no @; 3 had no
  *                                         host_speed; 2 had no launches and no work, and so no time; 1 had no
@@ -80,7 +81,7 @@
  *                                         on the host beside launching (it makes its data), on one of host_speed 1;
  *                                         left out where that is nothing
  *       sizes:
- *       - "24*b*s+8"                      terms: 1, b, s, b*s, s*s, b*s*s
+ *       - "24*b*s+8"                      terms: 1, b, s, b*s, s*s, b*s*s, b*b, b*b*b
  *       - "512*b*s@256"                   s is the length in chunks of 256, rounded up
  *       - "table 1,128=8192 2,128=8448"   batch,seq=bytes
  *       - "stream 1: 4*b*s"               blocks for another CUDA stream than the default one, 0
@@ -119,7 +120,7 @@ enum {
     PLIM_RECORDED_AXES = 8,
     PLIM_RECORDED_PARTS = 64,        /* what a recording was made with, and doubts of it, at most */
     PLIM_RECORDED_COMBINATIONS = 64, /* of the axes' values */
-    PLIM_RECORDED_TERMS = 6,
+    PLIM_RECORDED_TERMS = 8,
     PLIM_RECORDED_CHUNK = 4096, /* at most; a power of two */
     PLIM_RECORDED_CUDA_STREAMS = 256,
 };
@@ -157,7 +158,7 @@ struct plim_recorded_size {
     int64_t outputs[PLIM_RECORDED_TERMS];
     int cuda_stream; /* that such a block is allocated for; 0: the default one */
     int64_t chunk; /* s counts chunks of so many, of which the last need not be full; 0: single tokens */
-    int64_t terms[PLIM_RECORDED_TERMS]; /* of 1, b, s, b*s, s*s, b*s*s */
+    int64_t terms[PLIM_RECORDED_TERMS]; /* of 1, b, s, b*s, s*s, b*s*s, b*b, b*b*b */
     size_t count;                       /* of a table, in the order of the points */
     struct plim_recorded_entry {
         struct plim_recorded_point point;
@@ -171,7 +172,7 @@ int64_t plim_recorded_size_at(const struct plim_recorded_size *size,
                               struct plim_recorded_point point, const struct plim_device_info *gpu);
 
 /* 0: what the size has at this point is exact. Else it is a guess, of a table in which the point is not: the
- * largest of the table's bytes. */
+ * largest of the table's bytes, or what it has there, if that is more. */
 int64_t plim_recorded_size_guessed(const struct plim_recorded_size *size,
                                    struct plim_recorded_point point);
 

@@ -6,8 +6,9 @@ typedef __int128 wide; /* products of sizes up to 2^60 with coefficients: checke
 /* 2^100: a term beyond it is out of range whatever the others are, and sums of six do not overflow. */
 static const wide WIDEST = (wide)1 << 100;
 
-static const struct { int b, s; } powers[PLIM_RECORDED_TERMS] = {{0, 0}, {1, 0}, {0, 1},
-                                                                 {1, 1}, {0, 2}, {1, 2}};
+static const struct { int b, s; } powers[PLIM_RECORDED_TERMS] = {{0, 0}, {1, 0}, {0, 1}, {1, 1},
+                                                                 {0, 2}, {1, 2}, {2, 0}, {3, 0}};
+enum { DEGREES = 4, SQUARE_OF_BATCH = 6, CUBE_OF_BATCH = 7 };
 
 /* --- evaluation ------------------------------------------------------------------------------- */
 
@@ -36,7 +37,26 @@ static bool polynomial_at(const int64_t *terms, struct plim_recorded_point p, in
     return true;
 }
 
-/* The entry of the least point that is as large both ways; of none such, the last. */
+/* Does a block that is there at every batch never shrink with it, and grow? */
+static bool grows(const struct plim_recorded_size *size)
+{
+    const struct plim_recorded_entry *e = size->entries;
+    bool never_shrinks = size->count && e[0].bytes > 0;
+    for (size_t i = 1; i < size->count && never_shrinks; i++)
+        never_shrinks = e[i].point.batch == e[i - 1].point.batch || e[i].bytes >= e[i - 1].bytes;
+    return never_shrinks && e[size->count - 1].bytes > e[0].bytes;
+}
+
+/* Behind the last entry. */
+static int64_t beyond_table(const struct plim_recorded_size *size, struct plim_recorded_point p)
+{
+    const struct plim_recorded_entry *last = &size->entries[size->count - 1];
+    if (p.batch <= last->point.batch || !grows(size)) return last->bytes;
+    wide bytes = (wide)last->bytes * p.batch / last->point.batch;
+    return bytes > PLIM_MOST_BYTES ? -1 : (int64_t)bytes;
+}
+
+/* The entry of the least point that is as large both ways. */
 static int64_t table_at(const struct plim_recorded_size *size, struct plim_recorded_point p)
 {
     const struct plim_recorded_entry *best = NULL;
@@ -47,7 +67,7 @@ static int64_t table_at(const struct plim_recorded_size *size, struct plim_recor
             (e->point.batch == best->point.batch && e->point.seq < best->point.seq))
             best = e;
     }
-    return best ? best->bytes : size->entries[size->count - 1].bytes;
+    return best ? best->bytes : beyond_table(size, p);
 }
 
 /* The length in chunks. */
@@ -99,7 +119,8 @@ int64_t plim_recorded_size_guessed(const struct plim_recorded_size *size,
         if (e->point.batch == point.batch && e->point.seq == point.seq) return 0;
         if (e->bytes > most) most = e->bytes;
     }
-    return most;
+    int64_t here = size->is_table && size->count ? table_at(size, point) : 0;
+    return here > most ? here : most;
 }
 
 /* --- fitting ---------------------------------------------------------------------------------- */
@@ -110,27 +131,27 @@ struct samples {
     int64_t at[PLIM_RECORDED_POINTS], value[PLIM_RECORDED_POINTS];
 };
 
-/* Integer coefficients of degree 2 or less through all samples, of which at least one is not needed
- * for them: fewer than samples are other than 0 (a constant of one sample alone is taken as it is). So
- * three lengths show c*s*s, and four a*s*s+b*s+c. Newton's divided differences at integers are integers
- * if the coefficients are. */
-static bool fit_line(const struct samples *s, int64_t out[3])
+/* Integer coefficients of this degree or less (DEGREES - 1 at most) through all samples, of which at least one is not
+ * needed for them: fewer than samples are other than 0 (a constant of one sample alone is taken as it is). So three
+ * lengths show c*s*s, and four a*s*s+b*s+c. Newton's divided differences at integers are integers if the
+ * coefficients are. */
+static bool fit_line(const struct samples *s, size_t degree, int64_t out[DEGREES])
 {
-    wide difference[3] = {0};
-    size_t most = s->count > 2 ? 3 : 1, used = 0;
-    wide column[3] = {s->value[0], most > 1 ? s->value[1] : 0, most > 2 ? s->value[2] : 0};
+    size_t most = s->count > degree ? degree + 1 : 1, used = 0;
+    wide column[DEGREES], c[DEGREES] = {0}, basis[DEGREES] = {1}; /* (x - x0)(x - x1)... */
+    for (size_t i = 0; i < most; i++) column[i] = s->value[i];
     for (size_t order = 0; order < most; order++) {
-        difference[order] = column[0];
+        for (size_t i = 0; i <= order; i++) c[i] += column[0] * basis[i];
+        for (size_t i = order + 1; i > 0 && order + 1 < most; i--)
+            basis[i] = basis[i - 1] - (wide)s->at[order] * basis[i];
+        basis[0] *= -(wide)s->at[order];
         for (size_t i = 0; i + order + 1 < most; i++) {
             wide rise = column[i + 1] - column[i], run = s->at[i + order + 1] - s->at[i];
             if (rise % run) return false;
             column[i] = rise / run;
         }
     }
-    wide x0 = s->at[0], x1 = most > 1 ? s->at[1] : 0;
-    const wide c[3] = {difference[0] - difference[1] * x0 + difference[2] * x0 * x1,
-                       difference[1] - difference[2] * (x0 + x1), difference[2]};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < DEGREES; i++) {
         if (c[i] > PLIM_MOST_BYTES || c[i] < -(wide)PLIM_MOST_BYTES) return false;
         out[i] = (int64_t)c[i];
         used += c[i] != 0;
@@ -138,7 +159,7 @@ static bool fit_line(const struct samples *s, int64_t out[3])
     if (used > 1 && used >= s->count) return false;
     for (size_t i = 0; i < s->count; i++) {
         wide x = s->at[i];
-        if (c[0] + x * (c[1] + x * c[2]) != s->value[i]) return false;
+        if (c[0] + x * (c[1] + x * (c[2] + x * c[3])) != s->value[i]) return false;
     }
     return true;
 }
@@ -167,7 +188,7 @@ static bool fit(const struct plim_recorded_point *points, const int64_t *bytes, 
                 int64_t terms[PLIM_RECORDED_TERMS])
 {
     struct samples slopes = {0}, rests = {0};
-    int64_t slope_terms[3], rest_terms[3];
+    int64_t slope_terms[DEGREES], rest_terms[DEGREES];
     bool is_of_one_batch = true;
     for (size_t i = 1; i < count; i++) is_of_one_batch &= points[i].batch == points[0].batch;
     for (size_t i = 0; i < count; i++) {
@@ -184,9 +205,9 @@ static bool fit(const struct plim_recorded_point *points, const int64_t *bytes, 
         slopes.value[n] = slope; /* 0 of one batch alone */
         rests.value[n] = rest;
     }
-    if (!slopes.count || !fit_line(&slopes, slope_terms) || !fit_line(&rests, rest_terms))
+    if (!slopes.count || !fit_line(&slopes, 2, slope_terms) || !fit_line(&rests, 2, rest_terms))
         return false;
-    for (int i = 0; i < PLIM_RECORDED_TERMS; i++)
+    for (int i = 0; i < SQUARE_OF_BATCH; i++)
         terms[i] = powers[i].b ? slope_terms[powers[i].s] : rest_terms[powers[i].s];
     size_t used = 0;
     for (int i = 0; i < PLIM_RECORDED_TERMS; i++) used += terms[i] != 0;
@@ -195,6 +216,28 @@ static bool fit(const struct plim_recorded_point *points, const int64_t *bytes, 
         int64_t value;
         if (!polynomial_at(terms, points[i], &value) || value != bytes[i]) return false;
     }
+    return true;
+}
+
+/* By the batch alone, where all points are of one length: what is made of all pairs of samples. */
+static bool fit_batch(const struct plim_recorded_point *points, const int64_t *bytes, size_t count,
+                      int64_t terms[PLIM_RECORDED_TERMS])
+{
+    struct samples samples = {.count = count};
+    int64_t c[DEGREES];
+    for (size_t i = 0; i < count; i++) {
+        if (points[i].seq != points[0].seq || (i && points[i].batch == points[i - 1].batch)) return false;
+        samples.at[i] = points[i].batch;
+        samples.value[i] = bytes[i];
+    }
+    bool fits = false;
+    for (size_t degree = 2; degree < DEGREES && !fits; degree++)
+        fits = count > degree && fit_line(&samples, degree, c);
+    if (!fits) return false;
+    terms[0] = c[0];
+    terms[1] = c[1];
+    terms[SQUARE_OF_BATCH] = c[2];
+    terms[CUBE_OF_BATCH] = c[3];
     return true;
 }
 
@@ -225,7 +268,9 @@ static bool fit_number(const struct plim_recorded_point *points, const int64_t *
     bool is_constant = true;
     for (size_t i = 0; i < count; i++) is_constant &= values[i] == values[0];
     terms[0] = values[0];
-    return is_constant || fit(points, values, count, terms);
+    if (is_constant || fit(points, values, count, terms)) return true;
+    memset(terms, 0, PLIM_RECORDED_TERMS * sizeof(*terms));
+    return fit_batch(points, values, count, terms);
 }
 
 bool plim_recorded_size_fit_scratch(const struct plim_recorded_point *points,

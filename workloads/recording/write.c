@@ -42,9 +42,9 @@ static void write_numbers(FILE *file, const char *key, const int64_t *numbers, s
 
 static void write_polynomial(FILE *file, const int64_t *terms)
 {
-    static const char *const names[PLIM_RECORDED_TERMS] = {"", "*b", "*s", "*b*s", "*s*s",
-                                                           "*b*s*s"};
-    static const int order[PLIM_RECORDED_TERMS] = {5, 4, 3, 2, 1, 0};
+    static const char *const names[PLIM_RECORDED_TERMS] = {"",     "*b",     "*s",   "*b*s",
+                                                           "*s*s", "*b*s*s", "*b*b", "*b*b*b"};
+    static const int order[PLIM_RECORDED_TERMS] = {7, 6, 5, 4, 3, 2, 1, 0};
     bool any = false;
     for (int i = 0; i < PLIM_RECORDED_TERMS; i++) {
         int64_t term = terms[order[i]];

@@ -108,7 +108,8 @@ const char *fsdp_refuses(const struct plim_device_info *info, const struct plim_
     if (!info->simulated)
         return "fsdp is simulated only: one GPU has not the parameters of the others";
     if (config->family >= PLIM_FAMILY_BERT)
-        return "fsdp of encoders is not known here; a program runs under exec";
+        return config->experts ? "fsdp of experts is not known here; a program runs under exec"
+                               : "fsdp of encoders is not known here; a program runs under exec";
     if (setting->world < 2) return "fsdp shards over 2 GPUs or more (world)";
     if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
         return "torch.optim.Adafactor fails on sharded parameters (DTensor) in torch 2.11";

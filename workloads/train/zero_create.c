@@ -11,7 +11,8 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
     if (!info->simulated)
         return "ZeRO is simulated only: one GPU has not what the others own";
     if (config->family >= PLIM_FAMILY_BERT)
-        return "ZeRO of encoders is not known here; a program runs under exec";
+        return config->experts ? "ZeRO of experts is not known here; a program runs under exec"
+                               : "ZeRO of encoders is not known here; a program runs under exec";
     if (setting->world < 2) return "ZeRO shares among 2 GPUs or more (world)";
     if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
         return "Adafactor sees ZeRO's flat weights as one vector, and would learn differently";
