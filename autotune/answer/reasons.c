@@ -63,8 +63,8 @@ static void why_not_better(const struct plim_decision *d, struct plim_result *re
     larger.trial = next->trial;
     larger.batch.micro_batch = next->micro_batch;
     plim_format_bytes(bytes > 0 ? bytes : 0, more);
-    bool better = objective->by_time ? gain > PLIM_TIE_SHARE
-                                     : objective->worth(&larger) > objective->worth(&d->choice);
+    double share = objective->tie_share; /* what is not worth more memory */
+    bool better = objective->by_time ? gain > share : objective->worth(&larger) > objective->worth(&d->choice);
     if (better)
         plim_result_reason(
             result,
@@ -79,9 +79,10 @@ static void why_not_better(const struct plim_decision *d, struct plim_result *re
     else
         plim_result_reason(result,
                            "Micro-batch %" PRId64
-                           " fits too, but is only %.1f %% faster (noise is 1 %%) and takes "
+                           " fits too, but is only %.1f %% faster (%s) and takes "
                            "%s more.",
-                           next->micro_batch, fabs(100 * gain), more);
+                           next->micro_batch, fabs(100 * gain),
+                           share > PLIM_TIE_SHARE ? "less than 10 % counts for nothing here" : "noise is 1 %", more);
 }
 
 static void why_not_next(const struct plim_answer *a, const struct plim_decision *d,
@@ -255,9 +256,9 @@ static void tell_guess(const struct plim_answer *a, const struct plim_trial *tri
     char bytes[16], segment[16];
     if (!guessed || segment_bytes <= trial->reserved_bytes / 100) return;
     plim_result_reason(result,
-                       "Blocks that follow no formula (workspaces of libraries, sizes that are rounded up), of up to %s "
-                       "each, are known at the recorded batches alone, and with them the peak differs by a segment of "
-                       "%s or more: record batches around this one to be sure.",
+                       "Blocks that follow no formula (workspaces of libraries, sizes that are rounded up), of up to "
+                       "%s each, are known at the recorded batches alone, and with them the peak differs by a "
+                       "segment of %s or more: record batches around this one to be sure.",
                        plim_format_bytes(guessed, bytes), plim_format_bytes(segment_bytes, segment));
 }
 
@@ -275,7 +276,9 @@ static void tell_limits_of_choice(const struct plim_answer *a, const struct plim
     else
         plim_result_reason(result, "That it fits for ever was not proven.");
     if (a->details->predicts)
-        plim_result_reason(result, "Played from a recording, which predicts: --prove runs the program.");
+        plim_result_reason(result, "Played from a recording of one step, which predicts: --prove runs the "
+                                   "program. What later steps do otherwise (longer rows, an evaluation) is not "
+                                   "in it.");
     tell_guess(a, &choice->trial, result);
     if (a->details->predicts)
         plim_result_reason(result, choice->step_seconds > 0

@@ -15,6 +15,13 @@ enum plim_status plim_asked_trials_assume(const struct plim_request_program *ask
     return PLIM_OK;
 }
 
+int plim_asked_repetitions(const struct plim_request_program *asked)
+{
+    if (asked->repetitions) return (int)asked->repetitions;
+    bool has_an_end = asked->steps || asked->run_seconds > 0 || asked->observe;
+    return has_an_end ? 0 : PLIM_EXECUTION_REPETITIONS;
+}
+
 enum plim_status plim_asked_trials_read(const struct plim_request_program *asked,
                                         struct plim_asked_trials *out, struct plim_error *err)
 {
@@ -24,10 +31,8 @@ enum plim_status plim_asked_trials_read(const struct plim_request_program *asked
     options->run_seconds = asked->run_seconds;
     options->limit_seconds = asked->limit_seconds > 0 ? asked->limit_seconds : LIMIT_SECONDS;
     options->steps = (int)asked->steps;
-    options->repetitions =
-        asked->repetitions ? (int)asked->repetitions : PLIM_EXECUTION_REPETITIONS;
+    options->repetitions = plim_asked_repetitions(asked);
     options->epoch_steps = (int)asked->epoch_steps;
-    if (asked->observe && !asked->repetitions) options->repetitions = 0; /* to its own end */
     if (asked->observe && asked->limit_seconds <= 0) options->limit_seconds = 0;
     return plim_asked_trials_assume(asked, options, err);
 }

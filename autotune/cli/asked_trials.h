@@ -12,6 +12,10 @@ struct plim_asked_trials {
     struct plim_execution_options options; /* without program, GPUs and stop */
 };
 
+/* For how many steps the peak must not have grown; 0: a trial goes as far as --steps or --for say, or to its
+ * own end. */
+int plim_asked_repetitions(const struct plim_request_program *asked);
+
 /* Fills `out`, which is to be finished in any case. PLIM_INVALID: an assumption is not understood. */
 enum plim_status plim_asked_trials_read(const struct plim_request_program *asked,
                                         struct plim_asked_trials *out,

@@ -87,8 +87,7 @@ static void fill(struct recording_run *x, const struct plim_io *io)
                     .limit_seconds =
                         asked->limit_seconds > 0 ? asked->limit_seconds : LIMIT_SECONDS,
                     .steps = (int)asked->steps,
-                    .repetitions =
-                        asked->repetitions ? (int)asked->repetitions : PLIM_EXECUTION_REPETITIONS,
+                    .repetitions = plim_asked_repetitions(asked),
                     .stop = &x->stop},
         .question = &x->asked.question,
         .may_extend = !asked->batch,

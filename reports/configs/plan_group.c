@@ -134,6 +134,21 @@ static int64_t dp_of_files(const struct plim_config_group *g)
     return known && global % (micro * accumulation) == 0 ? global / micro / accumulation : 0;
 }
 
+/* A launcher's own words for how many processes there are. */
+static void note_launch(const struct plim_config_group *g)
+{
+    const struct plim_config_framework *common = plim_config_common();
+    int64_t launched = plim_config_number_at(g, common->dp), devices = plim_config_number_at(g, common->devices),
+            nodes = plim_config_number_at(g, common->nodes);
+    int64_t step = g->sizes.micro * g->sizes.accumulation;
+    if (!launched) launched = devices * (nodes ? nodes : 1);
+    if (launched < 2 || launched == g->sizes.dp) return;
+    plim_config_note(g->plan,
+                     "%s: %" PRId64 " processes are launched here, and the sizes are for %" PRId64
+                     ": an optimizer step makes %" PRId64 " samples in the place of %" PRId64,
+                     first_place(g)->document->source, launched, g->sizes.dp, step * launched, step * g->sizes.dp);
+}
+
 static void find_dp(struct plim_config_group *g)
 {
     int64_t here = dp_of_files(g);
@@ -141,9 +156,10 @@ static void find_dp(struct plim_config_group *g)
         g->sizes.dp = here;
     else if (here && here != g->sizes.dp)
         plim_config_note(g->plan,
-                         "%s: the file itself makes %" PRId64 " data-parallel GPUs, and %" PRId64
-                         " were said (--dp)",
+                         "%s: the file itself makes %" PRId64 " data-parallel GPUs, and the sizes are for %" PRId64,
                          first_place(g)->document->source, here, g->sizes.dp);
+    else if (!here)
+        note_launch(g);
 }
 
 static enum plim_status check_multiples(struct plim_config_group *g)

@@ -224,3 +224,13 @@ Test(explain, explain_says_after_how_many_steps_everything_repeats)
     json_decref(root);
     program_finish(&p);
 }
+
+/* A larger batch that is a little faster is no hole: the objective does without it. */
+Test(explain, what_the_objective_does_without_is_said)
+{
+    struct program p = program_run("plan gpt2-124m --device sim:8GiB --seq 512 --objective balanced "
+                                   "--effective-batch 12 --overhead 0");
+    cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
+    cr_expect(strstr(p.out, "less than 10 %") != NULL && strstr(p.out, "happens to fit") == NULL, "%s", p.out);
+    program_finish(&p);
+}

@@ -1,8 +1,10 @@
 """Programs whose training steps are recognised from little: how many, and by what."""
 import functools
+import json
 import re
+import subprocess
 
-from suite_exec import TO_ITS_END
+from suite_exec import PROGRAMS, TO_ITS_END
 
 # Mode of stepping.py, the steps that have to be seen, by what, and whether it is in the quick selection. Of
 # twelve the last is seen whole where an optimizer says so, and the first by which a rule shows are not counted.
@@ -98,6 +100,26 @@ def check_asked_steps(exec_, arguments):
     return [(key, '' if peaks[0] == peaks[1] else f'a peak of {peaks[0]} bytes, {peaks[1]} in all', '')]
 
 
+def check_growing(exec_):
+    """A trial goes as far as --steps says, though its peak had not grown for long."""
+    key = 'stepping.py late --steps 60'
+    lacks = exec_.installation.lacks('torch')
+    if lacks:
+        return [(key, '', lacks)]
+    reports = []
+    for more in ([], ['--steps', '60']):
+        ended = subprocess.run([exec_.plimsoll, 'exec', '--device', 'sim:24GiB', '--json', '--quiet', *more, '--',
+                                exec_.installation.python, 'stepping.py', 'late'],
+                               capture_output=True, text=True, cwd=PROGRAMS, stdin=subprocess.DEVNULL)
+        if ended.returncode:
+            return [(key, f'exit code {ended.returncode} of exec\n{ended.stderr[-1500:]}', '')]
+        reports.append(json.loads(ended.stdout))
+    peaks = [report['choice']['peak']['reserved_bytes'] for report in reports]
+    said = ' '.join(reports[0]['why'])
+    problem = '' if peaks[1] >= peaks[0] + (200 << 20) else f'a peak of {peaks[1]} bytes, {peaks[0]} without it'
+    return [(key, problem or ('' if 'Later steps were not seen' in said else said), '')]
+
+
 def check_steps(exec_, mode, *expected):
     key = f'stepping.py {mode}'
     lacks = exec_.installation.lacks('torch')
@@ -116,6 +138,8 @@ def steps(exec_, options):
     for mode, count, rule, is_quick in STEPPING:
         if options.wants(f'stepping.py {mode}', is_quick):
             yield functools.partial(check_steps, exec_, mode, count, rule)
+    if options.wants('stepping.py late --steps 60', True):
+        yield functools.partial(check_growing, exec_)
     for mode, needs, is_quick in EPOCHS:
         if options.wants(f'epochs.py {mode}', is_quick):
             yield functools.partial(check_epochs, exec_, mode, needs)

@@ -98,11 +98,13 @@ static enum plim_status find_from(const struct plim_traced_memory *all, size_t c
     size_t alike = 0;
     for (size_t i = 0; i < count; i++) alike += all[i].agrees;
     const struct plim_recorded_point *last = &all[count - 1].trace->point;
+    long long batch = last->batch < 4 ? 4 : last->batch;
     return plim_fail(err, PLIM_DIFFERS,
                      "%zu of %zu sizes allocate and free in the order of the largest (batch %lld, "
                      "length %lld), and three in a row have to, of lengths too: record larger ones, "
-                     "such as --batch 4,5,6,8, or with --each-batch the batches that are to be used",
-                     alike, count, (long long)last->batch, (long long)last->seq);
+                     "such as --batch %lld,%lld,%lld,%lld, or with --each-batch the batches that are to be used",
+                     alike, count, (long long)last->batch, (long long)last->seq, batch, batch + (batch + 3) / 4,
+                     batch + (batch + 1) / 2, 2 * batch);
 }
 
 /* The event of the steady step at which the fewest blocks are held: there the step begins. */

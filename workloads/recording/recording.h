@@ -9,9 +9,9 @@
  * The sequence of events is the same at all sizes; how many bytes each asks for is a function of
  * batch b and sequence length s:
  *
- *     a polynomial  of degree 1 in b and 2 in s, or 3 in b alone (losses of all pairs, of all triplets), with integer
- *                   coefficients: sizes of tensors are products of their dimensions. It is exact at every
- *                   recorded size, and at least one of those was not needed to find it.
+ *     a polynomial  of degree 1 in b and 2 in s, or 3 in b alone (losses of all pairs, of all triplets),
+ *                   with integer coefficients: sizes of tensors are products of their dimensions. It is
+ *                   exact at every recorded size, and at least one of those was not needed to find it.
  *                   Where it is none of s it may be one of chunks of s, of a power of two each: what
  *                   a kernel keeps of each 256 tokens, the last ones rounded up.
  *     a table       of the recorded sizes, where there is no such polynomial (a library's workspace,
@@ -46,11 +46,11 @@
  * The file, NAME.plim, is YAML of at most 32 MiB, so that it is read without this program, packed by
  * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 12              the version of the format; 11 had no rules, no b*b; 10 had no doubts; 9 had no
- *                                         host_work; 8 had no CUDA streams, no f0; 7 had no combinations; 6 had no
- *                                         convolutions; 5 had no made_with; 4 had no batches, no @; 3 had no
- *                                         host_speed; 2 had no launches and no work, and so no time; 1 had no
- *                                         micro_steps, no 0 bytes
+ *     plimsoll_recording: 12              the version of the format; 11 had no rules, no b*b; 10 had no doubts;
+ *                                         9 had no host_work; 8 had no CUDA streams, no f0; 7 had no
+ *                                         combinations; 6 had no convolutions; 5 had no made_with; 4 had no
+ *                                         batches, no @; 3 had no host_speed; 2 had no launches and no work,
+ *                                         and so no time; 1 had no micro_steps, no 0 bytes
  *     name: train.py                      for reports
  *     command: [python, train.py, "{batch}"]
  *     made_by: plimsoll 0.1.0

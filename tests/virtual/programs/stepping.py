@@ -5,6 +5,7 @@
     python stepping.py recurrent        the same of an LSTM
 """
 import sys
+import time
 
 import torch
 from torch import nn
@@ -47,6 +48,18 @@ def recurrent():
     model = nn.LSTM(64, 64).cuda()
     for _ in range(STEPS):
         update(model, torch.randn(16, 8, 64, device='cuda'))
+
+
+def late():
+    """Steps that need more from the 40th on."""
+    model = nn.Linear(256, 256).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(80):
+        time.sleep(0.1 if step < 40 else 0)  # a trial is looked at from time to time
+        rows = torch.randn(16 if step < 40 else 1 << 18, 256, device='cuda')
+        model(rows).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
 
 
 def main():
