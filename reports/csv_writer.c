@@ -14,6 +14,7 @@ struct sheet {
     FILE *file;
     size_t axis_count;
     const char *axes[AXES];
+    bool has_tiers; /* of some answers to one question */
 };
 
 /* A row before it is written. */
@@ -76,6 +77,7 @@ static void write_row(const struct sheet *sheet, const struct row *row)
     text_field(sheet->file, row->result->spec.name);
     field(sheet->file, row->result->device.name);
     field(sheet->file, row->result->device.uri);
+    if (sheet->has_tiers) field(sheet->file, row->result->tier);
     int_field(sheet->file, row->setting->seq);
     int_field(sheet->file, row->setting->micro_batch);
     int_field(sheet->file, row->setting->accumulation);
@@ -97,7 +99,8 @@ static void write_row(const struct sheet *sheet, const struct row *row)
 
 static void write_head(const struct sheet *sheet)
 {
-    fprintf(sheet->file, "spec,device,device_uri,seq,micro_batch,accumulation,world,effective_batch");
+    fprintf(sheet->file, "spec,device,device_uri%s,seq,micro_batch,accumulation,world,effective_batch",
+            sheet->has_tiers ? ",tier" : "");
     for (size_t i = 0; i < sheet->axis_count; i++) field(sheet->file, sheet->axes[i]);
     fprintf(sheet->file, ",verdict,chosen,tokens_per_second,samples_per_second,step_seconds,"
                          "allocated_bytes,reserved_bytes,device_bytes,why\n");
@@ -159,6 +162,7 @@ static void find_axes(struct sheet *sheet, const struct plim_report *report)
 {
     for (size_t i = 0; i < report->results.count; i++) {
         const struct plim_result *r = &report->results.items[i];
+        sheet->has_tiers |= r->tier != NULL;
         if (r->choice.present) add_axes(sheet, &r->choice.setting);
         for (size_t k = 0; k < r->points.count; k++) add_axes(sheet, &r->points.items[k].best.setting);
         for (size_t k = 0; k < r->samples.count; k++) add_axes(sheet, &r->samples.items[k].setting);

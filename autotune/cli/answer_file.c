@@ -4,43 +4,46 @@
 #include <string.h>
 #include <strings.h>
 
-/* By its URI, or by its name in the catalogue. */
-static bool is_called(const struct plim_result_device *device, const char *name)
+/* By the device's URI or name in the catalogue, and by its tier; NULL: by neither. */
+static bool is_called(const struct plim_result *result, const char *device, const char *tier)
 {
-    return !strcasecmp(device->uri, name) || !strcasecmp(device->name, name);
+    bool is_device = !device || !strcasecmp(result->device.uri, device) || !strcasecmp(result->device.name, device);
+    return is_device && (!tier || (result->tier && !strcasecmp(result->tier, tier)));
 }
 
-static enum plim_status fail_listing(const struct plim_report *report, const char *path,
-                                     const char *asked, struct plim_error *err)
+/* "T4, L4"; "24GiB --tier safe, 24GiB --tier max" */
+static void list_answers(const struct plim_report *report, char *out, size_t size)
 {
-    char names[200] = "";
     size_t used = 0;
-    for (size_t i = 0; i < report->results.count && used < sizeof(names); i++)
-        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
-                                 report->results.items[i].device.name);
-    if (used >= sizeof(names)) memcpy(names + sizeof(names) - 4, "...", 4);
-    if (asked)
-        return plim_fail(err, PLIM_INVALID,
-                         "%s has no answer for the device %s; it has some for %s", path, asked,
-                         names);
-    return plim_fail(err, PLIM_INVALID,
-                     "%s has the answers of %zu devices: expected --device with one of %s", path,
-                     report->results.count, names);
+    out[0] = '\0';
+    for (size_t i = 0; i < report->results.count && used < size; i++) {
+        const struct plim_result *result = &report->results.items[i];
+        used += (size_t)snprintf(out + used, size - used, "%s%s%s%s", i ? ", " : "", result->device.name,
+                                 result->tier ? " --tier " : "", result->tier ? result->tier : "");
+    }
+    if (used >= size) memcpy(out + size - 4, "...", 4);
 }
 
 static enum plim_status choose(const struct plim_request *request, const struct plim_report *report,
                                const struct plim_result **out, struct plim_error *err)
 {
-    const char *path = request->subject;
-    const char *asked = request->devices.count ? request->devices.items[0] : NULL;
+    const char *path = request->subject, *tier = request->apply.tier;
+    const char *device = request->devices.count ? request->devices.items[0] : NULL;
+    char answers[200];
+    size_t matches = 0;
     if (request->devices.count > 1)
         return plim_fail(err, PLIM_INVALID, "--device names several devices, expected one");
-    if (!asked && report->results.count > 1) return fail_listing(report, path, NULL, err);
-    for (size_t i = 0; i < report->results.count && !*out; i++)
-        if (!asked || is_called(&report->results.items[i].device, asked))
-            *out = &report->results.items[i];
-    if (asked && !*out) return fail_listing(report, path, asked, err);
-    if (!*out || !(*out)->choice.present || (*out)->kind == PLIM_RESULT_EXPLANATION)
+    list_answers(report, answers, sizeof(answers));
+    for (size_t i = 0; i < report->results.count; i++)
+        if (is_called(&report->results.items[i], device, tier) && !matches++) *out = &report->results.items[i];
+    if (!matches)
+        return plim_fail(err, PLIM_INVALID, "%s has no answer for the %s %s%s%s; it has some for %s", path,
+                         device ? "device" : "tier", device ? device : tier,
+                         device && tier ? " and the tier " : "", device && tier ? tier : "", answers);
+    if (matches > 1)
+        return plim_fail(err, PLIM_INVALID, "%s has %zu answers: expected --device with one of %s", path,
+                         matches, answers);
+    if (!(*out)->choice.present || (*out)->kind == PLIM_RESULT_EXPLANATION)
         return plim_fail(err, PLIM_NOFIT,
                          "%s: nothing fits in this result, so there is nothing to write", path);
     return PLIM_OK;

@@ -186,6 +186,8 @@ static const struct plim_option options[] = {
       "run the command once, as it is, and tell what memory it takes"),
     FIELD("--device", "NAME", A | F, devices, devices, 0,
       "whose answer, where RESULT is a plan of several GPUs"),
+    FIELD("--tier", "NAME", A | F, text, apply.tier, 0,
+      "which answer, where RESULT has several by their margins: safe, medium, aggressive or max"),
     FIELD("--micro-batch", "N", A | F, number, apply.micro_batch, 1000000000,
       "samples of one GPU at once, in the place of a RESULT"),
     FIELD("--accumulation", "N", A | F, number, apply.accumulation, 1000000000,

@@ -52,7 +52,7 @@ struct plim_request_store {
 struct plim_request_apply {
     struct plim_request_list sets;  /* PATH=NAME */
     int64_t micro_batch, accumulation, seq, dp, tokens; /* 0: not given */
-    const char *framework, *select, *format;            /* NULL: not given */
+    const char *framework, *select, *format, *tier;     /* NULL: not given */
     bool check, force;
 };
 

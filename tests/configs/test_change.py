@@ -258,6 +258,27 @@ def test_a_result_of_plan_is_applied():
         expect(read(folder, 'a.yaml') == BEFORE.replace(b': 16', b': 4').replace(b': 2\n', b': 16\n'), read(folder, 'a.yaml'))
 
 
+def test_of_tiers_one_is_chosen():
+    with tempfile.TemporaryDirectory() as folder:
+        write(folder, 'a.yaml')
+        plan = run(folder, 'plan', 'gpt2-124m', '--device', 'sim:8GiB', '--seq', '512', '--objective', 'largest-batch',
+                   '--tiers', '--out', 'tiers.json', '--out', 'tiers.csv', '--quiet')
+        expect(plan.returncode == 0, plan.stderr)
+        with open(os.path.join(folder, 'tiers.json'), encoding='utf-8') as file:
+            batches = {result['tier']: result['choice']['micro_batch'] for result in json.load(file)['results']}
+        expect(len(set(batches.values())) > 1, batches)
+        expect(read(folder, 'tiers.csv').startswith(b'spec,device,device_uri,tier,seq,'), 'no tiers in CSV')
+        result = run(folder, 'apply', 'tiers.json', 'a.yaml')
+        expect(result.returncode == 2 and '8GiB --tier safe, ' in result.stderr, result.stderr)
+        for tier, batch in batches.items():
+            result = run(folder, 'emit', 'tiers.json', 'hf.cli', '--tier', tier)
+            expect(f'--per_device_train_batch_size {batch} ' in result.stdout, f'{tier}: {result.stdout}{result.stderr}')
+        expect(run(folder, 'apply', 'tiers.json', 'a.yaml', '--tier', 'max').returncode == 0, 'max')
+        expect(f'batch_size: {batches["max"]}\n'.encode() in read(folder, 'a.yaml'), read(folder, 'a.yaml'))
+        result = run(folder, 'emit', 'tiers.json', 'hf.cli', '--tier', 'largest')
+        expect(result.returncode == 2 and 'no answer for the tier largest' in result.stderr, result.stderr)
+
+
 def test_mistakes_have_one_clear_line():
     with tempfile.TemporaryDirectory() as folder:
         write(folder, 'a.yaml')
