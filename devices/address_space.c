@@ -80,8 +80,10 @@ static size_t count_up_to(const struct plim_address_space *space, uint64_t at)
 static bool find_hole(const struct plim_address_space *space, uint64_t bytes, uint64_t *at,
                       size_t *behind)
 {
-    uint64_t end = space->top;
-    for (size_t i = space->by_address.count + 1; i-- > 0;) {
+    bool is_known = space->full_bytes && bytes >= space->full_bytes;
+    size_t first = is_known ? count_up_to(space, space->full_from) - 1 : space->by_address.count;
+    uint64_t end = is_known ? space->full_from : space->top;
+    for (size_t i = first + 1; i-- > 0;) {
         const struct plim_address_space_region *below = i ? space->by_address.items[i - 1] : NULL;
         uint64_t begin = below ? below->at + below->bytes : space->bottom;
         if (end - begin >= bytes + REGION_BYTES) {
@@ -106,8 +108,8 @@ static enum plim_status add_region(struct plim_address_space *space, uint64_t by
         return PLIM_NOMEM;
     struct plim_address_space_region *region = calloc(1, sizeof(*region));
     if (!region) return PLIM_NOMEM;
-    region->at = at;
-    region->bytes = whole;
+    region->at = space->full_from = at;
+    region->bytes = space->full_bytes = whole;
     space->by_age.items[space->by_age.count++] = region;
     struct plim_address_space_region **items = space->by_address.items;
     memmove(&items[i + 1], &items[i], (space->by_address.count++ - i) * sizeof(*items));
@@ -119,6 +121,7 @@ static enum plim_status add_region(struct plim_address_space *space, uint64_t by
 static void remove_region(struct plim_address_space *space, size_t by_address)
 {
     struct plim_address_space_region **items = space->by_address.items, *region = items[by_address];
+    if (region->at >= space->full_from) space->full_bytes = 0;
     memmove(&items[by_address], &items[by_address + 1],
             (--space->by_address.count - by_address) * sizeof(*items));
     items = space->by_age.items;
@@ -129,18 +132,36 @@ static void remove_region(struct plim_address_space *space, size_t by_address)
     free(region);
 }
 
+/* The newest with a gap that is wide enough. */
+static struct plim_address_space_region *find_region(struct plim_address_space *space, uint64_t bytes)
+{
+    uint64_t widest = 0;
+    if (space->widest < bytes) return NULL;
+    for (size_t i = space->by_age.count; i-- > 0;) {
+        struct plim_address_space_region *region = space->by_age.items[i];
+        if (region->widest >= bytes) return region;
+        if (region->widest > widest) widest = region->widest;
+    }
+    space->widest = widest;
+    return NULL;
+}
+
+static void note_gaps(struct plim_address_space *space, const struct plim_address_space_region *region)
+{
+    if (region->widest > space->widest) space->widest = region->widest;
+}
+
 enum plim_status plim_address_space_take(struct plim_address_space *space, uint64_t bytes,
                                          bool alone, uint64_t *at)
 {
-    struct plim_address_space_region *region = NULL;
-    for (size_t i = space->by_age.count; i-- > 0 && !region && !alone;)
-        if (space->by_age.items[i]->widest >= bytes) region = space->by_age.items[i];
+    struct plim_address_space_region *region = alone ? NULL : find_region(space, bytes);
     if (region) return place(region, bytes, at);
     enum plim_status st = add_region(space, bytes, &region);
     if (st != PLIM_OK) return st;
     region->is_alone = alone;
     st = place(region, bytes, at);
-    if (st != PLIM_OK) remove_region(space, count_up_to(space, region->at) - 1);
+    if (st == PLIM_OK) note_gaps(space, region);
+    else remove_region(space, count_up_to(space, region->at) - 1);
     return st;
 }
 
@@ -157,10 +178,12 @@ void plim_address_space_give(struct plim_address_space *space, uint64_t at)
     while (region->held.items[i].at != at) i++;
     memmove(&region->held.items[i], &region->held.items[i + 1],
             (--region->held.count - i) * sizeof(*region->held.items));
-    if (region->held.count)
+    if (region->held.count) {
         measure(region);
-    else
+        note_gaps(space, region);
+    } else {
         remove_region(space, index);
+    }
 }
 
 enum plim_status plim_address_space_begin(struct plim_address_space *space, uint64_t bottom,
@@ -170,6 +193,7 @@ enum plim_status plim_address_space_begin(struct plim_address_space *space, uint
     enum plim_status st = PLIM_OK;
     uint64_t at;
     remove_all(space);
+    space->widest = space->full_bytes = 0;
     space->bottom = bottom;
     space->top = top;
     for (size_t i = 0; i < sizeof(of_context) / sizeof(of_context[0]) && st == PLIM_OK; i++)

@@ -26,6 +26,9 @@ struct plim_address_space {
     uint64_t bottom, top;
     PLIM_ARRAY(struct plim_address_space_region *)
     by_age, by_address; /* the oldest, the lowest first */
+    /* What was found out, so as not to look again: no region has a gap wider than `widest`; from the region
+     * at `full_from` on upwards no hole has room for `full_bytes` or more (0: that is not known). */
+    uint64_t widest, full_from, full_bytes;
 };
 
 /* Empty but for what a context leaves free of its own regions, 24 MiB and 2 MiB. Addresses in multiples of
