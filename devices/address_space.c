@@ -62,13 +62,13 @@ static enum plim_status place(struct plim_address_space_region *region, uint64_t
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-/* How many regions begin at or below `at`. */
-static size_t count_up_to(const struct plim_address_space *space, uint64_t at)
+/* How many regions begin above `at`: where the region that `at` lies in stands among them. */
+static size_t count_above(const struct plim_address_space *space, uint64_t at)
 {
     size_t low = 0, high = space->by_address.count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (space->by_address.items[middle]->at <= at)
+        if (space->by_address.items[middle]->at > at)
             low = middle + 1;
         else
             high = middle;
@@ -76,19 +76,18 @@ static size_t count_up_to(const struct plim_address_space *space, uint64_t at)
     return low;
 }
 
-/* The highest hole in which a region of that size can be mapped; `behind`: how many regions lie below it. */
-static bool find_hole(const struct plim_address_space *space, uint64_t bytes, uint64_t *at,
-                      size_t *behind)
+/* The highest hole in which a region of that size can be mapped; `above`: how many regions lie above it. */
+static bool find_hole(const struct plim_address_space *space, uint64_t bytes, uint64_t *at, size_t *above)
 {
     bool is_known = space->full_bytes && bytes >= space->full_bytes;
-    size_t first = is_known ? count_up_to(space, space->full_from) - 1 : space->by_address.count;
     uint64_t end = is_known ? space->full_from : space->top;
-    for (size_t i = first + 1; i-- > 0;) {
-        const struct plim_address_space_region *below = i ? space->by_address.items[i - 1] : NULL;
+    for (size_t i = is_known ? count_above(space, end) + 1 : 0; i <= space->by_address.count; i++) {
+        const struct plim_address_space_region *below =
+            i < space->by_address.count ? space->by_address.items[i] : NULL;
         uint64_t begin = below ? below->at + below->bytes : space->bottom;
         if (end - begin >= bytes + REGION_BYTES) {
             *at = end - bytes;
-            *behind = i;
+            *above = i;
             return true;
         }
         if (below) end = below->at;
@@ -161,18 +160,22 @@ enum plim_status plim_address_space_take(struct plim_address_space *space, uint6
     region->is_alone = alone;
     st = place(region, bytes, at);
     if (st == PLIM_OK) note_gaps(space, region);
-    else remove_region(space, count_up_to(space, region->at) - 1);
+    else remove_region(space, count_above(space, region->at));
     return st;
 }
 
 static void remove_all(struct plim_address_space *space)
 {
-    while (space->by_address.count) remove_region(space, space->by_address.count - 1);
+    for (size_t i = 0; i < space->by_age.count; i++) {
+        PLIM_ARRAY_FINISH(&space->by_age.items[i]->held);
+        free(space->by_age.items[i]);
+    }
+    space->by_age.count = space->by_address.count = 0;
 }
 
 void plim_address_space_give(struct plim_address_space *space, uint64_t at)
 {
-    size_t index = count_up_to(space, at) - 1;
+    size_t index = count_above(space, at);
     struct plim_address_space_region *region = space->by_address.items[index];
     size_t i = 0;
     while (region->held.items[i].at != at) i++;

@@ -25,7 +25,7 @@ struct plim_address_space_region;
 struct plim_address_space {
     uint64_t bottom, top;
     PLIM_ARRAY(struct plim_address_space_region *)
-    by_age, by_address; /* the oldest, the lowest first */
+    by_age, by_address; /* the oldest, the highest first */
     /* What was found out, so as not to look again: no region has a gap wider than `widest`; from the region
      * at `full_from` on upwards no hole has room for `full_bytes` or more (0: that is not known). */
     uint64_t widest, full_from, full_bytes;
