@@ -13,4 +13,10 @@ struct plim_reduce_launch {
     bool threads_share;      /* neighbouring threads work on the same output */
 };
 
+/* But for how much they reduce. */
+static inline bool plim_reduce_launch_is_alike(const struct plim_reduce_launch *a, const struct plim_reduce_launch *b)
+{
+    return a->partial_bytes == b->partial_bytes && a->vector == b->vector && a->threads_share == b->threads_share;
+}
+
 #endif

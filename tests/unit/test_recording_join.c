@@ -381,7 +381,7 @@ static struct plim_trace trace_of_sum(int64_t batch, int64_t columns, int vector
     const struct plim_reduce_launch launch = {.outputs = columns, .inputs = 512 * batch, .partial_bytes = 4,
                                               .vector = (uint8_t)vector};
     const struct plim_reduce_scratch needs = plim_reduce_launch_needs(&gpu, &launch);
-    struct plim_trace trace = trace_of(batch, "A1000", 4, "Ab4096 A64 A32 K1 F1 F2 Ab24 F1 F2");
+    struct plim_trace trace = trace_of(batch, "A1000", 4, "Ab4096 A700 A64 A32 K1 F1 F2 Ab24 A9 F2 A5 F1 F2 F6 F7");
     int block = 0;
     trace.gpu = &gpu;
     cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace.reductions, launch), PLIM_OK));
@@ -448,6 +448,23 @@ Test(recording_join, launches_that_are_laid_out_differently_are_a_table)
         struct plim_reduce_scratch needs = plim_reduce_launch_needs(&gpu, &traces[i].reductions.items[0]);
         cr_expect(eq(i64, at(partials, 8 * (i + 1), 1), needs.partials_bytes));
     }
+    for (int i = 0; i < 4; i++) plim_trace_finish(&traces[i]);
+    plim_recorded_stream_finish(&stream);
+}
+
+/* A launch that one run's reader did not understand. */
+Test(recording_join, scratch_that_one_run_does_not_tell_of_is_a_table)
+{
+    struct plim_trace traces[4];
+    struct plim_recorded_stream stream = {0};
+    struct plim_error err = PLIM_ERROR_INIT;
+    for (int i = 0; i < 4; i++) traces[i] = trace_of_sum(8 * (i + 1), 64, 4);
+    plim_trace_finish(&traces[1]);
+    traces[1] = trace_of(16, "A1000", 4, "Ab4096 A700 K1 Ab24 A9 F2 A5 F1 F2 F4 F5");
+    traces[1].gpu = &gpu;
+    cr_assert(eq(int, plim_trace_join(traces, 4, &stream, &err), PLIM_OK), "%s", err.text);
+    cr_expect(find_scratch(&stream, PLIM_RECORDED_PARTIALS) == NULL);
+    cr_expect(eq(sz, plim_recorded_stream_tables(&stream), 2));
     for (int i = 0; i < 4; i++) plim_trace_finish(&traces[i]);
     plim_recorded_stream_finish(&stream);
 }

@@ -97,11 +97,12 @@ static void take_other(struct completing *c, const struct plim_traced_memory *me
     struct side *s = &c->other;
     size_t events = moment_at_hand(s);
     for (size_t i = 0; i < events; i++, s->at++) {
-        const struct plim_traced *event = &s->events[s->at];
-        if (event->kind == PLIM_TRACED_FREE) {
-            push(c, event, (int64_t)(c->allocated - target(s) + 1));
+        struct plim_traced event = s->events[s->at];
+        event.scratch = PLIM_RECORDED_NO_SCRATCH; /* of a reduction that is the other trace's */
+        if (event.kind == PLIM_TRACED_FREE) {
+            push(c, &event, (int64_t)(c->allocated - target(s) + 1));
         } else {
-            push(c, event, 0);
+            push(c, &event, 0);
             note_allocation(s, ++c->allocated);
         }
     }

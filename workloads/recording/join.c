@@ -177,9 +177,7 @@ static const struct plim_reduce_launch *launch_of(const struct joiner *j, size_t
 
 static bool same_launch(const struct plim_reduce_launch *a, const struct plim_reduce_launch *b)
 {
-    return a->outputs == b->outputs && a->inputs == b->inputs &&
-           a->partial_bytes == b->partial_bytes && a->vector == b->vector &&
-           a->threads_share == b->threads_share;
+    return a->outputs == b->outputs && a->inputs == b->inputs && plim_reduce_launch_is_alike(a, b);
 }
 
 static bool same_size(const struct joiner *j, size_t a, size_t b)

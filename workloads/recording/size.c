@@ -255,12 +255,6 @@ static bool fit_chunks(const struct plim_recorded_point *points, const int64_t *
     return false;
 }
 
-static bool same_kind(const struct plim_reduce_launch *a, const struct plim_reduce_launch *b)
-{
-    return a->partial_bytes == b->partial_bytes && a->vector == b->vector &&
-           a->threads_share == b->threads_share;
-}
-
 /* False: no polynomial goes through the values. */
 static bool fit_number(const struct plim_recorded_point *points, const int64_t *values,
                        size_t count, int64_t terms[PLIM_RECORDED_TERMS])
@@ -284,7 +278,7 @@ bool plim_recorded_size_fit_scratch(const struct plim_recorded_point *points,
     out->launch.outputs = out->launch.inputs = 0;
     if (!count) return false;
     for (size_t i = 0; i < count; i++) {
-        if (!same_kind(&launches[i], &launches[0])) return false;
+        if (!plim_reduce_launch_is_alike(&launches[i], &launches[0])) return false;
         outputs[i] = launches[i].outputs;
         inputs[i] = launches[i].inputs;
     }
