@@ -212,6 +212,8 @@ int plim_nearest(const char *word, const char *const *names, size_t count)
         size_t length = strnlen(names[i], LONGEST_NAME + 1);
         if (length > LONGEST_NAME) continue;
         int distance = edit_distance(word, word_length, names[i], length);
+        bool is_begun = word_length >= 3 && strncasecmp(names[i], word, word_length) == 0;
+        if (is_begun && distance > 1) distance = 1;
         /* No letter in common: "ab" is not a misspelt "xy". */
         bool unlike = distance >= (int)(word_length > length ? word_length : length);
         if (distance < best_distance && !unlike) {

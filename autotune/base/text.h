@@ -40,9 +40,9 @@ bool plim_text_ends_with(const char *text, const char *end);
 void plim_text_write(FILE *file, const char *text);
 
 /* The index of the name nearest to `word`, ignoring case, or -1 when none is near. Near is an edit
- * distance of at most a third of the word, rounded up (swapped neighbours count once); failing
- * that, the first name that contains a word of three letters or more. Names over 64 characters are
- * not seen. */
+ * distance of at most a third of the word, rounded up (swapped neighbours count once; a name that
+ * begins with a word of three letters or more is one away from it); failing that, the first name
+ * that contains such a word. Names over 64 characters are not seen. */
 int plim_nearest(const char *word, const char *const *names, size_t count);
 
 /* "fp32, tf32 or fp16": cut where there is no room for all. */

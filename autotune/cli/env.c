@@ -332,7 +332,12 @@ static enum plim_status read_report(struct env *env, bool *is_report,
     if (plim_yaml_read_file(env->request->subject, &yaml, NULL) == PLIM_OK && yaml.root &&
         yaml.root->kind == PLIM_YAML_MAPPING)
         schema = plim_yaml_get(yaml.root, "schema");
-    if (schema && schema->kind == PLIM_YAML_SCALAR && !strcmp(schema->text, "plimsoll.result/1")) {
+    const char *kind = schema && schema->kind == PLIM_YAML_SCALAR ? schema->text : "";
+    if (!strcmp(kind, "plimsoll.plan/1"))
+        st = plim_fail(err, PLIM_INVALID,
+                       "%s has several answers, and env hands over one: expected the result of one GPU",
+                       env->request->subject);
+    if (!strcmp(kind, "plimsoll.result/1")) {
         *is_report = true;
         st = plim_report_read_result(&yaml, yaml.root, result, err);
         if (!st && !result->choice.present)

@@ -265,6 +265,17 @@ Test(env, a_report_in_the_place_of_a_spec_has_its_own_answer)
     launch_expect_env(arguments, "GLOBAL_BATCH=64\n", "");
 }
 
+Test(env, of_several_answers_none_is_handed_over)
+{
+    char arguments[256];
+    snprintf(arguments, sizeof(arguments), "plan gpt2-124m --device sim:T4 --device sim:L4 --quiet --out %s",
+             launch_path("fleet.json"));
+    struct program p = launch_run(arguments, 0);
+    program_finish(&p);
+    snprintf(arguments, sizeof(arguments), "env %s", launch_path("fleet.json"));
+    launch_expect_env(arguments, "", "has several answers, and env hands over one");
+}
+
 Test(env, a_programs_answer_is_found_by_its_command)
 {
     struct program p = launch_run("exec " EXEC "--quiet " TRAINER, 0);

@@ -136,6 +136,14 @@ Test(text, the_nearest_name_is_found)
                   cases[i].word);
 }
 
+/* "--dev" is two letters away from "--seq", and three from what it begins. */
+Test(text, a_name_that_begins_so_is_near)
+{
+    static const char *const names[] = {"--seq", "--device", "--devices-of-others"};
+    cr_expect(eq(int, plim_nearest("--dev", names, COUNT(names)), 1));
+    cr_expect(eq(int, plim_nearest("--seg", names, COUNT(names)), 0));
+}
+
 Test(text, the_nearest_of_equals_is_the_first)
 {
     static const char *const names[] = {"aac", "aab"};
