@@ -266,9 +266,16 @@ static enum plim_status run_point(struct recorder *r, const struct plim_setting 
                                   struct plim_trace *trace, struct plim_error *err)
 {
     const struct plim_setting setting = setting_at(r, values, trace->point);
-    size_t start, period;
+    size_t left_out = 0;
+    char text[PLIM_DECISION_TEXT];
     enum plim_status st = run(r, &setting, false, trace, err);
-    return st ? st : plim_trace_steady(trace, &start, &period, err);
+    if (!st) st = plim_trace_settle(trace, &left_out, err);
+    if (st || !left_out) return st;
+    snprintf(text, sizeof(text),
+             "at batch %lld the last of %zu steps did otherwise than those before (longer rows, an evaluation), "
+             "and are not recorded",
+             (long long)trace->point.batch, trace->steps);
+    return doubt(r, text) ? plim_no_memory(err) : PLIM_OK;
 }
 
 /* Runs the points from the N-th on. */

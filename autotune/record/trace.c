@@ -167,7 +167,8 @@ static enum plim_status free_scratch(struct reading *r)
 
 static enum plim_status add_step(struct reading *r)
 {
-    const struct plim_traced_step step = {r->seconds, r->work_seconds, r->trace->costs.count};
+    const struct plim_traced_step step = {r->seconds, r->work_seconds, r->trace->costs.count,
+                                          r->trace->events.count};
     r->seconds = r->work_seconds = 0;
     r->trace->steps++;
     r->last_step = r->trace->events.count;

@@ -39,6 +39,7 @@ struct plim_traced_step {
     double host_seconds; /* the host's, in them */
     double work_seconds; /* of these, in which the program did something else than launching */
     size_t costs;        /* how many launches with a cost came before its end */
+    size_t events;       /* the same of events */
 };
 
 struct plim_trace {
@@ -70,6 +71,12 @@ void plim_trace_sort_frees(struct plim_traced *events, size_t count);
 /* The steady step of a trace, whose frees are sorted: from the event `start` on it repeats every `period` events, to
  * the end. PLIM_UNSTABLE: it does not. */
 enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start, size_t *period,
+                                   struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Leaves out what comes behind the steps that repeat, where the last ones do otherwise (the program evaluated just
+ * before it was ended): `left_out` of them. PLIM_UNSTABLE, as plim_trace_steady(): nothing before them repeats
+ * either. */
+enum plim_status plim_trace_settle(struct plim_trace *trace, size_t *left_out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Joins traces of one program, in the order of their points (batch, then seq). Sizes that are smaller

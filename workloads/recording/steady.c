@@ -49,11 +49,11 @@ static void find_reach(const struct plim_traced *events, size_t count, size_t *r
     }
 }
 
-/* The period whose repeats go back furthest; of equal ones the shortest. */
-enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start, size_t *period,
-                                   struct plim_error *err)
+/* The period whose repeats go back furthest; of equal ones the shortest; 0: the first `count` events do not end so. */
+static enum plim_status find_period(const struct plim_trace *trace, size_t count, size_t *start, size_t *period,
+                                    struct plim_error *err)
 {
-    size_t count = trace->events.count, longest = 0;
+    size_t longest = 0;
     size_t *reach = calloc(count + 1, sizeof(*reach));
     if (!reach) return plim_no_memory(err);
     *period = 0;
@@ -65,11 +65,44 @@ enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start
     }
     free(reach);
     *start = count - longest;
-    if (*period) return PLIM_OK;
+    return PLIM_OK;
+}
+
+static enum plim_status never_repeats(const struct plim_trace *trace, struct plim_error *err)
+{
     return plim_fail(err, PLIM_UNSTABLE,
                      "at batch %lld, length %lld the program never repeats: no %d steps in a row "
                      "did the same (%zu steps were recognised), as where each has data of another size; exec "
                      "runs such a program",
                      (long long)trace->point.batch, (long long)trace->point.seq,
                      PLIM_TRACE_REPEATS, trace->steps);
+}
+
+enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start, size_t *period,
+                                   struct plim_error *err)
+{
+    enum plim_status st = find_period(trace, trace->events.count, start, period, err);
+    return st || *period ? st : never_repeats(trace, err);
+}
+
+/* Up to the end of this step, and not into a row of frees, which is put into order as a whole. */
+static size_t count_until(const struct plim_trace *trace, size_t step)
+{
+    size_t count = trace->timed.items[step].events;
+    while (count && trace->events.items[count - 1].kind == PLIM_TRACED_FREE) count--;
+    return count;
+}
+
+enum plim_status plim_trace_settle(struct plim_trace *trace, size_t *left_out, struct plim_error *err)
+{
+    size_t start, period, steps = trace->timed.count, count = trace->events.count;
+    enum plim_status st = find_period(trace, count, &start, &period, err);
+    *left_out = 0;
+    while (!st && !period && *left_out + PLIM_TRACE_REPEATS < steps) {
+        count = count_until(trace, steps - 1 - ++*left_out);
+        if (count <= trace->events.count) st = find_period(trace, count, &start, &period, err);
+    }
+    if (st || !period) return st ? st : never_repeats(trace, err);
+    trace->events.count = count;
+    return PLIM_OK;
 }
