@@ -17,7 +17,7 @@ struct plim_process_stat {
     uint64_t began;
 };
 
-/* False: there is no such process, or nothing is told. Safe in a signal handler and in programs of others. */
+/* False: there is no such process, or nothing is told. */
 static inline bool plim_process_stat(int pid, struct plim_process_stat *out)
 {
     enum { STATE = 3, PARENT, BEGAN = 22 }; /* fields, as the manual numbers them */
@@ -38,6 +38,14 @@ static inline bool plim_process_stat(int pid, struct plim_process_stat *out)
         if (field && i == BEGAN) out->began = strtoull(field, NULL, 10);
     }
     return field != NULL;
+}
+
+/* When it began; 0 when it is dead, also while its parent has not asked yet. */
+static inline uint64_t plim_process_born(int pid)
+{
+    struct plim_process_stat stat;
+    bool lives = plim_process_stat(pid, &stat) && stat.state != 'Z' && stat.state != 'X';
+    return lives ? stat.began : 0;
 }
 
 #endif

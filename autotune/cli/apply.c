@@ -50,7 +50,7 @@ static void note_settings(const struct plim_result_setting *setting, const struc
 /* Of which values did the search have others? */
 static void find_chosen(const struct plim_result *result, struct plim_config_ask *ask)
 {
-    const struct plim_result_setting *setting = ask->setting;
+    const struct plim_result_setting *setting = &ask->setting;
     for (size_t i = 0; i < setting->value_count; i++)
         for (size_t k = 0; k < result->points.count && !ask->chose[i]; k++) {
             const char *other =
@@ -59,9 +59,7 @@ static void find_chosen(const struct plim_result *result, struct plim_config_ask
         }
 }
 
-/* `setting` keeps what the ask points to. */
 static enum plim_status read_result(const struct plim_request *request, const struct plim_io *io,
-                                    struct plim_result_setting *setting,
                                     struct plim_config_ask *ask, struct plim_error *err)
 {
     struct plim_answer_file file;
@@ -74,8 +72,7 @@ static enum plim_status read_result(const struct plim_request *request, const st
         memcpy(ask->phases, choice->phases, sizeof(ask->phases));
         if (!ask->sizes.dp) ask->sizes.dp = choice->world;
         if (!ask->sizes.seq) ask->sizes.seq = choice->setting.seq;
-        *setting = choice->setting;
-        ask->setting = setting;
+        ask->setting = choice->setting;
         find_chosen(file.result, ask);
         if (!request->quiet) note_settings(&choice->setting, io);
     }
@@ -118,8 +115,7 @@ static enum plim_status read_sets(const struct plim_request *request, char texts
 }
 
 static enum plim_status read_ask(const struct plim_request *request, const struct plim_io *io,
-                                 struct plim_result_setting *setting, struct plim_config_ask *ask,
-                                 size_t *first, struct plim_error *err)
+                                 struct plim_config_ask *ask, size_t *first, struct plim_error *err)
 {
     const struct plim_request_apply *apply = &request->apply;
     bool given = apply->micro_batch || apply->tokens;
@@ -134,7 +130,7 @@ static enum plim_status read_ask(const struct plim_request *request, const struc
     if (!given) {
         if (apply->accumulation)
             return plim_fail(err, PLIM_INVALID, "--accumulation needs --micro-batch N beside it");
-        enum plim_status st = read_result(request, io, setting, ask, err);
+        enum plim_status st = read_result(request, io, ask, err);
         if (st) return st;
     }
     if (!ask->sizes.accumulation) ask->sizes.accumulation = 1;
@@ -210,13 +206,12 @@ static enum plim_status run_apply(const struct plim_request *request, const stru
 {
     struct plim_config_plan *plan = calloc(1, sizeof(*plan));
     struct plim_config_ask ask = {0};
-    struct plim_result_setting setting;
     char texts[PLIM_CONFIG_SETS][256];
     size_t first;
     const struct paths files = read_paths(request);
     enum plim_status st = plan ? PLIM_OK : plim_no_memory(err);
     if (st) return st;
-    PLIM_TRY(read_ask(request, io, &setting, &ask, &first, err));
+    PLIM_TRY(read_ask(request, io, &ask, &first, err));
     PLIM_TRY(read_sets(request, texts, &ask, err));
     st = plim_config_plan_make(&ask, files.items + first, files.count - first, plan, err);
     if (!request->quiet) show_notes(plan->notes, io);

@@ -11,8 +11,8 @@
 #include "autotune/base/stop.h"
 #include "autotune/exec/executor.h"
 #include "autotune/exec/program_question.h"
-#include "reports/result.h"
 #include "autotune/run/run_device.h"
+#include "reports/result.h"
 
 struct plim_black_box {
     const struct plim_program *program;

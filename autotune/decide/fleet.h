@@ -9,8 +9,8 @@
 #define PLIM_AUTOTUNE_DECIDE_FLEET_H
 
 #include "prover.h"
-#include "reports/result.h"
 #include "autotune/run/run_device.h"
+#include "reports/result.h"
 
 struct plim_fleet {
     const struct plim_spec_question *question;

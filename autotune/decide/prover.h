@@ -11,8 +11,8 @@
 
 #include "autotune/base/log.h"
 #include "autotune/exec/executor.h"
-#include "reports/result.h"
 #include "autotune/run/run_device.h"
+#include "reports/result.h"
 
 struct plim_prover;
 

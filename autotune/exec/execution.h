@@ -58,6 +58,8 @@ enum plim_execution_end {
     PLIM_END_STOPPED, /* by the user, or the search's time is over */
 };
 
+enum { PLIM_EXECUTION_NOTES = 8 }; /* of a trial, at most: the first */
+
 struct plim_execution {
     /* PLIM_OK; PLIM_OOM; PLIM_CRASHED: it ended with an error and not for want of memory;
      * PLIM_TIMEOUT; PLIM_UNSUPPORTED: it did not use a GPU; PLIM_CANCELLED */
@@ -85,7 +87,7 @@ struct plim_execution {
     bool finds_compiled, makes_compiled;
     char log[40];        /* its name in `logs` */
     uint32_t note_count;
-    char notes[8][PLIM_MACHINE_NOTE_BYTES]; /* the virtual GPU's: functions that are not implemented */
+    char notes[PLIM_EXECUTION_NOTES][PLIM_MACHINE_NOTE_BYTES]; /* the virtual GPU's, of what it does not do as a GPU */
     struct plim_machine_questions questions; /* values that it asked the virtual GPU for in vain */
 };
 

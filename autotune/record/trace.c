@@ -32,8 +32,7 @@ struct reading {
     uint64_t launched, listed; /* what was launched last; what the last cost is of, if it is of lists */
     int numbers;               /* that the last cost has so far; 0: it is left out */
     bool reduces;              /* a reduction has been told of whose scratch is still to be freed */
-    size_t last_step;          /* events until the last step that was recognised */
-    double seconds;            /* of the host, since then */
+    double seconds;            /* of the host, since the last step that was recognised */
     double work_seconds;       /* of these, in which it launched nothing */
 };
 
@@ -171,7 +170,6 @@ static enum plim_status add_step(struct reading *r)
                                           r->trace->events.count};
     r->seconds = r->work_seconds = 0;
     r->trace->steps++;
-    r->last_step = r->trace->events.count;
     return PLIM_ARRAY_PUSH(&r->trace->timed, step);
 }
 
@@ -221,12 +219,12 @@ static enum plim_status read_stream(int fd, struct reading *r, uint64_t *lost)
     return st;
 }
 
-/* The events that count: up to the last step, and not into a row of frees, which is put into order as a whole. */
+/* The events that count: up to the last step. */
 static size_t end_of(const struct plim_trace *trace, const struct reading *r)
 {
-    size_t count = trace->steps >= FEWEST_STEPS ? r->last_step : trace->events.count;
-    while (count && trace->events.items[count - 1].kind == PLIM_TRACED_FREE) count--;
-    return r->allocated ? count : 0;
+    size_t steps = trace->timed.count;
+    size_t count = steps >= FEWEST_STEPS ? trace->timed.items[steps - 1].events : trace->events.count;
+    return r->allocated ? plim_trace_cut(trace, count) : 0;
 }
 
 static enum plim_status read_file(int folder, const char *name, struct plim_trace *trace,

@@ -132,24 +132,21 @@ static enum meaning expand(struct writer *w, const char *text, int depth, char o
 
 static enum meaning term_of(struct writer *w, const char *name, int depth, char out[WORD_SIZE])
 {
-    const struct plim_yaml_node *term = plim_config_term(w->form->framework, name), *of,
-                                *word = NULL;
+    const struct plim_yaml_node *term = plim_config_term(w->form->framework, name), *of;
     const struct plim_result_setting *setting = w->answer->setting;
     if (!term) return NO_NAME;
     if (term->kind != PLIM_YAML_MAPPING || !(of = plim_yaml_get(term, "of"))) {
         (void)plim_config_framework_damaged(term, w->err, "expected {of: SETTING, VALUE: WORD}");
         return FAILED;
     }
-    for (size_t i = 0; setting && i < setting->value_count; i++) {
-        if (strcmp(setting->values[i].name, of->text) != 0) continue;
-        word = plim_yaml_get(term, setting->values[i].text);
-        w->said[i] |= word != NULL;
-    }
+    const char *word = setting ? plim_config_word(term, setting) : NULL;
     if (!word) return UNKNOWN;
+    for (size_t i = 0; i < setting->value_count; i++)
+        w->said[i] |= !strcmp(setting->values[i].name, of->text);
     const bool is_python = !strcmp(w->form->name, "python");
-    if (is_python && !strcmp(word->text, "true")) return snprintf(out, WORD_SIZE, "True"), KNOWN;
-    if (is_python && !strcmp(word->text, "false")) return snprintf(out, WORD_SIZE, "False"), KNOWN;
-    return expand(w, word->text, depth + 1, out);
+    if (is_python && !strcmp(word, "true")) return snprintf(out, WORD_SIZE, "True"), KNOWN;
+    if (is_python && !strcmp(word, "false")) return snprintf(out, WORD_SIZE, "False"), KNOWN;
+    return expand(w, word, depth + 1, out);
 }
 
 /* --- lines ------------------------------------------------------------------------------------ */

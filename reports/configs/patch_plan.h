@@ -20,8 +20,8 @@ struct plim_config_ask {
     struct plim_config_sizes sizes;
     size_t phase_count; /* the answer's accumulation by epoch; 0: it is one number */
     struct plim_result_phase phases[PLIM_RESULT_PHASES];
-    /* What the answer holds for beside its sizes; NULL: not known. Of these values the search had a choice. */
-    const struct plim_result_setting *setting;
+    /* What the answer holds for beside its sizes; empty: not known. Of these values the search had a choice. */
+    struct plim_result_setting setting;
     bool chose[PLIM_RESULT_VALUES];
     int64_t tokens;        /* a micro-batch in tokens, for keys of that unit; 0: not given */
     const char *framework; /* a name; NULL: by the keys */

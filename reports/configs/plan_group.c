@@ -111,9 +111,9 @@ static bool has_size(const struct plim_config_group *g)
 
 /* --- data-parallel GPUs ----------------------------------------------------------------------- */
 
-static int64_t dp_of_files(const struct plim_config_group *g)
+/* By the keys that a row of the table names; -1: something else fills one of them in. */
+static int64_t dp_by_keys(const struct plim_config_group *g, const struct plim_config_framework *row)
 {
-    const struct plim_config_framework *row = g->framework;
     int64_t dp = plim_config_number_at(g, row->dp), nodes = plim_config_number_at(g, row->nodes),
             parallel = 1;
     if (dp) return dp;
@@ -123,9 +123,15 @@ static int64_t dp_of_files(const struct plim_config_group *g)
         int64_t factor = plim_config_number_at(g, one);
         if (factor) parallel *= factor;
     }
-    if (row->nodes[0] && plim_config_first(&g->plan->places, row->nodes) && !nodes) return 0;
+    if (row->nodes[0] && plim_config_first(&g->plan->places, row->nodes) && !nodes) return -1;
     if (nodes) dp *= nodes;
-    if (dp && dp % parallel == 0) return dp / parallel;
+    return dp && dp % parallel == 0 ? dp / parallel : 0;
+}
+
+static int64_t dp_of_files(const struct plim_config_group *g)
+{
+    int64_t dp = dp_by_keys(g, g->framework);
+    if (dp) return dp > 0 ? dp : 0;
     /* What the file says now: G = M x A x D. */
     int64_t micro = g->found[PLIM_CONFIG_MICRO].number,
             accumulation = g->found[PLIM_CONFIG_ACCUMULATION].number,
@@ -137,11 +143,7 @@ static int64_t dp_of_files(const struct plim_config_group *g)
 /* A launcher's own words for how many processes there are. */
 static void note_launch(const struct plim_config_group *g)
 {
-    const struct plim_config_framework *common = plim_config_common();
-    int64_t launched = plim_config_number_at(g, common->dp), devices = plim_config_number_at(g, common->devices),
-            nodes = plim_config_number_at(g, common->nodes);
-    int64_t step = g->sizes.micro * g->sizes.accumulation;
-    if (!launched) launched = devices * (nodes ? nodes : 1);
+    int64_t launched = dp_by_keys(g, plim_config_common()), step = g->sizes.micro * g->sizes.accumulation;
     if (launched < 2 || launched == g->sizes.dp) return;
     plim_config_note(g->plan,
                      "%s: %" PRId64 " processes are launched here, and the sizes are for %" PRId64

@@ -87,14 +87,14 @@ static enum plim_status write_missing(struct plim_config_group *g, const struct 
 
 static bool is_chosen(const struct plim_config_ask *ask, const char *name)
 {
-    for (size_t i = 0; i < ask->setting->value_count; i++)
-        if (!strcmp(ask->setting->values[i].name, name)) return ask->chose[i];
+    for (size_t i = 0; i < ask->setting.value_count; i++)
+        if (!strcmp(ask->setting.values[i].name, name)) return ask->chose[i];
     return false;
 }
 
 enum plim_status plim_config_write_switches(struct plim_config_group *g)
 {
-    const struct plim_yaml_node *rows = g->ask->setting ? g->framework->switches : NULL;
+    const struct plim_yaml_node *rows = g->framework->switches;
     enum plim_status st = PLIM_OK;
     for (size_t i = 0; rows && i < rows->count && !st; i++) {
         const char *const patterns[2] = {rows->keys[i]->text, NULL};
@@ -106,8 +106,8 @@ enum plim_status plim_config_write_switches(struct plim_config_group *g)
         const struct wanted wanted = {.pattern = patterns[0],
                                       .term = term,
                                       .name = of->text,
-                                      .value = plim_result_value(g->ask->setting, of->text),
-                                      .word = plim_config_word(term, g->ask->setting),
+                                      .value = plim_result_value(&g->ask->setting, of->text),
+                                      .word = plim_config_word(term, &g->ask->setting),
                                       .is_chosen = is_chosen(g->ask, of->text)};
         if (!wanted.word) continue;
         const struct plim_config_place *place = plim_config_first(&g->plan->places, patterns);

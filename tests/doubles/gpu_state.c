@@ -162,19 +162,11 @@ static void unlock(void)
 
 /* --- processes -------------------------------------------------------------------------------- */
 
-/* 0 when it is dead, also while its parent has not asked yet. */
-static uint64_t born(int pid)
-{
-    struct plim_process_stat stat;
-    bool lives = plim_process_stat(pid, &stat) && stat.state != 'Z' && stat.state != 'X';
-    return lives ? stat.began : 0;
-}
-
 static void drop_dead_processes(void)
 {
     for (int i = 0; i < GPU_MAX_PROCESSES; i++) {
         struct process *p = &state.shared->processes[i];
-        if (p->pid <= 0 || p->pid == getpid() || born(p->pid) == p->born) continue;
+        if (p->pid <= 0 || p->pid == getpid() || plim_process_born(p->pid) == p->born) continue;
         if (p->seen_dead)
             *p = (struct process){0};
         else
@@ -185,7 +177,7 @@ static void drop_dead_processes(void)
 static struct process *row_of(int pid)
 {
     struct process *unused = NULL;
-    uint64_t since = pid > 0 ? born(pid) : 0;
+    uint64_t since = pid > 0 ? plim_process_born(pid) : 0;
     for (int i = 0; i < GPU_MAX_PROCESSES; i++) {
         struct process *p = &state.shared->processes[i];
         if (p->pid == pid && p->born == since) return p;

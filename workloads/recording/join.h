@@ -68,6 +68,9 @@ enum { PLIM_TRACE_REPEATS = 3 }; /* how often a step has to have come at least *
  * of hashes give blocks back changes from run to run, and changes nothing for an allocator. */
 void plim_trace_sort_frees(struct plim_traced *events, size_t count);
 
+/* The first `count` events, but not into a row of frees, which is put into order as a whole. */
+size_t plim_trace_cut(const struct plim_trace *trace, size_t count);
+
 /* The steady step of a trace, whose frees are sorted: from the event `start` on it repeats every `period` events, to
  * the end. PLIM_UNSTABLE: it does not. */
 enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start, size_t *period,

@@ -85,10 +85,8 @@ enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start
     return st || *period ? st : never_repeats(trace, err);
 }
 
-/* Up to the end of this step, and not into a row of frees, which is put into order as a whole. */
-static size_t count_until(const struct plim_trace *trace, size_t step)
+size_t plim_trace_cut(const struct plim_trace *trace, size_t count)
 {
-    size_t count = trace->timed.items[step].events;
     while (count && trace->events.items[count - 1].kind == PLIM_TRACED_FREE) count--;
     return count;
 }
@@ -99,7 +97,7 @@ enum plim_status plim_trace_settle(struct plim_trace *trace, size_t *left_out, s
     enum plim_status st = find_period(trace, count, &start, &period, err);
     *left_out = 0;
     while (!st && !period && *left_out + PLIM_TRACE_REPEATS < steps) {
-        count = count_until(trace, steps - 1 - ++*left_out);
+        count = plim_trace_cut(trace, trace->timed.items[steps - 1 - ++*left_out].events);
         if (count <= trace->events.count) st = find_period(trace, count, &start, &period, err);
     }
     if (st || !period) return st ? st : never_repeats(trace, err);

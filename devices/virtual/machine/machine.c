@@ -110,14 +110,6 @@ void plim_machine_unlock(struct plim_machine *machine) { pthread_mutex_unlock(&m
 
 /* --- processes -------------------------------------------------------------------------------- */
 
-/* 0 when it is dead, also while its parent has not asked yet. */
-static uint64_t born(int pid)
-{
-    struct plim_process_stat stat;
-    bool lives = plim_process_stat(pid, &stat) && stat.state != 'Z' && stat.state != 'X';
-    return lives ? stat.began : 0;
-}
-
 struct plim_machine *plim_machine_attach(const char *path)
 {
     struct stat st;
@@ -146,7 +138,7 @@ static void drop_dead_processes(struct plim_machine *machine)
 {
     for (int i = 0; i < PLIM_MACHINE_PROCESSES; i++) {
         struct plim_machine_process *process = &machine->processes[i];
-        if (process->pid && !process->ended && born(process->pid) != process->born)
+        if (process->pid && !process->ended && plim_process_born(process->pid) != process->born)
             reap(machine, process);
     }
 }
@@ -155,7 +147,7 @@ struct plim_machine_process *plim_machine_enter(struct plim_machine *machine)
 {
     struct plim_machine_process *row = NULL;
     int pid = getpid();
-    uint64_t since = born(pid);
+    uint64_t since = plim_process_born(pid);
     plim_machine_lock(machine);
     for (int i = 0; i < PLIM_MACHINE_PROCESSES && (!row || !row->pid); i++) {
         struct plim_machine_process *process = &machine->processes[i];
