@@ -4,8 +4,10 @@
 #include "autotune/base/exit_status.h"
 #include "autotune/base/outfile.h"
 #include "autotune/base/text.h"
+#include "devices/virtual/record/stream.h"
 #include "devices/virtual/steps/steps_verdict.h"
 #include "launch.h"
+#include "rest.h"
 #include "workspace.h"
 #include <errno.h>
 #include <ftw.h>
@@ -21,7 +23,7 @@
 enum {
     LOOK_NANOSECONDS = 10000000,
     WAITS_FOR_INPUT_SECONDS = 3,
-    VARIABLES = 8,
+    VARIABLES = 9,
     FOLDER_BYTES = 256,
     COMPILED_BYTES = FOLDER_BYTES + 16, /* of the name of the folder with what torch.compile made */
 };
@@ -37,8 +39,10 @@ struct trial {
     char caches[2][COMPILED_BYTES + 48];
     struct plim_program_instance instance;
     struct plim_launch launch;
+    char blocks[FOLDER_BYTES + 8], blocks_variable[FOLDER_BYTES + 32];
     double start, waits_since; /* 0: it does not wait for input */
-    bool steady;               /* every process that works has reached what it stays at */
+    struct plim_rest rest;
+    struct plim_rest_seen seen;
     int64_t unmet;
 };
 
@@ -60,13 +64,22 @@ static char *folder_first(const char *name, const struct trial *t, const char *f
     return list_first(name, path, (size_t)length);
 }
 
-static bool is_set(const struct plim_program *program, const char *name)
+/* What the program finds in its environment; NULL: it is not set. */
+static const char *value_of(const struct plim_program *program, const char *name)
 {
     size_t length = strlen(name);
     for (size_t i = 0; i < program->variable_count; i++)
         if (!strncmp(program->variables[i], name, length) && program->variables[i][length] == '=')
-            return true;
-    return getenv(name) != NULL;
+            return program->variables[i] + length + 1;
+    return getenv(name);
+}
+
+/* The options of PyTorch's allocator. PyTorch 2.9 gave the variable a second name; where both are set the first
+ * counts. */
+static const char *allocator_options(const struct plim_program *program)
+{
+    const char *options = value_of(program, "PYTORCH_CUDA_ALLOC_CONF");
+    return options && *options ? options : value_of(program, "PYTORCH_ALLOC_CONF");
 }
 
 /* torch.compile's has choices beside code; Triton's has code, and choices where a program wants them kept. */
@@ -127,7 +140,7 @@ static size_t share_compiled(struct trial *t, const char **more)
     name_compiled(t, false, folder);
     if (is_alone) nftw(folder, forget_if_tuned, 16, FTW_PHYS);
     for (int i = INDUCTOR; i <= TRITON; i++) {
-        if (is_set(t->options->program, caches[i].variable)) continue;
+        if (value_of(t->options->program, caches[i].variable)) continue;
         name_compiled(t, is_alone && i == INDUCTOR, folder);
         snprintf(t->caches[i], sizeof(t->caches[i]), "%s=%s%s", caches[i].variable, folder,
                  caches[i].folder);
@@ -155,6 +168,9 @@ static enum plim_status fill(struct trial *t, const struct plim_setting *setting
     } else {
         more[count++] = t->library_path;
         more[count++] = t->programs;
+        snprintf(t->blocks_variable, sizeof(t->blocks_variable), "%s=%s",
+                 PLIM_STREAM_BLOCKS_VARIABLE, t->blocks);
+        more[count++] = t->blocks_variable;
         /* What is set for a real GPU here means nothing on virtual ones. */
         if (getenv("CUDA_VISIBLE_DEVICES")) more[count++] = "CUDA_VISIBLE_DEVICES=";
     }
@@ -168,8 +184,13 @@ static enum plim_status begin(struct trial *t, const struct plim_setting *settin
     enum plim_status st = PLIM_OK;
     snprintf(t->folder, sizeof(t->folder), "%s/%" PRId64, t->options->folder, number);
     snprintf(t->out->log, sizeof(t->out->log), "trial-%" PRId64 ".log", number);
-    if (mkdir(t->folder, 0700))
+    snprintf(t->blocks, sizeof(t->blocks), "%s/blocks", t->folder);
+    if (mkdir(t->folder, 0700) || mkdir(t->blocks, 0700))
         return plim_fail(err, PLIM_IO, "%s: %s", t->folder, strerror(errno));
+    t->rest = (struct plim_rest){.folder = t->blocks,
+                                 .allocator = {.config = allocator_options(t->options->program),
+                                               .ascending = t->options->gpus[0].ascending != 0},
+                                 .repetitions = t->options->repetitions};
     t->machine = plim_machine_create(t->options->gpus, t->options->gpu_count, &t->machine_fd,
                                      t->machine_path);
     if (!t->machine) return plim_fail(err, PLIM_NOMEM, "no memory for the virtual machine");
@@ -200,8 +221,9 @@ out:
 static void look(struct trial *t)
 {
     struct plim_execution *out = t->out;
-    int64_t steps = INT64_MAX, unmet = 0, steady = 0, restless = 0;
+    int64_t steps = INT64_MAX, unmet = 0;
     int waiting = 0;
+    t->seen = (struct plim_rest_seen){0};
     out->processes = out->launches = out->refusals = 0;
     for (int i = 0; i < PLIM_MACHINE_PROCESSES; i++) {
         struct plim_machine_process row, *p = &row;
@@ -215,17 +237,15 @@ static void look(struct trial *t)
             out->asked_bytes = p->refusal.asked_bytes;
             out->free_bytes = p->refusal.free_bytes;
         }
-        steady += p->steady;
-        restless += !p->steady && !p->ended && p->launches > 0;
+        plim_rest_count(&t->seen, p);
         if (p->steps && p->steps < steps) steps = p->steps;
         if (p->steps) out->step_seconds = p->step_seconds, out->rule = p->rule;
         if (p->steps) out->in_epoch = p->in_epoch, out->epochs = p->epochs;
         if (p->waiting_optimizers > waiting) waiting = p->waiting_optimizers;
         if (p->leak_bytes > out->leak_bytes) out->leak_bytes = p->leak_bytes;
     }
-    out->steps = steps == INT64_MAX ? 0 : steps;
+    out->steps = t->seen.steps = steps == INT64_MAX ? 0 : steps;
     out->waiting_optimizers = waiting;
-    t->steady = steady > 0 && !restless;
     t->unmet = unmet;
 }
 
@@ -250,7 +270,7 @@ static bool is_over(struct trial *t)
         end = PLIM_END_STOPPED;
     else if (options->steps && t->out->steps >= steps_needed(t))
         end = PLIM_END_STEPS;
-    else if (t->steady)
+    else if (plim_rest_is_reached(&t->rest, t->machine, &t->seen))
         end = PLIM_END_STEADY;
     else if (options->run_seconds > 0 && seconds >= options->run_seconds)
         end = PLIM_END_TIME;

@@ -1,7 +1,7 @@
 #include "host_speed.h"
 #include "autotune/base/embed.h"
+#include "autotune/trace/trace.h"
 #include "devices/open.h"
-#include "trace.h"
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>

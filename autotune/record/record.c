@@ -1,10 +1,10 @@
 #include "record.h"
 #include "autotune/base/clock.h"
 #include "autotune/exec/program_files.h"
+#include "autotune/trace/trace.h"
 #include "autotune/search/space.h"
 #include "host_speed.h"
 #include "proof.h"
-#include "trace.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -24,7 +24,7 @@ static void end_step(struct plim_trace *trace)
     const struct plim_cost cost = {.kind = PLIM_COST_MOVE, .number = {1024}};
     push(trace, PLIM_TRACED_LAUNCH, 1);
     cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace->costs, cost), PLIM_OK));
-    const struct plim_traced_step step = {0, 0, trace->costs.count, trace->events.count};
+    const struct plim_traced_step step = {.costs = trace->costs.count, .events = trace->events.count};
     cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace->timed, step), PLIM_OK));
     trace->steps++;
 }

@@ -468,7 +468,7 @@ Test(recording_time, of_what_no_memory_holds_is_refused)
 
 static void end_step(struct plim_trace *trace, double host_seconds)
 {
-    const struct plim_traced_step step = {host_seconds, 0, trace->costs.count, trace->events.count};
+    const struct plim_traced_step step = {host_seconds, 0, trace->costs.count, trace->events.count, 0};
     cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace->timed, step), PLIM_OK));
 }
 

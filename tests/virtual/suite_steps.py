@@ -120,6 +120,28 @@ def check_growing(exec_):
     return [(key, problem or ('' if 'Later steps were not seen' in said else said), '')]
 
 
+# Seed of fragments.py, options of the allocator: memory grows in step 13 and in step 134, each after steps that did not.
+FRAGMENTS = ((6, ''), (31, 'expandable_segments:True'))
+
+
+def check_fragments(exec_, seed, config):
+    """A trial waits for the step in which PyTorch's allocator will be short of a piece."""
+    key = f'fragments.py {seed} 300'
+    lacks = exec_.installation.lacks('torch')
+    if lacks:
+        return [(key, '', lacks)]
+    environment = ['--env', f'PYTORCH_CUDA_ALLOC_CONF={config}']
+    runs = [exec_.run(['fragments.py', seed, 300], more=['--repetitions', str(steps), *environment], placement='driver')
+            for steps in (5, TO_ITS_END)]
+    for run in runs:
+        if run.status:
+            return [(key, f'exit code {run.status} of exec\n{run.tail()}', '')]
+    peaks = [run.report['choice']['peak']['reserved_bytes'] for run in runs]
+    said = ' '.join(runs[0].report['why'])
+    problem = '' if peaks[0] == peaks[1] else f'a peak of {peaks[0]} bytes, {peaks[1]} in all'
+    return [(key, problem or ('' if 'its peak had stopped growing' in said else said), '')]
+
+
 def check_steps(exec_, mode, *expected):
     key = f'stepping.py {mode}'
     lacks = exec_.installation.lacks('torch')
@@ -140,6 +162,9 @@ def steps(exec_, options):
             yield functools.partial(check_steps, exec_, mode, count, rule)
     if options.wants('stepping.py late --steps 60', True):
         yield functools.partial(check_growing, exec_)
+    for seed, config in FRAGMENTS:
+        if options.wants(f'fragments.py {seed} 300', True):
+            yield functools.partial(check_fragments, exec_, seed, config)
     for mode, needs, is_quick in EPOCHS:
         if options.wants(f'epochs.py {mode}', is_quick):
             yield functools.partial(check_epochs, exec_, mode, needs)

@@ -40,6 +40,7 @@ struct plim_traced_step {
     double work_seconds; /* of these, in which the program did something else than launching */
     size_t costs;        /* how many launches with a cost came before its end */
     size_t events;       /* the same of events */
+    int64_t reserved_bytes; /* of a trace of blocks: the most that their segments had by then; else 0 */
 };
 
 struct plim_trace {

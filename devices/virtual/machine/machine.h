@@ -25,7 +25,7 @@ struct plim_gpu; /* devices/catalogue/catalogue.h */
 #define PLIM_MACHINE_VARIABLE "PLIMSOLL_MACHINE"
 
 enum { PLIM_MACHINE_GPUS = 16, PLIM_MACHINE_PROCESSES = 256, PLIM_MACHINE_NOTES = 64,
-       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 5 };
+       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 6 };
 
 /* What a program can ask of a GPU. Bytes; clocks in kHz. */
 struct plim_machine_gpu {
@@ -75,6 +75,7 @@ struct plim_machine_process {
     volatile int64_t steps;      /* training steps, as far as they are recognised (steps.h) */
     volatile int32_t rule;       /* by what: enum plim_steps_rule */
     volatile bool steady;        /* its memory has reached what it will stay at */
+    volatile bool still;         /* the same, but that its allocator may still lay blocks out anew (steps.h) */
     volatile bool in_epoch;      /* its last step was within a loop over a data loader of PyTorch's, */
     volatile int64_t epochs;     /* and came after so many others that were trained from */
     volatile int32_t waiting_optimizers; /* PyTorch's, with parameters on a GPU of which no step is known */

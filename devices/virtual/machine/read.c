@@ -53,6 +53,7 @@ void plim_machine_read_process(const struct plim_machine *machine, int row,
     }
     out->ended = truth_of(&out->ended);
     out->steady = truth_of((const void *)&out->steady);
+    out->still = truth_of((const void *)&out->still);
     out->in_epoch = truth_of((const void *)&out->in_epoch);
     for (int i = 0; i < PLIM_MACHINE_GPUS; i++) {
         out->held_bytes[i] = within(out->held_bytes[i]);

@@ -4,6 +4,7 @@
 #include "devices/virtual/machine/cuda_abi.h"
 #include "devices/virtual/machine/version.h"
 #include "devices/virtual/memory/block.h"
+#include "devices/virtual/record/torch_stream.h"
 #include "devices/virtual/steps/watch.h"
 #include "dlsym.h"
 #include <string.h>
@@ -12,14 +13,17 @@
 typedef void report(void *at, int64_t bytes, uint64_t allocated, uint64_t reserved,
                     uint16_t device);
 
-static void note(void *at, int64_t bytes, uint16_t device)
+static void note(void *at, int64_t bytes, uint64_t reserved, uint16_t device)
 {
-    enum { CUDA = 1 }; /* c10::DeviceType, the first of the two bytes */
+    enum { CUDA = 1 }; /* c10::DeviceType, the first of the two bytes; then its index */
+    int gpu = device >> 8;
     if (bytes > 0)
         plim_block_take((uintptr_t)at, (size_t)bytes);
     else
         plim_block_give((uintptr_t)at);
-    if (bytes > 0 && (device & 0xff) == CUDA) plim_watch_block((uintptr_t)at, bytes);
+    if ((device & 0xff) == CUDA)
+        plim_watch_block((uintptr_t)at, bytes, (int64_t)reserved, gpu,
+                         bytes > 0 ? plim_torch_stream(gpu) : 0);
 }
 
 static void pass_on(report **theirs, const char *name, void *at, int64_t bytes, uint64_t allocated,
@@ -40,7 +44,7 @@ static void pass_on(report **theirs, const char *name, void *at, int64_t bytes, 
                        uint16_t device)                                                            \
     {                                                                                              \
         static report *theirs;                                                                     \
-        note(at, bytes, device);                                                                   \
+        note(at, bytes, reserved, device);                                                         \
         pass_on(&theirs, #symbol, at, bytes, allocated, reserved, device);                         \
     }
 REPORT(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)

@@ -19,7 +19,29 @@ static struct {
     int fd;      /* -1: nothing is written */
     struct plim_stream_head *head;
     struct plim_stream_event *window;
+    int64_t reserved_bytes; /* of blocks: the most that their segments had, */
+    int gpu;                /* which is theirs, from 1; 0: there was none yet */
 } stream = {.fd = -1};
+
+/* What the environment asks for: asked at every launch. */
+enum content { NOTHING, EVERYTHING, BLOCKS };
+
+static bool is_set(const char *variable)
+{
+    const char *folder = getenv(variable);
+    return folder && *folder;
+}
+
+static enum content content(void)
+{
+    enum { NOT_LOOKED_AT = -1 };
+    static atomic_int known = NOT_LOOKED_AT;
+    if (known == NOT_LOOKED_AT)
+        known = is_set(PLIM_STREAM_VARIABLE)          ? EVERYTHING
+                : is_set(PLIM_STREAM_BLOCKS_VARIABLE) ? BLOCKS
+                                                      : NOTHING;
+    return (enum content)known;
+}
 
 /* Of this thread's processor time, what was told so far, and what there was when it paused. */
 static _Thread_local uint64_t told_microseconds, paused_microseconds;
@@ -34,11 +56,12 @@ static void *map(off_t at, size_t bytes)
 static void begin(void)
 {
     char path[4096];
-    const char *folder = getenv(PLIM_STREAM_VARIABLE);
+    const char *folder =
+        getenv(plim_stream_is_on() ? PLIM_STREAM_VARIABLE : PLIM_STREAM_BLOCKS_VARIABLE);
     stream.owner = getpid();
     stream.fd = -1;
     stream.window = NULL;
-    if (!folder || !*folder) return;
+    if (content() == NOTHING || !folder) return;
     int length = snprintf(path, sizeof(path), "%s/%ld", folder, (long)stream.owner);
     if (length < 0 || (size_t)length >= sizeof(path)) return;
     stream.fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -58,7 +81,9 @@ static void begin(void)
 static struct plim_stream_event *next_place(void)
 {
     uint64_t count = stream.head->count;
-    if (stream.head->lost || count >= PLIM_STREAM_MOST) return NULL;
+    if (stream.head->lost ||
+        count >= (plim_stream_is_on() ? PLIM_STREAM_MOST : PLIM_STREAM_MOST_BLOCKS))
+        return NULL;
     if (count % WINDOW_EVENTS == 0) {
         if (stream.window) munmap(stream.window, (size_t)WINDOW_BYTES);
         stream.window = map(PLIM_STREAM_HEAD_BYTES + (off_t)(count / WINDOW_EVENTS) * WINDOW_BYTES,
@@ -90,9 +115,10 @@ static void write_event(enum plim_stream_kind kind, int cuda_stream, uint64_t wh
     }
     bool is_told = kind == PLIM_STREAM_COST || kind == PLIM_STREAM_NUMBER ||
                    kind == PLIM_STREAM_REDUCE; /* by their launch */
+    bool is_timed = plim_stream_is_on() && !is_told;
     *event = (struct plim_stream_event){.kind = (uint16_t)kind,
                                         .cuda_stream = (uint16_t)cuda_stream,
-                                        .microseconds = is_told ? 0 : microseconds_passed(),
+                                        .microseconds = is_timed ? microseconds_passed() : 0,
                                         .what = what,
                                         .bytes = bytes};
     stream.head->count++;
@@ -100,23 +126,37 @@ static void write_event(enum plim_stream_kind kind, int cuda_stream, uint64_t wh
 
 void plim_stream_write(enum plim_stream_kind kind, uint64_t what, int64_t bytes)
 {
-    write_event(kind, 0, what, bytes);
+    if (plim_stream_is_on() || kind == PLIM_STREAM_EMPTY_CACHE) write_event(kind, 0, what, bytes);
 }
 
 void plim_stream_allocation(uint64_t at, int64_t bytes, int cuda_stream)
 {
-    write_event(PLIM_STREAM_ALLOCATION, cuda_stream, at, bytes);
+    if (plim_stream_is_on()) write_event(PLIM_STREAM_ALLOCATION, cuda_stream, at, bytes);
+}
+
+void plim_stream_step(void)
+{
+    write_event(PLIM_STREAM_STEP, 0, 0, stream.reserved_bytes);
+}
+
+/* Of one GPU: with a second one the file ends. */
+void plim_stream_block(uint64_t at, int64_t bytes, int64_t reserved_bytes, int gpu, int cuda_stream)
+{
+    if (!plim_stream_has_blocks()) return;
+    write_event(bytes > 0 ? PLIM_STREAM_ALLOCATION : PLIM_STREAM_FREE, cuda_stream, at, bytes);
+    if (stream.fd < 0) return;
+    if (stream.gpu && stream.gpu != gpu + 1) stream.head->lost++;
+    stream.gpu = gpu + 1;
+    if (reserved_bytes > stream.reserved_bytes) stream.reserved_bytes = reserved_bytes;
 }
 
 bool plim_stream_is_on(void)
 {
-    enum { NOT_LOOKED_AT, OFF, ON };
-    static atomic_int state; /* asked at every launch */
-    if (state == NOT_LOOKED_AT) {
-        const char *folder = getenv(PLIM_STREAM_VARIABLE);
-        state = folder && *folder ? ON : OFF;
-    }
-    return state == ON;
+    return content() == EVERYTHING;
+}
+bool plim_stream_has_blocks(void)
+{
+    return content() == BLOCKS;
 }
 
 void plim_stream_pause(void)

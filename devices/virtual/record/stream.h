@@ -6,6 +6,9 @@
  * Run under PYTORCH_NO_CUDA_MEMORY_CACHING=1, each tensor's storage is one allocation of exactly its
  * bytes; run without, allocations are the segments of PyTorch's caching allocator.
  *
+ * Where it names one for blocks (PLIM_STREAM_BLOCKS_VARIABLE) instead, the file has the blocks that PyTorch's caching
+ * allocator hands out of its segments, and the steps: what a trial of exec is judged by (autotune/exec/forecast.h).
+ *
  * The file is mapped, so that all that happened is there when the process is killed. It is grown with
  * room on the disk behind it; where the disk is full, or PLIM_STREAM_MOST events are written, the rest
  * is counted in `lost` and left out.
@@ -20,10 +23,16 @@
 #include "devices/cost.h"
 #include "devices/reduce_launch.h"
 
-/* The environment variable with the folder. */
+/* The environment variables with the folder, of which the first goes before. */
 #define PLIM_STREAM_VARIABLE "PLIMSOLL_RECORDING"
+#define PLIM_STREAM_BLOCKS_VARIABLE "PLIMSOLL_BLOCKS"
 
-enum { PLIM_STREAM_VERSION = 4, PLIM_STREAM_HEAD_BYTES = 4096, PLIM_STREAM_MOST = 1 << 23 };
+enum {
+    PLIM_STREAM_VERSION = 5,
+    PLIM_STREAM_HEAD_BYTES = 4096,
+    PLIM_STREAM_MOST = 1 << 23,
+    PLIM_STREAM_MOST_BLOCKS = 1 << 21,
+};
 
 enum plim_stream_kind {
     PLIM_STREAM_ALLOCATION,  /* what: its address; bytes: as asked for */
@@ -32,7 +41,9 @@ enum plim_stream_kind {
     PLIM_STREAM_LIBRARY,     /* what: the same for the same function and form; bytes: 0 */
     PLIM_STREAM_GRAPH,       /* a launch of a CUDA graph; bytes: 0 */
     PLIM_STREAM_COPY,        /* to device memory; what: 0 */
-    PLIM_STREAM_STEP,        /* a training step was recognised: it ended somewhat before */
+    /* A training step was recognised: it ended somewhat before. bytes: of a file of blocks, the most so far that the
+     * segments of PyTorch's allocator had; else 0. */
+    PLIM_STREAM_STEP,
     PLIM_STREAM_COST,        /* of a launch; what: the head of a cost; bytes: its first number */
     PLIM_STREAM_NUMBER,      /* bytes: the next number of the last cost; those that lack are 0 */
     PLIM_STREAM_REDUCE,      /* the kernel that follows is PyTorch's reduce_kernel: plim_stream_reduce_of() */
@@ -50,15 +61,21 @@ struct plim_stream_event {
 struct plim_stream_head {
     char magic[8]; /* "plimstrm" */
     uint32_t version, event_bytes;
-    volatile uint64_t count, lost; /* of events: those in the file, those that are not */
+    _Atomic uint64_t count, lost; /* of events: those in the file, those that are not */
 };
 
 /* Writes one event down; nothing where there is no folder. The caller has a lock. */
 void plim_stream_write(enum plim_stream_kind kind, uint64_t what, int64_t bytes);
 void plim_stream_allocation(uint64_t at, int64_t bytes, int cuda_stream);
+void plim_stream_step(void);
 
-/* Is anything written? */
+/* PyTorch's allocator hands out a block, or takes one back (0 bytes); what its segments then have. The caller has a
+ * lock. */
+void plim_stream_block(uint64_t at, int64_t bytes, int64_t reserved_bytes, int gpu, int cuda_stream);
+
+/* Is everything written but blocks? Or blocks alone? */
 bool plim_stream_is_on(void);
+bool plim_stream_has_blocks(void);
 
 /* What the virtual GPU does between the two, in this thread, is no time of the program's: a GPU does it, or no GPU does
  * (values that are worked out). */

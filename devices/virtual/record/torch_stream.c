@@ -42,6 +42,7 @@ static int number_of(int64_t id)
 
 int plim_torch_stream(int device)
 {
-    current_stream *current = plim_stream_is_on() ? find_current_stream() : NULL;
+    current_stream *current =
+        plim_stream_is_on() || plim_stream_has_blocks() ? find_current_stream() : NULL;
     return current ? number_of(current((int8_t)device).id) : 0;
 }

@@ -36,13 +36,18 @@ static void publish(void)
     const struct plim_machine *machine = plim_self_machine();
     if (!process) return;
     plim_steps_look(watch.steps, &state);
-    if (state.steps > process->steps) plim_stream_write(PLIM_STREAM_STEP, 0, 0);
+    if (state.steps > process->steps) plim_stream_step();
     process->steps = state.steps;
     process->step_seconds = state.seconds;
     process->leak_bytes = state.leaks ? state.leak_bytes : 0;
     process->rule = (int32_t)state.rule;
-    process->steady = machine->repetitions && are_epochs_still(machine, process) && have_all_stepped(process) &&
-                      plim_steps_is_steady(&state, machine->repetitions, machine->accumulation);
+    bool may_rest =
+        machine->repetitions && are_epochs_still(machine, process) && have_all_stepped(process);
+    process->steady =
+        may_rest && plim_steps_is_steady(&state, machine->repetitions, machine->accumulation);
+    state.moves = false;
+    process->still =
+        may_rest && plim_steps_is_steady(&state, machine->repetitions, machine->accumulation);
 }
 
 /* In a forked child there is no process of ours, and nobody may be left to give the lock back. */
@@ -124,9 +129,11 @@ void plim_watch_copy(uintptr_t to)
     end();
 }
 
-void plim_watch_block(uintptr_t at, int64_t bytes)
+void plim_watch_block(uintptr_t at, int64_t bytes, int64_t reserved_bytes, int gpu, int cuda_stream)
 {
-    plim_steps_block(begin(), at, bytes);
+    struct plim_steps *steps = begin();
+    if (bytes > 0) plim_steps_block(steps, at, bytes);
+    plim_stream_block(at, bytes, reserved_bytes, gpu, cuda_stream);
     end();
 }
 

@@ -27,8 +27,9 @@ void plim_watch_graph(uint64_t token, enum plim_steps_class class, size_t librar
 
 void plim_watch_copy(uintptr_t to);
 
-/* The framework's allocator hands out a block of the GPU's memory. */
-void plim_watch_block(uintptr_t at, int64_t bytes);
+/* The framework's allocator hands out a block of the GPU's memory, or takes one back (negative bytes), for the stream
+ * that is given; its segments on this GPU then have so many bytes. */
+void plim_watch_block(uintptr_t at, int64_t bytes, int64_t reserved_bytes, int gpu, int cuda_stream);
 
 /* What the launch that was told last costs; for recordings alone. */
 void plim_watch_cost(const struct plim_cost *cost);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 enum {
-    CHUNK_EVENTS = 4096,
+    CHUNK_EVENTS = 1024,
     FEWEST_STEPS = 2,
     /* Between two events: more than it takes to launch anything, or to go from one module to the next. */
     WORK_MICROSECONDS = 2000,
@@ -164,10 +164,10 @@ static enum plim_status free_scratch(struct reading *r)
     return st ? st : push(r, PLIM_TRACED_FREE, 2, 0);
 }
 
-static enum plim_status add_step(struct reading *r)
+static enum plim_status add_step(struct reading *r, int64_t reserved_bytes)
 {
     const struct plim_traced_step step = {r->seconds, r->work_seconds, r->trace->costs.count,
-                                          r->trace->events.count};
+                                          r->trace->events.count, reserved_bytes};
     r->seconds = r->work_seconds = 0;
     r->trace->steps++;
     return PLIM_ARRAY_PUSH(&r->trace->timed, step);
@@ -190,7 +190,8 @@ static enum plim_status add(struct reading *r, const struct plim_stream_event *e
     case PLIM_STREAM_GRAPH: return push(r, PLIM_TRACED_LAUNCH, (int64_t)event->what, 0);
     case PLIM_STREAM_COST: return add_cost(r, event);
     case PLIM_STREAM_NUMBER: return add_number(r, event);
-    case PLIM_STREAM_STEP: return add_step(r);
+    case PLIM_STREAM_STEP:
+        return add_step(r, event->bytes);
     case PLIM_STREAM_EMPTY_CACHE: return push(r, PLIM_TRACED_EMPTY_CACHE, 0, 0);
     default: return PLIM_OK;
     }
@@ -199,10 +200,9 @@ static enum plim_status add(struct reading *r, const struct plim_stream_event *e
 /* Files that are no streams, and streams without allocations, are left alone. */
 static enum plim_status read_stream(int fd, struct reading *r, uint64_t *lost)
 {
-    static struct plim_stream_event events[CHUNK_EVENTS];
+    struct plim_stream_event events[CHUNK_EVENTS];
     struct plim_stream_head head;
     enum plim_status st = PLIM_OK;
-    *lost = 0;
     if (pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
         memcmp(head.magic, "plimstrm", sizeof(head.magic)) ||
         head.version != PLIM_STREAM_VERSION || head.event_bytes != sizeof(events[0]))
@@ -227,11 +227,12 @@ static size_t end_of(const struct plim_trace *trace, const struct reading *r)
     return r->allocated ? plim_trace_cut(trace, count) : 0;
 }
 
-static enum plim_status read_file(int folder, const char *name, struct plim_trace *trace,
-                                  uint64_t *lost)
+enum plim_status plim_trace_read_file(int folder, const char *name, struct plim_trace *trace,
+                                      uint64_t *lost)
 {
     struct stat info;
     struct reading r = {.trace = trace};
+    *lost = 0;
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &info) || !S_ISREG(info.st_mode)) {
         if (fd >= 0) close(fd);
@@ -263,7 +264,7 @@ enum plim_status plim_trace_read(const char *folder, struct plim_trace *trace,
         struct plim_trace one = {.point = trace->point, .gpu = trace->gpu};
         uint64_t lost = 0;
         if (entry->d_name[0] == '.') continue;
-        st = read_file(dirfd(directory), entry->d_name, &one, &lost);
+        st = plim_trace_read_file(dirfd(directory), entry->d_name, &one, &lost);
         if (!st && lost) st = too_long(err);
         if (!st && one.events.count && trace->events.count)
             st = plim_fail(err, PLIM_UNSUPPORTED,

@@ -2,8 +2,8 @@
  *
  * The files are the program's: they may be anything, and are read in bounded memory.
  */
-#ifndef PLIM_AUTOTUNE_RECORD_TRACE_H
-#define PLIM_AUTOTUNE_RECORD_TRACE_H
+#ifndef PLIM_AUTOTUNE_TRACE_TRACE_H
+#define PLIM_AUTOTUNE_TRACE_TRACE_H
 
 #include "workloads/recording/join.h"
 
@@ -13,5 +13,10 @@
  * one did more than is recorded; PLIM_IO. */
 enum plim_status plim_trace_read(const char *folder, struct plim_trace *trace,
                                  struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Reads one file of a folder (its descriptor) into the zeroed trace, as far as it is written by now; `lost`: events
+ * that are not in it. One that is no such file has no events. PLIM_NOMEM. */
+enum plim_status plim_trace_read_file(int folder, const char *name, struct plim_trace *trace,
+                                      uint64_t *lost) PLIM_MUST_CHECK;
 
 #endif

@@ -1,0 +1,205 @@
+#include "forecast.h"
+#include "devices/open.h"
+#include "trace.h"
+#include "workloads/recording/play.h"
+#include <fcntl.h>
+#include <unistd.h>
+
+enum {
+    SMALL_BYTES = 1 << 20,         /* blocks of up to so many are split to the byte, and so small a rest is no block */
+    MOST_EVENTS = 4 * 1000 * 1000, /* that are played */
+};
+
+_Static_assert((int)PLIM_FORECAST_STEPS == (int)PLIM_REPLAY_PROOF_STEPS, "steps that are played");
+
+/* What segments have as the steps are played. */
+struct played {
+    int64_t reserved_bytes, peak_bytes;
+    PLIM_ARRAY(int64_t) peaks; /* before each step; the last: behind all */
+    size_t most_steps;
+    bool failed;
+};
+
+/* --- the trial's own steps -------------------------------------------------------------------- */
+
+static bool is_large(const struct plim_traced *event)
+{
+    return event->kind == PLIM_TRACED_ALLOCATION && event->value > SMALL_BYTES;
+}
+
+/* The period of the trace if large blocks are alike whatever their bytes; 0: it does not repeat. */
+static enum plim_status find_period(struct plim_trace *trace, size_t *period)
+{
+    PLIM_ARRAY(int64_t) bytes = {0};
+    size_t count = trace->events.count, start;
+    struct plim_error ignored;
+    *period = 0;
+    if (PLIM_ARRAY_RESERVE(&bytes, count)) return PLIM_NOMEM;
+    for (size_t i = 0; i < count; i++) {
+        struct plim_traced *event = &trace->events.items[i];
+        bytes.items[i] = event->value;
+        if (is_large(event)) event->value = SMALL_BYTES + 1;
+    }
+    enum plim_status st = plim_trace_steady(trace, &start, period, &ignored);
+    for (size_t i = 0; i < count; i++) trace->events.items[i].value = bytes.items[i];
+    PLIM_ARRAY_FINISH(&bytes);
+    return st == PLIM_UNSTABLE ? PLIM_OK : st;
+}
+
+/* How many bytes more than what was asked for a block has at most. */
+static int64_t most_rest(const struct plim_allocator_config *config)
+{
+    return config->max_split_size == INT64_MAX ? SMALL_BYTES : config->max_non_split_rounding;
+}
+
+/* Could both have been asked for with the same number of bytes? */
+static bool is_near(const struct plim_traced *a, const struct plim_traced *b, int64_t rest)
+{
+    bool is_same_kind = a->kind == b->kind && a->cuda_stream == b->cuda_stream;
+    if (!is_large(a) || !is_large(b)) return is_same_kind && a->value == b->value;
+    return is_same_kind && a->value - b->value <= rest && b->value - a->value <= rest;
+}
+
+/* How many steps at the end are near the last one. */
+static size_t count_near(const struct plim_trace *trace, size_t period, int64_t rest)
+{
+    const struct plim_traced *end = trace->events.items + trace->events.count, *last = end - period;
+    for (size_t steps = 1;; steps++) {
+        if ((steps + 1) * period > trace->events.count) return steps;
+        const struct plim_traced *step = end - (steps + 1) * period;
+        for (size_t i = 0; i < period; i++)
+            if (!is_near(&step[i], &last[i], rest)) return steps;
+    }
+}
+
+/* Gives each block of the last steps the smallest number of bytes that it had in one of them. */
+static void even_out(struct plim_trace *trace, size_t period, size_t steps)
+{
+    struct plim_traced *first = trace->events.items + trace->events.count - steps * period;
+    for (size_t i = 0; i < period; i++) {
+        int64_t least = first[i].value;
+        for (size_t k = 1; k < steps; k++)
+            if (first[k * period + i].value < least) least = first[k * period + i].value;
+        for (size_t k = 0; k < steps; k++) first[k * period + i].value = least;
+    }
+}
+
+/* --- and those that follow -------------------------------------------------------------------- */
+
+/* The allocator's observer. */
+static void note_segment(void *user, char what, int64_t bytes)
+{
+    struct played *played = user;
+    played->reserved_bytes += what == 'S' || what == 'M' ? bytes : -bytes;
+    if (played->reserved_bytes > played->peak_bytes) played->peak_bytes = played->reserved_bytes;
+}
+
+/* The player's stop, which is asked before each step. */
+static bool note_step(const void *user)
+{
+    struct played *played = *(struct played *const *)user;
+    played->failed |= PLIM_ARRAY_PUSH(&played->peaks, played->peak_bytes) != PLIM_OK;
+    return played->peaks.count > played->most_steps;
+}
+
+/* On a GPU of any size: what does not fit is seen when the trial gets there. */
+static enum plim_status play(const struct plim_recorded_stream *stream,
+                             const struct plim_allocator_config *config, bool ascending,
+                             struct played *out, struct plim_error *err)
+{
+    const char *gpu = ascending ? "sim:1024GiB,placement=ascending" : "sim:1024GiB";
+    const struct plim_recorded_point point = {1, 1};
+    struct plim_device *device = NULL;
+    struct plim_player *player = NULL;
+    struct plim_replay replay;
+    enum plim_status st = plim_device_open(gpu, &device, err);
+    if (!st) st = plim_player_create(device, config, &player, err);
+    if (!st) {
+        plim_player_observe(player, note_segment, out);
+        plim_player_stop(player, note_step, &out);
+        st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, 1, &replay, err);
+    }
+    out->failed |= PLIM_ARRAY_PUSH(&out->peaks, out->peak_bytes) != PLIM_OK;
+    plim_player_destroy(&player);
+    if (device) plim_device_close(&device);
+    return st;
+}
+
+/* Before the step of this number, from 0: once they repeat, nothing changes. */
+static int64_t peak_before(const struct played *played, size_t step)
+{
+    size_t last = played->peaks.count - 1;
+    return played->peaks.items[step < last ? step : last];
+}
+
+/* How many training steps a period has. */
+static size_t steps_of(const struct plim_trace *trace, size_t period)
+{
+    size_t first = trace->events.count - period, steps = 0;
+    for (size_t i = 0; i < trace->timed.count; i++)
+        steps += trace->timed.items[i].events > first &&
+                 trace->timed.items[i].events <= trace->events.count;
+    return steps ? steps : 1;
+}
+
+/* The trial has done `done` of the periods that are played, and is within the next. */
+static void compare(const struct plim_trace *trace, const struct plim_recorded_stream *stream,
+                    const struct played *played, struct plim_forecast *out)
+{
+    size_t period = stream->events.count - stream->before;
+    size_t done = (trace->events.count - stream->before) / period;
+    int64_t reserved = trace->timed.items[trace->timed.count - 1].reserved_bytes;
+    int64_t most = peak_before(played, SIZE_MAX);
+    size_t step = done + (peak_before(played, done) != reserved);
+    out->is_known = peak_before(played, step) == reserved;
+    if (!out->is_known || most == reserved) return;
+    while (peak_before(played, step + 1) == reserved) step++;
+    out->steps = (int64_t)((step + 1 - done) * steps_of(trace, period));
+    out->grown_bytes = most - reserved;
+}
+
+static enum plim_status look_ahead(struct plim_trace *trace,
+                                   const struct plim_allocator_config *config, bool ascending,
+                                   struct plim_forecast *out, struct plim_error *err)
+{
+    struct plim_recorded_stream stream = {0};
+    struct played played = {0};
+    size_t period, steps;
+    enum plim_status st = find_period(trace, &period);
+    if (st || !period) return st ? plim_no_memory(err) : PLIM_OK;
+    steps = count_near(trace, period, most_rest(config));
+    if (steps < PLIM_TRACE_REPEATS) return PLIM_OK;
+    even_out(trace, period, steps);
+    played.most_steps = MOST_EVENTS / period;
+    st = plim_trace_join(trace, 1, &stream, err);
+    if (!st) st = play(&stream, config, ascending, &played, err);
+    if (!st && played.failed) st = plim_no_memory(err);
+    if (!st) compare(trace, &stream, &played, out);
+    PLIM_ARRAY_FINISH(&played.peaks);
+    plim_recorded_stream_finish(&stream);
+    return st == PLIM_NOMEM ? st : PLIM_OK; /* anything else: it is not known */
+}
+
+enum plim_status plim_forecast_make(const char *folder, const char *name,
+                                    const struct plim_forecast_allocator *allocator,
+                                    struct plim_forecast *out, struct plim_error *err)
+{
+    struct plim_trace trace = {.point = {1, 1}};
+    struct plim_allocator_config config;
+    struct plim_error ignored;
+    uint64_t lost;
+    *out = (struct plim_forecast){0};
+    int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0 || plim_allocator_config_parse(allocator->config, &config, &ignored)) {
+        if (directory >= 0) close(directory);
+        return PLIM_OK;
+    }
+    enum plim_status st = plim_trace_read_file(directory, name, &trace, &lost);
+    if (st)
+        st = plim_no_memory(err);
+    else if (!lost && trace.events.count && trace.timed.count)
+        st = look_ahead(&trace, &config, allocator->ascending, out, err);
+    plim_trace_finish(&trace);
+    close(directory);
+    return st;
+}
