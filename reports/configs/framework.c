@@ -57,6 +57,7 @@ static const struct field {
     {"title", TEXT, AT(title)},
     {"aka", LIST, AT(aka)},
     {"marks", LIST, AT(marks)},
+    {"only", FLAG, AT(only)},
     {"formats", LIST, AT(formats)},
 #define ROLE(id, name) {#name, LIST, AT(roles[PLIM_CONFIG_##id])},
     PLIM_CONFIG_ROLE_MAP(ROLE)

@@ -62,6 +62,7 @@ struct plim_config_framework {
     const char *warning;         /* what a user of it should know; NULL: nothing */
     bool numbers;                /* its reader wants numbers: never "4" in quotes */
     bool lists;                  /* its accumulation is a list with one number for each phase */
+    bool only;                   /* beside its marks nothing may be there */
     bool guess;                  /* nothing is known but names: no key is added */
     const struct plim_yaml_node *terms, *emits; /* for emission.h; NULL: none */
     const struct plim_yaml_node *switches;      /* for write_switches.c; NULL: none */

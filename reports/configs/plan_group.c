@@ -24,12 +24,23 @@ static bool has_format(const struct plim_config_framework *row, const struct pli
     return false;
 }
 
+/* Is every value one of the row's marks? */
+static bool has_only(const struct plim_config_framework *row, const struct plim_config_places *places)
+{
+    for (size_t i = 0; i < places->list.count; i++) {
+        size_t mark = 0;
+        while (row->marks[mark] && !plim_config_match(row->marks[mark], places->list.items[i].name)) mark++;
+        if (!row->marks[mark]) return false;
+    }
+    return true;
+}
+
 static bool has_marks(const struct plim_config_framework *row, const struct plim_config_group *g)
 {
     if (!row->marks[0] || !has_format(row, g)) return false;
     for (size_t i = 0; row->marks[i]; i++)
         if (!plim_config_has(&g->plan->places, row->marks[i])) return false;
-    return true;
+    return !row->only || has_only(row, &g->plan->places);
 }
 
 static enum plim_status recognise(struct plim_config_group *g)
