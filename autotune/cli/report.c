@@ -3,6 +3,7 @@
 #include "earlier.h"
 #include "inspect.h"
 #include "reports/report_reader.h"
+#include <strings.h>
 
 struct documents {
     PLIM_ARRAY(struct plim_yaml) read; /* the version of the report belongs to the first */
@@ -75,6 +76,21 @@ out:
     return st;
 }
 
+/* Prices that no result has a GPU for. */
+static void check_prices(const struct plim_request *request, const struct plim_io *io,
+                         const struct plim_report *report)
+{
+    struct plim_log log = plim_common_log(request, io);
+    for (size_t i = 0; i < request->price_count; i++) {
+        const char *device = request->prices[i].device;
+        size_t k = 0;
+        while (k < report->results.count && strcasecmp(device, report->results.items[k].device.name)) k++;
+        if (k == report->results.count)
+            plim_log(&log, PLIM_LOG_WARNING, "--price %s: no result is for a GPU of that name; the first is for %s",
+                     device, report->results.items[0].device.name);
+    }
+}
+
 static enum plim_status run_report(const struct plim_request *request, const struct plim_io *io,
                                    struct plim_error *err)
 {
@@ -91,6 +107,7 @@ static enum plim_status run_report(const struct plim_request *request, const str
         st = plim_fail(err, PLIM_INVALID, "%s: there is no result in it", request->subject);
         goto out;
     }
+    check_prices(request, io, &all.report);
     all.report.is_table |= all.report.results.count > 1;
     PLIM_TRY(plim_common_emit(request, io, &all.report, err));
 out:

@@ -435,6 +435,18 @@ static enum plim_status read_heredocs(struct reader *r)
     return st;
 }
 
+/* Slurm reads its options in comments: "#SBATCH --nodes=2 # two". */
+static enum plim_status read_comment(struct reader *r)
+{
+    static const char slurm[] = "#SBATCH";
+    size_t begin = r->at, length = sizeof(slurm) - 1;
+    bool begins_line = !begin || r->text[begin - 1] == '\n';
+    r->at = plim_config_line_end(r->document, begin);
+    if (!begins_line || strncmp(r->text + begin, slurm, length) || !strchr(" \t", r->text[begin + length]))
+        return PLIM_OK;
+    return read_words(r, (struct word){begin + length, r->at}, (struct word){begin + 1, begin + length}, '\0');
+}
+
 /* One piece of the script. */
 static enum plim_status step(struct reader *r)
 {
@@ -444,7 +456,7 @@ static enum plim_status step(struct reader *r)
     } else if (*at == ' ' || *at == '\t' || *at == '\r') {
         r->at++;
     } else if (*at == '#') {
-        r->at += strcspn(at, "\n");
+        return read_comment(r);
     } else if (*at == '\n') {
         r->at++;
         end_command(r);

@@ -97,11 +97,12 @@ Test(page, several_results_become_a_table_with_prices)
     expect_run(a, 0);
     snprintf(a, sizeof(a), "plan tiny-gpt2 --seq 64 --device sim:L4 --quiet --out %s/b.yaml", f.path);
     expect_run(a, 0);
-    snprintf(a, sizeof(a), "report --compare %s/a.json %s/b.yaml --price t4=0.5 -o %s/c.html", f.path,
+    snprintf(a, sizeof(a), "report --compare %s/a.json %s/b.yaml --price t4=0.5 --price V100=2 -o %s/c.html", f.path,
              f.path, f.path);
     struct program p = program_run(a);
     cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
     cr_expect(strstr(p.out, "T4") && strstr(p.out, "L4") && strstr(p.out, "% of the first"), "%s", p.out);
+    cr_expect(strstr(p.err, "--price V100: no result is for a GPU of that name") && !strstr(p.err, "t4"), "%s", p.err);
     program_finish(&p);
     expect_size(&f, "c.html", 5000);
     folder_remove(&f);

@@ -171,6 +171,26 @@ Test(spec_read, finds_a_directory_beside_the_spec)
     cr_expect(eq(int, s.model.family, PLIM_FAMILY_OPT));
 }
 
+Test(spec_read, is_named_by_its_directory)
+{
+    static const struct {
+        const char *directory, *slashes, *name;
+    } cases[] = {{"llama-x", "/", "llama-x"}, {"gr\xc3\xb6\xc3\x9f""e", "", "gr\xc3\xb6\xc3\x9f""e"},
+                 {"a\xff\x01""b", "//", "a__b"}, {"\xc2\x85""c", "", "_c"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_spec s;
+        struct plim_error err;
+        char path[256], file[64];
+        snprintf(path, sizeof(path), "%s/%s", spec_files_dir(), cases[i].directory);
+        cr_assert(eq(int, mkdir(path, 0700), 0));
+        snprintf(file, sizeof(file), "%s/config.json", cases[i].directory);
+        spec_file(file, "{\"model_type\": \"opt\"}");
+        strcat(path, cases[i].slashes);
+        cr_assert(eq(int, plim_spec_load(path, &s, &err), PLIM_OK));
+        cr_expect(eq(str, s.name, (char *)cases[i].name));
+    }
+}
+
 Test(spec_read, takes_models_of_the_zoo)
 {
     struct plim_spec s;

@@ -7,6 +7,7 @@
 #include "zoo.h"
 
 #include "autotune/base/text.h"
+#include "autotune/base/utf8.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -160,6 +161,23 @@ static enum plim_status read_model(const struct plim_yaml *yaml, struct plim_spe
 
 /* --- names ------------------------------------------------------------------------------------ */
 
+/* What is no text (control characters, bytes that are no UTF-8) becomes an underscore. */
+static void clean_name(char *name)
+{
+    unsigned char *at = (unsigned char *)name;
+    size_t left = strlen(name), length;
+    for (uint32_t code; left; at += length, left -= length) {
+        length = plim_utf8_decode(at, left, &code);
+        bool is_text = length && code >= 0x20 && (code < 0x7f || code >= 0xa0);
+        if (!length) length = 1;
+        if (is_text) continue;
+        *at = '_';
+        memmove(at + 1, at + length, left - length + 1);
+        left -= length - 1;
+        length = 1;
+    }
+}
+
 /* The last part of a path without its ending; config.json stands for its folder, if it has one. */
 static void name_from_path(const char *path, char *out, size_t size)
 {
@@ -167,6 +185,7 @@ static void name_from_path(const char *path, char *out, size_t size)
     const char *slash = strrchr(path, '/');
     if (slash && strcmp(slash, "/config.json") == 0) {
         end = slash;
+        while (end > path && end[-1] == '/') end--;
         for (const char *at = path; at < end; at++)
             if (*at == '/') begin = at + 1;
     } else if (strcmp(path, "config.json") == 0) {
@@ -177,8 +196,8 @@ static void name_from_path(const char *path, char *out, size_t size)
         if (dot && dot > begin) end = dot;
     }
     snprintf(out, size, "%.*s", (int)(end - begin < 63 ? end - begin : 63), begin);
-    for (char *at = out; *at; at++)
-        if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f) *at = '_';
+    plim_utf8_trim(out);
+    clean_name(out);
 }
 
 static void name_spec(const struct plim_yaml *yaml, const char *source, struct plim_spec *spec)
