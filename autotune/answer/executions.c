@@ -74,7 +74,7 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
         [PLIM_END_INPUT] = "it waited for input",
         [PLIM_END_STOPPED] = "it was interrupted",
     };
-    char bytes[16], seen[96] = "no training steps were recognised";
+    char bytes[16], later[16], seen[96] = "no training steps were recognised";
     if (execution->steps)
         snprintf(seen, sizeof(seen), "%" PRId64 " training steps were recognised, by %s",
                  execution->steps, plim_steps_rule_name((enum plim_steps_rule)execution->rule));
@@ -88,11 +88,17 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
                            "%d of the program's optimizers had not stepped by then: what that takes was not seen.",
                            execution->waiting_optimizers);
     tell_epochs(execution, result);
-    if (execution->finds_compiled)
+    if (execution->later_launch_bytes)
+        plim_result_reason(result,
+                           "It was tried as a first launch, which compiles kernels (torch.compile), and as a later "
+                           "one, which finds them: %s and %s; the larger counts.",
+                           plim_format_bytes(execution->first_launch_bytes, bytes),
+                           plim_format_bytes(execution->later_launch_bytes, later));
+    else if (execution->finds_compiled)
         plim_result_reason(result,
                            "It found kernels that an earlier trial had compiled (torch.compile); a "
                            "first launch, which compiles them itself, can take more memory.");
-    if (execution->makes_compiled)
+    else if (execution->makes_compiled)
         plim_result_reason(result,
                            "It compiled kernels itself (torch.compile); a later launch, which finds them, leaves "
                            "memory in other pieces and can reserve more.");

@@ -137,33 +137,56 @@ static void note_run(void *user)
     tell_length(between);
 }
 
-static enum plim_status decide(const struct plim_black_box *box, struct plim_executor *executor,
-                               struct plim_result *result, struct plim_error *err)
+/* By time where there is any, else by what is left of the objective without it. */
+static enum plim_status search_timed(const struct plim_black_box *box, enum plim_objective asked,
+                                     struct plim_asker *asker, struct plim_decision *decision,
+                                     struct plim_error *err)
+{
+    bool times = !box->device->info.simulated && box->question->uses_batch;
+    enum plim_objective untimed = plim_objectives[asked].untimed;
+    enum plim_status st = search(box, times ? asked : untimed, asker, decision, err);
+    if (st || !times || !decision->found || decision->choice.step_seconds > 0) return st;
+    plim_decision_finish(decision);
+    *decision = (struct plim_decision){0};
+    return search(box, untimed, asker, decision, err);
+}
+
+/* `again`: the choice takes more than was known when it was chosen. No answer is written then. */
+static enum plim_status decide_once(const struct plim_black_box *box, struct plim_executor *executor,
+                                    struct between *between, enum plim_objective asked, bool *again,
+                                    struct plim_result *result, struct plim_error *err)
 {
     const struct plim_runner runner = plim_executor_runner(executor);
     struct plim_decision decision = {0};
     struct plim_cache cache = {0};
-    struct between between = {.box = box, .executor = executor};
     struct plim_asker asker = {.runner = &runner,
                                .cache = &cache,
                                .stop = box->stop,
                                .on_run = note_run,
-                               .on_run_user = &between};
-    bool times = !box->device->info.simulated && box->question->uses_batch;
-    enum plim_objective asked = box->question->question.objective,
-                        untimed = plim_objectives[asked].untimed;
-    enum plim_status st = search(box, times ? asked : untimed, &asker, &decision, err);
-    if (!st && times && decision.found && decision.choice.step_seconds <= 0) {
-        plim_decision_finish(&decision);
-        decision = (struct plim_decision){0};
-        st = search(box, untimed, &asker, &decision, err);
+                               .on_run_user = between};
+    enum plim_status st = search_timed(box, asked, &asker, &decision, err);
+    *again = false;
+    if (!st && decision.found) {
+        const struct plim_execution *chosen = plim_executor_confirm(executor, &decision.choice.setting);
+        *again = chosen->verdict != PLIM_OK || chosen->peak_bytes > decision.choice.trial.reserved_bytes;
+        decision.choice.trial.details = chosen;
+        if (box->chosen) *box->chosen = *chosen;
     }
-    if (!st && box->chosen && decision.found)
-        *box->chosen = *(const struct plim_execution *)decision.choice.trial.details;
-    if (!st) st = write_answer(box, &asker, &decision, result, err);
+    if (!st && !*again) st = write_answer(box, &asker, &decision, result, err);
     plim_decision_finish(&decision);
     plim_asker_finish(&asker);
     plim_cache_finish(&cache);
+    return st;
+}
+
+static enum plim_status decide(const struct plim_black_box *box, struct plim_executor *executor,
+                               struct plim_result *result, struct plim_error *err)
+{
+    struct between between = {.box = box, .executor = executor};
+    enum plim_objective asked = box->question->question.objective;
+    enum plim_status st = PLIM_OK;
+    for (bool again = true; again && !st;)
+        st = decide_once(box, executor, &between, asked, &again, result, err);
     return st;
 }
 

@@ -85,6 +85,9 @@ struct plim_execution {
     /* torch.compile of an earlier trial left what it made, or this one's left the first: a first launch and a
      * later one may take other amounts of memory. */
     bool finds_compiled, makes_compiled;
+    /* What such a program took as a first launch, which compiles, and as a later one; 0: not both were tried
+     * (plim_executor_confirm()). */
+    int64_t first_launch_bytes, later_launch_bytes;
     char log[40];        /* its name in `logs` */
     uint32_t note_count;
     char notes[PLIM_EXECUTION_NOTES][PLIM_MACHINE_NOTE_BYTES]; /* the virtual GPU's, of what it does not do as a GPU */

@@ -21,7 +21,7 @@ struct job {
     enum plim_run_mode mode;
     int64_t number;
     pthread_t thread;
-    bool done, joined;
+    bool done, joined, confirmed;
     struct plim_execution execution;
     enum plim_status status; /* of the call, not the verdict */
     struct plim_error error;
@@ -32,6 +32,7 @@ struct plim_executor {
     struct plim_machine_gpu unlimited[PLIM_MACHINE_GPUS];
     atomic_bool given_up; /* what still runs is not waited for any more */
     int jobs;
+    int64_t trials; /* that were started */
     int64_t budget_bytes;
     struct plim_setting expected[EXPECTED_AT_MOST]; /* with the next run */
     size_t expected_count;
@@ -93,12 +94,15 @@ static struct job *start(struct plim_executor *x, const struct plim_setting *set
     struct job *job = calloc(1, sizeof(*job));
     if (!job) return NULL;
     *job = (struct job){
-        .executor = x, .setting = *setting, .mode = mode, .number = (int64_t)x->list.count + 1};
+        .executor = x, .setting = *setting, .mode = mode, .number = x->trials + 1};
     if (PLIM_ARRAY_PUSH(&x->list, job) != PLIM_OK) {
         free(job);
         return NULL;
     }
-    if (!pthread_create(&job->thread, NULL, work, job)) return job;
+    if (!pthread_create(&job->thread, NULL, work, job)) {
+        x->trials++;
+        return job;
+    }
     x->list.count--;
     free(job);
     return NULL;
@@ -235,6 +239,40 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
     int64_t too_much = x->budget_bytes + 1;
     if (!st && needs_more && out->reserved_bytes < too_much) out->reserved_bytes = too_much;
     return st;
+}
+
+/* --- programs that compile --------------------------------------------------------------------- */
+
+/* Tries the job's setting again. False: it was stopped, or cannot be started. */
+static bool launch(struct plim_executor *x, const struct job *job, bool is_first, struct plim_execution *out)
+{
+    struct plim_execution_options options = x->options[PLIM_RUN_LIMITED];
+    struct plim_error ignored;
+    options.compiles_alone = is_first;
+    if (plim_stop_check(options.stop, &ignored)) return false;
+    return plim_execution_run(&options, &job->setting, ++x->trials, out, &ignored) == PLIM_OK &&
+           out->verdict != PLIM_CANCELLED;
+}
+
+const struct plim_execution *plim_executor_confirm(struct plim_executor *x, const struct plim_setting *setting)
+{
+    struct job *job = find(x, setting, PLIM_RUN_LIMITED);
+    if (!job) return NULL;
+    struct plim_execution *tried = &job->execution, again;
+    if (job->confirmed || tried->verdict != PLIM_OK || !(tried->finds_compiled || tried->makes_compiled))
+        return tried;
+    job->confirmed = true;
+    /* One that found anything may have compiled as well: it is neither. */
+    int64_t peaks[2] = {tried->makes_compiled ? tried->peak_bytes : 0, 0};
+    for (int later = 0; later < 2 && tried->verdict == PLIM_OK; later++) {
+        if (peaks[later]) continue;
+        if (!launch(x, job, !later, &again)) return tried;
+        peaks[later] = again.peak_bytes;
+        if (again.verdict != PLIM_OK || again.peak_bytes > tried->peak_bytes) *tried = again;
+    }
+    tried->first_launch_bytes = peaks[0];
+    tried->later_launch_bytes = peaks[1];
+    return tried;
 }
 
 const struct plim_execution *plim_executor_first(struct plim_executor *x)

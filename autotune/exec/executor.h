@@ -22,6 +22,11 @@ void plim_executor_destroy(struct plim_executor **executor);
 /* The first trial, where it is over and fitted; NULL where not. */
 const struct plim_execution *plim_executor_first(struct plim_executor *executor);
 
+/* A program that compiles takes other memory at its first launch than at those that find what it compiled: tries a
+ * setting that fits as both, once, and keeps what takes more as its trial, which is returned (NULL: there was none).
+ * Other programs are left alone, and so is what there is no time for. */
+const struct plim_execution *plim_executor_confirm(struct plim_executor *executor, const struct plim_setting *setting);
+
 /* A program that takes the same memory whatever its batch is ends the search: PLIM_INVALID says so. */
 struct plim_runner plim_executor_runner(struct plim_executor *executor);
 

@@ -416,36 +416,62 @@ Test(exec, nvidia_smi_tells_of_the_virtual_gpu)
     }
 }
 
-static void expect_compiled(const char *command, bool finds, bool makes)
+/* Is the choice tried as a launch that compiles, and as one that finds what was compiled? */
+static void expect_compiled(const char *command, bool is_both)
 {
     char arguments[512];
     snprintf(arguments, sizeof(arguments),
              GPU "--batch 1,2 --no-store --json -- sh -c %s~&&~exec~'" PLIM_TRAINER "'~{batch}", command);
     struct program p = run_ok(arguments, 0);
     json_t *root = program_json(&p);
-    cr_expect(eq(int, has_reason(root, "It found kernels that an earlier trial had compiled"), finds), "%s", command);
-    cr_expect(eq(int, has_reason(root, "It compiled kernels itself"), makes), "%s", command);
+    cr_expect(eq(int, has_reason(root, "It was tried as a first launch"), is_both), "%s", command);
     json_decref(root);
     program_finish(&p);
 }
 
-/* A search has its own cache of compiled kernels, and what a trial finds or leaves there is said. */
+/* A search has its own cache of compiled kernels, and what a trial finds or leaves there counts. */
 Test(exec, compiled_kernels_are_kept_for_the_search)
 {
     unsetenv("TORCHINDUCTOR_CACHE_DIR");
     unsetenv("TRITON_CACHE_DIR");
-    expect_compiled("mkdir~-p~$TORCHINDUCTOR_CACHE_DIR", false, false);
-    expect_compiled("mkdir~-p~$TORCHINDUCTOR_CACHE_DIR~&&~touch~$TORCHINDUCTOR_CACHE_DIR/kernel", true, false);
-    expect_compiled("test~{batch}~=~1~||~touch~$TORCHINDUCTOR_CACHE_DIR/kernel~||~true", false,
-                    false); /* of another search */
+    expect_compiled("mkdir~-p~$TORCHINDUCTOR_CACHE_DIR", false);
+    expect_compiled("mkdir~-p~$TORCHINDUCTOR_CACHE_DIR~&&~touch~$TORCHINDUCTOR_CACHE_DIR/kernel", true);
+    expect_compiled("test~{batch}~=~1~||~touch~$TORCHINDUCTOR_CACHE_DIR/kernel~||~true", false); /* of another search */
     expect_compiled(
-        "test~{batch}~=~1~||~mkdir~-p~$TORCHINDUCTOR_CACHE_DIR~&&~touch~$TORCHINDUCTOR_CACHE_DIR/kernel~||~true", false,
-        true);
-    expect_compiled("mkdir~-p~$TRITON_CACHE_DIR~&&~touch~$TRITON_CACHE_DIR/kernel.cubin", false,
+        "test~{batch}~=~1~||~mkdir~-p~$TORCHINDUCTOR_CACHE_DIR~&&~touch~$TORCHINDUCTOR_CACHE_DIR/kernel~||~true", true);
+    expect_compiled("mkdir~-p~$TRITON_CACHE_DIR~&&~touch~$TRITON_CACHE_DIR/kernel.cubin",
                     false); /* takes no memory to make */
-    expect_compiled("mkdir~-p~$TRITON_CACHE_DIR~&&~touch~$TRITON_CACHE_DIR/kernel.autotune.json", true, false);
+    expect_compiled("mkdir~-p~$TRITON_CACHE_DIR~&&~touch~$TRITON_CACHE_DIR/kernel.autotune.json", true);
     setenv("TRITON_CACHE_DIR", "/nowhere", 1);
-    expect_compiled("test~$TRITON_CACHE_DIR~=~/nowhere", false, false); /* the user's own stays */
+    expect_compiled("test~$TRITON_CACHE_DIR~=~/nowhere", false); /* the user's own stays */
+}
+
+/* Of 960 MiB a sample takes 32: what fits has to fit as a first launch and as a later one. `kernel`: what a launch
+ * compiles, for all batches or for one. */
+static void expect_launches(const char *kernel, int first_mib, int later_mib, int batch)
+{
+    char arguments[600];
+    snprintf(arguments, sizeof(arguments),
+             GPU "--batch 1:512 --no-store --json -- sh -c D=$TORCHINDUCTOR_CACHE_DIR;F=%d;"
+                 "test~-e~$D/%s~||~{~mkdir~-p~$D;touch~$D/%s;F=%d;};exec~'" PLIM_TRAINER "'~{batch}~fixed=$F",
+             later_mib, kernel, kernel, first_mib);
+    struct program p = run_ok(arguments, 0);
+    json_t *root = program_json(&p);
+    int64_t most = first_mib > later_mib ? first_mib : later_mib;
+    cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), batch), "%s", kernel);
+    cr_expect(eq(i64, json_int_at(root, "choice.peak.reserved_bytes"), (most + 32 * batch) << 20), "%s", kernel);
+    cr_expect(has_reason(root, "It was tried as a first launch, which compiles kernels"), "%s", kernel);
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(exec, what_compiles_has_to_fit_as_a_first_launch_and_as_a_later_one)
+{
+    unsetenv("TORCHINDUCTOR_CACHE_DIR");
+    expect_launches("kernel", 64, 256, 24);
+    expect_launches("kernel", 256, 64, 24);
+    expect_launches("kernel{batch}", 64, 256, 24);
+    expect_launches("kernel{batch}", 256, 64, 24);
 }
 
 Test(exec, ended_by_the_user)
