@@ -33,6 +33,7 @@ struct plim_executor {
     atomic_bool given_up; /* what still runs is not waited for any more */
     int jobs;
     int64_t trials; /* that were started */
+    bool confirms;  /* one that fitted did not as another launch: each is tried as both */
     int64_t budget_bytes;
     struct plim_setting expected[EXPECTED_AT_MOST]; /* with the next run */
     size_t expected_count;
@@ -167,6 +168,44 @@ static void start_expected(struct plim_executor *x)
     x->expected_count = 0;
 }
 
+/* --- programs that compile --------------------------------------------------------------------- */
+
+/* Tries the job's setting again. False: it was stopped, or cannot be started. */
+static bool launch(struct plim_executor *x, const struct job *job, bool is_first, struct plim_execution *out)
+{
+    struct plim_execution_options options = x->options[PLIM_RUN_LIMITED];
+    struct plim_error ignored;
+    options.compiles_alone = is_first;
+    if (plim_stop_check(options.stop, &ignored)) return false;
+    return plim_execution_run(&options, &job->setting, ++x->trials, out, &ignored) == PLIM_OK &&
+           out->verdict != PLIM_CANCELLED;
+}
+
+static void confirm(struct plim_executor *x, struct job *job)
+{
+    struct plim_execution *tried = &job->execution, again;
+    if (job->confirmed || tried->verdict != PLIM_OK || !(tried->finds_compiled || tried->makes_compiled)) return;
+    job->confirmed = true;
+    /* One that found anything may have compiled as well: it is neither. */
+    int64_t peaks[2] = {tried->makes_compiled ? tried->peak_bytes : 0, 0};
+    for (int later = 0; later < 2 && tried->verdict == PLIM_OK; later++) {
+        if (peaks[later]) continue;
+        if (!launch(x, job, !later, &again)) return;
+        peaks[later] = again.peak_bytes;
+        if (again.verdict != PLIM_OK || again.peak_bytes > tried->peak_bytes) *tried = again;
+    }
+    tried->first_launch_bytes = peaks[0];
+    tried->later_launch_bytes = peaks[1];
+    x->confirms |= tried->verdict != PLIM_OK;
+}
+
+const struct plim_execution *plim_executor_confirm(struct plim_executor *x, const struct plim_setting *setting)
+{
+    struct job *job = find(x, setting, PLIM_RUN_LIMITED);
+    if (job) confirm(x, job);
+    return job ? &job->execution : NULL;
+}
+
 /* --- answers ---------------------------------------------------------------------------------- */
 
 static void fill(const struct plim_execution *execution, bool timed, struct plim_trial *out)
@@ -217,6 +256,7 @@ static enum plim_status ask(struct plim_executor *x, const struct plim_setting *
     *out = job;
     if (job->status && err) *err = job->error;
     if (job->status) return job->status;
+    if (x->confirms && mode == PLIM_RUN_LIMITED) confirm(x, job);
     if (job->execution.verdict == PLIM_CANCELLED) {
         enum plim_status st = plim_stop_check(x->options[mode].stop, err);
         return st ? st : PLIM_CANCELLED;
@@ -239,40 +279,6 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
     int64_t too_much = x->budget_bytes + 1;
     if (!st && needs_more && out->reserved_bytes < too_much) out->reserved_bytes = too_much;
     return st;
-}
-
-/* --- programs that compile --------------------------------------------------------------------- */
-
-/* Tries the job's setting again. False: it was stopped, or cannot be started. */
-static bool launch(struct plim_executor *x, const struct job *job, bool is_first, struct plim_execution *out)
-{
-    struct plim_execution_options options = x->options[PLIM_RUN_LIMITED];
-    struct plim_error ignored;
-    options.compiles_alone = is_first;
-    if (plim_stop_check(options.stop, &ignored)) return false;
-    return plim_execution_run(&options, &job->setting, ++x->trials, out, &ignored) == PLIM_OK &&
-           out->verdict != PLIM_CANCELLED;
-}
-
-const struct plim_execution *plim_executor_confirm(struct plim_executor *x, const struct plim_setting *setting)
-{
-    struct job *job = find(x, setting, PLIM_RUN_LIMITED);
-    if (!job) return NULL;
-    struct plim_execution *tried = &job->execution, again;
-    if (job->confirmed || tried->verdict != PLIM_OK || !(tried->finds_compiled || tried->makes_compiled))
-        return tried;
-    job->confirmed = true;
-    /* One that found anything may have compiled as well: it is neither. */
-    int64_t peaks[2] = {tried->makes_compiled ? tried->peak_bytes : 0, 0};
-    for (int later = 0; later < 2 && tried->verdict == PLIM_OK; later++) {
-        if (peaks[later]) continue;
-        if (!launch(x, job, !later, &again)) return tried;
-        peaks[later] = again.peak_bytes;
-        if (again.verdict != PLIM_OK || again.peak_bytes > tried->peak_bytes) *tried = again;
-    }
-    tried->first_launch_bytes = peaks[0];
-    tried->later_launch_bytes = peaks[1];
-    return tried;
 }
 
 const struct plim_execution *plim_executor_first(struct plim_executor *x)

@@ -24,7 +24,8 @@ const struct plim_execution *plim_executor_first(struct plim_executor *executor)
 
 /* A program that compiles takes other memory at its first launch than at those that find what it compiled: tries a
  * setting that fits as both, once, and keeps what takes more as its trial, which is returned (NULL: there was none).
- * Other programs are left alone, and so is what there is no time for. */
+ * Where it does not fit then, each setting that is asked for from then on is tried as both. Other programs are left
+ * alone, and so is what there is no time for. */
 const struct plim_execution *plim_executor_confirm(struct plim_executor *executor, const struct plim_setting *setting);
 
 /* A program that takes the same memory whatever its batch is ends the search: PLIM_INVALID says so. */
