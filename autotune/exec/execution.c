@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* asprintf, nftw, strsignal */
+#define _GNU_SOURCE /* nftw */
 #include "execution.h"
 #include "autotune/base/clock.h"
 #include "autotune/base/exit_status.h"
@@ -34,12 +34,12 @@ struct trial {
     struct plim_machine *machine;
     int machine_fd;
     int log; /* -1: none */
-    char machine_path[64], mark[96], folder[FOLDER_BYTES], visible[160];
-    char *preload, *library_path, *modules, *programs;
-    char caches[2][COMPILED_BYTES + 48];
+    char machine_path[64], mark[96], folder[FOLDER_BYTES], blocks[FOLDER_BYTES + 8];
+    char library_folder[PATH_MAX], modules[PATH_MAX], programs[PATH_MAX], caches[2][COMPILED_BYTES + 48];
+    struct plim_program_variable more[VARIABLES]; /* they point to these */
+    size_t more_count;
     struct plim_program_instance instance;
     struct plim_launch launch;
-    char blocks[FOLDER_BYTES + 8], blocks_variable[FOLDER_BYTES + 32];
     double start, waits_since; /* 0: it does not wait for input */
     struct plim_rest rest;
     struct plim_rest_seen seen;
@@ -48,20 +48,21 @@ struct trial {
 
 /* --- before ----------------------------------------------------------------------------------- */
 
-/* "NAME=first:", to go before what the program's own list has; malloc'd. Of `first` its first `length`
- * bytes. NULL: no memory. */
-static char *list_first(const char *name, const char *first, size_t length)
+static void add(struct trial *t, const char *name, const char *value)
 {
-    char *out;
-    return asprintf(&out, "%s=%.*s:", name, (int)length, first) < 0 ? NULL : out;
+    t->more[t->more_count++] = (struct plim_program_variable){PLIM_VARIABLE_SET, name, value};
 }
 
-/* The same of one of the workspace's folders. */
-static char *folder_first(const char *name, const struct trial *t, const char *folder)
+static void put_before(struct trial *t, const char *name, const char *value)
 {
-    char path[PATH_MAX];
-    int length = snprintf(path, sizeof(path), "%s/%s", t->options->folder, folder);
-    return list_first(name, path, (size_t)length);
+    t->more[t->more_count++] = (struct plim_program_variable){PLIM_VARIABLE_PUT_BEFORE, name, value};
+}
+
+/* One of the workspace's folders. */
+static const char *folder_of(const struct trial *t, const char *name, char path[PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "%s/%s", t->options->folder, name);
+    return path;
 }
 
 /* What the program finds in its environment; NULL: it is not set. */
@@ -129,24 +130,20 @@ static bool is_compiled(const struct trial *t)
 
 /* What torch.compile made for one trial is there for the next. Not in the user's own cache: what was
  * tuned on a virtual GPU is nothing for a real one, and with what is in there a program may take another amount
- * of memory than at its first launch. One that compiles alone finds Triton's code and no more. Adds to `more`; how
- * many. */
-static size_t share_compiled(struct trial *t, const char **more)
+ * of memory than at its first launch. One that compiles alone finds Triton's code and no more. */
+static void share_compiled(struct trial *t)
 {
     bool is_alone = t->options->compiles_alone;
     char folder[COMPILED_BYTES];
-    size_t count = 0;
     t->out->finds_compiled = is_compiled(t);
     name_compiled(t, false, folder);
     if (is_alone) nftw(folder, forget_if_tuned, 16, FTW_PHYS);
     for (int i = INDUCTOR; i <= TRITON; i++) {
         if (value_of(t->options->program, caches[i].variable)) continue;
         name_compiled(t, is_alone && i == INDUCTOR, folder);
-        snprintf(t->caches[i], sizeof(t->caches[i]), "%s=%s%s", caches[i].variable, folder,
-                 caches[i].folder);
-        more[count++] = t->caches[i];
+        snprintf(t->caches[i], sizeof(t->caches[i]), "%s%s", folder, caches[i].folder);
+        add(t, caches[i].variable, t->caches[i]);
     }
-    return count;
 }
 
 static enum plim_status fill(struct trial *t, const struct plim_setting *setting, int64_t number,
@@ -154,28 +151,24 @@ static enum plim_status fill(struct trial *t, const struct plim_setting *setting
 {
     const char *library = t->options->library, *name = strrchr(library, '/');
     snprintf(t->mark, sizeof(t->mark), "%s=%s", PLIM_MACHINE_VARIABLE, t->machine_path);
-    t->preload = list_first("LD_PRELOAD", library, strlen(library));
-    t->library_path = list_first("LD_LIBRARY_PATH", library, (size_t)(name - library));
-    t->modules = folder_first("PYTHONPATH", t, PLIM_WORKSPACE_MODULES);
-    t->programs = folder_first("PATH", t, PLIM_WORKSPACE_PROGRAMS);
-    if (!t->preload || !t->library_path || !t->modules || !t->programs) return plim_no_memory(err);
-    const char *more[VARIABLES] = {t->mark, t->preload, t->modules};
-    size_t count = 3;
-    count += share_compiled(t, more + count);
+    add(t, PLIM_MACHINE_VARIABLE, t->machine_path);
+    put_before(t, "LD_PRELOAD", library);
+    put_before(t, "PYTHONPATH", folder_of(t, PLIM_WORKSPACE_MODULES, t->modules));
+    share_compiled(t);
     if (t->options->visible) {
-        snprintf(t->visible, sizeof(t->visible), "CUDA_VISIBLE_DEVICES=%s", t->options->visible);
-        more[count++] = t->visible;
+        add(t, "CUDA_VISIBLE_DEVICES", t->options->visible);
     } else {
-        more[count++] = t->library_path;
-        more[count++] = t->programs;
-        snprintf(t->blocks_variable, sizeof(t->blocks_variable), "%s=%s",
-                 PLIM_STREAM_BLOCKS_VARIABLE, t->blocks);
-        more[count++] = t->blocks_variable;
+        snprintf(t->library_folder, sizeof(t->library_folder), "%.*s", (int)(name - library), library);
+        put_before(t, "LD_LIBRARY_PATH", t->library_folder);
+        put_before(t, "PATH", folder_of(t, PLIM_WORKSPACE_PROGRAMS, t->programs));
+        add(t, PLIM_STREAM_BLOCKS_VARIABLE, t->blocks);
         /* What is set for a real GPU here means nothing on virtual ones. */
-        if (getenv("CUDA_VISIBLE_DEVICES")) more[count++] = "CUDA_VISIBLE_DEVICES=";
+        if (getenv("CUDA_VISIBLE_DEVICES"))
+            t->more[t->more_count++] =
+                (struct plim_program_variable){PLIM_VARIABLE_TAKEN_OUT, "CUDA_VISIBLE_DEVICES", NULL};
     }
-    return plim_program_fill(t->options->program, setting, t->folder, number, more, count,
-                             &t->instance, err);
+    return plim_program_fill(t->options->program, setting, t->folder, number, t->more,
+                             t->more_count, &t->instance, err);
 }
 
 static enum plim_status begin(struct trial *t, const struct plim_setting *setting, int64_t number,
@@ -399,10 +392,6 @@ enum plim_status plim_execution_run(const struct plim_execution_options *options
         finish(&t);
     }
     if (t.log >= 0) close(t.log);
-    free(t.preload);
-    free(t.library_path);
-    free(t.modules);
-    free(t.programs);
     plim_program_instance_finish(&t.instance);
     plim_machine_destroy(t.machine, t.machine_fd);
     plim_execution_remove_folder(t.folder);

@@ -125,17 +125,18 @@ static enum plim_status fill_arguments(const struct plim_program *program,
     return finish_list(&array, st, out);
 }
 
-static bool is_same_name(const char *a, const char *b)
+/* The value of "NAME=VALUE"; NULL: another's. `name` ends where it does, or with "=". */
+static const char *value_of(const char *entry, const char *name)
 {
-    size_t length = strcspn(a, "=");
-    return !strncmp(a, b, length) && b[length] == '=';
+    size_t length = strcspn(name, "=");
+    return !strncmp(entry, name, length) && entry[length] == '=' ? entry + length + 1 : NULL;
 }
 
-static void take_out(string_array *array, const char *variable)
+static void take_out(string_array *array, const char *name)
 {
     size_t kept = 0;
     for (size_t i = 0; i < array->count; i++) {
-        if (is_same_name(variable, array->items[i]))
+        if (value_of(array->items[i], name))
             free(array->items[i]);
         else
             array->items[kept++] = array->items[i];
@@ -143,27 +144,33 @@ static void take_out(string_array *array, const char *variable)
     array->count = kept;
 }
 
-static enum plim_status set_variable(string_array *array, char *variable)
+/* "NAME=VALUE", taken over. */
+static enum plim_status set_variable(string_array *array, char *entry)
 {
-    if (!variable) return PLIM_NOMEM;
-    take_out(array, variable);
-    return push(array, variable);
+    if (!entry) return PLIM_NOMEM;
+    take_out(array, entry);
+    return push(array, entry);
 }
 
-/* "NAME=FIRST:" before the list that NAME has, malloc'd; NULL: no memory. */
-static char *put_before(const string_array *array, const char *entry)
+static enum plim_status change_variable(string_array *array, const struct plim_program_variable *variable)
 {
-    const char *old = "";
-    char *out;
-    for (size_t i = 0; i < array->count; i++)
-        if (is_same_name(entry, array->items[i]))
-            old = array->items[i] + strcspn(array->items[i], "=") + 1;
-    int length = (int)strlen(entry) - !*old;
-    return asprintf(&out, "%.*s%s", length, entry, old) < 0 ? NULL : out;
+    const char *list = NULL;
+    char *entry;
+    if (variable->change == PLIM_VARIABLE_TAKEN_OUT) {
+        take_out(array, variable->name);
+        return PLIM_OK;
+    }
+    for (size_t i = 0; variable->change == PLIM_VARIABLE_PUT_BEFORE && i < array->count; i++) {
+        const char *value = value_of(array->items[i], variable->name);
+        if (value && *value) list = value;
+    }
+    if (asprintf(&entry, "%s=%s%s%s", variable->name, variable->value, list ? ":" : "", list ? list : "") < 0)
+        return PLIM_NOMEM;
+    return set_variable(array, entry);
 }
 
 static enum plim_status fill_environment(const struct plim_program *program,
-                                         const struct word_list *list, const char *const *more,
+                                         const struct word_list *list, const struct plim_program_variable *more,
                                          size_t more_count, char ***out)
 {
     string_array array = {0};
@@ -174,13 +181,7 @@ static enum plim_status fill_environment(const struct plim_program *program,
         st = plim_template_expand(program->variables[i], list->words, list->count, &text);
         if (!st) st = set_variable(&array, text);
     }
-    for (size_t i = 0; i < more_count && !st; i++) {
-        const char *value = more[i] + strcspn(more[i], "=") + 1;
-        if (!*value) take_out(&array, more[i]);
-        else if (value[strlen(value) - 1] == ':')
-            st = set_variable(&array, put_before(&array, more[i]));
-        else st = set_variable(&array, strdup(more[i]));
-    }
+    for (size_t i = 0; i < more_count && !st; i++) st = change_variable(&array, &more[i]);
     return finish_list(&array, st, out);
 }
 
@@ -214,7 +215,7 @@ out:
 
 enum plim_status plim_program_fill(const struct plim_program *program,
                                    const struct plim_setting *setting, const char *folder,
-                                   int64_t trial, const char *const *more, size_t more_count,
+                                   int64_t trial, const struct plim_program_variable *more, size_t more_count,
                                    struct plim_program_instance *out, struct plim_error *err)
 {
     struct word_list list;

@@ -46,13 +46,21 @@ struct plim_program_instance {
     PLIM_ARRAY(char *) written; /* paths of the files */
 };
 
-/* Fills in a setting, and writes the files. `folder` is {dir}. More variables ("NAME=VALUE") go over
- * all others; an empty value there takes the variable away, and one that ends with ":" goes before the
- * list that the variable has. PLIM_IO: a file cannot be read or
- * written. The instance is to be finished in any case. */
+/* What a trial has in its environment whatever the program's variables are. */
+struct plim_program_variable {
+    enum {
+        PLIM_VARIABLE_SET,
+        PLIM_VARIABLE_PUT_BEFORE, /* goes before the list, with colons between, that the variable has */
+        PLIM_VARIABLE_TAKEN_OUT
+    } change;
+    const char *name, *value;
+};
+
+/* Fills in a setting, and writes the files. `folder` is {dir}; `more` goes over all other variables. PLIM_IO: a file
+ * cannot be read or written. The instance is to be finished in any case. */
 enum plim_status plim_program_fill(const struct plim_program *program,
                                    const struct plim_setting *setting, const char *folder,
-                                   int64_t trial, const char *const *more, size_t more_count,
+                                   int64_t trial, const struct plim_program_variable *more, size_t more_count,
                                    struct plim_program_instance *out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 

@@ -127,14 +127,15 @@ Test(program, more_variables_replace_what_is_there)
         .command = command, .variable_count = 1, .variables = {"A={batch}"}, .axes = &axes};
     struct plim_setting setting = {.micro_batch = 4};
     struct plim_program_instance instance = {0};
-    const char *more[] = {"B=1", "PATH="};
+    const struct plim_program_variable more[] = {{PLIM_VARIABLE_SET, "B", "1:"},
+                                                 {PLIM_VARIABLE_TAKEN_OUT, "PATH", NULL}};
     setenv("A", "old", 1);
     cr_assert(eq(int, plim_program_fill(&program, &setting, "/tmp", 1, more, 2, &instance, NULL), 0));
     cr_expect(eq(str, instance.arguments[1], "4"));
     int a = 0, b = 0, path = 0;
     for (char **entry = instance.environment; *entry; entry++) {
         a += !strcmp(*entry, "A=4") + 10 * !strcmp(*entry, "A=old");
-        b += !strcmp(*entry, "B=1");
+        b += !strcmp(*entry, "B=1:");
         path += !strncmp(*entry, "PATH=", 5);
     }
     cr_expect(a == 1 && b == 1 && path == 0);
@@ -149,7 +150,8 @@ Test(program, a_list_of_ours_goes_before_the_programs)
         .command = command, .variable_count = 1, .variables = {"LIST=theirs:{batch}"}, .axes = &axes};
     struct plim_setting setting = {.micro_batch = 4};
     struct plim_program_instance instance = {0};
-    const char *more[] = {"LIST=ours:", "OTHER=ours:"};
+    const struct plim_program_variable more[] = {{PLIM_VARIABLE_PUT_BEFORE, "LIST", "ours"},
+                                                 {PLIM_VARIABLE_PUT_BEFORE, "OTHER", "ours"}};
     setenv("LIST", "outer", 1);
     unsetenv("OTHER");
     cr_assert(eq(int, plim_program_fill(&program, &setting, "/tmp", 1, more, 2, &instance, NULL), 0));
