@@ -4,11 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int64_t plim_round_up(int64_t bytes, int64_t step)
-{
-    return bytes > INT64_MAX - step ? INT64_MAX : (bytes + step - 1) / step * step;
-}
-
 /* Every fallible call goes through here: a device that is lost once is lost for good. */
 static enum plim_status note_loss(struct plim_device *device, enum plim_status st)
 {

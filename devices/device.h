@@ -32,9 +32,6 @@
 /* What cudaMalloc takes for a segment: whole pages of this size. */
 #define PLIM_PAGE_BYTES (INT64_C(2) << 20)
 
-/* `bytes` rounded up to a multiple of `step`; INT64_MAX where that would overflow. */
-int64_t plim_round_up(int64_t bytes, int64_t step);
-
 /* What is known of the GPU. Filled at open and constant afterwards. */
 struct plim_device_info {
     char name[64];          /* "A100-SXM4-80GB" */

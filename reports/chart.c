@@ -1,4 +1,5 @@
 #include "chart.h"
+#include "numbers.h"
 #include "autotune/base/text.h"
 #include <math.h>
 #include <string.h>
@@ -57,18 +58,6 @@ void plim_chart_finish(struct plim_chart *chart)
 
 /* --- text ------------------------------------------------------------------------------------- */
 
-static void grouped(double value, char out[32])
-{
-    char digits[32];
-    int length = snprintf(digits, sizeof(digits), "%.0f", fmin(fabs(value), 1e15)), used = 0;
-    if (value < 0) out[used++] = '-';
-    for (int i = 0; i < length && used < 30; i++) {
-        if (i && (length - i) % 3 == 0) out[used++] = ',';
-        out[used++] = digits[i];
-    }
-    out[used] = '\0';
-}
-
 char *plim_chart_text(enum plim_chart_unit unit, double value, char out[32])
 {
     if (unit == PLIM_CHART_BYTES) {
@@ -79,7 +68,7 @@ char *plim_chart_text(enum plim_chart_unit unit, double value, char out[32])
     } else if (value != floor(value) && fabs(value) < 100) {
         snprintf(out, 32, "%.3g", value);
     } else {
-        grouped(value, out);
+        plim_number_grouped(value, out);
     }
     return out;
 }

@@ -1,6 +1,7 @@
 #include "numbers.h"
 #include "autotune/base/text.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 char *plim_number_bytes(int64_t bytes, char out[PLIM_NUMBER])
@@ -11,7 +12,8 @@ char *plim_number_bytes(int64_t bytes, char out[PLIM_NUMBER])
 char *plim_number_grouped(double value, char out[PLIM_NUMBER])
 {
     char digits[PLIM_NUMBER];
-    int length = snprintf(digits, sizeof(digits), "%.0f", value < 1e15 ? value : 1e15), used = 0;
+    int length = snprintf(digits, sizeof(digits), "%.0f", fmin(fabs(value), 1e15)), used = 0;
+    if (value < 0) out[used++] = '-';
     for (int i = 0; i < length; i++) {
         if (i && (length - i) % 3 == 0) out[used++] = ',';
         out[used++] = digits[i];

@@ -87,17 +87,22 @@ static struct place place_of(const struct plim_result_choice *choice, size_t ind
     return (struct place){.index = index, .present = choice->present, .key = key};
 }
 
-/* Puts items of `size` bytes into the order of their places, and frees those. */
-static enum plim_status reorder(void *items, size_t count, size_t size, struct place *places)
+/* Sorts items of `size` bytes by the choice that each has at `offset`. */
+static enum plim_status sort(void *items, size_t count, size_t size, size_t offset, enum plim_result_order order)
 {
-    char *copy = places ? malloc(count * size) : NULL;
-    if (copy) {
+    if (!count) return PLIM_OK;
+    char *copy = malloc(count * size), *first = items;
+    struct place *places = calloc(count, sizeof(*places));
+    if (copy && places) {
+        for (size_t i = 0; i < count; i++) {
+            const void *choice = first + i * size + offset;
+            places[i] = place_of(choice, i, order);
+        }
         memcpy(copy, items, count * size);
         qsort(places, count, sizeof(*places), compare_places);
-        for (size_t i = 0; i < count; i++)
-            memcpy((char *)items + i * size, copy + places[i].index * size, size);
+        for (size_t i = 0; i < count; i++) memcpy(first + i * size, copy + places[i].index * size, size);
     }
-    enum plim_status st = copy ? PLIM_OK : PLIM_NOMEM;
+    enum plim_status st = copy && places ? PLIM_OK : PLIM_NOMEM;
     free(places);
     free(copy);
     return st;
@@ -105,22 +110,14 @@ static enum plim_status reorder(void *items, size_t count, size_t size, struct p
 
 static enum plim_status sort_points(struct plim_result *result, enum plim_result_order order)
 {
-    size_t count = result->points.count;
-    if (!count) return PLIM_OK;
-    struct place *places = calloc(count, sizeof(*places));
-    for (size_t i = 0; places && i < count; i++)
-        places[i] = place_of(&result->points.items[i].best, i, order);
-    return reorder(result->points.items, count, sizeof(*result->points.items), places);
+    return sort(result->points.items, result->points.count, sizeof(*result->points.items),
+                offsetof(struct plim_result_point, best), order);
 }
 
 static enum plim_status sort_results(struct plim_report *report, enum plim_result_order order)
 {
-    size_t count = report->results.count;
-    if (!count) return PLIM_OK;
-    struct place *places = calloc(count, sizeof(*places));
-    for (size_t i = 0; places && i < count; i++)
-        places[i] = place_of(&report->results.items[i].choice, i, order);
-    return reorder(report->results.items, count, sizeof(*report->results.items), places);
+    return sort(report->results.items, report->results.count, sizeof(*report->results.items),
+                offsetof(struct plim_result, choice), order);
 }
 
 enum plim_status plim_report_sort(struct plim_report *report, enum plim_result_order order)

@@ -3,12 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { TRIES = 16, NEW = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
@@ -78,18 +79,39 @@ static int open_folder(const char *path)
     return fd;
 }
 
-/* Host and process say of one that was left behind whether its writer is gone. */
-static int create_temporary(struct plim_outfile *file, mode_t mode)
+#define PREFIX ".plimsoll-" /* of all temporary files; behind it come the host, the process and a random number */
+enum { PREFIX_BYTES = sizeof(PREFIX) + 32 };
+
+static void prefix_of_host(char prefix[PREFIX_BYTES])
 {
     char host[32] = "";
     if (gethostname(host, sizeof(host) - 1)) host[0] = '\0';
     for (char *c = host; *c; c++)
         if (*c == '/') *c = '-';
+    snprintf(prefix, PREFIX_BYTES, PREFIX "%s-", host);
+}
+
+bool plim_outfile_is_left_over(const char *folder, const char *name)
+{
+    enum { DAY_SECONDS = 24 * 60 * 60 };
+    char path[PATH_MAX], prefix[PREFIX_BYTES];
+    struct stat info;
+    if (strncmp(name, PREFIX, strlen(PREFIX)) != 0) return false;
+    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= PATH_MAX || lstat(path, &info)) return false;
+    prefix_of_host(prefix);
+    long pid = !strncmp(name, prefix, strlen(prefix)) ? atol(name + strlen(prefix)) : 0;
+    if (pid > 0 && kill((pid_t)pid, 0) && errno == ESRCH) return true;
+    return time(NULL) - info.st_mtime > DAY_SECONDS;
+}
+
+static int create_temporary(struct plim_outfile *file, mode_t mode)
+{
+    char prefix[PREFIX_BYTES];
+    prefix_of_host(prefix);
     for (int i = 0; i < TRIES; i++) {
         unsigned long long number;
         if (getrandom(&number, sizeof(number), 0) != sizeof(number)) return -1;
-        snprintf(file->temporary, sizeof(file->temporary), PLIM_OUTFILE_PREFIX "%s-%ld-%016llx",
-                 host, (long)getpid(), number);
+        snprintf(file->temporary, sizeof(file->temporary), "%s%ld-%016llx", prefix, (long)getpid(), number);
         int fd = openat(file->folder, file->temporary, NEW, mode);
         if (fd >= 0 || errno != EEXIST) return fd;
     }

@@ -14,10 +14,8 @@
 #define PLIM_BASE_OUTFILE_H
 
 #include "status.h"
+#include <stdbool.h>
 #include <stdio.h>
-
-/* Of the name that a file has until it is whole: PREFIX HOST "-" PROCESS "-" RANDOM. */
-#define PLIM_OUTFILE_PREFIX ".plimsoll-"
 
 struct plim_outfile {
     FILE *stream; /* write here */
@@ -36,6 +34,10 @@ enum plim_status plim_outfile_open(const char *path, struct plim_outfile *out,
  * (hard links), which would keep the old text, or cannot be kept as it is. */
 enum plim_status plim_outfile_rewrite(const char *path, struct plim_outfile *out,
                                       struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Is the file of this name in a folder one that was never whole, and is its writer gone: of this host a process that is
+ * no more, or else a day ago? */
+bool plim_outfile_is_left_over(const char *folder, const char *name);
 
 /* Is all that was written until now on the disk? A commit after it fails for no lack of room. */
 enum plim_status plim_outfile_sync(struct plim_outfile *file,

@@ -1,14 +1,9 @@
 #include "stats.h"
+#include "compare.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 double plim_stats_quantile(const double *sorted, size_t count, double q)
 {
@@ -39,7 +34,7 @@ void plim_stats_compute(double *values, size_t count, struct plim_stats *out)
 {
     *out = (struct plim_stats){0};
     if (count == 0) return;
-    qsort(values, count, sizeof(*values), compare_doubles);
+    qsort(values, count, sizeof(*values), plim_compare_double);
     out->median = plim_stats_quantile(values, count, 0.5);
     size_t rank = interval_rank(count);
     if (rank == 0) return;
@@ -51,7 +46,7 @@ void plim_stats_compute(double *values, size_t count, struct plim_stats *out)
 static double median_of(const double *values, size_t count, double *scratch)
 {
     memcpy(scratch, values, count * sizeof(*values));
-    qsort(scratch, count, sizeof(*scratch), compare_doubles);
+    qsort(scratch, count, sizeof(*scratch), plim_compare_double);
     return plim_stats_quantile(scratch, count, 0.5);
 }
 

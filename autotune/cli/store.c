@@ -8,7 +8,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -255,22 +254,6 @@ static enum plim_status visit_export(void *user, const char *path, bool simulate
 
 /* --- gc --------------------------------------------------------------------------------------- */
 
-/* Was this left by a writer that is gone: of this host with a process that is no more, or a day
- * old? */
-static bool is_left_over(const char *folder, const char *name)
-{
-    char path[PATH_MAX], host[64] = "", prefix[96];
-    struct stat info;
-    if (strncmp(name, PLIM_OUTFILE_PREFIX, strlen(PLIM_OUTFILE_PREFIX)) != 0) return false;
-    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= PATH_MAX || lstat(path, &info))
-        return false;
-    if (gethostname(host, 32)) host[0] = '\0';
-    snprintf(prefix, sizeof(prefix), PLIM_OUTFILE_PREFIX "%s-", host);
-    long pid = !strncmp(name, prefix, strlen(prefix)) ? atol(name + strlen(prefix)) : 0;
-    if (pid > 0 && kill((pid_t)pid, 0) && errno == ESRCH) return true;
-    return time(NULL) - info.st_mtime > 24 * 60 * 60;
-}
-
 static enum plim_status sweep(struct store_run *r, const char *store, bool simulated)
 {
     char folder[PATH_MAX], path[PATH_MAX];
@@ -278,7 +261,7 @@ static enum plim_status sweep(struct store_run *r, const char *store, bool simul
     enum plim_status st = plim_store_path(store, simulated, "", folder, r->err);
     DIR *dir = st ? NULL : opendir(folder);
     while (dir && !st && (file = readdir(dir)))
-        if (is_left_over(folder, file->d_name)) {
+        if (plim_outfile_is_left_over(folder, file->d_name)) {
             st = plim_store_path(store, simulated, file->d_name, path, r->err);
             if (!st) st = remove_file(r, path);
         }

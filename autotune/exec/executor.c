@@ -12,8 +12,8 @@ enum { IGNORED_TRIALS = 3, IGNORED_SPREAD = 64 };
 
 enum { EXPECTED_AT_MOST = 8 };
 
-/* GPUs with memory without end, for what a setting would need. */
-static const int64_t UNLIMITED_BYTES = (int64_t)1 << 40;
+/* Of GPUs for what a setting would need: more than any has. */
+static const int64_t AMPLE_BYTES = (int64_t)1 << 40;
 
 struct job {
     struct plim_executor *executor;
@@ -52,7 +52,7 @@ enum plim_status plim_executor_create(const struct plim_execution_options *optio
                       options->gpus[0].context_bytes;
     for (int i = 0; i < options->gpu_count; i++) {
         x->unlimited[i] = options->gpus[i];
-        x->unlimited[i].total_bytes = UNLIMITED_BYTES;
+        x->unlimited[i].total_bytes = AMPLE_BYTES;
         x->unlimited[i].withheld_bytes = 0;
     }
     x->options[PLIM_RUN_LIMITED] = x->options[PLIM_RUN_UNLIMITED] = *options;

@@ -1,4 +1,5 @@
 #include "proof.h"
+#include "autotune/base/compare.h"
 #include "devices/open.h"
 #include "workloads/recording/play.h"
 #include <stdio.h>
@@ -38,12 +39,6 @@ static void read_own(const struct plim_trace *own, struct segments *out)
     PLIM_ARRAY_FINISH(&allocated.bytes);
 }
 
-static int compare_bytes(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* What is given back in a row stands in a trace in another order than it was (plim_trace_sort_frees()): by its
  * bytes, on both sides. */
 static void sort_returns(struct segments *list)
@@ -51,7 +46,7 @@ static void sort_returns(struct segments *list)
     int64_t *bytes = list->bytes.items;
     for (size_t i = 0, run; i < list->bytes.count; i += run + 1) {
         for (run = 0; i + run < list->bytes.count && bytes[i + run] < 0; run++) continue;
-        if (run > 1) qsort(bytes + i, run, sizeof(*bytes), compare_bytes);
+        if (run > 1) qsort(bytes + i, run, sizeof(*bytes), plim_compare_int64);
     }
 }
 

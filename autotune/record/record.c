@@ -1,5 +1,6 @@
 #include "record.h"
 #include "autotune/base/clock.h"
+#include "autotune/base/compare.h"
 #include "autotune/exec/program_files.h"
 #include "autotune/trace/trace.h"
 #include "autotune/search/space.h"
@@ -143,12 +144,6 @@ static int compare_points(const void *a, const void *b)
     return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 static const struct plim_axis *seq_axis(const struct plim_program_question *q)
 {
     return q->question.axes.seq < 0 ? NULL : &q->question.axes.axis[q->question.axes.seq];
@@ -169,8 +164,8 @@ static enum plim_status take_numbers(struct plim_recording *out,
                          "--%s: expected a list of at least %d values to record: a line goes "
                          "through any two, the third is the proof",
                          few_batches ? "batch" : "seq", PLIM_RECORD_SIZES);
-    qsort(out->batches.items, out->batches.count, sizeof(int64_t), compare_numbers);
-    if (out->seqs.count) qsort(out->seqs.items, out->seqs.count, sizeof(int64_t), compare_numbers);
+    qsort(out->batches.items, out->batches.count, sizeof(int64_t), plim_compare_int64);
+    if (out->seqs.count) qsort(out->seqs.items, out->seqs.count, sizeof(int64_t), plim_compare_int64);
     return PLIM_OK;
 }
 

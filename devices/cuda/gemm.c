@@ -33,11 +33,6 @@ static bool broadcasts(const struct plim_array *a, const struct plim_array *to, 
     return true;
 }
 
-static bool has_floats(const struct plim_array *a)
-{
-    return a->dtype == PLIM_F32 || a->dtype == PLIM_BF16 || a->dtype == PLIM_F16;
-}
-
 static enum plim_status check(const struct plim_op *op, struct plim_error *err)
 {
     const struct plim_array *a = op->in[0], *b = op->in[1], *d = op->out[0];
@@ -49,7 +44,7 @@ static enum plim_status check(const struct plim_op *op, struct plim_error *err)
                b->shape[b->ndim - 1] == d->shape[d->ndim - 1] && broadcasts(a, d, 3) &&
                broadcasts(b, d, 3) && (!c || broadcasts(c, d, 1));
     if (!fit) return plim_fail(err, PLIM_INVALID, "the shapes of a matmul do not fit together");
-    bool typed = has_floats(a) && a->dtype == b->dtype && (!c || c->dtype == d->dtype) &&
+    bool typed = plim_dtype_is_float(a->dtype) && a->dtype == b->dtype && (!c || c->dtype == d->dtype) &&
                  (d->dtype == a->dtype || d->dtype == PLIM_F32);
     if (!typed)
         return plim_fail(err, PLIM_UNSUPPORTED, "matmul of %s and %s into %s",

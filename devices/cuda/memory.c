@@ -1,4 +1,5 @@
 #include "memory.h"
+#include "autotune/base/round.h"
 
 #include <unistd.h>
 

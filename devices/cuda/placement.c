@@ -1,10 +1,6 @@
 /* Pieces in scratch blocks; the contract is in placement.h. */
 #include "placement.h"
-
-static uint64_t round_up(uint64_t n, int64_t to)
-{
-    return (n + (uint64_t)to - 1) & ~((uint64_t)to - 1);
-}
+#include "autotune/base/round.h"
 
 /* Lays out the pieces given to a block. Returns what is left of it; negative: too much. */
 static int64_t lay_out(const struct plim_array *block, int number, struct plim_piece *pieces,
@@ -19,7 +15,7 @@ static int64_t lay_out(const struct plim_array *block, int number, struct plim_p
                 (next < 0 || pieces[i].alignment > pieces[next].alignment))
                 next = i;
         if (next < 0) break;
-        at = pieces[next].address = round_up(at, pieces[next].alignment);
+        at = pieces[next].address = plim_round_up(at, pieces[next].alignment);
         at += (uint64_t)pieces[next].bytes;
         done[next] = true;
     }

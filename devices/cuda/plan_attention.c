@@ -31,7 +31,7 @@ static enum plim_status check_inputs(const struct plim_array *q, const struct pl
         k->shape[HEADS] < 1 || q->shape[HEADS] % k->shape[HEADS] != 0 ||
         !has_shape(v, k, v->shape[SIZE]))
         return PLIM_INVALID;
-    if (!plim_cuda_plan_is_float(q) || !plim_cuda_plan_is_float(k) || !plim_cuda_plan_is_float(v))
+    if (!plim_dtype_is_float(q->dtype) || !plim_dtype_is_float(k->dtype) || !plim_dtype_is_float(v->dtype))
         return PLIM_UNSUPPORTED;
     bool fits = q->shape[SIZE] >= 1 && q->shape[SIZE] <= PLIM_SDPA_MAX_SIZE &&
                 v->shape[SIZE] >= 1 && v->shape[SIZE] <= PLIM_SDPA_MAX_SIZE;
@@ -45,7 +45,7 @@ static enum plim_status describe_mask(const struct plim_array *mask, struct plim
     if (!mask) return PLIM_OK;
     const int64_t shape[DIMS] = {batch, a->heads, a->q_length, a->k_length};
     if (mask->ndim > DIMS) return PLIM_INVALID;
-    if (!plim_cuda_plan_is_float(mask)) return PLIM_UNSUPPORTED;
+    if (!plim_dtype_is_float(mask->dtype)) return PLIM_UNSUPPORTED;
     a->mask = (struct plim_cuda_heads){.data = mask->data, .dtype = mask->dtype};
     for (int from = mask->ndim - 1, to = DIMS - 1; from >= 0; from--, to--) {
         if (mask->shape[from] != 1 && mask->shape[from] != shape[to]) return PLIM_INVALID;
@@ -86,7 +86,7 @@ static enum plim_status describe_forward(const struct plim_op *op, struct plim_a
     enum plim_status st = describe(op, op->in, op->n_in > 3 ? op->in[3] : NULL, args);
     if (st != PLIM_OK) return st;
     if (!has_shape(out, op->in[0], args->v_size)) return PLIM_INVALID;
-    if (!plim_cuda_plan_is_float(out)) return PLIM_UNSUPPORTED;
+    if (!plim_dtype_is_float(out->dtype)) return PLIM_UNSUPPORTED;
     args->out = heads_of(out);
     args->logsumexp = logsumexp ? logsumexp->data : 0;
     return PLIM_OK;
@@ -104,9 +104,9 @@ static enum plim_status describe_backward(const struct plim_op *op,
         !has_shape(op->out[0], in[Q], args->size) || !has_shape(op->out[1], in[K], args->size) ||
         !has_shape(op->out[2], in[V], args->v_size) || !in[LOGSUMEXP])
         return PLIM_INVALID;
-    if (!plim_cuda_plan_is_float(in[DOUT]) || !plim_cuda_plan_is_float(in[OUT]) ||
-        !plim_cuda_plan_is_float(op->out[0]) || !plim_cuda_plan_is_float(op->out[1]) ||
-        !plim_cuda_plan_is_float(op->out[2]))
+    if (!plim_dtype_is_float(in[DOUT]->dtype) || !plim_dtype_is_float(in[OUT]->dtype) ||
+        !plim_dtype_is_float(op->out[0]->dtype) || !plim_dtype_is_float(op->out[1]->dtype) ||
+        !plim_dtype_is_float(op->out[2]->dtype))
         return PLIM_UNSUPPORTED;
     args->dout = heads_of(in[DOUT]);
     args->out = heads_of(in[OUT]);

@@ -59,8 +59,8 @@ enum plim_status plim_cuda_plan_foreach(const struct plim_cuda_plan *plan, const
     bool unscale = op->foreach == PLIM_FOREACH_UNSCALE;
     const struct plim_array *factor = unscale || op->foreach == PLIM_FOREACH_MUL ? op->in[0] : NULL;
     if (unscale && (!factor || !op->out[0])) return PLIM_INVALID;
-    if (factor && !plim_cuda_plan_is_float(factor)) return PLIM_UNSUPPORTED;
-    if (unscale && !plim_cuda_plan_is_float(op->out[0])) return PLIM_UNSUPPORTED;
+    if (factor && !plim_dtype_is_float(factor->dtype)) return PLIM_UNSUPPORTED;
+    if (unscale && !plim_dtype_is_float(op->out[0]->dtype)) return PLIM_UNSUPPORTED;
     struct plim_tensor_lists lists = {
         .count = op->n_lists, .alike = op->n_lists, .length = op->list_length};
     for (int i = 0; i < op->n_lists; i++) lists.list[i] = op->lists[i];

@@ -34,7 +34,7 @@ static enum plim_status check_tensor(const struct plim_tensor_lists *lists, size
         const struct plim_array *a = lists->list[i][j];
         bool alike = i < lists->alike;
         if (plim_array_elements(a) != (alike ? plim_array_elements(first) : 1)) return PLIM_INVALID;
-        if (!plim_cuda_plan_is_float(a)) return PLIM_UNSUPPORTED;
+        if (!plim_dtype_is_float(a->dtype)) return PLIM_UNSUPPORTED;
         if (plim_array_elements(a) == 0) continue;
         if (alike && !(has_no_gaps(a) && have_one_order(a, first))) return PLIM_UNSUPPORTED;
     }

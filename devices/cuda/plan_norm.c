@@ -8,7 +8,7 @@ static enum plim_status check_flat(const struct plim_array *a, int64_t elements)
 {
     if (!a) return PLIM_OK;
     if (plim_array_elements(a) != elements) return PLIM_INVALID;
-    return plim_cuda_plan_is_float(a) && plim_cuda_plan_is_contiguous(a) ? PLIM_OK
+    return plim_dtype_is_float(a->dtype) && plim_cuda_plan_is_contiguous(a) ? PLIM_OK
                                                                          : PLIM_UNSUPPORTED;
 }
 

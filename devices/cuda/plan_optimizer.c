@@ -46,8 +46,8 @@ static enum plim_status plan_fused_adamw(const struct plim_cuda_plan *plan,
     enum { PARAMETERS, MOMENTS, SECOND_MOMENTS, STEPS, GRADIENTS, LISTS }; /* in op->lists */
     const struct plim_array *found_inf = op->in[0], *grad_scale = op->in[1];
     if (op->n_lists != LISTS || !op->adam) return PLIM_INVALID;
-    if (found_inf && !plim_cuda_plan_is_float(found_inf)) return PLIM_UNSUPPORTED;
-    if (grad_scale && !plim_cuda_plan_is_float(grad_scale)) return PLIM_UNSUPPORTED;
+    if (found_inf && !plim_dtype_is_float(found_inf->dtype)) return PLIM_UNSUPPORTED;
+    if (grad_scale && !plim_dtype_is_float(grad_scale->dtype)) return PLIM_UNSUPPORTED;
     const struct plim_tensor_lists lists = {
         .list = {[PLIM_ADAMW_PARAMETERS] = op->lists[PARAMETERS],
                  [PLIM_ADAMW_MOMENTS] = op->lists[MOMENTS],
@@ -109,7 +109,7 @@ static enum plim_status check_8bit(const struct plim_op *op)
     for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) {
         const struct plim_array *a = operands[i].a;
         if (plim_array_elements(a) != operands[i].elements) return PLIM_INVALID;
-        if (operands[i].codes ? a->dtype != PLIM_U8 : !plim_cuda_plan_is_float(a))
+        if (operands[i].codes ? a->dtype != PLIM_U8 : !plim_dtype_is_float(a->dtype))
             return PLIM_INVALID;
         if (!plim_cuda_plan_is_contiguous(a)) return PLIM_UNSUPPORTED;
     }
@@ -146,8 +146,8 @@ static enum plim_status plan_amp_update(const struct plim_cuda_plan *plan, const
 {
     const struct plim_array *scale = op->out[0], *growth = op->out[1], *found_inf = op->in[0];
     if (op->n_out != 2 || !scale || !growth || !found_inf) return PLIM_INVALID;
-    if (!plim_cuda_plan_is_float(scale) || !plim_cuda_plan_is_float(found_inf) ||
-        !(plim_cuda_plan_is_float(growth) || growth->dtype == PLIM_I32))
+    if (!plim_dtype_is_float(scale->dtype) || !plim_dtype_is_float(found_inf->dtype) ||
+        !(plim_dtype_is_float(growth->dtype) || growth->dtype == PLIM_I32))
         return PLIM_UNSUPPORTED;
     struct plim_amp_update_scale_args args = {.scale = plim_cuda_plan_flat(scale),
                                               .growth = plim_cuda_plan_flat(growth),

@@ -7,11 +7,6 @@ enum {
     VECTOR_BYTES = 16
 };
 
-bool plim_cuda_plan_is_float(const struct plim_array *a)
-{
-    return a->dtype == PLIM_F32 || a->dtype == PLIM_BF16 || a->dtype == PLIM_F16;
-}
-
 struct plim_cuda_flat_operand plim_cuda_plan_flat(const struct plim_array *a)
 {
     if (!a) return (struct plim_cuda_flat_operand){0};
@@ -78,7 +73,7 @@ enum plim_status plim_cuda_plan_rows(struct plim_cuda_rows *rows, int count,
     *rows = (struct plim_cuda_rows){.count = 1, .columns = last < 0 ? 1 : first->shape[last]};
     for (int i = 0; i < count; i++) {
         const struct plim_array *a = operands[i].array;
-        if (!plim_cuda_plan_is_float(a)) return PLIM_UNSUPPORTED;
+        if (!plim_dtype_is_float(a->dtype)) return PLIM_UNSUPPORTED;
         *operands[i].to =
             (struct plim_cuda_row_operand){.data = a->data,
                                            .column_step = rows->columns == 1 ? 1 : a->stride[last],

@@ -5,8 +5,6 @@
 #include "kernels/args_rows.h"
 #include "planner.h"
 
-bool plim_cuda_plan_is_float(const struct plim_array *a);
-
 /* A contiguous array of any type; all zero for NULL. */
 struct plim_cuda_flat_operand plim_cuda_plan_flat(const struct plim_array *a);
 

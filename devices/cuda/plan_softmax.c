@@ -33,7 +33,7 @@ static enum plim_status check_loss(const struct plim_array *log_probs,
 {
     if (log_probs->ndim != 2 || target->ndim != 1 || log_probs->shape[0] != target->shape[0])
         return PLIM_INVALID;
-    return plim_cuda_plan_is_float(log_probs) && target->dtype == PLIM_I64 ? PLIM_OK
+    return plim_dtype_is_float(log_probs->dtype) && target->dtype == PLIM_I64 ? PLIM_OK
                                                                            : PLIM_UNSUPPORTED;
 }
 
@@ -43,7 +43,7 @@ enum plim_status plim_cuda_plan_nll_loss(const struct plim_cuda_plan *plan,
     const struct plim_array *log_probs = op->in[0], *target = op->in[1];
     enum plim_status st = check_loss(log_probs, target);
     if (st != PLIM_OK) return st;
-    if (!plim_cuda_plan_is_float(op->out[0]) || !plim_cuda_plan_is_float(op->out[1]))
+    if (!plim_dtype_is_float(op->out[0]->dtype) || !plim_dtype_is_float(op->out[1]->dtype))
         return PLIM_UNSUPPORTED;
     struct plim_nll_loss_args args = {.loss = plim_cuda_plan_flat(op->out[0]),
                                       .number = plim_cuda_plan_flat(op->out[1]),
@@ -63,7 +63,7 @@ enum plim_status plim_cuda_plan_nll_loss_backward(const struct plim_cuda_plan *p
     const struct plim_array *dlog_probs = op->out[0], *target = op->in[1];
     enum plim_status st = check_loss(dlog_probs, target);
     if (st != PLIM_OK) return st;
-    if (!plim_cuda_plan_is_float(op->in[0]) || !plim_cuda_plan_is_float(op->in[2]))
+    if (!plim_dtype_is_float(op->in[0]->dtype) || !plim_dtype_is_float(op->in[2]->dtype))
         return PLIM_UNSUPPORTED;
     struct plim_nll_loss_backward_args args = {.dlog_probs = plim_cuda_plan_flat(dlog_probs),
                                                .dloss = plim_cuda_plan_flat(op->in[0]),

@@ -3,6 +3,7 @@
 
 #include "devices/uri.h"
 #include "reference.h"
+#include "autotune/base/round.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,11 @@
 /* What scaled_dot_product_attention runs and asks for; the contract is in needs_attention.h. */
 #include "needs_attention.h"
+#include "autotune/base/round.h"
 #include <assert.h>
 
 static int64_t divide_up(int64_t n, int64_t by)
 {
     return (n + by - 1) / by;
-}
-static int64_t round_up(int64_t n, int64_t to)
-{
-    return divide_up(n, to) * to;
 }
 
 static bool is_half(enum plim_dtype t)
@@ -171,14 +168,14 @@ enum plim_sdpa plim_sdpa_select(const struct plim_device_info *info,
 int64_t plim_sdpa_head_size(enum plim_sdpa kernel, int64_t head_size)
 {
     bool in_eights = kernel == PLIM_SDPA_FLASH || kernel == PLIM_SDPA_FLASH2;
-    return in_eights ? round_up(head_size, 8) : head_size;
+    return in_eights ? plim_round_up(head_size, 8) : head_size;
 }
 
 /* --- flash, of PyTorch and of its own package ---------------------------------------------- */
 
 static int64_t flash_head_size(int64_t d)
 {
-    return d <= 128 ? round_up(d, 32) : round_up(d, 64);
+    return d <= 128 ? plim_round_up(d, 32) : plim_round_up(d, 64);
 }
 
 /* num_splits_heuristic: the fewest parts of the keys that fill their waves of blocks to 85 % of the
@@ -264,7 +261,7 @@ static void flash_backward(enum plim_sdpa kernel, const struct plim_attention_sh
                            struct list *l)
 {
     bool in_pytorch = kernel == PLIM_SDPA_FLASH;
-    int64_t length = round_up(s->q_length, 128);
+    int64_t length = plim_round_up(s->q_length, 128);
     int64_t rows_bytes = s->batch * s->heads * length * 4;
     int grad = take_copy(l, s, in_pytorch && s->grad_heads_first);
     int out = take_copy(l, s, in_pytorch && !s->contiguous_heads);
@@ -285,7 +282,7 @@ static int64_t padded_mask_bytes(const struct plim_attention_shape *s)
 {
     enum { ALIGNMENT = 8 };
     if (!s->has_mask || s->k_length % ALIGNMENT == 0) return 0;
-    int64_t row = round_up(s->k_length, ALIGNMENT);
+    int64_t row = plim_round_up(s->k_length, ALIGNMENT);
     return s->mask_batch * s->mask_heads * s->q_length * row * plim_dtype_size(s->dtype);
 }
 
@@ -297,7 +294,7 @@ static void efficient_forward(const struct plim_attention_shape *s, struct list 
     int seed = take_saved(l, s, state_bytes, PLIM_NEED_RNG);
     int offset = take_saved(l, s, state_bytes, PLIM_NEED_RNG);
     take(l, q_elements(s) * plim_dtype_size(s->dtype), PLIM_NEED_OUT);
-    int64_t lse_bytes = s->batch * s->heads * round_up(s->q_length, LSE_ALIGNMENT) * 4;
+    int64_t lse_bytes = s->batch * s->heads * plim_round_up(s->q_length, LSE_ALIGNMENT) * 4;
     take(l, s->training ? lse_bytes : 0, PLIM_NEED_LSE);
     /* larger heads accumulate in memory: in the result itself where that is fp32 */
     if (is_half(s->dtype) && s->head_size > REGISTER_HEAD)
@@ -381,8 +378,8 @@ static int64_t efficient_workspace_bytes(const struct tile *t, const struct plim
     int64_t tiles_of_dq = divide_up(s->q_length, t->rows) * divide_up(s->head_size, t->columns);
     int64_t words = tiles_of_dq * (LOCK_WORDS + (int64_t)t->rows * t->columns);
     if (t->half && !keeps_in_registers(t))
-        words += 2 * key_splits(t, s) * t->columns * round_up(s->head_size, t->rows);
-    return s->batch * s->heads * round_up(words, 4) * WORD_BYTES;
+        words += 2 * key_splits(t, s) * t->columns * plim_round_up(s->head_size, t->rows);
+    return s->batch * s->heads * plim_round_up(words, 4) * WORD_BYTES;
 }
 
 /* Row sums of gradient times result by ATen's kernels, (b, s, h) turned into (b, h, s). */
@@ -428,7 +425,7 @@ static void efficient_backward(int cc, const struct plim_attention_shape *s, str
 /* Blackwell keeps one bit for every score that dropout may drop, in tiles of 128 x 128. */
 static int64_t cudnn_dropout_bytes(const struct plim_attention_shape *s)
 {
-    return s->batch * s->heads * round_up(s->q_length, 128) * round_up(s->k_length, 128) / 8;
+    return s->batch * s->heads * plim_round_up(s->q_length, 128) * plim_round_up(s->k_length, 128) / 8;
 }
 
 enum { CUDNN_HEADER_BYTES = 128 }; /* scalars of the graph; Hopper has two such blocks */
@@ -454,14 +451,14 @@ static int64_t cudnn_backward_workspace_bytes(int cc, const struct plim_attentio
     int64_t bytes = (q_elements(s) + rows(s)) * 4;
     int64_t expanded_bytes = expanded_kv_elements(s) * plim_dtype_size(s->dtype);
     if (cc != 90 && s->head_size > 128) return cudnn_large_backward_bytes(s);
-    if (is_grouped(s)) bytes += 2 * round_up(expanded_bytes, 128);
+    if (is_grouped(s)) bytes += 2 * plim_round_up(expanded_bytes, 128);
     if (cc == 90) return bytes + 2 * CUDNN_HEADER_BYTES;
     bool by_queries = s->q_length <= 128 && (s->has_mask || !s->torch_2_15);
     bool is_short = s->q_length > 1 && (by_queries || s->k_length <= 128);
     if (s->dropout)
         bytes += cudnn_dropout_bytes(s);
     else if (is_short)
-        bytes += s->batch * s->heads * round_up(s->q_length, 8) * s->head_size * 4;
+        bytes += s->batch * s->heads * plim_round_up(s->q_length, 8) * s->head_size * 4;
     return s->dropout || is_short || is_grouped(s) ? bytes + CUDNN_HEADER_BYTES : bytes;
 }
 

@@ -1,5 +1,6 @@
 #include "sim.h"
 
+#include "autotune/base/round.h"
 #include "autotune/base/text.h"
 #include "devices/address_space.h"
 #include "devices/catalogue/architecture.h"

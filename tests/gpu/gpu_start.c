@@ -1,5 +1,6 @@
 /* What is seen first of a GPU: what a context takes, then what the first product of cuBLASLt and the
  * first training step add to it. Nothing is warm: seconds are those of loading, not of computing. */
+#include "autotune/base/round.h"
 #include "autotune/base/clock.h"
 #include "on_gpu.h"
 

@@ -1,3 +1,4 @@
+#include "autotune/base/round.h"
 #include "support/fake_device.h"
 
 #include <criterion/criterion.h>

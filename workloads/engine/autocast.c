@@ -25,7 +25,7 @@ void autocast_leave(struct engine *e)
 
 static bool is_float(const struct tensor *x)
 {
-    return x->a.dtype == PLIM_F32 || x->a.dtype == PLIM_BF16 || x->a.dtype == PLIM_F16;
+    return plim_dtype_is_float(x->a.dtype);
 }
 
 static bool remember(struct autocast *a, struct tensor *x)

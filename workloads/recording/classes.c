@@ -1,4 +1,5 @@
 #include "classes.h"
+#include "autotune/base/compare.h"
 #include "walk.h"
 #include "workloads/engine/memory_class.h"
 #include <stdlib.h>
@@ -167,12 +168,6 @@ static bool stays(const struct classifier *c, size_t event)
     return !c->stream->events.items[event].frees && c->lives[event].freed_in == NEVER;
 }
 
-static int compare_bytes(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void list_gradients(struct classifier *c)
 {
     const struct plim_recorded_stream *stream = c->stream;
@@ -185,7 +180,7 @@ static void list_gradients(struct classifier *c)
         size->unmatched = size->gradients < size->staying ? size->gradients : size->staying;
         c->gradient_bytes[c->gradient_sizes++] = bytes;
     }
-    qsort(c->gradient_bytes, c->gradient_sizes, sizeof(*c->gradient_bytes), compare_bytes);
+    qsort(c->gradient_bytes, c->gradient_sizes, sizeof(*c->gradient_bytes), plim_compare_int64);
 }
 
 /* Behind the last parameter; 0: they are not found. Small blocks find something of their size anywhere:
@@ -248,7 +243,7 @@ static bool is_state(const struct classifier *c, const struct plim_recorded_size
     const int64_t gradients[] = {bytes, 2 * bytes, 4 * bytes, bytes % 2 ? 0 : bytes / 2,
                                  bytes % 4 ? 0 : bytes / 4};
     for (size_t i = 0; i < sizeof(gradients) / sizeof(gradients[0]); i++)
-        if (bsearch(&gradients[i], c->gradient_bytes, c->gradient_sizes, sizeof(int64_t), compare_bytes))
+        if (bsearch(&gradients[i], c->gradient_bytes, c->gradient_sizes, sizeof(int64_t), plim_compare_int64))
             return true;
     return false;
 }

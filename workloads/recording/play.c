@@ -1,4 +1,5 @@
 #include "play.h"
+#include "autotune/base/round.h"
 #include "devices/sim/roofline.h"
 #include "time.h"
 #include "walk.h"

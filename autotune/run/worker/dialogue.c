@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double SLICE_SECONDS = 0.05;       /* between two looks at the stop */
 static const double WATCH_SECONDS = 0.1;        /* between two calls of while_timing */
 static const double STOPPED_REAP_SECONDS = 0.5; /* for a killed worker when the search is over */
 static const double GOODBYE_SECONDS = 2;        /* for a worker to end by itself */
@@ -39,7 +38,7 @@ enum plim_status plim_dialogue_start(struct plim_dialogue *d, const char *progra
 static bool wait_for_end(struct plim_dialogue *d, double seconds, int *status)
 {
     double start = plim_clock_seconds();
-    while (!plim_process_wait(&d->process, SLICE_SECONDS, status)) {
+    while (!plim_process_wait(&d->process, PLIM_DIALOGUE_SLICE_SECONDS, status)) {
         double most = plim_stop_check(d->stop, NULL) ? STOPPED_REAP_SECONDS : seconds;
         if (plim_clock_seconds() - start >= most) return false;
     }
@@ -81,7 +80,7 @@ void plim_dialogue_say_bye(struct plim_dialogue *d)
 {
     const struct plim_message bye = {.kind = PLIM_MESSAGE_BYE};
     int status;
-    if (!plim_wire_send(&d->wire, &bye, SLICE_SECONDS))
+    if (!plim_wire_send(&d->wire, &bye, PLIM_DIALOGUE_SLICE_SECONDS))
         (void)wait_for_end(d, GOODBYE_SECONDS, &status);
 }
 
@@ -149,7 +148,7 @@ static enum plim_dialogue_outcome listen_for(struct plim_dialogue *d, struct lis
         double left = end - plim_clock_seconds();
         if (left <= 0) return die_of_time(d, l, death);
         enum plim_status st =
-            plim_wire_receive(&d->wire, out, left < SLICE_SECONDS ? left : SLICE_SECONDS);
+            plim_wire_receive(&d->wire, out, left < PLIM_DIALOGUE_SLICE_SECONDS ? left : PLIM_DIALOGUE_SLICE_SECONDS);
         watch(d, l);
         if (st == PLIM_TIMEOUT) continue;
         if (st == PLIM_UNSUPPORTED)

@@ -12,6 +12,8 @@
 #include "process.h"
 #include "wire.h"
 
+#define PLIM_DIALOGUE_SLICE_SECONDS 0.05 /* between two looks at the stop */
+
 /* How long a phase may take: seconds + factor x what one step is expected to take (prediction).
  * Timing may also take what it was given. */
 struct plim_deadline {

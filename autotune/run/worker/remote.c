@@ -5,7 +5,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static const double SLICE_SECONDS = 0.05; /* between two looks at the stop */
 static const double BUSY_NAP_SECONDS = 0.25; /* between two workers for a device that is in use */
 static const double TIMING_SHARE = 0.25;  /* of the time that is left, for one setting */
 
@@ -63,7 +62,7 @@ static void await_memory(struct plim_remote *r)
             r->config.memory_back_seconds = 0;
             break;
         }
-        nanosleep(&(struct timespec){0, (long)(SLICE_SECONDS * 1e9)}, NULL);
+        nanosleep(&(struct timespec){0, (long)(PLIM_DIALOGUE_SLICE_SECONDS * 1e9)}, NULL);
     }
     r->dialogue.a_worker_went = false;
 }

@@ -5,6 +5,7 @@
 #include "devices/virtual/record/torch_stream.h"
 #include "devices/virtual/steps/watch.h"
 #include "autotune/base/array.h"
+#include "autotune/base/round.h"
 #include <string.h>
 #include <sys/mman.h>
 
@@ -20,14 +21,12 @@ static struct {
     int64_t small_bytes[PLIM_MACHINE_GPUS]; /* in shared pages */
 } heap;
 
-static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
-
 /* --- addresses -------------------------------------------------------------------------------- */
 
 /* Each GPU's device memory has a share of the upper half. */
 static void divide(void)
 {
-    uintptr_t begin = round_up(heap.end, PLACED_ALIGNMENT);
+    uintptr_t begin = plim_round_up(heap.end, PLACED_ALIGNMENT);
     uintptr_t share =
         (heap.placed_end - begin) / PLIM_MACHINE_GPUS / PLACED_ALIGNMENT * PLACED_ALIGNMENT;
     for (int i = 0; i < PLIM_MACHINE_GPUS; i++, begin += share)
@@ -43,7 +42,7 @@ static bool set_aside(void)
         void *at = mmap((void *)FIRST_ADDRESS, bytes, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (at == MAP_FAILED) continue;
-        heap.first = heap.next = round_up((uintptr_t)at, HEAP_PAGE_BYTES);
+        heap.first = heap.next = plim_round_up((uintptr_t)at, HEAP_PAGE_BYTES);
         heap.end = heap.first + bytes / 2 / PLACED_ALIGNMENT * PLACED_ALIGNMENT;
         heap.placed_end = (uintptr_t)at + bytes;
         divide();
@@ -78,7 +77,7 @@ static uintptr_t find_gap(uintptr_t at, size_t span)
     for (size_t i = upper_bound(at - 1); i < heap.blocks.count; i++) {
         const struct heap_block *block = &heap.blocks.items[i];
         if (block->at >= at + span) break;
-        uintptr_t end = block->at + round_up(block->bytes ? block->bytes : 1, HEAP_PAGE_BYTES);
+        uintptr_t end = block->at + plim_round_up(block->bytes ? block->bytes : 1, HEAP_PAGE_BYTES);
         if (end > at) at = end;
     }
     return at <= heap.end && heap.end - at >= span ? at : 0;
@@ -87,7 +86,7 @@ static uintptr_t find_gap(uintptr_t at, size_t span)
 /* Addresses are not given twice until all have been. */
 static uintptr_t find_addresses(size_t bytes)
 {
-    size_t span = round_up(bytes ? bytes : 1, HEAP_PAGE_BYTES);
+    size_t span = plim_round_up(bytes ? bytes : 1, HEAP_PAGE_BYTES);
     if (!set_aside()) return 0;
     uintptr_t at = find_gap(heap.next, span);
     if (!at) at = find_gap(heap.first, span);
@@ -102,7 +101,7 @@ static uintptr_t find_place(int device, size_t bytes)
     const struct plim_machine_gpu *gpu = plim_self_gpu(device);
     if (!set_aside()) return 0;
     if (!gpu || gpu->ascending ||
-        plim_address_space_take(&heap.spaces[device], round_up(bytes, HEAP_PAGE_BYTES), false,
+        plim_address_space_take(&heap.spaces[device], plim_round_up(bytes, HEAP_PAGE_BYTES), false,
                                 &at) != PLIM_OK)
         return find_addresses(bytes);
     return (uintptr_t)at;
@@ -184,8 +183,8 @@ bool plim_heap_find(uintptr_t at, struct heap_block *out)
 static bool change_small(int device, int64_t bytes)
 {
     int64_t *sum = &heap.small_bytes[device];
-    int64_t before = (int64_t)round_up((size_t)*sum, HEAP_PAGE_BYTES);
-    int64_t after = (int64_t)round_up((size_t)(*sum + bytes), HEAP_PAGE_BYTES);
+    int64_t before = plim_round_up(*sum, HEAP_PAGE_BYTES);
+    int64_t after = plim_round_up(*sum + bytes, HEAP_PAGE_BYTES);
     if (after > before && !plim_self_take(device, after - before)) return false;
     if (after < before) plim_self_give(device, before - after);
     *sum += bytes;
@@ -198,9 +197,9 @@ int plim_heap_take(int device, size_t bytes, uintptr_t *at)
     if (!bytes) return GPU_OK;
     if (bytes > (size_t)1 << 50) return GPU_OUT_OF_MEMORY;
     struct heap_block block = {.bytes = bytes, .kind = HEAP_DEVICE, .device = device};
-    int64_t small = (int64_t)round_up(bytes, SMALL_ALIGNMENT);
+    int64_t small = plim_round_up((int64_t)bytes, SMALL_ALIGNMENT);
     bool shares = bytes <= SMALL_BYTES;
-    if (!shares) block.cost_bytes = (int64_t)round_up(bytes, HEAP_PAGE_BYTES);
+    if (!shares) block.cost_bytes = plim_round_up((int64_t)bytes, HEAP_PAGE_BYTES);
     int cuda_stream = plim_torch_stream(device);
     plim_self_lock();
     bool paid = shares ? change_small(device, small) : plim_self_take(device, block.cost_bytes);
@@ -218,7 +217,7 @@ int plim_heap_take(int device, size_t bytes, uintptr_t *at)
 static void pay_back(const struct heap_block *block)
 {
     if (block->cost_bytes) plim_self_give(block->device, block->cost_bytes);
-    else change_small(block->device, -(int64_t)round_up(block->bytes, SMALL_ALIGNMENT));
+    else change_small(block->device, -plim_round_up((int64_t)block->bytes, SMALL_ALIGNMENT));
 }
 
 int plim_heap_free(uintptr_t at)

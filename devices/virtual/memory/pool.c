@@ -1,5 +1,6 @@
 #include "pool.h"
 #include "heap.h"
+#include "autotune/base/round.h"
 #include "devices/virtual/steps/watch.h"
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,6 @@ struct plim_memory_pool {
 
 static struct plim_memory_pool *pools; /* all of them */
 static struct plim_memory_pool *plain[PLIM_MACHINE_GPUS], *current[PLIM_MACHINE_GPUS];
-
-static int64_t round_up(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
 
 /* The caller has the lock. */
 static struct plim_memory_pool *create(int device)
@@ -74,8 +73,8 @@ static bool grow_for(struct plim_memory_pool *pool, int64_t used)
 {
     if (used <= pool->reserved_bytes) return true;
     int64_t missing = used - pool->reserved_bytes;
-    int64_t step = pool->reserved_bytes + round_up(missing, POOL_STEP_BYTES);
-    int64_t exact = pool->reserved_bytes + round_up(missing, HEAP_PAGE_BYTES);
+    int64_t step = pool->reserved_bytes + plim_round_up(missing, POOL_STEP_BYTES);
+    int64_t exact = pool->reserved_bytes + plim_round_up(missing, HEAP_PAGE_BYTES);
     return resize(pool, step) || (exact < step && resize(pool, exact));
 }
 
@@ -93,7 +92,7 @@ int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at)
     int failed = plim_self_use(pool->device);
     if (failed || !bytes) return failed;
     if (bytes > (size_t)1 << 50) return GPU_OUT_OF_MEMORY;
-    int64_t cost = round_up((int64_t)bytes, 512);
+    int64_t cost = plim_round_up((int64_t)bytes, 512);
     plim_self_lock();
     if (!grow_for(pool, pool->used_bytes + cost)) failed = GPU_OUT_OF_MEMORY;
     else pool->used_bytes += cost;
@@ -129,7 +128,7 @@ int plim_pool_trim(struct plim_memory_pool *pool, size_t keep_bytes)
     if (!pool) return GPU_INVALID_VALUE;
     plim_self_lock();
     int64_t keep = pool->used_bytes > (int64_t)keep_bytes ? pool->used_bytes : (int64_t)keep_bytes;
-    keep = round_up(keep, HEAP_PAGE_BYTES);
+    keep = plim_round_up(keep, HEAP_PAGE_BYTES);
     if (keep < pool->reserved_bytes) resize(pool, keep);
     plim_self_unlock();
     return GPU_OK;

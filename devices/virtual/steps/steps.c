@@ -1,6 +1,7 @@
 #include "steps.h"
 #include "leak.h"
 #include "period.h"
+#include "autotune/base/compare.h"
 #include "token.h"
 #include <stdlib.h>
 #include <string.h>
@@ -457,21 +458,13 @@ void plim_steps_refused(struct plim_steps *steps)
 
 /* --- what is known ---------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
-{
-    double x, y;
-    memcpy(&x, a, sizeof(x));
-    memcpy(&y, b, sizeof(y));
-    return (x > y) - (x < y);
-}
-
 static double median_seconds(const struct plim_steps *steps)
 {
     double sorted[TIMES];
     size_t count = steps->steps > TIMES ? TIMES : steps->steps > 1 ? (size_t)steps->steps - 1 : 0;
     if (!count) return 0;
     memcpy(sorted, steps->times, count * sizeof(sorted[0]));
-    qsort(sorted, count, sizeof(sorted[0]), compare);
+    qsort(sorted, count, sizeof(sorted[0]), plim_compare_double);
     return sorted[count / 2];
 }
 
