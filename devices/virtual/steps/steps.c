@@ -1,29 +1,18 @@
 #include "steps.h"
+#include "autotune/base/compare.h"
 #include "leak.h"
 #include "period.h"
-#include "autotune/base/compare.h"
+#include "seen.h"
 #include "token.h"
+#include "weights.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    TABLE = 1 << 16, /* slots of the tables of keys and addresses */
-    PROBES = 8,      /* slots looked at; then the one seen longest ago is given up */
     KINDS = 16,
     TIMES = 64,
-    PAUSE = 64,      /* plain launches after which a burst is over */
-    ROW = 4,         /* tensors written in place in a row: nothing that layers do */
+    PAUSE = 64, /* plain launches after which a burst is over */
 };
-
-/* A key, or an address; `key` 0: free. */
-struct entry {
-    uint64_t key;
-    uint32_t seen;       /* of a key: after which burst; of an address: in which epoch */
-    uint32_t flags;      /* of an address, of that epoch */
-    uint64_t first_read; /* of an address: what read it first in that epoch */
-};
-
-enum { WRITTEN_FIRST = 1, READ_FIRST = 2, READ_TWICE = 4, UPDATED = 8 };
 
 struct burst {
     enum plim_steps_rule sign; /* the strongest so far; BY_NOTHING: no burst */
@@ -68,18 +57,8 @@ struct plim_steps {
     double times[TIMES], time;
     struct plim_leak leak;
 
-    struct entry *key_table, *address_table;
-    /* Addresses have epochs. Until a rule is found they end by themselves: weights that are
-     * initialised on the GPU are written before they are read. */
-    uint32_t address_epoch;
-    int64_t weights; /* addresses read first, and by two operations */
-    int64_t updated; /* of these, written since */
-    int row;         /* addresses written in place in a row, which nothing wrote in this epoch */
-    uintptr_t row_end;
-    bool are_updated; /* most of them, in a row */
-    int silent;      /* library calls since the last such write */
-    bool epoch_is_whole; /* began when weights had been written, as it ends */
-    uint64_t calls, epoch_end; /* of libraries */
+    struct plim_seen *key_table;
+    struct plim_weights weights;
     struct plim_period period;
 };
 
@@ -88,10 +67,9 @@ struct plim_steps *plim_steps_create(double (*clock)(void))
     struct plim_steps *steps = calloc(1, sizeof(*steps));
     if (!steps) return NULL;
     steps->clock = clock;
-    steps->address_epoch = 1;
-    steps->key_table = calloc(TABLE, sizeof(struct entry));
-    steps->address_table = calloc(TABLE, sizeof(struct entry));
-    if (plim_period_init(&steps->period) && steps->key_table && steps->address_table) return steps;
+    steps->key_table = plim_seen_create();
+    bool has_weights = plim_weights_init(&steps->weights);
+    if (plim_period_init(&steps->period) && steps->key_table && has_weights) return steps;
     plim_steps_destroy(steps);
     return NULL;
 }
@@ -100,27 +78,9 @@ void plim_steps_destroy(struct plim_steps *steps)
 {
     if (!steps) return;
     free(steps->key_table);
-    free(steps->address_table);
+    plim_weights_finish(&steps->weights);
     plim_period_finish(&steps->period);
     free(steps);
-}
-
-/* The slot of a key, or the one that it may take. */
-static struct entry *find(struct entry *table, uint64_t key)
-{
-    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 48) & (TABLE - 1);
-    struct entry *oldest = &table[at];
-    for (int i = 0; i < PROBES; i++) {
-        struct entry *entry = &table[(at + (size_t)i) & (TABLE - 1)];
-        if (entry->key == key) return entry;
-        if (!entry->key) {
-            oldest = entry;
-            break;
-        }
-        if (entry->seen < oldest->seen) oldest = entry;
-    }
-    *oldest = (struct entry){.key = key};
-    return oldest;
 }
 
 /* --- steps ------------------------------------------------------------------------------------ */
@@ -201,7 +161,7 @@ static void adopt_rule(struct plim_steps *steps, enum plim_steps_rule rule)
     steps->steps = steps->steady = steps->alike = 0;
     steps->leak = (struct plim_leak){0};
     steps->longest = steps->launches;
-    steps->first_calls = steps->calls;
+    steps->first_calls = steps->weights.calls;
     if (!steps->first_keys) steps->first_keys = steps->keys;
     memset(steps->kinds, 0, sizeof(steps->kinds));
     memset(steps->places, 0, sizeof(steps->places));
@@ -213,7 +173,7 @@ static void end_burst(struct plim_steps *steps)
 {
     enum plim_steps_rule sign = steps->burst.sign;
     steps->burst = (struct burst){.sign = PLIM_STEPS_BY_NOTHING};
-    bool is_sure = sign != PLIM_STEPS_BY_WEIGHTS || steps->epoch_is_whole;
+    bool is_sure = sign != PLIM_STEPS_BY_WEIGHTS || steps->weights.epoch_is_whole;
     if (sign == PLIM_STEPS_BY_NOTHING || sign < steps->rule || !is_sure) return;
     if (sign > steps->rule) adopt_rule(steps, sign);
     /* Two bursts and nothing backward between: one, unless no kernel tells of backward passes. */
@@ -241,105 +201,24 @@ static void count_launch(struct plim_steps *steps, uint64_t token, uint64_t symb
         steps->changed = true;
 }
 
-/* --- addresses -------------------------------------------------------------------------------- */
-
-static struct entry *find_address(struct plim_steps *steps, uintptr_t at)
-{
-    struct entry *entry = find(steps->address_table, at);
-    if (entry->seen == steps->address_epoch) return entry;
-    entry->seen = steps->address_epoch;
-    entry->flags = 0;
-    return entry;
-}
-
-/* Few weights may be so by chance, but not where tensors are written in place before and after: those
- * of a program that updates one parameter after the other by itself. */
-static void weigh_updates(struct plim_steps *steps)
-{
-    enum { FEWEST = 8, SHARE = 2, SHARE_IN_ROW = 4 };
-    bool is_row = steps->row >= ROW;
-    if (steps->updated < (is_row ? 1 : FEWEST)) return;
-    if ((is_row ? SHARE_IN_ROW : SHARE) * steps->updated < steps->weights) return;
-    take_sign(steps, PLIM_STEPS_BY_WEIGHTS);
-    steps->are_updated = true;
-}
-
-/* An activation is written before it is read, by something known mostly. Trained weights are read
- * forward and backward, and then written, many of them in a row; a running average's only
- * forward. */
 static void note_write(struct plim_steps *steps, uintptr_t at)
 {
-    struct entry *entry = find_address(steps, at);
-    if (!entry->flags) entry->flags = WRITTEN_FIRST;
-    if ((entry->flags & (READ_TWICE | UPDATED)) != READ_TWICE) return;
-    entry->flags |= UPDATED;
-    steps->updated++;
-    steps->silent = 0;
-    weigh_updates(steps);
-}
-
-/* What a library writes is no weight. */
-static void note_result(struct plim_steps *steps, uintptr_t at)
-{
-    struct entry *entry = find_address(steps, at);
-    if (!entry->flags) entry->flags = WRITTEN_FIRST;
-}
-
-static void note_read(struct plim_steps *steps, uintptr_t at, uint64_t reader)
-{
-    struct entry *entry = find_address(steps, at);
-    if (!entry->flags) {
-        entry->flags = READ_FIRST;
-        entry->first_read = reader;
-    } else if (entry->flags == READ_FIRST && entry->first_read != reader) {
-        entry->flags |= READ_TWICE;
-        steps->weights++;
-    }
+    if (plim_weights_write(&steps->weights, at)) take_sign(steps, PLIM_STEPS_BY_WEIGHTS);
 }
 
 static void note_key(struct plim_steps *steps, uint64_t key)
 {
-    struct entry *entry = find(steps->key_table, key);
-    uint32_t now = steps->bursts + 1; /* 0: a new entry */
-    steps->keys += entry->seen != now;
-    entry->seen = now;
-}
-
-static void begin_epoch(struct plim_steps *steps, bool is_whole)
-{
-    enum { PATIENCE = 8 };
-    steps->address_epoch++;
-    steps->epoch_is_whole = is_whole;
-    steps->epoch_end = (is_whole ? PATIENCE : 2) * steps->calls;
-    steps->weights = 0;
-    steps->are_updated = false;
-}
-
-/* A library's launch comes. After some without a write to weights between, those before were all:
- * few by chance, or many by an optimizer (some optimizers multiply too). */
-static void break_updates(struct plim_steps *steps)
-{
-    enum { FIRST_EPOCH = 256, SILENCE = 2 };
-    steps->tail.calls++;
-    bool ends_row = steps->row >= ROW;
-    steps->row = 0;
-    if (++steps->silent > SILENCE || ends_row) {
-        steps->updated = 0;
-        if (steps->are_updated) begin_epoch(steps, true);
-    }
-    if (steps->calls++ == 0) begin_epoch(steps, false);
-    if (steps->rule >= PLIM_STEPS_BY_WEIGHTS || steps->calls < FIRST_EPOCH) return;
-    if (steps->calls >= steps->epoch_end) begin_epoch(steps, false);
+    struct plim_seen *entry = plim_seen_find(steps->key_table, key);
+    uint32_t now = steps->bursts + 1;
+    steps->keys += entry->when != now;
+    entry->when = now;
 }
 
 /* --- what happens ----------------------------------------------------------------------------- */
 
 void plim_steps_in_place(struct plim_steps *steps, uintptr_t at)
 {
-    if (!steps || find_address(steps, at)->flags & WRITTEN_FIRST) return;
-    if (at != steps->row_end) steps->row++;
-    steps->row_end = at;
-    if (steps->updated) weigh_updates(steps);
+    if (steps && plim_weights_write_in_place(&steps->weights, at)) take_sign(steps, PLIM_STEPS_BY_WEIGHTS);
 }
 
 void plim_steps_launch(struct plim_steps *steps, uint64_t token, enum plim_steps_class class,
@@ -349,7 +228,7 @@ void plim_steps_launch(struct plim_steps *steps, uint64_t token, enum plim_steps
     if (!steps) return;
     token = plim_token_more(token, 1);
     if (class == PLIM_STEPS_WORK || class == PLIM_STEPS_BACKWARD) end_burst(steps);
-    if (class == PLIM_STEPS_BACKWARD) begin_backward(steps), steps->row = 0;
+    if (class == PLIM_STEPS_BACKWARD) begin_backward(steps), plim_weights_end_row(&steps->weights);
     count_launch(steps, token, token);
     for (size_t i = 0; i < count; i++) note_write(steps, written[i]);
     switch (class) {
@@ -384,7 +263,7 @@ void plim_steps_graph(struct plim_steps *steps, uint64_t graph, enum plim_steps_
     if (class == PLIM_STEPS_WHOLE) return;
     steps->keys += KEYS * library_calls;
     steps->tail.calls += (uint64_t)library_calls;
-    steps->calls += (uint64_t)library_calls;
+    steps->weights.calls += (uint64_t)library_calls;
 }
 
 void plim_steps_library(struct plim_steps *steps, uint64_t token, uint64_t operation,
@@ -393,7 +272,8 @@ void plim_steps_library(struct plim_steps *steps, uint64_t token, uint64_t opera
 {
     if (!steps) return;
     end_burst(steps);
-    break_updates(steps);
+    steps->tail.calls++;
+    plim_weights_call(&steps->weights, steps->rule >= PLIM_STEPS_BY_WEIGHTS);
     token = plim_token_more(token, 2);
     uint64_t symbol = token;
     for (size_t i = 0; i < read_count; i++) {
@@ -402,9 +282,9 @@ void plim_steps_library(struct plim_steps *steps, uint64_t token, uint64_t opera
         steps->period.knows_operands = true;
         symbol = plim_token_more(symbol, key);
         note_key(steps, key);
-        note_read(steps, read[i], plim_token_more(operation, i + 1));
+        plim_weights_read(&steps->weights, read[i], plim_token_more(operation, i + 1));
     }
-    for (size_t i = 0; i < written_count; i++) note_result(steps, written[i]);
+    for (size_t i = 0; i < written_count; i++) plim_weights_result(&steps->weights, written[i]);
     count_launch(steps, token, symbol);
 }
 
