@@ -2,6 +2,7 @@
 #include "autotune/base/text.h"
 #include "autotune/exec/execution.h"
 #include "devices/allocator/allocator.h"
+#include "reasons_parts.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -182,69 +183,6 @@ static void tell_hole(const struct plim_answer *a, const struct plim_setting *po
                                : " So the two sizes beyond each that fails were tried.");
 }
 
-/* What each sharding means, and which rank's memory is told. */
-static const struct {
-    const char *name, *text;
-} shardings[] = {
-    {"none", "are counted each as if it trained alone."},
-    {"ddp", "train as DistributedDataParallel (sharding ddp, the default for several): its buckets "
-            "are counted. All hold the same."},
-    {"zero1", "share optimizer states (DeepSpeed's ZeRO 1); each rank owns others, and needs another "
-              "amount (train.zero.rank tells one of them)."},
-    {"zero2", "share gradients and optimizer states (DeepSpeed's ZeRO 2); each rank owns others, and "
-              "needs another amount (train.zero.rank tells one of them)."},
-    {"zero3", "share parameters, gradients and optimizer states (DeepSpeed's ZeRO 3, with the limits "
-              "of train.zero). All hold the same."},
-    {"fsdp", "share parameters, gradients and optimizer states (sharding fsdp: fully_shard on every "
-             "block and on the model). Rank 0 has the largest shards, the last the smallest."},
-};
-
-/* What a step waits for the other GPUs, and how that is known. */
-static void tell_links(int64_t world, const struct plim_trial *trial, struct plim_result *result)
-{
-    bool is_long = trial->link_latency_seconds >= 1e-3;
-    char how[112] = "an estimate from the GPU's links", waits[64] = "does not wait";
-    double gigabytes = trial->link_bytes_per_second / 1e9;
-    if (trial->link_bytes_per_second <= 0) {
-        plim_result_reason(
-            result, "Rates are %" PRId64 " times those of one GPU; communication is not counted.",
-            world);
-        return;
-    }
-    if (trial->link_gpus)
-        snprintf(how, sizeof(how), "all-reduce measured: %.3g GB/s over %d GPUs, latency %.3g %s",
-                 gigabytes, trial->link_gpus, (is_long ? 1e3 : 1e6) * trial->link_latency_seconds,
-                 is_long ? "ms" : "us");
-    else
-        snprintf(how, sizeof(how), "an estimate from the GPU's links (all-reduce modelled: %.3g GB/s)",
-                 gigabytes);
-    if (trial->communication_seconds > 0)
-        snprintf(waits, sizeof(waits), "waits %.3g s", trial->communication_seconds);
-    plim_result_reason(result,
-                       "Rates are %" PRId64 " times those of one GPU; a step %s for gradients of the "
-                       "others, %s.",
-                       world, waits, how);
-}
-
-/* How several GPUs train, and what their rates count, where there are any. */
-static void tell_world(const struct plim_answer *a, const struct plim_setting *setting,
-                       const struct plim_trial *trial, struct plim_result *result)
-{
-    const struct plim_axes *axes = &a->question->axes;
-    int64_t world = a->question->batch.world;
-    char room[PLIM_AXIS_TEXT];
-    int axis = plim_axes_find(axes, "sharding");
-    if (world <= 1) return;
-    const char *sharding = axis >= 0 ? plim_axes_text(axes, setting, (size_t)axis, room) : "";
-    for (size_t i = 0; i < sizeof(shardings) / sizeof(*shardings); i++)
-        if (!strcmp(sharding, shardings[i].name))
-            plim_result_reason(result, "%" PRId64 " GPUs %s", world, shardings[i].text);
-    if (trial->seconds > 0) tell_links(world, trial, result);
-    bool is_modelled = trial->link_bytes_per_second > 0 && !trial->link_gpus;
-    if (is_modelled && a->why_modelled && a->why_modelled[0])
-        plim_result_reason(result, "The all-reduce is modelled, not measured: %s.", a->why_modelled);
-}
-
 /* Where a block of the recording may be other than it is played, which may take another segment, by more than 1 % of
  * the peak. */
 static void tell_guess(const struct plim_answer *a, const struct plim_trial *trial,
@@ -287,107 +225,7 @@ static void tell_limits_of_choice(const struct plim_answer *a, const struct plim
                                        : "The recording does not say what was launched: nothing is "
                                          "chosen by time.");
     tell_hole(a, &choice->setting, result);
-    tell_world(a, &choice->setting, &choice->trial, result);
-}
-
-static void tell_end(const struct plim_sample *sample, const char *failure,
-                     struct plim_result *result)
-{
-    plim_result_reason(result, sample->verdict == PLIM_OOM ? "It runs %s." : "It fails: %s.",
-                       failure);
-}
-
-/* ", "-joined: the values that decide the memory of a model, "(bf16-mixed, adamw, ...)". */
-static void describe_values(const struct plim_axes *axes, const struct plim_setting *setting,
-                            char *out, size_t size)
-{
-    static const struct {
-        const char *name, *before;
-    } told[] = {{"precision", ""}, {"optimizer", ", "}, {"checkpointing", ", checkpointing "}};
-    size_t used = 0;
-    *out = '\0';
-    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]) && used < size; i++) {
-        char room[PLIM_AXIS_TEXT];
-        int axis = plim_axes_find(axes, told[i].name);
-        if (axis < 0) continue;
-        used += (size_t)snprintf(out + used, size - used, "%s%s", told[i].before,
-                                 plim_axes_text(axes, setting, (size_t)axis, room));
-    }
-}
-
-/* Of a recording, whose axes have any names: " at seq 512, negatives 24". */
-static void describe_recorded(const struct plim_axes *axes, const struct plim_setting *setting,
-                              char *out, size_t size)
-{
-    size_t used = 0;
-    *out = '\0';
-    for (size_t i = 0; i < axes->count && used < size; i++) {
-        char room[PLIM_AXIS_TEXT];
-        used += (size_t)snprintf(out + used, size - used, "%s%s %s", i ? ", " : " at ",
-                                 axes->axis[i].name, plim_axes_text(axes, setting, i, room));
-    }
-}
-
-/* The least that is in a recording is not the least that the program can do. */
-static void tell_recorded_need(const struct plim_answer *a, const struct plim_setting *s,
-                               const char *needs, const char *budget, struct plim_result *result)
-{
-    char values[160];
-    describe_recorded(&a->question->axes, s, values, sizeof(values));
-    plim_result_reason(result,
-                       "Nothing fits. Micro-batch %" PRId64 "%s needs %s, more than the budget of %s.",
-                       s->micro_batch, values, needs, budget);
-    if (s->micro_batch > 1)
-        plim_result_reason(result, "The recording begins at micro-batch %" PRId64
-                                   ": smaller ones may fit, and exec tries them.", s->micro_batch);
-}
-
-static void tell_need(const struct plim_answer *a, const struct plim_decision *d,
-                      struct plim_result *result)
-{
-    const struct plim_setting *s = &d->smallest;
-    const struct plim_axes *axes = &a->question->axes;
-    char needs[16], budget[16], values[96];
-    plim_format_bytes(d->smallest_reserved_bytes, needs);
-    plim_format_bytes(a->limit->budget_bytes, budget);
-    describe_values(axes, s, values, sizeof(values));
-    if (a->details->predicts) {
-        tell_recorded_need(a, s, needs, budget, result);
-        return;
-    }
-    if (a->details->is_program && d->rule.request->listed_count == 1)
-        plim_result_reason(result,
-                           "Nothing fits. The program needs %s, more than the budget of %s.", needs,
-                           budget);
-    else if (a->details->is_program)
-        plim_result_reason(result,
-                           "Nothing fits. With a batch of %" PRId64
-                           " the program needs %s, more than the budget of %s.",
-                           s->micro_batch, needs, budget);
-    else
-        plim_result_reason(result,
-                           "Nothing fits. Micro-batch %" PRId64 " at sequence %" PRId64
-                           " (%s) needs %s, more than the budget of %s.",
-                           s->micro_batch, plim_axes_seq(axes, s), values, needs, budget);
-}
-
-static void why_nothing_fits(const struct plim_answer *a, const struct plim_decision *d,
-                             struct plim_result *result)
-{
-    char usable[16], failure[160];
-    const struct plim_sample *smallest = &d->smallest_sample;
-    plim_describe_failure(a, smallest->verdict, &smallest->trial, failure, sizeof(failure));
-    if (a->limit->budget_bytes <= 0) {
-        plim_result_reason(result, "Overhead and margin together take all of the %s.",
-                           plim_format_bytes(a->limit->usable_bytes, usable));
-    } else if (d->has_smallest) {
-        tell_need(a, d, result);
-        if (smallest->verdict != PLIM_OK) tell_end(smallest, failure, result);
-    } else if (!d->ended && smallest->verdict != PLIM_OK) {
-        plim_result_reason(result, "Nothing can run with these settings: %s.", failure);
-    } else if (!d->ended) {
-        plim_result_reason(result, "Nothing can run with these settings.");
-    }
+    plim_reasons_world(a, &choice->setting, &choice->trial, result);
 }
 
 static void tell_sequence(const struct plim_answer *a, const struct plim_decision *d,
@@ -508,7 +346,7 @@ void plim_reasons_decision(const struct plim_answer *a, const struct plim_decisi
         tell_limits_of_choice(a, d, result);
         tell_prediction(d, result);
     } else {
-        why_nothing_fits(a, d, result);
+        plim_reasons_none(a, d, result);
         why_largest(a, d, result);
     }
     if (d->found || d->has_smallest)
@@ -538,10 +376,10 @@ void plim_reasons_inspection(const struct plim_answer *a, const struct plim_insp
                            "It does not fit: it needs %s, more than the budget of %s.",
                            needs, budget);
         plim_describe_failure(a, tried->verdict, &tried->trial, failure, sizeof(failure));
-        if (tried->verdict != PLIM_OK) tell_end(tried, failure, result);
+        if (tried->verdict != PLIM_OK) plim_reasons_end(tried, failure, result);
     }
     tell_guess(a, &e->trial, result);
-    tell_world(a, &e->setting, &e->trial, result);
+    plim_reasons_world(a, &e->setting, &e->trial, result);
     tell_bf16(a, &e->setting, result);
     tell_doubts(a, result);
     tell_overhead(a->limit, result);

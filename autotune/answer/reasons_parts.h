@@ -1,0 +1,18 @@
+/* Parts of the reasons of a decision (reasons.h); each appends its sentences. */
+#ifndef PLIM_AUTOTUNE_ANSWER_REASONS_PARTS_H
+#define PLIM_AUTOTUNE_ANSWER_REASONS_PARTS_H
+
+#include "answer.h"
+
+/* How several GPUs train, and what their rates count, where there are any. */
+void plim_reasons_world(const struct plim_answer *answer, const struct plim_setting *setting,
+                        const struct plim_trial *trial, struct plim_result *result);
+
+/* Why nothing fits. */
+void plim_reasons_none(const struct plim_answer *answer, const struct plim_decision *decision,
+                       struct plim_result *result);
+
+/* How a sample that was just named ended; `failure`: plim_describe_failure(). */
+void plim_reasons_end(const struct plim_sample *sample, const char *failure, struct plim_result *result);
+
+#endif
