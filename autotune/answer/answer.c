@@ -1,4 +1,5 @@
 #include "answer.h"
+#include "failure.h"
 #include "reasons.h"
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* Why nothing fits. */
-#include "reasons.h"
-#include "autotune/base/text.h"
 #include "reasons_parts.h"
+#include "autotune/base/text.h"
+#include "failure.h"
 #include <inttypes.h>
 #include <stdio.h>
 

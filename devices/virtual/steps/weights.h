@@ -1,9 +1,9 @@
 /* Which addresses hold weights, and have most of them just been written? That ends a training step (steps.h).
  *
- * An activation is written before it is read, by something known mostly. Trained weights are read forward and backward,
- * and then written, many of them in a row; a running average's only forward. What is known of addresses begins anew with
- * each epoch of them: when the weights have been written. Until that was seen epochs end by themselves, as weights that
- * are initialised on the GPU are written before they are read.
+ * An activation is written before it is read, by something known mostly. Trained weights are read forward and
+ * backward, and then written, many of them in a row; a running average's only forward. What is known of addresses
+ * begins anew with each epoch of them: when the weights have been written. Until that was seen epochs end by
+ * themselves, as weights that are initialised on the GPU are written before they are read.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_STEPS_WEIGHTS_H
 #define PLIM_DEVICES_VIRTUAL_STEPS_WEIGHTS_H
@@ -37,8 +37,8 @@ bool plim_weights_write_in_place(struct plim_weights *weights, uintptr_t at);
 void plim_weights_read(struct plim_weights *weights, uintptr_t at, uint64_t reader);
 void plim_weights_result(struct plim_weights *weights, uintptr_t at);
 
-/* A library's launch comes. After some without a write to weights between, those before were all: few by chance, or many
- * by an optimizer (some optimizers multiply too). `are_known`: epochs do not end by themselves. */
+/* A library's launch comes. After some without a write to weights between, those before were all: few by chance, or
+ * many by an optimizer (some optimizers multiply too). `are_known`: epochs do not end by themselves. */
 void plim_weights_call(struct plim_weights *weights, bool are_known);
 
 /* Something begins that is no part of an optimizer: what is written in place from now on is another row. */

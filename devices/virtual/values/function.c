@@ -1,4 +1,4 @@
-#include "functor.h"
+#include "function_parts.h"
 #include <math.h>
 #include <string.h>
 
@@ -13,26 +13,6 @@
 #define FUNCTION(name)                                                                             \
     static void name(const struct plim_function_call *call, const struct plim_column *x,           \
                      struct plim_column *out, size_t count)
-#define EACH for (size_t k = 0; k < count; k++)
-#define UNUSED_CALL (void)call
-
-/* A number that the functor holds, of a type, behind `at` bytes. */
-static struct plim_number held(const struct plim_function_call *call, size_t at,
-                               enum plim_type type)
-{
-    return plim_number_load(call->state + plim_align(at, plim_type_bytes(type)), type);
-}
-
-/* An element of memory whose address the functor holds. */
-static struct plim_number load_element(uintptr_t at, enum plim_type type, unsigned char *known)
-{
-    unsigned char bytes[8], states[8];
-    size_t width = plim_type_bytes(type);
-    plim_shadow_load(at, bytes, states, width);
-    *known = PLIM_KNOWN;
-    for (size_t b = 0; b < width; b++) *known = plim_known_both(*known, states[b]);
-    return plim_number_load(bytes, type);
-}
 
 /* --- of one or two arguments ------------------------------------------------------------------ */
 
@@ -80,7 +60,7 @@ FUNCTION(logical_not)
 FUNCTION(fill)
 {
     (void)x;
-    struct plim_number n = held(call, 0, call->functor->result);
+    struct plim_number n = plim_function_number(call, 0, call->functor->result);
     EACH
     {
         out->i[k] = n.i;
@@ -105,7 +85,7 @@ static void add_scaled(const struct plim_column *a, const struct plim_column *b,
 FUNCTION(add)
 {
     enum plim_type type = call->functor->inner[0];
-    add_scaled(&x[0], &x[1], held(call, 0, plim_type_math(type)), type, out, count);
+    add_scaled(&x[0], &x[1], plim_function_number(call, 0, plim_type_math(type)), type, out, count);
 }
 
 /* {other, alpha}: x + alpha * other; {self, alpha}: self + alpha * x. */
@@ -113,16 +93,16 @@ FUNCTION(add_to_each)
 {
     enum plim_type type = call->functor->inner[0], math = plim_type_math(type);
     struct plim_column other;
-    plim_column_repeat(&other, held(call, 0, math), count);
-    add_scaled(x, &other, held(call, plim_type_bytes(math), math), type, out, count);
+    plim_column_repeat(&other, plim_function_number(call, 0, math), count);
+    add_scaled(x, &other, plim_function_number(call, plim_type_bytes(math), math), type, out, count);
 }
 
 FUNCTION(add_each_to)
 {
     enum plim_type type = call->functor->inner[0], math = plim_type_math(type);
     struct plim_column self;
-    plim_column_repeat(&self, held(call, 0, math), count);
-    add_scaled(&self, x, held(call, plim_type_bytes(math), math), type, out, count);
+    plim_column_repeat(&self, plim_function_number(call, 0, math), count);
+    add_scaled(&self, x, plim_function_number(call, plim_type_bytes(math), math), type, out, count);
 }
 
 FUNCTION(multiply)
@@ -191,7 +171,7 @@ FUNCTION(divide_down){INTEGER_DIVISION(a / b - ((a % b != 0) & ((a < 0) != (b < 
 /* {b, 1 / b} in the functor. */
 FUNCTION(divide_down_by)
 {
-    double b = held(call, 0, plim_type_math(call->functor->inner[0])).f;
+    double b = plim_function_number(call, 0, plim_type_math(call->functor->inner[0])).f;
     EACH out->f[k] = floor_divide(x->f[k], b);
 }
 
@@ -356,7 +336,7 @@ FUNCTION(compare_two)
 FUNCTION(compare_with_number)
 {
     struct plim_column other;
-    plim_column_repeat(&other, held(call, sizeof(int32_t), call->functor->inner[0]), count);
+    plim_column_repeat(&other, plim_function_number(call, sizeof(int32_t), call->functor->inner[0]), count);
     compare(operation(call), x, &other, out, count);
 }
 
@@ -394,8 +374,8 @@ FUNCTION(clamp)
 {
     enum plim_type math = plim_type_math(call->functor->inner[0]);
     size_t first = plim_align(sizeof(int32_t), plim_type_bytes(math));
-    struct plim_number low = held(call, first, math),
-                       high = held(call, first + plim_type_bytes(math), math);
+    struct plim_number low = plim_function_number(call, first, math),
+                       high = plim_function_number(call, first + plim_type_bytes(math), math);
     int32_t kind = operation(call);
     if (kind == CLAMP_MAX) high = low;
     EACH
@@ -409,150 +389,63 @@ FUNCTION(clamp)
     }
 }
 
-static bool is_same(const struct plim_column *a, const struct plim_column *b, size_t k)
-{
-    bool both = a->known[k] & b->known[k] & PLIM_KNOWN;
-    return both && (a->is_float ? a->f[k] == b->f[k] : a->i[k] == b->i[k]);
-}
-
-/* Of an unknown condition the result is known where both are the same. */
-static void pick(const struct plim_column *condition, const struct plim_column *yes,
-                 const struct plim_column *no, struct plim_column *out, size_t count)
-{
-    EACH
-    {
-        const struct plim_column *from = condition->i[k] ? yes : no;
-        out->i[k] = from->i[k];
-        out->f[k] = from->f[k];
-        if (condition->known[k] & PLIM_KNOWN)
-            out->known[k] = from->known[k] & PLIM_KNOWN ? condition->known[k] | from->known[k]
-                                                        : plim_unknown_of(from->known[k]);
-        else
-            out->known[k] = is_same(yes, no, k) ? yes->known[k] | no->known[k] : PLIM_UNKNOWN;
-    }
-}
-
-FUNCTION(where)
-{
-    UNUSED_CALL;
-    pick(&x[0], &x[1], &x[2], out, count);
-}
-
-FUNCTION(masked_fill)
-{
-    struct plim_column number;
-    plim_column_repeat(&number, held(call, 0, call->functor->inner[0]), count);
-    pick(&x[1], &number, &x[0], out, count);
-}
-
-/* Where the mask is true the next element of a source, whose address the functor holds; the third
- * argument counts them. */
-FUNCTION(masked_scatter)
-{
-    enum plim_type type = call->functor->result;
-    size_t width = plim_type_bytes(type);
-    uintptr_t source;
-    memcpy(&source, call->state, sizeof(source));
-    EACH
-    {
-        unsigned char known;
-        out->i[k] = x[0].i[k];
-        out->f[k] = x[0].f[k];
-        if (!(x[1].known[k] & PLIM_KNOWN)) continue;
-        out->known[k] = plim_known_both(x[0].known[k], x[1].known[k]);
-        if (!x[1].i[k]) continue;
-        struct plim_number n = load_element(source + (uintptr_t)x[2].i[k] * width, type, &known);
-        out->i[k] = n.i;
-        out->f[k] = n.f;
-        out->known[k] = plim_known_both(plim_known_both(known, x[1].known[k]), x[2].known[k]);
-    }
-}
-
-/* The place of an element of a sparse tensor, as one number: its indices, each times what a step of it is worth.
- * ATen/native/sparse/FlattenIndicesCommon.h; the functor holds the following. */
-struct flatten {
-    uintptr_t indices; /* of long */
-    int64_t stride_of_elements, dimensions, worth[8], stride_of_dimensions;
-};
-
-FUNCTION(flatten)
-{
-    struct flatten f;
-    memcpy(&f, call->state, sizeof(f));
-    bool works = f.dimensions > 0 && f.dimensions <= (int64_t)(sizeof(f.worth) / sizeof(f.worth[0]));
-    EACH
-    {
-        uint64_t sum = 0; /* integers wrap around */
-        if (!works) out->known[k] = PLIM_UNKNOWN;
-        for (int64_t d = 0; works && d < f.dimensions; d++) {
-            unsigned char known;
-            uint64_t at = (uint64_t)x->i[k] * (uint64_t)f.stride_of_elements +
-                          (uint64_t)d * (uint64_t)f.stride_of_dimensions;
-            if (!(x->known[k] & PLIM_KNOWN)) break;
-            sum += (uint64_t)load_element(f.indices + at * sizeof(int64_t), PLIM_INT64, &known).i *
-                   (uint64_t)f.worth[d];
-            out->known[k] = plim_known_both(out->known[k], known);
-        }
-        out->i[k] = (int64_t)sum;
-    }
-}
-
 /* --- the table -------------------------------------------------------------------------------- */
 
 static const struct plim_function_row rows[] = {
-    {"FillFunctor<", fill, 0, 0, 1, PLIM_AS_FIRST, PLIM_KEEPS_TYPE},
-    {"direct_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_FIRST, PLIM_KEEPS_SIGN},
-    {"converting_copy_kernel_cuda<", copy, 1, 0, 0, PLIM_AS_NAMED, PLIM_KEEPS_SIGN},
-    {"bfloat16_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_BFLOAT16, PLIM_KEEPS_SIGN},
-    {"float16_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_HALF, PLIM_KEEPS_SIGN},
-    {"bfloat16tofloat32_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_FIRST, PLIM_KEEPS_SIGN},
-    {"CUDAFunctor_add<", add, 2, 0, 1, PLIM_AS_FIRST, 0},
-    {"CUDAFunctorOnSelf_add<", add_to_each, 1, 0, 2, PLIM_AS_FIRST, 0},
-    {"CUDAFunctorOnOther_add<", add_each_to, 1, 0, 2, PLIM_AS_FIRST, 0},
-    {"MulFunctor<", multiply, 2, 0, 0, PLIM_AS_FIRST, 0},
-    {"DivFunctor<", divide, 2, 0, 0, PLIM_AS_FIRST, 0},
-    {"div_floor_kernel_cuda", divide_down, 2, 0, 0, PLIM_AS_FIRST, 0},
-    {"div_floor_kernel_cuda", divide_down_by, 1, 0, 2, PLIM_AS_FIRST, 0},
-    {"div_trunc_kernel_cuda", divide_to_zero, 2, 0, 0, PLIM_AS_FIRST, 0},
-    {"remainder_kernel_cuda", modulo, 2, 0, 0, PLIM_AS_FIRST, 0},
-    {"fmod_kernel_cuda", remainder_of, 2, 0, 0, PLIM_AS_FIRST, 0},
-    {"lshift_kernel_cuda", shift_left, 2, 0, 0, PLIM_AS_FIRST, 0},
-    {"rshift_kernel_cuda", shift_right, 2, 0, 0, PLIM_AS_FIRST, 0},
-    {"CompareEqFunctor<", equal, 2, 4, 0, PLIM_AS_TRUTH, 0},
-    {"CompareFunctor<", compare_two, 2, 4, 0, PLIM_AS_TRUTH, 0},
-    {"compare_scalar_kernel<", compare_with_number, 1, 4, 1, PLIM_AS_TRUTH, PLIM_KEEPS_TYPE},
-    {"BitwiseAndFunctor<", bitwise_and, 2, 0, 0, PLIM_AS_FIRST, 0},
-    {"BitwiseOrFunctor<", bitwise_or, 2, 0, 0, PLIM_AS_FIRST, 0},
-    {"BitwiseXorFunctor<", bitwise_xor, 2, 0, 0, PLIM_AS_FIRST, 0},
-    {"bitwise_not_kernel_cuda", bitwise_not, 1, 0, 0, PLIM_AS_FIRST, 0},
-    {"logical_not_kernel_cuda", logical_not, 1, 0, 0, PLIM_AS_TRUTH, 0},
-    {"logical_and_kernel_cuda", logical_and, 2, 0, 0, PLIM_AS_TRUTH, 0},
-    {"logical_or_kernel_cuda", logical_or, 2, 0, 0, PLIM_AS_TRUTH, 0},
-    {"logical_xor_kernel_cuda", logical_xor, 2, 0, 0, PLIM_AS_TRUTH, 0},
-    {"maximum_kernel_cuda", larger, 2, 0, 0, PLIM_AS_FIRST, 0},
-    {"minimum_kernel_cuda", smaller, 2, 0, 0, PLIM_AS_FIRST, 0},
-    {"launch_clamp_scalar", clamp, 1, 4, 2, PLIM_AS_FIRST, 0},
-    {"where_kernel_impl", where, 3, 0, 0, PLIM_AS_SECOND, 0},
-    {"masked_fill_kernel", masked_fill, 2, 0, 1, PLIM_AS_FIRST, PLIM_KEEPS_TYPE},
-    {"launch_masked_scatter_kernel", masked_scatter, 3, 8, 0, PLIM_AS_FIRST, 0},
-    {"_flatten_indices_impl<CUDAKernelLauncher, long, 8l>", flatten, 1, sizeof(struct flatten), 0, PLIM_AS_FIRST,
-     0},
-    {"neg_kernel_cuda", negate, 1, 0, 0, PLIM_AS_FIRST, 0},
-    {"AbsFunctor<", absolute, 1, 0, 0, PLIM_AS_FIRST, PLIM_IS_NOT_NEGATIVE},
-    {"sign_kernel_cuda", sign, 1, 0, 0, PLIM_AS_FIRST, 0},
-    {"ceil_kernel_cuda", ceiling, 1, 0, 0, PLIM_AS_FIRST, 0},
-    {"floor_kernel_cuda", lower, 1, 0, 0, PLIM_AS_FIRST, 0},
-    {"round_kernel_cuda", nearest, 1, 0, 0, PLIM_AS_FIRST, 0},
-    {"trunc_kernel_cuda", truncate, 1, 0, 0, PLIM_AS_FIRST, 0},
-    {"sqrt_kernel_cuda", root, 1, 0, 0, PLIM_AS_FIRST, PLIM_IS_NOT_NEGATIVE},
-    {"reciprocal_kernel_cuda", reciprocal, 1, 0, 0, PLIM_AS_FIRST, 0},
-    {"pow_tensor_scalar_kernel_impl<", square, 1, 0, 0, PLIM_AS_FIRST, PLIM_IS_NOT_NEGATIVE},
+    {"FillFunctor<", fill, .numbers = 1, .traits = PLIM_KEEPS_TYPE},
+    {"direct_copy_kernel_cuda", copy, .arguments = 1, .traits = PLIM_KEEPS_SIGN},
+    {"converting_copy_kernel_cuda<", copy, .arguments = 1, .result = PLIM_AS_NAMED, .traits = PLIM_KEEPS_SIGN},
+    {"bfloat16_copy_kernel_cuda", copy, .arguments = 1, .result = PLIM_AS_BFLOAT16, .traits = PLIM_KEEPS_SIGN},
+    {"float16_copy_kernel_cuda", copy, .arguments = 1, .result = PLIM_AS_HALF, .traits = PLIM_KEEPS_SIGN},
+    {"bfloat16tofloat32_copy_kernel_cuda", copy, .arguments = 1, .traits = PLIM_KEEPS_SIGN},
+    {"CUDAFunctor_add<", add, .arguments = 2, .numbers = 1},
+    {"CUDAFunctorOnSelf_add<", add_to_each, .arguments = 1, .numbers = 2},
+    {"CUDAFunctorOnOther_add<", add_each_to, .arguments = 1, .numbers = 2},
+    {"MulFunctor<", multiply, .arguments = 2},
+    {"DivFunctor<", divide, .arguments = 2},
+    {"div_floor_kernel_cuda", divide_down, .arguments = 2},
+    {"div_floor_kernel_cuda", divide_down_by, .arguments = 1, .numbers = 2},
+    {"div_trunc_kernel_cuda", divide_to_zero, .arguments = 2},
+    {"remainder_kernel_cuda", modulo, .arguments = 2},
+    {"fmod_kernel_cuda", remainder_of, .arguments = 2},
+    {"lshift_kernel_cuda", shift_left, .arguments = 2},
+    {"rshift_kernel_cuda", shift_right, .arguments = 2},
+    {"CompareEqFunctor<", equal, .arguments = 2, .head_bytes = 4, .result = PLIM_AS_TRUTH},
+    {"CompareFunctor<", compare_two, .arguments = 2, .head_bytes = 4, .result = PLIM_AS_TRUTH},
+    {"compare_scalar_kernel<", compare_with_number, .arguments = 1, .head_bytes = 4, .numbers = 1,
+     .result = PLIM_AS_TRUTH, .traits = PLIM_KEEPS_TYPE},
+    {"BitwiseAndFunctor<", bitwise_and, .arguments = 2},
+    {"BitwiseOrFunctor<", bitwise_or, .arguments = 2},
+    {"BitwiseXorFunctor<", bitwise_xor, .arguments = 2},
+    {"bitwise_not_kernel_cuda", bitwise_not, .arguments = 1},
+    {"logical_not_kernel_cuda", logical_not, .arguments = 1, .result = PLIM_AS_TRUTH},
+    {"logical_and_kernel_cuda", logical_and, .arguments = 2, .result = PLIM_AS_TRUTH},
+    {"logical_or_kernel_cuda", logical_or, .arguments = 2, .result = PLIM_AS_TRUTH},
+    {"logical_xor_kernel_cuda", logical_xor, .arguments = 2, .result = PLIM_AS_TRUTH},
+    {"maximum_kernel_cuda", larger, .arguments = 2},
+    {"minimum_kernel_cuda", smaller, .arguments = 2},
+    {"launch_clamp_scalar", clamp, .arguments = 1, .head_bytes = 4, .numbers = 2},
+    {"where_kernel_impl", plim_function_where, .arguments = 3, .result = PLIM_AS_SECOND},
+    {"masked_fill_kernel", plim_function_masked_fill, .arguments = 2, .numbers = 1, .traits = PLIM_KEEPS_TYPE},
+    {"launch_masked_scatter_kernel", plim_function_masked_scatter, .arguments = 3, .head_bytes = 8},
+    {"_flatten_indices_impl<CUDAKernelLauncher, long, 8l>", plim_function_flatten, .arguments = 1,
+     .head_bytes = PLIM_FLATTEN_BYTES},
+    {"neg_kernel_cuda", negate, .arguments = 1},
+    {"AbsFunctor<", absolute, .arguments = 1, .traits = PLIM_IS_NOT_NEGATIVE},
+    {"sign_kernel_cuda", sign, .arguments = 1},
+    {"ceil_kernel_cuda", ceiling, .arguments = 1},
+    {"floor_kernel_cuda", lower, .arguments = 1},
+    {"round_kernel_cuda", nearest, .arguments = 1},
+    {"trunc_kernel_cuda", truncate, .arguments = 1},
+    {"sqrt_kernel_cuda", root, .arguments = 1, .traits = PLIM_IS_NOT_NEGATIVE},
+    {"reciprocal_kernel_cuda", reciprocal, .arguments = 1},
+    {"pow_tensor_scalar_kernel_impl<", square, .arguments = 1, .traits = PLIM_IS_NOT_NEGATIVE},
 };
 
 static bool is_named(struct plim_name name, const char *wanted)
 {
-    size_t length =
-        name.length < 24 ? name.length : 24; /* "binary_internal::" may stand before it */
+    enum { MOST_BEFORE = 24 }; /* "binary_internal::" may stand before it */
+    size_t length = name.length < MOST_BEFORE ? name.length : MOST_BEFORE;
     const char *found =
         plim_name_behind((struct plim_name){name.at, length + strlen(wanted)}, wanted);
     if (!found || found > name.at + name.length) return false;

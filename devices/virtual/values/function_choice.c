@@ -1,0 +1,109 @@
+/* Functions that choose between elements, or take them from memory whose address they hold (TensorCompare.cu,
+ * IndexKernel.cu, sparse/FlattenIndicesCommon.h). */
+#include "function_parts.h"
+#include <string.h>
+
+#define FUNCTION(name)                                                                             \
+    void plim_function_##name(const struct plim_function_call *call, const struct plim_column *x,  \
+                              struct plim_column *out, size_t count)
+
+/* An element of memory whose address the functor holds. */
+static struct plim_number load_element(uintptr_t at, enum plim_type type, unsigned char *known)
+{
+    unsigned char bytes[8], states[8];
+    size_t width = plim_type_bytes(type);
+    plim_shadow_load(at, bytes, states, width);
+    *known = PLIM_KNOWN;
+    for (size_t b = 0; b < width; b++) *known = plim_known_both(*known, states[b]);
+    return plim_number_load(bytes, type);
+}
+
+static bool is_same(const struct plim_column *a, const struct plim_column *b, size_t k)
+{
+    bool both = a->known[k] & b->known[k] & PLIM_KNOWN;
+    return both && (a->is_float ? a->f[k] == b->f[k] : a->i[k] == b->i[k]);
+}
+
+/* Of an unknown condition the result is known where both are the same. */
+static void pick(const struct plim_column *condition, const struct plim_column *yes,
+                 const struct plim_column *no, struct plim_column *out, size_t count)
+{
+    EACH
+    {
+        const struct plim_column *from = condition->i[k] ? yes : no;
+        out->i[k] = from->i[k];
+        out->f[k] = from->f[k];
+        if (condition->known[k] & PLIM_KNOWN)
+            out->known[k] = from->known[k] & PLIM_KNOWN ? condition->known[k] | from->known[k]
+                                                        : plim_unknown_of(from->known[k]);
+        else
+            out->known[k] = is_same(yes, no, k) ? yes->known[k] | no->known[k] : PLIM_UNKNOWN;
+    }
+}
+
+FUNCTION(where)
+{
+    UNUSED_CALL;
+    pick(&x[0], &x[1], &x[2], out, count);
+}
+
+FUNCTION(masked_fill)
+{
+    struct plim_column number;
+    plim_column_repeat(&number, plim_function_number(call, 0, call->functor->inner[0]), count);
+    pick(&x[1], &number, &x[0], out, count);
+}
+
+/* Where the mask is true the next element of a source, whose address the functor holds; the third
+ * argument counts them. */
+FUNCTION(masked_scatter)
+{
+    enum plim_type type = call->functor->result;
+    size_t width = plim_type_bytes(type);
+    uintptr_t source;
+    memcpy(&source, call->state, sizeof(source));
+    EACH
+    {
+        unsigned char known;
+        out->i[k] = x[0].i[k];
+        out->f[k] = x[0].f[k];
+        if (!(x[1].known[k] & PLIM_KNOWN)) continue;
+        out->known[k] = plim_known_both(x[0].known[k], x[1].known[k]);
+        if (!x[1].i[k]) continue;
+        struct plim_number n = load_element(source + (uintptr_t)x[2].i[k] * width, type, &known);
+        out->i[k] = n.i;
+        out->f[k] = n.f;
+        out->known[k] = plim_known_both(plim_known_both(known, x[1].known[k]), x[2].known[k]);
+    }
+}
+
+/* The place of an element of a sparse tensor, as one number: its indices, each times what a step of it is worth.
+ * ATen/native/sparse/FlattenIndicesCommon.h; the functor holds the following. */
+struct flatten {
+    uintptr_t indices; /* of long */
+    int64_t stride_of_elements, dimensions, worth[8], stride_of_dimensions;
+};
+
+_Static_assert(sizeof(struct flatten) == PLIM_FLATTEN_BYTES, "what the functor holds");
+
+FUNCTION(flatten)
+{
+    struct flatten f;
+    memcpy(&f, call->state, sizeof(f));
+    bool works = f.dimensions > 0 && f.dimensions <= (int64_t)(sizeof(f.worth) / sizeof(f.worth[0]));
+    EACH
+    {
+        uint64_t sum = 0; /* integers wrap around */
+        if (!works) out->known[k] = PLIM_UNKNOWN;
+        for (int64_t d = 0; works && d < f.dimensions; d++) {
+            unsigned char known;
+            uint64_t at = (uint64_t)x->i[k] * (uint64_t)f.stride_of_elements +
+                          (uint64_t)d * (uint64_t)f.stride_of_dimensions;
+            if (!(x->known[k] & PLIM_KNOWN)) break;
+            sum += (uint64_t)load_element(f.indices + at * sizeof(int64_t), PLIM_INT64, &known).i *
+                   (uint64_t)f.worth[d];
+            out->known[k] = plim_known_both(out->known[k], known);
+        }
+        out->i[k] = (int64_t)sum;
+    }
+}
