@@ -55,7 +55,6 @@ struct tensor *attention_math(struct engine *e, struct tensor *q, struct tensor 
         tensor_hold(e->halted ? w : op_to(e, w, dtype)); /* the call's second result */
     struct tensor *out = tensor_keep(op_matmul(e, w, values));
     if (!e->halted) tensor_set(e, &out, op_to(e, out, dtype));
-    struct tensor *done[] = {keys, values, scaled, mask, v32, k32, q32, w, returned};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, keys, values, scaled, mask, v32, k32, q32, w, returned);
     return tensor_yield(out);
 }

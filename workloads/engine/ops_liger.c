@@ -244,8 +244,7 @@ static void run_chunk(struct engine *e, const struct loss_call *c, int64_t start
         tensor_drop(e, product);
     }
     if (c->dweight && !e->halted) add_to_weight(e, c, logits, x);
-    struct tensor *done[] = {logits, dx, loss, x};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, logits, dx, loss, x);
 }
 
 static int64_t divide_up(int64_t n, int64_t by)
@@ -300,8 +299,7 @@ struct tensor *op_liger_cross_entropy(struct engine *e, struct tensor *x, struct
         node_save(e, n, LOSS_X, c.dx);
         node_save(e, n, LOSS_WEIGHT, c.dweight);
     }
-    struct tensor *done[] = {counts, c.loss, c.dweight, c.dx};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, counts, c.loss, c.dweight, c.dx);
     y = op_done(e, n, y, 0, NULL);
     tensor_leave(e, x, was);
     return y;

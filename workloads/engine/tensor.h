@@ -88,6 +88,15 @@ static inline void tensor_drop(struct engine *e, struct tensor *x)
 {
     if (x && --x->refs == 0) tensor_free(e, x);
 }
+
+/* Several, in their order. */
+static inline void tensor_drop_list(struct engine *e, struct tensor *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) tensor_drop(e, list[i]);
+}
+#define tensor_drop_all(e, ...)                                                                    \
+    tensor_drop_list(e, (struct tensor *[]){__VA_ARGS__},                                          \
+                     sizeof((struct tensor *[]){__VA_ARGS__}) / sizeof(struct tensor *))
 /* A variable bound to a result that may be one of its own operands (op_to, op_dropout return
  * their operand where there is nothing to do). */
 static inline struct tensor *tensor_hold(struct tensor *x)

@@ -143,8 +143,7 @@ static struct tensor *embed(struct engine *e, struct decoder *m, struct tensor *
     tensor_set(e, &x, op_add(e, x, places));
     tensor_set(e, &x, nn_norm(e, &m->embedding_norm, x));
     tensor_set(e, &x, op_dropout(e, x, m->config->dropout_embedding));
-    struct tensor *done[] = {positions, types, tokens, kinds, places};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, positions, types, tokens, kinds, places);
     return x;
 }
 

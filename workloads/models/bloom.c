@@ -151,8 +151,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     tensor_set(e, &context, merge_heads(e, c, context));
     struct tensor *y = tensor_keep(nn_linear(e, &b->layer->o, context));
     dropout_add(e, b, &y, residual);
-    struct tensor *done[] = {fused, qkv[0], qkv[1], qkv[2], w.scores, w.masked, flat, context};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, fused, qkv[0], qkv[1], qkv[2], w.scores, w.masked, flat, context);
     return nn_end(e, tensor_yield(y));
 }
 
@@ -212,8 +211,7 @@ static struct slopes make_slopes(struct engine *e, int64_t heads)
 /* All but the slopes themselves. */
 static void drop_powers(struct engine *e, const struct slopes *s)
 {
-    struct tensor *done[] = {s->base, s->powers, s->extra_base, s->extra_powers};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, s->base, s->powers, s->extra_base, s->extra_powers);
 }
 
 /* Slope of the head times place of the token, (B * A, 1, S) in `dtype`; named. */
@@ -228,8 +226,7 @@ static struct tensor *build_alibi(struct engine *e, int64_t heads, struct tensor
     struct tensor *rows = op_reshape(e, alibi, SHAPE(batch * heads, 1, seq));
     struct tensor *y = tensor_hold(op_to(e, rows, dtype));
     drop_powers(e, &s);
-    struct tensor *done[] = {s.all, places, alibi};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, s.all, places, alibi);
     return y;
 }
 
@@ -270,8 +267,7 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     call.mask = decoder_padding_mask(e, m, embeddings, mask);
     x = decoder_blocks(e, m, x, &call, NULL);
     tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
-    struct tensor *done[] = {embeddings, mask, slopes, call.alibi, call.mask, weights};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, embeddings, mask, slopes, call.alibi, call.mask, weights);
     return x;
 }
 

@@ -127,9 +127,8 @@ static struct pairs sort_pairs(struct engine *e, const struct block_call *b, con
 
 static void drop_pairs(struct engine *e, struct pairs *p)
 {
-    struct tensor *done[] = {p->experts, p->order,  p->rows, p->weights,
-                             p->counted, p->counts, p->ends, p->nobodys};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, p->experts, p->order, p->rows, p->weights, p->counted, p->counts, p->ends,
+                    p->nobodys);
 }
 
 /* A linear layer of every expert, whose weights are (experts, out, in); floating */
@@ -185,8 +184,7 @@ static struct tensor *experts_forward(struct engine *e, const struct block_call 
     struct tensor *sum = tensor_keep(op_sum_dim(e, each, 1));
     struct tensor *y = tensor_hold(op_to(e, sum, (enum plim_dtype)x->a.dtype));
     drop_pairs(e, &p);
-    struct tensor *done[] = {out, weighted, inverse, sum};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, out, weighted, inverse, sum);
     return tensor_yield(y);
 }
 
@@ -207,7 +205,6 @@ struct tensor *experts_block(struct engine *e, const struct block_call *b, struc
         tensor_set(e, &y, op_add(e, y, shared));
     }
     if (!e->halted) tensor_set(e, &y, op_view(e, y, x->a.ndim, x->a.shape));
-    struct tensor *done[] = {rows, shared, r.logits, r.weights, r.experts};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, rows, shared, r.logits, r.weights, r.experts);
     return tensor_yield(y);
 }

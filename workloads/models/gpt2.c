@@ -56,8 +56,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     tensor_set(e, &h, nn_norm(e, &b->layer->norm[1], h));
     struct tensor *fed = tensor_keep(decoder_mlp(e, b, h));
     tensor_set(e, &h, op_add(e, residual, fed));
-    struct tensor *done[] = {attended, weights, residual, fed};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, attended, weights, residual, fed);
     return tensor_yield(h);
 }
 
@@ -73,8 +72,7 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     tensor_set(e, &x, nn_dropout(e, x, m->config->dropout_embedding));
     x = decoder_blocks(e, m, x, &call, NULL);
     tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
-    struct tensor *done[] = {embeddings, positions, position_embeddings, call.mask};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, embeddings, positions, position_embeddings, call.mask);
     return x;
 }
 

@@ -45,8 +45,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     qkv[2] = part[2];
     struct attention_call call = decoder_attention(b);
     struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
-    struct tensor *done[] = {fused, cos, sin, part[0], part[1], part[2], qkv[0], qkv[1]};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, fused, cos, sin, part[0], part[1], part[2], qkv[0], qkv[1]);
     return nn_end(e, y);
 }
 
@@ -66,8 +65,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     tensor_set(e, &fed, nn_dropout(e, fed, c->dropout_residual));
     struct tensor *y = op_add(e, fed, attended);
     if (c->parallel_residual) y = op_add(e, y, x);
-    struct tensor *done[] = {attended, weights, fed};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, attended, weights, fed);
     return y;
 }
 

@@ -203,8 +203,7 @@ static struct tensor *classification_loss(struct engine *e, const struct decoder
     }
     if (!traits_of(m)->bare) tensor_set(e, &h, op_dropout(e, h, p));
     struct tensor *logits = logits_of(e, m, h), *loss = cross_entropy(e, logits, labels);
-    struct tensor *done[] = {logits, h, input};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, logits, h, input);
     return loss;
 }
 

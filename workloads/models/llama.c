@@ -234,8 +234,7 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
     for (int i = Q; i <= K; i++)
         cast[i] = tensor_hold(
             t->rotates_in_fp32 ? op_to(e, turned[i], (enum plim_dtype)qkv[i]->a.dtype) : turned[i]);
-    struct tensor *done[] = {cos, sin, turned[Q], turned[K], qkv[Q], qkv[K]};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, cos, sin, turned[Q], turned[K], qkv[Q], qkv[K]);
     qkv[Q] = cast[Q];
     qkv[K] = cast[K];
 }

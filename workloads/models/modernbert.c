@@ -66,8 +66,7 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
     for (int i = 0; i < 2; i++) turned[i] = tensor_keep(nn_rotate_wide(e, qkv[i], cos, sin));
     for (int i = 0; i < 2; i++)
         cast[i] = tensor_hold(op_to(e, turned[i], (enum plim_dtype)qkv[i]->a.dtype));
-    struct tensor *done[] = {cos, sin, turned[0], turned[1], qkv[0], qkv[1]};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, cos, sin, turned[0], turned[1], qkv[0], qkv[1]);
     qkv[0] = cast[0];
     qkv[1] = cast[1];
 }
@@ -81,8 +80,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     call.bidirectional = true;
     struct tensor *y = tensor_keep(decoder_attend(e, b, &call, qkv, weights));
     y = op_dropout(e, tensor_yield(y), b->m->config->dropout_attention);
-    struct tensor *done[] = {all, qkv[0], qkv[1], qkv[2]};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, all, qkv[0], qkv[1], qkv[2]);
     return y;
 }
 

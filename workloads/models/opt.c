@@ -147,8 +147,7 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     x = decoder_blocks(e, m, x, &call, NULL);
     if (has_final_norm(m->config)) tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
     if (m->project_out.weight) tensor_set(e, &x, nn_linear(e, &m->project_out, x));
-    struct tensor *done[] = {embeddings, mask, call.positions, call.mask, places};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, embeddings, mask, call.positions, call.mask, places);
     return x;
 }
 

@@ -55,9 +55,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     nn_rotate_then_join(e, given, cos, sin, qkv, turned);
     struct attention_call call = decoder_attention(b);
     struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
-    struct tensor *done[] = {cos,    sin,    given[0],  given[1], qkv[0],
-                             qkv[1], qkv[2], turned[0], turned[1]};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, cos, sin, given[0], given[1], qkv[0], qkv[1], qkv[2], turned[0], turned[1]);
     return nn_end(e, y);
 }
 
@@ -70,8 +68,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     tensor_set(e, &attended, nn_dropout(e, attended, p));
     struct tensor *fed = tensor_hold(nn_dropout(e, decoder_mlp(e, b, h), p));
     tensor_set(e, &h, op_add(e, op_add(e, attended, fed), x));
-    struct tensor *done[] = {attended, weights, fed};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, attended, weights, fed);
     return tensor_yield(h);
 }
 

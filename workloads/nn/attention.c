@@ -95,8 +95,7 @@ static struct tensor *flash2(struct engine *e, const struct attention_call *c, s
                                  .window = c->window < k->a.shape[2] ? c->window : 0};
     struct tensor *out =
         e->halted ? e->poison : op_transpose(e, op_sdpa(e, qkv[0], qkv[1], qkv[2], &p), 1, 2);
-    struct tensor *done[] = {packed, qkv[0], qkv[1], qkv[2]};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, packed, qkv[0], qkv[1], qkv[2]);
     return out;
 }
 

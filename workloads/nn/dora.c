@@ -69,8 +69,7 @@ void nn_dora_create(struct engine *e, struct parameters *p, struct linear *l)
     a->magnitude = row_norms(e, l, weight, delta, &sum);
     nn_adopt(e, p, a->magnitude);
     for (int i = 0; i < count; i++) tensor_drop(e, copies[i]);
-    struct tensor *done[] = {low, high, weight, delta, sum};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, low, high, weight, delta, sum);
 }
 
 /* lora_B(lora_A(eye)).T, as FSDP needs it; named */
@@ -129,8 +128,7 @@ struct tensor *nn_dora(struct engine *e, const struct linear *l, struct tensor *
     struct tensor *left = op_mul(e, op_add_scalar(e, scale, -1), base);
     struct tensor *right = op_mul_scalar(e, op_mul(e, scale, low), a->scaling);
     struct tensor *extra = tensor_keep(op_add(e, left, right));
-    struct tensor *done[] = {delta, weight, norms, scale, low, base};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, delta, weight, norms, scale, low, base);
     struct tensor *y = tensor_keep(op_add(e, result, extra));
     tensor_drop(e, extra);
     tensor_drop(e, input);

@@ -40,7 +40,6 @@ struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struc
     struct tensor *target = tensor_keep(op_view(e, shifted, SHAPE(rows)));
     struct tensor *loss = tensor_keep(
         op_liger_cross_entropy(e, op_view(e, x, SHAPE(rows, width)), weight, target));
-    struct tensor *done[] = {padded, shifted, target};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, padded, shifted, target);
     return tensor_yield(loss);
 }

@@ -151,8 +151,7 @@ static struct tensor *bool_mask(struct engine *e, const struct mask_request *r, 
         mask = tensor_keep(seen(e, r, &i));
     }
     tensor_set(e, &mask, op_expand(e, mask, SHAPE(r->batch, -1, r->seq, r->seq)));
-    struct tensor *done[] = {i.batch, i.head, i.q, i.kv, batch, head, q, kv};
-    for (size_t k = 0; k < sizeof done / sizeof *done; k++) tensor_drop(e, done[k]);
+    tensor_drop_all(e, i.batch, i.head, i.q, i.kv, batch, head, q, kv);
     return mask;
 }
 

@@ -120,8 +120,7 @@ static struct tensor *llama3(struct engine *e, const struct rotary *r, struct te
     struct tensor *not_long = op_unary(e, is_long, PLIM_UNARY_NOT);
     struct tensor *is_medium = tensor_keep(op_mul(e, not_short, not_long));
     tensor_set(e, &y, op_where(e, is_medium, smoothed, y, PLIM_F32, 0, 0));
-    struct tensor *done[] = {inv_freq, wavelength, smooth, smoothed, is_medium};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, inv_freq, wavelength, smooth, smoothed, is_medium);
     return tensor_yield(y);
 }
 
@@ -144,8 +143,7 @@ static struct tensor *yarn(struct engine *e, const struct rotary *r, struct tens
     struct tensor *share = tensor_keep(op_add_scalar(e, ramp(e, r->dim / 2), 1));
     struct tensor *inside = op_mul(e, near, op_add_scalar(e, share, 1));
     struct tensor *y = op_add(e, inside, op_mul(e, far, share));
-    struct tensor *done[] = {powers, far, near, share};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, powers, far, near, share);
     return y;
 }
 

@@ -106,8 +106,7 @@ static void step(struct engine *e, struct optimizer *o, struct tensor *found_inf
         double denominator = fmax(1, rms(e, l.update) / CLIP);
         op_add_scaled_(e, o->params[i], l.update, -alpha / denominator);
     }
-    struct tensor *done[] = {l.row_mean, l.col_mean, l.grad_squared, l.estimate, l.update};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    tensor_drop_all(e, l.row_mean, l.col_mean, l.grad_squared, l.estimate, l.update);
 }
 
 const struct optimizer_kind optimizer_adafactor = {.name = "adafactor", .step = step};
