@@ -1,5 +1,5 @@
-#define _GNU_SOURCE /* asprintf */
 #include "user_program.h"
+#include "autotune/base/environment.h"
 #include "autotune/base/text.h"
 #include "autotune/base/text_stream.h"
 #include "autotune/base/textfile.h"
@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-extern char **environ;
 
 enum { OWN_WORDS = 5, WORDS = OWN_WORDS + PLIM_AXES, TEMPLATE_BYTES = 1 << 20 };
 
@@ -91,98 +89,45 @@ static void make_words(struct word_list *list, const struct plim_program *progra
     }
 }
 
-typedef PLIM_ARRAY(char *) string_array;
-
-/* Appends and takes over `text`. */
-static enum plim_status push(string_array *array, char *text)
-{
-    enum plim_status st = text ? PLIM_ARRAY_PUSH(array, text) : PLIM_NOMEM;
-    if (st) free(text);
-    return st;
-}
-
-/* The array as a list that ends with NULL; freed, and none, when it did not come to be whole. */
-static enum plim_status finish_list(string_array *array, enum plim_status st, char ***out)
-{
-    char *none = NULL;
-    if (!st) st = PLIM_ARRAY_PUSH(array, none);
-    *out = st ? NULL : array->items;
-    for (size_t i = 0; st && i < array->count; i++) free(array->items[i]);
-    if (st) PLIM_ARRAY_FINISH(array);
-    return st;
-}
-
+/* Ends with NULL wherever it fails. */
 static enum plim_status fill_arguments(const struct plim_program *program,
                                        const struct word_list *list, char ***out)
 {
-    string_array array = {0};
     enum plim_status st = PLIM_OK;
-    for (size_t i = 0; program->command[i] && !st; i++) {
-        char *text;
-        st = plim_template_expand(program->command[i], list->words, list->count, &text);
-        if (!st) st = push(&array, text);
-    }
-    return finish_list(&array, st, out);
+    size_t count = 0;
+    while (program->command[count]) count++;
+    *out = calloc(count + 1, sizeof(**out));
+    if (!*out) return PLIM_NOMEM;
+    for (size_t i = 0; i < count && !st; i++)
+        st = plim_template_expand(program->command[i], list->words, list->count, &(*out)[i]);
+    return st;
 }
 
-/* The value of "NAME=VALUE"; NULL: another's. `name` ends where it does, or with "=". */
-static const char *value_of(const char *entry, const char *name)
+static enum plim_status change(struct plim_environment *environment, const struct plim_program_variable *variable)
 {
-    size_t length = strcspn(name, "=");
-    return !strncmp(entry, name, length) && entry[length] == '=' ? entry + length + 1 : NULL;
-}
-
-static void take_out(string_array *array, const char *name)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < array->count; i++) {
-        if (value_of(array->items[i], name))
-            free(array->items[i]);
-        else
-            array->items[kept++] = array->items[i];
+    switch (variable->change) {
+    case PLIM_VARIABLE_SET: return plim_environment_set(environment, variable->name, variable->value);
+    case PLIM_VARIABLE_PUT_BEFORE: return plim_environment_put_before(environment, variable->name, variable->value);
+    case PLIM_VARIABLE_TAKEN_OUT: plim_environment_take_out(environment, variable->name); break;
     }
-    array->count = kept;
-}
-
-/* "NAME=VALUE", taken over. */
-static enum plim_status set_variable(string_array *array, char *entry)
-{
-    if (!entry) return PLIM_NOMEM;
-    take_out(array, entry);
-    return push(array, entry);
-}
-
-static enum plim_status change_variable(string_array *array, const struct plim_program_variable *variable)
-{
-    const char *list = NULL;
-    char *entry;
-    if (variable->change == PLIM_VARIABLE_TAKEN_OUT) {
-        take_out(array, variable->name);
-        return PLIM_OK;
-    }
-    for (size_t i = 0; variable->change == PLIM_VARIABLE_PUT_BEFORE && i < array->count; i++) {
-        const char *value = value_of(array->items[i], variable->name);
-        if (value && *value) list = value;
-    }
-    if (asprintf(&entry, "%s=%s%s%s", variable->name, variable->value, list ? ":" : "", list ? list : "") < 0)
-        return PLIM_NOMEM;
-    return set_variable(array, entry);
+    return PLIM_OK;
 }
 
 static enum plim_status fill_environment(const struct plim_program *program,
                                          const struct word_list *list, const struct plim_program_variable *more,
                                          size_t more_count, char ***out)
 {
-    string_array array = {0};
-    enum plim_status st = PLIM_OK;
-    for (char **entry = environ; *entry && !st; entry++) st = push(&array, strdup(*entry));
+    struct plim_environment environment = {0};
+    enum plim_status st = plim_environment_copy(&environment);
     for (size_t i = 0; i < program->variable_count && !st; i++) {
         char *text;
         st = plim_template_expand(program->variables[i], list->words, list->count, &text);
-        if (!st) st = set_variable(&array, text);
+        if (!st) st = plim_environment_set_entry(&environment, text);
     }
-    for (size_t i = 0; i < more_count && !st; i++) st = change_variable(&array, &more[i]);
-    return finish_list(&array, st, out);
+    for (size_t i = 0; i < more_count && !st; i++) st = change(&environment, &more[i]);
+    if (st) plim_environment_finish(&environment);
+    *out = environment.entries.items;
+    return st;
 }
 
 static enum plim_status write_file(const struct plim_program_file *file,

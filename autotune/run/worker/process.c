@@ -1,7 +1,7 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "process.h"
-#include "autotune/base/array.h"
 #include "autotune/base/clock.h"
+#include "autotune/base/environment.h"
 #include "autotune/base/exit_status.h"
 #include <dirent.h>
 #include <errno.h>
@@ -17,50 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static const int worker_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT};
 enum { WORKER_SIGNALS = sizeof(worker_signals) / sizeof(worker_signals[0]) };
-
-/* --- the environment -------------------------------------------------------------------------- */
-
-typedef PLIM_ARRAY(char *) string_array;
-
-static bool is_named(const char *entry, const char *name)
-{
-    size_t length = strlen(name);
-    return !strncmp(entry, name, length) && entry[length] == '=';
-}
-
-static bool is_replaced(const char *entry, const struct plim_variable *variables, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (variables[i].value && is_named(entry, variables[i].name)) return true;
-    return false;
-}
-
-/* Our environment with the variables in it. The first `*own` strings are to be freed. */
-static enum plim_status build_environment(const struct plim_variable *variables, size_t count,
-                                          string_array *out, size_t *own)
-{
-    enum plim_status st = PLIM_OK;
-    for (size_t i = 0; i < count; i++) {
-        if (!variables[i].value) continue;
-        size_t size = strlen(variables[i].name) + strlen(variables[i].value) + 2;
-        char *text = malloc(size);
-        if (!text) return PLIM_NOMEM;
-        snprintf(text, size, "%s=%s", variables[i].name, variables[i].value);
-        st = PLIM_ARRAY_PUSH(out, text);
-        if (st) {
-            free(text);
-            return st;
-        }
-        ++*own;
-    }
-    for (char **entry = environ; !st && *entry; entry++)
-        if (!is_replaced(*entry, variables, count)) st = PLIM_ARRAY_PUSH(out, *entry);
-    return st ? st : PLIM_ARRAY_PUSH(out, NULL);
-}
 
 /* --- starting --------------------------------------------------------------------------------- */
 
@@ -111,13 +69,14 @@ enum plim_status plim_process_start(const char *program, const struct plim_varia
                                     struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
-    string_array environment = {0};
-    size_t own = 0;
+    struct plim_environment environment = {0};
     int ends[2] = {-1, -1}, failed;
     *out = (struct plim_process)PLIM_PROCESS_INIT;
-    PLIM_TRY(build_environment(variables, count, &environment, &own));
+    PLIM_TRY(plim_environment_copy(&environment));
+    for (size_t i = 0; i < count; i++)
+        if (variables[i].value) PLIM_TRY(plim_environment_set(&environment, variables[i].name, variables[i].value));
     failed = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) ? errno : 0;
-    if (!failed) failed = spawn(program, environment.items, ends[1], memo_fd, &out->pid);
+    if (!failed) failed = spawn(program, environment.entries.items, ends[1], memo_fd, &out->pid);
     if (failed) {
         out->pid = 0;
         st = plim_fail(err, PLIM_IO, "a worker process cannot be started: %s", strerror(failed));
@@ -128,8 +87,7 @@ enum plim_status plim_process_start(const char *program, const struct plim_varia
 out:
     for (int i = 0; i < 2; i++)
         if (ends[i] >= 0) close(ends[i]);
-    for (size_t i = 0; i < own; i++) free(environment.items[i]);
-    PLIM_ARRAY_FINISH(&environment);
+    plim_environment_finish(&environment);
     return st == PLIM_NOMEM ? plim_no_memory(err) : st;
 }
 

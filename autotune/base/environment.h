@@ -1,0 +1,25 @@
+/* The environment of a program that is to be started: ours, with changes. */
+#ifndef PLIM_BASE_ENVIRONMENT_H
+#define PLIM_BASE_ENVIRONMENT_H
+
+#include "array.h"
+
+struct plim_environment {
+    PLIM_ARRAY(char *) entries; /* "NAME=VALUE", each malloc'd; `items` ends with NULL, which is not counted */
+};
+
+/* What this process has, into a zeroed one, which is to be finished in any case. All fail with PLIM_NOMEM alone. */
+enum plim_status plim_environment_copy(struct plim_environment *out) PLIM_MUST_CHECK;
+void plim_environment_finish(struct plim_environment *environment);
+
+/* "NAME=VALUE", malloc'd, which is taken over; NULL: PLIM_NOMEM. */
+enum plim_status plim_environment_set_entry(struct plim_environment *environment, char *entry) PLIM_MUST_CHECK;
+enum plim_status plim_environment_set(struct plim_environment *environment, const char *name,
+                                      const char *value) PLIM_MUST_CHECK;
+
+/* Before the list, with colons between, that the variable has. */
+enum plim_status plim_environment_put_before(struct plim_environment *environment, const char *name,
+                                             const char *value) PLIM_MUST_CHECK;
+void plim_environment_take_out(struct plim_environment *environment, const char *name);
+
+#endif
