@@ -53,7 +53,7 @@ enum plim_status plim_uri_read(const char *options, struct plim_uri_options *out
         size_t i = option_at(options);
         if (i == OPTIONS)
             return plim_fail(err, PLIM_INVALID,
-                             "'%.64s' is no device option, expected ,memory=24GiB", options);
+                             "'%.64s' is no device option, expected one such as ,memory=24GiB", options);
         if (seen & 1u << i) return plim_fail(err, PLIM_INVALID, "'%.64s': given twice", options);
         seen |= 1u << i;
         char value[64];

@@ -261,8 +261,9 @@ static enum plim_status answer(struct exec *x, struct plim_report *report, struc
         return search(x, report, err);
     enum plim_status st = put_question(x, &gpu, &asking.kept, &question, err);
     plim_store_name(&question.key, name);
+    name[strcspn(name, ".")] = '\0';
     /* Trials on simulated GPUs are in each other's way only where they ask the same. */
-    const struct plim_kept_ask ask = {.place = place[0] ? place : strtok(name, "."),
+    const struct plim_kept_ask ask = {.place = place[0] ? place : name,
                                       .put = put,
                                       .make = make,
                                       .user = &asking,

@@ -64,7 +64,7 @@ Test(open, what_is_no_device_is_said_to_be_none)
     expect_refused("cuda0", PLIM_UNSUPPORTED,
                    "cuda0: this plimsoll is built without that device");
     expect_refused("host,speed=2", PLIM_INVALID,
-                   "',speed=2' is no device option, expected ,memory=24GiB");
+                   "',speed=2' is no device option, expected one such as ,memory=24GiB");
 }
 
 #if !PLIM_WITH_CUDA

@@ -369,7 +369,7 @@ Test(target, what_is_no_uri_is_refused_as_such)
     expect_refused("sim:T4", PLIM_INVALID, "expected auto, cuda, cuda:N");
     expect_refused("", PLIM_INVALID, "expected auto, cuda, cuda:N");
     expect_refused("cuda:first", PLIM_INVALID, "expected cuda:N");
-    expect_refused("cuda,memroy=24GiB", PLIM_INVALID, "expected ,memory=24GiB");
+    expect_refused("cuda,memroy=24GiB", PLIM_INVALID, "expected one such as ,memory=24GiB");
     expect_refused("cuda,memory=lots", PLIM_INVALID, "lots");
     expect_refused("cuda,memory=0", PLIM_INVALID, "more than that");
     expect_refused("auto,memory=lots", PLIM_INVALID, "lots");

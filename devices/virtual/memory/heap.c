@@ -195,7 +195,7 @@ int plim_heap_take(int device, size_t bytes, uintptr_t *at)
 {
     *at = 0;
     if (!bytes) return GPU_OK;
-    if (bytes > (size_t)1 << 50) return GPU_OUT_OF_MEMORY;
+    if (bytes > HEAP_MOST_BYTES) return GPU_OUT_OF_MEMORY;
     struct heap_block block = {.bytes = bytes, .kind = HEAP_DEVICE, .device = device};
     int64_t small = plim_round_up((int64_t)bytes, SMALL_ALIGNMENT);
     bool shares = bytes <= SMALL_BYTES;

@@ -15,6 +15,9 @@
 
 enum { HEAP_PAGE_BYTES = 2 << 20 };
 
+/* More is refused without a look at what is free: sums of such requests overflow nowhere. */
+#define HEAP_MOST_BYTES ((size_t)1 << 50)
+
 enum heap_kind {
     HEAP_DEVICE,   /* cudaMalloc */
     HEAP_POOL,     /* cudaMallocAsync; its pool pays */

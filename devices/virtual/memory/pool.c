@@ -91,7 +91,7 @@ int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at)
     if (!pool) return GPU_INVALID_VALUE;
     int failed = plim_self_use(pool->device);
     if (failed || !bytes) return failed;
-    if (bytes > (size_t)1 << 50) return GPU_OUT_OF_MEMORY;
+    if (bytes > HEAP_MOST_BYTES) return GPU_OUT_OF_MEMORY;
     int64_t cost = plim_round_up((int64_t)bytes, 512);
     plim_self_lock();
     if (!grow_for(pool, pool->used_bytes + cost)) failed = GPU_OUT_OF_MEMORY;

@@ -98,7 +98,7 @@ int plim_vmm_create(int device, size_t bytes, unsigned shareable, struct plim_vm
     *handle = (struct plim_vmm_handle){
         .device = device, .bytes = bytes, .shareable = shareable, .references = 1};
     plim_self_lock();
-    bool paid = bytes <= (size_t)1 << 50 && plim_self_take(device, (int64_t)bytes);
+    bool paid = bytes <= HEAP_MOST_BYTES && plim_self_take(device, (int64_t)bytes);
     if (paid) plim_self_process()->allocations++;
     plim_self_unlock();
     if (paid) *out = handle;

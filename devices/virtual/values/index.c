@@ -319,18 +319,19 @@ static bool run_take(const struct plim_plan *plan, const struct plim_launch *lau
 
 static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
 {
+    typedef bool run_kind(const struct plim_plan *plan, const struct plim_launch *launch, struct gathering *g);
+    static const struct {
+        int operands;
+        run_kind *run; /* NULL: what is written is not worked out */
+    } runs[] = {[INDEX] = {3, run_index}, [INDEX_PUT] = {3, run_index}, [FLIP] = {2, run_flip},
+                [FILL] = {2, run_place},  [COPY] = {3, run_place},      [TAKE] = {2, run_take},
+                [PUT] = {2, NULL}};
     struct gathering g;
     enum kind kind = (enum kind)plan->numbers[KIND];
-    if (!begin(&g, launch, kind == FLIP || kind == FILL || kind >= TAKE ? 2 : 3)) return false;
-    bool works = kind == PUT                          ? false
-                 : kind == TAKE                       ? run_take(plan, launch, &g)
-                 : kind == FLIP                       ? run_flip(plan, launch, &g)
-                 : kind == INDEX || kind == INDEX_PUT ? run_index(plan, launch, &g)
-                                                      : run_place(plan, launch, &g);
-    /* Then the whole block that it writes to. */
-    if (!works) {
-        plim_launch_spoil_block(launch, kind == PUT ? indexed_of(&g) : pointer_at(g.rest, 0));
-    }
+    if (!begin(&g, launch, runs[kind].operands)) return false;
+    bool works = runs[kind].run && runs[kind].run(plan, launch, &g);
+    /* Else all of the block that it writes to is unknown. */
+    if (!works) plim_launch_spoil_block(launch, kind == PUT ? indexed_of(&g) : pointer_at(g.rest, 0));
     end(&g);
     return true;
 }
