@@ -68,6 +68,7 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
     static const char *const ends[] = {
         [PLIM_END_EXITED] = "the program ended",
         [PLIM_END_STEADY] = "its peak had stopped growing",
+        [PLIM_END_REFUSED] = "it had not got what it asked for, and went on",
         [PLIM_END_STEPS] = "it had done the steps asked for (--steps)",
         [PLIM_END_TIME] = "its time was up (--for)",
         [PLIM_END_LIMIT] = "it took too long (--timeout)",

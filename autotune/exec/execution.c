@@ -44,6 +44,7 @@ struct trial {
     struct plim_rest rest;
     struct plim_rest_seen seen;
     int64_t unmet;
+    int64_t refused_in; /* after so many steps it was first seen not to have got memory; -1: it has got all */
 };
 
 /* --- before ----------------------------------------------------------------------------------- */
@@ -214,7 +215,7 @@ out:
 static void look(struct trial *t)
 {
     struct plim_execution *out = t->out;
-    int64_t steps = INT64_MAX, unmet = 0;
+    int64_t steps = INT64_MAX, unmet = 0, pending = 0;
     int waiting = 0;
     t->seen = (struct plim_rest_seen){0};
     out->processes = out->launches = out->refusals = 0;
@@ -225,7 +226,8 @@ static void look(struct trial *t)
         out->processes++;
         out->launches += p->launches + p->allocations;
         out->refusals += p->refusal.count;
-        unmet += p->refusal.unmet + p->refusal.pending;
+        unmet += p->refusal.unmet;
+        pending += p->refusal.pending;
         if (p->refusal.count) {
             out->asked_bytes = p->refusal.asked_bytes;
             out->free_bytes = p->refusal.free_bytes;
@@ -239,7 +241,8 @@ static void look(struct trial *t)
     }
     out->steps = t->seen.steps = steps == INT64_MAX ? 0 : steps;
     out->waiting_optimizers = waiting;
-    t->unmet = unmet;
+    t->unmet = unmet + pending;
+    if (unmet && t->refused_in < 0) t->refused_in = out->steps;
 }
 
 /* For --steps: what is counted may be micro-steps. */
@@ -263,6 +266,8 @@ static bool is_over(struct trial *t)
         end = PLIM_END_STOPPED;
     else if (options->steps && t->out->steps >= steps_needed(t))
         end = PLIM_END_STEPS;
+    else if (t->refused_in >= 0 && t->out->steps > t->refused_in + 1 && !options->adapts)
+        end = PLIM_END_REFUSED; /* and not within the step in which it is catching that */
     else if (plim_rest_is_reached(&t->rest, t->machine, &t->seen))
         end = PLIM_END_STEADY;
     else if (options->run_seconds > 0 && seconds >= options->run_seconds)
@@ -384,7 +389,7 @@ enum plim_status plim_execution_run(const struct plim_execution_options *options
                                     struct plim_execution *out, struct plim_error *err)
 {
     struct trial t = {
-        .options = options, .out = out, .machine_fd = -1, .log = -1, .start = plim_clock_seconds()};
+        .options = options, .out = out, .machine_fd = -1, .log = -1, .refused_in = -1, .start = plim_clock_seconds()};
     *out = (struct plim_execution){0};
     enum plim_status st = begin(&t, setting, number, err);
     if (!st) {

@@ -52,6 +52,7 @@ enum plim_execution_end {
     PLIM_END_EXITED, /* by itself */
     PLIM_END_STEADY,
     PLIM_END_STEPS,
+    PLIM_END_REFUSED, /* it did not get what it asked for, and went on: that decides */
     PLIM_END_TIME,
     PLIM_END_LIMIT,   /* of its time: it has failed */
     PLIM_END_INPUT,   /* it waits for what will never come */

@@ -24,6 +24,8 @@ struct recorder {
     PLIM_ARRAY(struct plim_recorded_point) points; /* by batch, then length */
     PLIM_ARRAY(struct plim_trace) traces;          /* of one combination, one a point */
     int64_t runs;
+    int patience;   /* times as many repetitions as usual end a run */
+    bool was_ended; /* the last one, by its repetitions */
 };
 
 /* --- one run ---------------------------------------------------------------------------------- */
@@ -118,6 +120,7 @@ static enum plim_status run(struct recorder *r, const struct plim_setting *setti
     add_variables(&program, more, 1);
     add_variables(&program, caches ? as_it_is : uncached, 2);
     options.program = &program;
+    options.repetitions *= r->patience;
     options.compiles_alone = true; /* each run as the first launch: what compiles takes memory, too */
     double start = plim_clock_seconds();
     enum plim_status st = PLIM_OK;
@@ -127,6 +130,7 @@ static enum plim_status run(struct recorder *r, const struct plim_setting *setti
     if (!st) st = check_verdict(record, execution, trace->point, err);
     if (st == PLIM_CRASHED || st == PLIM_TIMEOUT || st == PLIM_UNSUPPORTED)
         memcpy(record->failed_log, execution->log, sizeof(execution->log));
+    r->was_ended = !st && execution->end == PLIM_END_STEADY;
     if (!st) st = plim_trace_read(folder, trace, err);
     if (!st) tell_run(r, setting, caches, trace, plim_clock_seconds() - start);
     if (!st && note_doubts(r, &execution->questions)) st = plim_no_memory(err);
@@ -256,6 +260,23 @@ static enum plim_status leave_out(const struct recorder *r, enum plim_status st,
     return PLIM_OK;
 }
 
+/* Several optimizers that step in turn, or one that does so every sixth time, make a step of many: where too few were
+ * seen the program is run again, and this run and those after it go on for longer. */
+static enum plim_status run_settled(struct recorder *r, const struct plim_setting *setting,
+                                    struct plim_trace *trace, size_t *left_out, struct plim_error *err)
+{
+    enum { MORE = 4 };
+    struct plim_recorded_point point = trace->point;
+    enum plim_status st = run(r, setting, false, trace, err);
+    if (!st) st = plim_trace_settle(trace, left_out, err);
+    if (st != PLIM_UNSTABLE || !r->was_ended || r->patience > 1) return st;
+    r->patience = MORE;
+    plim_trace_finish(trace);
+    *trace = (struct plim_trace){.point = point, .gpu = r->record->gpu};
+    st = run(r, setting, false, trace, err);
+    return st ? st : plim_trace_settle(trace, left_out, err);
+}
+
 /* Runs the program at one point, where its steps come to repeat. */
 static enum plim_status run_point(struct recorder *r, const struct plim_setting *values,
                                   struct plim_trace *trace, struct plim_error *err)
@@ -263,8 +284,7 @@ static enum plim_status run_point(struct recorder *r, const struct plim_setting 
     const struct plim_setting setting = setting_at(r, values, trace->point);
     size_t left_out = 0;
     char text[PLIM_DECISION_TEXT];
-    enum plim_status st = run(r, &setting, false, trace, err);
-    if (!st) st = plim_trace_settle(trace, &left_out, err);
+    enum plim_status st = run_settled(r, &setting, trace, &left_out, err);
     if (st || !left_out) return st;
     snprintf(text, sizeof(text),
              "at batch %lld the last of %zu steps did otherwise than those before (longer rows, an evaluation), "
@@ -549,7 +569,7 @@ static enum plim_status record_or_name(struct recorder *r, const struct plim_set
 enum plim_status plim_record_run(const struct plim_record *record, struct plim_recording *out,
                                  struct plim_error *err)
 {
-    struct recorder r = {.record = record, .out = out};
+    struct recorder r = {.record = record, .out = out, .patience = 1};
     struct plim_space space = {0};
     enum plim_status st = PLIM_OK;
     struct plim_axes axes = record->question->question.axes;

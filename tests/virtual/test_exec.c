@@ -333,6 +333,19 @@ Test(exec, it_catches_the_refusal_and_goes_on)
     program_finish(&p);
 }
 
+/* What decides has happened, and nothing that comes later changes it: on the GPU where it got less this one would go on
+ * for minutes, as its memory grows. */
+Test(exec, one_that_went_on_with_less_is_not_waited_for, .timeout = 30)
+{
+    struct program p = run_ok(
+        GPU "--batch 40 --timeout 1000s --json -- sh -c T=$(nvidia-smi~--query-gpu=memory.total~--format=csv,noheader,nounits);"
+            "test~$T~-gt~2000~||~F=forever=1;exec~'" PLIM_TRAINER "'~{batch}~catches=1~leak=1~sleep=100~$F", 1);
+    json_t *root = program_json(&p);
+    cr_expect(has_reason(root, "the program went on with less"), "%s", p.out);
+    json_decref(root);
+    program_finish(&p);
+}
+
 Test(exec, it_leaks)
 {
     struct program p = run_ok(GPU "--json" TRAINER "4 leak=2 steps=40", 0);
