@@ -338,7 +338,8 @@ Test(exec, it_catches_the_refusal_and_goes_on)
 Test(exec, one_that_went_on_with_less_is_not_waited_for, .timeout = 30)
 {
     struct program p = run_ok(
-        GPU "--batch 40 --timeout 1000s --json -- sh -c T=$(nvidia-smi~--query-gpu=memory.total~--format=csv,noheader,nounits);"
+        GPU "--batch 40 --timeout 1000s --json -- sh -c "
+            "T=$(nvidia-smi~--query-gpu=memory.total~--format=csv,noheader,nounits);"
             "test~$T~-gt~2000~||~F=forever=1;exec~'" PLIM_TRAINER "'~{batch}~catches=1~leak=1~sleep=100~$F", 1);
     json_t *root = program_json(&p);
     cr_expect(has_reason(root, "the program went on with less"), "%s", p.out);
