@@ -25,7 +25,7 @@ bool plim_result_is_uncertain(const struct plim_result *result)
 {
     for (size_t i = 0; i < result->question_count; i++)
         if (!strcmp(result->questions[i].use, "decides")) return true;
-    return false;
+    return result->is_doubtful;
 }
 
 void plim_result_finish(struct plim_result *result)

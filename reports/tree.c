@@ -285,7 +285,9 @@ static void add_questions(struct plim_json *json, json_t *root, const char *key,
 /* On a real GPU a program's values are those that they are. */
 static void add_values_read(struct plim_json *json, json_t *root, const struct plim_result *result)
 {
-    if ((!result->is_program && !result->question_count) || !result->device.simulated) return;
+    bool reads_none = (!result->is_program && !result->question_count) || !result->device.simulated;
+    if (reads_none && result->is_doubtful) plim_json_bool(json, root, "uncertain", true);
+    if (reads_none) return;
     add_questions(json, root, "unknown_reads", false, result);
     add_questions(json, root, "shown_reads", true, result);
     known_text(json, root, "assumptions", result->assumptions);
@@ -372,6 +374,7 @@ static void fill_explanation(struct plim_json *json, json_t *root, const struct 
     add_all_reduce(json, root, &result->all_reduce);
     plim_json_bool(json, root, "fits", result->fits);
     known_int(json, root, "short_bytes", result->short_bytes);
+    add_values_read(json, root, result);
     add_reasons(json, root, result);
     add_advice(json, root, result);
     add_steps(json, root, result);

@@ -305,6 +305,7 @@ static void tell_doubts(const struct plim_answer *a, struct plim_result *result)
 {
     for (size_t i = 0; i < a->doubt_count && i < PLIM_DECISIONS_TOLD; i++)
         plim_result_reason(result, "The answer is uncertain: %s.", a->doubts[i]);
+    result->is_doubtful |= a->doubt_count > 0;
 }
 
 void plim_reasons_decision(const struct plim_answer *a, const struct plim_decision *d,

@@ -60,8 +60,9 @@ static enum plim_status check(const struct plim_request *request,
 {
     if (recording->allocator == PLIM_RECORDED_UNKNOWN)
         return plim_fail(err, PLIM_SPEC,
-                         "%s: the program's allocator is not PyTorch's, so what it takes is not "
-                         "known from the recording: plimsoll exec runs the program itself (%s)",
+                         "%s: the program takes other memory than PyTorch's allocator does when it is played the "
+                         "recording (CUDA graphs have memory of their own, so have other allocators): plimsoll exec "
+                         "runs the program itself (%s)",
                          request->subject, recording->proof);
     return PLIM_OK;
 }
