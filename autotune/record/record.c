@@ -134,6 +134,10 @@ static enum plim_status run(struct recorder *r, const struct plim_setting *setti
     if (!st) st = plim_trace_read(folder, trace, err);
     if (!st) tell_run(r, setting, caches, trace, plim_clock_seconds() - start);
     if (!st && note_doubts(r, &execution->questions)) st = plim_no_memory(err);
+    if (!st && execution->makes_compiled &&
+        doubt(r, "it is of a first launch, which compiles kernels (torch.compile); a later one, which finds them, can "
+                 "take more: exec tries both"))
+        st = plim_no_memory(err);
     plim_execution_remove_folder(folder);
     free(execution);
     return st;

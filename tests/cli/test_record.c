@@ -74,12 +74,14 @@ Test(record, each_run_compiles_and_tunes_for_itself)
     snprintf(line, sizeof(line),
              "record -o %s -- sh -c "
              "mkdir~-p~$TORCHINDUCTOR_CACHE_DIR~$TRITON_CACHE_DIR/k&&mkdir~$TORCHINDUCTOR_CACHE_DIR/made&&"
+             "touch~$TORCHINDUCTOR_CACHE_DIR/made/kernel&&"
              "test~!~-e~$TRITON_CACHE_DIR/k/f.autotune.json&&touch~$TRITON_CACHE_DIR/k/f.autotune.json&&"
              "{~test~{batch}~=~1~||~test~-e~$TRITON_CACHE_DIR/k/f.cubin;~}&&touch~$TRITON_CACHE_DIR/k/f.cubin&&"
              "exec~'%s'~{batch}~cache=0~states=100~steps=30",
              path, PLIM_TRAINER);
     struct program p = program_run(line);
     cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    cr_expect(strstr(p.err, "uncertain: it is of a first launch, which compiles kernels") != NULL, "%s", p.err);
     program_finish(&p);
     program_file_remove(path);
 }
