@@ -285,13 +285,14 @@ static void add_questions(struct plim_json *json, json_t *root, const char *key,
 /* On a real GPU a program's values are those that they are. */
 static void add_values_read(struct plim_json *json, json_t *root, const struct plim_result *result)
 {
-    bool reads_none = (!result->is_program && !result->question_count) || !result->device.simulated;
-    if (reads_none && result->is_doubtful) plim_json_bool(json, root, "uncertain", true);
-    if (reads_none) return;
-    add_questions(json, root, "unknown_reads", false, result);
-    add_questions(json, root, "shown_reads", true, result);
-    known_text(json, root, "assumptions", result->assumptions);
-    plim_json_bool(json, root, "uncertain", plim_result_is_uncertain(result));
+    bool are_known = result->device.simulated && (result->is_program || result->question_count);
+    if (are_known) {
+        add_questions(json, root, "unknown_reads", false, result);
+        add_questions(json, root, "shown_reads", true, result);
+        known_text(json, root, "assumptions", result->assumptions);
+    }
+    if (are_known || result->is_doubtful)
+        plim_json_bool(json, root, "uncertain", plim_result_is_uncertain(result));
 }
 
 static void add_steps(struct plim_json *json, json_t *root, const struct plim_result *result)

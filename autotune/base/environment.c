@@ -39,6 +39,13 @@ void plim_environment_finish(struct plim_environment *e)
     PLIM_ARRAY_FINISH(&e->entries);
 }
 
+const char *plim_environment_value(char *const *entries, const char *name)
+{
+    const char *value = NULL;
+    while (*entries && !value) value = value_of(*entries++, name);
+    return value;
+}
+
 void plim_environment_take_out(struct plim_environment *e, const char *name)
 {
     size_t kept = 0;
@@ -64,12 +71,8 @@ enum plim_status plim_environment_set(struct plim_environment *e, const char *na
 
 enum plim_status plim_environment_put_before(struct plim_environment *e, const char *name, const char *value)
 {
-    const char *list = NULL;
+    const char *list = e->entries.items ? plim_environment_value(e->entries.items, name) : NULL;
     char *entry;
-    for (size_t i = 0; i < e->entries.count; i++) {
-        const char *found = value_of(e->entries.items[i], name);
-        if (found && *found) list = found;
-    }
-    if (!list) return plim_environment_set(e, name, value);
+    if (!list || !*list) return plim_environment_set(e, name, value);
     return plim_environment_set_entry(e, asprintf(&entry, "%s=%s:%s", name, value, list) < 0 ? NULL : entry);
 }

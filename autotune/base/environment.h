@@ -20,6 +20,8 @@ enum plim_status plim_environment_set(struct plim_environment *environment, cons
 /* Before the list, with colons between, that the variable has. */
 enum plim_status plim_environment_put_before(struct plim_environment *environment, const char *name,
                                              const char *value) PLIM_MUST_CHECK;
+/* The value of a variable in a list that ends with NULL; NULL: it is not set. */
+const char *plim_environment_value(char *const *entries, const char *name);
 void plim_environment_take_out(struct plim_environment *environment, const char *name);
 
 #endif

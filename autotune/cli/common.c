@@ -1,11 +1,14 @@
 #include "common.h"
 #include "autotune/base/clock.h"
 #include "autotune/base/outfile.h"
-#include "emit.h"
+#include "autotune/trace/allocator_options.h"
 #include "devices/open.h"
+#include "emit.h"
 #include "reports/writer.h"
 #include <errno.h>
 #include <sys/ioctl.h>
+
+extern char **environ;
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
@@ -51,15 +54,12 @@ struct plim_log plim_common_log(const struct plim_request *request, const struct
 struct plim_allowance plim_common_allowance(const struct plim_request *request,
                                             const struct plim_log *log)
 {
-    /* PyTorch 2.9 gave the variable a second name; where both are set the first counts (tried). */
-    static const char *const variables[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
     struct plim_allowance allowance = request->allowance;
-    for (size_t i = 0; i < 2 && !allowance.alloc_conf; i++) {
-        const char *value = getenv(variables[i]);
-        if (!value || !*value) continue;
-        plim_log(log, PLIM_LOG_INFO, "allocator options from %s: %s", variables[i], value);
-        allowance.alloc_conf = value;
-    }
+    const char *variable;
+    if (allowance.alloc_conf) return allowance;
+    allowance.alloc_conf = plim_allocator_options(environ, &variable);
+    if (allowance.alloc_conf)
+        plim_log(log, PLIM_LOG_INFO, "allocator options from %s: %s", variable, allowance.alloc_conf);
     return allowance;
 }
 

@@ -165,9 +165,10 @@ static enum plim_status decide_once(const struct plim_black_box *box, struct pli
                                .on_run = note_run,
                                .on_run_user = between};
     enum plim_status st = search_timed(box, asked, &asker, &decision, err);
+    const struct plim_execution *chosen =
+        !st && decision.found ? plim_executor_confirm(executor, &decision.choice.setting) : NULL;
     *again = false;
-    if (!st && decision.found) {
-        const struct plim_execution *chosen = plim_executor_confirm(executor, &decision.choice.setting);
+    if (chosen) {
         *again = chosen->verdict != PLIM_OK || chosen->peak_bytes > decision.choice.trial.reserved_bytes;
         decision.choice.trial.details = chosen;
         if (box->chosen) *box->chosen = *chosen;

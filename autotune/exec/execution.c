@@ -66,22 +66,13 @@ static const char *folder_of(const struct trial *t, const char *name, char path[
     return path;
 }
 
-/* What the program finds in its environment; NULL: it is not set. */
-static const char *value_of(const struct plim_program *program, const char *name)
+static bool is_set(const struct plim_program *program, const char *name)
 {
     size_t length = strlen(name);
     for (size_t i = 0; i < program->variable_count; i++)
         if (!strncmp(program->variables[i], name, length) && program->variables[i][length] == '=')
-            return program->variables[i] + length + 1;
-    return getenv(name);
-}
-
-/* The options of PyTorch's allocator. PyTorch 2.9 gave the variable a second name; where both are set the first
- * counts. */
-static const char *allocator_options(const struct plim_program *program)
-{
-    const char *options = value_of(program, "PYTORCH_CUDA_ALLOC_CONF");
-    return options && *options ? options : value_of(program, "PYTORCH_ALLOC_CONF");
+            return true;
+    return getenv(name) != NULL;
 }
 
 /* torch.compile's has choices beside code; Triton's has code, and choices where a program wants them kept. */
@@ -140,7 +131,7 @@ static void share_compiled(struct trial *t)
     name_compiled(t, false, folder);
     if (is_alone) nftw(folder, forget_if_tuned, 16, FTW_PHYS);
     for (int i = INDUCTOR; i <= TRITON; i++) {
-        if (value_of(t->options->program, caches[i].variable)) continue;
+        if (is_set(t->options->program, caches[i].variable)) continue;
         name_compiled(t, is_alone && i == INDUCTOR, folder);
         snprintf(t->caches[i], sizeof(t->caches[i]), "%s%s", folder, caches[i].folder);
         add(t, caches[i].variable, t->caches[i]);
@@ -181,10 +172,6 @@ static enum plim_status begin(struct trial *t, const struct plim_setting *settin
     snprintf(t->blocks, sizeof(t->blocks), "%s/blocks", t->folder);
     if (mkdir(t->folder, 0700) || mkdir(t->blocks, 0700))
         return plim_fail(err, PLIM_IO, "%s: %s", t->folder, strerror(errno));
-    t->rest = (struct plim_rest){.folder = t->blocks,
-                                 .allocator = {.config = allocator_options(t->options->program),
-                                               .ascending = t->options->gpus[0].ascending != 0},
-                                 .repetitions = t->options->repetitions};
     t->machine = plim_machine_create(t->options->gpus, t->options->gpu_count, &t->machine_fd,
                                      t->machine_path);
     if (!t->machine) return plim_fail(err, PLIM_NOMEM, "no memory for the virtual machine");
@@ -195,6 +182,10 @@ static enum plim_status begin(struct trial *t, const struct plim_setting *settin
     t->machine->given_count = (int32_t)t->options->given_count;
     memcpy(t->machine->given, t->options->given, sizeof(t->machine->given));
     PLIM_TRY(fill(t, setting, number, err));
+    t->rest = (struct plim_rest){.folder = t->blocks,
+                                 .allocator = {.environment = t->instance.environment,
+                                               .ascending = t->options->gpus[0].ascending != 0},
+                                 .repetitions = t->options->repetitions};
     t->log = plim_outfile_log(t->options->logs, t->out->log, err);
     if (t->log < 0) return PLIM_IO;
     const struct plim_launch_options launch = {.arguments = t->instance.arguments,

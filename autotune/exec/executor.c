@@ -95,15 +95,12 @@ static struct job *start(struct plim_executor *x, const struct plim_setting *set
     struct job *job = calloc(1, sizeof(*job));
     if (!job) return NULL;
     *job = (struct job){
-        .executor = x, .setting = *setting, .mode = mode, .number = x->trials + 1};
+        .executor = x, .setting = *setting, .mode = mode, .number = ++x->trials};
     if (PLIM_ARRAY_PUSH(&x->list, job) != PLIM_OK) {
         free(job);
         return NULL;
     }
-    if (!pthread_create(&job->thread, NULL, work, job)) {
-        x->trials++;
-        return job;
-    }
+    if (!pthread_create(&job->thread, NULL, work, job)) return job;
     x->list.count--;
     free(job);
     return NULL;

@@ -2,8 +2,8 @@
 #include "autotune/base/clock.h"
 #include "autotune/base/compare.h"
 #include "autotune/exec/program_files.h"
-#include "autotune/trace/trace.h"
 #include "autotune/search/space.h"
+#include "autotune/trace/trace.h"
 #include "host_speed.h"
 #include "proof.h"
 #include <errno.h>

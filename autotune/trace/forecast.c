@@ -1,7 +1,7 @@
 #include "forecast.h"
-#include "devices/open.h"
+#include "allocator_options.h"
+#include "segments.h"
 #include "trace.h"
-#include "workloads/recording/play.h"
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,14 +11,6 @@ enum {
 };
 
 _Static_assert((int)PLIM_FORECAST_STEPS == (int)PLIM_REPLAY_PROOF_STEPS, "steps that are played");
-
-/* What segments have as the steps are played. */
-struct played {
-    int64_t reserved_bytes, peak_bytes;
-    PLIM_ARRAY(int64_t) peaks; /* before each step; the last: behind all */
-    size_t most_steps;
-    bool failed;
-};
 
 /* --- the trial's own steps -------------------------------------------------------------------- */
 
@@ -86,50 +78,16 @@ static void even_out(struct plim_trace *trace, size_t period, size_t steps)
 
 /* --- and those that follow -------------------------------------------------------------------- */
 
-/* The allocator's observer. */
-static void note_segment(void *user, char what, int64_t bytes)
+/* The most that segments had before the step of this number, from 0: once steps repeat, nothing changes. */
+static int64_t peak_before(const struct plim_segments *played, size_t step)
 {
-    struct played *played = user;
-    played->reserved_bytes += what == 'S' || what == 'M' ? bytes : -bytes;
-    if (played->reserved_bytes > played->peak_bytes) played->peak_bytes = played->reserved_bytes;
-}
-
-/* The player's stop, which is asked before each step. */
-static bool note_step(const void *user)
-{
-    struct played *played = *(struct played *const *)user;
-    played->failed |= PLIM_ARRAY_PUSH(&played->peaks, played->peak_bytes) != PLIM_OK;
-    return played->peaks.count > played->most_steps;
-}
-
-/* On a GPU of any size: what does not fit is seen when the trial gets there. */
-static enum plim_status play(const struct plim_recorded_stream *stream,
-                             const struct plim_allocator_config *config, bool ascending,
-                             struct played *out, struct plim_error *err)
-{
-    const char *gpu = ascending ? "sim:1024GiB,placement=ascending" : "sim:1024GiB";
-    const struct plim_recorded_point point = {1, 1};
-    struct plim_device *device = NULL;
-    struct plim_player *player = NULL;
-    struct plim_replay replay;
-    enum plim_status st = plim_device_open(gpu, &device, err);
-    if (!st) st = plim_player_create(device, config, &player, err);
-    if (!st) {
-        plim_player_observe(player, note_segment, out);
-        plim_player_stop(player, note_step, &out);
-        st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, 1, &replay, err);
+    size_t count = step < played->before_step.count ? played->before_step.items[step] : played->bytes.count;
+    int64_t reserved = 0, peak = 0;
+    for (size_t i = 0; i < count; i++) {
+        reserved += played->bytes.items[i];
+        if (reserved > peak) peak = reserved;
     }
-    out->failed |= PLIM_ARRAY_PUSH(&out->peaks, out->peak_bytes) != PLIM_OK;
-    plim_player_destroy(&player);
-    if (device) plim_device_close(&device);
-    return st;
-}
-
-/* Before the step of this number, from 0: once they repeat, nothing changes. */
-static int64_t peak_before(const struct played *played, size_t step)
-{
-    size_t last = played->peaks.count - 1;
-    return played->peaks.items[step < last ? step : last];
+    return peak;
 }
 
 /* How many training steps a period has. */
@@ -144,7 +102,7 @@ static size_t steps_of(const struct plim_trace *trace, size_t period)
 
 /* The trial has done `done` of the periods that are played, and is within the next. */
 static void compare(const struct plim_trace *trace, const struct plim_recorded_stream *stream,
-                    const struct played *played, struct plim_forecast *out)
+                    const struct plim_segments *played, struct plim_forecast *out)
 {
     size_t period = stream->events.count - stream->before;
     size_t done = (trace->events.count - stream->before) / period;
@@ -163,7 +121,8 @@ static enum plim_status look_ahead(struct plim_trace *trace,
                                    struct plim_forecast *out, struct plim_error *err)
 {
     struct plim_recorded_stream stream = {0};
-    struct played played = {0};
+    struct plim_segments played = {0};
+    struct plim_replay replay;
     size_t period, steps;
     enum plim_status st = find_period(trace, &period);
     if (st || !period) return st ? plim_no_memory(err) : PLIM_OK;
@@ -172,12 +131,22 @@ static enum plim_status look_ahead(struct plim_trace *trace,
     even_out(trace, period, steps);
     played.most_steps = MOST_EVENTS / period;
     st = plim_trace_join(trace, 1, &stream, err);
-    if (!st) st = play(&stream, config, ascending, &played, err);
+    /* On a GPU of any size: what does not fit is seen when the trial gets there. */
+    const char *gpu = ascending ? "sim:1024GiB,placement=ascending" : "sim:1024GiB";
+    if (!st) st = plim_segments_play(&stream, trace->point, 0, gpu, config, &played, &replay, err);
     if (!st && played.failed) st = plim_no_memory(err);
     if (!st) compare(trace, &stream, &played, out);
-    PLIM_ARRAY_FINISH(&played.peaks);
+    plim_segments_finish(&played);
     plim_recorded_stream_finish(&stream);
     return st == PLIM_NOMEM ? st : PLIM_OK; /* anything else: it is not known */
+}
+
+/* False: they cannot be read. */
+static bool read_options(char *const *environment, struct plim_allocator_config *out)
+{
+    struct plim_error ignored;
+    const char *variable;
+    return plim_allocator_config_parse(plim_allocator_options(environment, &variable), out, &ignored) == PLIM_OK;
 }
 
 enum plim_status plim_forecast_make(const char *folder, const char *name,
@@ -186,11 +155,10 @@ enum plim_status plim_forecast_make(const char *folder, const char *name,
 {
     struct plim_trace trace = {.point = {1, 1}};
     struct plim_allocator_config config;
-    struct plim_error ignored;
     uint64_t lost;
     *out = (struct plim_forecast){0};
     int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0 || plim_allocator_config_parse(allocator->config, &config, &ignored)) {
+    if (directory < 0 || !read_options(allocator->environment, &config)) {
         if (directory >= 0) close(directory);
         return PLIM_OK;
     }

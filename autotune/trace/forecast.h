@@ -26,8 +26,8 @@ struct plim_forecast {
 
 /* The allocator of the program, as far as its environment and its GPU tell. */
 struct plim_forecast_allocator {
-    const char *config; /* PYTORCH_CUDA_ALLOC_CONF; NULL: none */
-    bool ascending;     /* each segment lies above those before (catalogue.h) */
+    char *const *environment; /* ends with NULL; plim_allocator_options() of it count */
+    bool ascending;           /* each segment lies above those before (catalogue.h) */
 };
 
 /* Of the file `name` in `folder`, which may still be written to. What cannot be told (steps that differ, several GPUs,

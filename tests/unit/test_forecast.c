@@ -136,7 +136,6 @@ static int truth(struct program *p, int from, int64_t *most)
     return grown;
 }
 
-static const struct plim_forecast_allocator none = {0};
 static char folder[] = "/tmp/plim-forecast-XXXXXX", path[64];
 
 static void make_folder(void)
@@ -153,6 +152,26 @@ static void remove_folder(void)
 
 TestSuite(forecast, .init = make_folder, .fini = remove_folder);
 
+/* All steps of the trial; `lost`: events that the file does not have. */
+static void train(struct program *p, uint64_t lost)
+{
+    for (int i = 0; i < SEEN; i++) step(p);
+    stop_writing(p, lost);
+}
+
+/* Of a program with these options in its environment (NULL: none). */
+static struct plim_forecast forecast_of(const char *name, const char *config)
+{
+    struct plim_forecast forecast;
+    struct plim_error err;
+    char entry[64];
+    char *environment[] = {entry, NULL};
+    const struct plim_forecast_allocator allocator = {.environment = config ? environment : &environment[1]};
+    snprintf(entry, sizeof(entry), "PYTORCH_CUDA_ALLOC_CONF=%s", config ? config : "");
+    cr_assert(eq(int, plim_forecast_make(folder, name, &allocator, &forecast, &err), PLIM_OK));
+    return forecast;
+}
+
 /* Of many programs: those that grow after the trial's steps, and what was said of all. A block's rest of less than
  * 1 MiB is not known, and may make a forecast wrong. */
 struct score {
@@ -164,14 +183,10 @@ static struct score compare_all(const char *config)
     struct score score = {0};
     for (uint64_t seed = 0; seed < PROGRAMS; seed++) {
         struct program p;
-        struct plim_forecast forecast;
-        struct plim_error err;
-        const struct plim_forecast_allocator allocator = {.config = config};
         int64_t most;
         begin(&p, seed, config, path);
-        for (int i = 0; i < SEEN; i++) step(&p);
-        stop_writing(&p, 0);
-        cr_assert(eq(int, plim_forecast_make(folder, "7", &allocator, &forecast, &err), PLIM_OK));
+        train(&p, 0);
+        struct plim_forecast forecast = forecast_of("7", config);
         int grown = truth(&p, SEEN, &most);
         finish(&p);
         cr_assert(forecast.is_known, "program %d", (int)seed);
@@ -203,26 +218,19 @@ Test(forecast, follows_the_allocators_options)
 /* What was played of the trial itself ends with other segments than PyTorch's allocator had. */
 Test(forecast, is_none_where_the_allocator_does_otherwise)
 {
+    static const char config[] = "max_split_size_mb:24";
     struct program p;
-    struct plim_forecast forecast;
-    struct plim_error err;
-    const struct plim_forecast_allocator as_it_is = {.config = "max_split_size_mb:24"};
-    begin(&p, 2, as_it_is.config, path);
-    for (int i = 0; i < SEEN; i++) step(&p);
-    stop_writing(&p, 0);
+    begin(&p, 2, config, path);
+    train(&p, 0);
     finish(&p);
-    cr_expect(eq(int, plim_forecast_make(folder, "7", &as_it_is, &forecast, &err), PLIM_OK));
-    cr_expect(eq(int, forecast.is_known, 1));
-    cr_expect(eq(int, plim_forecast_make(folder, "7", &none, &forecast, &err), PLIM_OK));
-    cr_expect(eq(int, forecast.is_known, 0));
+    cr_expect(eq(int, forecast_of("7", config).is_known, 1));
+    cr_expect(eq(int, forecast_of("7", NULL).is_known, 0));
 }
 
 /* Steps that differ; a file that is cut; none. */
 Test(forecast, is_none_of_what_is_not_known)
 {
     struct program p;
-    struct plim_forecast forecast;
-    struct plim_error err;
     begin(&p, 2, NULL, path);
     for (int i = 0; i < SEEN; i++) {
         p.bytes[0] = (i + 1) << 22;
@@ -230,14 +238,10 @@ Test(forecast, is_none_of_what_is_not_known)
     }
     stop_writing(&p, 0);
     finish(&p);
-    cr_expect(eq(int, plim_forecast_make(folder, "7", &none, &forecast, &err), PLIM_OK));
-    cr_expect(eq(int, forecast.is_known, 0));
+    cr_expect(eq(int, forecast_of("7", NULL).is_known, 0));
     begin(&p, 2, NULL, path);
-    for (int i = 0; i < SEEN; i++) step(&p);
-    stop_writing(&p, 1);
+    train(&p, 1);
     finish(&p);
-    cr_expect(eq(int, plim_forecast_make(folder, "7", &none, &forecast, &err), PLIM_OK));
-    cr_expect(eq(int, forecast.is_known, 0));
-    cr_expect(eq(int, plim_forecast_make(folder, "8", &none, &forecast, &err), PLIM_OK));
-    cr_expect(eq(int, forecast.is_known, 0));
+    cr_expect(eq(int, forecast_of("7", NULL).is_known, 0));
+    cr_expect(eq(int, forecast_of("8", NULL).is_known, 0));
 }
