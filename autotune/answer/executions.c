@@ -69,6 +69,7 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
         [PLIM_END_EXITED] = "the program ended",
         [PLIM_END_STEADY] = "its peak had stopped growing",
         [PLIM_END_REFUSED] = "it had not got what it asked for, and went on",
+        [PLIM_END_RESTLESS] = "its allocator gave cached memory back in every step",
         [PLIM_END_STEPS] = "it had done the steps asked for (--steps)",
         [PLIM_END_TIME] = "its time was up (--for)",
         [PLIM_END_LIMIT] = "it took too long (--timeout)",
@@ -114,8 +115,14 @@ static void tell_refusals(const struct plim_asker *asker, bool uses_batch,
     for (size_t i = 0; i < asker->samples.count; i++) {
         const struct plim_execution *execution = execution_of(&asker->samples.items[i].trial);
         if (!execution || !execution->went_on) continue;
-        plim_result_reason(result, "The program goes on with less memory when a request fails%s.",
-                           uses_batch ? "; such a trial counts as out of memory" : "");
+        const char *counts = uses_batch ? "; such a trial counts as out of memory" : "";
+        if (execution->replanned)
+            plim_result_reason(result,
+                               "Where a convolution's workspace is refused PyTorch takes another algorithm, which "
+                               "needs less and may be slower, and goes on%s.",
+                               counts);
+        else
+            plim_result_reason(result, "The program goes on with less memory when a request fails%s.", counts);
         return;
     }
 }

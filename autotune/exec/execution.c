@@ -45,6 +45,7 @@ struct trial {
     struct plim_rest_seen seen;
     int64_t unmet;
     int64_t refused_in; /* after so many steps it was first seen not to have got memory; -1: it has got all */
+    int64_t retried_in; /* after so many steps memory was last seen to be refused, whether got or not; -1: never */
 };
 
 /* --- before ----------------------------------------------------------------------------------- */
@@ -206,7 +207,7 @@ out:
 static void look(struct trial *t)
 {
     struct plim_execution *out = t->out;
-    int64_t steps = INT64_MAX, unmet = 0, pending = 0;
+    int64_t steps = INT64_MAX, unmet = 0, pending = 0, replanned = 0, refusals = t->out->refusals;
     int waiting = 0;
     t->seen = (struct plim_rest_seen){0};
     out->processes = out->launches = out->refusals = 0;
@@ -219,6 +220,7 @@ static void look(struct trial *t)
         out->refusals += p->refusal.count;
         unmet += p->refusal.unmet;
         pending += p->refusal.pending;
+        replanned += p->refusal.replanned;
         if (p->refusal.count) {
             out->asked_bytes = p->refusal.asked_bytes;
             out->free_bytes = p->refusal.free_bytes;
@@ -233,7 +235,9 @@ static void look(struct trial *t)
     out->steps = t->seen.steps = steps == INT64_MAX ? 0 : steps;
     out->waiting_optimizers = waiting;
     t->unmet = unmet + pending;
+    out->replanned = unmet && replanned == unmet;
     if (unmet && t->refused_in < 0) t->refused_in = out->steps;
+    if (out->refusals != refusals) t->retried_in = out->steps;
 }
 
 /* For --steps: what is counted may be micro-steps. */
@@ -241,6 +245,17 @@ static int64_t steps_needed(const struct trial *t)
 {
     return plim_steps_needed((enum plim_steps_rule)t->out->rule, t->options->steps,
                              t->machine->accumulation);
+}
+
+/* After as many steps as are foreseen of any program it still gives cached memory back in each or so. Where the
+ * user says how long a trial is to be, he has decided. */
+static bool is_restless(const struct trial *t)
+{
+    enum { JUST_NOW = 2 };
+    const struct plim_execution_options *options = t->options;
+    int64_t steps = t->out->steps;
+    return !options->steps && options->run_seconds <= 0 && steps >= PLIM_FORECAST_STEPS &&
+           steps >= options->repetitions && t->retried_in >= steps - JUST_NOW;
 }
 
 static bool is_over(struct trial *t)
@@ -261,6 +276,8 @@ static bool is_over(struct trial *t)
         end = PLIM_END_REFUSED; /* and not within the step in which it is catching that */
     else if (plim_rest_is_reached(&t->rest, t->machine, &t->seen))
         end = PLIM_END_STEADY;
+    else if (is_restless(t))
+        end = PLIM_END_RESTLESS;
     else if (options->run_seconds > 0 && seconds >= options->run_seconds)
         end = PLIM_END_TIME;
     else if (options->limit_seconds > 0 && seconds >= options->limit_seconds)
@@ -321,8 +338,19 @@ static enum plim_status out_of_memory(struct trial *t)
     snprintf(out->why, sizeof(out->why),
              "out of memory when %s more were requested and %s were free%s",
              plim_format_bytes(out->asked_bytes, asked), plim_format_bytes(out->free_bytes, left),
-             out->went_on ? "; the program went on with less" : "");
+             out->replanned ? "; PyTorch went on with another convolution algorithm"
+             : out->went_on ? "; the program went on with less"
+                            : "");
     return PLIM_OOM;
+}
+
+static enum plim_status never_rests(struct trial *t)
+{
+    char text[128];
+    snprintf(text, sizeof(text),
+             "out of memory again and again: after %" PRId64 " steps its allocator still gives back and retries",
+             t->out->steps);
+    return fail(t->out, PLIM_OOM, text);
 }
 
 static enum plim_status ended_badly(struct trial *t)
@@ -338,6 +366,7 @@ static enum plim_status judge(struct trial *t)
     struct plim_execution *out = t->out;
     if (out->end == PLIM_END_STOPPED) return fail(out, PLIM_CANCELLED, "interrupted");
     if (t->unmet) return out_of_memory(t);
+    if (out->end == PLIM_END_RESTLESS) return never_rests(t);
     if (out->end == PLIM_END_INPUT)
         return fail(out, PLIM_CRASHED, "the program waits for input; there is no terminal here");
     if (out->end == PLIM_END_LIMIT)
@@ -380,7 +409,8 @@ enum plim_status plim_execution_run(const struct plim_execution_options *options
                                     struct plim_execution *out, struct plim_error *err)
 {
     struct trial t = {
-        .options = options, .out = out, .machine_fd = -1, .log = -1, .refused_in = -1, .start = plim_clock_seconds()};
+        .options = options, .out = out, .machine_fd = -1, .log = -1, .refused_in = -1,
+        .retried_in = -1, .start = plim_clock_seconds()};
     *out = (struct plim_execution){0};
     enum plim_status st = begin(&t, setting, number, err);
     if (!st) {

@@ -53,6 +53,7 @@ enum plim_execution_end {
     PLIM_END_STEADY,
     PLIM_END_STEPS,
     PLIM_END_REFUSED, /* it did not get what it asked for, and went on: that decides */
+    PLIM_END_RESTLESS, /* PLIM_FORECAST_STEPS, and cached memory is still given back in each: a later one may fail */
     PLIM_END_TIME,
     PLIM_END_LIMIT,   /* of its time: it has failed */
     PLIM_END_INPUT,   /* it waits for what will never come */
@@ -68,6 +69,7 @@ struct plim_execution {
     enum plim_execution_end end;
     char why[160];      /* for anything but PLIM_OK: one line */
     bool went_on;       /* it got no memory, and went on all the same, with less */
+    bool replanned;     /* and that was PyTorch's doing: a convolution with less workspace (out_of_memory.h) */
     int64_t peak_bytes; /* of the fullest GPU, without the framework's contexts */
     int64_t refusals;
     int64_t asked_bytes, free_bytes;                    /* of the last refusal */

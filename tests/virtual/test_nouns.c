@@ -319,6 +319,27 @@ Test(out_of_memory, is_met_unmet_or_open)
     cr_expect(eq(i64, seen->free_bytes, 6 * MIB));
 }
 
+/* As PyTorch does where a convolution's workspace is refused. */
+Test(out_of_memory, what_another_plan_does_without_is_told_from_the_rest)
+{
+    make_machine("A100-SXM4-80GB", 1, 10 * MIB);
+    cr_assert(eq(int, plim_self_use(0), GPU_OK));
+    const struct plim_machine_refusal *seen = &plim_self_process()->refusal;
+    plim_self_plans();
+    cr_expect(eq(i64, seen->unmet, 0));
+    run_out(20 * MIB);
+    run_out(20 * MIB);
+    plim_self_plans();
+    plim_self_plans();
+    plim_self_goes_on();
+    cr_expect(eq(i64, seen->unmet, 1));
+    cr_expect(eq(i64, seen->replanned, 1));
+    run_out(20 * MIB);
+    plim_self_goes_on();
+    cr_expect(eq(i64, seen->unmet, 2));
+    cr_expect(eq(i64, seen->replanned, 1), "something else came next");
+}
+
 /* As the allocator of JAX and TensorFlow asks: for more than it needs, then for a tenth less. */
 Test(out_of_memory, is_met_by_nearly_as_much_at_once)
 {

@@ -139,6 +139,7 @@ static int finalize_plan(struct plan *plan)
 {
     int64_t count = 0;
     if (!plan->config) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    plim_self_plans();
     int failed = backend.get(plan->config, DNN_CONFIG_WORKSPACE, DNN_OF_INT64, 1, &count,
                              &plan->workspace_bytes);
     plan->is_final = !failed;
@@ -299,6 +300,7 @@ ANSWER int cudnnBackendExecute(const struct plim_handle *handle, const void *pla
     const struct plan *of = plan_of(plan);
     const struct pack *with = pack_of(pack);
     if (!handle || !of || !of->is_final || !with) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    plim_self_plans();
     return plim_dnn_launch(handle, "cudnnBackendExecute", (uint64_t)(uintptr_t)plan, with->operands,
                            with->count, of->has_cost ? &of->cost : NULL);
 }

@@ -42,3 +42,9 @@ void plim_out_of_memory_goes_on(struct plim_machine_refusal *refusal)
     count_unmet(refusal);
     set_pending(refusal, 0);
 }
+
+void plim_out_of_memory_plans(struct plim_machine_refusal *refusal)
+{
+    refusal->replanned += thread.pending_bytes != 0;
+    plim_out_of_memory_goes_on(refusal);
+}

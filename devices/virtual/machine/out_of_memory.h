@@ -17,5 +17,8 @@ void plim_out_of_memory_refused(struct plim_machine_refusal *refusal, int gpu, i
 void plim_out_of_memory_got(struct plim_machine_refusal *refusal, int64_t bytes);
 /* It launches something: to be called often, it costs nothing. */
 void plim_out_of_memory_goes_on(struct plim_machine_refusal *refusal);
+/* The same, and what it does is to make or run a plan of cuDNN's: where a convolution's workspace is refused PyTorch
+ * takes another algorithm, with less (aten/src/ATen/native/cudnn/Conv_v8.cpp catches the exception of each plan). */
+void plim_out_of_memory_plans(struct plim_machine_refusal *refusal);
 
 #endif

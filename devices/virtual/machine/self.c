@@ -221,6 +221,11 @@ void plim_self_drop_context(int device)
 
 void plim_self_goes_on(void) { plim_out_of_memory_goes_on(&self.process->refusal); }
 
+void plim_self_plans(void)
+{
+    if (self.process) plim_out_of_memory_plans(&self.process->refusal);
+}
+
 bool plim_self_take(int device, int64_t bytes)
 {
     int gpu = self.visible[device];

@@ -59,6 +59,8 @@ void plim_self_count_allocation(int64_t bytes, int count);
 
 /* The thread launches something: a refusal of memory before it was not met (out_of_memory.h). */
 void plim_self_goes_on(void);
+/* The same; it makes or runs a plan of cuDNN's. */
+void plim_self_plans(void);
 
 void plim_self_lock(void);
 void plim_self_unlock(void);
