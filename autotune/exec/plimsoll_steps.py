@@ -17,13 +17,14 @@ class Optimizers:
     def __init__(self):
         self.waiting, self.updated = weakref.WeakSet(), set()
 
-    def watch(self, optimizers):
-        """`optimizers`: the class of all."""
+    def watch(self, optimizers, made):
+        """`optimizers`: the class of all. `made`: tells that there is one."""
         make = optimizers.__init__
 
         @functools.wraps(make)
         def make_and_wait(optimizer, *arguments, **keywords):
             make(optimizer, *arguments, **keywords)
+            made()
             with contextlib.suppress(TypeError):  # it may be a kind that is in no set
                 self.waiting.add(optimizer)
 
@@ -235,7 +236,7 @@ def register():
     epochs, optimizers = Epochs(library.plimsoll_epoch_steps()), Optimizers()
     watch_loaders(epochs)
     watch_cache(torch, library.plimsoll_cache_emptied)
-    optimizers.watch(torch.optim.Optimizer)
+    optimizers.watch(torch.optim.Optimizer, library.plimsoll_optimizer_made)
 
     def stepped(optimizer, arguments, keywords):
         if not torch.compiler.is_compiling():  # a compiled step is told from its kernels

@@ -12,6 +12,7 @@ STEPPING = (
     ('convolutions', '12', "its optimizer's own word", True),
     ('by_hand', '9', 'writes to weights', True),
     ('recurrent', '9', 'writes to weights', False),
+    ('functional', '232', 'repeated launches', True),
 )
 
 
@@ -142,6 +143,18 @@ def check_fragments(exec_, seed, config):
     return [(key, problem or ('' if 'its peak had stopped growing' in said else said), '')]
 
 
+def check_workspaces(exec_):
+    """What a convolution does without is told from what the program does without."""
+    key = 'stepping.py convolutions_of_a_full_gpu'
+    lacks = exec_.installation.lacks('torch')
+    if lacks:
+        return [(key, '', lacks)]
+    run = exec_.run(['stepping.py', 'convolutions_of_a_full_gpu'], memory=1438 << 20)
+    said = ' '.join(run.report.get('why', []))
+    is_right = not run.status and "Where a convolution's workspace is refused" in said
+    return [(key, '' if is_right else f'exit code {run.status} of exec\n{said}\n{run.tail()}', '')]
+
+
 def check_steps(exec_, mode, *expected):
     key = f'stepping.py {mode}'
     lacks = exec_.installation.lacks('torch')
@@ -162,6 +175,8 @@ def steps(exec_, options):
             yield functools.partial(check_steps, exec_, mode, count, rule)
     if options.wants('stepping.py late --steps 60', True):
         yield functools.partial(check_growing, exec_)
+    if options.wants('stepping.py convolutions_of_a_full_gpu', False):
+        yield functools.partial(check_workspaces, exec_)
     for seed, config in FRAGMENTS:
         if options.wants(f'fragments.py {seed} 300', True):
             yield functools.partial(check_fragments, exec_, seed, config)

@@ -190,6 +190,7 @@ Test(names, nothing_else_is_shown)
                                          "cuptiGetVersion",
                                          "plimsoll_known",
                                          "plimsoll_optimizer_stepped",
+                                         "plimsoll_optimizer_made",
                                          "plimsoll_epoch_steps",
                                          "plimsoll_cache_emptied",
                                          "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",

@@ -123,6 +123,48 @@ Test(steps, a_period_with_a_refusal_is_not_steady)
     plim_steps_destroy(steps);
 }
 
+/* Weights that are not updated in place: what libraries read lies elsewhere in each step. */
+static void make_functional_step(struct plim_steps *steps, int number)
+{
+    for (uint64_t i = 0; i < 20; i++) {
+        uintptr_t read = (uintptr_t)((uint64_t)number * 20 + i + 1) << 20;
+        plim_steps_library(steps, i << 40, 7, &read, 1, NULL, 0);
+        plim_steps_launch(steps, i << 40, i < 10 ? PLIM_STEPS_PLAIN : PLIM_STEPS_BACKWARD, NULL, 0);
+    }
+}
+
+Test(steps, of_weights_that_lie_elsewhere_each_time_are_seen_by_their_shapes)
+{
+    struct plim_steps *steps = plim_steps_create(clock_of_test);
+    struct plim_steps *told = plim_steps_create(clock_of_test);
+    plim_steps_will_be_told(told);
+    for (int i = 0; i < 200; i++) {
+        make_functional_step(steps, i);
+        make_functional_step(told, i);
+    }
+    cr_expect(eq(int, look(steps).rule, PLIM_STEPS_BY_PERIOD));
+    cr_expect(ge(i64, look(steps).steps, 198));
+    cr_expect(eq(int, look(told).rule, PLIM_STEPS_BY_NOTHING), "layers may be as alike: its optimizer will tell");
+    plim_steps_destroy(steps);
+    plim_steps_destroy(told);
+}
+
+Test(steps, a_loss_that_is_shown_and_an_evaluation_come_between_steps)
+{
+    enum { MODEL = 200, EVALUATION = 100 };
+    struct plim_steps *steps = plim_steps_create(clock_of_test);
+    for (uint64_t i = 0; i < MODEL; i++) plim_steps_launch(steps, (i + 1000) << 40, PLIM_STEPS_PLAIN, NULL, 0);
+    for (int i = 0; i < 400; i++) {
+        make_functional_step(steps, i);
+        if (i % 10 == 9) plim_steps_launch(steps, (uint64_t)99 << 40, PLIM_STEPS_PLAIN, NULL, 0);
+        for (uint64_t k = 0; k < EVALUATION && i == 250; k++)
+            plim_steps_launch(steps, (k % 5 + 50) << 40, PLIM_STEPS_PLAIN, NULL, 0);
+    }
+    cr_expect(eq(i64, look(steps).launches, 40), "a step, not ten of them");
+    cr_expect(ge(i64, look(steps).steps, 370));
+    plim_steps_destroy(steps);
+}
+
 Test(steps, growth_that_slows_down_is_no_leak)
 {
     struct plim_steps *slowing = plim_steps_create(clock_of_test);

@@ -19,52 +19,90 @@ void plim_period_finish(struct plim_period *period)
     free(period->last);
 }
 
+static uint64_t fitting(const struct plim_period *period)
+{
+    return period->run + (period->length == period->kept_length ? period->kept : 0);
+}
+
+/* It is most of what there was so far. The layers of one backward pass repeat, too, where their operands are not
+ * known: up to four fifths of a step, with checkpointing. */
+static bool is_most(const struct plim_period *period, uint64_t share)
+{
+    return period->run >= 2 * period->length && fitting(period) >= share * (period->position - fitting(period));
+}
+
+enum { LIKELY = 1, BEYOND_LAYERS = 7 };
+
+/* A loss that is shown, a check of every tenth step: the run goes on behind it. */
+static bool is_insertion(struct plim_period *period)
+{
+    return is_most(period, BEYOND_LAYERS) && ++period->inserted <= period->length;
+}
+
+/* It has ended, as at an evaluation that is longer than a step. */
+static void keep_run(struct plim_period *period)
+{
+    if (period->run < 2 * period->length) return;
+    if (period->length == period->kept_length) {
+        period->kept += period->run;
+    } else if (period->run > period->kept) {
+        period->kept = period->run;
+        period->kept_length = period->length;
+    }
+}
+
 /* One candidate at a time. It dies at the first launch that does not fit, and the distance from
  * that launch to its last occurrence is the next one. So an optimizer's kernel, which ends a run of
  * equal micro-steps, brings the distance from step to step. True: a period is complete. */
 bool plim_period_feed(struct plim_period *period, uint64_t token)
 {
     uint32_t symbol = (uint32_t)(token >> 32) | 1;
-    uint64_t at = period->position++;
+    uint64_t at = period->stored;
     uint32_t *last = &period->last[symbol >> 4 & (TABLE - 1)];
+    period->position++;
     if (period->length && period->ring[(at - period->length) % RING] == symbol) {
         period->run++;
+    } else if (period->length && is_insertion(period)) {
+        period->is_backward = false;
+        return false;
     } else {
+        keep_run(period);
         uint64_t before = *last ? at - ((at + 1 - *last) & UINT32_MAX) : at;
         bool found = *last && at - before < RING && period->ring[before % RING] == symbol;
-        period->length = found ? at - before : 0;
+        bool is_longer = at - before > period->kept_length && 2 * period->kept > period->position;
+        period->length = !found ? 0 : is_longer ? period->kept_length : at - before;
         period->run = 0;
     }
+    period->inserted = 0;
     period->ring[at % RING] = symbol;
-    *last = (uint32_t)(at + 1);
+    *last = (uint32_t)++period->stored;
+    if (period->is_backward) period->backward = period->stored;
+    period->is_backward = false;
     return period->run && period->run % period->length == 0;
 }
 
 void plim_period_note_backward(struct plim_period *period)
 {
-    period->backward = period->position + 1;
+    period->is_backward = true;
 }
 
 void plim_period_note_unsteady(struct plim_period *period) { period->unsteady = period->position; }
 
-/* What repeats is believed to be training if it has a backward pass, and if it is most of what there was so far. The
- * layers of one backward pass repeat, too, where their operands are not known: up to four fifths of a step, with
- * checkpointing. */
-static bool has_period(const struct plim_period *period)
+/* What repeats is believed to be training if it has a backward pass. */
+static bool is_training(const struct plim_period *period)
 {
-    uint64_t rest = period->position - period->run;
-    uint64_t least = (period->knows_operands ? 1 : 7) * rest;
-    return period->length && period->backward + period->length > period->position &&
-           period->run >= 2 * period->length && period->run >= least;
+    bool is_clear = period->knows_operands && fitting(period) == period->run;
+    return period->length && period->backward + period->length > period->stored &&
+           is_most(period, is_clear ? LIKELY : BEYOND_LAYERS);
 }
 
 void plim_period_look(const struct plim_period *period, struct plim_steps_state *out)
 {
-    if (!has_period(period)) return;
-    uint64_t since = period->position - period->unsteady;
+    if (!is_training(period)) return;
+    uint64_t fits = fitting(period), since = period->position - period->unsteady;
     out->rule = PLIM_STEPS_BY_PERIOD;
-    out->steps = (int64_t)(period->run / period->length);
-    out->steady = (int64_t)((since < period->run ? since : period->run) / period->length);
+    out->steps = (int64_t)(fits / period->length);
+    out->steady = (int64_t)((since < fits ? since : fits) / period->length);
     out->alike = out->steps;
     out->launches = (int64_t)period->length;
 }

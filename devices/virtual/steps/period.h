@@ -7,17 +7,21 @@
 
 struct plim_period {
     uint32_t *ring, *last; /* launches; where each was last: its position + 1 */
-    uint64_t position, length, run; /* length 0: no candidate; run: launches that fit it */
-    uint64_t backward;     /* position of the last launch of a backward pass, + 1 */
-    uint64_t unsteady;     /* position at which the peak last grew or memory was refused */
-    bool knows_operands;   /* of some launches, which are told apart by them */
+    uint64_t position, stored;  /* launches so far; of these, those in the ring */
+    uint64_t length, run;       /* length 0: no candidate; run: launches that fit it */
+    uint64_t inserted;          /* launches since the last that fitted, which may stand between two steps */
+    uint64_t kept, kept_length; /* launches of runs of that length that have ended */
+    bool is_backward;           /* what comes next is a launch of a backward pass */
+    uint64_t backward;          /* place in the ring behind the last of these; 0: none */
+    uint64_t unsteady;          /* position at which the peak last grew or memory was refused */
+    bool knows_operands;        /* of some launches, which are told apart by them */
 };
 
 bool plim_period_init(
     struct plim_period *period); /* zeroed; false: no memory, to be finished too */
 void plim_period_finish(struct plim_period *period);
 
-/* A launch; its token tells of its operands where they are known. True: a period is complete. */
+/* A launch; its token may tell of its operands, where they are known. True: a period is complete. */
 bool plim_period_feed(struct plim_period *period, uint64_t token);
 /* The next launch is one of a backward pass. */
 void plim_period_note_backward(struct plim_period *period);

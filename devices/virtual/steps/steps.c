@@ -59,7 +59,10 @@ struct plim_steps {
 
     struct plim_seen *key_table;
     struct plim_weights weights;
-    struct plim_period period;
+    /* Of launches, told apart by their operands, too; and by their shapes alone, where operands lie elsewhere in each
+     * step, as weights do that are not updated in place. */
+    struct plim_period operands, shapes;
+    bool waits_for_word; /* of an optimizer */
 };
 
 struct plim_steps *plim_steps_create(double (*clock)(void))
@@ -68,8 +71,9 @@ struct plim_steps *plim_steps_create(double (*clock)(void))
     if (!steps) return NULL;
     steps->clock = clock;
     steps->key_table = plim_seen_create();
-    bool has_weights = plim_weights_init(&steps->weights);
-    if (plim_period_init(&steps->period) && steps->key_table && has_weights) return steps;
+    bool is_whole = plim_weights_init(&steps->weights) && plim_period_init(&steps->operands) &&
+                    plim_period_init(&steps->shapes);
+    if (is_whole && steps->key_table) return steps;
     plim_steps_destroy(steps);
     return NULL;
 }
@@ -79,7 +83,8 @@ void plim_steps_destroy(struct plim_steps *steps)
     if (!steps) return;
     free(steps->key_table);
     plim_weights_finish(&steps->weights);
-    plim_period_finish(&steps->period);
+    plim_period_finish(&steps->operands);
+    plim_period_finish(&steps->shapes);
     free(steps);
 }
 
@@ -148,7 +153,8 @@ static bool is_step(struct plim_steps *steps, int64_t expected_keys)
 /* A backward pass begins or goes on. */
 static void begin_backward(struct plim_steps *steps)
 {
-    plim_period_note_backward(&steps->period);
+    plim_period_note_backward(&steps->operands);
+    plim_period_note_backward(&steps->shapes);
     if (!steps->forward_keys) steps->forward_keys = steps->keys;
     if (steps->undecided && is_step(steps, steps->forward_keys)) end_step(steps);
     steps->undecided = false;
@@ -197,8 +203,9 @@ static void count_launch(struct plim_steps *steps, uint64_t token, uint64_t symb
     steps->launches++;
     steps->tail.length++;
     steps->tail.kind = plim_token_more(steps->tail.kind + 1, token);
-    if (steps->rule < PLIM_STEPS_BY_GRADIENTS && plim_period_feed(&steps->period, symbol))
-        steps->changed = true;
+    if (steps->rule >= PLIM_STEPS_BY_GRADIENTS) return;
+    bool is_whole = plim_period_feed(&steps->operands, symbol);
+    steps->changed |= plim_period_feed(&steps->shapes, token) || is_whole;
 }
 
 static void note_write(struct plim_steps *steps, uintptr_t at)
@@ -279,13 +286,18 @@ void plim_steps_library(struct plim_steps *steps, uint64_t token, uint64_t opera
     for (size_t i = 0; i < read_count; i++) {
         if (!read[i]) continue;
         uint64_t key = plim_token_more(plim_token_more(operation, i + 1), read[i]) | 1;
-        steps->period.knows_operands = true;
+        steps->operands.knows_operands = true;
         symbol = plim_token_more(symbol, key);
         note_key(steps, key);
         plim_weights_read(&steps->weights, read[i], plim_token_more(operation, i + 1));
     }
     for (size_t i = 0; i < written_count; i++) plim_weights_result(&steps->weights, written[i]);
     count_launch(steps, token, symbol);
+}
+
+void plim_steps_will_be_told(struct plim_steps *steps)
+{
+    if (steps) steps->waits_for_word = true;
 }
 
 void plim_steps_told(struct plim_steps *steps)
@@ -318,7 +330,8 @@ void plim_steps_copy(struct plim_steps *steps, uintptr_t to)
 static void mark_unsteady(struct plim_steps *steps)
 {
     steps->tail.unsteady = steps->changed = true;
-    plim_period_note_unsteady(&steps->period);
+    plim_period_note_unsteady(&steps->operands);
+    plim_period_note_unsteady(&steps->shapes);
 }
 
 void plim_steps_held(struct plim_steps *steps, int64_t bytes)
@@ -360,7 +373,10 @@ void plim_steps_look(const struct plim_steps *steps, struct plim_steps_state *ou
     *out = (struct plim_steps_state){.rule = PLIM_STEPS_BY_NOTHING};
     if (!steps) return;
     if (steps->rule == PLIM_STEPS_BY_NOTHING) {
-        plim_period_look(&steps->period, out);
+        struct plim_steps_state by_shapes = *out;
+        plim_period_look(&steps->operands, out);
+        if (!steps->waits_for_word) plim_period_look(&steps->shapes, &by_shapes);
+        if (by_shapes.steps > out->steps) *out = by_shapes;
         return;
     }
     out->rule = steps->rule;

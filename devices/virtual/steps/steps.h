@@ -28,7 +28,7 @@
  * PyTorch's, which tell: watch.c).
  *
  * It works on what it is told; no CUDA, no locks (the caller has one), no calls of the clock but
- * one a burst. Memory is about 8 MB of address space, touched as needed; 10 to 40 ns a launch.
+ * one a burst. Memory is about 12 MB of address space, touched as needed; 10 to 40 ns a launch.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_STEPS_STEPS_H
 #define PLIM_DEVICES_VIRTUAL_STEPS_STEPS_H
@@ -64,6 +64,10 @@ void plim_steps_library(struct plim_steps *steps, uint64_t token, uint64_t opera
 /* A launch of a graph. `library_calls`: launches of libraries that were captured into it. */
 void plim_steps_graph(struct plim_steps *steps, uint64_t graph, enum plim_steps_class class,
                       int64_t library_calls);
+
+/* The program has an optimizer that will say when it steps. Until then launches of the same shapes alone, which may be
+ * those of layers, are no steps. */
+void plim_steps_will_be_told(struct plim_steps *steps);
 
 /* An optimizer of the program says that it has stepped: the strongest sign of all, and the end of its
  * burst. Several in a row (Muon beside AdamW) are one step, and so are those of single layers within

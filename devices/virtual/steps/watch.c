@@ -170,6 +170,12 @@ __attribute__((visibility("default"))) void plimsoll_optimizer_stepped(int in_ep
     end_launch();
 }
 
+__attribute__((visibility("default"))) void plimsoll_optimizer_made(void)
+{
+    plim_steps_will_be_told(begin());
+    end();
+}
+
 __attribute__((visibility("default"))) int plimsoll_epoch_steps(void)
 {
     const struct plim_machine *machine = plim_self_machine();

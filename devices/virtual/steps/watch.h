@@ -43,6 +43,8 @@ void plim_watch_reduce(const struct plim_reduce_launch *launch, bool shares, int
  * loop to end; 0: by itself. */
 void plimsoll_optimizer_stepped(int in_epoch, int epochs, int waiting_optimizers);
 int plimsoll_epoch_steps(void);
+/* The program has made an optimizer. */
+void plimsoll_optimizer_made(void);
 /* PyTorch's allocator gave back what it had kept (empty_cache()). */
 void plimsoll_cache_emptied(void);
 

@@ -3,6 +3,7 @@
     python stepping.py convolutions     nothing but convolutions, and an evaluation that is longer than a step
     python stepping.py by_hand          two layers without an optimizer, two micro-steps to a step
     python stepping.py recurrent        the same of an LSTM
+    python stepping.py functional       weights that are not updated in place
 """
 import sys
 import time
@@ -48,6 +49,33 @@ def recurrent():
     model = nn.LSTM(64, 64).cuda()
     for _ in range(STEPS):
         update(model, torch.randn(16, 8, 64, device='cuda'))
+
+
+def functional():
+    """Weights are new tensors after each step, and every tenth one shows a loss."""
+    weights, momenta = [[make(64, 64, device='cuda') for _ in range(6)] for make in (torch.randn, torch.zeros)]
+    for step in range(20 * STEPS):
+        hidden = torch.randn(16, 64, device='cuda')
+        leaves = [weight.requires_grad_() for weight in weights]
+        for weight in leaves:
+            hidden = torch.tanh(hidden @ weight)
+        gradients = torch.autograd.grad(hidden.square().mean(), leaves)
+        momenta = [0.9 * momentum + gradient for momentum, gradient in zip(momenta, gradients)]
+        weights = [(weight - 0.1 * momentum).detach() for weight, momentum in zip(leaves, momenta)]
+        if step % 10 == 0:
+            print(hidden.abs().max().item())
+    time.sleep(0.5)  # PyTorch's thread aborts where it gives back gradients while Python ends
+
+
+def convolutions_of_a_full_gpu():
+    """Workspaces that a small GPU refuses; PyTorch catches that itself."""
+    model = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.ReLU(), nn.Conv2d(64, 64, 3, padding=1), nn.ReLU(),
+                          nn.Conv2d(64, 64, 3, 2, 1)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(STEPS):
+        model(torch.randn(240, 3, 64, 64, device='cuda')).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
 
 
 def late():
