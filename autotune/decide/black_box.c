@@ -1,58 +1,24 @@
 #include "black_box.h"
 #include "autotune/answer/executions.h"
 #include "autotune/base/clock.h"
-#include <fcntl.h>
+#include "autotune/exec/last_lines.h"
 #include <math.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* --- the log of a trial that failed ------------------------------------------------------------- */
 
-enum { LOG_LINES = 12, LOG_BYTES = 4096 };
+struct shown {
+    const struct plim_log *log;
+};
 
-/* The last bytes of a file, terminated; how many. The program may have put anything in its place: no
- * link is followed and no pipe waited for. */
-static size_t read_tail(const char *folder, const char *name, char *out, size_t size)
+static void show_line(void *user, const char *line)
 {
-    struct stat info;
-    ssize_t length = 0;
-    int place = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd >= 0 && !fstat(fd, &info) && S_ISREG(info.st_mode)) {
-        off_t whole = (off_t)size - 1, from = info.st_size > whole ? info.st_size - whole : 0;
-        length = pread(fd, out, size - 1, from);
-    }
-    if (fd >= 0) close(fd);
-    if (place >= 0) close(place);
-    for (ssize_t i = 0; i < length; i++)
-        if (!out[i]) out[i] = ' ';
-    out[length > 0 ? length : 0] = '\0';
-    return strlen(out);
+    const struct shown *shown = user;
+    plim_log(shown->log, PLIM_LOG_WARNING, "| %s", line);
 }
 
-/* A line as it was last seen where a carriage return wrote it again, tabs as blanks. */
-static const char *last_state(char *line)
-{
-    size_t length = strlen(line);
-    if (length && line[length - 1] == '\r') line[length - 1] = '\0';
-    for (char *c = line; *c; c++)
-        if (*c == '\t') *c = ' ';
-    const char *again = strrchr(line, '\r');
-    return again ? again + 1 : line;
-}
-
-/* Each line for itself. */
 void plim_black_box_show_log(const struct plim_log *log, const char *folder, const char *name)
 {
-    char text[LOG_BYTES + 1];
-    size_t length = read_tail(folder, name, text, sizeof(text));
-    size_t at = length;
-    for (int lines = 0; at > 0 && lines <= LOG_LINES; lines += text[at] == '\n') at--;
-    if (at > 0) at++;
-    for (char *rest, *line = strtok_r(text + at, "\n", &rest); line;
-         line = strtok_r(NULL, "\n", &rest))
-        plim_log(log, PLIM_LOG_WARNING, "| %s", last_state(line));
+    plim_last_lines(folder, name, show_line, &(struct shown){log});
 }
 
 bool plim_black_box_show_failure(const struct plim_log *log, const char *folder,

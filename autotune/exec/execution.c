@@ -6,6 +6,7 @@
 #include "autotune/base/text.h"
 #include "devices/virtual/record/stream.h"
 #include "devices/virtual/steps/steps_verdict.h"
+#include "last_lines.h"
 #include "launch.h"
 #include "rest.h"
 #include "workspace.h"
@@ -324,7 +325,7 @@ static void read_memory(struct trial *t)
 
 static enum plim_status fail(struct plim_execution *out, enum plim_status verdict, const char *why)
 {
-    snprintf(out->why, sizeof(out->why), "%.159s", why);
+    snprintf(out->why, sizeof(out->why), "%s", why);
     return verdict;
 }
 
@@ -355,10 +356,12 @@ static enum plim_status never_rests(struct trial *t)
 
 static enum plim_status ended_badly(struct trial *t)
 {
-    char text[96] = "the program ";
-    size_t used = strlen(text);
-    plim_exit_status_text(t->launch.status, text + used, sizeof(text) - used);
-    return fail(t->out, PLIM_CRASHED, text);
+    char how[64], error[160];
+    struct plim_execution *out = t->out;
+    plim_exit_status_text(t->launch.status, how, sizeof(how));
+    plim_last_error(t->options->logs, out->log, error, sizeof(error));
+    snprintf(out->why, sizeof(out->why), "the program %s%s%s", how, *error ? ": " : "", error);
+    return PLIM_CRASHED;
 }
 
 static enum plim_status judge(struct trial *t)

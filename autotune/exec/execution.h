@@ -67,7 +67,7 @@ struct plim_execution {
      * PLIM_TIMEOUT; PLIM_UNSUPPORTED: it did not use a GPU; PLIM_CANCELLED */
     enum plim_status verdict;
     enum plim_execution_end end;
-    char why[160];      /* for anything but PLIM_OK: one line */
+    char why[256];      /* for anything but PLIM_OK: one line */
     bool went_on;       /* it got no memory, and went on all the same, with less */
     bool replanned;     /* and that was PyTorch's doing: a convolution with less workspace (out_of_memory.h) */
     int64_t peak_bytes; /* of the fullest GPU, without the framework's contexts */

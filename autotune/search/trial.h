@@ -11,7 +11,7 @@
 struct plim_trial {
     /* PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED, PLIM_LOST, PLIM_TIMEOUT, PLIM_CRASHED, PLIM_UNSTABLE */
     enum plim_status verdict;
-    char why[160];           /* for anything but PLIM_OK: one line, or "" */
+    char why[256];           /* for anything but PLIM_OK: one line, or "" */
     int64_t reserved_bytes;  /* held at the peak by the framework's allocator, over all steps */
     int64_t requested_bytes; /* asked for at the peak, before any rounding; 0: not known */
     int64_t retries;         /* times that cached memory had to be given back to go on */

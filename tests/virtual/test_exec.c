@@ -294,6 +294,7 @@ Test(exec, it_fails_always)
 {
     expect_failure(GPU "--batch 1:512" TRAINER "{batch} fails=3", "no such file: data.bin");
     expect_failure(GPU "--batch 1:512" TRAINER "{batch} fails=3", "exit code 3");
+    expect_failure(GPU "--quiet --json --batch 1:512" TRAINER "{batch} fails=3", "no such file: data.bin");
     expect_failure(GPU "--batch 1:512" TRAINER "{batch} signal=11", "signal 11");
     expect_failure(GPU "--batch 1:512 -- /no/such/program {batch}", "cannot be started");
     expect_failure(GPU "--batch 1:512" TRAINER "{batch} cpu=1", "did not use a GPU");
