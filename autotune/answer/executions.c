@@ -53,8 +53,8 @@ static void tell_epochs(const struct plim_execution *execution, struct plim_resu
             execution->epochs + 1);
     if (execution->epochs > 0) return;
     if (execution->in_epoch && was_ended)
-        plim_result_reason(result, "That was within the first epoch: what the program does after one (a smaller "
-                                   "last batch, an evaluation, saving) was not seen; --epoch-steps 5 goes through it.");
+        plim_result_reason(result, "That was within the first epoch: what comes at its end alone (a smaller last "
+                                   "batch, an evaluation, saving) was not seen; --epoch-steps 5 goes through it.");
     else if (!execution->in_epoch && execution->short_epochs)
         plim_result_reason(result, "--epoch-steps changed nothing: no step was taken in a loop over a data loader "
                                    "of PyTorch's (2.5 or later).");

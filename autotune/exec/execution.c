@@ -373,7 +373,10 @@ static enum plim_status judge(struct trial *t)
     if (out->end == PLIM_END_INPUT)
         return fail(out, PLIM_CRASHED, "the program waits for input; there is no terminal here");
     if (out->end == PLIM_END_LIMIT)
-        return fail(out, PLIM_TIMEOUT, "the program did not end in time (--timeout)");
+        return fail(out, PLIM_TIMEOUT,
+                    out->steps ? "the program did not end in time (--timeout)"
+                               : "the program did not end in time (--timeout), and no training steps were recognised "
+                                 "that would tell when it can be ended; --for TIME ends it earlier");
     if (out->end == PLIM_END_EXITED && t->launch.status) return ended_badly(t);
     if (!out->processes || !out->launches)
         return fail(out, PLIM_UNSUPPORTED, "the program did not use a GPU");
@@ -430,9 +433,8 @@ enum plim_status plim_execution_run(const struct plim_execution_options *options
 void plim_execution_describe_decision(const struct plim_machine_question *question, char *out,
                                       size_t size)
 {
-    char taken[120] = "0";
-    const char *place = question->place[0] ? question->place : "FILE:LINE",
-               *slash = strrchr(place, '/');
+    char taken[120] = "0", way_out[PLIM_QUESTION_TEXT + 48] = "";
+    const char *place = question->place, *slash = strrchr(place, '/');
     if (question->answer)
         snprintf(taken, sizeof(taken), "%" PRId64 ", the most that its mask selects",
                  question->answer);
@@ -440,12 +442,11 @@ void plim_execution_describe_decision(const struct plim_machine_question *questi
         snprintf(taken, sizeof(taken),
                  "0, and %" PRId64 " times otherwise, to leave a loop of %d reads",
                  question->turned, PLIM_LOOP_READS);
-    snprintf(out, size,
-             "%s decides by a value that is not known (of %.60s), taken as %s; --assume %s=VALUE "
-             "says what it is",
-             question->place[0] ? question->place : "the program",
-             question->kernel[0] ? question->kernel : "memory never written", taken,
-             slash ? slash + 1 : place);
+    if (place[0])
+        snprintf(way_out, sizeof(way_out), "; --assume %s=VALUE says what it is", slash ? slash + 1 : place);
+    snprintf(out, size, "%s decides by a value that is not known (of %.60s), taken as %s%s",
+             place[0] ? place : "the program",
+             question->kernel[0] ? question->kernel : "memory never written", taken, way_out);
 }
 
 _Static_assert((int)PLIM_PROGRAM_ASSUMES == (int)PLIM_MACHINE_GIVEN, "what a user says of values");

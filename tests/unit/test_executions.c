@@ -91,7 +91,7 @@ Test(executions, how_the_trial_ended)
 Test(executions, what_comes_after_an_epoch_was_seen_or_not)
 {
     static const char not_seen[] =
-        "That was within the first epoch: what the program does after one (a smaller last batch, an "
+        "That was within the first epoch: what comes at its end alone (a smaller last batch, an "
         "evaluation, saving) was not seen; --epoch-steps 5 goes through it.";
     static const char nothing[] = "--epoch-steps changed nothing: no step was taken in a loop over a data loader of "
                                   "PyTorch's (2.5 or later).";

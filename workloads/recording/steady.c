@@ -70,12 +70,13 @@ static enum plim_status find_period(const struct plim_trace *trace, size_t count
 
 static enum plim_status never_repeats(const struct plim_trace *trace, struct plim_error *err)
 {
+    char seen[96] = "and no training steps were recognised";
+    if (trace->steps)
+        snprintf(seen, sizeof(seen), "as where each has data of another size (%zu steps were recognised)", trace->steps);
     return plim_fail(err, PLIM_UNSTABLE,
-                     "at batch %lld, length %lld the program never repeats: no %d steps in a row "
-                     "did the same (%zu steps were recognised), as where each has data of another size; exec "
-                     "runs such a program",
-                     (long long)trace->point.batch, (long long)trace->point.seq,
-                     PLIM_TRACE_REPEATS, trace->steps);
+                     "at batch %lld, length %lld the program never repeats: no %d steps in a row did the same, %s; "
+                     "--steps N goes further than its first ones, and exec runs such a program",
+                     (long long)trace->point.batch, (long long)trace->point.seq, PLIM_TRACE_REPEATS, seen);
 }
 
 enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start, size_t *period,

@@ -64,20 +64,31 @@ static bool give(void *to, size_t bytes, bool is_floating, const struct plim_giv
     return true;
 }
 
+/* Who read last what a kernel writes, and what the user gave there; NULL: nothing. */
+static struct {
+    const char *kernel;
+    char place[PLIM_QUESTION_TEXT];
+    const struct plim_given_value *value;
+} last;
+
 /* The value that the user gives. Backward asks again what forward did, in a thread of which Python knows nothing: it is
- * told the same as whoever read last what that kernel writes. */
-static const struct plim_given_value *find_given(const struct plim_machine *machine, const char *place,
-                                                 const char *kernel)
+ * told the same as whoever read last what that kernel writes, and asks in his place. */
+static const struct plim_given_value *find_given(const struct plim_machine *machine, const char *kernel,
+                                                 struct plim_question_asker *asker)
 {
     static int64_t reads[PLIM_MACHINE_GIVEN];
-    static const struct plim_given_value *last;
-    static const char *last_kernel;
-    const struct plim_machine_given *given = plim_machine_find_given(machine, place);
     const struct plim_given_value *value = NULL;
     plim_self_lock();
-    if (given) value = plim_machine_given_value(given, reads[given - machine->given]++);
-    if (place[0]) last = value, last_kernel = kernel;
-    else if (kernel && kernel == last_kernel) value = last;
+    if (asker->place[0]) {
+        const struct plim_machine_given *given = plim_machine_find_given(machine, asker->place);
+        if (given) value = plim_machine_given_value(given, reads[given - machine->given]++);
+        last.kernel = kernel;
+        last.value = value;
+        memcpy(last.place, asker->place, sizeof(last.place));
+    } else if (kernel && kernel == last.kernel) {
+        value = last.value;
+        memcpy(asker->place, last.place, sizeof(last.place));
+    }
     plim_self_unlock();
     return value;
 }
@@ -85,7 +96,7 @@ static const struct plim_given_value *find_given(const struct plim_machine *mach
 static uint32_t answer(struct plim_machine *machine, void *to, size_t bytes, bool is_floating,
                        const char *kernel, struct plim_question_asker *asker)
 {
-    const struct plim_given_value *given = find_given(machine, asker->place, kernel);
+    const struct plim_given_value *given = find_given(machine, kernel, asker);
     if (given && give(to, bytes, is_floating, given)) {
         asker->use = PLIM_QUESTION_GIVEN;
         return 0;
@@ -102,7 +113,7 @@ static bool turn(void *to, size_t bytes, bool is_floating, const char *place)
 {
     const struct plim_machine_process *process = plim_self_process();
     const struct plim_given_value much = {.is_whole = bytes == 1, .number = bytes == 1 ? 1 : 1e9};
-    if ((bytes != 1 && !is_floating) || !place[0]) return false;
+    if (bytes != 1 && !is_floating) return false;
     plim_self_lock();
     bool turns = plim_loops_turn(place, process ? process->steps : 0);
     plim_self_unlock();
@@ -147,13 +158,14 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     known = without_idle(known, &asker);
     if (known & PLIM_ASSUMED) plim_machine_assume(machine, known & PLIM_ASSUMED);
     if (!(known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMED_ALL))) return;
+    bool is_forward = asker.place[0] != '\0';
     uint32_t assumed = answer(machine, to, bytes, is_floating, kernel, &asker);
     if (assumed) plim_machine_assume(machine, assumed);
     name_kernel(kernel, question.kernel);
     memcpy(question.place, asker.place, sizeof(question.place));
     question.use = asker.use;
     if (known & PLIM_ASSUMED_ALL && !is_floating) settle_count(from, to, kernel, &question);
-    if (question.use == PLIM_QUESTION_DECIDES && !question.answer)
+    if (question.use == PLIM_QUESTION_DECIDES && !question.answer && is_forward)
         question.turned = turn(to, bytes, is_floating, question.place);
     plim_machine_ask(machine, &question);
 }
