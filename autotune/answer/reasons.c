@@ -177,6 +177,15 @@ static void tell_guess(const struct plim_answer *a, const struct plim_trial *tri
                        plim_format_bytes(guessed, bytes), plim_format_bytes(segment_bytes, segment));
 }
 
+static void tell_recording(const struct plim_answer *a, const char *proof, struct plim_result *result)
+{
+    if (a->details->predicts)
+        plim_result_reason(result,
+                           "Played from a recording of one step, which predicts: %s. What later steps do otherwise "
+                           "(longer rows, an evaluation, samples) is not in it.",
+                           proof);
+}
+
 static void tell_limits_of_choice(const struct plim_answer *a, const struct plim_decision *d,
                                   struct plim_result *result)
 {
@@ -190,10 +199,7 @@ static void tell_limits_of_choice(const struct plim_answer *a, const struct plim
                            choice->batch.accumulation);
     else
         plim_result_reason(result, "That it fits for ever was not proven.");
-    if (a->details->predicts)
-        plim_result_reason(result, "Played from a recording of one step, which predicts: --prove runs the "
-                                   "program. What later steps do otherwise (longer rows, an evaluation) is not "
-                                   "in it.");
+    tell_recording(a, "--prove runs the program", result);
     tell_guess(a, &choice->trial, result);
     if (a->details->predicts)
         plim_result_reason(result, choice->step_seconds > 0
@@ -356,6 +362,7 @@ void plim_reasons_inspection(const struct plim_answer *a, const struct plim_insp
         plim_describe_failure(a, tried->verdict, &tried->trial, failure, sizeof(failure));
         if (tried->verdict != PLIM_OK) plim_reasons_end(tried, failure, result);
     }
+    tell_recording(a, "exec runs the program", result);
     tell_guess(a, &e->trial, result);
     plim_reasons_world(a, &e->setting, &e->trial, result);
     tell_bf16(a, &e->setting, result);

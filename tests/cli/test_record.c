@@ -59,6 +59,7 @@ Test(record, a_size_that_was_not_recorded_takes_what_a_trial_takes)
     json_int_t peak = json_int_at(root, "peak.reserved_bytes");
     cr_expect(eq(i64, peak, (64 + 100 + 7 * 32) * MIB));
     cr_expect(eq(i64, peak, peak_in_trial("7 cache=0 states=100 steps=30")));
+    cr_expect(strstr(p.out, "What later steps do otherwise") != NULL, "%s", p.out);
     json_decref(root);
     program_finish(&p);
     program_file_remove(path);
