@@ -200,6 +200,29 @@ Test(hf_document, gives_the_weights_their_type)
     }
 }
 
+/* As from_pretrained, which what the user says goes before. */
+Test(hf_document, says_how_the_model_attends)
+{
+    static const struct {
+        const char *keys;
+        enum plim_attention attention;
+    } cases[] = {
+        {"", PLIM_ATTENTION_SDPA},
+        {", \"attn_implementation\": null", PLIM_ATTENTION_SDPA},
+        {", \"attn_implementation\": \"eager\"", PLIM_ATTENTION_EAGER},
+        {", \"_attn_implementation\": \"eager\", \"attn_implementation\": \"sdpa\"", PLIM_ATTENTION_EAGER},
+        {", \"dtype\": \"bfloat16\", \"attn_implementation\": \"flash_attention_2\"", PLIM_ATTENTION_FLASH2},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_spec spec;
+        char text[200];
+        snprintf(text, sizeof(text), "{\"model_type\": \"llama\"%s}", cases[i].keys);
+        spec_load_text("config.json", text, &spec);
+        cr_assert(eq(sz, spec.attention.count, 1));
+        cr_expect(eq(int, spec.attention.values[0], (int)cases[i].attention), "%s", text);
+    }
+}
+
 /* The defaults are those of BitsAndBytesConfig; adapters come from the command line. */
 Test(hf_document, a_base_in_4_bits_is_quantisation)
 {

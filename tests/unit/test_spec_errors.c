@@ -405,6 +405,14 @@ Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
          "\"load_in_4bit\": true, \"llm_int8_skip_modules\": [\"lm_head\", \"down_proj\"]}}",
          "config.json:1:140: quantization_config.llm_int8_skip_modules: modules that stay as they "
          "are are not in this version, expected lm_head alone" RUN_IT},
+        {"{\"model_type\": \"llama\", \"attn_implementation\": \"flex_attention\"}",
+         "config.json:1:48: attn_implementation is 'flex_attention', expected sdpa, eager or flash_attention_2"},
+        {"{\"model_type\": \"mixtral\", \"experts_implementation\": \"eager\"}",
+         "config.json:1:53: experts_implementation: experts that are multiplied in another way than grouped are not "
+         "in this version, expected grouped_mm" RUN_IT},
+        {"{\"model_type\": \"modernbert\", \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"dynamic\"}}}",
+         "config.json:1:82: rope_parameters.full_attention: frequencies that follow the sequence are not in this "
+         "version for these layers, expected another rope_type" RUN_IT},
         {"{\"model_type\": \"llama\", \"per_layer_config\": {\"3\": {\"hidden_size\": 4}}}",
          "config.json:1:45: per_layer_config: its layers differ, expected a config.json without "
          "it" RUN_IT},

@@ -12,11 +12,18 @@ static struct tensor *t(struct engine *e, struct tensor *x)
     return op_transpose(e, x, -2, -1);
 }
 
+/* isInputCompliesAddmmCudaLt (native/cuda/Blas.cpp): a bias is added by cuBLASLt, but not to one column, nor for one row
+ * of weights. */
+static bool is_lt(const struct tensor *b, const struct tensor *c)
+{
+    return c && c->a.ndim == 1 && b->a.shape[0] > 1 && b->a.shape[1] > 1;
+}
+
 static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b,
                    struct tensor *c, double beta, double alpha)
 {
     bool bias_epilogue = c && c->a.ndim == 1;
-    struct storage *workspace = blas_workspace_take(e, bias_epilogue);
+    struct storage *workspace = blas_workspace_take(e, is_lt(b, c));
     if (e->halted) return;
     struct plim_array scratch = {.data = workspace->address,
                                  .shape = {workspace->bytes},
@@ -227,7 +234,7 @@ static struct tensor *baddbmm(struct engine *e, struct tensor *c, struct tensor 
         if (a->requires_grad) node_save(e, n, FACTOR2, b);
     }
     struct tensor *y = product_shape(e, a, b);
-    launch(e, y, a, b, c, beta, alpha);
+    launch(e, y, a, b, beta == 0 ? NULL : c, beta, alpha);
     return op_done(e, n, y, 3, x);
 }
 

@@ -40,6 +40,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     qkv[0] = tensor_keep(decoder_heads(e, part[0], c->heads, c->head_dim));
     struct attention_call call = decoder_attention(b);
     call.softmax_fp32 = false;
+    call.upcasts = c->reorder_and_upcast_attn;
     struct tensor *y =
         nn_dropout(e, decoder_attend(e, b, &call, qkv, weights), c->dropout_residual);
     for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);

@@ -17,7 +17,8 @@ static struct tensor *repeat_kv(struct engine *e, struct tensor *x, int64_t grou
 static struct tensor *sdpa(struct engine *e, const struct attention_call *c, struct tensor *q,
                            struct tensor *k, struct tensor *v)
 {
-    bool gqa = c->groups > 1 && !c->mask; /* use_gqa_in_sdpa: only without a mask */
+    enum { MOST_WIDTH = 256 }; /* use_gqa_in_sdpa: only without a mask, and for heads that a fused kernel takes */
+    bool gqa = c->groups > 1 && !c->mask && !e->halted && tensor_size(k, 3) <= MOST_WIDTH;
     struct tensor *keys = gqa ? tensor_ref(k) : tensor_hold(repeat_kv(e, k, c->groups));
     struct tensor *values = gqa ? tensor_ref(v) : tensor_hold(repeat_kv(e, v, c->groups));
     struct attention_params p = {.mask = c->mask,
@@ -29,6 +30,50 @@ static struct tensor *sdpa(struct engine *e, const struct attention_call *c, str
     tensor_set(e, &out, op_contiguous(e, op_transpose(e, out, 1, 2)));
     tensor_drop(e, keys);
     tensor_drop(e, values);
+    return tensor_yield(out);
+}
+
+/* x (B, A, S, D) -> (B * A, S, D) or its transpose, a copy; named */
+static struct tensor *rows_of_heads(struct engine *e, struct tensor *x, bool transposed)
+{
+    if (e->halted) return e->poison;
+    int64_t heads = x->a.shape[0] * x->a.shape[1], s = x->a.shape[2], d = x->a.shape[3];
+    if (transposed) return tensor_hold(op_reshape(e, op_transpose(e, x, 2, 3), SHAPE(heads, d, s)));
+    return tensor_hold(op_reshape(e, x, SHAPE(heads, s, d)));
+}
+
+/* The scores of _upcast_and_reordered_attn, (B, A, S, S) and named; room is made for them twice. */
+static struct tensor *upcast_scores(struct engine *e, const struct attention_call *c, struct tensor *q,
+                                    struct tensor *k, struct tensor *rows[2])
+{
+    if (e->halted) return e->poison;
+    int64_t b = q->a.shape[0], heads = q->a.shape[1], s = q->a.shape[2];
+    bool autocast = e->autocast.on;
+    struct tensor *scores = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(b * heads, s, s)));
+    e->autocast.on = false;
+    rows[0] = rows_of_heads(e, q, false);
+    rows[1] = rows_of_heads(e, k, true);
+    struct tensor *left = tensor_hold(op_to(e, rows[0], PLIM_F32)), *right = tensor_hold(op_to(e, rows[1], PLIM_F32));
+    tensor_set(e, &scores, op_baddbmm(e, scores, left, right, 0, c->scaling));
+    tensor_drop_all(e, left, right);
+    tensor_set(e, &scores, op_reshape(e, scores, SHAPE(b, heads, s, s)));
+    e->autocast.on = autocast;
+    return scores;
+}
+
+/* _upcast_and_reordered_attn of gpt2 */
+static struct tensor *upcast(struct engine *e, const struct attention_call *c, struct tensor *q,
+                             struct tensor *k, struct tensor *v, struct tensor **weights)
+{
+    struct tensor *rows[2] = {NULL, NULL}, *w = upcast_scores(e, c, q, k, rows);
+    if (c->mask) tensor_set(e, &w, op_add(e, w, c->mask));
+    tensor_set(e, &w, op_softmax(e, w, PLIM_F32));
+    tensor_set(e, &w, op_to(e, w, (enum plim_dtype)v->a.dtype));
+    tensor_set(e, &w, op_dropout(e, w, c->dropout));
+    struct tensor *out = tensor_keep(op_transpose(e, op_matmul(e, w, v), 1, 2));
+    tensor_drop_all(e, rows[0], rows[1]);
+    tensor_set(e, &out, op_contiguous(e, out));
+    *weights = w;
     return tensor_yield(out);
 }
 
@@ -105,7 +150,7 @@ struct tensor *nn_attention(struct engine *e, const struct attention_call *c, st
     *weights = NULL;
     if (e->halted) return e->poison;
     switch (c->function) {
-    case ATTENTION_EAGER: return eager(e, c, q, k, v, weights);
+    case ATTENTION_EAGER: return (c->upcasts ? upcast : eager)(e, c, q, k, v, weights);
     case ATTENTION_FLASH2: return flash2(e, c, q, k, v);
     case ATTENTION_SDPA: break;
     }

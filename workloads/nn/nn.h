@@ -218,6 +218,7 @@ struct attention_call {
     enum plim_dtype low;      /* flash-attention-2: what queries in fp32 are cast to without autocast */
     bool softmax_fp32; /* eager: softmax(dtype=float32); else in the scores' own type */
     bool softmax_stays; /* eager: the weights stay in softmax's type (bert: autocast's fp32) */
+    bool upcasts;       /* eager: scores in fp32, without autocast (gpt2: reorder_and_upcast_attn) */
 };
 /* q (B, A, S, D), k and v (B, A / groups, S, D), lent -> (B, S, A, D) contiguous. The attention
  * weights of the eager path outlive the call as they do in Python: *weights is a variable for the

@@ -64,6 +64,11 @@ static enum plim_status read_family(const struct plim_yaml *yaml, const enum pli
     return wanted && !plim_hf_other_kind(node->text) ? PLIM_OK : unknown_type(yaml, node, err);
 }
 
+static bool is_text(const struct plim_yaml_node *node, const char *text)
+{
+    return node && node->kind == PLIM_YAML_SCALAR && strcmp(node->text, text) == 0;
+}
+
 /* --- layer types and rotary embeddings -------------------------------------------------------- */
 
 static enum plim_status read_layer_types(const struct plim_place *place,
@@ -106,6 +111,19 @@ static bool rope_is_superseded(const struct plim_yaml_node *map, const struct pl
     return empty || (newer && is_filled(plim_yaml_get(map, "rope_scaling")));
 }
 
+/* Of mappings of which none counts but for gemma3's of full attention: those types that run kernels of their own in
+ * each step would be overlooked. */
+static enum plim_status check_uncounted(const struct plim_place *place, const struct plim_yaml_node *node,
+                                        const char *layers)
+{
+    const struct plim_yaml_node *type = plim_yaml_get(plim_yaml_get(node, layers), "rope_type");
+    if (!is_text(type, "dynamic") && !is_text(type, "longrope")) return PLIM_OK;
+    return plim_yaml_fail(place->yaml, type, place->err,
+                          "%s.%s: frequencies that follow the sequence are not in this version for these layers, "
+                          "expected another rope_type (plimsoll exec runs any training program)",
+                          place->key, layers);
+}
+
 /* The mapping that counts: gemma3 has one a layer type, and its full-attention layers decide. Its
  * rope_scaling is the old, single mapping, and stands for those. */
 static const struct plim_yaml_node *rope_mapping(enum plim_family family, const char *name,
@@ -127,6 +145,10 @@ static enum plim_status read_rope(const struct plim_place *place, const struct p
     if (!plim_yaml_is_null(node) && node->kind != PLIM_YAML_MAPPING)
         return plim_value_refuse(place, node, "a mapping such as {rope_type: linear, factor: 2.0}");
 
+    st = check_uncounted(place, node, "sliding_attention");
+    if (model->family == PLIM_FAMILY_MODERNBERT)
+        return st ? st : check_uncounted(place, node, "full_attention");
+    if (st) return st;
     const struct plim_yaml_node *name = NULL, *share = NULL, *positions = NULL;
     const struct plim_yaml_node *map =
         is_filled(node) ? rope_mapping(model->family, place->key, node) : NULL;
@@ -191,6 +213,28 @@ static enum plim_status read_dtype(const struct plim_place *place,
     return plim_value_read(&type, place, node, &spec->model_as_given.dtype);
 }
 
+/* How from_pretrained makes the model attend, unless it is told. */
+static enum plim_status read_attention(const struct plim_place *place,
+                                       const struct plim_yaml_node *node, struct plim_spec *spec)
+{
+    static const struct plim_value type = {
+        .type = PLIM_VALUE_ENUM, .names = plim_attention_names, .name_count = PLIM_ATTENTION_COUNT};
+    if (plim_yaml_is_null(node)) return PLIM_OK;
+    return plim_value_read(&type, place, node, &spec->model_as_given.attention);
+}
+
+/* transformers' own choice, and the only one whose sizes do not follow the routing. */
+static enum plim_status read_experts(const struct plim_place *place,
+                                     const struct plim_yaml_node *node, struct plim_spec *spec)
+{
+    (void)spec;
+    if (plim_yaml_is_null(node) || is_text(node, "grouped_mm")) return PLIM_OK;
+    return plim_yaml_fail(place->yaml, node, place->err,
+                          "%s: experts that are multiplied in another way than grouped are not in this version, "
+                          "expected grouped_mm (plimsoll exec runs any training program)",
+                          place->key);
+}
+
 /* --- quantization_config ---------------------------------------------------------------------- */
 
 static bool is_true(const struct plim_yaml *yaml, const struct plim_yaml_node *map,
@@ -199,11 +243,6 @@ static bool is_true(const struct plim_yaml *yaml, const struct plim_yaml_node *m
     const struct plim_yaml_node *node = plim_yaml_get(map, name);
     bool value = false;
     return node && plim_yaml_bool(yaml, node, &value, NULL) == PLIM_OK && value;
-}
-
-static bool is_text(const struct plim_yaml_node *node, const char *text)
-{
-    return node && node->kind == PLIM_YAML_SCALAR && strcmp(node->text, text) == 0;
 }
 
 /* Only the head, which no quantizer takes, may be left out. */
@@ -266,20 +305,28 @@ static enum plim_status read_quantization(const struct plim_place *place,
 
 /* --- keys ------------------------------------------------------------------------------------- */
 
+/* Which families have a key. */
+enum whose { OF_ALL, OF_LAYER_TYPES, OF_CLASSIFIERS, OF_ROTARY, OF_ROTARY_BUT_GEMMA3, OF_EXPERTS };
+
 /* Keys that no row of a family stands for. Later ones win where they set the same field. */
 static const struct special_key {
     const char *name;
     enum plim_status (*read)(const struct plim_place *, const struct plim_yaml_node *,
                              struct plim_spec *);
+    enum whose whose;
 } special_keys[] = {
-    {"layer_types", read_layer_types},
-    {"id2label", read_labels},
-    {"rope_parameters", read_rope},
-    {"rope_scaling", read_rope},
-    {"original_max_position_embeddings", read_original_positions},
-    {"torch_dtype", read_dtype},
-    {"dtype", read_dtype},
-    {"quantization_config", read_quantization},
+    {"layer_types", read_layer_types, OF_LAYER_TYPES},
+    {"id2label", read_labels, OF_CLASSIFIERS},
+    {"rope_parameters", read_rope, OF_ROTARY},
+    {"rope_scaling", read_rope, OF_ROTARY},
+    {"original_max_position_embeddings", read_original_positions, OF_ROTARY_BUT_GEMMA3},
+    {"torch_dtype", read_dtype, OF_ALL},
+    {"dtype", read_dtype, OF_ALL},
+    {"quantization_config", read_quantization, OF_ALL},
+    {"attn_implementation", read_attention, OF_ALL},
+    {"_attn_implementation", read_attention, OF_ALL},
+    {"experts_implementation", read_experts, OF_EXPERTS},
+    {"_experts_implementation", read_experts, OF_EXPERTS},
 };
 
 enum { SPECIAL_COUNT = sizeof(special_keys) / sizeof(special_keys[0]), NAMES_MAX = 100 };
@@ -287,13 +334,15 @@ enum { SPECIAL_COUNT = sizeof(special_keys) / sizeof(special_keys[0]), NAMES_MAX
 static bool has_special(enum plim_family family, size_t special)
 {
     const struct plim_family_info *info = plim_family_info(family);
-    if (special_keys[special].read == read_layer_types) return info->layer_types;
-    if (special_keys[special].read == read_dtype || special_keys[special].read == read_quantization)
-        return true;
-    if (special_keys[special].read == read_labels)
-        return plim_family_has_task(family, PLIM_TASK_CLASSIFICATION);
-    return info->rotary &&
-           (special_keys[special].read == read_rope || family != PLIM_FAMILY_GEMMA3_TEXT);
+    switch (special_keys[special].whose) {
+    case OF_ALL: return true;
+    case OF_LAYER_TYPES: return info->layer_types;
+    case OF_CLASSIFIERS: return plim_family_has_task(family, PLIM_TASK_CLASSIFICATION);
+    case OF_ROTARY: return info->rotary || family == PLIM_FAMILY_MODERNBERT;
+    case OF_ROTARY_BUT_GEMMA3: return info->rotary && family != PLIM_FAMILY_GEMMA3_TEXT;
+    case OF_EXPERTS: return plim_family_find(family, "num_experts_per_tok", false) != NULL;
+    }
+    return false;
 }
 
 static enum plim_status unknown_key(const struct plim_place *place,

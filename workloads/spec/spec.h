@@ -71,6 +71,10 @@ enum plim_task {
 /* What a classification head of modernbert looks at. */
 enum plim_pooling { PLIM_POOLING_CLS, PLIM_POOLING_MEAN, PLIM_POOLING_COUNT };
 
+/* transformers' attn_implementation. FLASH2: the package flash-attn (flash_attention_2). */
+enum plim_attention { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER, PLIM_ATTENTION_FLASH2,
+                      PLIM_ATTENTION_COUNT };
+
 /* Rotary embeddings. Only `dynamic` and `longrope` run other kernels during training: they look at
  * the largest position of every forward (and longrope replaces inv_freq in every forward). */
 #define PLIM_ROPE_MAP(X)                                                                           \
@@ -163,6 +167,7 @@ struct plim_model_config {
     double dropout_residual;   /* resid_pdrop, hidden_dropout, dropout, hidden_dropout_prob */
     double layerdrop;          /* opt */
     enum plim_weights dtype;   /* dtype (torch_dtype) of the published weights */
+    enum plim_attention attention; /* attn_implementation; sdpa where none is named */
 };
 
 /* --- how it is trained ------------------------------------------------------------------------ */
@@ -178,9 +183,6 @@ enum plim_optimizer { PLIM_OPTIMIZER_ADAMW, PLIM_OPTIMIZER_ADAMW_FUSED, PLIM_OPT
                       PLIM_OPTIMIZER_COUNT };
 enum plim_checkpointing { PLIM_CHECKPOINTING_NONE, PLIM_CHECKPOINTING_FULL,
                           PLIM_CHECKPOINTING_COUNT };
-/* transformers' attn_implementation. FLASH2: the package flash-attn (flash_attention_2). */
-enum plim_attention { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER, PLIM_ATTENTION_FLASH2,
-                      PLIM_ATTENTION_COUNT };
 /* How the GPUs share the work and the model's state. AUTO, of a spec alone (plim_spec_sharding()):
  * DDP where there are several GPUs, else NONE. NONE: what one process holds that knows of no other.
  * DDP: torch.nn.parallel.DistributedDataParallel; every GPU holds everything. ZERO1, ZERO2: DeepSpeed's

@@ -103,7 +103,7 @@ static void default_attention(struct plim_spec *spec)
     bool eager = plim_family_info(spec->model.family)->eager_only;
     if (spec->attention.count) return;
     spec->attention.count = 1;
-    spec->attention.values[0] = eager ? PLIM_ATTENTION_EAGER : PLIM_ATTENTION_SDPA;
+    spec->attention.values[0] = eager ? PLIM_ATTENTION_EAGER : spec->model.attention;
 }
 
 /* What the package flash-attn refuses, and what of it the engine does not have: the calls for rows of
