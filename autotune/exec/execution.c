@@ -304,8 +304,7 @@ static void watch(struct trial *t)
 
 /* --- after ------------------------------------------------------------------------------------ */
 
-/* What the fullest GPU held beside the contexts of the processes that used it, and what the largest
- * process had of it. */
+/* What the fullest GPU held, and what the largest process had of it. */
 static void read_memory(struct trial *t)
 {
     int64_t held[PLIM_MACHINE_GPUS], largest = -1;
@@ -313,8 +312,6 @@ static void read_memory(struct trial *t)
     for (int k = 0; k < PLIM_MACHINE_PROCESSES; k++) {
         struct plim_machine_process row;
         plim_machine_read_process(t->machine, k, &row);
-        for (int i = 0; i < t->options->gpu_count; i++)
-            if (row.peak_bytes[i]) held[i] -= t->options->gpus[i].context_bytes;
         if (row.peak_all_bytes <= largest) continue;
         largest = row.peak_all_bytes;
         memcpy(t->out->sizes, row.at_peak, sizeof(t->out->sizes));

@@ -319,6 +319,22 @@ Test(out_of_memory, is_met_unmet_or_open)
     cr_expect(eq(i64, seen->free_bytes, 6 * MIB));
 }
 
+/* One after the other, more than there are rows. */
+Test(machine, processes_that_have_ended_make_room)
+{
+    enum { MANY = PLIM_MACHINE_PROCESSES + 20 };
+    make_machine("A100-SXM4-80GB", 1, 200 * MIB);
+    machine->gpus[0].context_bytes = 20 * MIB;
+    for (int i = 0; i < MANY; i++) {
+        uintptr_t at;
+        int status, child = fork();
+        if (!child) _exit(plim_self_use(0) || plim_heap_take(0, 100 * (size_t)MIB, &at));
+        cr_assert(eq(int, waitpid(child, &status, 0), child));
+        cr_assert(zero(int, status), "process %d", i);
+    }
+    cr_expect(eq(i64, plim_machine_read_peak(machine, 0), 100 * MIB), "of one at a time, without its context");
+}
+
 /* As PyTorch does where a convolution's workspace is refused. */
 Test(out_of_memory, what_another_plan_does_without_is_told_from_the_rest)
 {

@@ -143,21 +143,40 @@ static void drop_dead_processes(struct plim_machine *machine)
     }
 }
 
-struct plim_machine_process *plim_machine_enter(struct plim_machine *machine)
+/* The row of a process that has ended and says least: nothing was refused to it, and it held less than the others. */
+static struct plim_machine_process *least_ended(struct plim_machine *machine)
+{
+    struct plim_machine_process *least = NULL;
+    for (int i = 0; i < PLIM_MACHINE_PROCESSES; i++) {
+        struct plim_machine_process *process = &machine->processes[i];
+        if (!process->ended || process->refusal.count) continue;
+        if (!least || process->peak_all_bytes < least->peak_all_bytes) least = process;
+    }
+    return least;
+}
+
+/* Its own row, or a free one; NULL: all belong to others. */
+static struct plim_machine_process *find_row(struct plim_machine *machine, int pid, uint64_t since)
 {
     struct plim_machine_process *row = NULL;
-    int pid = getpid();
-    uint64_t since = plim_process_born(pid);
-    plim_machine_lock(machine);
     for (int i = 0; i < PLIM_MACHINE_PROCESSES && (!row || !row->pid); i++) {
         struct plim_machine_process *process = &machine->processes[i];
         bool is_ours = process->pid == pid && process->born == since && !process->ended;
         if (is_ours || (!process->pid && !row)) row = process;
     }
-    if (row && !row->pid) {
-        row->born = since;
-        row->pid = pid;
-    }
+    return row;
+}
+
+struct plim_machine_process *plim_machine_enter(struct plim_machine *machine)
+{
+    int pid = getpid();
+    uint64_t since = plim_process_born(pid);
+    plim_machine_lock(machine);
+    struct plim_machine_process *row = find_row(machine, pid, since);
+    bool is_new = !row || !row->pid;
+    if (is_new) drop_dead_processes(machine);
+    if (!row) row = least_ended(machine);
+    if (row && is_new) *row = (struct plim_machine_process){.pid = pid, .born = since};
     plim_machine_unlock(machine);
     return row;
 }
@@ -177,6 +196,15 @@ static int64_t free_of(const struct plim_machine_gpu *gpu)
     return left > 0 ? left : 0;
 }
 
+/* Processes that hold any of a GPU's memory: each has a context there. */
+static int32_t holders(const struct plim_machine *machine, int gpu)
+{
+    int32_t count = 0;
+    for (int i = 0; i < PLIM_MACHINE_PROCESSES && machine->processes[i].pid; i++)
+        count += !machine->processes[i].ended && machine->processes[i].held_bytes[gpu] > 0;
+    return count;
+}
+
 bool plim_machine_take(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                        int64_t bytes)
 {
@@ -189,7 +217,10 @@ bool plim_machine_take(struct plim_machine *machine, struct plim_machine_process
         c->held_bytes += bytes;
         if (process->held_bytes[gpu] > process->peak_bytes[gpu])
             process->peak_bytes[gpu] = process->held_bytes[gpu];
-        if (c->held_bytes > c->peak_bytes) c->peak_bytes = c->held_bytes;
+        if (c->held_bytes > c->peak_bytes) {
+            c->peak_bytes = c->held_bytes;
+            c->peak_contexts = holders(machine, gpu);
+        }
     }
     plim_machine_unlock(machine);
     return fits;

@@ -41,6 +41,7 @@ struct plim_machine_gpu {
     int64_t context_bytes;  /* what the framework takes in each process that uses the GPU */
     /* below: under the lock */
     int64_t held_bytes, peak_bytes; /* by all processes, contexts included */
+    int32_t peak_contexts;          /* so many of these at the peak */
 };
 
 /* The last request for memory that the GPU did not have. */
@@ -118,6 +119,7 @@ void plim_machine_destroy(struct plim_machine *machine, int fd); /* NULL is fine
  * size cannot be changed. A free row is all zero. `rule` is as the program left it. */
 void plim_machine_read_process(const struct plim_machine *machine, int row,
                                struct plim_machine_process *out);
+/* What all processes together held of a GPU, at most, beside their contexts. */
 int64_t plim_machine_read_peak(const struct plim_machine *machine, int gpu);
 /* At most `most`, from the first; returns how many there are. */
 uint32_t plim_machine_read_notes(const struct plim_machine *machine,

@@ -79,9 +79,11 @@ void plim_machine_read_process(const struct plim_machine *machine, int row,
 
 int64_t plim_machine_read_peak(const struct plim_machine *machine, int gpu)
 {
-    int64_t bytes;
-    copy(&bytes, &machine->gpus[gpu].peak_bytes, sizeof(bytes));
-    return within(bytes);
+    struct plim_machine_gpu from;
+    copy(&from, &machine->gpus[gpu], sizeof(from));
+    int64_t contexts = from.peak_contexts > 0 && from.peak_contexts <= PLIM_MACHINE_PROCESSES ? from.peak_contexts : 0;
+    int64_t peak = within(from.peak_bytes), beside = peak - contexts * within(from.context_bytes);
+    return beside > 0 ? beside : 0;
 }
 
 uint32_t plim_machine_read_notes(const struct plim_machine *machine,
