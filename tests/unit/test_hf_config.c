@@ -200,6 +200,21 @@ Test(hf_document, gives_the_weights_their_type)
     }
 }
 
+/* Of keys that would be refused of a family whose class reads them. */
+Test(hf_document, keys_that_a_class_never_reads_change_nothing)
+{
+    static const char *const texts[] = {
+        "{\"model_type\": \"modernbert\", \"is_decoder\": true, \"chunk_size_feed_forward\": 2}",
+        "{\"model_type\": \"distilbert\", \"is_decoder\": true}",
+        "{\"model_type\": \"mixtral\", \"mlp_only_layers\": [1]}",
+        "{\"model_type\": \"qwen3_moe\", \"router_jitter_noise\": 0.1}",
+        "{\"model_type\": \"llama\", \"experts_implementation\": \"eager\", \"problem_type\": \"regression\"}",
+        "{\"model_type\": \"bert\", \"problem_type\": \"regression\", \"id2label\": {\"0\": \"x\"}}",
+    };
+    struct plim_spec spec;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) spec_load_text("config.json", texts[i], &spec);
+}
+
 /* As from_pretrained, which what the user says goes before. */
 Test(hf_document, says_how_the_model_attends)
 {

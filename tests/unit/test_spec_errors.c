@@ -407,6 +407,18 @@ Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
          "are are not in this version, expected lm_head alone" RUN_IT},
         {"{\"model_type\": \"llama\", \"attn_implementation\": \"flex_attention\"}",
          "config.json:1:48: attn_implementation is 'flex_attention', expected sdpa, eager or flash_attention_2"},
+        {"{\"model_type\": \"bert\", \"architectures\": [\"BertForSequenceClassification\"], "
+         "\"id2label\": {\"0\": \"x\"}}",
+         "config.json:1:88: id2label names one label: regression is not in this version, expected two labels or "
+         "more" RUN_IT},
+        {"{\"model_type\": \"bert\", \"architectures\": [\"BertForSequenceClassification\"], \"problem_type\": "
+         "\"multi_label_classification\"}",
+         "config.json:1:92: problem_type: its loss is not in this version, expected "
+         "single_label_classification" RUN_IT},
+        {"{\"model_type\": \"mixtral\", \"hidden_size\": 60, \"num_attention_heads\": 3, \"num_key_value_heads\": 1, "
+         "\"dtype\": \"bfloat16\"}",
+         "config.json:1:1: rows of 60 and 14336 numbers for experts: PyTorch multiplies experts by rows of whole 16 "
+         "bytes, expected hidden_size and the width of an expert to be multiples of 8"},
         {"{\"model_type\": \"mixtral\", \"experts_implementation\": \"eager\"}",
          "config.json:1:53: experts_implementation: experts that are multiplied in another way than grouped are not "
          "in this version, expected grouped_mm" RUN_IT},

@@ -12,8 +12,8 @@ static struct tensor *t(struct engine *e, struct tensor *x)
     return op_transpose(e, x, -2, -1);
 }
 
-/* isInputCompliesAddmmCudaLt (native/cuda/Blas.cpp): a bias is added by cuBLASLt, but not to one column, nor for one row
- * of weights. */
+/* isInputCompliesAddmmCudaLt (native/cuda/Blas.cpp): a bias is added by cuBLASLt, but not to one column, nor where
+ * weights are one row. */
 static bool is_lt(const struct tensor *b, const struct tensor *c)
 {
     return c && c->a.ndim == 1 && b->a.shape[0] > 1 && b->a.shape[1] > 1;

@@ -72,7 +72,8 @@ static enum plim_status never_repeats(const struct plim_trace *trace, struct pli
 {
     char seen[96] = "and no training steps were recognised";
     if (trace->steps)
-        snprintf(seen, sizeof(seen), "as where each has data of another size (%zu steps were recognised)", trace->steps);
+        snprintf(seen, sizeof(seen), "as where each has data of another size (%zu steps were recognised)",
+                 trace->steps);
     return plim_fail(err, PLIM_UNSTABLE,
                      "at batch %lld, length %lld the program never repeats: no %d steps in a row did the same, %s; "
                      "--steps N goes further than its first ones, and exec runs such a program",

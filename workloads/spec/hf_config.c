@@ -199,8 +199,24 @@ static enum plim_status read_labels(const struct plim_place *place,
     if (plim_yaml_is_null(node) || (number && !plim_yaml_is_null(number))) return PLIM_OK;
     if (node->kind != PLIM_YAML_MAPPING)
         return plim_value_refuse(place, node, "a mapping from numbers to labels");
+    if (node->count == 1 && spec->model_as_given.task == PLIM_TASK_CLASSIFICATION)
+        return plim_yaml_fail(place->yaml, node, place->err,
+                              "id2label names one label: regression is not in this version, expected two labels or "
+                              "more (plimsoll exec runs any training program)");
     if (node->count > 1) spec->model_as_given.labels = (int64_t)node->count;
     return PLIM_OK;
+}
+
+/* Another loss than the cross entropy of one label a row. */
+static enum plim_status read_problem(const struct plim_place *place,
+                                     const struct plim_yaml_node *node, struct plim_spec *spec)
+{
+    bool is_other = spec->model_as_given.task == PLIM_TASK_CLASSIFICATION &&
+                    !is_text(node, "single_label_classification");
+    if (plim_yaml_is_null(node) || !is_other) return PLIM_OK;
+    return plim_yaml_fail(place->yaml, node, place->err,
+                          "problem_type: its loss is not in this version, expected single_label_classification "
+                          "(plimsoll exec runs any training program)");
 }
 
 /* The type that from_pretrained gives the weights. */
@@ -317,6 +333,7 @@ static const struct special_key {
 } special_keys[] = {
     {"layer_types", read_layer_types, OF_LAYER_TYPES},
     {"id2label", read_labels, OF_CLASSIFIERS},
+    {"problem_type", read_problem, OF_CLASSIFIERS},
     {"rope_parameters", read_rope, OF_ROTARY},
     {"rope_scaling", read_rope, OF_ROTARY},
     {"original_max_position_embeddings", read_original_positions, OF_ROTARY_BUT_GEMMA3},

@@ -42,14 +42,22 @@ const char *plim_hf_other_kind(const char *type)
 /* A refused key is refused at any value but these. */
 enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO };
 
-/* Of which models a key is refused. */
-enum whose { OF_ALL, OF_DECODERS, OF_ENCODERS };
+/* Of which families a key is refused: of those whose classes read it. */
+#define OF(family) (1u << PLIM_FAMILY_##family)
+enum {
+    OF_BERTS = OF(BERT) | OF(ROBERTA),
+    OF_ENCODERS = OF_BERTS | OF(DISTILBERT) | OF(MODERNBERT) | OF(VIT),
+    OF_EXPERTS = OF(MIXTRAL) | OF(QWEN2_MOE) | OF(QWEN3_MOE),
+    OF_ALL = -1,
+    OF_DECODERS = ~OF_ENCODERS,
+};
+_Static_assert(PLIM_FAMILY_COUNT < 31, "families are bits");
 
 static const struct refused_key {
     const char *key;
     enum harmless harmless;
     const char *why;
-    enum whose whose;
+    int families;
 } refused_keys[] = {
     {"per_layer_config", HARMLESS_EMPTY, "its layers differ", OF_ALL},
     {"add_cross_attention", HARMLESS_FALSE, "cross-attention is not in this version", OF_ALL},
@@ -57,20 +65,20 @@ static const struct refused_key {
     {"is_causal", HARMLESS_TRUE, "a decoder's bidirectional attention is not in this version",
      OF_DECODERS},
     {"use_bidirectional_attention", HARMLESS_FALSE,
-     "a decoder's bidirectional attention is not in this version", OF_DECODERS},
+     "a decoder's bidirectional attention is not in this version", OF(GEMMA2) | OF(GEMMA3_TEXT)},
     {"is_decoder", HARMLESS_FALSE, "an encoder's causal attention is not in this version",
-     OF_ENCODERS},
+     OF_BERTS},
     {"chunk_size_feed_forward", HARMLESS_ZERO, "MLPs in parts are not in this version",
-     OF_ENCODERS},
+     OF_BERTS | OF(DISTILBERT)},
     {"sparse_prediction", HARMLESS_FALSE,
-     "how many tokens the head sees depends on their values", OF_ENCODERS},
+     "how many tokens the head sees depends on their values", OF(MODERNBERT)},
     {"mlp_only_layers", HARMLESS_EMPTY, "layers without experts but by decoder_sparse_step are not "
-     "in this version", OF_DECODERS},
+     "in this version", OF(QWEN2_MOE) | OF(QWEN3_MOE)},
     {"output_router_logits", HARMLESS_FALSE, "the loss that balances experts is not in this version",
-     OF_DECODERS},
+     OF_EXPERTS},
     {"router_jitter_noise", HARMLESS_ZERO, "noise in front of the router is not in this version",
-     OF_DECODERS},
-    {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not in this version", OF_ALL},
+     OF(MIXTRAL)},
+    {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not in this version", OF(BLOOM)},
     {"output_hidden_states", HARMLESS_FALSE, "kept hidden states are not in this version", OF_ALL},
     {"output_attentions", HARMLESS_FALSE, "kept attention scores are not in this version", OF_ALL},
 };
@@ -94,12 +102,10 @@ enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, enum plim_fam
     static const char *const removal[] = {[HARMLESS_FALSE] = "false", [HARMLESS_TRUE] = "true",
                                           [HARMLESS_EMPTY] = "a config.json without it",
                                           [HARMLESS_ZERO] = "0"};
-    enum whose other = plim_family_has_task(family, PLIM_TASK_CAUSAL_LM) ? OF_ENCODERS
-                                                                         : OF_DECODERS;
     for (size_t i = 0; i < sizeof(refused_keys) / sizeof(refused_keys[0]); i++) {
         const struct refused_key *refused = &refused_keys[i];
         const struct plim_yaml_node *node = plim_yaml_get(yaml->root, refused->key);
-        if (refused->whose == other) continue;
+        if (!((unsigned)refused->families >> family & 1)) continue;
         if (node && !is_harmless(yaml, node, refused->harmless))
             return plim_yaml_fail(yaml, node, err,
                                   "%s: %s, expected %s (plimsoll exec runs any training program)",

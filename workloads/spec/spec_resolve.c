@@ -157,6 +157,22 @@ static enum plim_status check_attention(const struct plim_spec *spec, struct pli
     return PLIM_OK;
 }
 
+/* torch's _grouped_mm, which multiplies experts: "strides should be multiple of 16 bytes". */
+static enum plim_status check_experts(const struct plim_spec *spec, struct plim_error *err)
+{
+    enum { ROW_BYTES = 16 };
+    const struct plim_model_config *model = &spec->model;
+    int in_fp32 = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_FP32),
+        in_tf32 = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_TF32);
+    size_t longs = (size_t)in_fp32 + (size_t)in_tf32;
+    int64_t unit = longs == spec->precision.count ? ROW_BYTES / 4 : ROW_BYTES / 2;
+    if (!model->experts || (model->hidden_size % unit == 0 && model->expert_size % unit == 0)) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "rows of %lld and %lld numbers for experts: PyTorch multiplies experts by rows of whole %d bytes, "
+                     "expected hidden_size and the width of an expert to be multiples of %lld",
+                     (long long)model->hidden_size, (long long)model->expert_size, ROW_BYTES, (long long)unit);
+}
+
 /* What liger-kernel patches in another way, or not at all, and what reads the head's weight where Liger's
  * loss would not find it. */
 static enum plim_status check_liger(const struct plim_spec *spec, struct plim_error *err)
@@ -338,6 +354,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         const char *culprit;
     } checks[] = {
         {check_attention, "train.attention"},
+        {check_experts, "train.precision"},
         {check_liger, "train.liger"},
         {check_quantized, "train.quantization"},
         {check_seq, "data.seq"},

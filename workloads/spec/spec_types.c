@@ -133,7 +133,8 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
     if (!plim_spec_key_given(spec, "train.optimizer"))
         append(text, size, "optimizer %s%s", plim_optimizer_names[spec->optimizer.values[0]], "");
     if (!plim_spec_key_given(spec, "train.attention") && spec->model.attention != PLIM_ATTENTION_SDPA)
-        append(text, size, "attention %s (%s)", plim_attention_names[spec->model.attention], "the model's configuration");
+        append(text, size, "attention %s (%s)", plim_attention_names[spec->model.attention],
+               "the model's configuration");
     if (spec->quantization.type && spec->quantization.type != PLIM_QUANTIZATION_INT8 &&
         !spec->quantization.compute)
         append(text, size, "%s computes in fp32 (BitsAndBytesConfig)%s",
@@ -149,4 +150,7 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
     else if (!has_transformers) append(text, size, "transformers %s%s", transformers, "");
     if (spec->model.experts)
         append(text, size, "%s%s", "each expert sees as many rows as any other", "");
+    if (spec->model.layerdrop > 0)
+        append(text, size, "%s%s", "no block is skipped (layerdrop skips some by chance: memory then differs from step "
+               "to step)", "");
 }
