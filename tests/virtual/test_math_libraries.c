@@ -112,7 +112,7 @@ Test(math_libraries, matrices_are_regular)
     cr_assert(eq(int, cusolverDnSpotrf(handle, 0, 16, (void *)memory, 16, NULL, numbers, (int *)info), 0));
     plim_shadow_load(info, &told, known, sizeof(told));
     cr_expect(eq(int, told, 0));
-    for (size_t i = 0; i < sizeof(known); i++) cr_expect(eq(int, known[i], PLIM_KNOWN | PLIM_ASSUMED_FINITE));
+    for (size_t i = 0; i < sizeof(known); i++) cr_expect(eq(int, known[i], PLIM_KNOWN | PLIM_ASSUMPTION_FINITE));
     cr_expect(not(is_known(memory, 1024)));
     cr_expect(ne(int, cusolverDnSpotrf(NULL, 0, 16, (void *)memory, 16, NULL, numbers, (int *)info), 0));
     cusolverDnDestroy(handle);

@@ -53,17 +53,17 @@ Test(shadow, three_states_and_who_wrote)
 Test(shadow, states_of_elements_stay_apart)
 {
     const unsigned char values[] = {1, 2, 3, 4},
-                        known[] = {PLIM_KNOWN, PLIM_UNKNOWN, PLIM_KNOWN | PLIM_ASSUMED_SPREAD,
+                        known[] = {PLIM_KNOWN, PLIM_UNKNOWN, PLIM_KNOWN | PLIM_ASSUMPTION_SPREAD,
                                    PLIM_KNOWN};
     unsigned char out[4], states[4];
     plim_shadow_store(AT, values, known, 4, "kernel");
     unsigned bits = plim_shadow_load(AT, out, states, 4);
-    cr_expect(eq(uint, bits, PLIM_SOME_UNKNOWN | PLIM_UNKNOWN | PLIM_KNOWN | PLIM_ASSUMED_SPREAD));
+    cr_expect(eq(uint, bits, PLIM_SOME_UNKNOWN | PLIM_UNKNOWN | PLIM_KNOWN | PLIM_ASSUMPTION_SPREAD));
     cr_expect(eq(uint, plim_shadow_survey(AT, 4), bits));
     cr_expect(eq(int, memcmp(states, known, 4), 0));
     cr_expect(eq(int, memcmp(out, "\1\0\3\4", 4), 0));
     plim_shadow_write(AT + 1, "x", 1);
-    cr_expect(eq(uint, plim_shadow_survey(AT, 4), PLIM_KNOWN | PLIM_ASSUMED_SPREAD));
+    cr_expect(eq(uint, plim_shadow_survey(AT, 4), PLIM_KNOWN | PLIM_ASSUMPTION_SPREAD));
 }
 
 /* A gigabyte of one number costs nothing, and shows it wherever it is cut. */

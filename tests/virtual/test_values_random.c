@@ -87,7 +87,7 @@ static void expect_places(enum plim_type type, const char *expected)
         unsigned char bytes[8], known[8];
         size_t width = plim_type_bytes(type), used = strlen(text);
         plim_shadow_load(memory + places[i] * width, bytes, known, width);
-        cr_expect(eq(int, known[0], PLIM_KNOWN | PLIM_ASSUMED_SEED));
+        cr_expect(eq(int, known[0], PLIM_KNOWN | PLIM_ASSUMPTION_SEED));
         struct plim_number n = plim_number_load(bytes, type);
         if (n.is_float)
             snprintf(text + used, sizeof(text) - used, "%s%.9g", i ? " " : "", n.f);
@@ -108,7 +108,7 @@ Test(uniform, is_pytorchs)
     begin();
     cr_assert(draw(UNIFORM, 8, &(struct philox){0}, &(struct uniform){memory, 4, 1, 0, 1}));
     float numbers[8];
-    cr_assert(eq(uint, plim_shadow_load(memory, numbers, NULL, sizeof(numbers)), PLIM_KNOWN | PLIM_ASSUMED_SEED));
+    cr_assert(eq(uint, plim_shadow_load(memory, numbers, NULL, sizeof(numbers)), PLIM_KNOWN | PLIM_ASSUMPTION_SEED));
     static const float on_a_gpu[] = {0.3990F, 0.5167F, 0.0249F, 0.9401F, 0.9459F, 0.7967F, 0.4150F, 0.8203F};
     for (int i = 0; i < 8; i++) cr_expect(epsilon_eq(flt, numbers[i], on_a_gpu[i], 5.1e-5F));
 }
@@ -167,7 +167,7 @@ Test(uniform, weights_are_not_known)
     cr_assert(draw(UNIFORM, 100000, &drawn, &(struct uniform){memory, 4, 2, -1, 1}));
     cr_expect(eq(uint, plim_shadow_survey(memory, 400000), PLIM_UNKNOWN | PLIM_SOME_UNKNOWN));
     cr_assert(draw(UNIFORM, 100000, &drawn, &(struct uniform){memory, 4, 1, 0, 1}));
-    cr_expect(eq(uint, plim_shadow_survey(memory, 400000), PLIM_KNOWN | PLIM_ASSUMED_SEED));
+    cr_expect(eq(uint, plim_shadow_survey(memory, 400000), PLIM_KNOWN | PLIM_ASSUMPTION_SEED));
 }
 
 /* In a CUDA graph the seed lies in memory. */

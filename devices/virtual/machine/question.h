@@ -45,10 +45,15 @@ struct plim_machine_given {
     struct plim_given_value values[PLIM_GIVEN_VALUES];
 };
 
-/* What an answer rests on besides: names of bits of enum plim_known (memory/shadow.h), and of the one
- * that checks hold. */
-enum { PLIM_ASSUMPTION_FINITE = 4, PLIM_ASSUMPTION_SPREAD = 8, PLIM_ASSUMPTION_SEED = 16,
-       PLIM_ASSUMPTION_ALL = 32, PLIM_ASSUMPTION_LONGEST = 64, PLIM_ASSUMPTION_CHECKS = 128 };
+/* What an answer rests on besides. All but the last are bits of what is known of a byte (memory/shadow.h), too. */
+enum plim_assumption {
+    PLIM_ASSUMPTION_FINITE = 4,   /* learned numbers are finite */
+    PLIM_ASSUMPTION_SPREAD = 8,   /* the largest of learned numbers are spread evenly: routing */
+    PLIM_ASSUMPTION_SEED = 16,    /* random numbers are those of some seed */
+    PLIM_ASSUMPTION_ALL = 32,     /* a mask of learned numbers selects all that it may: no memory is missed */
+    PLIM_ASSUMPTION_LONGEST = 64, /* a token that a model picks ends no text: generation goes on to its longest */
+    PLIM_ASSUMPTION_CHECKS = 128, /* checks hold */
+};
 
 struct plim_machine_questions {
     uint32_t count; /* of rows */

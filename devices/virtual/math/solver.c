@@ -137,7 +137,7 @@ static int work(const char *name, handle_type handle, const void *read, const vo
         if (changed[i]) operands[1 + written++] = changed[i];
     if (plim_math_launch(handle->stream, name, operands, 1 + written, written)) return MATH_EXECUTION_FAILED;
     if (info && plim_heap_is_device((uintptr_t)info) && count > 0)
-        plim_shadow_fill((uintptr_t)info, &zero, sizeof(zero), PLIM_KNOWN | PLIM_ASSUMED_FINITE,
+        plim_shadow_fill((uintptr_t)info, &zero, sizeof(zero), PLIM_KNOWN | PLIM_ASSUMPTION_FINITE,
                          (size_t)count * sizeof(zero));
     return MATH_OK;
 }

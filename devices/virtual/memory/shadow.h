@@ -19,20 +19,15 @@
  * costs nothing. */
 enum { SHADOW_BYTES = 8 << 20, SHADOW_TOTAL_BYTES = 256 << 20 };
 
-/* A byte's state. All but the first two are known; the bits say what the value rests on. Of a number that is not known
- * it may be known that it is not below zero. */
+/* A byte's state. All but the first two are known; the bits between, enum plim_assumption, say what the value rests on.
+ * Of a number that is not known it may be known that it is not below zero. */
 enum plim_known {
     PLIM_NEVER = 0,
     PLIM_UNKNOWN = 1,
     PLIM_KNOWN = 2,
-    PLIM_ASSUMED_FINITE = 4,   /* learned numbers are finite */
-    PLIM_ASSUMED_SPREAD = 8,   /* the largest of learned numbers are spread evenly: routing */
-    PLIM_ASSUMED_SEED = 16,    /* random numbers are those of some seed */
-    PLIM_ASSUMED_ALL = 32,     /* a mask of learned numbers selects all that it may: no memory is missed */
-    PLIM_ASSUMED_LONGEST = 64, /* a token that a model picks ends no text: generation goes on to its longest */
-    PLIM_NOT_NEGATIVE = 128,   /* with PLIM_UNKNOWN: a norm, a root; of a byte, not in the bits of several */
-    PLIM_ASSUMED =
-        PLIM_ASSUMED_FINITE | PLIM_ASSUMED_SPREAD | PLIM_ASSUMED_SEED | PLIM_ASSUMED_ALL | PLIM_ASSUMED_LONGEST,
+    PLIM_ASSUMED = PLIM_ASSUMPTION_FINITE | PLIM_ASSUMPTION_SPREAD | PLIM_ASSUMPTION_SEED | PLIM_ASSUMPTION_ALL |
+                   PLIM_ASSUMPTION_LONGEST,
+    PLIM_NOT_NEGATIVE = 128, /* with PLIM_UNKNOWN: a norm, a root; of a byte, not in the bits of several */
 };
 
 /* What a result is known as that rests on both. */

@@ -9,13 +9,6 @@
 
 void (*plim_question_find_asker)(size_t, bool, struct plim_question_asker *);
 
-_Static_assert((int)PLIM_ASSUMPTION_FINITE == (int)PLIM_ASSUMED_FINITE &&
-                   (int)PLIM_ASSUMPTION_SPREAD == (int)PLIM_ASSUMED_SPREAD &&
-                   (int)PLIM_ASSUMPTION_SEED == (int)PLIM_ASSUMED_SEED &&
-                   (int)PLIM_ASSUMPTION_ALL == (int)PLIM_ASSUMED_ALL &&
-                   (int)PLIM_ASSUMPTION_LONGEST == (int)PLIM_ASSUMED_LONGEST,
-               "assumptions have one number");
-
 /* Without the return type, and what stands in brackets behind the name. */
 static void name_kernel(const char *mangled, char out[PLIM_QUESTION_TEXT])
 {
@@ -126,7 +119,7 @@ static void settle_count(uintptr_t from, const void *to, const char *kernel, str
 {
     unsigned char known[sizeof(question->answer)];
     if ((size_t)question->bytes > sizeof(known)) return;
-    memset(known, PLIM_KNOWN | PLIM_ASSUMED_ALL, sizeof(known));
+    memset(known, PLIM_KNOWN | PLIM_ASSUMPTION_ALL, sizeof(known));
     if (question->use == PLIM_QUESTION_KEPT) question->use = PLIM_QUESTION_DECIDES;
     if (question->use == PLIM_QUESTION_GIVEN)
         plim_shadow_store(from, to, known, (size_t)question->bytes, kernel);
@@ -139,8 +132,8 @@ static void settle_count(uintptr_t from, const void *to, const char *kernel, str
 static unsigned without_idle(unsigned known, const struct plim_question_asker *asker)
 {
     bool is_idle = asker->place[0] && asker->use <= PLIM_QUESTION_KEPT;
-    unsigned idle = is_idle ? PLIM_ASSUMED_SPREAD | PLIM_ASSUMED_LONGEST : 0;
-    if (is_idle && asker->use == PLIM_QUESTION_SHOWN) idle |= PLIM_ASSUMED_ALL;
+    unsigned idle = is_idle ? PLIM_ASSUMPTION_SPREAD | PLIM_ASSUMPTION_LONGEST : 0;
+    if (is_idle && asker->use == PLIM_QUESTION_SHOWN) idle |= PLIM_ASSUMPTION_ALL;
     return known & ~idle;
 }
 
@@ -149,7 +142,7 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     struct plim_machine *machine = plim_self_machine();
     struct plim_machine_question question = {.bytes = (int64_t)bytes};
     struct plim_question_asker asker = {.use = PLIM_QUESTION_KEPT, .answer = -1};
-    const unsigned chosen = PLIM_ASSUMED_ALL | PLIM_ASSUMED_SPREAD | PLIM_ASSUMED_LONGEST;
+    const unsigned chosen = PLIM_ASSUMPTION_ALL | PLIM_ASSUMPTION_SPREAD | PLIM_ASSUMPTION_LONGEST;
     if (!machine) return;
     bool is_asked = known & (PLIM_SOME_UNKNOWN | chosen);
     const char *kernel = is_asked ? plim_shadow_writer(from, bytes) : NULL;
@@ -157,14 +150,14 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     if (plim_question_find_asker && is_asked) plim_question_find_asker(bytes, is_floating, &asker);
     known = without_idle(known, &asker);
     if (known & PLIM_ASSUMED) plim_machine_assume(machine, known & PLIM_ASSUMED);
-    if (!(known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMED_ALL))) return;
+    if (!(known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMPTION_ALL))) return;
     bool is_forward = asker.place[0] != '\0';
     uint32_t assumed = answer(machine, to, bytes, is_floating, kernel, &asker);
     if (assumed) plim_machine_assume(machine, assumed);
     name_kernel(kernel, question.kernel);
     memcpy(question.place, asker.place, sizeof(question.place));
     question.use = asker.use;
-    if (known & PLIM_ASSUMED_ALL && !is_floating) settle_count(from, to, kernel, &question);
+    if (known & PLIM_ASSUMPTION_ALL && !is_floating) settle_count(from, to, kernel, &question);
     if (question.use == PLIM_QUESTION_DECIDES && !question.answer && is_forward)
         question.turned = turn(to, bytes, is_floating, question.place);
     plim_machine_ask(machine, &question);

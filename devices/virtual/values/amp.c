@@ -14,7 +14,7 @@ void plim_launch_check(const struct plim_launch *launch, int i)
     struct plim_view flag;
     if (!plim_view_open(&flag, plim_launch_address(launch, i), sizeof(float))) return;
     for (size_t b = 0; b < flag.bytes; b++)
-        flag.known[b] = plim_known_both(flag.known[b], PLIM_KNOWN | PLIM_ASSUMED_FINITE);
+        flag.known[b] = plim_known_both(flag.known[b], PLIM_KNOWN | PLIM_ASSUMPTION_FINITE);
     plim_view_store(&flag, launch->kernel);
     plim_view_close(&flag);
 }

@@ -61,7 +61,7 @@ static bool read_parts(const char *list, struct plim_plan *plan)
            plan->numbers[SEES_TRUTH] && plim_name_begins(plim_name_argument(list, 4), "int");
 }
 
-enum { ALL = PLIM_KNOWN | PLIM_ASSUMED_ALL };
+enum { ALL = PLIM_KNOWN | PLIM_ASSUMPTION_ALL };
 
 /* An element whose truth is not known counts. */
 static unsigned char sum(const struct plim_plan *plan, const struct plim_view *in, size_t count,
@@ -180,7 +180,7 @@ static size_t room_for(const struct plim_plan *plan, uintptr_t number, size_t co
     size_t room = count;
     if (!plim_view_open(&view, number, plim_type_bytes(plan->types[NUMBER]))) return room;
     unsigned char known = plim_view_get(&view, 0, plan->types[NUMBER], &told);
-    if (known & PLIM_ASSUMED_ALL && told.i >= 0 && (uint64_t)told.i < count) room = (size_t)told.i;
+    if (known & PLIM_ASSUMPTION_ALL && told.i >= 0 && (uint64_t)told.i < count) room = (size_t)told.i;
     plim_view_close(&view);
     return room;
 }

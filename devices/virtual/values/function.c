@@ -281,7 +281,7 @@ FUNCTION(equal)
         bool is_learned = x->is_float && (x[0].known[k] | x[1].known[k]) & PLIM_UNKNOWN;
         if (is_learned && (call->same || infinite)) {
             same = call->same;
-            out->known[k] = PLIM_KNOWN | PLIM_ASSUMED_FINITE;
+            out->known[k] = PLIM_KNOWN | PLIM_ASSUMPTION_FINITE;
         }
         out->i[k] = same != negates;
     }
@@ -323,7 +323,7 @@ static void compare(int32_t operation, const struct plim_column *a, const struct
                                 : (a->i[k] > b->i[k]) - (a->i[k] < b->i[k]);
         if (a->is_float && a->known[k] & PLIM_UNKNOWN && b->known[k] & PLIM_KNOWN &&
             is_told(a->known[k], b->f[k], operation, &order))
-            out->known[k] = PLIM_KNOWN | PLIM_ASSUMED_FINITE;
+            out->known[k] = PLIM_KNOWN | PLIM_ASSUMPTION_FINITE;
         out->i[k] = holds(operation, order);
     }
 }

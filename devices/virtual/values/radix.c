@@ -177,7 +177,7 @@ static bool order_by_chance(const struct pass *p, size_t width, size_t value_wid
     values.at = p->values_to;
     if (!p->first_bit) shuffle(&values, p->count, value_width, is_descending);
     for (size_t i = 0; i < values.bytes; i++)
-        values.known[i] = plim_known_both(values.known[i], PLIM_KNOWN | PLIM_ASSUMED_SPREAD);
+        values.known[i] = plim_known_both(values.known[i], PLIM_KNOWN | PLIM_ASSUMPTION_SPREAD);
     plim_view_store(&values, writer);
     plim_view_close(&values);
     plim_shadow_spoil(p->to, p->count * width, writer);

@@ -246,7 +246,7 @@ static bool write_later(const struct plim_launch *launch, const struct draw *d, 
     struct draw *kept = malloc(sizeof(*kept));
     if (!kept) return false;
     *kept = *d;
-    plim_shadow_write_later(at, &(struct plim_shadow_source){read_later, free, kept}, PLIM_KNOWN | PLIM_ASSUMED_SEED,
+    plim_shadow_write_later(at, &(struct plim_shadow_source){read_later, free, kept}, PLIM_KNOWN | PLIM_ASSUMPTION_SEED,
                             d->count * plim_type_bytes(d->type), launch->kernel);
     return true;
 }
@@ -266,7 +266,7 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
         return true;
     }
     for (size_t i = 0; i < d.count; i++)
-        plim_view_put(&view, offset_of(&out, i), d.type, element_of(&d, i), PLIM_KNOWN | PLIM_ASSUMED_SEED);
+        plim_view_put(&view, offset_of(&out, i), d.type, element_of(&d, i), PLIM_KNOWN | PLIM_ASSUMPTION_SEED);
     plim_view_store(&view, launch->kernel);
     plim_view_close(&view);
     return true;
@@ -300,7 +300,7 @@ static void draw_each(const struct plim_plan *plan, const struct philox *philox,
                                             plan->types[CHANCES], &chance);
         plim_view_put(&views[OUT], plim_tensor_offset(&tensors[OUT], i) * widths[OUT], plan->types[OUT],
                       whole(unit_of(words, (int)(i % EACH), EACH) <= chance.f),
-                      plim_known_both(known, PLIM_KNOWN | PLIM_ASSUMED_SEED));
+                      plim_known_both(known, PLIM_KNOWN | PLIM_ASSUMPTION_SEED));
     }
 }
 

@@ -298,7 +298,7 @@ static unsigned char pick(const struct reduction *r, size_t output, int64_t *ind
     enum { MOST_CLASSES = 1024 }; /* not a vocabulary's */
     bool is_token = r->inputs > MOST_CLASSES;
     *index = (int64_t)(is_token ? r->inputs / 2 + output % (r->inputs / 4) : output % r->inputs);
-    return PLIM_KNOWN | (is_token ? PLIM_ASSUMED_LONGEST : PLIM_ASSUMED_SPREAD);
+    return PLIM_KNOWN | (is_token ? PLIM_ASSUMPTION_LONGEST : PLIM_ASSUMPTION_SPREAD);
 }
 
 /* `inputs`: of those that make a result, so many are looked at; 0: none is known. */

@@ -110,8 +110,8 @@ static void sort_rows(const struct plim_plan *plan, const struct sorted *s, stru
                                    plan->types[VALUES], &moved[i]));
         if (is_known) qsort(items, s->size, sizeof(*items), descending ? falling : rising);
         /* What was spread is as evenly spread in any other order. */
-        bool stays = !is_known && all & PLIM_ASSUMED_SPREAD;
-        all = is_known ? plim_known_both(all, known) : plim_known_both(all, PLIM_KNOWN | PLIM_ASSUMED_SPREAD);
+        bool stays = !is_known && all & PLIM_ASSUMPTION_SPREAD;
+        all = is_known ? plim_known_both(all, known) : plim_known_both(all, PLIM_KNOWN | PLIM_ASSUMPTION_SPREAD);
         for (size_t i = 0; i < s->size; i++) {
             if (!is_known && !stays) items[i].place = place_of(r, i, s->size, descending);
             plim_view_put(keys, (first + i * s->keys_stride) * width, plan->types[KEYS],
@@ -236,7 +236,7 @@ static void take_rows(const struct plim_plan *plan, const struct largest *l,
             plim_view_put(indices, (plim_tensor_offset(&l->indices, r) + i * l->indices_stride) * 8,
                           PLIM_INT64, place,
                           is_known  ? known
-                          : spreads ? PLIM_KNOWN | PLIM_ASSUMED_SPREAD
+                          : spreads ? PLIM_KNOWN | PLIM_ASSUMPTION_SPREAD
                                     : PLIM_UNKNOWN);
         }
     }

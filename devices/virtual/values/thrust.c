@@ -25,7 +25,7 @@ enum { WIDTH = sizeof(int64_t), NOWHERE = -1 };
 enum { COMPARED, NUMBERS }; /* types: of what is compared, of how many there are */
 enum { FUNCTION, COUNT, OUT, NUMBER, VALUES }; /* which arguments, in plan->numbers. No function: longs are compared */
 
-static const unsigned char all = PLIM_KNOWN | PLIM_ASSUMED_ALL; /* what is not known may each be another */
+static const unsigned char all = PLIM_KNOWN | PLIM_ASSUMPTION_ALL; /* what is not known may each be another */
 
 static void place(struct plim_plan *plan, int count, int out, int number, int values)
 {
