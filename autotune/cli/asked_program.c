@@ -43,17 +43,24 @@ static enum plim_status read_program(struct plim_asked_program *x, struct plim_e
 
 /* --- what is varied --------------------------------------------------------------------------- */
 
-/* A placeholder and the option that says what it may be go together. */
-static enum plim_status check_pair(const char *name, bool uses, bool given, bool needed,
-                                   struct plim_error *err)
+/* A placeholder, and the option that says what it may be. */
+struct pair {
+    const char *name;
+    bool is_used, is_given, is_needed; /* the placeholder, the option; it makes no sense without */
+};
+
+static enum plim_status check_pairs(const struct pair *pairs, size_t count, struct plim_error *err)
 {
-    if (given && !uses)
-        return plim_fail(err, PLIM_INVALID, "--%s is given, but there is no {%s} in the command",
-                         name, name);
-    if (uses && !given && needed)
-        return plim_fail(err, PLIM_INVALID,
-                         "the command has {%s}: expected --%s, which says what it may be", name,
-                         name);
+    for (size_t i = 0; i < count; i++) {
+        const struct pair *p = &pairs[i];
+        if (p->is_given && !p->is_used)
+            return plim_fail(err, PLIM_INVALID, "--%s is given, but there is no {%s} in the command",
+                             p->name, p->name);
+        if (p->is_used && !p->is_given && p->is_needed)
+            return plim_fail(err, PLIM_INVALID,
+                             "the command has {%s}: expected --%s, which says what it may be", p->name,
+                             p->name);
+    }
     return PLIM_OK;
 }
 
@@ -83,9 +90,12 @@ static enum plim_status read_options(struct plim_asked_program *x, struct plim_e
         precision |= !strcmp(request->settings[i].key, "train.precision");
         PLIM_TRY(plim_common_setting(&request->settings[i], &x->options, err));
     }
-    PLIM_TRY(check_pair("batch", x->question.uses_batch, request->program.batch, false, err));
-    PLIM_TRY(check_pair("seq", x->uses_seq, request->program.seq, true, err));
-    PLIM_TRY(check_pair("precision", x->uses_precision, precision, true, err));
+    const struct pair pairs[] = {
+        {"batch", .is_used = x->question.uses_batch, .is_given = request->program.batch != NULL},
+        {"seq", .is_used = x->uses_seq, .is_given = request->program.seq != NULL, .is_needed = true},
+        {"precision", .is_used = x->uses_precision, .is_given = precision, .is_needed = true},
+    };
+    PLIM_TRY(check_pairs(pairs, sizeof(pairs) / sizeof(pairs[0]), err));
     x->options.world = request->program.gpus ? request->program.gpus : 1;
     plim_spec_question_batch(&x->options, &x->question.question.batch);
     x->question.question.batch.is_unknown = !x->question.uses_batch;
