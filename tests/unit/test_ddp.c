@@ -1,10 +1,8 @@
 /* DistributedDataParallel's own allocations, one by one, as PyTorch made them; what they come to in
  * whole runs is in tests/golden/ddp.jsonl. */
 #include "devices/host/host.h"
-#include "devices/sim/sim.h"
-#include "workloads/spec/spec.h"
 #include "workloads/train/ddp.h"
-#include "workloads/train/replay.h"
+#include "support/rank_trace.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,62 +15,12 @@ static const struct plim_train_setting rank_of_two = {.micro_batch = 1,
                                                       .world = 2,
                                                       .packing = PLIM_PACKING_NO};
 
-/* tests/golden/configs/x-llama-odd.json */
-static const char model[] = "model:\n"
-                            "  family: llama\n"
-                            "  vocab_size: 32003\n"
-                            "  hidden_size: 320\n"
-                            "  intermediate_size: 777\n"
-                            "  num_hidden_layers: 3\n"
-                            "  num_attention_heads: 5\n"
-                            "  num_key_value_heads: 1\n"
-                            "  max_position_embeddings: 2048\n"
-                            "  tie_word_embeddings: true\n";
-
-enum { EVENTS = 8192 };
-static int64_t bytes[EVENTS]; /* of the n-th allocation, counted from 1 */
-static int64_t count;
-static struct plim_replay out;
-static const struct plim_links *links; /* of the next run; NULL: not known */
-
-/* Notes the first allocations of a run. */
+/* Without links; it fits. */
 static void replay(const struct plim_train_setting *setting)
 {
-    static struct plim_spec spec;
-    struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_device *device;
-    struct plim_replayer *replayer;
-    FILE *trace = tmpfile();
-    char line[64];
-    long long id, size;
-    cr_assert_not_null(trace);
-    cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_sim_open("A100-SXM4-80GB", &device, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
-    plim_replayer_trace(replayer, trace);
-    if (links) plim_replayer_links(replayer, links);
-    cr_assert_eq(plim_replay_run(replayer, &spec.model, setting, &out, &err), PLIM_OK, "%s",
-                 err.text);
-    cr_assert_eq(out.verdict, PLIM_OK, "%s", out.why);
-    rewind(trace);
-    count = 0;
-    while (fgets(line, sizeof line, trace))
-        if (sscanf(line, "a %lld %lld", &id, &size) == 2 && id < EVENTS) bytes[count = id] = size;
-    fclose(trace);
-    plim_replayer_destroy(&replayer);
-    plim_device_close(&device);
+    rank_simulate(setting);
+    cr_assert_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
 }
-
-static void expect_from(int64_t first, size_t n, const int64_t *expected)
-{
-    cr_assert_leq(first + (int64_t)n, count);
-    for (size_t i = 0; i < n; i++)
-        cr_expect_eq(bytes[first + (int64_t)i], expected[i], "allocation %lld: %lld bytes",
-                     (long long)first + (long long)i, (long long)bytes[first + (int64_t)i]);
-}
-
-#define EXPECT_FROM(first, ...)                                                                    \
-    expect_from(first, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
 
 Test(ddp, the_constructor_compares_and_broadcasts_and_makes_one_bucket)
 {
@@ -101,8 +49,8 @@ Test(ddp, a_static_graph_rebuilds_its_buckets_a_step_later)
     for (int i = 0; i < 2; i++) {
         is_static.ddp.is_static = i;
         replay(&is_static);
-        for (int64_t k = 1; k < count && !at[i]; k++)
-            if (bytes[k] == 1492480 && bytes[k + 1] == 24944000) at[i] = k;
+        for (int64_t k = 1; k < rank_trace.count && !at[i]; k++)
+            if (rank_trace.bytes[k] == 1492480 && rank_trace.bytes[k + 1] == 24944000) at[i] = k;
     }
     cr_expect_gt(at[0], 0);
     cr_expect_gt(at[1], at[0] + 400, "at %lld, not static at %lld", (long long)at[1],
@@ -162,25 +110,16 @@ Test(ddp, a_device_that_computes_learns_what_one_alone_does)
 /* Memory may run out in any of its allocations: that is a verdict. */
 Test(ddp, is_an_answer_whatever_the_memory)
 {
-    static struct plim_spec spec;
-    struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_device *device;
-    struct plim_replayer *replayer;
     int verdicts[2] = {0};
-    cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_sim_open("A100-SXM4-80GB", &device, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
-    for (int64_t mib = 2; mib <= 256; mib += 2) {
-        plim_device_limit(device, mib << 20);
-        cr_assert_eq(plim_replay_run(replayer, &spec.model, &rank_of_two, &out, &err), PLIM_OK,
-                     "%s", err.text);
-        cr_assert(out.verdict == PLIM_OK || out.verdict == PLIM_OOM, "%s", out.why);
-        verdicts[out.verdict == PLIM_OK]++;
+    for (int mib = 2; mib <= 256; mib += 2) {
+        char uri[64];
+        snprintf(uri, sizeof uri, "A100-SXM4-80GB,memory=%dMiB", mib);
+        rank_replay(rank_gpu(uri), &rank_of_two, NULL);
+        cr_assert(rank_trace.out.verdict == PLIM_OK || rank_trace.out.verdict == PLIM_OOM, "%s", rank_trace.out.why);
+        verdicts[rank_trace.out.verdict == PLIM_OK]++;
     }
     cr_expect_gt(verdicts[0], 0);
     cr_expect_gt(verdicts[1], 0);
-    plim_replayer_destroy(&replayer);
-    plim_device_close(&device);
 }
 
 static void expect_near(double value, double expected)
@@ -191,10 +130,8 @@ static void expect_near(double value, double expected)
 /* What the last step waits for, over such links. */
 static double waits(const struct plim_train_setting *setting, const struct plim_links *between)
 {
-    links = between;
-    replay(setting);
-    links = NULL;
-    return out.communication_seconds;
+    rank_replay(rank_gpu("A100-SXM4-80GB"), setting, between);
+    return rank_trace.out.communication_seconds;
 }
 
 /* Each of N GPUs sends each byte 2 (N - 1) / N times; a slow link is all that counts. The buckets are
@@ -231,15 +168,15 @@ Test(ddp, an_all_reduce_has_a_latency)
                                     .gpu_latency = 1e3, .measured_gpus = 4};
     struct plim_train_setting setting = rank_of_two;
     expect_near(waits(&setting, &late), 2 * 1e3);
-    cr_expect_eq(out.link_gpus, 4);
-    cr_expect_eq(out.link_bytes_per_second, 1e30);
-    cr_expect_eq(out.link_latency_seconds, 1e3);
+    cr_expect_eq(rank_trace.out.link_gpus, 4);
+    cr_expect_eq(rank_trace.out.link_bytes_per_second, 1e30);
+    cr_expect_eq(rank_trace.out.link_latency_seconds, 1e3);
     setting.world = 16;
     expect_near(waits(&setting, &late), 2 * 1e3);
-    cr_expect_eq(out.link_gpus, 0, "between machines nothing was measured");
+    cr_expect_eq(rank_trace.out.link_gpus, 0, "between machines nothing was measured");
     setting.sharding = PLIM_SHARDING_NONE;
     cr_expect_eq(waits(&setting, &late), 0);
-    cr_expect_eq(out.link_bytes_per_second, 0);
+    cr_expect_eq(rank_trace.out.link_bytes_per_second, 0);
 }
 
 /* Only the last micro-step reduces: the second forward keeps the first bucket, and the buffers. */
@@ -251,9 +188,9 @@ Test(ddp, no_sync_reduces_nothing)
     for (int reduction = 0; reduction < PLIM_REDUCTION_COUNT; reduction++) {
         accumulating.reduction = (enum plim_reduction)reduction;
         replay(&accumulating);
-        allocations[reduction] = count;
-        for (int64_t i = 1; i < count && !at[reduction]; i++)
-            if (bytes[i] == 1492480 && bytes[i + 1] == 24944000) at[reduction] = i;
+        allocations[reduction] = rank_trace.count;
+        for (int64_t i = 1; i < rank_trace.count && !at[reduction]; i++)
+            if (rank_trace.bytes[i] == 1492480 && rank_trace.bytes[i + 1] == 24944000) at[reduction] = i;
     }
     cr_expect_gt(at[PLIM_REDUCTION_EACH], 0);
     cr_expect_gt(at[PLIM_REDUCTION_LAST], at[PLIM_REDUCTION_EACH]);

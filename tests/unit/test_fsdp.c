@@ -2,8 +2,7 @@
  * tests/golden/fsdp.jsonl. */
 #include "devices/host/host.h"
 #include "devices/needs/needs.h"
-#include "devices/sim/sim.h"
-#include "workloads/spec/spec.h"
+#include "support/rank_trace.h"
 #include "workloads/train/ranks.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -18,72 +17,10 @@ static const struct plim_train_setting rank_of_two = {.micro_batch = 1,
                                                       .world = 2,
                                                       .packing = PLIM_PACKING_NO};
 
-/* tests/golden/configs/x-llama-odd.json */
-static const char model[] = "model:\n"
-                            "  family: llama\n"
-                            "  vocab_size: 32003\n"
-                            "  hidden_size: 320\n"
-                            "  intermediate_size: 777\n"
-                            "  num_hidden_layers: 3\n"
-                            "  num_attention_heads: 5\n"
-                            "  num_key_value_heads: 1\n"
-                            "  max_position_embeddings: 2048\n"
-                            "  tie_word_embeddings: true\n";
-
-enum { EVENTS = 8192 };
-static int64_t bytes[EVENTS]; /* of the n-th allocation, counted from 1 */
-static int64_t count;
-static struct plim_replay out;
-static const struct plim_links *links; /* of the next run; NULL: not known */
-
-/* Notes the allocations of a run. */
-static void replay(struct plim_device *device, const struct plim_train_setting *setting)
-{
-    static struct plim_spec spec;
-    struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_replayer *replayer;
-    FILE *trace = tmpfile();
-    char line[64];
-    long long id, size;
-    cr_assert_not_null(trace);
-    cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
-    plim_replayer_trace(replayer, trace);
-    if (links) plim_replayer_links(replayer, links);
-    cr_assert_eq(plim_replay_run(replayer, &spec.model, setting, &out, &err), PLIM_OK, "%s",
-                 err.text);
-    rewind(trace);
-    count = 0;
-    while (fgets(line, sizeof line, trace))
-        if (sscanf(line, "a %lld %lld", &id, &size) == 2 && id < EVENTS) bytes[count = id] = size;
-    fclose(trace);
-    plim_replayer_destroy(&replayer);
-    plim_device_close(&device);
-}
-
-static void simulate(const struct plim_train_setting *setting)
-{
-    struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_device *device;
-    cr_assert_eq(plim_sim_open("A100-SXM4-80GB", &device, &err), PLIM_OK, "%s", err.text);
-    replay(device, setting);
-}
-
-static void expect_from(int64_t first, size_t n, const int64_t *expected)
-{
-    cr_assert_leq(first + (int64_t)n, count);
-    for (size_t i = 0; i < n; i++)
-        cr_expect_eq(bytes[first + (int64_t)i], expected[i], "allocation %lld: %lld bytes",
-                     (long long)first + (long long)i, (long long)bytes[first + (int64_t)i]);
-}
-
-#define EXPECT_FROM(first, ...)                                                                    \
-    expect_from(first, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
-
 /* 16002 of 32003 rows; the tied head is the embedding once more */
 Test(fsdp, the_model_is_made_of_shards)
 {
-    simulate(&rank_of_two);
+    rank_simulate(&rank_of_two);
     EXPECT_FROM(1, 20482560, 204800, 40960, 40960, 204800, 497920, 497920, 497280, 640, 640);
     EXPECT_FROM(29, 640, 128, 128, 20482560, 1024);
 }
@@ -91,7 +28,7 @@ Test(fsdp, the_model_is_made_of_shards)
 /* cast shards, gathered, embedding and norm, the kernel's table */
 Test(fsdp, a_unit_is_gathered_before_its_forward)
 {
-    simulate(&rank_of_two);
+    rank_simulate(&rank_of_two);
     EXPECT_FROM(34, 10241600, 20483200, 20482560, 640, 20088);
     EXPECT_FROM(61, 992960, 1985920, 204800);
 }
@@ -99,7 +36,7 @@ Test(fsdp, a_unit_is_gathered_before_its_forward)
 /* all gradients in fp32, the kernel's table, this rank's part */
 Test(fsdp, a_unit_is_reduced_behind_its_backward)
 {
-    simulate(&rank_of_two);
+    rank_simulate(&rank_of_two);
     EXPECT_FROM(337, 3971840, 8232, 1985920);
     EXPECT_FROM(504, 40966400, 80136, 20483200);
 }
@@ -107,19 +44,19 @@ Test(fsdp, a_unit_is_reduced_behind_its_backward)
 Test(fsdp, kept_units_are_gathered_once)
 {
     struct plim_train_setting kept = rank_of_two;
-    simulate(&rank_of_two);
-    int64_t given_up = count;
+    rank_simulate(&rank_of_two);
+    int64_t given_up = rank_trace.count;
     kept.resharding = PLIM_RESHARDING_NO;
-    simulate(&kept);
+    rank_simulate(&kept);
     /* three blocks, four steps: cast, gathered, 9 parameters, table */
-    cr_expect_eq(given_up - count, 3 * 4 * 12, "%lld", (long long)(given_up - count));
+    cr_expect_eq(given_up - rank_trace.count, 3 * 4 * 12, "%lld", (long long)(given_up - rank_trace.count));
 }
 
 Test(fsdp, a_world_that_divides_nothing_is_padded)
 {
     struct plim_train_setting three = rank_of_two;
     three.world = 3;
-    simulate(&three);
+    rank_simulate(&three);
     EXPECT_FROM(1, 10668 * 320 * 4, 107 * 320 * 4);
     EXPECT_FROM(34, (10668 * 320 + 107) * 2, 3 * (10668 * 320 + 107) * 2,
                 3 * 10668 * 320 * 2);
@@ -129,10 +66,8 @@ static double waits(const struct plim_train_setting *setting, double bandwidth)
 {
     const struct plim_links both = {
         .gpu_bandwidth = bandwidth, .node_bandwidth = bandwidth, .gpus_per_node = 8};
-    links = &both;
-    simulate(setting);
-    links = NULL;
-    return out.communication_seconds;
+    rank_replay(rank_gpu("A100-SXM4-80GB"), setting, &both);
+    return rank_trace.out.communication_seconds;
 }
 
 /* Over a slow link the step takes as long as what is sent: half of all parameters twice for forward
@@ -146,19 +81,19 @@ Test(fsdp, ranks_are_of_as_many_kinds_as_rows_run_out)
     setting.world = 50;
     for (size_t i = 0; i + 1 < sizeof kinds / sizeof *kinds; i++) {
         setting.rank = kinds[i];
-        simulate(&setting);
-        cr_expect_eq(out.next_rank, kinds[i + 1], "behind %lld: %lld", (long long)kinds[i], (long long)out.next_rank);
+        rank_simulate(&setting);
+        cr_expect_eq(rank_trace.out.next_rank, kinds[i + 1], "behind %lld: %lld", (long long)kinds[i],
+                  (long long)rank_trace.out.next_rank);
     }
     setting.world = 2; /* 32,003 and 777 are odd */
     setting.rank = 0;
-    simulate(&setting);
-    cr_expect_eq(out.next_rank, 1);
+    rank_simulate(&setting);
+    cr_expect_eq(rank_trace.out.next_rank, 1);
 }
 
 Test(fsdp, no_rank_reserves_more_than_the_one_that_is_told)
 {
-    static struct plim_spec spec;
-    struct plim_device *device;
+    struct plim_device *device = rank_gpu("A100-SXM4-80GB");
     struct plim_train_setting setting = rank_of_two;
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_replayer *replayer;
@@ -166,12 +101,10 @@ Test(fsdp, no_rank_reserves_more_than_the_one_that_is_told)
     int64_t most = 0;
     setting.world = 50;
     setting.rank = -1;
-    cr_assert_eq(plim_sim_open("A100-SXM4-80GB", &device, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_ranks_prove(replayer, &spec.model, &setting, &told, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_ranks_prove(replayer, rank_model(), &setting, &told, &err), PLIM_OK, "%s", err.text);
     for (setting.rank = 0; setting.rank < 50; setting.rank++) {
-        cr_assert_eq(plim_replay_prove(replayer, &spec.model, &setting, &one, &err), PLIM_OK, "%s", err.text);
+        cr_assert_eq(plim_replay_prove(replayer, rank_model(), &setting, &one, &err), PLIM_OK, "%s", err.text);
         if (one.peak_reserved_bytes > most) most = one.peak_reserved_bytes;
         if (setting.rank == told.rank) cr_expect_eq(one.peak_reserved_bytes, told.peak_reserved_bytes);
     }
@@ -203,9 +136,9 @@ Test(fsdp, a_fast_link_is_hidden)
 static void expect_refusal(struct plim_device *device, const struct plim_train_setting *setting,
                            const char *why)
 {
-    replay(device, setting);
-    cr_expect_eq(out.verdict, PLIM_UNSUPPORTED);
-    cr_expect(strstr(out.why, why) != NULL, "%s", out.why);
+    rank_replay(device, setting, NULL);
+    cr_expect_eq(rank_trace.out.verdict, PLIM_UNSUPPORTED);
+    cr_expect(strstr(rank_trace.out.why, why) != NULL, "%s", rank_trace.out.why);
 }
 
 Test(fsdp, says_what_it_cannot_train)
@@ -216,30 +149,26 @@ Test(fsdp, says_what_it_cannot_train)
     cr_assert_eq(plim_host_open("", &device, &err), PLIM_OK, "%s", err.text);
     expect_refusal(device, &setting, "simulated");
     setting.optimizer = PLIM_OPTIMIZER_ADAFACTOR;
-    cr_assert_eq(plim_sim_open("A100-SXM4-80GB", &device, &err), PLIM_OK, "%s", err.text);
-    expect_refusal(device, &setting, "Adafactor");
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "Adafactor");
     setting.optimizer = PLIM_OPTIMIZER_ADAMW_8BIT;
-    cr_assert_eq(plim_sim_open("A100-SXM4-80GB", &device, &err), PLIM_OK, "%s", err.text);
-    expect_refusal(device, &setting, "bitsandbytes");
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "bitsandbytes");
     setting.optimizer = PLIM_OPTIMIZER_SGD;
     setting.world = 1;
-    cr_assert_eq(plim_sim_open("A100-SXM4-80GB", &device, &err), PLIM_OK, "%s", err.text);
-    expect_refusal(device, &setting, "2 GPUs");
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "2 GPUs");
 }
 
 /* Whatever the memory, the end is a verdict. */
 Test(fsdp, is_an_answer_whatever_the_memory)
 {
     for (int mib = 100; mib < 400; mib += 7) {
-        struct plim_error err = PLIM_ERROR_INIT;
-        struct plim_device *device;
         char uri[64];
         snprintf(uri, sizeof uri, "A100-SXM4-80GB,memory=%dMiB", mib);
-        cr_assert_eq(plim_sim_open(uri, &device, &err), PLIM_OK, "%s", err.text);
-        replay(device, &rank_of_two);
-        cr_expect(out.verdict == PLIM_OK || out.verdict == PLIM_OOM, "%d MiB: %s", mib, out.why);
+        rank_replay(rank_gpu(uri), &rank_of_two,
+                  NULL);
+        cr_expect(rank_trace.out.verdict == PLIM_OK || rank_trace.out.verdict == PLIM_OOM, "%d MiB: %s", mib,
+                  rank_trace.out.why);
     }
-    cr_expect_eq(out.verdict, PLIM_OK);
+    cr_expect_eq(rank_trace.out.verdict, PLIM_OK);
 }
 
 /* Few tensors are read by as many blocks as they have tiles; many, by more than the GPU holds, in

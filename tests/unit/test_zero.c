@@ -1,7 +1,6 @@
 /* ZeRO's own allocations; what they come to in whole runs is in tests/golden/zero.jsonl. */
 #include "devices/host/host.h"
-#include "devices/sim/sim.h"
-#include "workloads/spec/spec.h"
+#include "support/rank_trace.h"
 #include "workloads/train/ranks.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -24,60 +23,11 @@ static const struct plim_train_setting rank_of_two = {
              .reuse_elements = 1000000000,
              .persistent_elements = 100000}};
 
-/* tests/golden/configs/x-llama-odd.json: 13,218,240 weights, of which 10,240,960 are
- * the embedding */
-static const char model[] = "model:\n"
-                            "  family: llama\n"
-                            "  vocab_size: 32003\n"
-                            "  hidden_size: 320\n"
-                            "  intermediate_size: 777\n"
-                            "  num_hidden_layers: 3\n"
-                            "  num_attention_heads: 5\n"
-                            "  num_key_value_heads: 1\n"
-                            "  max_position_embeddings: 2048\n"
-                            "  tie_word_embeddings: true\n";
-enum { WEIGHTS = 13218240, EMBEDDING = 10240960 };
-
-static struct plim_replay out;
-
-static struct plim_device *open_gpu(const char *name)
-{
-    struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_device *device;
-    cr_assert_eq(plim_sim_open(name, &device, &err), PLIM_OK, "%s", err.text);
-    return device;
-}
-
-/* Runs `setting` and closes the device; how many of its allocations are of `bytes`. */
-static int replay(struct plim_device *device, const struct plim_train_setting *setting,
-                  const struct plim_links *links, int64_t bytes)
-{
-    static struct plim_spec spec;
-    struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_replayer *replayer;
-    FILE *trace = tmpfile();
-    char line[64];
-    long long id, size;
-    int count = 0;
-    cr_assert_not_null(trace);
-    cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
-    plim_replayer_trace(replayer, trace);
-    if (links) plim_replayer_links(replayer, links);
-    cr_assert_eq(plim_replay_run(replayer, &spec.model, setting, &out, &err), PLIM_OK, "%s",
-                 err.text);
-    rewind(trace);
-    while (fgets(line, sizeof line, trace))
-        count += sscanf(line, "a %lld %lld", &id, &size) == 2 && size == bytes;
-    fclose(trace);
-    plim_replayer_destroy(&replayer);
-    plim_device_close(&device);
-    return count;
-}
-
+/* How many of its allocations are of `bytes`. */
 static int allocations(const struct plim_train_setting *setting, int64_t bytes)
 {
-    return replay(open_gpu("A100-SXM4-80GB"), setting, NULL, bytes);
+    rank_simulate(setting);
+    return (int)rank_allocations_of(bytes);
 }
 
 /* The first gradient of each backward takes it; overlap_comm takes two. Without contiguous gradients
@@ -114,12 +64,12 @@ Test(zero, the_rank_that_owns_the_most_weights_holds_the_most)
     for (int rank = 0; rank < 2; rank++) {
         setting.rank = rank;
         allocations(&setting, 0);
-        peak[rank] = out.step[1].peak_allocated_bytes;
+        peak[rank] = rank_trace.out.step[1].peak_allocated_bytes;
     }
     cr_expect_lt(peak[0], peak[1]);
     setting.rank = -1;
     allocations(&setting, 0);
-    cr_expect_eq(out.step[1].peak_allocated_bytes, peak[1]);
+    cr_expect_eq(rank_trace.out.step[1].peak_allocated_bytes, peak[1]);
 }
 
 /* And no other of them holds more. */
@@ -127,13 +77,13 @@ Test(zero, no_rank_of_eight_holds_more_than_the_one_that_is_told)
 {
     struct plim_train_setting setting = rank_of_two;
     setting.world = 8;
-    setting.zero.bucket_elements = 2 * EMBEDDING;
+    setting.zero.bucket_elements = 2 * RANK_EMBEDDING;
     setting.rank = -1;
     allocations(&setting, 0);
-    int64_t told = out.step[1].peak_allocated_bytes, most = 0;
+    int64_t told = rank_trace.out.step[1].peak_allocated_bytes, most = 0;
     for (setting.rank = 0; setting.rank < 8; setting.rank++) {
         allocations(&setting, 0);
-        if (out.step[1].peak_allocated_bytes > most) most = out.step[1].peak_allocated_bytes;
+        if (rank_trace.out.step[1].peak_allocated_bytes > most) most = rank_trace.out.step[1].peak_allocated_bytes;
     }
     cr_expect_eq(most, told, "%lld, told %lld", (long long)most, (long long)told);
 }
@@ -141,23 +91,21 @@ Test(zero, no_rank_of_eight_holds_more_than_the_one_that_is_told)
 /* All ranks (rank -1) or one, on a GPU of so much memory. */
 static struct plim_replay prove(int rank, int64_t bytes)
 {
-    static struct plim_spec spec;
     struct plim_train_setting setting = rank_of_two;
-    struct plim_device *device = open_gpu("A100-SXM4-80GB");
+    struct plim_device *device = rank_gpu("A100-SXM4-80GB");
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_replayer *replayer;
     setting.rank = rank;
     setting.accumulation = 4;
     plim_device_limit(device, bytes);
-    cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_ranks_differ(&setting), rank < 0);
-    cr_assert_eq(rank < 0 ? plim_ranks_prove(replayer, &spec.model, &setting, &out, &err)
-                          : plim_replay_prove(replayer, &spec.model, &setting, &out, &err),
+    cr_assert_eq(rank < 0 ? plim_ranks_prove(replayer, rank_model(), &setting, &rank_trace.out, &err)
+                          : plim_replay_prove(replayer, rank_model(), &setting, &rank_trace.out, &err),
                  PLIM_OK, "%s", err.text);
     plim_replayer_destroy(&replayer);
     plim_device_close(&device);
-    return out;
+    return rank_trace.out;
 }
 
 Test(ranks, the_one_that_reserves_the_most_is_told_beside_rank_0)
@@ -207,15 +155,15 @@ static double waits(const struct plim_train_setting *setting, double bandwidth)
 {
     const struct plim_links both = {
         .gpu_bandwidth = bandwidth, .node_bandwidth = bandwidth, .gpus_per_node = 8};
-    replay(open_gpu("A100-SXM4-80GB"), setting, &both, 0);
-    return out.communication_seconds;
+    rank_replay(rank_gpu("A100-SXM4-80GB"), setting, &both);
+    return rank_trace.out.communication_seconds;
 }
 
 /* Half of all gradients twice, and half of the weights, in bf16; beside backward if they may be. */
 Test(zero, transfers_are_waited_for_unless_they_overlap)
 {
     struct plim_train_setting setting = rank_of_two;
-    const double expected = 3 * WEIGHTS * 2 / 2;
+    const double expected = 3 * RANK_WEIGHTS * 2 / 2;
     cr_expect_lt(fabs(waits(&setting, 1e4) * 1e4 / expected - 1), 1e-3);
     double whole = waits(&setting, 1e11);
     setting.zero.overlap = PLIM_OVERLAP_YES;
@@ -226,9 +174,9 @@ Test(zero, transfers_are_waited_for_unless_they_overlap)
 static void expect_refusal(struct plim_device *device, const struct plim_train_setting *setting,
                            const char *why)
 {
-    replay(device, setting, NULL, 0);
-    cr_expect_eq(out.verdict, PLIM_UNSUPPORTED);
-    cr_expect(strstr(out.why, why) != NULL, "%s", out.why);
+    rank_replay(device, setting, NULL);
+    cr_expect_eq(rank_trace.out.verdict, PLIM_UNSUPPORTED);
+    cr_expect(strstr(rank_trace.out.why, why) != NULL, "%s", rank_trace.out.why);
 }
 
 Test(zero, says_what_it_cannot_train)
@@ -239,16 +187,16 @@ Test(zero, says_what_it_cannot_train)
     cr_assert_eq(plim_host_open("", &device, &err), PLIM_OK, "%s", err.text);
     expect_refusal(device, &setting, "simulated");
     setting.optimizer = PLIM_OPTIMIZER_ADAFACTOR;
-    expect_refusal(open_gpu("A100-SXM4-80GB"), &setting, "Adafactor");
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "Adafactor");
     setting.optimizer = PLIM_OPTIMIZER_ADAMW_8BIT;
-    expect_refusal(open_gpu("A100-SXM4-80GB"), &setting, "bitsandbytes");
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "bitsandbytes");
     setting.optimizer = PLIM_OPTIMIZER_SGD;
     setting.world = 1;
-    expect_refusal(open_gpu("A100-SXM4-80GB"), &setting, "2 GPUs");
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "2 GPUs");
     setting.world = 2;
     setting.sharding = PLIM_SHARDING_ZERO3;
     setting.lora.r = 8;
-    expect_refusal(open_gpu("A100-SXM4-80GB"), &setting, "adapters");
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "adapters");
 }
 
 /* The embedding, which is the head too, is made twice and gathered once before there is a step. The
@@ -259,9 +207,9 @@ Test(zero, stage_3_gathers_a_small_model_once_a_step)
     struct plim_train_setting setting = rank_of_two;
     setting.sharding = PLIM_SHARDING_ZERO3;
     int made = 3 + 4 + (PLIM_REPLAY_STEPS - 1);
-    cr_expect_eq(allocations(&setting, 2 * EMBEDDING), made + 2 * PLIM_REPLAY_STEPS);
+    cr_expect_eq(allocations(&setting, 2 * RANK_EMBEDDING), made + 2 * PLIM_REPLAY_STEPS);
     setting.accumulation = 2; /* the second micro-step finds it whole */
-    cr_expect_eq(allocations(&setting, 2 * EMBEDDING), made + 4 * PLIM_REPLAY_STEPS);
+    cr_expect_eq(allocations(&setting, 2 * RANK_EMBEDDING), made + 4 * PLIM_REPLAY_STEPS);
 }
 
 /* One gradient of all pieces, and their fp32, whatever is done in between. */
@@ -271,7 +219,7 @@ Test(zero, stage_3_keeps_a_piece_of_everything)
     setting.sharding = PLIM_SHARDING_ZERO3;
     setting.zero.bucket_elements = 1000000;
     allocations(&setting, 0);
-    int64_t pieces = WEIGHTS / 2, end = out.step[PLIM_REPLAY_STEPS - 1].end_allocated_bytes;
+    int64_t pieces = RANK_WEIGHTS / 2, end = rank_trace.out.step[PLIM_REPLAY_STEPS - 1].end_allocated_bytes;
     cr_expect_geq(end, pieces * (2 + 2 + 4 + 8) + 2 * 1000000);
     cr_expect_leq(end, pieces * (2 + 2 + 4 + 8) + 2 * 1000000 + (24 << 20));
 }
@@ -283,13 +231,13 @@ Test(zero, stage_3_updates_a_sub_group_after_the_other)
     struct plim_train_setting setting = rank_of_two;
     setting.sharding = PLIM_SHARDING_ZERO3;
     setting.zero.bucket_elements = 1000000;
-    int whole = allocations(&setting, 4 * WEIGHTS / 2);
-    int64_t peak = out.peak_allocated_bytes;
+    int whole = allocations(&setting, 4 * RANK_WEIGHTS / 2);
+    int64_t peak = rank_trace.out.peak_allocated_bytes;
     cr_expect_eq(whole, 2 + 1 + 2 + PLIM_REPLAY_STEPS); /* and the zeros like its gradient */
     setting.zero.sub_group_elements = 5000000; /* the embedding's piece has as many, the rest has not */
-    cr_expect_eq(allocations(&setting, 4 * WEIGHTS / 2), 0);
-    cr_expect_eq(allocations(&setting, 4 * (WEIGHTS - EMBEDDING) / 2), 2 + 2 + PLIM_REPLAY_STEPS);
-    cr_expect_lt(out.peak_allocated_bytes, peak);
+    cr_expect_eq(allocations(&setting, 4 * RANK_WEIGHTS / 2), 0);
+    cr_expect_eq(allocations(&setting, 4 * (RANK_WEIGHTS - RANK_EMBEDDING) / 2), 2 + 2 + PLIM_REPLAY_STEPS);
+    cr_expect_lt(rank_trace.out.peak_allocated_bytes, peak);
 }
 
 /* Parameters that stay whole are gathered anew at the end of a step, the others where they are used. */
@@ -298,12 +246,12 @@ Test(zero, stage_3_gives_up_what_is_not_used_soon)
     struct plim_train_setting setting = rank_of_two;
     setting.sharding = PLIM_SHARDING_ZERO3;
     setting.zero.bucket_elements = 1000000;
-    int once = allocations(&setting, 2 * EMBEDDING);
+    int once = allocations(&setting, 2 * RANK_EMBEDDING);
     setting.zero.reuse_elements = setting.zero.live_elements = 0;
-    int each = allocations(&setting, 2 * EMBEDDING);
+    int each = allocations(&setting, 2 * RANK_EMBEDDING);
     cr_expect_gt(each, once);
-    setting.zero.persistent_elements = EMBEDDING;
-    cr_expect_lt(allocations(&setting, 2 * EMBEDDING), each);
+    setting.zero.persistent_elements = RANK_EMBEDDING;
+    cr_expect_lt(allocations(&setting, 2 * RANK_EMBEDDING), each);
 }
 
 /* Whatever the memory, the end is a verdict. */
@@ -321,8 +269,9 @@ Test(zero, is_an_answer_whatever_the_memory)
         setting.zero.overlap = mib % 4 ? PLIM_OVERLAP_NO : PLIM_OVERLAP_YES;
         setting.zero.sub_group_elements = mib % 2 ? 100000 : 1000000000;
         snprintf(uri, sizeof uri, "A100-SXM4-80GB,memory=%dMiB", mib);
-        replay(open_gpu(uri), &setting, NULL, 0);
-        cr_expect(out.verdict == PLIM_OK || out.verdict == PLIM_OOM, "%d MiB: %s", mib, out.why);
+        rank_replay(rank_gpu(uri), &setting, NULL);
+        cr_expect(rank_trace.out.verdict == PLIM_OK || rank_trace.out.verdict == PLIM_OOM, "%d MiB: %s", mib,
+                  rank_trace.out.why);
     }
-    cr_expect_eq(out.verdict, PLIM_OK);
+    cr_expect_eq(rank_trace.out.verdict, PLIM_OK);
 }
