@@ -115,6 +115,8 @@ static const struct plim_option options[] = {
       "are there several documents in a row?"),
     KEY("--padding", "NAME", T | P | E, "data.padding",
       "have the rows of an encoder's batch different lengths?"),
+    KEY("--made-on", "NAME", T | P | E, "train.made_on",
+      "where the model is made; default: host"),
     KEY("--clip", "NORM", T | P | E, "train.clip",
       "clip_grad_norm_ to this norm, such as 1.0; default: no clipping"),
     KEY("--dropout", "P", T | P | E, "train.dropout",

@@ -276,6 +276,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .zero = spec->zero,
                                        .rank = spec->rank,
                                        .packing = spec->packing,
+                                       .made_on = spec->made_on,
                                        .padding = spec->padding,
                                        .torch = spec->torch,
                                        .transformers = spec->transformers,

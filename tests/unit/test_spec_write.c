@@ -225,7 +225,8 @@ Test(spec_write, is_what_a_person_would_write)
                  "    gradient_as_bucket_view: false\n"
                  "    find_unused_parameters: false\n"
                  "    static_graph: false\n"
-                 "  liger: false\n"));
+                 "  liger: false\n"
+                 "  made_on: host\n"));
     free(text);
 }
 

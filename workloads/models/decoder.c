@@ -47,12 +47,15 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     if (!m->layers) return PLIM_NOMEM;
     m->parameters.dtype = decoder_parameter_dtype(setting);
     bool quantized = setting->quantization.type != PLIM_QUANTIZATION_NONE;
-    e->meta = quantized || setting->sharding >= PLIM_SHARDING_ZERO1;
+    bool sharded = setting->sharding >= PLIM_SHARDING_ZERO1;
+    /* What makes a real GPU's buffers are its kernels. */
+    bool moved = setting->made_on == PLIM_MADE_ON_HOST && !quantized && !sharded && e->device->info.simulated;
+    e->meta = quantized || sharded || moved;
     m->family->build(e, m);
     if (quantized) decoder_load(e, m);
     if (setting->lora.r) decoder_add_lora(e, m);
     e->meta = false;
-    return PLIM_OK;
+    return moved ? decoder_move(e, m) : PLIM_OK;
 }
 
 void decoder_finish(struct decoder *m)

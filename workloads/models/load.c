@@ -3,6 +3,7 @@
  * GPU in full before it is quantised. Then what peft's prepare_model_for_kbit_training() does. */
 #include "model.h"
 #include "devices/allocator/allocator.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { MODULES_MAX = 24 };
@@ -149,4 +150,15 @@ void decoder_load(struct engine *e, struct decoder *m)
     for (size_t i = 0; i < buffer_count && !e->halted; i++)
         tensor_set_data(e, buffers[i], memory_of(e, buffers[i]));
     if (m->setting->quantization.prepared && !e->halted) prepare(e, &m->parameters);
+}
+
+enum plim_status decoder_move(struct engine *e, struct decoder *m)
+{
+    struct tensor **states = calloc(decoder_states(m, NULL), sizeof(*states));
+    if (!states) return PLIM_NOMEM;
+    size_t count = decoder_states_by_module(m, states);
+    struct load load = {.e = e, .m = m};
+    for (size_t i = 0; i < count; i++) load_tensor(&load, states[i], (enum parameter_init)states[i]->init);
+    free(states);
+    return PLIM_OK;
 }

@@ -48,18 +48,18 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
     struct tensor *buffers[DECODER_BUFFERS];
     size_t count = decoder_states(m, out), n = decoder_buffers(m, buffers);
     bool norm_first = m->config->family != PLIM_FAMILY_PHI;
-    const struct tensor *rotary_beside =
-        norm_first && m->final_norm.bias ? m->final_norm.bias : m->final_norm.weight;
+    const struct norm *beside = m->position_ids ? &m->embedding_norm : &m->final_norm; /* bert's, else rotary ones */
+    const struct tensor *last = norm_first && beside->bias ? beside->bias : beside->weight;
     /* from the back, so that nothing is written over that is still to be moved */
     size_t to = count;
     for (size_t from = count - n; from-- > 0;) {
-        bool rotary = out[from] == rotary_beside, embedding = out[from] == m->embedding;
+        bool is_last = out[from] == last, embedding = out[from] == m->embedding;
         struct tensor *x = out[from];
-        for (size_t k = n; k-- > 0 && rotary && norm_first;)
+        for (size_t k = n; k-- > 0 && is_last && norm_first;)
             if (buffers[k] != m->embedding_scale) out[--to] = buffers[k];
         if (embedding && m->embedding_scale) out[--to] = m->embedding_scale;
         out[--to] = x;
-        for (size_t k = n; k-- > 0 && rotary && !norm_first;) out[--to] = buffers[k];
+        for (size_t k = n; k-- > 0 && is_last && !norm_first;) out[--to] = buffers[k];
     }
     return count;
 }

@@ -319,6 +319,14 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .example = "[false, true]",
      .help = "transformers' use_liger_kernel: rotary embedding, RMSNorm, SwiGLU and loss are "
              "liger-kernel's (llama, mistral, qwen2, qwen3)"},
+    {.path = "train.made_on",
+     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_made_on_names, PLIM_MADE_ON_COUNT)},
+     AT(made_on),
+     .unit = "",
+     .fallback = "host",
+     .example = "gpu",
+     .help = "where the model is made: on the host and moved, as Trainer does with what from_pretrained() made, or on "
+             "the GPU (torch.device), where a tied weight leaves its room behind"},
     {.path = "train.clip",
      .value = {.type = PLIM_VALUE_NUMBER, .nullable = true, .minimum = 0, .maximum = 1e9},
      AT(clip),

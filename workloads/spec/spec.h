@@ -209,6 +209,10 @@ enum plim_overlap { PLIM_OVERLAP_AUTO, PLIM_OVERLAP_NO, PLIM_OVERLAP_YES, PLIM_O
 /* Are several documents packed into a row, position ids starting again at each? Then transformers
  * builds a block mask, and SDPA runs its masked kernels. */
 enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_COUNT };
+/* Where the model is made. HOST: there, and moved by model.to(device), as transformers' Trainer moves what
+ * from_pretrained() made; a tied weight comes once. GPU: under torch.device("cuda"), where a tied weight is made and
+ * given up, and leaves its room behind. Models that are sharded from the start or quantized are made without memory. */
+enum plim_made_on { PLIM_MADE_ON_GPU, PLIM_MADE_ON_HOST, PLIM_MADE_ON_COUNT };
 
 /* Whose rules of memory. PyTorch 2.11 keeps cuBLAS's workspace, 2.15 takes it for each product (2.13 is as 2.11); its
  * efficient attention takes heads that share keys. transformers 5.24 multiplies positions with frequencies where 5.17
@@ -241,6 +245,7 @@ extern const char *const plim_liger_names[PLIM_LIGER_COUNT];
 extern const char *const plim_reduce_type_names[PLIM_REDUCE_TYPE_COUNT];
 extern const char *const plim_overlap_names[PLIM_OVERLAP_COUNT];
 extern const char *const plim_packing_names[PLIM_PACKING_COUNT];
+extern const char *const plim_made_on_names[PLIM_MADE_ON_COUNT];
 extern const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT];
 extern const char *const plim_padding_names[PLIM_PADDING_COUNT];
 extern const char *const plim_torch_names[PLIM_TORCH_COUNT];
@@ -305,6 +310,7 @@ struct plim_train_setting {
     struct plim_zero zero;
     int64_t rank; /* whose memory is told, of ZeRO; -1: the one that holds most */
     enum plim_packing packing;
+    enum plim_made_on made_on;
     enum plim_padding padding; /* of encoders */
     enum plim_torch torch;
     enum plim_transformers transformers;
@@ -343,6 +349,7 @@ struct plim_spec {
     struct plim_zero zero;
     int64_t rank;                       /* of ZeRO; -1: the one that holds most */
     enum plim_packing packing;
+    enum plim_made_on made_on;
     enum plim_padding padding;
     enum plim_torch torch;
     enum plim_transformers transformers;

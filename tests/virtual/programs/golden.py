@@ -72,8 +72,8 @@ def make_model(case, folder):
     if hasattr(config, 'use_cache'):
         config.use_cache = False
     torch.set_default_dtype(dtype)
-    with torch.device('cuda'):
-        auto = getattr(transformers, AUTO_CLASS[case['kind']])
+    auto = getattr(transformers, AUTO_CLASS[case['kind']])
+    with torch.device('cpu' if case.get('made_on') == 'host' else 'cuda'):
         model = auto.from_config(config, attn_implementation=attention)
     torch.set_default_dtype(torch.float32)
     return model, config
@@ -125,7 +125,7 @@ def run(case, folder, size):
         model = model.to(memory_format=torch.channels_last)
     if 'lora' in case:
         model = with_lora(model, case['lora'])
-    model.train()
+    model.to('cuda').train()
     if case.get('checkpointing') == 'full':
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={'use_reentrant': False})
         if 'lora' in case:
