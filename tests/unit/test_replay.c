@@ -97,15 +97,15 @@ Test(replay, the_logits_are_a_class_of_their_own)
 }
 
 /* However little memory there is, the verdict is OK or OOM with its place, and the next run is sound. */
-Test(replay, running_out_of_memory_anywhere_is_an_answer)
+static void run_out_anywhere(const struct plim_train_setting *setting)
 {
     enum { CAPACITIES = 60 };
     open_bench(&bench, "gpt2-124m");
-    run(&bench, &plain, &first);
+    run(&bench, setting, &first);
     int ooms = 0;
     for (int i = 1; i <= CAPACITIES; i++) {
         plim_device_limit(bench.device, first.peak_reserved_bytes / CAPACITIES * i);
-        run(&bench, &plain, &limited);
+        run(&bench, setting, &limited);
         if (limited.verdict == PLIM_OOM) {
             ooms++;
             cr_expect_gt(limited.oom_asked_bytes, 0);
@@ -115,12 +115,24 @@ Test(replay, running_out_of_memory_anywhere_is_an_answer)
             cr_expect(same_requests(&first, &limited));
         }
         plim_device_limit(bench.device, (int64_t)1 << 46);
-        run(&bench, &plain, &again);
+        run(&bench, setting, &again);
         cr_expect_eq(memcmp(&first, &again, sizeof first), 0);
     }
     cr_expect_gt(ooms, CAPACITIES / 2);
     cr_expect_eq(limited.verdict, PLIM_OK);
     close_bench(&bench);
+}
+
+Test(replay, running_out_of_memory_anywhere_is_an_answer)
+{
+    run_out_anywhere(&plain);
+}
+
+Test(replay, running_out_of_memory_while_a_model_is_moved_is_an_answer)
+{
+    struct plim_train_setting setting = plain;
+    setting.made_on = PLIM_MADE_ON_HOST;
+    run_out_anywhere(&setting);
 }
 
 Test(replay, frees_cached_segments_before_it_gives_up)

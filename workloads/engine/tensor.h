@@ -54,7 +54,6 @@ struct tensor {
     bool requires_grad;
     bool is_view;
     bool is_parameter;
-    uint8_t init; /* of a parameter: what it holds before the first step (enum parameter_init) */
 };
 
 /* A new tensor on new memory, contiguous / with the given strides (elements). Floating. */

@@ -1,6 +1,6 @@
 /* from_pretrained() with bitsandbytes, as transformers 5.17 does it: the model is made without
  * memory, and the checkpoint's weights come one by one, in the order of their names; each is on the
- * GPU in full before it is quantised. Then what peft's prepare_model_for_kbit_training() does. */
+ * GPU in full before it is quantised. Then what peft's prepare_model_for_kbit_training() does. And model.to(device). */
 #include "model.h"
 #include "devices/allocator/allocator.h"
 #include <stdlib.h>
@@ -29,6 +29,13 @@ static struct tensor *memory_of(struct engine *e, const struct tensor *x)
         tensor_keep(tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape));
     engine_set_class(e, before);
     return y;
+}
+
+/* What a buffer holds changes nothing. */
+static void give_memory(struct engine *e, struct tensor *x)
+{
+    struct tensor *y = memory_of(e, x);
+    if (!e->halted) tensor_set_data(e, x, y);
 }
 
 static void load_tensor(struct load *load, struct tensor *x, enum parameter_init init)
@@ -147,8 +154,7 @@ void decoder_load(struct engine *e, struct decoder *m)
     warm_up(e, m);
     for (int i = 0; i < count; i++) load_module(&load, top[i], m);
     size_t buffer_count = decoder_buffers(m, buffers);
-    for (size_t i = 0; i < buffer_count && !e->halted; i++)
-        tensor_set_data(e, buffers[i], memory_of(e, buffers[i]));
+    for (size_t i = 0; i < buffer_count; i++) give_memory(e, buffers[i]);
     if (m->setting->quantization.prepared && !e->halted) prepare(e, &m->parameters);
 }
 
@@ -157,8 +163,7 @@ enum plim_status decoder_move(struct engine *e, struct decoder *m)
     struct tensor **states = calloc(decoder_states(m, NULL), sizeof(*states));
     if (!states) return PLIM_NOMEM;
     size_t count = decoder_states_by_module(m, states);
-    struct load load = {.e = e, .m = m};
-    for (size_t i = 0; i < count; i++) load_tensor(&load, states[i], (enum parameter_init)states[i]->init);
+    for (size_t i = 0; i < count; i++) give_memory(e, states[i]);
     free(states);
     return PLIM_OK;
 }

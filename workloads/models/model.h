@@ -130,7 +130,8 @@ extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
 enum plim_status decoder_create(struct engine *e, const struct plim_model_config *config,
                                 const struct plim_train_setting *setting,
                                 struct decoder *m) PLIM_MUST_CHECK;
-/* model.to(device) of a model that was built without memory (engine.meta), as if on the host. */
+/* model.to(device) of a model that was built without memory (engine.meta), as if on the host. Nothing is copied: it is
+ * for simulated GPUs. */
 enum plim_status decoder_move(struct engine *e, struct decoder *m) PLIM_MUST_CHECK;
 /* Loads the quantised weights of a model that was built without memory (engine.meta). */
 void decoder_load(struct engine *e, struct decoder *m);

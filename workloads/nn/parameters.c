@@ -31,7 +31,6 @@ struct tensor *nn_parameter(struct engine *e, struct parameters *p, enum paramet
     engine_set_class(e, before);
     if (e->meta && !e->halted) x->a.data = p->made; /* it has no address yet */
     nn_initialise(e, x, init, p->made++);
-    if (!e->halted) x->init = (uint8_t)init;
     nn_adopt(e, p, x);
     return x;
 }
