@@ -38,12 +38,16 @@ static void merge(struct plim_allocator *a, struct plim_block *block, struct pli
     plim_allocator_block_absorb(a, block, neighbour);
 }
 
+/* Of a GPU without limits a range has no more room than this: each pool of each stream has one, and addresses end. */
+#define MOST_ROOM_BYTES (INT64_C(1) << 57)
+
 /* A new range, as one unmapped block. It has room for 9/8 of the GPU, so that pages unmapped in
  * its middle can be mapped again at its end. */
 static enum plim_status range_new(struct plim_allocator *a, struct plim_block_list *list,
                                   struct plim_block **block)
 {
     int64_t page = page_of(a, list), total = a->device->info.total_bytes;
+    if (total > MOST_ROOM_BYTES) total = MOST_ROOM_BYTES;
     int64_t bytes = (total + total / 8 + page - 1) / page * page;
     struct plim_range *range = malloc(sizeof(*range));
     struct plim_block *b = plim_allocator_block_new(a, list, 0, bytes);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define PLAIN_GPU "A100-SXM4-40GB"
-/* As large as ranges for a GPU without limits (9/8 of 64 TiB, for each pool and stream) need. */
+/* As large as ranges for a GPU without limits need (expandable.c), for each pool and stream. */
 #define FIRST_ADDRESS (UINT64_C(1) << 40)
 #define END_OF_ADDRESSES (UINT64_C(1) << 62)
 

@@ -234,3 +234,14 @@ Test(explain, what_the_objective_does_without_is_said)
     cr_expect(strstr(p.out, "less than 10 %") != NULL && strstr(p.out, "happens to fit") == NULL, "%s", p.out);
     program_finish(&p);
 }
+
+/* Each stream's pools have ranges of their own, and a GPU without limits has addresses for all of them. */
+Test(explain, many_streams_with_expandable_segments_have_an_answer)
+{
+    struct program p = program_run("explain gpt2-124m --device sim:8GiB --seq 128 --precision fp32 --batch 300 "
+                                   "--accumulation 2 --checkpointing none --world 2 --sharding fsdp "
+                                   "--alloc-conf expandable_segments:True");
+    cr_expect(eq(int, p.exit_code, 1), "%s", p.err);
+    cr_expect(strstr(p.out, "DOES NOT FIT") != NULL, "%s", p.out);
+    program_finish(&p);
+}
