@@ -57,6 +57,7 @@ static void read_request(struct tune *t, const json_t *request)
                  "%s: %s", t->name, err.text);
     cr_assert_eq(plim_common_spec(&t->request, NULL, &t->spec, &err), PLIM_OK, "%s: %s", t->name,
                  err.text);
+    t->spec.made_on = PLIM_MADE_ON_GPU; /* as the recorded needs were, before models were moved */
 }
 
 /* As run_device_real.c makes it, from what the report says of the GPU. */
