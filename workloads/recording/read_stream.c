@@ -50,7 +50,7 @@ static enum plim_status read_table(const struct plim_reader *r, const char *at,
         *good = out->count < PLIM_RECORDED_POINTS && *at++ == ' ' &&
                 plim_reader_number(&at, &e.point.batch) && *at++ == ',' &&
                 plim_reader_number(&at, &e.point.seq) && *at++ == '=' && plim_reader_number(&at, &e.bytes) &&
-                e.bytes >= 0;
+                e.point.batch > 0 && e.point.seq > 0;
         if (*good) out->entries[out->count++] = e;
     }
     *good = *good && out->count;
