@@ -31,7 +31,7 @@ static struct tensor *memory_of(struct engine *e, const struct tensor *x)
     return y;
 }
 
-/* What a buffer holds changes nothing. */
+/* What it holds changes nothing: of a buffer, and of anything on a simulated GPU. */
 static void give_memory(struct engine *e, struct tensor *x)
 {
     struct tensor *y = memory_of(e, x);

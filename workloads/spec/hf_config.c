@@ -239,18 +239,6 @@ static enum plim_status read_attention(const struct plim_place *place,
     return plim_value_read(&type, place, node, &spec->model_as_given.attention);
 }
 
-/* transformers' own choice, and the only one whose sizes do not follow the routing. */
-static enum plim_status read_experts(const struct plim_place *place,
-                                     const struct plim_yaml_node *node, struct plim_spec *spec)
-{
-    (void)spec;
-    if (plim_yaml_is_null(node) || is_text(node, "grouped_mm")) return PLIM_OK;
-    return plim_yaml_fail(place->yaml, node, place->err,
-                          "%s: experts that are multiplied in another way than grouped are not in this version, "
-                          "expected grouped_mm (plimsoll exec runs any training program)",
-                          place->key);
-}
-
 /* --- quantization_config ---------------------------------------------------------------------- */
 
 static bool is_true(const struct plim_yaml *yaml, const struct plim_yaml_node *map,
@@ -322,7 +310,7 @@ static enum plim_status read_quantization(const struct plim_place *place,
 /* --- keys ------------------------------------------------------------------------------------- */
 
 /* Which families have a key. */
-enum whose { OF_ALL, OF_LAYER_TYPES, OF_CLASSIFIERS, OF_ROTARY, OF_ROTARY_BUT_GEMMA3, OF_EXPERTS };
+enum whose { OF_ALL, OF_LAYER_TYPES, OF_CLASSIFIERS, OF_ROTARY, OF_ROTARY_BUT_GEMMA3 };
 
 /* Keys that no row of a family stands for. Later ones win where they set the same field. */
 static const struct special_key {
@@ -342,8 +330,6 @@ static const struct special_key {
     {"quantization_config", read_quantization, OF_ALL},
     {"attn_implementation", read_attention, OF_ALL},
     {"_attn_implementation", read_attention, OF_ALL},
-    {"experts_implementation", read_experts, OF_EXPERTS},
-    {"_experts_implementation", read_experts, OF_EXPERTS},
 };
 
 enum { SPECIAL_COUNT = sizeof(special_keys) / sizeof(special_keys[0]), NAMES_MAX = 100 };
@@ -357,7 +343,6 @@ static bool has_special(enum plim_family family, size_t special)
     case OF_CLASSIFIERS: return plim_family_has_task(family, PLIM_TASK_CLASSIFICATION);
     case OF_ROTARY: return info->rotary || family == PLIM_FAMILY_MODERNBERT;
     case OF_ROTARY_BUT_GEMMA3: return info->rotary && family != PLIM_FAMILY_GEMMA3_TEXT;
-    case OF_EXPERTS: return plim_family_find(family, "num_experts_per_tok", false) != NULL;
     }
     return false;
 }

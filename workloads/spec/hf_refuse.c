@@ -40,7 +40,7 @@ const char *plim_hf_other_kind(const char *type)
 }
 
 /* A refused key is refused at any value but these. */
-enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO };
+enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HARMLESS_GROUPED };
 
 /* Of which families a key is refused: of those whose classes read it. */
 #define OF(family) (1u << PLIM_FAMILY_##family)
@@ -78,6 +78,10 @@ static const struct refused_key {
      OF_EXPERTS},
     {"router_jitter_noise", HARMLESS_ZERO, "noise in front of the router is not in this version",
      OF(MIXTRAL)},
+    {"experts_implementation", HARMLESS_GROUPED,
+     "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
+    {"_experts_implementation", HARMLESS_GROUPED,
+     "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
     {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not in this version", OF(BLOOM)},
     {"output_hidden_states", HARMLESS_FALSE, "kept hidden states are not in this version", OF_ALL},
     {"output_attentions", HARMLESS_FALSE, "kept attention scores are not in this version", OF_ALL},
@@ -89,6 +93,9 @@ static bool is_harmless(const struct plim_yaml *yaml, const struct plim_yaml_nod
     bool flag;
     if (plim_yaml_is_null(node)) return true;
     if (harmless == HARMLESS_EMPTY) return node->kind != PLIM_YAML_SCALAR && node->count == 0;
+    /* transformers' own choice, and the only one whose sizes do not follow the routing */
+    if (harmless == HARMLESS_GROUPED)
+        return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, "grouped_mm");
     double number;
     if (harmless == HARMLESS_ZERO)
         return plim_yaml_number(yaml, node, &number, NULL) == PLIM_OK && number == 0;
@@ -101,7 +108,7 @@ enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, enum plim_fam
 {
     static const char *const removal[] = {[HARMLESS_FALSE] = "false", [HARMLESS_TRUE] = "true",
                                           [HARMLESS_EMPTY] = "a config.json without it",
-                                          [HARMLESS_ZERO] = "0"};
+                                          [HARMLESS_ZERO] = "0", [HARMLESS_GROUPED] = "grouped_mm"};
     for (size_t i = 0; i < sizeof(refused_keys) / sizeof(refused_keys[0]); i++) {
         const struct refused_key *refused = &refused_keys[i];
         const struct plim_yaml_node *node = plim_yaml_get(yaml->root, refused->key);

@@ -133,7 +133,7 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
     if (!plim_spec_key_given(spec, "train.optimizer"))
         append(text, size, "optimizer %s%s", plim_optimizer_names[spec->optimizer.values[0]], "");
     if (!plim_spec_key_given(spec, "train.attention") && spec->model.attention != PLIM_ATTENTION_SDPA)
-        append(text, size, "attention %s (%s)", plim_attention_names[spec->model.attention],
+        append(text, size, "attention %s (%s)", plim_attention_names[spec->attention.values[0]],
                "the model's configuration");
     if (spec->quantization.type && spec->quantization.type != PLIM_QUANTIZATION_INT8 &&
         !spec->quantization.compute)

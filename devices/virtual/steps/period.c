@@ -54,7 +54,7 @@ static void keep_run(struct plim_period *period)
 /* One candidate at a time. It dies at the first launch that does not fit, and the distance from
  * that launch to its last occurrence is the next one. So an optimizer's kernel, which ends a run of
  * equal micro-steps, brings the distance from step to step. True: a period is complete. */
-bool plim_period_feed(struct plim_period *period, uint64_t token)
+bool plim_period_feed(struct plim_period *period, uint64_t token, bool is_backward)
 {
     uint32_t symbol = (uint32_t)(token >> 32) | 1;
     uint64_t at = period->stored;
@@ -63,7 +63,6 @@ bool plim_period_feed(struct plim_period *period, uint64_t token)
     if (period->length && period->ring[(at - period->length) % RING] == symbol) {
         period->run++;
     } else if (period->length && is_insertion(period)) {
-        period->is_backward = false;
         return false;
     } else {
         keep_run(period);
@@ -76,14 +75,8 @@ bool plim_period_feed(struct plim_period *period, uint64_t token)
     period->inserted = 0;
     period->ring[at % RING] = symbol;
     *last = (uint32_t)++period->stored;
-    if (period->is_backward) period->backward = period->stored;
-    period->is_backward = false;
+    if (is_backward) period->backward = period->stored;
     return period->run && period->run % period->length == 0;
-}
-
-void plim_period_note_backward(struct plim_period *period)
-{
-    period->is_backward = true;
 }
 
 void plim_period_note_unsteady(struct plim_period *period) { period->unsteady = period->position; }

@@ -11,8 +11,7 @@ struct plim_period {
     uint64_t length, run;       /* length 0: no candidate; run: launches that fit it */
     uint64_t inserted;          /* launches since the last that fitted, which may stand between two steps */
     uint64_t kept, kept_length; /* launches of runs of that length that have ended */
-    bool is_backward;           /* what comes next is a launch of a backward pass */
-    uint64_t backward;          /* place in the ring behind the last of these; 0: none */
+    uint64_t backward;          /* place in the ring behind the last launch of a backward pass; 0: none */
     uint64_t unsteady;          /* position at which the peak last grew or memory was refused */
     bool knows_operands;        /* of some launches, which are told apart by them */
 };
@@ -21,10 +20,9 @@ bool plim_period_init(
     struct plim_period *period); /* zeroed; false: no memory, to be finished too */
 void plim_period_finish(struct plim_period *period);
 
-/* A launch; its token may tell of its operands, where they are known. True: a period is complete. */
-bool plim_period_feed(struct plim_period *period, uint64_t token);
-/* The next launch is one of a backward pass. */
-void plim_period_note_backward(struct plim_period *period);
+/* A launch, of a backward pass or not; its token may tell of its operands, where they are known. True: a period is
+ * complete. */
+bool plim_period_feed(struct plim_period *period, uint64_t token, bool is_backward);
 /* The peak of memory grew, or memory was refused. */
 void plim_period_note_unsteady(struct plim_period *period);
 

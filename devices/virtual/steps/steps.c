@@ -153,8 +153,6 @@ static bool is_step(struct plim_steps *steps, int64_t expected_keys)
 /* A backward pass begins or goes on. */
 static void begin_backward(struct plim_steps *steps)
 {
-    plim_period_note_backward(&steps->operands);
-    plim_period_note_backward(&steps->shapes);
     if (!steps->forward_keys) steps->forward_keys = steps->keys;
     if (steps->undecided && is_step(steps, steps->forward_keys)) end_step(steps);
     steps->undecided = false;
@@ -198,14 +196,15 @@ static void take_sign(struct plim_steps *steps, enum plim_steps_rule sign)
     steps->burst.pause = 0;
 }
 
-static void count_launch(struct plim_steps *steps, uint64_t token, uint64_t symbol)
+/* `symbol`: its token with its operands, where they are known. */
+static void count_launch(struct plim_steps *steps, uint64_t token, uint64_t symbol, bool is_backward)
 {
     steps->launches++;
     steps->tail.length++;
     steps->tail.kind = plim_token_more(steps->tail.kind + 1, token);
     if (steps->rule >= PLIM_STEPS_BY_GRADIENTS) return;
-    bool is_whole = plim_period_feed(&steps->operands, symbol);
-    steps->changed |= plim_period_feed(&steps->shapes, token) || is_whole;
+    steps->changed |= plim_period_feed(&steps->operands, symbol, is_backward);
+    if (!steps->waits_for_word) steps->changed |= plim_period_feed(&steps->shapes, token, is_backward);
 }
 
 static void note_write(struct plim_steps *steps, uintptr_t at)
@@ -236,7 +235,7 @@ void plim_steps_launch(struct plim_steps *steps, uint64_t token, enum plim_steps
     token = plim_token_more(token, 1);
     if (class == PLIM_STEPS_WORK || class == PLIM_STEPS_BACKWARD) end_burst(steps);
     if (class == PLIM_STEPS_BACKWARD) begin_backward(steps), plim_weights_end_row(&steps->weights);
-    count_launch(steps, token, token);
+    count_launch(steps, token, token, class == PLIM_STEPS_BACKWARD);
     for (size_t i = 0; i < count; i++) note_write(steps, written[i]);
     switch (class) {
     case PLIM_STEPS_PLAIN:
@@ -292,7 +291,7 @@ void plim_steps_library(struct plim_steps *steps, uint64_t token, uint64_t opera
         plim_weights_read(&steps->weights, read[i], plim_token_more(operation, i + 1));
     }
     for (size_t i = 0; i < written_count; i++) plim_weights_result(&steps->weights, written[i]);
-    count_launch(steps, token, symbol);
+    count_launch(steps, token, symbol, false);
 }
 
 void plim_steps_will_be_told(struct plim_steps *steps)
