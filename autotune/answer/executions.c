@@ -90,6 +90,11 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
                            "%d of the program's optimizers had not stepped by then: what that takes was not seen.",
                            execution->waiting_optimizers);
     tell_epochs(execution, result);
+    if (execution->peak_contexts > 1)
+        plim_result_reason(result,
+                           "At the peak %d processes held memory of the GPU, each with a context of the framework's: "
+                           "those of all but one are counted with the program. Allocations are shown of the largest.",
+                           execution->peak_contexts);
     if (execution->later_launch_bytes)
         plim_result_reason(result,
                            "It was tried as a first launch, which compiles kernels (torch.compile), and as a later "

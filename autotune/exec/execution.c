@@ -9,6 +9,7 @@
 #include "last_lines.h"
 #include "launch.h"
 #include "rest.h"
+#include "starting.h"
 #include "workspace.h"
 #include <errno.h>
 #include <ftw.h>
@@ -44,6 +45,8 @@ struct trial {
     double start, waits_since; /* 0: it does not wait for input */
     struct plim_rest rest;
     struct plim_rest_seen seen;
+    struct plim_starting starting;
+    double first_step; /* seconds from the start to the look that first saw one; 0: none yet */
     int64_t unmet;
     int64_t refused_in; /* after so many steps it was first seen not to have got memory; -1: it has got all */
     int64_t retried_in; /* after so many steps memory was last seen to be refused, whether got or not; -1: never */
@@ -234,6 +237,7 @@ static void look(struct trial *t)
         if (p->leak_bytes > out->leak_bytes) out->leak_bytes = p->leak_bytes;
     }
     out->steps = t->seen.steps = steps == INT64_MAX ? 0 : steps;
+    if (out->steps && t->first_step <= 0) t->first_step = plim_clock_seconds() - t->start;
     out->waiting_optimizers = waiting;
     t->unmet = unmet + pending;
     out->replanned = unmet && replanned == unmet;
@@ -259,6 +263,13 @@ static bool is_restless(const struct trial *t)
            steps >= options->repetitions && t->retried_in >= steps - JUST_NOW;
 }
 
+/* All that it started are at rest, and nothing is on the way. */
+static bool is_at_rest(struct trial *t)
+{
+    return plim_rest_is_reached(&t->rest, t->machine, &t->seen) &&
+           !plim_starting_any(&t->starting, t->machine, t->launch.guardian, t->first_step);
+}
+
 static bool is_over(struct trial *t)
 {
     const struct plim_execution_options *options = t->options;
@@ -275,7 +286,7 @@ static bool is_over(struct trial *t)
         end = PLIM_END_STEPS;
     else if (t->refused_in >= 0 && t->out->steps > t->refused_in + 1 && !options->adapts)
         end = PLIM_END_REFUSED; /* and not within the step in which it is catching that */
-    else if (plim_rest_is_reached(&t->rest, t->machine, &t->seen))
+    else if (is_at_rest(t))
         end = PLIM_END_STEADY;
     else if (is_restless(t))
         end = PLIM_END_RESTLESS;
@@ -307,8 +318,7 @@ static void watch(struct trial *t)
 /* What the fullest GPU held, and what the largest process had of it. */
 static void read_memory(struct trial *t)
 {
-    int64_t held[PLIM_MACHINE_GPUS], largest = -1;
-    for (int i = 0; i < t->options->gpu_count; i++) held[i] = plim_machine_read_peak(t->machine, i);
+    int64_t largest = -1;
     for (int k = 0; k < PLIM_MACHINE_PROCESSES; k++) {
         struct plim_machine_process row;
         plim_machine_read_process(t->machine, k, &row);
@@ -316,8 +326,13 @@ static void read_memory(struct trial *t)
         largest = row.peak_all_bytes;
         memcpy(t->out->sizes, row.at_peak, sizeof(t->out->sizes));
     }
-    for (int i = 0; i < t->options->gpu_count; i++)
-        if (held[i] > t->out->peak_bytes) t->out->peak_bytes = held[i];
+    for (int i = 0; i < t->options->gpu_count; i++) {
+        int contexts;
+        int64_t held = plim_machine_read_peak(t->machine, i, &contexts);
+        if (i && held <= t->out->peak_bytes) continue;
+        t->out->peak_bytes = held;
+        t->out->peak_contexts = contexts;
+    }
 }
 
 static enum plim_status fail(struct plim_execution *out, enum plim_status verdict, const char *why)

@@ -70,7 +70,8 @@ struct plim_execution {
     char why[256];      /* for anything but PLIM_OK: one line */
     bool went_on;       /* it got no memory, and went on all the same, with less */
     bool replanned;     /* and that was PyTorch's doing: a convolution with less workspace (out_of_memory.h) */
-    int64_t peak_bytes; /* of the fullest GPU, without the framework's contexts */
+    int64_t peak_bytes; /* of the fullest GPU, without the framework's context of one process */
+    int peak_contexts;  /* processes that held memory of it then */
     int64_t refusals;
     int64_t asked_bytes, free_bytes;                    /* of the last refusal */
     struct plim_machine_size sizes[PLIM_MACHINE_SIZES]; /* of the largest process, at its peak */

@@ -126,6 +126,25 @@ int plim_processes_signal(const struct plim_processes *which, int number)
     return round.count;
 }
 
+/* --- all of them ------------------------------------------------------------------------------- */
+
+struct visit {
+    const struct plim_processes *which;
+    void (*visit)(void *user, pid_t pid);
+    void *user;
+};
+
+static void visit_meant(void *user, int pid)
+{
+    const struct visit *visit = user;
+    if (is_meant(visit->which, pid)) visit->visit(visit->user, pid);
+}
+
+void plim_processes_each(const struct plim_processes *which, void (*visit)(void *user, pid_t pid), void *user)
+{
+    for_each_number("/proc", visit_meant, &(struct visit){which, visit, user});
+}
+
 /* --- children that stay ----------------------------------------------------------------------- */
 
 struct kept {

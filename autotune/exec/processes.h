@@ -24,6 +24,9 @@ struct plim_processes {
  * leader. Returns how many there are that live. */
 int plim_processes_signal(const struct plim_processes *which, int number);
 
+/* Calls `visit` with each, dead ones that nobody has asked for among them. */
+void plim_processes_each(const struct plim_processes *which, void (*visit)(void *user, pid_t pid), void *user);
+
 /* For a child that is to outlive its parent: a session of its own, all signals blocked, another
  * name (at most 15 bytes), standard streams on /dev/null, and no open file but those of `keep`. */
 void plim_processes_detach(const char *name, const int *keep, size_t count);

@@ -246,6 +246,35 @@ Test(exec, a_program_without_end_is_ended)
     cr_expect(eq(int, left_over(), 0));
 }
 
+/* A program of the shell: ~ is a blank. */
+#define IN_SHELL(text) " -- sh -c " text
+#define A_TRAINER PLIM_TRAINER "~4~forever=1~sleep=1"
+
+static void expect_peak(const char *arguments, int64_t mib)
+{
+    struct program p = run_ok(arguments, 0);
+    json_t *root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "choice.peak.reserved_bytes"), mib << 20), "%s\n%s", arguments, p.out);
+    json_decref(root);
+    program_finish(&p);
+}
+
+/* The first is at rest long before the second, which works on something else for a second, asks for memory. */
+Test(exec, a_second_process_on_its_way_to_the_gpu_is_waited_for, .timeout = 60)
+{
+    expect_peak(GPU "--json" IN_SHELL(A_TRAINER "&~i=0;~while~[~$i~-lt~1000000~];~do~i=$((i+1));~done;~exec~" A_TRAINER
+                                                "~fixed=300"),
+                64 + 300 + 2 * 4 * 32);
+}
+
+/* One that only waits is not, and one that has no end is for some seconds. */
+Test(exec, what_never_comes_to_the_gpu_is_not_waited_for, .timeout = 60)
+{
+    expect_peak(GPU "--json" IN_SHELL(A_TRAINER "&~sleep~1000"), 64 + 4 * 32);
+    expect_peak(GPU "--json" IN_SHELL(A_TRAINER "&~while~:;~do~:;~done"), 64 + 4 * 32);
+    cr_expect(eq(int, left_over(), 0));
+}
+
 /* A search of whole programs takes long: that is said once the first trial has shown it. */
 Test(exec, a_program_whose_steps_do_not_repeat_in_time_is_told_how_to_end_earlier)
 {

@@ -211,7 +211,9 @@ Test(machine, whatever_a_program_wrote_is_read_in_range)
         cr_assert(le(u32, count, 8));
         for (uint32_t i = 0; i < count; i++)
             cr_assert(lt(sz, strnlen(notes[i], PLIM_MACHINE_NOTE_BYTES), PLIM_MACHINE_NOTE_BYTES));
-        expect_in_range(plim_machine_read_peak(machine, 1));
+        int contexts;
+        expect_in_range(plim_machine_read_peak(machine, 1, &contexts));
+        expect_in_range(contexts);
         struct plim_machine_questions asked;
         plim_machine_read_questions(machine, &asked);
         cr_assert(le(u32, asked.count, PLIM_MACHINE_QUESTIONS));
@@ -332,7 +334,32 @@ Test(machine, processes_that_have_ended_make_room)
         cr_assert(eq(int, waitpid(child, &status, 0), child));
         cr_assert(zero(int, status), "process %d", i);
     }
-    cr_expect(eq(i64, plim_machine_read_peak(machine, 0), 100 * MIB), "of one at a time, without its context");
+    int contexts;
+    cr_expect(eq(i64, plim_machine_read_peak(machine, 0, &contexts), 100 * MIB), "of one, without its context");
+    cr_expect(eq(int, contexts, 1));
+}
+
+Test(machine, contexts_of_all_processes_but_one_are_of_the_program)
+{
+    make_machine("A100-SXM4-80GB", 1, 1000 * MIB);
+    machine->gpus[0].context_bytes = 20 * MIB;
+    int ready[2], contexts, child;
+    char word;
+    uintptr_t at;
+    cr_assert(zero(int, pipe(ready)));
+    child = fork();
+    if (!child) {
+        if (plim_self_use(0) || plim_heap_take(0, 100 * (size_t)MIB, &at) || write(ready[1], "y", 1) != 1) _exit(1);
+        pause();
+    }
+    close(ready[1]);
+    cr_assert(eq(long, (long)read(ready[0], &word, 1), 1));
+    cr_assert(eq(int, plim_self_use(0), GPU_OK));
+    cr_assert(eq(int, plim_heap_take(0, 50 * (size_t)MIB, &at), GPU_OK));
+    cr_expect(eq(i64, plim_machine_read_peak(machine, 0, &contexts), 170 * MIB));
+    cr_expect(eq(int, contexts, 2));
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
 }
 
 /* As PyTorch does where a convolution's workspace is refused. */

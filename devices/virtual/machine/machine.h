@@ -119,8 +119,9 @@ void plim_machine_destroy(struct plim_machine *machine, int fd); /* NULL is fine
  * size cannot be changed. A free row is all zero. `rule` is as the program left it. */
 void plim_machine_read_process(const struct plim_machine *machine, int row,
                                struct plim_machine_process *out);
-/* What all processes together held of a GPU, at most, beside their contexts. */
-int64_t plim_machine_read_peak(const struct plim_machine *machine, int gpu);
+/* What all processes together held of a GPU, at most, beside the context of one of them; `contexts`: how many had one
+ * then. */
+int64_t plim_machine_read_peak(const struct plim_machine *machine, int gpu, int *contexts);
 /* At most `most`, from the first; returns how many there are. */
 uint32_t plim_machine_read_notes(const struct plim_machine *machine,
                                  char (*out)[PLIM_MACHINE_NOTE_BYTES], uint32_t most);

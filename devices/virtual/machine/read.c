@@ -77,12 +77,13 @@ void plim_machine_read_process(const struct plim_machine *machine, int row,
     out->leak_bytes = within_real(out->leak_bytes, (double)MOST);
 }
 
-int64_t plim_machine_read_peak(const struct plim_machine *machine, int gpu)
+int64_t plim_machine_read_peak(const struct plim_machine *machine, int gpu, int *contexts)
 {
     struct plim_machine_gpu from;
     copy(&from, &machine->gpus[gpu], sizeof(from));
-    int64_t contexts = from.peak_contexts > 0 && from.peak_contexts <= PLIM_MACHINE_PROCESSES ? from.peak_contexts : 0;
-    int64_t peak = within(from.peak_bytes), beside = peak - contexts * within(from.context_bytes);
+    bool is_count = from.peak_contexts > 0 && from.peak_contexts <= PLIM_MACHINE_PROCESSES;
+    *contexts = is_count ? from.peak_contexts : 0;
+    int64_t peak = within(from.peak_bytes), beside = peak - (is_count ? within(from.context_bytes) : 0);
     return beside > 0 ? beside : 0;
 }
 
