@@ -211,7 +211,7 @@ out:
 static void look(struct trial *t)
 {
     struct plim_execution *out = t->out;
-    int64_t steps = INT64_MAX, unmet = 0, pending = 0, replanned = 0, refusals = t->out->refusals;
+    int64_t steps = INT64_MAX, unmet = 0, pending = 0, replanned = 0, limited = 0, refusals = t->out->refusals;
     int waiting = 0;
     t->seen = (struct plim_rest_seen){0};
     out->processes = out->launches = out->refusals = 0;
@@ -225,6 +225,7 @@ static void look(struct trial *t)
         unmet += p->refusal.unmet;
         pending += p->refusal.pending;
         replanned += p->refusal.replanned;
+        limited += p->refusal.limited;
         if (p->refusal.count) {
             out->asked_bytes = p->refusal.asked_bytes;
             out->free_bytes = p->refusal.free_bytes;
@@ -241,6 +242,7 @@ static void look(struct trial *t)
     out->waiting_optimizers = waiting;
     t->unmet = unmet + pending;
     out->replanned = unmet && replanned == unmet;
+    out->limited = unmet && limited == unmet;
     if (unmet && t->refused_in < 0) t->refused_in = out->steps;
     if (out->refusals != refusals) t->retried_in = out->steps;
 }
@@ -349,8 +351,9 @@ static enum plim_status out_of_memory(struct trial *t)
     out->went_on = !ended_badly;
     if (out->went_on && t->options->adapts) return PLIM_OK;
     snprintf(out->why, sizeof(out->why),
-             "out of memory when %s more were requested and %s were free%s",
+             "out of memory when %s more were requested and %s were free%s%s",
              plim_format_bytes(out->asked_bytes, asked), plim_format_bytes(out->free_bytes, left),
+             out->limited ? " of the GPU: it is over PyTorch's memory fraction" : "",
              out->replanned ? "; PyTorch went on with another convolution algorithm"
              : out->went_on ? "; the program went on with less"
                             : "");

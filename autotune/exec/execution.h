@@ -70,6 +70,7 @@ struct plim_execution {
     char why[256];      /* for anything but PLIM_OK: one line */
     bool went_on;       /* it got no memory, and went on all the same, with less */
     bool replanned;     /* and that was PyTorch's doing: a convolution with less workspace (out_of_memory.h) */
+    bool limited;       /* what it asked for is beyond its framework's own limit, not the GPU's */
     int64_t peak_bytes; /* of the fullest GPU, without the framework's context of one process */
     int peak_contexts;  /* processes that held memory of it then */
     int64_t refusals;

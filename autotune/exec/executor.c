@@ -269,7 +269,7 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
     bool real = x->options[mode].visible != NULL; /* a real GPU cannot be larger than it is */
     enum plim_status st = ask(x, setting, PLIM_RUN_LIMITED, &job, err);
     bool needs_more =
-        !st && mode == PLIM_RUN_UNLIMITED && job->execution.verdict == PLIM_OOM && !real;
+        !st && mode == PLIM_RUN_UNLIMITED && job->execution.verdict == PLIM_OOM && !job->execution.limited && !real;
     if (needs_more) st = ask(x, setting, PLIM_RUN_UNLIMITED, &job, err);
     if (!st) fill(&job->execution, real, out);
     /* A program may take less when it sees more: what did not fit did not fit. */

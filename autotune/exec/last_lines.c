@@ -84,8 +84,13 @@ static void take(void *user, const char *line)
 
 void plim_last_error(const char *folder, const char *name, char *out, size_t size)
 {
-    *out = '\0';
-    read_lines(folder, name, BYTES, take, &(struct error_line){.out = out, .size = size});
-    size_t length = strlen(out);
-    if (length && out[length - 1] == '.') out[length - 1] = '\0';
+    char line[BYTES + 1] = "";
+    read_lines(folder, name, BYTES, take, &(struct error_line){.out = line, .size = sizeof(line)});
+    size_t length = strlen(line), cut = size - sizeof("...");
+    if (length && line[length - 1] == '.') line[--length] = '\0';
+    if (length >= size) {
+        while (cut && ((unsigned char)line[cut] & 0xc0) == 0x80) cut--; /* between two characters */
+        strcpy(line + cut, "...");
+    }
+    strcpy(out, line);
 }

@@ -225,6 +225,27 @@ def call_and_tell(function, told, *arguments):
     told()
 
 
+class Refusals:
+    """Requests for memory that PyTorch's allocator gives up. Those that the GPU refuses are known; others break a
+    limit that the program has set, of which the GPU hears nothing. The allocator's observers are told of both."""
+
+    def __init__(self, torch, told):
+        self.torch, self.told, self.observes = torch, told, False
+        watch_limit = getattr(torch._C, '_cuda_setMemoryFraction', None)
+        if watch_limit:
+            torch._C._cuda_setMemoryFraction = functools.partial(call_and_tell, watch_limit, self.observe)
+
+    def observe(self):
+        """Once, and not before the program uses a GPU: it would, by that."""
+        attach = getattr(self.torch._C, '_cuda_attach_out_of_memory_observer', None)
+        if attach and not self.observes and self.torch.cuda.is_initialized():
+            self.observes = True
+            attach(self.tell)
+
+    def tell(self, device, asked, total, free):
+        self.told(device, ctypes.c_int64(asked), ctypes.c_int64(free))
+
+
 def register():
     library = ctypes.CDLL(None)
     told = getattr(library, 'plimsoll_optimizer_stepped', None)
@@ -236,7 +257,13 @@ def register():
     epochs, optimizers = Epochs(library.plimsoll_epoch_steps()), Optimizers()
     watch_loaders(epochs)
     watch_cache(torch, library.plimsoll_cache_emptied)
-    optimizers.watch(torch.optim.Optimizer, library.plimsoll_optimizer_made)
+    refusals = Refusals(torch, library.plimsoll_out_of_memory)
+
+    def made():
+        library.plimsoll_optimizer_made()
+        refusals.observe()  # the limit may be the allocator's option
+
+    optimizers.watch(torch.optim.Optimizer, made)
 
     def stepped(optimizer, arguments, keywords):
         if not torch.compiler.is_compiling():  # a compiled step is told from its kernels

@@ -62,11 +62,14 @@ Test(last_lines, of_a_long_output_the_end_counts)
     memset(text, 'x', BYTES);
     write_log(text, BYTES);
     plim_last_error(folder, "log", error, sizeof(error));
-    cr_expect(lt(sz, strlen(error), sizeof(error)));
+    cr_expect(eq(str, error, "xxxxxxxxxxxx..."));
     memcpy(text + BYTES - 10, "\nthe end\n", 9);
     write_log(text, BYTES - 1);
     plim_last_error(folder, "log", error, sizeof(error));
     cr_expect(eq(str, error, "the end"));
+    write_log("a line of \u20ac\u20ac\u20ac", 19);
+    plim_last_error(folder, "log", error, sizeof(error));
+    cr_expect(eq(str, error, "a line of ..."));
     free(text);
 }
 

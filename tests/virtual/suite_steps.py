@@ -155,6 +155,18 @@ def check_workspaces(exec_):
     return [(key, '' if is_right else f'exit code {run.status} of exec\n{said}\n{run.tail()}', '')]
 
 
+def check_limit(exec_):
+    """PyTorch refuses what is beyond the program's own limit; the GPU never sees that."""
+    key = 'stepping.py over_its_own_limit'
+    lacks = exec_.installation.lacks('torch')
+    if lacks:
+        return [(key, '', lacks)]
+    run = exec_.run(['stepping.py', 'over_its_own_limit', '{batch}'], memory=16 << 30, more=['--batch', '8'])
+    said = ' '.join(run.report.get('why', []))
+    is_right = run.status == 1 and 'over PyTorch\'s memory fraction' in said
+    return [(key, '' if is_right else f'exit code {run.status} of exec\n{said}\n{run.tail()}', '')]
+
+
 def check_steps(exec_, mode, *expected):
     key = f'stepping.py {mode}'
     lacks = exec_.installation.lacks('torch')
@@ -177,6 +189,8 @@ def steps(exec_, options):
         yield functools.partial(check_growing, exec_)
     if options.wants('stepping.py convolutions_of_a_full_gpu', False):
         yield functools.partial(check_workspaces, exec_)
+    if options.wants('stepping.py over_its_own_limit', True):
+        yield functools.partial(check_limit, exec_)
     for seed, config in FRAGMENTS:
         if options.wants(f'fragments.py {seed} 300', True):
             yield functools.partial(check_fragments, exec_, seed, config)

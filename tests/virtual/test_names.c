@@ -192,6 +192,7 @@ Test(names, nothing_else_is_shown)
                                          "plimsoll_optimizer_stepped",
                                          "plimsoll_optimizer_made",
                                          "plimsoll_epoch_steps",
+                                         "plimsoll_out_of_memory",
                                          "plimsoll_cache_emptied",
                                          "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
                                          "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE"};

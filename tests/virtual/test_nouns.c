@@ -383,6 +383,29 @@ Test(out_of_memory, what_another_plan_does_without_is_told_from_the_rest)
     cr_expect(eq(i64, seen->replanned, 1), "something else came next");
 }
 
+/* As PyTorch's allocator says it, after a refusal or by a limit of its own. */
+Test(out_of_memory, what_the_framework_gives_up_counts_once)
+{
+    make_machine("A100-SXM4-80GB", 1, 10 * MIB);
+    plim_self_gives_up(0, 20 * MIB, 10 * MIB); /* it is in no machine */
+    cr_assert(eq(int, plim_self_use(0), GPU_OK));
+    const struct plim_machine_refusal *seen = &plim_self_process()->refusal;
+    run_out(20 * MIB);
+    run_out(20 * MIB);
+    plim_self_gives_up(0, 20 * MIB, 10 * MIB);
+    cr_expect(eq(i64, seen->unmet, 1));
+    cr_expect(eq(i64, seen->limited, 0), "the GPU did not have it");
+    plim_self_goes_on();
+    plim_self_gives_up(0, 4 * MIB, 10 * MIB);
+    cr_expect(eq(i64, seen->unmet, 2), "also where nothing follows");
+    plim_self_plans();
+    cr_expect(eq(i64, seen->count, 3));
+    cr_expect(eq(i64, seen->unmet, 2));
+    cr_expect(eq(i64, seen->limited, 1));
+    cr_expect(eq(i64, seen->replanned, 1));
+    cr_expect(eq(i64, seen->asked_bytes, 4 * MIB));
+}
+
 /* As the allocator of JAX and TensorFlow asks: for more than it needs, then for a tenth less. */
 Test(out_of_memory, is_met_by_nearly_as_much_at_once)
 {

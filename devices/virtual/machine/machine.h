@@ -25,7 +25,7 @@ struct plim_gpu; /* devices/catalogue/catalogue.h */
 #define PLIM_MACHINE_VARIABLE "PLIMSOLL_MACHINE"
 
 enum { PLIM_MACHINE_GPUS = 16, PLIM_MACHINE_PROCESSES = 256, PLIM_MACHINE_NOTES = 64,
-       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 7 };
+       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 8 };
 
 /* What a program can ask of a GPU. Bytes; clocks in kHz. */
 struct plim_machine_gpu {
@@ -49,6 +49,7 @@ struct plim_machine_refusal {
     int64_t count;        /* so many; 0: none */
     int64_t unmet;        /* of these, asked again at once and refused again */
     int64_t replanned;    /* of the unmet, those after which cuDNN came next (out_of_memory.h) */
+    int64_t limited;      /* of the unmet, those that the GPU never saw: of the framework's own limit */
     int64_t asked_bytes, free_bytes;
     int32_t gpu;
     int32_t pending;      /* threads whose last refusal may still be met */

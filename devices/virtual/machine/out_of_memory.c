@@ -48,3 +48,13 @@ void plim_out_of_memory_plans(struct plim_machine_refusal *refusal)
     refusal->replanned += thread.pending_bytes != 0;
     plim_out_of_memory_goes_on(refusal);
 }
+
+void plim_out_of_memory_given_up(struct plim_machine_refusal *refusal, int gpu, int64_t asked_bytes,
+                                 int64_t free_bytes)
+{
+    if (!thread.pending_bytes) {
+        plim_out_of_memory_refused(refusal, gpu, asked_bytes, free_bytes);
+        refusal->limited++;
+    }
+    count_unmet(refusal);
+}

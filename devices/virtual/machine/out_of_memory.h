@@ -20,5 +20,9 @@ void plim_out_of_memory_goes_on(struct plim_machine_refusal *refusal);
 /* The same, and what it does is to make or run a plan of cuDNN's: where a convolution's workspace is refused PyTorch
  * takes another algorithm, with less (aten/src/ATen/native/cudnn/Conv_v8.cpp catches the exception of each plan). */
 void plim_out_of_memory_plans(struct plim_machine_refusal *refusal);
+/* The framework gives a request up. Where the GPU has not just refused one, it was the framework's own limit
+ * (torch.cuda.set_per_process_memory_fraction()). */
+void plim_out_of_memory_given_up(struct plim_machine_refusal *refusal, int gpu, int64_t asked_bytes,
+                                 int64_t free_bytes);
 
 #endif

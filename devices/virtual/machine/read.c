@@ -62,6 +62,7 @@ void plim_machine_read_process(const struct plim_machine *machine, int row,
     refusal->count = within(refusal->count);
     refusal->unmet = within(refusal->unmet);
     refusal->replanned = within(refusal->replanned);
+    refusal->limited = within(refusal->limited);
     refusal->asked_bytes = within(refusal->asked_bytes);
     refusal->free_bytes = within(refusal->free_bytes);
     if (refusal->pending < 0) refusal->pending = 0;

@@ -226,6 +226,12 @@ void plim_self_plans(void)
     if (self.process) plim_out_of_memory_plans(&self.process->refusal);
 }
 
+void plim_self_gives_up(int device, int64_t asked_bytes, int64_t free_bytes)
+{
+    if (self.process && plim_self_has_context(device))
+        plim_out_of_memory_given_up(&self.process->refusal, self.visible[device], asked_bytes, free_bytes);
+}
+
 bool plim_self_take(int device, int64_t bytes)
 {
     int gpu = self.visible[device];

@@ -61,6 +61,8 @@ void plim_self_count_allocation(int64_t bytes, int count);
 void plim_self_goes_on(void);
 /* The same; it makes or runs a plan of cuDNN's. */
 void plim_self_plans(void);
+/* The framework gives up a request for memory of a GPU. */
+void plim_self_gives_up(int device, int64_t asked_bytes, int64_t free_bytes);
 
 void plim_self_lock(void);
 void plim_self_unlock(void);

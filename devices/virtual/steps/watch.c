@@ -182,6 +182,12 @@ __attribute__((visibility("default"))) int plimsoll_epoch_steps(void)
     return machine ? machine->epoch_steps : 0;
 }
 
+__attribute__((visibility("default"))) void plimsoll_out_of_memory(int device, int64_t asked_bytes,
+                                                                    int64_t free_bytes)
+{
+    plim_self_gives_up(device, asked_bytes, free_bytes);
+}
+
 __attribute__((visibility("default"))) void plimsoll_cache_emptied(void)
 {
     begin();

@@ -45,6 +45,8 @@ void plimsoll_optimizer_stepped(int in_epoch, int epochs, int waiting_optimizers
 int plimsoll_epoch_steps(void);
 /* The program has made an optimizer. */
 void plimsoll_optimizer_made(void);
+/* PyTorch's allocator gives a request for memory of a GPU up, after all that it tries: an exception follows. */
+void plimsoll_out_of_memory(int device, int64_t asked_bytes, int64_t free_bytes);
 /* PyTorch's allocator gave back what it had kept (empty_cache()). */
 void plimsoll_cache_emptied(void);
 

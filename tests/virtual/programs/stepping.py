@@ -78,6 +78,22 @@ def convolutions_of_a_full_gpu():
         optimizer.zero_grad()
 
 
+def over_its_own_limit():
+    """Half of the rows go into the share of the GPU that it may use."""
+    torch.cuda.set_per_process_memory_fraction(0.1)
+    model = nn.Linear(256, 256).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    rows = 1 << 22
+    for _ in range(STEPS):
+        try:
+            model(torch.randn(rows, 256, device='cuda')).square().mean().backward()
+        except torch.cuda.OutOfMemoryError:
+            rows //= 8
+            continue
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def late():
     """Steps that need more from the 40th on."""
     model = nn.Linear(256, 256).cuda()
