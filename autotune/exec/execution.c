@@ -469,10 +469,12 @@ _Static_assert((int)PLIM_PROGRAM_GPUS == (int)PLIM_MACHINE_GPUS, "GPUs of a virt
 void plim_execution_gpus(const struct plim_gpu *gpu, const struct plim_limit *limit, int64_t count,
                          struct plim_machine_gpu *out)
 {
+    bool is_given = limit->overhead_source && !strcmp(limit->overhead_source, "given");
     for (int64_t i = 0; i < count; i++) {
         plim_machine_gpu_fill(&out[i], gpu, (int)i);
         out[i].total_bytes = limit->usable_bytes;
         out[i].withheld_bytes = limit->margin_bytes;
-        out[i].context_bytes = limit->overhead_bytes;
+        out[i].context_bytes = limit->overhead_bytes - limit->communicator_bytes;
+        out[i].communicator_bytes = is_given ? 0 : PLIM_COMMUNICATOR_BYTES;
     }
 }

@@ -30,12 +30,7 @@ int64_t plim_context_estimate(int compute_capability);
 struct plim_limit plim_allowance_limit(const struct plim_allowance *allowance, int64_t usable_bytes,
                                        int64_t estimate_bytes, int64_t measured_bytes);
 
-/* NCCL's channels among several GPUs, whose buffers lie outside of the caching allocator. 512 MiB is an
- * assumption: public reports go from 0.5 GiB for 8 GPUs of one machine to 1.6 GB for one communicator
- * (NVIDIA/nccl issues 864, 1685). */
-#define PLIM_COMMUNICATOR_BYTES (INT64_C(512) << 20)
-
-/* Makes room for them in the limit, unless the overhead was given. */
+/* Makes room in the limit for a communicator of NCCL's (PLIM_COMMUNICATOR_BYTES), unless the overhead was given. */
 void plim_allowance_add_communicator(const struct plim_allowance *allowance,
                                      struct plim_limit *limit);
 

@@ -8,6 +8,11 @@
 
 #include <stdint.h>
 
+/* A communicator of NCCL's among several GPUs: its buffers lie outside of the caching allocator. 512 MiB is an
+ * assumption: public reports go from 0.5 GiB for 8 GPUs of one machine to 1.6 GB for one communicator
+ * (NVIDIA/nccl issues 864, 1685). */
+#define PLIM_COMMUNICATOR_BYTES (INT64_C(512) << 20)
+
 struct plim_limit {
     int64_t usable_bytes, overhead_bytes, margin_bytes;
     int64_t budget_bytes;            /* 0 or less is a real answer: nothing is left */

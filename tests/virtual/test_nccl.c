@@ -136,6 +136,29 @@ Test(nccl, results_outlive_their_communicator)
     cr_expect(eq(i64, read_number(buffers[1]), 46));
 }
 
+/* NCCL makes its channels when a communicator is first used. */
+Test(nccl, holds_memory_from_the_first_use_to_the_end)
+{
+    static const int64_t HELD = 64 << 20;
+    make_ranks();
+    for (int i = 0; i < RANKS; i++) machine->gpus[i].communicator_bytes = HELD;
+    int64_t before = plim_machine_free_bytes(machine, 1);
+    for (int times = 0; times < 2; times++) {
+        reduce_all(comms, RANKS);
+        cr_expect(eq(i64, before - plim_machine_free_bytes(machine, 1), HELD));
+    }
+    for (int i = 0; i < RANKS; i++) ncclCommDestroy(comms[i]);
+    cr_expect(eq(i64, plim_machine_free_bytes(machine, 1), before));
+}
+
+Test(nccl, its_memory_may_be_what_the_gpu_does_not_have)
+{
+    make_ranks();
+    machine->gpus[0].communicator_bytes = 20 * GIB;
+    cr_expect(eq(int, ncclAllReduce(buffers[0], buffers[0], 1, NCCL_INT64, NCCL_SUM, comms[0], NULL), NCCL_CUDA_ERROR));
+    cr_expect(eq(int, plim_self_process()->refusal.pending, 1));
+}
+
 Test(nccl, an_unknown_part_makes_a_sum_unknown)
 {
     make_ranks();

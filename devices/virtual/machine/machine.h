@@ -39,6 +39,7 @@ struct plim_machine_gpu {
     int64_t total_bytes;    /* as cudaMemGetInfo reports it */
     int64_t withheld_bytes; /* of these, what no process gets: the margin */
     int64_t context_bytes;  /* what the framework takes in each process that uses the GPU */
+    int64_t communicator_bytes; /* what NCCL takes for each communicator of several ranks that is used */
     /* below: under the lock */
     int64_t held_bytes, peak_bytes; /* by all processes, contexts included */
     int32_t peak_contexts;          /* so many of these at the peak */

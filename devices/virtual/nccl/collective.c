@@ -241,6 +241,7 @@ static void take_part(const struct nccl_call *call, const void *known, bool is_s
 static int run(const struct nccl_call *call)
 {
     int status = plim_nccl_ensure_ready(call->comm);
+    if (!status) status = plim_nccl_connect(call->comm);
     if (status) return status;
     size_t most = call->from_bytes > call->to_bytes ? call->from_bytes : call->to_bytes;
     bool is_small = most <= EXCHANGE_MESSAGE_BYTES;

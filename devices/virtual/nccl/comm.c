@@ -1,6 +1,5 @@
 /* Communicators as such: which there are, how long one waits for the others, what it says then. */
 #include "nccl.h"
-#include "devices/virtual/memory/heap.h"
 #include "devices/virtual/work/transfer.h"
 #include "autotune/base/clock.h"
 #include <stdarg.h>
@@ -204,16 +203,23 @@ struct nccl_comm *plim_nccl_create(int ranks, int rank, int device)
     comm->rank = rank;
     comm->device = device;
     comm->is_blocking = true;
-    if (plim_heap_take(device, NCCL_COMMUNICATOR_BYTES, &comm->memory)) {
-        free(comm);
-        return NULL;
-    }
     plim_nccl_lock();
     comm->older = live;
     live = comm;
     plim_nccl_unlock();
     plim_transfer_synchronize = synchronize;
     return comm;
+}
+
+int plim_nccl_connect(struct nccl_comm *comm)
+{
+    int64_t bytes = comm->ranks > 1 && !comm->held_bytes ? plim_self_gpu(comm->device)->communicator_bytes : 0;
+    if (!bytes) return NCCL_OK;
+    if (plim_self_use(comm->device) || !plim_self_take(comm->device, bytes)) return NCCL_CUDA_ERROR;
+    comm->held_bytes = bytes;
+    plim_self_note("each of NCCL's communicators is taken to hold %lld MiB of its GPU, which is an assumption "
+                   "(--overhead SIZE leaves it out)", (long long)(bytes >> 20));
+    return NCCL_OK;
 }
 
 void plim_nccl_destroy(struct nccl_comm *comm)
@@ -224,8 +230,9 @@ void plim_nccl_destroy(struct nccl_comm *comm)
     if (*link) *link = comm->older;
     if (comm->origin.parent) plim_nccl_drop(comm->origin.parent);
     if (comm->exchange) plim_exchange_leave(comm->exchange, comm->rank);
-    uintptr_t memory = comm->memory;
+    int64_t held = comm->held_bytes;
+    int device = comm->device;
     plim_nccl_drop(comm);
     plim_nccl_unlock();
-    plim_heap_free(memory);
+    if (held) plim_self_give(device, held);
 }

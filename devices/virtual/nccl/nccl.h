@@ -48,11 +48,6 @@ enum nccl_type {
 /* ncclRedOp_t; those from NCCL_OPERATIONS on are a program's own. */
 enum nccl_operation { NCCL_SUM, NCCL_PRODUCT, NCCL_MAX, NCCL_MIN, NCCL_AVERAGE, NCCL_OPERATIONS };
 
-/* What a communicator takes from its GPU beside the framework's own memory: channels, buffers,
- * proxies. Some hundred MiB on real ones, depending on version, topology and ranks, and counted in
- * the framework overhead of a GPU where that was measured with NCCL. Not measured by itself. */
-enum { NCCL_COMMUNICATOR_BYTES = 0 };
-
 enum nccl_stage {
     NCCL_GATHERING, /* comes out of another communicator, and the ranks of that are asked first */
     NCCL_MEETING,   /* until all ranks have come */
@@ -80,7 +75,7 @@ struct nccl_comm {
     uint64_t received[EXCHANGE_RANKS]; /* messages from each rank so far */
     struct nccl_result *results;       /* that may still be read */
     double looked_seconds;             /* when the other ranks were last looked after */
-    uintptr_t memory;
+    int64_t held_bytes;                /* of its GPU */
 };
 
 void plim_nccl_lock(void);
@@ -90,6 +85,9 @@ void plim_nccl_unlock(void);
 
 /* A communicator of this process, with a reference that plim_nccl_destroy() drops. NULL: no memory. */
 struct nccl_comm *plim_nccl_create(int ranks, int rank, int device);
+/* Takes what channels and their buffers hold of its GPU, as NCCL does when a communicator is first used. The amount
+ * is the machine's: some hundred MiB on real GPUs, depending on version, topology and ranks. */
+int plim_nccl_connect(struct nccl_comm *comm);
 /* Its results may still be read. */
 void plim_nccl_destroy(struct nccl_comm *comm);
 void plim_nccl_hold(struct nccl_comm *comm); /* both under the lock */
