@@ -177,38 +177,55 @@ static enum plim_status more_gpus(struct adviser *a, const struct plim_setting *
     return PLIM_OK;
 }
 
-static void append_text(char *text, size_t size, const char *more)
+/* Changes on top of each other, each of another axis. */
+struct stack {
+    size_t count;
+    const struct plim_change *changes[PLIM_CHANGES];
+};
+
+/* In the place of an earlier one of its axis. */
+static void put_on(struct stack *stack, const struct plim_change *change)
 {
-    size_t used = strlen(text);
-    snprintf(text + used, size - used, "%s%s", used ? " + " : "", more);
+    size_t i = 0;
+    while (i < stack->count && stack->changes[i]->axis != change->axis) i++;
+    stack->changes[i] = change;
+    stack->count += i == stack->count;
+}
+
+static void describe(const struct stack *stack, bool is_one_sample, char *text, size_t size)
+{
+    size_t used = 0;
+    if (is_one_sample) used += (size_t)snprintf(text, size, "micro-batch 1");
+    for (size_t i = 0; i < stack->count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " + " : "", stack->changes[i]->text);
 }
 
 /* One sample at a time and the changes on top of each other, until it fits. */
 static enum plim_status combination(struct adviser *a, const struct plim_setting *setting)
 {
     struct plim_advice advice = {.setting = *setting};
-    bool known = false;
-    int applied = 0;
-    if (setting->micro_batch > 1) {
+    struct stack stack = {0};
+    bool known = false, is_one_sample = setting->micro_batch > 1;
+    if (is_one_sample) {
         advice.setting.micro_batch = 1;
         advice.setting.accumulation = setting->micro_batch * setting->accumulation;
-        append_text(advice.change, sizeof(advice.change), "micro-batch 1");
-        applied++;
     }
-    for (size_t i = 0; i < a->question->change_count; i++) {
+    for (size_t i = 0; i < a->question->change_count && !advice.fits; i++) {
         const struct plim_change *change = &a->question->changes[i];
         struct plim_advice next = advice;
+        struct stack more = stack;
         if (!change->combines || !apply(a, change, &next.setting)) continue;
-        append_text(next.change, sizeof(next.change), change->text);
-        bool runs = true;
-        if (++applied > 1) {
+        put_on(&more, change);
+        describe(&more, is_one_sample, next.change, sizeof(next.change));
+        bool runs = true, is_single = more.count + is_one_sample < 2; /* that was asked by itself */
+        if (!is_single) {
             enum plim_status st = ask(a, &next, &runs);
             if (st) return st;
         }
         if (!runs) continue;
         advice = next;
-        known = applied > 1;
-        if (advice.fits) break;
+        stack = more;
+        known = !is_single;
     }
     return known ? keep(a, &advice) : PLIM_OK;
 }

@@ -99,6 +99,23 @@ Test(advice, a_sum_that_does_not_fit_comes_last)
     expect_advice(&q, setting_of(1, 1), 1030, 4, expected);
 }
 
+/* What is said is what was tried: one value of each axis. */
+Test(advice, a_later_change_of_an_axis_takes_the_place_of_an_earlier_one)
+{
+    struct plim_question q = synthetic_question();
+    const struct expected expected[] = {
+        {"checkpointing full", 1, 1, 1024, 1056, false},
+        {"precision bf16", 1, 1, 1024, 1088, false},
+        {"sequence 128", 1, 1, 128, 1040, false},
+        {"checkpointing none + precision bf16", 1, 1, 1024, 1088, false}};
+    q.changes[q.change_count++] = (struct plim_change){.axis = SYNTHETIC_CHECKPOINTING,
+                                                       .from = 1 << SYNTHETIC_FULL,
+                                                       .to = SYNTHETIC_NONE,
+                                                       .combines = true,
+                                                       .text = "checkpointing none"};
+    expect_advice(&q, setting_of(1, 1), 1030, 4, expected);
+}
+
 /* A change is made from its values only, and one that does not combine is not added. */
 Test(advice, a_change_applies_where_it_applies)
 {
