@@ -117,6 +117,8 @@ static const struct plim_option options[] = {
       "have the rows of an encoder's batch different lengths?"),
     KEY("--made-on", "NAME", T | P | E, "train.made_on",
       "where the model is made; default: host"),
+    KEY("--loop", "NAME", T | P | E, "train.loop",
+      "what runs the steps: plain, or trainer (transformers')"),
     KEY("--clip", "NORM", T | P | E, "train.clip",
       "clip_grad_norm_ to this norm, such as 1.0; default: no clipping"),
     KEY("--dropout", "P", T | P | E, "train.dropout",

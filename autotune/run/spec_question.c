@@ -277,6 +277,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .rank = spec->rank,
                                        .packing = spec->packing,
                                        .made_on = spec->made_on,
+                                       .loop = spec->loop,
                                        .padding = spec->padding,
                                        .torch = spec->torch,
                                        .transformers = spec->transformers,

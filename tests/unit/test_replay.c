@@ -135,6 +135,59 @@ Test(replay, running_out_of_memory_while_a_model_is_moved_is_an_answer)
     run_out_anywhere(&setting);
 }
 
+static const struct plim_train_setting by_trainer = {.micro_batch = 2,
+                                                     .seq = 128,
+                                                     .accumulation = 3,
+                                                     .precision = PLIM_PRECISION_BF16_MIXED,
+                                                     .made_on = PLIM_MADE_ON_HOST,
+                                                     .loop = PLIM_LOOP_TRAINER};
+
+Test(replay, running_out_of_memory_under_trainer_is_an_answer)
+{
+    run_out_anywhere(&by_trainer);
+}
+
+/* What it keeps for the next step, batches, a loss and a norm, comes to lie where it lay. */
+Test(replay, steps_by_trainer_come_to_repeat)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_train_setting setting = by_trainer;
+    open_bench(&bench, "gpt2-124m");
+    cr_assert_eq(plim_replay_prove(bench.replayer, &bench.spec.model, &setting, &first, &err), PLIM_OK, "%s", err.text);
+    cr_expect_eq(first.verdict, PLIM_OK);
+    cr_expect_gt(first.repeats_after, 0);
+    setting.loop = PLIM_LOOP_PLAIN;
+    run(&bench, &setting, &again);
+    cr_expect_gt(first.step[2].end_allocated_bytes, again.step[2].end_allocated_bytes, "it keeps batches");
+    close_bench(&bench);
+}
+
+static void expect_refused(struct plim_train_setting setting, const char *why)
+{
+    run(&bench, &setting, &first);
+    cr_expect_eq(first.verdict, PLIM_UNSUPPORTED);
+    cr_expect(strstr(first.why, why) != NULL, "%s", first.why);
+}
+
+Test(replay, what_trainer_would_do_otherwise_is_refused)
+{
+    struct plim_train_setting setting = by_trainer;
+    open_bench(&bench, "llama-3.2-1b");
+    setting.sharding = PLIM_SHARDING_DDP;
+    setting.world = 2;
+    expect_refused(setting, "several GPUs");
+    setting = by_trainer;
+    setting.optimizer = PLIM_OPTIMIZER_ADAFACTOR;
+    expect_refused(setting, "Adafactor");
+    setting = by_trainer;
+    setting.liger = true;
+    expect_refused(setting, "Liger");
+    setting = by_trainer;
+    setting.accumulation = INT64_C(1) << 17;
+    expect_refused(setting, "65,536");
+    close_bench(&bench);
+}
+
 Test(replay, frees_cached_segments_before_it_gives_up)
 {
     struct plim_train_setting setting = plain;

@@ -226,7 +226,8 @@ Test(spec_write, is_what_a_person_would_write)
                  "    find_unused_parameters: false\n"
                  "    static_graph: false\n"
                  "  liger: false\n"
-                 "  made_on: host\n"));
+                 "  made_on: host\n"
+                 "  loop: plain\n"));
     free(text);
 }
 

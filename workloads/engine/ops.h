@@ -224,6 +224,7 @@ struct tensor *op_histogram(struct engine *e, struct tensor *x, int64_t bins);
 struct tensor *op_masked_fill(struct engine *e, struct tensor *x, struct tensor *mask);
 /* The same in the memory of x: what Python calls x from then on. Floating */
 struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor *mask);
+struct tensor *op_mul_scalar_(struct engine *e, struct tensor *x, double b); /* x *= b, likewise */
 /* x /= other, likewise */
 struct tensor *op_div_(struct engine *e, struct tensor *x, struct tensor *other);
 /* torch.nn.functional.grouped_mm: rows of x (s, k), group after group, times b (groups, k, n); `ends`

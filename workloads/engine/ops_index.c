@@ -230,3 +230,18 @@ struct tensor *op_div_(struct engine *e, struct tensor *x, struct tensor *other)
     op_binary_(e, PLIM_BINARY_DIV, x, other);
     return op_done(e, n, in_place(e, x), 2, operands);
 }
+
+static void mul_in_place_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    out[SELF] = tensor_keep(op_mul_scalar(e, grads[0], n->number));
+}
+static const struct node_kind mul_in_place_kind = {"MulBackward0", mul_in_place_backward};
+
+struct tensor *op_mul_scalar_(struct engine *e, struct tensor *x, double b)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = op_node(e, &mul_in_place_kind, 1, &x);
+    if (n) n->number = b;
+    op_binary_scalar_(e, PLIM_BINARY_MUL, x, b);
+    return op_done(e, n, in_place(e, x), 1, &x);
+}

@@ -122,6 +122,12 @@ static struct tensor *logits_of(struct engine *e, const struct decoder *m, struc
     return logits;
 }
 
+static void leave(struct engine *e, const struct decoder *m, struct tensor *logits)
+{
+    if (m->logits) *m->logits = logits;
+    else tensor_drop(e, logits);
+}
+
 static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, struct tensor *x,
                                      struct tensor *labels)
 {
@@ -131,10 +137,10 @@ static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, 
         nn_softcap(e, &logits, m->config->final_logit_softcapping);
     if (m->hooks && m->hooks->logits)
         tensor_set(e, &logits, m->hooks->logits(e, m->hooks->context, logits));
-    struct tensor *loss = tensor_keep(nn_causal_lm_loss(e, logits, labels));
+    struct tensor *loss = tensor_keep(nn_causal_lm_loss(e, logits, labels, m->logits != NULL));
     if (m->hooks && m->hooks->outputs && !e->halted)
         m->hooks->outputs(e, m->hooks->context, &loss, &logits);
-    tensor_drop(e, logits);
+    leave(e, m, logits);
     return loss;
 }
 
@@ -156,7 +162,7 @@ static struct tensor *masked_lm_loss(struct engine *e, const struct decoder *m, 
         tensor_hold(traits_of(m)->own_function ? op_to(e, logits, PLIM_F32) : logits);
     struct tensor *loss = cross_entropy(e, scores, labels);
     tensor_drop(e, scores);
-    tensor_drop(e, logits);
+    leave(e, m, logits);
     return loss;
 }
 
@@ -203,7 +209,8 @@ static struct tensor *classification_loss(struct engine *e, const struct decoder
     }
     if (!traits_of(m)->bare) tensor_set(e, &h, op_dropout(e, h, p));
     struct tensor *logits = logits_of(e, m, h), *loss = cross_entropy(e, logits, labels);
-    tensor_drop_all(e, logits, h, input);
+    leave(e, m, logits);
+    tensor_drop_all(e, h, input);
     return loss;
 }
 

@@ -95,6 +95,9 @@ struct decoder {
         rotary_local; /* local: of the sliding layers, where they have their own */
     struct decoder_layer *layers;
     const struct decoder_hooks *hooks; /* lent; NULL: none */
+    /* Where the logits of a forward are left, named. A causal loss is then a sum, divided by the number of labels, as
+     * transformers' Trainer asks for it. NULL: logits are dropped, and the loss is a mean. */
+    struct tensor **logits;
 };
 
 /* A micro-batch: tokens (B, S), or images (B, channels, height, width); what the loss compares with: tokens too, or

@@ -13,7 +13,7 @@ static struct tensor *padded_by_one(struct engine *e, struct tensor *labels)
     return y;
 }
 
-struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct tensor *labels)
+struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct tensor *labels, bool is_sum)
 {
     if (e->halted) return e->poison;
     int64_t classes = tensor_size(logits, -1), rows = tensor_elements(logits) / classes;
@@ -23,6 +23,7 @@ struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct
         tensor_hold(op_contiguous(e, op_slice(e, padded, 1, 1, tensor_size(labels, 1))));
     struct tensor *loss = tensor_keep(op_cross_entropy(e, op_view(e, wide, SHAPE(rows, classes)),
                                                        op_view(e, target, SHAPE(rows))));
+    if (is_sum) tensor_set(e, &loss, op_div_scalar(e, loss, 1));
     tensor_drop(e, wide);
     tensor_drop(e, padded);
     tensor_drop(e, target);

@@ -327,6 +327,14 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .example = "gpu",
      .help = "where the model is made: on the host and moved, as Trainer does with what from_pretrained() made, or on "
              "the GPU (torch.device), where a tied weight leaves its room behind"},
+    {.path = "train.loop",
+     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_loop_names, PLIM_LOOP_COUNT)},
+     AT(loop),
+     .unit = "",
+     .fallback = "plain",
+     .example = "trainer",
+     .help = "what runs the steps: a plain loop, or transformers' Trainer with what it and accelerate allocate around "
+             "them (one GPU)"},
     {.path = "train.clip",
      .value = {.type = PLIM_VALUE_NUMBER, .nullable = true, .minimum = 0, .maximum = 1e9},
      AT(clip),

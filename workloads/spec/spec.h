@@ -214,6 +214,11 @@ enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_COUNT };
  * given up, and leaves its room behind. Models that are sharded from the start or quantized are made without memory. */
 enum plim_made_on { PLIM_MADE_ON_GPU, PLIM_MADE_ON_HOST, PLIM_MADE_ON_COUNT };
 
+/* Around the forward and the backward pass: a loop as in PyTorch's tutorials, or transformers' Trainer's
+ * (workloads/train/trainer_loop.h). */
+enum plim_loop { PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_COUNT };
+extern const char *const plim_loop_names[PLIM_LOOP_COUNT];
+
 /* Whose rules of memory. PyTorch 2.11 keeps cuBLAS's workspace, 2.15 takes it for each product (2.13 is as 2.11); its
  * efficient attention takes heads that share keys. transformers 5.24 multiplies positions with frequencies where 5.17
  * has a matrix product (5.20 is as 5.24), and does not look for rows without an expert. */
@@ -311,6 +316,7 @@ struct plim_train_setting {
     int64_t rank; /* whose memory is told, of ZeRO; -1: the one that holds most */
     enum plim_packing packing;
     enum plim_made_on made_on;
+    enum plim_loop loop;
     enum plim_padding padding; /* of encoders */
     enum plim_torch torch;
     enum plim_transformers transformers;
@@ -350,6 +356,7 @@ struct plim_spec {
     int64_t rank;                       /* of ZeRO; -1: the one that holds most */
     enum plim_packing packing;
     enum plim_made_on made_on;
+    enum plim_loop loop;
     enum plim_padding padding;
     enum plim_torch torch;
     enum plim_transformers transformers;

@@ -28,10 +28,17 @@ static struct tensor *new_state(struct engine *e, struct optimizer *o, struct te
     return paged ? managed_state(e, o, x, dtype) : optimizer_state_like(e, x, dtype);
 }
 
+static bool is_embedding(const struct optimizer *o, const struct tensor *x)
+{
+    bool is_one = false;
+    for (int i = 0; i < OPTIMIZER_EMBEDDINGS; i++) is_one |= o->embeddings[i] == x;
+    return is_one;
+}
+
 static void make_state(struct engine *e, struct optimizer *o, size_t i)
 {
     struct tensor *x = o->params[i];
-    bool small = tensor_elements(x) < MIN_8BIT_ELEMENTS || o->kind->in_fp32;
+    bool small = tensor_elements(x) < MIN_8BIT_ELEMENTS || o->kind->in_fp32 || is_embedding(o, x);
     if (!small && !o->shared[0]) { /* the two code books, once */
         o->shared[0] = op_dynamic_map(e, true);
         o->shared[1] = op_dynamic_map(e, false);

@@ -1,6 +1,7 @@
 /* The table of optimizers and what they share. */
 #include "optimizer.h"
 #include <stdlib.h>
+#include <string.h>
 
 static const struct optimizer_kind *const kinds[PLIM_OPTIMIZER_COUNT] = {
     [PLIM_OPTIMIZER_ADAMW] = &optimizer_adamw,
@@ -17,12 +18,13 @@ enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind,
 {
     *o = (struct optimizer){.kind = kinds[kind], .parameters = p};
     size_t n = p->count ? p->count : 1;
-    struct tensor **block = calloc(n * (OPTIMIZER_STATES + 3), sizeof(struct tensor *));
+    struct tensor **block = calloc(n * (OPTIMIZER_STATES + 4), sizeof(struct tensor *));
     if (!block) return PLIM_NOMEM;
     o->params = block;
     o->grads = block + n;
     o->scratch = block + 2 * n;
-    for (int i = 0; i < OPTIMIZER_STATES; i++) o->state[i] = block + (size_t)(i + 3) * n;
+    o->ordered = block + 3 * n;
+    for (int i = 0; i < OPTIMIZER_STATES; i++) o->state[i] = block + (size_t)(i + 4) * n;
     return PLIM_OK;
 }
 
@@ -44,28 +46,63 @@ size_t optimizer_collect(struct optimizer *o)
     return o->count;
 }
 
-void optimizer_step(struct engine *e, struct optimizer *o, struct tensor *found_inf,
-                    struct tensor *grad_scale)
+void optimizer_as_trainer(struct optimizer *o, struct tensor *const embeddings[OPTIMIZER_EMBEDDINGS])
+{
+    size_t count = 0;
+    o->by_trainer = true;
+    memcpy(o->embeddings, embeddings, sizeof(o->embeddings));
+    for (int group = 0; group < 2; group++) {
+        size_t before = count;
+        for (size_t i = 0; i < o->parameters->count; i++)
+            if ((o->parameters->list[i]->a.ndim < 2) == group) o->ordered[count++] = o->parameters->list[i];
+        o->groups[group] = count - before;
+    }
+}
+
+static void step_all(struct engine *e, struct optimizer *o, struct tensor *found_inf, struct tensor *grad_scale)
 {
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
     optimizer_collect(o);
     o->steps++;
-    if (!e->halted) o->kind->step(e, o, found_inf, grad_scale);
+    if (!e->halted && o->count) o->kind->step(e, o, found_inf, grad_scale);
     o->started = true;
     e->grad_enabled = grad;
 }
 
-void optimizer_step_one(struct engine *e, struct optimizer *o, size_t index)
+/* A step of `count` of the parameters, whose states are those from `first` on. */
+static void step_part(struct engine *e, const struct parameters *list, size_t first, struct optimizer *o, bool is_last,
+                      struct tensor *found_inf, struct tensor *grad_scale)
 {
-    struct parameters one = {.list = &o->parameters->list[index], .count = 1};
     struct optimizer part = *o;
-    part.parameters = &one;
-    for (int i = 0; i < OPTIMIZER_STATES; i++) part.state[i] += index;
-    optimizer_step(e, &part, NULL, NULL);
-    if (index + 1 < o->parameters->count) return;
+    part.parameters = list;
+    for (int i = 0; i < OPTIMIZER_STATES; i++) part.state[i] += first;
+    step_all(e, &part, found_inf, grad_scale);
+    memcpy(o->shared, part.shared, sizeof(o->shared));
+    o->managed_bytes = part.managed_bytes;
+    if (!is_last) return;
     o->steps = part.steps;
     o->started = true;
+}
+
+void optimizer_step(struct engine *e, struct optimizer *o, struct tensor *found_inf,
+                    struct tensor *grad_scale)
+{
+    if (!o->by_trainer) {
+        step_all(e, o, found_inf, grad_scale);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        size_t first = i ? o->groups[0] : 0;
+        step_part(e, &(struct parameters){.list = o->ordered + first, .count = o->groups[i]}, first, o, i == 1,
+                  found_inf, grad_scale);
+    }
+}
+
+void optimizer_step_one(struct engine *e, struct optimizer *o, size_t index)
+{
+    step_part(e, &(struct parameters){.list = &o->parameters->list[index], .count = 1}, index, o,
+              index + 1 == o->parameters->count, NULL, NULL);
 }
 
 void optimizer_zero_grad(struct engine *e, struct optimizer *o)

@@ -8,7 +8,7 @@
 #include "workloads/nn/nn.h"
 #include "workloads/spec/spec.h"
 
-enum { OPTIMIZER_STATES = 5 };
+enum { OPTIMIZER_STATES = 5, OPTIMIZER_EMBEDDINGS = 3 };
 
 /* The learning rate of the golden runs; the rest are the defaults of torch.optim. A rate changes
  * neither bytes nor seconds. */
@@ -22,6 +22,10 @@ struct optimizer {
     struct tensor **params, **grads; /* of the running step: parameters that have a gradient */
     size_t count;
     struct tensor **scratch;  /* room for one list of temporaries */
+    bool by_trainer;          /* as transformers' Trainer makes it: optimizer_as_trainer() */
+    struct tensor **ordered;  /* then: the parameters that decay, then biases and norms, */
+    size_t groups[2];         /* how many there are of both, which are stepped one after the other, */
+    struct tensor *embeddings[OPTIMIZER_EMBEDDINGS]; /* and those whose states are not quantised */
     struct tensor *shared[2]; /* one for all parameters (bitsandbytes' quantisation maps) */
     bool sharded; /* the parameters are DTensors, of which this rank has a part each */
     bool started;
@@ -47,6 +51,9 @@ extern const struct optimizer_kind optimizer_adamw, optimizer_adamw_fused, optim
 enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind,
                                   const struct parameters *p) PLIM_MUST_CHECK;
 void optimizer_finish(struct optimizer *o); /* host memory only */
+/* From now on it is as transformers' Trainer makes it: of two groups (what has one dimension does not decay); SGD
+ * without momentum; bitsandbytes' states of embeddings (NULL: there are no more) in fp32. */
+void optimizer_as_trainer(struct optimizer *o, struct tensor *const embeddings[OPTIMIZER_EMBEDDINGS]);
 /* Finds the parameters that have a gradient; returns how many (also in `count`). */
 size_t optimizer_collect(struct optimizer *o);
 void optimizer_step(struct engine *e, struct optimizer *o, struct tensor *found_inf,

@@ -111,6 +111,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     if (is_zero) r->refusal = zero_refuses(&e->device->info, model, &r->setting);
     if (is_zero) r->setting.precision = zero_precision(r->setting.precision);
     if (!r->refusal) r->refusal = decoder_refuses(&e->device->info, model, &r->setting);
+    if (!r->refusal) r->refusal = trainer_loop_refuses(&e->device->info, model, &r->setting);
     if (r->refusal) {
         engine_halt(e, HALT_UNSUPPORTED);
         return PLIM_OK;
@@ -131,7 +132,13 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     PLIM_TRY(optimizer_create(&r->optimizer, r->setting.optimizer, trained));
     r->optimizer.sharded = r->fsdp.model != NULL;
     scaler_create(&r->scaler, !is_zero && r->setting.precision == PLIM_PRECISION_FP16_MIXED);
-    r->batch = decoder_batch(e, &r->model, TOKEN_SEED);
+    if (r->setting.loop == PLIM_LOOP_TRAINER) {
+        optimizer_as_trainer(&r->optimizer, (struct tensor *[]){r->model.embedding, r->model.position_embedding,
+                                                                r->model.type_embedding});
+        PLIM_TRY(trainer_loop_create(e, &r->model, TOKEN_SEED, &r->trainer));
+    } else {
+        r->batch = decoder_batch(e, &r->model, TOKEN_SEED);
+    }
     e->seed = DROPOUT_SEED;
 out:
     return st;
@@ -182,7 +189,7 @@ void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_c
     tape_rewind(&replayer->tape);
     engine_reset(r->e);
     r->records = plim_device_can_repeat(replayer->device) && !training_run_is_sharded(r) &&
-                 !r->e->memory.trace && !replayer->timeline;
+                 setting->loop == PLIM_LOOP_PLAIN && !r->e->memory.trace && !replayer->timeline;
     r->st = plim_device_reset(replayer->device);
     if (r->st == PLIM_OK) r->st = build(r, model);
 }
@@ -235,6 +242,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     ddp_finish(&r->ddp);
     fsdp_finish(&r->fsdp);
     zero_finish(&r->zero);
+    trainer_loop_finish(&r->trainer);
     decoder_finish(&r->model);
     optimizer_finish(&r->optimizer);
     if (r->st == PLIM_CANCELLED) return r->st;

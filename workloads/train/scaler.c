@@ -206,8 +206,9 @@ static struct tensor *norms_of_all_ranks(struct engine *e, struct tensor *norms)
     return roots;
 }
 
-void clip_grad_norm(struct engine *e, struct optimizer *o, double max_norm)
+struct tensor *clip_grad_norm(struct engine *e, struct optimizer *o, double max_norm)
 {
+    struct tensor *total = NULL;
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
     size_t n = e->halted ? 0 : optimizer_collect(o);
@@ -218,8 +219,7 @@ void clip_grad_norm(struct engine *e, struct optimizer *o, double max_norm)
         struct tensor *stacked = tensor_keep(tensor_empty(e, dtype, SHAPE((int64_t)n)));
         stack(e, n, norms, stacked);
         struct tensor *all = o->sharded ? norms_of_all_ranks(e, stacked) : tensor_ref(stacked);
-        struct tensor *total =
-            tensor_keep(op_reduce(e, all, 1, false, PLIM_BINARY_HYPOT, 1, dtype));
+        total = tensor_keep(op_reduce(e, all, 1, false, PLIM_BINARY_HYPOT, 1, dtype));
         tensor_drop(e, all);
         tensor_drop(e, stacked);
         for (size_t i = n; i-- > 0;) tensor_drop(e, norms[i]);
@@ -233,7 +233,7 @@ void clip_grad_norm(struct engine *e, struct optimizer *o, double max_norm)
         scale_all(e, o, clamped);
         tensor_drop(e, factor);
         tensor_drop(e, clamped);
-        tensor_drop(e, total);
     }
     e->grad_enabled = grad;
+    return total;
 }

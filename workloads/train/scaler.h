@@ -18,6 +18,6 @@ void scaler_step(struct engine *e, struct scaler *s, struct optimizer *o);
 void scaler_update(struct engine *e, struct scaler *s);
 
 /* clip_grad_norm_(parameters, max_norm): norms of all gradients, one total, one factor */
-void clip_grad_norm(struct engine *e, struct optimizer *o, double max_norm);
+struct tensor *clip_grad_norm(struct engine *e, struct optimizer *o, double max_norm); /* the total, named; or NULL */
 
 #endif

@@ -1,4 +1,4 @@
-/* torch.optim.SGD with momentum 0.9, foreach. */
+/* torch.optim.SGD, foreach, with momentum 0.9; as transformers' Trainer makes it without. */
 #include "optimizer.h"
 
 enum { MOMENTUM };
@@ -8,8 +8,10 @@ static void step(struct engine *e, struct optimizer *o, struct tensor *found_inf
 {
     (void)found_inf;
     (void)grad_scale;
-    struct tensor **buffer = o->state[MOMENTUM];
-    if (!o->started) { /* the first buffer is a copy of the gradient */
+    struct tensor **buffer = o->by_trainer ? o->grads : o->state[MOMENTUM];
+    if (o->by_trainer) {
+        /* gradients as they are */
+    } else if (!o->started) { /* the first buffer is a copy of the gradient */
         enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
         for (size_t i = 0; i < o->count; i++)
             buffer[i] = tensor_keep(op_copy_like(e, o->grads[i], o->grads[i]));

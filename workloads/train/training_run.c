@@ -51,18 +51,20 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     if (mixed) autocast_enter(e, p == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16);
     struct tensor *loss = decoder_loss(e, &r->model, &r->batch);
     if (mixed) autocast_leave(e);
+    trainer_loop_after_forward(e, &r->trainer, mixed);
     fsdp_after_forward(e, &r->fsdp, loss);
     s->after_forward_bytes = engine_allocated(e);
     if (recorded) stretch_middle(e, recorded);
     training_run_enter(r, "backward");
-    struct tensor *scaled = r->zero.model ? zero_scale(e, &r->zero, loss, last)
-                                          : tensor_hold(scaler_scale(e, &r->scaler, loss));
+    struct tensor *divided = trainer_loop_scale(e, &r->trainer, &loss);
+    struct tensor *scaled = r->zero.model ? zero_scale(e, &r->zero, divided, last)
+                                          : tensor_hold(scaler_scale(e, &r->scaler, divided));
     if (!e->halted) autograd_backward(e, scaled);
     ddp_after_backward(e, &r->ddp);
     zero_after_backward(e, &r->zero);
-    tensor_drop(e, scaled);
+    tensor_drop_all(e, scaled, divided);
     if (last) s->loss = loss_of(e, loss);
-    tensor_drop(e, loss);
+    trainer_loop_end_micro_step(e, &r->trainer, loss);
 }
 
 static void play_micro_step(struct training_run *r, struct plim_replay_step *s,
@@ -104,9 +106,13 @@ static void run_update(struct training_run *r)
         zero_step(e, &r->zero, &r->optimizer);
         return;
     }
-    if (r->setting.clip > 0) {
+    tensor_drop(e, r->trainer.norm);
+    r->trainer.norm = NULL;
+    if (r->setting.clip > 0 || r->trainer.model) { /* without a limit Trainer takes the norm all the same */
         scaler_unscale(e, &r->scaler, &r->optimizer);
-        clip_grad_norm(e, &r->optimizer, r->setting.clip);
+        struct tensor *norm = clip_grad_norm(e, &r->optimizer, r->setting.clip);
+        if (r->trainer.model) r->trainer.norm = norm;
+        else tensor_drop(e, norm);
     }
     scaler_step(e, &r->scaler, &r->optimizer);
     scaler_update(e, &r->scaler);
@@ -157,7 +163,8 @@ void training_run_repeat_driver_use(struct training_run *r, struct driver_use fr
 size_t training_run_since_this_state(struct training_run *r, struct state_list *states)
 {
     size_t since = 0;
-    struct state now = {plim_allocator_fingerprint(r->e->allocator), training_run_driver_use(r)};
+    struct state now = {trainer_loop_fingerprint(&r->trainer, plim_allocator_fingerprint(r->e->allocator)),
+                        training_run_driver_use(r)};
     for (size_t i = states->count; i-- > 0 && !since && now.fingerprint;)
         if (states->items[i].fingerprint == now.fingerprint) since = states->count - i;
     if (PLIM_ARRAY_PUSH(states, now) != PLIM_OK) engine_fail(r->e, PLIM_NOMEM);
@@ -235,27 +242,33 @@ static void begin_timeline(struct training_run *r, double start)
 
 void training_run_step(struct training_run *r, struct plim_replay_step *s)
 {
+    struct engine *e = r->e;
     double start = 0, end = 0, waited = r->link.waited;
     struct plim_device_load before, after;
-    plim_allocator_reset_peaks(r->e->allocator);
-    plim_device_load(r->e->device, &before);
-    enum plim_status st = plim_device_now(r->e->device, &start);
-    if (st != PLIM_OK) engine_fail(r->e, st);
+    plim_allocator_reset_peaks(e->allocator);
+    plim_device_load(e->device, &before);
+    enum plim_status st = plim_device_now(e->device, &start);
+    if (st != PLIM_OK) engine_fail(e, st);
     begin_timeline(r, start);
+    if (r->trainer.model) {
+        training_run_enter(r, "batches");
+        trainer_loop_begin_step(e, &r->trainer);
+        r->batch = r->trainer.batches[0];
+    }
     micro_steps(r, s);
     update(r);
-    storage_note_moment(r->e); /* its end */
-    r->e->memory.timeline = NULL;
-    st = plim_device_now(r->e->device, &end);
-    if (st != PLIM_OK) engine_fail(r->e, st);
-    const struct plim_allocator_stats *stats = plim_allocator_statistics(r->e->allocator);
+    storage_note_moment(e); /* its end */
+    e->memory.timeline = NULL;
+    st = plim_device_now(e->device, &end);
+    if (st != PLIM_OK) engine_fail(e, st);
+    const struct plim_allocator_stats *stats = plim_allocator_statistics(e->allocator);
     s->peak_allocated_bytes = stats->allocated_peak;
     s->peak_reserved_bytes = stats->reserved_peak;
     s->peak_requested_bytes = stats->requested_peak;
     s->end_allocated_bytes = stats->allocated;
     s->end_reserved_bytes = stats->reserved;
     s->seconds = end - start;
-    plim_device_load(r->e->device, &after);
+    plim_device_load(e->device, &after);
     plim_replay_note_load(&r->out, &before, &after);
     r->out.communication_seconds = r->link.waited - waited;
 }

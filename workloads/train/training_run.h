@@ -8,6 +8,7 @@
 #include "replay.h"
 #include "scaler.h"
 #include "stretch.h"
+#include "trainer_loop.h"
 #include "workloads/models/model.h"
 #include "zero.h"
 
@@ -40,6 +41,7 @@ struct training_run {
     struct zero zero;
     struct optimizer optimizer;
     struct batch batch;
+    struct trainer_loop trainer;
     struct scaler scaler;
     const char *phase, *refusal; /* refusal: why it cannot be trained so; NULL: it can */
     struct state_list *states, *micro_states; /* the replayer's */

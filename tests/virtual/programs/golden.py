@@ -25,6 +25,7 @@ from children import in_child
 transformers.logging.set_verbosity_error()
 
 AUTO_CLASS = {'lm': 'AutoModelForCausalLM', 'mlm': 'AutoModelForMaskedLM',
+              'classify': 'AutoModelForSequenceClassification',
               'seq2seq': 'AutoModelForSeq2SeqLM', 'image': 'AutoModelForImageClassification',
               'speech': 'AutoModelForSpeechSeq2Seq'}
 PARAMETER_TYPE = {'bf16': torch.bfloat16, 'fp16': torch.float16}
@@ -118,6 +119,14 @@ def make_optimizer(name, parameters):
             'adafactor': lambda: torch.optim.Adafactor(parameters, lr=rate)}[name]()
 
 
+def run_by_trainer(case, model, config, size):
+    """Trainer moves the model, makes the optimizer and runs the steps."""
+    from golden_trainer import train
+    return {'parameters': sum(p.numel() for p in model.parameters()),
+            'trainable_parameters': sum(p.numel() for p in model.parameters() if p.requires_grad),
+            'parameters_allocated': torch.cuda.memory_allocated(), 'steps': train(case, model, config, size, STEPS)}
+
+
 def run(case, folder, size):
     torch.manual_seed(0)
     model, config = make_model(case, folder)
@@ -125,6 +134,8 @@ def run(case, folder, size):
         model = model.to(memory_format=torch.channels_last)
     if 'lora' in case:
         model = with_lora(model, case['lora'])
+    if case.get('loop') == 'trainer':
+        return run_by_trainer(case, model, config, size)
     model.to('cuda').train()
     if case.get('checkpointing') == 'full':
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={'use_reentrant': False})

@@ -1,0 +1,55 @@
+"""A golden case as transformers' Trainer runs it (`loop: trainer`): golden.py gives it the model."""
+import tempfile
+
+import torch
+from transformers import Trainer, TrainerCallback, TrainingArguments
+
+OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd': 'sgd', 'adamw-8bit': 'adamw_bnb_8bit'}
+
+
+class Rows(torch.utils.data.Dataset):
+    """Of random tokens; their labels are the tokens again, or a class each."""
+
+    def __init__(self, count, length, vocabulary, classifies):
+        self.count, self.length, self.vocabulary, self.classifies = count, length, vocabulary, classifies
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        chance = torch.Generator().manual_seed(index)
+        tokens = torch.randint(self.vocabulary, (self.length,), generator=chance)
+        return {'input_ids': tokens, 'labels': 0 if self.classifies else tokens}
+
+
+class Steps(TrainerCallback):
+    """The figures of each step, from behind its batches to its end."""
+
+    def __init__(self):
+        self.figures = []
+
+    def on_step_begin(self, *_, **__):
+        torch.cuda.reset_peak_memory_stats()
+
+    def on_step_end(self, *_, **__):
+        seen = torch.cuda.memory_stats()
+        self.figures.append({'peak_allocated': seen['allocated_bytes.all.peak'],
+                             'peak_reserved': seen['reserved_bytes.all.peak'],
+                             'peak_requested': seen['requested_bytes.all.peak'],
+                             'end_allocated': seen['allocated_bytes.all.current'],
+                             'end_reserved': seen['reserved_bytes.all.current']})
+
+
+def train(case, model, config, size, count):
+    """Figures of `count` steps of micro-batches of `size` samples."""
+    accumulation, steps = case.get('accumulation', 1), Steps()
+    rows = Rows(size * accumulation * count, case['seq'], config.vocab_size, case['kind'] == 'classify')
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = TrainingArguments(
+            output_dir=folder, max_steps=count, bf16=case['precision'] == 'bf16-mixed', fp16=case['precision'] == 'fp16-mixed',
+            per_device_train_batch_size=size, gradient_accumulation_steps=accumulation,
+            gradient_checkpointing=case.get('checkpointing') == 'full', optim=OPTIMIZERS[case['optimizer']],
+            max_grad_norm=1.0 if case.get('clip') else 0.0, save_strategy='no', logging_strategy='no', report_to='none',
+            disable_tqdm=True)
+        Trainer(model=model, args=arguments, train_dataset=rows, callbacks=[steps]).train()
+    return steps.figures

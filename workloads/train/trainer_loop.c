@@ -1,0 +1,154 @@
+#include "trainer_loop.h"
+#include <stdlib.h>
+
+enum { MOST_BATCHES = 1 << 16 }; /* a step has all of them at once */
+
+const char *trainer_loop_refuses(const struct plim_device_info *info, const struct plim_model_config *model,
+                                 const struct plim_train_setting *setting)
+{
+    if (setting->loop != PLIM_LOOP_TRAINER) return NULL;
+    if (!info->simulated) return "transformers' Trainer (train.loop) is simulated only";
+    if (setting->sharding >= PLIM_SHARDING_DDP)
+        return "transformers' Trainer (train.loop) among several GPUs is not in this version";
+    if (setting->accumulation > MOST_BATCHES)
+        return "transformers' Trainer (train.loop) is played with at most 65,536 micro-steps, whose batches it keeps";
+    if (setting->liger) return "transformers' Trainer (train.loop) with Liger is not in this version";
+    if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
+        return "transformers' Trainer (train.loop) with its own Adafactor is not in this version";
+    if (setting->lora.dora) return "transformers' Trainer (train.loop) with DoRA is not in this version";
+    if (model->patch_size) return "transformers' Trainer (train.loop) with images is not in this version";
+    return NULL;
+}
+
+enum plim_status trainer_loop_create(struct engine *e, struct decoder *model, uint64_t seed,
+                                     struct trainer_loop *loop)
+{
+    int64_t count = model->setting->accumulation;
+    *loop = (struct trainer_loop){.model = model, .seed = seed, .count = count};
+    loop->batches = calloc((size_t)count, sizeof(*loop->batches));
+    if (!loop->batches) return PLIM_NOMEM;
+    model->logits = &loop->logits;
+    loop->sum = tensor_keep(op_full(e, PLIM_F32, 0, NULL, 0));
+    return PLIM_OK;
+}
+
+void trainer_loop_finish(struct trainer_loop *loop)
+{
+    free(loop->batches);
+    *loop = (struct trainer_loop){0};
+}
+
+/* --- batches ---------------------------------------------------------------------------------- */
+
+static struct batch make_batch(struct engine *e, const struct trainer_loop *loop)
+{
+    struct batch batch = decoder_batch(e, loop->model, loop->seed);
+    if (batch.labels == batch.inputs)
+        batch.labels = tensor_keep(tensor_empty_like(e, batch.inputs, PLIM_I64));
+    return batch;
+}
+
+static void drop_batch(struct engine *e, const struct batch *batch)
+{
+    tensor_drop_all(e, batch->inputs, batch->labels, batch->mask);
+}
+
+/* sum((labels != -100).sum() for each batch): a Python sum, which begins with 0. Named. */
+static struct tensor *count_items(struct engine *e, const struct batch *batches, int64_t count)
+{
+    struct tensor *total = NULL;
+    for (int64_t i = 0; i < count; i++) {
+        struct tensor *counts = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, batches[i].labels, -100));
+        struct tensor *sum = tensor_keep(tensor_empty(e, PLIM_I64, 0, NULL));
+        struct tensor *wide = tensor_keep(op_to(e, counts, PLIM_I64));
+        tensor_drop_all(e, wide, counts);
+        struct tensor *more = tensor_keep(op_add_scalar(e, sum, 0));
+        tensor_drop_all(e, total, sum);
+        total = more;
+    }
+    return total;
+}
+
+void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
+{
+    bool grad = e->grad_enabled;
+    int64_t last = loop->count - 1;
+    struct batch *batches = loop->model ? calloc((size_t)loop->count, sizeof(*batches)) : NULL;
+    if (!loop->model) return;
+    if (!batches) engine_fail(e, PLIM_NOMEM);
+    if (!batches || e->halted) {
+        free(batches);
+        return;
+    }
+    e->grad_enabled = false;
+    for (int64_t i = 0; i < loop->count; i++) batches[i] = make_batch(e, loop);
+    struct tensor *items = count_items(e, batches, loop->count);
+    for (int64_t i = 0; i < last; i++) drop_batch(e, &loop->batches[i]);
+    tensor_drop(e, loop->items);
+    drop_batch(e, &loop->batches[last]); /* the loop's own variable still had it */
+    free(loop->batches);
+    loop->batches = batches;
+    loop->items = items;
+    e->grad_enabled = grad;
+}
+
+/* --- a micro-step ----------------------------------------------------------------------------- */
+
+void trainer_loop_after_forward(struct engine *e, struct trainer_loop *loop, bool is_mixed)
+{
+    if (!loop->logits || !is_mixed) return;
+    tensor_set(e, &loop->logits, op_to(e, loop->logits, PLIM_F32));
+}
+
+struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, struct tensor **loss)
+{
+    if (!loop->model) return tensor_ref(*loss);
+    tensor_set(e, loss, op_mul_scalar_(e, *loss, 1)); /* by the number of processes */
+    tensor_drop(e, loop->logits);
+    loop->logits = NULL;
+    return tensor_keep(op_div_scalar(e, *loss, 1)); /* accelerate's own accumulation, which Trainer leaves at 1 */
+}
+
+/* torch.isnan(loss) or torch.isinf(loss) */
+static void look_at(struct engine *e, struct tensor *loss)
+{
+    tensor_drop(e, tensor_keep(op_compare(e, PLIM_BINARY_NE, loss, loss)));
+    struct tensor *size = tensor_keep(op_unary(e, loss, PLIM_UNARY_ABS));
+    struct tensor *is_infinite = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, size, 0));
+    tensor_drop_all(e, size, is_infinite);
+}
+
+void trainer_loop_end_micro_step(struct engine *e, struct trainer_loop *loop, struct tensor *loss)
+{
+    bool grad = e->grad_enabled;
+    if (loop->model && !e->halted) {
+        struct tensor *kept = tensor_keep(tensor_detach(e, loss));
+        e->grad_enabled = false;
+        tensor_drop(e, loop->loss);
+        loop->loss = kept;
+        look_at(e, kept);
+        e->grad_enabled = grad;
+    }
+    tensor_drop(e, loss);
+}
+
+/* --- the proof -------------------------------------------------------------------------------- */
+
+/* Where the memory of x stood when the allocator's fingerprint was taken; 0: it has none. */
+static uint32_t place_of(const struct tensor *x)
+{
+    return x && x->storage && x->storage->block ? plim_block_place(x->storage->block) : 0;
+}
+
+uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fingerprint)
+{
+    if (!loop->model || !fingerprint) return fingerprint;
+    const struct tensor *const kept[] = {loop->items, loop->loss, loop->norm};
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        fingerprint = (fingerprint ^ place_of(kept[i])) * 0x9e3779b97f4a7c15u;
+    for (int64_t i = 0; i < loop->count; i++) {
+        fingerprint = (fingerprint ^ place_of(loop->batches[i].inputs)) * 0x9e3779b97f4a7c15u;
+        fingerprint = (fingerprint ^ place_of(loop->batches[i].labels)) * 0x9e3779b97f4a7c15u;
+    }
+    return fingerprint | 1;
+}

@@ -1,0 +1,58 @@
+/* What transformers' Trainer (5.17, with accelerate 1.x) allocates around the passes of the plain loop (replay.h), in
+ * its order. Beside each: whose line allocates.
+ *
+ *     once        the sum of the losses (trainer.py, _inner_training_loop)
+ *     a step      the batches of all its micro-steps, ids and labels apart (accelerate's send_to_device); how many
+ *                 labels count in them (_get_num_items_in_batch); then those of the last step are given up
+ *     a forward   a causal loss is a sum, divided by that number (loss_utils.py); under autocast the logits are copied
+ *                 to fp32 once the forward is over (accelerate's convert_outputs_to_fp32), and given up
+ *     a backward  the loss is multiplied in place (compute_loss) and divided (accelerate's backward). It is kept until
+ *                 the next backward is over, and looked at for being a number (_run_epoch)
+ *     an update   the norm of the gradients stays until the next update; the optimizer has two groups, parameters that
+ *                 decay and biases and norms (create_optimizer)
+ *
+ * It is known of one GPU, without Liger's loss. Its logs, evaluations and saves are not in it.
+ */
+#ifndef PLIM_TRAIN_TRAINER_LOOP_H
+#define PLIM_TRAIN_TRAINER_LOOP_H
+
+#include "optimizer.h"
+#include "workloads/models/model.h"
+
+/* Zeroed: the plain loop. */
+struct trainer_loop {
+    const struct decoder *model; /* NULL: the plain loop */
+    uint64_t seed;               /* of the batches */
+    struct tensor *sum;          /* of losses */
+    struct tensor *items;        /* labels that count in a step */
+    struct tensor *logits;       /* of a forward, until they are copied */
+    struct tensor *loss;         /* of the last micro-step */
+    struct tensor *norm;         /* of the last update's gradients */
+    struct batch *batches;       /* of a step */
+    int64_t count;
+};
+
+/* Why it cannot be played; NULL: it can. */
+const char *trainer_loop_refuses(const struct plim_device_info *info, const struct plim_model_config *model,
+                                 const struct plim_train_setting *setting);
+
+/* The model outlives it. */
+enum plim_status trainer_loop_create(struct engine *e, struct decoder *model, uint64_t seed,
+                                     struct trainer_loop *loop) PLIM_MUST_CHECK;
+void trainer_loop_finish(struct trainer_loop *loop); /* host memory only */
+
+/* Where a step begins. */
+void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop);
+/* Where the forward of the micro-step `index` of a step begins: its batch. */
+const struct batch *trainer_loop_batch(struct engine *e, struct trainer_loop *loop, int64_t index);
+/* Where a forward is over: the logits. */
+void trainer_loop_after_forward(struct engine *e, struct trainer_loop *loop, bool is_mixed);
+/* What a backward begins with; `loss` is kept. Named. */
+struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, struct tensor **loss);
+/* Where a backward is over; takes the loss. */
+void trainer_loop_end_micro_step(struct engine *e, struct trainer_loop *loop, struct tensor *loss);
+
+/* For the proof that steps repeat: it has to be the same memory that the next step gives up. */
+uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fingerprint);
+
+#endif
