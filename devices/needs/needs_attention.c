@@ -290,7 +290,7 @@ static void efficient_forward(const struct plim_attention_shape *s, struct list 
 {
     enum { REGISTER_HEAD = 128, LSE_ALIGNMENT = 32, STATE_BYTES = 8 };
     int64_t state_bytes = s->torch_2_15 && !s->dropout ? STATE_BYTES : 0;
-    int mask = take_saved(l, s, padded_mask_bytes(s), PLIM_NEED_MASK);
+    int mask = take(l, padded_mask_bytes(s), PLIM_NEED_MASK); /* the mask from then on, saved or not */
     int seed = take_saved(l, s, state_bytes, PLIM_NEED_RNG);
     int offset = take_saved(l, s, state_bytes, PLIM_NEED_RNG);
     take(l, q_elements(s) * plim_dtype_size(s->dtype), PLIM_NEED_OUT);
@@ -301,7 +301,7 @@ static void efficient_forward(const struct plim_attention_shape *s, struct list 
         release(l, take(l, q_elements(s) * 4, PLIM_NEED_TEMPORARY));
     release_unsaved(l, seed);
     release_unsaved(l, offset);
-    release_unsaved(l, mask);
+    if (!s->training) release(l, mask);
 }
 
 /* One backward kernel: tiles of `rows` queries by `columns` keys. */

@@ -53,13 +53,13 @@ enum plim_attention_role {
     PLIM_NEED_OUT,        /* the result (forward) */
     PLIM_NEED_LSE,        /* log-sum-exp, saved for backward */
     PLIM_NEED_RNG,        /* random state, saved for backward */
-    PLIM_NEED_MASK,       /* the mask with padded rows, saved for backward instead of the given */
+    PLIM_NEED_MASK,       /* the mask with padded rows, in place of the given one from then on */
     PLIM_NEED_DQ, PLIM_NEED_DK, PLIM_NEED_DV,
     PLIM_NEED_TEMPORARY   /* released when the call is done or before, see `release` and `before` */
 };
 
 /* One block a kernel asks for, in order. What is not saved because nothing needs a gradient is a
- * temporary too. */
+ * temporary too, but for the mask, which is released all the same. */
 struct plim_attention_need {
     int64_t bytes;
     enum plim_attention_role role;

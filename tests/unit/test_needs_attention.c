@@ -121,8 +121,8 @@ static void add_releases(struct events *e, const struct plim_attention_need *nee
 {
     for (int order = 0; order < count; order++)
         for (int i = 0; i < count; i++)
-            if (needs[i].role == PLIM_NEED_TEMPORARY && needs[i].before == before &&
-                needs[i].release == order)
+            if ((needs[i].role == PLIM_NEED_TEMPORARY || (needs[i].role == PLIM_NEED_MASK && before)) &&
+                needs[i].before == before && needs[i].release == order)
                 add(e, "%d", first + i);
 }
 
@@ -138,7 +138,7 @@ static void add_needs(struct events *e, const struct plim_attention_need *needs,
 }
 
 /* The roles in the order of enum plim_attention_role. */
-static const char LETTERS[] = "OLRMQKVT", LETTERS_OF_PADDED[] = "OLRMTTTT";
+static const char LETTERS[] = "OLRMQKVT", LETTERS_OF_PADDED[] = "OLRMTTTT", LETTERS_UNSAVED[] = "OLRTQKVT";
 
 static int64_t bytes_of(const struct plim_attention_shape *s, int64_t heads, int64_t length,
                         int64_t head_size)
@@ -169,7 +169,8 @@ static struct events forward_events(const struct measured *m, enum plim_sdpa ker
         add_allocation(&e, role, bytes_of(&s, s.kv_heads, s.k_length, s.head_size));
         add_allocation(&e, role, bytes_of(&s, s.kv_heads, s.k_length, s.head_size));
     }
-    add_needs(&e, needs, plim_attention_forward_needs(&m->info, kernel, &s, needs), LETTERS);
+    add_needs(&e, needs, plim_attention_forward_needs(&m->info, kernel, &s, needs),
+              s.training ? LETTERS : LETTERS_UNSAVED);
     for (int i = 2; pads && !s.training && i >= 0; i--) add(&e, "%d", i);
     return e;
 }
