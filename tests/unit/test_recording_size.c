@@ -159,3 +159,31 @@ Test(recording_size, beyond_any_memory_and_below_one_byte_is_none)
     size.terms[5] = -1;
     cr_expect(eq(i64, at(&size, 1, 1), -1));
 }
+
+static int64_t pairs_of(int64_t b) { return b * (b - 1) / 2; }
+static int64_t triplets_of(int64_t b) { return b * (b - 1) * (b - 2) / 6; }
+
+static void expect_of_batch(int64_t of(int64_t batch), const char *text)
+{
+    static const int64_t batches[] = {3, 4, 5, 6, 8, 24};
+    enum { COUNT = 6 };
+    struct plim_recorded_point points[COUNT];
+    struct plim_recorded_size size;
+    int64_t bytes[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        points[i] = (struct plim_recorded_point){batches[i], 1};
+        bytes[i] = of(batches[i]);
+    }
+    cr_assert(eq(int, plim_recorded_size_fit(points, bytes, COUNT, &size), PLIM_OK));
+    cr_expect(not(size.is_table), "%s", text);
+    for (int64_t b = 3; b < 400; b++)
+        cr_expect(eq(i64, plim_recorded_size_at(&size, (struct plim_recorded_point){b, 1}, NULL), of(b)), "%s", text);
+    free(size.entries);
+}
+
+/* Of different samples, as masks of triangles have them: whole numbers whose coefficients are not. */
+Test(recorded_size, pairs_and_triplets_of_different_samples_are_polynomials)
+{
+    expect_of_batch(pairs_of, "pairs");
+    expect_of_batch(triplets_of, "triplets");
+}

@@ -5,7 +5,20 @@
 
 /* --- sizes ------------------------------------------------------------------------------------ */
 
-static bool read_terms(const char **at, int64_t terms[PLIM_RECORDED_TERMS])
+static bool skip(const char **at, const char *word)
+{
+    if (strncmp(*at, word, strlen(word)) != 0) return false;
+    *at += strlen(word);
+    return true;
+}
+
+static bool read_divisor(const char **at, int64_t *out)
+{
+    if (!skip(at, " over ")) return true;
+    return plim_reader_number(at, out) && (*out == 2 || *out == 3 || *out == 6);
+}
+
+static bool read_terms(const char **at, int64_t terms[PLIM_RECORDED_NUMBERS])
 {
     unsigned seen = 0;
     do {
@@ -24,7 +37,7 @@ static bool read_terms(const char **at, int64_t terms[PLIM_RECORDED_TERMS])
         seen |= 1u << index;
         terms[index] = negative ? -value : value;
     } while (**at == '+' || **at == '-');
-    return true;
+    return read_divisor(at, &terms[PLIM_RECORDED_TERMS]);
 }
 
 static bool read_polynomial(const char *at, struct plim_recorded_size *out)
@@ -55,13 +68,6 @@ static enum plim_status read_table(const struct plim_reader *r, const char *at,
     }
     *good = *good && out->count;
     return PLIM_OK;
-}
-
-static bool skip(const char **at, const char *word)
-{
-    if (strncmp(*at, word, strlen(word)) != 0) return false;
-    *at += strlen(word);
-    return true;
 }
 
 /* "4,2 768 of 1*b*s" or "4,1 row 768 of 1*b*s". */

@@ -10,7 +10,8 @@
  * batch b and sequence length s:
  *
  *     a polynomial  of degree 1 in b and 2 in s, or 3 in b alone (losses of all pairs, of all triplets),
- *                   with integer coefficients: sizes of tensors are products of their dimensions. It is
+ *                   with integer coefficients, in b alone over 2 or 6 (pairs of different samples): sizes of
+ *                   tensors are products of their dimensions. It is
  *                   exact at every recorded size, and at least one of those was not needed to find it.
  *                   Where it is none of s it may be one of chunks of s, of a power of two each: what
  *                   a kernel keeps of each 256 tokens, the last ones rounded up.
@@ -46,7 +47,8 @@
  * The file, NAME.plim, is YAML of at most 32 MiB, so that it is read without this program, packed by
  * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 12              the version of the format; 11 had no rules, no b*b; 10 had no doubts;
+ *     plimsoll_recording: 13              the version of the format; 12 had no over; 11 had no rules, no b*b; 10 had
+ *                                         no doubts;
  *                                         9 had no host_work; 8 had no CUDA streams, no f0; 7 had no
  *                                         combinations; 6 had no convolutions; 5 had no made_with; 4 had no
  *                                         batches, no @; 3 had no host_speed; 2 had no launches and no work,
@@ -82,6 +84,7 @@
  *                                         left out where that is nothing
  *       sizes:
  *       - "24*b*s+8"                      terms: 1, b, s, b*s, s*s, b*s*s, b*b, b*b*b
+ *       - "1*b*b-1*b over 2"              divided by 2 (3, 6): pairs and triplets
  *       - "512*b*s@256"                   s is the length in chunks of 256, rounded up
  *       - "table 1,128=8192 2,128=8448"   batch,seq=bytes
  *       - "stream 1: 4*b*s"               blocks for another CUDA stream than the default one, 0
@@ -111,7 +114,7 @@
 #include <stddef.h>
 
 enum {
-    PLIM_RECORDING_VERSION = 12,
+    PLIM_RECORDING_VERSION = 13,
     PLIM_RECORDED_BYTES = 32 << 20, /* of a file, and of its text, at most */
     PLIM_RECORDED_OUTSIDE = 2,      /* micro-steps of a step that are outside of its loop */
     PLIM_RECORDED_EVENTS = 1 << 22, /* of all streams together, at most */
@@ -121,6 +124,7 @@ enum {
     PLIM_RECORDED_PARTS = 64,        /* what a recording was made with, and doubts of it, at most */
     PLIM_RECORDED_COMBINATIONS = 64, /* of the axes' values */
     PLIM_RECORDED_TERMS = 8,
+    PLIM_RECORDED_NUMBERS = PLIM_RECORDED_TERMS + 1,
     PLIM_RECORDED_CHUNK = 4096, /* at most; a power of two */
     PLIM_RECORDED_CUDA_STREAMS = 256,
 };
@@ -155,10 +159,11 @@ struct plim_recorded_size {
      * `terms`. */
     enum plim_recorded_scratch scratch;
     struct plim_reduce_launch launch; /* without outputs and inputs */
-    int64_t outputs[PLIM_RECORDED_TERMS];
+    int64_t outputs[PLIM_RECORDED_NUMBERS];
     int cuda_stream; /* that such a block is allocated for; 0: the default one */
     int64_t chunk; /* s counts chunks of so many, of which the last need not be full; 0: single tokens */
-    int64_t terms[PLIM_RECORDED_TERMS]; /* of 1, b, s, b*s, s*s, b*s*s, b*b, b*b*b */
+    /* Of 1, b, s, b*s, s*s, b*s*s, b*b, b*b*b; then what their sum is divided by (rounded up), 0: nothing. */
+    int64_t terms[PLIM_RECORDED_NUMBERS];
     size_t count;                       /* of a table, in the order of the points */
     struct plim_recorded_entry {
         struct plim_recorded_point point;

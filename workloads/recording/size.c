@@ -32,6 +32,8 @@ static bool polynomial_at(const int64_t *terms, struct plim_recorded_point p, in
             if (!multiply(&term, p.seq)) return false;
         sum += term;
     }
+    int64_t divisor = terms[PLIM_RECORDED_TERMS];
+    if (divisor > 1) sum = sum / divisor + (sum % divisor > 0);
     if (sum > PLIM_MOST_BYTES || sum < -(wide)PLIM_MOST_BYTES) return false;
     *out = (int64_t)sum;
     return true;
@@ -185,7 +187,7 @@ static bool line_over_batch(const struct plim_recorded_point *points, const int6
 }
 
 static bool fit(const struct plim_recorded_point *points, const int64_t *bytes, size_t count,
-                int64_t terms[PLIM_RECORDED_TERMS])
+                int64_t terms[PLIM_RECORDED_NUMBERS])
 {
     struct samples slopes = {0}, rests = {0};
     int64_t slope_terms[DEGREES], rest_terms[DEGREES];
@@ -219,20 +221,25 @@ static bool fit(const struct plim_recorded_point *points, const int64_t *bytes, 
     return true;
 }
 
-/* By the batch alone, where all points are of one length: what is made of all pairs of samples. */
+/* By the batch alone, where all points are of one length: what is made of all pairs of samples, of all triplets. Of
+ * different ones, which are binomials of the batch, coefficients are wholes over 2 and 6. */
 static bool fit_batch(const struct plim_recorded_point *points, const int64_t *bytes, size_t count,
-                      int64_t terms[PLIM_RECORDED_TERMS])
+                      int64_t terms[PLIM_RECORDED_NUMBERS])
 {
+    static const int64_t divisors[] = {1, 2, 6};
     struct samples samples = {.count = count};
     int64_t c[DEGREES];
     for (size_t i = 0; i < count; i++) {
-        if (points[i].seq != points[0].seq || (i && points[i].batch == points[i - 1].batch)) return false;
+        if (points[i].seq != points[0].seq || (i && points[i].batch <= points[i - 1].batch)) return false;
         samples.at[i] = points[i].batch;
-        samples.value[i] = bytes[i];
     }
     bool fits = false;
-    for (size_t degree = 2; degree < DEGREES && !fits; degree++)
-        fits = count > degree && fit_line(&samples, degree, c);
+    for (size_t k = 0; k < sizeof(divisors) / sizeof(divisors[0]) && !fits; k++) {
+        for (size_t i = 0; i < count; i++) samples.value[i] = divisors[k] * bytes[i];
+        for (size_t degree = 2; degree < DEGREES && !fits; degree++)
+            fits = count > degree && fit_line(&samples, degree, c);
+        terms[PLIM_RECORDED_TERMS] = k ? divisors[k] : 0;
+    }
     if (!fits) return false;
     terms[0] = c[0];
     terms[1] = c[1];
@@ -257,13 +264,13 @@ static bool fit_chunks(const struct plim_recorded_point *points, const int64_t *
 
 /* False: no polynomial goes through the values. */
 static bool fit_number(const struct plim_recorded_point *points, const int64_t *values,
-                       size_t count, int64_t terms[PLIM_RECORDED_TERMS])
+                       size_t count, int64_t terms[PLIM_RECORDED_NUMBERS])
 {
     bool is_constant = true;
     for (size_t i = 0; i < count; i++) is_constant &= values[i] == values[0];
     terms[0] = values[0];
     if (is_constant || fit(points, values, count, terms)) return true;
-    memset(terms, 0, PLIM_RECORDED_TERMS * sizeof(*terms));
+    memset(terms, 0, PLIM_RECORDED_NUMBERS * sizeof(*terms));
     return fit_batch(points, values, count, terms);
 }
 

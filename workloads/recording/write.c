@@ -52,6 +52,7 @@ static void write_polynomial(FILE *file, const int64_t *terms)
         fprintf(file, "%s%" PRId64 "%s", any && term > 0 ? "+" : "", term, names[order[i]]);
         any = true;
     }
+    if (terms[PLIM_RECORDED_TERMS]) fprintf(file, " over %" PRId64, terms[PLIM_RECORDED_TERMS]);
 }
 
 /* In front of the inputs. */
