@@ -124,6 +124,14 @@ static void note_host_work(const struct plim_recording *r, struct plim_spec_ques
              (long long)point.batch, 1e3 * seconds);
 }
 
+/* Then nothing was seen of a program that rounds its batch up to one of them. */
+static bool has_powers_of_two_alone(const struct plim_recording *r)
+{
+    bool is_all = r->batches.count > 1 && !r->each_batch;
+    for (size_t i = 0; i < r->batches.count; i++) is_all &= !(r->batches.items[i] & (r->batches.items[i] - 1));
+    return is_all;
+}
+
 static void note(const struct plim_recording *r, struct plim_spec_question *question)
 {
     size_t tables = 0, events = 0;
@@ -138,6 +146,9 @@ static void note(const struct plim_recording *r, struct plim_spec_question *ques
              r->compute_capability / 10, r->compute_capability % 10, framework ? ", " : "",
              framework ? framework : "");
     if (r->each_batch) add_note(question, "it holds at the recorded batches alone");
+    if (has_powers_of_two_alone(r))
+        add_note(question, "only batches that are powers of two were recorded: a program that rounds its batch up to "
+                           "one needs more between them");
     if (r->combinations.count)
         add_note(question, "of %zu combinations of its axes %zu are recorded, others are left out",
                  plim_recording_combinations(r), r->combinations.count);

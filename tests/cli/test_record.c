@@ -161,6 +161,22 @@ Test(record, what_only_larger_batches_take_makes_a_recording_uncertain)
     }
 }
 
+/* A program that rounds its batch up to a power of two shows that only between them. */
+Test(record, of_powers_of_two_alone_it_is_said)
+{
+    static const char *const batches[] = {"--batch 2,4,8", "--batch 2,4,6"};
+    for (int i = 0; i < 2; i++) {
+        char *path = new_path();
+        struct program p = record(path, batches[i], "{batch} cache=0 steps=30");
+        cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+        program_finish(&p);
+        p = ask("explain", path, " --batch 3" SMALL);
+        cr_expect(eq(int, strstr(p.out, "only batches that are powers of two") != NULL, i == 0), "%s", p.out);
+        program_finish(&p);
+        program_file_remove(path);
+    }
+}
+
 /* Samples one after the other: each batch is another sequence, and says nothing of the others. */
 Test(record, each_batch_is_recorded_alone_where_that_is_asked_for)
 {
