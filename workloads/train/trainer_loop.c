@@ -73,11 +73,9 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
 {
     bool grad = e->grad_enabled;
     int64_t last = loop->count - 1;
-    struct batch *batches = loop->model ? calloc((size_t)loop->count, sizeof(*batches)) : NULL;
-    if (!loop->model) return;
-    if (!batches) engine_fail(e, PLIM_NOMEM);
-    if (!batches || e->halted) {
-        free(batches);
+    struct batch *batches = calloc((size_t)loop->count, sizeof(*batches));
+    if (!batches) {
+        engine_fail(e, PLIM_NOMEM);
         return;
     }
     e->grad_enabled = false;
@@ -130,6 +128,20 @@ void trainer_loop_end_micro_step(struct engine *e, struct trainer_loop *loop, st
         e->grad_enabled = grad;
     }
     tensor_drop(e, loss);
+}
+
+/* --- an update -------------------------------------------------------------------------------- */
+
+void trainer_loop_begin_update(struct engine *e, struct trainer_loop *loop)
+{
+    tensor_drop(e, loop->norm);
+    loop->norm = NULL;
+}
+
+void trainer_loop_take_norm(struct engine *e, struct trainer_loop *loop, struct tensor *norm)
+{
+    if (loop->model) loop->norm = norm;
+    else tensor_drop(e, norm);
 }
 
 /* --- the proof -------------------------------------------------------------------------------- */

@@ -41,16 +41,18 @@ enum plim_status trainer_loop_create(struct engine *e, struct decoder *model, ui
                                      struct trainer_loop *loop) PLIM_MUST_CHECK;
 void trainer_loop_finish(struct trainer_loop *loop); /* host memory only */
 
-/* Where a step begins. */
+/* Where a step begins: its batches, which are all alike. Not of a plain loop. */
 void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop);
-/* Where the forward of the micro-step `index` of a step begins: its batch. */
-const struct batch *trainer_loop_batch(struct engine *e, struct trainer_loop *loop, int64_t index);
 /* Where a forward is over: the logits. */
 void trainer_loop_after_forward(struct engine *e, struct trainer_loop *loop, bool is_mixed);
 /* What a backward begins with; `loss` is kept. Named. */
 struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, struct tensor **loss);
 /* Where a backward is over; takes the loss. */
 void trainer_loop_end_micro_step(struct engine *e, struct trainer_loop *loop, struct tensor *loss);
+
+/* Where an update begins, and where the norm of its gradients is known, which it takes (NULL: it is not asked for). */
+void trainer_loop_begin_update(struct engine *e, struct trainer_loop *loop);
+void trainer_loop_take_norm(struct engine *e, struct trainer_loop *loop, struct tensor *norm);
 
 /* For the proof that steps repeat: it has to be the same memory that the next step gives up. */
 uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fingerprint);

@@ -106,13 +106,10 @@ static void run_update(struct training_run *r)
         zero_step(e, &r->zero, &r->optimizer);
         return;
     }
-    tensor_drop(e, r->trainer.norm);
-    r->trainer.norm = NULL;
+    trainer_loop_begin_update(e, &r->trainer);
     if (r->setting.clip > 0 || r->trainer.model) { /* without a limit Trainer takes the norm all the same */
         scaler_unscale(e, &r->scaler, &r->optimizer);
-        struct tensor *norm = clip_grad_norm(e, &r->optimizer, r->setting.clip);
-        if (r->trainer.model) r->trainer.norm = norm;
-        else tensor_drop(e, norm);
+        trainer_loop_take_norm(e, &r->trainer, clip_grad_norm(e, &r->optimizer, r->setting.clip));
     }
     scaler_step(e, &r->scaler, &r->optimizer);
     scaler_update(e, &r->scaler);

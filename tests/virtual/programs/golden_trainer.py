@@ -4,22 +4,9 @@ import tempfile
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
+from rows import Rows
+
 OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd': 'sgd', 'adamw-8bit': 'adamw_bnb_8bit'}
-
-
-class Rows(torch.utils.data.Dataset):
-    """Of random tokens; their labels are the tokens again, or a class each."""
-
-    def __init__(self, count, length, vocabulary, classifies):
-        self.count, self.length, self.vocabulary, self.classifies = count, length, vocabulary, classifies
-
-    def __len__(self):
-        return self.count
-
-    def __getitem__(self, index):
-        chance = torch.Generator().manual_seed(index)
-        tokens = torch.randint(self.vocabulary, (self.length,), generator=chance)
-        return {'input_ids': tokens, 'labels': 0 if self.classifies else tokens}
 
 
 class Steps(TrainerCallback):

@@ -9,23 +9,9 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
 import peaks
+from rows import Rows
 
 SIZES = {'gpt2-124m': {}, 'tiny': {'n_layer': 2, 'n_head': 2, 'n_embd': 64}}
-
-
-class Text(torch.utils.data.Dataset):
-    """Sequences of random tokens."""
-
-    def __init__(self, count, length, vocabulary):
-        self.count, self.length, self.vocabulary = count, length, vocabulary
-
-    def __len__(self):
-        return self.count
-
-    def __getitem__(self, index):
-        chance = torch.Generator().manual_seed(index)
-        tokens = torch.randint(self.vocabulary, (self.length,), generator=chance)
-        return {'input_ids': tokens, 'labels': tokens}
 
 
 def main():
@@ -49,7 +35,7 @@ def main():
             gradient_checkpointing=options.checkpointing,
             logging_steps=1, save_strategy='no', report_to='none', disable_tqdm=True)
         trainer = Trainer(model=GPT2LMHeadModel(config), args=arguments,
-                          train_dataset=Text(samples, options.seq, config.vocab_size))
+                          train_dataset=Rows(samples, options.seq, config.vocab_size))
         trainer.train()
     peaks.report(steps=trainer.state.global_step)
 
