@@ -17,13 +17,12 @@ struct plim_process_stat {
     int parent;
     uint64_t used; /* of processors, by itself */
     uint64_t began;
-    uint64_t arguments; /* where its command line lies: a fork has it where its parent has; 0: not told */
 };
 
 /* False: there is no such process, or nothing is told. */
 static inline bool plim_process_stat(int pid, struct plim_process_stat *out)
 {
-    enum { STATE = 3, PARENT, USER = 14, SYSTEM, BEGAN = 22, ARGUMENTS = 48 }; /* fields, as the manual numbers them */
+    enum { STATE = 3, PARENT, USER = 14, SYSTEM, BEGAN = 22 }; /* fields, as the manual numbers them */
     char path[32], text[1024];
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -34,13 +33,12 @@ static inline bool plim_process_stat(int pid, struct plim_process_stat *out)
     /* The second field is the name, in parentheses, with whatever is in a name. */
     const char *field = strrchr(text, ')');
     *out = (struct plim_process_stat){0};
-    for (int i = STATE; field && i <= ARGUMENTS; i++) {
+    for (int i = STATE; field && i <= BEGAN; i++) {
         field = strchr(field + 1, ' ');
         if (field && i == STATE) out->state = field[1];
         if (field && i == PARENT) out->parent = atoi(field);
         if (field && (i == USER || i == SYSTEM)) out->used += strtoull(field, NULL, 10);
         if (field && i == BEGAN) out->began = strtoull(field, NULL, 10);
-        if (field && i == ARGUMENTS) out->arguments = strtoull(field, NULL, 10);
     }
     return field != NULL;
 }

@@ -10,7 +10,7 @@ static const double PATIENCE = 3, LEAST_SECONDS = 5;
 /* Of the time between two looks; what only waits uses less. */
 static const double BUSY_SHARE = 0.05;
 
-enum { MOST_FORKS = 16 };
+enum { DEEPEST = 64 };
 
 struct round {
     struct plim_starting *now;
@@ -27,14 +27,13 @@ static int row_of(const struct plim_machine *machine, pid_t pid, uint64_t began)
     return -1;
 }
 
-/* Was it forked, perhaps over others, from a process that uses a GPU? */
-static bool is_worker(const struct plim_machine *machine, struct plim_process_stat stat)
+/* Did a process that uses a GPU start it, perhaps over others? */
+static bool is_helper(const struct plim_machine *machine, struct plim_process_stat stat)
 {
-    for (int i = 0; i < MOST_FORKS && stat.arguments; i++) {
-        struct plim_process_stat parent;
-        if (!plim_process_stat(stat.parent, &parent) || parent.arguments != stat.arguments) return false;
-        if (row_of(machine, stat.parent, parent.began) >= 0) return true;
-        stat = parent;
+    for (int i = 0; i < DEEPEST && stat.parent > 1; i++) {
+        pid_t parent = stat.parent;
+        if (!plim_process_stat(parent, &stat)) return false;
+        if (row_of(machine, parent, stat.began) >= 0) return true;
     }
     return false;
 }
@@ -66,7 +65,7 @@ static void visit(void *user, pid_t pid)
     if (!plim_process_stat(pid, &stat) || stat.state == 'Z' || stat.state == 'X') return;
     int row = row_of(round->machine, pid, stat.began);
     if (row >= 0 && (round->machine->processes[row].launches > 0 || round->machine->processes[row].ended)) return;
-    if (row < 0 && is_worker(round->machine, stat)) return;
+    if (row < 0 && is_helper(round->machine, stat)) return;
     if (age_of(&stat) > round->longest) return;
     if (round->now->count < PLIM_STARTING_MOST)
         round->now->seen[round->now->count++] = (struct plim_starting_process){pid, stat.began, stat.used};

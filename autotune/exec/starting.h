@@ -3,7 +3,7 @@
  *
  * It is not known what a process will do, only what it does: it is on the way while it uses a processor, and is not
  * much older than the first process was at its first training step. What launches others, or waits for them, uses no
- * processor; and what was forked from a process that uses a GPU cannot use one (workers of data loaders).
+ * processor; and what a process that uses a GPU has started helps it (workers of data loaders, compilers).
  */
 #ifndef PLIM_AUTOTUNE_EXEC_STARTING_H
 #define PLIM_AUTOTUNE_EXEC_STARTING_H
