@@ -248,7 +248,7 @@ Test(exec, a_program_without_end_is_ended)
 
 /* A program of the shell: ~ is a blank. */
 #define IN_SHELL(text) " -- sh -c " text
-#define A_TRAINER PLIM_TRAINER "~4~forever=1~sleep=1"
+#define A_TRAINER "'" PLIM_TRAINER "'~4~forever=1~sleep=1"
 
 static void expect_peak(const char *arguments, int64_t mib)
 {
