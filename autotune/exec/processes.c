@@ -92,40 +92,6 @@ static bool is_meant(const struct plim_processes *which, pid_t pid)
     return in_session || has_mark(pid, which->mark);
 }
 
-/* --- signals ---------------------------------------------------------------------------------- */
-
-struct round {
-    const struct plim_processes *which;
-    int number, count;
-};
-
-/* By a descriptor, so that the number cannot have come to be another process's in between. */
-static void signal_one(const struct round *round, pid_t pid)
-{
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (fd < 0 && errno == ENOSYS) kill(pid, round->number);
-    if (fd < 0) return;
-    if (is_meant(round->which, pid)) syscall(SYS_pidfd_send_signal, fd, round->number, NULL, 0);
-    close(fd);
-}
-
-static void visit_process(void *user, int pid)
-{
-    struct round *round = user;
-    if (!is_meant(round->which, pid)) return;
-    bool is_leader = pid == round->which->session;
-    if (!is_leader && waitpid(pid, NULL, WNOHANG) == pid) return;
-    round->count++;
-    if (round->number) signal_one(round, pid);
-}
-
-int plim_processes_signal(const struct plim_processes *which, int number)
-{
-    struct round round = {.which = which, .number = number};
-    for_each_number("/proc", visit_process, &round);
-    return round.count;
-}
-
 /* --- all of them ------------------------------------------------------------------------------- */
 
 struct visit {
@@ -143,6 +109,39 @@ static void visit_meant(void *user, int pid)
 void plim_processes_each(const struct plim_processes *which, void (*visit)(void *user, pid_t pid), void *user)
 {
     for_each_number("/proc", visit_meant, &(struct visit){which, visit, user});
+}
+
+/* --- signals ---------------------------------------------------------------------------------- */
+
+struct round {
+    const struct plim_processes *which;
+    int number, count;
+};
+
+/* By a descriptor, so that the number cannot have come to be another process's in between. */
+static void signal_one(const struct round *round, pid_t pid)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0 && errno == ENOSYS) kill(pid, round->number);
+    if (fd < 0) return;
+    if (is_meant(round->which, pid)) syscall(SYS_pidfd_send_signal, fd, round->number, NULL, 0);
+    close(fd);
+}
+
+static void visit_process(void *user, pid_t pid)
+{
+    struct round *round = user;
+    bool is_leader = pid == round->which->session;
+    if (!is_leader && waitpid(pid, NULL, WNOHANG) == pid) return;
+    round->count++;
+    if (round->number) signal_one(round, pid);
+}
+
+int plim_processes_signal(const struct plim_processes *which, int number)
+{
+    struct round round = {.which = which, .number = number};
+    plim_processes_each(which, visit_process, &round);
+    return round.count;
 }
 
 /* --- children that stay ----------------------------------------------------------------------- */

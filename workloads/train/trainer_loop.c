@@ -1,4 +1,5 @@
 #include "trainer_loop.h"
+#include "autotune/base/hash.h"
 #include <stdlib.h>
 
 enum { MOST_BATCHES = 1 << 16 }; /* a step has all of them at once */
@@ -146,21 +147,21 @@ void trainer_loop_take_norm(struct engine *e, struct trainer_loop *loop, struct 
 
 /* --- the proof -------------------------------------------------------------------------------- */
 
-/* Where the memory of x stood when the allocator's fingerprint was taken; 0: it has none. */
-static uint32_t place_of(const struct tensor *x)
+/* Goes on with where the memory of x stood when the allocator's fingerprint was taken; NULL has none. */
+static uint64_t add_place(uint64_t hash, const struct tensor *x)
 {
-    return x && x->storage && x->storage->block ? plim_block_place(x->storage->block) : 0;
+    uint32_t place = x && x->storage && x->storage->block ? plim_block_place(x->storage->block) : 0;
+    return plim_hash(hash, &place, sizeof(place));
 }
 
 uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fingerprint)
 {
     if (!loop->model || !fingerprint) return fingerprint;
     const struct tensor *const kept[] = {loop->items, loop->loss, loop->norm};
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-        fingerprint = (fingerprint ^ place_of(kept[i])) * 0x9e3779b97f4a7c15u;
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) fingerprint = add_place(fingerprint, kept[i]);
     for (int64_t i = 0; i < loop->count; i++) {
-        fingerprint = (fingerprint ^ place_of(loop->batches[i].inputs)) * 0x9e3779b97f4a7c15u;
-        fingerprint = (fingerprint ^ place_of(loop->batches[i].labels)) * 0x9e3779b97f4a7c15u;
+        const struct batch *batch = &loop->batches[i];
+        fingerprint = add_place(add_place(add_place(fingerprint, batch->inputs), batch->labels), batch->mask);
     }
     return fingerprint | 1;
 }
