@@ -112,7 +112,7 @@ static enum plim_status launch_sums(const struct plim_cuda_plan *plan, const str
 {
     int64_t rows = q->shape[0] * q->shape[1] * q->shape[2];
     int64_t blocks =
-        plim_cuda_plan_blocks(plan, rows * PLIM_CUDA_PLAN_WARP, PLIM_FLASH_SUMS_THREADS);
+        plim_cuda_plan_blocks(plan, rows * PLIM_FLASH_SUMS_LANES, PLIM_FLASH_SUMS_THREADS);
     if (rows == 0) return PLIM_OK;
     return plim_cuda_plan_launch(plan, "flash_sums", blocks, PLIM_FLASH_SUMS_THREADS, args,
                                  sizeof *args);

@@ -36,7 +36,7 @@ enum {
     PLIM_FLASH_CAPABILITY_turing = 75
 };
 
-enum { PLIM_FLASH_SUMS_THREADS = 256 };
+enum { PLIM_FLASH_SUMS_THREADS = 256, PLIM_FLASH_SUMS_LANES = 8 }; /* of a block, and of a row */
 
 struct plim_flash_args {
     struct plim_attention_args attention;

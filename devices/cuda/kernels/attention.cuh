@@ -72,17 +72,26 @@ __device__ inline uint32_t kept_of_keys(const plim_attention_args &args, int64_t
 
 /* --- tiles ------------------------------------------------------------------------------------ */
 
-/* The block's tile of so many rows: blockIdx.x counts tiles within heads within batches. The last tiles of a head
- * come first: with a causal mask those of the queries are the longest. */
+/* The block's tile of so many rows of a head. */
 struct block_place {
     int64_t batch, row;
     int head;
 };
 
+/* blockIdx.x counts tiles within heads within batches. The last tiles of a head come first: with a causal mask those of
+ * the queries are the longest. */
 __device__ inline block_place place_of_block(int64_t length, int heads, int rows)
 {
     int64_t tiles = (length + rows - 1) / rows, head = blockIdx.x / tiles;
     return {head / heads, (tiles - 1 - blockIdx.x % tiles) * rows, (int)(head % heads)};
+}
+
+/* blockIdx.x counts all heads of all batches within tiles: of keys the first are the longest with a causal mask, and
+ * heads that share them make few and long blocks, of which none should begin last. */
+__device__ inline block_place longest_keys_first(int64_t length, int heads, int rows)
+{
+    uint32_t all = gridDim.x / (uint32_t)((length + rows - 1) / rows), head = blockIdx.x % all;
+    return {head / (uint32_t)heads, (int64_t)(blockIdx.x / all) * rows, (int)(head % (uint32_t)heads)};
 }
 
 /* How many keys the queries of a tile may see. */

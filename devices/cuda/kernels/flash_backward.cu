@@ -124,32 +124,28 @@ template <class T, int COLUMNS, int QUERIES> struct query_tile {
     }
 };
 
-/* Steps go through the tiles of queries of one head after the other, of all that share the keys. */
-struct query_steps {
-    int64_t first, tiles; /* of a head */
-    int head, heads;
-
-    __device__ int64_t count() const
-    {
-        return tiles * heads;
-    }
-    __device__ int head_of(int64_t step) const
-    {
-        return head + (int)(step / tiles);
-    }
-    __device__ int64_t row_of(int64_t step, int queries) const
-    {
-        return first + step % tiles * queries;
-    }
+/* A step is a tile of queries: those of one head after the other, of all that share the keys. */
+struct query_step {
+    int64_t row;
+    int head;
 };
 
-__device__ inline query_steps steps_of(const plim_attention_args &args, const block_place &at,
-                                       int queries)
-{
-    int64_t first = args.causal ? at.row / queries * queries : 0;
-    int64_t left = args.q_length > first ? args.q_length - first : 0;
-    return {first, (left + queries - 1) / queries, at.head * args.sharing, args.sharing};
-}
+struct query_steps {
+    int64_t first, end; /* rows of a head */
+    int last_head;
+
+    __device__ bool has(const query_step &at) const
+    {
+        return at.head <= last_head && first < end;
+    }
+    __device__ void advance(query_step &at, int queries) const
+    {
+        at.row += queries;
+        if (at.row < end) return;
+        at.row = first;
+        at.head++;
+    }
+};
 
 template <class Math, int COLUMNS, int WARPS, int QUERIES, int STAGES, int WIDTH>
 __device__ inline void backward_keys(const plim_flash_args &flash)
@@ -162,32 +158,35 @@ __device__ inline void backward_keys(const plim_flash_args &flash)
     tile<T, COLUMNS> k = {(T *)shared}, v = {k.data + KEYS * COLUMNS};
     unsigned char *stages = (unsigned char *)(v.data + KEYS * COLUMNS);
 
-    block_place at = place_of_block(args.k_length, args.heads / args.sharing, KEYS);
+    block_place at = longest_keys_first(args.k_length, args.heads / args.sharing, KEYS);
     int warp_row = (int)threadIdx.x / 32 * ROWS, first_column = (int)blockIdx.y * WIDTH;
     int64_t row = at.row + warp_row;
-    query_steps steps = steps_of(args, at, QUERIES);
+    int64_t first_row = args.causal ? at.row / QUERIES * QUERIES : 0;
+    query_step step = {first_row, at.head * args.sharing}, coming = step;
+    query_steps steps = {first_row, args.q_length, step.head + args.sharing - 1};
     load_tile<KEYS, THREADS>(
         k, view_of(args.k, at.batch, at.head, args.k_length, args.size), at.row);
     load_tile<KEYS, THREADS>(
         v, view_of(args.v, at.batch, at.head, args.k_length, args.v_size), at.row);
-    auto load = [&](int64_t step) {
-        if (step < steps.count())
-            queries::at(stages + step % STAGES * queries::BYTES)
-                .template load<THREADS>(flash, at.batch, steps.head_of(step),
-                                        steps.row_of(step, QUERIES));
+    int loaded = 0;
+    auto load = [&] {
+        if (steps.has(coming))
+            queries::at(stages + loaded++ % STAGES * queries::BYTES)
+                .template load<THREADS>(flash, at.batch, coming.head, coming.row);
+        steps.advance(coming, QUERIES);
         copy_commit();
     };
-    load(0);
+    load();
 
     float dk[WIDTH / BLOCK][4] = {}, dv[WIDTH / BLOCK][4] = {};
-    for (int64_t step = 0; step < steps.count(); step++) {
-        if (STAGES == 2) load(step + 1);
+    for (int i = 0; steps.has(step); i++, steps.advance(step, QUERIES)) {
+        if (STAGES == 2) load();
         copy_wait<STAGES - 1>();
         __syncthreads(); /* the queries of this step are here */
-        queries x = queries::at(stages + step % STAGES * queries::BYTES);
+        queries x = queries::at(stages + i % STAGES * queries::BYTES);
         float s[QUERIES / BLOCK][4] = {}, ds[QUERIES / BLOCK][4] = {};
-        score_place first = {steps.row_of(step, QUERIES), row};
-        score_view view = scores_of(args, at.batch, steps.head_of(step));
+        score_place first = {step.row, row};
+        score_view view = scores_of(args, at.batch, step.head);
         multiply_rows<Math>(s, k, warp_row, x.q, args.size);
         multiply_rows<Math>(ds, v, warp_row, x.dout, args.v_size);
         make_scores<true>(s, args, view, first);
@@ -198,7 +197,7 @@ __device__ inline void backward_keys(const plim_flash_args &flash)
         multiply_columns<Math>(dv, s, x.dout, first_column, args.v_size);
         multiply_columns<Math>(dk, ds, x.q, first_column, args.size);
         __syncthreads(); /* and done with */
-        if (STAGES == 1) load(step + 1);
+        if (STAGES == 1) load();
     }
     copy_wait<0>();
     const float one[2] = {1, 1}, scale[2] = {args.scale, args.scale};
@@ -210,22 +209,31 @@ __device__ inline void backward_keys(const plim_flash_args &flash)
 
 /* --- sums ------------------------------------------------------------------------------------- */
 
-/* Of the rows of dout out, a warp each. */
+/* Of the rows of dout out, PLIM_FLASH_SUMS_LANES each: a head of 64 in 16 bits is one access of each of them. */
 __device__ inline void sum_rows(const plim_flash_args &flash)
 {
     const plim_attention_args &args = flash.attention;
-    int64_t rows = flash.batch * args.heads * args.q_length, warps = (int64_t)(grid_threads() / 32);
-    for (int64_t i = (int64_t)(grid_thread() / 32); i < rows; i += warps) {
-        int64_t row = i % args.q_length, head = i / args.q_length;
+    enum { LANES = PLIM_FLASH_SUMS_LANES };
+    int64_t rows = flash.batch * args.heads * args.q_length;
+    int64_t of_warp = (int64_t)(grid_thread() / 32) * (32 / LANES);
+    for (; of_warp < rows; of_warp += (int64_t)(grid_threads() / LANES)) {
+        bool is_row = of_warp + lane() / LANES < rows;
+        int64_t i = is_row ? of_warp + lane() / LANES : of_warp;
+        int64_t head = i / args.q_length, row = i % args.q_length;
         int64_t batch = head / args.heads;
         int of_batch = (int)(head % args.heads);
         head_view dout = view_of(args.dout, batch, of_batch, args.q_length, args.v_size);
         head_view out = view_of(args.out, batch, of_batch, args.q_length, args.v_size);
         float sum = 0;
-        for (int c = lane(); c < args.v_size; c += 32)
-            sum += element(dout, row, c) * element(out, row, c);
-        sum = warp_sum(sum);
-        if (lane() == 0) ((float *)flash.sums)[i] = sum;
+        for (int c = lane() % LANES * VECTOR; c < args.v_size; c += LANES * VECTOR) {
+            float a[VECTOR], b[VECTOR];
+            load_floats(dout.data, dout.dtype, row * dout.step + c, a);
+            load_floats(out.data, out.dtype, row * out.step + c, b);
+            PLIM_UNROLL
+            for (int e = 0; e < VECTOR; e++) sum += a[e] * b[e];
+        }
+        sum = warp_fold(sum, adding<float>(), LANES);
+        if (is_row && lane() % LANES == 0) ((float *)flash.sums)[i] = sum;
     }
 }
 
