@@ -55,6 +55,15 @@ static void describe_sample(const struct plim_trial *trial, struct plim_result_s
     plim_sdpa_engines_text(replay_of(trial)->sdpa_engines, sample->attention_engine);
 }
 
+static void tell_noise(const struct plim_replay *replay, struct plim_result *result)
+{
+    if (replay->noisy)
+        plim_result_reason(
+            result,
+            "Its time is not certain to 1 %%: steps differ by more, or the GPU was slowed down or "
+            "computed for others meanwhile.");
+}
+
 static void tell_managed(const struct plim_replay *replay, struct plim_result *result)
 {
     char text[16];
@@ -132,6 +141,7 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
     result->breakdown.managed_bytes = replay->managed_bytes;
     result->breakdown.rank = replay->rank;
     result->breakdown.rank0_reserved_bytes = replay->rank0_reserved_bytes;
+    tell_noise(replay, result);
     tell_managed(replay, result);
     tell_rank(replay, result);
     tell_loading(replay, result);

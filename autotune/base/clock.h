@@ -2,8 +2,13 @@
 #ifndef PLIM_BASE_CLOCK_H
 #define PLIM_BASE_CLOCK_H
 
+#include <stdint.h>
+
 /* Seconds since an arbitrary start, never going back; unaffected by changes of the date. */
 double plim_clock_seconds(void);
+
+/* Microseconds of the wall clock since 1970, as drivers stamp what they saw. */
+uint64_t plim_clock_wall_microseconds(void);
 
 /* Of a processor, that this thread has used; what else runs on the machine does not change it. */
 double plim_clock_thread_seconds(void);

@@ -69,7 +69,7 @@ struct plim_run_device {
     char uuid[96];          /* to NVML */
     int64_t held_bytes;     /* by others, when the device was opened */
     uint64_t spoiled; /* what slowed the GPU down while the last setting was timed */
-    bool told_fallback;
+    bool told_fallback, told_shared;
     double best_rate; /* tokens per second of the fastest setting so far */
 };
 

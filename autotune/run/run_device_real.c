@@ -1,4 +1,5 @@
 /* Real devices: a worker that runs on them, and a simulated twin. */
+#include "autotune/base/clock.h"
 #include "autotune/search/space.h"
 #include "devices/nvml/nvml.h"
 #include "run_device_internal.h"
@@ -106,6 +107,18 @@ static void note_overhead(struct plim_run_device *d)
     if (bytes > d->limit.overhead_measured_bytes) d->limit.overhead_measured_bytes = bytes;
 }
 
+/* What a time is worth that was taken while others computed: the processes take turns. */
+static void note_others(struct plim_run_device *d, uint64_t begin, struct plim_replay *out)
+{
+    if (!d->nvml || plim_nvml_computing(d->nvml, d->uuid, begin) < 2) return;
+    out->noisy = true;
+    if (d->told_shared) return;
+    plim_log(d->options->log, PLIM_LOG_WARNING,
+             "another process computes on this GPU: steps are timed beside it, and take longer "
+             "than alone");
+    d->told_shared = true;
+}
+
 /* A time that was taken while the GPU was slowed down is taken once more, and flagged if that did
  * not help. */
 static enum plim_status run_measured(struct plim_run_device *d, const struct plim_setting *setting,
@@ -113,6 +126,7 @@ static enum plim_status run_measured(struct plim_run_device *d, const struct pli
 {
     for (int attempt = 0; attempt < 2; attempt++) {
         char reasons[192];
+        uint64_t begin = plim_clock_wall_microseconds();
         d->spoiled = 0;
         enum plim_status st = plim_remote_run(d->remote, setting, PLIM_RUN_LIMITED, out, err);
         if (st || out->verdict != PLIM_OK) return st;
@@ -124,6 +138,7 @@ static enum plim_status run_measured(struct plim_run_device *d, const struct pli
         out->repeats = plim_remote_timing(d->remote)->repeats;
         out->noisy = plim_remote_timing(d->remote)->noisy;
         note_clock(d); /* a timing may be shorter than the time between two looks */
+        note_others(d, begin, out);
         note_rate(d, setting, out);
         charge_host(d, setting, out);
         if (!d->spoiled) return PLIM_OK;

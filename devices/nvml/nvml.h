@@ -101,6 +101,11 @@ enum plim_status plim_nvml_processes(const struct plim_nvml *nvml, const char *u
                                      struct plim_nvml_process out[PLIM_NVML_PROCESSES],
                                      size_t *count, struct plim_error *err) PLIM_MUST_CHECK;
 
+/* How many processes computed on it since `microseconds` of the wall clock, each for a tenth of the time or longer,
+ * which a display does not. 0: the driver does not tell, as in MIG mode. (Pids would be of no use: in a container they
+ * are the host's.) */
+size_t plim_nvml_computing(const struct plim_nvml *nvml, const char *uuid, uint64_t microseconds);
+
 /* Why the clock is where it is: X(name, bit, text, spoils a timing). The bits are NVML's. A dense
  * matmul runs into the power cap on most GPUs, so that is how the GPU is and not a disturbance;
  * heat and the hardware's own brakes are. */

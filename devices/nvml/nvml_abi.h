@@ -57,6 +57,13 @@ struct nvml_process {
 };
 _Static_assert(sizeof(struct nvml_process) == 24, "nvmlProcessInfo_v2_t");
 
+struct nvml_utilization { /* in per cent of the time between two looks of the driver */
+    unsigned pid;
+    unsigned long long microseconds; /* of the wall clock: the look */
+    unsigned multiprocessors, memory, encoder, decoder;
+};
+_Static_assert(sizeof(struct nvml_utilization) == 32, "nvmlProcessUtilizationSample_t");
+
 struct nvml_attributes {
     unsigned multiprocessors, copy_engines, decoders, encoders, jpegs, ofas;
     unsigned gpu_slices, compute_slices;
@@ -111,7 +118,9 @@ _Static_assert(sizeof(struct nvml_temperature) == 12, "nvmlTemperature_v1_t");
     X(power_limit, "nvmlDeviceGetEnforcedPowerLimit", NULL, (struct nvml_device *, unsigned *))    \
     X(temperature_v, "nvmlDeviceGetTemperatureV", NULL,                                            \
       (struct nvml_device *, struct nvml_temperature *))                                           \
-    X(temperature, "nvmlDeviceGetTemperature", NULL, (struct nvml_device *, int, unsigned *))
+    X(temperature, "nvmlDeviceGetTemperature", NULL, (struct nvml_device *, int, unsigned *))      \
+    X(utilization, "nvmlDeviceGetProcessUtilization", NULL,                                        \
+      (struct nvml_device *, struct nvml_utilization *, unsigned *, unsigned long long))
 
 /* The functions that were found; the others are NULL. */
 struct nvml_calls {

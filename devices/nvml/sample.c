@@ -74,6 +74,24 @@ enum plim_status plim_nvml_processes(const struct plim_nvml *nvml, const char *u
     return st;
 }
 
+size_t plim_nvml_computing(const struct plim_nvml *nvml, const char *uuid, uint64_t microseconds)
+{
+    enum { SHARE_PERCENT = 10 };
+    unsigned count = 0;
+    size_t computing = 0;
+    struct place at;
+    if (find(nvml, uuid, &at, NULL)) return 0;
+    if (NVML(nvml, utilization, at.device, NULL, &count, microseconds) != NVML_INSUFFICIENT_SIZE)
+        return 0;
+    struct nvml_utilization *list = calloc(count ? count : 1, sizeof(*list));
+    if (list && !NVML(nvml, utilization, at.device, list, &count, microseconds))
+        for (unsigned i = 0; i < count; i++)
+            computing +=
+                list[i].microseconds >= microseconds && list[i].multiprocessors >= SHARE_PERCENT;
+    free(list);
+    return computing;
+}
+
 static int read_celsius(const struct plim_nvml *nvml, struct nvml_device *gpu)
 {
     struct nvml_temperature newer = {.version = NVML_TEMPERATURE_V1};

@@ -76,6 +76,17 @@ Test(with_stand_ins, who_is_left_on_a_gpu_is_named)
     expect("-- sh -c '\"" PLIM_LEAVE_ON_GPU "\"; exit 5'", 5, "still on a GPU");
 }
 
+Test(with_stand_ins, others_that_compute_are_told)
+{
+    static const char tune[] = "--memory 1GiB -- " TUNE " --no-store";
+    char output[8192];
+    cr_expect(eq(int, run(tune, output, sizeof(output)), 0));
+    cr_expect(eq(ptr, strstr(output, "computes on this GPU"), NULL), "%s", output);
+    setenv("PLIM_DOUBLE_NVML", "others-compute", 1);
+    expect(tune, 0, "another process computes on this GPU");
+    expect(tune, 0, "Its time is not certain to 1 %");
+}
+
 /* Which of them measures is not known; the GPU is asked once. */
 Test(with_stand_ins, of_many_tuners_one_measures)
 {

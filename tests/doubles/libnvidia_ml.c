@@ -15,6 +15,7 @@
  *     throttle@N       from the Nth sample of the clock on (from 1): hardware thermal slowdown
  *     hide-processes   how much memory a process holds is not told
  *     crowd=N          N processes on every GPU, of which all but the real ones hold nothing
+ *     others-compute   a process that is none of the test's computes on every GPU
  *
  * After the fault `vanish` of the GPU state every GPU is lost. A name that none of these has ends
  * the process with a line on stderr.
@@ -41,8 +42,8 @@ static _Atomic unsigned samples;
 
 static const char *const words[] = {
     "error=", "no-gpus", "bad@",      "no-memory",      "wrong-memory", "old",
-    "no-mig", "mig",      "mig-empty", "exclusive",      "prohibited",   "driver=",
-    "cuda=",  "name=",    "throttle@", "hide-processes", "crowd="};
+    "no-mig", "mig",     "mig-empty", "exclusive",      "prohibited",   "driver=",
+    "cuda=",  "name=",   "throttle@", "hide-processes", "crowd=",       "others-compute"};
 
 static bool has_word(const char *text, size_t length, const char *word)
 {
@@ -222,6 +223,23 @@ EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device,
     return state_of(device);
 }
 
+/* One process is ours; what a display takes is in the list, too. */
+EXPORTED int nvmlDeviceGetProcessUtilization(struct nvml_device *device,
+                                             struct nvml_utilization *out, unsigned *count,
+                                             unsigned long long since)
+{
+    const struct nvml_utilization all[] = {
+        {.pid = 100000, .microseconds = since + 1, .multiprocessors = 60},
+        {.pid = 100001, .microseconds = since + 1, .multiprocessors = 4},
+        {.pid = 100002, .microseconds = since + 1, .multiprocessors = 40}};
+    unsigned found = given("others-compute") ? 3 : 2, room = *count;
+    if (device->instance >= 0) return NVML_NOT_SUPPORTED;
+    *count = found;
+    if (found > room) return NVML_INSUFFICIENT_SIZE;
+    memcpy(out, all, found * sizeof(*out));
+    return state_of(device);
+}
+
 /* --- MIG and modes ---------------------------------------------------------------------------- */
 
 static bool in_mig_mode(const struct nvml_device *device)
@@ -366,4 +384,5 @@ __attribute__((unused)) static const struct nvml_calls as_expected = {
     .power_limit = nvmlDeviceGetEnforcedPowerLimit,
     .temperature_v = nvmlDeviceGetTemperatureV,
     .temperature = nvmlDeviceGetTemperature,
+    .utilization = nvmlDeviceGetProcessUtilization,
 };

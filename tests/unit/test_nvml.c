@@ -228,6 +228,21 @@ Test(nvml, an_instance_has_the_clock_of_its_gpu)
     plim_nvml_close(&nvml);
 }
 
+Test(nvml, others_that_compute_are_counted)
+{
+    struct plim_nvml *nvml = open_with("");
+    cr_expect(eq(sz, plim_nvml_computing(nvml, FIRST_UUID, 1), 1), "a display is none");
+    cr_expect(eq(sz, plim_nvml_computing(nvml, "no such GPU", 1), 0));
+    plim_nvml_close(&nvml);
+    nvml = open_with("others-compute");
+    cr_expect(eq(sz, plim_nvml_computing(nvml, FIRST_UUID, 1), 2));
+    plim_nvml_close(&nvml);
+    nvml = open_with("others-compute,mig");
+    cr_expect(eq(sz, plim_nvml_computing(nvml, gpu_at(nvml, 0)->instances[0].uuid, 1), 0),
+              "it does not tell");
+    plim_nvml_close(&nvml);
+}
+
 Test(nvml, throttling_is_seen_when_it_begins)
 {
     struct plim_nvml *nvml = open_with("throttle@3");
