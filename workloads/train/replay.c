@@ -111,7 +111,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     if (is_zero) r->refusal = zero_refuses(&e->device->info, model, &r->setting);
     if (is_zero) r->setting.precision = zero_precision(r->setting.precision);
     if (!r->refusal) r->refusal = decoder_refuses(&e->device->info, model, &r->setting);
-    if (!r->refusal) r->refusal = trainer_loop_refuses(&e->device->info, model, &r->setting);
+    if (!r->refusal) r->refusal = trainer_loop_refuses(model, &r->setting);
     if (r->refusal) {
         engine_halt(e, HALT_UNSUPPORTED);
         return PLIM_OK;

@@ -4,11 +4,10 @@
 
 enum { MOST_BATCHES = 1 << 16 }; /* a step has all of them at once */
 
-const char *trainer_loop_refuses(const struct plim_device_info *info, const struct plim_model_config *model,
+const char *trainer_loop_refuses(const struct plim_model_config *model,
                                  const struct plim_train_setting *setting)
 {
     if (setting->loop != PLIM_LOOP_TRAINER) return NULL;
-    if (!info->simulated) return "transformers' Trainer (train.loop) is simulated only";
     if (setting->sharding >= PLIM_SHARDING_DDP)
         return "transformers' Trainer (train.loop) among several GPUs is not in this version";
     if (setting->accumulation > MOST_BATCHES)
@@ -44,8 +43,9 @@ void trainer_loop_finish(struct trainer_loop *loop)
 static struct batch make_batch(struct engine *e, const struct trainer_loop *loop)
 {
     struct batch batch = decoder_batch(e, loop->model, loop->seed);
-    if (batch.labels == batch.inputs)
-        batch.labels = tensor_keep(tensor_empty_like(e, batch.inputs, PLIM_I64));
+    if (batch.labels != batch.inputs) return batch;
+    batch.labels = tensor_keep(tensor_empty_like(e, batch.inputs, PLIM_I64));
+    op_random_(e, batch.labels, (double)loop->model->config->vocab_size, loop->seed); /* the same */
     return batch;
 }
 

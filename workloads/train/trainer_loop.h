@@ -33,7 +33,7 @@ struct trainer_loop {
 };
 
 /* Why it cannot be played; NULL: it can. */
-const char *trainer_loop_refuses(const struct plim_device_info *info, const struct plim_model_config *model,
+const char *trainer_loop_refuses(const struct plim_model_config *model,
                                  const struct plim_train_setting *setting);
 
 /* The model outlives it. */
