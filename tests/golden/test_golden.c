@@ -1,7 +1,7 @@
 /* Every training run that PyTorch made on the virtual GPU (cases.jsonl, cases-packed.jsonl: the
- * project's golden runs; more.jsonl: small and odd models made with the same script), run by the
- * engine on the simulated device and compared byte for byte. One test a case; its message names the
- * case and the number. */
+ * project's golden runs; more.jsonl: small and odd models made with the same script), or on a real one
+ * (h100.jsonl), run by the engine on the simulated device and compared byte for byte. One test a case; its
+ * message names the case and the number. */
 #include "autotune/base/status.h"
 #include "devices/sim/sim.h"
 #include "support/case_file.h"
@@ -62,6 +62,9 @@ static void compare(const json_t *c, const struct plim_replay *r)
 {
     const char *id = case_text(c, "id", "?");
     const json_t *steps = json_object_get(c, "steps");
+    /* On a real GPU holes in the address space, which differ from process to process, decide which free block a
+     * request takes, and with it all figures but this one. */
+    bool placed_by_driver = !strcmp(case_text(c, "placement", "ascending"), "driver");
     cr_assert_eq(r->verdict, PLIM_OK, "%s: %s", id, r->why);
     cr_expect_eq(r->parameters, case_integer(c, "parameters", 0), "%s: parameters", id);
     cr_expect_eq(r->trainable_parameters, case_integer(c, "trainable_parameters", 0),
@@ -73,13 +76,14 @@ static void compare(const json_t *c, const struct plim_replay *r)
     for (int i = 0; i < PLIM_REPLAY_STEPS; i++) {
         const json_t *theirs = json_array_get(steps, (size_t)i);
         const struct plim_replay_step *ours = &r->step[i];
+        expect(id, i + 1, "peak_requested", ours->peak_requested_bytes, theirs);
+        if (placed_by_driver) continue;
         if (strcmp(case_text(c, "loop", "plain"), "trainer") != 0) /* of which it is not known */
             expect(id, i + 1, "after_forward", ours->after_forward_bytes, theirs);
         expect(id, i + 1, "peak_allocated", ours->peak_allocated_bytes, theirs);
         expect(id, i + 1, "end_allocated", ours->end_allocated_bytes, theirs);
         expect(id, i + 1, "peak_reserved", ours->peak_reserved_bytes, theirs);
         expect(id, i + 1, "end_reserved", ours->end_reserved_bytes, theirs);
-        expect(id, i + 1, "peak_requested", ours->peak_requested_bytes, theirs);
     }
 }
 
