@@ -62,7 +62,7 @@ static void answer(FILE *file, const struct plim_result *r)
     if (!fits) {
         bool explains = r->kind == PLIM_RESULT_EXPLANATION;
         snprintf(text, sizeof(text), "%s%s%s%s", explains ? "does not fit" : plim_table_failure(r),
-                 r->short_bytes > 0 ? ": " : "",
+                 r->short_bytes > 0 ? ": up to " : "",
                  r->short_bytes > 0 ? plim_number_bytes(r->short_bytes, figure) : "",
                  r->short_bytes > 0 ? " short" : "");
         element(file, "p class=\"first\"", text);

@@ -44,7 +44,7 @@ static void answer(FILE *file, const struct plim_result *r)
         line(file, "- ",
              r->kind == PLIM_RESULT_EXPLANATION ? "does not fit" : plim_table_failure(r));
     if (r->short_bytes > 0)
-        fprintf(file, "- %s short\n", plim_number_bytes(r->short_bytes, number));
+        fprintf(file, "- up to %s short\n", plim_number_bytes(r->short_bytes, number));
     if (!c->present) return;
     if (c->setting.micro_batch)
         fprintf(file,

@@ -132,7 +132,7 @@ struct plim_result_point {
     struct plim_result_choice best; /* present: the best that fits; else only its setting is filled */
     bool chosen;                    /* the result's choice is of this point */
     const char *verdict;            /* "ok", the verdict of a sample, or "untried" */
-    int64_t short_bytes;            /* how much memory is missing; 0: not known */
+    int64_t short_bytes;            /* memory that is missing at most: the allocator gives back what it caches; 0: not known */
     double rate_limit;              /* untried: no higher rate is possible; 0: not known */
     char why[PLIM_RESULT_LINE];     /* of any verdict but "ok" */
 };
@@ -271,7 +271,7 @@ struct plim_result {
         double step_seconds;
         int64_t reserved_bytes, largest_micro_batch;
     } prediction;
-    int64_t short_bytes;   /* how much memory is missing when nothing fits */
+    int64_t short_bytes;   /* how much memory is missing, at most, when nothing fits */
     bool unused;           /* the program did not use a GPU */
     bool interrupted;      /* the search was cut short, or came to nothing: the best answer so far */
     enum plim_status ended; /* why, or PLIM_OK */

@@ -147,7 +147,7 @@ static void point_note(const struct plim_result_point *point, char *out, size_t 
     if (!strcmp(point->verdict, "untried")) {
         snprintf(out, size, "not searched: %s", point->why);
     } else if (point->short_bytes > 0) {
-        snprintf(out, size, "does not fit: %s short",
+        snprintf(out, size, "does not fit: up to %s short",
                  plim_number_bytes(point->short_bytes, number));
     } else {
         snprintf(out, size, "%s%s%s",
@@ -225,7 +225,7 @@ static void device_note(const struct plim_result *result, char *out, size_t size
     char number[PLIM_NUMBER];
     int used = snprintf(out, size, "%s", plim_table_failure(result));
     if (result->short_bytes > 0)
-        snprintf(out + used, size - (size_t)used, ": %s short",
+        snprintf(out + used, size - (size_t)used, ": up to %s short",
                  plim_number_bytes(result->short_bytes, number));
 }
 

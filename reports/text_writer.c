@@ -108,7 +108,7 @@ static void verdict_line(struct plim_page *page, const struct plim_result *r)
         fputc(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c, page->file);
     fputs(page->plain, page->file);
     if (r->short_bytes > 0)
-        fprintf(page->file, ": %s short", plim_number_bytes(r->short_bytes, missing));
+        fprintf(page->file, ": up to %s short", plim_number_bytes(r->short_bytes, missing));
     fputc('\n', page->file);
 }
 

@@ -357,7 +357,7 @@ void plim_reasons_inspection(const struct plim_answer *a, const struct plim_insp
         tell_repeats(a, &e->trial, result);
     } else {
         plim_result_reason(result,
-                           "It does not fit: it needs %s, more than the budget of %s.",
+                           "It does not fit: it takes %s where there is enough, more than the budget of %s.",
                            needs, budget);
         plim_describe_failure(a, tried->verdict, &tried->trial, failure, sizeof(failure));
         if (tried->verdict != PLIM_OK) plim_reasons_end(tried, failure, result);

@@ -509,7 +509,7 @@ Test(record, what_is_known_at_recorded_batches_alone_is_told_at_the_others)
     }
     struct program p = ask("tune", path, " --device sim:A100-SXM4-80GB,memory=64MiB --margin 0 --overhead 0");
     cr_expect(eq(int, p.exit_code, 1), "%s", p.err);
-    cr_expect(strstr(p.out, "Micro-batch 2 needs 94.0 MiB") != NULL, "%s", p.out);
+    cr_expect(strstr(p.out, "Micro-batch 2 takes 94.0 MiB") != NULL, "%s", p.out);
     cr_expect(strstr(p.out, "The recording begins at micro-batch 2") != NULL, "%s", p.out);
     program_finish(&p);
     program_file_remove(path);

@@ -377,7 +377,7 @@ Test(reasons, nothing_fits_and_what_is_missing)
     expect_reasons(&r.result,
                    (const char *const[]){
                        "Nothing fits. Micro-batch 1 at sequence 1024 (bf16-mixed, checkpointing "
-                       "none) needs 1.10 GiB, more than the budget of 1.07 GiB.",
+                       "none) takes 1.10 GiB where there is enough, more than the budget of 1.07 GiB.",
                        "It runs out of memory.", NULL});
     cr_expect(eq(i64, r.result.short_bytes, 24 * MIB));
     cr_expect(not(r.result.choice.present));
@@ -450,7 +450,7 @@ Test(reasons, an_inspected_setting)
     inspect(&r, 11, &inspection);
     expect_reasons(&r.result,
                    (const char *const[]){
-                       "It does not fit: it needs 2.07 GiB, more than the budget of 1.98 GiB.",
+                       "It does not fit: it takes 2.07 GiB where there is enough, more than the budget of 1.98 GiB.",
                        "It runs out of memory.", NULL});
     cr_expect(not(r.result.fits));
     cr_expect(eq(i64, r.result.short_bytes, 100 * MIB));

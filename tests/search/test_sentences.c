@@ -82,11 +82,11 @@ Test(sentences, the_values_of_the_smallest_setting_are_told_whichever_axis_is_fi
     static const char *const names[] = {"fp32"};
     static const int64_t first = 0;
     nothing_fits();
-    cr_expect(says("(bf16-mixed, checkpointing none) needs 2.00 GiB"));
+    cr_expect(says("(bf16-mixed, checkpointing none) takes 2.00 GiB"));
     facts.question.axes = (struct plim_axes){
         .count = 1, .seq = -1, .axis = {{"precision", "", names, 1, &first, false, false}}};
     facts.decision.smallest.value[0] = 0;
-    cr_expect(says("Micro-batch 1 at sequence 1 (fp32) needs 2.00 GiB"));
+    cr_expect(says("Micro-batch 1 at sequence 1 (fp32) takes 2.00 GiB"));
 }
 
 Test(sentences, a_program_needs_so_much_with_its_batch_or_at_all)
@@ -94,11 +94,11 @@ Test(sentences, a_program_needs_so_much_with_its_batch_or_at_all)
     static const int64_t one[] = {1};
     nothing_fits();
     facts.details.is_program = true;
-    cr_expect(says("With a batch of 1 the program needs 2.00 GiB, more than the budget of 1.00 "
+    cr_expect(says("With a batch of 1 the program takes 2.00 GiB where there is enough, more than the budget of 1.00 "
                    "GiB."));
     facts.question.batch.listed = one;
     facts.question.batch.listed_count = 1;
-    cr_expect(says("Nothing fits. The program needs 2.00 GiB"));
+    cr_expect(says("Nothing fits. The program takes 2.00 GiB"));
 }
 
 /* --- bf16 on GPUs that have none -------------------------------------------------------------- */

@@ -200,7 +200,7 @@ Test(report_writers, a_table_of_devices_has_columns_for_what_differs)
     expect_contains(text, "all: sequence 512, bf16-mixed\n");
     expect_contains(text, "optimizer");
     expect_contains(text, "adamw-8bit");
-    expect_contains(text, "nothing fits: 2.00 GiB short\n");
+    expect_contains(text, "nothing fits: up to 2.00 GiB short\n");
     expect_contains(text, "tiny    too large  1.00 GiB  better\n");
     cr_expect(strstr(text, "precision") == NULL && strstr(text, "worse") == NULL, "%s", text);
     free(text);
@@ -276,7 +276,7 @@ Test(report_writers, markdown_says_that_an_explained_setting_does_not_fit)
     r->kind = PLIM_RESULT_EXPLANATION;
     r->short_bytes = 2 * GIB;
     char *text = written(&plim_writer_markdown, &report, 0);
-    expect_contains(text, "- does not fit\n- 2.00 GiB short\n");
+    expect_contains(text, "- does not fit\n- up to 2.00 GiB short\n");
     free(text);
     plim_report_finish(&report);
 }
