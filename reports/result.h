@@ -132,7 +132,7 @@ struct plim_result_point {
     struct plim_result_choice best; /* present: the best that fits; else only its setting is filled */
     bool chosen;                    /* the result's choice is of this point */
     const char *verdict;            /* "ok", the verdict of a sample, or "untried" */
-    int64_t short_bytes;            /* memory that is missing at most: the allocator gives back what it caches; 0: not known */
+    int64_t short_bytes;            /* missing at most: the allocator gives back what it caches; 0: not known */
     double rate_limit;              /* untried: no higher rate is possible; 0: not known */
     char why[PLIM_RESULT_LINE];     /* of any verdict but "ok" */
 };

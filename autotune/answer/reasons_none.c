@@ -50,7 +50,8 @@ static void tell_recorded_need(const struct plim_answer *a, const struct plim_se
     char values[160];
     describe_recorded(&a->question->axes, s, values, sizeof(values));
     plim_result_reason(result,
-                       "Nothing fits. Micro-batch %" PRId64 "%s takes %s where there is enough, more than the budget of %s.",
+                       "Nothing fits. Micro-batch %" PRId64 "%s takes %s where there is enough, more than the budget "
+                       "of %s.",
                        s->micro_batch, values, needs, budget);
     if (s->micro_batch > 1)
         plim_result_reason(result, "The recording begins at micro-batch %" PRId64
@@ -72,8 +73,8 @@ static void tell_need(const struct plim_answer *a, const struct plim_decision *d
     }
     if (a->details->is_program && d->rule.request->listed_count == 1)
         plim_result_reason(result,
-                           "Nothing fits. The program takes %s where there is enough, more than the budget of %s.", needs,
-                           budget);
+                           "Nothing fits. The program takes %s where there is enough, more than the budget of %s.",
+                           needs, budget);
     else if (a->details->is_program)
         plim_result_reason(result,
                            "Nothing fits. With a batch of %" PRId64

@@ -173,9 +173,9 @@ Test(replay, what_trainer_would_do_otherwise_is_refused)
 {
     struct plim_train_setting setting = by_trainer;
     open_bench(&bench, "llama-3.2-1b");
-    setting.sharding = PLIM_SHARDING_DDP;
+    setting.sharding = PLIM_SHARDING_FSDP;
     setting.world = 2;
-    expect_refused(setting, "several GPUs");
+    expect_refused(setting, "ZeRO or FSDP");
     setting = by_trainer;
     setting.optimizer = PLIM_OPTIMIZER_ADAFACTOR;
     expect_refused(setting, "Adafactor");

@@ -457,19 +457,21 @@ Test(spec_types, follow_what_is_set_later)
     cr_expect(eq(int, s.precision.values[0], PLIM_PRECISION_BF16));
 }
 
+#define PLAIN "a plain loop (--loop trainer plays transformers' Trainer), "
+
 Test(spec_types, what_was_taken_by_default_is_said)
 {
     static const struct {
         const char *train, *said;
     } cases[] = {
         {"", "weights bf16 (the model's dtype), precision bf16 (no autocast), optimizer "
-             "adamw-fused, rows of one document, PyTorch 2.11 with transformers 5.17"},
+             "adamw-fused, rows of one document, " PLAIN "PyTorch 2.11 with transformers 5.17"},
         {"precision: bf16-mixed",
          "weights bf16 (the model's dtype), optimizer adamw-fused, rows of "
-         "one document, PyTorch 2.11 with transformers 5.17"},
-        {"precision: fp32, optimizer: sgd", "rows of one document, PyTorch 2.11 with transformers 5.17"},
-        {"torch: 2.15, precision: fp32, optimizer: sgd", "rows of one document, transformers 5.17"},
-        {"torch: 2.15, transformers: 5.24, precision: fp32, optimizer: sgd", "rows of one document"},
+         "one document, " PLAIN "PyTorch 2.11 with transformers 5.17"},
+        {"precision: fp32, optimizer: sgd", "rows of one document, " PLAIN "PyTorch 2.11 with transformers 5.17"},
+        {"torch: 2.15, precision: fp32, optimizer: sgd", "rows of one document, " PLAIN "transformers 5.17"},
+        {"torch: 2.15, transformers: 5.24, precision: fp32, optimizer: sgd, loop: trainer", "rows of one document"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct plim_spec s;
@@ -489,7 +491,7 @@ Test(spec_types, balanced_routing_is_an_assumption_that_is_said)
     spec_load_text("s.yaml", "model: {family: mixtral}\ndata: {packing: yes}\n"
                              "train: {precision: fp32, optimizer: sgd}\n", &s);
     plim_spec_describe_defaults(&s, said, sizeof(said));
-    cr_expect(eq(str, said, "PyTorch 2.11 with transformers 5.17, each expert sees as many rows as any other"));
+    cr_expect(eq(str, said, PLAIN "PyTorch 2.11 with transformers 5.17, each expert sees as many rows as any other"));
 }
 
 /* --- hash ------------------------------------------------------------------------------------- */

@@ -223,7 +223,7 @@ Test(spec_write, is_what_a_person_would_write)
                  "  reduce_dtype: fp32\n"
                  "  ddp:\n"
                  "    gradient_as_bucket_view: false\n"
-                 "    find_unused_parameters: false\n"
+                 "    find_unused_parameters: auto\n"
                  "    static_graph: false\n"
                  "  liger: false\n"
                  "  made_on: host\n"

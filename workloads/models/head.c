@@ -122,8 +122,10 @@ static struct tensor *logits_of(struct engine *e, const struct decoder *m, struc
     return logits;
 }
 
-static void leave(struct engine *e, const struct decoder *m, struct tensor *logits)
+/* The forward is done. */
+static void leave(struct engine *e, const struct decoder *m, struct tensor **loss, struct tensor *logits)
 {
+    if (m->hooks && m->hooks->outputs && !e->halted) m->hooks->outputs(e, m->hooks->context, loss, &logits);
     if (m->logits) *m->logits = logits;
     else tensor_drop(e, logits);
 }
@@ -138,9 +140,7 @@ static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, 
     if (m->hooks && m->hooks->logits)
         tensor_set(e, &logits, m->hooks->logits(e, m->hooks->context, logits));
     struct tensor *loss = tensor_keep(nn_causal_lm_loss(e, logits, labels, m->logits != NULL));
-    if (m->hooks && m->hooks->outputs && !e->halted)
-        m->hooks->outputs(e, m->hooks->context, &loss, &logits);
-    leave(e, m, logits);
+    leave(e, m, &loss, logits);
     return loss;
 }
 
@@ -162,7 +162,7 @@ static struct tensor *masked_lm_loss(struct engine *e, const struct decoder *m, 
         tensor_hold(traits_of(m)->own_function ? op_to(e, logits, PLIM_F32) : logits);
     struct tensor *loss = cross_entropy(e, scores, labels);
     tensor_drop(e, scores);
-    leave(e, m, logits);
+    leave(e, m, &loss, logits);
     return loss;
 }
 
@@ -209,8 +209,8 @@ static struct tensor *classification_loss(struct engine *e, const struct decoder
     }
     if (!traits_of(m)->bare) tensor_set(e, &h, op_dropout(e, h, p));
     struct tensor *logits = logits_of(e, m, h), *loss = cross_entropy(e, logits, labels);
-    leave(e, m, logits);
     tensor_drop_all(e, h, input);
+    leave(e, m, &loss, logits);
     return loss;
 }
 

@@ -228,13 +228,13 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .help = "DistributedDataParallel's gradient_as_bucket_view: gradients are their places in the "
              "buckets, not copied there"},
     {.path = "train.ddp.find_unused_parameters",
-     .value = {.type = PLIM_VALUE_BOOL},
+     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_find_unused_names, PLIM_FIND_UNUSED_COUNT)},
      AT(ddp.finds_unused),
      .unit = "",
-     .fallback = "false",
+     .fallback = "auto",
      .example = "true",
-     .help = "DistributedDataParallel's find_unused_parameters, which copies the model's outputs; "
-             "transformers' Trainer sets it where nothing is checkpointed"},
+     .help = "DistributedDataParallel's find_unused_parameters, which copies the model's outputs; auto: "
+             "with train.loop trainer where nothing is checkpointed or adapters are trained, as there"},
     {.path = "train.ddp.static_graph",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(ddp.is_static),
@@ -334,7 +334,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .fallback = "plain",
      .example = "trainer",
      .help = "what runs the steps: a plain loop, or transformers' Trainer with what it and accelerate allocate around "
-             "them (one GPU)"},
+             "them (one GPU, or several with DDP)"},
     {.path = "train.clip",
      .value = {.type = PLIM_VALUE_NUMBER, .nullable = true, .minimum = 0, .maximum = 1e9},
      AT(clip),

@@ -31,6 +31,7 @@ const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT] = {"none", "n
                                                                     "int8"};
 const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes"};
 const char *const plim_loop_names[PLIM_LOOP_COUNT] = {"plain", "trainer"};
+const char *const plim_find_unused_names[PLIM_FIND_UNUSED_COUNT] = {"auto", "false", "true"};
 const char *const plim_made_on_names[PLIM_MADE_ON_COUNT] = {"gpu", "host"};
 const char *const plim_padding_names[PLIM_PADDING_COUNT] = {"no", "yes"};
 const char *const plim_torch_names[PLIM_TORCH_COUNT] = {"2.11", "2.15"};

@@ -288,10 +288,15 @@ struct plim_zero {
 };
 
 /* Arguments of DistributedDataParallel(). */
+/* Auto: as the loop does. transformers' Trainer sets it, but for a model without adapters that is checkpointed; a plain
+ * loop does not. */
+enum plim_find_unused { PLIM_FIND_UNUSED_AUTO, PLIM_FIND_UNUSED_NO, PLIM_FIND_UNUSED_YES, PLIM_FIND_UNUSED_COUNT };
+extern const char *const plim_find_unused_names[PLIM_FIND_UNUSED_COUNT];
+
 struct plim_ddp {
     int64_t bucket_mib; /* bucket_cap_mb; 0: None */
     bool as_view;       /* gradient_as_bucket_view */
-    bool finds_unused;  /* find_unused_parameters */
+    enum plim_find_unused finds_unused; /* find_unused_parameters */
     bool is_static;     /* static_graph */
 };
 

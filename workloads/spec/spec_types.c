@@ -141,6 +141,9 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
                plim_quantization_names[spec->quantization.type], "");
     if (!plim_spec_key_given(spec, "data.packing"))
         append(text, size, "%s%s", "rows of one document", "");
+    if (!plim_spec_key_given(spec, "train.loop"))
+        append(text, size, "a plain loop (--loop %s plays transformers' Trainer)%s",
+               plim_loop_names[PLIM_LOOP_TRAINER], "");
     bool has_torch = plim_spec_key_given(spec, "train.torch"),
          has_transformers = plim_spec_key_given(spec, "train.transformers");
     const char *torch = plim_torch_names[spec->torch],

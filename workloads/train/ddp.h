@@ -52,6 +52,7 @@ struct ddp {
     struct tensor **ready; /* parameters in the order of their gradients, at the first reduction */
     size_t ready_count;
     bool rebuilt, reduces, broadcasts;
+    bool finds_unused;
     bool delays; /* static_graph, before the first backward has ended */
     struct tensor **states; /* room for all parameters and buffers */
     struct decoder_hooks hooks;
@@ -70,6 +71,9 @@ void ddp_finish(struct ddp *d); /* host memory; tensors go with the engine */
 
 /* Before a forward; `reduces`: its backward is to reduce the gradients (it is not under no_sync). */
 void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces);
+/* What it does to the outputs of a forward: with find_unused_parameters or static_graph they are copied (`context`: the
+ * struct ddp). A plain loop's autocast is around that and the model calls it itself; Trainer's is inside. */
+void ddp_copy_outputs(struct engine *e, void *context, struct tensor **loss, struct tensor **logits);
 /* When the backward has run. */
 void ddp_after_backward(struct engine *e, struct ddp *d);
 

@@ -8,8 +8,8 @@ const char *trainer_loop_refuses(const struct plim_model_config *model,
                                  const struct plim_train_setting *setting)
 {
     if (setting->loop != PLIM_LOOP_TRAINER) return NULL;
-    if (setting->sharding >= PLIM_SHARDING_DDP)
-        return "transformers' Trainer (train.loop) among several GPUs is not in this version";
+    if (setting->sharding > PLIM_SHARDING_DDP)
+        return "transformers' Trainer (train.loop) with ZeRO or FSDP is not in this version";
     if (setting->accumulation > MOST_BATCHES)
         return "transformers' Trainer (train.loop) is played with at most 65,536 micro-steps, whose batches it keeps";
     if (setting->liger) return "transformers' Trainer (train.loop) with Liger is not in this version";
@@ -70,6 +70,17 @@ static struct tensor *count_items(struct engine *e, const struct batch *batches,
     return total;
 }
 
+/* accelerator.gather(items).sum(); named */
+static struct tensor *sum_of_ranks(struct engine *e, struct tensor *items, int64_t world)
+{
+    struct tensor *own = tensor_keep(op_clone(e, items));
+    struct tensor *all = tensor_keep(tensor_empty(e, PLIM_I64, 1, &world));
+    tensor_drop(e, own);
+    struct tensor *sum = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1));
+    tensor_drop_all(e, all, items);
+    return sum;
+}
+
 void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
 {
     bool grad = e->grad_enabled;
@@ -82,6 +93,8 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
     e->grad_enabled = false;
     for (int64_t i = 0; i < loop->count; i++) batches[i] = make_batch(e, loop);
     struct tensor *items = count_items(e, batches, loop->count);
+    if (loop->model->setting->sharding == PLIM_SHARDING_DDP)
+        items = sum_of_ranks(e, items, loop->model->setting->world);
     for (int64_t i = 0; i < last; i++) drop_batch(e, &loop->batches[i]);
     tensor_drop(e, loop->items);
     drop_batch(e, &loop->batches[last]); /* the loop's own variable still had it */

@@ -52,6 +52,7 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     struct tensor *loss = decoder_loss(e, &r->model, &r->batch);
     if (mixed) autocast_leave(e);
     trainer_loop_after_forward(e, &r->trainer, mixed);
+    if (r->trainer.model) ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits);
     fsdp_after_forward(e, &r->fsdp, loss);
     s->after_forward_bytes = engine_allocated(e);
     if (recorded) stretch_middle(e, recorded);

@@ -1,5 +1,7 @@
-"""A golden case as transformers' Trainer runs it (`loop: trainer`): golden.py gives it the model."""
+"""A golden case as transformers' Trainer runs it (`loop: trainer`): golden.py gives it the model. With torchrun it is one
+of `world` ranks."""
 import tempfile
+import time
 
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
@@ -10,10 +12,11 @@ OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd':
 
 
 class Steps(TrainerCallback):
-    """The figures of each step, from behind its batches to its end."""
+    """The figures of each step, from behind its batches to its end. `waits`: the first reduction's buffers are given up
+    before the next step, for which NCCL's watchdog, which looks ten times a second, has to see its end."""
 
-    def __init__(self):
-        self.figures = []
+    def __init__(self, waits):
+        self.figures, self.waits = [], waits
 
     def on_step_begin(self, *_, **__):
         torch.cuda.reset_peak_memory_stats()
@@ -25,18 +28,22 @@ class Steps(TrainerCallback):
                              'peak_requested': seen['requested_bytes.all.peak'],
                              'end_allocated': seen['allocated_bytes.all.current'],
                              'end_reserved': seen['reserved_bytes.all.current']})
+        if self.waits:
+            torch.cuda.synchronize()
+            time.sleep(1)
+            self.waits = False
 
 
 def train(case, model, config, size, count):
     """Figures of `count` steps of micro-batches of `size` samples."""
-    accumulation, steps = case.get('accumulation', 1), Steps()
-    rows = Rows(size * accumulation * count, case['seq'], config.vocab_size, case['kind'] == 'classify')
+    accumulation, steps = case.get('accumulation', 1), Steps('world' in case)
+    rows = Rows(size * accumulation * count * case.get('world', 1), case['seq'], config.vocab_size, case['kind'] == 'classify')
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
             output_dir=folder, max_steps=count, bf16=case['precision'] == 'bf16-mixed', fp16=case['precision'] == 'fp16-mixed',
             per_device_train_batch_size=size, gradient_accumulation_steps=accumulation,
             gradient_checkpointing=case.get('checkpointing') == 'full', optim=OPTIMIZERS[case['optimizer']],
             max_grad_norm=1.0 if case.get('clip') else 0.0, save_strategy='no', logging_strategy='no', report_to='none',
-            disable_tqdm=True)
+            disable_tqdm=True, **{f'ddp_{name}': value for name, value in case.get('ddp', {}).items()})
         Trainer(model=model, args=arguments, train_dataset=rows, callbacks=[steps]).train()
     return steps.figures
