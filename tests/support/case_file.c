@@ -70,7 +70,8 @@ static void read_quantization(const json_t *q, struct plim_quantization *out)
 static void read_ddp(const json_t *ddp, struct plim_ddp *out)
 {
     out->bucket_mib = case_integer(ddp, "bucket_cap_mb", 0);
-    if (json_is_true(json_object_get(ddp, "find_unused_parameters"))) out->finds_unused = PLIM_FIND_UNUSED_YES;
+    const json_t *unused = json_object_get(ddp, "find_unused_parameters");
+    if (unused) out->finds_unused = json_is_true(unused) ? PLIM_FIND_UNUSED_YES : PLIM_FIND_UNUSED_NO;
     out->is_static = json_is_true(json_object_get(ddp, "static_graph"));
     out->as_view = json_is_true(json_object_get(ddp, "gradient_as_bucket_view"));
 }

@@ -23,6 +23,7 @@ static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct 
                    struct tensor *c, double beta, double alpha)
 {
     bool bias_epilogue = c && c->a.ndim == 1;
+    if (e->meta) return; /* a handle's memory is the GPU's */
     struct storage *workspace = blas_workspace_take(e, is_lt(b, c));
     if (e->halted) return;
     struct plim_array scratch = {.data = workspace->address,

@@ -133,7 +133,11 @@ static void leave(struct engine *e, const struct decoder *m, struct tensor **los
 static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, struct tensor *x,
                                      struct tensor *labels)
 {
-    if (m->setting->liger) return tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels));
+    if (m->setting->liger) {
+        struct tensor *loss = tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels, m->logits != NULL));
+        leave(e, m, &loss, NULL);
+        return loss;
+    }
     struct tensor *logits = logits_of(e, m, x);
     if (m->config->final_logit_softcapping > 0)
         nn_softcap(e, &logits, m->config->final_logit_softcapping);

@@ -31,7 +31,7 @@ struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct
 }
 
 struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struct tensor *weight,
-                                       struct tensor *labels)
+                                       struct tensor *labels, bool is_sum)
 {
     if (e->halted) return e->poison;
     int64_t width = tensor_size(x, -1), rows = tensor_elements(x) / width;
@@ -41,6 +41,7 @@ struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struc
     struct tensor *target = tensor_keep(op_view(e, shifted, SHAPE(rows)));
     struct tensor *loss = tensor_keep(
         op_liger_cross_entropy(e, op_view(e, x, SHAPE(rows, width)), weight, target));
+    if (is_sum) tensor_set(e, &loss, op_div_scalar(e, loss, 1));
     tensor_drop_all(e, padded, shifted, target);
     return tensor_yield(loss);
 }

@@ -228,10 +228,11 @@ struct tensor *nn_attention(struct engine *e, const struct attention_call *c, st
 
 /* --- loss ------------------------------------------------------------------------------------- */
 
-/* ForCausalLMLoss: logits (B, S, V) lent, labels (B, S) lent -> scalar */
+/* ForCausalLMLoss: logits (B, S, V) lent, labels (B, S) lent -> scalar. `is_sum`: the sum over the labels' number in a
+ * step, which the caller of the model knows, in place of the mean */
 struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct tensor *labels, bool is_sum);
 /* LigerForCausalLMLoss: the same of x (B, S, H), lent, and the head's weight, without the logits */
 struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struct tensor *weight,
-                                       struct tensor *labels);
+                                       struct tensor *labels, bool is_sum);
 
 #endif

@@ -210,7 +210,7 @@ void ddp_copy_outputs(struct engine *e, void *context, struct tensor **loss, str
     tensor_keep(copy);
     e->grad_enabled = false;
     struct tensor *memory = tensor_keep(op_clone(e, *loss));
-    struct tensor *wide = tensor_keep(op_clone(e, *logits));
+    struct tensor *wide = *logits ? tensor_keep(op_clone(e, *logits)) : NULL;
     e->grad_enabled = grad_enabled;
     if (!e->halted) tensor_set_data(e, copy, memory);
     tensor_drop(e, *loss);

@@ -105,7 +105,8 @@ def with_lora(model, options):
     from peft import LoraConfig, get_peft_model
     return get_peft_model(model, LoraConfig(r=options['r'], lora_alpha=2 * options['r'],
                                             target_modules=options['target_modules'],
-                                            lora_dropout=options.get('dropout', 0.0)))
+                                            lora_dropout=options.get('dropout', 0.0),
+                                            use_dora=options.get('dora', False)))
 
 
 def make_optimizer(name, parameters):

@@ -12,8 +12,9 @@ OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd':
 
 
 class Steps(TrainerCallback):
-    """The figures of each step, from behind its batches to its end. `waits`: the first reduction's buffers are given up
-    before the next step, for which NCCL's watchdog, which looks ten times a second, has to see its end."""
+    """The figures of each step, from behind its batches to its end. `waits`: so many steps at first give up their
+    reduction's buffers before the next one, for which NCCL's watchdog, which looks ten times a second, has to see its
+    end."""
 
     def __init__(self, waits):
         self.figures, self.waits = [], waits
@@ -31,12 +32,19 @@ class Steps(TrainerCallback):
         if self.waits:
             torch.cuda.synchronize()
             time.sleep(1)
-            self.waits = False
+            self.waits -= 1
+
+
+def reductions_to_wait_for(case):
+    """Until DistributedDataParallel has made the buckets that stay."""
+    if 'world' not in case:
+        return 0
+    return 2 if case.get('ddp', {}).get('static_graph') else 1
 
 
 def train(case, model, config, size, count):
     """Figures of `count` steps of micro-batches of `size` samples."""
-    accumulation, steps = case.get('accumulation', 1), Steps('world' in case)
+    accumulation, steps = case.get('accumulation', 1), Steps(reductions_to_wait_for(case))
     rows = Rows(size * accumulation * count * case.get('world', 1), case['seq'], config.vocab_size, case['kind'] == 'classify')
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
@@ -44,6 +52,7 @@ def train(case, model, config, size, count):
             per_device_train_batch_size=size, gradient_accumulation_steps=accumulation,
             gradient_checkpointing=case.get('checkpointing') == 'full', optim=OPTIMIZERS[case['optimizer']],
             max_grad_norm=1.0 if case.get('clip') else 0.0, save_strategy='no', logging_strategy='no', report_to='none',
-            disable_tqdm=True, **{f'ddp_{name}': value for name, value in case.get('ddp', {}).items()})
+            use_liger_kernel=case.get('liger', False), disable_tqdm=True,
+            **{f'ddp_{name}': value for name, value in case.get('ddp', {}).items()})
         Trainer(model=model, args=arguments, train_dataset=rows, callbacks=[steps]).train()
     return steps.figures
