@@ -122,7 +122,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
         .torch = (enum plim_torch)index_of(plim_torch_names, PLIM_TORCH_COUNT, case_text(c, "torch", "2.11")),
         .transformers = (enum plim_transformers)index_of(plim_transformers_names, PLIM_TRANSFORMERS_COUNT,
                                                          case_text(c, "transformers", "5.17")),
-        .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : 0,
+        .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : json_number_value(json_object_get(c, "clip")),
         .liger = json_is_true(json_object_get(c, "liger")),
     };
     s->rank = case_integer(c, "rank", 0);

@@ -177,9 +177,6 @@ Test(replay, what_trainer_would_do_otherwise_is_refused)
     setting.world = 2;
     expect_refused(setting, "ZeRO or FSDP");
     setting = by_trainer;
-    setting.optimizer = PLIM_OPTIMIZER_ADAFACTOR;
-    expect_refused(setting, "Adafactor");
-    setting = by_trainer;
     setting.accumulation = INT64_C(1) << 17;
     expect_refused(setting, "65,536");
     close_bench(&bench);

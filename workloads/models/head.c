@@ -165,6 +165,8 @@ static struct tensor *masked_lm_loss(struct engine *e, const struct decoder *m, 
     struct tensor *scores =
         tensor_hold(traits_of(m)->own_function ? op_to(e, logits, PLIM_F32) : logits);
     struct tensor *loss = cross_entropy(e, scores, labels);
+    /* a sum over the labels' number in a step, where the caller knows it and the family asks for it */
+    if (m->logits && traits_of(m)->own_function && !e->halted) tensor_set(e, &loss, op_div_scalar(e, loss, 1));
     tensor_drop(e, scores);
     leave(e, m, &loss, logits);
     return loss;

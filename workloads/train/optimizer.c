@@ -50,6 +50,7 @@ void optimizer_as_trainer(struct optimizer *o, struct tensor *const embeddings[O
 {
     size_t count = 0;
     o->by_trainer = true;
+    if (o->kind == &optimizer_adafactor) o->kind = &optimizer_adafactor_transformers;
     memcpy(o->embeddings, embeddings, sizeof(o->embeddings));
     for (int group = 0; group < 2; group++) {
         size_t before = count;
@@ -90,6 +91,11 @@ void optimizer_step(struct engine *e, struct optimizer *o, struct tensor *found_
 {
     if (!o->by_trainer) {
         step_all(e, o, found_inf, grad_scale);
+        return;
+    }
+    if (o->kind->walks) {
+        const struct parameters all = {.list = o->ordered, .count = o->groups[0] + o->groups[1]};
+        step_part(e, &all, 0, o, true, found_inf, grad_scale);
         return;
     }
     for (int i = 0; i < 2; i++) {

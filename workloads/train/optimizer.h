@@ -41,18 +41,19 @@ struct optimizer_kind {
                  struct tensor *grad_scale);
     bool takes_scaler; /* the kernel unscales the gradients itself (fused) */
     bool in_fp32;      /* of bitsandbytes' kinds: states are not quantised */
+    bool walks;        /* steps the parameters of all groups in one loop, whose variables outlive a group */
     bool is_paged;     /* the same: large states are in managed memory */
 };
 
 extern const struct optimizer_kind optimizer_adamw, optimizer_adamw_fused, optimizer_sgd,
-    optimizer_adafactor, optimizer_adamw_8bit, optimizer_paged_adamw_32bit,
+    optimizer_adafactor, optimizer_adafactor_transformers, optimizer_adamw_8bit, optimizer_paged_adamw_32bit,
     optimizer_paged_adamw_8bit;
 
 enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind,
                                   const struct parameters *p) PLIM_MUST_CHECK;
 void optimizer_finish(struct optimizer *o); /* host memory only */
 /* From now on it is as transformers' Trainer makes it: of two groups (what has one dimension does not decay); SGD
- * without momentum; bitsandbytes' states of embeddings (NULL: there are no more) in fp32. */
+ * without momentum; Adafactor by transformers; bitsandbytes' states of embeddings (NULL: there are no more) in fp32. */
 void optimizer_as_trainer(struct optimizer *o, struct tensor *const embeddings[OPTIMIZER_EMBEDDINGS]);
 /* Finds the parameters that have a gradient; returns how many (also in `count`). */
 size_t optimizer_collect(struct optimizer *o);

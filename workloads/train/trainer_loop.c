@@ -12,8 +12,6 @@ const char *trainer_loop_refuses(const struct plim_model_config *model,
         return "transformers' Trainer (train.loop) with ZeRO or FSDP is not in this version";
     if (setting->accumulation > MOST_BATCHES)
         return "transformers' Trainer (train.loop) is played with at most 65,536 micro-steps, whose batches it keeps";
-    if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
-        return "transformers' Trainer (train.loop) with its own Adafactor is not in this version";
     if (model->patch_size) return "transformers' Trainer (train.loop) with images is not in this version";
     return NULL;
 }

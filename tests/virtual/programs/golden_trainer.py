@@ -8,7 +8,8 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from rows import Rows
 
-OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd': 'sgd', 'adamw-8bit': 'adamw_bnb_8bit'}
+OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd': 'sgd', 'adamw-8bit': 'adamw_bnb_8bit',
+              'adafactor': 'adafactor'}
 
 
 class Steps(TrainerCallback):
