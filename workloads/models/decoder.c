@@ -66,13 +66,14 @@ void decoder_finish(struct decoder *m)
     *m = (struct decoder){0};
 }
 
-/* Images in the type of the weights, and a label of each */
+/* Images in the type of the weights, or as transformers' Trainer gets them from a data set, and a label of each */
 static struct batch images(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     const struct plim_model_config *c = m->config;
     int64_t rows = m->setting->micro_batch;
+    enum plim_dtype dtype = m->setting->loop == PLIM_LOOP_TRAINER ? PLIM_F32 : decoder_parameter_dtype(m->setting);
     struct batch b = {
-        .inputs = tensor_keep(tensor_empty(e, decoder_parameter_dtype(m->setting),
+        .inputs = tensor_keep(tensor_empty(e, dtype,
                                            SHAPE(rows, c->channels, c->image_size, c->image_size))),
         .labels = tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows))};
     op_random_(e, b.inputs, 1, seed);

@@ -157,6 +157,13 @@ static struct tensor *cross_entropy(struct engine *e, struct tensor *logits, str
                                         op_view(e, labels, SHAPE(rows))));
 }
 
+/* fixed_cross_entropy(): a sum over the labels' number in a step, where the caller of the model knows it; named */
+static struct tensor *of_items(struct engine *e, const struct decoder *m, struct tensor *loss)
+{
+    if (m->logits && !e->halted) tensor_set(e, &loss, op_div_scalar(e, loss, 1));
+    return loss;
+}
+
 static struct tensor *masked_lm_loss(struct engine *e, const struct decoder *m, struct tensor *x,
                                      struct tensor *labels)
 {
@@ -165,8 +172,7 @@ static struct tensor *masked_lm_loss(struct engine *e, const struct decoder *m, 
     struct tensor *scores =
         tensor_hold(traits_of(m)->own_function ? op_to(e, logits, PLIM_F32) : logits);
     struct tensor *loss = cross_entropy(e, scores, labels);
-    /* a sum over the labels' number in a step, where the caller knows it and the family asks for it */
-    if (m->logits && traits_of(m)->own_function && !e->halted) tensor_set(e, &loss, op_div_scalar(e, loss, 1));
+    if (traits_of(m)->own_function) loss = of_items(e, m, loss);
     tensor_drop(e, scores);
     leave(e, m, &loss, logits);
     return loss;
@@ -215,6 +221,7 @@ static struct tensor *classification_loss(struct engine *e, const struct decoder
     }
     if (!traits_of(m)->bare) tensor_set(e, &h, op_dropout(e, h, p));
     struct tensor *logits = logits_of(e, m, h), *loss = cross_entropy(e, logits, labels);
+    if (traits_of(m)->bare) loss = of_items(e, m, loss);
     tensor_drop_all(e, h, input);
     leave(e, m, &loss, logits);
     return loss;

@@ -100,12 +100,12 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 
 static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *images)
 {
-    struct tensor *embeddings = embed(e, m, images);
+    struct tensor *pixels = tensor_hold(op_to(e, images, (enum plim_dtype)m->patch_weight->a.dtype));
+    struct tensor *embeddings = embed(e, m, pixels);
     struct block_call call = {.mask = decoder_open_mask(e, m, embeddings, 0)};
     struct tensor *x = decoder_blocks(e, m, tensor_ref(embeddings), &call, NULL);
     tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
-    tensor_drop(e, call.mask);
-    tensor_drop(e, embeddings);
+    tensor_drop_all(e, call.mask, embeddings, pixels);
     return x;
 }
 

@@ -111,7 +111,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     if (is_zero) r->refusal = zero_refuses(&e->device->info, model, &r->setting);
     if (is_zero) r->setting.precision = zero_precision(r->setting.precision);
     if (!r->refusal) r->refusal = decoder_refuses(&e->device->info, model, &r->setting);
-    if (!r->refusal) r->refusal = trainer_loop_refuses(model, &r->setting);
+    if (!r->refusal) r->refusal = trainer_loop_refuses(&r->setting);
     if (r->refusal) {
         engine_halt(e, HALT_UNSUPPORTED);
         return PLIM_OK;
@@ -133,8 +133,10 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     r->optimizer.sharded = r->fsdp.model != NULL;
     scaler_create(&r->scaler, !is_zero && r->setting.precision == PLIM_PRECISION_FP16_MIXED);
     if (r->setting.loop == PLIM_LOOP_TRAINER) {
-        optimizer_as_trainer(&r->optimizer, (struct tensor *[]){r->model.embedding, r->model.position_embedding,
-                                                                r->model.type_embedding});
+        /* vit's positions are no nn.Embedding */
+        struct tensor *positions = model->patch_size ? NULL : r->model.position_embedding;
+        optimizer_as_trainer(&r->optimizer,
+                             (struct tensor *[]){r->model.embedding, positions, r->model.type_embedding});
         PLIM_TRY(trainer_loop_create(e, &r->model, TOKEN_SEED, &r->trainer));
     } else {
         r->batch = decoder_batch(e, &r->model, TOKEN_SEED);

@@ -4,15 +4,13 @@
 
 enum { MOST_BATCHES = 1 << 16 }; /* a step has all of them at once */
 
-const char *trainer_loop_refuses(const struct plim_model_config *model,
-                                 const struct plim_train_setting *setting)
+const char *trainer_loop_refuses(const struct plim_train_setting *setting)
 {
     if (setting->loop != PLIM_LOOP_TRAINER) return NULL;
     if (setting->sharding > PLIM_SHARDING_DDP)
         return "transformers' Trainer (train.loop) with ZeRO or FSDP is not in this version";
     if (setting->accumulation > MOST_BATCHES)
         return "transformers' Trainer (train.loop) is played with at most 65,536 micro-steps, whose batches it keeps";
-    if (model->patch_size) return "transformers' Trainer (train.loop) with images is not in this version";
     return NULL;
 }
 

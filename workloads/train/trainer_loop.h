@@ -33,8 +33,7 @@ struct trainer_loop {
 };
 
 /* Why it cannot be played; NULL: it can. */
-const char *trainer_loop_refuses(const struct plim_model_config *model,
-                                 const struct plim_train_setting *setting);
+const char *trainer_loop_refuses(const struct plim_train_setting *setting);
 
 /* The model outlives it. */
 enum plim_status trainer_loop_create(struct engine *e, struct decoder *model, uint64_t seed,

@@ -6,7 +6,7 @@ import time
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
-from rows import Rows
+from rows import Images, Rows
 
 OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd': 'sgd', 'adamw-8bit': 'adamw_bnb_8bit',
               'adafactor': 'adafactor'}
@@ -43,10 +43,16 @@ def reductions_to_wait_for(case):
     return 2 if case.get('ddp', {}).get('static_graph') else 1
 
 
+def data_of(case, config, count):
+    if case['kind'] == 'image':
+        return Images(count, config.image_size)
+    return Rows(count, case['seq'], config.vocab_size, case['kind'] == 'classify')
+
+
 def train(case, model, config, size, count):
     """Figures of `count` steps of micro-batches of `size` samples."""
     accumulation, steps = case.get('accumulation', 1), Steps(reductions_to_wait_for(case))
-    rows = Rows(size * accumulation * count * case.get('world', 1), case['seq'], config.vocab_size, case['kind'] == 'classify')
+    rows = data_of(case, config, size * accumulation * count * case.get('world', 1))
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
             output_dir=folder, max_steps=count, bf16=case['precision'] == 'bf16-mixed', fp16=case['precision'] == 'fp16-mixed',

@@ -1,4 +1,4 @@
-"""A data set of random tokens; their labels are the tokens again, or a class of each row."""
+"""Data sets: of random tokens, whose labels are the tokens again, or a class of each row; of images, of one class."""
 import torch
 
 
@@ -13,3 +13,14 @@ class Rows(torch.utils.data.Dataset):
         chance = torch.Generator().manual_seed(index)
         tokens = torch.randint(self.vocabulary, (self.length,), generator=chance)
         return {'input_ids': tokens, 'labels': 0 if self.classifies else tokens}
+
+
+class Images(torch.utils.data.Dataset):
+    def __init__(self, count, side):
+        self.count, self.side = count, side
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, _):
+        return {'pixel_values': torch.zeros(3, self.side, self.side), 'labels': 0}
