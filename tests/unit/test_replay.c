@@ -182,6 +182,25 @@ Test(replay, what_trainer_would_do_otherwise_is_refused)
     close_bench(&bench);
 }
 
+/* An untied head's own bias gets no gradient: DistributedDataParallel waits for it, and PyTorch fails. */
+Test(replay, an_unused_parameter_among_several_gpus_is_refused_where_nobody_looks_for_it)
+{
+    struct plim_train_setting setting = plain;
+    setting.micro_batch = 1;
+    setting.seq = 64;
+    setting.sharding = PLIM_SHARDING_DDP;
+    setting.world = 2;
+    open_bench(&bench, "bert-base");
+    run(&bench, &setting, &first);
+    cr_expect_eq(first.verdict, PLIM_OK, "%s", first.why);
+    bench.spec.model.tie_word_embeddings = false;
+    expect_refused(setting, "gets no gradient");
+    setting.ddp.finds_unused = PLIM_FIND_UNUSED_YES;
+    run(&bench, &setting, &first);
+    cr_expect_eq(first.verdict, PLIM_OK, "%s", first.why);
+    close_bench(&bench);
+}
+
 Test(replay, frees_cached_segments_before_it_gives_up)
 {
     struct plim_train_setting setting = plain;

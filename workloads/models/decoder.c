@@ -102,8 +102,11 @@ struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct ba
     nn_begin(e);
     struct tensor *x = m->family->body(e, m, batch->inputs);
     tensor_set(e, &x, nn_end(e, x));
-    struct tensor *loss = head_loss(e, m, x, batch->labels);
+    struct tensor *logits, *loss = head_loss(e, m, x, batch->labels, &logits);
     tensor_drop(e, x);
+    if (m->hooks && m->hooks->outputs && !e->halted) m->hooks->outputs(e, m->hooks->context, &loss, &logits);
+    if (m->logits) *m->logits = logits;
+    else tensor_drop(e, logits);
     return loss;
 }
 

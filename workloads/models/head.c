@@ -122,30 +122,18 @@ static struct tensor *logits_of(struct engine *e, const struct decoder *m, struc
     return logits;
 }
 
-/* The forward is done. */
-static void leave(struct engine *e, const struct decoder *m, struct tensor **loss, struct tensor *logits)
-{
-    if (m->hooks && m->hooks->outputs && !e->halted) m->hooks->outputs(e, m->hooks->context, loss, &logits);
-    if (m->logits) *m->logits = logits;
-    else tensor_drop(e, logits);
-}
-
+/* Losses below: named, and what is left of the logits in *logits, named; Liger leaves none. */
 static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, struct tensor *x,
-                                     struct tensor *labels)
+                                     struct tensor *labels, struct tensor **logits)
 {
-    if (m->setting->liger) {
-        struct tensor *loss = tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels, m->logits != NULL));
-        leave(e, m, &loss, NULL);
-        return loss;
-    }
-    struct tensor *logits = logits_of(e, m, x);
+    bool is_sum = m->logits != NULL;
+    if (m->setting->liger) return tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels, is_sum));
+    *logits = logits_of(e, m, x);
     if (m->config->final_logit_softcapping > 0)
-        nn_softcap(e, &logits, m->config->final_logit_softcapping);
+        nn_softcap(e, logits, m->config->final_logit_softcapping);
     if (m->hooks && m->hooks->logits)
-        tensor_set(e, &logits, m->hooks->logits(e, m->hooks->context, logits));
-    struct tensor *loss = tensor_keep(nn_causal_lm_loss(e, logits, labels, m->logits != NULL));
-    leave(e, m, &loss, logits);
-    return loss;
+        tensor_set(e, logits, m->hooks->logits(e, m->hooks->context, *logits));
+    return tensor_keep(nn_causal_lm_loss(e, *logits, labels, is_sum));
 }
 
 /* Mean cross entropy of logits (.., classes) and as many labels; named */
@@ -165,16 +153,16 @@ static struct tensor *of_items(struct engine *e, const struct decoder *m, struct
 }
 
 static struct tensor *masked_lm_loss(struct engine *e, const struct decoder *m, struct tensor *x,
-                                     struct tensor *labels)
+                                     struct tensor *labels, struct tensor **logits)
 {
-    struct tensor *h = transform(e, m, x), *logits = logits_of(e, m, h);
+    struct tensor *h = transform(e, m, x);
+    *logits = logits_of(e, m, h);
     tensor_drop(e, h);
     struct tensor *scores =
-        tensor_hold(traits_of(m)->own_function ? op_to(e, logits, PLIM_F32) : logits);
+        tensor_hold(traits_of(m)->own_function ? op_to(e, *logits, PLIM_F32) : *logits);
     struct tensor *loss = cross_entropy(e, scores, labels);
     if (traits_of(m)->own_function) loss = of_items(e, m, loss);
     tensor_drop(e, scores);
-    leave(e, m, &loss, logits);
     return loss;
 }
 
@@ -207,8 +195,8 @@ void head_pool(struct engine *e, struct decoder *m, struct tensor *x)
     tensor_drop(e, first);
 }
 
-static struct tensor *classification_loss(struct engine *e, const struct decoder *m,
-                                          struct tensor *x, struct tensor *labels)
+static struct tensor *classification_loss(struct engine *e, const struct decoder *m, struct tensor *x,
+                                          struct tensor *labels, struct tensor **logits)
 {
     double p = m->config->dropout_classifier;
     struct tensor *input = m->pooled, *h = m->pooled ? tensor_ref(input) : NULL;
@@ -220,21 +208,22 @@ static struct tensor *classification_loss(struct engine *e, const struct decoder
         tensor_drop(e, given);
     }
     if (!traits_of(m)->bare) tensor_set(e, &h, op_dropout(e, h, p));
-    struct tensor *logits = logits_of(e, m, h), *loss = cross_entropy(e, logits, labels);
+    *logits = logits_of(e, m, h);
+    struct tensor *loss = cross_entropy(e, *logits, labels);
     if (traits_of(m)->bare) loss = of_items(e, m, loss);
     tensor_drop_all(e, h, input);
-    leave(e, m, &loss, logits);
     return loss;
 }
 
 struct tensor *head_loss(struct engine *e, const struct decoder *m, struct tensor *x,
-                         struct tensor *labels)
+                         struct tensor *labels, struct tensor **logits)
 {
     static struct tensor *(*const losses[PLIM_TASK_COUNT])(
-        struct engine *, const struct decoder *, struct tensor *, struct tensor *) = {
+        struct engine *, const struct decoder *, struct tensor *, struct tensor *, struct tensor **) = {
         [PLIM_TASK_CAUSAL_LM] = causal_lm_loss,
         [PLIM_TASK_MASKED_LM] = masked_lm_loss,
         [PLIM_TASK_CLASSIFICATION] = classification_loss,
     };
-    return losses[m->config->task](e, m, x, labels);
+    *logits = NULL;
+    return losses[m->config->task](e, m, x, labels, logits);
 }

@@ -165,7 +165,7 @@ void head_build_pooler(struct engine *e, struct decoder *m);
 void head_pool(struct engine *e, struct decoder *m, struct tensor *x);
 /* The loss of what the body returned, x (B, S, H) lent; named */
 struct tensor *head_loss(struct engine *e, const struct decoder *m, struct tensor *x,
-                         struct tensor *labels);
+                         struct tensor *labels, struct tensor **logits);
 /* Weights that one token of a row meets, not all of them. */
 int64_t head_weights_a_row(const struct decoder *m);
 

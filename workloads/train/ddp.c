@@ -308,9 +308,34 @@ void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces)
     d->broadcasts = reduces;
 }
 
+static bool is_ready(const struct ddp *d, const struct tensor *parameter)
+{
+    size_t i = 0;
+    while (i < d->ready_count && d->ready[i] != parameter) i++;
+    return i < d->ready_count;
+}
+
+/* With static_graph parameters without a gradient are ready behind all others. */
+static void ready_the_unused(struct ddp *d)
+{
+    const struct parameters *p = &d->model->parameters;
+    size_t used = d->ready_count;
+    for (size_t i = 0; used && used < p->count && i < p->count; i++)
+        if (!is_ready(d, p->list[i])) d->ready[d->ready_count++] = p->list[i];
+}
+
+bool ddp_waits_for_unused(const struct ddp *d)
+{
+    bool waits = false;
+    if (!d->model || !d->reduces || d->delays || d->finds_unused || d->options->is_static) return false;
+    for (size_t i = 0; i < d->bucket_count; i++) waits = waits || d->buckets[i].ready < d->buckets[i].parameters;
+    return waits;
+}
+
 void ddp_after_backward(struct engine *e, struct ddp *d)
 {
     if (!d->model || !d->reduces) return;
+    if (d->options->is_static && !d->delays && !d->rebuilt) ready_the_unused(d);
     if (d->delays) reduce_late(e, d);
     const struct parameters *p = &d->model->parameters;
     link_wait(d->link, d->link->free_at);

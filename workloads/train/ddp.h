@@ -74,6 +74,9 @@ void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces);
 /* What it does to the outputs of a forward: with find_unused_parameters or static_graph they are copied (`context`: the
  * struct ddp). A plain loop's autocast is around that and the model calls it itself; Trainer's is inside. */
 void ddp_copy_outputs(struct engine *e, void *context, struct tensor **loss, struct tensor **logits);
+/* Behind a backward: a parameter without a gradient, which DistributedDataParallel was not told to look for, keeps a
+ * bucket from being reduced, and PyTorch fails. */
+bool ddp_waits_for_unused(const struct ddp *d);
 /* When the backward has run. */
 void ddp_after_backward(struct engine *e, struct ddp *d);
 
