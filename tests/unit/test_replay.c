@@ -503,6 +503,31 @@ Test(replay, nothing_is_run_from_the_third_step_on)
     close_bench(&bench);
 }
 
+/* A loss and a norm go from step to step: a played step gives up the old ones and leaves new ones. */
+Test(replay, what_trainer_keeps_is_carried_by_steps_that_are_played)
+{
+    struct plim_train_setting setting = by_trainer;
+    struct plim_replay_step step;
+    struct plim_error err = PLIM_ERROR_INIT;
+    open_bench(&bench, "tiny-gpt2");
+    setting.seq = 32;
+    for (int i = 0; i < 2 * PLIM_OPTIMIZER_COUNT; i++) {
+        setting.accumulation = 1 + i % 6;
+        setting.optimizer = (enum plim_optimizer)(i % PLIM_OPTIMIZER_COUNT);
+        setting.precision = i % 2 ? PLIM_PRECISION_FP16_MIXED : PLIM_PRECISION_FP32;
+        compare_with_all(&setting);
+        plim_replay_begin(bench.replayer, &bench.spec.model, &setting);
+        for (int n = 0; n < 2; n++) cr_assert(plim_replay_next(bench.replayer, &step));
+        int64_t launches = bench.device->launches;
+        cr_assert(plim_replay_next(bench.replayer, &step));
+        if (setting.optimizer != PLIM_OPTIMIZER_ADAFACTOR) /* which keeps a number of each parameter */
+            cr_expect_leq(bench.device->launches - launches, 10 * setting.accumulation, "%s",
+                          plim_optimizer_names[setting.optimizer]);
+        cr_assert_eq(plim_replay_end(bench.replayer, &first, &err), PLIM_OK, "%s", err.text);
+    }
+    close_bench(&bench);
+}
+
 /* With a little more memory it comes to repeat, and ends there. */
 Test(replay, a_proof_ends_with_the_step_that_repeats)
 {

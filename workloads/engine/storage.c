@@ -89,6 +89,18 @@ static void give_block(struct engine *e, struct storage *s)
     s->bytes = 0;
 }
 
+void storage_give_up(struct engine *e, struct storage *s)
+{
+    give_block(e, s);
+}
+
+void storage_take_over(struct storage *s, struct plim_block *block)
+{
+    s->block = block;
+    s->address = plim_block_address(block);
+    s->bytes = plim_block_bytes(block);
+}
+
 struct storage *storage_get(struct engine *e, int64_t bytes)
 {
     if (e->halted) return NULL;

@@ -51,6 +51,9 @@ void storage_note_moment(struct engine *e);
  * the engine is halted. Addresses that tensors have of it are stale: for devices that compute
  * nothing. */
 void storage_resize(struct engine *e, struct storage *s, int64_t bytes);
+/* Its memory is given up, and another block becomes it, which is counted already (tape.h). */
+void storage_give_up(struct engine *e, struct storage *s);
+void storage_take_over(struct storage *s, struct plim_block *block);
 /* Gives a reference up. */
 void storage_put(struct engine *e, struct storage *s);
 /* One node more (+1) or less (-1) holds it for backward. */

@@ -1,3 +1,4 @@
+#include "engine.h"
 #include "tape.h"
 
 void tape_finish(struct tape *tape)
@@ -12,6 +13,27 @@ void tape_rewind(struct tape *tape)
     tape->slots_used = 0;
     tape->kept = 0;
     tape->broken = false;
+}
+
+void tape_begin_carrying(struct tape *tape)
+{
+    for (int k = 0; k < TAPE_CARRIED; k++) {
+        struct tensor *x = tape->carried[k] ? *tape->carried[k] : NULL;
+        tape->has[k] = x != NULL;
+        if (x) x->storage->slot = -(k + 1);
+    }
+}
+
+void tape_end_carrying(struct tape *tape, int32_t left[TAPE_CARRIED])
+{
+    for (int k = 0; k < TAPE_CARRIED; k++) {
+        struct tensor *x = tape->carried[k] ? *tape->carried[k] : NULL;
+        left[k] = x && x->storage->slot > 0 ? x->storage->slot : 0;
+        if (tape->has[k] != (x != NULL)) tape->broken = true;
+        if (!left[k]) continue;
+        x->storage->slot = -(k + 1);
+        tape->kept--;
+    }
 }
 
 static void note(struct tape *tape, struct tape_event event)
@@ -45,6 +67,6 @@ void tape_note_classify(struct tape *tape, int32_t slot, int64_t bytes,
 void tape_note_give_back(struct tape *tape, int32_t slot)
 {
     if (!slot) tape->broken = true;
-    tape->kept--;
+    if (slot >= 0) tape->kept--;
     note(tape, (struct tape_event){.slot = slot, .action = TAPE_GIVE_BACK});
 }

@@ -23,7 +23,7 @@ static void take(struct engine *e, struct tape *tape, const struct tape_event *e
 static void classify(struct engine *e, struct tape *tape, const struct tape_event *event)
 {
     int64_t *of_class = e->memory.class_bytes, bytes = event->bytes;
-    if (event->slot) {
+    if (event->slot > 0) {
         struct tape_slot *slot = slot_of(tape, event);
         slot->memory_class = event->memory_class;
         bytes = slot->bytes;
@@ -34,6 +34,10 @@ static void classify(struct engine *e, struct tape *tape, const struct tape_even
 
 static void give_back(struct engine *e, struct tape *tape, const struct tape_event *event)
 {
+    if (event->slot < 0) {
+        storage_give_up(e, (*tape->carried[-event->slot - 1])->storage);
+        return;
+    }
     struct tape_slot *slot = slot_of(tape, event);
     e->memory.class_bytes[slot->memory_class] -= slot->bytes;
     plim_allocator_free(e->allocator, slot->block);
@@ -49,4 +53,10 @@ void tape_play(struct engine *e, struct tape *tape, size_t begin, size_t end)
         const struct tape_event *event = &tape->events.items[i];
         actions[event->action](e, tape, event);
     }
+}
+
+void tape_hand_over(struct engine *e, struct tape *tape, const int32_t left[TAPE_CARRIED])
+{
+    for (int k = 0; k < TAPE_CARRIED && !e->halted; k++)
+        if (left[k]) storage_take_over((*tape->carried[k])->storage, tape->slots.items[left[k] - 1].block);
 }

@@ -189,9 +189,11 @@ void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_c
                             .world = setting->world};
     replayer->states.count = 0;
     tape_rewind(&replayer->tape);
+    replayer->tape.carried[0] = &r->trainer.loss;
+    replayer->tape.carried[1] = &r->trainer.norm;
     engine_reset(r->e);
     r->records = plim_device_can_repeat(replayer->device) && !training_run_is_sharded(r) &&
-                 setting->loop == PLIM_LOOP_PLAIN && !r->e->memory.trace && !replayer->timeline;
+                 !r->e->memory.trace && !replayer->timeline;
     r->st = plim_device_reset(replayer->device);
     if (r->st == PLIM_OK) r->st = build(r, model);
 }

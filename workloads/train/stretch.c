@@ -3,6 +3,7 @@
 void stretch_begin(struct engine *e, struct tape *tape, struct stretch *s)
 {
     *s = (struct stretch){.begin = tape->events.count, .middle = tape->events.count};
+    tape_begin_carrying(tape);
     e->memory.tape = tape;
     plim_device_begin_round(e->device);
 }
@@ -15,6 +16,7 @@ void stretch_middle(const struct engine *e, struct stretch *s)
 void stretch_end(struct engine *e, struct stretch *s)
 {
     s->end = e->memory.tape->events.count;
+    tape_end_carrying(e->memory.tape, s->left);
     e->memory.tape = NULL;
     plim_device_end_round(e->device, &s->round);
 }
@@ -27,5 +29,6 @@ void stretch_play_first_half(struct engine *e, struct tape *tape, const struct s
 void stretch_play_second_half(struct engine *e, struct tape *tape, const struct stretch *s)
 {
     tape_play(e, tape, s->middle, s->end);
+    tape_hand_over(e, tape, s->left);
     plim_device_repeat(e->device, &s->round, 1);
 }

@@ -9,6 +9,7 @@
 /* Of one tape; of a micro-step the second half is backward. Zeroed is not known. */
 struct stretch {
     size_t begin, middle, end; /* events of the tape */
+    int32_t left[TAPE_CARRIED];
     struct plim_device_round round;
     bool known; /* recorded, and may be played */
 };

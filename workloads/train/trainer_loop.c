@@ -166,9 +166,12 @@ uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fing
     if (!loop->model || !fingerprint) return fingerprint;
     const struct tensor *const kept[] = {loop->items, loop->loss, loop->norm};
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) fingerprint = add_place(fingerprint, kept[i]);
+    /* The batches of a step go all at once, so that it is one which of them lies where. */
+    uint64_t batches = 0;
     for (int64_t i = 0; i < loop->count; i++) {
         const struct batch *batch = &loop->batches[i];
-        fingerprint = add_place(add_place(add_place(fingerprint, batch->inputs), batch->labels), batch->mask);
+        batches += add_place(PLIM_HASH_START, batch->inputs) + add_place(PLIM_HASH_START, batch->labels) +
+                   add_place(PLIM_HASH_START, batch->mask);
     }
-    return fingerprint | 1;
+    return plim_hash(fingerprint, &batches, sizeof(batches)) | 1;
 }

@@ -62,7 +62,8 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
                                           : tensor_hold(scaler_scale(e, &r->scaler, divided));
     if (!e->halted) autograd_backward(e, scaled);
     if (!e->halted && ddp_waits_for_unused(&r->ddp)) {
-        r->refusal = "DistributedDataParallel fails where a parameter gets no gradient: set train.ddp.find_unused_parameters";
+        r->refusal = "DistributedDataParallel fails where a parameter gets no gradient: set "
+                     "train.ddp.find_unused_parameters";
         engine_halt(e, HALT_UNSUPPORTED);
     }
     ddp_after_backward(e, &r->ddp);
