@@ -471,7 +471,8 @@ Test(spec_types, what_was_taken_by_default_is_said)
          "one document, " PLAIN "PyTorch 2.11 with transformers 5.17"},
         {"precision: fp32, optimizer: sgd", "rows of one document, " PLAIN "PyTorch 2.11 with transformers 5.17"},
         {"torch: 2.15, precision: fp32, optimizer: sgd", "rows of one document, " PLAIN "transformers 5.17"},
-        {"torch: 2.15, transformers: 5.24, precision: fp32, optimizer: sgd, loop: trainer", "rows of one document"},
+        {"torch: 2.15, transformers: 5.24, precision: fp32, optimizer: sgd, loop: trainer",
+         "rows of one document, Trainer's loop as in transformers 5.17"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct plim_spec s;

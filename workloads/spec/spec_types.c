@@ -151,6 +151,9 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
     if (!has_torch && !has_transformers) append(text, size, "PyTorch %s with transformers %s", torch, transformers);
     else if (!has_torch) append(text, size, "PyTorch %s%s", torch, "");
     else if (!has_transformers) append(text, size, "transformers %s%s", transformers, "");
+    if (spec->loop == PLIM_LOOP_TRAINER && spec->transformers != PLIM_TRANSFORMERS_5_17)
+        append(text, size, "Trainer's loop as in transformers %s%s",
+               plim_transformers_names[PLIM_TRANSFORMERS_5_17], "");
     if (spec->model.experts)
         append(text, size, "%s%s", "each expert sees as many rows as any other", "");
     if (spec->model.layerdrop > 0)
