@@ -77,7 +77,7 @@ static bool take_block(struct engine *e, struct storage *s, int64_t bytes)
     return true;
 }
 
-static void give_block(struct engine *e, struct storage *s)
+void storage_give_up(struct engine *e, struct storage *s)
 {
     e->memory.class_bytes[class_now(s)] -= s->bytes;
     if (e->memory.trace && s->block) fprintf(e->memory.trace, "f %lld\n", (long long)s->trace_id);
@@ -87,11 +87,6 @@ static void give_block(struct engine *e, struct storage *s)
     s->block = NULL;
     s->address = 0;
     s->bytes = 0;
-}
-
-void storage_give_up(struct engine *e, struct storage *s)
-{
-    give_block(e, s);
 }
 
 void storage_take_over(struct storage *s, struct plim_block *block)
@@ -121,14 +116,14 @@ struct storage *storage_get(struct engine *e, int64_t bytes)
 void storage_put(struct engine *e, struct storage *s)
 {
     if (--s->refs > 0) return;
-    give_block(e, s);
+    storage_give_up(e, s);
     pool_give(&e->storages, s);
 }
 
 void storage_resize(struct engine *e, struct storage *s, int64_t bytes)
 {
     if (e->halted) return;
-    give_block(e, s);
+    storage_give_up(e, s);
     if (bytes) take_block(e, s, bytes);
 }
 

@@ -96,17 +96,14 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     return b;
 }
 
-struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch)
+struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **logits)
 {
     m->attention_mask = batch->mask;
     nn_begin(e);
     struct tensor *x = m->family->body(e, m, batch->inputs);
     tensor_set(e, &x, nn_end(e, x));
-    struct tensor *logits, *loss = head_loss(e, m, x, batch->labels, &logits);
+    struct tensor *loss = head_loss(e, m, x, batch->labels, logits);
     tensor_drop(e, x);
-    if (m->hooks && m->hooks->outputs && !e->halted) m->hooks->outputs(e, m->hooks->context, &loss, &logits);
-    if (m->logits) *m->logits = logits;
-    else tensor_drop(e, logits);
     return loss;
 }
 

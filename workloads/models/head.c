@@ -122,11 +122,17 @@ static struct tensor *logits_of(struct engine *e, const struct decoder *m, struc
     return logits;
 }
 
+/* Is a loss the sum over the labels' number in a step, which Trainer tells the model, and not a mean? */
+static bool is_of_items(const struct decoder *m)
+{
+    return m->setting->loop == PLIM_LOOP_TRAINER;
+}
+
 /* Losses below: named, and what is left of the logits in *logits, named; Liger leaves none. */
 static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, struct tensor *x,
                                      struct tensor *labels, struct tensor **logits)
 {
-    bool is_sum = m->logits != NULL;
+    bool is_sum = is_of_items(m);
     if (m->setting->liger) return tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels, is_sum));
     *logits = logits_of(e, m, x);
     if (m->config->final_logit_softcapping > 0)
@@ -145,10 +151,10 @@ static struct tensor *cross_entropy(struct engine *e, struct tensor *logits, str
                                         op_view(e, labels, SHAPE(rows))));
 }
 
-/* fixed_cross_entropy(): a sum over the labels' number in a step, where the caller of the model knows it; named */
+/* fixed_cross_entropy(); named */
 static struct tensor *of_items(struct engine *e, const struct decoder *m, struct tensor *loss)
 {
-    if (m->logits && !e->halted) tensor_set(e, &loss, op_div_scalar(e, loss, 1));
+    if (is_of_items(m) && !e->halted) tensor_set(e, &loss, op_div_scalar(e, loss, 1));
     return loss;
 }
 

@@ -68,8 +68,6 @@ struct decoder_hooks {
     void (*after_block)(struct engine *e, void *context, struct block_call *c, struct tensor *y);
     /* Returns what is to stand for the model's logits: `logits` (lent), or a floating tensor. */
     struct tensor *(*logits)(struct engine *e, void *context, struct tensor *logits);
-    /* What model() returns, before its caller keeps the loss alone: both variables may be bound anew. */
-    void (*outputs)(struct engine *e, void *context, struct tensor **loss, struct tensor **logits);
     void *context;
 };
 
@@ -95,9 +93,6 @@ struct decoder {
         rotary_local; /* local: of the sliding layers, where they have their own */
     struct decoder_layer *layers;
     const struct decoder_hooks *hooks; /* lent; NULL: none */
-    /* Where the logits of a forward are left, named. A causal loss is then a sum, divided by the number of labels, as
-     * transformers' Trainer asks for it. NULL: logits are dropped, and the loss is a mean. */
-    struct tensor **logits;
 };
 
 /* A micro-batch: tokens (B, S), or images (B, channels, height, width); what the loss compares with: tokens too, or
@@ -146,8 +141,8 @@ void decoder_finish(struct decoder *m); /* host memory; tensors go with the engi
 /* A micro-batch of the setting's size, by `seed`; made before the first step, and named. */
 struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed);
 
-/* loss = model(inputs, labels=labels).loss; a named scalar */
-struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch);
+/* What model(inputs, labels=labels) returns: the loss, a named scalar, and *logits, named (NULL: Liger makes none). */
+struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **logits);
 
 /* Floating-point operations of the model a token, forward and backward, as MFU counts them (PaLM,
  * arXiv:2204.02311, appendix B): 6 a weight that takes part in a matmul and 12 layers * heads *

@@ -39,7 +39,7 @@ static void make_states(struct engine *e, struct optimizer *o, size_t i, struct 
 static void widen(struct engine *e, struct tensor **variable, struct tensor *x)
 {
     tensor_set(e, variable, x);
-    if (x->a.dtype != PLIM_F32) tensor_set(e, variable, op_to(e, x, PLIM_F32));
+    tensor_set(e, variable, op_to(e, x, PLIM_F32));
 }
 
 /* x.norm(2) / x.numel() ** 0.5; named */

@@ -6,6 +6,14 @@ static const int64_t broadcast_bytes = INT64_C(250) << 20;
 static const int64_t first_bucket_bytes = INT64_C(1) << 20, bucket_bytes = INT64_C(25) << 20;
 static const int64_t no_limit = INT64_MAX;
 
+/* Trainer._build_accelerator_args(), where a model with adapters is no PreTrainedModel */
+static bool finds_unused(const struct ddp *d)
+{
+    const struct plim_train_setting *s = d->model->setting;
+    if (s->ddp.finds_unused != PLIM_FIND_UNUSED_AUTO) return s->ddp.finds_unused == PLIM_FIND_UNUSED_YES;
+    return s->loop == PLIM_LOOP_TRAINER && (s->lora.r || s->checkpointing == PLIM_CHECKPOINTING_NONE);
+}
+
 /* A parameter's place in the list of those that train. */
 static size_t place_of(const struct tensor *parameter)
 {
@@ -200,12 +208,11 @@ static void reduce_late(struct engine *e, struct ddp *d)
 /* --- find_unused_parameters, static_graph ----------------------------------------------------- */
 
 /* _DDPSink: each output is copied */
-void ddp_copy_outputs(struct engine *e, void *context, struct tensor **loss, struct tensor **logits)
+void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **loss, struct tensor **logits)
 {
-    const struct ddp *d = context;
     bool grad_enabled = e->grad_enabled;
     if (!d->model || e->halted) return;
-    if (d->options->is_static ? !d->delays : !d->finds_unused) return;
+    if (d->options->is_static ? !d->delays : !finds_unused(d)) return;
     struct tensor *copy = autograd_mark(e, *loss, NULL);
     tensor_keep(copy);
     e->grad_enabled = false;
@@ -230,13 +237,12 @@ static void count_used(struct engine *e, struct ddp *d)
 static void make_first_buckets(struct engine *e, struct ddp *d)
 {
     struct tensor *const *parameters = d->model->parameters.list;
-    bool limited = d->finds_unused && !d->options->is_static;
+    bool limited = finds_unused(d) && !d->options->is_static;
     if (limited) make_limited_buckets(e, d, parameters, false);
     else make_buckets(e, d, parameters, no_limit, no_limit, false);
-    if (d->finds_unused) count_used(e, d);
+    if (finds_unused(d)) count_used(e, d);
     if (d->options->is_static) count_used(e, d); /* with both: once more */
     d->delays = d->options->is_static;
-    d->hooks = (struct decoder_hooks){.outputs = ddp_copy_outputs, .context = d};
 }
 
 /* --- the model, wrapped ----------------------------------------------------------------------- */
@@ -251,13 +257,6 @@ const char *ddp_refuses(const struct plim_train_setting *setting)
     return NULL;
 }
 
-/* Trainer._build_accelerator_args(), where a model with adapters is no PreTrainedModel */
-static bool finds_unused(const struct plim_train_setting *s)
-{
-    if (s->ddp.finds_unused != PLIM_FIND_UNUSED_AUTO) return s->ddp.finds_unused == PLIM_FIND_UNUSED_YES;
-    return s->loop == PLIM_LOOP_TRAINER && (s->lora.r || s->checkpointing == PLIM_CHECKPOINTING_NONE);
-}
-
 enum plim_status ddp_create(struct engine *e, struct decoder *model, int64_t world,
                             struct link *link, struct ddp *d)
 {
@@ -265,7 +264,6 @@ enum plim_status ddp_create(struct engine *e, struct decoder *model, int64_t wor
     size_t n = p->count ? p->count : 1, states = decoder_states(model, NULL);
     *d = (struct ddp){.model = model,
                       .options = &model->setting->ddp,
-                      .finds_unused = finds_unused(model->setting),
                       .world = world,
                       .link = link,
                       .broadcasts = true};
@@ -279,7 +277,6 @@ enum plim_status ddp_create(struct engine *e, struct decoder *model, int64_t wor
     verify(e, d);
     broadcast(e, decoder_states(model, d->states), d->states);
     make_first_buckets(e, d);
-    if (model->setting->loop == PLIM_LOOP_PLAIN && (d->finds_unused || d->options->is_static)) model->hooks = &d->hooks;
     e->autograd.accumulated = accumulated;
     e->autograd.accumulated_context = d;
     return PLIM_OK;
@@ -299,7 +296,7 @@ void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces)
 {
     if (!d->model || e->halted) return;
     d->reduces = reduces;
-    bool rebuilds = !d->rebuilt && (d->options->is_static || !d->finds_unused);
+    bool rebuilds = !d->rebuilt && (d->options->is_static || !finds_unused(d));
     if (rebuilds && d->ready_count == d->model->parameters.count) {
         make_limited_buckets(e, d, d->ready, true);
         d->rebuilt = true;
@@ -327,7 +324,7 @@ static void ready_the_unused(struct ddp *d)
 bool ddp_waits_for_unused(const struct ddp *d)
 {
     bool waits = false;
-    if (!d->model || !d->reduces || d->delays || d->finds_unused || d->options->is_static) return false;
+    if (!d->model || !d->reduces || d->delays || finds_unused(d) || d->options->is_static) return false;
     for (size_t i = 0; i < d->bucket_count; i++) waits = waits || d->buckets[i].ready < d->buckets[i].parameters;
     return waits;
 }

@@ -52,10 +52,8 @@ struct ddp {
     struct tensor **ready; /* parameters in the order of their gradients, at the first reduction */
     size_t ready_count;
     bool rebuilt, reduces, broadcasts;
-    bool finds_unused;
     bool delays; /* static_graph, before the first backward has ended */
     struct tensor **states; /* room for all parameters and buffers */
-    struct decoder_hooks hooks;
     struct tensor *used;    /* find_unused_parameters, static_graph: one number a parameter */
     struct link *link;      /* lent */
     size_t sent;            /* buckets, in this backward */
@@ -71,9 +69,9 @@ void ddp_finish(struct ddp *d); /* host memory; tensors go with the engine */
 
 /* Before a forward; `reduces`: its backward is to reduce the gradients (it is not under no_sync). */
 void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces);
-/* What it does to the outputs of a forward: with find_unused_parameters or static_graph they are copied (`context`: the
- * struct ddp). A plain loop's autocast is around that and the model calls it itself; Trainer's is inside. */
-void ddp_copy_outputs(struct engine *e, void *context, struct tensor **loss, struct tensor **logits);
+/* What it does to the outputs of a forward: with find_unused_parameters or static_graph they are copied. A plain loop's
+ * autocast is around that, Trainer's inside. *logits may be NULL. */
+void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **loss, struct tensor **logits);
 /* Behind a backward: a parameter without a gradient, which DistributedDataParallel was not told to look for, keeps a
  * bucket from being reduced, and PyTorch fails. */
 bool ddp_waits_for_unused(const struct ddp *d);

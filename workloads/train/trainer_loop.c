@@ -21,7 +21,6 @@ enum plim_status trainer_loop_create(struct engine *e, struct decoder *model, ui
     *loop = (struct trainer_loop){.model = model, .seed = seed, .count = count};
     loop->batches = calloc((size_t)count, sizeof(*loop->batches));
     if (!loop->batches) return PLIM_NOMEM;
-    model->logits = &loop->logits;
     loop->sum = tensor_keep(op_full(e, PLIM_F32, 0, NULL, 0));
     return PLIM_OK;
 }
@@ -100,10 +99,10 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
 
 /* --- a micro-step ----------------------------------------------------------------------------- */
 
-void trainer_loop_after_forward(struct engine *e, struct trainer_loop *loop, bool is_mixed)
+void trainer_loop_after_forward(struct engine *e, struct trainer_loop *loop, struct tensor *logits, bool is_mixed)
 {
-    if (!loop->logits || !is_mixed) return;
-    tensor_set(e, &loop->logits, op_to(e, loop->logits, PLIM_F32));
+    loop->logits = logits;
+    if (logits && is_mixed) tensor_set(e, &loop->logits, op_to(e, logits, PLIM_F32));
 }
 
 struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, struct tensor **loss)

@@ -49,10 +49,16 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     fsdp_before_forward(e, &r->fsdp, reduces);
     zero_before_forward(e, &r->zero);
     if (mixed) autocast_enter(e, p == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16);
-    struct tensor *loss = decoder_loss(e, &r->model, &r->batch);
+    struct tensor *logits, *loss = decoder_loss(e, &r->model, &r->batch, &logits);
+    if (!r->trainer.model) {
+        ddp_copy_outputs(e, &r->ddp, &loss, &logits);
+        tensor_drop(e, logits);
+    }
     if (mixed) autocast_leave(e);
-    trainer_loop_after_forward(e, &r->trainer, mixed);
-    if (r->trainer.model) ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits);
+    if (r->trainer.model) {
+        trainer_loop_after_forward(e, &r->trainer, logits, mixed);
+        ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits);
+    }
     fsdp_after_forward(e, &r->fsdp, loss);
     s->after_forward_bytes = engine_allocated(e);
     if (recorded) stretch_middle(e, recorded);
