@@ -211,7 +211,7 @@ const struct plim_command plim_command_record = {
              "more run with the program's own allocator has to ask for the same segments.\n"
              "A size at which the program ends with an error is left out.\n"
              "With {accumulation} in CMD the file is good for any effective batch.\n"
-             "Packed by gzip: zcat shows what is in it. Axes may be recorded value by value, on\n"
+             "Packed by xz: xzcat shows what is in it. Axes may be recorded value by value, on\n"
              "several machines: --merge makes one file of them.\n"
              "Example:\n\n"
              "  plimsoll record -o train.plim -- \\\n"

@@ -1,7 +1,7 @@
-/* A recording, with the checksum that its bytes have; what is gzip stays as it is. What is accepted can be
- * played, and every text comes out of gzip as it went in. */
+/* A recording, with the checksum that its bytes have; what is xz stays as it is. What is accepted can be
+ * played, and every text comes out of xz as it went in. */
 #include "target.h"
-#include "autotune/base/gzip.h"
+#include "autotune/base/xz.h"
 #include "autotune/base/sha256.h"
 #include "devices/open.h"
 #include "workloads/recording/merge.h"
@@ -48,8 +48,8 @@ static void pack(const char *text, size_t length)
     struct plim_error err = PLIM_ERROR_INIT;
     char *packed, *again;
     size_t packed_bytes, again_length;
-    fuzz_expect(plim_gzip_pack(text, length, &packed, &packed_bytes, &err) == PLIM_OK);
-    fuzz_expect(plim_gzip_unpack("job.plim", packed, packed_bytes, length, &again, &again_length,
+    fuzz_expect(plim_xz_pack(text, length, &packed, &packed_bytes, &err) == PLIM_OK);
+    fuzz_expect(plim_xz_unpack("job.plim", packed, packed_bytes, length, &again, &again_length,
                                  &err) == PLIM_OK);
     fuzz_expect(again_length == length && !memcmp(again, text, length));
     free(again);
@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size) memcpy(text, data, size);
     plim_sha256_text(data, size, hash);
     size_t length = size;
-    if (!plim_gzip_is(text, size))
+    if (!plim_xz_is(text, size))
         length += (size_t)snprintf(text + size, 128, "checksum: %s\n", hash);
     pack(text, length);
     const char *path = fuzz_file("job.plim", (const uint8_t *)text, length);

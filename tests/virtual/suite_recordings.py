@@ -1,8 +1,8 @@
 """Programs that are recorded at a few sizes: at a size that was not, the recording has to say what a
 trial of the program says, to the byte. The seconds of a recorded model have to be those of the engine's."""
 import functools
-import gzip
 import json
+import lzma
 import os
 import subprocess
 import tempfile
@@ -60,7 +60,7 @@ def compare(exec_, command, options, sizes, path):
                                 exec_.installation.python, *words])
     if problem:
         return problem
-    with gzip.open(path, 'rt', encoding='utf-8') as file:
+    with lzma.open(path, 'rt', encoding='utf-8') as file:
         if 'allocator: pytorch\n' not in file.read():
             return f'the recording does not prove itself\n{said}'
     report, problem = explained(exec_, path, sizes)
@@ -152,7 +152,7 @@ def check_host_work(exec_, path):
     _, problem = ask(exec_, ['record', '--quiet', '--batch', '4,8,16', '-o', path, '--', exec_.installation.python,
                              'host_data.py', '--milliseconds', str(HOST_WORK_MILLISECONDS), '--batch-size', '{batch}'])
     if not problem:
-        with gzip.open(path, 'rt', encoding='utf-8') as file:
+        with lzma.open(path, 'rt', encoding='utf-8') as file:
             problem = '' if 'link-pageable:' in file.read() else 'copies from the host are not recorded as such'
     seconds = {}
     for batch in (4, 32) if not problem else ():

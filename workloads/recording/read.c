@@ -1,5 +1,5 @@
 /* A recording from its file, which may be anything: the head, and all streams. */
-#include "autotune/base/gzip.h"
+#include "autotune/base/xz.h"
 #include "autotune/base/sha256.h"
 #include "autotune/base/textfile.h"
 #include "reader.h"
@@ -261,14 +261,14 @@ static enum plim_status check_sum(const char *path, const char *text, size_t len
     return PLIM_OK;
 }
 
-/* The text of a file that is one, or gzip of one. */
+/* The text of a file that is one, or xz of one. */
 static enum plim_status read_file(const char *path, char **text, size_t *length,
                                   struct plim_error *err)
 {
     enum plim_status st = plim_textfile_read(path, PLIM_RECORDED_BYTES, text, length, err);
-    if (st || !plim_gzip_is(*text, *length)) return st;
+    if (st || !plim_xz_is(*text, *length)) return st;
     char *packed = *text;
-    st = plim_gzip_unpack(path, packed, *length, PLIM_RECORDED_BYTES, text, length, err);
+    st = plim_xz_unpack(path, packed, *length, PLIM_RECORDED_BYTES, text, length, err);
     free(packed);
     return st;
 }

@@ -1,5 +1,5 @@
 #include "recording.h"
-#include "autotune/base/gzip.h"
+#include "autotune/base/xz.h"
 #include "autotune/base/text.h"
 #include "autotune/base/textfile.h"
 
@@ -189,5 +189,5 @@ bool plim_recording_is(const char *path)
     char begin[sizeof(key) - 1];
     if (plim_recording_is_name(path)) return true;
     size_t count = plim_textfile_begin(path, begin, sizeof(begin));
-    return plim_gzip_is(begin, count) || (count == sizeof(begin) && !memcmp(begin, key, count));
+    return plim_xz_is(begin, count) || (count == sizeof(begin) && !memcmp(begin, key, count));
 }

@@ -45,7 +45,7 @@
  * nobody asks about need not be recorded.
  *
  * The file, NAME.plim, is YAML of at most 32 MiB, so that it is read without this program, packed by
- * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
+ * xz to a tenth or less (`xzcat NAME.plim` shows it; a reader takes it as plain text too):
  *
  *     plimsoll_recording: 13              the version of the format; 12 had no over; 11 had no rules, no b*b; 10 had
  *                                         no doubts;

@@ -1,5 +1,5 @@
 /* A recording as the text of its file. */
-#include "autotune/base/gzip.h"
+#include "autotune/base/xz.h"
 #include "autotune/base/outfile.h"
 #include "autotune/base/sha256.h"
 #include "autotune/base/text_stream.h"
@@ -276,7 +276,7 @@ enum plim_status plim_recording_save(const struct plim_recording *recording, con
 {
     char *text = NULL, *packed = NULL;
     enum plim_status st = plim_recording_write(recording, &text, err);
-    if (!st) st = plim_gzip_pack(text, strlen(text), &packed, file_bytes, err);
+    if (!st) st = plim_xz_pack(text, strlen(text), &packed, file_bytes, err);
     if (!st) st = plim_outfile_save_bytes(path, packed, *file_bytes, err);
     free(packed);
     free(text);

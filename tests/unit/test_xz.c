@@ -1,5 +1,5 @@
-/* A text as gzip and back. */
-#include "autotune/base/gzip.h"
+/* A text as xz and back. */
+#include "autotune/base/xz.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@ static struct packed pack(const char *text, size_t length)
 {
     struct packed out;
     struct plim_error err = PLIM_ERROR_INIT;
-    cr_assert(eq(int, plim_gzip_pack(text, length, &out.bytes, &out.count, &err), PLIM_OK));
-    cr_expect(plim_gzip_is(out.bytes, out.count));
+    cr_assert(eq(int, plim_xz_pack(text, length, &out.bytes, &out.count, &err), PLIM_OK));
+    cr_expect(plim_xz_is(out.bytes, out.count));
     return out;
 }
 
@@ -23,10 +23,10 @@ static enum plim_status unpack(const char *packed, size_t count, size_t max_byte
                                size_t *length, struct plim_error *err)
 {
     *err = (struct plim_error)PLIM_ERROR_INIT;
-    return plim_gzip_unpack("job", packed, count, max_bytes, text, length, err);
+    return plim_xz_unpack("job", packed, count, max_bytes, text, length, err);
 }
 
-Test(gzip, what_goes_in_comes_out_up_to_the_most_that_is_wanted)
+Test(xz, what_goes_in_comes_out_up_to_the_most_that_is_wanted)
 {
     static const char text[] = "step: [a0, f1, a0, f1, a0, f1, a0, f1, a0, f1, a0, f1]\n";
     struct plim_error err;
@@ -48,7 +48,7 @@ Test(gzip, what_goes_in_comes_out_up_to_the_most_that_is_wanted)
 }
 
 /* It is unpacked into a block that grows. */
-Test(gzip, a_long_text_comes_out_whole)
+Test(xz, a_long_text_comes_out_whole)
 {
     enum { LENGTH = 3000000 };
     struct plim_error err;
@@ -68,7 +68,7 @@ Test(gzip, a_long_text_comes_out_whole)
     free(text);
 }
 
-Test(gzip, what_is_cut_damaged_or_followed_by_more_is_named)
+Test(xz, what_is_cut_damaged_or_followed_by_more_is_named)
 {
     struct plim_error err;
     struct packed p = pack("some text", 9);
@@ -82,15 +82,15 @@ Test(gzip, what_is_cut_damaged_or_followed_by_more_is_named)
     longer[p.count] = 'x';
     cr_expect(eq(int, unpack(longer, p.count + 1, 100, &text, &length, &err), PLIM_SPEC));
     cr_expect(strstr(err.text, "more follows") != NULL, "%s", err.text);
-    longer[p.count - 1] ^= 1; /* of the length that gzip ends with */
+    longer[p.count - 1] ^= 1; /* of the two bytes that xz ends with */
     cr_expect(eq(int, unpack(longer, p.count, 100, &text, &length, &err), PLIM_SPEC));
     cr_expect(strstr(err.text, "damaged") != NULL, "%s", err.text);
     free(p.bytes);
 }
 
-Test(gzip, no_text_is_taken_for_it)
+Test(xz, no_text_is_taken_for_it)
 {
-    cr_expect(not(plim_gzip_is("plimsoll_recording: 3", 21)));
-    cr_expect(not(plim_gzip_is("\x1f\x8b", 1)));
-    cr_expect(not(plim_gzip_is("", 0)));
+    cr_expect(not(plim_xz_is("plimsoll_recording: 3", 21)));
+    cr_expect(not(plim_xz_is("\x1f\x8b", 1)));
+    cr_expect(not(plim_xz_is("", 0)));
 }
