@@ -114,7 +114,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
         .resharding = (enum plim_resharding)index_of(plim_resharding_names, PLIM_RESHARDING_COUNT,
                                                      case_text(c, "reshard", "yes")),
         .reduce_type = (enum plim_reduce_type)index_of(
-            plim_reduce_type_names, PLIM_REDUCE_TYPE_COUNT, case_text(c, "reduce", "fp32")),
+            plim_reduce_type_names, PLIM_REDUCE_TYPE_COUNT, case_text(c, "reduce", "auto")),
         .packing = json_is_true(json_object_get(c, "packed")) ? PLIM_PACKING_YES : PLIM_PACKING_NO,
         .loop = (enum plim_loop)index_of(plim_loop_names, PLIM_LOOP_COUNT, case_text(c, "loop", "plain")),
         .made_on = (enum plim_made_on)index_of(plim_made_on_names, PLIM_MADE_ON_COUNT, case_text(c, "made_on", "gpu")),

@@ -220,7 +220,7 @@ Test(spec_write, is_what_a_person_would_write)
                  "  sharding: auto\n"
                  "  reduction: last\n"
                  "  reshard_after_forward: yes\n"
-                 "  reduce_dtype: fp32\n"
+                 "  reduce_dtype: auto\n"
                  "  ddp:\n"
                  "    gradient_as_bucket_view: false\n"
                  "    find_unused_parameters: auto\n"

@@ -42,6 +42,7 @@ struct module_hooks {
     struct tensor *(*after)(struct engine *e, void *context, struct tensor *const weights[2],
                             int kind, struct tensor *x);
     void *context;
+    bool own_linear; /* op_linear_function() stands for torch's linear */
 };
 
 struct engine {

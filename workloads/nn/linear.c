@@ -44,7 +44,7 @@ static struct tensor *base_output(struct engine *e, const struct linear *l, stru
 {
     if (l->quantized.codes)
         return nn_is_int8(l) ? linear_int8(e, l, x) : linear_4bit(e, l, x);
-    if (!l->conv1d && e->modules) return op_linear_function(e, x, l->weight, l->bias);
+    if (!l->conv1d && e->modules && e->modules->own_linear) return op_linear_function(e, x, l->weight, l->bias);
     if (!l->conv1d) return op_linear(e, x, l->weight, l->bias);
     int64_t shape[PLIM_MAX_DIMS];
     int ndim = x->a.ndim;

@@ -207,10 +207,10 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_reduce_type_names, PLIM_REDUCE_TYPE_COUNT)},
      AT(reduce_type),
      .unit = "",
-     .fallback = "fp32",
+     .fallback = "auto",
      .example = "low",
      .help = "fsdp: the type in which gradients of mixed precision are reduced: fp32, or that of "
-             "the computation (low)"},
+             "the computation (low); auto: fp32, and low where loop is trainer"},
     {.path = "train.ddp.bucket_cap_mb",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 20},
      AT(ddp.bucket_mib),
@@ -334,7 +334,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .fallback = "plain",
      .example = "trainer",
      .help = "what runs the steps: a plain loop, or transformers' Trainer with what it and accelerate allocate around "
-             "them (one GPU, or several with DDP)"},
+             "them (one GPU, or several with DDP or FSDP2)"},
     {.path = "train.clip",
      .value = {.type = PLIM_VALUE_NUMBER, .nullable = true, .minimum = 0, .maximum = 1e9},
      AT(clip),

@@ -201,7 +201,7 @@ enum plim_resharding { PLIM_RESHARDING_YES, PLIM_RESHARDING_NO, PLIM_RESHARDING_
 /* transformers' use_liger_kernel */
 enum plim_liger { PLIM_LIGER_FALSE, PLIM_LIGER_TRUE, PLIM_LIGER_COUNT };
 /* FSDP: the type in which mixed precision's gradients are reduced: fp32, or that of the computation. */
-enum plim_reduce_type { PLIM_REDUCE_TYPE_FP32, PLIM_REDUCE_TYPE_LOW, PLIM_REDUCE_TYPE_COUNT };
+enum plim_reduce_type { PLIM_REDUCE_TYPE_AUTO, PLIM_REDUCE_TYPE_FP32, PLIM_REDUCE_TYPE_LOW, PLIM_REDUCE_TYPE_COUNT };
 
 /* overlap_comm of DeepSpeed; AUTO: its default, which is no, of stage 3 yes. */
 enum plim_overlap { PLIM_OVERLAP_AUTO, PLIM_OVERLAP_NO, PLIM_OVERLAP_YES, PLIM_OVERLAP_COUNT };

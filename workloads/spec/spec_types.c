@@ -154,6 +154,9 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
     if (spec->loop == PLIM_LOOP_TRAINER && spec->transformers != PLIM_TRANSFORMERS_5_17)
         append(text, size, "Trainer's loop as in transformers %s%s",
                plim_transformers_names[PLIM_TRANSFORMERS_5_17], "");
+    if (spec->loop == PLIM_LOOP_TRAINER && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP) &&
+        any_mixed(&spec->precision))
+        append(text, size, "weights fp32 under FSDP in mixed precision%s%s", ", as accelerate makes them", "");
     if (spec->model.experts)
         append(text, size, "%s%s", "each expert sees as many rows as any other", "");
     if (spec->model.layerdrop > 0)

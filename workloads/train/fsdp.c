@@ -1,6 +1,7 @@
 #include "buffer.h"
 #include "fsdp_internal.h"
 #include "devices/needs/needs.h"
+#include "workloads/nn/nn.h"
 
 /* Streams besides the default one: what is gathered, what was reduced. */
 enum { COPY_IN = 1, REDUCE_SCATTER };
@@ -256,7 +257,8 @@ void fsdp_unit_before_backward(struct engine *e, void *context)
 static void after_forward(struct engine *e, struct fsdp_unit *u, struct tensor *y)
 {
     struct fsdp *f = u->fsdp;
-    if (f->reshards && !u->is_root) reshard(e, u);
+    if (!u->count) return;
+    if (u->reshards) reshard(e, u);
     u->place = f->order_count;
     f->order[f->order_count++] = u;
     if (!e->halted && y->grad_fn) y->grad_fn->hook = &u->before_backward;
@@ -264,7 +266,7 @@ static void after_forward(struct engine *e, struct fsdp_unit *u, struct tensor *
 
 static struct fsdp_unit *unit_of(struct fsdp *f, const struct block_call *c)
 {
-    return &f->units[1 + (c->layer - c->m->layers)];
+    return &f->units[FSDP_BLOCKS + (c->layer - c->m->layers)];
 }
 
 /* cast_forward_inputs */
@@ -306,16 +308,66 @@ void fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduces)
     if (!f->model) return;
     f->reduces = reduces;
     f->may_gather = f->copied_out_at = link_now(f->link);
-    gather(e, &f->units[0], f->may_gather);
-    copy_out(e, &f->units[0], true);
+    gather(e, &f->units[FSDP_ROOT], f->may_gather);
+    copy_out(e, &f->units[FSDP_ROOT], true);
 }
 
-void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor *loss)
+void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor **loss)
 {
     if (!f->model) return;
-    after_forward(e, &f->units[0], loss);
+    after_forward(e, &f->units[FSDP_ROOT], *loss);
+    struct tensor *fp32 = *loss;
+    if (f->by_accelerate && f->is_mixed && !e->halted) *loss = tensor_keep(op_to(e, fp32, f->param_dtype));
     tensor_drop(e, f->copied_out);
     f->copied_out = NULL;
+    if (fp32 != *loss) tensor_drop(e, fp32);
+}
+
+/* --- modules of the embedding and of the tail ------------------------------------------------- */
+
+void fsdp_no_module(struct engine *e, void *context)
+{
+    (void)e;
+    (void)context;
+}
+
+struct tensor *fsdp_no_result(struct engine *e, void *context, struct tensor *y)
+{
+    (void)e;
+    (void)context;
+    return y;
+}
+
+/* The unit whose module has this weight; NULL: it is a block's, or the root's. */
+static struct fsdp_unit *unit_of_module(struct fsdp *f, const struct tensor *weight)
+{
+    for (int k = FSDP_EMBEDDING; k <= FSDP_TAIL; k++)
+        for (size_t i = 0; i < f->units[k].count; i++)
+            if (f->units[k].parameters[i].whole == weight) return &f->units[k];
+    return NULL;
+}
+
+/* The first of a unit's modules makes it whole. Ids need no gradient, so that behind an embedding
+ * nothing says that its backward has ended. */
+struct tensor *fsdp_before_module(struct engine *e, void *context, struct tensor *const weights[2], int kind,
+                                  struct tensor *x)
+{
+    struct fsdp *f = context;
+    struct fsdp_unit *u = unit_of_module(f, weights[0]);
+    if (!u || u->modules_left) return x;
+    u->modules_left = u->modules;
+    gather(e, u, f->may_gather);
+    copy_out(e, u, true);
+    return kind == NN_EMBEDDING ? x : autograd_mark(e, x, &u->after_backward);
+}
+
+struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor *const weights[2], int kind,
+                                 struct tensor *y)
+{
+    (void)kind;
+    struct fsdp_unit *u = unit_of_module(context, weights[0]);
+    if (u && --u->modules_left == 0) after_forward(e, u, y);
+    return y;
 }
 
 /* _root_post_backward_final_callback() */

@@ -26,7 +26,17 @@
  * - PyTorch 2.15 gives up the buffer of the last unit before the next one is copied out, and all gradients
  *   when they are packed; and autograd casts gradients that are to be kept, one by one, as they come.
  *
- * Mixed precision is a policy (param_dtype, reduce_dtype, inputs of blocks cast), not autocast. */
+ * Mixed precision is a policy (param_dtype, reduce_dtype, inputs of blocks cast), not autocast.
+ *
+ * accelerate 1.15, and so transformers' Trainer, has a plan of its own (fsdp2_prepare_model(),
+ * accelerate/utils/fsdp_utils.py):
+ *
+ * - The embedding is a unit, and the last norm and the head are one, the tail, which stays whole from forward to
+ *   backward; a tied embedding belongs to that one. What is left (learned positions, norms elsewhere) is the root's.
+ * - The model comes from the host: a unit's parameters are moved to the GPU, this rank's part of each is copied out
+ *   of it, padded, and they go. References to three of them last until the whole model is sharded.
+ * - In mixed precision weights are fp32, gradients are reduced in the type of the computation, and what the model
+ *   gives, so the loss, is cast to it. */
 #ifndef PLIM_TRAIN_FSDP_H
 #define PLIM_TRAIN_FSDP_H
 
@@ -49,12 +59,17 @@ struct fsdp_reduction {
     int64_t elements; /* of this rank's part, padded */
 };
 
+/* The units, in the order in which what backward has not reduced is reduced at its end. That of the
+ * embedding and that of the tail have no parameters but in accelerate's plan. */
+enum { FSDP_ROOT, FSDP_EMBEDDING, FSDP_TAIL, FSDP_BLOCKS };
+
 struct fsdp_unit {
     struct fsdp *fsdp;
     struct fsdp_parameter *parameters;
     size_t count;
     struct tensor *gathered; /* under way: not copied out yet */
-    bool is_whole, is_root, in_backward, is_reduced;
+    bool is_whole, reshards, in_backward, is_reduced;
+    size_t modules, modules_left; /* those of the embedding and the tail; how many of them have not run yet */
     size_t place; /* in the order of forwards */
     double arrival; /* of what is gathered */
     struct node_hook before_backward, after_backward;
@@ -63,12 +78,13 @@ struct fsdp_unit {
 struct fsdp {
     struct decoder *model; /* NULL: nothing is sharded */
     int64_t world, rank;
-    bool is_mixed, reshards, reduces;
+    bool is_mixed, reduces, by_accelerate;
     enum plim_dtype param_dtype, reduce_dtype; /* where is_mixed */
     struct decoder_hooks hooks;
+    struct module_hooks modules; /* by_accelerate */
     struct parameters sharded; /* for the optimizer: the shards that train */
     struct fsdp_parameter *parameters;
-    struct fsdp_unit *units; /* the decoder's own first, then the blocks */
+    struct fsdp_unit *units; /* FSDP_ROOT and so on, a unit a block from FSDP_BLOCKS on */
     size_t unit_count;
     struct fsdp_unit **order; /* of forwards */
     size_t order_count;
@@ -94,8 +110,9 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
 int64_t fsdp_next_rank(const struct fsdp *f);
 void fsdp_finish(struct fsdp *f); /* host memory; tensors go with the engine */
 
-/* Around model(...): `reduces`: its backward is to reduce the gradients. `loss` is what came out. */
+/* Around model(...): `reduces`: its backward is to reduce the gradients. `loss` is what came out; accelerate's
+ * policy of mixed precision casts it. */
 void fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduces);
-void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor *loss);
+void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor **loss);
 
 #endif

@@ -2,22 +2,43 @@
 #include "fsdp_internal.h"
 #include <stdlib.h>
 
-/* This rank's part of a parameter that has no memory yet, which gets its type for computing. */
-static void shard(struct engine *e, struct fsdp *f, struct fsdp_parameter *p, struct tensor *whole)
+static struct fsdp_parameter parameter_of(struct tensor *whole)
 {
-    int64_t shape[PLIM_MAX_DIMS];
-    *p = (struct fsdp_parameter){.whole = whole, .rows = whole->a.shape[0], .row_elements = 1};
-    for (int i = 1; i < whole->a.ndim; i++) p->row_elements *= shape[i] = whole->a.shape[i];
-    shape[0] = own_rows(f, p);
-    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
-    p->shard = tensor_keep(tensor_empty(e, dtype_of(whole), whole->a.ndim, shape));
-    engine_set_class(e, before);
-    if (e->halted) return;
-    p->shard->is_parameter = true;
-    p->shard->requires_grad = whole->requires_grad;
+    struct fsdp_parameter p = {.whole = whole, .rows = whole->a.shape[0], .row_elements = 1};
+    for (int i = 1; i < whole->a.ndim; i++) p.row_elements *= whole->a.shape[i];
+    return p;
+}
+
+/* The parameter has its shard, and gets its type for computing. */
+static void become_sharded(const struct fsdp *f, struct fsdp_parameter *p, struct tensor *shard)
+{
+    struct tensor *whole = p->whole;
+    p->shard = shard;
+    shard->is_parameter = true;
+    shard->requires_grad = whole->requires_grad;
     if (f->is_mixed) whole->a.dtype = (uint8_t)f->param_dtype;
     if (whole->accumulator) whole->accumulator->output[0].dtype = whole->a.dtype;
-    if (whole->requires_grad) f->sharded.list[f->sharded.count++] = p->shard;
+}
+
+/* For the optimizer, in the order of the model's parameters */
+static void list_trained(struct fsdp *f, size_t parameters)
+{
+    for (size_t i = 0; i < parameters; i++)
+        if (f->parameters[i].whole->requires_grad) f->sharded.list[f->sharded.count++] = f->parameters[i].shard;
+}
+
+/* --- made on the meta device ------------------------------------------------------------------ */
+
+/* This rank's part of a parameter that has no memory yet */
+static void shard(struct engine *e, struct fsdp *f, struct fsdp_parameter *p, struct tensor *whole)
+{
+    *p = parameter_of(whole);
+    int64_t shape[PLIM_MAX_DIMS] = {own_rows(f, p)};
+    for (int i = 1; i < whole->a.ndim; i++) shape[i] = whole->a.shape[i];
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
+    struct tensor *own = tensor_keep(tensor_empty(e, dtype_of(whole), whole->a.ndim, shape));
+    engine_set_class(e, before);
+    if (!e->halted) become_sharded(f, p, own);
 }
 
 /* A shard's memory is that of `x` (taken) from now on. */
@@ -77,23 +98,115 @@ static size_t make_shards(struct engine *e, struct fsdp *f, struct tensor **stat
     return parameters;
 }
 
-/* Which parameters each unit has: those of a block follow one another, the decoder's own come to
- * stand before them. */
+/* --- moved from the host ---------------------------------------------------------------------- */
+
+/* fully_shard() of one unit: what it has comes to the GPU, is sharded, and goes. */
+static void move_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit *u, struct tensor *const *buffers,
+                      size_t buffer_count)
+{
+    const struct decoder *m = f->model;
+    const struct tensor *norms_last = m->final_norm.bias ? m->final_norm.bias : m->final_norm.weight;
+    for (size_t i = 0; i < u->count; i++) {
+        struct tensor *whole = u->parameters[i].whole;
+        if (f->is_mixed && whole->requires_grad) whole->a.dtype = PLIM_F32;
+        materialise(e, whole);
+    }
+    for (size_t i = 0; i < buffer_count; i++) materialise(e, buffers[i]);
+    for (size_t i = 0; i < u->count && !e->halted; i++) {
+        struct fsdp_parameter *p = &u->parameters[i];
+        const struct tensor *whole = p->whole;
+        int64_t shape[PLIM_MAX_DIMS] = {own_rows(f, p)};
+        for (int d = 1; d < whole->a.ndim; d++) shape[d] = whole->a.shape[d];
+        struct tensor *padded = tensor_keep(tensor_empty(e, dtype_of(whole), SHAPE(shard_elements(f, p))));
+        become_sharded(f, p, tensor_keep(tensor_alias(e, padded, whole->a.ndim, shape, whole->a.stride, 0)));
+        tensor_drop(e, padded);
+    }
+    for (size_t i = 0; i < u->count && !e->halted; i++) {
+        struct tensor *whole = u->parameters[i].whole;
+        bool is_held = whole == m->embedding || whole == m->head || (whole == norms_last && u == &f->units[FSDP_TAIL]);
+        if (!is_held) storage_resize(e, whole->storage, 0);
+    }
+}
+
+/* Blocks first, the root last. */
+static void move_units(struct engine *e, struct fsdp *f)
+{
+    const struct decoder *m = f->model;
+    struct tensor *buffers[DECODER_BUFFERS], *scale = m->embedding_scale;
+    size_t count = 0, all = decoder_buffers(m, buffers);
+    for (size_t i = 0; i < all; i++)
+        if (buffers[i] != scale) buffers[count++] = buffers[i];
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
+    const struct fsdp_unit *embeddings = &f->units[m->head == m->embedding ? FSDP_TAIL : FSDP_EMBEDDING];
+    for (size_t k = FSDP_BLOCKS; k < f->unit_count; k++) move_unit(e, f, &f->units[k], NULL, 0);
+    for (int k = FSDP_EMBEDDING; k <= FSDP_TAIL; k++)
+        move_unit(e, f, &f->units[k], &scale, scale && &f->units[k] == embeddings);
+    move_unit(e, f, &f->units[FSDP_ROOT], buffers, count);
+    struct tensor *const held[] = {m->embedding, m->head,
+                                   m->final_norm.bias ? m->final_norm.bias : m->final_norm.weight};
+    for (size_t i = 0; i < sizeof(held) / sizeof(held[0]) && !e->halted; i++)
+        storage_resize(e, held[i]->storage, 0);
+    engine_set_class(e, before);
+}
+
+/* --- units ------------------------------------------------------------------------------------ */
+
+static bool is_final_norm(const struct decoder *m, const struct tensor *x)
+{
+    return x == m->final_norm.weight || x == m->final_norm.bias;
+}
+
+/* OPT's last norm is no child of its base model, where accelerate looks for one. */
+static size_t unit_of_parameter(const struct fsdp *f, const struct tensor *x)
+{
+    const struct decoder *m = f->model;
+    if (x->layer) return FSDP_BLOCKS + (size_t)x->layer - 1;
+    if (!f->by_accelerate) return FSDP_ROOT;
+    if (x == m->head || x == m->head_bias) return FSDP_TAIL;
+    if (is_final_norm(m, x)) return m->config->family == PLIM_FAMILY_OPT ? FSDP_ROOT : FSDP_TAIL;
+    return x == m->embedding ? FSDP_EMBEDDING : FSDP_ROOT;
+}
+
+/* Which parameters each unit has, in the model's order; in the tail the norm stands before a tied embedding. */
 static void make_units(struct fsdp *f, size_t parameters)
 {
+    const struct decoder *m = f->model;
     struct fsdp_parameter *sorted = f->parameters + parameters;
     size_t count = 0;
     for (size_t k = 0; k < f->unit_count; k++) {
         struct fsdp_unit *u = &f->units[k];
         *u = (struct fsdp_unit){.fsdp = f,
                                 .parameters = sorted + count,
-                                .is_root = k == 0,
+                                .reshards = k != FSDP_ROOT && k != FSDP_TAIL &&
+                                            m->setting->resharding == PLIM_RESHARDING_YES,
                                 .before_backward = {fsdp_unit_before_backward, u},
                                 .after_backward = {fsdp_unit_after_backward, u}};
-        for (size_t i = 0; i < parameters; i++)
-            if ((size_t)f->parameters[i].whole->layer == k) sorted[count++] = f->parameters[i];
+        for (int pass = 0; pass < 2; pass++)
+            for (size_t i = 0; i < parameters; i++) {
+                const struct tensor *x = f->parameters[i].whole;
+                bool is_first = k != FSDP_TAIL || is_final_norm(m, x);
+                if (unit_of_parameter(f, x) == k && is_first == !pass) sorted[count++] = f->parameters[i];
+            }
         u->count = (size_t)(sorted + count - u->parameters);
     }
+    f->units[FSDP_EMBEDDING].modules = 1;
+    bool has_norm = f->units[FSDP_TAIL].count && is_final_norm(m, f->units[FSDP_TAIL].parameters[0].whole);
+    f->units[FSDP_TAIL].modules = 1 + has_norm + (m->head == m->embedding);
+}
+
+/* accelerate's plan: units first, then their shards */
+static size_t make_units_and_shards(struct engine *e, struct fsdp *f, struct tensor **states)
+{
+    size_t parameters = 0, count = decoder_states_by_module(f->model, states);
+    for (size_t i = 0; i < count; i++)
+        if (states[i]->is_parameter) f->parameters[parameters++] = parameter_of(states[i]);
+    make_units(f, parameters);
+    move_units(e, f);
+    for (size_t i = 0; i < parameters && !e->halted; i++)
+        for (size_t k = 0; k < parameters; k++)
+            if (f->parameters[parameters + k].whole == f->parameters[i].whole)
+                f->parameters[i].shard = f->parameters[parameters + k].shard;
+    return parameters;
 }
 
 static bool is_mixed(const struct plim_train_setting *setting)
@@ -112,9 +225,13 @@ const char *fsdp_refuses(const struct plim_device_info *info, const struct plim_
                                : "fsdp of encoders is not known here; a program runs under exec";
     if (setting->world < 2) return "fsdp shards over 2 GPUs or more (world)";
     if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
-        return "torch.optim.Adafactor fails on sharded parameters (DTensor) in torch 2.11";
+        return "Adafactor under fsdp is not known here: torch.optim's fails on sharded parameters (DTensor)";
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT) /* and its paged ones */
         return "bitsandbytes' optimizers do not take sharded parameters (DTensor)";
+    if (setting->loop == PLIM_LOOP_TRAINER && setting->lora.r)
+        return "transformers' Trainer (train.loop) with FSDP and LoRA is not in this version";
+    if (setting->loop == PLIM_LOOP_TRAINER && setting->liger)
+        return "transformers' Trainer (train.loop) with FSDP and Liger is not in this version";
     if (setting->quantization.type != PLIM_QUANTIZATION_NONE)
         return "quantised weights are not sharded here; a program that does runs under exec";
     if (config->family == PLIM_FAMILY_OLMO2 && is_mixed(setting) &&
@@ -148,18 +265,24 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
                        .link = link,
                        .world = setting->world,
                        .rank = setting->rank > 0 && setting->rank < setting->world ? setting->rank : 0,
-                       .reshards = setting->resharding == PLIM_RESHARDING_YES,
-                       .unit_count = 1 + (size_t)model->config->layers,
+                       .by_accelerate = setting->loop == PLIM_LOOP_TRAINER,
+                       .unit_count = FSDP_BLOCKS + (size_t)model->config->layers,
                        .hooks = {.before_block = fsdp_before_block,
                                  .after_block = fsdp_after_block,
-                                 .context = f}};
+                                 .context = f},
+                       .modules = {fsdp_no_module, fsdp_no_result, fsdp_before_module, fsdp_after_module, f, false}};
     enum plim_status st = states ? PLIM_OK : PLIM_NOMEM;
     f->is_mixed = is_mixed(setting);
     f->param_dtype = setting->precision == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16;
-    f->reduce_dtype = setting->reduce_type == PLIM_REDUCE_TYPE_FP32 ? PLIM_F32 : f->param_dtype;
+    bool reduces_fp32 = setting->reduce_type == PLIM_REDUCE_TYPE_AUTO ? !f->by_accelerate
+                                                                      : setting->reduce_type == PLIM_REDUCE_TYPE_FP32;
+    f->reduce_dtype = reduces_fp32 ? PLIM_F32 : f->param_dtype;
     if (st == PLIM_OK) st = allocate(f, decoder_states(model, NULL));
     if (st == PLIM_OK && !e->halted) {
-        make_units(f, make_shards(e, f, states));
+        size_t parameters = f->by_accelerate ? make_units_and_shards(e, f, states) : make_shards(e, f, states);
+        if (!f->by_accelerate) make_units(f, parameters);
+        if (!e->halted) list_trained(f, parameters);
+        if (f->by_accelerate) e->modules = &f->modules;
         model->hooks = &f->hooks;
         e->autograd.ended = (struct node_hook){fsdp_end_backward, f};
     }

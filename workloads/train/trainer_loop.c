@@ -7,8 +7,8 @@ enum { MOST_BATCHES = 1 << 16 }; /* a step has all of them at once */
 const char *trainer_loop_refuses(const struct plim_train_setting *setting)
 {
     if (setting->loop != PLIM_LOOP_TRAINER) return NULL;
-    if (setting->sharding > PLIM_SHARDING_DDP)
-        return "transformers' Trainer (train.loop) with ZeRO or FSDP is not in this version";
+    if (plim_sharding_is_zero(setting->sharding))
+        return "transformers' Trainer (train.loop) with ZeRO is not in this version";
     if (setting->accumulation > MOST_BATCHES)
         return "transformers' Trainer (train.loop) is played with at most 65,536 micro-steps, whose batches it keeps";
     return NULL;
@@ -47,12 +47,25 @@ static void drop_batch(struct engine *e, const struct batch *batch)
     tensor_drop_all(e, batch->inputs, batch->labels, batch->mask);
 }
 
-/* sum((labels != -100).sum() for each batch): a Python sum, which begins with 0. Named. */
-static struct tensor *count_items(struct engine *e, const struct batch *batches, int64_t count)
+/* Labels as the loss sees them: a causal one shifts them, which Trainer knows by names of classes, and GPT-2's
+ * is GPT2LMHeadModel. Named. */
+static struct tensor *labels_to_count(struct engine *e, const struct decoder *m, struct tensor *labels)
+{
+    bool shifts = m->config->family < PLIM_FAMILY_BERT && m->config->family != PLIM_FAMILY_GPT2;
+    if (!shifts || e->halted) return tensor_ref(labels);
+    const int64_t shape[] = {labels->a.shape[0], labels->a.shape[1] - 1};
+    return tensor_keep(tensor_alias(e, labels, 2, shape, labels->a.stride, 1));
+}
+
+/* sum(labels.ne(-100).sum() for each batch): a Python sum, which begins with 0. Named. */
+static struct tensor *count_items(struct engine *e, const struct decoder *m, const struct batch *batches,
+                                  int64_t count)
 {
     struct tensor *total = NULL;
     for (int64_t i = 0; i < count; i++) {
-        struct tensor *counts = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, batches[i].labels, -100));
+        struct tensor *labels = labels_to_count(e, m, batches[i].labels);
+        struct tensor *counts = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, labels, -100));
+        tensor_drop(e, labels);
         struct tensor *sum = tensor_keep(tensor_empty(e, PLIM_I64, 0, NULL));
         struct tensor *wide = tensor_keep(op_to(e, counts, PLIM_I64));
         tensor_drop_all(e, wide, counts);
@@ -85,8 +98,8 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
     }
     e->grad_enabled = false;
     for (int64_t i = 0; i < loop->count; i++) batches[i] = make_batch(e, loop);
-    struct tensor *items = count_items(e, batches, loop->count);
-    if (loop->model->setting->sharding == PLIM_SHARDING_DDP)
+    struct tensor *items = count_items(e, loop->model, batches, loop->count);
+    if (loop->model->setting->sharding >= PLIM_SHARDING_DDP)
         items = sum_of_ranks(e, items, loop->model->setting->world);
     for (int64_t i = 0; i < last; i++) drop_batch(e, &loop->batches[i]);
     tensor_drop(e, loop->items);

@@ -59,7 +59,7 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
         trainer_loop_after_forward(e, &r->trainer, logits, mixed);
         ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits);
     }
-    fsdp_after_forward(e, &r->fsdp, loss);
+    fsdp_after_forward(e, &r->fsdp, &loss);
     s->after_forward_bytes = engine_allocated(e);
     if (recorded) stretch_middle(e, recorded);
     training_run_enter(r, "backward");

@@ -317,7 +317,7 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
     const struct parameters *p = &zero->model->parameters;
     size_t n = p->count ? p->count : 1, modules = n * NN_KINDS + 1;
     *z = (struct zero3){.zero = zero, .count = p->count, .order_capacity = 4 * modules};
-    z->hooks = (struct module_hooks){begin, end, before_forward, after_forward, z};
+    z->hooks = (struct module_hooks){begin, end, before_forward, after_forward, z, true};
     z->parameters = calloc(n, sizeof *z->parameters);
     z->groups = calloc(n, sizeof *z->groups);
     z->norms = calloc(n, sizeof(struct tensor *));

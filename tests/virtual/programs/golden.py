@@ -123,7 +123,8 @@ def make_optimizer(name, parameters):
 def run_by_trainer(case, model, config, size):
     """Trainer moves the model, makes the optimizer and runs the steps."""
     from golden_trainer import train
-    return {'parameters': sum(p.numel() for p in model.parameters()),
+    rank = {'rank': int(os.environ['RANK'])} if case.get('sharding') == 'fsdp' else {}
+    return {**rank, 'parameters': sum(p.numel() for p in model.parameters()),
             'trainable_parameters': sum(p.numel() for p in model.parameters() if p.requires_grad),
             'parameters_allocated': torch.cuda.memory_allocated(), 'steps': train(case, model, config, size, STEPS)}
 

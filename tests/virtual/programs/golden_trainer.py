@@ -49,6 +49,13 @@ def data_of(case, config, count):
     return Rows(count, case['seq'], config.vocab_size, case['kind'] == 'classify')
 
 
+def sharded(case):
+    """FSDP2, whose plan is accelerate's."""
+    if case.get('sharding') != 'fsdp':
+        return {}
+    return {'fsdp': True, 'fsdp_config': {'reshard_after_forward': case.get('reshard') != 'no'}}
+
+
 def train(case, model, config, size, count):
     """Figures of `count` steps of micro-batches of `size` samples."""
     accumulation, steps = case.get('accumulation', 1), Steps(reductions_to_wait_for(case))
@@ -60,6 +67,6 @@ def train(case, model, config, size, count):
             gradient_checkpointing=case.get('checkpointing') == 'full', optim=OPTIMIZERS[case['optimizer']],
             max_grad_norm=1.0 if case.get('clip') else 0.0, save_strategy='no', logging_strategy='no', report_to='none',
             use_liger_kernel=case.get('liger', False), disable_tqdm=True,
-            **{f'ddp_{name}': value for name, value in case.get('ddp', {}).items()})
+            **{f'ddp_{name}': value for name, value in case.get('ddp', {}).items()}, **sharded(case))
         Trainer(model=model, args=arguments, train_dataset=rows, callbacks=[steps]).train()
     return steps.figures

@@ -1,0 +1,101 @@
+/* The types that a spec leads to, and what was taken by default. */
+#include "support/spec_files.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(spec_types, .fini = spec_files_remove);
+
+static void resolve(struct plim_spec *spec)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, plim_spec_resolve(spec, &err), PLIM_OK), "%s", err.text);
+}
+
+static void expect_types(const char *train, const char *precision, const char *weights)
+{
+    struct plim_spec s;
+    char text[256], seen[2][64] = {"", ""};
+    snprintf(text, sizeof(text), "model: {family: llama, dtype: bfloat16}\ntrain: {%s}\n", train);
+    spec_load_text("s.yaml", text, &s);
+    for (size_t i = 0; i < s.precision.count; i++)
+        snprintf(seen[0] + strlen(seen[0]), sizeof(seen[0]) - strlen(seen[0]), "%s%s",
+                 i ? " " : "", plim_precision_names[s.precision.values[i]]);
+    for (size_t i = 0; i < s.weights.count; i++)
+        snprintf(seen[1] + strlen(seen[1]), sizeof(seen[1]) - strlen(seen[1]), "%s%s",
+                 i ? " " : "", plim_weights_names[s.weights.values[i]]);
+    cr_expect(eq(str, seen[0], (char *)precision), "%s", train);
+    cr_expect(eq(str, seen[1], (char *)weights), "%s", train);
+}
+
+Test(spec_types, weights_are_the_models_and_no_autocast_is_theirs)
+{
+    expect_types("", "bf16", "bf16");
+    expect_types("weights: auto", "bf16", "bf16");
+    expect_types("weights: fp32", "fp32", "fp32");
+    expect_types("weights: [auto, fp32, bf16]", "bf16 fp32", "bf16 fp32");
+    expect_types("precision: bf16-mixed", "bf16-mixed", "bf16");
+    expect_types("precision: [bf16-mixed, fp32]", "bf16-mixed fp32", "bf16");
+    expect_types("precision: fp32", "fp32", "fp32");
+    expect_types("precision: [tf32, fp16]", "tf32 fp16", "fp32 fp16");
+    expect_types("precision: fp16-mixed, weights: fp16, lora: {r: 8}", "fp16-mixed", "fp16");
+    expect_types("precision: fp16-mixed, weights: fp16", "fp16-mixed", "fp16");
+}
+
+Test(spec_types, follow_what_is_set_later)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", "model: {family: llama, dtype: float16}\n", &s);
+    cr_assert(eq(int, plim_spec_set(&s, "train.precision", "fp32", NULL), PLIM_OK));
+    resolve(&s);
+    cr_expect(eq(int, s.weights.values[0], PLIM_WEIGHTS_FP32));
+    cr_assert(eq(int, plim_spec_set(&s, "train.precision", "null", NULL), PLIM_OK));
+    cr_assert(eq(int, plim_spec_set(&s, "model.dtype", "bfloat16", NULL), PLIM_OK));
+    resolve(&s);
+    cr_expect(eq(int, s.weights.values[0], PLIM_WEIGHTS_BF16));
+    cr_expect(eq(int, s.precision.values[0], PLIM_PRECISION_BF16));
+}
+
+#define PLAIN "a plain loop (--loop trainer plays transformers' Trainer), "
+
+Test(spec_types, what_was_taken_by_default_is_said)
+{
+    static const struct {
+        const char *train, *said;
+    } cases[] = {
+        {"", "weights bf16 (the model's dtype), precision bf16 (no autocast), optimizer "
+             "adamw-fused, rows of one document, " PLAIN "PyTorch 2.11 with transformers 5.17"},
+        {"precision: bf16-mixed",
+         "weights bf16 (the model's dtype), optimizer adamw-fused, rows of "
+         "one document, " PLAIN "PyTorch 2.11 with transformers 5.17"},
+        {"precision: fp32, optimizer: sgd", "rows of one document, " PLAIN "PyTorch 2.11 with transformers 5.17"},
+        {"torch: 2.15, precision: fp32, optimizer: sgd", "rows of one document, " PLAIN "transformers 5.17"},
+        {"torch: 2.15, transformers: 5.24, precision: fp32, optimizer: sgd, loop: trainer",
+         "rows of one document, Trainer's loop as in transformers 5.17"},
+        {"precision: bf16-mixed, optimizer: sgd, loop: trainer, world: 2, sharding: fsdp",
+         "weights bf16 (the model's dtype), rows of one document, PyTorch 2.11 with transformers 5.17, "
+         "weights fp32 under FSDP in mixed precision, as accelerate makes them"},
+        {"precision: bf16, optimizer: sgd, loop: trainer, world: 2, sharding: fsdp",
+         "rows of one document, PyTorch 2.11 with transformers 5.17"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_spec s;
+        char text[256], said[256];
+        snprintf(text, sizeof(text), "model: {family: llama, dtype: bfloat16}\ntrain: {%s}\n",
+                 cases[i].train);
+        spec_load_text("s.yaml", text, &s);
+        plim_spec_describe_defaults(&s, said, sizeof(said));
+        cr_expect(eq(str, said, (char *)cases[i].said));
+    }
+}
+
+Test(spec_types, balanced_routing_is_an_assumption_that_is_said)
+{
+    struct plim_spec s;
+    char said[256];
+    spec_load_text("s.yaml", "model: {family: mixtral}\ndata: {packing: yes}\n"
+                             "train: {precision: fp32, optimizer: sgd}\n", &s);
+    plim_spec_describe_defaults(&s, said, sizeof(said));
+    cr_expect(eq(str, said, PLAIN "PyTorch 2.11 with transformers 5.17, each expert sees as many rows as any other"));
+}
