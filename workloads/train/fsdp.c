@@ -1,7 +1,6 @@
 #include "buffer.h"
 #include "fsdp_internal.h"
 #include "devices/needs/needs.h"
-#include "workloads/nn/nn.h"
 
 /* Streams besides the default one: what is gathered, what was reduced. */
 enum { COPY_IN = 1, REDUCE_SCATTER };
@@ -352,13 +351,14 @@ static struct fsdp_unit *unit_of_module(struct fsdp *f, const struct tensor *wei
 struct tensor *fsdp_before_module(struct engine *e, void *context, struct tensor *const weights[2], int kind,
                                   struct tensor *x)
 {
+    (void)kind;
     struct fsdp *f = context;
     struct fsdp_unit *u = unit_of_module(f, weights[0]);
     if (!u || u->modules_left) return x;
     u->modules_left = u->modules;
     gather(e, u, f->may_gather);
     copy_out(e, u, true);
-    return kind == NN_EMBEDDING ? x : autograd_mark(e, x, &u->after_backward);
+    return autograd_mark(e, x, &u->after_backward);
 }
 
 struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor *const weights[2], int kind,

@@ -24,7 +24,8 @@ static void become_sharded(const struct fsdp *f, struct fsdp_parameter *p, struc
 static void list_trained(struct fsdp *f, size_t parameters)
 {
     for (size_t i = 0; i < parameters; i++)
-        if (f->parameters[i].whole->requires_grad) f->sharded.list[f->sharded.count++] = f->parameters[i].shard;
+        if (f->parameters[i].whole->requires_grad)
+            f->sharded.list[f->sharded.count++] = f->parameters[i].shard;
 }
 
 /* --- made on the meta device ------------------------------------------------------------------ */
@@ -100,12 +101,32 @@ static size_t make_shards(struct engine *e, struct fsdp *f, struct tensor **stat
 
 /* --- moved from the host ---------------------------------------------------------------------- */
 
-/* fully_shard() of one unit: what it has comes to the GPU, is sharded, and goes. */
-static void move_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit *u, struct tensor *const *buffers,
-                      size_t buffer_count)
+/* What fsdp2_prepare_model()'s variables refer to until it returns: the embedding, the head, and the base model's
+ * last parameter. */
+struct held {
+    struct tensor *list[3];
+};
+
+static bool is_held(const struct held *held, const struct tensor *x)
+{
+    return x == held->list[0] || x == held->list[1] || x == held->list[2];
+}
+
+static struct held held_of(const struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
-    const struct tensor *norms_last = m->final_norm.bias ? m->final_norm.bias : m->final_norm.weight;
+    struct held held = {{m->embedding, m->head}};
+    for (size_t i = 0; i < parameters; i++) {
+        struct tensor *x = f->parameters[i].whole;
+        if (x != m->head_bias && (x != m->head || x == m->embedding)) held.list[2] = x;
+    }
+    return held;
+}
+
+/* fully_shard() of one unit: what it has comes to the GPU, is sharded, and goes. */
+static void move_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit *u,
+                      const struct held *held, struct tensor *const *buffers, size_t buffer_count)
+{
     for (size_t i = 0; i < u->count; i++) {
         struct tensor *whole = u->parameters[i].whole;
         if (f->is_mixed && whole->requires_grad) whole->a.dtype = PLIM_F32;
@@ -117,35 +138,36 @@ static void move_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit *
         const struct tensor *whole = p->whole;
         int64_t shape[PLIM_MAX_DIMS] = {own_rows(f, p)};
         for (int d = 1; d < whole->a.ndim; d++) shape[d] = whole->a.shape[d];
-        struct tensor *padded = tensor_keep(tensor_empty(e, dtype_of(whole), SHAPE(shard_elements(f, p))));
-        become_sharded(f, p, tensor_keep(tensor_alias(e, padded, whole->a.ndim, shape, whole->a.stride, 0)));
+        struct tensor *padded =
+            tensor_keep(tensor_empty(e, dtype_of(whole), SHAPE(shard_elements(f, p))));
+        become_sharded(
+            f, p, tensor_keep(tensor_alias(e, padded, whole->a.ndim, shape, whole->a.stride, 0)));
         tensor_drop(e, padded);
     }
-    for (size_t i = 0; i < u->count && !e->halted; i++) {
-        struct tensor *whole = u->parameters[i].whole;
-        bool is_held = whole == m->embedding || whole == m->head || (whole == norms_last && u == &f->units[FSDP_TAIL]);
-        if (!is_held) storage_resize(e, whole->storage, 0);
-    }
+    for (size_t i = 0; i < u->count && !e->halted; i++)
+        if (!is_held(held, u->parameters[i].whole))
+            storage_resize(e, u->parameters[i].whole->storage, 0);
 }
 
 /* Blocks first, the root last. */
-static void move_units(struct engine *e, struct fsdp *f)
+static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
+    const struct held held = held_of(f, parameters);
     struct tensor *buffers[DECODER_BUFFERS], *scale = m->embedding_scale;
     size_t count = 0, all = decoder_buffers(m, buffers);
     for (size_t i = 0; i < all; i++)
         if (buffers[i] != scale) buffers[count++] = buffers[i];
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
-    const struct fsdp_unit *embeddings = &f->units[m->head == m->embedding ? FSDP_TAIL : FSDP_EMBEDDING];
-    for (size_t k = FSDP_BLOCKS; k < f->unit_count; k++) move_unit(e, f, &f->units[k], NULL, 0);
+    const struct fsdp_unit *embeddings =
+        &f->units[m->head == m->embedding ? FSDP_TAIL : FSDP_EMBEDDING];
+    for (size_t k = FSDP_BLOCKS; k < f->unit_count; k++)
+        move_unit(e, f, &f->units[k], &held, NULL, 0);
     for (int k = FSDP_EMBEDDING; k <= FSDP_TAIL; k++)
-        move_unit(e, f, &f->units[k], &scale, scale && &f->units[k] == embeddings);
-    move_unit(e, f, &f->units[FSDP_ROOT], buffers, count);
-    struct tensor *const held[] = {m->embedding, m->head,
-                                   m->final_norm.bias ? m->final_norm.bias : m->final_norm.weight};
-    for (size_t i = 0; i < sizeof(held) / sizeof(held[0]) && !e->halted; i++)
-        storage_resize(e, held[i]->storage, 0);
+        move_unit(e, f, &f->units[k], &held, &scale, scale && &f->units[k] == embeddings);
+    move_unit(e, f, &f->units[FSDP_ROOT], &held, buffers, count);
+    for (size_t i = 0; i < sizeof(held.list) / sizeof(held.list[0]) && !e->halted; i++)
+        storage_resize(e, held.list[i]->storage, 0);
     engine_set_class(e, before);
 }
 
@@ -185,12 +207,14 @@ static void make_units(struct fsdp *f, size_t parameters)
             for (size_t i = 0; i < parameters; i++) {
                 const struct tensor *x = f->parameters[i].whole;
                 bool is_first = k != FSDP_TAIL || is_final_norm(m, x);
-                if (unit_of_parameter(f, x) == k && is_first == !pass) sorted[count++] = f->parameters[i];
+                if (unit_of_parameter(f, x) == k && is_first == !pass)
+                    sorted[count++] = f->parameters[i];
             }
         u->count = (size_t)(sorted + count - u->parameters);
     }
     f->units[FSDP_EMBEDDING].modules = 1;
-    bool has_norm = f->units[FSDP_TAIL].count && is_final_norm(m, f->units[FSDP_TAIL].parameters[0].whole);
+    bool has_norm =
+        f->units[FSDP_TAIL].count && is_final_norm(m, f->units[FSDP_TAIL].parameters[0].whole);
     f->units[FSDP_TAIL].modules = 1 + has_norm + (m->head == m->embedding);
 }
 
@@ -201,7 +225,7 @@ static size_t make_units_and_shards(struct engine *e, struct fsdp *f, struct ten
     for (size_t i = 0; i < count; i++)
         if (states[i]->is_parameter) f->parameters[parameters++] = parameter_of(states[i]);
     make_units(f, parameters);
-    move_units(e, f);
+    move_units(e, f, parameters);
     for (size_t i = 0; i < parameters && !e->halted; i++)
         for (size_t k = 0; k < parameters; k++)
             if (f->parameters[parameters + k].whole == f->parameters[i].whole)
@@ -215,7 +239,8 @@ static bool is_mixed(const struct plim_train_setting *setting)
            setting->precision == PLIM_PRECISION_FP16_MIXED;
 }
 
-const char *fsdp_refuses(const struct plim_device_info *info, const struct plim_model_config *config,
+const char *fsdp_refuses(const struct plim_device_info *info,
+                         const struct plim_model_config *config,
                          const struct plim_train_setting *setting)
 {
     if (!info->simulated)
@@ -225,18 +250,18 @@ const char *fsdp_refuses(const struct plim_device_info *info, const struct plim_
                                : "fsdp of encoders is not known here; a program runs under exec";
     if (setting->world < 2) return "fsdp shards over 2 GPUs or more (world)";
     if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
-        return "Adafactor under fsdp is not known here: torch.optim's fails on sharded parameters (DTensor)";
+        return "Adafactor under fsdp is not known here: torch.optim's fails on sharded parameters "
+               "(DTensor)";
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT) /* and its paged ones */
         return "bitsandbytes' optimizers do not take sharded parameters (DTensor)";
     if (setting->loop == PLIM_LOOP_TRAINER && setting->lora.r)
         return "transformers' Trainer (train.loop) with FSDP and LoRA is not in this version";
-    if (setting->loop == PLIM_LOOP_TRAINER && setting->liger)
-        return "transformers' Trainer (train.loop) with FSDP and Liger is not in this version";
     if (setting->quantization.type != PLIM_QUANTIZATION_NONE)
         return "quantised weights are not sharded here; a program that does runs under exec";
     if (config->family == PLIM_FAMILY_OLMO2 && is_mixed(setting) &&
         setting->checkpointing == PLIM_CHECKPOINTING_FULL)
-        return "checkpointed olmo2 fails in mixed precision: a block is recomputed from other types";
+        return "checkpointed olmo2 fails in mixed precision: a block is recomputed from other "
+               "types";
     return NULL;
 }
 
@@ -261,25 +286,27 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
 {
     const struct plim_train_setting *setting = model->setting;
     struct tensor **states = calloc(decoder_states(model, NULL), sizeof(struct tensor *));
-    *f = (struct fsdp){.model = model,
-                       .link = link,
-                       .world = setting->world,
-                       .rank = setting->rank > 0 && setting->rank < setting->world ? setting->rank : 0,
-                       .by_accelerate = setting->loop == PLIM_LOOP_TRAINER,
-                       .unit_count = FSDP_BLOCKS + (size_t)model->config->layers,
-                       .hooks = {.before_block = fsdp_before_block,
-                                 .after_block = fsdp_after_block,
-                                 .context = f},
-                       .modules = {fsdp_no_module, fsdp_no_result, fsdp_before_module, fsdp_after_module, f, false}};
+    *f = (struct fsdp){
+        .model = model,
+        .link = link,
+        .world = setting->world,
+        .rank = setting->rank > 0 && setting->rank < setting->world ? setting->rank : 0,
+        .by_accelerate = setting->loop == PLIM_LOOP_TRAINER,
+        .unit_count = FSDP_BLOCKS + (size_t)model->config->layers,
+        .hooks = {.before_block = fsdp_before_block, .after_block = fsdp_after_block, .context = f},
+        .modules = {fsdp_no_module, fsdp_no_result, fsdp_before_module, fsdp_after_module, f,
+                    false}};
     enum plim_status st = states ? PLIM_OK : PLIM_NOMEM;
     f->is_mixed = is_mixed(setting);
     f->param_dtype = setting->precision == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16;
-    bool reduces_fp32 = setting->reduce_type == PLIM_REDUCE_TYPE_AUTO ? !f->by_accelerate
-                                                                      : setting->reduce_type == PLIM_REDUCE_TYPE_FP32;
+    bool reduces_fp32 = setting->reduce_type == PLIM_REDUCE_TYPE_AUTO
+                            ? !f->by_accelerate
+                            : setting->reduce_type == PLIM_REDUCE_TYPE_FP32;
     f->reduce_dtype = reduces_fp32 ? PLIM_F32 : f->param_dtype;
     if (st == PLIM_OK) st = allocate(f, decoder_states(model, NULL));
     if (st == PLIM_OK && !e->halted) {
-        size_t parameters = f->by_accelerate ? make_units_and_shards(e, f, states) : make_shards(e, f, states);
+        size_t parameters =
+            f->by_accelerate ? make_units_and_shards(e, f, states) : make_shards(e, f, states);
         if (!f->by_accelerate) make_units(f, parameters);
         if (!e->halted) list_trained(f, parameters);
         if (f->by_accelerate) e->modules = &f->modules;
@@ -297,8 +324,10 @@ int64_t fsdp_next_rank(const struct fsdp *f)
         for (size_t i = 0; i < f->units[k].count; i++) {
             const struct fsdp_parameter *p = &f->units[k].parameters[i];
             int64_t full = p->rows / shard_rows(f, p); /* ranks that have all that a rank may */
-            if (full > f->rank && full < next) next = full;
-            else if (full == f->rank && p->rows % shard_rows(f, p) && full + 1 < next) next = full + 1;
+            if (full > f->rank && full < next)
+                next = full;
+            else if (full == f->rank && p->rows % shard_rows(f, p) && full + 1 < next)
+                next = full + 1;
         }
     return next < f->world ? next : 0;
 }

@@ -55,7 +55,7 @@ def without_dropout(config):
 
 
 def make_model(case, folder):
-    dtype = PARAMETER_TYPE.get(case['precision'], torch.float32)
+    dtype = PARAMETER_TYPE.get(case.get('weights', case['precision']), torch.float32)
     if case['config'].startswith('torchvision:'):
         import torchvision
         with torch.device('cuda'):
