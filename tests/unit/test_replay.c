@@ -147,6 +147,14 @@ Test(replay, running_out_of_memory_under_trainer_is_an_answer)
     run_out_anywhere(&by_trainer);
 }
 
+Test(replay, running_out_of_memory_under_trainer_with_fsdp_is_an_answer)
+{
+    struct plim_train_setting setting = by_trainer;
+    setting.sharding = PLIM_SHARDING_FSDP;
+    setting.world = 2;
+    run_out_anywhere(&setting);
+}
+
 /* What it keeps for the next step, batches, a loss and a norm, comes to lie where it lay. */
 Test(replay, steps_by_trainer_come_to_repeat)
 {
@@ -173,9 +181,12 @@ Test(replay, what_trainer_would_do_otherwise_is_refused)
 {
     struct plim_train_setting setting = by_trainer;
     open_bench(&bench, "llama-3.2-1b");
-    setting.sharding = PLIM_SHARDING_FSDP;
+    setting.sharding = PLIM_SHARDING_ZERO2;
     setting.world = 2;
-    expect_refused(setting, "ZeRO or FSDP");
+    expect_refused(setting, "with ZeRO");
+    setting.sharding = PLIM_SHARDING_FSDP;
+    setting.lora = (struct plim_lora){.r = 8, .target_count = 1, .targets = {"q_proj"}};
+    expect_refused(setting, "with FSDP and LoRA");
     setting = by_trainer;
     setting.accumulation = INT64_C(1) << 17;
     expect_refused(setting, "65,536");
