@@ -317,24 +317,32 @@ static void watch(struct trial *t)
 
 /* --- after ------------------------------------------------------------------------------------ */
 
-/* What the fullest GPU held, and what the largest process had of it. */
-static void read_memory(struct trial *t)
+/* What the process that held most of a GPU had of it then. */
+static void read_sizes(struct trial *t, int gpu)
 {
     int64_t largest = -1;
     for (int k = 0; k < PLIM_MACHINE_PROCESSES; k++) {
         struct plim_machine_process row;
         plim_machine_read_process(t->machine, k, &row);
-        if (row.peak_all_bytes <= largest) continue;
-        largest = row.peak_all_bytes;
-        memcpy(t->out->sizes, row.at_peak, sizeof(t->out->sizes));
+        if (row.peak_bytes[gpu] <= largest) continue;
+        largest = row.peak_bytes[gpu];
+        memcpy(t->out->sizes, row.at_peak[gpu], sizeof(t->out->sizes));
     }
+}
+
+/* What the fullest GPU held. */
+static void read_memory(struct trial *t)
+{
+    int fullest = 0;
     for (int i = 0; i < t->options->gpu_count; i++) {
         int contexts;
         int64_t held = plim_machine_read_peak(t->machine, i, &contexts);
         if (i && held <= t->out->peak_bytes) continue;
         t->out->peak_bytes = held;
         t->out->peak_contexts = contexts;
+        fullest = i;
     }
+    read_sizes(t, fullest);
 }
 
 static enum plim_status fail(struct plim_execution *out, enum plim_status verdict, const char *why)

@@ -140,7 +140,7 @@ static result took(int device, uint64_t key, size_t bytes, result failed)
     struct plim_machine_process *process = plim_self_process();
     if (!failed) {
         plim_table_put(key, device, cost_of(bytes));
-        plim_watch_allocation(key, (int64_t)bytes, 0);
+        plim_watch_allocation(device, key, (int64_t)bytes, 0);
         return failed;
     }
     plim_self_give(device, cost_of(bytes));
@@ -156,7 +156,7 @@ static result gave(uint64_t key, result failed)
     int64_t cost;
     if (failed || !plim_table_take(key, &device, &cost)) return failed;
     plim_self_give(device, cost);
-    plim_watch_free(key, cost);
+    plim_watch_free(device, key, cost);
     return failed;
 }
 

@@ -184,8 +184,7 @@ Test(replay, what_trainer_would_do_otherwise_is_refused)
     setting.sharding = PLIM_SHARDING_ZERO2;
     setting.world = 2;
     expect_refused(setting, "with ZeRO");
-    setting.sharding = PLIM_SHARDING_FSDP;
-    setting.lora = (struct plim_lora){.r = 8, .target_count = 1, .targets = {"q_proj"}};
+    setting.sharding = PLIM_SHARDING_FSDP, setting.lora.r = 8;
     expect_refused(setting, "with FSDP and LoRA");
     setting = by_trainer;
     setting.accumulation = INT64_C(1) << 17;

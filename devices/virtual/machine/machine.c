@@ -242,19 +242,18 @@ static int order_of(int64_t bytes)
     return order;
 }
 
-void plim_machine_count(struct plim_machine *machine, struct plim_machine_process *process,
+void plim_machine_count(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                         int64_t bytes, int count)
 {
     int64_t held = 0;
-    struct plim_machine_size *row = &process->live[order_of(bytes)];
+    struct plim_machine_size *row = &process->live[gpu][order_of(bytes)];
     plim_machine_lock(machine);
     row->count += count;
     row->bytes += count * bytes;
     for (int i = 0; i < machine->gpu_count; i++) held += process->held_bytes[i];
-    if (held > process->peak_all_bytes) {
-        process->peak_all_bytes = held;
-        memcpy(process->at_peak, process->live, sizeof(process->live));
-    }
+    if (held > process->peak_all_bytes) process->peak_all_bytes = held;
+    if (count > 0 && process->held_bytes[gpu] >= process->peak_bytes[gpu])
+        memcpy(process->at_peak[gpu], process->live[gpu], sizeof(process->live[gpu]));
     plim_machine_unlock(machine);
 }
 

@@ -25,7 +25,7 @@ struct plim_gpu; /* devices/catalogue/catalogue.h */
 #define PLIM_MACHINE_VARIABLE "PLIMSOLL_MACHINE"
 
 enum { PLIM_MACHINE_GPUS = 16, PLIM_MACHINE_PROCESSES = 256, PLIM_MACHINE_NOTES = 64,
-       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 8 };
+       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 9 };
 
 /* What a program can ask of a GPU. Bytes; clocks in kHz. */
 struct plim_machine_gpu {
@@ -72,8 +72,10 @@ struct plim_machine_process {
     int64_t held_bytes[PLIM_MACHINE_GPUS], peak_bytes[PLIM_MACHINE_GPUS];
     uint32_t contexts; /* a bit for each GPU that it uses */
     struct plim_machine_refusal refusal;
-    int64_t peak_all_bytes; /* of all GPUs together, and what there was at that moment: */
-    struct plim_machine_size live[PLIM_MACHINE_SIZES], at_peak[PLIM_MACHINE_SIZES];
+    int64_t peak_all_bytes; /* of all GPUs together */
+    /* Its allocations on each GPU: now, and when it held the most of that. */
+    struct plim_machine_size live[PLIM_MACHINE_GPUS][PLIM_MACHINE_SIZES],
+        at_peak[PLIM_MACHINE_GPUS][PLIM_MACHINE_SIZES];
     /* Written by the process alone, read by any other: */
     volatile int64_t launches, allocations, frees;
     volatile int64_t steps;      /* training steps, as far as they are recognised (steps.h) */
@@ -151,7 +153,7 @@ void plim_machine_give(struct plim_machine *machine, struct plim_machine_process
 int64_t plim_machine_free_bytes(struct plim_machine *machine, int gpu);
 
 /* An allocation was made or given back (count -1), after its memory was taken. */
-void plim_machine_count(struct plim_machine *machine, struct plim_machine_process *process,
+void plim_machine_count(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                         int64_t bytes, int count);
 
 /* Writes a line down while there is room; false: it was there already. */

@@ -46,6 +46,9 @@ void plim_machine_read_process(const struct plim_machine *machine, int row,
 {
     const struct plim_machine_process *from = &machine->processes[row];
     struct plim_machine_refusal *refusal = &out->refusal;
+    memset(out, 0, sizeof(*out));
+    copy(&out->pid, &from->pid, sizeof(out->pid));
+    if (!out->pid) return;
     copy(out, from, sizeof(*out));
     if (!out->pid) {
         memset(out, 0, sizeof(*out));
@@ -58,6 +61,8 @@ void plim_machine_read_process(const struct plim_machine *machine, int row,
     for (int i = 0; i < PLIM_MACHINE_GPUS; i++) {
         out->held_bytes[i] = within(out->held_bytes[i]);
         out->peak_bytes[i] = within(out->peak_bytes[i]);
+        check_sizes(out->live[i]);
+        check_sizes(out->at_peak[i]);
     }
     refusal->count = within(refusal->count);
     refusal->unmet = within(refusal->unmet);
@@ -67,8 +72,6 @@ void plim_machine_read_process(const struct plim_machine *machine, int row,
     refusal->free_bytes = within(refusal->free_bytes);
     if (refusal->pending < 0) refusal->pending = 0;
     out->peak_all_bytes = within(out->peak_all_bytes);
-    check_sizes(out->live);
-    check_sizes(out->at_peak);
     out->launches = within(out->launches);
     out->allocations = within(out->allocations);
     out->frees = within(out->frees);

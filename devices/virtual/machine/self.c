@@ -249,11 +249,11 @@ void plim_self_give(int device, int64_t bytes)
     plim_machine_give(self.machine, self.process, self.visible[device], bytes);
 }
 
-void plim_self_count_allocation(int64_t bytes, int count)
+void plim_self_count_allocation(int device, int64_t bytes, int count)
 {
     if (count > 0) self.process->allocations++;
     else self.process->frees++;
-    plim_machine_count(self.machine, self.process, bytes, count);
+    plim_machine_count(self.machine, self.process, self.visible[device], bytes, count);
 }
 
 /* --- errors, notes, numbers ------------------------------------------------------------------- */

@@ -54,8 +54,8 @@ struct plim_machine_process *plim_self_process(void);
 bool plim_self_take(int device, int64_t bytes);
 void plim_self_give(int device, int64_t bytes);
 
-/* An allocation was made, or given back (-1): for what is told of it, after take or give. */
-void plim_self_count_allocation(int64_t bytes, int count);
+/* An allocation was made on a GPU, or given back (-1): for what is told of it, after take or give. */
+void plim_self_count_allocation(int device, int64_t bytes, int count);
 
 /* The thread launches something: a refusal of memory before it was not met (out_of_memory.h). */
 void plim_self_goes_on(void);

@@ -208,7 +208,7 @@ int plim_heap_take(int device, size_t bytes, uintptr_t *at)
     if (failed && block.at) leave_place(&block);
     if (failed && paid && shares) change_small(device, -small);
     if (failed && paid && !shares) plim_self_give(device, block.cost_bytes);
-    if (!failed) plim_watch_allocation(block.at, (int64_t)bytes, cuda_stream);
+    if (!failed) plim_watch_allocation(device, block.at, (int64_t)bytes, cuda_stream);
     plim_self_unlock();
     *at = failed ? 0 : block.at;
     return failed;
@@ -228,7 +228,7 @@ int plim_heap_free(uintptr_t at)
     plim_self_lock();
     leave_place(&block);
     pay_back(&block);
-    plim_watch_free(at, (int64_t)block.bytes);
+    plim_watch_free(block.device, at, (int64_t)block.bytes);
     plim_self_unlock();
     return GPU_OK;
 }

@@ -108,7 +108,7 @@ int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at)
     if (failed)
         give_back(pool, cost);
     else
-        plim_watch_allocation(*at, (int64_t)bytes, 0);
+        plim_watch_allocation(block.device, *at, (int64_t)bytes, 0);
     return failed;
 }
 
@@ -119,7 +119,7 @@ int plim_pool_free(uintptr_t at)
     if (!plim_heap_remove(at, HEAP_POOL, &block)) return plim_heap_free(at);
     struct plim_memory_pool *pool = block.owner;
     give_back(pool, block.cost_bytes);
-    plim_watch_free(at, (int64_t)block.bytes);
+    plim_watch_free(block.device, at, (int64_t)block.bytes);
     return GPU_OK;
 }
 

@@ -196,11 +196,11 @@ __attribute__((visibility("default"))) void plimsoll_cache_emptied(void)
 }
 
 /* `count`: 1, or -1 for one that is given back. */
-static void watch_memory(uint64_t at, int64_t bytes, int count, int cuda_stream)
+static void watch_memory(int device, uint64_t at, int64_t bytes, int count, int cuda_stream)
 {
     int64_t held = 0;
     const struct plim_machine_process *process = plim_self_process();
-    plim_self_count_allocation(bytes, count);
+    plim_self_count_allocation(device, bytes, count);
     for (int i = 0; i < PLIM_MACHINE_GPUS; i++) held += process->held_bytes[i];
     plim_steps_held(begin(), held);
     if (count > 0)
@@ -210,12 +210,12 @@ static void watch_memory(uint64_t at, int64_t bytes, int count, int cuda_stream)
     end();
 }
 
-void plim_watch_allocation(uint64_t at, int64_t bytes, int cuda_stream)
+void plim_watch_allocation(int device, uint64_t at, int64_t bytes, int cuda_stream)
 {
-    watch_memory(at, bytes, 1, cuda_stream);
+    watch_memory(device, at, bytes, 1, cuda_stream);
 }
 
-void plim_watch_free(uint64_t at, int64_t bytes)
+void plim_watch_free(int device, uint64_t at, int64_t bytes)
 {
-    watch_memory(at, bytes, -1, 0);
+    watch_memory(device, at, bytes, -1, 0);
 }

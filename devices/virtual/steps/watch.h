@@ -52,7 +52,7 @@ void plimsoll_cache_emptied(void);
 
 /* Memory of a GPU was taken, or given back, by an allocation of so many bytes. `at`: its address, or what else
  * it is known by. `cuda_stream`: that it is for (record/torch_stream.h). */
-void plim_watch_allocation(uint64_t at, int64_t bytes, int cuda_stream);
-void plim_watch_free(uint64_t at, int64_t bytes);
+void plim_watch_allocation(int device, uint64_t at, int64_t bytes, int cuda_stream);
+void plim_watch_free(int device, uint64_t at, int64_t bytes);
 
 #endif
