@@ -381,6 +381,35 @@ Test(decision, an_interruption_keeps_the_best_so_far)
     cr_expect(gt(int, answers, 0));
 }
 
+/* A trial of a program takes seconds: each that fitted is an answer. */
+Test(decision, an_interruption_keeps_what_was_tried_of_a_program)
+{
+    struct plim_question q = synthetic_question();
+    for (size_t after = 1; after < 8; after++) {
+        struct synthetic s;
+        struct synthetic_run run = {.err = PLIM_ERROR_INIT};
+        struct interruption interruption = {.after = after};
+        struct plim_stop stop = {.signalled = &interruption.signalled};
+        int64_t largest = 0;
+        synthetic_init(&s, INT64_C(11) << 30);
+        s.runner.costly = true;
+        run.asker = (struct plim_asker){.runner = &s.runner,
+                                        .cache = &run.cache,
+                                        .stop = &stop,
+                                        .on_run = count_down,
+                                        .on_run_user = &interruption};
+        cr_assert(eq(int, plim_decide(&q, NULL, &run.asker, &run.decision, &run.err), PLIM_OK));
+        cr_expect(eq(int, run.decision.ended, PLIM_CANCELLED));
+        for (size_t i = 0; i < run.asker.samples.count; i++) {
+            const struct plim_sample *sample = &run.asker.samples.items[i];
+            if (sample->verdict == PLIM_OK && sample->setting.micro_batch > largest) largest = sample->setting.micro_batch;
+        }
+        cr_expect(eq(int, run.decision.found, largest > 0), "%zu", after);
+        if (largest) cr_expect(le(i64, run.decision.choice.setting.micro_batch, largest));
+        synthetic_finish(&run);
+    }
+}
+
 Test(decision, time_that_is_up_ends_it)
 {
     struct synthetic s;
