@@ -402,7 +402,8 @@ Test(decision, an_interruption_keeps_what_was_tried_of_a_program)
         cr_expect(eq(int, run.decision.ended, PLIM_CANCELLED));
         for (size_t i = 0; i < run.asker.samples.count; i++) {
             const struct plim_sample *sample = &run.asker.samples.items[i];
-            if (sample->verdict == PLIM_OK && sample->setting.micro_batch > largest) largest = sample->setting.micro_batch;
+            int64_t batch = sample->verdict == PLIM_OK ? sample->setting.micro_batch : 0;
+            if (batch > largest) largest = batch;
         }
         cr_expect(eq(int, run.decision.found, largest > 0), "%zu", after);
         if (largest) cr_expect(le(i64, run.decision.choice.setting.micro_batch, largest));
