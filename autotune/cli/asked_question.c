@@ -157,7 +157,7 @@ static void note(const struct plim_recording *r, struct plim_spec_question *ques
                  tables, events);
     note_host_work(r, question);
     if (question->question.batch.world > 1)
-        add_note(question, "each GPU does what the recorded one did");
+        add_note(question, "each GPU does and holds what the recorded one did, and no more for NCCL or buckets of DDP");
 }
 
 static enum plim_status read_recording(const struct plim_request *request,

@@ -465,7 +465,7 @@ Test(zoo_recordings, an_effective_batch_of_several_gpus_is_met_or_told)
     cr_expect(eq(i64, json_int_at(root, "choice.accumulation"), 9));
     cr_expect(eq(i64, json_int_at(root, "choice.effective_batch"), 252));
     cr_expect(strstr(p.out, "252 instead of 256") != NULL, "%s", p.out);
-    cr_expect(strstr(p.out, "each GPU does what the recorded one did") != NULL, "%s", p.out);
+    cr_expect(strstr(p.out, "each GPU does and holds what the recorded one did") != NULL, "%s", p.out);
     json_decref(root);
     program_finish(&p);
 }

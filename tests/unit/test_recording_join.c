@@ -352,6 +352,21 @@ Test(recording_join, steps_at_the_end_that_do_otherwise_are_left_out)
     plim_trace_finish(&growing);
 }
 
+/* What a log takes is no more than a step held, though its blocks are others: nothing is to be told. */
+Test(recording_join, steps_at_the_end_that_need_no_more_are_not_told)
+{
+    static const char train[] = "A8 A16 F1 F1", logs[] = "A8 A16 F1 F1 A23 F1";
+    const char *const steps[] = {"A1 A8 A16 F1 F1", train, train, train, train, train, train, logs, train};
+    struct plim_error err = PLIM_ERROR_INIT;
+    size_t left_out, start, period;
+    struct plim_trace trace = trace_of_steps(steps, 9);
+    cr_assert(eq(int, plim_trace_settle(&trace, &left_out, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(sz, left_out, 0));
+    cr_assert(eq(int, plim_trace_steady(&trace, &start, &period, &err), PLIM_OK));
+    cr_expect(eq(sz, period, 4));
+    plim_trace_finish(&trace);
+}
+
 Test(recording_join, the_order_of_frees_in_a_row_does_not_count)
 {
     struct plim_trace a = trace_of(1, "", 4, "A8 A16 A24 F2 F3 F1"),

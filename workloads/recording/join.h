@@ -78,8 +78,8 @@ enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Leaves out what comes behind the steps that repeat, where the last ones do otherwise (the program evaluated just
- * before it was ended): `left_out` of them. PLIM_UNSTABLE, as plim_trace_steady(): nothing before them repeats
- * either. */
+ * before it was ended): `left_out` of them, 0 where these hold no more bytes (it wrote a log). PLIM_UNSTABLE, as
+ * plim_trace_steady(): nothing before them repeats either. */
 enum plim_status plim_trace_settle(struct plim_trace *trace, size_t *left_out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 

@@ -1,5 +1,6 @@
 /* Where the end of a trace begins to repeat. */
 #include "join.h"
+#include <string.h>
 
 void plim_trace_finish(struct plim_trace *trace)
 {
@@ -93,8 +94,33 @@ size_t plim_trace_cut(const struct plim_trace *trace, size_t count)
     return count;
 }
 
+/* Do events from `count` on hold more bytes than those from `start` to there? */
+static enum plim_status needs_more(const struct plim_trace *trace, size_t start, size_t count, bool *more,
+                                   struct plim_error *err)
+{
+    int64_t held = 0, peak[2] = {0};
+    size_t live = 0;
+    int64_t *bytes = calloc(trace->events.count + 1, sizeof(*bytes)); /* of what is live, in order */
+    if (!bytes) return plim_no_memory(err);
+    for (size_t i = 0; i < trace->events.count; i++) {
+        const struct plim_traced *event = &trace->events.items[i];
+        if (event->kind == PLIM_TRACED_ALLOCATION) held += bytes[live++] = event->value;
+        if (event->kind == PLIM_TRACED_FREE && event->value > 0 && (size_t)event->value <= live) {
+            int64_t *freed = &bytes[live - (size_t)event->value];
+            held -= *freed;
+            memmove(freed, freed + 1, (size_t)(event->value - 1) * sizeof(*freed));
+            live--;
+        }
+        if (i >= start && held > peak[i >= count]) peak[i >= count] = held;
+    }
+    free(bytes);
+    *more = peak[1] > peak[0];
+    return PLIM_OK;
+}
+
 enum plim_status plim_trace_settle(struct plim_trace *trace, size_t *left_out, struct plim_error *err)
 {
+    bool more = true;
     size_t start, period, steps = trace->timed.count, count = trace->events.count;
     enum plim_status st = find_period(trace, count, &start, &period, err);
     *left_out = 0;
@@ -103,6 +129,8 @@ enum plim_status plim_trace_settle(struct plim_trace *trace, size_t *left_out, s
         if (count <= trace->events.count) st = find_period(trace, count, &start, &period, err);
     }
     if (st || !period) return st ? st : never_repeats(trace, err);
+    if (*left_out) st = needs_more(trace, start, count, &more, err);
+    if (!more) *left_out = 0;
     trace->events.count = count;
-    return PLIM_OK;
+    return st;
 }
