@@ -205,13 +205,16 @@ static void add_count(const struct plim_result *result, enum plim_question_use u
         snprintf(text + used, size - used, "%s%" PRId64 " %s", used ? ", " : "", count, says);
 }
 
-static void tell_questions(const struct plim_machine_questions *asked, struct plim_result *result)
+static void tell_questions(const struct plim_execution *execution, struct plim_result *result)
 {
+    const struct plim_machine_questions *asked = &execution->questions;
     int64_t count = asked->unlisted, selected = 0;
+    bool matters = false;
     char parts[160] = "";
     for (uint32_t i = 0; i < asked->count; i++) {
         count += asked->rows[i].count;
         selected += asked->rows[i].answer > 0;
+        matters |= asked->rows[i].use != PLIM_QUESTION_SHOWN && asked->rows[i].use != PLIM_QUESTION_GIVEN;
     }
     add_count(result, PLIM_QUESTION_DECIDES, "it decides by", parts, sizeof(parts));
     add_count(result, PLIM_QUESTION_GIVEN, "given by --assume", parts, sizeof(parts));
@@ -220,11 +223,12 @@ static void tell_questions(const struct plim_machine_questions *asked, struct pl
     add_count(result, PLIM_QUESTION_SHOWN, "only shown", parts, sizeof(parts));
     if (count)
         plim_result_reason(result,
-                           "The program read %" PRId64 " %s answered as 0%s (%s).", count,
+                           "The program read %" PRId64 " %s answered as 0%s (%s)%s.", count,
                            count == 1 ? "value that only a real GPU knows; it was"
                                       : "values that only a real GPU knows; they were",
                            selected ? ", or as all where a mask selects" : "",
-                           parts[0] ? parts : "not listed");
+                           parts[0] ? parts : "not listed",
+                           matters && execution->verdict == PLIM_CRASHED ? ", which may be why it failed" : "");
     if (result->assumptions[0]) plim_result_reason(result, "Assumed: %s.", result->assumptions);
 }
 
@@ -244,7 +248,7 @@ static void tell_values_of(const struct plim_execution *execution, struct plim_r
 {
     fill_questions(&execution->questions, result);
     tell_decisions(&execution->questions, result);
-    tell_questions(&execution->questions, result);
+    tell_questions(execution, result);
 }
 
 /* Of the choice; without one, of the first trial. */

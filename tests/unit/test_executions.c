@@ -235,6 +235,26 @@ Test(executions, a_value_that_decides_makes_the_answer_uncertain)
                  "program, holds."));
 }
 
+/* Only zeros: a list of tokens is empty, and its maximum an exception. */
+Test(executions, a_failure_may_come_of_what_was_answered)
+{
+    static const struct {
+        int use;
+        bool matters;
+    } cases[] = {{PLIM_QUESTION_KEPT, true}, {PLIM_QUESTION_SHOWN, false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin();
+        decision.found = false;
+        ask(cases[i].use, "train.py:7", 4);
+        executions[0].verdict = PLIM_CRASHED;
+        tell(true, true);
+        bool said = false;
+        for (size_t k = 0; k < result.reason_count; k++)
+            said |= strstr(result.reasons[k], "answered as 0 (4 ") && strstr(result.reasons[k], "why it failed");
+        cr_expect(eq(int, said, cases[i].matters));
+    }
+}
+
 Test(executions, what_a_mask_selects_is_told_by_its_number)
 {
     begin();
