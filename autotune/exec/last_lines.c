@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINES = 12, BYTES = 4096 };
+enum { LINES = 12, BYTES = 16384 };
 
 /* The last bytes of a file, terminated; how many. No link is followed and no pipe waited for. */
 static size_t read_tail(const char *folder, const char *name, char *out, size_t size)
@@ -60,12 +60,14 @@ struct error_line {
     bool is_exception;
 };
 
-/* "torch.cuda.OutOfMemoryError: CUDA out of memory", behind "[rank0]: " or not. */
+/* "torch.cuda.OutOfMemoryError: CUDA out of memory", behind "[rank0]: " or not. torchrun's own,
+ * "ChildFailedError: ", says nothing. */
 static bool is_exception(const char *line)
 {
     static const char *const kinds[] = {"Error: ", "Exception: "};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         const char *at = strstr(line, kinds[i]);
+        if (at && !at[strlen(kinds[i]) + strspn(at + strlen(kinds[i]), " ")]) continue;
         while (at && at > line && (isalnum((unsigned char)at[-1]) || at[-1] == '.' || at[-1] == '_')) at--;
         if (at && (at == line || (at > line + 1 && !strncmp(at - 2, ": ", 2)))) return true;
     }

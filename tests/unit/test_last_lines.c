@@ -49,6 +49,8 @@ Test(last_lines, the_error_is_an_exception_or_else_the_last_words)
                  "ValueError: no such file: data.bin");
     expect_error("[rank0]: torch.cuda.OutOfMemoryError: full\nChildFailedError:\n  see the docs\n",
                  "[rank0]: torch.cuda.OutOfMemoryError: full");
+    expect_error("FileNotFoundError: no data\ntorch.distributed.elastic.ChildFailedError: \n====\n  see the docs\n",
+                 "FileNotFoundError: no data");
     expect_error("step 3\rstep 4\rstep 5\n", "step 5");
     expect_error("the loss had Error: bars\nlast words\n", "last words");
     expect_error("\033[31mred\033[0m\n", "\\x1b[31mred\\x1b[0m");

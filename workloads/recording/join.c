@@ -129,7 +129,7 @@ static enum plim_status check_balance(const struct plim_traced_memory *m, struct
         balance += plim_traced_change(&m->events.items[i]);
     if (!balance) return PLIM_OK;
     return plim_fail(err, PLIM_UNSTABLE,
-                     "memory goes on growing: each step takes %lld blocks more than it gives back",
+                     "memory goes on growing: each step takes %lld more blocks than it gives back",
                      (long long)balance);
 }
 
