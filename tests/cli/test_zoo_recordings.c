@@ -1,11 +1,6 @@
 /* The recordings of workloads/zoo beside what their programs were measured to take
  * (tests/virtual/programs/seeds): without PyTorch, in milliseconds. */
-#include "program.h"
-#include <criterion/criterion.h>
-#include <criterion/new/assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "zoo_cases.h"
 
 #define AUTOENCODER "multimodal-autoencoder.plim", "004-multimodal-autoencoder"
 #define SPARSE_ATTENTION "gsa-512m.plim", "002-gsa"
@@ -19,14 +14,9 @@
 #define ALL_OF_FEW " --axis negatives=8 --axis positives=16"
 #define EMBEDDED(rest) "all-minilm-l6-v2/16-mixed/ckpt/e4r8/" rest
 
-#define HILBERT "hilbert-ssm.plim", "000-hilbert-ssm"
-
 #define EXPANDABLE "--alloc-conf expandable_segments:True"
 
-/* Rows of a system's cases.jsonl, and the options of plimsoll that ask for the same. */
-static const struct measured {
-    const char *recording, *cases, *id, *options;
-} measured[] = {
+static const struct measured measured[] = {
     {AUTOENCODER, "one GPU/--precision fp32", "--batch 64 --precision fp32 --axis optimizer=adam"},
     {AUTOENCODER, "one GPU/--precision fp32 --optimizer adam-fused",
      "--batch 64 --precision fp32 --axis optimizer=adam-fused"},
@@ -64,44 +54,6 @@ static const struct measured {
     {EMBEDDER, EMBEDDED("l192/p16n8all/b45/x2/sm75"), "--batch 45 --seq 192" ALL_OF_FEW},
 };
 
-/* The row of this name, which the caller decrefs. The test fails where there is none. */
-static json_t *case_of(const char *cases, const char *id)
-{
-    char path[512], *line = NULL;
-    size_t room = 0;
-    json_t *found = NULL;
-    snprintf(path, sizeof(path), "%s/%s/cases.jsonl", PLIM_SEEDS_FOLDER, cases);
-    FILE *file = fopen(path, "r");
-    cr_assert(file != NULL, "%s", path);
-    while (!found && getline(&line, &room, file) > 0) {
-        json_t *c = json_loads(line, 0, NULL);
-        const char *name = json_string_value(json_object_get(c, "id"));
-        if (name && !strcmp(name, id)) found = c;
-        else json_decref(c);
-    }
-    free(line);
-    fclose(file);
-    cr_assert(found != NULL, "%s: no %s", path, id);
-    return found;
-}
-
-/* What the last of the measured steps reserved. */
-static json_int_t measured_bytes(const struct measured *row)
-{
-    json_t *c = case_of(row->cases, row->id), *steps = json_object_get(c, "steps");
-    json_int_t bytes = json_int_at(json_array_get(steps, json_array_size(steps) - 1), "peak_reserved");
-    json_decref(c);
-    return bytes;
-}
-
-static struct program ask(const char *verb, const char *recording, const char *options)
-{
-    char line[1024];
-    snprintf(line, sizeof(line), "%s %s/%s --margin 0 --json --quiet %s", verb, PLIM_ZOO_FOLDER,
-             recording, options);
-    return program_run(line);
-}
-
 Test(zoo_recordings, take_what_their_programs_were_measured_to_take)
 {
     for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
@@ -114,145 +66,6 @@ Test(zoo_recordings, take_what_their_programs_were_measured_to_take)
         cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), measured_bytes(&measured[i])), "%s",
                   measured[i].id);
         json_decref(root);
-        program_finish(&p);
-    }
-}
-
-/* 000: a share of the vectors is a length here, and what its cases call `store` is no checkpointing. */
-#define AS_RECORDED " --axis checkpoint=yes --axis share=bidirectional"
-static const struct {
-    const char *ratio;
-    int length;
-} shares[] = {{"0.2", 300000}, {"0.15", 225000}, {"0.1", 150000}};
-enum { SHARES = 3 };
-
-/* The case of a point of a tune. */
-static void name_case(json_t *point, char id[128])
-{
-    const char *precision = json_text_at(point, "sizes.precision"), *width = json_text_at(point, "sizes.d_model");
-    bool checkpoints = !strcmp(json_text_at(point, "sizes.checkpoint"), "yes");
-    int share = 0;
-    while (shares[share].length != json_int_at(point, "seq")) share++;
-    snprintf(id, 128, "%s/%s/%s/ratio%s/b%d", width, !strcmp(precision, "fp32") ? "32-true" : precision,
-             checkpoints ? "checkpoint" : "store", shares[share].ratio, (int)json_int_at(point, "micro_batch"));
-}
-
-/* All that is recorded with one way of sharing weights; of four samples without checkpointing nothing was measured. */
-Test(zoo_recordings, each_batch_of_samples_one_by_one_takes_what_it_was_measured_to_take)
-{
-    static const struct {
-        const char *options;
-        size_t points;
-    } batches[] = {{"--batch 1", 18}, {"--batch 2", 18}, {"--batch 4 --axis checkpoint=yes", 12}};
-    for (size_t b = 0; b < sizeof(batches) / sizeof(batches[0]); b++) {
-        char line[256];
-        snprintf(line, sizeof(line),
-                 "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending --accumulation 2 %s --axis "
-                 "share=bidirectional",
-                 batches[b].options);
-        struct program p = ask("tune", "hilbert-ssm.plim", line);
-        cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
-        json_t *root = program_json(&p), *points = json_object_get(root, "points"), *point;
-        size_t i;
-        cr_expect(eq(sz, json_array_size(points), batches[b].points));
-        json_array_foreach(points, i, point) {
-            char id[128];
-            name_case(point, id);
-            const struct measured row = {HILBERT, id, ""};
-            cr_expect(eq(i64, json_int_at(point, "peak.reserved_bytes"), measured_bytes(&row)), "%s", id);
-        }
-        json_decref(root);
-        program_finish(&p);
-    }
-}
-
-/* What is shared of the weights changes next to nothing, as was measured. */
-Test(zoo_recordings, weights_that_are_shared_take_what_was_measured)
-{
-    static const char *const ids[][2] = {{"knob/share-true", "all"}, {"knob/share-none", "none"}};
-    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-        char line[256];
-        const struct measured row = {HILBERT, ids[i][0], ""};
-        snprintf(line, sizeof(line),
-                 "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending --batch 2 --accumulation 2 --seq "
-                 "225000 "
-                 "--precision bf16-mixed --axis d_model=192 --axis share=%s",
-                 ids[i][1]);
-        struct program p = ask("explain", "hilbert-ssm.plim", line);
-        json_t *root = program_json(&p);
-        cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), measured_bytes(&row)), "%s: %s", ids[i][0], p.err);
-        json_decref(root);
-        program_finish(&p);
-    }
-}
-
-/* Its owners' waterfall, on an L40S: two samples at once need none of it; for four the precision, then the length, then
- * the width. */
-Test(zoo_recordings, the_waterfall_stops_at_the_first_that_fits)
-{
-    static const struct {
-        const char *options, *precision, *width;
-        int length;
-    } falls[] = {{"--batch 2 --seq 300000,225000,150000", "fp32", "256", 300000},
-                 {"--batch 4 --seq 300000,225000,150000", "bf16-mixed", "256", 150000},
-                 {"--batch 4 --seq 300000,225000", "bf16-mixed", "192", 225000}};
-    for (size_t i = 0; i < sizeof(falls) / sizeof(falls[0]); i++) {
-        char line[512];
-        snprintf(line, sizeof(line),
-                 "--device sim:L40S --accumulation 1 --precision fp32,bf16-mixed --axis d_model=256,192 "
-                 "--waterfall precision,seq,d_model" AS_RECORDED " %s", falls[i].options);
-        struct program p = ask("tune", "hilbert-ssm.plim", line);
-        cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
-        json_t *root = program_json(&p);
-        cr_expect(eq(str, (char *)json_text_at(root, "choice.sizes.precision"), (char *)falls[i].precision), "%s",
-                  falls[i].options);
-        cr_expect(eq(str, (char *)json_text_at(root, "choice.sizes.d_model"), (char *)falls[i].width), "%s",
-                  falls[i].options);
-        cr_expect(eq(i64, json_int_at(root, "choice.seq"), falls[i].length), "%s", falls[i].options);
-        json_decref(root);
-        program_finish(&p);
-    }
-}
-
-/* 187,500 vectors were never recorded. What steps.py took there under exec, with 2 samples and 2 micro-steps. */
-Test(zoo_recordings, between_recorded_lengths_it_takes_what_a_trial_takes)
-{
-    static const json_int_t tried = 25945964544;
-    struct program p = ask(
-        "explain", "hilbert-ssm.plim",
-        "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending --batch 2 --accumulation 2 --seq 187500 "
-        "--precision fp32 --axis d_model=256" AS_RECORDED);
-    json_t *root = program_json(&p);
-    cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), tried), "%s", p.err);
-    json_decref(root);
-    program_finish(&p);
-}
-
-/* Of the recorded batches the largest that is none too large, on an L40S. */
-Test(zoo_recordings, the_largest_of_each_batch_is_the_measured_one)
-{
-    static const int samples[] = {1, 2, 4};
-    static const char *const widths[] = {"256", "192"}, *const precisions[][2] = {{"fp32", "32-true"},
-                                                                                 {"bf16-mixed", "bf16-mixed"}};
-    for (int i = 0; i < 4; i++) { /* another share each time */
-        char id[128], line[512];
-        json_int_t most = 0;
-        snprintf(id, sizeof(id), "%s/%s/checkpoint/ratio%s/fit", widths[i / 2], precisions[i % 2][1],
-                 shares[i % SHARES].ratio);
-        json_t *c = case_of("000-hilbert-ssm", id);
-        for (int k = 0; k < 3; k++)
-            if (samples[k] <= json_int_at(c, "fit.largest_batch")) most = samples[k];
-        snprintf(line, sizeof(line),
-                 "--overhead 0 --objective largest-batch --device sim:RTX-3090,memory=%lld,placement=ascending "
-                 "--accumulation 2 --seq %d "
-                 "--precision %s --axis d_model=%s" AS_RECORDED,
-                 (long long)json_int_at(c, "fit.capacity_bytes"), shares[i % SHARES].length, precisions[i % 2][0],
-                 widths[i / 2]);
-        struct program p = ask("tune", "hilbert-ssm.plim", line);
-        json_t *root = program_json(&p);
-        cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), most), "%s: %s", id, p.err);
-        json_decref(root);
-        json_decref(c);
         program_finish(&p);
     }
 }

@@ -143,3 +143,16 @@ Test(recording_packed, one_of_more_than_a_text_may_have_is_refused)
     free(packed);
     free(text);
 }
+
+/* Merged parts may come to more than a reader takes. */
+Test(recording_packed, one_of_more_events_than_are_read_is_not_written)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_recording recording = {0};
+    struct plim_recorded_stream streams[2] = {{.events.count = PLIM_RECORDED_EVENTS}, {.events.count = 1}};
+    char *text;
+    recording.streams.items = streams;
+    recording.streams.count = 2;
+    cr_expect(eq(int, plim_recording_write(&recording, &text, &err), PLIM_UNSUPPORTED));
+    cr_expect(strstr(err.text, "8388609 events") != NULL, "%s", err.text);
+}

@@ -117,7 +117,7 @@ enum {
     PLIM_RECORDING_VERSION = 13,
     PLIM_RECORDED_BYTES = 32 << 20, /* of a file, and of its text, at most */
     PLIM_RECORDED_OUTSIDE = 2,      /* micro-steps of a step that are outside of its loop */
-    PLIM_RECORDED_EVENTS = 1 << 22, /* of all streams together, at most */
+    PLIM_RECORDED_EVENTS = 1 << 23, /* of all streams together, at most */
     PLIM_RECORDED_SIZES = 1 << 16,  /* functions of a stream */
     PLIM_RECORDED_POINTS = 64,      /* sizes that were recorded: batches times lengths */
     PLIM_RECORDED_AXES = 8,

@@ -251,8 +251,15 @@ enum plim_status plim_recording_write(const struct plim_recording *recording, ch
 {
     struct plim_text_stream stream;
     char hash[PLIM_SHA256_TEXT], *body = NULL;
-    FILE *file = plim_text_stream_open(&stream);
+    size_t events = 0;
     *text = NULL;
+    for (size_t i = 0; i < recording->streams.count; i++) events += recording->streams.items[i].events.count;
+    if (events > PLIM_RECORDED_EVENTS)
+        return plim_fail(err, PLIM_UNSUPPORTED,
+                         "the recording would have %zu events, expected at most %d: record fewer values of its axes "
+                         "at once",
+                         events, PLIM_RECORDED_EVENTS);
+    FILE *file = plim_text_stream_open(&stream);
     if (file) write_all(file, recording);
     enum plim_status st = plim_text_stream_close(&stream, &body);
     if (st) return plim_no_memory(err);
