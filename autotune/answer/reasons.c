@@ -69,8 +69,12 @@ static void why_not_next(const struct plim_answer *a, const struct plim_decision
     const struct plim_beyond *next = &d->after_choice;
     char failure[160];
     if (!next->micro_batch) {
+        const struct plim_batch_request *asked = d->rule.request;
         if (plim_batch_target(&d->rule))
             plim_result_reason(result, "A larger micro-batch would change the effective batch.");
+        else if (asked->last > asked->first && d->choice.batch.micro_batch == asked->last)
+            plim_result_reason(result, "Micro-batch %" PRId64 " is the end of the range; larger ones may fit too.",
+                               asked->last);
         return;
     }
     if (!next->tried) return;

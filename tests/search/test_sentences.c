@@ -226,6 +226,21 @@ Test(sentences, an_edge_that_was_predicted_is_told_where_it_was_another)
     cr_expect(not(says("was predicted to be")));
 }
 
+Test(sentences, the_end_of_a_range_is_no_edge)
+{
+    chosen();
+    cr_expect(not(says("is the end of the range")));
+    facts.question.batch.last = 1; /* a single one that was asked for */
+    facts.question.batch.first = 1;
+    cr_expect(not(says("is the end of the range")));
+    facts.question.batch.first = 8;
+    facts.question.batch.last = 16;
+    facts.decision.choice.batch.micro_batch = 16;
+    cr_expect(says("Micro-batch 16 is the end of the range; larger ones may fit too."));
+    facts.decision.choice.batch.micro_batch = 15;
+    cr_expect(not(says("is the end of the range")));
+}
+
 /* --- what is taken besides the tensors -------------------------------------------------------- */
 
 Test(sentences, the_overhead_says_where_it_is_from)
