@@ -88,6 +88,21 @@ Test(xz, what_is_cut_damaged_or_followed_by_more_is_named)
     free(p.bytes);
 }
 
+/* A line of text for which its header asks for 512 MiB to look back. */
+Test(xz, more_memory_than_xz_itself_takes_is_refused)
+{
+    static const char packed[] =
+        "\xfd\x37\x7a\x58\x5a\x00\x00\x04\xe6\xd6\xb4\x46\x02\x00\x21\x01\x22\x00\x00\x00\x82\x40\xac\xdc"
+        "\x01\x00\x16\x70\x6c\x69\x6d\x73\x6f\x6c\x6c\x5f\x72\x65\x63\x6f\x72\x64\x69\x6e\x67\x3a\x20\x31"
+        "\x33\x0a\x00\x00\x4e\x63\xbd\x8d\x5e\x2c\x94\x25\x00\x01\x2f\x17\x81\x08\x49\xb1\x1f\xb6\xf3\x7d"
+        "\x01\x00\x00\x00\x00\x04\x59\x5a";
+    struct plim_error err;
+    char *text;
+    size_t length;
+    cr_expect(eq(int, unpack(packed, sizeof(packed) - 1, 100, &text, &length, &err), PLIM_SPEC));
+    cr_expect(strstr(err.text, "needs more memory") != NULL, "%s", err.text);
+}
+
 Test(xz, no_text_is_taken_for_it)
 {
     cr_expect(not(plim_xz_is("plimsoll_recording: 3", 21)));
