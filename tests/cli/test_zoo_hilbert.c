@@ -23,12 +23,13 @@ static void name_case(json_t *point, const char *kind, char id[128])
              shares[share].ratio, kind);
 }
 
-/* All that is recorded with one way of sharing weights; of four samples without checkpointing nothing was measured. */
+/* All that is recorded with one way of sharing weights. Of four samples without checkpointing nothing was measured. */
 static const struct {
     const char *kind, *options;
     int samples;
     size_t points;
-} batches[] = {{"b1", "--batch 1", 1, 42}, {"b2", "--batch 2", 2, 42}, {"b4", "--batch 4 --axis checkpoint=yes", 4, 21}};
+} batches[] = {
+    {"b1", "--batch 1", 1, 42}, {"b2", "--batch 2", 2, 42}, {"b4", "--batch 4 --axis checkpoint=yes", 4, 21}};
 
 Test(zoo_hilbert, each_batch_of_samples_one_by_one_takes_what_it_was_measured_to_take)
 {
@@ -94,7 +95,7 @@ Test(zoo_hilbert, more_micro_steps_take_what_was_measured)
                  cases[i][1]);
         struct program p = ask("explain", "hilbert-ssm.plim", line);
         json_t *root = program_json(&p);
-        cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), measured_bytes(&row)), "%s: %s", cases[i][0], p.err);
+        cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), measured_bytes(&row)), "%s: %s", row.id, p.err);
         json_decref(root);
         program_finish(&p);
     }
