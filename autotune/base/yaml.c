@@ -7,7 +7,7 @@
 #include <string.h>
 #include <yaml.h>
 
-enum { FILE_BYTES = 4 << 20, TEXT_BYTES = 32 << 20, MAX_DEPTH = 64, MAX_NODES = 1 << 18 };
+enum { FILE_BYTES = 4 << 20, TEXT_BYTES = 32 << 20, MAX_DEPTH = 64, MAX_NODES = 1 << 19 };
 
 struct builder {
     yaml_parser_t parser;
@@ -57,7 +57,7 @@ static enum plim_status node_new(struct builder *b, enum plim_yaml_kind kind,
                                  const yaml_mark_t *mark, struct plim_yaml_node **out)
 {
     if (++b->nodes > MAX_NODES)
-        return fail_at_mark(b, mark, "the document has too many values, expected at most 262144");
+        return fail_at_mark(b, mark, "the document has too many values, expected at most 524288");
     *out = plim_arena_alloc(b->arena, sizeof(**out));
     if (!*out) return no_memory(b);
     (*out)->kind = kind;

@@ -3,7 +3,7 @@
  * Reads YAML 1.1 through libyaml; JSON documents are YAML and are read the same way.
  * Aliases are refused (a spec needs none, and they are what a "YAML bomb" is made of);
  * so are tags, directives, duplicate keys, keys that are not scalars, more than one document,
- * nesting deeper than 64 and more than 262144 values. What is no regular file, has more than 4 MiB (a text: 32)
+ * nesting deeper than 64 and more than 524288 values. What is no regular file, has more than 4 MiB (a text: 32)
  * or is not UTF-8 text (a NUL byte, a binary) is refused before it is parsed. So every input is
  * answered in bounded time and memory. Columns count characters.
  *
