@@ -156,3 +156,21 @@ Test(recording_packed, one_of_more_events_than_are_read_is_not_written)
     cr_expect(eq(int, plim_recording_write(&recording, &text, &err), PLIM_UNSUPPORTED));
     cr_expect(strstr(err.text, "8388609 events") != NULL, "%s", err.text);
 }
+
+Test(recording_packed, one_that_could_not_be_read_is_not_written)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_recording recording;
+    char path[] = "/tmp/test_recording_packed_XXXXXX";
+    size_t count;
+    int fd = mkstemp(path);
+    cr_assert(fd >= 0);
+    close(fd);
+    unlink(path);
+    read_plain(&recording);
+    recording.streams.items[0].events.items[0].value = 7; /* there is one size */
+    cr_expect(eq(int, plim_recording_save(&recording, path, &count, &err), PLIM_SPEC));
+    cr_expect(strstr(err.text, "numbers in range") != NULL, "%s", err.text);
+    cr_expect(ne(int, access(path, F_OK), 0));
+    plim_recording_finish(&recording);
+}

@@ -273,17 +273,24 @@ static enum plim_status read_file(const char *path, char **text, size_t *length,
     return st;
 }
 
+enum plim_status plim_recording_read_text(const char *source_name, const char *text, size_t length,
+                                          struct plim_recording *out, struct plim_error *err)
+{
+    struct plim_reader r = {.out = out, .err = err};
+    enum plim_status st = plim_yaml_read_string(source_name, text, length, &r.yaml, err);
+    if (!st) st = read_root(&r);
+    if (!st) st = check_sum(source_name, text, length, out, err);
+    plim_yaml_finish(&r.yaml);
+    return st;
+}
+
 enum plim_status plim_recording_read(const char *path, struct plim_recording *out,
                                      struct plim_error *err)
 {
-    struct plim_reader r = {.out = out, .err = err};
     char *text = NULL;
     size_t length;
     enum plim_status st = read_file(path, &text, &length, err);
-    if (!st) st = plim_yaml_read_string(path, text, length, &r.yaml, err);
-    if (!st) st = read_root(&r);
-    if (!st) st = check_sum(path, text, length, out, err);
-    plim_yaml_finish(&r.yaml);
+    if (!st) st = plim_recording_read_text(path, text, length, out, err);
     free(text);
     return st;
 }

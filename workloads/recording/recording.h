@@ -328,12 +328,17 @@ size_t plim_recorded_stream_tables(const struct plim_recorded_stream *stream);
  * `out` is to be finished in any case. */
 enum plim_status plim_recording_read(const char *path, struct plim_recording *out,
                                      struct plim_error *err) PLIM_MUST_CHECK;
+/* The same of its text, terminated, which `source_name` names in errors. */
+enum plim_status plim_recording_read_text(const char *source_name, const char *text, size_t length,
+                                          struct plim_recording *out, struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The file's text, malloc'd, which the caller frees. PLIM_UNSUPPORTED: it would have more than PLIM_RECORDED_BYTES. */
+/* The file's text, malloc'd, which the caller frees. PLIM_UNSUPPORTED: it would have more than PLIM_RECORDED_BYTES, or
+ * PLIM_RECORDED_EVENTS. */
 enum plim_status plim_recording_write(const struct plim_recording *recording, char **text,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Writes the file, whole or not at all; `file_bytes`: its size. The same, and PLIM_IO. */
+/* Writes the file, whole or not at all; `file_bytes`: its size. The same, and PLIM_IO, and PLIM_SPEC: it could not be
+ * read again. */
 enum plim_status plim_recording_save(const struct plim_recording *recording, const char *path,
                                      size_t *file_bytes, struct plim_error *err) PLIM_MUST_CHECK;
 

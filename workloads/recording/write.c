@@ -282,7 +282,10 @@ enum plim_status plim_recording_save(const struct plim_recording *recording, con
                                      size_t *file_bytes, struct plim_error *err)
 {
     char *text = NULL, *packed = NULL;
+    struct plim_recording again = {0};
     enum plim_status st = plim_recording_write(recording, &text, err);
+    if (!st) st = plim_recording_read_text("the recording", text, strlen(text), &again, err);
+    plim_recording_finish(&again);
     if (!st) st = plim_xz_pack(text, strlen(text), &packed, file_bytes, err);
     if (!st) st = plim_outfile_save_bytes(path, packed, *file_bytes, err);
     free(packed);
