@@ -32,7 +32,7 @@ struct checkpoint_frame;
 /* torch's forward hooks of every module. */
 struct module_hooks {
     /* Of one without parameters of its own: it begins, and returns `y`, in whose stead it may return a
-     * floating tensor. */
+     * floating tensor. NULL: nothing is done there. */
     void (*begin)(struct engine *e, void *context);
     struct tensor *(*end)(struct engine *e, void *context, struct tensor *y);
     /* Of one with: both return what is to stand for `x` (lent), the module's input, or its result: that itself, or

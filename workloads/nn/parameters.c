@@ -97,12 +97,12 @@ struct tensor *nn_run(struct engine *e, struct tensor *const weights[2], int kin
 
 void nn_begin(struct engine *e)
 {
-    if (e->modules && !e->halted) e->modules->begin(e, e->modules->context);
+    if (e->modules && e->modules->begin && !e->halted) e->modules->begin(e, e->modules->context);
 }
 
 struct tensor *nn_end(struct engine *e, struct tensor *y)
 {
-    if (!e->modules || e->halted) return y;
+    if (!e->modules || !e->modules->end || e->halted) return y;
     bool was = tensor_enter(y);
     struct tensor *end = e->modules->end(e, e->modules->context, y);
     if (end == y)

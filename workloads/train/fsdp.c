@@ -324,19 +324,6 @@ void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor **loss)
 
 /* --- modules of the embedding and of the tail ------------------------------------------------- */
 
-void fsdp_no_module(struct engine *e, void *context)
-{
-    (void)e;
-    (void)context;
-}
-
-struct tensor *fsdp_no_result(struct engine *e, void *context, struct tensor *y)
-{
-    (void)e;
-    (void)context;
-    return y;
-}
-
 /* The unit whose module has this weight; NULL: it is a block's, or the root's. */
 static struct fsdp_unit *unit_of_module(struct fsdp *f, const struct tensor *weight)
 {

@@ -49,6 +49,7 @@ struct fsdp_parameter {
     struct tensor *shard; /* this rank's rows, for the optimizer */
     struct tensor *kept;  /* the whole gradient, in reduce_dtype, of micro-steps not reduced, or NULL */
     int64_t row_elements, rows; /* of the whole; ceil(rows / world) of them are this rank's */
+    size_t place;               /* in the order of the model */
 };
 
 /* One reduce-scatter. */

@@ -9,6 +9,13 @@ static struct fsdp_parameter parameter_of(struct tensor *whole)
     return p;
 }
 
+/* The shape of what this rank has of it */
+static void own_shape(const struct fsdp *f, const struct fsdp_parameter *p, int64_t shape[PLIM_MAX_DIMS])
+{
+    shape[0] = own_rows(f, p);
+    for (int i = 1; i < p->whole->a.ndim; i++) shape[i] = p->whole->a.shape[i];
+}
+
 /* The parameter has its shard, and gets its type for computing. */
 static void become_sharded(const struct fsdp *f, struct fsdp_parameter *p, struct tensor *shard)
 {
@@ -33,9 +40,9 @@ static void list_trained(struct fsdp *f, size_t parameters)
 /* This rank's part of a parameter that has no memory yet */
 static void shard(struct engine *e, struct fsdp *f, struct fsdp_parameter *p, struct tensor *whole)
 {
+    int64_t shape[PLIM_MAX_DIMS];
     *p = parameter_of(whole);
-    int64_t shape[PLIM_MAX_DIMS] = {own_rows(f, p)};
-    for (int i = 1; i < whole->a.ndim; i++) shape[i] = whole->a.shape[i];
+    own_shape(f, p, shape);
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
     struct tensor *own = tensor_keep(tensor_empty(e, dtype_of(whole), whole->a.ndim, shape));
     engine_set_class(e, before);
@@ -136,13 +143,14 @@ static void move_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit *
     for (size_t i = 0; i < u->count && !e->halted; i++) {
         struct fsdp_parameter *p = &u->parameters[i];
         const struct tensor *whole = p->whole;
-        int64_t shape[PLIM_MAX_DIMS] = {own_rows(f, p)};
-        for (int d = 1; d < whole->a.ndim; d++) shape[d] = whole->a.shape[d];
+        int64_t shape[PLIM_MAX_DIMS];
+        own_shape(f, p, shape);
         struct tensor *padded =
             tensor_keep(tensor_empty(e, dtype_of(whole), SHAPE(shard_elements(f, p))));
         become_sharded(
             f, p, tensor_keep(tensor_alias(e, padded, whole->a.ndim, shape, whole->a.stride, 0)));
         tensor_drop(e, padded);
+        f->parameters[p->place].shard = p->shard;
     }
     for (size_t i = 0; i < u->count && !e->halted; i++)
         if (!is_held(held, u->parameters[i].whole))
@@ -224,12 +232,9 @@ static size_t make_units_and_shards(struct engine *e, struct fsdp *f, struct ten
     size_t parameters = 0, count = decoder_states_by_module(f->model, states);
     for (size_t i = 0; i < count; i++)
         if (states[i]->is_parameter) f->parameters[parameters++] = parameter_of(states[i]);
+    for (size_t i = 0; i < parameters; i++) f->parameters[i].place = i;
     make_units(f, parameters);
     move_units(e, f, parameters);
-    for (size_t i = 0; i < parameters && !e->halted; i++)
-        for (size_t k = 0; k < parameters; k++)
-            if (f->parameters[parameters + k].whole == f->parameters[i].whole)
-                f->parameters[i].shard = f->parameters[parameters + k].shard;
     return parameters;
 }
 
@@ -294,8 +299,7 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
         .by_accelerate = setting->loop == PLIM_LOOP_TRAINER,
         .unit_count = FSDP_BLOCKS + (size_t)model->config->layers,
         .hooks = {.before_block = fsdp_before_block, .after_block = fsdp_after_block, .context = f},
-        .modules = {fsdp_no_module, fsdp_no_result, fsdp_before_module, fsdp_after_module, f,
-                    false}};
+        .modules = {.before = fsdp_before_module, .after = fsdp_after_module, .context = f}};
     enum plim_status st = states ? PLIM_OK : PLIM_NOMEM;
     f->is_mixed = is_mixed(setting);
     f->param_dtype = setting->precision == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16;

@@ -35,8 +35,6 @@ void fsdp_unit_after_backward(struct engine *e, void *context);
 void fsdp_end_backward(struct engine *e, void *context);
 
 /* Around modules of the embedding and of the tail (struct module_hooks, the context a struct fsdp). */
-void fsdp_no_module(struct engine *e, void *context);
-struct tensor *fsdp_no_result(struct engine *e, void *context, struct tensor *y);
 struct tensor *fsdp_before_module(struct engine *e, void *context, struct tensor *const weights[2], int kind,
                                   struct tensor *x);
 struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor *const weights[2], int kind,
