@@ -67,9 +67,10 @@ static bool is_exception(const char *line)
     static const char *const kinds[] = {"Error: ", "Exception: "};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         const char *at = strstr(line, kinds[i]);
-        if (at && !at[strlen(kinds[i]) + strspn(at + strlen(kinds[i]), " ")]) continue;
-        while (at && at > line && (isalnum((unsigned char)at[-1]) || at[-1] == '.' || at[-1] == '_')) at--;
-        if (at && (at == line || (at > line + 1 && !strncmp(at - 2, ": ", 2)))) return true;
+        const char *said = at ? at + strlen(kinds[i]) : "";
+        if (!said[strspn(said, " ")]) continue;
+        while (at > line && (isalnum((unsigned char)at[-1]) || at[-1] == '.' || at[-1] == '_')) at--;
+        if (at == line || (at > line + 1 && !strncmp(at - 2, ": ", 2))) return true;
     }
     return false;
 }

@@ -46,10 +46,8 @@ void plim_machine_read_process(const struct plim_machine *machine, int row,
 {
     const struct plim_machine_process *from = &machine->processes[row];
     struct plim_machine_refusal *refusal = &out->refusal;
-    memset(out, 0, sizeof(*out));
-    copy(&out->pid, &from->pid, sizeof(out->pid));
-    if (!out->pid) return;
-    copy(out, from, sizeof(*out));
+    copy(&out->pid, &from->pid, sizeof(out->pid)); /* most rows are free */
+    if (out->pid) copy(out, from, sizeof(*out));
     if (!out->pid) {
         memset(out, 0, sizeof(*out));
         return;
