@@ -31,19 +31,28 @@ static const struct {
 } batches[] = {
     {"b1", "--batch 1", 1, 42}, {"b2", "--batch 2", 2, 42}, {"b4", "--batch 4 --axis checkpoint=yes", 4, 21}};
 
+/* All points of a batch on a GPU of so much memory: an answer, which the caller decrefs, with its points. */
+static json_t *tune_batch(size_t b, const char *memory, json_t **points)
+{
+    char line[256];
+    snprintf(line, sizeof(line),
+             "--overhead 0 --device sim:RTX-3090,memory=%s,placement=ascending --accumulation 2 %s --axis "
+             "share=bidirectional",
+             memory, batches[b].options);
+    struct program p = ask("tune", "hilbert-ssm.plim", line);
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    json_t *root = program_json(&p);
+    program_finish(&p);
+    *points = json_object_get(root, "points");
+    cr_expect(eq(sz, json_array_size(*points), batches[b].points));
+    return root;
+}
+
 Test(zoo_hilbert, each_batch_of_samples_one_by_one_takes_what_it_was_measured_to_take)
 {
     for (size_t b = 0; b < sizeof(batches) / sizeof(batches[0]); b++) {
-        char line[256];
-        snprintf(line, sizeof(line),
-                 "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending --accumulation 2 %s --axis "
-                 "share=bidirectional",
-                 batches[b].options);
-        struct program p = ask("tune", "hilbert-ssm.plim", line);
-        cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
-        json_t *root = program_json(&p), *points = json_object_get(root, "points"), *point;
+        json_t *points, *point, *root = tune_batch(b, "1TiB", &points);
         size_t i;
-        cr_expect(eq(sz, json_array_size(points), batches[b].points));
         json_array_foreach(points, i, point) {
             char id[128];
             name_case(point, batches[b].kind, id);
@@ -51,7 +60,6 @@ Test(zoo_hilbert, each_batch_of_samples_one_by_one_takes_what_it_was_measured_to
             cr_expect(eq(i64, json_int_at(point, "peak.reserved_bytes"), measured_bytes(&row)), "%s", id);
         }
         json_decref(root);
-        program_finish(&p);
     }
 }
 
@@ -59,15 +67,8 @@ Test(zoo_hilbert, each_batch_of_samples_one_by_one_takes_what_it_was_measured_to
 Test(zoo_hilbert, each_batch_of_samples_fits_where_it_was_found_to_fit)
 {
     for (size_t b = 0; b < sizeof(batches) / sizeof(batches[0]); b++) {
-        char line[256];
-        snprintf(line, sizeof(line),
-                 "--overhead 0 --device sim:RTX-3090,memory=44900MiB,placement=ascending --accumulation 2 %s --axis "
-                 "share=bidirectional",
-                 batches[b].options);
-        struct program p = ask("tune", "hilbert-ssm.plim", line);
-        json_t *root = program_json(&p), *points = json_object_get(root, "points"), *point;
+        json_t *points, *point, *root = tune_batch(b, "44900MiB", &points);
         size_t i;
-        cr_expect(eq(sz, json_array_size(points), batches[b].points));
         json_array_foreach(points, i, point) {
             char id[128];
             name_case(point, "fit", id);
@@ -77,7 +78,6 @@ Test(zoo_hilbert, each_batch_of_samples_fits_where_it_was_found_to_fit)
             json_decref(c);
         }
         json_decref(root);
-        program_finish(&p);
     }
 }
 

@@ -353,6 +353,23 @@ static void count_down(void *user)
     if (!i->after--) i->signalled = 1;
 }
 
+/* The search is interrupted in its run number `after`, from 0. */
+static void decide_interrupted(const struct plim_question *q, struct synthetic *s, size_t after,
+                               struct synthetic_run *run)
+{
+    struct interruption interruption = {.after = after};
+    struct plim_stop stop = {.signalled = &interruption.signalled};
+    run->asker = (struct plim_asker){.runner = &s->runner,
+                                     .cache = &run->cache,
+                                     .stop = &stop,
+                                     .on_run = count_down,
+                                     .on_run_user = &interruption};
+    cr_assert(eq(int, plim_decide(q, NULL, &run->asker, &run->decision, &run->err), PLIM_OK));
+    cr_expect(eq(int, run->decision.ended, PLIM_CANCELLED));
+    run->asker.stop = NULL;
+    run->asker.on_run = NULL;
+}
+
 Test(decision, an_interruption_keeps_the_best_so_far)
 {
     struct plim_question q = synthetic_question();
@@ -360,16 +377,8 @@ Test(decision, an_interruption_keeps_the_best_so_far)
     for (size_t after = 0; after < 12; after++) {
         struct synthetic s;
         struct synthetic_run run = {.err = PLIM_ERROR_INIT};
-        struct interruption interruption = {.after = after};
-        struct plim_stop stop = {.signalled = &interruption.signalled};
         synthetic_init(&s, INT64_C(11) << 30);
-        run.asker = (struct plim_asker){.runner = &s.runner,
-                                        .cache = &run.cache,
-                                        .stop = &stop,
-                                        .on_run = count_down,
-                                        .on_run_user = &interruption};
-        cr_assert(eq(int, plim_decide(&q, NULL, &run.asker, &run.decision, &run.err), PLIM_OK));
-        cr_expect(eq(int, run.decision.ended, PLIM_CANCELLED));
+        decide_interrupted(&q, &s, after, &run);
         if (run.decision.found) {
             cr_expect(synthetic_fits(&s, &run.decision.choice.setting));
             cr_expect(gt(i64, run.decision.choice.setting.micro_batch, 0));
@@ -388,18 +397,10 @@ Test(decision, an_interruption_keeps_what_was_tried_of_a_program)
     for (size_t after = 1; after < 8; after++) {
         struct synthetic s;
         struct synthetic_run run = {.err = PLIM_ERROR_INIT};
-        struct interruption interruption = {.after = after};
-        struct plim_stop stop = {.signalled = &interruption.signalled};
         int64_t largest = 0;
         synthetic_init(&s, INT64_C(11) << 30);
         s.runner.costly = true;
-        run.asker = (struct plim_asker){.runner = &s.runner,
-                                        .cache = &run.cache,
-                                        .stop = &stop,
-                                        .on_run = count_down,
-                                        .on_run_user = &interruption};
-        cr_assert(eq(int, plim_decide(&q, NULL, &run.asker, &run.decision, &run.err), PLIM_OK));
-        cr_expect(eq(int, run.decision.ended, PLIM_CANCELLED));
+        decide_interrupted(&q, &s, after, &run);
         for (size_t i = 0; i < run.asker.samples.count; i++) {
             const struct plim_sample *sample = &run.asker.samples.items[i];
             int64_t batch = sample->verdict == PLIM_OK ? sample->setting.micro_batch : 0;
