@@ -375,19 +375,6 @@ Test(spec_errors, liger_is_known_for_some)
     CHECK_ALL("s.yaml", cases);
 }
 
-Test(spec_errors, what_trainer_does_otherwise_with_sharding)
-{
-    static const struct refusal cases[] = {
-        {"model: {family: llama}\ntrain: {loop: trainer, world: 2, sharding: [ddp, zero2]}\n",
-         "s.yaml:2:15: train.loop is trainer and train.sharding is zero2, which is not in this version, expected "
-         "loop plain (plimsoll exec runs the training script as it is)"},
-        {"model: {family: llama}\ntrain: {loop: trainer, world: 2, sharding: fsdp, lora: {r: 8}}\n",
-         "s.yaml:2:15: train.loop is trainer and train.sharding is fsdp with train.lora, which is not in this version, "
-         "expected loop plain (plimsoll exec runs the training script as it is)"},
-    };
-    CHECK_ALL("s.yaml", cases);
-}
-
 Test(spec_errors, other_models_are_named)
 {
     static const struct refusal cases[] = {

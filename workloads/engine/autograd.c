@@ -139,6 +139,7 @@ static void evaluate(struct engine *e, struct node *n)
     memset(n->grad, 0, sizeof n->grad);
     if (n->variable) {
         if (!grads[0]) return;
+        if (n->hook && !e->halted) n->hook->run(e, n->hook->context);
         accumulate(e, n, grads[0]);
         if (e->autograd.accumulated)
             e->autograd.accumulated(e, e->autograd.accumulated_context, n->variable);

@@ -17,25 +17,20 @@ enum plim_dtype decoder_parameter_dtype(const struct plim_train_setting *setting
     return decoder_weights_dtype(weights);
 }
 
-/* nn.Embedding, or gemma's, which scales what it looked up */
+/* nn.Embedding, or gemma's, which scales what it looked up; then PEFT's hook, which stands before a sharding's */
 static struct tensor *embedding(struct engine *e, const void *module, struct tensor *ids)
 {
     const struct decoder *m = module;
-    struct tensor *x = op_embedding(e, m->embedding, ids);
-    if (!m->embedding_scale) return x;
-    enum plim_dtype dtype = (enum plim_dtype)m->embedding->a.dtype;
-    tensor_keep(x);
-    tensor_set(e, &x, op_mul(e, x, op_to(e, m->embedding_scale, dtype)));
+    struct tensor *x = tensor_keep(op_embedding(e, m->embedding, ids));
+    if (m->embedding_scale)
+        tensor_set(e, &x, op_mul(e, x, op_to(e, m->embedding_scale, (enum plim_dtype)m->embedding->a.dtype)));
+    if (m->setting->lora.r && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL) tensor_require_input_grad(e, x);
     return tensor_yield(x);
 }
 
 struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor *ids)
 {
-    struct tensor *x = tensor_keep(nn_run(e, (struct tensor *const[2]){m->embedding}, NN_EMBEDDING,
-                                          embedding, m, ids));
-    if (m->setting->lora.r && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL)
-        tensor_require_input_grad(e, x);
-    return x;
+    return tensor_keep(nn_run(e, (struct tensor *const[2]){m->embedding}, NN_EMBEDDING, embedding, m, ids));
 }
 
 void decoder_create_rotary(struct engine *e, const struct decoder *m, enum plim_rope rope, struct rotary *r)

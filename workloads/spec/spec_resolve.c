@@ -200,21 +200,6 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
     return PLIM_OK;
 }
 
-static enum plim_status check_loop(const struct plim_spec *spec, struct plim_error *err)
-{
-    if (spec->loop != PLIM_LOOP_TRAINER) return PLIM_OK;
-    for (size_t i = 0; i < spec->sharding.count; i++) {
-        enum plim_sharding sharding = (enum plim_sharding)spec->sharding.values[i];
-        bool adapts = sharding == PLIM_SHARDING_FSDP && spec->lora.r;
-        if (plim_sharding_is_zero(sharding) || adapts)
-            return plim_fail(err, PLIM_SPEC,
-                             "train.loop is trainer and train.sharding is %s%s, which is not in this version, expected "
-                             "loop plain (plimsoll exec runs the training script as it is)",
-                             plim_sharding_names[sharding], adapts ? " with train.lora" : "");
-    }
-    return PLIM_OK;
-}
-
 /* --- sequences and batches -------------------------------------------------------------------- */
 
 static enum plim_status check_seq(const struct plim_spec *spec, struct plim_error *err)
@@ -371,7 +356,6 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_attention, "train.attention"},
         {check_experts, "train.precision"},
         {check_liger, "train.liger"},
-        {check_loop, "train.loop"},
         {check_quantized, "train.quantization"},
         {check_seq, "data.seq"},
         {check_padding, "data.padding"},

@@ -260,7 +260,8 @@ static void after_forward(struct engine *e, struct fsdp_unit *u, struct tensor *
     if (u->reshards) reshard(e, u);
     u->place = f->order_count;
     f->order[f->order_count++] = u;
-    if (!e->halted && y->grad_fn) y->grad_fn->hook = &u->before_backward;
+    struct node *n = y->grad_fn ? y->grad_fn : y->accumulator;
+    if (!e->halted && n) n->hook = &u->before_backward;
 }
 
 static struct fsdp_unit *unit_of(struct fsdp *f, const struct block_call *c)

@@ -108,15 +108,15 @@ static size_t make_shards(struct engine *e, struct fsdp *f, struct tensor **stat
 
 /* --- moved from the host ---------------------------------------------------------------------- */
 
-/* What fsdp2_prepare_model()'s variables refer to until it returns: the embedding, the head, and the base model's
- * last parameter. */
+/* What the variables of accelerate's functions refer to until they return: the embedding, the head, the base model's
+ * last parameter, and the last adapter. */
 struct held {
-    struct tensor *list[3];
+    struct tensor *list[4];
 };
 
 static bool is_held(const struct held *held, const struct tensor *x)
 {
-    return x == held->list[0] || x == held->list[1] || x == held->list[2];
+    return x == held->list[0] || x == held->list[1] || x == held->list[2] || x == held->list[3];
 }
 
 static struct held held_of(const struct fsdp *f, size_t parameters)
@@ -125,7 +125,9 @@ static struct held held_of(const struct fsdp *f, size_t parameters)
     struct held held = {{m->embedding, m->head}};
     for (size_t i = 0; i < parameters; i++) {
         struct tensor *x = f->parameters[i].whole;
-        if (x != m->head_bias && (x != m->head || x == m->embedding)) held.list[2] = x;
+        bool adapts = m->setting->lora.r && x->requires_grad;
+        if (adapts) held.list[3] = x;
+        else if (x != m->head_bias && (x != m->head || x == m->embedding)) held.list[2] = x;
     }
     return held;
 }
@@ -175,7 +177,7 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
         move_unit(e, f, &f->units[k], &held, &scale, scale && &f->units[k] == embeddings);
     move_unit(e, f, &f->units[FSDP_ROOT], &held, buffers, count);
     for (size_t i = 0; i < sizeof(held.list) / sizeof(held.list[0]) && !e->halted; i++)
-        storage_resize(e, held.list[i]->storage, 0);
+        if (held.list[i]) storage_resize(e, held.list[i]->storage, 0);
     engine_set_class(e, before);
 }
 
@@ -186,14 +188,22 @@ static bool is_final_norm(const struct decoder *m, const struct tensor *x)
     return x == m->final_norm.weight || x == m->final_norm.bias;
 }
 
-/* OPT's last norm is no child of its base model, where accelerate looks for one. */
+/* Does accelerate find the last norm, for which it looks among the children of what base_model_prefix names? OPT's is
+ * deeper; and of a model with adapters "model" names all of it, where "transformer" and "gpt_neox" name the base. */
+static bool finds_final_norm(const struct decoder *m)
+{
+    enum plim_family family = m->config->family;
+    bool names_base = family == PLIM_FAMILY_GPT2 || family == PLIM_FAMILY_BLOOM || family == PLIM_FAMILY_GPT_NEOX;
+    return family != PLIM_FAMILY_OPT && (!m->setting->lora.r || names_base);
+}
+
 static size_t unit_of_parameter(const struct fsdp *f, const struct tensor *x)
 {
     const struct decoder *m = f->model;
     if (x->layer) return FSDP_BLOCKS + (size_t)x->layer - 1;
     if (!f->by_accelerate) return FSDP_ROOT;
     if (x == m->head || x == m->head_bias) return FSDP_TAIL;
-    if (is_final_norm(m, x)) return m->config->family == PLIM_FAMILY_OPT ? FSDP_ROOT : FSDP_TAIL;
+    if (is_final_norm(m, x)) return finds_final_norm(m) ? FSDP_TAIL : FSDP_ROOT;
     return x == m->embedding ? FSDP_EMBEDDING : FSDP_ROOT;
 }
 
@@ -259,8 +269,6 @@ const char *fsdp_refuses(const struct plim_device_info *info,
                "(DTensor)";
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT) /* and its paged ones */
         return "bitsandbytes' optimizers do not take sharded parameters (DTensor)";
-    if (setting->loop == PLIM_LOOP_TRAINER && setting->lora.r)
-        return "transformers' Trainer (train.loop) with FSDP and LoRA is not in this version";
     if (setting->quantization.type != PLIM_QUANTIZATION_NONE)
         return "quantised weights are not sharded here; a program that does runs under exec";
     if (config->family == PLIM_FAMILY_OLMO2 && is_mixed(setting) &&

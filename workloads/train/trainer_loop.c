@@ -7,8 +7,6 @@ enum { MOST_BATCHES = 1 << 16 }; /* a step has all of them at once */
 const char *trainer_loop_refuses(const struct plim_train_setting *setting)
 {
     if (setting->loop != PLIM_LOOP_TRAINER) return NULL;
-    if (plim_sharding_is_zero(setting->sharding))
-        return "transformers' Trainer (train.loop) with ZeRO is not in this version";
     if (setting->accumulation > MOST_BATCHES)
         return "transformers' Trainer (train.loop) is played with at most 65,536 micro-steps, whose batches it keeps";
     return NULL;
@@ -124,6 +122,7 @@ struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, s
     tensor_set(e, loss, op_mul_scalar_(e, *loss, 1)); /* by the number of processes */
     tensor_drop(e, loop->logits);
     loop->logits = NULL;
+    if (plim_sharding_is_zero(loop->model->setting->sharding)) return tensor_ref(*loss);
     return tensor_keep(op_div_scalar(e, *loss, 1)); /* accelerate's own accumulation, which Trainer leaves at 1 */
 }
 
@@ -138,16 +137,15 @@ static void look_at(struct engine *e, struct tensor *loss)
 
 void trainer_loop_end_micro_step(struct engine *e, struct trainer_loop *loop, struct tensor *loss)
 {
-    bool grad = e->grad_enabled;
-    if (loop->model && !e->halted) {
-        struct tensor *kept = tensor_keep(tensor_detach(e, loss));
-        e->grad_enabled = false;
-        tensor_drop(e, loop->loss);
-        loop->loss = kept;
-        look_at(e, kept);
-        e->grad_enabled = grad;
-    }
+    bool grad = e->grad_enabled, keeps = loop->model && !e->halted;
+    struct tensor *kept = keeps ? tensor_keep(tensor_detach(e, loss)) : NULL;
     tensor_drop(e, loss);
+    if (!keeps) return;
+    e->grad_enabled = false;
+    tensor_drop(e, loop->loss);
+    loop->loss = kept;
+    look_at(e, kept);
+    e->grad_enabled = grad;
 }
 
 /* --- an update -------------------------------------------------------------------------------- */

@@ -8,10 +8,12 @@
  *                 to fp32 once the forward is over (accelerate's convert_outputs_to_fp32), and given up
  *     a backward  the loss is multiplied in place (compute_loss) and divided (accelerate's backward). It is kept until
  *                 the next backward is over, and looked at for being a number (_run_epoch)
+ *     with ZeRO   DeepSpeed's engine does not divide by the accumulation, and its step is within the last backward,
+ *                 before the loss is kept (accelerate's DeepSpeedEngineWrapper)
  *     an update   the norm of the gradients stays until the next update; the optimizer has two groups, parameters that
  *                 decay and biases and norms (create_optimizer)
  *
- * It is known of one GPU, without Liger's loss. Its logs, evaluations and saves are not in it.
+ * It is known without Liger's loss. Its logs, evaluations and saves are not in it.
  */
 #ifndef PLIM_TRAIN_TRAINER_LOOP_H
 #define PLIM_TRAIN_TRAINER_LOOP_H

@@ -76,6 +76,10 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     zero_after_backward(e, &r->zero);
     tensor_drop_all(e, scaled, divided);
     if (last) s->loss = loss_of(e, loss);
+    if (last && r->zero.model && r->trainer.model) { /* accelerate's backward() steps DeepSpeed's engine */
+        training_run_enter(r, "optimizer");
+        zero_step(e, &r->zero, &r->optimizer);
+    }
     trainer_loop_end_micro_step(e, &r->trainer, loss);
 }
 
@@ -115,7 +119,7 @@ static void run_update(struct training_run *r)
     struct engine *e = r->e;
     training_run_enter(r, "optimizer");
     if (r->zero.model) {
-        zero_step(e, &r->zero, &r->optimizer);
+        if (!r->trainer.model) zero_step(e, &r->zero, &r->optimizer);
         return;
     }
     trainer_loop_begin_update(e, &r->trainer);

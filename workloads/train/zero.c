@@ -24,9 +24,9 @@ void zero_before_forward(struct engine *e, struct zero *z)
 struct tensor *zero_scale(struct engine *e, struct zero *z, struct tensor *loss, bool last)
 {
     double accumulation = (double)z->model->setting->accumulation;
-    struct tensor *divided = tensor_hold(autograd_divided(e, loss, accumulation));
+    struct tensor *divided = z->divides ? tensor_hold(autograd_divided(e, loss, accumulation)) : tensor_ref(loss);
     z->reduces = last;
-    z->returned = tensor_keep(op_div_scalar(e, divided, accumulation));
+    if (z->divides) z->returned = tensor_keep(op_div_scalar(e, divided, accumulation));
     struct tensor *scaled = tensor_keep(op_mul_scalar(e, divided, 1));
     tensor_drop(e, divided);
     if (z->gathered) zero3_turn(e, z->gathered);
@@ -67,9 +67,9 @@ static void average(struct engine *e, struct zero *z)
     struct zero_bucket *b = &z->bucket;
     for (size_t i = 0; i < b->count; i++) {
         const struct zero_weight *w = &z->weights[b->weights[i]];
-        int64_t n = tensor_elements(w->parameter), rank = w->offset / z->part;
+        int64_t n = tensor_elements(w->parameter), part = w->group->part, rank = w->offset / part;
         for (int64_t at = 0; at < n; rank++) {
-            int64_t end = (rank + 1) * z->part - w->offset, size = (end < n ? end : n) - at;
+            int64_t end = (rank + 1) * part - w->offset, size = (end < n ? end : n) - at;
             if (rank != previous && elements > z->options->bucket_elements) {
                 send_pieces(e, z, pieces, elements);
                 pieces = 0;
@@ -89,10 +89,10 @@ static void average_copies(struct engine *e, struct zero *z)
 {
     const struct zero_bucket *b = &z->bucket;
     if (!b->count) return;
-    send_pieces(e, z, b->count > 1 ? 2 : 1, b->elements);
-    for (size_t i = 0; i < z->count && z->overlaps; i++)
+    for (size_t i = 0; i < z->count && z->overlaps; i++) /* of earlier buckets */
         if (z->weights[i].is_reduced && !z->weights[i].is_owned)
             drop_grad(e, z->weights[i].parameter);
+    send_pieces(e, z, b->count > 1 ? 2 : 1, b->elements);
 }
 
 /* copy_grads_in_partition() */
@@ -179,9 +179,9 @@ void zero_accumulated(struct engine *e, void *context, struct tensor *variable)
 /* --- the end of backward ---------------------------------------------------------------------- */
 
 /* The owned gradients are those of this micro-step, or added to those of the earlier ones. */
-static void add_up(struct engine *e, struct zero *z)
+static void add_up(struct engine *e, struct zero *z, const struct zero_group *g)
 {
-    for (size_t i = 0; i < z->count; i++) {
+    for (size_t i = g->first; i < g->end; i++) {
         struct zero_weight *w = &z->weights[i];
         if (!w->is_owned || e->halted) continue;
         struct tensor *grad = w->parameter->grad;
@@ -197,13 +197,12 @@ static void add_up(struct engine *e, struct zero *z)
 }
 
 /* get_flat_partition(): where the last rank's part is longer than its weights */
-static void pad(struct engine *e, struct zero *z)
+static void pad(struct engine *e, const struct zero *z, struct zero_group *g)
 {
     int64_t have = 0, from;
-    for (size_t i = 0; i < z->count; i++)
+    for (size_t i = g->first; i < g->end; i++)
         if (z->weights[i].is_owned) have += zero_owned(z, &z->weights[i], &from);
-    if (have < z->part)
-        z->padding = tensor_keep(op_full(e, zero_dtype(z), SHAPE(z->part - have), 0));
+    if (have < g->part) g->padding = tensor_keep(op_full(e, zero_dtype(z), SHAPE(g->part - have), 0));
 }
 
 static void drop(struct engine *e, struct tensor **x)
@@ -227,8 +226,10 @@ void zero_after_backward(struct engine *e, struct zero *z)
             if (z->overlaps && !z->options->contiguous && !w->is_owned) drop_grad(e, w->parameter);
             w->is_reduced = false;
         }
-        add_up(e, z);
-        if (z->reduces) pad(e, z);
+        for (int i = 0; i < z->group_count; i++) {
+            add_up(e, z, &z->groups[i]);
+            if (z->reduces) pad(e, z, &z->groups[i]);
+        }
         drop(e, &z->bucket.buffer[0]);
         drop(e, &z->bucket.buffer[1]);
         drop(e, &z->owned);

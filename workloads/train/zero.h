@@ -20,7 +20,12 @@
  *   gradients and reduces after the last (overlap_comm: in it), but keeps the bucket from the first on.
  * - The step takes the norm of each owned gradient in fp64, makes one fp32 gradient of them, and runs
  *   the optimizer on this rank's part.
- * - Gradients of the loss and of the logits are divided by the accumulation, which copies them.
+ * - Gradients of the loss and of the logits are divided by the accumulation, which copies them; not with transformers'
+ *   Trainer, which asks for no such thing.
+ *
+ * Each of the optimizer's groups has a flat tensor and a part of its own, with padding of its own, and is stepped
+ * behind the one before; buckets and the tensor of owned gradients are common. Trainer makes two groups: weights, and
+ * biases and norms.
  *
  * Mixed precision is that of DeepSpeed ("bf16" or "fp16" enabled): no autocast. */
 #ifndef PLIM_TRAIN_ZERO_H
@@ -31,8 +36,8 @@
 /* Why this cannot be trained so, in one line; NULL: it can. */
 const char *zero_refuses(const struct plim_device_info *info, const struct plim_model_config *config,
                          const struct plim_train_setting *setting);
-/* The precision of the model itself under DeepSpeed's mixed precision: no autocast. */
-enum plim_precision zero_precision(enum plim_precision precision);
+/* DeepSpeed's mixed precision is that of the model itself, whatever the type in which it was made: no autocast. */
+void zero_settle_precision(struct plim_train_setting *setting);
 /* deepspeed.initialize(model), which was made on the meta device (engine.meta). It and `link` outlive
  * it. */
 enum plim_status zero_create(struct engine *e, struct decoder *model, struct link *link,

@@ -18,45 +18,73 @@ static void make_tied(struct engine *e, const struct zero *z)
     tensor_drop(e, piece);
 }
 
+/* The type in which the model is made: where deepspeed.zero.Init makes it, as with Trainer, each parameter is converted
+ * when it is there. */
+static enum plim_dtype type_when_made(const struct zero *z)
+{
+    const struct plim_train_setting *setting = z->model->setting;
+    bool converts = setting->loop == PLIM_LOOP_TRAINER && setting->weights != PLIM_WEIGHTS_AUTO;
+    return converts ? decoder_weights_dtype(setting->weights) : z->model->parameters.dtype;
+}
+
 /* A parameter is made whole, copied into its piece, and given up; defragment() then moves all pieces
  * into one tensor by way of the host. */
 static void make_pieces(struct engine *e, struct zero *z, struct tensor **states)
 {
     size_t count = decoder_states_by_module(z->model, states), pieces = 0;
     struct zero3 *g = z->gathered;
+    enum plim_dtype made_as = type_when_made(z);
     for (size_t i = 0; i < count && !e->halted; i++) {
         struct tensor *x = states[i];
         if (x->a.dtype <= PLIM_F16) x->a.dtype = (uint8_t)z->model->parameters.dtype;
         if (x->accumulator) x->accumulator->output[0].dtype = x->a.dtype;
+        struct tensor *made = NULL;
+        if (x->accumulator && made_as != z->model->parameters.dtype)
+            made = tensor_keep(tensor_empty(e, made_as, SHAPE(tensor_elements(x))));
         storage_resize(e, x->storage, tensor_elements(x) * plim_dtype_size(x->a.dtype));
         x->a.data = x->storage->address;
+        tensor_drop(e, made);
         if (!x->accumulator) continue;
         const struct zero3_parameter *p = &g->parameters[x->accumulator->ints[0]];
         states[pieces++] = tensor_keep(tensor_empty(e, x->a.dtype, SHAPE(p->piece)));
         storage_resize(e, x->storage, 0);
-        z->part += p->piece;
+        g->part += p->piece;
     }
     if (z->model->head == z->model->embedding) make_tied(e, z);
     tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(1))); /* inf_or_nan_tracker */
     tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));   /* of the process group's barrier */
     for (size_t i = 0; i < pieces; i++) tensor_drop(e, states[i]);
     plim_allocator_empty_cache(e->allocator);
-    z->flat = tensor_keep(tensor_empty(e, z->model->parameters.dtype, SHAPE(z->part)));
+    g->flat = tensor_keep(tensor_empty(e, z->model->parameters.dtype, SHAPE(g->part)));
 }
 
-/* _create_fp16_sub_groups() */
+/* _create_fp16_sub_groups(), of one of the optimizer's groups */
+static void make_sub_groups(struct zero *z, size_t first, size_t end)
+{
+    struct zero3 *g = z->gathered;
+    int64_t all = 0, most = z->options->sub_group_elements;
+    for (size_t i = first; i < end; i++) all += g->updated[i]->piece;
+    const struct zero3_group *last = g->group_count ? &g->groups[g->group_count - 1] : NULL;
+    struct zero3_group group = {.first = first, .offset = last ? last->offset + last->elements : 0};
+    for (size_t i = first; i < end; i++) {
+        group.elements += g->updated[i]->piece;
+        group.end = i + 1;
+        if (!(all > most && group.elements >= most) && i + 1 < end) continue;
+        g->groups[g->group_count++] = group;
+        group = (struct zero3_group){.first = i + 1, .offset = group.offset + group.elements};
+    }
+}
+
 static void make_groups(struct zero *z)
 {
     struct zero3 *g = z->gathered;
-    struct zero3_group group = {0};
-    for (size_t i = 0; i < g->count; i++) {
-        group.elements += g->parameters[i].piece;
-        group.end = i + 1;
-        bool full = z->part > z->options->sub_group_elements &&
-                    group.elements >= z->options->sub_group_elements;
-        if (!full && i + 1 < g->count) continue;
-        g->groups[g->group_count++] = group;
-        group = (struct zero3_group){.first = i + 1, .offset = group.offset + group.elements};
+    size_t count = 0;
+    int groups = zero_group_count(z);
+    for (int group = 0; group < groups; group++) {
+        size_t first = count;
+        for (size_t i = 0; i < g->count; i++)
+            if (groups == 1 || zero_group_of(g->parameters[i].whole) == group) g->updated[count++] = &g->parameters[i];
+        make_sub_groups(z, first, count);
     }
 }
 
@@ -71,7 +99,7 @@ static void make_masters(struct engine *e, struct zero *z)
         const struct zero3_group *g = &z->gathered->groups[i];
         if (g->elements > largest) largest = g->elements;
         struct tensor *flat =
-            tensor_alias(e, z->flat, 1, &g->elements, (int64_t[]){1}, g->offset);
+            tensor_alias(e, z->gathered->flat, 1, &g->elements, (int64_t[]){1}, g->offset);
         struct tensor *next = tensor_hold(op_to(e, flat, PLIM_F32));
         tensor_drop(e, wide);
         wide = next;
@@ -95,10 +123,10 @@ static void make_rest(struct engine *e, struct zero *z)
         z->bucket.buffer[0] =
             tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(z->options->bucket_elements)));
     engine_set_class(e, PLIM_MEMORY_GRADIENTS);
-    z->owned = tensor_keep(op_full(e, zero_dtype(z), SHAPE(z->part), 0));
+    z->owned = tensor_keep(op_full(e, zero_dtype(z), SHAPE(z->gathered->part), 0));
     engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
     for (size_t i = 0; i < z->count; i++) { /* gathered for their hooks */
-        const struct zero3_parameter *p = &z->gathered->parameters[i];
+        const struct zero3_parameter *p = z->gathered->updated[i];
         tensor_drop(e, tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(p->piece * z->world))));
     }
 }

@@ -21,7 +21,8 @@
  *
  * Parameters whose pieces have sub_group_size elements together are a sub-group: each has an fp32 tensor
  * of its own, for which the step makes a gradient, runs the optimizer and gives the gradient up before the
- * next one's.
+ * next one's. Each of the optimizer's groups has sub-groups of its own. With transformers' Trainer the model is made by
+ * deepspeed.zero.Init, in the type of its checkpoint.
  *
  * A linear is an autograd.Function there (op_linear_function()). A parameter that is given up leaves its
  * memory to whoever saved it for backward, which a checkpointed region does when it runs again. */
@@ -58,7 +59,7 @@ struct zero3_module {
 
 /* Parameters that are updated together. */
 struct zero3_group {
-    size_t first, end; /* of the model's */
+    size_t first, end; /* of `updated` */
     int64_t offset, elements; /* where their pieces lie */
 };
 
@@ -72,6 +73,9 @@ struct zero3 {
     struct zero *zero;
     struct zero3_parameter *parameters;
     size_t count;
+    struct tensor *flat; /* this rank's pieces of them, */
+    int64_t part;        /* elements in all */
+    struct zero3_parameter **updated; /* in the optimizer's order, group by group */
     struct zero3_group *groups; /* room for one of each */
     struct tensor **norms; /* of the groups */
     size_t group_count;

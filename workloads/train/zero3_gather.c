@@ -319,13 +319,14 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
     *z = (struct zero3){.zero = zero, .count = p->count, .order_capacity = 4 * modules};
     z->hooks = (struct module_hooks){begin, end, before_forward, after_forward, z, true};
     z->parameters = calloc(n, sizeof *z->parameters);
+    z->updated = calloc(n, sizeof(struct zero3_parameter *));
     z->groups = calloc(n, sizeof *z->groups);
     z->norms = calloc(n, sizeof(struct tensor *));
     z->modules = calloc(modules, sizeof *z->modules);
     z->order = calloc(z->order_capacity, sizeof(struct zero3_module *));
     z->uses = calloc(2 * z->order_capacity, sizeof *z->uses);
     z->chosen = calloc(n, sizeof(struct zero3_parameter *));
-    if (!z->parameters || !z->groups || !z->norms || !z->modules || !z->order || !z->uses || !z->chosen)
+    if (!z->parameters || !z->updated || !z->groups || !z->norms || !z->modules || !z->order || !z->uses || !z->chosen)
         return PLIM_NOMEM;
     for (size_t i = 0; i < modules; i++) {
         struct zero3_module *m = &z->modules[i];
@@ -349,6 +350,7 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
 void zero3_trace_finish(struct zero3 *z)
 {
     free(z->parameters);
+    free(z->updated);
     free(z->groups);
     free(z->norms);
     free(z->modules);

@@ -12,14 +12,15 @@ static struct tensor *scalar(struct engine *e)
 /* has_overflow(), of fp16 */
 static void look_for_overflow(struct engine *e, struct zero *z)
 {
+    int64_t part = z->gathered->part;
     e->stream = z->overlaps ? ZERO3_REDUCING : 0;
-    struct tensor *all = tensor_keep(tensor_empty(e, PLIM_F16, SHAPE(z->part)));
-    struct tensor *is = tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(z->part)));
+    struct tensor *all = tensor_keep(tensor_empty(e, PLIM_F16, SHAPE(part)));
+    struct tensor *is = tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(part)));
     tensor_drop(e, all);
-    buffer_copy(e, z->part, is, PLIM_BOOL);
+    buffer_copy(e, part, is, PLIM_BOOL);
     tensor_drop(e, is);
-    is = tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(z->part)));
-    buffer_copy(e, z->part, is, PLIM_BOOL);
+    is = tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(part)));
+    buffer_copy(e, part, is, PLIM_BOOL);
     tensor_drop(e, is);
     struct tensor *byte = tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));
     e->stream = 0;
@@ -36,7 +37,7 @@ static struct tensor *norm_of_group(struct engine *e, const struct zero *z,
     size_t n = 0;
     int64_t offset = g->offset;
     for (size_t i = g->first; i < g->end && !e->halted; i++) {
-        int64_t piece = z->gathered->parameters[i].piece;
+        int64_t piece = z->gathered->updated[i]->piece;
         struct tensor *grad =
             tensor_keep(tensor_alias(e, z->owned, 1, &piece, (int64_t[]){1}, offset));
         z->norms[n++] = zero_norm_of(e, grad);
@@ -96,7 +97,7 @@ static void step_group(struct engine *e, const struct zero *z, struct optimizer 
     }
     z->sharded.list[i]->grad = grad;
     optimizer_step_one(e, o, i);
-    if (!e->halted && zero_dtype(z) != PLIM_F32) buffer_copy(e, g->elements, z->flat, PLIM_F32);
+    if (!e->halted && zero_dtype(z) != PLIM_F32) buffer_copy(e, g->elements, z->gathered->flat, PLIM_F32);
     optimizer_zero_grad(e, o);
 }
 

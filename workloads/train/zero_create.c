@@ -27,11 +27,12 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
     return NULL;
 }
 
-enum plim_precision zero_precision(enum plim_precision precision)
+void zero_settle_precision(struct plim_train_setting *setting)
 {
-    if (precision == PLIM_PRECISION_BF16_MIXED) return PLIM_PRECISION_BF16;
-    if (precision == PLIM_PRECISION_FP16_MIXED) return PLIM_PRECISION_FP16;
-    return precision;
+    bool is_bf16 = setting->precision == PLIM_PRECISION_BF16_MIXED;
+    if (!is_bf16 && setting->precision != PLIM_PRECISION_FP16_MIXED) return;
+    if (setting->weights == PLIM_WEIGHTS_AUTO) setting->weights = PLIM_WEIGHTS_FP32;
+    setting->precision = is_bf16 ? PLIM_PRECISION_BF16 : PLIM_PRECISION_FP16;
 }
 
 /* module.bfloat16(), which has run on the host, and module.to(device). */
@@ -50,58 +51,73 @@ static void materialise(struct engine *e, struct decoder *m, struct tensor **sta
     engine_set_class(e, before);
 }
 
-/* The weights one behind the other, and views of them in their place. */
-static void flatten(struct engine *e, struct zero *z, int64_t elements)
+/* The group's weights one behind the other, and views of them in their place. */
+static void flatten(struct engine *e, const struct zero *z, struct zero_group *g, int64_t elements)
 {
     int64_t multiple = 2 * z->world, rest = elements % multiple;
-    enum plim_dtype dtype = z->model->parameters.dtype;
+    enum plim_dtype dtype = zero_dtype(z);
     struct tensor *padding = NULL;
+    plim_allocator_empty_cache(e->allocator);
     if (rest) padding = tensor_keep(op_full(e, dtype, SHAPE(multiple - rest), 0));
     int64_t padded = elements + (rest ? multiple - rest : 0);
-    z->part = padded / z->world;
-    bool single = z->count == 1 && !rest;
-    z->flat = single ? tensor_keep(tensor_detach(e, z->weights[0].parameter))
+    g->part = padded / z->world;
+    bool single = g->end - g->first == 1 && !rest;
+    g->flat = single ? tensor_keep(tensor_detach(e, z->weights[g->first].parameter))
                      : tensor_keep(tensor_empty(e, dtype, SHAPE(padded)));
-    if (!single) buffer_copy(e, padded, z->flat, dtype);
+    if (!single) buffer_copy(e, padded, g->flat, dtype);
     tensor_drop(e, padding);
-    for (size_t i = 0; i < z->count && !e->halted; i++) {
+    for (size_t i = g->first; i < g->end && !e->halted; i++) {
         struct zero_weight *w = &z->weights[i];
         struct plim_array a = w->parameter->a;
-        struct tensor *view =
-            tensor_keep(tensor_alias(e, z->flat, a.ndim, a.shape, a.stride, w->offset));
+        struct tensor *view = tensor_keep(tensor_alias(e, g->flat, a.ndim, a.shape, a.stride, w->offset));
         if (!e->halted) tensor_set_data(e, w->parameter, view);
     }
 }
 
-/* This rank's part in fp32, and zeros like its gradient, which nothing uses. */
-static void make_master(struct engine *e, struct zero *z)
+/* This rank's part in fp32. */
+static void make_master(struct engine *e, struct zero *z, struct zero_group *g)
 {
     if (e->halted) return;
-    struct tensor *clone = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(z->part)));
-    buffer_copy(e, z->part, clone, zero_dtype(z));
-    z->master = tensor_hold(op_to(e, clone, PLIM_F32));
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
+    struct tensor *clone = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->part)));
+    buffer_copy(e, g->part, clone, zero_dtype(z));
+    g->master = tensor_hold(op_to(e, clone, PLIM_F32));
     tensor_drop(e, clone);
-    tensor_drop(e, tensor_keep(op_full(e, PLIM_F32, SHAPE(z->part), 0)));
+    engine_set_class(e, before);
     if (e->halted) return;
-    z->master->is_parameter = z->master->requires_grad = true;
-    z->sharded.list[z->sharded.count++] = z->master;
+    g->master->is_parameter = g->master->requires_grad = true;
+    z->sharded.list[z->sharded.count++] = g->master;
 }
 
-/* The rank that has most weights in its part, in whole or cut. */
+/* initialize_optimizer_states(): zeros like the gradients of all groups, which nothing uses */
+static void make_zeros(struct engine *e, const struct zero *z)
+{
+    struct tensor *zeros[ZERO_GROUPS];
+    for (int i = 0; i < z->group_count; i++)
+        zeros[i] = tensor_keep(op_full(e, PLIM_F32, SHAPE(z->groups[i].part), 0));
+    for (int i = 0; i < z->group_count; i++) tensor_drop(e, zeros[i]);
+}
+
+/* How many elements of weights `rank` has in its part of the group, in whole or cut. */
+static int64_t held_by(const struct zero *z, const struct zero_group *g, int64_t rank)
+{
+    int64_t held = 0, begin = rank * g->part, end = begin + g->part;
+    for (size_t i = g->first; i < g->end && z->weights[i].offset < end; i++) {
+        int64_t n = tensor_elements(z->weights[i].parameter);
+        if (z->weights[i].offset + n > begin) held += n;
+    }
+    return held;
+}
+
+/* The rank that holds most. */
 static int64_t largest_rank(const struct zero *z)
 {
-    int64_t most = 0, rank = 0, owned = 0;
-    size_t first = 0;
+    int64_t most = 0, rank = 0;
     for (int64_t r = 0; r < z->world; r++) {
-        while (first < z->count && z->weights[first].offset +
-                                           tensor_elements(z->weights[first].parameter) <=
-                                       r * z->part)
-            first++;
-        owned = 0;
-        for (size_t i = first; i < z->count && z->weights[i].offset < (r + 1) * z->part; i++)
-            owned += tensor_elements(z->weights[i].parameter);
-        if (owned > most) rank = r;
-        if (owned > most) most = owned;
+        int64_t held = 0;
+        for (int i = 0; i < z->group_count; i++) held += held_by(z, &z->groups[i], r);
+        if (held > most) rank = r;
+        if (held > most) most = held;
     }
     return rank;
 }
@@ -116,22 +132,39 @@ static void note_owned(struct zero *z)
     }
 }
 
-/* Stages 1 and 2: all weights on every rank, and this rank's part of them. */
-static void shard_states(struct engine *e, struct zero *z, struct tensor **states)
+/* The weights of the optimizer's group `which`, of `count`. Returns their elements. */
+static int64_t collect_group(struct zero *z, struct zero_group *g, int which, int count)
 {
     const struct parameters *p = &z->model->parameters;
     int64_t elements = 0;
-    if (!e->halted) materialise(e, z->model, states);
-    for (size_t i = 0; i < p->count && !e->halted; i++) {
-        if (!p->list[i]->requires_grad) continue;
-        p->list[i]->accumulator->ints[0] = (int64_t)z->count;
-        z->weights[z->count++] = (struct zero_weight){.parameter = p->list[i], .offset = elements};
-        elements += tensor_elements(p->list[i]);
+    g->first = z->count;
+    for (size_t i = 0; i < p->count; i++) {
+        struct tensor *x = p->list[i];
+        if (!x->requires_grad || (count > 1 && zero_group_of(x) != which)) continue;
+        x->accumulator->ints[0] = (int64_t)z->count;
+        z->weights[z->count++] = (struct zero_weight){.parameter = x, .group = g, .offset = elements};
+        elements += tensor_elements(x);
     }
+    g->end = z->count;
+    return elements;
+}
+
+/* Stages 1 and 2: all weights on every rank, and this rank's part of them. A group without weights is none. */
+static void shard_states(struct engine *e, struct zero *z, struct tensor **states)
+{
+    int count = zero_group_count(z);
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
-    if (!e->halted) flatten(e, z, elements);
+    if (!e->halted) materialise(e, z->model, states);
+    for (int i = 0; i < count && !e->halted; i++) {
+        struct zero_group *g = &z->groups[z->group_count];
+        int64_t elements = collect_group(z, g, i, count);
+        if (!elements) continue;
+        z->group_count++;
+        flatten(e, z, g, elements);
+        make_master(e, z, g);
+    }
     engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
-    make_master(e, z);
+    make_zeros(e, z);
     engine_set_class(e, before);
 }
 
@@ -145,6 +178,7 @@ enum plim_status zero_create(struct engine *e, struct decoder *model, struct lin
                        .options = &setting->zero,
                        .stage = 1 + (int)(setting->sharding - PLIM_SHARDING_ZERO1),
                        .world = setting->world,
+                       .divides = setting->loop != PLIM_LOOP_TRAINER,
                        .hooks = {.logits = zero_hook_logits, .context = z},
                        .link = link};
     /* DeepSpeed's default is yes for stage 3 alone */
@@ -166,8 +200,8 @@ enum plim_status zero_create(struct engine *e, struct decoder *model, struct lin
     z->rank = z->stage == 3 ? 0
               : setting->rank >= 0 && setting->rank < z->world ? setting->rank
                                                                : largest_rank(z);
-    note_owned(z);
-    if (z->stage < 3) model->hooks = &z->hooks;
+    if (z->stage < 3) note_owned(z);
+    if (z->stage < 3 && z->divides) model->hooks = &z->hooks;
     e->autograd.accumulated = zero_accumulated;
     e->autograd.accumulated_context = z;
     return st;

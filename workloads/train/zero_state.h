@@ -7,14 +7,26 @@
 #include "optimizer.h"
 #include "workloads/models/model.h"
 
-/* What training calls for a weight; those of a model follow one another in the flat tensor. */
+/* What training calls for a weight. */
 struct zero_weight {
     struct tensor *parameter;
-    int64_t offset; /* in elements */
+    const struct zero_group *group; /* NULL at stage 3 */
+    int64_t offset;                 /* in the group's flat tensor, in elements */
     bool is_owned;  /* this rank's part has some of it */
     bool is_reduced; /* in this backward */
     struct tensor *grad; /* owned: what this step's micro-steps add up to, or NULL */
 };
+
+/* Weights that the optimizer has in one group: they follow one another in a flat tensor. transformers' Trainer makes
+ * two groups, the plain loop one. */
+struct zero_group {
+    struct tensor *flat, *master; /* the weights; this rank's part of them in fp32 */
+    int64_t part;                 /* elements of a rank */
+    size_t first, end;            /* of the weights */
+    struct tensor *padding;       /* of the last rank's gradients */
+};
+
+enum { ZERO_GROUPS = 2 };
 
 struct zero_bucket {
     struct tensor *buffer[2]; /* one, or two that take turns; NULL: not taken yet */
@@ -30,16 +42,16 @@ struct zero {
     int stage;
     int64_t world, rank;
     bool overlaps, reduces;
-    struct tensor *flat, *master; /* the weights; this rank's part of them in fp32 */
-    struct parameters sharded;    /* for the optimizer: `master` */
-    int64_t part;                 /* elements of a rank */
-    struct zero_weight *weights;
+    bool divides;              /* losses and their gradients by the accumulation, which Trainer asks not to do */
+    struct parameters sharded; /* for the optimizer: the groups' `master` */
+    struct zero_group groups[ZERO_GROUPS]; /* stages 1 and 2 */
+    int group_count;
+    struct zero_weight *weights; /* group by group */
     struct tensor **norms; /* room for one of each */
     size_t count;
     struct zero_bucket bucket;
     struct tensor *owned; /* gradients of the owned, of this micro-step; NULL: not taken yet */
     int64_t owned_elements, owned_used;
-    struct tensor *padding;   /* of the last rank's gradients */
     struct tensor *norm;      /* of the last step */
     struct zero3 *gathered;   /* stage 3: its parameters; `owned` are the gradients, for good */
     struct tensor *returned;  /* what engine.backward() returns */
@@ -52,13 +64,25 @@ static const enum plim_dtype zero_double = PLIM_I64;
 
 static inline enum plim_dtype zero_dtype(const struct zero *z)
 {
-    return (enum plim_dtype)z->flat->a.dtype;
+    return z->model->parameters.dtype;
+}
+
+/* The optimizer's groups: Trainer makes one of what decays and one of biases and norms. */
+static inline int zero_group_count(const struct zero *z)
+{
+    return z->model->setting->loop == PLIM_LOOP_TRAINER ? ZERO_GROUPS : 1;
+}
+
+/* In which of two a weight is. */
+static inline int zero_group_of(const struct tensor *weight)
+{
+    return weight->a.ndim < 2;
 }
 
 /* How much of a weight this rank owns, from which of its elements on. */
 static inline int64_t zero_owned(const struct zero *z, const struct zero_weight *w, int64_t *from)
 {
-    int64_t first = z->rank * z->part - w->offset, end = first + z->part;
+    int64_t first = z->rank * w->group->part - w->offset, end = first + w->group->part;
     int64_t n = tensor_elements(w->parameter);
     *from = first > 0 ? first : 0;
     return (end < n ? end : n) - *from;

@@ -37,13 +37,15 @@ static struct tensor *share_of(struct engine *e, const struct zero *z, const str
 static void look_for_overflow(struct engine *e, struct zero *z)
 {
     struct tensor *found = tensor_keep(op_full(e, PLIM_F32, SHAPE(1), 0));
-    for (size_t i = 0; i < z->count && !e->halted; i++) {
-        if (!z->weights[i].is_owned) continue;
-        struct tensor *share = share_of(e, z, &z->weights[i]);
-        count_overflow(e, share, found);
-        tensor_drop(e, share);
+    for (int g = 0; g < z->group_count; g++) {
+        for (size_t i = z->groups[g].first; i < z->groups[g].end && !e->halted; i++) {
+            if (!z->weights[i].is_owned) continue;
+            struct tensor *share = share_of(e, z, &z->weights[i]);
+            count_overflow(e, share, found);
+            tensor_drop(e, share);
+        }
+        if (z->groups[g].padding) count_overflow(e, z->groups[g].padding, found);
     }
-    if (z->padding) count_overflow(e, z->padding, found);
     struct tensor *any = tensor_keep(op_to(e, found, PLIM_BOOL));
     tensor_drop(e, found);
     struct tensor *byte = tensor_keep(op_to(e, any, PLIM_U8));
@@ -53,10 +55,11 @@ static void look_for_overflow(struct engine *e, struct zero *z)
 }
 
 /* get_grad_norm_direct(); named */
-static struct tensor *norm_of_owned(struct engine *e, struct zero *z, struct tensor **norms)
+static struct tensor *norm_of_owned(struct engine *e, const struct zero *z, const struct zero_group *g,
+                                    struct tensor **norms)
 {
     size_t n = 0;
-    for (size_t i = 0; i < z->count && !e->halted; i++) {
+    for (size_t i = g->first; i < g->end && !e->halted; i++) {
         if (!z->weights[i].is_owned) continue;
         struct tensor *share = share_of(e, z, &z->weights[i]);
         norms[n++] = zero_norm_of(e, share);
@@ -79,50 +82,63 @@ static struct tensor *norm_of_owned(struct engine *e, struct zero *z, struct ten
 }
 
 /* scaled_global_norm(); named */
-static struct tensor *global_norm(struct engine *e, struct zero *z, struct tensor **norms)
+static struct tensor *global_norm(struct engine *e, struct zero *z)
 {
-    struct tensor *total = norm_of_owned(e, z, norms);
-    struct tensor *stacked = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1)));
+    struct tensor *totals[ZERO_GROUPS];
+    for (int i = 0; i < z->group_count; i++) totals[i] = norm_of_owned(e, z, &z->groups[i], z->norms);
+    struct tensor *stacked = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(z->group_count)));
     struct tensor *norm =
         tensor_keep(op_reduce(e, stacked, 1, false, PLIM_BINARY_HYPOT, 1, PLIM_F32));
     tensor_drop(e, stacked);
-    tensor_drop(e, total);
+    for (int i = 0; i < z->group_count; i++) tensor_drop(e, totals[i]);
     return norm;
 }
 
 /* The gradient of this rank's part in fp32; those that it is made of go. */
-static struct tensor *flat_gradient(struct engine *e, struct zero *z)
+static struct tensor *flat_gradient(struct engine *e, const struct zero *z, struct zero_group *g)
 {
-    size_t pieces = z->padding != NULL, only = 0;
-    for (size_t i = 0; i < z->count; i++) {
+    size_t pieces = g->padding != NULL, only = 0;
+    for (size_t i = g->first; i < g->end; i++) {
         if (!z->weights[i].is_owned) continue;
         pieces++;
         only = i;
     }
     struct tensor *flat;
-    if (pieces == 1 && !z->padding) {
+    if (pieces == 1 && !g->padding) {
         struct tensor *share = share_of(e, z, &z->weights[only]);
-        flat = tensor_keep(tensor_alias(e, share, 1, &z->part, (int64_t[]){1}, 0));
+        flat = tensor_keep(tensor_alias(e, share, 1, &g->part, (int64_t[]){1}, 0));
         tensor_drop(e, share);
     } else if (pieces == 1) {
-        flat = tensor_ref(z->padding);
+        flat = tensor_ref(g->padding);
     } else {
-        flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(z->part)));
-        buffer_copy(e, z->part, flat, zero_dtype(z));
+        flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->part)));
+        buffer_copy(e, g->part, flat, zero_dtype(z));
     }
     tensor_set(e, &flat, op_to(e, flat, PLIM_F32));
-    for (size_t i = 0; i < z->count; i++) {
+    for (size_t i = g->first; i < g->end; i++) {
         tensor_drop(e, z->weights[i].grad);
         z->weights[i].grad = NULL;
     }
-    tensor_drop(e, z->padding);
-    z->padding = NULL;
+    tensor_drop(e, g->padding);
+    g->padding = NULL;
     return flat;
+}
+
+static void step_group(struct engine *e, struct zero *z, struct optimizer *o, int i, struct tensor *norm)
+{
+    struct zero_group *g = &z->groups[i];
+    struct tensor *grad = flat_gradient(e, z, g);
+    zero_clip(e, grad, norm, z->model->setting->clip);
+    g->master->grad = grad;
+    optimizer_step_one(e, o, (size_t)i);
+    optimizer_zero_grad(e, o);
+    if (zero_dtype(z) != PLIM_F32) buffer_copy(e, g->part, g->flat, PLIM_F32);
 }
 
 void zero_step(struct engine *e, struct zero *z, struct optimizer *o)
 {
     bool grad_enabled = e->grad_enabled;
+    int64_t elements = 0;
     if (e->halted) return;
     if (z->gathered) {
         zero3_step(e, z, o);
@@ -130,18 +146,16 @@ void zero_step(struct engine *e, struct zero *z, struct optimizer *o)
     }
     e->grad_enabled = false;
     if (zero_dtype(z) == PLIM_F16) look_for_overflow(e, z);
-    struct tensor *norm = global_norm(e, z, z->norms);
+    struct tensor *norm = global_norm(e, z);
     struct tensor *told = tensor_keep(op_div_scalar(e, norm, 1)); /* as engine.get_global_grad_norm() */
-    struct tensor *grad = flat_gradient(e, z);
-    zero_clip(e, grad, norm, z->model->setting->clip);
-    z->master->grad = grad;
-    optimizer_step(e, o, NULL, NULL);
-    optimizer_zero_grad(e, o);
-    if (zero_dtype(z) != PLIM_F32) buffer_copy(e, z->part, z->flat, PLIM_F32);
+    for (int i = 0; i < z->group_count; i++) {
+        step_group(e, z, o, i, norm);
+        elements += z->groups[i].part;
+    }
     tensor_drop(e, norm);
     tensor_drop(e, z->norm);
     z->norm = told;
-    double bytes = (double)(z->part * z->world) * plim_dtype_size(zero_dtype(z));
+    double bytes = (double)(elements * z->world) * plim_dtype_size(zero_dtype(z));
     link_wait(z->link, link_send(z->link, link_now(z->link), bytes, 1));
     e->grad_enabled = grad_enabled;
 }

@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 import warnings
 
 os.environ.setdefault('HF_HUB_OFFLINE', '1')
@@ -120,24 +121,32 @@ def make_optimizer(name, parameters):
             'adafactor': lambda: torch.optim.Adafactor(parameters, lr=rate)}[name]()
 
 
-def run_by_trainer(case, model, config, size):
-    """Trainer moves the model, makes the optimizer and runs the steps."""
-    from golden_trainer import train
-    rank = {'rank': int(os.environ['RANK'])} if case.get('sharding') == 'fsdp' else {}
-    return {**rank, 'parameters': sum(p.numel() for p in model.parameters()),
-            'trainable_parameters': sum(p.numel() for p in model.parameters() if p.requires_grad),
-            'parameters_allocated': torch.cuda.memory_allocated(), 'steps': train(case, model, config, size, STEPS)}
+def run_by_trainer(case, folder, size):
+    """Trainer moves the model, makes the optimizer and runs the steps. Its arguments come first: with ZeRO 3 they are
+    why the model is made in pieces."""
+    from golden_trainer import make_arguments, train
+    with tempfile.TemporaryDirectory() as output:
+        arguments = make_arguments(case, output, size, STEPS)
+        model, config = make_model(case, folder)
+        if 'lora' in case:
+            model = with_lora(model, case['lora'])
+        counts = [(getattr(p, 'ds_numel', p.numel()), p.requires_grad) for p in model.parameters()]
+        rank = {'rank': int(os.environ['RANK'])} if case.get('sharding') else {}
+        return {**rank, 'parameters': sum(count for count, _ in counts),
+                'trainable_parameters': sum(count for count, is_trained in counts if is_trained),
+                'parameters_allocated': torch.cuda.memory_allocated(),
+                'steps': train(case, arguments, model, config, size, STEPS)}
 
 
 def run(case, folder, size):
     torch.manual_seed(0)
+    if case.get('loop') == 'trainer':
+        return run_by_trainer(case, folder, size)
     model, config = make_model(case, folder)
     if case.get('channels_last'):
         model = model.to(memory_format=torch.channels_last)
     if 'lora' in case:
         model = with_lora(model, case['lora'])
-    if case.get('loop') == 'trainer':
-        return run_by_trainer(case, model, config, size)
     model.to('cuda').train()
     if case.get('checkpointing') == 'full':
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={'use_reentrant': False})

@@ -1,6 +1,6 @@
 """A golden case as transformers' Trainer runs it (`loop: trainer`): golden.py gives it the model. With torchrun it is one
 of `world` ranks."""
-import tempfile
+import math
 import time
 
 import torch
@@ -13,8 +13,8 @@ OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd':
 
 
 class Steps(TrainerCallback):
-    """The figures of each step, from behind its batches to its end. `waits`: so many steps at first give up their
-    reduction's buffers before the next one, for which NCCL's watchdog, which looks ten times a second, has to see its
+    """The figures of each step, from behind its batches to its end. `waits`: so many steps at first give up what their
+    collectives hold before the next one, for which NCCL's watchdog, which looks ten times a second, has to see their
     end."""
 
     def __init__(self, waits):
@@ -36,10 +36,12 @@ class Steps(TrainerCallback):
             self.waits -= 1
 
 
-def reductions_to_wait_for(case):
-    """Until DistributedDataParallel has made the buckets that stay."""
+def steps_to_wait(case):
+    """Until DistributedDataParallel has made the buckets that stay; ZeRO 3 gathers what persists at the end of each."""
     if 'world' not in case:
         return 0
+    if case.get('sharding') == 'zero3':
+        return math.inf
     return 2 if case.get('ddp', {}).get('static_graph') else 1
 
 
@@ -50,23 +52,32 @@ def data_of(case, config, count):
 
 
 def sharded(case):
-    """FSDP2, whose plan is accelerate's."""
-    if case.get('sharding') != 'fsdp':
+    """FSDP2, whose plan is accelerate's; or DeepSpeed's ZeRO."""
+    sharding = case.get('sharding', '')
+    if sharding == 'fsdp':
+        return {'fsdp': True, 'fsdp_config': {'reshard_after_forward': case.get('reshard') != 'no'}}
+    if not sharding.startswith('zero'):
         return {}
-    return {'fsdp': True, 'fsdp_config': {'reshard_after_forward': case.get('reshard') != 'no'}}
+    return {'deepspeed': {'train_micro_batch_size_per_gpu': 'auto', 'gradient_accumulation_steps': 'auto',
+                          'gradient_clipping': 'auto', 'bf16': {'enabled': 'auto'}, 'fp16': {'enabled': 'auto'},
+                          'zero_allow_untested_optimizer': True,
+                          'zero_optimization': {'stage': int(sharding[-1]), **case.get('zero', {})}}}
 
 
-def train(case, model, config, size, count):
-    """Figures of `count` steps of micro-batches of `size` samples."""
-    accumulation, steps = case.get('accumulation', 1), Steps(reductions_to_wait_for(case))
-    rows = data_of(case, config, size * accumulation * count * case.get('world', 1))
-    with tempfile.TemporaryDirectory() as folder:
-        arguments = TrainingArguments(
-            output_dir=folder, max_steps=count, bf16=case['precision'] == 'bf16-mixed', fp16=case['precision'] == 'fp16-mixed',
-            per_device_train_batch_size=size, gradient_accumulation_steps=accumulation,
-            gradient_checkpointing=case.get('checkpointing') == 'full', optim=OPTIMIZERS[case['optimizer']],
-            max_grad_norm=1.0 if case.get('clip') else 0.0, save_strategy='no', logging_strategy='no', report_to='none',
-            use_liger_kernel=case.get('liger', False), disable_tqdm=True,
-            **{f'ddp_{name}': value for name, value in case.get('ddp', {}).items()}, **sharded(case))
-        Trainer(model=model, args=arguments, train_dataset=rows, callbacks=[steps]).train()
+def make_arguments(case, folder, size, count):
+    """For `count` steps of micro-batches of `size` samples."""
+    return TrainingArguments(
+        output_dir=folder, max_steps=count, bf16=case['precision'] == 'bf16-mixed', fp16=case['precision'] == 'fp16-mixed',
+        per_device_train_batch_size=size, gradient_accumulation_steps=case.get('accumulation', 1),
+        gradient_checkpointing=case.get('checkpointing') == 'full', optim=OPTIMIZERS[case['optimizer']],
+        max_grad_norm=1.0 if case.get('clip') else 0.0, save_strategy='no', logging_strategy='no', report_to='none',
+        use_liger_kernel=case.get('liger', False), disable_tqdm=True,
+        **{f'ddp_{name}': value for name, value in case.get('ddp', {}).items()}, **sharded(case))
+
+
+def train(case, arguments, model, config, size, count):
+    """Figures of the steps."""
+    steps = Steps(steps_to_wait(case))
+    rows = data_of(case, config, size * case.get('accumulation', 1) * count * case.get('world', 1))
+    Trainer(model=model, args=arguments, train_dataset=rows, callbacks=[steps]).train()
     return steps.figures
