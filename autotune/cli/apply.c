@@ -32,16 +32,23 @@ static enum plim_status usage(struct plim_error *err)
 /* --- from a result ---------------------------------------------------------------------------- */
 
 /* What the numbers hold for; of it, apply writes checkpointing alone. */
-static void note_settings(const struct plim_result_setting *setting, const struct plim_io *io)
+static void note_settings(const struct plim_result *result, const struct plim_io *io)
 {
-    static const char *const names[] = {"precision", "checkpointing", "optimizer", "sharding"};
+    const struct plim_result_setting *setting = &result->choice.setting;
+    const struct {
+        const char *name, *value;
+    } all[] = {{"precision", plim_result_value(setting, "precision")},
+               {"checkpointing", plim_result_value(setting, "checkpointing")},
+               {"optimizer", plim_result_value(setting, "optimizer")},
+               {"sharding", plim_result_value(setting, "sharding")},
+               {"LoRA", result->spec.lora},
+               {"quantization", result->spec.quantization}};
     const char *separator = " ";
     fputs("the result holds for", io->err);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *value = plim_result_value(setting, names[i]);
-        if (!*value) continue;
-        fprintf(io->err, "%s%s ", separator, names[i]);
-        plim_text_write(io->err, value);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (!*all[i].value) continue;
+        fprintf(io->err, "%s%s ", separator, all[i].name);
+        plim_text_write(io->err, all[i].value);
         separator = ", ";
     }
     fputc('\n', io->err);
@@ -74,7 +81,7 @@ static enum plim_status read_result(const struct plim_request *request, const st
         if (!ask->sizes.seq) ask->sizes.seq = choice->setting.seq;
         ask->setting = choice->setting;
         find_chosen(file.result, ask);
-        if (!request->quiet) note_settings(&choice->setting, io);
+        if (!request->quiet) note_settings(file.result, io);
     }
     plim_answer_file_finish(&file);
     return st;

@@ -132,6 +132,23 @@ def notes(program):
     return f'{said.stdout}{said.stderr}' if wrong else None
 
 
+def adapters(program):
+    """What an answer holds for beyond the settings: LoRA and quantization, for which no form has a word."""
+    held = ('LoRA r=16 on q_proj, v_proj', 'quantization nf4')
+    with tempfile.TemporaryDirectory() as folder:
+        result, config = os.path.join(folder, 'result.json'), os.path.join(folder, 'axolotl.yml')
+        run(program, 'plan', 'llama-3-8b', '--device', 'sim:RTX-4090', '--batch', '2', '--seq', '1024', '--precision', 'bf16',
+            '--checkpointing', 'full', '--lora', 'r=16', '--quantization', 'nf4,compute=bf16',
+            '-o', result)
+        with open(config, 'w', encoding='utf-8') as file:
+            file.write('micro_batch_size: 1\ngradient_accumulation_steps: 4\n')
+        for arguments in (('emit', result, 'axolotl'), ('apply', '--check', result, config)):
+            said = run(program, *arguments).stderr
+            if not all(part in said for part in held):
+                return f'{arguments}: {said}'
+    return None
+
+
 SHARDED = {
     ('fsdp', 'hf.python'): 'fsdp=True,', ('fsdp', 'hf.cli'): ' --fsdp\n', ('fsdp', 'axolotl.yaml'): 'fsdp_version: 2',
     ('fsdp', 'accelerate.env'): 'FSDP_VERSION=2', ('fsdp', 'accelerate.python'): 'fsdp_version=2',
@@ -168,6 +185,7 @@ def main(program):
     problems['plan, env'] = same_from_everywhere(program, folder)
     problems['refusals'] = refusals(program)
     problems['notes'] = notes(program)
+    problems['adapters'] = adapters(program)
     problems['sharded'] = sharded(program)
     shutil.rmtree(folder)
     failed = {name: problem for name, problem in problems.items() if problem}
