@@ -31,26 +31,24 @@ static enum plim_status usage(struct plim_error *err)
 
 /* --- from a result ---------------------------------------------------------------------------- */
 
+static void note_one(const char *name, const char *value, const char **separator, const struct plim_io *io)
+{
+    if (!*value) return;
+    fprintf(io->err, "%s%s ", *separator, name);
+    plim_text_write(io->err, value);
+    *separator = ", ";
+}
+
 /* What the numbers hold for; of it, apply writes checkpointing alone. */
 static void note_settings(const struct plim_result *result, const struct plim_io *io)
 {
     const struct plim_result_setting *setting = &result->choice.setting;
-    const struct {
-        const char *name, *value;
-    } all[] = {{"precision", plim_result_value(setting, "precision")},
-               {"checkpointing", plim_result_value(setting, "checkpointing")},
-               {"optimizer", plim_result_value(setting, "optimizer")},
-               {"sharding", plim_result_value(setting, "sharding")},
-               {"LoRA", result->spec.lora},
-               {"quantization", result->spec.quantization}};
     const char *separator = " ";
     fputs("the result holds for", io->err);
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        if (!*all[i].value) continue;
-        fprintf(io->err, "%s%s ", separator, all[i].name);
-        plim_text_write(io->err, all[i].value);
-        separator = ", ";
-    }
+    for (size_t i = 0; i < setting->value_count; i++)
+        note_one(setting->values[i].name, setting->values[i].text, &separator, io);
+    note_one("LoRA", result->spec.lora, &separator, io);
+    note_one("quantization", result->spec.quantization, &separator, io);
     fputc('\n', io->err);
 }
 

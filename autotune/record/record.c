@@ -13,8 +13,7 @@
 
 /* What makes allocators hand every tensor to cudaMalloc: PyTorch, XLA. What is set here for PyTorch's
  * allocator is none of the recording's. */
-static const char *const uncached[] = {"PYTORCH_NO_CUDA_MEMORY_CACHING=1",
-                                       "XLA_PYTHON_CLIENT_ALLOCATOR=platform"};
+static const char *const uncached[] = {"PYTORCH_NO_CUDA_MEMORY_CACHING=1", "XLA_PYTHON_CLIENT_ALLOCATOR=platform"};
 static const char *const as_it_is[] = {"PYTORCH_CUDA_ALLOC_CONF=", "PYTORCH_ALLOC_CONF="};
 enum { MORE_VARIABLES = 5, VARIABLE_BYTES = 512, MORE_BATCHES = 3 };
 
@@ -235,8 +234,7 @@ static void forget_traces(struct recorder *r)
     r->traces.count = 0;
 }
 
-static enum plim_status prove(struct recorder *r, const struct plim_setting *values,
-                              struct plim_error *err)
+static enum plim_status prove(struct recorder *r, const struct plim_setting *values, struct plim_error *err)
 {
     const struct plim_trace *recorded = &r->traces.items[r->traces.count / 2];
     struct plim_trace own = {.point = recorded->point}; /* its allocations are segments */
@@ -381,8 +379,7 @@ static enum plim_status join_points(struct recorder *r, const struct plim_settin
 }
 
 /* The first recorded point at which the stream holds. */
-static struct plim_recorded_point point_of(const struct recorder *r,
-                                           const struct plim_recorded_stream *stream)
+static struct plim_recorded_point point_of(const struct recorder *r, const struct plim_recorded_stream *stream)
 {
     size_t i = 0;
     while (i + 1 < r->traces.count && (r->traces.items[i].point.batch < stream->from.batch ||
@@ -434,25 +431,25 @@ static enum plim_status find_loops(struct recorder *r, const struct plim_setting
     return st;
 }
 
-/* The recording says that so much is reserved at a larger batch, and it is another number of bytes. */
-static enum plim_status doubt_larger(struct recorder *r, int64_t batch, int64_t said_bytes,
-                                     int64_t bytes, struct plim_error *err)
+/* The recording says that so much is reserved at another batch, and it is another number of bytes. */
+static enum plim_status doubt_other(struct recorder *r, int64_t batch, int64_t said_bytes, int64_t bytes,
+                                    struct plim_error *err)
 {
     const int64_t *batches = r->out->batches.items, last = batches[r->out->batches.count - 1];
-    char text[PLIM_DECISION_TEXT];
+    char text[PLIM_DECISION_TEXT], advice[128] = "it may round its batch, and nothing is known of those between";
+    if (batch > last)
+        snprintf(advice, sizeof(advice), "--batch %lld,%lld,%lld records what it does there", (long long)batch,
+                 (long long)(batch + batch / 2), (long long)(2 * batch));
     snprintf(text, sizeof(text),
-             "at batch %lld the program reserves %.4g MiB, and not %.4g, as batches %lld to %lld "
-             "let expect: --batch %lld,%lld,%lld records what it does there",
-             (long long)batch, (double)bytes / (1 << 20), (double)said_bytes / (1 << 20),
-             (long long)batches[0], (long long)last, (long long)batch,
-             (long long)(batch + batch / 2), (long long)(2 * batch));
+             "at batch %lld the program reserves %.4g MiB, and not %.4g, as batches %lld to %lld let expect: %s",
+             (long long)batch, (double)bytes / (1 << 20), (double)said_bytes / (1 << 20), (long long)batches[0],
+             (long long)last, advice);
     return doubt(r, text) ? plim_no_memory(err) : PLIM_OK;
 }
 
-/* Does the recording say of a larger size what a run there says, within 1 %? */
-static enum plim_status compare_further(struct recorder *r,
-                                        const struct plim_recorded_stream *stream,
-                                        const struct plim_trace *further, struct plim_error *err)
+/* Does the recording say of another size what a run there says, within 1 %? */
+static enum plim_status compare_other(struct recorder *r, const struct plim_recorded_stream *stream,
+                                      const struct plim_trace *further, struct plim_error *err)
 {
     static const double SHARE = 0.01;
     struct plim_recorded_stream alone = {0};
@@ -462,40 +459,51 @@ static enum plim_status compare_further(struct recorder *r,
     if (!st) st = plim_record_peak(stream, further->point, r->record->device, &said, err);
     plim_recorded_stream_finish(&alone);
     bool is_off = said && bytes && fabs((double)(bytes - said)) > SHARE * (double)bytes;
-    return !st && is_off ? doubt_larger(r, further->point.batch, said, bytes, err) : st;
+    return !st && is_off ? doubt_other(r, further->point.batch, said, bytes, err) : st;
 }
 
-/* Small sizes may lack what larger ones have: PyTorch sorts the gradient of an embedding from 3,073 tokens on. So one
- * that is larger than all is asked, too. It is none of the recorded ones, and may fail. */
-static enum plim_status look_further(struct recorder *r, const struct plim_setting *values,
-                                     const struct plim_recorded_stream *stream,
-                                     struct plim_error *err)
+/* The batch at which the program is asked once more, and which is none of the recorded ones; 0: there is none. Small
+ * sizes may lack what larger ones have: PyTorch sorts the gradient of an embedding from 3,073 tokens on. So it is one
+ * larger than all, where the user named none; of those that he named it is one between, since a list such as 8,16,24
+ * says nothing of a program that rounds its batch up to a multiple of 8. */
+static int64_t batch_to_compare(const struct recorder *r)
 {
     enum { TIMES = 4 };
+    const int64_t *batches = r->out->batches.items;
+    size_t count = r->out->batches.count;
+    int64_t last = batches[count - 1];
+    if (r->record->may_extend) return r->out->seqs.count ? 0 : TIMES * last;
+    return last - 1 > batches[count - 2] ? last - 1 : 0;
+}
+
+/* It may fail there. */
+static enum plim_status compare_elsewhere(struct recorder *r, const struct plim_setting *values,
+                                          const struct plim_recorded_stream *stream, int64_t batch,
+                                          struct plim_error *err)
+{
     const struct plim_recorded_point last = r->traces.items[r->traces.count - 1].point;
-    struct plim_trace further = {.point = {TIMES * last.batch, last.seq}, .gpu = r->record->gpu};
+    struct plim_trace further = {.point = {batch, last.seq}, .gpu = r->record->gpu};
     struct plim_error failure = PLIM_ERROR_INIT;
     enum plim_status st = run_point(r, values, &further, &failure);
     r->record->failed_log[0] = '\0';
     if (st == PLIM_CANCELLED)
         st = plim_fail(err, st, "%s", failure.text);
     else
-        st = st ? PLIM_OK : compare_further(r, stream, &further, err);
+        st = st ? PLIM_OK : compare_other(r, stream, &further, err);
     plim_trace_finish(&further);
     return st;
 }
 
 /* All sizes of one combination, with one number of micro-steps. */
-static enum plim_status record_stream(struct recorder *r, const struct plim_setting *values,
-                                      struct plim_error *err)
+static enum plim_status record_stream(struct recorder *r, const struct plim_setting *values, struct plim_error *err)
 {
     struct plim_recorded_stream stream = {0};
     forget_traces(r);
     enum plim_status st = run_points(r, values, 0, err);
     if (!st) st = join_points(r, values, &stream, err);
-    bool looks = r->record->may_extend && !r->out->seqs.count && !r->out->streams.count &&
-                 !r->out->each_batch;
-    if (!st && looks) st = look_further(r, values, &stream, err);
+    bool compares = !r->out->streams.count && !r->out->each_batch;
+    int64_t other = !st && compares ? batch_to_compare(r) : 0;
+    if (other) st = compare_elsewhere(r, values, &stream, other, err);
     if (!st && values->accumulation > 1) st = find_loops(r, values, &stream, err);
     if (!st && PLIM_ARRAY_PUSH(&r->out->streams, stream) != PLIM_OK) st = plim_no_memory(err);
     if (st) plim_recorded_stream_finish(&stream);
@@ -509,8 +517,7 @@ static enum plim_status record_stream(struct recorder *r, const struct plim_sett
 }
 
 /* With one number of micro-steps, and with several. */
-static enum plim_status record_points(struct recorder *r, const struct plim_setting *point,
-                                      struct plim_error *err)
+static enum plim_status record_points(struct recorder *r, const struct plim_setting *point, struct plim_error *err)
 {
     struct plim_setting values = *point;
     values.accumulation = 1;
@@ -542,8 +549,7 @@ static enum plim_status add_part(void *user, const char *text)
     return parts->count < PLIM_RECORDED_PARTS ? plim_recorded_texts_add(parts, text) : PLIM_OK;
 }
 
-static enum plim_status take_head(const struct plim_record *record, struct plim_recording *out,
-                                  struct plim_error *err)
+static enum plim_status take_head(const struct plim_record *record, struct plim_recording *out, struct plim_error *err)
 {
     snprintf(out->name, sizeof(out->name), "%s", record->name);
     snprintf(out->made_by, sizeof(out->made_by), "plimsoll %s", record->version);
@@ -558,8 +564,7 @@ static enum plim_status take_head(const struct plim_record *record, struct plim_
 }
 
 /* One combination that cannot be recorded ends the recording, and is named: it can be left out. */
-static enum plim_status record_or_name(struct recorder *r, const struct plim_setting *values,
-                                       struct plim_error *err)
+static enum plim_status record_or_name(struct recorder *r, const struct plim_setting *values, struct plim_error *err)
 {
     struct plim_error failure = PLIM_ERROR_INIT;
     char axes[256];

@@ -134,7 +134,7 @@ def notes(program):
 
 def adapters(program):
     """What an answer holds for beyond the settings: LoRA and quantization, for which no form has a word."""
-    held = ('LoRA r=16 on q_proj, v_proj', 'quantization nf4')
+    held = ('attention sdpa', 'LoRA r=16 on q_proj, v_proj', 'quantization nf4')
     with tempfile.TemporaryDirectory() as folder:
         result, config = os.path.join(folder, 'result.json'), os.path.join(folder, 'axolotl.yml')
         run(program, 'plan', 'llama-3-8b', '--device', 'sim:RTX-4090', '--batch', '2', '--seq', '1024', '--precision', 'bf16',

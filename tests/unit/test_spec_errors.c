@@ -375,6 +375,16 @@ Test(spec_errors, liger_is_known_for_some)
     CHECK_ALL("s.yaml", cases);
 }
 
+Test(spec_errors, what_trainer_does_otherwise_with_zero)
+{
+    static const struct refusal cases[] = {
+        {"model: {family: llama}\ntrain: {loop: trainer, world: 2, sharding: [ddp, zero2], precision: bf16}\n",
+         "s.yaml:2:69: train.precision is bf16 and train.loop trainer with ZeRO, which is not in this version, "
+         "expected bf16-mixed: Trainer's bf16=True, with which DeepSpeed computes in it"},
+    };
+    CHECK_ALL("s.yaml", cases);
+}
+
 Test(spec_errors, other_models_are_named)
 {
     static const struct refusal cases[] = {

@@ -200,6 +200,25 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
     return PLIM_OK;
 }
 
+/* Trainer's own mixed precision is what enables DeepSpeed's. */
+static enum plim_status check_loop(const struct plim_spec *spec, struct plim_error *err)
+{
+    bool has_zero = false;
+    for (size_t i = 0; i < spec->sharding.count; i++)
+        has_zero = has_zero || plim_sharding_is_zero((enum plim_sharding)spec->sharding.values[i]);
+    if (spec->loop != PLIM_LOOP_TRAINER || !has_zero) return PLIM_OK;
+    for (size_t i = 0; i < spec->precision.count; i++) {
+        enum plim_precision precision = (enum plim_precision)spec->precision.values[i];
+        if (precision == PLIM_PRECISION_BF16 || precision == PLIM_PRECISION_FP16)
+            return plim_fail(err, PLIM_SPEC,
+                             "train.precision is %s and train.loop trainer with ZeRO, which is not in this version, "
+                             "expected %s-mixed: Trainer's %s=True, with which DeepSpeed computes in it",
+                             plim_precision_names[precision], plim_precision_names[precision],
+                             plim_precision_names[precision]);
+    }
+    return PLIM_OK;
+}
+
 /* --- sequences and batches -------------------------------------------------------------------- */
 
 static enum plim_status check_seq(const struct plim_spec *spec, struct plim_error *err)
@@ -357,6 +376,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_experts, "train.precision"},
         {check_liger, "train.liger"},
         {check_quantized, "train.quantization"},
+        {check_loop, "train.precision"},
         {check_seq, "data.seq"},
         {check_padding, "data.padding"},
         {check_tensors, "data.seq"},

@@ -46,7 +46,8 @@ size_t optimizer_collect(struct optimizer *o)
     return o->count;
 }
 
-void optimizer_as_trainer(struct optimizer *o, struct tensor *const embeddings[OPTIMIZER_EMBEDDINGS])
+void optimizer_as_trainer(struct optimizer *o, bool adapters,
+                          struct tensor *const embeddings[OPTIMIZER_EMBEDDINGS])
 {
     size_t count = 0;
     o->by_trainer = true;
@@ -55,7 +56,8 @@ void optimizer_as_trainer(struct optimizer *o, struct tensor *const embeddings[O
     for (int group = 0; group < 2; group++) {
         size_t before = count;
         for (size_t i = 0; i < o->parameters->count; i++)
-            if ((o->parameters->list[i]->a.ndim < 2) == group) o->ordered[count++] = o->parameters->list[i];
+            if (optimizer_decays(adapters, o->parameters->list[i]) == !group)
+                o->ordered[count++] = o->parameters->list[i];
         o->groups[group] = count - before;
     }
 }

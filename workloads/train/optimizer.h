@@ -52,9 +52,15 @@ extern const struct optimizer_kind optimizer_adamw, optimizer_adamw_fused, optim
 enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind,
                                   const struct parameters *p) PLIM_MUST_CHECK;
 void optimizer_finish(struct optimizer *o); /* host memory only */
-/* From now on it is as transformers' Trainer makes it: of two groups (what has one dimension does not decay); SGD
- * without momentum; Adafactor by transformers; bitsandbytes' states of embeddings (NULL: there are no more) in fp32. */
-void optimizer_as_trainer(struct optimizer *o, struct tensor *const embeddings[OPTIMIZER_EMBEDDINGS]);
+/* Does Trainer let it decay? Biases and norms do not, which it knows by their names; of adapters all do. */
+static inline bool optimizer_decays(bool is_adapter, const struct tensor *parameter)
+{
+    return is_adapter || parameter->a.ndim > 1;
+}
+/* From now on it is as transformers' Trainer makes it: of two groups, what decays and what does not; SGD without
+ * momentum; Adafactor by transformers; bitsandbytes' states of embeddings (NULL: there are no more) in fp32. */
+void optimizer_as_trainer(struct optimizer *o, bool adapters,
+                          struct tensor *const embeddings[OPTIMIZER_EMBEDDINGS]);
 /* Finds the parameters that have a gradient; returns how many (also in `count`). */
 size_t optimizer_collect(struct optimizer *o);
 void optimizer_step(struct engine *e, struct optimizer *o, struct tensor *found_inf,

@@ -135,7 +135,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     if (r->setting.loop == PLIM_LOOP_TRAINER) {
         /* vit's positions are no nn.Embedding */
         struct tensor *positions = model->patch_size ? NULL : r->model.position_embedding;
-        optimizer_as_trainer(&r->optimizer,
+        optimizer_as_trainer(&r->optimizer, r->setting.lora.r > 0,
                              (struct tensor *[]){r->model.embedding, positions, r->model.type_embedding});
         PLIM_TRY(trainer_loop_create(e, &r->model, TOKEN_SEED, &r->trainer));
     } else {

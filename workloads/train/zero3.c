@@ -83,7 +83,8 @@ static void make_groups(struct zero *z)
     for (int group = 0; group < groups; group++) {
         size_t first = count;
         for (size_t i = 0; i < g->count; i++)
-            if (groups == 1 || zero_group_of(g->parameters[i].whole) == group) g->updated[count++] = &g->parameters[i];
+            if (groups == 1 || zero_group_of(z, g->parameters[i].whole) == group)
+                g->updated[count++] = &g->parameters[i];
         make_sub_groups(z, first, count);
     }
 }

@@ -140,7 +140,7 @@ static int64_t collect_group(struct zero *z, struct zero_group *g, int which, in
     g->first = z->count;
     for (size_t i = 0; i < p->count; i++) {
         struct tensor *x = p->list[i];
-        if (!x->requires_grad || (count > 1 && zero_group_of(x) != which)) continue;
+        if (!x->requires_grad || (count > 1 && zero_group_of(z, x) != which)) continue;
         x->accumulator->ints[0] = (int64_t)z->count;
         z->weights[z->count++] = (struct zero_weight){.parameter = x, .group = g, .offset = elements};
         elements += tensor_elements(x);

@@ -74,9 +74,9 @@ static inline int zero_group_count(const struct zero *z)
 }
 
 /* In which of two a weight is. */
-static inline int zero_group_of(const struct tensor *weight)
+static inline int zero_group_of(const struct zero *z, const struct tensor *weight)
 {
-    return weight->a.ndim < 2;
+    return !optimizer_decays(z->model->setting->lora.r > 0, weight);
 }
 
 /* How much of a weight this rank owns, from which of its elements on. */
