@@ -179,6 +179,16 @@ enum plim_status plim_outfile_open(const char *path, struct plim_outfile *out,
     return fail(err, path, problem);
 }
 
+enum plim_status plim_outfile_check(const char *path, struct plim_error *err)
+{
+    struct plim_outfile file;
+    struct stat info;
+    if (!stat(path, &info) && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return PLIM_OK;
+    enum plim_status st = plim_outfile_open(path, &file, err);
+    if (!st) plim_outfile_discard(&file);
+    return st;
+}
+
 /* --- a file that stays what it is ------------------------------------------------------------- */
 
 /* Access lists and labels; a file system without any is no failure. */

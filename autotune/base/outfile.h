@@ -29,6 +29,9 @@ struct plim_outfile {
 enum plim_status plim_outfile_open(const char *path, struct plim_outfile *out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
+/* Could a file be written there? Before long work whose result it is to hold. What is written in place (a pipe) is not
+ * looked at. PLIM_IO: no. */
+enum plim_status plim_outfile_check(const char *path, struct plim_error *err) PLIM_MUST_CHECK;
 /* The same for a new text of a file that is there and stays what it is: behind symbolic links,
  * with its mode, owner and extended attributes. PLIM_IO: it is no regular file, has other names
  * (hard links), which would keep the old text, or cannot be kept as it is. */

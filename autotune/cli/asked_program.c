@@ -84,10 +84,11 @@ static enum plim_status find_placeholders(struct plim_asked_program *x, struct p
 static enum plim_status read_options(struct plim_asked_program *x, struct plim_error *err)
 {
     const struct plim_request *request = x->request;
-    bool precision = false;
+    bool precision = false, world = false;
     enum plim_status st = PLIM_OK;
     for (size_t i = 0; i < request->setting_count; i++) {
         precision |= !strcmp(request->settings[i].key, "train.precision");
+        world |= !strcmp(request->settings[i].key, "train.world");
         PLIM_TRY(plim_common_setting(&request->settings[i], &x->options, err));
     }
     const struct pair pairs[] = {
@@ -96,7 +97,7 @@ static enum plim_status read_options(struct plim_asked_program *x, struct plim_e
         {"precision", .is_used = x->uses_precision, .is_given = precision, .is_needed = true},
     };
     PLIM_TRY(check_pairs(pairs, sizeof(pairs) / sizeof(pairs[0]), err));
-    x->options.world = request->program.gpus ? request->program.gpus : 1;
+    if (!world) x->options.world = request->program.gpus ? request->program.gpus : 1;
     plim_spec_question_batch(&x->options, &x->question.question.batch);
     x->question.question.batch.is_unknown = !x->question.uses_batch;
     x->program.world = x->options.world;

@@ -96,8 +96,9 @@ static enum plim_status dry_run(struct exec *x, const struct plim_io *io, struct
     struct plim_batch_rule rule;
     struct plim_batch batch = {.micro_batch = 1, .accumulation = 1};
     enum plim_status st = plim_batch_rule_init(&rule, &x->asked.question.question.batch, err);
-    int64_t smallest = st ? 0 : plim_batch_next(&rule, 0);
-    if (smallest) plim_batch_allowed(&rule, smallest, &batch);
+    int64_t smallest = 0;
+    if (!st) st = plim_batch_smallest(&rule, &smallest, err);
+    if (!st) plim_batch_allowed(&rule, smallest, &batch);
     if (!st) st = plim_space_build(&space, &x->asked.question.question.axes, NULL, 0, err);
     program.file_count = 0; /* nothing is written */
     for (size_t i = 0; i < space.points.count && !st; i++) {

@@ -82,7 +82,7 @@ static const struct plim_option options[] = {
     KEY("--accumulation", "N", T | P | E | X, "train.accumulation",
       "micro-steps an optimizer step; default: follows, or 1"),
     KEY("--world", "N", T | P | E | X, "train.world",
-      "data-parallel GPUs; default: 1"),
+      "data-parallel GPUs; default: 1, of a program those of --gpus"),
     KEY("--gpus-per-node", "N", T | P | E, "train.gpus_per_node",
       "GPUs of one machine; default: 8 (train.node_gb_per_second is what machines send)"),
     KEY("--host-speed", "X", T | P | E, "train.host_speed",
@@ -227,8 +227,8 @@ static const struct plim_option options[] = {
     FIELD("--steps", "N", E, number, steps, 1000000,
       "replay N training steps; default: until they repeat, so that it fits for ever"),
     FIELD("--trace", "FILE", E, text, trace, 0,
-      "write every allocation and free there, to hold beside PyTorch's (scripts/compare- "
-      "traces)"),
+      "write every allocation and free there, to hold beside PyTorch's "
+      "(scripts/compare-traces)"),
     FIELD("--format", "NAME", V, text, store.format, 0,
       "sh (default), fish, json, dotenv or args"),
     FIELD("--name", "VALUE=NAME", V, list, store.names, 0,

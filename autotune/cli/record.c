@@ -2,6 +2,7 @@
 #include "autotune/record/record.h"
 #include "asked_program.h"
 #include "asked_trials.h"
+#include "autotune/base/outfile.h"
 #include "autotune/decide/black_box.h"
 #include "autotune/exec/launch.h"
 #include "autotune/exec/workspace.h"
@@ -34,7 +35,7 @@ static enum plim_status check_request(const struct plim_request *request, struct
         return plim_fail(err, PLIM_INVALID, "expected one --out FILE.plim for the recording");
     if (request->devices.count > 1)
         return plim_fail(err, PLIM_INVALID, "expected one --device: a recording is made on one");
-    return PLIM_OK;
+    return plim_outfile_check(request->files.items[0], err);
 }
 
 static enum plim_status open_device(struct recording_run *x, const struct plim_request *request,

@@ -126,12 +126,17 @@ static enum plim_status check_batches(const struct plim_spec_question *question,
     for (size_t i = 0; i < recording->batches.count && used < sizeof(known); i++)
         used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%lld", i ? ", " : "",
                                  (long long)recording->batches.items[i]);
-    for (size_t i = 0; i < batch->listed_count; i++)
+    for (size_t i = 0; i < batch->listed_count; i++) {
+        if (!recording->each_batch && batch->listed[i] < batch->first)
+            return plim_fail(err, PLIM_INVALID,
+                             "--batch %lld: the recording holds from batch %lld on; exec runs the program below it",
+                             (long long)batch->listed[i], (long long)batch->first);
         if (!plim_recording_has_batch(recording, batch->listed[i]))
             return plim_fail(err, PLIM_INVALID,
                              "--batch %lld: each batch of this recording does otherwise, and these alone "
                              "were recorded: %s; exec runs the program at others",
                              (long long)batch->listed[i], known);
+    }
     return PLIM_OK;
 }
 

@@ -176,6 +176,16 @@ int64_t plim_batch_next(const struct plim_batch_rule *rule, int64_t micro_batch)
     return 0;
 }
 
+enum plim_status plim_batch_smallest(const struct plim_batch_rule *rule, int64_t *micro_batch, struct plim_error *err)
+{
+    int64_t target = plim_batch_target(rule);
+    *micro_batch = plim_batch_next(rule, 0);
+    if (*micro_batch) return PLIM_OK;
+    if (!target) return plim_fail(err, PLIM_SPEC, "no micro-batch that was given may be run");
+    return plim_fail(err, PLIM_SPEC, "no micro-batch that was given leads to an effective batch of %lld",
+                     (long long)target);
+}
+
 int64_t plim_batch_below(const struct plim_batch_rule *rule, int64_t from, int64_t multiple)
 {
     struct plim_batch batch;

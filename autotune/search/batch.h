@@ -90,6 +90,10 @@ int64_t plim_batch_after(const struct plim_batch_rule *rule, int64_t micro_batch
 /* The smallest allowed micro-batch greater than `micro_batch`, or 0 when there is none. */
 int64_t plim_batch_next(const struct plim_batch_rule *rule, int64_t micro_batch);
 
+/* The smallest allowed micro-batch of all. PLIM_SPEC: there is none. */
+enum plim_status plim_batch_smallest(const struct plim_batch_rule *rule, int64_t *micro_batch,
+                                     struct plim_error *err) PLIM_MUST_CHECK;
+
 /* The largest allowed micro-batch up to `from` that is a multiple of `multiple`, or 0. */
 int64_t plim_batch_below(const struct plim_batch_rule *rule, int64_t from, int64_t multiple);
 

@@ -124,10 +124,9 @@ enum plim_status plim_decide(const struct plim_question *question, const struct 
     enum plim_status st = plim_search_init(&s, question, asker, decision, err);
     if (st) return st;
     if (known) s.known = *known;
-    if (!plim_batch_next(&decision->rule, 0))
-        return plim_fail(err, PLIM_SPEC,
-                         "no micro-batch that was given leads to an effective batch of %lld",
-                         (long long)plim_batch_target(&decision->rule));
+    int64_t smallest;
+    st = plim_batch_smallest(&decision->rule, &smallest, err);
+    if (st) return st;
     st = search(&s);
     if (!st) st = plim_verify_bounds(&s);
     if (!st && s.known.compares) st = compare(&s);

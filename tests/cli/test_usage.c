@@ -58,6 +58,44 @@ Test(usage, a_result_that_cannot_be_written_is_told)
     expect_full_is_told("exec --device sim:T4 --dry-run --batch 1 -- true {batch}");
 }
 
+/* The accumulation is that of all GPUs of the job, of which the program may see one. */
+Test(usage, a_dry_run_shows_what_a_trial_is_given)
+{
+    static const struct {
+        const char *options, *wanted;
+    } cases[] = {{"--batch 4 --effective-batch 64", "4 16 1\n"},
+                 {"--batch 4 --effective-batch 64 --gpus 2", "4 8 2\n"},
+                 {"--batch 4 --effective-batch 64 --world 4", "4 4 4\n"},
+                 {"--batch 4 --effective-batch 64 --gpus 2 --world 4", "4 4 4\n"},
+                 {"--batch 4,6 --effective-batch 7", "no micro-batch that was given leads to an effective batch of 7"},
+                 {"--batch 4 --accumulation 5 --effective-batch 24", "leads to an effective batch of 24"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char command[256];
+        bool is_refused = cases[i].wanted[0] > '9';
+        snprintf(command, sizeof(command), "exec --device sim:T4 --dry-run %s -- echo {batch} {accumulation} {world}",
+                 cases[i].options);
+        struct program p = program_run(command);
+        cr_expect(eq(int, p.exit_code, is_refused ? 2 : 0), "%s", cases[i].options);
+        expect_contains(is_refused ? p.err : p.out, cases[i].wanted);
+        program_finish(&p);
+    }
+}
+
+/* Before the work, not behind it. */
+Test(usage, a_place_that_cannot_be_written_is_told_at_once)
+{
+    static const char *const commands[] = {"record -o /nosuch/job.plim -- false {batch}",
+                                           "exec --device sim:T4 --batch 1 -o /nosuch/result.json -- false {batch}",
+                                           "plan gpt2-124m --device sim:T4 -o /nosuch/result.json"};
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        struct program p = program_run(commands[i]);
+        cr_expect(eq(int, p.exit_code, 2), "%s", commands[i]);
+        expect_contains(p.err, "cannot be written: No such file or directory");
+        cr_expect(eq(str, p.out, (char *)""), "%s", commands[i]);
+        program_finish(&p);
+    }
+}
+
 Test(usage, every_command_has_its_own_help)
 {
     static const struct {
