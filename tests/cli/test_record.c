@@ -161,6 +161,26 @@ Test(record, what_only_larger_batches_take_makes_a_recording_uncertain)
     }
 }
 
+/* A program that rounds its batch shows that at none of those that are named, but at one between, which is run too. */
+Test(record, a_batch_between_those_that_were_named_shows_what_rounds)
+{
+    static const struct {
+        const char *options, *command;
+        bool is_uncertain;
+    } cases[] = {{"--batch 4,8,12", "{batch} cache=0 steps=30 rounds=4", true},
+                 {"--batch 4,8,12", "{batch} cache=0 steps=30", false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *path = new_path();
+        struct program p = record(path, cases[i].options, cases[i].command);
+        cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+        bool is_said = strstr(p.err, "uncertain: at batch 11 the program reserves 448 MiB, and not 416, as batches "
+                                     "4 to 12 let expect: it may round its batch") != NULL;
+        cr_expect(eq(int, is_said, cases[i].is_uncertain), "%s", p.err);
+        program_finish(&p);
+        program_file_remove(path);
+    }
+}
+
 /* A program that rounds its batch up to a power of two shows that only between them. */
 Test(record, of_powers_of_two_alone_it_is_said)
 {
@@ -507,7 +527,11 @@ Test(record, what_is_known_at_recorded_batches_alone_is_told_at_the_others)
         cr_expect(eq(int, !guess || !bytes, cases[i].is_known), "batch %s: %s", cases[i].batch, p.out);
         program_finish(&p);
     }
-    struct program p = ask("tune", path, " --device sim:A100-SXM4-80GB,memory=64MiB --margin 0 --overhead 0");
+    struct program p = ask("plan", path, SMALL " --batch 1,4");
+    cr_expect(eq(int, p.exit_code, 2), "%s", p.err);
+    cr_expect(strstr(p.err, "--batch 1: the recording holds from batch 2 on") != NULL, "%s", p.err);
+    program_finish(&p);
+    p = ask("tune", path, " --device sim:A100-SXM4-80GB,memory=64MiB --margin 0 --overhead 0");
     cr_expect(eq(int, p.exit_code, 1), "%s", p.err);
     cr_expect(strstr(p.out, "Micro-batch 2 takes 94.0 MiB") != NULL, "%s", p.out);
     cr_expect(strstr(p.out, "The recording begins at micro-batch 2") != NULL, "%s", p.out);

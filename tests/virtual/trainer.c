@@ -13,6 +13,7 @@
  *     leak      MiB more after each step (0)    grows     MiB that a step takes more than the last (0)
  *     alone     1: takes each sample's memory by itself, one after the other
  *     large     from this BATCH on a step takes 64 MiB more for a moment, as long as it has all samples (0: never)
+ *     rounds    to whole multiples of so many, up: what BATCH takes (1)
  *     ignores   1: takes one sample whatever BATCH is
  *     catches   1: halves the batch when memory is refused, and goes on
  *     fork      1: forks a child before it uses the GPU, which sleeps; 2: and leaves the session;
@@ -159,6 +160,8 @@ static bool take_activations(void **blocks, long count, size_t bytes)
 /* False: out of memory. */
 static bool step(long batch, long number)
 {
+    long rounds = option("rounds", 1);
+    batch = (batch + rounds - 1) / rounds * rounds;
     size_t bytes = (size_t)(option("ignores", 0) ? 1 : batch) * (size_t)option("sample", 32) * MIB;
     bytes += (size_t)(number * option("grows", 0)) * MIB;
     size_t grads_bytes = (size_t)option("grads", 0) * MIB;
