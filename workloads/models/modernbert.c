@@ -78,10 +78,10 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     rotate(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     call.bidirectional = true;
-    struct tensor *y = tensor_keep(decoder_attend(e, b, &call, qkv, weights));
-    y = op_dropout(e, tensor_yield(y), b->m->config->dropout_attention);
+    struct tensor *y = decoder_context(e, &call, qkv, weights);
+    tensor_set(e, &y, op_dropout(e, nn_linear(e, &b->layer->o, y), b->m->config->dropout_attention));
     tensor_drop_all(e, all, qkv[0], qkv[1], qkv[2]);
-    return y;
+    return tensor_yield(y);
 }
 
 static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x)
