@@ -533,6 +533,7 @@ Test(spec_errors, settings_name_their_key)
         {"train.lora", "r=4,rank=3",
          "train.lora is 'r=4,rank=3', expected a mapping, or a text such as "
          "r=16,targets=q_proj+v_proj,dropout=0"},
+        {"train.lora", "r=4,dropout=0,r=8", "train.lora is 'r=4,dropout=0,r=8', expected each of its keys once"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct plim_spec spec;

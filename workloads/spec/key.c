@@ -106,6 +106,16 @@ static enum plim_status read_part(const struct plim_place *place, const struct p
     return plim_spec_path_read(&inner, &value, spec);
 }
 
+/* Does the name of the part at `at` stand before it, too? */
+static bool is_repeated(const char *text, const char *at)
+{
+    size_t length = strcspn(at, ",=");
+    if (at[length] != '=') return false;
+    for (const char *part = text; part < at; part += strcspn(part, ",") + 1)
+        if (!strncmp(part, at, length + 1)) return true;
+    return false;
+}
+
 /* "r=16,targets=q_proj+v_proj,dropout=0", "nf4,double=true" */
 static enum plim_status read_text(const struct plim_place *place, const struct plim_yaml_node *node,
                                   const struct text_section *section, struct plim_spec *spec)
@@ -114,6 +124,7 @@ static enum plim_status read_text(const struct plim_place *place, const struct p
     for (const char *at = node->text;;) {
         size_t length = strcspn(at, ",");
         if (length >= sizeof(part)) return plim_value_refuse(place, node, section->expected);
+        if (is_repeated(node->text, at)) return plim_value_refuse(place, node, "each of its keys once");
         memcpy(part, at, length);
         part[length] = '\0';
         enum plim_status st = read_part(place, node, section, part, at == node->text, spec);
