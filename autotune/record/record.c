@@ -1,146 +1,14 @@
 #include "record.h"
-#include "autotune/base/clock.h"
 #include "autotune/base/compare.h"
 #include "autotune/exec/program_files.h"
 #include "autotune/search/space.h"
-#include "autotune/trace/trace.h"
 #include "host_speed.h"
 #include "proof.h"
-#include <errno.h>
+#include "recorder.h"
 #include <math.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
-/* What makes allocators hand every tensor to cudaMalloc: PyTorch, XLA. What is set here for PyTorch's
- * allocator is none of the recording's. */
-static const char *const uncached[] = {"PYTORCH_NO_CUDA_MEMORY_CACHING=1", "XLA_PYTHON_CLIENT_ALLOCATOR=platform"};
-static const char *const as_it_is[] = {"PYTORCH_CUDA_ALLOC_CONF=", "PYTORCH_ALLOC_CONF="};
-enum { MORE_VARIABLES = 5, VARIABLE_BYTES = 512, MORE_BATCHES = 3 };
-
-struct recorder {
-    const struct plim_record *record;
-    struct plim_recording *out;
-    PLIM_ARRAY(struct plim_recorded_point) points; /* by batch, then length */
-    PLIM_ARRAY(struct plim_trace) traces;          /* of one combination, one a point */
-    int64_t runs;
-    int patience;   /* times as many repetitions as usual end a run */
-    bool was_ended; /* the last one, by its repetitions */
-};
-
-/* --- one run ---------------------------------------------------------------------------------- */
-
-static enum plim_status check_verdict(const struct plim_record *record,
-                                      const struct plim_execution *run,
-                                      struct plim_recorded_point point, struct plim_error *err)
-{
-    for (uint32_t i = 0; i < run->note_count; i++)
-        plim_log(record->log, PLIM_LOG_WARNING, "%s", run->notes[i]);
-    if (run->verdict == PLIM_OK) return PLIM_OK;
-    return plim_fail(err, run->verdict, "recording at batch %lld, length %lld: %s",
-                     (long long)point.batch, (long long)point.seq, run->why);
-}
-
-static void add_variables(struct plim_program *program, const char *const *list, size_t count)
-{
-    for (size_t i = 0; i < count && program->variable_count < PLIM_PROGRAM_VARIABLES; i++)
-        program->variables[program->variable_count++] = list[i];
-}
-
-/* ", seq 512, precision bf16, k 3": the values along all axes, or all but the sequence length. */
-static void describe_axes(const struct recorder *r, const struct plim_setting *setting, bool with_seq,
-                          char *text, size_t size)
-{
-    const struct plim_axes *axes = &r->record->question->question.axes;
-    size_t used = 0;
-    *text = '\0';
-    for (size_t i = 0; i < axes->count && used < size; i++) {
-        char room[PLIM_AXIS_TEXT];
-        if ((int)i == axes->seq && !with_seq) continue;
-        used += (size_t)snprintf(text + used, size - used, ", %s %s", axes->axis[i].name,
-                                 plim_axes_text(axes, setting, i, room));
-    }
-}
-
-/* A line for each run: what was run, how much it did, how long it took. */
-static void tell_run(const struct recorder *r, const struct plim_setting *setting, bool caches,
-                     const struct plim_trace *trace, double seconds)
-{
-    char micro_steps[48] = "", axes[512];
-    if (r->out->accumulates)
-        snprintf(micro_steps, sizeof(micro_steps), ", %lld micro-steps", (long long)setting->accumulation);
-    describe_axes(r, setting, true, axes, sizeof(axes));
-    plim_log(r->record->log, PLIM_LOG_INFO, "batch %lld%s%s%s: %zu events, %zu steps, %.1f s",
-             (long long)setting->micro_batch, micro_steps, axes,
-             caches ? ", with its own allocator" : "", trace->events.count, trace->steps, seconds);
-}
-
-/* Why all that the recording tells is uncertain: said once, and kept. */
-static enum plim_status doubt(struct recorder *r, const char *text)
-{
-    struct plim_recorded_texts *doubts = &r->out->doubts;
-    size_t known = doubts->count;
-    enum plim_status st = plim_recorded_texts_add_once(doubts, text, PLIM_RECORDED_PARTS);
-    if (doubts->count > known)
-        plim_log(r->record->log, PLIM_LOG_WARNING, "the recording is uncertain: %s", text);
-    return st;
-}
-
-/* By what it decided that only a real GPU knows. */
-static enum plim_status note_doubts(struct recorder *r, const struct plim_machine_questions *asked)
-{
-    enum plim_status st = PLIM_OK;
-    char text[PLIM_DECISION_TEXT];
-    for (uint32_t i = 0; i < asked->count && !st; i++) {
-        if (asked->rows[i].use != PLIM_QUESTION_DECIDES) continue;
-        plim_execution_describe_decision(&asked->rows[i], text, sizeof(text));
-        st = doubt(r, text);
-    }
-    return st;
-}
-
-/* Runs the program at one size, into the zeroed trace. */
-static enum plim_status run(struct recorder *r, const struct plim_setting *setting, bool caches,
-                            struct plim_trace *trace, struct plim_error *err)
-{
-    const struct plim_record *record = r->record;
-    struct plim_program program = *record->options.program;
-    struct plim_execution_options options = record->options;
-    struct plim_execution *execution = calloc(1, sizeof(*execution));
-    char folder[256], variable[VARIABLE_BYTES];
-    const char *const more[] = {variable};
-    if (!execution) return plim_no_memory(err);
-    if (program.variable_count + MORE_VARIABLES > PLIM_PROGRAM_VARIABLES) {
-        free(execution);
-        return plim_fail(err, PLIM_INVALID, "--env: expected at most %d",
-                         PLIM_PROGRAM_VARIABLES - MORE_VARIABLES);
-    }
-    snprintf(folder, sizeof(folder), "%s/recorded-%lld", options.folder, (long long)++r->runs);
-    snprintf(variable, sizeof(variable), "PLIMSOLL_RECORDING=%s", folder);
-    add_variables(&program, more, 1);
-    add_variables(&program, caches ? as_it_is : uncached, 2);
-    options.program = &program;
-    options.repetitions *= r->patience;
-    options.compiles_alone = true; /* each run as the first launch: what compiles takes memory, too */
-    double start = plim_clock_seconds();
-    enum plim_status st = PLIM_OK;
-    if (mkdir(folder, 0700))
-        st = plim_fail(err, PLIM_IO, "%s: %s", folder, strerror(errno));
-    if (!st) st = plim_execution_run(&options, setting, r->runs, execution, err);
-    if (!st) st = check_verdict(record, execution, trace->point, err);
-    if (st == PLIM_CRASHED || st == PLIM_TIMEOUT || st == PLIM_UNSUPPORTED)
-        memcpy(record->failed_log, execution->log, sizeof(execution->log));
-    r->was_ended = !st && execution->end == PLIM_END_STEADY;
-    if (!st) st = plim_trace_read(folder, trace, err);
-    if (!st) tell_run(r, setting, caches, trace, plim_clock_seconds() - start);
-    if (!st && note_doubts(r, &execution->questions)) st = plim_no_memory(err);
-    if (!st && execution->makes_compiled &&
-        doubt(r, "it is of a first launch, which compiles kernels (torch.compile); a later one, which finds them, can "
-                 "take more: exec tries both"))
-        st = plim_no_memory(err);
-    plim_execution_remove_folder(folder);
-    free(execution);
-    return st;
-}
+enum { MORE_BATCHES = 3 };
 
 /* --- sizes ------------------------------------------------------------------------------------ */
 
@@ -243,7 +111,9 @@ static enum plim_status prove(struct recorder *r, const struct plim_setting *val
         recorded = &r->traces.items[r->traces.count - 1];
     own.point = recorded->point;
     const struct plim_setting setting = setting_at(r, values, own.point);
-    enum plim_status st = run(r, &setting, true, &own, err);
+    int64_t kept;
+    enum plim_status st = plim_recorder_run(r, &setting, true, &own, err);
+    if (!st) st = plim_trace_leave_out_kept(&own, &kept, err);
     if (!st) st = plim_record_prove(recorded, &own, stream, r->record->device, r->out, err);
     if (!st) st = plim_host_speed_of(&own, &r->out->host_speed, err); /* it allocates as usual */
     plim_trace_finish(&own);
@@ -269,14 +139,25 @@ static enum plim_status run_settled(struct recorder *r, const struct plim_settin
 {
     enum { MORE = 4 };
     struct plim_recorded_point point = trace->point;
-    enum plim_status st = run(r, setting, false, trace, err);
+    enum plim_status st = plim_recorder_run(r, setting, false, trace, err);
     if (!st) st = plim_trace_settle(trace, left_out, err);
     if (st != PLIM_UNSTABLE || !r->was_ended || r->patience > 1) return st;
     r->patience = MORE;
     plim_trace_finish(trace);
     *trace = (struct plim_trace){.point = point, .gpu = r->record->gpu};
-    st = run(r, setting, false, trace, err);
+    st = plim_recorder_run(r, setting, false, trace, err);
     return st ? st : plim_trace_settle(trace, left_out, err);
+}
+
+/* A program that keeps a loss of each step for its log: no more than a megabyte in thousands of steps. */
+static enum plim_status leave_out_kept(struct recorder *r, struct plim_trace *trace, struct plim_error *err)
+{
+    int64_t bytes = 0;
+    enum plim_status st = plim_trace_leave_out_kept(trace, &bytes, err);
+    if (!st && bytes && !r->traces.count)
+        plim_log(r->record->log, PLIM_LOG_WARNING,
+                 "each step keeps %lld bytes more on the GPU, which the recording leaves out", (long long)bytes);
+    return st;
 }
 
 /* Runs the program at one point, where its steps come to repeat. */
@@ -287,12 +168,13 @@ static enum plim_status run_point(struct recorder *r, const struct plim_setting 
     size_t left_out = 0;
     char text[PLIM_DECISION_TEXT];
     enum plim_status st = run_settled(r, &setting, trace, &left_out, err);
+    if (!st) st = leave_out_kept(r, trace, err);
     if (st || !left_out) return st;
     snprintf(text, sizeof(text),
              "at batch %lld the last of %zu steps did otherwise than those before (longer rows, an evaluation), "
              "and are not recorded",
              (long long)trace->point.batch, trace->steps);
-    return doubt(r, text) ? plim_no_memory(err) : PLIM_OK;
+    return plim_recorder_doubt(r, text) ? plim_no_memory(err) : PLIM_OK;
 }
 
 /* Runs the points from the N-th on. */
@@ -424,7 +306,8 @@ static enum plim_status find_loops(struct recorder *r, const struct plim_setting
             i == 1 ? r->traces.items[r->traces.count - 1].point : point_of(r, stream);
         struct plim_setting setting = setting_at(r, values, traces[i].point);
         setting.accumulation = accumulations[i];
-        st = run(r, &setting, false, &traces[i], err);
+        st = plim_recorder_run(r, &setting, false, &traces[i], err);
+        if (!st) st = leave_out_kept(r, &traces[i], err);
     }
     if (!st) st = plim_trace_loops(stream, traces, accumulations, COUNT, err);
     for (size_t i = 0; i < COUNT; i++) plim_trace_finish(&traces[i]);
@@ -444,7 +327,7 @@ static enum plim_status doubt_other(struct recorder *r, int64_t batch, int64_t s
              "at batch %lld the program reserves %.4g MiB, and not %.4g, as batches %lld to %lld let expect: %s",
              (long long)batch, (double)bytes / (1 << 20), (double)said_bytes / (1 << 20), (long long)batches[0],
              (long long)last, advice);
-    return doubt(r, text) ? plim_no_memory(err) : PLIM_OK;
+    return plim_recorder_doubt(r, text) ? plim_no_memory(err) : PLIM_OK;
 }
 
 /* Does the recording say of another size what a run there says, within 1 %? */
@@ -570,7 +453,7 @@ static enum plim_status record_or_name(struct recorder *r, const struct plim_set
     char axes[256];
     enum plim_status st = record_combination(r, values, &failure);
     if (!st) return PLIM_OK;
-    describe_axes(r, values, false, axes, sizeof(axes));
+    plim_recorder_describe_axes(r, values, false, axes, sizeof(axes));
     if (!axes[0] || st == PLIM_CANCELLED) return plim_fail(err, st, "%s", failure.text);
     return plim_fail(err, st, "with%s: %s", axes + 1, failure.text);
 }

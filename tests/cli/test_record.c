@@ -455,6 +455,23 @@ Test(record, a_program_that_cannot_be_recorded_is_named_and_nothing_written)
     }
 }
 
+/* A few bytes of each step are those of a log, and hinder nothing. */
+Test(record, what_a_program_keeps_for_its_log_is_left_out)
+{
+    char *path = new_path();
+    struct program p = record(path, "", "{batch} keeps=512 steps=20 cache=0");
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    cr_expect(strstr(p.err, "each step keeps 512 bytes more on the GPU, which the recording leaves out") != NULL, "%s",
+              p.err);
+    program_finish(&p);
+    p = ask("explain", path, " --batch 3" SMALL);
+    json_t *root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), peak_in_trial("3 steps=20 cache=0")));
+    json_decref(root);
+    program_finish(&p);
+    program_file_remove(path);
+}
+
 Test(record, one_run_shows_that_a_program_never_repeats)
 {
     char *path = new_path();

@@ -335,8 +335,8 @@ static struct plim_trace trace_of_steps(const char *const *steps, size_t count)
 /* Eight alike, an evaluation and one more; rows that grow with each step. */
 Test(recording_join, steps_at_the_end_that_do_otherwise_are_left_out)
 {
-    static const char train[] = "A8 A16 F1 F1", evaluates[] = "A8 A16 F1 F1 A900 F1";
-    const char *const steps[] = {"A1 A8 A16 F1 F1", train, train, train, train, train, train, evaluates, train},
+    static const char train[] = "A8 A16 F1 F2", evaluates[] = "A8 A16 F1 F2 A900 F1";
+    const char *const steps[] = {"A1 A8 A16 F1 F2", train, train, train, train, train, train, evaluates, train},
                       *const grow[] = {"A1", "A2", "A3", "A4", "A5", "A6", "A7"};
     struct plim_error err = PLIM_ERROR_INIT;
     size_t left_out, start, period;
@@ -355,8 +355,8 @@ Test(recording_join, steps_at_the_end_that_do_otherwise_are_left_out)
 /* What a log takes is no more than a step held, though its blocks are others: nothing is to be told. */
 Test(recording_join, steps_at_the_end_that_need_no_more_are_not_told)
 {
-    static const char train[] = "A8 A16 F1 F1", logs[] = "A8 A16 F1 F1 A23 F1";
-    const char *const steps[] = {"A1 A8 A16 F1 F1", train, train, train, train, train, train, logs, train};
+    static const char train[] = "A8 A16 F1 F2", logs[] = "A8 A16 F1 F2 A23 F1";
+    const char *const steps[] = {"A1 A8 A16 F1 F2", train, train, train, train, train, train, logs, train};
     struct plim_error err = PLIM_ERROR_INIT;
     size_t left_out, start, period;
     struct plim_trace trace = trace_of_steps(steps, 9);
@@ -485,4 +485,32 @@ Test(recording_loops, micro_steps_that_are_not_alike_are_refused)
     cr_expect(eq(int, find_loops(9, "", "A7 F1 ", &stream, &err), PLIM_DIFFERS));
     cr_expect(strstr(err.text, "{accumulation} 5") != NULL, "%s", err.text);
     plim_recorded_stream_finish(&stream);
+}
+
+/* Each step keeps 4 bytes for a log; a step of 8 allocations and 7 frees, whose frees reach over what was kept. */
+Test(recording_join, what_each_step_keeps_for_a_log_is_left_out)
+{
+    static const char step[] = "A8 A16 A4 F2 A900 F1 F4 ", kept[] = "A8 A16 A70000 F2 A900 F1 F4 ",
+                      held[] = "A8 A16 A4 F2 A900 F1 F4 F2 ";
+    static const struct {
+        const char *step;
+        int64_t bytes;
+    } cases[] = {{step, 4}, {kept, 0}, {held, 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_error err = PLIM_ERROR_INIT;
+        struct plim_recorded_stream out = {0};
+        struct plim_trace trace = trace_of(4, "A100 ", 5, cases[i].step);
+        const struct plim_traced_step end = {.events = trace.events.count};
+        cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace.timed, end), PLIM_OK));
+        int64_t bytes = -1;
+        size_t before = trace.events.count;
+        cr_assert(eq(int, plim_trace_leave_out_kept(&trace, &bytes, &err), PLIM_OK), "%s", err.text);
+        cr_expect(eq(i64, bytes, cases[i].bytes), "%s", cases[i].step);
+        cr_expect(eq(sz, trace.events.count, before - (bytes ? 5 : 0)), "%s", cases[i].step);
+        cr_expect(eq(sz, trace.timed.items[0].events, trace.events.count));
+        enum plim_status st = plim_trace_join(&trace, 1, &out, &err);
+        cr_expect(eq(int, st, bytes || i == 2 ? PLIM_OK : PLIM_UNSTABLE), "%s: %s", cases[i].step, err.text);
+        plim_recorded_stream_finish(&out);
+        plim_trace_finish(&trace);
+    }
 }

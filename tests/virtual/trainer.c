@@ -11,6 +11,7 @@
  *               it takes for a moment (0)
  *     cache     1: keeps what it freed, and gives it back when memory is refused, as PyTorch (1)
  *     leak      MiB more after each step (0)    grows     MiB that a step takes more than the last (0)
+ *     keeps     bytes more after each step, as a log of losses does (0)
  *     alone     1: takes each sample's memory by itself, one after the other
  *     large     from this BATCH on a step takes 64 MiB more for a moment, as long as it has all samples (0: never)
  *     rounds    to whole multiples of so many, up: what BATCH takes (1)
@@ -207,6 +208,7 @@ static int train(long batch)
         }
         if (i == 0 && option("states", 0) && !(states = take((size_t)option("states", 0) * MIB)))
             return out_of_memory();
+        if (option("keeps", 0) && cudaMalloc(&leaked, (size_t)option("keeps", 0))) return out_of_memory();
         if (option("leak", 0) && cudaMalloc(&leaked, (size_t)option("leak", 0) * MIB))
             return out_of_memory();
         if (option("signal", 0)) raise((int)option("signal", 0));

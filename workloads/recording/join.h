@@ -83,6 +83,12 @@ enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start
 enum plim_status plim_trace_settle(struct plim_trace *trace, size_t *left_out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
+/* Leaves out what each of the steps that repeat takes and never gives back (a loss that is kept for a log), up to
+ * 64 KiB of a step, so that memory does not go on growing. `bytes`: of a step; 0: nothing is left out. PLIM_NOMEM is
+ * the only failure. */
+enum plim_status plim_trace_leave_out_kept(struct plim_trace *trace, int64_t *bytes,
+                                           struct plim_error *err) PLIM_MUST_CHECK;
+
 /* Joins traces of one program, in the order of their points (batch, then seq). Sizes that are smaller
  * and have another sequence of events are left out (`out->from`); where all are of one batch, none may
  * be. PLIM_DIFFERS: too few sizes have the sequence of the largest one. PLIM_UNSTABLE: the program does not repeat,

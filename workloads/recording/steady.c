@@ -1,6 +1,6 @@
 /* Where the end of a trace begins to repeat. */
 #include "join.h"
-#include <string.h>
+#include <stdlib.h>
 
 void plim_trace_finish(struct plim_trace *trace)
 {
@@ -99,17 +99,16 @@ static enum plim_status needs_more(const struct plim_trace *trace, size_t start,
                                    struct plim_error *err)
 {
     int64_t held = 0, peak[2] = {0};
-    size_t live = 0;
-    int64_t *bytes = calloc(trace->events.count + 1, sizeof(*bytes)); /* of what is live, in order */
+    size_t allocated = 0;
+    int64_t *bytes = calloc(trace->events.count + 1, sizeof(*bytes)); /* of each allocation, while it is held */
     if (!bytes) return plim_no_memory(err);
     for (size_t i = 0; i < trace->events.count; i++) {
         const struct plim_traced *event = &trace->events.items[i];
-        if (event->kind == PLIM_TRACED_ALLOCATION) held += bytes[live++] = event->value;
-        if (event->kind == PLIM_TRACED_FREE && event->value > 0 && (size_t)event->value <= live) {
-            int64_t *freed = &bytes[live - (size_t)event->value];
+        if (event->kind == PLIM_TRACED_ALLOCATION) held += bytes[allocated++] = event->value;
+        if (event->kind == PLIM_TRACED_FREE && event->value > 0 && (size_t)event->value <= allocated) {
+            int64_t *freed = &bytes[allocated - (size_t)event->value];
             held -= *freed;
-            memmove(freed, freed + 1, (size_t)(event->value - 1) * sizeof(*freed));
-            live--;
+            *freed = 0;
         }
         if (i >= start && held > peak[i >= count]) peak[i >= count] = held;
     }

@@ -1,0 +1,27 @@
+/* The parts of record: what a recording is made with, and one run of the program for it. */
+#ifndef PLIM_AUTOTUNE_RECORD_RECORDER_H
+#define PLIM_AUTOTUNE_RECORD_RECORDER_H
+
+#include "record.h"
+#include "workloads/recording/join.h"
+
+struct recorder {
+    const struct plim_record *record;
+    struct plim_recording *out;
+    PLIM_ARRAY(struct plim_recorded_point) points; /* by batch, then length */
+    PLIM_ARRAY(struct plim_trace) traces;          /* of one combination, one a point */
+    int64_t runs;
+    int patience;   /* times as many repetitions as usual end a run */
+    bool was_ended; /* the last one, by its repetitions */
+};
+
+/* ", seq 512, precision bf16, k 3": the values along all axes, or all but the sequence length. */
+void plim_recorder_describe_axes(const struct recorder *r, const struct plim_setting *setting, bool with_seq,
+                                 char *text, size_t size);
+/* Why all that the recording tells is uncertain: said once, and kept. PLIM_NOMEM is the only failure. */
+enum plim_status plim_recorder_doubt(struct recorder *r, const char *text) PLIM_MUST_CHECK;
+/* Runs the program at one size, into the zeroed trace, with its caching allocator or without. */
+enum plim_status plim_recorder_run(struct recorder *r, const struct plim_setting *setting, bool caches,
+                                   struct plim_trace *trace, struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif
