@@ -98,14 +98,14 @@ static void make_zeros(struct engine *e, const struct zero *z)
     for (int i = 0; i < z->group_count; i++) tensor_drop(e, zeros[i]);
 }
 
-/* How many elements of weights `rank` has in its part of the group, in whole or cut. */
-static int64_t held_by(const struct zero *z, const struct zero_group *g, int64_t rank)
+/* How many elements of weights `rank` has in its part of the group, in whole or cut; asked of one rank after the other,
+ * with the first weight that may be its own. */
+static int64_t held_by(const struct zero *z, const struct zero_group *g, int64_t rank, size_t *first)
 {
     int64_t held = 0, begin = rank * g->part, end = begin + g->part;
-    for (size_t i = g->first; i < g->end && z->weights[i].offset < end; i++) {
-        int64_t n = tensor_elements(z->weights[i].parameter);
-        if (z->weights[i].offset + n > begin) held += n;
-    }
+    const struct zero_weight *w = z->weights;
+    while (*first < g->end && w[*first].offset + tensor_elements(w[*first].parameter) <= begin) ++*first;
+    for (size_t i = *first; i < g->end && w[i].offset < end; i++) held += tensor_elements(w[i].parameter);
     return held;
 }
 
@@ -113,9 +113,11 @@ static int64_t held_by(const struct zero *z, const struct zero_group *g, int64_t
 static int64_t largest_rank(const struct zero *z)
 {
     int64_t most = 0, rank = 0;
+    size_t first[ZERO_GROUPS];
+    for (int i = 0; i < z->group_count; i++) first[i] = z->groups[i].first;
     for (int64_t r = 0; r < z->world; r++) {
         int64_t held = 0;
-        for (int i = 0; i < z->group_count; i++) held += held_by(z, &z->groups[i], r);
+        for (int i = 0; i < z->group_count; i++) held += held_by(z, &z->groups[i], r, &first[i]);
         if (held > most) rank = r;
         if (held > most) most = held;
     }
