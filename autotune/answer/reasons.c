@@ -136,6 +136,11 @@ static void tell_repeats(const struct plim_answer *a, const struct plim_trial *t
         plim_result_reason(result,
                            "Everything repeats after %d replayed steps, so it fits for ever.",
                            trial->repeats_after);
+    else if (trial->small_blocks_move)
+        plim_result_reason(result,
+                           "%d steps were replayed: blocks of more than 1 MiB repeat, and smaller ones, which move "
+                           "about, took no more memory.",
+                           trial->steps_done);
     else if (!trial->repeats_after && trial->steps_done > EXPECTED_STEPS && !a->details->is_program)
         plim_result_reason(result, "%d steps were replayed, and did not come to repeat.",
                            trial->steps_done);

@@ -181,6 +181,7 @@ void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out)
                             .host_bound = replay->host_bound,
                             .steps_done = replay->steps_done,
                             .repeats_after = replay->repeats_after,
+                            .small_blocks_move = replay->small_blocks_move,
                             .details = replay};
     snprintf(out->why, sizeof(out->why), "%s", replay->why);
 }

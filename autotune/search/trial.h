@@ -25,6 +25,7 @@ struct plim_trial {
     bool host_bound; /* its seconds are an estimate that hangs on how fast the host is */
     int steps_done;          /* optimizer steps that were run to their end; 0: not known */
     int repeats_after;       /* so many of them, then everything repeats; 0: that was not seen */
+    bool small_blocks_move;  /* all repeats but small blocks, which took no more for many steps */
     const void *details;     /* the runner's own record (runner.h); NULL: none */
 };
 

@@ -96,6 +96,9 @@ void plim_allocator_empty_cache(struct plim_allocator *allocator);
  * what it has left then follows from the segments. Never 0, but for a lack of host memory. Linear
  * in the blocks. */
 uint64_t plim_allocator_fingerprint(struct plim_allocator *allocator);
+/* The same of the pool of large blocks (above 1 MiB) alone: it does not hang on the small ones as long as memory does
+ * not run out. The places of blocks (plim_block_place()) are those of the one above. */
+uint64_t plim_allocator_fingerprint_large(struct plim_allocator *allocator);
 
 /* Of a block that is held: where it stood, from 1, in the order in which the last fingerprint went through all
  * that were. Behind equal fingerprints blocks with the same place are alike. */

@@ -51,7 +51,8 @@ static bool is_aging(const struct plim_allocator *a, const struct plim_block *bl
            block->list->pool == PLIM_POOL_LARGE;
 }
 
-uint64_t plim_allocator_fingerprint(struct plim_allocator *a)
+/* Of all segments, or of those of large blocks alone. */
+static uint64_t hash_segments(struct plim_allocator *a, bool all)
 {
     uint64_t hash = plim_device_placement(a->device);
     uint32_t place = 0;
@@ -62,13 +63,24 @@ uint64_t plim_allocator_fingerprint(struct plim_allocator *a)
         qsort(a->heads.items, a->heads.count, sizeof(*a->heads.items), by_list_and_address);
     for (size_t i = 0; i < a->heads.count; i++) {
         struct plim_block *head = a->heads.items[i];
+        if (!all && head->list->pool != PLIM_POOL_LARGE) continue;
         hash = mix(hash, (uint64_t)head->list->stream << 1 | (uint64_t)head->list->pool);
         for (struct plim_block *block = head; block; block = block->next) {
             hash = mix(hash, word_of(block));
-            if (block->allocated) block->place = ++place;
+            if (all && block->allocated) block->place = ++place;
         }
         if (is_aging(a, head))
             hash = mix(hash, a->searches[PLIM_POOL_LARGE] - head->free_since);
     }
     return hash ? hash : 1;
+}
+
+uint64_t plim_allocator_fingerprint(struct plim_allocator *a)
+{
+    return hash_segments(a, true);
+}
+
+uint64_t plim_allocator_fingerprint_large(struct plim_allocator *a)
+{
+    return hash_segments(a, false);
 }

@@ -334,6 +334,20 @@ Test(caching_allocator, the_fingerprint_knows_ages_where_they_count)
     }
 }
 
+Test(caching_allocator, the_fingerprint_of_large_blocks_knows_no_small_ones)
+{
+    struct bed bed;
+    make_bed(&bed, 96 * MIB, "");
+    struct plim_block *large = get(&bed, 10 * MIB), *small = get(&bed, 512);
+    uint64_t one = plim_allocator_fingerprint_large(bed.a), all = plim_allocator_fingerprint(bed.a);
+    plim_allocator_free(bed.a, small);
+    cr_expect(eq(u64, plim_allocator_fingerprint_large(bed.a), one));
+    cr_expect(ne(u64, plim_allocator_fingerprint(bed.a), all));
+    plim_allocator_free(bed.a, large);
+    cr_expect(ne(u64, plim_allocator_fingerprint_large(bed.a), one));
+    clear_bed(&bed);
+}
+
 Test(caching_allocator, the_fingerprint_of_an_expandable_range_knows_its_pages)
 {
     struct bed bed;

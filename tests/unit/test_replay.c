@@ -1,54 +1,13 @@
 /* One training run on a simulated GPU: repeatable, and an answer whatever the memory. */
+#include "replay_bench.h"
 #include "devices/host/host.h"
-#include "devices/sim/sim.h"
-#include "workloads/spec/spec.h"
-#include "workloads/train/replay.h"
-#include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
 static const struct plim_train_setting plain = {.micro_batch = 2,
                                           .seq = 128,
                                           .accumulation = 1,
                                           .precision = PLIM_PRECISION_BF16_MIXED,
                                           .checkpointing = PLIM_CHECKPOINTING_FULL};
-
-struct bench {
-    struct plim_spec spec;
-    struct plim_device *device;
-    struct plim_replayer *replayer;
-};
-
-static void open_bench(struct bench *b, const char *model)
-{
-    struct plim_error err = PLIM_ERROR_INIT;
-    cr_assert_eq(plim_spec_load(model, &b->spec, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_sim_open("A100-SXM4-80GB,memory=64TiB", &b->device, &err), PLIM_OK, "%s",
-                 err.text);
-    cr_assert_eq(plim_replayer_create(b->device, NULL, &b->replayer, &err), PLIM_OK, "%s",
-                 err.text);
-}
-
-static void close_bench(struct bench *b)
-{
-    plim_replayer_destroy(&b->replayer);
-    plim_device_close(&b->device);
-}
-
-static void run(struct bench *b, const struct plim_train_setting *setting, struct plim_replay *out)
-{
-    struct plim_error err = PLIM_ERROR_INIT;
-    cr_assert_eq(plim_replay_run(b->replayer, &b->spec.model, setting, out, &err), PLIM_OK, "%s",
-                 err.text);
-}
-
-/* What was asked for is the same whatever was cached and split on the way. */
-static bool same_requests(const struct plim_replay *a, const struct plim_replay *b)
-{
-    for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
-        if (a->step[i].peak_requested_bytes != b->step[i].peak_requested_bytes) return false;
-    return true;
-}
 
 static struct bench bench;
 static struct plim_replay first, again, limited;
@@ -96,33 +55,6 @@ Test(replay, the_logits_are_a_class_of_their_own)
     close_bench(&bench);
 }
 
-/* However little memory there is, the verdict is OK or OOM with its place, and the next run is sound. */
-static void run_out_anywhere(const struct plim_train_setting *setting)
-{
-    enum { CAPACITIES = 60 };
-    open_bench(&bench, "gpt2-124m");
-    run(&bench, setting, &first);
-    int ooms = 0;
-    for (int i = 1; i <= CAPACITIES; i++) {
-        plim_device_limit(bench.device, first.peak_reserved_bytes / CAPACITIES * i);
-        run(&bench, setting, &limited);
-        if (limited.verdict == PLIM_OOM) {
-            ooms++;
-            cr_expect_gt(limited.oom_asked_bytes, 0);
-            cr_expect_gt(strlen(limited.oom_where), 0);
-        } else {
-            cr_expect_eq(limited.verdict, PLIM_OK);
-            cr_expect(same_requests(&first, &limited));
-        }
-        plim_device_limit(bench.device, (int64_t)1 << 46);
-        run(&bench, setting, &again);
-        cr_expect_eq(memcmp(&first, &again, sizeof first), 0);
-    }
-    cr_expect_gt(ooms, CAPACITIES / 2);
-    cr_expect_eq(limited.verdict, PLIM_OK);
-    close_bench(&bench);
-}
-
 Test(replay, running_out_of_memory_anywhere_is_an_answer)
 {
     run_out_anywhere(&plain);
@@ -133,63 +65,6 @@ Test(replay, running_out_of_memory_while_a_model_is_moved_is_an_answer)
     struct plim_train_setting setting = plain;
     setting.made_on = PLIM_MADE_ON_HOST;
     run_out_anywhere(&setting);
-}
-
-static const struct plim_train_setting by_trainer = {.micro_batch = 2,
-                                                     .seq = 128,
-                                                     .accumulation = 3,
-                                                     .precision = PLIM_PRECISION_BF16_MIXED,
-                                                     .made_on = PLIM_MADE_ON_HOST,
-                                                     .loop = PLIM_LOOP_TRAINER};
-
-Test(replay, running_out_of_memory_under_trainer_is_an_answer)
-{
-    run_out_anywhere(&by_trainer);
-}
-
-Test(replay, running_out_of_memory_under_trainer_with_fsdp_is_an_answer)
-{
-    struct plim_train_setting setting = by_trainer;
-    setting.sharding = PLIM_SHARDING_FSDP;
-    setting.world = 2;
-    run_out_anywhere(&setting);
-}
-
-/* What it keeps for the next step, batches, a loss and a norm, comes to lie where it lay. */
-Test(replay, steps_by_trainer_come_to_repeat)
-{
-    struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_train_setting setting = by_trainer;
-    open_bench(&bench, "gpt2-124m");
-    cr_assert_eq(plim_replay_prove(bench.replayer, &bench.spec.model, &setting, &first, &err), PLIM_OK, "%s", err.text);
-    cr_expect_eq(first.verdict, PLIM_OK);
-    cr_expect_gt(first.repeats_after, 0);
-    setting.loop = PLIM_LOOP_PLAIN;
-    run(&bench, &setting, &again);
-    cr_expect_gt(first.step[2].end_allocated_bytes, again.step[2].end_allocated_bytes, "it keeps batches");
-    close_bench(&bench);
-}
-
-static void expect_refused(struct plim_train_setting setting, const char *why)
-{
-    run(&bench, &setting, &first);
-    cr_expect_eq(first.verdict, PLIM_UNSUPPORTED);
-    cr_expect(strstr(first.why, why) != NULL, "%s", first.why);
-}
-
-Test(replay, what_trainer_would_do_otherwise_is_refused)
-{
-    struct plim_train_setting setting = by_trainer;
-    open_bench(&bench, "llama-3.2-1b");
-    setting.sharding = PLIM_SHARDING_ZERO2;
-    setting.world = 2;
-    expect_refused(setting, "with ZeRO");
-    setting.sharding = PLIM_SHARDING_FSDP, setting.lora.r = 8;
-    expect_refused(setting, "with FSDP and LoRA");
-    setting = by_trainer;
-    setting.accumulation = INT64_C(1) << 17;
-    expect_refused(setting, "65,536");
-    close_bench(&bench);
 }
 
 /* An untied head's own bias gets no gradient: DistributedDataParallel waits for it, and PyTorch fails. */
@@ -204,7 +79,7 @@ Test(replay, an_unused_parameter_among_several_gpus_is_refused_where_nobody_look
     run(&bench, &setting, &first);
     cr_expect_eq(first.verdict, PLIM_OK, "%s", first.why);
     bench.spec.model.tie_word_embeddings = false;
-    expect_refused(setting, "gets no gradient");
+    expect_refused(&bench, setting, "gets no gradient");
     setting.ddp.finds_unused = PLIM_FIND_UNUSED_YES;
     run(&bench, &setting, &first);
     cr_expect_eq(first.verdict, PLIM_OK, "%s", first.why);

@@ -213,8 +213,12 @@ bool plim_replay_next(struct plim_replayer *replayer, struct plim_replay_step *s
     if (r->e->halted) return false;
     out->steps_done++;
     bool compares = plim_device_can_repeat(replayer->device) && out->steps_done > 1;
-    if (compares && !out->repeats_after && training_run_since_this_state(r, r->states))
-        out->repeats_after = out->steps_done;
+    if (compares && !out->repeats_after) {
+        if (training_run_since_this_state(r, r->states)) out->repeats_after = out->steps_done;
+        else if (!r->e->halted)
+            out->small_blocks_move =
+                training_run_only_small_blocks_move(r, r->states, step->peak_reserved_bytes);
+    }
     return !r->e->halted;
 }
 
@@ -312,7 +316,8 @@ enum plim_status plim_replay_prove(struct plim_replayer *replayer,
     const struct plim_replay *so_far = &replayer->run.out;
     plim_replay_begin(replayer, model, setting);
     bool goes_on = first_steps(replayer);
-    while (goes_on && !so_far->repeats_after && so_far->steps_done < PLIM_REPLAY_PROOF_STEPS)
+    while (goes_on && !so_far->repeats_after && !so_far->small_blocks_move &&
+           so_far->steps_done < PLIM_REPLAY_PROOF_STEPS)
         goes_on = plim_replay_next(replayer, &step);
     return plim_replay_end(replayer, out, err);
 }

@@ -32,6 +32,12 @@
  * ask of memory (workloads/engine/tape.h). Among several GPUs, whose transfers have a clock of their
  * own, they are run. While a trace or a timeline is written everything is run.
  *
+ * What transformers' Trainer keeps from one step to the next, batches and losses, is small and comes to lie elsewhere
+ * each time, so that hundreds of steps may pass until all lies as it lay. Small blocks (up to 1 MiB) have segments of
+ * their own, which nothing of the large ones hangs on as long as memory does not run out: so it is enough that the large
+ * ones repeat, that small ones took no more memory for PLIM_REPLAY_SETTLED_STEPS, and that there is some to spare. This is
+ * no proof, and is told as what it is (`small_blocks_move`).
+ *
  * A replayer keeps its pools between runs; a search makes one per device and thread.
  */
 #ifndef PLIM_WORKLOADS_REPLAY_H
@@ -45,6 +51,7 @@
 
 enum {
     PLIM_REPLAY_PROOF_STEPS = 256,       /* in which the state has to repeat */
+    PLIM_REPLAY_SETTLED_STEPS = 24,      /* or, where that of large blocks does, small ones take no more */
     PLIM_REPLAY_PROOF_MICRO_STEPS = 1024 /* the same inside a step */
 };
 

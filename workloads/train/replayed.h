@@ -28,6 +28,7 @@ struct plim_replay {
     int64_t parameters, trainable_parameters; /* elements */
     int steps_done;    /* to their end */
     int repeats_after; /* steps after which the state was that of an earlier step; 0: it was not */
+    bool small_blocks_move; /* it was for all but small blocks, which took no more for many steps */
     struct plim_replay_step step[PLIM_REPLAY_STEPS]; /* the first ones */
     int64_t peak_allocated_bytes, peak_reserved_bytes; /* over everything that ran */
     int64_t loading_allocated_bytes, loading_reserved_bytes; /* peaks while the model was made */

@@ -176,12 +176,34 @@ void training_run_repeat_driver_use(struct training_run *r, struct driver_use fr
 size_t training_run_since_this_state(struct training_run *r, struct state_list *states)
 {
     size_t since = 0;
-    struct state now = {trainer_loop_fingerprint(&r->trainer, plim_allocator_fingerprint(r->e->allocator)),
-                        training_run_driver_use(r)};
+    struct state now = {
+        .fingerprint = trainer_loop_fingerprint(&r->trainer, plim_allocator_fingerprint(r->e->allocator)),
+        .use = training_run_driver_use(r)};
     for (size_t i = states->count; i-- > 0 && !since && now.fingerprint;)
         if (states->items[i].fingerprint == now.fingerprint) since = states->count - i;
     if (PLIM_ARRAY_PUSH(states, now) != PLIM_OK) engine_fail(r->e, PLIM_NOMEM);
     return since;
+}
+
+bool training_run_only_small_blocks_move(struct training_run *r, struct state_list *states,
+                                         int64_t peak_reserved_bytes)
+{
+    enum { STEPS = PLIM_REPLAY_SETTLED_STEPS };
+    static const int64_t ROOM = 8 << 20; /* four segments of small blocks */
+    struct state *last = &states->items[states->count - 1];
+    last->large = plim_allocator_fingerprint_large(r->e->allocator);
+    last->peak_reserved_bytes = peak_reserved_bytes;
+    if (states->count < STEPS || plim_device_free_bytes(r->e->device) < ROOM) return false;
+    size_t period = 1;
+    while (period <= STEPS / 2 && last[-(ptrdiff_t)period].large != last->large) period++;
+    if (period > STEPS / 2) return false;
+    for (size_t i = states->count - STEPS; i < states->count; i++) {
+        const struct state *state = &states->items[i];
+        bool repeats = i < states->count - STEPS + period || state->large == state[-(ptrdiff_t)period].large;
+        if (!repeats || state->peak_reserved_bytes != peak_reserved_bytes || state->use.retries != last->use.retries)
+            return false;
+    }
+    return true;
 }
 
 /* How many micro-steps from now on come again and again; 0: that is not known. */

@@ -23,6 +23,8 @@ struct state_list {
     struct state {
         uint64_t fingerprint;
         struct driver_use use; /* so far */
+        uint64_t large;        /* of a step's end: the fingerprint of large blocks alone */
+        int64_t peak_reserved_bytes; /* in that step */
     } *items;
     size_t count, capacity;
 };
@@ -77,5 +79,11 @@ void training_run_repeat_driver_use(struct training_run *r, struct driver_use fr
 
 /* How many entries ago the allocator was in the state in which it is now; 0: it never was. */
 size_t training_run_since_this_state(struct training_run *r, struct state_list *states);
+
+/* Do large blocks repeat, and did the small ones, which move about (Trainer's batches and losses), take no more for
+ * PLIM_REPLAY_SETTLED_STEPS, with memory to spare? The last of these states is that of the step that ended with this
+ * peak. */
+bool training_run_only_small_blocks_move(struct training_run *r, struct state_list *states,
+                                         int64_t peak_reserved_bytes);
 
 #endif
