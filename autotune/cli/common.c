@@ -111,10 +111,8 @@ enum plim_status plim_common_check_files(const struct plim_request *request, str
 {
     const struct plim_writer *writer;
     enum plim_status st = plim_emit_check(request, err);
-    for (size_t i = 0; i < request->files.count && !st; i++) {
+    for (size_t i = 0; i < request->files.count && !st; i++)
         st = plim_writer_for_path(request->files.items[i], &writer, err);
-        if (!st) st = plim_outfile_check(request->files.items[i], err);
-    }
     return st;
 }
 
