@@ -54,6 +54,7 @@ struct plim_answer {
     /* FLOP/s of the device by the values of the axis "precision"; NULL: not known. */
     const double *peak_rate;
     const struct plim_details_reader *details;
+    int64_t gpus; /* that a program's trials run on; 0: of no program */
 };
 
 /* Fill the zeroed `result`, which then stands on its own. PLIM_NOMEM is the only failure. */

@@ -114,6 +114,17 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
                            plim_format_bytes((int64_t)execution->leak_bytes, bytes));
 }
 
+/* A program that was not started once a GPU: its batch is counted with all of them. */
+static void tell_gpus(const struct plim_answer *answer, const struct plim_execution *execution,
+                      struct plim_result *result)
+{
+    if (execution->gpus_used && execution->gpus_used < answer->gpus)
+        plim_result_reason(result,
+                           "The program used %d of the %" PRId64 " GPUs that it sees (--gpus), with which its batch is "
+                           "counted: torchrun starts one process a GPU.",
+                           execution->gpus_used, answer->gpus);
+}
+
 static void tell_refusals(const struct plim_asker *asker, bool uses_batch,
                           struct plim_result *result)
 {
@@ -273,7 +284,10 @@ void plim_reasons_program(const struct plim_answer *answer, const struct plim_de
 {
     const struct plim_trial *choice = &decision->choice.trial;
     bool simulated = answer->device->simulated;
-    if (decision->found && choice->details) tell_end(execution_of(choice), result);
+    if (decision->found && choice->details) {
+        tell_end(execution_of(choice), result);
+        tell_gpus(answer, execution_of(choice), result);
+    }
     tell_refusals(answer->asker, uses_batch, result);
     if (simulated)
         plim_result_reason(

@@ -60,6 +60,11 @@ void plim_reasons_world(const struct plim_answer *a, const struct plim_setting *
     for (size_t i = 0; i < sizeof(shardings) / sizeof(*shardings); i++)
         if (!strcmp(sharding, shardings[i].name))
             plim_result_reason(result, "%" PRId64 " GPUs %s", world, shardings[i].text);
+    if (a->gpus && a->gpus < world)
+        plim_result_reason(result,
+                           "The program ran on %" PRId64 " of the job's %" PRId64 " GPUs: what it holds for the others "
+                           "(NCCL's memory, DistributedDataParallel's buckets) is not in it; --gpus runs it on more.",
+                           a->gpus, world);
     if (trial->seconds > 0) tell_links(world, trial, result);
     bool is_modelled = trial->link_bytes_per_second > 0 && !trial->link_gpus;
     if (is_modelled && a->why_modelled && a->why_modelled[0])

@@ -66,7 +66,8 @@ static enum plim_status write_answer(const struct plim_black_box *box,
                                        .asker = asker,
                                        .device = &box->device->info,
                                        .limit = &box->device->limit,
-                                       .details = &plim_details_execution};
+                                       .details = &plim_details_execution,
+                                       .gpus = box->gpus};
     enum plim_status st = plim_answer_decision(&answer, decision, result, err);
     if (!st) plim_reasons_program(&answer, decision, box->question->uses_batch, result);
     return st;

@@ -337,6 +337,7 @@ static void read_memory(struct trial *t)
     for (int i = 0; i < t->options->gpu_count; i++) {
         int contexts;
         int64_t held = plim_machine_read_peak(t->machine, i, &contexts);
+        t->out->gpus_used += held > 0;
         if (i && held <= t->out->peak_bytes) continue;
         t->out->peak_bytes = held;
         t->out->peak_contexts = contexts;

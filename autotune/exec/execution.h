@@ -72,6 +72,7 @@ struct plim_execution {
     bool replanned;     /* and that was PyTorch's doing: a convolution with less workspace (out_of_memory.h) */
     bool limited;       /* what it asked for is beyond its framework's own limit, not the GPU's */
     int64_t peak_bytes; /* of the fullest GPU, without the framework's context of one process */
+    int gpus_used;      /* that held any */
     int peak_contexts;  /* processes that held memory of it then */
     int64_t refusals;
     int64_t asked_bytes, free_bytes;                    /* of the last refusal */

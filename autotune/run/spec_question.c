@@ -273,7 +273,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .resharding = spec->resharding,
                                        .reduce_type = spec->reduce_type,
                                        .ddp = spec->ddp,
-                                       .zero = spec->zero,
+                                       .zero = plim_spec_zero(spec),
                                        .rank = spec->rank,
                                        .packing = spec->packing,
                                        .made_on = spec->made_on,

@@ -99,3 +99,22 @@ Test(spec_types, balanced_routing_is_an_assumption_that_is_said)
     plim_spec_describe_defaults(&s, said, sizeof(said));
     cr_expect(eq(str, said, PLAIN "PyTorch 2.11 with transformers 5.17, each expert sees as many rows as any other"));
 }
+
+/* What transformers and accelerate fill in for "auto" hangs on the model. */
+Test(spec_types, settings_of_zero_may_be_auto)
+{
+    static const char text[] = "model: {family: llama, hidden_size: 2048}\n"
+                               "train: {world: 2, sharding: zero3, zero: {reduce_bucket_size: auto,\n"
+                               "  stage3_prefetch_bucket_size: auto, stage3_param_persistence_threshold: auto}}\n";
+    struct plim_spec s;
+    char defaults[512];
+    spec_load_text("s.yaml", text, &s);
+    const struct plim_zero zero = plim_spec_zero(&s);
+    cr_expect(eq(i64, zero.bucket_elements, 2048 * 2048));
+    cr_expect(eq(i64, zero.prefetch_elements, 3774873)); /* int(0.9 * 2048 * 2048) */
+    cr_expect(eq(i64, zero.persistent_elements, 20480));
+    cr_expect(eq(i64, zero.reuse_elements, 1000000000));
+    plim_spec_describe_defaults(&s, defaults, sizeof(defaults));
+    cr_expect(strstr(defaults, "reduce_bucket_size") == NULL, "%s", defaults);
+    cr_expect(strstr(defaults, "DeepSpeed's own overlap_comm") != NULL, "%s", defaults);
+}

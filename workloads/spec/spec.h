@@ -275,6 +275,8 @@ struct plim_quantization {
 };
 
 /* DeepSpeed's section zero_optimization, as far as memory depends on it. */
+enum { PLIM_ZERO_AUTO = -1 }; /* of three of them: as transformers and accelerate fill in an "auto" */
+
 struct plim_zero {
     int64_t bucket_elements;   /* reduce_bucket_size */
     enum plim_overlap overlap; /* overlap_comm */
@@ -426,6 +428,9 @@ void plim_spec_describe_quantization(const struct plim_spec *spec, char *text, s
 /* What was not given and is taken as transformers' Trainer takes it, and that routing to experts is
  * taken as balanced, for reports: "weights bf16
  * (config.json), precision bf16 (no autocast), optimizer adamw-fused"; "": nothing. */
+/* ZeRO's settings, with numbers for "auto": those that transformers (integrations/deepspeed.py,
+ * trainer_config_finalize()) and accelerate fill in. */
+struct plim_zero plim_spec_zero(const struct plim_spec *spec);
 void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_t size);
 
 /* Computes `model` from `model_as_given` and the types that are not given, checks what only the whole can tell (heads

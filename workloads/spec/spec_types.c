@@ -118,6 +118,30 @@ static void append(char *text, size_t size, const char *format, const char *name
     if (used < size) snprintf(text + used, size - used, format, name, why);
 }
 
+struct plim_zero plim_spec_zero(const struct plim_spec *spec)
+{
+    struct plim_zero zero = spec->zero;
+    int64_t hidden = spec->model.hidden_size;
+    if (zero.bucket_elements == PLIM_ZERO_AUTO) zero.bucket_elements = hidden * hidden;
+    if (zero.prefetch_elements == PLIM_ZERO_AUTO)
+        zero.prefetch_elements = (int64_t)(0.9 * (double)hidden * (double)hidden);
+    if (zero.persistent_elements == PLIM_ZERO_AUTO) zero.persistent_elements = 10 * hidden;
+    return zero;
+}
+
+/* Half a billion elements, which a configuration with "auto" has not. */
+static void describe_zero(const struct plim_spec *spec, char *text, size_t size)
+{
+    bool any = false;
+    for (size_t i = 0; i < spec->sharding.count; i++)
+        any = any || plim_sharding_is_zero((enum plim_sharding)spec->sharding.values[i]);
+    if (!any) return;
+    if (spec->zero.bucket_elements != PLIM_ZERO_AUTO && !plim_spec_key_given(spec, "train.zero.reduce_bucket_size"))
+        append(text, size, "DeepSpeed's own reduce_bucket_size, 500,000,000 (train.zero%s)%s", "", "");
+    if (!plim_spec_key_given(spec, "train.zero.overlap_comm"))
+        append(text, size, "DeepSpeed's own overlap_comm (no, of zero3 yes)%s%s", "", "");
+}
+
 void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_t size)
 {
     const char *type = plim_weights_names[spec->weights.values[0]];
@@ -157,6 +181,7 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
     if (spec->loop == PLIM_LOOP_TRAINER && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP) &&
         any_mixed(&spec->precision))
         append(text, size, "weights fp32 under FSDP in mixed precision%s%s", ", as accelerate makes them", "");
+    describe_zero(spec, text, size);
     if (spec->model.experts)
         append(text, size, "%s%s", "each expert sees as many rows as any other", "");
     if (spec->model.layerdrop > 0)

@@ -75,7 +75,7 @@ static void write_value(const struct plim_value *value, const void *in, FILE *fi
 {
     int index = 0;
     if (plim_value_is_null(value, in)) {
-        fputs("null", file);
+        fputs(value->null_word ? value->null_word : "null", file);
         return;
     }
     switch (value->type) {

@@ -40,7 +40,8 @@ enum plim_status plim_value_mismatch(const struct plim_value *value, const struc
 
 void plim_value_describe(const struct plim_value *value, char *out, size_t size)
 {
-    const char *or_null = value->nullable ? ", or null" : "";
+    char or_null[32] = "";
+    if (value->nullable) snprintf(or_null, sizeof(or_null), ", or %.20s", value->null_word ? value->null_word : "null");
     char names[EXPECTED_SIZE / 2] = "";
     plim_join_names(value->names, value->name_count, names, sizeof(names));
     switch (value->type) {
@@ -215,7 +216,8 @@ enum plim_status plim_value_read(const struct plim_value *value, const struct pl
         [PLIM_VALUE_SCHEDULE] = plim_value_read_schedule,
         [PLIM_VALUE_TARGETS] = plim_value_read_targets,
     };
-    if (plim_yaml_is_null(node)) {
+    bool is_word = value->null_word && node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, value->null_word);
+    if (plim_yaml_is_null(node) || is_word) {
         if (!value->nullable) return plim_value_mismatch(value, place, node);
         set_null(value, out);
         return PLIM_OK;

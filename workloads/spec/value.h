@@ -28,6 +28,7 @@ struct plim_value {
     enum plim_value_type type;
     bool nullable; /* null, ~ or an empty scalar is `null_value` (empty for the lists) */
     int64_t null_value;
+    const char *null_word; /* a word that is null, too, and is written for it ("auto"); NULL: none */
     double minimum, maximum;     /* of the numbers; TEXT: maximum is its longest length */
     const char *const *names;    /* ENUM, ENUM_AXIS */
     size_t name_count;

@@ -34,9 +34,9 @@
  *
  * What transformers' Trainer keeps from one step to the next, batches and losses, is small and comes to lie elsewhere
  * each time, so that hundreds of steps may pass until all lies as it lay. Small blocks (up to 1 MiB) have segments of
- * their own, which nothing of the large ones hangs on as long as memory does not run out: so it is enough that the large
- * ones repeat, that small ones took no more memory for PLIM_REPLAY_SETTLED_STEPS, and that there is some to spare. This is
- * no proof, and is told as what it is (`small_blocks_move`).
+ * their own, which nothing of the large ones hangs on as long as memory does not run out: so it is enough that the
+ * large ones repeat, that small ones took no more memory for PLIM_REPLAY_SETTLED_STEPS, and that there is some to
+ * spare. This is no proof, and is told as what it is (`small_blocks_move`).
  *
  * A replayer keeps its pools between runs; a search makes one per device and thread.
  */

@@ -10,9 +10,13 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
 {
     if (!info->simulated)
         return "ZeRO is simulated only: one GPU has not what the others own";
-    if (config->family >= PLIM_FAMILY_BERT)
-        return config->experts ? "ZeRO of experts is not known here; a program runs under exec"
-                               : "ZeRO of encoders is not known here; a program runs under exec";
+    bool is_known = config->family < PLIM_FAMILY_BERT ||
+                    (setting->loop == PLIM_LOOP_TRAINER && setting->sharding != PLIM_SHARDING_ZERO3);
+    if (!is_known)
+        return config->experts ? "ZeRO of experts is known here of stages 1 and 2 with --loop trainer; else a program "
+                                 "runs under exec"
+                               : "ZeRO of encoders is known here of stages 1 and 2 with --loop trainer; else a program "
+                                 "runs under exec";
     if (setting->world < 2) return "ZeRO shares among 2 GPUs or more (world)";
     if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
         return "Adafactor sees ZeRO's flat weights as one vector, and would learn differently";
@@ -20,8 +24,6 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
         return "bitsandbytes' optimizers under ZeRO are not known here; a program runs under exec";
     if (setting->sharding == PLIM_SHARDING_ZERO3 && setting->lora.r)
         return "adapters under ZeRO 3 are not known here: zero2 or fsdp, or a program under exec";
-    if (setting->sharding == PLIM_SHARDING_ZERO3 && config->experts)
-        return "experts under ZeRO 3 are not known here: zero2 or fsdp, or a program under exec";
     if (setting->quantization.type != PLIM_QUANTIZATION_NONE)
         return "quantised weights under ZeRO are not known here; a program runs under exec";
     return NULL;

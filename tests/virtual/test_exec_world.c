@@ -1,0 +1,32 @@
+/* exec of a program that is one of a job's several. */
+#include "tests/cli/program.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The job has more GPUs than the one that is tried: it is said what that leaves out. */
+Test(exec_world, the_gpus_of_the_job_count_for_its_batch)
+{
+    static const struct {
+        const char *options;
+        int64_t accumulation;
+        const char *told; /* NULL: nothing */
+    } cases[] = {{"--world 4", 4, "The program ran on 1 of the job's 4 GPUs"},
+                 {"--gpus 4", 4, "The program used 1 of the 4 GPUs that it sees"},
+                 {"", 16, NULL}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char line[512];
+        snprintf(line, sizeof(line),
+                 "exec --device sim:A100-SXM4-80GB,memory=1GiB --margin 0 --overhead 0 --batch 2 --effective-batch 32 "
+                 "%s --json -- " PLIM_TRAINER " {batch}", cases[i].options);
+        struct program p = program_run(line);
+        cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
+        json_t *root = program_json(&p);
+        cr_expect(eq(i64, json_int_at(root, "choice.accumulation"), cases[i].accumulation), "%s", cases[i].options);
+        bool is_told = cases[i].told ? strstr(p.out, cases[i].told) != NULL : !strstr(p.out, "The program ");
+        cr_expect(is_told, "%s: %s", cases[i].options, p.out);
+        json_decref(root);
+        program_finish(&p);
+    }
+}
