@@ -1,6 +1,28 @@
 #include "result.h"
+#include "autotune/base/text.h"
 #include <stddef.h>
 #include <stdio.h>
+
+static void write_held(const char *name, const char *value, const char **separator, FILE *out)
+{
+    if (!*value) return;
+    fprintf(out, "%s%s ", *separator, name);
+    plim_text_write(out, value);
+    *separator = ", ";
+}
+
+void plim_result_spec_held(const struct plim_result_spec *spec, const char *separator, FILE *out)
+{
+    static const char zero[] = "train.zero.";
+    if (!spec) return;
+    write_held("LoRA", spec->lora, &separator, out);
+    write_held("quantization", spec->quantization, &separator, out);
+    for (size_t i = 0; i < spec->options.count; i++) {
+        const struct plim_result_option *option = &spec->options.items[i];
+        if (!strncmp(option->key, zero, strlen(zero)) && option->value)
+            write_held(option->key + strlen(zero), option->value, &separator, out);
+    }
+}
 
 void plim_result_reason(struct plim_result *result, const char *fmt, ...)
 {

@@ -13,6 +13,7 @@
 #include "autotune/base/array.h"
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum {
     PLIM_RESULT_STEPS = 4,
@@ -89,6 +90,10 @@ struct plim_result_setting {
     size_t value_count;
     struct plim_result_value values[PLIM_RESULT_VALUES];
 };
+
+/* What else an answer holds for, behind `separator`: "LoRA r=16 on q_proj, quantization nf4, overlap_comm yes" (of
+ * ZeRO's settings those that the command line set). NULL: nothing. */
+void plim_result_spec_held(const struct plim_result_spec *spec, const char *separator, FILE *out);
 
 /* The text of a value, or "" where the setting has none of that name. */
 const char *plim_result_value(const struct plim_result_setting *setting, const char *name);

@@ -47,8 +47,7 @@ static void note_settings(const struct plim_result *result, const struct plim_io
     fputs("the result holds for", io->err);
     for (size_t i = 0; i < setting->value_count; i++)
         note_one(setting->values[i].name, setting->values[i].text, &separator, io);
-    note_one("LoRA", result->spec.lora, &separator, io);
-    note_one("quantization", result->spec.quantization, &separator, io);
+    plim_result_spec_held(&result->spec, separator, io->err);
     fputc('\n', io->err);
 }
 

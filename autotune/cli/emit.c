@@ -52,8 +52,7 @@ static void fill_answer(const struct plim_request *request, const struct plim_re
             setting->micro_batch, plim_result_first_accumulation(choice),
             asked->dp ? asked->dp : choice->world, asked->seq ? asked->seq : setting->seq};
         answer->setting = setting;
-        answer->lora = result->spec.lora;
-        answer->quantization = result->spec.quantization;
+        answer->spec = &result->spec;
         answer->world = choice->world;
         tell_about(result, version, answer);
     }

@@ -266,8 +266,7 @@ static void write_unsaid(const struct writer *w, FILE *out)
         if (!w->said[i] && strcmp(setting->values[i].text, "none") != 0)
             fprintf(out, "%s%s %s", comma, setting->values[i].name, setting->values[i].text),
                 comma = ", ";
-    if (a->lora && *a->lora) fprintf(out, "%sLoRA %s", comma, a->lora), comma = ", ";
-    if (a->quantization && *a->quantization) fprintf(out, "%squantization %s", comma, a->quantization);
+    plim_result_spec_held(a->spec, comma, out);
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@ struct plim_config_answer {
     struct plim_config_sizes sizes; /* dp: the data-parallel GPUs; 0: not known */
     int64_t world, gpus_per_node;   /* all GPUs, and those of a node; 0: not known */
     const struct plim_result_setting *setting;
-    const char *lora, *quantization; /* as in struct plim_result_spec; NULL: not known */
+    const struct plim_result_spec *spec; /* NULL: not known */
     char about[256]; /* where it comes from, for a comment: one line; "": not said */
 };
 

@@ -132,20 +132,25 @@ def notes(program):
     return f'{said.stdout}{said.stderr}' if wrong else None
 
 
-def adapters(program):
-    """What an answer holds for beyond the settings: LoRA and quantization, for which no form has a word."""
-    held = ('attention sdpa', 'LoRA r=16 on q_proj, v_proj', 'quantization nf4')
+def held_for(program):
+    """What an answer holds for beyond the settings, and for which no form has a word: LoRA, quantization, ZeRO's."""
+    cases = {'axolotl': (('--lora', 'r=16', '--quantization', 'nf4,compute=bf16', '--precision', 'bf16'),
+                         ('attention sdpa', 'LoRA r=16 on q_proj, v_proj', 'quantization nf4')),
+             'hf.json': (('--world', '4', '--sharding', 'zero2', '--set', 'train.zero.overlap_comm=yes'),
+                         ('sharding zero2, overlap_comm yes', 'attention sdpa'))}
     with tempfile.TemporaryDirectory() as folder:
         result, config = os.path.join(folder, 'result.json'), os.path.join(folder, 'axolotl.yml')
-        run(program, 'plan', 'llama-3-8b', '--device', 'sim:RTX-4090', '--batch', '2', '--seq', '1024', '--precision', 'bf16',
-            '--checkpointing', 'full', '--lora', 'r=16', '--quantization', 'nf4,compute=bf16',
-            '-o', result)
         with open(config, 'w', encoding='utf-8') as file:
             file.write('micro_batch_size: 1\ngradient_accumulation_steps: 4\n')
-        for arguments in (('emit', result, 'axolotl'), ('apply', '--check', result, config)):
-            said = run(program, *arguments).stderr
+        for form, (options, held) in cases.items():
+            run(program, 'plan', 'llama-3.2-1b', '--device', 'sim:A100-SXM4-40GB', '--batch', '2', '--seq', '1024',
+                '--checkpointing', 'full', '-o', result, *options)
+            said = run(program, 'apply', '--check', result, config).stderr
             if not all(part in said for part in held):
-                return f'{arguments}: {said}'
+                return f'apply, {options}: {said}'
+            said = run(program, 'emit', result, form).stderr
+            if not all(part in said for part in held[1:]) or held[0].split(', ')[-1] not in said:
+                return f'emit {form}, {options}: {said}'
     return None
 
 
@@ -185,7 +190,7 @@ def main(program):
     problems['plan, env'] = same_from_everywhere(program, folder)
     problems['refusals'] = refusals(program)
     problems['notes'] = notes(program)
-    problems['adapters'] = adapters(program)
+    problems['held for'] = held_for(program)
     problems['sharded'] = sharded(program)
     shutil.rmtree(folder)
     failed = {name: problem for name, problem in problems.items() if problem}
