@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-static void write_held(const char *name, const char *value, const char **separator, FILE *out)
+void plim_result_write_held(const char *name, const char *value, const char **separator, FILE *out)
 {
     if (!*value) return;
     fprintf(out, "%s%s ", *separator, name);
@@ -15,12 +15,12 @@ void plim_result_spec_held(const struct plim_result_spec *spec, const char *sepa
 {
     static const char zero[] = "train.zero.";
     if (!spec) return;
-    write_held("LoRA", spec->lora, &separator, out);
-    write_held("quantization", spec->quantization, &separator, out);
+    plim_result_write_held("LoRA", spec->lora, &separator, out);
+    plim_result_write_held("quantization", spec->quantization, &separator, out);
     for (size_t i = 0; i < spec->options.count; i++) {
         const struct plim_result_option *option = &spec->options.items[i];
         if (!strncmp(option->key, zero, strlen(zero)) && option->value)
-            write_held(option->key + strlen(zero), option->value, &separator, out);
+            plim_result_write_held(option->key + strlen(zero), option->value, &separator, out);
     }
 }
 

@@ -94,6 +94,8 @@ struct plim_result_setting {
 /* What else an answer holds for, behind `separator`: "LoRA r=16 on q_proj, quantization nf4, overlap_comm yes" (of
  * ZeRO's settings those that the command line set). NULL: nothing. */
 void plim_result_spec_held(const struct plim_result_spec *spec, const char *separator, FILE *out);
+/* One of them: "NAME VALUE" behind the separator, which is ", " from then on. "": nothing. */
+void plim_result_write_held(const char *name, const char *value, const char **separator, FILE *out);
 
 /* The text of a value, or "" where the setting has none of that name. */
 const char *plim_result_value(const struct plim_result_setting *setting, const char *name);

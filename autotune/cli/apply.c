@@ -31,14 +31,6 @@ static enum plim_status usage(struct plim_error *err)
 
 /* --- from a result ---------------------------------------------------------------------------- */
 
-static void note_one(const char *name, const char *value, const char **separator, const struct plim_io *io)
-{
-    if (!*value) return;
-    fprintf(io->err, "%s%s ", *separator, name);
-    plim_text_write(io->err, value);
-    *separator = ", ";
-}
-
 /* What the numbers hold for; of it, apply writes checkpointing alone. */
 static void note_settings(const struct plim_result *result, const struct plim_io *io)
 {
@@ -46,7 +38,7 @@ static void note_settings(const struct plim_result *result, const struct plim_io
     const char *separator = " ";
     fputs("the result holds for", io->err);
     for (size_t i = 0; i < setting->value_count; i++)
-        note_one(setting->values[i].name, setting->values[i].text, &separator, io);
+        plim_result_write_held(setting->values[i].name, setting->values[i].text, &separator, io->err);
     plim_result_spec_held(&result->spec, separator, io->err);
     fputc('\n', io->err);
 }

@@ -31,54 +31,53 @@ static const struct {
 } batches[] = {
     {"b1", "--batch 1", 1, 42}, {"b2", "--batch 2", 2, 42}, {"b4", "--batch 4 --axis checkpoint=yes", 4, 21}};
 
-/* All points of a batch on a GPU of so much memory: an answer, which the caller decrefs, with its points. */
-static json_t *tune_batch(size_t b, const char *memory, json_t **points)
+/* Looks at every point of every batch on a GPU of so much memory. */
+static void look_at_points(const char *memory, void (*look)(size_t b, json_t *point))
 {
-    char line[256];
-    snprintf(line, sizeof(line),
-             "--overhead 0 --device sim:RTX-3090,memory=%s,placement=ascending --accumulation 2 %s --axis "
-             "share=bidirectional",
-             memory, batches[b].options);
-    struct program p = ask("tune", "hilbert-ssm.plim", line);
-    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
-    json_t *root = program_json(&p);
-    program_finish(&p);
-    *points = json_object_get(root, "points");
-    cr_expect(eq(sz, json_array_size(*points), batches[b].points));
-    return root;
+    for (size_t b = 0; b < sizeof(batches) / sizeof(batches[0]); b++) {
+        char line[256];
+        snprintf(line, sizeof(line),
+                 "--overhead 0 --device sim:RTX-3090,memory=%s,placement=ascending --accumulation 2 %s --axis "
+                 "share=bidirectional",
+                 memory, batches[b].options);
+        struct program p = ask("tune", "hilbert-ssm.plim", line);
+        cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+        json_t *root = program_json(&p), *points = json_object_get(root, "points"), *point;
+        size_t i;
+        cr_expect(eq(sz, json_array_size(points), batches[b].points));
+        json_array_foreach(points, i, point) look(b, point);
+        json_decref(root);
+        program_finish(&p);
+    }
+}
+
+static void takes_what_was_measured(size_t b, json_t *point)
+{
+    char id[128];
+    name_case(point, batches[b].kind, id);
+    const struct measured row = {HILBERT, id, ""};
+    cr_expect(eq(i64, json_int_at(point, "peak.reserved_bytes"), measured_bytes(&row)), "%s", id);
 }
 
 Test(zoo_hilbert, each_batch_of_samples_one_by_one_takes_what_it_was_measured_to_take)
 {
-    for (size_t b = 0; b < sizeof(batches) / sizeof(batches[0]); b++) {
-        json_t *points, *point, *root = tune_batch(b, "1TiB", &points);
-        size_t i;
-        json_array_foreach(points, i, point) {
-            char id[128];
-            name_case(point, batches[b].kind, id);
-            const struct measured row = {HILBERT, id, ""};
-            cr_expect(eq(i64, json_int_at(point, "peak.reserved_bytes"), measured_bytes(&row)), "%s", id);
-        }
-        json_decref(root);
-    }
+    look_at_points("1TiB", takes_what_was_measured);
 }
 
 /* The largest batches that were found on a GPU of 44,900 MiB. */
+static void fits_where_it_was_found_to_fit(size_t b, json_t *point)
+{
+    char id[128];
+    name_case(point, "fit", id);
+    json_t *c = case_of("000-hilbert-ssm", id);
+    bool fits = json_int_at(c, "fit.largest_batch") >= batches[b].samples;
+    cr_expect(eq(int, json_object_get(point, "micro_batch") != NULL, fits), "%s of %d", id, batches[b].samples);
+    json_decref(c);
+}
+
 Test(zoo_hilbert, each_batch_of_samples_fits_where_it_was_found_to_fit)
 {
-    for (size_t b = 0; b < sizeof(batches) / sizeof(batches[0]); b++) {
-        json_t *points, *point, *root = tune_batch(b, "44900MiB", &points);
-        size_t i;
-        json_array_foreach(points, i, point) {
-            char id[128];
-            name_case(point, "fit", id);
-            json_t *c = case_of("000-hilbert-ssm", id);
-            bool fits = json_int_at(c, "fit.largest_batch") >= batches[b].samples;
-            cr_expect(eq(int, json_object_get(point, "micro_batch") != NULL, fits), "%s of %d", id, batches[b].samples);
-            json_decref(c);
-        }
-        json_decref(root);
-    }
+    look_at_points("44900MiB", fits_where_it_was_found_to_fit);
 }
 
 /* Several micro-steps are recorded as one that comes first and one that comes again. */

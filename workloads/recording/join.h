@@ -34,6 +34,14 @@ static inline int plim_traced_change(const struct plim_traced *event)
     return event->kind == PLIM_TRACED_ALLOCATION ? 1 : event->kind == PLIM_TRACED_FREE ? -1 : 0;
 }
 
+/* Which allocation of the trace a free gives back, from 0 on; `allocated` came before it. SIZE_MAX: it is no free, or of
+ * none of them. */
+static inline size_t plim_traced_freed(const struct plim_traced *event, size_t allocated)
+{
+    bool is_one = event->kind == PLIM_TRACED_FREE && event->value > 0 && (size_t)event->value <= allocated;
+    return is_one ? allocated - (size_t)event->value : SIZE_MAX;
+}
+
 /* From one training step that was recognised to the next. */
 struct plim_traced_step {
     double host_seconds; /* the host's, in them */

@@ -7,9 +7,9 @@ enum { MOST_BYTES = 64 << 10 }; /* of a step; more of them is memory that goes o
 struct keeping {
     struct plim_trace *trace;
     size_t start, period;
-    bool *is_freed;       /* of each allocation of the trace */
-    bool *is_kept;        /* of each event of a step */
-    size_t *remaining;    /* how many allocations of those before the N-th are not left out */
+    bool *is_freed;    /* of each allocation of the trace */
+    bool *is_kept;     /* of each event of a step */
+    size_t *remaining; /* how many allocations of those before the N-th are not left out */
 };
 
 static void find_freed(struct keeping *k)
@@ -17,9 +17,9 @@ static void find_freed(struct keeping *k)
     size_t allocated = 0;
     for (size_t i = 0; i < k->trace->events.count; i++) {
         const struct plim_traced *event = &k->trace->events.items[i];
-        if (event->kind == PLIM_TRACED_ALLOCATION) allocated++;
-        if (event->kind == PLIM_TRACED_FREE && event->value > 0 && (size_t)event->value <= allocated)
-            k->is_freed[allocated - (size_t)event->value] = true;
+        size_t freed = plim_traced_freed(event, allocated);
+        if (freed != SIZE_MAX) k->is_freed[freed] = true;
+        allocated += event->kind == PLIM_TRACED_ALLOCATION;
     }
 }
 
@@ -53,8 +53,8 @@ static void leave_out(struct keeping *k)
             trace->timed.items[step].events = events;
         bool takes = event.kind == PLIM_TRACED_ALLOCATION;
         bool goes = takes && i >= k->start && k->is_kept[(i - k->start) % k->period];
-        if (event.kind == PLIM_TRACED_FREE && event.value > 0 && (size_t)event.value <= allocated)
-            event.value = (int64_t)(k->remaining[allocated] - k->remaining[allocated - (size_t)event.value]);
+        size_t freed = plim_traced_freed(&event, allocated);
+        if (freed != SIZE_MAX) event.value = (int64_t)(k->remaining[allocated] - k->remaining[freed]);
         if (takes) k->remaining[allocated + 1] = k->remaining[allocated] + !goes;
         allocated += takes;
         if (!goes) trace->events.items[events++] = event;

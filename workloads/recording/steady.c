@@ -105,10 +105,10 @@ static enum plim_status needs_more(const struct plim_trace *trace, size_t start,
     for (size_t i = 0; i < trace->events.count; i++) {
         const struct plim_traced *event = &trace->events.items[i];
         if (event->kind == PLIM_TRACED_ALLOCATION) held += bytes[allocated++] = event->value;
-        if (event->kind == PLIM_TRACED_FREE && event->value > 0 && (size_t)event->value <= allocated) {
-            int64_t *freed = &bytes[allocated - (size_t)event->value];
-            held -= *freed;
-            *freed = 0;
+        size_t freed = plim_traced_freed(event, allocated);
+        if (freed != SIZE_MAX) {
+            held -= bytes[freed];
+            bytes[freed] = 0;
         }
         if (i >= start && held > peak[i >= count]) peak[i >= count] = held;
     }

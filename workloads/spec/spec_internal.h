@@ -13,6 +13,14 @@ extern const char *const plim_dtype_names[PLIM_WEIGHTS_COUNT];
 enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, size_t size,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 
+/* Is one of an axis of shardings DeepSpeed's ZeRO? */
+static inline bool plim_enum_axis_has_zero(const struct plim_enum_axis *sharding)
+{
+    for (size_t i = 0; i < sharding->count; i++)
+        if (plim_sharding_is_zero((enum plim_sharding)sharding->values[i])) return true;
+    return false;
+}
+
 static inline bool plim_enum_axis_has(const struct plim_enum_axis *axis, int value)
 {
     for (size_t i = 0; i < axis->count; i++)

@@ -203,10 +203,7 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
 /* Trainer's own mixed precision is what enables DeepSpeed's. */
 static enum plim_status check_loop(const struct plim_spec *spec, struct plim_error *err)
 {
-    bool has_zero = false;
-    for (size_t i = 0; i < spec->sharding.count; i++)
-        has_zero = has_zero || plim_sharding_is_zero((enum plim_sharding)spec->sharding.values[i]);
-    if (spec->loop != PLIM_LOOP_TRAINER || !has_zero) return PLIM_OK;
+    if (spec->loop != PLIM_LOOP_TRAINER || !plim_enum_axis_has_zero(&spec->sharding)) return PLIM_OK;
     for (size_t i = 0; i < spec->precision.count; i++) {
         enum plim_precision precision = (enum plim_precision)spec->precision.values[i];
         if (precision == PLIM_PRECISION_BF16 || precision == PLIM_PRECISION_FP16)

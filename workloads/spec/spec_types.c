@@ -132,10 +132,7 @@ struct plim_zero plim_spec_zero(const struct plim_spec *spec)
 /* Half a billion elements, which a configuration with "auto" has not. */
 static void describe_zero(const struct plim_spec *spec, char *text, size_t size)
 {
-    bool any = false;
-    for (size_t i = 0; i < spec->sharding.count; i++)
-        any = any || plim_sharding_is_zero((enum plim_sharding)spec->sharding.values[i]);
-    if (!any) return;
+    if (!plim_enum_axis_has_zero(&spec->sharding)) return;
     if (spec->zero.bucket_elements != PLIM_ZERO_AUTO && !plim_spec_key_given(spec, "train.zero.reduce_bucket_size"))
         append(text, size, "DeepSpeed's own reduce_bucket_size, 500,000,000 (train.zero%s)%s", "", "");
     if (!plim_spec_key_given(spec, "train.zero.overlap_comm"))

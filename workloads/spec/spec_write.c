@@ -164,14 +164,6 @@ static void write_key(const struct plim_spec_key *key, const struct plim_spec *s
     *before = key->path;
 }
 
-/* Is a sharding of DeepSpeed's among those to choose from? */
-static bool asks_for_zero(const struct plim_spec *spec)
-{
-    for (size_t i = 0; i < spec->sharding.count; i++)
-        if (plim_sharding_is_zero((enum plim_sharding)spec->sharding.values[i])) return true;
-    return false;
-}
-
 /* Keys of the top level (`sections` false) or below a section, without those that are null. */
 static void write_keys(const struct plim_spec *spec, bool sections, FILE *file)
 {
@@ -184,7 +176,7 @@ static void write_keys(const struct plim_spec *spec, bool sections, FILE *file)
         if (padding && spec->model.task == PLIM_TASK_CAUSAL_LM) continue;
         if (strncmp(key->path, "train.lora.", 11) == 0 && spec->lora.r == 0) continue;
         if (strncmp(key->path, "train.quantization.", 19) == 0 && !spec->quantization.type) continue;
-        if (strncmp(key->path, "train.zero.", 11) == 0 && !asks_for_zero(spec)) continue;
+        if (strncmp(key->path, "train.zero.", 11) == 0 && !plim_enum_axis_has_zero(&spec->sharding)) continue;
         write_key(key, spec, &before, file);
     }
 }

@@ -24,9 +24,9 @@ void zero_before_forward(struct engine *e, struct zero *z)
 struct tensor *zero_scale(struct engine *e, struct zero *z, struct tensor *loss, bool last)
 {
     double accumulation = (double)z->model->setting->accumulation;
-    struct tensor *divided = z->divides ? tensor_hold(autograd_divided(e, loss, accumulation)) : tensor_ref(loss);
+    struct tensor *divided = zero_divides(z) ? tensor_hold(autograd_divided(e, loss, accumulation)) : tensor_ref(loss);
     z->reduces = last;
-    if (z->divides) z->returned = tensor_keep(op_div_scalar(e, divided, accumulation));
+    if (zero_divides(z)) z->returned = tensor_keep(op_div_scalar(e, divided, accumulation));
     struct tensor *scaled = tensor_keep(op_mul_scalar(e, divided, 1));
     tensor_drop(e, divided);
     if (z->gathered) zero3_turn(e, z->gathered);

@@ -182,7 +182,6 @@ enum plim_status zero_create(struct engine *e, struct decoder *model, struct lin
                        .options = &setting->zero,
                        .stage = 1 + (int)(setting->sharding - PLIM_SHARDING_ZERO1),
                        .world = setting->world,
-                       .divides = setting->loop != PLIM_LOOP_TRAINER,
                        .hooks = {.logits = zero_hook_logits, .context = z},
                        .link = link};
     /* DeepSpeed's default is yes for stage 3 alone */
@@ -205,7 +204,7 @@ enum plim_status zero_create(struct engine *e, struct decoder *model, struct lin
               : setting->rank >= 0 && setting->rank < z->world ? setting->rank
                                                                : largest_rank(z);
     if (z->stage < 3) note_owned(z);
-    if (z->stage < 3 && z->divides) model->hooks = &z->hooks;
+    if (z->stage < 3 && zero_divides(z)) model->hooks = &z->hooks;
     e->autograd.accumulated = zero_accumulated;
     e->autograd.accumulated_context = z;
     return st;

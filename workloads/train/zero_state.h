@@ -42,7 +42,6 @@ struct zero {
     int stage;
     int64_t world, rank;
     bool overlaps, reduces;
-    bool divides;              /* losses and their gradients by the accumulation, which Trainer asks not to do */
     struct parameters sharded; /* for the optimizer: the groups' `master` */
     struct zero_group groups[ZERO_GROUPS]; /* stages 1 and 2 */
     int group_count;
@@ -65,6 +64,12 @@ static const enum plim_dtype zero_double = PLIM_I64;
 static inline enum plim_dtype zero_dtype(const struct zero *z)
 {
     return z->model->parameters.dtype;
+}
+
+/* Losses and their gradients are divided by the accumulation, which Trainer asks not to do. */
+static inline bool zero_divides(const struct zero *z)
+{
+    return z->model->setting->loop != PLIM_LOOP_TRAINER;
 }
 
 /* The optimizer's groups: Trainer makes one of what decays and one of biases and norms. */
