@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 TestSuite(spec_types, .fini = spec_files_remove);
@@ -117,4 +118,9 @@ Test(spec_types, settings_of_zero_may_be_auto)
     plim_spec_describe_defaults(&s, defaults, sizeof(defaults));
     cr_expect(strstr(defaults, "reduce_bucket_size") == NULL, "%s", defaults);
     cr_expect(strstr(defaults, "DeepSpeed's own overlap_comm") != NULL, "%s", defaults);
+    struct plim_error err = PLIM_ERROR_INIT;
+    char *written;
+    cr_assert(eq(int, plim_spec_content(&s, &written, &err), PLIM_OK), "%s", err.text);
+    cr_expect(strstr(written, "reduce_bucket_size: auto\n") != NULL, "%s", written);
+    free(written);
 }

@@ -34,8 +34,8 @@ static inline int plim_traced_change(const struct plim_traced *event)
     return event->kind == PLIM_TRACED_ALLOCATION ? 1 : event->kind == PLIM_TRACED_FREE ? -1 : 0;
 }
 
-/* Which allocation of the trace a free gives back, from 0 on; `allocated` came before it. SIZE_MAX: it is no free, or of
- * none of them. */
+/* Which allocation of the trace a free gives back, from 0 on; `allocated` came before it. SIZE_MAX: it is no free, or
+ * of none of them. */
 static inline size_t plim_traced_freed(const struct plim_traced *event, size_t allocated)
 {
     bool is_one = event->kind == PLIM_TRACED_FREE && event->value > 0 && (size_t)event->value <= allocated;

@@ -164,14 +164,16 @@ static void write_key(const struct plim_spec_key *key, const struct plim_spec *s
     *before = key->path;
 }
 
-/* Keys of the top level (`sections` false) or below a section, without those that are null. */
+/* Keys of the top level (`sections` false) or below a section, without those that are null; one that has a word for it
+ * ("auto") need not be so when it is not written. */
 static void write_keys(const struct plim_spec *spec, bool sections, FILE *file)
 {
     const char *before = NULL;
     for (size_t i = 0; i < plim_spec_key_count(); i++) {
         const struct plim_spec_key *key = plim_spec_key_at(i);
         if (key->not_written || (strchr(key->path, '.') != NULL) != sections) continue;
-        if (plim_value_is_null(&key->value, (const char *)spec + key->offset)) continue;
+        bool is_null = plim_value_is_null(&key->value, (const char *)spec + key->offset);
+        if (is_null && !key->value.null_word) continue;
         bool padding = key->offset == offsetof(struct plim_spec, padding);
         if (padding && spec->model.task == PLIM_TASK_CAUSAL_LM) continue;
         if (strncmp(key->path, "train.lora.", 11) == 0 && spec->lora.r == 0) continue;
