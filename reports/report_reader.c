@@ -337,6 +337,14 @@ static void read_question(struct reader *r, const struct plim_yaml_node *node,
     question->turned = read_int(r, node, "turned");
 }
 
+static void read_evaluation(struct reader *r, const struct plim_yaml_node *root, struct plim_result_evaluation *out)
+{
+    const struct plim_yaml_node *node = part_of_kind(r, root, "evaluation", PLIM_YAML_MAPPING);
+    if (!node) return;
+    out->allocated_bytes = read_int(r, node, "peak_allocated_bytes");
+    out->reserved_bytes = read_int(r, node, "peak_reserved_bytes");
+}
+
 static void read_step(struct reader *r, const struct plim_yaml_node *node,
                       struct plim_result *result)
 {
@@ -410,6 +418,7 @@ static void read_result(struct reader *r, const struct plim_yaml_node *root,
     read_list(r, root, "points", result, read_point);
     read_prediction(r, root, &result->prediction);
     read_breakdown(r, root, &result->breakdown);
+    read_evaluation(r, root, &result->evaluation);
     read_list(r, root, "segments", result, read_segment);
     read_list(r, root, "unknown_reads", result, read_question);
     result->is_doubtful = !result->question_count && read_bool(r, root, "uncertain");

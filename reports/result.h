@@ -263,6 +263,9 @@ struct plim_result {
     struct plim_result_next next;          /* after largest_fit */
     struct plim_result_breakdown breakdown;
     struct plim_result_all_reduce all_reduce;
+    struct plim_result_evaluation { /* between steps, of train.evaluation; 0: there is none */
+        int64_t allocated_bytes, reserved_bytes; /* peaks */
+    } evaluation;
     size_t reason_count;                   /* why: one sentence each */
     char reasons[PLIM_RESULT_REASONS][PLIM_RESULT_LINE];
     PLIM_ARRAY(struct plim_result_point) points; /* DECISION: of every combination */

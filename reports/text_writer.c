@@ -198,6 +198,14 @@ static void byte_table(struct plim_page *page, const struct plim_result *r)
             plim_number_bytes(r->choice.peak.device_bytes, text));
 }
 
+static void add_bytes(struct plim_grid *grid, const char *name, const int64_t bytes[4])
+{
+    char text[PLIM_NUMBER];
+    plim_grid_row(grid, false);
+    plim_grid_cell(grid, name);
+    for (size_t n = 0; n < 4; n++) plim_grid_cell(grid, bytes[n] ? plim_number_bytes(bytes[n], text) : "-");
+}
+
 static enum plim_status step_table(struct plim_page *page, const struct plim_result *r)
 {
     static const char *const titles[] = {"step", "forward", "peak allocated", "peak reserved",
@@ -211,12 +219,11 @@ static enum plim_status step_table(struct plim_page *page, const struct plim_res
         const struct plim_result_step *s = &r->steps[i];
         const int64_t bytes[] = {s->after_forward_bytes, s->peak_allocated_bytes,
                                  s->peak_reserved_bytes, s->end_allocated_bytes};
-        plim_grid_row(&grid, false);
         snprintf(text, sizeof(text), "%zu", i + 1);
-        plim_grid_cell(&grid, text);
-        for (size_t n = 0; n < 4; n++)
-            plim_grid_cell(&grid, bytes[n] ? plim_number_bytes(bytes[n], text) : "-");
+        add_bytes(&grid, text, bytes);
     }
+    const int64_t evaluation[] = {0, r->evaluation.allocated_bytes, r->evaluation.reserved_bytes, 0};
+    if (r->evaluation.reserved_bytes) add_bytes(&grid, "evaluation", evaluation);
     return set_grid(page, &grid, "");
 }
 

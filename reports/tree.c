@@ -295,6 +295,14 @@ static void add_values_read(struct plim_json *json, json_t *root, const struct p
         plim_json_bool(json, root, "uncertain", plim_result_is_uncertain(result));
 }
 
+static void add_evaluation(struct plim_json *json, json_t *root, const struct plim_result_evaluation *evaluation)
+{
+    if (!evaluation->reserved_bytes) return;
+    json_t *node = plim_json_object(json, root, "evaluation");
+    plim_json_int(json, node, "peak_allocated_bytes", evaluation->allocated_bytes);
+    plim_json_int(json, node, "peak_reserved_bytes", evaluation->reserved_bytes);
+}
+
 static void add_steps(struct plim_json *json, json_t *root, const struct plim_result *result)
 {
     json_t *list = plim_json_array(json, root, "steps");
@@ -355,6 +363,7 @@ static void fill_decision(struct plim_json *json, json_t *root, const struct pli
     add_prediction(json, root, &result->prediction);
     add_breakdown(json, root, &result->breakdown);
     add_all_reduce(json, root, &result->all_reduce);
+    add_evaluation(json, root, &result->evaluation);
     add_segments(json, root, result);
     add_values_read(json, root, result);
     add_reasons(json, root, result);
@@ -373,6 +382,7 @@ static void fill_explanation(struct plim_json *json, json_t *root, const struct 
     add_peak(json, root, &result->choice.peak);
     add_breakdown(json, root, &result->breakdown);
     add_all_reduce(json, root, &result->all_reduce);
+    add_evaluation(json, root, &result->evaluation);
     plim_json_bool(json, root, "fits", result->fits);
     known_int(json, root, "short_bytes", result->short_bytes);
     add_values_read(json, root, result);

@@ -109,6 +109,24 @@ static void tell_loading(const struct plim_replay *replay, struct plim_result *r
                            plim_format_bytes(training, later));
 }
 
+/* Where there are evaluations between the steps. */
+static void tell_evaluation(const struct plim_replay *replay, struct plim_result *result)
+{
+    int64_t steps = 0, budget = result->limit.budget_bytes;
+    char text[16], other[16];
+    if (!replay->evaluations) return;
+    result->evaluation = (struct plim_result_evaluation){replay->evaluation_allocated_bytes,
+                                                         replay->evaluation_reserved_bytes};
+    for (int i = 0; i < plim_replay_kept_steps(replay); i++)
+        if (replay->step[i].peak_allocated_bytes > steps) steps = replay->step[i].peak_allocated_bytes;
+    plim_format_bytes(replay->evaluation_allocated_bytes, text);
+    plim_format_bytes(steps, other);
+    plim_result_reason(result, "An evaluation holds %s at its peak, a step %s.", text, other);
+    if (steps < budget && replay->evaluation_allocated_bytes > budget)
+        plim_result_reason(result, "It is the evaluation that does not fit: a smaller one would (--evaluation, "
+                                   "Trainer's per_device_eval_batch_size or eval_accumulation_steps).");
+}
+
 static struct plim_result_breakdown breakdown_of(const int64_t *bytes, int64_t cached_bytes,
                                                  int64_t overhead_bytes)
 {
@@ -145,6 +163,7 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
     tell_managed(replay, result);
     tell_rank(replay, result);
     tell_loading(replay, result);
+    tell_evaluation(replay, result);
     tell_attention(replay, result);
 }
 

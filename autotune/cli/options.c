@@ -119,6 +119,8 @@ static const struct plim_option options[] = {
       "where the model is made; default: host"),
     KEY("--loop", "NAME", T | P | E, "train.loop",
       "what runs the steps: plain, or trainer (transformers')"),
+    KEY("--evaluation", "LIST", T | P | E, "train.evaluation",
+      "with --loop trainer: batch=8,keeps=logits,batches=40; default: none"),
     KEY("--clip", "NORM", T | P | E, "train.clip",
       "clip_grad_norm_ to this norm, such as 1.0; default: no clipping"),
     KEY("--dropout", "P", T | P | E, "train.dropout",

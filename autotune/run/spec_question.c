@@ -278,6 +278,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .packing = spec->packing,
                                        .made_on = spec->made_on,
                                        .loop = spec->loop,
+                                       .evaluation = spec->evaluation,
                                        .padding = spec->padding,
                                        .torch = spec->torch,
                                        .transformers = spec->transformers,

@@ -84,6 +84,12 @@ static void compare(const json_t *c, const struct plim_replay *r)
         expect(id, i + 1, "end_allocated", ours->end_allocated_bytes, theirs);
         expect(id, i + 1, "peak_reserved", ours->peak_reserved_bytes, theirs);
         expect(id, i + 1, "end_reserved", ours->end_reserved_bytes, theirs);
+        const json_t *evaluation = json_object_get(theirs, "evaluation");
+        cr_expect_eq(!evaluation, !ours->evaluation_allocated_bytes, "%s: step %d, evaluation", id, i + 1);
+        if (!evaluation) continue;
+        expect(id, i + 1, "peak_requested", ours->evaluation_requested_bytes, evaluation);
+        expect(id, i + 1, "peak_allocated", ours->evaluation_allocated_bytes, evaluation);
+        expect(id, i + 1, "peak_reserved", ours->evaluation_reserved_bytes, evaluation);
     }
 }
 

@@ -92,6 +92,7 @@ static void read_zero(const json_t *zero, struct plim_zero *out)
 
 void case_setting(const json_t *c, struct plim_train_setting *s)
 {
+    const json_t *evaluation = json_object_get(c, "evaluation");
     *s = (struct plim_train_setting){
         .micro_batch = case_integer(c, "batch", 0),
         .seq = case_integer(c, "seq", 0),
@@ -117,6 +118,12 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
             plim_reduce_type_names, PLIM_REDUCE_TYPE_COUNT, case_text(c, "reduce", "auto")),
         .packing = json_is_true(json_object_get(c, "packed")) ? PLIM_PACKING_YES : PLIM_PACKING_NO,
         .loop = (enum plim_loop)index_of(plim_loop_names, PLIM_LOOP_COUNT, case_text(c, "loop", "plain")),
+        .evaluation = {.batch = case_integer(evaluation, "batch", 0),
+                       .batches = case_integer(evaluation, "batches", 2),
+                       .every = case_integer(evaluation, "every", 1),
+                       .accumulation = case_integer(evaluation, "accumulation", 0),
+                       .keeps = (enum plim_predictions)index_of(plim_predictions_names, PLIM_PREDICTIONS_COUNT,
+                                                         case_text(evaluation, "keeps", "loss"))},
         .made_on = (enum plim_made_on)index_of(plim_made_on_names, PLIM_MADE_ON_COUNT, case_text(c, "made_on", "gpu")),
         .padding = json_is_true(json_object_get(c, "padded")) ? PLIM_PADDING_YES : PLIM_PADDING_NO,
         .torch = (enum plim_torch)index_of(plim_torch_names, PLIM_TORCH_COUNT, case_text(c, "torch", "2.11")),

@@ -56,7 +56,7 @@ Test(replay_trainer, steps_by_trainer_come_to_repeat)
     cr_expect(first.small_blocks_move);
     cr_expect_eq(first.repeats_after, 0);
     cr_expect_lt(first.steps_done, 2 * PLIM_REPLAY_SETTLED_STEPS);
-    plim_device_limit(bench.device, first.peak_reserved_bytes + (4 << 20));
+    plim_device_limit(bench.device, first.peak_reserved_bytes + (28 << 20));
     prove_by_trainer(&setting, &again);
     cr_expect(!again.small_blocks_move);
     cr_expect_gt(again.steps_done, 2 * PLIM_REPLAY_SETTLED_STEPS);
@@ -73,5 +73,63 @@ Test(replay_trainer, what_trainer_would_do_otherwise_is_refused)
     open_bench(&bench, "llama-3.2-1b");
     setting.accumulation = INT64_C(1) << 17;
     expect_refused(&bench, setting, "65,536");
+    close_bench(&bench);
+}
+
+static struct plim_train_setting evaluating(int64_t batch, int64_t every)
+{
+    struct plim_train_setting setting = by_trainer;
+    setting.evaluation = (struct plim_evaluation){.batch = batch, .batches = 2, .every = every};
+    return setting;
+}
+
+Test(replay_trainer, running_out_of_memory_in_an_evaluation_is_an_answer)
+{
+    struct plim_train_setting setting = evaluating(2 * by_trainer.micro_batch, 2);
+    setting.evaluation.keeps = PLIM_PREDICTIONS_LOGITS;
+    run_out_anywhere(&setting);
+    setting.evaluation.accumulation = 1;
+    setting.world = 2;
+    setting.sharding = PLIM_SHARDING_FSDP;
+    run_out_anywhere(&setting);
+}
+
+/* Steps between evaluations that repeat are left out: what comes of it is what comes of all of them. */
+Test(replay_trainer, evaluations_are_played_among_steps_that_repeat)
+{
+    enum { EVERY = 37, EVALUATIONS = 3 };
+    struct plim_train_setting setting = evaluating(64, EVERY);
+    struct plim_replay_step step;
+    struct plim_error err = PLIM_ERROR_INIT;
+    open_bench(&bench, "gpt2-124m");
+    prove_by_trainer(&setting, &first);
+    cr_expect_gt(first.evaluations, 1);
+    cr_expect_lt(first.steps_done, first.evaluations * EVERY, "none was left out");
+    cr_expect(first.repeats_after > 0 || first.small_blocks_move);
+    cr_expect_gt(first.evaluation_allocated_bytes, first.step[2].peak_allocated_bytes);
+    cr_expect_eq(first.peak_reserved_bytes, first.evaluation_reserved_bytes);
+
+    FILE *trace = fopen("/dev/null", "w"); /* while one is written everything is run */
+    plim_replayer_trace(bench.replayer, trace);
+    plim_replay_begin(bench.replayer, &bench.spec.model, &setting);
+    for (int i = 0; i < EVALUATIONS * EVERY; i++) cr_assert(plim_replay_next(bench.replayer, &step));
+    cr_assert_eq(plim_replay_end(bench.replayer, &again, &err), PLIM_OK);
+    plim_replayer_trace(bench.replayer, NULL);
+    fclose(trace);
+    cr_expect_eq(again.evaluations, EVALUATIONS);
+    cr_expect_eq(again.peak_allocated_bytes, first.peak_allocated_bytes);
+    cr_expect_eq(again.peak_reserved_bytes, first.peak_reserved_bytes);
+    close_bench(&bench);
+}
+
+Test(replay_trainer, an_evaluation_that_does_not_fit_is_named)
+{
+    struct plim_train_setting setting = evaluating(64, 500);
+    open_bench(&bench, "gpt2-124m");
+    run(&bench, &by_trainer, &first);
+    plim_device_limit(bench.device, first.peak_reserved_bytes + (8 << 20));
+    run(&bench, &setting, &again);
+    cr_expect_eq(again.verdict, PLIM_OOM);
+    cr_expect_str_eq(again.oom_where, "evaluation, step 500");
     close_bench(&bench);
 }

@@ -60,6 +60,8 @@ Test(spec_types, follow_what_is_set_later)
 
 #define PLAIN "a plain loop (--loop trainer plays transformers' Trainer), "
 
+#define NO_EVALUATIONS "no evaluations (--evaluation plays them), "
+
 Test(spec_types, what_was_taken_by_default_is_said)
 {
     static const struct {
@@ -73,12 +75,15 @@ Test(spec_types, what_was_taken_by_default_is_said)
         {"precision: fp32, optimizer: sgd", "rows of one document, " PLAIN "PyTorch 2.11 with transformers 5.17"},
         {"torch: 2.15, precision: fp32, optimizer: sgd", "rows of one document, " PLAIN "transformers 5.17"},
         {"torch: 2.15, transformers: 5.24, precision: fp32, optimizer: sgd, loop: trainer",
+         "rows of one document, " NO_EVALUATIONS "Trainer's loop as in transformers 5.17"},
+        {"torch: 2.15, transformers: 5.24, precision: fp32, optimizer: sgd, loop: trainer, evaluation: {batch: 8}",
          "rows of one document, Trainer's loop as in transformers 5.17"},
         {"precision: bf16-mixed, optimizer: sgd, loop: trainer, world: 2, sharding: fsdp",
-         "weights bf16 (the model's dtype), rows of one document, PyTorch 2.11 with transformers 5.17, "
+         "weights bf16 (the model's dtype), rows of one document, " NO_EVALUATIONS
+         "PyTorch 2.11 with transformers 5.17, "
          "weights fp32 under FSDP in mixed precision, as accelerate makes them"},
         {"precision: bf16, optimizer: sgd, loop: trainer, world: 2, sharding: fsdp",
-         "rows of one document, PyTorch 2.11 with transformers 5.17"},
+         "rows of one document, " NO_EVALUATIONS "PyTorch 2.11 with transformers 5.17"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct plim_spec s;

@@ -131,6 +131,12 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .live_elements = is_zero ? between(state, 0, 1 << 30) : 1000000000,
         .reuse_elements = is_zero ? between(state, 0, 1 << 30) : 1000000000,
         .persistent_elements = is_zero ? between(state, 0, 1 << 30) : 100000};
+    spec->loop = !is_zero && between(state, 0, 1) ? PLIM_LOOP_TRAINER : PLIM_LOOP_PLAIN;
+    bool evaluates = spec->loop == PLIM_LOOP_TRAINER && between(state, 0, 1);
+    spec->evaluation = (struct plim_evaluation){.batch = evaluates ? between(state, 1, 64) : 0,
+                                                .batches = evaluates ? between(state, 1, 64) : 2,
+                                                .accumulation = evaluates ? between(state, 0, 9) : 0,
+                                                .every = evaluates ? between(state, 1, 999) : 500};
     spec->accumulation = between(state, 0, 5);
     spec->schedule_count = spec->accumulation ? 0 : (size_t)between(state, 0, 4);
     for (size_t i = 0; i < spec->schedule_count; i++)

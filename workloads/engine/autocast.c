@@ -47,7 +47,11 @@ struct tensor *autocast_low(struct engine *e, struct tensor *x)
     if (!a->on || e->halted || !is_float(x) || x->a.dtype == a->dtype) return x;
     bool cached = x->a.dtype == PLIM_F32 && x->requires_grad && !x->grad_fn && !x->is_view;
     if (cached && x->cast) return x->cast;
+    bool grad = e->grad_enabled;
+    e->grad_enabled |= cached; /* it may be asked for with a graph later */
+    if (cached) tensor_require_input_grad(e, x);
     struct tensor *y = op_to(e, x, a->dtype);
+    e->grad_enabled = grad;
     if (!cached || y == e->poison) return y;
     if (remember(a, x))
         x->cast = tensor_keep(y);

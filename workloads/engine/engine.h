@@ -60,6 +60,7 @@ struct engine {
     struct memory_use memory;
     int stream; /* of new storages: 0 the default one (plim_allocator_malloc()) */
     bool grad_enabled;
+    bool evaluates; /* model.eval(): nothing is dropped, no block is checkpointed */
     bool meta; /* torch.device("meta"): new tensors have no memory and nothing is launched */
     struct autograd autograd;
     struct checkpoint_frame *frame; /* the checkpointed region that runs, first or again, or NULL */

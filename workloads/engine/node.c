@@ -176,7 +176,9 @@ void tensor_require_grad(struct engine *e, struct tensor *x)
 
 void tensor_require_input_grad(struct engine *e, struct tensor *x)
 {
-    if (e->halted || x->requires_grad) return;
+    if (e->halted || x->accumulator || x->grad_fn) return;
+    x->requires_grad = true;
+    if (!e->grad_enabled) return; /* no edge leads to it */
     tensor_require_grad(e, x);
     if (!x->accumulator) return;
     tensor_ref(x);

@@ -198,6 +198,7 @@ struct loss_call {
     struct tensor *x, *weight, *target; /* (rows, hidden), (classes, hidden), (rows) */
     struct tensor *dx, *dweight, *loss; /* dweight NULL: not wanted */
     struct tensor *logits;              /* room of all chunks; NULL: each makes its own */
+    bool wants_gradients;
 };
 
 /* dweight += dlogits^T x */
@@ -236,7 +237,9 @@ static void run_chunk(struct engine *e, const struct loss_call *c, int64_t start
     }
     engine_set_class(e, before);
     launch(e, 2, 2, (struct tensor *[]){logits, loss, logits, c->target});
-    if (c->logits) {
+    if (!c->wants_gradients) {
+        /* the loss is all */
+    } else if (c->logits) {
         op_mm_into(e, dx, logits, tensor_ref(c->weight), false);
     } else {
         struct tensor *product = tensor_keep(op_matmul(e, logits, c->weight));
@@ -281,7 +284,7 @@ struct tensor *op_liger_cross_entropy(struct engine *e, struct tensor *x, struct
     bool plain = x->a.dtype == weight->a.dtype && (!e->autocast.on || x->a.dtype == e->autocast.dtype);
     int64_t rows = x->a.shape[0], classes = weight->a.shape[0];
     int64_t chunk = rows_of_chunk(rows, x->a.shape[1], classes);
-    struct loss_call c = {.x = x, .weight = weight, .target = target};
+    struct loss_call c = {.x = x, .weight = weight, .target = target, .wants_gradients = n != NULL};
     c.dx = tensor_keep(op_full_like(e, x, 0));
     if (n && node_wants(n, LOSS_WEIGHT)) c.dweight = tensor_keep(op_full_like(e, weight, 0));
     c.loss = tensor_keep(op_full(e, PLIM_F32, SHAPE(rows), 0));

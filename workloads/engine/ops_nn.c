@@ -100,10 +100,10 @@ struct tensor *op_layer_norm(struct engine *e, struct tensor *x, struct tensor *
         node_save(e, n, LN_SAVED_INPUT, x);
         node_save(e, n, LN_SAVED_WEIGHT, weight);
     }
-    bool own = !e->halted && !tensor_is_contiguous(x);
-    e->grad_enabled = e->grad_enabled && !own;
+    bool own = !e->halted && !tensor_is_contiguous(x), grad = e->grad_enabled;
+    e->grad_enabled = false;
     struct tensor *dense = own ? tensor_keep(op_clone(e, x)) : x;
-    e->grad_enabled = e->grad_enabled || own;
+    e->grad_enabled = grad;
     int64_t rows = e->halted ? 1 : rows_of(x);
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
     struct tensor *mean = tensor_keep(tensor_empty(e, PLIM_F32, 1, &rows));
@@ -238,9 +238,9 @@ struct tensor *op_cross_entropy(struct engine *e, struct tensor *logits, struct 
     struct tensor *given[2] = {logits, target};
     if (e->halted) return op_halted(e, 2, given);
     bool was_logits = tensor_enter(logits), was_target = tensor_enter(target);
-    struct tensor *x = tensor_keep(softmax(e, logits, &log_softmax_kind, PLIM_OP_LOG_SOFTMAX,
-                                           (enum plim_dtype)logits->a.dtype));
-    tensor_set(e, &x, autocast_fp32(e, x)); /* of the two, autocast widens the loss alone */
+    struct tensor *logs = tensor_keep(softmax(e, logits, &log_softmax_kind, PLIM_OP_LOG_SOFTMAX,
+                                              (enum plim_dtype)logits->a.dtype));
+    struct tensor *x = tensor_hold(autocast_fp32(e, logs)); /* of the two, autocast widens the loss alone */
     struct tensor *operands[1] = {x};
     struct node *n = e->halted ? NULL : op_node(e, &nll_kind, 1, operands);
     if (n) {
@@ -256,8 +256,7 @@ struct tensor *op_cross_entropy(struct engine *e, struct tensor *logits, struct 
                          .in = {&x->a, &target->a}};
     if (!e->halted) engine_launch(e, &op);
     if (n) node_save_output(e, n, NLL_TOTAL, total);
-    tensor_drop(e, total);
-    tensor_drop(e, x);
+    tensor_drop_all(e, total, x, logs);
     loss = op_done(e, n, loss, 0, NULL);
     tensor_leave(e, target, was_target);
     tensor_leave(e, logits, was_logits);
@@ -289,7 +288,7 @@ static const struct node_kind dropout_kind = {"NativeDropoutBackward0", dropout_
 struct tensor *op_dropout(struct engine *e, struct tensor *x, double p)
 {
     if (e->halted) return op_halted(e, 1, &x);
-    if (p == 0) return x;
+    if (p == 0 || e->evaluates) return x;
     struct node *n = op_node(e, &dropout_kind, 1, &x);
     if (n) n->number = 1 / (1 - p);
     struct tensor *mask = tensor_keep(tensor_empty_like(e, x, PLIM_BOOL));

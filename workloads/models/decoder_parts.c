@@ -222,7 +222,7 @@ struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor
         call.layer = &m->layers[i];
         struct tensor *const held[CHECKPOINT_HELD] = {call.mask, call.cos, call.sin, call.positions,
                                                       call.alibi};
-        struct tensor *y = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL
+        struct tensor *y = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL && !e->evaluates
                                ? checkpoint_run(e, run_block, &call, sizeof call, held, x)
                                : run_block(e, &call, x);
         tensor_set(e, &x, y);

@@ -22,7 +22,7 @@ static struct tensor *sdpa(struct engine *e, const struct attention_call *c, str
     struct tensor *keys = gqa ? tensor_ref(k) : tensor_hold(repeat_kv(e, k, c->groups));
     struct tensor *values = gqa ? tensor_ref(v) : tensor_hold(repeat_kv(e, v, c->groups));
     struct attention_params p = {.mask = c->mask,
-                                 .dropout = c->dropout,
+                                 .dropout = e->evaluates ? 0 : c->dropout,
                                  .scale = c->scaling,
                                  .causal = !c->bidirectional && !c->mask && !e->halted &&
                                            tensor_size(q, 2) > 1};
@@ -133,7 +133,7 @@ static struct tensor *flash2(struct engine *e, const struct attention_call *c, s
     for (int i = 0; i < 3; i++)
         qkv[i] = casts ? tensor_hold(op_to(e, given[i], low)) : tensor_ref(given[i]);
     struct tensor *packed = ask_whether_packed(e, c->positions, q->a.shape[0]);
-    struct attention_params p = {.dropout = c->dropout,
+    struct attention_params p = {.dropout = e->evaluates ? 0 : c->dropout,
                                  .scale = c->scaling,
                                  .causal = !c->bidirectional,
                                  .flash2 = true,

@@ -95,7 +95,7 @@ static void make_leaf(struct engine *e, struct tensor *x)
 static struct tensor *base_result(struct engine *e, const struct linear *l, struct tensor *result,
                                   struct tensor *x, struct tensor *weight)
 {
-    if (l->lora->dropout > 0) {
+    if (l->lora->dropout > 0 && !e->evaluates) {
         struct tensor *w = rows_first(e, l, weight);
         if (l->conv1d && weight == l->weight) make_leaf(e, w);
         struct tensor *y = tensor_keep(op_linear(e, x, w, NULL));

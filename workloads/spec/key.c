@@ -76,6 +76,8 @@ static const struct text_section {
      "a mapping, or a text such as r=16,targets=q_proj+v_proj,dropout=0"},
     {"train.quantization", "train.quantization.", "type",
      "a mapping, or a text such as nf4,double=true,compute=bf16"},
+    {"train.evaluation", "train.evaluation.", "batch",
+     "a mapping, or a text such as batch=8,keeps=logits,batches=40"},
 };
 
 static const struct text_section *text_section_find(const char *path)
@@ -163,6 +165,18 @@ static enum plim_status read_quantization(const struct plim_place *place,
     return plim_spec_section_read(place->yaml, node, section->prefix, spec, place->err);
 }
 
+static enum plim_status read_evaluation(const struct plim_place *place,
+                                        const struct plim_yaml_node *node, struct plim_spec *spec)
+{
+    const struct text_section *section = text_section_find("train.evaluation");
+    if (plim_yaml_is_null(node)) {
+        spec->evaluation.batch = 0;
+        return PLIM_OK;
+    }
+    if (node->kind == PLIM_YAML_SCALAR) return read_text(place, node, section, spec);
+    return plim_spec_section_read(place->yaml, node, section->prefix, spec, place->err);
+}
+
 static enum plim_status read_section(const struct plim_place *place,
                                      const struct plim_yaml_node *node, struct plim_spec *spec)
 {
@@ -181,6 +195,7 @@ static const struct special {
     {"train.dropout", read_dropout},
     {"train.lora", read_lora},
     {"train.quantization", read_quantization},
+    {"train.evaluation", read_evaluation},
     {"train.ddp", read_section},
     {"train.zero", read_section},
 };

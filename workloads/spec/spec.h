@@ -219,6 +219,11 @@ enum plim_made_on { PLIM_MADE_ON_GPU, PLIM_MADE_ON_HOST, PLIM_MADE_ON_COUNT };
 enum plim_loop { PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_COUNT };
 extern const char *const plim_loop_names[PLIM_LOOP_COUNT];
 
+/* What an evaluation of Trainer's keeps of its batches: losses, or logits and labels too, as where there is a
+ * compute_metrics(). */
+enum plim_predictions { PLIM_PREDICTIONS_LOSS, PLIM_PREDICTIONS_LOGITS, PLIM_PREDICTIONS_COUNT };
+extern const char *const plim_predictions_names[PLIM_PREDICTIONS_COUNT];
+
 /* Whose rules of memory. PyTorch 2.11 keeps cuBLAS's workspace, 2.15 takes it for each product (2.13 is as 2.11); its
  * efficient attention takes heads that share keys. transformers 5.24 multiplies positions with frequencies where 5.17
  * has a matrix product (5.20 is as 5.24), and does not look for rows without an expert. */
@@ -302,6 +307,15 @@ struct plim_ddp {
     bool is_static;     /* static_graph */
 };
 
+/* Trainer's evaluations between steps; a batch of 0: there are none. */
+struct plim_evaluation {
+    int64_t batch;        /* per_device_eval_batch_size */
+    int64_t batches;      /* of one evaluation */
+    int64_t every;        /* eval_steps: optimizer steps from one to the next */
+    int64_t accumulation; /* eval_accumulation_steps: batches until what is kept goes to the host; 0: None, all */
+    enum plim_predictions keeps; /* of each batch, to the evaluation's end */
+};
+
 /* Everything of a training run that is not the model and is one value, not a range: the argument of
  * one replay. */
 struct plim_train_setting {
@@ -324,6 +338,7 @@ struct plim_train_setting {
     enum plim_packing packing;
     enum plim_made_on made_on;
     enum plim_loop loop;
+    struct plim_evaluation evaluation;
     enum plim_padding padding; /* of encoders */
     enum plim_torch torch;
     enum plim_transformers transformers;
@@ -364,6 +379,7 @@ struct plim_spec {
     enum plim_packing packing;
     enum plim_made_on made_on;
     enum plim_loop loop;
+    struct plim_evaluation evaluation;
     enum plim_padding padding;
     enum plim_torch torch;
     enum plim_transformers transformers;

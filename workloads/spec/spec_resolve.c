@@ -2,6 +2,7 @@
 #include "autotune/base/hash.h"
 #include "autotune/base/text_stream.h"
 #include "family.h"
+#include "key.h"
 #include "spec_internal.h"
 
 #include <stdlib.h>
@@ -200,6 +201,33 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
     return PLIM_OK;
 }
 
+/* Evaluations are Trainer's, and what is kept of them adds up. */
+static enum plim_status check_evaluation(const struct plim_spec *spec, struct plim_error *err)
+{
+    const struct plim_evaluation *asked = &spec->evaluation;
+    bool is_described = asked->keeps || asked->accumulation || asked->batches != 2 || asked->every != 500;
+    if (!asked->batch && is_described)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.evaluation is given without its batch, expected train.evaluation.batch");
+    if (!asked->batch) return PLIM_OK;
+    if (spec->loop != PLIM_LOOP_TRAINER)
+        return plim_fail(err, PLIM_SPEC, "train.evaluation is given and train.loop is %s, expected trainer",
+                         plim_loop_names[spec->loop]);
+    if (asked->keeps == PLIM_PREDICTIONS_LOGITS && !plim_spec_key_given(spec, "train.evaluation.batches"))
+        return plim_fail(err, PLIM_SPEC,
+                         "train.evaluation.keeps is logits, which add up, expected train.evaluation.batches");
+    if (asked->keeps == PLIM_PREDICTIONS_LOGITS && plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE))
+        return plim_fail(err, PLIM_SPEC,
+                         "train.evaluation.keeps is logits and train.liger true, which is not in this version "
+                         "(plimsoll exec runs the training script as it is)");
+    for (size_t i = 0; i < spec->sharding.count; i++)
+        if (spec->sharding.values[i] == PLIM_SHARDING_ZERO3)
+            return plim_fail(err, PLIM_SPEC,
+                             "train.evaluation is given and train.sharding is zero3, which is not in this version "
+                             "(plimsoll exec runs the training script as it is)");
+    return PLIM_OK;
+}
+
 /* Trainer's own mixed precision is what enables DeepSpeed's. */
 static enum plim_status check_loop(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -374,6 +402,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_liger, "train.liger"},
         {check_quantized, "train.quantization"},
         {check_loop, "train.precision"},
+        {check_evaluation, "train.evaluation"},
         {check_seq, "data.seq"},
         {check_padding, "data.padding"},
         {check_tensors, "data.seq"},

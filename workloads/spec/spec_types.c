@@ -165,6 +165,8 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
     if (!plim_spec_key_given(spec, "train.loop"))
         append(text, size, "a plain loop (--loop %s plays transformers' Trainer)%s",
                plim_loop_names[PLIM_LOOP_TRAINER], "");
+    else if (spec->loop == PLIM_LOOP_TRAINER && !spec->evaluation.batch)
+        append(text, size, "no evaluations (--evaluation plays them)%s%s", "", "");
     bool has_torch = plim_spec_key_given(spec, "train.torch"),
          has_transformers = plim_spec_key_given(spec, "train.transformers");
     const char *torch = plim_torch_names[spec->torch],

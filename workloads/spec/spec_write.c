@@ -178,7 +178,11 @@ static void write_keys(const struct plim_spec *spec, bool sections, FILE *file)
         if (padding && spec->model.task == PLIM_TASK_CAUSAL_LM) continue;
         if (strncmp(key->path, "train.lora.", 11) == 0 && spec->lora.r == 0) continue;
         if (strncmp(key->path, "train.quantization.", 19) == 0 && !spec->quantization.type) continue;
-        if (strncmp(key->path, "train.zero.", 11) == 0 && !plim_enum_axis_has_zero(&spec->sharding)) continue;
+        if (strncmp(key->path, "train.evaluation.", 17) == 0 && !spec->evaluation.batch) continue;
+        bool is_rank = key->offset == offsetof(struct plim_spec, rank);
+        bool shards = plim_enum_axis_has_zero(&spec->sharding) ||
+                      (is_rank && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP));
+        if (strncmp(key->path, "train.zero.", 11) == 0 && !shards) continue;
         write_key(key, spec, &before, file);
     }
 }

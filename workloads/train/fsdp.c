@@ -248,8 +248,8 @@ void fsdp_unit_before_backward(struct engine *e, void *context)
     gather(e, u, link_now(u->fsdp->link));
     copy_out(e, u, false);
     set_grad_dtypes(e, u);
-    if (u->place > 0)
-        gather(e, u->fsdp->order[u->place - 1], u->fsdp->copied_out_at);
+    struct fsdp_unit *next = u->place > 0 ? u->fsdp->order[u->place - 1] : u->fsdp->before_order;
+    if (next) gather(e, next, u->fsdp->copied_out_at);
 }
 
 /* post_forward(): `y` is what came out */
@@ -258,6 +258,10 @@ static void after_forward(struct engine *e, struct fsdp_unit *u, struct tensor *
     struct fsdp *f = u->fsdp;
     if (!u->count) return;
     if (u->reshards) reshard(e, u);
+    if (e->evaluates) {
+        f->before_order = u;
+        return; /* no backward follows */
+    }
     u->place = f->order_count;
     f->order[f->order_count++] = u;
     struct node *n = y->grad_fn ? y->grad_fn : y->accumulator;
@@ -370,6 +374,7 @@ void fsdp_end_backward(struct engine *e, void *context)
         u->gathered = NULL;
     }
     f->order_count = 0;
+    f->before_order = NULL;
     link_wait(f->link, f->reduced);
     tensor_drop(e, f->reduce_input);
     f->reduce_input = NULL;

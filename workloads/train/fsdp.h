@@ -89,6 +89,7 @@ struct fsdp {
     size_t unit_count;
     struct fsdp_unit **order; /* of forwards */
     size_t order_count;
+    struct fsdp_unit *before_order; /* the last one of an evaluation since the last backward; NULL: there was none */
     struct fsdp_reduction reduction; /* the running one */
     int64_t *chunks;                 /* bytes a rank has of each parameter of the running collective */
     struct tensor **scratch;         /* room for a tensor of each parameter */

@@ -19,6 +19,7 @@ struct plim_replayer {
     struct plim_links links;
     struct state_list states; /* at the ends of this run's steps, from the second on */
     struct state_list micro_states; /* at the ends of this step's micro-steps */
+    struct state_list evaluated;    /* at the ends of evaluations */
     struct tape tape;
     struct training_run run;
 };
@@ -50,6 +51,7 @@ void plim_replayer_destroy(struct plim_replayer **rp)
     plim_allocator_destroy(&r->allocator);
     PLIM_ARRAY_FINISH(&r->states);
     PLIM_ARRAY_FINISH(&r->micro_states);
+    PLIM_ARRAY_FINISH(&r->evaluated);
     tape_finish(&r->tape);
     free(r);
     *rp = NULL;
@@ -153,8 +155,8 @@ static void note_oom(const struct training_run *r, struct plim_replay *out)
     out->oom_asked_bytes = e->oom_asked_bytes;
     out->oom_class = e->oom_class;
     if (built)
-        snprintf(out->oom_where, sizeof out->oom_where, "%s, step %d", r->phase,
-                 out->steps_done + 1);
+        snprintf(out->oom_where, sizeof out->oom_where, "%s, step %lld", r->phase,
+                 (long long)(out->steps_done + r->steps_left_out + 1));
     else
         snprintf(out->oom_where, sizeof out->oom_where, "%s", r->phase);
     if (r->restless)
@@ -182,12 +184,13 @@ void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_c
                       .out = ring_of(&replayer->links, setting),
                       .states = &replayer->states,
                       .micro_states = &replayer->micro_states,
+                      .evaluated = &replayer->evaluated,
                       .tape = &replayer->tape};
     r->link = (struct link){.e = replayer->engine,
                             .bytes_per_second = r->out.link_bytes_per_second,
                             .latency_seconds = r->out.link_latency_seconds / 2,
                             .world = setting->world};
-    replayer->states.count = 0;
+    replayer->states.count = replayer->evaluated.count = 0;
     tape_rewind(&replayer->tape);
     replayer->tape.carried[0] = &r->trainer.loss;
     replayer->tape.carried[1] = &r->trainer.norm;
@@ -198,6 +201,53 @@ void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_c
     if (r->st == PLIM_OK) r->st = build(r, model);
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Does the state in which this step ended tell that all repeats from here on? `period`: after how many of these states
+ * it was like this, 1 where only small blocks move; 0: it does not. */
+static size_t period_of(struct training_run *r, struct state_list *states, size_t settled, int64_t peak_reserved_bytes,
+                        bool *small_blocks_move)
+{
+    size_t period = training_run_since_this_state(r, states);
+    *small_blocks_move =
+        !period && !r->e->halted && training_run_only_small_blocks_move(r, states, settled, peak_reserved_bytes);
+    return *small_blocks_move ? 1 : period;
+}
+
+/* An evaluation, where one is due behind this step. Steps that are known to repeat until then are left out, and steps
+ * that do not come to repeat are taken to be over; where nothing is compared, the first four are enough. */
+static void evaluate(struct plim_replayer *replayer, struct plim_replay_step *step, bool compares)
+{
+    enum { MOST_STEPS = PLIM_REPLAY_PROOF_STEPS / 4, SETTLED_EVALUATIONS = 3, SETTLED_LATER = 4 };
+    struct training_run *r = &replayer->run;
+    struct plim_replay *out = &r->out;
+    int64_t every = r->setting.evaluation.every, left = every - ++r->since_evaluation;
+    bool unused, skips = compares && !r->e->memory.trace;
+    if (!plim_device_can_repeat(replayer->device) && out->steps_done == PLIM_REPLAY_STEPS - 1) left = 0;
+    if (skips && left > 0) {
+        size_t settled = out->evaluations ? SETTLED_LATER : PLIM_REPLAY_SETTLED_STEPS;
+        int64_t period = (int64_t)period_of(r, r->states, settled, step->peak_reserved_bytes, &unused);
+        int64_t skipped = period ? left / period * period : r->states->count >= MOST_STEPS ? left : 0;
+        r->since_evaluation += skipped;
+        r->steps_left_out += skipped;
+        left -= skipped;
+    }
+    if (left > 0 || r->e->halted) return;
+    training_run_evaluate(r, step);
+    out->evaluations++;
+    out->evaluation_allocated_bytes = larger(out->evaluation_allocated_bytes, step->evaluation_allocated_bytes);
+    out->evaluation_reserved_bytes = larger(out->evaluation_reserved_bytes, step->evaluation_reserved_bytes);
+    r->since_evaluation = 0;
+    r->states->count = 0;
+    if (!compares || r->e->halted) return;
+    int64_t peak = step->evaluation_reserved_bytes;
+    if (period_of(r, r->evaluated, SETTLED_EVALUATIONS, peak, &out->small_blocks_move) && !out->small_blocks_move)
+        out->repeats_after = out->steps_done + 1;
+}
+
 bool plim_replay_next(struct plim_replayer *replayer, struct plim_replay_step *step)
 {
     struct training_run *r = &replayer->run;
@@ -205,21 +255,22 @@ bool plim_replay_next(struct plim_replayer *replayer, struct plim_replay_step *s
     *step = (struct plim_replay_step){.loss = NAN};
     if (r->st != PLIM_OK || r->e->halted) return false;
     training_run_step(r, step);
-    if (step->peak_allocated_bytes > out->peak_allocated_bytes)
-        out->peak_allocated_bytes = step->peak_allocated_bytes;
-    if (step->peak_reserved_bytes > out->peak_reserved_bytes)
-        out->peak_reserved_bytes = step->peak_reserved_bytes;
+    bool compares = plim_device_can_repeat(replayer->device) && out->steps_done > 0 && !out->repeats_after;
+    if (r->setting.evaluation.batch && !r->e->halted) {
+        evaluate(replayer, step, compares);
+    } else if (compares && !r->e->halted) {
+        size_t period = period_of(r, r->states, PLIM_REPLAY_SETTLED_STEPS, step->peak_reserved_bytes,
+                                  &out->small_blocks_move);
+        if (period && !out->small_blocks_move) out->repeats_after = out->steps_done + 1;
+    }
+    out->peak_allocated_bytes = larger(out->peak_allocated_bytes,
+                                       larger(step->peak_allocated_bytes, step->evaluation_allocated_bytes));
+    out->peak_reserved_bytes = larger(out->peak_reserved_bytes,
+                                      larger(step->peak_reserved_bytes, step->evaluation_reserved_bytes));
     if (out->steps_done < PLIM_REPLAY_STEPS) out->step[out->steps_done] = *step;
     if (r->e->halted) return false;
     out->steps_done++;
-    bool compares = plim_device_can_repeat(replayer->device) && out->steps_done > 1;
-    if (compares && !out->repeats_after) {
-        if (training_run_since_this_state(r, r->states)) out->repeats_after = out->steps_done;
-        else if (!r->e->halted)
-            out->small_blocks_move =
-                training_run_only_small_blocks_move(r, r->states, step->peak_reserved_bytes);
-    }
-    return !r->e->halted;
+    return true;
 }
 
 enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_replay *out,
@@ -286,6 +337,12 @@ static bool first_steps(struct plim_replayer *replayer)
     struct plim_device_round round;
     for (int i = 1; i < PLIM_REPLAY_STEPS - 1; i++)
         if (!plim_replay_next(replayer, &step)) return false;
+    if (r->setting.evaluation.batch) {
+        bool goes_on = true;
+        while (goes_on && (r->out.steps_done < PLIM_REPLAY_STEPS || !r->out.evaluations))
+            goes_on = plim_replay_next(replayer, &step);
+        return goes_on;
+    }
     if (!plim_device_can_repeat(replayer->device) || r->e->memory.trace)
         return plim_replay_next(replayer, &step) && plim_replay_next(replayer, &step);
     struct driver_use before = training_run_driver_use(r);

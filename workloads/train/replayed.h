@@ -16,6 +16,9 @@ struct plim_replay_step {
     int64_t peak_requested_bytes;
     int64_t end_allocated_bytes;
     int64_t end_reserved_bytes;
+    int64_t evaluation_allocated_bytes; /* peaks of the evaluation behind it; 0: there was none */
+    int64_t evaluation_reserved_bytes;
+    int64_t evaluation_requested_bytes;
     double seconds; /* device time of the whole step */
     double loss;    /* of the last micro-step; NaN where nothing is computed (sim) */
 };
@@ -31,6 +34,8 @@ struct plim_replay {
     bool small_blocks_move; /* it was for all but small blocks, which took no more for many steps */
     struct plim_replay_step step[PLIM_REPLAY_STEPS]; /* the first ones */
     int64_t peak_allocated_bytes, peak_reserved_bytes; /* over everything that ran */
+    int evaluations; /* that were played (train.evaluation) */
+    int64_t evaluation_allocated_bytes, evaluation_reserved_bytes; /* their peaks */
     int64_t loading_allocated_bytes, loading_reserved_bytes; /* peaks while the model was made */
     /* At the moment of peak_allocated_bytes; of a recording that is not classified all are 0. */
     int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT];

@@ -1,6 +1,7 @@
 #include "trainer_loop.h"
 #include "autotune/base/hash.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_BATCHES = 1 << 16 }; /* a step has all of them at once */
 
@@ -9,6 +10,8 @@ const char *trainer_loop_refuses(const struct plim_train_setting *setting)
     if (setting->loop != PLIM_LOOP_TRAINER) return NULL;
     if (setting->accumulation > MOST_BATCHES)
         return "transformers' Trainer (train.loop) is played with at most 65,536 micro-steps, whose batches it keeps";
+    if (setting->evaluation.batch && setting->sharding == PLIM_SHARDING_ZERO3)
+        return "evaluations (train.evaluation) are not played with ZeRO 3";
     return NULL;
 }
 
@@ -85,6 +88,20 @@ static struct tensor *sum_of_ranks(struct engine *e, struct tensor *items, int64
     return sum;
 }
 
+static int64_t world_of(const struct trainer_loop *loop)
+{
+    const struct plim_train_setting *setting = loop->model->setting;
+    return setting->sharding >= PLIM_SHARDING_DDP ? setting->world : 1;
+}
+
+/* _get_num_items_in_batch(): the labels that count, of all ranks; named */
+static struct tensor *items_of(struct engine *e, const struct trainer_loop *loop, const struct batch *batches,
+                               int64_t count)
+{
+    struct tensor *items = count_items(e, loop->model, batches, count);
+    return world_of(loop) > 1 ? sum_of_ranks(e, items, world_of(loop)) : items;
+}
+
 void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
 {
     bool grad = e->grad_enabled;
@@ -96,9 +113,7 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
     }
     e->grad_enabled = false;
     for (int64_t i = 0; i < loop->count; i++) batches[i] = make_batch(e, loop);
-    struct tensor *items = count_items(e, loop->model, batches, loop->count);
-    if (loop->model->setting->sharding >= PLIM_SHARDING_DDP)
-        items = sum_of_ranks(e, items, loop->model->setting->world);
+    struct tensor *items = items_of(e, loop, batches, loop->count);
     for (int64_t i = 0; i < last; i++) drop_batch(e, &loop->batches[i]);
     tensor_drop(e, loop->items);
     drop_batch(e, &loop->batches[last]); /* the loop's own variable still had it */
@@ -160,6 +175,113 @@ void trainer_loop_take_norm(struct engine *e, struct trainer_loop *loop, struct 
 {
     if (loop->model) loop->norm = norm;
     else tensor_drop(e, norm);
+}
+
+/* --- an evaluation ---------------------------------------------------------------------------- */
+
+/* What is kept of an evaluation's batches (EvalLoopContainer); named or NULL */
+struct kept {
+    struct tensor *losses, *logits, *labels;
+};
+
+/* nested_concat(): all that was kept is copied each time. */
+static void keep(struct engine *e, struct tensor **all, struct tensor *more)
+{
+    if (*all) tensor_set(e, all, op_cat(e, 2, (struct tensor *[]){*all, more}, 0));
+    else *all = tensor_ref(more);
+}
+
+/* accelerator.gather() of what each rank has; of one rank it is the same. */
+static void gather(struct engine *e, const struct trainer_loop *loop, struct tensor **x)
+{
+    int64_t world = world_of(loop), shape[PLIM_MAX_DIMS];
+    if (world < 2 || e->halted) return;
+    memcpy(shape, (*x)->a.shape, sizeof(shape));
+    shape[0] *= world;
+    tensor_set(e, x, tensor_empty(e, (enum plim_dtype)(*x)->a.dtype, (*x)->a.ndim, shape));
+}
+
+/* pad_across_processes(): the shape of what has more than one dimension goes to the GPU, to be compared. */
+static void compare_shapes(struct engine *e, const struct trainer_loop *loop, const struct tensor *x)
+{
+    if (e->halted || x->a.ndim < 2) return;
+    struct tensor *shape = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1, x->a.ndim)));
+    gather(e, loop, &shape);
+    tensor_drop(e, shape);
+}
+
+static void drop_kept(struct engine *e, struct kept *kept)
+{
+    tensor_drop_all(e, kept->losses, kept->logits, kept->labels);
+    *kept = (struct kept){0};
+}
+
+/* prediction_step(): what it returns, named. */
+static struct kept predict(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
+                           trainer_loop_forward *forward, void *user)
+{
+    struct tensor *items = items_of(e, loop, batch, 1), *logits, *loss = forward(user, batch, &logits);
+    tensor_set(e, &loss, op_mul_scalar_(e, loss, 1));
+    struct tensor *mean = tensor_keep(op_full_like(e, loss, 0));
+    tensor_drop_all(e, items, loss);
+    if (loop->model->setting->evaluation.keeps == PLIM_PREDICTIONS_LOGITS)
+        return (struct kept){mean, logits, tensor_ref(batch->labels)};
+    tensor_drop(e, logits);
+    return (struct kept){mean, NULL, NULL};
+}
+
+/* losses.repeat(batch_size), and the joining. */
+static void add_to_kept(struct engine *e, const struct trainer_loop *loop, struct kept *all, struct kept *one)
+{
+    const int64_t rows = loop->model->setting->evaluation.batch;
+    tensor_set(e, &one->losses, op_full(e, (enum plim_dtype)one->losses->a.dtype, 1, &rows, 0));
+    gather(e, loop, &one->losses);
+    keep(e, &all->losses, one->losses);
+    if (!one->logits) return;
+    compare_shapes(e, loop, one->labels);
+    compare_shapes(e, loop, one->logits);
+    gather(e, loop, &one->logits);
+    keep(e, &all->logits, one->logits);
+    gather(e, loop, &one->labels);
+    keep(e, &all->labels, one->labels);
+}
+
+static void run_evaluation(struct engine *e, const struct trainer_loop *loop, trainer_loop_forward *forward, void *user)
+{
+    const struct plim_evaluation *asked = &loop->model->setting->evaluation;
+    struct kept all = {0}, one = {0};
+    struct batch batch = {0};
+    for (int64_t i = 0; i < asked->batches && !e->halted; i++) {
+        struct batch next = make_batch(e, loop);
+        drop_batch(e, &batch);
+        batch = next;
+        struct kept more = predict(e, loop, &batch, forward, user);
+        drop_kept(e, &one);
+        one = more;
+        add_to_kept(e, loop, &all, &one);
+        if (!asked->accumulation || (i + 1) % asked->accumulation) continue;
+        drop_kept(e, &all); /* to the host */
+        drop_kept(e, &one);
+        plim_allocator_empty_cache(e->allocator);
+    }
+    drop_kept(e, &all);
+    drop_kept(e, &one);
+    drop_batch(e, &batch);
+}
+
+void trainer_loop_evaluate(struct engine *e, const struct trainer_loop *loop, struct decoder *model,
+                           trainer_loop_forward *forward, void *user)
+{
+    const struct plim_train_setting *trains = model->setting;
+    struct plim_train_setting evaluates = *trains;
+    evaluates.micro_batch = trains->evaluation.batch;
+    model->setting = &evaluates;
+    e->grad_enabled = false;
+    e->evaluates = true;
+    run_evaluation(e, loop, forward, user);
+    e->evaluates = false;
+    e->grad_enabled = true;
+    model->setting = trains;
 }
 
 /* --- the proof -------------------------------------------------------------------------------- */

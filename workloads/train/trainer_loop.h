@@ -13,7 +13,12 @@
  *     an update   the norm of the gradients stays until the next update; the optimizer has two groups, parameters that
  *                 decay and biases and norms (create_optimizer)
  *
- * It is known without Liger's loss. Its logs, evaluations and saves are not in it.
+ *     an evaluation (train.evaluation), behind an update: the step's batches stay; its own come one by one, the next
+ *                 before the last goes; a forward without gradients, whose logits are copied to fp32 as ever; of each
+ *                 batch the loss, once a row, and with a compute_metrics() logits and labels, to which those before are
+ *                 joined anew each time (evaluation_loop, prediction_step, EvalLoopContainer)
+ *
+ * Its logs and saves are not in it.
  */
 #ifndef PLIM_TRAIN_TRAINER_LOOP_H
 #define PLIM_TRAIN_TRAINER_LOOP_H
@@ -54,6 +59,12 @@ void trainer_loop_end_micro_step(struct engine *e, struct trainer_loop *loop, st
 /* Where an update begins, and where the norm of its gradients is known, which it takes (NULL: it is not asked for). */
 void trainer_loop_begin_update(struct engine *e, struct trainer_loop *loop);
 void trainer_loop_take_norm(struct engine *e, struct trainer_loop *loop, struct tensor *norm);
+
+/* A forward of an evaluation's batch: the loss, named, and *logits as Trainer sees them, named (NULL: none). */
+typedef struct tensor *trainer_loop_forward(void *user, const struct batch *batch, struct tensor **logits);
+/* An evaluation behind an update; `model` is the loop's own. */
+void trainer_loop_evaluate(struct engine *e, const struct trainer_loop *loop, struct decoder *model,
+                           trainer_loop_forward *forward, void *user);
 
 /* For the proof that steps repeat: it has to be the same memory that the next step gives up. */
 uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fingerprint);

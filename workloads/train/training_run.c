@@ -33,6 +33,21 @@ static void look_for_stop(struct training_run *r)
     if (r->stop && r->stop(r->stop_user)) engine_fail(r->e, PLIM_CANCELLED);
 }
 
+/* Does autocast reach over the model's forward? FSDP2's own policy casts instead. */
+static bool is_mixed(const struct training_run *r)
+{
+    enum plim_precision p = r->setting.precision;
+    return (p == PLIM_PRECISION_BF16_MIXED || p == PLIM_PRECISION_FP16_MIXED) && !r->fsdp.model;
+}
+
+static void autocast(struct training_run *r, bool enters)
+{
+    bool is_fp16 = r->setting.precision == PLIM_PRECISION_FP16_MIXED;
+    if (!is_mixed(r)) return;
+    if (enters) autocast_enter(r->e, is_fp16 ? PLIM_F16 : PLIM_BF16);
+    else autocast_leave(r->e);
+}
+
 /* `recorded`: where the tape is told when forward is done; NULL: it is not recorded. */
 static void run_micro_step(struct training_run *r, struct plim_replay_step *s, bool last,
                            struct stretch *recorded)
@@ -40,23 +55,20 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     struct engine *e = r->e;
     look_for_stop(r);
     if (e->halted) return;
-    enum plim_precision p = r->setting.precision;
-    bool mixed = (p == PLIM_PRECISION_BF16_MIXED || p == PLIM_PRECISION_FP16_MIXED) &&
-                 !r->fsdp.model;
     training_run_enter(r, "forward");
     bool reduces = last || r->setting.reduction == PLIM_REDUCTION_EACH;
     ddp_before_forward(e, &r->ddp, reduces);
     fsdp_before_forward(e, &r->fsdp, reduces);
     zero_before_forward(e, &r->zero);
-    if (mixed) autocast_enter(e, p == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16);
+    autocast(r, true);
     struct tensor *logits, *loss = decoder_loss(e, &r->model, &r->batch, &logits);
     if (!r->trainer.model) {
         ddp_copy_outputs(e, &r->ddp, &loss, &logits);
         tensor_drop(e, logits);
     }
-    if (mixed) autocast_leave(e);
+    autocast(r, false);
     if (r->trainer.model) {
-        trainer_loop_after_forward(e, &r->trainer, logits, mixed);
+        trainer_loop_after_forward(e, &r->trainer, logits, is_mixed(r));
         ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits);
     }
     fsdp_after_forward(e, &r->fsdp, &loss);
@@ -185,21 +197,21 @@ size_t training_run_since_this_state(struct training_run *r, struct state_list *
     return since;
 }
 
-bool training_run_only_small_blocks_move(struct training_run *r, struct state_list *states,
+bool training_run_only_small_blocks_move(struct training_run *r, struct state_list *states, size_t count,
                                          int64_t peak_reserved_bytes)
 {
-    enum { STEPS = PLIM_REPLAY_SETTLED_STEPS };
-    static const int64_t ROOM = 8 << 20; /* four segments of small blocks */
+    static const int64_t ROOM = 32 << 20; /* 16 segments of small blocks; 10 MiB were seen to be taken in 400 steps */
     struct state *last = &states->items[states->count - 1];
     last->large = plim_allocator_fingerprint_large(r->e->allocator);
     last->peak_reserved_bytes = peak_reserved_bytes;
-    if (states->count < STEPS || plim_device_free_bytes(r->e->device) < ROOM) return false;
+    if (training_run_retries(r) > 0) return false; /* memory ran out before: nothing is to spare */
+    if (states->count < count || plim_device_free_bytes(r->e->device) < ROOM) return false;
     size_t period = 1;
-    while (period <= STEPS / 2 && last[-(ptrdiff_t)period].large != last->large) period++;
-    if (period > STEPS / 2) return false;
-    for (size_t i = states->count - STEPS; i < states->count; i++) {
+    while (period <= count / 2 && last[-(ptrdiff_t)period].large != last->large) period++;
+    if (period > count / 2) return false;
+    for (size_t i = states->count - count; i < states->count; i++) {
         const struct state *state = &states->items[i];
-        bool repeats = i < states->count - STEPS + period || state->large == state[-(ptrdiff_t)period].large;
+        bool repeats = i < states->count - count + period || state->large == state[-(ptrdiff_t)period].large;
         if (!repeats || state->peak_reserved_bytes != peak_reserved_bytes || state->use.retries != last->use.retries)
             return false;
     }
@@ -306,4 +318,31 @@ void training_run_step(struct training_run *r, struct plim_replay_step *s)
     plim_device_load(e->device, &after);
     plim_replay_note_load(&r->out, &before, &after);
     r->out.communication_seconds = r->link.waited - waited;
+}
+
+/* Of the model itself: neither DistributedDataParallel nor DeepSpeed's engine stands around it. */
+static struct tensor *evaluation_forward(void *user, const struct batch *batch, struct tensor **logits)
+{
+    struct training_run *r = user;
+    struct engine *e = r->e;
+    fsdp_before_forward(e, &r->fsdp, false);
+    autocast(r, true);
+    struct tensor *loss = decoder_loss(e, &r->model, batch, logits);
+    autocast(r, false);
+    if (*logits && is_mixed(r)) tensor_set(e, logits, op_to(e, *logits, PLIM_F32));
+    fsdp_after_forward(e, &r->fsdp, &loss);
+    return loss;
+}
+
+void training_run_evaluate(struct training_run *r, struct plim_replay_step *s)
+{
+    struct engine *e = r->e;
+    if (e->halted) return;
+    training_run_enter(r, "evaluation");
+    plim_allocator_reset_peaks(e->allocator);
+    trainer_loop_evaluate(e, &r->trainer, &r->model, evaluation_forward, r);
+    const struct plim_allocator_stats *stats = plim_allocator_statistics(e->allocator);
+    s->evaluation_allocated_bytes = stats->allocated_peak;
+    s->evaluation_reserved_bytes = stats->reserved_peak;
+    s->evaluation_requested_bytes = stats->requested_peak;
 }

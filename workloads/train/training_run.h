@@ -47,6 +47,9 @@ struct training_run {
     struct scaler scaler;
     const char *phase, *refusal; /* refusal: why it cannot be trained so; NULL: it can */
     struct state_list *states, *micro_states; /* the replayer's */
+    struct state_list *evaluated;             /* the same, behind evaluations */
+    int64_t since_evaluation; /* steps, with those that were left out */
+    int64_t steps_left_out;   /* as steps before an evaluation that were known to repeat */
     struct tape *tape; /* the replayer's */
     /* What is on it: a micro-step that makes the gradients, one that adds to them, and what the
      * optimizer does from the second step on. */
@@ -68,6 +71,9 @@ bool training_run_is_sharded(const struct training_run *r);
  * end. */
 void training_run_step(struct training_run *r, struct plim_replay_step *s);
 
+/* The evaluation behind a step, whose peaks go into `s`. */
+void training_run_evaluate(struct training_run *r, struct plim_replay_step *s);
+
 /* Times that cached segments had to go back, with those of micro-steps that were not run; and the same
  * with the driver's seconds. */
 int64_t training_run_retries(const struct training_run *r);
@@ -80,10 +86,9 @@ void training_run_repeat_driver_use(struct training_run *r, struct driver_use fr
 /* How many entries ago the allocator was in the state in which it is now; 0: it never was. */
 size_t training_run_since_this_state(struct training_run *r, struct state_list *states);
 
-/* Do large blocks repeat, and did the small ones, which move about (Trainer's batches and losses), take no more for
- * PLIM_REPLAY_SETTLED_STEPS, with memory to spare? The last of these states is that of the step that ended with this
- * peak. */
-bool training_run_only_small_blocks_move(struct training_run *r, struct state_list *states,
+/* Do large blocks repeat, and did the small ones, which move about (Trainer's batches and losses), take no more in the
+ * last `count` of these states, with memory to spare? The last one is that of the step that ended with this peak. */
+bool training_run_only_small_blocks_move(struct training_run *r, struct state_list *states, size_t count,
                                          int64_t peak_reserved_bytes);
 
 #endif

@@ -178,6 +178,9 @@ static void pass_step(struct codec *c, struct plim_replay_step *s)
     pass_amount(c, &s->peak_requested_bytes);
     pass_amount(c, &s->end_allocated_bytes);
     pass_amount(c, &s->end_reserved_bytes);
+    pass_amount(c, &s->evaluation_allocated_bytes);
+    pass_amount(c, &s->evaluation_reserved_bytes);
+    pass_amount(c, &s->evaluation_requested_bytes);
     pass_seconds(c, &s->seconds);
     pass_bits(c, &s->loss);
 }
@@ -202,6 +205,9 @@ static void pass_replay(struct codec *c, struct plim_replay *r)
     for (int i = 0; i < PLIM_MEMORY_CLASS_COUNT; i++) pass_amount(c, &r->class_bytes[i]);
     pass_amount(c, &r->loading_allocated_bytes);
     pass_amount(c, &r->loading_reserved_bytes);
+    pass_int(c, &r->evaluations, 0, PLIM_REPLAY_STEPS);
+    pass_amount(c, &r->evaluation_allocated_bytes);
+    pass_amount(c, &r->evaluation_reserved_bytes);
     pass_amount(c, &r->managed_bytes);
     pass_amount(c, &r->rank);
     pass_amount(c, &r->rank0_reserved_bytes);

@@ -13,9 +13,9 @@ OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd':
 
 
 class Steps(TrainerCallback):
-    """The figures of each step, from behind its batches to its end. `waits`: so many steps at first give up what their
-    collectives hold before the next one, for which NCCL's watchdog, which looks ten times a second, has to see their
-    end."""
+    """The figures of each step, from behind its batches to its end, and of an evaluation behind it. `waits`: so many
+    steps at first give up what their collectives hold before the next one, for which NCCL's watchdog, which looks ten
+    times a second, has to see their end."""
 
     def __init__(self, waits):
         self.figures, self.waits = [], waits
@@ -23,17 +23,26 @@ class Steps(TrainerCallback):
     def on_step_begin(self, *_, **__):
         torch.cuda.reset_peak_memory_stats()
 
-    def on_step_end(self, *_, **__):
+    @staticmethod
+    def look():
         seen = torch.cuda.memory_stats()
-        self.figures.append({'peak_allocated': seen['allocated_bytes.all.peak'],
-                             'peak_reserved': seen['reserved_bytes.all.peak'],
-                             'peak_requested': seen['requested_bytes.all.peak'],
-                             'end_allocated': seen['allocated_bytes.all.current'],
-                             'end_reserved': seen['reserved_bytes.all.current']})
+        torch.cuda.reset_peak_memory_stats()
+        return {'peak_allocated': seen['allocated_bytes.all.peak'],
+                'peak_reserved': seen['reserved_bytes.all.peak'],
+                'peak_requested': seen['requested_bytes.all.peak'],
+                'end_allocated': seen['allocated_bytes.all.current'],
+                'end_reserved': seen['reserved_bytes.all.current']}
+
+    def on_step_end(self, *_, **__):
+        self.figures.append(self.look())
         if self.waits:
             torch.cuda.synchronize()
             time.sleep(1)
             self.waits -= 1
+
+    def on_evaluate(self, arguments, state, *_, **__):
+        if state.global_step % arguments.eval_steps == 0:  # there is one behind the last step in any case
+            self.figures[-1]['evaluation'] = self.look()
 
 
 def steps_to_wait(case):
@@ -64,6 +73,15 @@ def sharded(case):
                           'zero_optimization': {'stage': int(sharding[-1]), **case.get('zero', {})}}}
 
 
+def evaluates(case):
+    """An evaluation every few steps; a program that measures something of the predictions keeps them."""
+    asked = case.get('evaluation')
+    if not asked:
+        return {}
+    return {'eval_strategy': 'steps', 'eval_steps': asked.get('every', 1), 'per_device_eval_batch_size': asked['batch'],
+            'eval_accumulation_steps': asked.get('accumulation')}
+
+
 def make_arguments(case, folder, size, count):
     """For `count` steps of micro-batches of `size` samples."""
     return TrainingArguments(
@@ -72,12 +90,16 @@ def make_arguments(case, folder, size, count):
         gradient_checkpointing=case.get('checkpointing') == 'full', optim=OPTIMIZERS[case['optimizer']],
         max_grad_norm=1.0 if case.get('clip') else 0.0, save_strategy='no', logging_strategy='no', report_to='none',
         use_liger_kernel=case.get('liger', False), disable_tqdm=True,
-        **{f'ddp_{name}': value for name, value in case.get('ddp', {}).items()}, **sharded(case))
+        **{f'ddp_{name}': value for name, value in case.get('ddp', {}).items()}, **sharded(case), **evaluates(case))
 
 
 def train(case, arguments, model, config, size, count):
     """Figures of the steps."""
     steps = Steps(steps_to_wait(case))
     rows = data_of(case, config, size * case.get('accumulation', 1) * count * case.get('world', 1))
-    Trainer(model=model, args=arguments, train_dataset=rows, callbacks=[steps]).train()
+    asked = case.get('evaluation', {})
+    others = data_of(case, config, asked['batch'] * asked.get('batches', 2) * case.get('world', 1)) if asked else None
+    measure = (lambda _: {}) if asked.get('keeps') == 'logits' else None
+    Trainer(model=model, args=arguments, train_dataset=rows, eval_dataset=others, compute_metrics=measure,
+            callbacks=[steps]).train()
     return steps.figures
