@@ -37,6 +37,10 @@ static void note_settings(const struct plim_result *result, const struct plim_io
     const struct plim_result_setting *setting = &result->choice.setting;
     const char *separator = " ";
     fputs("the result holds for", io->err);
+    if (setting->seq) {
+        fprintf(io->err, " sequence %" PRId64, setting->seq);
+        separator = ", ";
+    }
     for (size_t i = 0; i < setting->value_count; i++)
         plim_result_write_held(setting->values[i].name, setting->values[i].text, &separator, io->err);
     plim_result_spec_held(&result->spec, separator, io->err);
@@ -155,8 +159,8 @@ static void show_changes(const struct plim_config_plan *plan, const struct plim_
                 plim_text_write(io->out, edit->old[0] ? edit->old : "(empty)");
                 fprintf(io->out, " -> %s\n", edit->new);
             } else {
-                fprintf(io->out, "%s%s: %s (added)\n", edit->path[0] ? "." : "", edit->key,
-                        edit->new);
+                fprintf(io->out, "%s%s: %s (added, a key of %s)\n", edit->path[0] ? "." : "", edit->key, edit->new,
+                        file->framework->title);
             }
         }
     }

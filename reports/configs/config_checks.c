@@ -1,5 +1,7 @@
 #include "accumulation_schedule.h"
 #include "autotune/base/text.h"
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -52,6 +54,33 @@ static enum plim_status check_number_beside(struct plim_config_group *g)
                                       place->path, found->place->path);
         }
     return PLIM_OK;
+}
+
+/* What its trainer takes no accumulation with. */
+static enum plim_status check_single(struct plim_config_group *g)
+{
+    const struct plim_config_place *place = plim_config_first(&g->plan->places, g->framework->single);
+    if (g->sizes.accumulation < 2 || !place || !is_on(plim_config_node_of(place))) return PLIM_OK;
+    return plim_config_refuse(g, place, "'%s' is set, with which %s takes no more than one micro-step", place->path,
+                              g->framework->title);
+}
+
+/* What a number of the global batch stands for has to divide it. */
+static enum plim_status check_repeats(struct plim_config_group *g)
+{
+    int64_t all = g->sizes.micro * g->sizes.accumulation * g->sizes.dp;
+    const struct plim_config_place *place = NULL;
+    char text[64];
+    for (size_t i = 0; i < g->plan->places.list.count && g->framework->repeats[0]; i++) {
+        const struct plim_config_place *at = &g->plan->places.list.items[i];
+        if (!at->hidden && plim_config_match(g->framework->repeats[0], at->name)) place = at;
+    }
+    const struct plim_config_node *node = place ? plim_config_node_of(place) : NULL;
+    int64_t repeats = node && node->kind == PLIM_CONFIG_SCALAR && node->text ? plim_config_whole(node->text) : 1;
+    g->repeats = repeats > 1 ? repeats : 1;
+    if (all % g->repeats == 0) return PLIM_OK;
+    snprintf(text, sizeof(text), "%" PRId64 " samples of an optimizer step", all);
+    return plim_config_refuse(g, place, "'%s' does not divide the %s, which are counted by it", place->path, text);
 }
 
 /* Lightning's callback, which counts for more than the Trainer's argument. */
@@ -149,6 +178,8 @@ enum plim_status plim_config_check(struct plim_config_group *g)
     PLIM_TRY(check_schedules(g, plim_config_common()->schedules));
     PLIM_TRY(check_schedules(g, g->framework->schedules));
     PLIM_TRY(check_number_beside(g));
+    PLIM_TRY(check_single(g));
+    PLIM_TRY(check_repeats(g));
     PLIM_TRY(check_callbacks(g));
 out:
     return st;

@@ -1,4 +1,5 @@
 #include "config_group.h"
+#include "config_format.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -78,6 +79,12 @@ const char *plim_config_role_text(enum plim_config_role role)
     return texts[role];
 }
 
+int64_t plim_config_number_of(const struct plim_config_group *g, enum plim_config_role role)
+{
+    int64_t number = plim_config_role_value(role, &g->sizes);
+    return role == PLIM_CONFIG_GLOBAL ? number / g->repeats : number;
+}
+
 int64_t plim_config_number_at(const struct plim_config_group *g, const char *const *patterns)
 {
     struct plim_config_found found;
@@ -124,7 +131,10 @@ struct plim_config_node *plim_config_section(const struct plim_config_group *g, 
     const struct plim_config_place *beside = plim_config_primary(g)->place;
     char parent[256];
     split_pattern(pattern, parent, sizeof(parent), name);
-    bool is_beside = !strcmp(parent, "**");
+    /* A program's variables are not what it calls something with. */
+    enum plim_config_language language = beside->document->format->language;
+    bool is_script = language == PLIM_CONFIG_SHELL || language == PLIM_CONFIG_PYTHON;
+    bool is_beside = !strcmp(parent, "**") || (!parent[0] && is_script && beside->mapping);
     if (strchr(*name, '*')) return NULL;
     const struct plim_config_place *at = parent[0] && !is_beside ? mapping_place(g, parent) : NULL;
     *file = plim_config_group_file(g, at ? at->document : beside->document);

@@ -12,6 +12,7 @@ struct plim_config_group {
     struct plim_config_found found[PLIM_CONFIG_ROLE_COUNT];
     struct plim_config_sizes sizes;
     unsigned needs; /* the set of roles that is written */
+    int64_t repeats; /* samples that a number of the global batch stands for; 1 for most */
     struct plim_error *err;
 };
 
@@ -27,6 +28,9 @@ bool plim_config_is_default(const struct plim_config_group *g, enum plim_config_
 
 /* The size that the others are measured by; NULL: none was found. */
 const struct plim_config_found *plim_config_primary(const struct plim_config_group *g);
+
+/* The number that is written for a role; 0: it needs the data-parallel GPUs, which are not known. */
+int64_t plim_config_number_of(const struct plim_config_group *g, enum plim_config_role role);
 
 /* The number at the first of the patterns, 0 where there is none. */
 int64_t plim_config_number_at(const struct plim_config_group *g, const char *const *patterns);

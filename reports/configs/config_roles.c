@@ -1,6 +1,7 @@
 #include "config_roles.h"
 #include "autotune/base/text.h"
 #include "config_format.h"
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -238,11 +239,16 @@ static void unite(struct search *s)
     size_t kept = 0;
     for (size_t i = 0; i < s->count; i++) {
         bool known = false;
-        for (size_t k = 0; k < kept && !known; k++)
+        const struct plim_config_node *mapping = s->items[i].place->mapping;
+        bool is_command = mapping && mapping->layout == PLIM_CONFIG_WORDS;
+        for (size_t k = 0; k < kept && !known; k++) {
             known = plim_config_node_of(s->items[k].end) == plim_config_node_of(s->items[i].end) &&
                     s->items[k].place->merged == s->items[i].place->merged &&
                     (!s->items[k].place->merged ||
                      s->items[k].place->mapping == s->items[i].place->mapping);
+            s->items[k].commands += known && is_command && s->items[k].place->mapping != mapping;
+        }
+        s->items[i].commands = is_command;
         if (!known) s->items[kept++] = s->items[i];
     }
     s->count = kept;
@@ -372,14 +378,22 @@ const struct plim_config_place *plim_config_first(const struct plim_config_place
     return NULL;
 }
 
-bool plim_config_has(const struct plim_config_places *places, const char *mark)
+static bool has_small_letters(const char *text)
+{
+    while (*text && !islower((unsigned char)*text)) text++;
+    return *text != '\0';
+}
+
+bool plim_config_has(const struct plim_config_places *places, const char *mark, bool upper)
 {
     char pattern[160];
     for (; *mark; mark += strcspn(mark, "|"), mark += *mark == '|') {
         snprintf(pattern, sizeof(pattern), "%.*s", (int)strcspn(mark, "|"), mark);
         bool wild;
         for (size_t i = 0; i < places->list.count; i++)
-            if (plim_config_place_matches(&places->list.items[i], pattern, &wild)) return true;
+            if (plim_config_place_matches(&places->list.items[i], pattern, &wild) &&
+                !(upper && has_small_letters(places->list.items[i].path)))
+                return true;
     }
     return false;
 }

@@ -19,6 +19,7 @@ struct plim_config_found {
     const struct plim_config_place *end;   /* where the number is, behind aliases and references */
     struct plim_config_value value;        /* of `end` */
     int64_t number; /* what is there now, by epoch the first; 0: no whole number above 0 */
+    size_t commands; /* of a script that are given it by way of one variable; 0 and 1 are one place */
 };
 
 /* Finds a role by its patterns (NULL ends them). PLIM_SPEC: it stands twice, in several sections,
@@ -32,8 +33,8 @@ enum plim_status plim_config_find(const struct plim_config_plan *plan, const cha
 const struct plim_config_place *plim_config_first(const struct plim_config_places *places,
                                                   const char *const *patterns);
 
-/* Does a place match one of the alternatives of a mark ("a|b")? */
-bool plim_config_has(const struct plim_config_places *places, const char *mark);
+/* Does a place match one of the alternatives of a mark ("a|b")? `upper`: and is written in capitals. */
+bool plim_config_has(const struct plim_config_places *places, const char *mark, bool upper);
 
 /* A place's node behind aliases. */
 struct plim_config_node *plim_config_node_of(const struct plim_config_place *place);

@@ -56,10 +56,14 @@ struct plim_config_framework {
     const char *multiple_of[PLIM_CONFIG_LIST]; /* what has to divide M*A*D */
     const char *rates[PLIM_CONFIG_LIST];       /* learning rates */
     const char *outputs[PLIM_CONFIG_LIST];     /* folders that checkpoints go to */
+    const char *single[PLIM_CONFIG_LIST];      /* where one is set, its trainer refuses an accumulation */
+    const char *repeats[PLIM_CONFIG_LIST];     /* samples that each of the global batch stands for */
     const char *outside; /* where the sizes belong instead: "the script's arguments"; NULL: here */
     const char *arguments; /* how an override is written: "{path}={value}"; NULL: none is known */
     const char *no_accumulation; /* why it cannot accumulate; NULL: it can */
     const char *warning;         /* what a user of it should know; NULL: nothing */
+    bool hydra;                  /* its command line is Hydra's */
+    bool upper;                  /* its marks are in capitals */
     bool numbers;                /* its reader wants numbers: never "4" in quotes */
     bool lists;                  /* its accumulation is a list with one number for each phase */
     bool only;                   /* beside its marks nothing may be there */

@@ -20,6 +20,7 @@ struct composition {
     bool placed[PLIM_CONFIG_FILES];
     size_t override_count;
     struct choice overrides[MAX_CHOICES];
+    bool selected; /* the caller's choice led to a file */
 };
 
 static const struct plim_config_node *defaults_of(const struct plim_config_file *file)
@@ -115,8 +116,9 @@ static void place(struct composition *c, size_t file, const char *group, int dep
 static void choose(struct composition *c, struct choice choice, const char *parent, int depth)
 {
     char full[2 * NAME];
+    size_t used = c->override_count;
     for (size_t i = 0; i < c->override_count; i++)
-        if (!strcmp(c->overrides[i].group, choice.group)) choice = c->overrides[i];
+        if (!strcmp(c->overrides[i].group, choice.group)) choice = c->overrides[used = i];
     snprintf(full, sizeof(full), "%s%s%s", parent, *parent && *choice.group ? "/" : "",
              choice.group);
     int file = file_of(c, &choice, true);
@@ -135,6 +137,7 @@ static void choose(struct composition *c, struct choice choice, const char *pare
         }
         file = users ? -1 : file_of(c, &choice, false);
     }
+    c->selected |= file >= 0 && used + 1 == c->override_count; /* it is the last */
     if (file >= 0) place(c, (size_t)file, choice.group, depth + 1);
 }
 
@@ -164,11 +167,20 @@ static void place(struct composition *c, size_t file, const char *group, int dep
     if (!done) add_self(c, file, group);
 }
 
-/* The file with a defaults list that no other chooses; one with _self_ before one without. */
-static int primary_of(const struct composition *c)
+static bool is_evaluation_file(const struct plim_config_file *file)
+{
+    char folders[NAME], stem[NAME];
+    split(file->path, folders, stem);
+    return plim_config_is_evaluation(stem);
+}
+
+/* The file with a defaults list that no other chooses; one with _self_ before one without, and one for training before
+ * one for evaluation (eval.yaml beside train.yaml). */
+static int primary_among(const struct composition *c, bool evaluates)
 {
     int best = -1;
     for (size_t i = 0; i < c->plan->count; i++) {
+        if (is_evaluation_file(&c->plan->files[i]) != evaluates) continue;
         const struct plim_config_node *list = defaults_of(&c->plan->files[i]);
         bool self = false, overrides = false;
         for (const struct plim_config_node *item = list ? list->first : NULL; item;
@@ -182,6 +194,12 @@ static int primary_of(const struct composition *c)
         if (list && self && !overrides) return best;
     }
     return best;
+}
+
+static int primary_of(const struct composition *c)
+{
+    int training = primary_among(c, false);
+    return training >= 0 ? training : primary_among(c, true);
 }
 
 static void hide_overridden(struct plim_config_plan *plan)
@@ -203,9 +221,15 @@ enum plim_status plim_config_compose(struct plim_config_plan *plan, const char *
     if (!c) return plim_no_memory(err);
     c->plan = plan;
     int primary = plan->count > 1 ? primary_of(c) : -1;
-    if (primary < 0) goto out;
-    collect_overrides(c, select);
-    place(c, (size_t)primary, "", 0);
+    if (primary >= 0) {
+        collect_overrides(c, select);
+        place(c, (size_t)primary, "", 0);
+    }
+    if (select && strchr(select, '=') && !c->selected) {
+        st = plim_fail(err, PLIM_SPEC,
+                       "--select %.200s leads to none of these files, expected a group and a name of one", select);
+        goto out;
+    }
     if (c->count < 2) goto out;
     *composed = true;
     for (size_t i = 0; i < c->count; i++)

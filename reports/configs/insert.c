@@ -37,10 +37,19 @@ static void write_lead(const struct added *a, FILE *out)
         fputc(data && text[at] != '\t' ? ' ' : text[at], out);
 }
 
+/* The name of a long option beside a short one ("-b"). */
+static const char *long_option(const struct added *a, const char *like)
+{
+    if (like[0] != '-' || !like[1] || like[2] || a->mapping->layout != PLIM_CONFIG_WORDS) return like;
+    for (const struct plim_config_node *node = a->sibling->next; node; node = node->next) /* before: the launcher's */
+        if (node->key && !strncmp(node->key, "--", 2) && strpbrk(node->key + 2, "-_")) return node->key;
+    return "--with-dashes";
+}
+
 /* Dashes in front and inside as the sibling's name has them, and its quotes. */
 static void write_key(const struct added *a, const char *key, FILE *out)
 {
-    const char *like = a->sibling && a->sibling->key ? a->sibling->key : "";
+    const char *like = long_option(a, a->sibling && a->sibling->key ? a->sibling->key : "");
     char quote = a->sibling ? a->document->text[a->sibling->key_begin] : '\0';
     size_t dashes = strspn(like, "-");
     bool dashed = strchr(like + dashes, '-') && !strchr(like, '_');
@@ -58,6 +67,12 @@ static void write_separator(const struct added *a, FILE *out)
     static const char *const usual[] = {": ", ":", " : ", " = ", "=", " =", "= ", " "};
     const struct plim_config_node *sibling = a->sibling;
     const char *separator = a->document->format->separator;
+    size_t between = sibling && sibling->begin > sibling->key_end ? sibling->begin - sibling->key_end : 0;
+    bool is_python = a->document->format->language == PLIM_CONFIG_PYTHON;
+    if (is_python && between > 3 && a->document->text[sibling->key_end] == ':') {
+        fwrite(a->document->text + sibling->key_end, 1, between, out); /* a field of a class, with its type */
+        return;
+    }
     for (size_t i = 0; sibling && i < sizeof(usual) / sizeof(usual[0]); i++) {
         size_t length = strlen(usual[i]), quoted = 0;
         bool same = sibling->begin >= sibling->key_end &&

@@ -39,7 +39,7 @@ static bool has_marks(const struct plim_config_framework *row, const struct plim
 {
     if (!row->marks[0] || !has_format(row, g)) return false;
     for (size_t i = 0; row->marks[i]; i++)
-        if (!plim_config_has(&g->plan->places, row->marks[i])) return false;
+        if (!plim_config_has(&g->plan->places, row->marks[i], row->upper)) return false;
     return !row->only || has_only(row, &g->plan->places);
 }
 
@@ -241,22 +241,24 @@ static int64_t samples_before(const struct plim_config_group *g)
     const struct plim_config_found *found = g->found;
     if (found[PLIM_CONFIG_STEP].number) return found[PLIM_CONFIG_STEP].number;
     if (found[PLIM_CONFIG_GLOBAL].number && g->sizes.dp)
-        return found[PLIM_CONFIG_GLOBAL].number / g->sizes.dp;
+        return found[PLIM_CONFIG_GLOBAL].number * g->repeats / g->sizes.dp;
     if (found[PLIM_CONFIG_TOTAL].number && g->sizes.dp)
         return found[PLIM_CONFIG_TOTAL].number / g->sizes.dp;
     int64_t accumulation = found[PLIM_CONFIG_ACCUMULATION].number;
     return found[PLIM_CONFIG_MICRO].number * (accumulation ? accumulation : 1);
 }
 
-/* Only divisions: "$((GLOBAL / MICRO / GPUS))", "global // devices // micro". */
-static bool is_quotient(const char *text)
+/* By how much something is divided, where there are only divisions: "$((GLOBAL / MICRO / GPUS))",
+ * "global // devices // micro", "${floordiv:${global},${micro}}"; 0: it is no such quotient. */
+static size_t divisors_of(const char *text)
 {
-    size_t slashes = 0;
-    for (; *text; text++) {
-        if (strchr("*+%,?<>", *text) || (*text == '-' && text[1] == ' ')) return false;
-        slashes += *text == '/';
+    const char *call = strstr(text, "div:");
+    size_t divisors = 0;
+    for (const char *at = call ? call + 4 : text; *at; at++) {
+        if (strchr("*+%?<>", *at) || (*at == '-' && at[1] == ' ') || (*at == ',' && !call)) return 0;
+        divisors += (*at == '/' && at[1] != '/') || *at == ',';
     }
-    return slashes > 0;
+    return divisors;
 }
 
 /* An accumulation that divides a batch by the micro-batch: that batch is the global one, by
@@ -268,9 +270,18 @@ static void find_divided(struct plim_config_group *g)
     const struct plim_config_place *global = NULL;
     if (accumulation->state != PLIM_CONFIG_FOREIGN || !plim_config_is_size(micro)) return;
     const char *text = plim_config_node_of(accumulation->end)->text;
-    if (g->found[PLIM_CONFIG_GLOBAL].state != PLIM_CONFIG_ABSENT || !text || !is_quotient(text) ||
-        !plim_config_mentions(text, micro->end->name))
+    size_t divisors = text && plim_config_mentions(text, micro->end->name) ? divisors_of(text) : 0;
+    struct plim_config_found *found = &g->found[PLIM_CONFIG_GLOBAL];
+    /* Divided by the micro-batch alone it is no batch of all GPUs, whatever its name is. */
+    enum plim_config_role role = divisors == 1 ? PLIM_CONFIG_STEP : PLIM_CONFIG_GLOBAL;
+    if (!divisors || (found->state != PLIM_CONFIG_ABSENT && role == PLIM_CONFIG_GLOBAL)) return;
+    if (plim_config_is_size(found) && plim_config_mentions(text, found->end->name)) {
+        g->found[PLIM_CONFIG_STEP] = *found;
+        *found = (struct plim_config_found){0};
+        g->needs = 1u << PLIM_CONFIG_MICRO | 1u << PLIM_CONFIG_STEP;
         return;
+    }
+    if (found->state != PLIM_CONFIG_ABSENT) return;
     for (size_t i = 0; i < g->plan->places.list.count; i++) {
         const struct plim_config_place *place = &g->plan->places.list.items[i];
         const struct plim_config_node *node = plim_config_node_of(place);
@@ -284,10 +295,12 @@ static void find_divided(struct plim_config_group *g)
     if (!global) return;
     struct plim_config_value value =
         plim_config_value_of(global->document, plim_config_node_of(global));
-    g->found[PLIM_CONFIG_GLOBAL] =
-        (struct plim_config_found){PLIM_CONFIG_SETTABLE, global, global, value,
-                                   plim_config_whole(plim_config_node_of(global)->text)};
-    g->needs = 1u << PLIM_CONFIG_MICRO | 1u << PLIM_CONFIG_GLOBAL;
+    g->found[role] = (struct plim_config_found){.state = PLIM_CONFIG_SETTABLE,
+                                                .place = global,
+                                                .end = global,
+                                                .value = value,
+                                                .number = plim_config_whole(plim_config_node_of(global)->text)};
+    g->needs = 1u << PLIM_CONFIG_MICRO | 1u << role;
 }
 
 /* Every size is "auto" or null: another file of the job may say it. */
@@ -336,7 +349,7 @@ enum plim_status plim_config_group_plan(struct plim_config_plan *plan,
                                         const struct plim_config_ask *ask,
                                         enum plim_config_outcome *outcome, struct plim_error *err)
 {
-    struct plim_config_group g = {.plan = plan, .ask = ask, .sizes = ask->sizes, .err = err};
+    struct plim_config_group g = {.plan = plan, .ask = ask, .sizes = ask->sizes, .repeats = 1, .err = err};
     enum plim_status st;
     *outcome = PLIM_CONFIG_NOTHING;
     PLIM_TRY(recognise(&g));

@@ -148,11 +148,11 @@ static const struct plim_config_edit *added_as(const struct proof *p,
                                                const struct plim_config_node *node)
 {
     const char *key = node->key ? node->key : "";
-    key += strspn(key, "-");
+    key += strspn(key, "-+");
     for (size_t i = 0; i < p->file->edits.count; i++) {
         const struct plim_config_edit *edit = &p->file->edits.items[i];
         if (edit->node || edit->filler || edit->parent != parent) continue;
-        const char *wanted = edit->key + strspn(edit->key, "-");
+        const char *wanted = edit->key + strspn(edit->key, "-+");
         size_t n = 0;
         while (wanted[n] && (wanted[n] == key[n] || (wanted[n] == '_' && key[n] == '-'))) n++;
         if (!wanted[n] && !key[n]) return edit;

@@ -65,7 +65,7 @@ static bool write_override(const struct plim_config_group *g, enum plim_config_r
                            const struct plim_config_document *document, FILE *out)
 {
     const struct plim_config_found *found = &g->found[role];
-    int64_t value = plim_config_role_value(role, &g->sizes);
+    int64_t value = plim_config_number_of(g, role);
     bool variable = found->state == PLIM_CONFIG_FOREIGN &&
                     (found->value.meaning == PLIM_CONFIG_ENVIRONMENT ||
                      found->value.meaning == PLIM_CONFIG_TEMPLATE) &&

@@ -74,7 +74,8 @@ static enum plim_status write_missing(struct plim_config_group *g, const struct 
     if (!is_told || is_left(w)) return PLIM_OK;
     struct plim_config_node *mapping =
         is_switch(w) ? plim_config_section(g, w->pattern, &file, &name) : NULL;
-    if (mapping && mapping->layout != PLIM_CONFIG_WORDS) {
+    bool is_shell = mapping && file->document.format->language == PLIM_CONFIG_SHELL;
+    if (mapping && !is_shell && mapping->layout != PLIM_CONFIG_WORDS) {
         bool is_python = file->document.format->language == PLIM_CONFIG_PYTHON;
         return plim_config_insert(file, mapping, plim_config_primary(g)->place->node, NULL, name,
                                   switches[is_python][1], g->err);
