@@ -120,9 +120,9 @@ static void tell_gpus(const struct plim_answer *answer, const struct plim_execut
 {
     if (execution->gpus_used && execution->gpus_used < answer->gpus)
         plim_result_reason(result,
-                           "The program used %d of the %" PRId64 " GPUs that it sees (--gpus), with which its batch is "
-                           "counted: torchrun starts one process a GPU.",
-                           execution->gpus_used, answer->gpus);
+                           "The program used %d of the %" PRId64 " GPUs that it sees (--gpus), and its batch is "
+                           "counted with %" PRId64 ": torchrun starts one process a GPU.",
+                           execution->gpus_used, answer->gpus, answer->question->batch.world);
 }
 
 static void tell_refusals(const struct plim_asker *asker, bool uses_batch,

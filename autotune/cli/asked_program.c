@@ -4,6 +4,7 @@
 #include "common.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 
 enum { POINTS_AT_MOST = 4096 };
@@ -98,6 +99,13 @@ static enum plim_status read_options(struct plim_asked_program *x, struct plim_e
     };
     PLIM_TRY(check_pairs(pairs, sizeof(pairs) / sizeof(pairs[0]), err));
     if (!world) x->options.world = request->program.gpus ? request->program.gpus : 1;
+    if (x->options.world < request->program.gpus) {
+        st = plim_fail(err, PLIM_INVALID,
+                       "--world %" PRId64 " is the job's GPUs, of which --gpus runs %" PRId64
+                       ": expected at least as many",
+                       x->options.world, (int64_t)request->program.gpus);
+        goto out;
+    }
     plim_spec_question_batch(&x->options, &x->question.question.batch);
     x->question.question.batch.is_unknown = !x->question.uses_batch;
     x->program.world = x->options.world;

@@ -149,11 +149,20 @@ static enum plim_status run_settled(struct recorder *r, const struct plim_settin
     return st ? st : plim_trace_settle(trace, left_out, err);
 }
 
-/* A program that keeps a loss of each step for its log: no more than a megabyte in thousands of steps. */
+/* A program that keeps a loss of each step for its log, half a megabyte in a thousand steps. What is more than a few
+ * of these comes to count, and is a doubt. */
 static enum plim_status leave_out_kept(struct recorder *r, struct plim_trace *trace, struct plim_error *err)
 {
+    enum { LITTLE = 4096 };
     int64_t bytes = 0;
+    char text[PLIM_DECISION_TEXT];
     enum plim_status st = plim_trace_leave_out_kept(trace, &bytes, err);
+    if (!st && bytes > LITTLE) {
+        snprintf(text, sizeof(text),
+                 "each step keeps %lld bytes more on the GPU, which are left out: %lld MiB in 1,000 steps",
+                 (long long)bytes, (long long)(bytes * 1000 >> 20));
+        return plim_recorder_doubt(r, text) ? plim_no_memory(err) : PLIM_OK;
+    }
     if (!st && bytes && !r->traces.count)
         plim_log(r->record->log, PLIM_LOG_WARNING,
                  "each step keeps %lld bytes more on the GPU, which the recording leaves out", (long long)bytes);

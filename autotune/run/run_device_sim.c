@@ -102,10 +102,15 @@ static enum plim_status retime(struct plim_run_device *d, const struct plim_sett
                               setting->accumulation, out, err);
 }
 
-/* `timeline`: where its second step is recorded; NULL: nowhere. Where ranks differ, a step that is shown
- * is that of the rank that needs the most. */
+/* Where what is allocated is written: all of it, or the second step; NULL: nowhere. */
+struct shown {
+    FILE *trace;
+    struct plim_timeline *timeline;
+};
+
+/* Where ranks differ, what is shown is of the rank that needs the most. */
 static enum plim_status replay(struct plim_run_device *d, const struct plim_setting *setting,
-                               enum plim_run_mode mode, struct plim_timeline *timeline,
+                               enum plim_run_mode mode, struct shown shown,
                                struct plim_replay *out, struct plim_error *err)
 {
     const struct plim_spec_question *question = d->options->question;
@@ -116,7 +121,7 @@ static enum plim_status replay(struct plim_run_device *d, const struct plim_sett
     const struct plim_model_config *model = &question->spec->model;
     struct plim_replayer *replayer = d->engines[mode == PLIM_RUN_UNLIMITED].replayer;
     int64_t steps = d->options->steps;
-    bool ranks_differ = plim_ranks_differ(&training), is_shown = steps || timeline;
+    bool ranks_differ = plim_ranks_differ(&training), is_shown = steps || shown.timeline || shown.trace;
     struct plim_replay of_ranks = {0};
     if (ranks_differ && (is_shown || mode == PLIM_RUN_PROOF)) {
         st = plim_ranks_prove(replayer, model, &training, &of_ranks, err);
@@ -124,11 +129,13 @@ static enum plim_status replay(struct plim_run_device *d, const struct plim_sett
         if (st || !is_shown) return st;
         training.rank = of_ranks.rank;
     }
-    plim_replayer_timeline(replayer, timeline);
+    plim_replayer_timeline(replayer, shown.timeline);
+    plim_replayer_trace(replayer, shown.trace);
     st = steps                    ? replay_steps(replayer, model, &training, steps, out, err)
          : mode == PLIM_RUN_PROOF ? plim_replay_prove(replayer, model, &training, out, err)
                                   : plim_replay_run(replayer, model, &training, out, err);
     plim_replayer_timeline(replayer, NULL);
+    plim_replayer_trace(replayer, NULL);
     if (!ranks_differ) return st;
     if (!steps) out->repeats_after = 0; /* one of them is no proof for all */
     out->rank = of_ranks.rank;
@@ -150,7 +157,7 @@ enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_
                                    struct plim_error *err)
 {
     enum plim_status st = d->options->question->recording ? play(d, setting, mode, out, err)
-                                                          : replay(d, setting, mode, NULL, out, err);
+                                                          : replay(d, setting, mode, (struct shown){0}, out, err);
     return with_reason(d, st, err);
 }
 
@@ -297,9 +304,8 @@ enum plim_status plim_run_device_trace(struct plim_run_device *d,
     enum plim_status st = start_engine(d, PLIM_RUN_LIMITED, err);
     if (!st) st = plim_outfile_open(path, &file, err);
     if (st) return st;
-    plim_replayer_trace(d->engines[PLIM_RUN_LIMITED].replayer, file.stream);
-    st = plim_run_simulate(d, setting, PLIM_RUN_LIMITED, &last, err);
-    plim_replayer_trace(d->engines[PLIM_RUN_LIMITED].replayer, NULL);
+    st = replay(d, setting, PLIM_RUN_LIMITED, (struct shown){.trace = file.stream}, &last, err);
+    st = with_reason(d, st, err);
     if (!st) return plim_outfile_commit(&file, err);
     plim_outfile_discard(&file);
     return st;
@@ -316,7 +322,7 @@ enum plim_status plim_run_device_timeline(struct plim_run_device *d,
         return PLIM_OK; /* nothing but its end is known of a step */
     if (shown.accumulation > PLIM_RUN_TIMELINE_MICRO_STEPS)
         shown.accumulation = PLIM_RUN_TIMELINE_MICRO_STEPS;
-    return with_reason(d, replay(d, &shown, mode, timeline, &last, err), err);
+    return with_reason(d, replay(d, &shown, mode, (struct shown){.timeline = timeline}, &last, err), err);
 }
 
 struct plim_limit plim_run_limit(const struct plim_run_device *d, int64_t usable_bytes,

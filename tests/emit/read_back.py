@@ -162,6 +162,7 @@ SHARDED = {
     ('zero1', 'accelerate.env'): 'ZERO_STAGE=1', ('zero3', 'accelerate.python'): 'zero_stage=3',
     ('zero3', 'llama-factory.cli'): '--deepspeed examples/deepspeed/ds_z3_config.json', ('fsdp', 'trl.yaml'): 'fsdp: true',
     ('zero2', 'axolotl.yaml'): 'deepspeed_configs/zero2.json', ('zero3', 'deepspeed.json'): '{"stage": 3}',
+    ('zero1', 'deepspeed.json'): '"bf16": {"enabled": true}',
 }
 
 

@@ -1,5 +1,6 @@
 /* FSDP2's own allocations, one by one, as PyTorch made them; what they come to in whole runs is in
  * tests/golden/fsdp.jsonl. */
+#include "devices/sim/sim.h"
 #include "devices/host/host.h"
 #include "devices/needs/needs.h"
 #include "support/rank_trace.h"
@@ -110,6 +111,28 @@ Test(fsdp, no_rank_reserves_more_than_the_one_that_is_told)
     }
     cr_expect_eq(most, told.peak_reserved_bytes, "%lld, told %lld of rank %lld", (long long)most,
                  (long long)told.peak_reserved_bytes, (long long)told.rank);
+    plim_replayer_destroy(&replayer);
+    plim_device_close(&device);
+}
+
+/* One that has had cached memory back and does not come to repeat counts, however little it reserves. */
+Test(fsdp, a_rank_that_never_repeats_is_the_one_that_is_told)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *device = NULL;
+    struct plim_replayer *replayer;
+    struct plim_replay told;
+    struct plim_spec spec;
+    struct plim_train_setting setting = {.micro_batch = 1, .seq = 512, .accumulation = 2, .world = 2, .rank = -1,
+                                         .precision = PLIM_PRECISION_BF16_MIXED, .optimizer = PLIM_OPTIMIZER_SGD,
+                                         .checkpointing = PLIM_CHECKPOINTING_FULL, .attention = PLIM_ATTENTION_SDPA,
+                                         .sharding = PLIM_SHARDING_FSDP, .made_on = PLIM_MADE_ON_HOST};
+    cr_assert_eq(plim_spec_load("gpt2-124m", &spec, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_sim_open("A100-SXM4-80GB,memory=1784MiB", &device, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_ranks_prove(replayer, &spec.model, &setting, &told, &err), PLIM_OK, "%s", err.text);
+    cr_expect(plim_replay_is_restless(&told), "rank %d: %s", (int)told.rank, told.why);
+    cr_expect_eq(told.rank, 1);
     plim_replayer_destroy(&replayer);
     plim_device_close(&device);
 }

@@ -494,6 +494,18 @@ Test(spec_set, evaluations_are_read_as_text_and_refused_where_they_cannot_be)
     }
 }
 
+Test(spec_set, a_rank_is_one_of_the_job)
+{
+    struct plim_spec s;
+    struct plim_error err = PLIM_ERROR_INIT;
+    spec_load_text("s.yaml", "model: {family: llama}\ntrain: {world: 4, sharding: fsdp}\n", &s);
+    set(&s, "train.zero.rank", "3");
+    cr_assert(eq(int, plim_spec_resolve(&s, &err), PLIM_OK), "%s", err.text);
+    set(&s, "train.zero.rank", "4");
+    cr_assert(eq(int, plim_spec_resolve(&s, &err), PLIM_SPEC));
+    cr_expect(eq(str, err.text, (char *)"train.zero.rank is 4, expected one of 4: 0 to 3"));
+}
+
 /* --- documentation ---------------------------------------------------------------------------- */
 
 static char *read_page(void)

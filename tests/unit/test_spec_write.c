@@ -121,7 +121,7 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     bool is_zero = plim_sharding_is_zero((enum plim_sharding)spec->sharding.values[0]);
     spec->ddp = (struct plim_ddp){between(state, 1, 1 << 20), between(state, 0, 1),
                                   between(state, 0, 1), between(state, 0, 1)};
-    spec->rank = is_zero ? between(state, -1, 7) : -1;
+    spec->rank = is_zero ? between(state, -1, spec->world - 1) : -1;
     spec->zero = (struct plim_zero){
         .bucket_elements = is_zero ? between(state, 1, 1 << 30) : 500000000,
         .overlap = is_zero ? (enum plim_overlap)between(state, 0, PLIM_OVERLAP_COUNT - 1) : 0,

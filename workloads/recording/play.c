@@ -421,8 +421,7 @@ static void judge(const struct plim_player *p, enum plim_status st, struct plim_
         snprintf(out->why, sizeof(out->why), "out of memory: %lld bytes asked for in %s",
                  (long long)out->oom_asked_bytes, out->oom_where);
     }
-    bool restless =
-        !st && !p->only_steps && (p->run.restless || (!out->repeats_after && out->retries));
+    bool restless = !st && !p->only_steps && (p->run.restless || plim_replay_is_restless(out));
     if (restless)
         snprintf(out->why, sizeof(out->why),
                  "out of memory sooner or later: it needs cached memory back, and %d steps did "

@@ -253,7 +253,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .unit = "",
      .fallback = "null",
      .example = "0",
-     .help = "zero1, zero2, fsdp: the rank whose memory is told; null: the one that holds most"},
+     .help = "zero1, zero2, fsdp: the rank whose memory is told; null: the one that reserves most"},
     {.path = "train.zero.reduce_bucket_size",
      .value = {.type = PLIM_VALUE_INT,
                .nullable = true,

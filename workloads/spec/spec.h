@@ -334,7 +334,7 @@ struct plim_train_setting {
     enum plim_reduce_type reduce_type;
     struct plim_ddp ddp;
     struct plim_zero zero;
-    int64_t rank; /* whose memory is told, of ZeRO; -1: the one that holds most */
+    int64_t rank; /* whose memory is told, of ZeRO; -1: the one that reserves most */
     enum plim_packing packing;
     enum plim_made_on made_on;
     enum plim_loop loop;
@@ -375,7 +375,7 @@ struct plim_spec {
     enum plim_reduce_type reduce_type;
     struct plim_ddp ddp;
     struct plim_zero zero;
-    int64_t rank;                       /* of ZeRO; -1: the one that holds most */
+    int64_t rank;                       /* of ZeRO; -1: the one that reserves most */
     enum plim_packing packing;
     enum plim_made_on made_on;
     enum plim_loop loop;

@@ -351,6 +351,15 @@ static void describe_nearest(const struct plim_spec *spec, char *out, size_t siz
     else snprintf(out, size, "%.0f", most > 0 ? most : least);
 }
 
+/* ZeRO 3 has no rank to choose. */
+static enum plim_status check_rank(const struct plim_spec *spec, struct plim_error *err)
+{
+    bool parts = plim_enum_axis_has_zero(&spec->sharding) || plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP);
+    if (!parts || spec->rank < spec->world) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "train.zero.rank is %lld, expected one of %lld: 0 to %lld", (long long)spec->rank,
+                     (long long)spec->world, (long long)spec->world - 1);
+}
+
 static enum plim_status check_batches(const struct plim_spec *spec, struct plim_error *err)
 {
     if (spec->accumulation && spec->schedule_count)
@@ -406,6 +415,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_seq, "data.seq"},
         {check_padding, "data.padding"},
         {check_tensors, "data.seq"},
+        {check_rank, "train.zero.rank"},
         {check_batches, "train.effective_batch"},
     };
     const char *key = "";

@@ -31,12 +31,11 @@ enum plim_status plim_ranks_prove(struct plim_replayer *replayer,
         if (st) return st;
         replay.rank = of_rank.rank;
         if (n == 0) rank0_reserved_bytes = replay.peak_reserved_bytes;
-        if (n == 0 || replay.verdict != PLIM_OK ||
-            replay.peak_reserved_bytes > out->peak_reserved_bytes)
-            *out = replay;
-        if (replay.verdict != PLIM_OK) return PLIM_OK;
+        bool decides = replay.verdict != PLIM_OK || plim_replay_is_restless(&replay); /* it does not fit for ever */
+        if (n == 0 || decides || replay.peak_reserved_bytes > out->peak_reserved_bytes) *out = replay;
+        out->rank0_reserved_bytes = rank0_reserved_bytes;
+        if (decides) return PLIM_OK;
         of_rank.rank = next_rank(setting, &replay, n + 1);
     }
-    out->rank0_reserved_bytes = rank0_reserved_bytes;
     return PLIM_OK;
 }

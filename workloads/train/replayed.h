@@ -72,6 +72,12 @@ struct plim_replay {
     bool noisy;  /* not known to 1 %, or the device was slowed down */
 };
 
+/* Of what was to be proven: memory ran out before, and nothing shows that what was given back is enough for ever. */
+static inline bool plim_replay_is_restless(const struct plim_replay *replay)
+{
+    return replay->verdict == PLIM_OK && replay->retries > 0 && !replay->repeats_after;
+}
+
 /* How many entries of `step` are filled. */
 static inline int plim_replay_kept_steps(const struct plim_replay *replay)
 {
