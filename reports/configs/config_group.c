@@ -87,10 +87,15 @@ int64_t plim_config_number_of(const struct plim_config_group *g, enum plim_confi
 
 int64_t plim_config_number_at(const struct plim_config_group *g, const char *const *patterns)
 {
-    struct plim_config_found found;
-    struct plim_error ignored = PLIM_ERROR_INIT;
-    if (!patterns[0] || plim_config_find(g->plan, patterns, NULL, "", &found, &ignored)) return 0;
-    return plim_config_is_size(&found) ? found.number : 0;
+    int64_t number = 0;
+    for (; *patterns && !number; patterns++) { /* --nnodes $SLURM_NNODES, below #SBATCH --nodes=2 */
+        const char *const one[2] = {*patterns, NULL};
+        struct plim_config_found found;
+        struct plim_error ignored = PLIM_ERROR_INIT;
+        if (plim_config_find(g->plan, one, NULL, "", &found, &ignored)) return 0;
+        if (plim_config_is_size(&found)) number = found.number;
+    }
+    return number;
 }
 
 /* A pattern without its last name: "trainer" of "trainer.accumulate_grad_batches". */

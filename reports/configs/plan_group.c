@@ -337,6 +337,9 @@ static enum plim_status plan_found(struct plim_config_group *g, enum plim_config
     }
     PLIM_TRY(check_multiples(g));
     PLIM_TRY(plim_config_write_sizes(g));
+    if (g->framework->outside && g->found[PLIM_CONFIG_MICRO].state == PLIM_CONFIG_ABSENT)
+        plim_config_note(g->plan, "%s: the micro-batch belongs to %s: --per_device_train_batch_size %" PRId64,
+                         first_place(g)->document->source, g->framework->outside, g->sizes.micro);
     PLIM_TRY(plim_config_write_switches(g));
     *outcome = PLIM_CONFIG_SIZED;
     plim_config_notes(g->plan, g->framework, samples_before(g),

@@ -337,6 +337,18 @@ static bool is_factor_one(const struct reader *r, struct span value)
     return false;
 }
 
+/* x: int = field(default=4): what has the name. */
+static struct plim_config_node *field_default(const struct reader *r, struct plim_config_node *node, struct span value)
+{
+    static const char *const functions[] = {"field(", "dataclasses.field(", "Field(", "pydantic.Field("};
+    const char *text = r->text + skip_space(r->text, value.begin, value.end);
+    struct plim_config_node *given = plim_config_get(node, "default");
+    if (!given || given->kind != PLIM_CONFIG_SCALAR) return NULL;
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+        if (!strncmp(text, functions[i], strlen(functions[i]))) return given;
+    return NULL;
+}
+
 static enum plim_status read_assignment(struct reader *r, struct span target, struct span value,
                                         char op)
 {
@@ -356,7 +368,12 @@ static enum plim_status read_assignment(struct reader *r, struct span target, st
     } else {
         st = read_expression(r, value, mapping, 0, &node);
     }
-    if (!st && node) st = name_node(r, node, parts[count - 1]);
+    struct plim_config_node *given = !st && node && !op ? field_default(r, node, value) : NULL;
+    const struct span name = parts[count - 1];
+    if (given)
+        return plim_config_node_name(r->document, given, r->text + name.begin, name.end - name.begin, given->key_begin,
+                                     given->key_end, r->err);
+    if (!st && node) st = name_node(r, node, name);
     return st;
 }
 

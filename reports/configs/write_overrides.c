@@ -26,14 +26,21 @@ int plim_config_foreign(const struct plim_config_group *g)
     return -1;
 }
 
-/* A script hands arguments on only where it says so. */
+/* A script hands arguments on, and a program reads them, only where it says so. A file of assignments alone is read by
+ * a program that is elsewhere. */
 static bool takes_arguments(const struct plim_config_group *g,
                             const struct plim_config_document *document)
 {
-    bool script = document->format->language == PLIM_CONFIG_SHELL;
-    return g->framework->arguments &&
-           (!script || strstr(document->text, "$@") || strstr(document->text, "${@") ||
-            strstr(document->text, "$*"));
+    static const char *const shell[] = {"$@", "${@", "$*", NULL};
+    static const char *const python[] = {"argv", "rgumentParser", "rgparse", "click", "fire", "tyro", "typer", "hydra",
+                                         "OmegaConf", "from_cli", "absl", "LightningCLI", "draccus", "docopt",
+                                         "configurator", "ml_collections", NULL};
+    enum plim_config_language language = document->format->language;
+    bool is_program = language == PLIM_CONFIG_PYTHON && strstr(document->text, "import ");
+    const char *const *words = language == PLIM_CONFIG_SHELL ? shell : is_program ? python : NULL;
+    bool takes = !words;
+    for (; words && *words && !takes; words++) takes = strstr(document->text, *words) != NULL;
+    return g->framework->arguments && takes;
 }
 
 static void write_argument(const struct plim_config_group *g, const char *path, const char *name,
@@ -114,13 +121,13 @@ enum plim_status plim_config_override(struct plim_config_group *g, enum plim_con
         return plim_config_refuse(g, found->end,
                                   "'%s' is no number but '%.80s', which is computed when it "
                                   "is used",
-                                  found->end->path, node->text ? node->text : "");
+                                  found->end->path, node->text ? node->text : "what a call returns");
     }
     plim_config_note(g->plan,
                      "%s:%d: %s is no number but %.80s: nothing is written, and this is "
                      "what would do it",
                      found->end->document->source, found->end->node->line, found->end->path,
-                     node->text ? node->text : "");
+                     node->text ? node->text : "what a call returns");
     free(g->plan->overrides);
     g->plan->overrides = text;
     return PLIM_OK;

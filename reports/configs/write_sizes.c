@@ -70,6 +70,14 @@ static const struct plim_config_place *other_accumulation(const struct plim_conf
     return NULL;
 }
 
+/* add_argument("--name", default=4), field(default=4): it goes by a name that stands elsewhere. */
+static bool is_default_of_another(const struct plim_config_place *place)
+{
+    const char *text = place->document->text + place->node->key_begin;
+    bool is_python = place->document->format->language == PLIM_CONFIG_PYTHON;
+    return is_python && place->node->key && strcmp(place->node->key, "default") && !strncmp(text, "default", 7);
+}
+
 /* What speaks against adding a key. */
 static enum plim_status check_added(struct plim_config_group *g, enum plim_config_role role)
 {
@@ -80,6 +88,10 @@ static enum plim_status check_added(struct plim_config_group *g, enum plim_confi
                                   "'%s' is an accumulation, and none of %s, whose file this was taken for: --framework "
                                   "NAME says whose it is",
                                   other->path, g->framework->title);
+    if (is_default_of_another(beside->place))
+        return plim_config_refuse(g, beside->place,
+                                  "'%s' is the default of an argument, and %s would need an argument of its own",
+                                  beside->place->path, plim_config_role_text(role));
     if (beside->commands > 1)
         return plim_config_refuse(g, beside->place,
                                   "several commands are given %s by one variable, and %s would have to be added to "
