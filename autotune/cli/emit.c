@@ -156,6 +156,25 @@ static enum plim_status emit_file(const struct plim_request *request, const stru
     return st;
 }
 
+/* The form that the file's suffix asks for, where the name has none: hf into a.yaml is hf.yaml. PLIM_INVALID: there is
+ * no such form, and the file would hold another language than it says. */
+static enum plim_status form_for_file(const char *name, const char *path, char *out, size_t size,
+                                      struct plim_error *err)
+{
+    static const char *const suffixes[][2] = {{".yaml", "yaml"}, {".yml", "yaml"}, {".json", "json"},
+                                              {".toml", "toml"}, {".py", "python"}};
+    struct plim_config_form form;
+    struct plim_error ignored = PLIM_ERROR_INIT; /* what is wrong with the name itself is told later */
+    snprintf(out, size, "%s", name);
+    if (!path || strchr(name, '.') || plim_config_form_find(name, &form, &ignored)) return PLIM_OK;
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        if (!plim_text_ends_with(path, suffixes[i][0]) || !strcmp(form.name, suffixes[i][1])) continue;
+        snprintf(out, size, "%s.%s", name, suffixes[i][1]);
+        return plim_config_form_find(out, &form, err);
+    }
+    return PLIM_OK;
+}
+
 static enum plim_status run_emit(const struct plim_request *request, const struct plim_io *io,
                                  struct plim_error *err)
 {
@@ -169,6 +188,9 @@ static enum plim_status run_emit(const struct plim_request *request, const struc
     if (!name || request->arguments.count != (size_t)!given)
         return plim_fail(err, PLIM_INVALID,
                          "expected emit RESULT NAME, emit --micro-batch N NAME, or emit --list");
+    char form[96];
+    PLIM_TRY(form_for_file(name, request->files.count ? request->files.items[0] : NULL, form, sizeof(form), err));
+    name = form;
     if (given) {
         fill_answer(request, NULL, NULL, NULL, &answer);
         PLIM_TRY(make_text(request, io, name, &answer, &text, err));

@@ -199,7 +199,7 @@ static const struct plim_option options[] = {
     FIELD("--accumulation", "N", A | F, number, apply.accumulation, 1000000000,
       "micro-steps an optimizer step; default: 1"),
     FIELD("--seq", "N", A | F, number, apply.seq, 1000000000,
-      "sequence length, where the framework keeps one there; default: as it is"),
+      "sequence length, where the framework keeps one there; default: the answer's"),
     FIELD("--dp", "N", A | F, number, apply.dp, 1000000,
       "data-parallel GPUs: all / (tensor x pipeline x context x sequence parallel)"),
     FIELD("--tokens", "N", A, number, apply.tokens, 1000000000000,

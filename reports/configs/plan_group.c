@@ -337,6 +337,10 @@ static enum plim_status plan_found(struct plim_config_group *g, enum plim_config
     }
     PLIM_TRY(check_multiples(g));
     PLIM_TRY(plim_config_write_sizes(g));
+    const struct plim_config_found *micro = &g->found[PLIM_CONFIG_MICRO];
+    if (g->framework->guess && !g->ask->set_count && g->sizes.dp > 1 && micro->place)
+        plim_config_note(g->plan, "%s:%d: %s was taken for the samples of one GPU, as whose file this is was not found",
+                         micro->place->document->source, micro->place->node->key_line, micro->place->path);
     if (g->framework->outside && g->found[PLIM_CONFIG_MICRO].state == PLIM_CONFIG_ABSENT)
         plim_config_note(g->plan, "%s: the micro-batch belongs to %s: --per_device_train_batch_size %" PRId64,
                          first_place(g)->document->source, g->framework->outside, g->sizes.micro);

@@ -182,6 +182,21 @@ def sharded(program):
     return None
 
 
+def suffixes(program, folder):
+    """A file's suffix asks for a form, and one that there is not is refused."""
+    path = os.path.join(folder, 'a')
+    for name, suffix, word in (('hf', '.yaml', '\nper_device_train_batch_size: '), ('hf', '.json', '{'),
+                               ('hf', '.py', 'import TrainingArguments'), ('torchtitan', '.toml', '[training]')):
+        said = run(program, 'emit', RESULT, name, '-o', path + suffix)
+        with open(path + suffix, encoding='utf-8') as file:
+            if said.returncode or word not in file.read():
+                return f'{name} into {suffix}: {said.stderr}'
+    said = run(program, 'emit', RESULT, 'torchtune', '-o', path + 'b.json')
+    if said.returncode != 2 or "no form 'torchtune.json'" not in said.stderr or os.path.exists(path + 'b.json'):
+        return f'torchtune into .json: {said.returncode} {said.stderr}'
+    return None
+
+
 def main(program):
     program = os.path.abspath(program)
     os.environ['PLIMSOLL_STORE'] = 'off'
@@ -193,6 +208,7 @@ def main(program):
     problems['notes'] = notes(program)
     problems['held for'] = held_for(program)
     problems['sharded'] = sharded(program)
+    problems['suffixes'] = suffixes(program, folder)
     shutil.rmtree(folder)
     failed = {name: problem for name, problem in problems.items() if problem}
     for name, problem in failed.items():
