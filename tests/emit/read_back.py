@@ -133,11 +133,13 @@ def notes(program):
 
 
 def held_for(program):
-    """What an answer holds for beyond the settings, and for which no form has a word: LoRA, quantization, ZeRO's."""
+    """What an answer holds for beyond the settings, and for which no form has a word: LoRA, quantization, ZeRO's, evaluations."""
     cases = {'axolotl': (('--lora', 'r=16', '--quantization', 'nf4,compute=bf16', '--precision', 'bf16'),
                          ('attention sdpa', 'LoRA r=16 on q_proj, v_proj', 'quantization nf4')),
              'hf.json': (('--world', '4', '--sharding', 'zero2', '--set', 'train.zero.overlap_comm=yes'),
-                         ('sharding zero2, overlap_comm yes', 'attention sdpa'))}
+                         ('sharding zero2, overlap_comm yes', 'attention sdpa')),
+             'hf.cli': (('--loop', 'trainer', '--evaluation', 'batch=4,every=100'),
+                        ('evaluation batch=4,every=100', 'attention sdpa'))}
     with tempfile.TemporaryDirectory() as folder:
         result, config = os.path.join(folder, 'result.json'), os.path.join(folder, 'axolotl.yml')
         with open(config, 'w', encoding='utf-8') as file:
