@@ -2,6 +2,7 @@
 #include "autotune/base/text.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static const struct plim_replay *replay_of(const struct plim_trial *trial)
 {
@@ -17,10 +18,12 @@ static void describe_oom(const struct plim_trial *trial, char *out, size_t size)
 {
     const struct plim_replay *replay = replay_of(trial);
     char asked[16];
+    bool evaluates = !strncmp(replay->oom_where, "evaluation", 10);
     if (replay->oom_asked_bytes <= 0) return;
-    snprintf(out, size, "out of memory when %s more were requested for %s (%s)",
+    snprintf(out, size, "out of memory when %s more were requested for %s (%s)%s",
              plim_format_bytes(replay->oom_asked_bytes, asked),
-             plim_memory_class_name(replay->oom_class), replay->oom_where);
+             plim_memory_class_name(replay->oom_class), replay->oom_where,
+             evaluates ? ": a smaller evaluation may fit (--evaluation)" : "");
 }
 
 static int64_t guessed_bytes(const struct plim_trial *trial)
@@ -112,19 +115,25 @@ static void tell_loading(const struct plim_replay *replay, struct plim_result *r
 /* Where there are evaluations between the steps. */
 static void tell_evaluation(const struct plim_replay *replay, struct plim_result *result)
 {
-    int64_t steps = 0, budget = result->limit.budget_bytes;
+    int64_t steps = 0;
     char text[16], other[16];
-    if (!replay->evaluations) return;
+    if (!replay->evaluation_batch) return;
+    if (!replay->evaluations) {
+        plim_result_reason(result,
+                           "No evaluation was played: they come every %" PRId64 " steps, and fewer were replayed.",
+                           replay->evaluation_every);
+        return;
+    }
     result->evaluation = (struct plim_result_evaluation){replay->evaluation_allocated_bytes,
                                                          replay->evaluation_reserved_bytes};
     for (int i = 0; i < plim_replay_kept_steps(replay); i++)
         if (replay->step[i].peak_allocated_bytes > steps) steps = replay->step[i].peak_allocated_bytes;
     plim_format_bytes(replay->evaluation_allocated_bytes, text);
     plim_format_bytes(steps, other);
-    plim_result_reason(result, "An evaluation holds %s at its peak, a step %s.", text, other);
-    if (steps < budget && replay->evaluation_allocated_bytes > budget)
-        plim_result_reason(result, "It is the evaluation that does not fit: a smaller one would (--evaluation, "
-                                   "Trainer's per_device_eval_batch_size or eval_accumulation_steps).");
+    plim_result_reason(result,
+                       "An evaluation (batches of %" PRId64 ", every %" PRId64 " steps) holds %s at its peak, a step "
+                       "%s.",
+                       replay->evaluation_batch, replay->evaluation_every, text, other);
 }
 
 static struct plim_result_breakdown breakdown_of(const int64_t *bytes, int64_t cached_bytes,

@@ -250,6 +250,9 @@ static enum plim_status insert_word(struct added *a)
     if (!a->sibling)
         return plim_config_fail(document, a->mapping->begin, a->err,
                                 "'%s' cannot be added here: there is nothing beside it", a->key);
+    char before = a->sibling->key_begin ? document->text[a->sibling->key_begin - 1] : '\0';
+    if ((before == '\'' || before == '"') && document->text[end] == before) /* 'data.batch_size=64' */
+        return push_member(a, end + 1, " ", false, "");
     size_t begin = plim_config_line_begin(document, a->sibling->key_begin);
     bool continued = goes_on(document, end) || (begin > 1 && goes_on(document, begin - 2));
     if (!has_own_line(a)) return push_member(a, end, " ", false, "");
@@ -274,6 +277,8 @@ enum plim_status plim_config_insert(struct plim_config_file *file, struct plim_c
         if (can_be_beside(node) && node->key[0] != '_') a.sibling = node;
     for (struct plim_config_node *node = mapping->first; node && !a.sibling; node = node->next)
         if (can_be_beside(node)) a.sibling = node;
-    if (mapping->layout == PLIM_CONFIG_FLOW) return insert_flow(&a);
+    /* args = f(x=1), then args.y = 2 */
+    bool is_apart = a.sibling && (a.sibling->begin < mapping->begin || a.sibling->begin > mapping->end);
+    if (mapping->layout == PLIM_CONFIG_FLOW && !is_apart) return insert_flow(&a);
     return mapping->layout == PLIM_CONFIG_WORDS ? insert_word(&a) : insert_line(&a);
 }

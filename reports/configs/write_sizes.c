@@ -36,6 +36,9 @@ static enum plim_status write_role(struct plim_config_group *g, enum plim_config
         return plim_config_insert(file, found->place->mapping, NULL, NULL, found->place->node->key,
                                   number_text(g, role, file, number, text), g->err);
     }
+    if (found->end->node->conditional && !plim_config_primary(g)->end->node->conditional)
+        plim_config_note(g->plan, "%s:%d: %s is set in one branch alone, and %s in all", file->path,
+                         found->end->node->line, found->end->path, plim_config_primary(g)->end->path);
     if (found->value.fallback[0])
         plim_config_note(g->plan,
                          "%s:%d: the default of $%s is changed; where the environment "
@@ -142,9 +145,13 @@ static enum plim_status add_role(struct plim_config_group *g, enum plim_config_r
                                   "not known: --framework NAME, or --set PATH=%s",
                                   plim_config_role_text(role), plim_config_role_name(role));
     if (is_override(beside->place)) return add_override(g, role, number);
+    bool has_section = strchr(patterns[0], '.') && strncmp(patterns[0], "**.", 3);
     for (; *patterns; patterns++) {
         struct plim_config_node *mapping = plim_config_section(g, *patterns, &file, &name);
         if (!mapping) continue;
+        /* Beside the micro-batch is no place for what has a section of its own. */
+        bool is_beside = !strncmp(*patterns, "**.", 3) && !strchr(*patterns + 3, '.');
+        if (has_section && is_beside && mapping->parent) continue;
         if (mapping->layout == PLIM_CONFIG_LINES && file->document.format->language == PLIM_CONFIG_SHELL)
             return plim_config_refuse(g, beside->place,
                                       "'%s' cannot be added here: as a variable of the script nothing would read it%s",
@@ -156,7 +163,9 @@ static enum plim_status add_role(struct plim_config_group *g, enum plim_config_r
     /* No section of these is there: the first becomes a new one. */
     const char *first = g->framework->roles[role][0], *dot = strrchr(first, '.');
     snprintf(section, sizeof(section), "%.*s", dot ? (int)(dot - first) : 0, first);
-    if (strpbrk(section, ".*"))
+    enum plim_config_language language = beside->place->document->format->language;
+    bool is_program = language == PLIM_CONFIG_PYTHON && strstr(beside->place->document->text, "import ");
+    if (strpbrk(section, ".*") || (*section && is_program))
         return plim_config_refuse(g, beside->place,
                                   "%s belongs into the section '%s', which is not here",
                                   plim_config_role_text(role), section);

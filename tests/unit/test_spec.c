@@ -473,10 +473,13 @@ Test(spec_set, evaluations_are_read_as_text_and_refused_where_they_cannot_be)
         {"loop: trainer", "batch=8,keeps=logits,batches=40,accumulation=4,every=100", NULL},
         {"loop: trainer, world: 2, sharding: zero2, precision: bf16-mixed", "8", NULL},
         {"loop: plain", "8", "expected trainer"},
+        {"loop: plain", "none", NULL},
+        {"loop: trainer, evaluation: {batch: 8, every: 100}", "none", NULL},
+        {"loop: trainer, evaluation: {batch: 8, every: 100}", "null", NULL},
         {"loop: trainer", "every=100", "without its batch"},
         {"loop: trainer", "batch=8,keeps=logits", "expected train.evaluation.batches"},
         {"loop: trainer, liger: true", "batch=8,keeps=logits,batches=4", "train.liger"},
-        {"loop: trainer, world: 2, sharding: zero3, precision: bf16-mixed", "8", "zero3"},
+        {"loop: trainer, world: 2, sharding: zero3, precision: bf16-mixed", "8", NULL},
         {"loop: trainer", "batch=8,batch=9", "each of its keys once"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -23,6 +23,8 @@ static struct plim_message_result sample_result(void)
     r.replay.rank = 3;
     r.replay.rank0_reserved_bytes = 1234;
     r.replay.steps_done = 1;
+    r.replay.evaluation_batch = 8;
+    r.replay.evaluation_every = 500;
     r.replay.evaluations = 2;
     r.replay.evaluation_allocated_bytes = 55;
     r.replay.evaluation_reserved_bytes = 66;

@@ -169,8 +169,9 @@ static enum plim_status read_evaluation(const struct plim_place *place,
                                         const struct plim_yaml_node *node, struct plim_spec *spec)
 {
     const struct text_section *section = text_section_find("train.evaluation");
-    if (plim_yaml_is_null(node)) {
-        spec->evaluation.batch = 0;
+    bool is_none = node->kind == PLIM_YAML_SCALAR && !node->quoted && !strcmp(node->text, "none");
+    if (plim_yaml_is_null(node) || is_none) {
+        spec->evaluation = (struct plim_evaluation){.batches = 2, .every = 500};
         return PLIM_OK;
     }
     if (node->kind == PLIM_YAML_SCALAR) return read_text(place, node, section, spec);

@@ -220,11 +220,6 @@ static enum plim_status check_evaluation(const struct plim_spec *spec, struct pl
         return plim_fail(err, PLIM_SPEC,
                          "train.evaluation.keeps is logits and train.liger true, which is not in this version "
                          "(plimsoll exec runs the training script as it is)");
-    for (size_t i = 0; i < spec->sharding.count; i++)
-        if (spec->sharding.values[i] == PLIM_SHARDING_ZERO3)
-            return plim_fail(err, PLIM_SPEC,
-                             "train.evaluation is given and train.sharding is zero3, which is not in this version "
-                             "(plimsoll exec runs the training script as it is)");
     return PLIM_OK;
 }
 

@@ -186,6 +186,8 @@ void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_c
                       .micro_states = &replayer->micro_states,
                       .evaluated = &replayer->evaluated,
                       .tape = &replayer->tape};
+    r->out.evaluation_batch = setting->evaluation.batch;
+    r->out.evaluation_every = setting->evaluation.every;
     r->link = (struct link){.e = replayer->engine,
                             .bytes_per_second = r->out.link_bytes_per_second,
                             .latency_seconds = r->out.link_latency_seconds / 2,

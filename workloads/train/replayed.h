@@ -34,7 +34,8 @@ struct plim_replay {
     bool small_blocks_move; /* it was for all but small blocks, which took no more for many steps */
     struct plim_replay_step step[PLIM_REPLAY_STEPS]; /* the first ones */
     int64_t peak_allocated_bytes, peak_reserved_bytes; /* over everything that ran */
-    int evaluations; /* that were played (train.evaluation) */
+    int64_t evaluation_batch, evaluation_every; /* train.evaluation; 0: there are none */
+    int evaluations; /* that were played */
     int64_t evaluation_allocated_bytes, evaluation_reserved_bytes; /* their peaks */
     int64_t loading_allocated_bytes, loading_reserved_bytes; /* peaks while the model was made */
     /* At the moment of peak_allocated_bytes; of a recording that is not classified all are 0. */

@@ -10,8 +10,6 @@ const char *trainer_loop_refuses(const struct plim_train_setting *setting)
     if (setting->loop != PLIM_LOOP_TRAINER) return NULL;
     if (setting->accumulation > MOST_BATCHES)
         return "transformers' Trainer (train.loop) is played with at most 65,536 micro-steps, whose batches it keeps";
-    if (setting->evaluation.batch && setting->sharding == PLIM_SHARDING_ZERO3)
-        return "evaluations (train.evaluation) are not played with ZeRO 3";
     return NULL;
 }
 

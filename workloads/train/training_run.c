@@ -326,6 +326,7 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
     struct training_run *r = user;
     struct engine *e = r->e;
     fsdp_before_forward(e, &r->fsdp, false);
+    zero_before_forward(e, &r->zero);
     autocast(r, true);
     struct tensor *loss = decoder_loss(e, &r->model, batch, logits);
     autocast(r, false);

@@ -205,6 +205,8 @@ static void pass_replay(struct codec *c, struct plim_replay *r)
     for (int i = 0; i < PLIM_MEMORY_CLASS_COUNT; i++) pass_amount(c, &r->class_bytes[i]);
     pass_amount(c, &r->loading_allocated_bytes);
     pass_amount(c, &r->loading_reserved_bytes);
+    pass_amount(c, &r->evaluation_batch);
+    pass_amount(c, &r->evaluation_every);
     pass_int(c, &r->evaluations, 0, PLIM_REPLAY_STEPS);
     pass_amount(c, &r->evaluation_allocated_bytes);
     pass_amount(c, &r->evaluation_reserved_bytes);
