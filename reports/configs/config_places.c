@@ -261,3 +261,23 @@ bool plim_config_is_training(const char *name)
     static const char *const words[] = {"train", NULL};
     return has_word(name, words, true);
 }
+
+/* Is the word in these bytes? */
+static bool has_between(const char *text, size_t begin, size_t end, const char *word)
+{
+    const char *at = begin < end ? strstr(text + begin, word) : NULL;
+    return at && at + strlen(word) <= text + end;
+}
+
+bool plim_config_is_launchers(const struct plim_config_place *place)
+{
+    const struct plim_config_node *command = place->mapping;
+    if (!command || command->layout != PLIM_CONFIG_WORDS || !command->first || !command->last) return false;
+    const char *text = place->document->text;
+    size_t begin = plim_config_line_begin(place->document, command->first->key_begin), at = place->node->key_begin;
+    static const char *const launchers[] = {"accelerate launch", "torchrun", "torch.distributed", "deepspeed "};
+    bool launches = false;
+    for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]) && !launches; i++)
+        launches = has_between(text, begin, at, launchers[i]);
+    return launches && !has_between(text, begin, at, ".py") && has_between(text, at, command->last->end, ".py ");
+}

@@ -37,6 +37,9 @@ bool plim_config_match(const char *pattern, const char *name);
  * pattern began with "**.". `wild`: it begins so. */
 bool plim_config_place_matches(const struct plim_config_place *place, const char *pattern, bool *wild);
 
+/* Is it an argument of a launcher, in front of the program: accelerate launch --x 2 train.py --y 4? */
+bool plim_config_is_launchers(const struct plim_config_place *place);
+
 /* Is it about something else than training (evaluation, inference, ...)? By the words of its path;
  * in the second only of what stands in front of the part that the pattern names. */
 bool plim_config_is_evaluation(const char *name);

@@ -188,6 +188,7 @@ static enum plim_status collect(struct search *s, const char *pattern, bool *wil
         if (wild_here && plim_config_is_elsewhere(place->name, pattern)) continue;
         if (is_list_of_one(plim_config_node_of(place)) || is_item_of_many(place->node)) continue;
         if (is_unnamed(place->node)) continue;
+        if (*s->what && plim_config_is_launchers(place)) continue; /* of no size, but of the number of processes */
         if (s->count == MAX_CANDIDATES) break;
         struct plim_config_found found = {.place = place, .end = place};
         enum plim_status st = follow(s, &found);

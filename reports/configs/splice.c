@@ -229,7 +229,8 @@ enum plim_status plim_config_splice(struct plim_config_file *file, struct plim_e
     bool right = !st && same(&proof, file->document.root, after.root) && proof.seen == real;
     plim_config_finish(&after);
     if (right) return PLIM_OK;
-    return plim_fail_at(err, PLIM_INTERNAL, file->path, file->edits.items[0].line, 0,
-                        "the change would not read back as it is meant%s%s; nothing was written",
+    return plim_fail_at(err, PLIM_SPEC, file->path, file->edits.items[0].line, 0,
+                        "the change cannot be made here, as it would not read back as it is meant%s%s; nothing was "
+                        "written",
                         why.text[0] ? ": " : "", why.text);
 }

@@ -67,7 +67,7 @@ static const struct plim_config_place *other_accumulation(const struct plim_conf
             const struct plim_config_node *node = plim_config_node_of(place);
             bool is_set = node->kind == PLIM_CONFIG_SCALAR && node->text && plim_config_whole(node->text) > 0;
             if (!place->hidden && is_set && plim_config_match(*name, place->name) && !is_found(g, place) &&
-                !plim_config_is_elsewhere(place->name, *name))
+                !plim_config_is_launchers(place) && !plim_config_is_elsewhere(place->name, *name))
                 return place;
         }
     return NULL;
@@ -139,6 +139,11 @@ static enum plim_status add_role(struct plim_config_group *g, enum plim_config_r
     enum plim_status st = check_added(g, role);
     if (st) return st;
     if (!number && plim_config_uses_dp(role)) return plim_config_need_dp(g, beside->place, role);
+    for (size_t i = 0; i < g->ask->set_count; i++)
+        if (g->ask->sets[i].role == role)
+            return plim_config_refuse(g, beside->place, "'%s' (--set) is not here, and is not added: %s",
+                                      g->ask->sets[i].path,
+                                      "where it belongs is not known");
     if (g->framework->guess || !patterns[0])
         return plim_config_refuse(g, beside->place,
                                   "%s has no key here, and under which name it belongs is "
