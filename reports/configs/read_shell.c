@@ -195,7 +195,8 @@ static enum plim_status add_argument(struct reader *r, struct plim_config_node *
     const char *text = r->text + word.begin;
     size_t length = word.end - word.begin;
     bool quoted = length > 2 && (*text == '"' || *text == '\'') && text[length - 1] == *text;
-    if (quoted && assignment_mark(text + 1, length - 2)) { /* 'a.b=[4]' */
+    bool is_whole = quoted && !memchr(text, ' ', length) && is_option(text + 1, length - 2);
+    if (is_whole || (quoted && assignment_mark(text + 1, length - 2))) { /* "--batch", 'a.b=[4]' */
         word = (struct word){word.begin + 1, word.end - 1};
         text++, length -= 2;
     }
