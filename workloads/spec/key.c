@@ -67,16 +67,35 @@ static enum plim_status read_dropout(const struct plim_place *place,
     return st;
 }
 
+static void clear_lora(struct plim_spec *spec)
+{
+    spec->lora = (struct plim_lora){0};
+}
+
+static void clear_quantization(struct plim_spec *spec)
+{
+    spec->quantization = (struct plim_quantization){.prepared = true};
+}
+
+static void clear_evaluation(struct plim_spec *spec)
+{
+    spec->evaluation = PLIM_NO_EVALUATION;
+}
+
 /* Sections that may also be a text of their keys, as on the command line. */
 static const struct text_section {
-    const char *path, *prefix, *first; /* first: the key of a part without a name; NULL: none */
+    const char *path, *prefix;
+    const char *first;              /* the key of a part without a name; NULL: none */
+    const char *none;               /* a word for null; NULL: none */
+    const char *needed, *needed_is; /* a key that a mapping has to have, and what that is; NULL: none */
+    void (*clear)(struct plim_spec *spec); /* where it is null */
     const char *expected;
 } text_sections[] = {
-    {"train.lora", "train.lora.", NULL,
+    {"train.lora", "train.lora.", NULL, NULL, "r", "the adapters' rank", clear_lora,
      "a mapping, or a text such as r=16,targets=q_proj+v_proj,dropout=0"},
-    {"train.quantization", "train.quantization.", "type",
+    {"train.quantization", "train.quantization.", "type", NULL, "type", "nf4, fp4 or int8", clear_quantization,
      "a mapping, or a text such as nf4,double=true,compute=bf16"},
-    {"train.evaluation", "train.evaluation.", "batch",
+    {"train.evaluation", "train.evaluation.", "batch", "none", NULL, NULL, clear_evaluation,
      "a mapping, or a text such as batch=8,keeps=logits,batches=40"},
 };
 
@@ -135,46 +154,21 @@ static enum plim_status read_text(const struct plim_place *place, const struct p
     }
 }
 
-static enum plim_status read_lora(const struct plim_place *place, const struct plim_yaml_node *node,
-                                  struct plim_spec *spec)
+/* The section of place->key, or its text. */
+static enum plim_status read_described(const struct plim_place *place, const struct plim_yaml_node *node,
+                                       struct plim_spec *spec)
 {
-    const struct text_section *section = text_section_find("train.lora");
-    if (plim_yaml_is_null(node)) {
-        spec->lora = (struct plim_lora){0};
-        return PLIM_OK;
-    }
-    if (node->kind == PLIM_YAML_SCALAR) return read_text(place, node, section, spec);
-    if (node->kind == PLIM_YAML_MAPPING && !plim_yaml_get(node, "r"))
-        return plim_yaml_fail(place->yaml, node, place->err,
-                              "train.lora has no r, expected the adapters' rank");
-    return plim_spec_section_read(place->yaml, node, section->prefix, spec, place->err);
-}
-
-static enum plim_status read_quantization(const struct plim_place *place,
-                                          const struct plim_yaml_node *node, struct plim_spec *spec)
-{
-    const struct text_section *section = text_section_find("train.quantization");
-    if (plim_yaml_is_null(node)) {
-        spec->quantization = (struct plim_quantization){.prepared = true};
-        return PLIM_OK;
-    }
-    if (node->kind == PLIM_YAML_SCALAR) return read_text(place, node, section, spec);
-    if (node->kind == PLIM_YAML_MAPPING && !plim_yaml_get(node, "type"))
-        return plim_yaml_fail(place->yaml, node, place->err,
-                              "train.quantization has no type, expected nf4, fp4 or int8");
-    return plim_spec_section_read(place->yaml, node, section->prefix, spec, place->err);
-}
-
-static enum plim_status read_evaluation(const struct plim_place *place,
-                                        const struct plim_yaml_node *node, struct plim_spec *spec)
-{
-    const struct text_section *section = text_section_find("train.evaluation");
-    bool is_none = node->kind == PLIM_YAML_SCALAR && !node->quoted && !strcmp(node->text, "none");
+    const struct text_section *section = text_section_find(place->key);
+    bool is_scalar = node->kind == PLIM_YAML_SCALAR;
+    bool is_none = is_scalar && section->none && !node->quoted && !strcmp(node->text, section->none);
     if (plim_yaml_is_null(node) || is_none) {
-        spec->evaluation = (struct plim_evaluation){.batches = 2, .every = 500};
+        section->clear(spec);
         return PLIM_OK;
     }
-    if (node->kind == PLIM_YAML_SCALAR) return read_text(place, node, section, spec);
+    if (is_scalar) return read_text(place, node, section, spec);
+    if (node->kind == PLIM_YAML_MAPPING && section->needed && !plim_yaml_get(node, section->needed))
+        return plim_yaml_fail(place->yaml, node, place->err, "%s has no %s, expected %s", section->path,
+                              section->needed, section->needed_is);
     return plim_spec_section_read(place->yaml, node, section->prefix, spec, place->err);
 }
 
@@ -194,9 +188,9 @@ static const struct special {
     {"data", read_section},
     {"train", read_section},
     {"train.dropout", read_dropout},
-    {"train.lora", read_lora},
-    {"train.quantization", read_quantization},
-    {"train.evaluation", read_evaluation},
+    {"train.lora", read_described},
+    {"train.quantization", read_described},
+    {"train.evaluation", read_described},
     {"train.ddp", read_section},
     {"train.zero", read_section},
 };

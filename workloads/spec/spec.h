@@ -315,6 +315,8 @@ struct plim_evaluation {
     int64_t accumulation; /* eval_accumulation_steps: batches until what is kept goes to the host; 0: None, all */
     enum plim_predictions keeps; /* of each batch, to the evaluation's end */
 };
+/* None, with the defaults of the other keys (key_table.c). */
+#define PLIM_NO_EVALUATION ((struct plim_evaluation){.batches = 2, .every = 500})
 
 /* Everything of a training run that is not the model and is one value, not a range: the argument of
  * one replay. */

@@ -204,8 +204,9 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
 /* Evaluations are Trainer's, and what is kept of them adds up. */
 static enum plim_status check_evaluation(const struct plim_spec *spec, struct plim_error *err)
 {
-    const struct plim_evaluation *asked = &spec->evaluation;
-    bool is_described = asked->keeps || asked->accumulation || asked->batches != 2 || asked->every != 500;
+    const struct plim_evaluation *asked = &spec->evaluation, none = PLIM_NO_EVALUATION;
+    bool is_described = asked->keeps != none.keeps || asked->accumulation != none.accumulation ||
+                        asked->batches != none.batches || asked->every != none.every;
     if (!asked->batch && is_described)
         return plim_fail(err, PLIM_SPEC,
                          "train.evaluation is given without its batch, expected train.evaluation.batch");

@@ -164,6 +164,23 @@ static void write_key(const struct plim_spec_key *key, const struct plim_spec *s
     *before = key->path;
 }
 
+static bool is_below(const struct plim_spec_key *key, const char *section)
+{
+    return strncmp(key->path, section, strlen(section)) == 0;
+}
+
+/* Is it about what this spec has not? */
+static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *spec)
+{
+    if (key->offset == offsetof(struct plim_spec, padding)) return spec->model.task == PLIM_TASK_CAUSAL_LM;
+    if (key->offset == offsetof(struct plim_spec, rank) && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))
+        return false;
+    return (is_below(key, "train.lora.") && !spec->lora.r) ||
+           (is_below(key, "train.quantization.") && !spec->quantization.type) ||
+           (is_below(key, "train.evaluation.") && !spec->evaluation.batch) ||
+           (is_below(key, "train.zero.") && !plim_enum_axis_has_zero(&spec->sharding));
+}
+
 /* Keys of the top level (`sections` false) or below a section, without those that are null; one that has a word for it
  * ("auto") need not be so when it is not written. */
 static void write_keys(const struct plim_spec *spec, bool sections, FILE *file)
@@ -174,15 +191,7 @@ static void write_keys(const struct plim_spec *spec, bool sections, FILE *file)
         if (key->not_written || (strchr(key->path, '.') != NULL) != sections) continue;
         bool is_null = plim_value_is_null(&key->value, (const char *)spec + key->offset);
         if (is_null && !key->value.null_word) continue;
-        bool padding = key->offset == offsetof(struct plim_spec, padding);
-        if (padding && spec->model.task == PLIM_TASK_CAUSAL_LM) continue;
-        if (strncmp(key->path, "train.lora.", 11) == 0 && spec->lora.r == 0) continue;
-        if (strncmp(key->path, "train.quantization.", 19) == 0 && !spec->quantization.type) continue;
-        if (strncmp(key->path, "train.evaluation.", 17) == 0 && !spec->evaluation.batch) continue;
-        bool is_rank = key->offset == offsetof(struct plim_spec, rank);
-        bool shards = plim_enum_axis_has_zero(&spec->sharding) ||
-                      (is_rank && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP));
-        if (strncmp(key->path, "train.zero.", 11) == 0 && !shards) continue;
+        if (is_unused(key, spec)) continue;
         write_key(key, spec, &before, file);
     }
 }

@@ -125,8 +125,13 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
 
 void trainer_loop_after_forward(struct engine *e, struct trainer_loop *loop, struct tensor *logits, bool is_mixed)
 {
-    loop->logits = logits;
-    if (logits && is_mixed) tensor_set(e, &loop->logits, op_to(e, logits, PLIM_F32));
+    loop->logits = trainer_loop_widen(e, logits, is_mixed);
+}
+
+struct tensor *trainer_loop_widen(struct engine *e, struct tensor *logits, bool is_mixed)
+{
+    if (logits && is_mixed) tensor_set(e, &logits, op_to(e, logits, PLIM_F32));
+    return logits;
 }
 
 struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, struct tensor **loss)

@@ -51,6 +51,8 @@ void trainer_loop_finish(struct trainer_loop *loop); /* host memory only */
 void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop);
 /* Where a forward is over: takes the logits (NULL: there are none). */
 void trainer_loop_after_forward(struct engine *e, struct trainer_loop *loop, struct tensor *logits, bool is_mixed);
+/* accelerate's convert_outputs_to_fp32(): takes the logits, named or NULL, and returns them so. */
+struct tensor *trainer_loop_widen(struct engine *e, struct tensor *logits, bool is_mixed);
 /* What a backward begins with; `loss` is kept. Named. */
 struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, struct tensor **loss);
 /* Where a backward is over; takes the loss. */

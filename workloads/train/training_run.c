@@ -330,7 +330,7 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
     autocast(r, true);
     struct tensor *loss = decoder_loss(e, &r->model, batch, logits);
     autocast(r, false);
-    if (*logits && is_mixed(r)) tensor_set(e, logits, op_to(e, *logits, PLIM_F32));
+    *logits = trainer_loop_widen(e, *logits, is_mixed(r));
     fsdp_after_forward(e, &r->fsdp, &loss);
     return loss;
 }
