@@ -50,6 +50,7 @@ struct plim_config_node {
     const char *anchor, *tag;        /* YAML; NULL: none */
     struct plim_config_node *target; /* an alias: what it stands for */
     bool again;                      /* the key stood in this mapping before */
+    bool renamed;                    /* its key stands elsewhere: of add_argument("--x", default=4) */
     bool conditional;                /* it stands in a branch or a function: not always in force */
 };
 

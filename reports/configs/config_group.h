@@ -61,6 +61,15 @@ enum plim_status plim_config_use_tokens(struct plim_config_group *g) PLIM_MUST_C
 /* write_sizes.c: replaces and adds: the edits of the group's files. */
 enum plim_status plim_config_write_sizes(struct plim_config_group *g) PLIM_MUST_CHECK;
 
+/* add_sizes.c: adds a key where its trainer reads it: at the first of the role's paths whose section is there, else
+ * beside the micro-batch. PLIM_SPEC: that would be another trainer's, or be read by nothing. */
+enum plim_status plim_config_add_size(struct plim_config_group *g, enum plim_config_role role) PLIM_MUST_CHECK;
+/* plim_config_insert() of the number of a role */
+enum plim_status plim_config_insert_number(struct plim_config_group *g, enum plim_config_role role,
+                                           struct plim_config_file *file, struct plim_config_node *mapping,
+                                           struct plim_config_node *sibling, const char *under,
+                                           const char *key) PLIM_MUST_CHECK;
+
 /* write_switches.c: what the answer holds for and is true or false there (gradient checkpointing). */
 enum plim_status plim_config_write_switches(struct plim_config_group *g) PLIM_MUST_CHECK;
 

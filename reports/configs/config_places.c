@@ -262,6 +262,11 @@ bool plim_config_is_training(const char *name)
     return has_word(name, words, true);
 }
 
+bool plim_config_is_program(const struct plim_config_document *document)
+{
+    return document->format->language == PLIM_CONFIG_PYTHON && strstr(document->text, "import ");
+}
+
 /* Is the word in these bytes? */
 static bool has_between(const char *text, size_t begin, size_t end, const char *word)
 {

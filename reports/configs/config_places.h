@@ -37,6 +37,9 @@ bool plim_config_match(const char *pattern, const char *name);
  * pattern began with "**.". `wild`: it begins so. */
 bool plim_config_place_matches(const struct plim_config_place *place, const char *pattern, bool *wild);
 
+/* A program in Python, and no configuration that is written in it: it imports something. */
+bool plim_config_is_program(const struct plim_config_document *document);
+
 /* Is it an argument of a launcher, in front of the program: accelerate launch --x 2 train.py --y 4? */
 bool plim_config_is_launchers(const struct plim_config_place *place);
 

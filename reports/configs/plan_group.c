@@ -314,6 +314,18 @@ static bool is_open(const struct plim_config_group *g)
     return true;
 }
 
+/* A micro-batch that may be another number, or that is not here. */
+static void note_micro(const struct plim_config_group *g)
+{
+    const struct plim_config_place *micro = g->found[PLIM_CONFIG_MICRO].place;
+    if (g->framework->guess && !g->ask->set_count && g->sizes.dp > 1 && micro)
+        plim_config_note(g->plan, "%s:%d: %s was taken for the samples of one GPU, as whose file this is was not found",
+                         micro->document->source, micro->node->key_line, micro->path);
+    if (g->framework->outside && !micro)
+        plim_config_note(g->plan, "%s: the micro-batch belongs to %s: --per_device_train_batch_size %" PRId64,
+                         first_place(g)->document->source, g->framework->outside, g->sizes.micro);
+}
+
 static enum plim_status plan_found(struct plim_config_group *g, enum plim_config_outcome *outcome)
 {
     enum plim_status st;
@@ -337,13 +349,7 @@ static enum plim_status plan_found(struct plim_config_group *g, enum plim_config
     }
     PLIM_TRY(check_multiples(g));
     PLIM_TRY(plim_config_write_sizes(g));
-    const struct plim_config_found *micro = &g->found[PLIM_CONFIG_MICRO];
-    if (g->framework->guess && !g->ask->set_count && g->sizes.dp > 1 && micro->place)
-        plim_config_note(g->plan, "%s:%d: %s was taken for the samples of one GPU, as whose file this is was not found",
-                         micro->place->document->source, micro->place->node->key_line, micro->place->path);
-    if (g->framework->outside && g->found[PLIM_CONFIG_MICRO].state == PLIM_CONFIG_ABSENT)
-        plim_config_note(g->plan, "%s: the micro-batch belongs to %s: --per_device_train_batch_size %" PRId64,
-                         first_place(g)->document->source, g->framework->outside, g->sizes.micro);
+    note_micro(g);
     PLIM_TRY(plim_config_write_switches(g));
     *outcome = PLIM_CONFIG_SIZED;
     plim_config_notes(g->plan, g->framework, samples_before(g),

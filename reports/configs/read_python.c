@@ -149,6 +149,13 @@ static enum plim_status read_items(struct reader *r, struct span inside, char ma
     return st;
 }
 
+/* A default goes by the name of what it is the default of. */
+static enum plim_status rename_node(struct reader *r, struct plim_config_node *node, const char *name, size_t length)
+{
+    node->renamed = true;
+    return plim_config_node_name(r->document, node, name, length, node->key_begin, node->key_end, r->err);
+}
+
 /* argparse's add_argument("--name", default=4) and its like: the default goes by the option's
  * name. */
 static enum plim_status adopt_option(struct reader *r, struct plim_config_node *call,
@@ -171,8 +178,7 @@ static enum plim_status adopt_option(struct reader *r, struct plim_config_node *
             value = node;
     }
     if (!known || !value || !name || value->kind != PLIM_CONFIG_SCALAR) return PLIM_OK;
-    return plim_config_node_name(r->document, value, name->text, strlen(name->text),
-                                 value->key_begin, value->key_end, r->err);
+    return rename_node(r, value, name->text, strlen(name->text));
 }
 
 /* A call that fills the expression: name(...). */
@@ -371,8 +377,7 @@ static enum plim_status read_assignment(struct reader *r, struct span target, st
     struct plim_config_node *given = !st && node && !op ? field_default(r, node, value) : NULL;
     const struct span name = parts[count - 1];
     if (given)
-        return plim_config_node_name(r->document, given, r->text + name.begin, name.end - name.begin, given->key_begin,
-                                     given->key_end, r->err);
+        return rename_node(r, given, r->text + name.begin, name.end - name.begin);
     if (!st && node) st = name_node(r, node, name);
     return st;
 }

@@ -35,9 +35,8 @@ static bool takes_arguments(const struct plim_config_group *g,
     static const char *const python[] = {"argv", "rgumentParser", "rgparse", "click", "fire", "tyro", "typer", "hydra",
                                          "OmegaConf", "from_cli", "absl", "LightningCLI", "draccus", "docopt",
                                          "configurator", "ml_collections", NULL};
-    enum plim_config_language language = document->format->language;
-    bool is_program = language == PLIM_CONFIG_PYTHON && strstr(document->text, "import ");
-    const char *const *words = language == PLIM_CONFIG_SHELL ? shell : is_program ? python : NULL;
+    bool is_shell = document->format->language == PLIM_CONFIG_SHELL;
+    const char *const *words = is_shell ? shell : plim_config_is_program(document) ? python : NULL;
     bool takes = !words;
     for (; words && *words && !takes; words++) takes = strstr(document->text, *words) != NULL;
     return g->framework->arguments && takes;
