@@ -259,7 +259,8 @@ struct plim_result {
     struct plim_result_device device;
     struct plim_result_limit limit;
     struct plim_result_choice choice;      /* EXPLANATION: the setting explained, fitting or not */
-    struct plim_result_choice largest_fit; /* DECISION */
+    struct plim_result_choice largest_fit; /* DECISION; of a program with an exact effective batch it is not
+                                            * looked for, as trials are costly */
     struct plim_result_next next;          /* after largest_fit */
     struct plim_result_breakdown breakdown;
     struct plim_result_all_reduce all_reduce;

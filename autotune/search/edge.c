@@ -19,6 +19,17 @@ struct finder {
     int64_t limit, budget;
 };
 
+bool plim_edge_goes_beyond_allowed(const struct plim_search *search)
+{
+    return !search->asker->runner->costly || !plim_batch_is_exact(&search->decision->rule);
+}
+
+static enum plim_edge_of edge_of(const struct plim_search *search, enum plim_edge_of asked)
+{
+    if (!plim_batch_is_exact(&search->decision->rule)) return PLIM_EDGE_OF_ALL;
+    return plim_edge_goes_beyond_allowed(search) ? asked : PLIM_EDGE_OF_ALLOWED;
+}
+
 static struct finder finder_make(struct plim_search *search, size_t point, enum plim_edge_of of)
 {
     const struct plim_batch_rule *rule = &search->decision->rule;
@@ -26,7 +37,7 @@ static struct finder finder_make(struct plim_search *search, size_t point, enum 
                            .rule = rule,
                            .point = point,
                            .edge = &search->decision->edges.items[point],
-                           .of = plim_batch_is_exact(rule) ? of : PLIM_EDGE_OF_ALL,
+                           .of = edge_of(search, of),
                            .limit = plim_batch_limit(rule),
                            .budget = search->asker->runner->budget_bytes};
 }

@@ -16,7 +16,7 @@
  *
  * Where runs are costly (trials of a program) the bisection begins where the first line crosses the
  * budget, and on a real GPU at the edge of the plan; where more than that fits, it goes on from there
- * in growing steps.
+ * in growing steps. With an exact effective batch only what divides it is run.
  *
  * Elsewhere the path of the bisection does not depend on the budget: so a larger budget never ends at a
  * smaller edge, even where single micro-batches fit by luck beyond it (the allocator has them;
@@ -57,6 +57,10 @@ struct plim_edge {
  * what is fastest, or all that may be run, which is what a user is told. The same where none has to
  * be kept exactly. */
 enum plim_edge_of { PLIM_EDGE_OF_ALLOWED, PLIM_EDGE_OF_ALL };
+
+/* Is the edge of all looked for where it is asked for? Not where runs are costly: none is spent on what may not
+ * be chosen. */
+bool plim_edge_goes_beyond_allowed(const struct plim_search *search);
 
 /* How near to the line's crossing `clean` has to come: within a share of itself. */
 enum plim_nearness { PLIM_NEAR_ROUGHLY = 4, PLIM_NEAR_CLOSELY = 16 };

@@ -202,7 +202,8 @@ static enum plim_status explain_nothing(struct plim_search *s)
 enum plim_status plim_verify_bounds(struct plim_search *s)
 {
     struct plim_decision *out = s->decision;
-    if (out->found) return verify_largest(s, out->choice.point);
+    if (out->found)
+        return plim_edge_goes_beyond_allowed(s) ? verify_largest(s, out->choice.point) : PLIM_OK;
     size_t widest;
     enum plim_status st = find_widest(s, &widest);
     if (!st && out->edges.items[widest].fits) st = verify_largest(s, widest);

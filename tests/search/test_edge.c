@@ -140,7 +140,8 @@ Test(edge, a_plan_that_is_wrong_at_the_limit_is_not_believed)
     struct plim_search search;
     synthetic_init(&s, INT64_C(4) << 30);
     s.runner.costly = true;
-    q.batch.effective_batch = 60;
+    q.batch.first = 1;
+    q.batch.last = 60;
     struct plim_asker asker = {.runner = &s.runner, .cache = &cache};
     cr_assert(eq(int, plim_search_init(&search, &q, &asker, &decision, NULL), PLIM_OK));
     cr_assert(eq(int, plim_search_points(&search, NULL, 0, NULL), PLIM_OK));
@@ -148,7 +149,6 @@ Test(edge, a_plan_that_is_wrong_at_the_limit_is_not_believed)
     cr_assert(eq(int, plim_edge_find(&search, 0, PLIM_EDGE_OF_ALL), PLIM_OK));
     struct plim_setting edge = synthetic_setting(decision.edges.items[0].fits),
                         next = synthetic_setting(edge.micro_batch + 1);
-    edge.accumulation = next.accumulation = 2;
     cr_expect(gt(i64, edge.micro_batch, 0));
     cr_expect(synthetic_fits(&s, &edge));
     cr_expect(not(synthetic_fits(&s, &next)));
@@ -191,6 +191,37 @@ Test(edge, of_a_program_takes_few_trials)
         runs += s.limited_runs;
     }
     cr_expect(eq(sz, runs, 2342)); /* pinned: 7.8 a model, of which two are the edge and the next */
+}
+
+/* With an exact effective batch no trial is spent on what may not be chosen, whatever edge is asked for. */
+Test(edge, of_a_program_is_that_of_what_may_be_chosen)
+{
+    uint64_t random = 9;
+    size_t runs = 0;
+    for (int i = 0; i < 300; i++) {
+        struct synthetic s;
+        struct plim_question q = synthetic_question();
+        struct synthetic_run r;
+        synthetic_randomize(&s, &random);
+        s.runner.costly = true;
+        s.runner.limit_acts_early = false;
+        q.batch.effective_batch = 480;
+        synthetic_tune(&r, &s, &q, PLIM_OBJECTIVE_LARGEST_BATCH);
+        cr_assert(eq(int, r.status, PLIM_OK), "model %d", i);
+        for (size_t k = 0; k < r.asker.samples.count; k++)
+            cr_expect(eq(i64, 480 % r.asker.samples.items[k].setting.micro_batch, 0), "model %d", i);
+        cr_expect(not(r.decision.has_largest), "model %d", i);
+        if (r.decision.found) {
+            const struct plim_candidate *choice = &r.decision.choice;
+            cr_expect(synthetic_fits(&s, &choice->setting), "model %d", i);
+            int64_t next = plim_batch_next(&r.decision.rule, choice->batch.micro_batch);
+            cr_expect(eq(i64, r.decision.after_choice.micro_batch, next), "model %d", i);
+            cr_expect(next == 0 || r.decision.after_choice.tried, "model %d", i);
+        }
+        runs += s.limited_runs + s.unlimited_runs;
+        synthetic_finish(&r);
+    }
+    cr_expect(eq(sz, runs, 1420)); /* pinned: 4.7 a model */
 }
 
 /* Where a run crashes its need is not known: the next guess lies half-way to what fits. */
