@@ -99,6 +99,8 @@ static const struct plim_option options[] = {
       "a list is searched"),
     KEY("--checkpointing", "NAME", T | P | E, "train.checkpointing",
       "a list is searched; default: none,full"),
+    KEY("--use-reentrant", "BOOL", T | P | E, "train.use_reentrant",
+      "with checkpointing: as torch.utils.checkpoint's; default: false"),
     KEY("--attention", "NAME", T | P | E, "train.attention",
       "a list is searched; default: sdpa (bloom: eager)"),
     KEY("--torch", "VERSION", T | P | E, "train.torch",

@@ -282,6 +282,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .padding = spec->padding,
                                        .torch = spec->torch,
                                        .transformers = spec->transformers,
+                                       .use_reentrant = spec->use_reentrant,
                                        .clip = spec->clip,
                                        .lora = spec->lora,
                                        .quantization = spec->quantization};

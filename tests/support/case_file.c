@@ -105,6 +105,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
                                                    case_text(c, "optimizer", "")),
         .checkpointing = (enum plim_checkpointing)index_of(
             plim_checkpointing_names, PLIM_CHECKPOINTING_COUNT, case_text(c, "checkpointing", "")),
+        .use_reentrant = json_is_true(json_object_get(c, "use_reentrant")),
         .attention = (enum plim_attention)index_of(plim_attention_names, PLIM_ATTENTION_COUNT,
                                                    case_text(c, "attention", "sdpa")),
         .sharding = (enum plim_sharding)index_of(plim_sharding_names, PLIM_SHARDING_COUNT,

@@ -69,6 +69,24 @@ Test(ddp, a_static_graph_is_refused_where_its_first_backward_is_not_reduced)
     cr_expect_null(ddp_refuses(&is_static));
 }
 
+/* Its hooks then run for parameters that a block's own backward has had. */
+Test(ddp, a_reentrant_backward_is_refused_where_unused_parameters_are_looked_for)
+{
+    struct plim_train_setting reenters = rank_of_two;
+    reenters.loop = PLIM_LOOP_TRAINER;
+    reenters.checkpointing = PLIM_CHECKPOINTING_FULL;
+    reenters.use_reentrant = true;
+    cr_expect_null(ddp_refuses(&reenters));
+    reenters.lora.r = 8;
+    cr_expect_not_null(ddp_refuses(&reenters));
+    reenters.ddp.finds_unused = PLIM_FIND_UNUSED_NO;
+    cr_expect_null(ddp_refuses(&reenters));
+    reenters.ddp.finds_unused = PLIM_FIND_UNUSED_YES;
+    cr_expect_not_null(ddp_refuses(&reenters));
+    reenters.use_reentrant = false;
+    cr_expect_null(ddp_refuses(&reenters));
+}
+
 Test(ddp, without_it_there_is_none_of_this)
 {
     struct plim_train_setting alone = rank_of_two;

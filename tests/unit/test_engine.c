@@ -150,6 +150,28 @@ Test(engine, a_checkpointed_region_keeps_only_its_input)
     cr_expect_eq(engine_allocated(e), 0);
 }
 
+/* In backward the region is there whole: its input again, five results, and their gradients one after the other. */
+Test(engine, a_reentrant_region_keeps_only_its_input_and_has_a_backward_of_its_own)
+{
+    struct tensor *w = parameter(), *x = tensor_keep(matrix());
+    struct tensor *const held[CHECKPOINT_HELD] = {NULL};
+    struct tensor *y = tensor_keep(checkpoint_run_reentrant(e, three_products, &w, sizeof w, held, x));
+    cr_expect_null(y->grad_fn, "an input that needs no gradient");
+    tensor_drop(e, y);
+    tensor_require_input_grad(e, x);
+    y = tensor_keep(checkpoint_run_reentrant(e, three_products, &w, sizeof w, held, x));
+    cr_expect_eq(engine_allocated(e), 3 * TENSOR_BYTES, "w, x and the result");
+    cr_expect_null(w->grad);
+    autograd_backward(e, y);
+    tensor_drop(e, y);
+    cr_assert_not_null(w->grad);
+    cr_assert_not_null(x->grad);
+    cr_expect_eq(engine_allocated(e), 4 * TENSOR_BYTES, "w, x and their gradients");
+    tensor_drop(e, x);
+    tensor_drop(e, w);
+    cr_expect_eq(engine_allocated(e), 0);
+}
+
 struct layer {
     struct tensor *weight, *bias;
 };

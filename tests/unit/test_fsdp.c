@@ -178,6 +178,10 @@ Test(fsdp, says_what_it_cannot_train)
     setting.optimizer = PLIM_OPTIMIZER_SGD;
     setting.world = 1;
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "2 GPUs");
+    setting.world = 2;
+    setting.checkpointing = PLIM_CHECKPOINTING_FULL;
+    setting.use_reentrant = true;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "reentrant");
 }
 
 /* Whatever the memory, the end is a verdict. */

@@ -446,6 +446,32 @@ Test(replay, a_device_that_computes_takes_the_same_bytes)
     close_bench(&bench);
 }
 
+/* What is checkpointed is computed twice, with the same that is dropped: losses are those of blocks that keep
+ * everything, to the last bit, and weights with them. */
+Test(replay, what_is_computed_again_is_the_same)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_train_setting setting = plain;
+    open_bench(&bench, "tiny-gpt2");
+    close_bench(&bench);
+    cr_assert_eq(plim_host_open("", &bench.device, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(bench.device, NULL, &bench.replayer, &err), PLIM_OK);
+    bench.spec.model.dropout_residual = bench.spec.model.dropout_attention = 0.1;
+    setting.seq = 64;
+    setting.accumulation = 2;
+    setting.checkpointing = PLIM_CHECKPOINTING_NONE;
+    run(&bench, &setting, &first);
+    setting.checkpointing = PLIM_CHECKPOINTING_FULL;
+    for (int i = 0; i < 2; i++) {
+        setting.use_reentrant = i;
+        run(&bench, &setting, &again);
+        for (int n = 0; n < PLIM_REPLAY_STEPS; n++)
+            cr_expect_eq(again.step[n].loss, first.step[n].loss, "%d, %d", i, n);
+        cr_expect_lt(again.peak_allocated_bytes, first.peak_allocated_bytes);
+    }
+    close_bench(&bench);
+}
+
 static int asked;
 
 static bool stop_at_the_second(const void *user)

@@ -216,6 +216,7 @@ Test(spec_write, is_what_a_person_would_write)
                  "  weights: fp32\n"
                  "  optimizer: adamw-fused\n"
                  "  checkpointing: [none, full]\n"
+                 "  use_reentrant: false\n"
                  "  torch: 2.11\n"
                  "  transformers: 5.17\n"
                  "  attention: eager\n"

@@ -195,8 +195,18 @@ Test(zero, says_what_it_cannot_train)
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "2 GPUs");
     setting.world = 2;
     setting.sharding = PLIM_SHARDING_ZERO3;
-    setting.lora.r = 8;
+    setting.lora = (struct plim_lora){.r = 8, .target_count = 1, .targets = {"q_proj"}};
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "adapters");
+    setting.loop = PLIM_LOOP_TRAINER;
+    rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
+    cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+    setting.checkpointing = PLIM_CHECKPOINTING_FULL;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "CheckpointError");
+    setting.use_reentrant = true;
+    rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
+    cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+    setting.lora.dora = true;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "DoRA");
 }
 
 /* The embedding, which is the head too, is made twice and gathered once before there is a step. The
@@ -252,6 +262,24 @@ Test(zero, stage_3_gives_up_what_is_not_used_soon)
     cr_expect_gt(each, once);
     setting.zero.persistent_elements = RANK_EMBEDDING;
     cr_expect_lt(allocations(&setting, 2 * RANK_EMBEDDING), each);
+}
+
+/* As DeepSpeed's third step begins with peft's adapters, where little is gathered ahead: PeftModel, LoraModel,
+ * LlamaModel and the embedding gather one parameter each, q_proj's layer the A that it looked at once. */
+Test(zero, stage_3_gathers_adapters_with_the_layers_that_look_at_them)
+{
+    static const int64_t expected[] = {2 * RANK_EMBEDDING, 640, 5120, 204800, 81920, 1024, 1024, 8, 1032, 1024,
+                                       128, 1024, 1024, 1279, 1, 1, 5120, 128, 512, 16384};
+    struct plim_train_setting setting = rank_of_two;
+    setting.sharding = PLIM_SHARDING_ZERO3;
+    setting.loop = PLIM_LOOP_TRAINER;
+    setting.lora = (struct plim_lora){.r = 8, .target_count = 2, .targets = {"q_proj", "v_proj"}};
+    setting.zero.prefetch_elements = 1;
+    setting.zero.persistent_elements = setting.zero.reuse_elements = 0;
+    rank_simulate(&setting);
+    int64_t at = rank_trace.count - 1;
+    while (at > 0 && (rank_trace.bytes[at] != expected[0] || rank_trace.bytes[at + 1] != expected[1])) at--;
+    rank_expect_from(at, sizeof expected / sizeof *expected, expected);
 }
 
 /* Whatever the memory, the end is a verdict. */

@@ -201,21 +201,42 @@ struct tensor *autograd_divided(struct engine *e, struct tensor *x, double divis
     return behind_node(e, x, &divided_kind, NULL, divisor);
 }
 
+/* `grad` is lent: Python's caller holds it to the end. */
+static void run_from(struct engine *e, struct tensor *y, struct tensor *grad)
+{
+    struct node *root = y->grad_fn;
+    bool grad_enabled = e->grad_enabled;
+    e->grad_enabled = false;
+    count_dependencies(e, root);
+    root->grad[y->output_number] = tensor_ref(grad);
+    heap_push(e, root);
+    while (e->autograd.ready_count) evaluate(e, heap_pop(&e->autograd));
+    e->grad_enabled = grad_enabled;
+}
+
+void autograd_backward_within(struct engine *e, struct tensor *y, struct tensor *grad)
+{
+    if (e->halted || !y->grad_fn) return;
+    struct autograd *a = &e->autograd;
+    struct node **ready = a->ready;
+    size_t count = a->ready_count, capacity = a->ready_capacity;
+    a->ready = NULL;
+    a->ready_count = a->ready_capacity = 0;
+    run_from(e, y, grad);
+    free(a->ready);
+    a->ready = ready;
+    a->ready_count = count;
+    a->ready_capacity = capacity;
+}
+
 void autograd_backward(struct engine *e, struct tensor *loss)
 {
     if (e->halted) return;
     enum thread thread = e->thread;
-    bool grad_enabled = e->grad_enabled;
-    struct node *root = loss->grad_fn;
     struct tensor *one = tensor_keep(op_full_like(e, loss, 1.0));
     e->thread = THREAD_AUTOGRAD;
-    e->grad_enabled = false;
-    count_dependencies(e, root);
-    root->grad[0] = tensor_ref(one); /* Python's caller holds it too, to the end */
-    heap_push(e, root);
-    while (e->autograd.ready_count) evaluate(e, heap_pop(&e->autograd));
+    run_from(e, loss, one);
     if (e->autograd.ended.run) e->autograd.ended.run(e, e->autograd.ended.context);
     tensor_drop(e, one);
-    e->grad_enabled = grad_enabled;
     e->thread = thread;
 }

@@ -22,4 +22,8 @@ struct tensor *autograd_divided(struct engine *e, struct tensor *x, double divis
 /* loss.backward(). `loss` is a scalar; grads arrive in the .grad of the leaves. */
 void autograd_backward(struct engine *e, struct tensor *loss);
 
+/* torch.autograd.backward(y, grad) within a node's backward (a reentrant backward): runs all that `y` was made of
+ * before it returns. Both are lent. No node may be of both passes. */
+void autograd_backward_within(struct engine *e, struct tensor *y, struct tensor *grad);
+
 #endif

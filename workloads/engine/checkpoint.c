@@ -1,5 +1,7 @@
-/* Non-reentrant checkpointing with early stop (torch/utils/checkpoint.py). */
+/* torch/utils/checkpoint.py: non-reentrant checkpointing with early stop, and the reentrant CheckpointFunction. */
 #include "checkpoint.h"
+#include "autograd.h"
+#include "ops.h"
 #include <string.h>
 
 enum { FRAME_CONTEXT = 128, FRAME_HOLDERS = 1024 };
@@ -22,13 +24,19 @@ struct checkpoint_frame {
     struct checkpoint_holder holders[FRAME_HOLDERS];
 };
 
+static void frame_give(struct engine *e, void *frame)
+{
+    struct checkpoint_frame *f = frame;
+    for (int i = 0; i < CHECKPOINT_HELD; i++) tensor_drop(e, f->held[i]);
+    pool_give(&e->frames, f);
+}
+
 static void frame_drop(struct engine *e, struct checkpoint_frame *f)
 {
     if (--f->refs > 0) return;
     storage_saved(e, f->input->storage, -1);
     tensor_drop(e, f->input);
-    for (int i = 0; i < CHECKPOINT_HELD; i++) tensor_drop(e, f->held[i]);
-    pool_give(&e->frames, f);
+    frame_give(e, f);
 }
 
 /* --- the hooks -------------------------------------------------------------------------------- */
@@ -74,24 +82,32 @@ static struct tensor *run(struct engine *e, struct checkpoint_frame *f,
     return y;
 }
 
-static void recompute(struct engine *e, struct checkpoint_frame *f)
+/* The region from `x` again, with gradients. Floating */
+static struct tensor *run_again(struct engine *e, struct checkpoint_frame *f, const struct saved_tensors_hooks *hooks,
+                                struct tensor *x)
 {
     bool grad_enabled = e->grad_enabled;
     uint64_t seed = e->seed;
     e->grad_enabled = true;
     e->seed = f->seed;
     if (f->autocast) autocast_enter(e, f->autocast_dtype);
-    tensor_drop(e, run(e, f, &second_run, f->input));
+    struct tensor *y = run(e, f, hooks, x);
     if (f->autocast) autocast_leave(e);
     e->seed = seed;
     e->grad_enabled = grad_enabled;
+    return y;
+}
+
+static void recompute(struct engine *e, struct checkpoint_frame *f)
+{
+    tensor_drop(e, run_again(e, f, &second_run, f->input));
     if (e->halted == HALT_EARLY_STOP) e->halted = HALT_NONE;
     f->recomputed = true;
 }
 
 bool checkpoint_recomputing(const struct engine *e)
 {
-    return e->autograd.hooks == &second_run;
+    return e->autograd.hooks == &second_run || e->reenters;
 }
 
 static struct tensor *unpack(struct engine *e, void *handle)
@@ -121,29 +137,80 @@ static const struct saved_tensors_hooks first_run = {pack, unpack, drop};
 
 /* --- a region --------------------------------------------------------------------------------- */
 
-struct tensor *checkpoint_run(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
-                              struct tensor *const held[CHECKPOINT_HELD], struct tensor *x)
+/* A region's frame, without its input; NULL: the engine has failed. */
+static struct checkpoint_frame *frame_make(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
+                                           struct tensor *const held[CHECKPOINT_HELD])
 {
-    bool was = tensor_enter(x);
     struct checkpoint_frame *f = e->halted ? NULL : pool_take(&e->frames, sizeof *f);
     if (!f || size > sizeof f->context) {
         if (!e->halted) engine_fail(e, f ? PLIM_INTERNAL : PLIM_NOMEM);
-        tensor_leave(e, x, was);
-        return e->poison;
+        return NULL;
     }
     f->fn = fn;
-    f->input = tensor_ref(x);
-    storage_saved(e, x->storage, +1);
-    f->refs = 1;
-    f->count = f->refilled = 0;
-    f->recomputed = false;
     f->autocast = e->autocast.on;
     f->autocast_dtype = e->autocast.dtype;
     f->seed = e->seed;
     memcpy(f->context, context, size);
     for (int i = 0; i < CHECKPOINT_HELD; i++) f->held[i] = held[i] ? tensor_ref(held[i]) : NULL;
+    return f;
+}
+
+struct tensor *checkpoint_run(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
+                              struct tensor *const held[CHECKPOINT_HELD], struct tensor *x)
+{
+    struct checkpoint_frame *f = frame_make(e, fn, context, size, held);
+    if (!f) return op_halted(e, 1, &x);
+    bool was = tensor_enter(x);
+    f->input = tensor_ref(x);
+    storage_saved(e, x->storage, +1);
+    f->refs = 1;
+    f->count = f->refilled = 0;
+    f->recomputed = false;
     struct tensor *y = run(e, f, &first_run, x);
     frame_drop(e, f);
+    tensor_leave(e, x, was);
+    return y;
+}
+
+/* --- reentrant -------------------------------------------------------------------------------- */
+
+static void function_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *x = node_saved(e, n, 0);
+    if (e->halted) return;
+    struct tensor *input = tensor_keep(tensor_detach(e, x));
+    input->is_view = false; /* autograd sees none in it: autocast keeps its copy */
+    e->grad_enabled = true;
+    tensor_require_input_grad(e, input);
+    e->grad_enabled = false;
+    e->reenters = true;
+    struct tensor *y = tensor_keep(run_again(e, n->context, NULL, input));
+    e->reenters = false;
+    autograd_backward_within(e, y, grads[0]);
+    if (input->grad) out[0] = tensor_ref(input->grad);
+    tensor_drop(e, y);
+    tensor_drop(e, input);
+}
+static const struct node_kind function_kind = {"CheckpointFunctionBackward", function_backward};
+
+struct tensor *checkpoint_run_reentrant(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
+                                        struct tensor *const held[CHECKPOINT_HELD], struct tensor *x)
+{
+    struct checkpoint_frame *f = frame_make(e, fn, context, size, held);
+    if (!f) return op_halted(e, 1, &x);
+    bool grad_enabled = e->grad_enabled, was = tensor_enter(x);
+    struct node *n = autograd_needed(e, 1, &x) ? node_create(e, &function_kind, 1, &x) : NULL;
+    if (n) {
+        n->context = f;
+        n->drop_context = frame_give;
+        node_save(e, n, 0, x);
+    }
+    e->grad_enabled = false;
+    struct tensor *y = run(e, f, NULL, x);
+    e->grad_enabled = grad_enabled;
+    if (n && !e->halted) node_attach(n, y);
+    else if (n) node_drop(e, n);
+    else frame_give(e, f);
     tensor_leave(e, x, was);
     return y;
 }

@@ -1,4 +1,4 @@
-/* Activation checkpointing: torch.utils.checkpoint with use_reentrant=False.
+/* Activation checkpointing: torch.utils.checkpoint, with use_reentrant=False, and with True.
  *
  * A region run under checkpoint_run() saves nothing for backward but its input: every tensor that
  * a node would save is replaced by a holder (a number). When the first of them is asked for, the
@@ -7,6 +7,10 @@
  * behind the last saved tensor is not repeated. A tensor leaves its holder when it is used.
  *
  * The input is kept until the region's last node has run.
+ *
+ * A region run under checkpoint_run_reentrant() runs without gradients first. It is one node, which has its input
+ * saved; in backward the region runs once more, whole, and a backward of its own goes through it. So what it was given
+ * as gradient, its result and what it saves are there together.
  */
 #ifndef PLIM_ENGINE_CHECKPOINT_H
 #define PLIM_ENGINE_CHECKPOINT_H
@@ -23,6 +27,9 @@ enum { CHECKPOINT_HELD = 6 };
  * `x` if it floats. */
 struct tensor *checkpoint_run(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
                               struct tensor *const held[CHECKPOINT_HELD], struct tensor *x);
+/* The same, reentrant. A region whose input needs no gradient gets none. */
+struct tensor *checkpoint_run_reentrant(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
+                                        struct tensor *const held[CHECKPOINT_HELD], struct tensor *x);
 /* Does a region run for the second time, in backward? */
 bool checkpoint_recomputing(const struct engine *e);
 

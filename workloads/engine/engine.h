@@ -42,6 +42,9 @@ struct module_hooks {
     struct tensor *(*after)(struct engine *e, void *context, struct tensor *const weights[2],
                             int kind, struct tensor *x);
     void *context;
+    /* The module that runs looks at a weight of one within it. NULL: nothing is done there, and a LoRA layer is one
+     * module, that of its linear, in place of one with its parts as modules within it. */
+    void (*look)(struct engine *e, void *context, struct tensor *weight);
     bool own_linear; /* op_linear_function() stands for torch's linear */
 };
 
@@ -64,6 +67,7 @@ struct engine {
     bool meta; /* torch.device("meta"): new tensors have no memory and nothing is launched */
     struct autograd autograd;
     struct checkpoint_frame *frame; /* the checkpointed region that runs, first or again, or NULL */
+    bool reenters; /* a reentrant region runs for the second time */
     enum thread thread;             /* whose cuBLAS handle and workspace */
     struct autocast autocast;
 

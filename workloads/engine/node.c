@@ -49,6 +49,7 @@ static void release(struct engine *e, struct node *n)
         node_release_saved(e, gone);
         if (gone->held) storage_saved(e, gone->held->storage, -1);
         tensor_drop(e, gone->held);
+        if (gone->context) gone->drop_context(e, gone->context);
         if (gone->variable && !gone->variable->is_parameter) {
             gone->variable->accumulator = NULL;
             tensor_drop(e, gone->variable);
@@ -75,6 +76,7 @@ static struct node *node_new(struct engine *e, const struct node_kind *kind)
     n->hook = NULL;
     n->hooks = NULL;
     n->held = NULL;
+    n->context = NULL;
     n->variable = NULL;
     n->pass = 0;
     memset(n->grad, 0, sizeof n->grad);

@@ -62,6 +62,9 @@ struct node {
     void *handle[NODE_MAX_SAVED];            /* NULL: `saved` is the node's own */
     const struct quantized *weight;          /* of a quantised linear layer */
     struct tensor *held;                     /* node_hold() */
+    /* What a Python function's ctx has beside tensors, until the node goes; NULL: nothing. */
+    void *context;
+    void (*drop_context)(struct engine *e, void *context);
     int64_t ints[NODE_INTS];                 /* parameters of the operation */
     double number, scale;
     struct tensor *variable; /* AccumulateGrad: the leaf (lent); NULL in all others */

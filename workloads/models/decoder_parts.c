@@ -222,10 +222,11 @@ struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor
         call.layer = &m->layers[i];
         struct tensor *const held[CHECKPOINT_HELD] = {call.mask, call.cos, call.sin, call.positions,
                                                       call.alibi};
-        struct tensor *y = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL && !e->evaluates
-                               ? checkpoint_run(e, run_block, &call, sizeof call, held, x)
-                               : run_block(e, &call, x);
-        tensor_set(e, &x, y);
+        bool is_checkpointed = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL && !e->evaluates;
+        tensor_set(e, &x, !is_checkpointed ? run_block(e, &call, x)
+                          : m->setting->use_reentrant
+                              ? checkpoint_run_reentrant(e, run_block, &call, sizeof call, held, x)
+                              : checkpoint_run(e, run_block, &call, sizeof call, held, x));
     }
     return x;
 }

@@ -55,12 +55,18 @@ static struct tensor *base_output(struct engine *e, const struct linear *l, stru
     return op_view(e, op_addmm(e, l->bias, flat, l->weight), ndim, shape);
 }
 
+static struct tensor *base(struct engine *e, const void *module, struct tensor *x)
+{
+    return base_output(e, module, x);
+}
+
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
 {
     const struct linear *l = module;
     if (!l->lora) return base_output(e, l, x);
     bool was = tensor_enter(x);
-    struct tensor *y = base_output(e, l, x);
+    struct tensor *const weights[2] = {l->weight, l->bias};
+    struct tensor *y = nn_in_parts(e, l) ? nn_run(e, weights, NN_LINEAR, base, l, x) : base_output(e, l, x);
     y = l->quantized.codes ? nn_lora_quantized(e, l, y, x) : nn_lora(e, l, y, x);
     tensor_leave(e, x, was);
     return y;
@@ -69,5 +75,6 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
 struct tensor *nn_linear(struct engine *e, const struct linear *l, struct tensor *x)
 {
     if (e->halted) return op_halted(e, 1, &x);
+    if (nn_in_parts(e, l)) return nn_run(e, (struct tensor *const[2]){l->lora->a, NULL}, NN_ADAPTED, forward, l, x);
     return nn_run(e, (struct tensor *const[2]){l->weight, l->bias}, NN_LINEAR, forward, l, x);
 }

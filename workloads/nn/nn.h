@@ -53,7 +53,8 @@ struct tensor *nn_run(struct engine *e, struct tensor *const weights[2], int kin
                       struct tensor *(*forward)(struct engine *e, const void *module,
                                                 struct tensor *x),
                       const void *module, struct tensor *x);
-enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_KINDS }; /* kinds of modules */
+/* Kinds of modules; NN_ADAPTED: a LoRA layer, told by its adapter's A, whose parts are modules of their own. */
+enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_ADAPTED, NN_KINDS };
 
 /* torch.nn.Embedding: the rows of `weight` */
 struct tensor *nn_embedding(struct engine *e, struct tensor *weight, struct tensor *rows);
@@ -86,6 +87,12 @@ struct linear {
 static inline bool nn_is_int8(const struct linear *l)
 {
     return l->quantized.codes && l->quantized.type == PLIM_QUANTIZED_ROWS;
+}
+
+/* Are the parts of this LoRA layer modules of their own (engine.modules)? */
+static inline bool nn_in_parts(const struct engine *e, const struct linear *l)
+{
+    return l->lora && e->modules && e->modules->look;
 }
 
 void nn_linear_create(struct engine *e, struct parameters *p, struct linear *l, int64_t in,

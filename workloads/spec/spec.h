@@ -328,6 +328,7 @@ struct plim_train_setting {
     enum plim_weights weights; /* where the precision is mixed; AUTO: fp32 */
     enum plim_optimizer optimizer;
     enum plim_checkpointing checkpointing;
+    bool use_reentrant; /* of what is checkpointed */
     enum plim_attention attention;
     enum plim_sharding sharding; /* AUTO is as NONE */
     int64_t world;               /* GPUs, at least 1; of a sharding other than NONE */
@@ -394,6 +395,7 @@ struct plim_spec {
     int64_t accumulation;               /* fixed by the user; 0: follows from the effective batch */
     size_t schedule_count;              /* accumulation schedule by epoch; 0: none */
     struct plim_phase schedule[PLIM_MAX_PHASES];
+    bool use_reentrant; /* of what is checkpointed */
     double clip;
     struct plim_lora lora;
     struct plim_quantization quantization;

@@ -139,6 +139,14 @@ static void describe_zero(const struct plim_spec *spec, char *text, size_t size)
         append(text, size, "DeepSpeed's own overlap_comm (no, of zero3 yes)%s%s", "", "");
 }
 
+static bool checkpoints(const struct plim_spec *spec)
+{
+    bool found = false;
+    for (size_t i = 0; i < spec->checkpointing.count; i++)
+        found |= spec->checkpointing.values[i] == PLIM_CHECKPOINTING_FULL;
+    return found;
+}
+
 void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_t size)
 {
     const char *type = plim_weights_names[spec->weights.values[0]];
@@ -160,6 +168,9 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
         !spec->quantization.compute)
         append(text, size, "%s computes in fp32 (BitsAndBytesConfig)%s",
                plim_quantization_names[spec->quantization.type], "");
+    if (plim_spec_key_given(spec, "train.checkpointing") && checkpoints(spec) &&
+        !plim_spec_key_given(spec, "train.use_reentrant"))
+        append(text, size, "checkpointing with use_reentrant=False (--use-reentrant)%s%s", "", "");
     if (!plim_spec_key_given(spec, "data.packing"))
         append(text, size, "%s%s", "rows of one document", "");
     if (!plim_spec_key_given(spec, "train.loop"))

@@ -7,17 +7,21 @@ static const int64_t first_bucket_bytes = INT64_C(1) << 20, bucket_bytes = INT64
 static const int64_t no_limit = INT64_MAX;
 
 /* Trainer._build_accelerator_args(), where a model with adapters is no PreTrainedModel */
-static bool finds_unused(const struct ddp *d)
+static bool asks_for_unused(const struct plim_train_setting *s)
 {
-    const struct plim_train_setting *s = d->model->setting;
     if (s->ddp.finds_unused != PLIM_FIND_UNUSED_AUTO) return s->ddp.finds_unused == PLIM_FIND_UNUSED_YES;
     return s->loop == PLIM_LOOP_TRAINER && (s->lora.r || s->checkpointing == PLIM_CHECKPOINTING_NONE);
+}
+
+static bool finds_unused(const struct ddp *d)
+{
+    return asks_for_unused(d->model->setting);
 }
 
 /* A parameter's place in the list of those that train. */
 static size_t place_of(const struct tensor *parameter)
 {
-    return (size_t)parameter->accumulator->ints[0];
+    return (size_t)parameter->place;
 }
 
 /* compute_bucket_assignment_by_size(): tensors of one type fill a bucket until it has reached its
@@ -254,6 +258,11 @@ const char *ddp_refuses(const struct plim_train_setting *setting)
     if (setting->ddp.is_static && is_first_under_no_sync)
         return "static_graph fails in torch 2.11 when the first backward is under no_sync(): "
                "accumulate with --reduction each, or without static_graph";
+    bool reenters = setting->checkpointing == PLIM_CHECKPOINTING_FULL && setting->use_reentrant;
+    if (reenters && asks_for_unused(setting) && !setting->ddp.is_static)
+        return "DistributedDataParallel with find_unused_parameters, which Trainer asks for with adapters, fails with "
+               "a reentrant backward (\"Expected to mark a variable ready only once\"): set "
+               "ddp.find_unused_parameters to false";
     return NULL;
 }
 
@@ -273,7 +282,7 @@ enum plim_status ddp_create(struct engine *e, struct decoder *model, int64_t wor
     d->states = calloc(states ? states : 1, sizeof(struct tensor *));
     if (!d->bucket_of || !d->offset || !d->ready || !d->states) return PLIM_NOMEM;
     if (e->halted) return PLIM_OK;
-    for (size_t i = 0; i < p->count; i++) p->list[i]->accumulator->ints[0] = (int64_t)i;
+    for (size_t i = 0; i < p->count; i++) p->list[i]->place = (int32_t)i;
     verify(e, d);
     broadcast(e, decoder_states(model, d->states), d->states);
     make_first_buckets(e, d);

@@ -271,6 +271,8 @@ const char *fsdp_refuses(const struct plim_device_info *info,
         return "bitsandbytes' optimizers do not take sharded parameters (DTensor)";
     if (setting->quantization.type != PLIM_QUANTIZATION_NONE)
         return "quantised weights are not sharded here; a program that does runs under exec";
+    if (setting->checkpointing == PLIM_CHECKPOINTING_FULL && setting->use_reentrant)
+        return "reentrant checkpointing under fsdp is not known here: use_reentrant false, or a program under exec";
     if (config->family == PLIM_FAMILY_OLMO2 && is_mixed(setting) &&
         setting->checkpointing == PLIM_CHECKPOINTING_FULL)
         return "checkpointed olmo2 fails in mixed precision: a block is recomputed from other "

@@ -173,7 +173,7 @@ void zero_accumulated(struct engine *e, void *context, struct tensor *variable)
     }
     take_buckets(e, z);
     if (z->stage == 2 || (z->overlaps && z->reduces))
-        add_to_bucket(e, z, (size_t)variable->accumulator->ints[0]);
+        add_to_bucket(e, z, (size_t)variable->place);
 }
 
 /* --- the end of backward ---------------------------------------------------------------------- */

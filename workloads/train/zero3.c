@@ -10,7 +10,7 @@
 static void make_tied(struct engine *e, const struct zero *z)
 {
     const struct zero3_parameter *p =
-        &z->gathered->parameters[z->model->embedding->accumulator->ints[0]];
+        &z->gathered->parameters[z->model->embedding->place];
     enum plim_dtype dtype = z->model->parameters.dtype;
     struct tensor *whole = tensor_keep(tensor_empty(e, dtype, SHAPE(p->elements)));
     struct tensor *piece = tensor_keep(tensor_empty(e, dtype, SHAPE(p->piece)));
@@ -27,35 +27,87 @@ static enum plim_dtype type_when_made(const struct zero *z)
     return converts ? decoder_weights_dtype(setting->weights) : z->model->parameters.dtype;
 }
 
-/* A parameter is made whole, copied into its piece, and given up; defragment() then moves all pieces
- * into one tensor by way of the host. */
-static void make_pieces(struct engine *e, struct zero *z, struct tensor **states)
+/* A parameter is made whole, copied into its piece, which is returned, named, and given up. */
+static struct tensor *make_piece(struct engine *e, struct zero *z, struct tensor *x, enum plim_dtype made_as)
+{
+    enum plim_dtype dtype = zero_dtype(z);
+    int64_t elements = tensor_elements(x);
+    struct tensor *made = made_as == dtype ? NULL : tensor_keep(tensor_empty(e, made_as, SHAPE(elements)));
+    storage_resize(e, x->storage, elements * plim_dtype_size(dtype));
+    x->a.data = x->storage->address;
+    tensor_drop(e, made);
+    struct tensor *piece = tensor_keep(tensor_empty(e, dtype, SHAPE(z->gathered->parameters[x->place].piece)));
+    storage_resize(e, x->storage, 0);
+    return piece;
+}
+
+/* The model that deepspeed.zero.Init makes: pieces of parameters, and buffers. Adapters come later. Puts the pieces
+ * that are to be moved into the place of `states`, and returns their number. */
+static size_t make_model(struct engine *e, struct zero *z, struct tensor **states)
 {
     size_t count = decoder_states_by_module(z->model, states), pieces = 0;
-    struct zero3 *g = z->gathered;
-    enum plim_dtype made_as = type_when_made(z);
+    const struct zero3 *g = z->gathered;
+    enum plim_dtype dtype = zero_dtype(z), made_as = type_when_made(z);
     for (size_t i = 0; i < count && !e->halted; i++) {
         struct tensor *x = states[i];
-        if (x->a.dtype <= PLIM_F16) x->a.dtype = (uint8_t)z->model->parameters.dtype;
+        if (x->a.dtype <= PLIM_F16) x->a.dtype = (uint8_t)dtype;
         if (x->accumulator) x->accumulator->output[0].dtype = x->a.dtype;
-        struct tensor *made = NULL;
-        if (x->accumulator && made_as != z->model->parameters.dtype)
-            made = tensor_keep(tensor_empty(e, made_as, SHAPE(tensor_elements(x))));
-        storage_resize(e, x->storage, tensor_elements(x) * plim_dtype_size(x->a.dtype));
-        x->a.data = x->storage->address;
-        tensor_drop(e, made);
-        if (!x->accumulator) continue;
-        const struct zero3_parameter *p = &g->parameters[x->accumulator->ints[0]];
-        states[pieces++] = tensor_keep(tensor_empty(e, x->a.dtype, SHAPE(p->piece)));
-        storage_resize(e, x->storage, 0);
-        g->part += p->piece;
+        if (!x->is_parameter) {
+            storage_resize(e, x->storage, tensor_elements(x) * plim_dtype_size(x->a.dtype));
+            x->a.data = x->storage->address;
+        } else if (!g->frozen || !x->requires_grad) {
+            struct tensor *piece = make_piece(e, z, x, made_as);
+            if (!g->frozen) states[pieces++] = piece; /* else it stays where it is */
+        }
     }
     if (z->model->head == z->model->embedding) make_tied(e, z);
+    return pieces;
+}
+
+/* `list` in another type, one after the other. */
+static void convert(struct engine *e, struct tensor **list, size_t count, enum plim_dtype dtype)
+{
+    for (size_t i = 0; i < count && !e->halted; i++) {
+        struct tensor *to = tensor_keep(tensor_empty(e, dtype, SHAPE(tensor_elements(list[i]))));
+        tensor_drop(e, list[i]);
+        list[i] = to;
+    }
+}
+
+/* get_peft_model() makes adapters in the type of their base, and then in fp32; deepspeed.initialize() takes them back
+ * to that type, and makes pieces of them, in `list`. Before, each weight of the base was gathered to be initialised. */
+static size_t make_adapters(struct engine *e, struct zero *z, struct tensor **list)
+{
+    const struct zero3 *g = z->gathered;
+    size_t count = g->count - g->frozen;
+    enum plim_dtype dtype = zero_dtype(z);
+    for (size_t i = 0; i < g->frozen && !e->halted; i++)
+        tensor_drop(e, tensor_keep(tensor_empty(e, dtype, SHAPE(g->parameters[i].piece * z->world))));
+    for (size_t i = 0; i < count && !e->halted; i++)
+        list[i] = tensor_keep(tensor_empty(e, dtype, SHAPE(g->parameters[g->frozen + i].elements)));
+    if (dtype != PLIM_F32 && !e->halted) convert(e, list, count, PLIM_F32);
+    plim_allocator_empty_cache(e->allocator);
+    if (dtype != PLIM_F32 && !e->halted) convert(e, list, count, dtype);
+    for (size_t i = 0; i < count && !e->halted; i++) {
+        struct tensor *piece = tensor_keep(tensor_empty(e, dtype, SHAPE(g->parameters[g->frozen + i].piece)));
+        tensor_drop(e, list[i]);
+        list[i] = piece;
+    }
+    return count;
+}
+
+/* defragment() moves the pieces that are trained into one tensor by way of the host. */
+static void make_pieces(struct engine *e, struct zero *z, struct tensor **states)
+{
+    struct zero3 *g = z->gathered;
+    size_t pieces = make_model(e, z, states);
+    if (g->frozen && !e->halted) pieces = make_adapters(e, z, states);
     tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(1))); /* inf_or_nan_tracker */
     tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));   /* of the process group's barrier */
-    for (size_t i = 0; i < pieces; i++) tensor_drop(e, states[i]);
+    for (size_t i = 0; i < pieces && !e->halted; i++) tensor_drop(e, states[i]);
     plim_allocator_empty_cache(e->allocator);
-    g->flat = tensor_keep(tensor_empty(e, z->model->parameters.dtype, SHAPE(g->part)));
+    for (size_t i = g->frozen; i < g->count; i++) g->part += g->parameters[i].piece;
+    g->flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->part)));
 }
 
 /* _create_fp16_sub_groups(), of one of the optimizer's groups */
@@ -82,7 +134,7 @@ static void make_groups(struct zero *z)
     int groups = zero_group_count(z);
     for (int group = 0; group < groups; group++) {
         size_t first = count;
-        for (size_t i = 0; i < g->count; i++)
+        for (size_t i = g->frozen; i < g->count; i++)
             if (groups == 1 || zero_group_of(z, g->parameters[i].whole) == group)
                 g->updated[count++] = &g->parameters[i];
         make_sub_groups(z, first, count);
@@ -208,8 +260,9 @@ static void reduce_bucket(struct engine *e, struct zero *z)
     qsort(b->weights, b->count, sizeof *b->weights, by_place);
     struct tensor *flat = scatter(e, z);
     for (size_t i = 0; i < b->count && !e->halted; i++) {
-        struct tensor *parameter = z->weights[b->weights[i]].parameter, *grad = parameter->grad;
-        buffer_copy(e, z->gathered->parameters[b->weights[i]].piece, z->owned, zero_dtype(z));
+        const struct zero3_parameter *p = &z->gathered->parameters[b->weights[i]];
+        struct tensor *parameter = p->whole, *grad = parameter->grad;
+        buffer_copy(e, p->piece, z->owned, zero_dtype(z));
         parameter->grad = NULL;
         tensor_drop(e, grad);
     }
@@ -229,7 +282,7 @@ void zero3_accumulated(struct engine *e, struct zero *z, struct tensor *variable
     if (b->buffer[0] && b->elements + n <= room)
         zero_move_grad(e, variable->grad, b->buffer[0], b->elements);
     b->elements += n;
-    b->weights[b->count++] = (size_t)variable->accumulator->ints[0];
+    b->weights[b->count++] = (size_t)variable->place;
 }
 
 void zero3_after_backward(struct engine *e, struct zero *z)

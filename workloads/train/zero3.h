@@ -71,9 +71,9 @@ struct zero3_use {
 
 struct zero3 {
     struct zero *zero;
-    struct zero3_parameter *parameters;
-    size_t count;
-    struct tensor *flat; /* this rank's pieces of them, */
+    struct zero3_parameter *parameters; /* by their tensors' places: the frozen ones, and those that are trained */
+    size_t count, frozen;
+    struct tensor *flat; /* this rank's pieces of those that are trained, */
     int64_t part;        /* elements in all */
     struct zero3_parameter **updated; /* in the optimizer's order, group by group */
     struct zero3_group *groups; /* room for one of each */

@@ -188,15 +188,15 @@ static void leave(struct engine *e, struct zero3 *z, struct zero3_module *m)
 
 /* --- hooks ------------------------------------------------------------------------------------ */
 
-static struct zero3_module *module_of(struct zero3 *z, struct tensor *const weights[2], int kind)
+static struct zero3_module *module_of(struct zero3 *z, struct tensor *const *weights, int kind)
 {
-    return &z->modules[(size_t)weights[0]->accumulator->ints[0] * NN_KINDS + (size_t)kind];
+    return &z->modules[(size_t)weights[0]->place * NN_KINDS + (size_t)kind];
 }
 
 static void name_module(struct zero3 *z, struct zero3_module *m, struct tensor *const weights[2])
 {
     for (size_t i = 0; i < 2 && !m->count; i++)
-        if (weights[i]) m->parameter[i] = &z->parameters[weights[i]->accumulator->ints[0]];
+        if (weights[i]) m->parameter[i] = &z->parameters[weights[i]->place];
     m->count = weights[1] ? 2 : 1;
 }
 
@@ -204,7 +204,7 @@ static struct tensor *before_forward(struct engine *e, void *context,
                                      struct tensor *const weights[2], int kind, struct tensor *x)
 {
     struct zero3_module *m = module_of(context, weights, kind);
-    name_module(context, m, weights);
+    if (kind != NN_ADAPTED) name_module(context, m, weights);
     enter(e, context, m);
     return autograd_mark(e, x, &m->after_backward);
 }
@@ -215,6 +215,21 @@ static struct tensor *after_forward(struct engine *e, void *context,
     struct zero3_module *m = module_of(context, weights, kind);
     leave(e, context, m);
     return autograd_mark(e, y, &m->before_backward);
+}
+
+/* A parameter that is away when it is looked at from outside its module is gathered, and is from then on one of the
+ * module that looked (register_external_parameter()), though it was not when that began. */
+static void look(struct engine *e, void *context, struct tensor *weight)
+{
+    struct zero3 *z = context;
+    struct zero3_parameter *p = &z->parameters[weight->place];
+    struct zero3_module *m = module_of(z, &weight, NN_ADAPTED);
+    if (p->state != ZERO3_AWAY || e->halted) return;
+    hold(e, p, p->piece * z->zero->world);
+    p->state = ZERO3_HERE;
+    m->parameter[0] = p;
+    m->count = 1;
+    m->active = false;
 }
 
 /* A module without parameters is a step of the trace like another, at which more is gathered ahead. */
@@ -272,6 +287,12 @@ static void complete(struct engine *e, struct zero3 *z)
     for (int i = 0; i < 2; i++) compare_ranks(e, z->use_count);
 }
 
+/* The model; with adapters PeftModel and LoraModel, which calls the model's forward() and none of its hooks. */
+static int models_of(const struct zero3 *z)
+{
+    return z->frozen ? 2 : 1;
+}
+
 void zero3_begin(struct engine *e, struct zero3 *z)
 {
     drop_awaited(e, z);
@@ -281,12 +302,12 @@ void zero3_begin(struct engine *e, struct zero3 *z)
     z->next_use = 0;
     z->step = z->live = 0;
     for (size_t i = 0; i < z->count; i++) z->parameters[i].until = -1;
-    enter(e, z, z->model);
+    for (int i = 0; i < models_of(z); i++) enter(e, z, z->model);
 }
 
 void zero3_turn(struct engine *e, struct zero3 *z)
 {
-    enter(e, z, z->model);
+    for (int i = 0; i < models_of(z); i++) enter(e, z, z->model);
 }
 
 void zero3_partition(struct engine *e, struct zero3 *z)
@@ -315,9 +336,9 @@ void zero3_gather_persistent(struct engine *e, struct zero3 *z)
 enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct zero3 *z)
 {
     const struct parameters *p = &zero->model->parameters;
-    size_t n = p->count ? p->count : 1, modules = n * NN_KINDS + 1;
-    *z = (struct zero3){.zero = zero, .count = p->count, .order_capacity = 4 * modules};
-    z->hooks = (struct module_hooks){begin, end, before_forward, after_forward, z, true};
+    size_t count = p->frozen_count + p->count, n = count ? count : 1, modules = n * NN_KINDS + 1;
+    *z = (struct zero3){.zero = zero, .count = count, .frozen = p->frozen_count, .order_capacity = 4 * modules};
+    z->hooks = (struct module_hooks){begin, end, before_forward, after_forward, z, look, true};
     z->parameters = calloc(n, sizeof *z->parameters);
     z->updated = calloc(n, sizeof(struct zero3_parameter *));
     z->groups = calloc(n, sizeof *z->groups);
@@ -335,11 +356,12 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
         m->after_backward = (struct node_hook){after_backward, m};
     }
     z->model = &z->modules[modules - 1];
-    for (size_t i = 0; i < p->count && !e->halted; i++) {
-        int64_t elements = tensor_elements(p->list[i]);
-        p->list[i]->accumulator->ints[0] = (int64_t)i;
+    for (size_t i = 0; i < z->count && !e->halted; i++) {
+        struct tensor *x = i < z->frozen ? p->frozen[i] : p->list[i - z->frozen];
+        int64_t elements = tensor_elements(x);
+        x->place = (int32_t)i;
         z->parameters[i] =
-            (struct zero3_parameter){.whole = p->list[i],
+            (struct zero3_parameter){.whole = x,
                                      .elements = elements,
                                      .piece = (elements + zero->world - 1) / zero->world};
     }

@@ -5,6 +5,18 @@
 #include "zero_internal.h"
 #include <stdlib.h>
 
+static const char *zero3_refuses_adapters(const struct plim_train_setting *setting)
+{
+    if (setting->loop != PLIM_LOOP_TRAINER)
+        return "adapters under ZeRO 3 are known here with --loop trainer; else zero2, fsdp, or a program under exec";
+    if (setting->lora.dora)
+        return "DoRA under ZeRO 3 is not known here; a program runs under exec";
+    if (setting->checkpointing == PLIM_CHECKPOINTING_FULL && !setting->use_reentrant)
+        return "torch.utils.checkpoint fails there: frozen weights that ZeRO 3 gave up have another shape when a "
+               "block is recomputed (CheckpointError); use_reentrant runs";
+    return NULL;
+}
+
 const char *zero_refuses(const struct plim_device_info *info, const struct plim_model_config *config,
                          const struct plim_train_setting *setting)
 {
@@ -22,10 +34,9 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
         return "Adafactor sees ZeRO's flat weights as one vector, and would learn differently";
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT)
         return "bitsandbytes' optimizers under ZeRO are not known here; a program runs under exec";
-    if (setting->sharding == PLIM_SHARDING_ZERO3 && setting->lora.r)
-        return "adapters under ZeRO 3 are not known here: zero2 or fsdp, or a program under exec";
     if (setting->quantization.type != PLIM_QUANTIZATION_NONE)
         return "quantised weights under ZeRO are not known here; a program runs under exec";
+    if (setting->sharding == PLIM_SHARDING_ZERO3 && setting->lora.r) return zero3_refuses_adapters(setting);
     return NULL;
 }
 
@@ -145,7 +156,7 @@ static int64_t collect_group(struct zero *z, struct zero_group *g, int which, in
     for (size_t i = 0; i < p->count; i++) {
         struct tensor *x = p->list[i];
         if (!x->requires_grad || (count > 1 && zero_group_of(z, x) != which)) continue;
-        x->accumulator->ints[0] = (int64_t)z->count;
+        x->place = (int32_t)z->count;
         z->weights[z->count++] = (struct zero_weight){.parameter = x, .group = g, .offset = elements};
         elements += tensor_elements(x);
     }

@@ -149,7 +149,8 @@ def run(case, folder, size):
         model = with_lora(model, case['lora'])
     model.to('cuda').train()
     if case.get('checkpointing') == 'full':
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={'use_reentrant': False})
+        reenters = case.get('use_reentrant', False)
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={'use_reentrant': reenters})
         if 'lora' in case:
             model.enable_input_require_grads()
     trained = [p for p in model.parameters() if p.requires_grad]

@@ -87,7 +87,8 @@ def make_arguments(case, folder, size, count):
     return TrainingArguments(
         output_dir=folder, max_steps=count, bf16=case['precision'] == 'bf16-mixed', fp16=case['precision'] == 'fp16-mixed',
         per_device_train_batch_size=size, gradient_accumulation_steps=case.get('accumulation', 1),
-        gradient_checkpointing=case.get('checkpointing') == 'full', optim=OPTIMIZERS[case['optimizer']],
+        gradient_checkpointing=case.get('checkpointing') == 'full',
+        gradient_checkpointing_kwargs={'use_reentrant': True} if case.get('use_reentrant') else None, optim=OPTIMIZERS[case['optimizer']],
         max_grad_norm=1.0 if case.get('clip') else 0.0, save_strategy='no', logging_strategy='no', report_to='none',
         use_liger_kernel=case.get('liger', False), disable_tqdm=True,
         **{f'ddp_{name}': value for name, value in case.get('ddp', {}).items()}, **sharded(case), **evaluates(case))
