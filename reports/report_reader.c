@@ -266,6 +266,7 @@ static void read_breakdown(struct reader *r, const struct plim_yaml_node *root,
     breakdown->cached_bytes = read_int(r, node, "cached_bytes");
     breakdown->overhead_bytes = read_int(r, node, "overhead_bytes");
     breakdown->managed_bytes = read_int(r, node, "managed_bytes");
+    breakdown->host_bytes = read_int(r, node, "host_bytes");
     breakdown->rank = read_int(r, node, "rank");
     breakdown->rank0_reserved_bytes = read_int(r, node, "rank0_reserved_bytes");
 }

@@ -173,6 +173,7 @@ struct plim_result_breakdown {
 #undef PLIM_RESULT_CLASS_FIELD
     int64_t cached_bytes, overhead_bytes;
     int64_t managed_bytes; /* of a paged optimizer: the GPU's only while there is room; 0: none */
+    int64_t host_bytes;    /* what DeepSpeed offloads of a rank, beside the GPU's; 0: nothing */
     /* Where ranks need different amounts: the rank that is told, and what rank 0 reserves at its
      * peak; 0: they do not, or it is not known. */
     int64_t rank, rank0_reserved_bytes;

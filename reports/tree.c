@@ -188,6 +188,7 @@ static void add_breakdown(struct plim_json *json, json_t *root,
     plim_json_int(json, node, "cached_bytes", b->cached_bytes);
     plim_json_int(json, node, "overhead_bytes", b->overhead_bytes);
     known_int(json, node, "managed_bytes", b->managed_bytes);
+    known_int(json, node, "host_bytes", b->host_bytes);
     if (b->rank0_reserved_bytes) plim_json_int(json, node, "rank", b->rank);
     known_int(json, node, "rank0_reserved_bytes", b->rank0_reserved_bytes);
 }

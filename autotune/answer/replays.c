@@ -77,6 +77,16 @@ static void tell_managed(const struct plim_replay *replay, struct plim_result *r
                            plim_format_bytes(replay->managed_bytes, text));
 }
 
+static void tell_offloaded(const struct plim_replay *replay, struct plim_result *result)
+{
+    char text[16];
+    if (replay->host_bytes)
+        plim_result_reason(result,
+                           "DeepSpeed keeps %s of this rank on the host, whose processor updates the weights: the time "
+                           "of that, and of copies there and back, is not known here.",
+                           plim_format_bytes(replay->host_bytes, text));
+}
+
 static void tell_rank(const struct plim_replay *replay, struct plim_result *result)
 {
     char text[16], most[16];
@@ -166,10 +176,12 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
     const struct plim_replay *replay = replay_of(trial);
     fill_breakdown(replay, result);
     result->breakdown.managed_bytes = replay->managed_bytes;
+    result->breakdown.host_bytes = replay->host_bytes;
     result->breakdown.rank = replay->rank;
     result->breakdown.rank0_reserved_bytes = replay->rank0_reserved_bytes;
     tell_noise(replay, result);
     tell_managed(replay, result);
+    tell_offloaded(replay, result);
     tell_rank(replay, result);
     tell_loading(replay, result);
     tell_evaluation(replay, result);

@@ -83,6 +83,8 @@ static void read_zero(const json_t *zero, struct plim_zero *out)
     out->bucket_elements = case_integer(zero, "reduce_bucket_size", 500000000);
     if (overlap) out->overlap = json_is_true(overlap) ? PLIM_OVERLAP_YES : PLIM_OVERLAP_NO;
     out->contiguous = !contiguous || json_is_true(contiguous);
+    out->optimizer = json_object_get(zero, "offload_optimizer") ? PLIM_OFFLOAD_CPU : PLIM_OFFLOAD_NONE;
+    out->parameters = json_object_get(zero, "offload_param") ? PLIM_OFFLOAD_CPU : PLIM_OFFLOAD_NONE;
     out->sub_group_elements = case_integer(zero, "sub_group_size", 1000000000);
     out->prefetch_elements = case_integer(zero, "stage3_prefetch_bucket_size", 50000000);
     out->live_elements = case_integer(zero, "stage3_max_live_parameters", 1000000000);

@@ -45,6 +45,7 @@ static void expect_only(const char *sentence)
 Test(replays, every_class_of_memory_is_told)
 {
     replay.managed_bytes = 5;
+    replay.host_bytes = 6;
     describe();
     const struct plim_result_breakdown *b = &result.breakdown;
     cr_expect(b->present);
@@ -59,6 +60,7 @@ Test(replays, every_class_of_memory_is_told)
     cr_expect(eq(i64, b->cached_bytes, 300));
     cr_expect(eq(i64, b->overhead_bytes, 77));
     cr_expect(eq(i64, b->managed_bytes, 5));
+    cr_expect(eq(i64, b->host_bytes, 6));
 }
 
 Test(replays, what_is_odd_is_said_and_nothing_else)
@@ -74,6 +76,10 @@ Test(replays, what_is_odd_is_said_and_nothing_else)
     expect_only("The optimizer keeps 3.00 MiB of states in managed memory: the host's, where the GPU "
                 "has no room for them. They are not counted here.");
     replay.managed_bytes = 0;
+    replay.host_bytes = 3 << 20;
+    expect_only("DeepSpeed keeps 3.00 MiB of this rank on the host, whose processor updates the weights: the time of "
+                "that, and of copies there and back, is not known here.");
+    replay.host_bytes = 0;
     replay.rank0_reserved_bytes = replay.peak_reserved_bytes;
     expect_only("Told is rank 0: no rank that was tried needs more.");
     replay.rank0_reserved_bytes -= 1;

@@ -191,10 +191,15 @@ Test(zero, says_what_it_cannot_train)
     setting.optimizer = PLIM_OPTIMIZER_ADAMW_8BIT;
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "bitsandbytes");
     setting.optimizer = PLIM_OPTIMIZER_SGD;
-    setting.world = 1;
-    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "2 GPUs");
-    setting.world = 2;
+    setting.zero.optimizer = PLIM_OFFLOAD_CPU;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "DeepSpeedCPUAdam");
+    setting.optimizer = PLIM_OPTIMIZER_ADAMW;
+    setting.zero.parameters = PLIM_OFFLOAD_CPU;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "ZeRO 3 alone");
     setting.sharding = PLIM_SHARDING_ZERO3;
+    setting.zero.optimizer = PLIM_OFFLOAD_NONE;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "without offload_optimizer");
+    setting.zero.parameters = PLIM_OFFLOAD_NONE;
     setting.lora = (struct plim_lora){.r = 8, .target_count = 1, .targets = {"q_proj"}};
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "adapters");
     setting.loop = PLIM_LOOP_TRAINER;
@@ -280,6 +285,34 @@ Test(zero, stage_3_gathers_adapters_with_the_layers_that_look_at_them)
     int64_t at = rank_trace.count - 1;
     while (at > 0 && (rank_trace.bytes[at] != expected[0] || rank_trace.bytes[at + 1] != expected[1])) at--;
     rank_expect_from(at, sizeof expected / sizeof *expected, expected);
+}
+
+/* Weights, gradients and states in fp32 are the host's; of stage 3 the pieces too. What comes back to the GPU to be
+ * added to, and in which type a gradient leaves it, is in tests/golden/trainer_zero.jsonl. */
+Test(zero, what_is_offloaded_is_the_hosts)
+{
+    const int64_t mib = 1 << 20, part = RANK_WEIGHTS / 2;
+    int64_t end[2][PLIM_OFFLOAD_COUNT];
+    struct plim_train_setting setting = rank_of_two;
+    setting.zero.bucket_elements = 1000000;
+    for (int stage = 0; stage < 2; stage++)
+        for (int offload = 0; offload < PLIM_OFFLOAD_COUNT; offload++) {
+            setting.sharding = stage ? PLIM_SHARDING_ZERO3 : PLIM_SHARDING_ZERO2;
+            setting.zero.optimizer = (enum plim_offload)offload;
+            rank_simulate(&setting);
+            end[stage][offload] = rank_trace.out.step[PLIM_REPLAY_STEPS - 1].end_allocated_bytes;
+            int64_t host = rank_trace.out.host_bytes;
+            cr_expect(offload ? host >= 18 * part && host < 18 * part + mib : host == 0, "%lld", (long long)host);
+        }
+    int64_t staging = 2 * RANK_EMBEDDING;
+    cr_expect_float_eq((double)(end[0][0] - end[0][1] + staging) / (double)(12 * part), 1, 0.02);
+    cr_expect_float_eq((double)(end[1][0] - end[1][1]) / (double)(14 * part), 1, 0.05);
+    setting.zero.parameters = PLIM_OFFLOAD_CPU;
+    setting.zero.persistent_elements = 0;
+    rank_simulate(&setting);
+    int64_t pieces = rank_trace.out.step[PLIM_REPLAY_STEPS - 1].end_allocated_bytes;
+    cr_expect_float_eq((double)(end[1][1] - pieces) / (double)(2 * part), 1, 0.1);
+    cr_expect_geq(rank_trace.out.host_bytes, 20 * part);
 }
 
 /* Whatever the memory, the end is a verdict. */

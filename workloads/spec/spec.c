@@ -26,6 +26,7 @@ const char *const plim_liger_names[PLIM_LIGER_COUNT] = {"false", "true"};
 const char *const plim_resharding_names[PLIM_RESHARDING_COUNT] = {"yes", "no"};
 const char *const plim_reduce_type_names[PLIM_REDUCE_TYPE_COUNT] = {"auto", "fp32", "low"};
 const char *const plim_reduction_names[PLIM_REDUCTION_COUNT] = {"last", "each"};
+const char *const plim_offload_names[PLIM_OFFLOAD_COUNT] = {"none", "cpu"};
 const char *const plim_overlap_names[PLIM_OVERLAP_COUNT] = {"auto", "no", "yes"};
 const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT] = {"none", "nf4", "fp4",
                                                                     "int8"};

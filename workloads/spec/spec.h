@@ -282,8 +282,13 @@ struct plim_quantization {
 /* DeepSpeed's section zero_optimization, as far as memory depends on it. */
 enum { PLIM_ZERO_AUTO = -1 }; /* of three of them: as transformers and accelerate fill in an "auto" */
 
+/* Where DeepSpeed keeps something ("offload_optimizer": {"device": "cpu"}). */
+enum plim_offload { PLIM_OFFLOAD_NONE, PLIM_OFFLOAD_CPU, PLIM_OFFLOAD_COUNT };
+extern const char *const plim_offload_names[PLIM_OFFLOAD_COUNT];
+
 struct plim_zero {
     int64_t bucket_elements;   /* reduce_bucket_size */
+    enum plim_offload optimizer, parameters; /* offload_optimizer; offload_param, of stage 3 */
     enum plim_overlap overlap; /* overlap_comm */
     bool contiguous;           /* contiguous_gradients */
     /* stage 3's, in elements */

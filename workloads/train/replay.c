@@ -284,6 +284,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     out->parameters = r->model.parameters.elements;
     out->trainable_parameters = r->model.parameters.trainable_elements;
     out->managed_bytes = r->optimizer.managed_bytes;
+    out->host_bytes = zero_host_bytes(&r->zero);
     out->sdpa_engines = replayer->device->sdpa_engines;
     if (r->fsdp.model && !e->halted) out->next_rank = fsdp_next_rank(&r->fsdp);
     if (r->st == PLIM_OK && r->model.family && !e->halted)

@@ -41,6 +41,7 @@ struct plim_replay {
     /* At the moment of peak_allocated_bytes; of a recording that is not classified all are 0. */
     int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT];
     int64_t managed_bytes; /* of a paged optimizer's states: managed memory beside the GPU's own */
+    int64_t host_bytes; /* what DeepSpeed keeps of this rank on the host (ZeRO-Offload) */
     /* Of a job whose ranks need different amounts (ranks.h): the rank that is told, and what rank 0
      * reserves at its peak; 0: that is not known. */
     int64_t rank, rank0_reserved_bytes;

@@ -5,6 +5,7 @@
 #include "zero.h"
 #include "zero3.h"
 #include "zero_internal.h"
+#include "zero_offload.h"
 
 enum { REDUCTION = 1 }; /* the stream of collectives under overlap_comm */
 
@@ -113,14 +114,15 @@ static void keep_owned(struct engine *e, struct zero *z, struct tensor *paramete
 static void reduce_bucket(struct engine *e, struct zero *z)
 {
     struct zero_bucket *b = &z->bucket;
-    bool contiguous = z->options->contiguous;
+    bool contiguous = z->contiguous;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
     e->stream = z->overlaps ? REDUCTION : 0;
     if (contiguous) average(e, z);
     else average_copies(e, z);
     for (size_t i = 0; i < b->count && !e->halted; i++) {
         struct zero_weight *w = &z->weights[b->weights[i]];
-        if (w->is_owned && contiguous) keep_owned(e, z, w->parameter);
+        if (w->is_owned && z->offloads) zero_offload_gradient(e, z, w);
+        else if (w->is_owned && contiguous) keep_owned(e, z, w->parameter);
         else if (!w->is_owned && z->stage == 2 && !(z->overlaps && !contiguous))
             drop_grad(e, w->parameter);
         w->is_reduced = true;
@@ -137,7 +139,7 @@ static void reduce_bucket(struct engine *e, struct zero *z)
 static void take_buckets(struct engine *e, struct zero *z)
 {
     struct zero_bucket *b = &z->bucket;
-    if (b->buffer[0] || !z->options->contiguous) return;
+    if (b->buffer[0] || !z->contiguous) return;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
     for (int i = 0; i < 1 + z->overlaps; i++)
         b->buffer[i] =
@@ -154,10 +156,10 @@ static void add_to_bucket(struct engine *e, struct zero *z, size_t place)
     int64_t n = tensor_elements(parameter), room = z->options->bucket_elements;
     if (b->elements + n > room) {
         reduce_bucket(e, z);
-        if (z->options->contiguous && z->overlaps) b->current = !b->current;
+        if (z->contiguous && z->overlaps) b->current = !b->current;
     }
     if (e->halted) return;
-    if (z->options->contiguous && n <= room)
+    if (z->contiguous && n <= room)
         zero_move_grad(e, parameter->grad, b->buffer[b->current], b->elements);
     b->elements += n;
     b->weights[b->count++] = place;
@@ -223,10 +225,10 @@ void zero_after_backward(struct engine *e, struct zero *z)
         if (z->overlaps) link_wait(z->link, z->link->free_at);
         for (size_t i = 0; i < z->count; i++) {
             struct zero_weight *w = &z->weights[i];
-            if (z->overlaps && !z->options->contiguous && !w->is_owned) drop_grad(e, w->parameter);
+            if (z->overlaps && !z->contiguous && !w->is_owned) drop_grad(e, w->parameter);
             w->is_reduced = false;
         }
-        for (int i = 0; i < z->group_count; i++) {
+        for (int i = 0; i < z->group_count && !z->offloads; i++) {
             add_up(e, z, &z->groups[i]);
             if (z->reduces) pad(e, z, &z->groups[i]);
         }
@@ -236,4 +238,5 @@ void zero_after_backward(struct engine *e, struct zero *z)
         for (size_t i = 0; i < z->count; i++) drop_grad(e, z->weights[i].parameter);
     }
     drop(e, &z->returned);
+    z->micro_step++;
 }

@@ -52,5 +52,7 @@ struct tensor *zero_scale(struct engine *e, struct zero *z, struct tensor *loss,
 void zero_after_backward(struct engine *e, struct zero *z);
 /* engine.step(): norm, clipping, the optimizer's step, and all gradients are gone. */
 void zero_step(struct engine *e, struct zero *z, struct optimizer *o);
+/* What is offloaded to the host of this rank; 0: nothing is. */
+int64_t zero_host_bytes(const struct zero *z);
 
 #endif

@@ -2,6 +2,8 @@
 #include "buffer.h"
 #include "workloads/engine/ops.h"
 #include "zero3.h"
+#include "zero_internal.h"
+#include "zero_offload.h"
 #include <stdlib.h>
 
 /* --- making ----------------------------------------------------------------------------------- */
@@ -27,7 +29,12 @@ static enum plim_dtype type_when_made(const struct zero *z)
     return converts ? decoder_weights_dtype(setting->weights) : z->model->parameters.dtype;
 }
 
-/* A parameter is made whole, copied into its piece, which is returned, named, and given up. */
+static bool is_on_host(const struct zero *z)
+{
+    return z->options->parameters == PLIM_OFFLOAD_CPU;
+}
+
+/* A parameter is made whole, copied into its piece, which is returned, named (NULL: the host's), and given up. */
 static struct tensor *make_piece(struct engine *e, struct zero *z, struct tensor *x, enum plim_dtype made_as)
 {
     enum plim_dtype dtype = zero_dtype(z);
@@ -36,7 +43,8 @@ static struct tensor *make_piece(struct engine *e, struct zero *z, struct tensor
     storage_resize(e, x->storage, elements * plim_dtype_size(dtype));
     x->a.data = x->storage->address;
     tensor_drop(e, made);
-    struct tensor *piece = tensor_keep(tensor_empty(e, dtype, SHAPE(z->gathered->parameters[x->place].piece)));
+    struct tensor *piece = NULL;
+    if (!is_on_host(z)) piece = tensor_keep(tensor_empty(e, dtype, SHAPE(z->gathered->parameters[x->place].piece)));
     storage_resize(e, x->storage, 0);
     return piece;
 }
@@ -57,7 +65,7 @@ static size_t make_model(struct engine *e, struct zero *z, struct tensor **state
             x->a.data = x->storage->address;
         } else if (!g->frozen || !x->requires_grad) {
             struct tensor *piece = make_piece(e, z, x, made_as);
-            if (!g->frozen) states[pieces++] = piece; /* else it stays where it is */
+            if (!g->frozen && piece) states[pieces++] = piece; /* else it stays where it is */
         }
     }
     if (z->model->head == z->model->embedding) make_tied(e, z);
@@ -74,6 +82,14 @@ static void convert(struct engine *e, struct tensor **list, size_t count, enum p
     }
 }
 
+/* _allgather_params_sequential() of one parameter, which then is given up */
+static void gather_alone(struct engine *e, const struct zero *z, const struct zero3_parameter *p)
+{
+    struct tensor *whole = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(p->piece * z->world)));
+    tensor_drop(e, zero3_fetch(e, z, p));
+    tensor_drop(e, whole);
+}
+
 /* get_peft_model() makes adapters in the type of their base, and then in fp32; deepspeed.initialize() takes them back
  * to that type, and makes pieces of them, in `list`. Before, each weight of the base was gathered to be initialised. */
 static size_t make_adapters(struct engine *e, struct zero *z, struct tensor **list)
@@ -81,19 +97,19 @@ static size_t make_adapters(struct engine *e, struct zero *z, struct tensor **li
     const struct zero3 *g = z->gathered;
     size_t count = g->count - g->frozen;
     enum plim_dtype dtype = zero_dtype(z);
-    for (size_t i = 0; i < g->frozen && !e->halted; i++)
-        tensor_drop(e, tensor_keep(tensor_empty(e, dtype, SHAPE(g->parameters[i].piece * z->world))));
+    for (size_t i = 0; i < g->frozen && !e->halted; i++) gather_alone(e, z, &g->parameters[i]);
     for (size_t i = 0; i < count && !e->halted; i++)
         list[i] = tensor_keep(tensor_empty(e, dtype, SHAPE(g->parameters[g->frozen + i].elements)));
     if (dtype != PLIM_F32 && !e->halted) convert(e, list, count, PLIM_F32);
     plim_allocator_empty_cache(e->allocator);
     if (dtype != PLIM_F32 && !e->halted) convert(e, list, count, dtype);
     for (size_t i = 0; i < count && !e->halted; i++) {
-        struct tensor *piece = tensor_keep(tensor_empty(e, dtype, SHAPE(g->parameters[g->frozen + i].piece)));
+        struct tensor *piece = NULL;
+        if (!is_on_host(z)) piece = tensor_keep(tensor_empty(e, dtype, SHAPE(g->parameters[g->frozen + i].piece)));
         tensor_drop(e, list[i]);
         list[i] = piece;
     }
-    return count;
+    return is_on_host(z) ? 0 : count;
 }
 
 /* defragment() moves the pieces that are trained into one tensor by way of the host. */
@@ -102,12 +118,12 @@ static void make_pieces(struct engine *e, struct zero *z, struct tensor **states
     struct zero3 *g = z->gathered;
     size_t pieces = make_model(e, z, states);
     if (g->frozen && !e->halted) pieces = make_adapters(e, z, states);
-    tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(1))); /* inf_or_nan_tracker */
+    if (!z->offloads) tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(1))); /* inf_or_nan_tracker */
     tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));   /* of the process group's barrier */
     for (size_t i = 0; i < pieces && !e->halted; i++) tensor_drop(e, states[i]);
     plim_allocator_empty_cache(e->allocator);
     for (size_t i = g->frozen; i < g->count; i++) g->part += g->parameters[i].piece;
-    g->flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->part)));
+    if (!is_on_host(z)) g->flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->part)));
 }
 
 /* _create_fp16_sub_groups(), of one of the optimizer's groups */
@@ -147,7 +163,6 @@ static void make_masters(struct engine *e, struct zero *z)
 {
     int64_t largest = 0;
     struct tensor *wide = NULL;
-    make_groups(z);
     for (size_t i = 0; i < z->gathered->group_count && !e->halted; i++) {
         const struct zero3_group *g = &z->gathered->groups[i];
         if (g->elements > largest) largest = g->elements;
@@ -170,18 +185,16 @@ static void make_rest(struct engine *e, struct zero *z)
 {
     if (e->halted) return;
     engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
-    make_masters(e, z);
+    make_groups(z);
+    if (!z->offloads) make_masters(e, z);
     engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
     if (z->options->contiguous)
         z->bucket.buffer[0] =
             tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(z->options->bucket_elements)));
     engine_set_class(e, PLIM_MEMORY_GRADIENTS);
-    z->owned = tensor_keep(op_full(e, zero_dtype(z), SHAPE(z->gathered->part), 0));
+    if (!z->offloads) z->owned = tensor_keep(op_full(e, zero_dtype(z), SHAPE(z->gathered->part), 0));
     engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
-    for (size_t i = 0; i < z->count; i++) { /* gathered for their hooks */
-        const struct zero3_parameter *p = z->gathered->updated[i];
-        tensor_drop(e, tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(p->piece * z->world))));
-    }
+    for (size_t i = 0; i < z->count; i++) gather_alone(e, z, z->gathered->updated[i]); /* for their hooks */
 }
 
 enum plim_status zero3_create(struct engine *e, struct zero *z, struct tensor **states)
@@ -189,7 +202,7 @@ enum plim_status zero3_create(struct engine *e, struct zero *z, struct tensor **
     const struct parameters *p = &z->model->parameters;
     z->gathered = calloc(1, sizeof *z->gathered);
     if (!z->gathered) return PLIM_NOMEM;
-    enum plim_status st = zero3_trace_create(e, z, z->gathered);
+    enum plim_status st = zero3_trace_create(e, z, z->gathered, states);
     if (st != PLIM_OK || e->halted) return st;
     for (size_t i = 0; i < p->count; i++)
         z->weights[z->count++] = (struct zero_weight){.parameter = p->list[i]};
@@ -262,9 +275,13 @@ static void reduce_bucket(struct engine *e, struct zero *z)
     for (size_t i = 0; i < b->count && !e->halted; i++) {
         const struct zero3_parameter *p = &z->gathered->parameters[b->weights[i]];
         struct tensor *parameter = p->whole, *grad = parameter->grad;
-        buffer_copy(e, p->piece, z->owned, zero_dtype(z));
+        int64_t real = p->piece - padding_of(p, z->rank); /* a rank that has nothing of it does nothing */
+        struct tensor *sent = NULL;
+        if (!z->offloads) buffer_copy(e, p->piece, z->owned, zero_dtype(z));
+        else if (real) sent = zero_offload_piece(e, z, &z->weights[b->weights[i] - z->gathered->frozen], real);
         parameter->grad = NULL;
         tensor_drop(e, grad);
+        tensor_drop(e, sent);
     }
     tensor_drop(e, flat);
     e->stream = 0;

@@ -24,6 +24,9 @@
  * next one's. Each of the optimizer's groups has sub-groups of its own. With transformers' Trainer the model is made by
  * deepspeed.zero.Init, in the type of its checkpoint.
  *
+ * With offload_param the pieces are the host's: each comes to the GPU when it is gathered, and goes when all ranks'
+ * are there.
+ *
  * A linear is an autograd.Function there (op_linear_function()). A parameter that is given up leaves its
  * memory to whoever saved it for backward, which a checkpointed region does when it runs again. */
 #ifndef PLIM_TRAIN_ZERO3_H
@@ -41,12 +44,19 @@ struct zero3_parameter {
     enum zero3_state state;
     int active;    /* modules that need it now */
     int64_t until; /* the last step of the trace for which it was gathered; -1: none */
-    /* the all-gather by which it comes: its leader is the first of a list */
-    struct zero3_parameter *leader, *next;
-    bool awaited;        /* not asked for yet */
-    struct tensor *flat; /* a leader's: what all of the list come out of; NULL: its own memory */
-    size_t waiting;      /* a leader's: how many of the list are awaited */
-    double arrival;      /* a leader's */
+    bool awaited;  /* not asked for yet */
+    struct zero3_gathering *from;  /* the all-gather by which it comes, */
+    struct zero3_parameter *next;  /* and the next one of that */
+    struct tensor *staged; /* its piece on its way from the host, with offload_param; NULL: there is none */
+};
+
+/* One all-gather, until all of its parameters were asked for. */
+struct zero3_gathering {
+    struct zero3_parameter *first;
+    struct tensor *flat; /* what they come out of; NULL: a single one, into its own memory */
+    struct tensor *staged; /* of a single one, as above */
+    size_t waiting;        /* how many are awaited; 0: this one is over */
+    double arrival;
 };
 
 struct zero3_module {
@@ -91,10 +101,14 @@ struct zero3 {
     size_t next_use; /* not gathered ahead yet */
     int64_t live;    /* elements gathered */
     struct zero3_parameter **chosen; /* room for all */
+    struct zero3_gathering *gatherings; /* one for each parameter */
+    size_t next_gathering;              /* where to look for one that is over */
+    struct zero3_parameter **persistent; /* in the order of the modules */
+    size_t persistent_count;
 };
 
-/* zero3_gather.c */
-enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct zero3 *z)
+/* zero3_gather.c. `states`: room for all of the model's */
+enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct zero3 *z, struct tensor **states)
     PLIM_MUST_CHECK;
 void zero3_trace_finish(struct zero3 *z);
 /* A forward begins. */
@@ -103,6 +117,8 @@ void zero3_begin(struct engine *e, struct zero3 *z);
 void zero3_turn(struct engine *e, struct zero3 *z);
 /* Gives all parameters up, whoever needs them. */
 void zero3_partition(struct engine *e, struct zero3 *z);
+/* Makes a piece's room on the GPU, where it comes from the host (offload_param); named, or NULL: it is there. */
+struct tensor *zero3_fetch(struct engine *e, const struct zero *z, const struct zero3_parameter *p);
 /* Gathers those below the threshold, which stay. */
 void zero3_gather_persistent(struct engine *e, struct zero3 *z);
 

@@ -24,6 +24,7 @@ static void hold(struct engine *e, struct zero3_parameter *p, int64_t elements)
  * backward, which then works on that and not on what is gathered anew. */
 static void let_go(struct engine *e, struct zero3_parameter *p)
 {
+    if (!p->whole->storage->block) return; /* take_own() */
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
     struct storage *none = storage_get(e, 0);
     engine_set_class(e, before);
@@ -34,7 +35,34 @@ static void let_go(struct engine *e, struct zero3_parameter *p)
     p->whole->a.data = 0;
 }
 
+struct tensor *zero3_fetch(struct engine *e, const struct zero *z, const struct zero3_parameter *p)
+{
+    if (z->options->parameters == PLIM_OFFLOAD_NONE || e->halted) return NULL;
+    struct tensor *piece = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(p->piece)));
+    buffer_copy(e, p->piece, piece, zero_dtype(z));
+    return piece;
+}
+
+static void put_down(struct engine *e, struct tensor **x)
+{
+    tensor_drop(e, *x);
+    *x = NULL;
+}
+
 /* --- one all-gather --------------------------------------------------------------------------- */
+
+static struct zero3_gathering *new_gathering(struct zero3 *z)
+{
+    while (z->gatherings[z->next_gathering].waiting) z->next_gathering = (z->next_gathering + 1) % z->count;
+    return &z->gatherings[z->next_gathering];
+}
+
+/* Of one rank a piece is all: where it is on the GPU it is used itself. */
+static void take_own(struct engine *e, const struct zero3 *z, struct zero3_parameter *p)
+{
+    if (z->flat) p->whole->a.data = z->flat->a.data;
+    else hold(e, p, p->piece);
+}
 
 /* all_gather_coalesced() of parameters in the order of the model */
 static void gather(struct engine *e, struct zero3 *z, size_t count,
@@ -42,50 +70,52 @@ static void gather(struct engine *e, struct zero3 *z, size_t count,
 {
     int64_t pieces = 0;
     if (!count || e->halted) return;
-    struct zero3_parameter *leader = list[0];
+    struct zero3_gathering *g = new_gathering(z);
+    *g = (struct zero3_gathering){.first = list[0], .waiting = count};
     for (size_t i = 0; i < count; i++) {
         struct zero3_parameter *p = list[i];
         pieces += p->piece;
         z->live += p->elements;
         p->state = ZERO3_COMING;
-        p->leader = leader;
+        p->from = g;
         p->next = i + 1 < count ? list[i + 1] : NULL;
         p->awaited = true;
     }
-    leader->waiting = count;
     int64_t elements = pieces * z->zero->world;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
     e->stream = z->zero->overlaps ? ZERO3_GATHERING : 0;
-    if (count == 1) {
-        hold(e, leader, elements);
+    if (z->zero->world == 1) {
+        for (size_t i = 0; i < count; i++) take_own(e, z, list[i]);
+    } else if (count == 1) {
+        hold(e, g->first, elements);
+        g->staged = zero3_fetch(e, z->zero, g->first);
     } else {
-        enum plim_dtype dtype = (enum plim_dtype)leader->whole->a.dtype;
-        leader->flat = tensor_keep(tensor_empty(e, dtype, SHAPE(elements)));
-        buffer_copy(e, pieces, leader->flat, dtype);
+        enum plim_dtype dtype = (enum plim_dtype)g->first->whole->a.dtype;
+        g->flat = tensor_keep(tensor_empty(e, dtype, SHAPE(elements)));
+        for (size_t i = 0; i < count; i++) list[i]->staged = zero3_fetch(e, z->zero, list[i]);
+        buffer_copy(e, pieces, g->flat, dtype);
+        for (size_t i = count; i-- > 0;) put_down(e, &list[i]->staged);
     }
     e->stream = 0;
     engine_set_class(e, before);
-    leader->arrival = link_send(z->zero->link, link_now(z->zero->link),
-                                (double)bytes_of(leader, elements), 1);
+    g->arrival = link_send(z->zero->link, link_now(z->zero->link), (double)bytes_of(g->first, elements), 1);
 }
 
 /* The first of a list that is asked for brings all out of the buffer, which stays for the last. */
 static void await(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
 {
-    struct zero3_parameter *leader = p->leader;
+    struct zero3_gathering *g = p->from;
     if (!p->awaited || e->halted) return;
     p->awaited = false;
     e->stream = z->zero->overlaps ? ZERO3_GATHERING : 0;
-    link_wait(z->zero->link, leader->arrival);
-    for (struct zero3_parameter *q = p->state == ZERO3_COMING ? leader : NULL; q; q = q->next) {
-        if (leader->flat) hold(e, q, q->elements);
-        if (leader->flat) buffer_copy(e, q->elements, leader->flat, (enum plim_dtype)q->whole->a.dtype);
+    link_wait(z->zero->link, g->arrival);
+    put_down(e, &g->staged);
+    for (struct zero3_parameter *q = p->state == ZERO3_COMING ? g->first : NULL; q; q = q->next) {
+        if (g->flat) hold(e, q, q->elements);
+        if (g->flat) buffer_copy(e, q->elements, g->flat, (enum plim_dtype)q->whole->a.dtype);
         q->state = ZERO3_HERE;
     }
-    if (--leader->waiting == 0) {
-        tensor_drop(e, leader->flat);
-        leader->flat = NULL;
-    }
+    if (--g->waiting == 0) put_down(e, &g->flat);
     e->stream = 0;
 }
 
@@ -226,6 +256,7 @@ static void look(struct engine *e, void *context, struct tensor *weight)
     struct zero3_module *m = module_of(z, &weight, NN_ADAPTED);
     if (p->state != ZERO3_AWAY || e->halted) return;
     hold(e, p, p->piece * z->zero->world);
+    tensor_drop(e, zero3_fetch(e, z->zero, p));
     p->state = ZERO3_HERE;
     m->parameter[0] = p;
     m->count = 1;
@@ -295,6 +326,7 @@ static int models_of(const struct zero3 *z)
 
 void zero3_begin(struct engine *e, struct zero3 *z)
 {
+    for (size_t i = 0; i < z->count; i++) put_down(e, &z->parameters[i].staged); /* zero3_gather_persistent() */
     drop_awaited(e, z);
     if (!z->is_complete) compare_ranks(e, z->order_count);
     if (z->records) complete(e, z);
@@ -321,19 +353,33 @@ void zero3_partition(struct engine *e, struct zero3 *z)
     for (size_t i = 0; i < z->count * NN_KINDS; i++) z->modules[i].active = false;
 }
 
+/* Only the last all-gather is waited for: what the others take from is held until NCCL's watchdog has seen their end,
+ * which is before the next step. */
 void zero3_gather_persistent(struct engine *e, struct zero3 *z)
 {
-    for (size_t i = 0; i < z->count && !e->halted; i++) {
-        struct zero3_parameter *p = &z->parameters[i];
-        if (!persists(z, p)) continue;
-        hold(e, p, p->piece * z->zero->world);
+    bool alone = z->zero->world == 1;
+    for (size_t i = 0; i < z->persistent_count && !alone; i++)
+        z->persistent[i]->staged = zero3_fetch(e, z->zero, z->persistent[i]);
+    for (size_t i = 0; i < z->persistent_count && !e->halted; i++) {
+        struct zero3_parameter *p = z->persistent[i];
+        if (alone) take_own(e, z, p);
+        else hold(e, p, p->piece * z->zero->world);
         p->state = ZERO3_HERE;
     }
+    if (z->persistent_count) put_down(e, &z->persistent[z->persistent_count - 1]->staged);
 }
 
 /* --- making ----------------------------------------------------------------------------------- */
 
-enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct zero3 *z)
+static void find_persistent(const struct decoder *model, struct zero3 *z, struct tensor **states)
+{
+    size_t count = decoder_states(model, states);
+    for (size_t i = 0; i < count; i++)
+        if (states[i]->is_parameter && persists(z, &z->parameters[states[i]->place]))
+            z->persistent[z->persistent_count++] = &z->parameters[states[i]->place];
+}
+
+enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct zero3 *z, struct tensor **states)
 {
     const struct parameters *p = &zero->model->parameters;
     size_t count = p->frozen_count + p->count, n = count ? count : 1, modules = n * NN_KINDS + 1;
@@ -347,7 +393,10 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
     z->order = calloc(z->order_capacity, sizeof(struct zero3_module *));
     z->uses = calloc(2 * z->order_capacity, sizeof *z->uses);
     z->chosen = calloc(n, sizeof(struct zero3_parameter *));
-    if (!z->parameters || !z->updated || !z->groups || !z->norms || !z->modules || !z->order || !z->uses || !z->chosen)
+    z->gatherings = calloc(n, sizeof *z->gatherings);
+    z->persistent = calloc(n, sizeof(struct zero3_parameter *));
+    if (!z->parameters || !z->updated || !z->groups || !z->norms || !z->modules || !z->order || !z->uses ||
+        !z->chosen || !z->gatherings || !z->persistent)
         return PLIM_NOMEM;
     for (size_t i = 0; i < modules; i++) {
         struct zero3_module *m = &z->modules[i];
@@ -365,6 +414,7 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
                                      .elements = elements,
                                      .piece = (elements + zero->world - 1) / zero->world};
     }
+    if (!e->halted) find_persistent(zero->model, z, states);
     e->modules = &z->hooks;
     return PLIM_OK;
 }
@@ -379,5 +429,7 @@ void zero3_trace_finish(struct zero3 *z)
     free(z->order);
     free(z->uses);
     free(z->chosen);
+    free(z->gatherings);
+    free(z->persistent);
     *z = (struct zero3){0};
 }

@@ -3,6 +3,7 @@
 #include "workloads/engine/ops.h"
 #include "zero3.h"
 #include "zero_internal.h"
+#include "zero_offload.h"
 
 static struct tensor *scalar(struct engine *e)
 {
@@ -24,6 +25,16 @@ static void look_for_overflow(struct engine *e, struct zero *z)
     tensor_drop(e, is);
     struct tensor *byte = tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));
     e->stream = 0;
+    if (!e->halted) engine_item(e, byte);
+    tensor_drop(e, byte);
+}
+
+/* The host has what tells it. */
+static void host_tells_overflow(struct engine *e)
+{
+    struct tensor *is = tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(1)));
+    struct tensor *byte = tensor_keep(op_to(e, is, PLIM_U8));
+    tensor_drop(e, is);
     if (!e->halted) engine_item(e, byte);
     tensor_drop(e, byte);
 }
@@ -101,12 +112,35 @@ static void step_group(struct engine *e, const struct zero *z, struct optimizer 
     optimizer_zero_grad(e, o);
 }
 
+/* With what is offloaded; the host updates its part. */
+static void step_on_host(struct engine *e, struct zero *z)
+{
+    const struct zero3 *g = z->gathered;
+    if (zero_dtype(z) == PLIM_F16) host_tells_overflow(e);
+    for (size_t i = 0; i < g->group_count && !e->halted; i++) {
+        size_t count = 0;
+        for (size_t k = g->groups[i].first; k < g->groups[i].end; k++) {
+            struct tensor *norm = z->weights[g->updated[k]->whole->place - (int32_t)g->frozen].norm;
+            if (norm) z->norms[count++] = norm;
+        }
+        zero_offload_norm(e, z->norms, count);
+    }
+    if (!e->halted && g->flat) buffer_copy(e, g->part, g->flat, zero_dtype(z));
+    zero_offload_drop_norms(e, z);
+}
+
 void zero3_step(struct engine *e, struct zero *z, struct optimizer *o)
 {
     struct zero3 *g = z->gathered;
     bool grad_enabled = e->grad_enabled;
     e->grad_enabled = false;
     zero3_partition(e, g);
+    if (z->offloads) {
+        step_on_host(e, z);
+        zero3_gather_persistent(e, g);
+        e->grad_enabled = grad_enabled;
+        return;
+    }
     if (zero_dtype(z) == PLIM_F16) look_for_overflow(e, z);
     struct tensor *norm = norm_of_all(e, z);
     struct tensor *told = scalar(e); /* as engine.get_global_grad_norm(), which still has the last */

@@ -29,13 +29,19 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
                                  "runs under exec"
                                : "ZeRO of encoders is known here of stages 1 and 2 with --loop trainer; else a program "
                                  "runs under exec";
-    if (setting->world < 2) return "ZeRO shares among 2 GPUs or more (world)";
     if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
         return "Adafactor sees ZeRO's flat weights as one vector, and would learn differently";
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT)
         return "bitsandbytes' optimizers under ZeRO are not known here; a program runs under exec";
     if (setting->quantization.type != PLIM_QUANTIZATION_NONE)
         return "quantised weights under ZeRO are not known here; a program runs under exec";
+    if (setting->zero.parameters == PLIM_OFFLOAD_CPU && setting->sharding != PLIM_SHARDING_ZERO3)
+        return "offload_param is of ZeRO 3 alone";
+    if (setting->zero.parameters == PLIM_OFFLOAD_CPU && setting->zero.optimizer == PLIM_OFFLOAD_NONE)
+        return "offload_param without offload_optimizer is not known here; a program runs under exec";
+    if (setting->zero.optimizer == PLIM_OFFLOAD_CPU && setting->optimizer != PLIM_OPTIMIZER_ADAMW &&
+        setting->optimizer != PLIM_OPTIMIZER_ADAMW_FUSED)
+        return "an optimizer that is offloaded is DeepSpeed's own, of AdamW (DeepSpeedCPUAdam)";
     if (setting->sharding == PLIM_SHARDING_ZERO3 && setting->lora.r) return zero3_refuses_adapters(setting);
     return NULL;
 }
@@ -87,17 +93,17 @@ static void flatten(struct engine *e, const struct zero *z, struct zero_group *g
     }
 }
 
-/* This rank's part in fp32. */
+/* This rank's part in fp32, which may go to the host. */
 static void make_master(struct engine *e, struct zero *z, struct zero_group *g)
 {
     if (e->halted) return;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
     struct tensor *clone = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->part)));
     buffer_copy(e, g->part, clone, zero_dtype(z));
-    g->master = tensor_hold(op_to(e, clone, PLIM_F32));
+    if (!z->offloads) g->master = tensor_hold(op_to(e, clone, PLIM_F32));
     tensor_drop(e, clone);
     engine_set_class(e, before);
-    if (e->halted) return;
+    if (e->halted || z->offloads) return;
     g->master->is_parameter = g->master->requires_grad = true;
     z->sharded.list[z->sharded.count++] = g->master;
 }
@@ -109,6 +115,17 @@ static void make_zeros(struct engine *e, const struct zero *z)
     for (int i = 0; i < z->group_count; i++)
         zeros[i] = tensor_keep(op_full(e, PLIM_F32, SHAPE(z->groups[i].part), 0));
     for (int i = 0; i < z->group_count; i++) tensor_drop(e, zeros[i]);
+}
+
+/* temp_grad_buffer_for_gpu_offload */
+static void make_staging(struct engine *e, struct zero *z)
+{
+    int64_t largest = 0;
+    for (size_t i = 0; i < z->count; i++) {
+        int64_t n = tensor_elements(z->weights[i].parameter);
+        if (n > largest) largest = n;
+    }
+    z->staging = tensor_keep(op_full(e, zero_dtype(z), SHAPE(largest), 0));
 }
 
 /* How many elements of weights `rank` has in its part of the group, in whole or cut; asked of one rank after the other,
@@ -179,7 +196,8 @@ static void shard_states(struct engine *e, struct zero *z, struct tensor **state
         make_master(e, z, g);
     }
     engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
-    make_zeros(e, z);
+    if (z->offloads) make_staging(e, z);
+    else make_zeros(e, z);
     engine_set_class(e, before);
 }
 
@@ -193,6 +211,8 @@ enum plim_status zero_create(struct engine *e, struct decoder *model, struct lin
                        .options = &setting->zero,
                        .stage = 1 + (int)(setting->sharding - PLIM_SHARDING_ZERO1),
                        .world = setting->world,
+                       .offloads = setting->zero.optimizer == PLIM_OFFLOAD_CPU,
+                       .contiguous = setting->zero.contiguous || setting->zero.optimizer == PLIM_OFFLOAD_CPU,
                        .hooks = {.logits = zero_hook_logits, .context = z},
                        .link = link};
     /* DeepSpeed's default is yes for stage 3 alone */

@@ -9,6 +9,10 @@
 void zero_accumulated(struct engine *e, void *context, struct tensor *variable);
 /* The hook of a model's logits. */
 struct tensor *zero_hook_logits(struct engine *e, void *context, struct tensor *logits);
+/* _has_inf_or_nan() of a gradient: its largest 0 or 1; named */
+struct tensor *zero_inf_or_nan(struct engine *e, struct tensor *grad);
+/* This rank's share of `grad`, an owned weight's: all of it, or a view. Named */
+struct tensor *zero_share_of(struct engine *e, const struct zero *z, const struct zero_weight *w, struct tensor *grad);
 /* vector_norm(grad.double()); named */
 struct tensor *zero_norm_of(struct engine *e, struct tensor *grad);
 /* -1 where the norm is infinite or no number: mask_nan_or_inf_with_val_inplace() of fp32, torch.where() of

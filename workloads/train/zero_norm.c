@@ -1,4 +1,4 @@
-/* The parts that the norms of all stages are made of. */
+/* What all stages do with a gradient in a step: its norm, whether it is finite, clipping. */
 #include "workloads/engine/ops.h"
 #include "zero_internal.h"
 #include <math.h>
@@ -10,6 +10,30 @@ struct tensor *zero_norm_of(struct engine *e, struct tensor *grad)
                                                 PLIM_BINARY_HYPOT, 1, zero_double));
     tensor_drop(e, wide);
     return norm;
+}
+
+struct tensor *zero_inf_or_nan(struct engine *e, struct tensor *grad)
+{
+    struct tensor *wide = tensor_hold(op_to(e, grad, PLIM_F32));
+    struct tensor *nan = tensor_keep(op_compare(e, PLIM_BINARY_NE, wide, wide));
+    struct tensor *inf = tensor_keep(
+        op_compare_scalar(e, PLIM_BINARY_EQ, op_unary(e, wide, PLIM_UNARY_ABS), INFINITY));
+    struct tensor *either = tensor_keep(op_compare(e, PLIM_BINARY_OR, nan, inf));
+    struct tensor *number = op_to(e, either, PLIM_F32);
+    struct tensor *most = tensor_keep(
+        op_reduce(e, number, ~(~0u << grad->a.ndim), false, PLIM_BINARY_MAX, 1, PLIM_F32));
+    tensor_drop(e, either);
+    tensor_drop(e, inf);
+    tensor_drop(e, nan);
+    tensor_drop(e, wide);
+    return most;
+}
+
+struct tensor *zero_share_of(struct engine *e, const struct zero *z, const struct zero_weight *w, struct tensor *grad)
+{
+    int64_t from, n = zero_owned(z, w, &from);
+    if (n == tensor_elements(w->parameter)) return tensor_ref(grad);
+    return tensor_keep(tensor_alias(e, grad, 1, &n, (int64_t[]){1}, from));
 }
 
 void zero_mask_infinite(struct engine *e, struct tensor **masked)

@@ -15,6 +15,7 @@ struct zero_weight {
     bool is_owned;  /* this rank's part has some of it */
     bool is_reduced; /* in this backward */
     struct tensor *grad; /* owned: what this step's micro-steps add up to, or NULL */
+    struct tensor *norm; /* owned, offloaded: of this step's gradient, or NULL */
 };
 
 /* Weights that the optimizer has in one group: they follow one another in a flat tensor. transformers' Trainer makes
@@ -42,6 +43,10 @@ struct zero {
     int stage;
     int64_t world, rank;
     bool overlaps, reduces;
+    bool contiguous;    /* contiguous_gradients; of stages 1 and 2 with what offloads always */
+    bool offloads;      /* fp32 weights, gradients and states are the host's (zero_offload.c) */
+    int64_t micro_step; /* of this step, from 0 */
+    struct tensor *staging; /* offloads, stages 1 and 2: by way of which gradients come back from the host */
     struct parameters sharded; /* for the optimizer: the groups' `master` */
     struct zero_group groups[ZERO_GROUPS]; /* stages 1 and 2 */
     int group_count;

@@ -4,33 +4,13 @@
 #include "zero.h"
 #include "zero3.h"
 #include "zero_internal.h"
-#include <math.h>
+#include "zero_offload.h"
 
-/* _has_inf_or_nan() of one gradient, counted */
 static void count_overflow(struct engine *e, struct tensor *grad, struct tensor *found)
 {
-    struct tensor *wide = tensor_hold(op_to(e, grad, PLIM_F32));
-    struct tensor *nan = tensor_keep(op_compare(e, PLIM_BINARY_NE, wide, wide));
-    struct tensor *inf = tensor_keep(
-        op_compare_scalar(e, PLIM_BINARY_EQ, op_unary(e, wide, PLIM_UNARY_ABS), INFINITY));
-    struct tensor *either = tensor_keep(op_compare(e, PLIM_BINARY_OR, nan, inf));
-    struct tensor *number = op_to(e, either, PLIM_F32);
-    struct tensor *most = tensor_keep(
-        op_reduce(e, number, ~(~0u << grad->a.ndim), false, PLIM_BINARY_MAX, 1, PLIM_F32));
-    tensor_drop(e, either);
-    tensor_drop(e, inf);
-    tensor_drop(e, nan);
-    tensor_drop(e, wide);
+    struct tensor *most = zero_inf_or_nan(e, grad);
     op_add_(e, found, most);
     tensor_drop(e, most);
-}
-
-/* This rank's share of an owned gradient: all of it, or a view. Named */
-static struct tensor *share_of(struct engine *e, const struct zero *z, const struct zero_weight *w)
-{
-    int64_t from, n = zero_owned(z, w, &from);
-    if (n == tensor_elements(w->parameter)) return tensor_ref(w->grad);
-    return tensor_keep(tensor_alias(e, w->grad, 1, &n, (int64_t[]){1}, from));
 }
 
 /* has_overflow(), of fp16 */
@@ -40,7 +20,7 @@ static void look_for_overflow(struct engine *e, struct zero *z)
     for (int g = 0; g < z->group_count; g++) {
         for (size_t i = z->groups[g].first; i < z->groups[g].end && !e->halted; i++) {
             if (!z->weights[i].is_owned) continue;
-            struct tensor *share = share_of(e, z, &z->weights[i]);
+            struct tensor *share = zero_share_of(e, z, &z->weights[i], z->weights[i].grad);
             count_overflow(e, share, found);
             tensor_drop(e, share);
         }
@@ -61,7 +41,7 @@ static struct tensor *norm_of_owned(struct engine *e, const struct zero *z, cons
     size_t n = 0;
     for (size_t i = g->first; i < g->end && !e->halted; i++) {
         if (!z->weights[i].is_owned) continue;
-        struct tensor *share = share_of(e, z, &z->weights[i]);
+        struct tensor *share = zero_share_of(e, z, &z->weights[i], z->weights[i].grad);
         norms[n++] = zero_norm_of(e, share);
         tensor_drop(e, share);
     }
@@ -105,7 +85,7 @@ static struct tensor *flat_gradient(struct engine *e, const struct zero *z, stru
     }
     struct tensor *flat;
     if (pieces == 1 && !g->padding) {
-        struct tensor *share = share_of(e, z, &z->weights[only]);
+        struct tensor *share = zero_share_of(e, z, &z->weights[only], z->weights[only].grad);
         flat = tensor_keep(tensor_alias(e, share, 1, &g->part, (int64_t[]){1}, 0));
         tensor_drop(e, share);
     } else if (pieces == 1) {
@@ -140,8 +120,10 @@ void zero_step(struct engine *e, struct zero *z, struct optimizer *o)
     bool grad_enabled = e->grad_enabled;
     int64_t elements = 0;
     if (e->halted) return;
-    if (z->gathered) {
-        zero3_step(e, z, o);
+    z->micro_step = 0;
+    if (z->gathered || z->offloads) {
+        if (z->gathered) zero3_step(e, z, o);
+        else zero_offload_step(e, z);
         return;
     }
     e->grad_enabled = false;

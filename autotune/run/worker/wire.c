@@ -211,6 +211,7 @@ static void pass_replay(struct codec *c, struct plim_replay *r)
     pass_amount(c, &r->evaluation_allocated_bytes);
     pass_amount(c, &r->evaluation_reserved_bytes);
     pass_amount(c, &r->managed_bytes);
+    pass_amount(c, &r->host_bytes);
     pass_amount(c, &r->rank);
     pass_amount(c, &r->rank0_reserved_bytes);
     pass_amount(c, &r->retries);
