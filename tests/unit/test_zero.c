@@ -336,3 +336,29 @@ Test(zero, is_an_answer_whatever_the_memory)
     }
     cr_expect_eq(rank_trace.out.verdict, PLIM_OK);
 }
+
+Test(zero, is_an_answer_whatever_the_memory_with_what_is_offloaded_and_with_adapters)
+{
+    struct plim_train_setting setting = rank_of_two;
+    setting.zero.bucket_elements = 1000000;
+    setting.optimizer = PLIM_OPTIMIZER_ADAMW;
+    setting.loop = PLIM_LOOP_TRAINER;
+    setting.checkpointing = PLIM_CHECKPOINTING_FULL;
+    setting.use_reentrant = true;
+    setting.zero.optimizer = PLIM_OFFLOAD_CPU;
+    for (int mib = 20; mib < 300; mib += 3) {
+        char uri[64];
+        setting.accumulation = 1 + mib % 2;
+        setting.world = 1 + mib % 4 / 2;
+        setting.sharding = (enum plim_sharding)(PLIM_SHARDING_ZERO1 + mib / 3 % 3);
+        bool is_stage_3 = setting.sharding == PLIM_SHARDING_ZERO3;
+        setting.zero.parameters = is_stage_3 && mib % 4 ? PLIM_OFFLOAD_CPU : PLIM_OFFLOAD_NONE;
+        setting.zero.persistent_elements = mib % 5 ? 100000 : 0;
+        setting.lora = (struct plim_lora){.r = mib % 7 ? 8 : 0, .target_count = 1, .targets = {"q_proj"}};
+        snprintf(uri, sizeof uri, "A100-SXM4-80GB,memory=%dMiB", mib);
+        rank_replay(rank_gpu(uri), &setting, NULL);
+        cr_expect(rank_trace.out.verdict == PLIM_OK || rank_trace.out.verdict == PLIM_OOM, "%d MiB: %s", mib,
+                  rank_trace.out.why);
+    }
+    cr_expect_eq(rank_trace.out.verdict, PLIM_OK);
+}
