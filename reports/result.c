@@ -13,7 +13,8 @@ void plim_result_write_held(const char *name, const char *value, const char **se
 
 void plim_result_spec_held(const struct plim_result_spec *spec, const char *separator, FILE *out)
 {
-    static const char zero[] = "train.zero.", train[] = "train.", evaluation[] = "train.evaluation";
+    static const char zero[] = "train.zero.", train[] = "train.", evaluation[] = "train.evaluation",
+                      use_reentrant[] = "train.use_reentrant";
     if (!spec) return;
     plim_result_write_held("LoRA", spec->lora, &separator, out);
     plim_result_write_held("quantization", spec->quantization, &separator, out);
@@ -21,7 +22,8 @@ void plim_result_spec_held(const struct plim_result_spec *spec, const char *sepa
         const struct plim_result_option *option = &spec->options.items[i];
         if (!strncmp(option->key, zero, strlen(zero)) && option->value)
             plim_result_write_held(option->key + strlen(zero), option->value, &separator, out);
-        if (!strncmp(option->key, evaluation, strlen(evaluation)) && option->value)
+        bool is_held = !strncmp(option->key, evaluation, strlen(evaluation)) || !strcmp(option->key, use_reentrant);
+        if (is_held && option->value)
             plim_result_write_held(option->key + strlen(train), option->value, &separator, out);
     }
 }

@@ -139,7 +139,10 @@ def held_for(program):
              'hf.json': (('--world', '4', '--sharding', 'zero2', '--set', 'train.zero.overlap_comm=yes'),
                          ('sharding zero2, overlap_comm yes', 'attention sdpa')),
              'hf.cli': (('--loop', 'trainer', '--evaluation', 'batch=4,every=100'),
-                        ('evaluation batch=4,every=100', 'attention sdpa'))}
+                        ('evaluation batch=4,every=100', 'attention sdpa')),
+             'hf.yaml': (('--sharding', 'zero2', '--optimizer', 'adamw',
+                          '--use-reentrant', 'true', '--set', 'train.zero.offload_optimizer=cpu'),
+                         ('use_reentrant true', 'offload_optimizer cpu'))}
     with tempfile.TemporaryDirectory() as folder:
         result, config = os.path.join(folder, 'result.json'), os.path.join(folder, 'axolotl.yml')
         with open(config, 'w', encoding='utf-8') as file:
