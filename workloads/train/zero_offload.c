@@ -127,7 +127,7 @@ void zero_offload_norm(struct engine *e, struct tensor *const *norms, size_t cou
     }
     if (total && !e->halted) engine_item(e, total);
     struct tensor *shared = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1)));
-    struct tensor *norm = tensor_keep(op_pow_scalar(e, tensor_alias(e, shared, 0, NULL, NULL, 0), 0.5));
+    struct tensor *norm = tensor_keep(op_pow_scalar(e, op_select(e, shared, 0, 0), 0.5));
     tensor_drop(e, total);
     zero_mask_infinite(e, &norm);
     if (!e->halted) engine_item(e, norm);
