@@ -222,11 +222,14 @@ struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor
         call.layer = &m->layers[i];
         struct tensor *const held[CHECKPOINT_HELD] = {call.mask, call.cos, call.sin, call.positions,
                                                       call.alibi};
-        bool is_checkpointed = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL && !e->evaluates;
-        tensor_set(e, &x, !is_checkpointed ? run_block(e, &call, x)
-                          : m->setting->use_reentrant
-                              ? checkpoint_run_reentrant(e, run_block, &call, sizeof call, held, x)
-                              : checkpoint_run(e, run_block, &call, sizeof call, held, x));
+        struct tensor *y;
+        if (m->setting->checkpointing == PLIM_CHECKPOINTING_NONE || e->evaluates)
+            y = run_block(e, &call, x);
+        else if (m->setting->use_reentrant)
+            y = checkpoint_run_reentrant(e, run_block, &call, sizeof call, held, x);
+        else
+            y = checkpoint_run(e, run_block, &call, sizeof call, held, x);
+        tensor_set(e, &x, y);
     }
     return x;
 }

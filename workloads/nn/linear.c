@@ -44,8 +44,7 @@ static struct tensor *base_output(struct engine *e, const struct linear *l, stru
 {
     if (l->quantized.codes)
         return nn_is_int8(l) ? linear_int8(e, l, x) : linear_4bit(e, l, x);
-    if (!l->conv1d && e->modules && e->modules->own_linear) return op_linear_function(e, x, l->weight, l->bias);
-    if (!l->conv1d) return op_linear(e, x, l->weight, l->bias);
+    if (!l->conv1d) return nn_product(e, x, l->weight, l->bias);
     int64_t shape[PLIM_MAX_DIMS];
     int ndim = x->a.ndim;
     for (int i = 0; i < ndim - 1; i++) shape[i] = x->a.shape[i];
@@ -66,7 +65,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     if (!l->lora) return base_output(e, l, x);
     bool was = tensor_enter(x);
     struct tensor *const weights[2] = {l->weight, l->bias};
-    struct tensor *y = nn_in_parts(e, l) ? nn_run(e, weights, NN_LINEAR, base, l, x) : base_output(e, l, x);
+    struct tensor *y = nn_in_parts(e) ? nn_run(e, weights, NN_LINEAR, base, l, x) : base_output(e, l, x);
     y = l->quantized.codes ? nn_lora_quantized(e, l, y, x) : nn_lora(e, l, y, x);
     tensor_leave(e, x, was);
     return y;
@@ -75,6 +74,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
 struct tensor *nn_linear(struct engine *e, const struct linear *l, struct tensor *x)
 {
     if (e->halted) return op_halted(e, 1, &x);
-    if (nn_in_parts(e, l)) return nn_run(e, (struct tensor *const[2]){l->lora->a, NULL}, NN_ADAPTED, forward, l, x);
+    bool in_parts = l->lora && nn_in_parts(e);
+    if (in_parts) return nn_run(e, (struct tensor *const[2]){l->lora->a, NULL}, NN_ADAPTED, forward, l, x);
     return nn_run(e, (struct tensor *const[2]){l->weight, l->bias}, NN_LINEAR, forward, l, x);
 }

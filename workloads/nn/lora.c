@@ -4,15 +4,13 @@
 static struct tensor *product(struct engine *e, const void *module, struct tensor *x)
 {
     struct tensor *const *weight = module;
-    if (e->modules && e->modules->own_linear) return op_linear_function(e, x, *weight, NULL);
-    return op_linear(e, x, *weight, NULL);
+    return nn_product(e, x, *weight, NULL);
 }
 
 /* torch.nn.Linear of one of the adapter's matrices */
 static struct tensor *multiply(struct engine *e, struct tensor *const *weight, struct tensor *x)
 {
-    bool is_module = e->modules && e->modules->look;
-    if (!is_module) return product(e, weight, x);
+    if (!nn_in_parts(e)) return product(e, weight, x);
     return nn_run(e, (struct tensor *const[2]){*weight, NULL}, NN_LINEAR, product, weight, x);
 }
 
@@ -29,7 +27,7 @@ struct tensor *nn_lora(struct engine *e, const struct linear *l, struct tensor *
     const struct lora_adapter *a = l->lora;
     struct tensor *result = tensor_hold(y);
     enum plim_dtype dtype = (enum plim_dtype)result->a.dtype;
-    if (nn_in_parts(e, l) && !e->halted) e->modules->look(e, e->modules->context, a->a);
+    if (nn_in_parts(e) && !e->halted) e->modules->look(e, e->modules->context, a->a);
     struct tensor *input = tensor_hold(e->halted ? x : op_to(e, x, (enum plim_dtype)a->a->a.dtype));
     tensor_set(e, &result,
                a->magnitude ? nn_dora(e, l, result, input) : op_add(e, result, delta(e, a, input)));

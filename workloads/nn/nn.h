@@ -89,11 +89,14 @@ static inline bool nn_is_int8(const struct linear *l)
     return l->quantized.codes && l->quantized.type == PLIM_QUANTIZED_ROWS;
 }
 
-/* Are the parts of this LoRA layer modules of their own (engine.modules)? */
-static inline bool nn_in_parts(const struct engine *e, const struct linear *l)
+/* Are the parts of LoRA layers modules of their own (engine.modules)? */
+static inline bool nn_in_parts(const struct engine *e)
 {
-    return l->lora && e->modules && e->modules->look;
+    return e->modules && e->modules->look;
 }
+
+/* What stands for torch.nn.functional.linear() (engine.modules) */
+struct tensor *nn_product(struct engine *e, struct tensor *x, struct tensor *weight, struct tensor *bias);
 
 void nn_linear_create(struct engine *e, struct parameters *p, struct linear *l, int64_t in,
                       int64_t out, bool bias);

@@ -112,6 +112,12 @@ struct tensor *nn_end(struct engine *e, struct tensor *y)
     return end;
 }
 
+struct tensor *nn_product(struct engine *e, struct tensor *x, struct tensor *weight, struct tensor *bias)
+{
+    if (e->modules && e->modules->own_linear) return op_linear_function(e, x, weight, bias);
+    return op_linear(e, x, weight, bias);
+}
+
 struct tensor *nn_dropout(struct engine *e, struct tensor *x, double p)
 {
     nn_begin(e);

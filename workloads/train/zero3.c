@@ -29,9 +29,11 @@ static enum plim_dtype type_when_made(const struct zero *z)
     return converts ? decoder_weights_dtype(setting->weights) : z->model->parameters.dtype;
 }
 
-static bool is_on_host(const struct zero *z)
+/* A piece's room on the GPU; named, or NULL: the host has it. */
+static struct tensor *room_for(struct engine *e, const struct zero *z, const struct zero3_parameter *p)
 {
-    return z->options->parameters == PLIM_OFFLOAD_CPU;
+    if (zero_offloads_parameters(z)) return NULL;
+    return tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(p->piece)));
 }
 
 /* A parameter is made whole, copied into its piece, which is returned, named (NULL: the host's), and given up. */
@@ -43,8 +45,7 @@ static struct tensor *make_piece(struct engine *e, struct zero *z, struct tensor
     storage_resize(e, x->storage, elements * plim_dtype_size(dtype));
     x->a.data = x->storage->address;
     tensor_drop(e, made);
-    struct tensor *piece = NULL;
-    if (!is_on_host(z)) piece = tensor_keep(tensor_empty(e, dtype, SHAPE(z->gathered->parameters[x->place].piece)));
+    struct tensor *piece = room_for(e, z, &z->gathered->parameters[x->place]);
     storage_resize(e, x->storage, 0);
     return piece;
 }
@@ -104,12 +105,11 @@ static size_t make_adapters(struct engine *e, struct zero *z, struct tensor **li
     plim_allocator_empty_cache(e->allocator);
     if (dtype != PLIM_F32 && !e->halted) convert(e, list, count, dtype);
     for (size_t i = 0; i < count && !e->halted; i++) {
-        struct tensor *piece = NULL;
-        if (!is_on_host(z)) piece = tensor_keep(tensor_empty(e, dtype, SHAPE(g->parameters[g->frozen + i].piece)));
+        struct tensor *piece = room_for(e, z, &g->parameters[g->frozen + i]);
         tensor_drop(e, list[i]);
         list[i] = piece;
     }
-    return is_on_host(z) ? 0 : count;
+    return zero_offloads_parameters(z) ? 0 : count;
 }
 
 /* defragment() moves the pieces that are trained into one tensor by way of the host. */
@@ -123,7 +123,7 @@ static void make_pieces(struct engine *e, struct zero *z, struct tensor **states
     for (size_t i = 0; i < pieces && !e->halted; i++) tensor_drop(e, states[i]);
     plim_allocator_empty_cache(e->allocator);
     for (size_t i = g->frozen; i < g->count; i++) g->part += g->parameters[i].piece;
-    if (!is_on_host(z)) g->flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->part)));
+    if (!zero_offloads_parameters(z)) g->flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->part)));
 }
 
 /* _create_fp16_sub_groups(), of one of the optimizer's groups */

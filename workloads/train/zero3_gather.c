@@ -37,7 +37,7 @@ static void let_go(struct engine *e, struct zero3_parameter *p)
 
 struct tensor *zero3_fetch(struct engine *e, const struct zero *z, const struct zero3_parameter *p)
 {
-    if (z->options->parameters == PLIM_OFFLOAD_NONE || e->halted) return NULL;
+    if (!zero_offloads_parameters(z) || e->halted) return NULL;
     struct tensor *piece = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(p->piece)));
     buffer_copy(e, p->piece, piece, zero_dtype(z));
     return piece;

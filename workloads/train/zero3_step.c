@@ -127,20 +127,12 @@ static void step_on_host(struct engine *e, struct zero *z)
     }
     if (!e->halted && g->flat) buffer_copy(e, g->part, g->flat, zero_dtype(z));
     zero_offload_drop_norms(e, z);
+    zero3_gather_persistent(e, z->gathered);
 }
 
-void zero3_step(struct engine *e, struct zero *z, struct optimizer *o)
+static void step_on_gpu(struct engine *e, struct zero *z, struct optimizer *o)
 {
     struct zero3 *g = z->gathered;
-    bool grad_enabled = e->grad_enabled;
-    e->grad_enabled = false;
-    zero3_partition(e, g);
-    if (z->offloads) {
-        step_on_host(e, z);
-        zero3_gather_persistent(e, g);
-        e->grad_enabled = grad_enabled;
-        return;
-    }
     if (zero_dtype(z) == PLIM_F16) look_for_overflow(e, z);
     struct tensor *norm = norm_of_all(e, z);
     struct tensor *told = scalar(e); /* as engine.get_global_grad_norm(), which still has the last */
@@ -150,5 +142,14 @@ void zero3_step(struct engine *e, struct zero *z, struct optimizer *o)
     tensor_drop(e, norm);
     tensor_drop(e, z->norm);
     z->norm = told;
+}
+
+void zero3_step(struct engine *e, struct zero *z, struct optimizer *o)
+{
+    bool grad_enabled = e->grad_enabled;
+    e->grad_enabled = false;
+    zero3_partition(e, z->gathered);
+    if (z->offloads) step_on_host(e, z);
+    else step_on_gpu(e, z, o);
     e->grad_enabled = grad_enabled;
 }

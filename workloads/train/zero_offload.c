@@ -146,7 +146,7 @@ int64_t zero_host_bytes(const struct zero *z)
     for (int i = 0; i < z->group_count; i++) part += z->groups[i].part;
     bool keeps_gradients = z->gathered || z->model->setting->accumulation > 1;
     if (z->gathered) part = z->gathered->part;
-    for (size_t i = 0; z->gathered && z->options->parameters == PLIM_OFFLOAD_CPU && i < z->gathered->count; i++)
+    for (size_t i = 0; z->gathered && zero_offloads_parameters(z) && i < z->gathered->count; i++)
         pieces += z->gathered->parameters[i].piece;
     int64_t gradients = !keeps_gradients ? 0 : z->gathered ? part : z->owned_elements;
     return 4 * plim_dtype_size(PLIM_F32) * part + own * ((z->gathered ? 0 : part) + gradients + pieces);

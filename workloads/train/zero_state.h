@@ -71,6 +71,12 @@ static inline enum plim_dtype zero_dtype(const struct zero *z)
     return z->model->parameters.dtype;
 }
 
+/* Are a rank's pieces of the parameters the host's (stage 3)? */
+static inline bool zero_offloads_parameters(const struct zero *z)
+{
+    return z->options->parameters == PLIM_OFFLOAD_CPU;
+}
+
 /* Losses and their gradients are divided by the accumulation, which Trainer asks not to do. */
 static inline bool zero_divides(const struct zero *z)
 {
