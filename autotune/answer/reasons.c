@@ -323,6 +323,14 @@ static void tell_doubts(const struct plim_answer *a, struct plim_result *result)
     result->is_doubtful |= a->doubt_count > 0;
 }
 
+/* No product of the spec's precision is done faster than at the GPU's peak rate. */
+static void tell_rate(struct plim_result *result)
+{
+    if (result->choice.mfu > 1)
+        plim_result_reason(result, "It is faster than this GPU can be with the spec's precision and sizes (MFU above "
+                                   "100 %%): the program that ran likely has others (--precision).");
+}
+
 void plim_reasons_decision(const struct plim_answer *a, const struct plim_decision *d,
                            struct plim_result *result)
 {
@@ -336,6 +344,7 @@ void plim_reasons_decision(const struct plim_answer *a, const struct plim_decisi
         why_not_next(a, d, result);
         why_largest(a, d, result);
         tell_deviation(d, result);
+        tell_rate(result);
         tell_limits_of_choice(a, d, result);
         tell_prediction(d, result);
     } else {

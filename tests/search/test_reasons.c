@@ -244,6 +244,22 @@ Test(reasons, rates_are_of_all_gpus_and_mfu_of_one)
     }
 }
 
+Test(reasons, more_than_the_peak_rate_is_of_another_precision)
+{
+    static const double flops[] = {1e9, 3.6e9, 4e9}; /* of 3.66e9 in all */
+    for (size_t i = 0; i < 3; i++) {
+        struct reported r;
+        prepare(&r, 1024 + 1000);
+        r.gpu.details.flops_per_token = flops[i];
+        r.gpu.tile = 8;
+        r.question.batch.effective_batch = 8;
+        report(&r, PLIM_OBJECTIVE_THROUGHPUT);
+        cr_expect(eq(int, r.result.choice.mfu > 1, i == 2));
+        cr_expect(eq(int, synthetic_says(&r.result, "(MFU above 100 %)"), i == 2));
+        finish(&r);
+    }
+}
+
 /* The sequence is a number of its own; what is hidden is not told. */
 Test(reasons, a_setting_has_the_values_of_its_axes)
 {
