@@ -95,7 +95,7 @@ def build(case, root):
     types = {"bf16": torch.bfloat16, "fp16": torch.float16}
     torch.set_default_dtype(types.get(case.get("weights", case["precision"]), torch.float32))
     with torch.device("meta"):
-        model = transformers.AutoModelForCausalLM.from_config(
+        model = getattr(transformers, golden.AUTO[case["kind"]]).from_config(
             cfg, attn_implementation=case.get("attention", "sdpa"))
     torch.set_default_dtype(torch.float32)
     return model, cfg

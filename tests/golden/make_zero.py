@@ -59,7 +59,7 @@ def build(case, root):
     cfg.use_cache = False
     if case["sharding"] == "zero3":
         cfg.pad_token_id = None  # the row of a weight that is away cannot be cleared
-    transformers.AutoModelForCausalLM._model_mapping[type(cfg)]  # imports it
+    getattr(transformers, golden.AUTO[case["kind"]])._model_mapping[type(cfg)]  # imports it
     types = {"bf16": torch.bfloat16, "fp16": torch.float16}
     sharded = contextlib.nullcontext()
     if case["sharding"] == "zero3":
@@ -67,7 +67,7 @@ def build(case, root):
         sharded = deepspeed.zero.Init(config_dict_or_path=configuration(case))
     torch.set_default_dtype(types.get(case["precision"].split("-")[0], torch.float32))
     with sharded:
-        model = transformers.AutoModelForCausalLM.from_config(
+        model = getattr(transformers, golden.AUTO[case["kind"]]).from_config(
             cfg, attn_implementation=case.get("attention", "sdpa"))
     torch.set_default_dtype(torch.float32)
     return model, cfg

@@ -36,16 +36,19 @@ struct module_hooks {
     void (*begin)(struct engine *e, void *context);
     struct tensor *(*end)(struct engine *e, void *context, struct tensor *y);
     /* Of one with: both return what is to stand for `x` (lent), the module's input, or its result: that itself, or
-     * a floating tensor. `kind`: tells modules of one weight apart. */
-    struct tensor *(*before)(struct engine *e, void *context, struct tensor *const weights[2],
-                             int kind, struct tensor *x);
-    struct tensor *(*after)(struct engine *e, void *context, struct tensor *const weights[2],
-                            int kind, struct tensor *x);
+     * a floating tensor. `weights`: its parameters, NULL behind the last. `kind`: tells modules of one first weight
+     * apart. NULL: nothing is done there. */
+    struct tensor *(*before)(struct engine *e, void *context, struct tensor *const *weights, int kind,
+                             struct tensor *x);
+    struct tensor *(*after)(struct engine *e, void *context, struct tensor *const *weights, int kind,
+                            struct tensor *x);
     void *context;
     /* The module that runs looks at a weight of one within it. NULL: nothing is done there, and a LoRA layer is one
      * module, that of its linear, in place of one with its parts as modules within it. */
     void (*look)(struct engine *e, void *context, struct tensor *weight);
     bool own_linear; /* op_linear_function() stands for torch's linear */
+    /* What the parts of a leaf (NN_LEAF) see; NULL: a leaf is no module here, its parts are. */
+    const struct module_hooks *inside;
 };
 
 struct engine {

@@ -30,7 +30,7 @@ static struct tensor *embedding(struct engine *e, const void *module, struct ten
 
 struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor *ids)
 {
-    return tensor_keep(nn_run(e, (struct tensor *const[2]){m->embedding}, NN_EMBEDDING, embedding, m, ids));
+    return tensor_keep(nn_run(e, (struct tensor *const[]){m->embedding, NULL}, NN_EMBEDDING, embedding, m, ids));
 }
 
 void decoder_create_rotary(struct engine *e, const struct decoder *m, enum plim_rope rope, struct rotary *r)

@@ -68,7 +68,7 @@ static struct routing route(struct engine *e, const struct block_call *b, struct
     const struct traits *t = traits_of(b->m);
     struct routing r;
     struct tensor *top[2];
-    r.logits = tensor_keep(op_linear(e, x, b->layer->router, NULL));
+    r.logits = tensor_keep(nn_product(e, x, b->layer->router, NULL));
     struct tensor *given = t->widens_logits ? op_to(e, r.logits, PLIM_F32) : r.logits;
     struct tensor *probabilities = tensor_keep(op_softmax(e, given, PLIM_F32));
     op_top_k(e, probabilities, c->experts_per_token, top);
@@ -188,12 +188,12 @@ static struct tensor *experts_forward(struct engine *e, const struct block_call 
     return tensor_yield(y);
 }
 
-struct tensor *experts_block(struct engine *e, const struct block_call *b, struct tensor *x)
+static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
 {
+    const struct block_call *b = module;
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
     bool shares = l->shared_gate.weight;
-    if (e->halted) return op_halted(e, 1, &x);
     int64_t width = tensor_size(x, -1);
     struct tensor *rows = tensor_keep(op_view(e, x, SHAPE(tensor_elements(x) / width, width)));
     struct tensor *shared = shares ? tensor_keep(decoder_gated_mlp(e, f, l, rows)) : NULL;
@@ -207,4 +207,19 @@ struct tensor *experts_block(struct engine *e, const struct block_call *b, struc
     if (!e->halted) tensor_set(e, &y, op_view(e, y, x->a.ndim, x->a.shape));
     tensor_drop_all(e, rows, shared, r.logits, r.weights, r.experts);
     return tensor_yield(y);
+}
+
+struct tensor *experts_block(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    const struct decoder_layer *l = b->layer;
+    const struct linear *shared[] = {&l->gate, &l->up, &l->down, &l->shared_gate};
+    struct tensor *weights[EXPERTS_WEIGHTS + 1] = {l->router, l->experts_gate_up, l->experts_down};
+    size_t count = 3;
+    if (e->halted) return op_halted(e, 1, &x);
+    for (int i = 0; i < 4 && shared[i]->weight; i++) weights[count++] = shared[i]->weight;
+    for (int i = 0; i < 4; i++) {
+        const struct lora_adapter *adapter = shared[i]->lora;
+        if (adapter) weights[count++] = adapter->a, weights[count++] = adapter->b;
+    }
+    return nn_run(e, weights, NN_LEAF, forward, b, x);
 }

@@ -122,6 +122,12 @@ static struct tensor *logits_of(struct engine *e, const struct decoder *m, struc
     return logits;
 }
 
+/* What stands for the model's logits, which it returns. */
+static void hook(struct engine *e, const struct decoder *m, struct tensor **logits)
+{
+    if (m->hooks && m->hooks->logits) tensor_set(e, logits, m->hooks->logits(e, m->hooks->context, *logits));
+}
+
 /* Is a loss the sum over the labels' number in a step, which Trainer tells the model, and not a mean? */
 static bool is_of_items(const struct decoder *m)
 {
@@ -137,8 +143,7 @@ static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, 
     *logits = logits_of(e, m, x);
     if (m->config->final_logit_softcapping > 0)
         nn_softcap(e, logits, m->config->final_logit_softcapping);
-    if (m->hooks && m->hooks->logits)
-        tensor_set(e, logits, m->hooks->logits(e, m->hooks->context, *logits));
+    hook(e, m, logits);
     return tensor_keep(nn_causal_lm_loss(e, *logits, labels, is_sum));
 }
 
@@ -163,6 +168,7 @@ static struct tensor *masked_lm_loss(struct engine *e, const struct decoder *m, 
 {
     struct tensor *h = transform(e, m, x);
     *logits = logits_of(e, m, h);
+    hook(e, m, logits);
     tensor_drop(e, h);
     struct tensor *scores =
         tensor_hold(traits_of(m)->own_function ? op_to(e, *logits, PLIM_F32) : *logits);
@@ -215,6 +221,7 @@ static struct tensor *classification_loss(struct engine *e, const struct decoder
     }
     if (!traits_of(m)->bare) tensor_set(e, &h, op_dropout(e, h, p));
     *logits = logits_of(e, m, h);
+    hook(e, m, logits);
     struct tensor *loss = cross_entropy(e, *logits, labels);
     if (traits_of(m)->bare) loss = of_items(e, m, loss);
     tensor_drop_all(e, h, input);

@@ -262,11 +262,10 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
 
 /* --- the block -------------------------------------------------------------------------------- */
 
-static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x)
+static struct tensor *dense(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
-    if (l->router) return experts_block(e, b, x);
     if (b->m->setting->liger) {
         struct tensor *gate_part = nn_linear(e, &l->gate, x);
         return nn_linear(e, &l->down, op_liger_silu_mul(e, gate_part, nn_linear(e, &l->up, x)));
@@ -281,6 +280,13 @@ static struct tensor *mlp(struct engine *e, const struct block_call *b, struct t
     tensor_drop(e, gate);
     tensor_drop(e, up);
     return y;
+}
+
+static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    if (b->layer->router) return experts_block(e, b, x);
+    nn_begin(e);
+    return nn_end(e, dense(e, b, x));
 }
 
 /* Rebinds *x to its norm, where the family has one in this place. */
@@ -302,8 +308,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     tensor_set(e, &h, op_add(e, residual, dropout(e, h, p)));
     tensor_set(e, &residual, h);
     norm(e, b, BEFORE_MLP, &h);
-    nn_begin(e);
-    tensor_set(e, &h, nn_end(e, mlp(e, b, h)));
+    tensor_set(e, &h, mlp(e, b, h));
     norm(e, b, BEHIND_MLP, &h);
     tensor_set(e, &h, op_add(e, residual, dropout(e, h, p)));
     tensor_drop(e, residual);

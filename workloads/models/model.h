@@ -238,6 +238,9 @@ struct tensor *decoder_gated_mlp(struct engine *e, enum plim_activation f,
 
 /* --- experts (experts.c) ---------------------------------------------------------------------- */
 
+/* A layer's router, two stacks of weights, four linears of a shared expert, and the matrices of their adapters. */
+enum { EXPERTS_WEIGHTS = 15 };
+
 /* The parameters of a layer's experts and router. */
 void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
 /* What stands in the MLP's place: x (B, S, H) -> (B, S, H); floating. */

@@ -140,7 +140,7 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     bool is_5_17 = m->setting->transformers == PLIM_TRANSFORMERS_5_17;
     call.mask = decoder_padding_mask(e, m, embeddings, is_5_17 ? mask : NULL);
     struct tensor *weight = m->position_embedding;
-    struct tensor *places = tensor_keep(nn_run(e, (struct tensor *const[2]){weight}, NN_EMBEDDING,
+    struct tensor *places = tensor_keep(nn_run(e, (struct tensor *const[]){weight, NULL}, NN_EMBEDDING,
                                                learned_positions, &weight, call.positions));
     if (m->project_in.weight) tensor_set(e, &embeddings, nn_linear(e, &m->project_in, embeddings));
     struct tensor *x = tensor_keep(op_add(e, embeddings, places));

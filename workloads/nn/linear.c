@@ -64,7 +64,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     const struct linear *l = module;
     if (!l->lora) return base_output(e, l, x);
     bool was = tensor_enter(x);
-    struct tensor *const weights[2] = {l->weight, l->bias};
+    struct tensor *const weights[] = {l->weight, l->bias, NULL};
     struct tensor *y = nn_in_parts(e) ? nn_run(e, weights, NN_LINEAR, base, l, x) : base_output(e, l, x);
     y = l->quantized.codes ? nn_lora_quantized(e, l, y, x) : nn_lora(e, l, y, x);
     tensor_leave(e, x, was);
@@ -76,5 +76,5 @@ struct tensor *nn_linear(struct engine *e, const struct linear *l, struct tensor
     if (e->halted) return op_halted(e, 1, &x);
     bool in_parts = l->lora && nn_in_parts(e);
     if (in_parts) return nn_run(e, (struct tensor *const[2]){l->lora->a, NULL}, NN_ADAPTED, forward, l, x);
-    return nn_run(e, (struct tensor *const[2]){l->weight, l->bias}, NN_LINEAR, forward, l, x);
+    return nn_run(e, (struct tensor *const[]){l->weight, l->bias, NULL}, NN_LINEAR, forward, l, x);
 }

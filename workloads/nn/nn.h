@@ -48,13 +48,14 @@ void nn_renew(struct engine *e, struct tensor *parameter);
 /* parameter.data = parameter.data.to(dtype): nothing where it has that type. */
 void nn_cast(struct engine *e, struct tensor *parameter, enum plim_dtype dtype);
 
-/* Runs `forward` between the hooks of its module (engine.modules). */
-struct tensor *nn_run(struct engine *e, struct tensor *const weights[2], int kind,
+/* Runs `forward` between the hooks of its module (engine.modules). `weights`: its parameters, NULL behind the last */
+struct tensor *nn_run(struct engine *e, struct tensor *const *weights, int kind,
                       struct tensor *(*forward)(struct engine *e, const void *module,
                                                 struct tensor *x),
                       const void *module, struct tensor *x);
-/* Kinds of modules; NN_ADAPTED: a LoRA layer, told by its adapter's A, whose parts are modules of their own. */
-enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_ADAPTED, NN_KINDS };
+/* Kinds of modules. NN_ADAPTED: a LoRA layer, told by its adapter's A, whose parts are modules of their own.
+ * NN_LEAF: one that has all parameters of its parts, where hooks take it so. */
+enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_ADAPTED, NN_LEAF, NN_KINDS };
 
 /* torch.nn.Embedding: the rows of `weight` */
 struct tensor *nn_embedding(struct engine *e, struct tensor *weight, struct tensor *rows);

@@ -56,7 +56,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
 struct tensor *nn_norm(struct engine *e, const struct norm *n, struct tensor *x)
 {
     if (e->halted) return op_halted(e, 1, &x);
-    return nn_run(e, (struct tensor *const[2]){n->weight, n->bias}, NN_NORM, forward, n, x);
+    return nn_run(e, (struct tensor *const[]){n->weight, n->bias, NULL}, NN_NORM, forward, n, x);
 }
 
 /* 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), every step a kernel */

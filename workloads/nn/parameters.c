@@ -79,16 +79,19 @@ void nn_move_last(struct parameters *p, size_t index)
     p->list[index] = last;
 }
 
-struct tensor *nn_run(struct engine *e, struct tensor *const weights[2], int kind,
+struct tensor *nn_run(struct engine *e, struct tensor *const *weights, int kind,
                       struct tensor *(*forward)(struct engine *e, const void *module,
                                                 struct tensor *x),
                       const void *module, struct tensor *x)
 {
     const struct module_hooks *hooks = e->modules;
-    if (!hooks || e->halted) return forward(e, module, x);
+    bool is_leaf = kind == NN_LEAF;
+    if (!hooks || !hooks->before || (is_leaf && !hooks->inside) || e->halted) return forward(e, module, x);
     bool was = tensor_enter(x);
     struct tensor *input = tensor_hold(hooks->before(e, hooks->context, weights, kind, x));
+    if (is_leaf) e->modules = hooks->inside;
     struct tensor *y = tensor_keep(forward(e, module, input));
+    e->modules = hooks;
     if (!e->halted) tensor_set(e, &y, hooks->after(e, hooks->context, weights, kind, y));
     tensor_drop(e, input);
     tensor_leave(e, x, was);
@@ -132,7 +135,7 @@ static struct tensor *embedding(struct engine *e, const void *module, struct ten
 
 struct tensor *nn_embedding(struct engine *e, struct tensor *weight, struct tensor *rows)
 {
-    return nn_run(e, (struct tensor *const[2]){weight}, NN_EMBEDDING, embedding, &weight, rows);
+    return nn_run(e, (struct tensor *const[2]){weight, NULL}, NN_EMBEDDING, embedding, &weight, rows);
 }
 
 void nn_renew(struct engine *e, struct tensor *parameter)

@@ -340,7 +340,7 @@ static struct fsdp_unit *unit_of_module(struct fsdp *f, const struct tensor *wei
 
 /* The first of a unit's modules makes it whole. Ids need no gradient, so that behind an embedding
  * nothing says that its backward has ended. */
-struct tensor *fsdp_before_module(struct engine *e, void *context, struct tensor *const weights[2], int kind,
+struct tensor *fsdp_before_module(struct engine *e, void *context, struct tensor *const *weights, int kind,
                                   struct tensor *x)
 {
     (void)kind;
@@ -353,7 +353,7 @@ struct tensor *fsdp_before_module(struct engine *e, void *context, struct tensor
     return autograd_mark(e, x, &u->after_backward);
 }
 
-struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor *const weights[2], int kind,
+struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor *const *weights, int kind,
                                  struct tensor *y)
 {
     (void)kind;

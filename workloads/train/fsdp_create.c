@@ -108,6 +108,12 @@ static size_t make_shards(struct engine *e, struct fsdp *f, struct tensor **stat
 
 /* --- moved from the host ---------------------------------------------------------------------- */
 
+/* Is it of the module that get_output_embeddings() names? A classifier is no such module. */
+static bool is_of_output(const struct decoder *m, const struct tensor *x)
+{
+    return m->config->task != PLIM_TASK_CLASSIFICATION && (x == m->head || x == m->head_bias);
+}
+
 /* What the variables of accelerate's functions refer to until they return: the embedding, the head, the base model's
  * last parameter, and the last adapter. */
 struct held {
@@ -122,7 +128,7 @@ static bool is_held(const struct held *held, const struct tensor *x)
 static struct held held_of(const struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
-    struct held held = {{m->embedding, m->head}};
+    struct held held = {{m->embedding, is_of_output(m, m->head) ? m->head : NULL}};
     for (size_t i = 0; i < parameters; i++) {
         struct tensor *x = f->parameters[i].whole;
         bool adapts = m->setting->lora.r && x->requires_grad;
@@ -200,9 +206,10 @@ static bool finds_final_norm(const struct decoder *m)
 static size_t unit_of_parameter(const struct fsdp *f, const struct tensor *x)
 {
     const struct decoder *m = f->model;
-    if (x->layer) return FSDP_BLOCKS + (size_t)x->layer - 1;
+    bool names_blocks = m->config->family != PLIM_FAMILY_DISTILBERT; /* in _no_split_modules */
+    if (x->layer && (names_blocks || !f->by_accelerate)) return FSDP_BLOCKS + (size_t)x->layer - 1;
     if (!f->by_accelerate) return FSDP_ROOT;
-    if (x == m->head || x == m->head_bias) return FSDP_TAIL;
+    if (is_of_output(m, x)) return FSDP_TAIL;
     if (is_final_norm(m, x)) return finds_final_norm(m) ? FSDP_TAIL : FSDP_ROOT;
     return x == m->embedding ? FSDP_EMBEDDING : FSDP_ROOT;
 }
@@ -254,16 +261,24 @@ static bool is_mixed(const struct plim_train_setting *setting)
            setting->precision == PLIM_PRECISION_FP16_MIXED;
 }
 
+static const char *accelerate_refuses(const struct plim_model_config *config)
+{
+    bool is_encoder = config->family >= PLIM_FAMILY_BERT && !config->experts;
+    return is_encoder && config->family != PLIM_FAMILY_DISTILBERT
+               ? "accelerate 1.15 fails to shard the embedding of bert, roberta and modernbert by FSDP2: its module is "
+                 "sharded already (--loop plain is known)"
+               : NULL;
+}
+
 const char *fsdp_refuses(const struct plim_device_info *info,
                          const struct plim_model_config *config,
                          const struct plim_train_setting *setting)
 {
     if (!info->simulated)
         return "fsdp is simulated only: one GPU has not the parameters of the others";
-    if (config->family >= PLIM_FAMILY_BERT)
-        return config->experts ? "fsdp of experts is not known here; a program runs under exec"
-                               : "fsdp of encoders is not known here; a program runs under exec";
+    if (config->family == PLIM_FAMILY_VIT) return "fsdp of vit is not known here; a program runs under exec";
     if (setting->world < 2) return "fsdp shards over 2 GPUs or more (world)";
+    if (setting->loop == PLIM_LOOP_TRAINER && accelerate_refuses(config)) return accelerate_refuses(config);
     if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
         return "Adafactor under fsdp is not known here: torch.optim's fails on sharded parameters "
                "(DTensor)";

@@ -35,9 +35,9 @@ void fsdp_unit_after_backward(struct engine *e, void *context);
 void fsdp_end_backward(struct engine *e, void *context);
 
 /* Around modules of the embedding and of the tail (struct module_hooks, the context a struct fsdp). */
-struct tensor *fsdp_before_module(struct engine *e, void *context, struct tensor *const weights[2], int kind,
+struct tensor *fsdp_before_module(struct engine *e, void *context, struct tensor *const *weights, int kind,
                                   struct tensor *x);
-struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor *const weights[2], int kind,
+struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor *const *weights, int kind,
                                  struct tensor *y);
 
 #endif

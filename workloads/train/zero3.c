@@ -6,6 +6,107 @@
 #include "zero_offload.h"
 #include <stdlib.h>
 
+/* --- gradients -------------------------------------------------------------------------------- */
+
+static int by_place(const void *a, const void *b)
+{
+    size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* What rank `rank` lacks of its piece of a gradient */
+static int64_t padding_of(const struct zero3_parameter *p, int64_t rank)
+{
+    int64_t left = p->elements - rank * p->piece;
+    return left >= p->piece ? 0 : left > 0 ? p->piece - left : p->piece;
+}
+
+/* reduce_scatter_coalesced(): the ranks' pieces one behind the other, unless it is one gradient
+ * without padding. The paddings are tensors of their own until then. */
+static struct tensor *scatter(struct engine *e, const struct zero *z)
+{
+    const struct zero_bucket *b = &z->bucket;
+    const struct zero3_parameter *p = z->gathered->parameters;
+    int64_t pieces = 0;
+    size_t paddings = 0;
+    for (size_t i = 0; i < b->count; i++) pieces += p[b->weights[i]].piece;
+    bool in_place = b->count == 1 && p[b->weights[0]].elements % z->world == 0;
+    double bytes = (double)(pieces * z->world * plim_dtype_size(zero_dtype(z)));
+    link_wait(z->link, link_send(z->link, link_now(z->link), bytes, 1));
+    if (in_place) return NULL;
+    struct tensor **padding = calloc(b->count * (size_t)z->world, sizeof(struct tensor *));
+    if (!padding) engine_fail(e, PLIM_NOMEM);
+    for (int64_t rank = 0; padding && rank < z->world; rank++)
+        for (size_t i = 0; i < b->count; i++) {
+            int64_t n = padding_of(&p[b->weights[i]], rank);
+            if (n) padding[paddings++] = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(n)));
+        }
+    struct tensor *flat =
+        tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(pieces * z->world)));
+    buffer_copy(e, pieces * z->world, flat, zero_dtype(z));
+    for (size_t i = 0; i < paddings; i++) tensor_drop(e, padding[i]);
+    free(padding);
+    return flat;
+}
+
+/* reduce_and_partition_ipg_grads() */
+static void reduce_bucket(struct engine *e, struct zero *z)
+{
+    struct zero_bucket *b = &z->bucket;
+    if (!b->count || e->halted) return;
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
+    e->stream = z->overlaps ? ZERO3_REDUCING : 0;
+    qsort(b->weights, b->count, sizeof *b->weights, by_place);
+    struct tensor *flat = scatter(e, z);
+    for (size_t i = 0; i < b->count && !e->halted; i++) {
+        const struct zero3_parameter *p = &z->gathered->parameters[b->weights[i]];
+        struct tensor *parameter = p->whole, *grad = parameter->grad;
+        int64_t real = p->piece - padding_of(p, z->rank); /* a rank that has nothing of it does nothing */
+        struct tensor *sent = NULL;
+        if (!z->offloads) buffer_copy(e, p->piece, z->owned, zero_dtype(z));
+        else if (real) sent = zero_offload_piece(e, z, &z->weights[b->weights[i] - z->gathered->frozen], real);
+        parameter->grad = NULL;
+        tensor_drop(e, grad);
+        tensor_drop(e, sent);
+    }
+    tensor_drop(e, flat);
+    e->stream = 0;
+    engine_set_class(e, before);
+    b->count = 0;
+    b->elements = 0;
+}
+
+/* reduce_independent_p_g_buckets_and_remove_grads() */
+static void add_to_bucket(struct engine *e, struct zero *z, struct tensor *variable)
+{
+    struct zero_bucket *b = &z->bucket;
+    int64_t n = tensor_elements(variable), room = z->options->bucket_elements;
+    if (b->elements + n > room && b->elements > 0) reduce_bucket(e, z);
+    if (e->halted) return;
+    if (b->buffer[0] && b->elements + n <= room)
+        zero_move_grad(e, variable->grad, b->buffer[0], b->elements);
+    b->elements += n;
+    b->weights[b->count++] = (size_t)variable->place;
+}
+
+/* reduce_leaf_module_grads() */
+static void reduce_leaf(struct engine *e, void *context)
+{
+    struct zero3_module *m = context;
+    for (size_t i = 0; i < m->count && !e->halted; i++)
+        if (m->parameter[i]->whole->grad) add_to_bucket(e, m->z->zero, m->parameter[i]->whole);
+}
+
+void zero3_accumulated(struct engine *e, struct zero *z, struct tensor *variable)
+{
+    if (!z->gathered->parameters[variable->place].of_leaf) add_to_bucket(e, z, variable);
+}
+
+void zero3_after_backward(struct engine *e, struct zero *z)
+{
+    reduce_bucket(e, z);
+}
+
 /* --- making ----------------------------------------------------------------------------------- */
 
 /* The head's own weight, before it is given up for the embedding's */
@@ -202,7 +303,7 @@ enum plim_status zero3_create(struct engine *e, struct zero *z, struct tensor **
     const struct parameters *p = &z->model->parameters;
     z->gathered = calloc(1, sizeof *z->gathered);
     if (!z->gathered) return PLIM_NOMEM;
-    enum plim_status st = zero3_trace_create(e, z, z->gathered, states);
+    enum plim_status st = zero3_trace_create(e, z, z->gathered, states, reduce_leaf);
     if (st != PLIM_OK || e->halted) return st;
     for (size_t i = 0; i < p->count; i++)
         z->weights[z->count++] = (struct zero_weight){.parameter = p->list[i]};
@@ -218,91 +319,4 @@ void zero3_finish(struct zero *z)
     if (z->gathered) zero3_trace_finish(z->gathered);
     free(z->gathered);
     z->gathered = NULL;
-}
-
-/* --- gradients -------------------------------------------------------------------------------- */
-
-static int by_place(const void *a, const void *b)
-{
-    size_t x = *(const size_t *)a, y = *(const size_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* What rank `rank` lacks of its piece of a gradient */
-static int64_t padding_of(const struct zero3_parameter *p, int64_t rank)
-{
-    int64_t left = p->elements - rank * p->piece;
-    return left >= p->piece ? 0 : left > 0 ? p->piece - left : p->piece;
-}
-
-/* reduce_scatter_coalesced(): the ranks' pieces one behind the other, unless it is one gradient
- * without padding. The paddings are tensors of their own until then. */
-static struct tensor *scatter(struct engine *e, const struct zero *z)
-{
-    const struct zero_bucket *b = &z->bucket;
-    const struct zero3_parameter *p = z->gathered->parameters;
-    int64_t pieces = 0;
-    size_t paddings = 0;
-    for (size_t i = 0; i < b->count; i++) pieces += p[b->weights[i]].piece;
-    bool in_place = b->count == 1 && p[b->weights[0]].elements % z->world == 0;
-    double bytes = (double)(pieces * z->world * plim_dtype_size(zero_dtype(z)));
-    link_wait(z->link, link_send(z->link, link_now(z->link), bytes, 1));
-    if (in_place) return NULL;
-    struct tensor **padding = calloc(b->count * (size_t)z->world, sizeof(struct tensor *));
-    if (!padding) engine_fail(e, PLIM_NOMEM);
-    for (int64_t rank = 0; padding && rank < z->world; rank++)
-        for (size_t i = 0; i < b->count; i++) {
-            int64_t n = padding_of(&p[b->weights[i]], rank);
-            if (n) padding[paddings++] = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(n)));
-        }
-    struct tensor *flat =
-        tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(pieces * z->world)));
-    buffer_copy(e, pieces * z->world, flat, zero_dtype(z));
-    for (size_t i = 0; i < paddings; i++) tensor_drop(e, padding[i]);
-    free(padding);
-    return flat;
-}
-
-/* reduce_and_partition_ipg_grads() */
-static void reduce_bucket(struct engine *e, struct zero *z)
-{
-    struct zero_bucket *b = &z->bucket;
-    if (!b->count || e->halted) return;
-    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
-    e->stream = z->overlaps ? ZERO3_REDUCING : 0;
-    qsort(b->weights, b->count, sizeof *b->weights, by_place);
-    struct tensor *flat = scatter(e, z);
-    for (size_t i = 0; i < b->count && !e->halted; i++) {
-        const struct zero3_parameter *p = &z->gathered->parameters[b->weights[i]];
-        struct tensor *parameter = p->whole, *grad = parameter->grad;
-        int64_t real = p->piece - padding_of(p, z->rank); /* a rank that has nothing of it does nothing */
-        struct tensor *sent = NULL;
-        if (!z->offloads) buffer_copy(e, p->piece, z->owned, zero_dtype(z));
-        else if (real) sent = zero_offload_piece(e, z, &z->weights[b->weights[i] - z->gathered->frozen], real);
-        parameter->grad = NULL;
-        tensor_drop(e, grad);
-        tensor_drop(e, sent);
-    }
-    tensor_drop(e, flat);
-    e->stream = 0;
-    engine_set_class(e, before);
-    b->count = 0;
-    b->elements = 0;
-}
-
-void zero3_accumulated(struct engine *e, struct zero *z, struct tensor *variable)
-{
-    struct zero_bucket *b = &z->bucket;
-    int64_t n = tensor_elements(variable), room = z->options->bucket_elements;
-    if (b->elements + n > room && b->elements > 0) reduce_bucket(e, z);
-    if (e->halted) return;
-    if (b->buffer[0] && b->elements + n <= room)
-        zero_move_grad(e, variable->grad, b->buffer[0], b->elements);
-    b->elements += n;
-    b->weights[b->count++] = (size_t)variable->place;
-}
-
-void zero3_after_backward(struct engine *e, struct zero *z)
-{
-    reduce_bucket(e, z);
 }

@@ -27,6 +27,9 @@
  * With offload_param the pieces are the host's: each comes to the GPU when it is gathered, and goes when all ranks'
  * are there.
  *
+ * A block of experts is a leaf (zero_optimization.leaf_module, whose default names those of mixtral, qwen2_moe and
+ * qwen3_moe): what its parts have is gathered at once, and its gradients are reduced when all of them are there.
+ *
  * A linear is an autograd.Function there (op_linear_function()). A parameter that is given up leaves its
  * memory to whoever saved it for backward, which a checkpointed region does when it runs again. */
 #ifndef PLIM_TRAIN_ZERO3_H
@@ -45,6 +48,7 @@ struct zero3_parameter {
     int active;    /* modules that need it now */
     int64_t until; /* the last step of the trace for which it was gathered; -1: none */
     bool awaited;  /* not asked for yet */
+    bool of_leaf;  /* its gradient is reduced with those of its module */
     struct zero3_gathering *from;  /* the all-gather by which it comes, */
     struct zero3_parameter *next;  /* and the next one of that */
     struct tensor *staged; /* its piece on its way from the host, with offload_param; NULL: there is none */
@@ -61,10 +65,10 @@ struct zero3_gathering {
 
 struct zero3_module {
     struct zero3 *z;
-    struct zero3_parameter *parameter[2];
+    struct zero3_parameter *parameter[EXPERTS_WEIGHTS]; /* in the order of the model; no module has more */
     size_t count;
     bool active;
-    struct node_hook before_backward, after_backward;
+    struct node_hook before_backward, after_backward, reduce;
 };
 
 /* Parameters that are updated together. */
@@ -91,7 +95,7 @@ struct zero3 {
     size_t group_count;
     struct zero3_module *modules; /* NN_KINDS of each parameter, and behind them: */
     struct zero3_module *model; /* the model, and any other module without parameters of its own */
-    struct module_hooks hooks;
+    struct module_hooks hooks, inside; /* of modules; of what is within a leaf */
     /* the trace: modules in the order in which they run, and the uses of their parameters */
     struct zero3_module **order;
     struct zero3_use *uses;
@@ -107,9 +111,10 @@ struct zero3 {
     size_t persistent_count;
 };
 
-/* zero3_gather.c. `states`: room for all of the model's */
-enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct zero3 *z, struct tensor **states)
-    PLIM_MUST_CHECK;
+/* zero3_gather.c. `states`: room for all of the model's. `reduce_leaf`: takes the gradients of a leaf, its context a
+ * struct zero3_module. */
+enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct zero3 *z, struct tensor **states,
+                                    void (*reduce_leaf)(struct engine *e, void *context)) PLIM_MUST_CHECK;
 void zero3_trace_finish(struct zero3 *z);
 /* A forward begins. */
 void zero3_begin(struct engine *e, struct zero3 *z);

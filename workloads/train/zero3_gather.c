@@ -171,7 +171,7 @@ static void gather_ahead(struct engine *e, struct zero3 *z)
 /* fetch_sub_module() */
 static void enter(struct engine *e, struct zero3 *z, struct zero3_module *m)
 {
-    struct zero3_parameter *missing[2];
+    struct zero3_parameter *missing[EXPERTS_WEIGHTS];
     size_t count = 0;
     if (e->halted) return;
     if (z->records && z->order_count == z->order_capacity) {
@@ -223,24 +223,36 @@ static struct zero3_module *module_of(struct zero3 *z, struct tensor *const *wei
     return &z->modules[(size_t)weights[0]->place * NN_KINDS + (size_t)kind];
 }
 
-static void name_module(struct zero3 *z, struct zero3_module *m, struct tensor *const weights[2])
+static void name_module(struct zero3 *z, struct zero3_module *m, struct tensor *const *weights)
 {
-    for (size_t i = 0; i < 2 && !m->count; i++)
-        if (weights[i]) m->parameter[i] = &z->parameters[weights[i]->place];
-    m->count = weights[1] ? 2 : 1;
+    if (m->count) return;
+    for (; weights[m->count]; m->count++) m->parameter[m->count] = &z->parameters[weights[m->count]->place];
+    qsort(m->parameter, m->count, sizeof m->parameter[0], by_place);
+}
+
+/* A leaf's gradients are reduced when backward has come to its `input` (taken where floating), before what it has is
+ * given up. */
+static struct tensor *reduced_together(struct engine *e, struct zero3_module *m, struct tensor *input)
+{
+    for (size_t i = 0; i < m->count; i++) m->parameter[i]->of_leaf = true;
+    bool was = tensor_enter(input);
+    struct tensor *marked = autograd_mark(e, input, &m->reduce);
+    tensor_leave(e, input, was);
+    return marked;
 }
 
 static struct tensor *before_forward(struct engine *e, void *context,
-                                     struct tensor *const weights[2], int kind, struct tensor *x)
+                                     struct tensor *const *weights, int kind, struct tensor *x)
 {
     struct zero3_module *m = module_of(context, weights, kind);
     if (kind != NN_ADAPTED) name_module(context, m, weights);
     enter(e, context, m);
-    return autograd_mark(e, x, &m->after_backward);
+    struct tensor *input = autograd_mark(e, x, &m->after_backward);
+    return kind == NN_LEAF && input != x ? reduced_together(e, m, input) : input;
 }
 
 static struct tensor *after_forward(struct engine *e, void *context,
-                                    struct tensor *const weights[2], int kind, struct tensor *y)
+                                    struct tensor *const *weights, int kind, struct tensor *y)
 {
     struct zero3_module *m = module_of(context, weights, kind);
     leave(e, context, m);
@@ -379,12 +391,14 @@ static void find_persistent(const struct decoder *model, struct zero3 *z, struct
             z->persistent[z->persistent_count++] = &z->parameters[states[i]->place];
 }
 
-enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct zero3 *z, struct tensor **states)
+enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct zero3 *z, struct tensor **states,
+                                    void (*reduce_leaf)(struct engine *e, void *context))
 {
     const struct parameters *p = &zero->model->parameters;
     size_t count = p->frozen_count + p->count, n = count ? count : 1, modules = n * NN_KINDS + 1;
     *z = (struct zero3){.zero = zero, .count = count, .frozen = p->frozen_count, .order_capacity = 4 * modules};
-    z->hooks = (struct module_hooks){begin, end, before_forward, after_forward, z, look, true};
+    z->inside = (struct module_hooks){.own_linear = true};
+    z->hooks = (struct module_hooks){begin, end, before_forward, after_forward, z, look, true, &z->inside};
     z->parameters = calloc(n, sizeof *z->parameters);
     z->updated = calloc(n, sizeof(struct zero3_parameter *));
     z->groups = calloc(n, sizeof *z->groups);
@@ -403,6 +417,7 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
         m->z = z;
         m->before_backward = (struct node_hook){before_backward, m};
         m->after_backward = (struct node_hook){after_backward, m};
+        m->reduce = (struct node_hook){reduce_leaf, m};
     }
     z->model = &z->modules[modules - 1];
     for (size_t i = 0; i < z->count && !e->halted; i++) {
