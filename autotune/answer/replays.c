@@ -100,6 +100,16 @@ static void tell_rank(const struct plim_replay *replay, struct plim_result *resu
         plim_result_reason(result, "Told is rank 0: no rank that was tried needs more.");
 }
 
+static void tell_experts(const struct plim_replay *replay, struct plim_result *result)
+{
+    if (replay->expert_ranks)
+        plim_result_reason(result,
+                           "FSDP2 cuts a layer's experts apart and none of them in two: %" PRId64
+                           " GPUs have one each, the others none, and what is gathered has room for one of each GPU. "
+                           "More than %" PRId64 " GPUs save nothing of them; zero3 shares them among all.",
+                           replay->expert_ranks, replay->expert_ranks);
+}
+
 static void tell_attention(const struct plim_replay *replay, struct plim_result *result)
 {
     if (replay->sdpa_engines & PLIM_SDPA_BY_FALLBACK)
@@ -183,6 +193,7 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
     tell_managed(replay, result);
     tell_offloaded(replay, result);
     tell_rank(replay, result);
+    tell_experts(replay, result);
     tell_loading(replay, result);
     tell_evaluation(replay, result);
     tell_attention(replay, result);

@@ -211,11 +211,14 @@ static void add_changes(struct plim_spec_question *out)
     add_change(q, OPTIMIZER, adamw, PLIM_OPTIMIZER_ADAMW_8BIT, true);
     add_change(q, PRECISION, fp32 | mixed, PLIM_PRECISION_BF16, true);
     add_lora(q, out->spec);
+    /* FSDP2 shares experts among as many GPUs as there are experts, and no more. */
+    bool has_experts = out->spec->model.experts > 0;
     q->spread = (struct plim_spread){
         .sharding = SHARDING,
         .world = WORLD,
-        .count = 2,
-        .shardings = {PLIM_SHARDING_FSDP, PLIM_SHARDING_ZERO2},
+        .count = 3,
+        .shardings = {has_experts ? PLIM_SHARDING_ZERO3 : PLIM_SHARDING_FSDP,
+                      has_experts ? PLIM_SHARDING_FSDP : PLIM_SHARDING_ZERO3, PLIM_SHARDING_ZERO2},
         .reserve_bytes = out->spec->world > 1 ? 0 : PLIM_COMMUNICATOR_BYTES};
     if (out->spec->lora.r)
         add_change(q, QUANTIZATION, BIT(PLIM_QUANTIZATION_NONE), PLIM_QUANTIZATION_NF4, true);

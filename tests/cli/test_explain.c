@@ -245,3 +245,17 @@ Test(explain, many_streams_with_expandable_segments_have_an_answer)
     cr_expect(strstr(p.out, "DOES NOT FIT") != NULL, "%s", p.out);
     program_finish(&p);
 }
+
+/* The stacks of a layer's eight experts are cut in their first dimension. */
+Test(explain, of_experts_under_fsdp2_it_is_said_how_many_gpus_have_one)
+{
+    for (int gpus = 8; gpus <= 16; gpus += 8) {
+        char command[160];
+        snprintf(command, sizeof command,
+                 "explain mixtral-8x7b --device sim:A100-SXM4-80GB --batch 1 --seq 64 --sharding fsdp --world %d", gpus);
+        struct program p = program_run(command);
+        bool says = strstr(p.out, "8 GPUs have one\n    each, the others none") != NULL;
+        cr_expect(eq(int, says, gpus > 8), "%d: %s", gpus, p.out);
+        program_finish(&p);
+    }
+}

@@ -177,6 +177,18 @@ Test(spec_question, what_is_advised_and_from_where)
     cr_expect(eq(i64, q->spread.reserve_bytes, INT64_C(512) << 20));
 }
 
+/* Of FSDP2 only as many GPUs as there are experts have some. */
+Test(spec_question, experts_are_shared_by_zero3_first)
+{
+    load("mixtral-8x7b");
+    make();
+    const struct plim_spread *spread = &question.question.spread;
+    cr_assert(eq(sz, spread->count, 3));
+    cr_expect(eq(i64, spread->shardings[0], PLIM_SHARDING_ZERO3));
+    cr_expect(eq(i64, spread->shardings[1], PLIM_SHARDING_FSDP));
+    cr_expect(eq(i64, spread->shardings[2], PLIM_SHARDING_ZERO2));
+}
+
 Test(spec_question, lora_is_advised_on_the_one_default_target_of_a_family)
 {
     load("gpt2-124m");

@@ -361,6 +361,12 @@ int64_t fsdp_next_rank(const struct fsdp *f)
     return next < f->world ? next : 0;
 }
 
+int64_t fsdp_expert_ranks(const struct fsdp *f)
+{
+    int64_t experts = f->model->config->experts;
+    return experts < f->world ? experts : 0;
+}
+
 void fsdp_finish(struct fsdp *f)
 {
     free(f->parameters);

@@ -287,6 +287,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     out->host_bytes = zero_host_bytes(&r->zero);
     out->sdpa_engines = replayer->device->sdpa_engines;
     if (r->fsdp.model && !e->halted) out->next_rank = fsdp_next_rank(&r->fsdp);
+    if (r->fsdp.model && !e->halted) out->expert_ranks = fsdp_expert_ranks(&r->fsdp);
     if (r->st == PLIM_OK && r->model.family && !e->halted)
         out->model_flops_per_token = decoder_flops_per_token(&r->model);
     memcpy(out->class_bytes, e->memory.class_bytes_at_peak, sizeof out->class_bytes);

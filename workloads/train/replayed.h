@@ -45,6 +45,7 @@ struct plim_replay {
     /* Of a job whose ranks need different amounts (ranks.h): the rank that is told, and what rank 0
      * reserves at its peak; 0: that is not known. */
     int64_t rank, rank0_reserved_bytes;
+    int64_t expert_ranks; /* under FSDP2 how many ranks have weights of experts, where others have none; 0: all have */
     int64_t next_rank; /* under FSDP2 the next one that has fewer rows of something; 0: none has */
     /* Played from a recording: the largest block whose bytes are known at the recorded sizes alone, of
      * which this is none (a library's workspace); 0: all are known. */
