@@ -252,7 +252,8 @@ Test(explain, of_experts_under_fsdp2_it_is_said_how_many_gpus_have_one)
     for (int gpus = 8; gpus <= 16; gpus += 8) {
         char command[160];
         snprintf(command, sizeof command,
-                 "explain mixtral-8x7b --device sim:A100-SXM4-80GB --batch 1 --seq 64 --sharding fsdp --world %d", gpus);
+                 "explain mixtral-8x7b --device sim:A100-SXM4-80GB --batch 1 --seq 64 --sharding fsdp --world %d",
+                 gpus);
         struct program p = program_run(command);
         bool says = strstr(p.out, "8 GPUs have one\n    each, the others none") != NULL;
         cr_expect(eq(int, says, gpus > 8), "%d: %s", gpus, p.out);

@@ -81,9 +81,9 @@ Test(replays, what_is_odd_is_said_and_nothing_else)
                 "that, and of copies there and back, is not known here.");
     replay.host_bytes = 0;
     replay.expert_ranks = 8;
-    expect_only("FSDP2 cuts a layer's experts apart and none of them in two: 8 GPUs have one each, the others none, and "
-                "what is gathered has room for one of each GPU. More than 8 GPUs save nothing of them; zero3 shares them "
-                "among all.");
+    expect_only("FSDP2 cuts a layer's experts apart and none of them in two: 8 GPUs have one each, the others none, "
+                "and what is gathered has room for one of each GPU. More than 8 GPUs save nothing of them; zero3 "
+                "shares them among all.");
     replay.expert_ranks = 0;
     replay.rank0_reserved_bytes = replay.peak_reserved_bytes;
     expect_only("Told is rank 0: no rank that was tried needs more.");
