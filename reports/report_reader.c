@@ -102,6 +102,7 @@ static void read_spec(struct reader *r, const struct plim_yaml_node *root,
     spec->trainable_parameters = read_int(r, node, "trainable_parameters");
     READ_TEXT(r, node, "lora", spec->lora);
     READ_TEXT(r, node, "quantization", spec->quantization);
+    READ_TEXT(r, node, "use_reentrant", spec->use_reentrant);
     spec->host_speed = read_number(r, node, "host_speed");
     READ_TEXT(r, node, "defaults", spec->defaults);
     const struct plim_yaml_node *list = part_of_kind(r, node, "options", PLIM_YAML_SEQUENCE);

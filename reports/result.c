@@ -11,7 +11,8 @@ void plim_result_write_held(const char *name, const char *value, const char **se
     *separator = ", ";
 }
 
-void plim_result_spec_held(const struct plim_result_spec *spec, const char *separator, FILE *out)
+void plim_result_spec_held(const struct plim_result_spec *spec, bool without_reentrant, const char *separator,
+                           FILE *out)
 {
     static const char zero[] = "train.zero.", train[] = "train.", evaluation[] = "train.evaluation",
                       use_reentrant[] = "train.use_reentrant";
@@ -22,7 +23,8 @@ void plim_result_spec_held(const struct plim_result_spec *spec, const char *sepa
         const struct plim_result_option *option = &spec->options.items[i];
         if (!strncmp(option->key, zero, strlen(zero)) && option->value)
             plim_result_write_held(option->key + strlen(zero), option->value, &separator, out);
-        bool is_held = !strncmp(option->key, evaluation, strlen(evaluation)) || !strcmp(option->key, use_reentrant);
+        bool is_held = !strncmp(option->key, evaluation, strlen(evaluation)) ||
+                       (!without_reentrant && !strcmp(option->key, use_reentrant));
         if (is_held && option->value)
             plim_result_write_held(option->key + strlen(train), option->value, &separator, out);
     }

@@ -43,6 +43,7 @@ struct plim_result_spec {
     PLIM_ARRAY(struct plim_result_option) options; /* in the order in which they were set */
     char lora[224];     /* "r=16 on q_proj, v_proj"; "": all parameters are trained */
     char quantization[128]; /* "nf4 (double quantisation, computes in bf16)"; "": none */
+    char use_reentrant[8]; /* "true", "false": of what is checkpointed; "": nothing is, or it is not known */
     double host_speed; /* as of train.host_speed; 0: not known */
     char defaults
         [384]; /* what was not asked for, and taken: "optimizer adamw-fused, ..."; "": nothing */
@@ -92,8 +93,9 @@ struct plim_result_setting {
 };
 
 /* What else an answer holds for, behind `separator`: "LoRA r=16 on q_proj, quantization nf4, overlap_comm yes" (of
- * ZeRO's settings those that the command line set). NULL: nothing. */
-void plim_result_spec_held(const struct plim_result_spec *spec, const char *separator, FILE *out);
+ * ZeRO's settings those that the command line set). NULL: nothing. `without_reentrant`: all but use_reentrant. */
+void plim_result_spec_held(const struct plim_result_spec *spec, bool without_reentrant, const char *separator,
+                           FILE *out);
 /* One of them: "NAME VALUE" behind the separator, which is ", " from then on. "": nothing. */
 void plim_result_write_held(const char *name, const char *value, const char **separator, FILE *out);
 

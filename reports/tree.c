@@ -30,6 +30,7 @@ static void add_spec(struct plim_json *json, json_t *root, const struct plim_res
     known_int(json, node, "trainable_parameters", spec->trainable_parameters);
     if (spec->lora[0]) plim_json_text(json, node, "lora", spec->lora);
     known_text(json, node, "quantization", spec->quantization);
+    if (spec->use_reentrant[0]) plim_json_bool(json, node, "use_reentrant", !strcmp(spec->use_reentrant, "true"));
     known_number(json, node, "host_speed", spec->host_speed);
     if (spec->defaults[0]) plim_json_text(json, node, "defaults", spec->defaults);
     if (!spec->options.count) return;

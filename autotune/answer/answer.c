@@ -41,6 +41,8 @@ static void fill_head(const struct plim_answer *a, struct plim_result *result)
     if (a->quantization)
         snprintf(result->spec.quantization, sizeof(result->spec.quantization), "%s",
                  a->quantization);
+    if (a->use_reentrant)
+        snprintf(result->spec.use_reentrant, sizeof(result->spec.use_reentrant), "%s", a->use_reentrant);
     result->spec.host_speed = a->host_speed;
     if (a->defaults)
         snprintf(result->spec.defaults, sizeof(result->spec.defaults), "%s", a->defaults);

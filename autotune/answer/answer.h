@@ -41,6 +41,7 @@ struct plim_answer {
     uint64_t hash;             /* of the spec; 0: none */
     double host_speed; /* as of struct plim_result_spec */
     const char *lora, *quantization, *defaults; /* what is said of the spec in a line each; NULL: nothing */
+    const char *use_reentrant; /* "true", "false": of what is checkpointed; NULL, "": nothing is, or it is not known */
     const char *const *doubts; /* of a recording: what makes it uncertain, `doubt_count` of them */
     size_t doubt_count;
     const struct plim_question *question;

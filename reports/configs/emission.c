@@ -77,6 +77,7 @@ struct writer {
     struct plim_error *err;
     unsigned roles;                 /* the sizes that are said */
     bool said[PLIM_RESULT_VALUES];  /* the values of the setting that are */
+    bool says_reentrant;
 };
 
 /* What a word is: there may be no such placeholder, or nothing may be known for it. */
@@ -130,6 +131,17 @@ static enum meaning number_of(struct writer *w, const char *name, char out[WORD_
 
 static enum meaning expand(struct writer *w, const char *text, int depth, char out[WORD_SIZE]);
 
+/* The word of a term for use_reentrant, which is no value of a setting but the same for all that checkpoint; NULL: this
+ * one does not, or it is not known. */
+static const char *reentrant_of(struct writer *w, const struct plim_yaml_node *term)
+{
+    const struct plim_config_answer *a = w->answer;
+    bool is_known = a->spec && a->setting && !strcmp(plim_result_value(a->setting, "checkpointing"), "full");
+    const struct plim_yaml_node *word = is_known ? plim_yaml_get(term, a->spec->use_reentrant) : NULL;
+    w->says_reentrant |= word != NULL;
+    return word ? word->text : NULL;
+}
+
 static enum meaning term_of(struct writer *w, const char *name, int depth, char out[WORD_SIZE])
 {
     const struct plim_yaml_node *term = plim_config_term(w->form->framework, name), *of;
@@ -139,7 +151,9 @@ static enum meaning term_of(struct writer *w, const char *name, int depth, char 
         (void)plim_config_framework_damaged(term, w->err, "expected {of: SETTING, VALUE: WORD}");
         return FAILED;
     }
-    const char *word = setting ? plim_config_word(term, setting) : NULL;
+    const char *word = !strcmp(of->text, "use_reentrant") ? reentrant_of(w, term)
+                       : setting                           ? plim_config_word(term, setting)
+                                                           : NULL;
     if (!word) return UNKNOWN;
     for (size_t i = 0; i < setting->value_count; i++)
         w->said[i] |= !strcmp(setting->values[i].name, of->text);
@@ -265,7 +279,7 @@ static void write_unsaid(const struct writer *w, FILE *out)
     for (size_t i = 0; setting && i < setting->value_count; i++)
         if (!w->said[i] && strcmp(setting->values[i].text, "none") != 0)
             plim_result_write_held(setting->values[i].name, setting->values[i].text, &comma, out);
-    plim_result_spec_held(a->spec, comma, out);
+    plim_result_spec_held(a->spec, w->says_reentrant, comma, out);
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */

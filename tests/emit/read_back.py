@@ -140,7 +140,7 @@ def held_for(program):
                          ('sharding zero2, overlap_comm yes', 'attention sdpa')),
              'hf.cli': (('--loop', 'trainer', '--evaluation', 'batch=4,every=100'),
                         ('evaluation batch=4,every=100', 'attention sdpa')),
-             'hf.yaml': (('--sharding', 'zero2', '--optimizer', 'adamw',
+             'trl.cli': (('--sharding', 'zero2', '--optimizer', 'adamw',
                           '--use-reentrant', 'true', '--set', 'train.zero.offload_optimizer=cpu'),
                          ('use_reentrant true', 'offload_optimizer cpu'))}
     with tempfile.TemporaryDirectory() as folder:
@@ -156,6 +156,27 @@ def held_for(program):
             said = run(program, 'emit', result, form).stderr
             if not all(part in said for part in held[1:]) or held[0].split(', ')[-1] not in said:
                 return f'emit {form}, {options}: {said}'
+    return None
+
+
+def reentrant(program):
+    """How a block is recomputed decides what it takes, and is written where it is: frameworks' defaults differ."""
+    words = {'hf.python': '"use_reentrant": {}', 'hf.yaml': '{{use_reentrant: {}}}', 'hf.json': '{{"use_reentrant": {}}}',
+             'trl.yaml': '{{use_reentrant: {}}}', 'axolotl.yaml': '{{use_reentrant: {}}}',
+             'llama-factory.yaml': 'use_reentrant_gc: {}\n', 'llama-factory.cli': '--use_reentrant_gc {}'}
+    with tempfile.TemporaryDirectory() as folder:
+        result = os.path.join(folder, 'result.json')
+        for checkpointing, value in ('full', 'true'), ('full', 'false'), ('full', None), ('none', None):
+            asked = ('--use-reentrant', value) if value else ()
+            run(program, 'plan', 'gpt2-124m', '--device', 'sim:L4', '--batch', '2', '--seq', '256', '--precision', 'bf16-mixed',
+                '--checkpointing', checkpointing, '-o', result, *asked)
+            for form, word in words.items():
+                said = run(program, 'emit', result, form)
+                text = value or 'false'
+                word = word.format(text.capitalize() if form.endswith('python') else text)
+                is_there = word in said.stdout if checkpointing == 'full' else 'reentrant' in said.stdout
+                if is_there != (checkpointing == 'full') or 'reentrant' in said.stderr:
+                    return f'{form}, {checkpointing}, {value}: {said.stdout}{said.stderr}'
     return None
 
 
@@ -212,6 +233,7 @@ def main(program):
     problems['refusals'] = refusals(program)
     problems['notes'] = notes(program)
     problems['held for'] = held_for(program)
+    problems['reentrant'] = reentrant(program)
     problems['sharded'] = sharded(program)
     problems['suffixes'] = suffixes(program, folder)
     shutil.rmtree(folder)

@@ -457,6 +457,8 @@ void plim_spec_describe_quantization(const struct plim_spec *spec, char *text, s
  * trainer_config_finalize()) and accelerate fill in. */
 struct plim_zero plim_spec_zero(const struct plim_spec *spec);
 void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_t size);
+/* "true" or "false": torch.utils.checkpoint's use_reentrant; "": no setting checkpoints anything. */
+const char *plim_spec_reentrant(const struct plim_spec *spec);
 
 /* Computes `model` from `model_as_given` and the types that are not given, checks what only the whole can tell (heads
  * divide, sequence within learned positions, effective batch against accumulation), fills in LoRA's

@@ -147,6 +147,11 @@ static bool checkpoints(const struct plim_spec *spec)
     return found;
 }
 
+const char *plim_spec_reentrant(const struct plim_spec *spec)
+{
+    return !checkpoints(spec) ? "" : spec->use_reentrant ? "true" : "false";
+}
+
 void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_t size)
 {
     const char *type = plim_weights_names[spec->weights.values[0]];

@@ -110,7 +110,7 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
 /* The first rank behind this one that has fewer rows of some parameter than the one before it; 0: there is
  * none. Of n rows the first ranks have ceil(n / world), then one has the rest, and others none. */
 int64_t fsdp_next_rank(const struct fsdp *f);
-/* How many ranks have weights of a block's experts, which are stacked in the first dimension, the one that is cut, where
+/* How many ranks have weights of experts, whose stacks are cut in their first dimension, the experts, where
  * there are more ranks than experts; else 0. */
 int64_t fsdp_expert_ranks(const struct fsdp *f);
 void fsdp_finish(struct fsdp *f); /* host memory; tensors go with the engine */
