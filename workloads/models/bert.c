@@ -132,17 +132,19 @@ static struct tensor *types_of(struct engine *e, const struct decoder *m, struct
 static struct tensor *embed(struct engine *e, struct decoder *m, struct tensor *ids)
 {
     bool typed = traits_of(m)->types;
+    nn_begin(e);
     struct tensor *positions = positions_of(e, m, ids), *types = NULL, *kinds = NULL;
     if (typed) types = types_of(e, m, ids, positions);
     struct tensor *tokens = decoder_embed(e, m, ids), *x = tensor_ref(tokens);
     if (typed) {
-        kinds = tensor_keep(op_embedding(e, m->type_embedding, types));
+        kinds = tensor_keep(nn_embedding(e, m->type_embedding, types));
         tensor_set(e, &x, op_add(e, tokens, kinds));
     }
-    struct tensor *places = tensor_keep(op_embedding(e, m->position_embedding, positions));
+    struct tensor *places = tensor_keep(nn_embedding(e, m->position_embedding, positions));
     tensor_set(e, &x, op_add(e, x, places));
     tensor_set(e, &x, nn_norm(e, &m->embedding_norm, x));
-    tensor_set(e, &x, op_dropout(e, x, m->config->dropout_embedding));
+    tensor_set(e, &x, nn_dropout(e, x, m->config->dropout_embedding));
+    tensor_set(e, &x, nn_end(e, x));
     tensor_drop_all(e, positions, types, tokens, kinds, places);
     return x;
 }
@@ -162,11 +164,12 @@ static struct attention_call attention_of(const struct block_call *b)
 static struct tensor *output(struct engine *e, const struct block_call *b, const struct linear *l,
                              const struct norm *n, struct tensor *x, struct tensor *residual)
 {
+    nn_begin(e);
     struct tensor *h = tensor_keep(nn_linear(e, l, x));
-    tensor_set(e, &h, op_dropout(e, h, b->m->config->dropout_residual));
+    tensor_set(e, &h, nn_dropout(e, h, b->m->config->dropout_residual));
     struct tensor *y = nn_norm(e, n, op_add(e, h, residual));
     tensor_drop(e, h);
-    return y;
+    return nn_end(e, y);
 }
 
 /* norm(x + attention(x)); named */
@@ -178,6 +181,8 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, struc
     const struct linear *projections[3] = {&l->q, &l->k, &l->v};
     bool projects = traits_of(b->m)->whole_modules;
     struct tensor *qkv[3];
+    if (!projects) nn_begin(e); /* around attention proper and its output */
+    nn_begin(e);
     for (int i = 0; i < 3; i++)
         qkv[i] =
             tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), c->heads, c->head_dim));
@@ -185,8 +190,9 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, struc
     struct tensor *y = projects ? tensor_keep(decoder_attend(e, b, &call, qkv, weights))
                                 : decoder_context(e, &call, qkv, weights);
     for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);
+    tensor_set(e, &y, nn_end(e, y));
     tensor_set(e, &y, projects ? nn_norm(e, &l->norm[0], op_add(e, y, x))
-                               : output(e, b, &l->o, &l->norm[0], y, x));
+                               : nn_end(e, output(e, b, &l->o, &l->norm[0], y, x)));
     return y;
 }
 
@@ -198,11 +204,12 @@ static struct tensor *feed(struct engine *e, const struct block_call *b, struct 
     struct tensor *h, *y;
     if (traits_of(b->m)->whole_modules) {
         h = tensor_keep(decoder_mlp(e, b, x));
-        tensor_set(e, &h, op_dropout(e, h, b->m->config->dropout_residual));
         y = nn_norm(e, &l->norm[1], op_add(e, h, x));
     } else {
+        nn_begin(e);
         h = tensor_keep(nn_linear(e, &l->fc1, x));
         tensor_set(e, &h, decoder_activation(e, b->m->config->activation, h));
+        tensor_set(e, &h, nn_end(e, h));
         y = output(e, b, &l->fc2, &l->norm[1], h, x);
     }
     tensor_drop(e, h);
@@ -222,7 +229,9 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
 {
     struct tensor *embeddings = embed(e, m, ids);
     struct block_call call = {.mask = decoder_open_mask(e, m, embeddings, 0)};
+    nn_begin(e);
     struct tensor *x = decoder_blocks(e, m, tensor_ref(embeddings), &call, NULL);
+    tensor_set(e, &x, nn_end(e, x));
     head_pool(e, m, x);
     tensor_drop(e, call.mask);
     tensor_drop(e, embeddings);

@@ -6,14 +6,15 @@
 static const struct traits {
     bool bias_apart;   /* masked-lm: the output's bias is a parameter of the head, shared with the
                           linear where weights are tied */
-    bool gelu;         /* masked-lm: whatever the model's activation is */
+    bool gelu;         /* masked-lm: whatever the model's activation is; a function, and no module */
+    bool nested;       /* masked-lm: modules around the head and in it; classification: an activation that is one */
     bool own_function; /* classifier_activation, and the loss in fp32 */
     bool pooler;       /* classification: the first linear belongs to the model */
     bool bare;           /* classification: one linear, which the family makes (vit) */
     bool drops_first;  /* classification: a dropout in front of the first linear too */
     bool tanh;         /* classification: else relu, or classifier_activation */
 } all_traits[PLIM_FAMILY_COUNT] = {
-    [PLIM_FAMILY_BERT] = {.bias_apart = true, .pooler = true, .tanh = true},
+    [PLIM_FAMILY_BERT] = {.bias_apart = true, .nested = true, .pooler = true, .tanh = true},
     [PLIM_FAMILY_ROBERTA] = {.bias_apart = true, .gelu = true, .drops_first = true, .tanh = true},
     [PLIM_FAMILY_MODERNBERT] = {.own_function = true},
     [PLIM_FAMILY_VIT] = {.bare = true},
@@ -76,6 +77,7 @@ void head_build(struct engine *e, struct decoder *m)
     if (t->bias_apart) {
         bias = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(c->vocab_size));
         nn_move_last(&m->parameters, first);
+        m->own_bias = bias;
     }
     if (c->tie_word_embeddings) tie(e, m, bias);
 }
@@ -95,9 +97,12 @@ static struct tensor *activation(struct engine *e, const struct decoder *m, stru
     const struct traits *t = traits_of(m);
     bool classifies = c->task == PLIM_TASK_CLASSIFICATION;
     if (t->own_function) return decoder_activation(e, c->classifier_activation, x);
-    if (classifies && t->tanh) return op_tanh(e, x);
-    if (classifies) return op_relu(e, x);
-    return decoder_activation(e, t->gelu ? PLIM_ACTIVATION_GELU : c->activation, x);
+    if (classifies && t->nested) nn_begin(e);
+    if (classifies && t->tanh) x = op_tanh(e, x);
+    else if (classifies) x = op_relu(e, x);
+    else if (t->gelu) x = op_gelu(e, x, false);
+    else return decoder_activation(e, c->activation, x);
+    return classifies && t->nested ? nn_end(e, x) : x;
 }
 
 /* norm(activation(dense(x))); named */
@@ -163,13 +168,28 @@ static struct tensor *of_items(struct engine *e, const struct decoder *m, struct
     return loss;
 }
 
+/* The head of a masked language model; floating */
+static struct tensor *predict(struct engine *e, const void *module, struct tensor *x)
+{
+    const struct decoder *m = module;
+    bool nested = traits_of(m)->nested;
+    if (nested) nn_begin(e);
+    struct tensor *h = transform(e, m, x);
+    if (nested) tensor_set(e, &h, nn_end(e, h));
+    struct tensor *logits = logits_of(e, m, h);
+    tensor_drop(e, h);
+    return tensor_yield(logits);
+}
+
 static struct tensor *masked_lm_loss(struct engine *e, const struct decoder *m, struct tensor *x,
                                      struct tensor *labels, struct tensor **logits)
 {
-    struct tensor *h = transform(e, m, x);
-    *logits = logits_of(e, m, h);
+    bool nested = traits_of(m)->nested;
+    if (nested) nn_begin(e);
+    *logits = tensor_keep(m->own_bias ? nn_run(e, (struct tensor *const[]){m->own_bias, NULL}, NN_HEAD, predict, m, x)
+                                      : predict(e, m, x));
+    if (nested) tensor_set(e, logits, nn_end(e, *logits));
     hook(e, m, logits);
-    tensor_drop(e, h);
     struct tensor *scores =
         tensor_hold(traits_of(m)->own_function ? op_to(e, *logits, PLIM_F32) : *logits);
     struct tensor *loss = cross_entropy(e, scores, labels);
@@ -202,8 +222,12 @@ static struct tensor *pooled_input(struct engine *e, const struct decoder *m, st
 void head_pool(struct engine *e, struct decoder *m, struct tensor *x)
 {
     bool pools = traits_of(m)->pooler && m->config->task == PLIM_TASK_CLASSIFICATION;
-    struct tensor *first = pools ? pooled_input(e, m, x) : NULL;
-    m->pooled = pools ? transform(e, m, first) : NULL;
+    m->pooled = NULL;
+    if (!pools) return;
+    nn_begin(e);
+    struct tensor *first = pooled_input(e, m, x);
+    m->pooled = transform(e, m, first);
+    tensor_set(e, &m->pooled, nn_end(e, m->pooled));
     tensor_drop(e, first);
 }
 
@@ -211,16 +235,19 @@ static struct tensor *classification_loss(struct engine *e, const struct decoder
                                           struct tensor *labels, struct tensor **logits)
 {
     double p = m->config->dropout_classifier;
+    bool is_module = traits_of(m)->drops_first; /* of which all this is part */
     struct tensor *input = m->pooled, *h = m->pooled ? tensor_ref(input) : NULL;
+    if (is_module) nn_begin(e);
     if (!h) {
         input = pooled_input(e, m, x);
         struct tensor *given = tensor_ref(input);
-        if (traits_of(m)->drops_first) tensor_set(e, &given, op_dropout(e, given, p));
+        if (traits_of(m)->drops_first) tensor_set(e, &given, nn_dropout(e, given, p));
         h = traits_of(m)->bare ? tensor_ref(given) : transform(e, m, given);
         tensor_drop(e, given);
     }
-    if (!traits_of(m)->bare) tensor_set(e, &h, op_dropout(e, h, p));
+    if (!traits_of(m)->bare) tensor_set(e, &h, nn_dropout(e, h, p));
     *logits = logits_of(e, m, h);
+    if (is_module) tensor_set(e, logits, nn_end(e, *logits));
     hook(e, m, logits);
     struct tensor *loss = cross_entropy(e, *logits, labels);
     if (traits_of(m)->bare) loss = of_items(e, m, loss);

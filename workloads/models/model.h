@@ -78,6 +78,7 @@ struct decoder {
     struct parameters parameters;
     struct tensor *embedding, *position_embedding, *head; /* head == embedding where tied */
     struct tensor *head_bias;
+    struct tensor *own_bias; /* of the module around the head's linear, which may be the linear's too; NULL: none */
     struct tensor *class_token, *patch_weight, *patch_bias; /* vit */
     struct linear head_dense; /* encoders: the head's first linear, bert's pooler among them */
     struct norm head_norm;

@@ -22,9 +22,9 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
 {
     if (!info->simulated)
         return "ZeRO is simulated only: one GPU has not what the others own";
-    bool is_encoder = config->family >= PLIM_FAMILY_BERT && !config->experts;
-    if (is_encoder && setting->sharding == PLIM_SHARDING_ZERO3)
-        return "ZeRO of encoders is known here of stages 1 and 2; stage 3 runs under exec";
+    bool is_known = config->family != PLIM_FAMILY_MODERNBERT && config->family != PLIM_FAMILY_VIT;
+    if (!is_known && setting->sharding == PLIM_SHARDING_ZERO3)
+        return "ZeRO 3 of modernbert and vit is not known here: zero2, or a program under exec";
     if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
         return "Adafactor sees ZeRO's flat weights as one vector, and would learn differently";
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT)
