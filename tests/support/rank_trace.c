@@ -15,13 +15,22 @@ static const char model[] = "model:\n"
                             "  max_position_embeddings: 2048\n"
                             "  tie_word_embeddings: true\n";
 
+static const char *other_model; /* NULL: `model` */
+
 struct rank_trace rank_trace;
+
+void rank_take_model(const char *config)
+{
+    other_model = config;
+}
 
 const struct plim_model_config *rank_model(void)
 {
     static struct plim_spec spec;
     struct plim_error err = PLIM_ERROR_INIT;
-    cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(other_model ? plim_spec_load_text("config.json", other_model, &spec, &err)
+                             : plim_spec_load_text("model.yaml", model, &spec, &err),
+                 PLIM_OK, "%s", err.text);
     return &spec.model;
 }
 

@@ -7,6 +7,8 @@
 #include "workloads/train/replay.h"
 
 const struct plim_model_config *rank_model(void);
+/* Another one for this test: a model's config.json, as text. */
+void rank_take_model(const char *config);
 /* Its weights, of which so many are the embedding, which the head is tied to. */
 enum { RANK_WEIGHTS = 13218240, RANK_EMBEDDING = 10240960 };
 

@@ -362,3 +362,23 @@ Test(zero, is_an_answer_whatever_the_memory_with_what_is_offloaded_and_with_adap
     }
     cr_expect_eq(rank_trace.out.verdict, PLIM_OK);
 }
+
+/* Behind the first forward and backward the ranks compare how many modules these began, 8 bytes each: 100 of
+ * tests/golden/configs/x-bert.json, as in PyTorch (bf16-mixed, transformers' Trainer). No other tensor has as many. */
+Test(zero, modules_of_stage_3_are_counted_with_those_that_have_no_parameters)
+{
+    struct plim_train_setting setting = rank_of_two;
+    setting.sharding = PLIM_SHARDING_ZERO3;
+    setting.loop = PLIM_LOOP_TRAINER;
+    setting.precision = PLIM_PRECISION_BF16;
+    setting.weights = PLIM_WEIGHTS_FP32;
+    rank_take_model("{\"model_type\": \"bert\", \"vocab_size\": 1003, \"hidden_size\": 96, \"num_hidden_layers\": 2, "
+                    "\"num_attention_heads\": 4, \"intermediate_size\": 208, \"max_position_embeddings\": 128, "
+                    "\"architectures\": [\"BertForMaskedLM\"]}");
+    rank_simulate(&setting);
+    cr_assert_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+    int64_t compared = 0; /* how many numbers there are, and they */
+    for (int64_t i = 2; i <= rank_trace.count; i++)
+        compared += rank_trace.bytes[i - 1] == 8 && rank_trace.bytes[i] == 100 * 8;
+    cr_expect_eq(compared, 1, "%lld", (long long)compared);
+}
