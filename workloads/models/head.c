@@ -235,13 +235,13 @@ static struct tensor *classification_loss(struct engine *e, const struct decoder
                                           struct tensor *labels, struct tensor **logits)
 {
     double p = m->config->dropout_classifier;
-    bool is_module = traits_of(m)->drops_first; /* of which all this is part */
+    bool is_module = traits_of(m)->drops_first; /* all this is part of one, which begins with a dropout */
     struct tensor *input = m->pooled, *h = m->pooled ? tensor_ref(input) : NULL;
     if (is_module) nn_begin(e);
     if (!h) {
         input = pooled_input(e, m, x);
         struct tensor *given = tensor_ref(input);
-        if (traits_of(m)->drops_first) tensor_set(e, &given, nn_dropout(e, given, p));
+        if (is_module) tensor_set(e, &given, nn_dropout(e, given, p));
         h = traits_of(m)->bare ? tensor_ref(given) : transform(e, m, given);
         tensor_drop(e, given);
     }

@@ -278,7 +278,8 @@ const char *fsdp_refuses(const struct plim_device_info *info,
         return "fsdp is simulated only: one GPU has not the parameters of the others";
     if (config->family == PLIM_FAMILY_VIT) return "fsdp of vit is not known here; a program runs under exec";
     if (setting->world < 2) return "fsdp shards over 2 GPUs or more (world)";
-    if (setting->loop == PLIM_LOOP_TRAINER && accelerate_refuses(config)) return accelerate_refuses(config);
+    const char *why = setting->loop == PLIM_LOOP_TRAINER ? accelerate_refuses(config) : NULL;
+    if (why) return why;
     if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
         return "Adafactor under fsdp is not known here: torch.optim's fails on sharded parameters "
                "(DTensor)";
