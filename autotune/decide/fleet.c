@@ -1,6 +1,7 @@
 #include "fleet.h"
 #include "autotune/answer/replays.h"
 #include "autotune/base/clock.h"
+#include "autotune/run/plays.h"
 #include "autotune/run/share.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,6 +25,7 @@ struct planner {
     size_t count;
     struct plim_cache *caches;     /* by class */
     struct plim_run_share *shares; /* by class */
+    struct plim_run_plays plays;   /* of all */
     struct plim_edge *hints;   /* of the first device */
     size_t hint_count;
     atomic_size_t next_class;
@@ -235,6 +237,7 @@ static enum plim_status open_devices(struct planner *p, const char *const *uris,
                                                   .runs_program = p->fleet->proving != NULL,
                                                   .runs_ahead = p->count == 1,
                                                   .ring = p->fleet->ring,
+                                                  .plays = p->count > 1 ? &p->plays : NULL,
                                                   .timing_seconds = p->fleet->timing_seconds};
         enum plim_status st = plim_run_device_open(&part->device, &part->options, err);
         if (st) return st;
@@ -265,6 +268,7 @@ enum plim_status plim_fleet_tune(const struct plim_fleet *fleet, const char *con
 {
     struct planner p = {.fleet = fleet, .count = count};
     enum plim_status st = PLIM_OK;
+    plim_run_plays_init(&p.plays);
     p.parts = calloc(count, sizeof(*p.parts));
     p.caches = calloc(count, sizeof(*p.caches));
     p.shares = calloc(count, sizeof(*p.shares));
@@ -279,6 +283,7 @@ enum plim_status plim_fleet_tune(const struct plim_fleet *fleet, const char *con
     }
     for (size_t i = 0; p.caches && i < count; i++) plim_cache_finish(&p.caches[i]);
     for (size_t i = 0; p.shares && i < count; i++) plim_run_share_finish(&p.shares[i]);
+    plim_run_plays_finish(&p.plays);
     free(p.parts);
     free(p.caches);
     free(p.shares);

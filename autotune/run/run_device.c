@@ -59,10 +59,6 @@ void plim_run_device_close(struct plim_run_device *d)
 bool plim_run_device_same_class(const struct plim_run_device *a, const struct plim_run_device *b)
 {
     if (!a->info.simulated || !b->info.simulated) return false;
-    const struct plim_spec_question *question = a->options ? a->options->question : NULL;
-    /* A recording is of one GPU, whatever plays it. But classes are planned beside each other, and plays under
-     * other budgets are rarely the same. */
-    if (question && question->recording) return a->limit.budget_bytes == b->limit.budget_bytes;
     return a->info.compute_capability == b->info.compute_capability &&
            a->info.multiprocessors == b->info.multiprocessors &&
            a->info.threads_per_multiprocessor == b->info.threads_per_multiprocessor;

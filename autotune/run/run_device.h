@@ -34,10 +34,12 @@ struct plim_run_options {
     int64_t steps;         /* of every simulated run; 0: as many as its purpose takes */
     bool runs_program;     /* a real GPU is left to a user's program: only its twin runs the question */
     const struct plim_ring *ring; /* GPUs of this kind; NULL: the catalogue's links count */
-    struct plim_run_share *share; /* with other GPUs of its class; NULL: there are none */
+    struct plim_run_share *share; /* of a spec, with other GPUs of its class; NULL: there are none */
+    struct plim_run_plays *plays; /* of a recording, with other GPUs; NULL: there are none */
     bool runs_ahead; /* simulated: may what will be asked for be run on another thread (ahead.h)? */
 };
 
+struct plim_run_plays;
 struct plim_run_share;
 struct plim_remote;
 struct plim_nvml;

@@ -3,6 +3,7 @@
 #include "autotune/base/outfile.h"
 #include "devices/open.h"
 #include "devices/sim/sim.h"
+#include "plays.h"
 #include "recording_question.h"
 #include "run_device_internal.h"
 #include "share.h"
@@ -62,8 +63,13 @@ static enum plim_status replay_steps(struct plim_replayer *replayer,
     return plim_replay_end(replayer, out, err);
 }
 
-static enum plim_status not_recorded(const struct plim_setting *setting, struct plim_error *err)
+/* Where a setting stands in the recording. */
+static enum plim_status find_stream(const struct plim_run_device *d, const struct plim_setting *setting,
+                                    const struct plim_recorded_stream **stream,
+                                    struct plim_recorded_point *point, struct plim_error *err)
 {
+    plim_recording_question_setting(d->options->question, setting, stream, point);
+    if (*stream) return PLIM_OK;
     return plim_fail(err, PLIM_INVALID, "batch %lld is none of the recorded ones, of which each does otherwise",
                      (long long)setting->micro_batch);
 }
@@ -77,29 +83,12 @@ static enum plim_status play(struct plim_run_device *d, const struct plim_settin
     const struct plim_recorded_stream *stream;
     struct plim_recorded_point point;
     enum plim_status st = start_engine(d, mode, err);
+    if (!st) st = find_stream(d, setting, &stream, &point, err);
     if (st) return st;
-    plim_recording_question_setting(d->options->question, setting, &stream, &point);
-    if (!stream) return not_recorded(setting, err);
     struct plim_player *player = d->engines[mode == PLIM_RUN_UNLIMITED].player;
     plim_player_only(player, d->options->steps);
     return plim_player_run(player, recording->allocator, stream, point, setting->accumulation, out,
                            err);
-}
-
-/* What another GPU played, with the seconds of this one. */
-static enum plim_status retime(struct plim_run_device *d, const struct plim_setting *setting,
-                               enum plim_run_mode mode, const struct plim_replay *played,
-                               struct plim_replay *out, struct plim_error *err)
-{
-    const struct plim_recorded_stream *stream;
-    struct plim_recorded_point point;
-    enum plim_status st = start_engine(d, mode, err);
-    if (st) return st;
-    *out = *played;
-    plim_recording_question_setting(d->options->question, setting, &stream, &point);
-    if (!stream) return not_recorded(setting, err);
-    return plim_player_retime(d->engines[mode == PLIM_RUN_UNLIMITED].player, stream, point,
-                              setting->accumulation, out, err);
 }
 
 /* Where what is allocated is written: all of it, or the second step; NULL: nowhere. */
@@ -202,11 +191,10 @@ static bool may_share(const struct plim_run_device *d, const struct plim_setting
 {
     const struct plim_spec_question *question = d->options->question;
     struct plim_train_setting training;
-    if (!d->options->share || d->options->steps || d->allocator.memory_fraction > 0 ||
-        d->allocator.expandable_segments)
+    if (d->options->steps || d->allocator.memory_fraction > 0 || d->allocator.expandable_segments)
         return false;
-    if (question->recording) return true;
-    if (mode == PLIM_RUN_PROOF ||
+    if (question->recording) return d->options->plays;
+    if (!d->options->share || mode == PLIM_RUN_PROOF ||
         plim_spec_question_setting(question, setting, &training, NULL) != PLIM_OK)
         return false;
     return training.quantization.type == PLIM_QUANTIZATION_NONE &&
@@ -225,6 +213,7 @@ static enum plim_status replay_or_share(struct plim_run_device *d,
     plim_sim_record(device, &share->recorder);
     st = plim_run_simulate(d, setting, mode, &d->last, err);
     plim_sim_record(device, NULL);
+    if (!st && plim_run_share_keep(share, setting, &d->last) != PLIM_OK) st = plim_no_memory(err);
     return st;
 }
 
@@ -232,10 +221,20 @@ static enum plim_status play_or_share(struct plim_run_device *d, const struct pl
                                       enum plim_run_mode mode, int64_t budget_bytes,
                                       struct plim_error *err)
 {
-    const struct plim_replay *played =
-        plim_run_share_find(d->options->share, setting, budget_bytes);
-    return played ? retime(d, setting, mode, played, &d->last, err)
-                  : plim_run_simulate(d, setting, mode, &d->last, err);
+    struct plim_run_plays *plays = d->options->plays;
+    const struct plim_recorded_stream *stream;
+    struct plim_recorded_point point;
+    uint64_t sizes;
+    enum plim_status st = start_engine(d, mode, err);
+    struct plim_player *player = d->engines[mode == PLIM_RUN_UNLIMITED].player;
+    if (!st) st = find_stream(d, setting, &stream, &point, err);
+    if (!st) st = plim_player_sizes(player, stream, point, &sizes, err);
+    if (st) return st;
+    if (plim_run_plays_find(plays, setting, sizes, budget_bytes, &d->last))
+        return plim_player_retime(player, stream, point, setting->accumulation, &d->last, err);
+    st = plim_run_simulate(d, setting, mode, &d->last, err);
+    if (!st && plim_run_plays_keep(plays, setting, sizes, &d->last) != PLIM_OK) st = plim_no_memory(err);
+    return st;
 }
 
 static enum plim_status run_or_share(struct plim_run_device *d, const struct plim_setting *setting,
@@ -243,12 +242,8 @@ static enum plim_status run_or_share(struct plim_run_device *d, const struct pli
 {
     int64_t budget = mode == PLIM_RUN_UNLIMITED ? PLIM_UNLIMITED_BYTES : d->limit.budget_bytes;
     if (!may_share(d, setting, mode)) return plim_run_simulate(d, setting, mode, &d->last, err);
-    enum plim_status st = d->options->question->recording
-                              ? play_or_share(d, setting, mode, budget, err)
-                              : replay_or_share(d, setting, mode, budget, err);
-    if (!st && plim_run_share_keep(d->options->share, setting, &d->last) != PLIM_OK)
-        return plim_no_memory(err);
-    return st;
+    return d->options->question->recording ? play_or_share(d, setting, mode, budget, err)
+                                           : replay_or_share(d, setting, mode, budget, err);
 }
 
 static enum plim_status run(void *user, const struct plim_setting *setting, enum plim_run_mode mode,

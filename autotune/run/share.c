@@ -43,14 +43,6 @@ enum plim_status plim_run_share_keep(struct plim_run_share *share,
     return PLIM_ARRAY_PUSH(&share->runs, run);
 }
 
-const struct plim_replay *plim_run_share_find(const struct plim_run_share *share,
-                                              const struct plim_setting *setting,
-                                              int64_t budget_bytes)
-{
-    const struct plim_shared_run *run = find(share, setting);
-    return run && run->replay.peak_reserved_bytes <= budget_bytes ? &run->replay : NULL;
-}
-
 bool plim_run_share_take(const struct plim_run_share *share, const struct plim_setting *setting,
                          struct plim_device *device, int64_t budget_bytes,
                          struct plim_replay *out)

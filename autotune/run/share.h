@@ -3,7 +3,7 @@
  * On GPUs of a class (search/cache.h) a training step asks for the same memory and launches the same
  * work. So a replay that never came near a limit is a replay on each of them that has as much memory
  * as it reserved, but for its seconds: those come of its score, played on the other's clock
- * (devices/sim/score.h), or, of a recording, of launching its step there once more.
+ * (devices/sim/score.h).
  *
  * Zeroed is empty and ready. Thread safety: one thread at a time.
  */
@@ -19,7 +19,7 @@ struct plim_run_share {
     PLIM_ARRAY(struct plim_shared_run {
         struct plim_setting setting;
         struct plim_replay replay;
-        struct plim_score score; /* empty: of a recording */
+        struct plim_score score;
     }) runs;
     struct plim_score_recorder recorder; /* of the run that goes on */
     struct plim_arena scores;
@@ -32,12 +32,6 @@ void plim_run_share_finish(struct plim_run_share *share); /* NULL and zeroed are
 enum plim_status plim_run_share_keep(struct plim_run_share *share,
                                      const struct plim_setting *setting,
                                      const struct plim_replay *replay) PLIM_MUST_CHECK;
-
-/* The run of a setting that would be the same with so much memory, but for its seconds; NULL: there is
- * none. Valid until the next one is kept. */
-const struct plim_replay *plim_run_share_find(const struct plim_run_share *share,
-                                              const struct plim_setting *setting,
-                                              int64_t budget_bytes);
 
 /* The run of a setting on a device with so much memory; false: there is none that would be the
  * same. */

@@ -28,10 +28,12 @@ static struct plim_timeline after(const struct plim_round *round, struct plim_ti
 void plim_timeline_repeat(struct plim_timeline *line, const struct plim_round *round, int64_t times)
 {
     struct plim_round power = *round;
-    for (; times > 0; times /= 2) {
+    while (times > 0) {
         if (times % 2) *line = after(&power, *line);
-        power = (struct plim_round){after(&power, power.from_host),
-                                    after(&power, power.from_device)};
+        times /= 2;
+        if (times)
+            power = (struct plim_round){after(&power, power.from_host),
+                                        after(&power, power.from_device)};
     }
 }
 

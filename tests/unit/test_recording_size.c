@@ -1,5 +1,6 @@
 /* Sizes of a recording as functions of batch and length. */
-#include "workloads/recording/recording.h"
+#include "devices/open.h"
+#include "workloads/recording/play.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <stdlib.h>
@@ -186,4 +187,36 @@ Test(recorded_size, pairs_and_triplets_of_different_samples_are_polynomials)
 {
     expect_of_batch(pairs_of, "pairs");
     expect_of_batch(triplets_of, "triplets");
+}
+
+/* --- other GPUs ------------------------------------------------------------------------------- */
+
+static uint64_t sizes_on(const char *uri, struct plim_recorded_size *size, int64_t batch)
+{
+    const struct plim_recorded_stream stream = {.from = {1, 1}, .sizes = {.items = size, .count = 1, .capacity = 1}};
+    struct plim_device *device;
+    struct plim_player *player;
+    struct plim_error err = PLIM_ERROR_INIT;
+    const struct plim_recorded_point point = {batch, 1};
+    uint64_t sizes = 0;
+    cr_assert(eq(int, plim_device_open(uri, &device, &err), PLIM_OK));
+    cr_assert(eq(int, plim_player_create(device, NULL, &player, &err), PLIM_OK));
+    cr_assert(eq(int, plim_player_sizes(player, &stream, point, &sizes, &err), PLIM_OK), "%s", err.text);
+    plim_player_destroy(&player);
+    plim_device_close(&device);
+    return sizes;
+}
+
+/* What blocks share of a sum goes by the multiprocessors, of which these have 82 and 28. */
+Test(recording_size, sizes_are_those_of_another_gpu_but_where_reductions_need_scratch)
+{
+    const char *large = "sim:RTX-3090", *small = "sim:RTX-3060-12GB";
+    struct plim_recorded_size plain = {.terms = {0, 512}},
+                              sum = {.scratch = PLIM_RECORDED_PARTIALS, .launch = {.partial_bytes = 4, .vector = 4},
+                                     .outputs = {64}, .terms = {0, 512}};
+    bool differ = false;
+    cr_expect(sizes_on(large, &plain, 8) == sizes_on(small, &plain, 8));
+    cr_expect(sizes_on(large, &plain, 8) != sizes_on(large, &plain, 9));
+    for (int64_t b = 1; b <= 4096; b *= 2) differ |= sizes_on(large, &sum, b) != sizes_on(small, &sum, b);
+    cr_expect(differ);
 }

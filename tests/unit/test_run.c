@@ -1,6 +1,7 @@
 /* A device for runs: what of it may be used, and what is known of how fast it is. */
 #include "autotune/run/ahead.h"
 #include "autotune/run/run_device_internal.h"
+#include "autotune/run/plays.h"
 #include "autotune/run/share.h"
 #include "autotune/search/space.h"
 #include <criterion/criterion.h>
@@ -432,4 +433,44 @@ Test(run_device, a_timeline_that_is_stopped_says_why)
                  PLIM_TIMEOUT));
     cr_expect(ne(int, err.text[0], 0));
     plim_run_device_close(&o.device);
+}
+
+/* --- plays of a recording --------------------------------------------------------------------- */
+
+static void keep_play(struct plim_run_plays *plays, int64_t micro_batch, uint64_t sizes, struct plim_replay replay)
+{
+    const struct plim_setting setting = {.micro_batch = micro_batch, .accumulation = 1};
+    cr_assert(eq(int, plim_run_plays_keep(plays, &setting, sizes, &replay), PLIM_OK));
+}
+
+static bool finds_play(struct plim_run_plays *plays, int64_t micro_batch, uint64_t sizes, int64_t budget_bytes)
+{
+    const struct plim_setting setting = {.micro_batch = micro_batch, .accumulation = 1};
+    struct plim_replay found = {0};
+    bool is_found = plim_run_plays_find(plays, &setting, sizes, budget_bytes, &found);
+    if (is_found) cr_expect(eq(i64, found.peak_reserved_bytes, 3 * GIB));
+    return is_found;
+}
+
+Test(run_plays, a_play_is_that_of_a_gpu_with_its_sizes_and_as_much_memory)
+{
+    struct plim_run_plays plays;
+    plim_run_plays_init(&plays);
+    keep_play(&plays, 2, 7, (struct plim_replay){.peak_reserved_bytes = 3 * GIB});
+    cr_expect(finds_play(&plays, 2, 7, 3 * GIB));
+    cr_expect(not(finds_play(&plays, 2, 7, 3 * GIB - 1)));
+    cr_expect(not(finds_play(&plays, 2, 8, 3 * GIB)));
+    cr_expect(not(finds_play(&plays, 1, 7, 3 * GIB)));
+    plim_run_plays_finish(&plays);
+}
+
+Test(run_plays, what_came_near_a_limit_is_not_kept)
+{
+    struct plim_run_plays plays;
+    plim_run_plays_init(&plays);
+    keep_play(&plays, 2, 7, (struct plim_replay){.peak_reserved_bytes = 3 * GIB, .retries = 1});
+    keep_play(&plays, 3, 7, (struct plim_replay){.peak_reserved_bytes = 3 * GIB, .verdict = PLIM_OOM});
+    cr_expect(not(finds_play(&plays, 2, 7, 3 * GIB)));
+    cr_expect(not(finds_play(&plays, 3, 7, 3 * GIB)));
+    plim_run_plays_finish(&plays);
 }

@@ -1,4 +1,5 @@
 #include "play.h"
+#include "autotune/base/hash.h"
 #include "autotune/base/round.h"
 #include "devices/sim/roofline.h"
 #include "time.h"
@@ -401,6 +402,7 @@ static enum plim_status fill_seconds(struct plim_player *p, struct plim_recorded
     struct plim_recorded_time time;
     enum plim_status st = plim_recorded_step_time(p->device, p->run.stream, point, p->bytes.items,
                                                   accumulation, &time);
+    if (st == PLIM_NOMEM) return plim_no_memory(err);
     if (st)
         return plim_fail(err, st,
                          "the recording launches what no GPU could hold at batch %lld, length %lld",
@@ -452,6 +454,16 @@ enum plim_status plim_player_run(struct plim_player *player,
     if (st == PLIM_CANCELLED) return st;
     return plim_fail(err, st, st == PLIM_INVALID ? "the recording frees a block twice" : "%s",
                      plim_status_text(st));
+}
+
+enum plim_status plim_player_sizes(struct plim_player *player, const struct plim_recorded_stream *stream,
+                                   struct plim_recorded_point point, uint64_t *out, struct plim_error *err)
+{
+    player->run = (struct player_run){.stream = stream};
+    enum plim_status st = prepare_sizes(player, point, err);
+    if (!st)
+        *out = plim_hash(PLIM_HASH_START, player->bytes.items, stream->sizes.count * sizeof(*player->bytes.items));
+    return st;
 }
 
 enum plim_status plim_player_retime(struct plim_player *player,

@@ -47,6 +47,12 @@ enum plim_status plim_player_run(struct plim_player *player,
                                  struct plim_recorded_point point, int64_t accumulation,
                                  struct plim_replay *out, struct plim_error *err) PLIM_MUST_CHECK;
 
+/* All sizes of the stream at this point on the player's GPU, as one number: where it is the same, all else of a play
+ * is, but for its limit and its seconds. Fails as plim_player_run(). */
+enum plim_status plim_player_sizes(struct plim_player *player, const struct plim_recorded_stream *stream,
+                                   struct plim_recorded_point point, uint64_t *out,
+                                   struct plim_error *err) PLIM_MUST_CHECK;
+
 /* Fills in the seconds of a replay of this stream at this point that another device made: what it
  * allocates is the same there. Fails as plim_player_run(). */
 enum plim_status plim_player_retime(struct plim_player *player,

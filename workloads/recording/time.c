@@ -8,6 +8,7 @@ struct timing {
     const int64_t *numbers;
     int64_t accumulation;
     double host_work; /* seconds of a micro-step */
+    PLIM_ARRAY(struct plim_device_round) works; /* what each work of the stream does to the clock */
 };
 
 static enum plim_status launch_work(const struct timing *t, const struct plim_recorded_work *work)
@@ -26,67 +27,68 @@ static enum plim_status launch_work(const struct timing *t, const struct plim_re
     return st;
 }
 
-static enum plim_status launch_events(const struct timing *t, size_t from, size_t to)
+/* A step has a few hundred works, and comes back to each many times. */
+static enum plim_status launch_works(struct timing *t)
 {
-    enum plim_status st = PLIM_OK;
-    for (size_t i = from; i < to && !st; i++) {
-        uint32_t work = t->stream->events.items[i].work;
-        if (work) st = launch_work(t, &t->stream->works.items[work - 1]);
+    const struct plim_recorded_stream *stream = t->stream;
+    enum plim_status st = PLIM_ARRAY_RESERVE(&t->works, stream->works.count);
+    for (size_t i = 0; i < stream->works.count && !st; i++) {
+        plim_device_begin_round(t->device);
+        st = launch_work(t, &stream->works.items[i]);
+        plim_device_end_round(t->device, &t->works.items[i]);
     }
     return st;
+}
+
+static void launch_events(const struct timing *t, size_t from, size_t to)
+{
+    const struct plim_recorded_event *events = t->stream->events.items;
+    for (size_t i = from; i < to; i++)
+        if (events[i].work) plim_device_repeat(t->device, &t->works.items[events[i].work - 1], 1);
 }
 
 /* The micro-steps between the first and the last. */
-static enum plim_status launch_loop(const struct timing *t, const struct plim_recorded_loop *loop)
+static void launch_loop(const struct timing *t, const struct plim_recorded_loop *loop)
 {
     struct plim_device_round round;
     int64_t times = t->accumulation - PLIM_RECORDED_OUTSIDE;
-    if (times <= 0) return PLIM_OK;
+    if (times <= 0) return;
     plim_device_begin_round(t->device);
     plim_device_host_work(t->device, t->host_work);
-    enum plim_status st = launch_events(t, loop->first, loop->first + loop->count);
+    launch_events(t, loop->first, loop->first + loop->count);
     plim_device_end_round(t->device, &round);
-    if (!st) plim_device_repeat(t->device, &round, times - 1);
-    return st;
+    plim_device_repeat(t->device, &round, times - 1);
 }
 
-static enum plim_status launch_step(const struct timing *t)
+static void launch_step(const struct timing *t)
 {
     const struct plim_recorded_stream *stream = t->stream;
     size_t at = stream->before;
-    enum plim_status st = PLIM_OK;
     int outside = t->accumulation < PLIM_RECORDED_OUTSIDE ? 1 : PLIM_RECORDED_OUTSIDE;
     plim_device_host_work(t->device, outside * t->host_work);
-    for (size_t i = 0; i < stream->loops.count && !st; i++) {
+    for (size_t i = 0; i < stream->loops.count; i++) {
         const struct plim_recorded_loop *loop = &stream->loops.items[i];
         if (loop->first < stream->before) continue;
-        st = launch_events(t, at, loop->first);
-        if (!st) st = launch_loop(t, loop);
+        launch_events(t, at, loop->first);
+        launch_loop(t, loop);
         at = loop->first + loop->count;
     }
-    return st ? st : launch_events(t, at, stream->events.count);
+    launch_events(t, at, stream->events.count);
 }
 
-enum plim_status plim_recorded_step_time(struct plim_device *device,
-                                         const struct plim_recorded_stream *stream,
-                                         struct plim_recorded_point point, const int64_t *numbers,
-                                         int64_t accumulation, struct plim_recorded_time *out)
+static enum plim_status time_step(const struct timing *timing, struct plim_recorded_time *out)
 {
-    const struct timing timing = {device, stream, numbers, accumulation,
-                                  plim_recorded_host_work(stream, point)};
+    struct plim_device *device = timing->device;
     struct plim_device_load before, after;
     struct plim_device_round round;
     double start, end;
-    *out = (struct plim_recorded_time){0};
-    if (!stream->works.count || !plim_device_can_repeat(device)) return PLIM_OK;
     plim_device_load(device, &before);
     plim_device_begin_round(device);
-    enum plim_status st = launch_step(&timing);
+    launch_step(timing);
     plim_device_end_round(device, &round);
     plim_device_load(device, &after);
-    if (st) return st;
     plim_device_repeat(device, &round, SETTLING_STEPS - 1);
-    st = plim_device_now(device, &start);
+    enum plim_status st = plim_device_now(device, &start);
     plim_device_repeat(device, &round, 1);
     if (!st) st = plim_device_now(device, &end);
     if (st) return st;
@@ -96,4 +98,22 @@ enum plim_status plim_recorded_step_time(struct plim_device *device,
         after.launching_at_most_seconds - before.launching_at_most_seconds;
     out->running_seconds = after.running_seconds - before.running_seconds;
     return PLIM_OK;
+}
+
+enum plim_status plim_recorded_step_time(struct plim_device *device,
+                                         const struct plim_recorded_stream *stream,
+                                         struct plim_recorded_point point, const int64_t *numbers,
+                                         int64_t accumulation, struct plim_recorded_time *out)
+{
+    struct timing timing = {.device = device,
+                            .stream = stream,
+                            .numbers = numbers,
+                            .accumulation = accumulation,
+                            .host_work = plim_recorded_host_work(stream, point)};
+    *out = (struct plim_recorded_time){0};
+    if (!stream->works.count || !plim_device_can_repeat(device)) return PLIM_OK;
+    enum plim_status st = launch_works(&timing);
+    if (!st) st = time_step(&timing, out);
+    PLIM_ARRAY_FINISH(&timing.works);
+    return st;
 }
