@@ -99,24 +99,36 @@ int64_t plim_cumsum_temporary_bytes(enum plim_dtype dtype, int64_t rows, int64_t
 
 enum { UNSORTED_TOKENS = 3072, ROWS_PER_PARTIAL = 10 };
 
+/* So few segments that their blocks do not fill the GPU, of many partial sums: these are added to the result
+ * right away, in fp32, and not kept. */
+static bool adds_partials(const struct plim_device_info *info, int64_t segments, int64_t partials, int64_t width)
+{
+    enum { WARP = 32, MOST_THREADS = 1024, BLOCKS_PER_MULTIPROCESSOR = 4 };
+    int64_t threads = ceil_div(width, WARP) * WARP;
+    int64_t blocks = ceil_div(segments * threads, smaller(threads, MOST_THREADS));
+    return blocks < (int64_t)info->multiprocessors * BLOCKS_PER_MULTIPROCESSOR && partials > 4 * blocks;
+}
+
 /* Equal indices form a segment, a segment is summed in partial sums of ten rows, in fp32. How many
  * there are is known on the device only, so all is allocated for the most there can be. */
-static int sorted_embedding_needs(const struct plim_device_info *info, int64_t result_bytes,
+static int sorted_embedding_needs(const struct plim_device_info *info, enum plim_dtype dtype,
                                   int64_t tokens, int64_t rows, int64_t width, bool torch_2_15,
                                   struct plim_need *needs)
 {
-    enum { RANGE_END = 4, UNIQUE_END = 9, SCAN_END = 12, END = 15 };
+    enum { RANGE_END = 4, UNIQUE_END = 9, SCAN_END = 12, END = PLIM_EMBEDDING_MAX_NEEDS };
     const struct cub_tiles *tiles = cub_tiles_of(info);
     int key_bits = torch_2_15 ? bits_of(rows) : KEY_BITS;
     int64_t unique = torch_2_15 ? tiles->unique_2_15 : tiles->unique;
     int64_t index_bytes = tokens * INDEX_BYTES;
     int64_t segments = smaller(tokens, rows), partials = tokens / ROWS_PER_PARTIAL + segments;
+    int64_t fp32 = plim_dtype_size(PLIM_F32);
+    bool adds = adds_partials(info, segments, partials, width);
     const struct plim_need all[END] = {
         {index_bytes, false, END},                                         /* sorted */
         {index_bytes, false, END},                                         /* where they were */
         {index_bytes, false, RANGE_END},                                   /* 0 1 2 ... */
         {sort_bytes(info, tokens, key_bits), false, RANGE_END},
-        {result_bytes, true, END},
+        {rows * width * plim_dtype_size(dtype), true, END},
         {index_bytes, false, END},                                         /* starts of segments */
         {INDEX_BYTES, false, END},                                         /* how many */
         {index_bytes, false, UNIQUE_END},                                  /* their indices */
@@ -126,20 +138,24 @@ static int sorted_embedding_needs(const struct plim_device_info *info, int64_t r
         {scan_bytes(segments, SCAN_TILE, PLIM_I64), false, SCAN_END},
         {INDEX_BYTES, false, END},                                         /* partials in all */
         {partials * INDEX_BYTES, false, END},                              /* their starts */
-        {partials * width * plim_dtype_size(PLIM_F32), false, END},
+        {adds ? partials * INDEX_BYTES : partials * width * fp32, false, END}, /* segments of partials; or their sums */
+        {rows * width * fp32, false, END},                                 /* the result in fp32, where it is not */
     };
-    for (int i = 0; i < END; i++) needs[i] = all[i];
-    return END;
+    int count = adds && plim_dtype_size(dtype) < fp32 ? END : END - 1;
+    for (int i = 0; i < count; i++) {
+        needs[i] = all[i];
+        if (needs[i].before == END) needs[i].before = count;
+    }
+    return count;
 }
 
 int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim_dtype dtype,
                                   int64_t tokens, int64_t rows, int64_t width, bool torch_2_15,
                                   struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS])
 {
-    int64_t result_bytes = rows * width * plim_dtype_size(dtype);
     if (tokens > UNSORTED_TOKENS)
-        return sorted_embedding_needs(info, result_bytes, tokens, rows, width, torch_2_15, needs);
-    needs[0] = (struct plim_need){result_bytes, true, 1};
+        return sorted_embedding_needs(info, dtype, tokens, rows, width, torch_2_15, needs);
+    needs[0] = (struct plim_need){rows * width * plim_dtype_size(dtype), true, 1};
     return 1;
 }
 

@@ -103,6 +103,12 @@ def embeddings(cc):
     yield "bf16", (1 << 28) + 12345, 128256, 16, -1
     yield "bf16", (1 << 24) + 77, 1 << 23, 16, -1
     for _ in range(40): yield rng.choice(FLOATS), int(2 ** rng.uniform(8, 18)), rng.choice((1000, 32000, 50257, 151936, 256000, 262144)), rng.choice((64, 768, 1600, 4096, 8192)), rng.choice((-1, -1, 0))
+    if cc in (80, 90): yield from few_rows(rng)
+
+def few_rows(rng):
+    for t in FLOATS:
+        for tokens in (3073, 16384): yield t, tokens, 2, 768, -1
+    for _ in range(40): yield rng.choice(FLOATS), int(2 ** rng.uniform(11.5, 17)), int(2 ** rng.uniform(0, 11)), rng.choice((33, 160, 768, 1024, 1025, 2048, 4096)), rng.choice((-1, 0))
 
 def run_embedding(torch, call):
     dtype, tokens, rows, width, padding = call
