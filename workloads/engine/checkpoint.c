@@ -18,6 +18,8 @@ struct checkpoint_frame {
     int32_t refs;            /* live holders, and the run itself */
     int32_t count, refilled; /* saved in forward; saved so far in the recomputation */
     bool recomputed, autocast;
+    struct plim_array beside;     /* of a reentrant one: what it returns beside its result; no dimensions: nothing */
+    struct tensor *beside_again; /* that of the second run */
     enum plim_dtype autocast_dtype;
     uint64_t seed; /* preserve_rng_state: what was dropped is dropped again */
     _Alignas(16) unsigned char context[FRAME_CONTEXT];
@@ -147,6 +149,8 @@ static struct checkpoint_frame *frame_make(struct engine *e, checkpoint_fn fn, c
         return NULL;
     }
     f->fn = fn;
+    f->beside = (struct plim_array){.ndim = 0};
+    f->beside_again = NULL;
     f->autocast = e->autocast.on;
     f->autocast_dtype = e->autocast.dtype;
     f->seed = e->seed;
@@ -174,22 +178,40 @@ struct tensor *checkpoint_run(struct engine *e, checkpoint_fn fn, const void *co
 
 /* --- reentrant -------------------------------------------------------------------------------- */
 
+void checkpoint_beside(struct engine *e, struct tensor *x)
+{
+    if (!e->frame || e->autograd.hooks || e->halted) return;
+    if (e->reenters) e->frame->beside_again = tensor_ref(x);
+    else e->frame->beside = x->a;
+}
+
+/* What autograd makes of a gradient that is not there. */
+static struct tensor *zeros_beside(struct engine *e, const struct checkpoint_frame *f)
+{
+    const struct plim_array *a = &f->beside;
+    return a->ndim ? tensor_keep(op_full(e, (enum plim_dtype)a->dtype, a->ndim, a->shape, 0)) : NULL;
+}
+
 static void function_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *x = node_saved(e, n, 0);
     if (e->halted) return;
+    struct checkpoint_frame *f = n->context;
+    struct tensor *zeros = zeros_beside(e, f);
     struct tensor *input = tensor_keep(tensor_detach(e, x));
     input->is_view = false; /* autograd sees none in it: autocast keeps its copy */
     e->grad_enabled = true;
     tensor_require_input_grad(e, input);
     e->grad_enabled = false;
     e->reenters = true;
-    struct tensor *y = tensor_keep(run_again(e, n->context, NULL, input));
+    struct tensor *y = tensor_keep(run_again(e, f, NULL, input));
     e->reenters = false;
+    struct tensor *beside = f->beside_again;
+    if (zeros && beside && beside->grad_fn && !e->halted)
+        beside->grad_fn->grad[beside->output_number] = tensor_ref(zeros);
     autograd_backward_within(e, y, grads[0]);
     if (input->grad) out[0] = tensor_ref(input->grad);
-    tensor_drop(e, y);
-    tensor_drop(e, input);
+    tensor_drop_all(e, y, beside, zeros, input);
 }
 static const struct node_kind function_kind = {"CheckpointFunctionBackward", function_backward};
 

@@ -30,6 +30,9 @@ struct tensor *checkpoint_run(struct engine *e, checkpoint_fn fn, const void *co
 /* The same, reentrant. A region whose input needs no gradient gets none. */
 struct tensor *checkpoint_run_reentrant(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
                                         struct tensor *const held[CHECKPOINT_HELD], struct tensor *x);
+/* A reentrant region returns `x` beside its result, and nobody uses it: its gradient is zeros, which are there from
+ * before the region runs once more until its backward has ended. Elsewhere nothing happens. */
+void checkpoint_beside(struct engine *e, struct tensor *x);
 /* Does a region run for the second time, in backward? */
 bool checkpoint_recomputing(const struct engine *e);
 
