@@ -24,7 +24,7 @@ static struct tensor *embedding(struct engine *e, const void *module, struct ten
     struct tensor *x = tensor_keep(op_embedding(e, m->embedding, ids));
     if (m->embedding_scale)
         tensor_set(e, &x, op_mul(e, x, op_to(e, m->embedding_scale, (enum plim_dtype)m->embedding->a.dtype)));
-    if (m->setting->lora.r && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL) tensor_require_input_grad(e, x);
+    if (m->setting->checkpointing == PLIM_CHECKPOINTING_FULL) tensor_require_input_grad(e, x);
     return tensor_yield(x);
 }
 
