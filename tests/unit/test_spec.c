@@ -278,6 +278,21 @@ Test(spec_set, takes_what_the_command_line_writes)
     cr_expect(eq(str, s.device, "cuda:0,memory=24GiB"));
 }
 
+Test(spec_set, parts_of_lora_are_taken_in_any_order)
+{
+    static const char *const orders[] = {"r=8,targets=q_proj+v_proj,dora=true,dropout=0.1",
+                                         "dora=true,dropout=0.1,targets=q_proj+v_proj,r=8",
+                                         "dropout=0.1,r=8,dora=true,targets=q_proj+v_proj"};
+    for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+        struct plim_spec s;
+        spec_load_text("s.yaml", LLAMA, &s);
+        set(&s, "train.lora", orders[i]);
+        resolve(&s);
+        cr_expect(s.lora.r == 8 && s.lora.dora && s.lora.dropout > 0.09, "%s", orders[i]);
+        cr_expect(eq(sz, s.lora.target_count, 2));
+    }
+}
+
 Test(spec_set, null_takes_a_choice_back)
 {
     struct plim_spec s;

@@ -357,6 +357,20 @@ Test(spec_errors, flash_attention_2_computes_in_16_bits_on_rows_of_one_length)
     CHECK_ALL("s.yaml", cases);
 }
 
+#define STACKED(name, family)                                                                      \
+    "train.lora.targets has '" name "', by which peft adapts the experts' stacked weights of " family                    \
+    ": that is not known here, expected modules of attention, as q_proj (plimsoll exec runs any training program)"
+
+Test(spec_errors, adapters_of_stacked_experts_are_named)
+{
+    static const struct refusal cases[] = {
+        {"model: {family: mixtral}\ntrain: {lora: {r: 4, targets: all-linear}}\n",
+         "s.yaml:2:31: " STACKED("all-linear", "mixtral")},
+        {"model: {family: qwen3_moe}\ntrain: {lora: {r: 4, targets: [q_proj, down_proj]}}\n",
+         "s.yaml:2:31: " STACKED("down_proj", "qwen3_moe")}};
+    CHECK_ALL("s.yaml", cases);
+}
+
 Test(spec_errors, liger_is_known_for_some)
 {
     static const struct refusal cases[] = {

@@ -22,6 +22,9 @@ const char *decoder_refuses(const struct plim_device_info *info,
 {
     if (setting->liger && !info->simulated)
         return "Liger's kernels are simulated only: this device has none of them";
+    if (config->experts && setting->lora.r && info->compute_capability && info->compute_capability < 80)
+        return "adapters beside experts are not known here on a GPU before compute capability 8.0, where transformers "
+               "computes the experts one by one (a program runs under exec)";
     if (setting->attention != PLIM_ATTENTION_FLASH2) return NULL;
     struct plim_attention_shape shape = {.head_size = config->head_dim,
                                          .dtype = PLIM_F16, /* or bf16, to which the same applies */

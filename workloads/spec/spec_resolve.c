@@ -48,6 +48,23 @@ static enum plim_status check_target(const struct plim_model_config *model, cons
                      plim_family_names[model->family], known);
 }
 
+/* peft 0.21 takes all-linear, and the names that the experts' projections had, for adapters of the stacked weights and
+ * of the router: where transformers stacked them when it loaded (_MOE_TARGET_MODULE_MAPPING). */
+static enum plim_status check_expert_targets(const struct plim_spec *spec, struct plim_error *err)
+{
+    static const char *const of_experts[] = {"all-linear", "gate_proj", "up_proj", "down_proj"};
+    bool converts = spec->model.family == PLIM_FAMILY_MIXTRAL || spec->model.family == PLIM_FAMILY_QWEN3_MOE;
+    for (size_t i = 0; converts && i < spec->lora.target_count; i++)
+        for (size_t k = 0; k < sizeof(of_experts) / sizeof(of_experts[0]); k++)
+            if (strcmp(spec->lora.targets[i], of_experts[k]) == 0)
+                return plim_fail(err, PLIM_SPEC,
+                                 "train.lora.targets has '%s', by which peft adapts the experts' stacked weights of "
+                                 "%s: that is not known here, expected modules of attention, as q_proj (plimsoll exec "
+                                 "runs any training program)",
+                                 of_experts[k], plim_family_names[spec->model.family]);
+    return PLIM_OK;
+}
+
 /* The family's default targets, all-linear spelled out, unknown ones refused. */
 static enum plim_status resolve_lora(struct plim_spec *spec, struct plim_error *err)
 {
@@ -57,6 +74,8 @@ static enum plim_status resolve_lora(struct plim_spec *spec, struct plim_error *
         *lora = (struct plim_lora){0};
         return PLIM_OK;
     }
+    enum plim_status st = check_expert_targets(spec, err);
+    if (st) return st;
     if (lora->target_count == 1 && strcmp(lora->targets[0], "all-linear") == 0)
         take_targets(lora, &spec->model, info->linears);
     else if (lora->target_count == 0)
@@ -66,7 +85,6 @@ static enum plim_status resolve_lora(struct plim_spec *spec, struct plim_error *
             err, PLIM_SPEC,
             "train.lora has no targets and peft no default for %s, expected module names",
             plim_family_names[spec->model.family]);
-    enum plim_status st = PLIM_OK;
     for (size_t i = 0; i < lora->target_count && st == PLIM_OK; i++)
         st = check_target(&spec->model, lora->targets[i], err);
     return st;

@@ -183,7 +183,8 @@ enum plim_status plim_value_read_targets(const struct plim_value *value,
                                          const struct plim_place *place,
                                          const struct plim_yaml_node *node, void *out)
 {
-    struct plim_lora *lora = out, targets = {.r = lora->r, .dropout = lora->dropout};
+    struct plim_lora *lora = out, targets = *lora;
+    targets.target_count = 0;
     enum plim_status st = each_piece(value, place, node, "+,", push_target, &targets);
     if (st == PLIM_OK) *lora = targets;
     return st;
