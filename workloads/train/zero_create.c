@@ -29,8 +29,12 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
         return "Adafactor sees ZeRO's flat weights as one vector, and would learn differently";
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT)
         return "bitsandbytes' optimizers under ZeRO are not known here; a program runs under exec";
-    if (setting->quantization.type != PLIM_QUANTIZATION_NONE)
-        return "quantised weights under ZeRO are not known here; a program runs under exec";
+    if (setting->quantization.type != PLIM_QUANTIZATION_NONE && setting->sharding == PLIM_SHARDING_ZERO3)
+        return "quantised weights under ZeRO 3 are not known here: zero2, or a program under exec";
+    if (setting->quantization.type == PLIM_QUANTIZATION_INT8)
+        return "weights in 8 bits under ZeRO are not known here: nf4 and fp4 are, a program runs under exec";
+    if (setting->quantization.type != PLIM_QUANTIZATION_NONE && config->family == PLIM_FAMILY_PHI3)
+        return "quantised weights of phi3 under ZeRO are not known here; a program runs under exec";
     if (setting->zero.parameters == PLIM_OFFLOAD_CPU && setting->sharding != PLIM_SHARDING_ZERO3)
         return "offload_param is of ZeRO 3 alone";
     if (setting->zero.parameters == PLIM_OFFLOAD_CPU && setting->zero.optimizer == PLIM_OFFLOAD_NONE)
@@ -48,6 +52,17 @@ void zero_settle_precision(struct plim_train_setting *setting)
     if (!is_bf16 && setting->precision != PLIM_PRECISION_FP16_MIXED) return;
     if (setting->weights == PLIM_WEIGHTS_AUTO) setting->weights = PLIM_WEIGHTS_FP32;
     setting->precision = is_bf16 ? PLIM_PRECISION_BF16 : PLIM_PRECISION_FP16;
+}
+
+/* module.bfloat16() of a model that was loaded on the device, as quantised ones are: of all that floats. */
+static void cast_all(struct engine *e, struct decoder *m, struct tensor **states)
+{
+    size_t count = decoder_states_by_module(m, states);
+    for (size_t i = 0; i < count && !e->halted; i++) {
+        struct tensor *x = states[i];
+        if (x->a.dtype <= PLIM_F16) nn_cast(e, x, m->parameters.dtype);
+        if (x->accumulator) x->accumulator->output[0].dtype = x->a.dtype;
+    }
 }
 
 /* module.bfloat16(), which has run on the host, and module.to(device). */
@@ -182,7 +197,9 @@ static void shard_states(struct engine *e, struct zero *z, struct tensor **state
 {
     int count = zero_group_count(z);
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
-    if (!e->halted) materialise(e, z->model, states);
+    bool is_loaded = z->model->setting->quantization.type != PLIM_QUANTIZATION_NONE;
+    if (!e->halted && is_loaded) cast_all(e, z->model, states);
+    if (!e->halted && !is_loaded) materialise(e, z->model, states);
     for (int i = 0; i < count && !e->halted; i++) {
         struct zero_group *g = &z->groups[z->group_count];
         int64_t elements = collect_group(z, g, i, count);

@@ -73,8 +73,11 @@ def make_model(case, folder):
     config._attn_implementation = attention
     if hasattr(config, 'use_cache'):
         config.use_cache = False
-    torch.set_default_dtype(dtype)
     auto = getattr(transformers, AUTO_CLASS[case['kind']])
+    if 'quantization' in case:
+        from quantized import load
+        return load(case, auto, config, dtype), config
+    torch.set_default_dtype(dtype)
     with torch.device('cpu' if case.get('made_on') == 'host' else 'cuda'):
         model = auto.from_config(config, attn_implementation=attention)
     torch.set_default_dtype(torch.float32)
@@ -121,6 +124,12 @@ def make_optimizer(name, parameters):
             'adafactor': lambda: torch.optim.Adafactor(parameters, lr=rate)}[name]()
 
 
+def elements(parameter):
+    """Of the whole, or of what a quantised one stands for."""
+    state = getattr(parameter, 'quant_state', None)
+    return state.shape.numel() if state else getattr(parameter, 'ds_numel', parameter.numel())
+
+
 def run_by_trainer(case, folder, size):
     """Trainer moves the model, makes the optimizer and runs the steps. Its arguments come first: with ZeRO 3 they are
     why the model is made in pieces."""
@@ -130,7 +139,7 @@ def run_by_trainer(case, folder, size):
         model, config = make_model(case, folder)
         if 'lora' in case:
             model = with_lora(model, case['lora'])
-        counts = [(getattr(p, 'ds_numel', p.numel()), p.requires_grad) for p in model.parameters()]
+        counts = [(elements(p), p.requires_grad) for p in model.parameters()]
         rank = {'rank': int(os.environ['RANK'])} if case.get('sharding') else {}
         return {**rank, 'parameters': sum(count for count, _ in counts),
                 'trainable_parameters': sum(count for count, is_trained in counts if is_trained),
