@@ -101,6 +101,8 @@ void plim_reasons_none(const struct plim_answer *a, const struct plim_decision *
         if (smallest->verdict != PLIM_OK) plim_reasons_end(smallest, failure, result);
     } else if (!d->ended && smallest->verdict != PLIM_OK) {
         plim_result_reason(result, "Nothing can run with these settings: %s.", failure);
+        if (a->details->is_program)
+            plim_result_reason(result, "Larger batches were not tried: if one runs, begin with it (--batch LOW:HIGH).");
     } else if (!d->ended) {
         plim_result_reason(result, "Nothing can run with these settings.");
     }

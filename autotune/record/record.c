@@ -386,6 +386,26 @@ static enum plim_status compare_elsewhere(struct recorder *r, const struct plim_
     return st;
 }
 
+/* What is allocated depends on the batch, if the program takes it. */
+static enum plim_status check_batch(const struct recorder *r, const struct plim_recorded_stream *stream,
+                                    struct plim_error *err)
+{
+    const struct plim_recording *out = r->out;
+    struct plim_recorded_point low = r->traces.items[0].point, high = low;
+    low.batch = out->batches.items[0];
+    high.batch = out->batches.items[out->batches.count - 1];
+    if (low.batch == high.batch || out->each_batch) return PLIM_OK;
+    for (size_t i = 0; i < stream->sizes.count; i++) {
+        const struct plim_recorded_size *size = &stream->sizes.items[i];
+        const struct plim_device_info *gpu = r->traces.items[0].gpu;
+        if (plim_recorded_size_at(size, low, gpu) != plim_recorded_size_at(size, high, gpu)) return PLIM_OK;
+    }
+    return plim_fail(err, PLIM_DIFFERS,
+                     "the program allocates the same with batch %lld and with batch %lld: it does not seem to "
+                     "use {batch}",
+                     (long long)low.batch, (long long)high.batch);
+}
+
 /* All sizes of one combination, with one number of micro-steps. */
 static enum plim_status record_stream(struct recorder *r, const struct plim_setting *values, struct plim_error *err)
 {
@@ -393,6 +413,7 @@ static enum plim_status record_stream(struct recorder *r, const struct plim_sett
     forget_traces(r);
     enum plim_status st = run_points(r, values, 0, err);
     if (!st) st = join_points(r, values, &stream, err);
+    if (!st) st = check_batch(r, &stream, err);
     bool compares = !r->out->streams.count && !r->out->each_batch;
     int64_t other = !st && compares ? batch_to_compare(r) : 0;
     if (other) st = compare_elsewhere(r, values, &stream, other, err);

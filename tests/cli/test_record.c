@@ -440,6 +440,7 @@ Test(record, a_program_that_cannot_be_recorded_is_named_and_nothing_written)
         {"--batch 1,2", "{batch}", "at least 3", 2},
         {"--batch 1:9", "{batch}", "a list", 2},
         {"", "8", "{batch}", 2},
+        {"", "8 steps=30 seen={batch}", "does not seem to use {batch}", 2},
         {"--device cuda:0", "{batch}", "simulated", 2},
         {"--batch 1,2,3", "{batch} cache=0 steps=30 fixed=6{accumulation}", "{accumulation}", 2},
         {"--batch 1,2,400000", "{batch} cache=0 steps=30", "out of memory", 2},

@@ -358,7 +358,7 @@ Test(spec_errors, flash_attention_2_computes_in_16_bits_on_rows_of_one_length)
 }
 
 #define STACKED(name, family)                                                                      \
-    "train.lora.targets has '" name "', by which peft adapts the experts' stacked weights of " family                    \
+    "train.lora.targets has '" name "', by which peft adapts the experts' stacked weights of " family \
     ": that is not known here, expected modules of attention, as q_proj (plimsoll exec runs any training program)"
 
 Test(spec_errors, adapters_of_stacked_experts_are_named)
