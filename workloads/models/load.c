@@ -122,14 +122,24 @@ static void load_module(struct load *load, const struct module *module, void *ow
 
 /* --- before and after ------------------------------------------------------------------------- */
 
+/* By how many ranks get_total_byte_count() divides what tensor parallelism would cut, though nothing is cut: linear
+ * layers and the head, where the family has a plan for it, in a job of several ranks. */
+static int64_t ranks_of_plan(const struct decoder *m)
+{
+    enum plim_family family = m->config->family;
+    bool has_plan = family != PLIM_FAMILY_GPT2 && family != PLIM_FAMILY_OPT && family != PLIM_FAMILY_BLOOM;
+    return has_plan && m->setting->loop == PLIM_LOOP_TRAINER && m->setting->world > 1 ? m->setting->world : 1;
+}
+
 /* caching_allocator_warmup(): one block as large as the model will be, but for 1.2 GiB of the GPU,
  * given back at once. A linear weight counts half a byte an element, or one. */
 static void warm_up(struct engine *e, const struct decoder *m)
 {
     const struct parameters *p = &m->parameters;
     bool int8 = m->setting->quantization.type == PLIM_QUANTIZATION_INT8;
-    int64_t full = p->elements - p->linear_elements,
-            bytes = full * plim_dtype_size(p->dtype) + p->linear_elements / (int8 ? 1 : 2),
+    int64_t ranks = ranks_of_plan(m), head = tensor_elements(m->head), rest = p->elements - p->linear_elements - head,
+            size = plim_dtype_size(p->dtype),
+            bytes = rest * size + head * size / ranks + p->linear_elements / (int8 ? 1 : 2) / ranks,
             most = (int64_t)((double)e->device->info.total_bytes - 1.2 * 0x1p30);
     if (bytes > most) bytes = most;
     if (bytes < 2) return;

@@ -33,8 +33,6 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
         return "quantised weights under ZeRO 3 are not known here: zero2, or a program under exec";
     if (setting->quantization.type == PLIM_QUANTIZATION_INT8)
         return "weights in 8 bits under ZeRO are not known here: nf4 and fp4 are, a program runs under exec";
-    if (setting->quantization.type != PLIM_QUANTIZATION_NONE && config->family == PLIM_FAMILY_PHI3)
-        return "quantised weights of phi3 under ZeRO are not known here; a program runs under exec";
     if (setting->zero.parameters == PLIM_OFFLOAD_CPU && setting->sharding != PLIM_SHARDING_ZERO3)
         return "offload_param is of ZeRO 3 alone";
     if (setting->zero.parameters == PLIM_OFFLOAD_CPU && setting->zero.optimizer == PLIM_OFFLOAD_NONE)
