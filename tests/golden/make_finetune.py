@@ -15,15 +15,15 @@ The fields, the figures and the loop are golden.py's, with these fields more:
 """
 import json
 import os
-import shutil
 import sys
-import tempfile
 
-import golden  # noqa: E402
+import golden  # noqa: E402  the oracle's, not that of tests/virtual/programs
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
-DTYPES = dict(fp32=torch.float32, bf16=torch.bfloat16, fp16=torch.float16, uint8=torch.uint8)
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "virtual", "programs"))
+import quantized  # noqa: E402
+from quantized import TYPES as DTYPES  # noqa: E402
 
 
 def config_of(case, root):
@@ -44,45 +44,11 @@ def weights_of(case):
     return DTYPES.get(precision, torch.float32)
 
 
-def checkpoint(case, root, cfg):
-    """A checkpoint of that model, whose values do not matter, in the type that it is loaded in."""
-    name = json.dumps([open(os.path.join(root, case["config"])).read(), str(weights_of(case))])
-    folder = os.path.join(tempfile.gettempdir(), f"plim-checkpoint-{abs(hash_of(name))}")
-    if not os.path.exists(os.path.join(folder, "config.json")):
-        torch.set_default_dtype(weights_of(case))
-        model = transformers.AutoModelForCausalLM.from_config(cfg)
-        torch.set_default_dtype(torch.float32)
-        model.save_pretrained(folder + ".part")
-        shutil.move(folder + ".part", folder)
-    return folder
-
-
-def hash_of(text):
-    import zlib
-    return zlib.crc32(text.encode())
-
-
 def load(case, root):
-    """from_pretrained() with bitsandbytes, and peft's preparation."""
-    from peft import prepare_model_for_kbit_training
-    q = case["quantization"]
+    """quantized.load(), and the Trainer's checkpointing."""
     cfg = config_of(case, root)
-    if q["type"] == "int8":
-        config = transformers.BitsAndBytesConfig(load_in_8bit=True)
-    else:
-        config = transformers.BitsAndBytesConfig(
-            load_in_4bit=True, bnb_4bit_quant_type=q["type"],
-            bnb_4bit_use_double_quant=q.get("double", False),
-            bnb_4bit_compute_dtype=DTYPES[q.get("compute", "fp32")],
-            bnb_4bit_quant_storage=DTYPES[q.get("storage", "uint8")])
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        checkpoint(case, root, cfg), config=cfg, dtype=weights_of(case),
-        attn_implementation=case.get("attention", "sdpa"), quantization_config=config,
-        device_map={"": 0})
-    full = case.get("checkpointing") == "full"
-    if q.get("prepare", True):
-        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=full)
-    if full:
+    model = quantized.load(case, transformers.AutoModelForCausalLM, cfg, weights_of(case))
+    if case.get("checkpointing") == "full":
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=dict(use_reentrant=False))
     return model, cfg
 

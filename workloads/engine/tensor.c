@@ -114,6 +114,7 @@ void tensor_set_data(struct engine *e, struct tensor *x, struct tensor *data)
     x->a = data->a;
     x->storage = data->storage;
     data->storage = old;
+    if (x->accumulator) x->accumulator->output[0].dtype = x->a.dtype; /* VariableHooks::set_data */
     tensor_drop(e, data);
 }
 

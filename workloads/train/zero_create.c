@@ -56,11 +56,8 @@ void zero_settle_precision(struct plim_train_setting *setting)
 static void cast_all(struct engine *e, struct decoder *m, struct tensor **states)
 {
     size_t count = decoder_states_by_module(m, states);
-    for (size_t i = 0; i < count && !e->halted; i++) {
-        struct tensor *x = states[i];
-        if (x->a.dtype <= PLIM_F16) nn_cast(e, x, m->parameters.dtype);
-        if (x->accumulator) x->accumulator->output[0].dtype = x->a.dtype;
-    }
+    for (size_t i = 0; i < count && !e->halted; i++)
+        if (states[i]->a.dtype <= PLIM_F16) nn_cast(e, states[i], m->parameters.dtype);
 }
 
 /* module.bfloat16(), which has run on the host, and module.to(device). */
