@@ -65,6 +65,7 @@ ANSWERED = (
     ('masks_trainer.py --kind bidirectional --mask padded', TRAINER, False),
     ('counted.py --model bert', HF, True),
     ('counted.py --model mixtral', HF, False),
+    ('labelled.py', ('torch',), True),
 )
 
 

@@ -87,7 +87,7 @@ Test(shadow, what_a_host_writes_over_and_over_is_a_fill)
 {
     unsigned char known;
     int64_t one = 1, out = 0;
-    const size_t count = SHADOW_BYTES;
+    const size_t count = SHADOW_BYTES / sizeof(int64_t) + 1;
     int64_t *ones = malloc(count * sizeof(*ones));
     cr_assert(ones != NULL);
     for (size_t i = 0; i < count; i++) ones[i] = one;
@@ -108,13 +108,26 @@ Test(shadow, too_much_to_keep_is_unknown)
     large[0] = 1; /* not the same over and over */
     plim_shadow_write(AT, large, SHADOW_BYTES + 1);
     cr_expect(eq(uint, plim_shadow_survey(AT, SHADOW_BYTES + 1), PLIM_UNKNOWN | PLIM_SOME_UNKNOWN));
-    for (size_t i = 0; i < SHADOW_TOTAL_BYTES / SHADOW_BYTES + 2; i++)
-        plim_shadow_write(AT + i * SHADOW_BYTES, large, SHADOW_BYTES);
-    cr_expect(eq(uint, plim_shadow_survey(AT + SHADOW_TOTAL_BYTES + SHADOW_BYTES, 1),
-                 PLIM_UNKNOWN | PLIM_SOME_UNKNOWN));
+    free(large);
+}
+
+Test(shadow, the_oldest_large_values_make_room)
+{
+    enum { UNKNOWN = PLIM_UNKNOWN | PLIM_SOME_UNKNOWN, ROOM = SHADOW_TOTAL_BYTES / SHADOW_BYTES };
+    const uintptr_t small = AT - 4096;
+    char *large = calloc(1, SHADOW_BYTES);
+    cr_assert(large != NULL);
+    large[0] = 1;
+    plim_shadow_write(small, "mask", 4);
+    for (size_t i = 0; i <= ROOM; i++) plim_shadow_write(AT + i * SHADOW_BYTES, large, SHADOW_BYTES);
+    cr_expect(eq(uint, plim_shadow_survey(small, 4), PLIM_KNOWN));
+    cr_expect(eq(uint, plim_shadow_survey(AT, SHADOW_BYTES), UNKNOWN));
+    cr_expect(eq(uint, plim_shadow_survey(AT + SHADOW_BYTES, SHADOW_BYTES), UNKNOWN), "the small one needs room too");
+    cr_expect(eq(uint, plim_shadow_survey(AT + 2 * (uintptr_t)SHADOW_BYTES, (ROOM - 1) * (size_t)SHADOW_BYTES),
+                 PLIM_KNOWN));
     plim_shadow_forget(AT, (size_t)1 << 40);
-    plim_shadow_write(AT, large, SHADOW_BYTES);
-    cr_expect(eq(uint, plim_shadow_survey(AT, SHADOW_BYTES), PLIM_KNOWN),
+    for (size_t i = 0; i < ROOM - 1; i++) plim_shadow_write(AT + i * SHADOW_BYTES, large, SHADOW_BYTES);
+    cr_expect(eq(uint, plim_shadow_survey(AT, (ROOM - 1) * (size_t)SHADOW_BYTES), PLIM_KNOWN),
               "what is forgotten makes room");
     free(large);
 }

@@ -317,7 +317,7 @@ Test(cub, selects_the_places)
     expect_numbers(number, PLIM_INT32, 1, "0");
     expect_numbers(flags[0], PLIM_BOOL, 6, "0 0 0 0 0 0");
     /* Of too many to look at: the places are not known, what they are selected by still is. */
-    count = PLIM_MOST_ELEMENTS + 1;
+    count = PLIM_MOST_OF_MASK + 1;
     out = PUT(2048, int64_t, 7);
     plim_block_take(out, 512);
     cr_assert(LAUNCH(name, &first, flags, &out, &number, nothing, nothing, nothing, &count, nothing,
@@ -325,7 +325,7 @@ Test(cub, selects_the_places)
     expect_numbers(out, PLIM_INT64, 1, "?");
     /* So are their indices, two of each: more bytes than are kept of one write. */
     out = PUT(2048, int64_t, 7);
-    selected = 600000;
+    selected = SHADOW_BYTES / 16 + 1;
     cr_assert(LAUNCH(split, &out, sizes, &dimensions, &selected, &none, &fill));
     expect_numbers(out, PLIM_INT64, 1, "?");
     expect_numbers(flags[0], PLIM_BOOL, 6, "0 0 0 0 0 0");

@@ -6,6 +6,7 @@
 /* Bytes, held by the entries that show parts of them. */
 struct value {
     int references;
+    uint64_t age; /* the larger, the younger */
     size_t bytes;
     unsigned char *known;             /* the state of each; NULL: all are as the entry says */
     struct plim_shadow_source source; /* read != NULL: asked when they are wanted */
@@ -29,22 +30,10 @@ struct entry {
 static struct {
     PLIM_ARRAY(struct entry) entries; /* by address; none overlap */
     size_t held_bytes;
+    uint64_t age; /* of the last value */
 } shadow;
 
 /* --- values ----------------------------------------------------------------------------------- */
-
-/* Whose bytes follow, and behind them their states. NULL: it is too much. */
-static struct value *make_value(size_t bytes, bool has_states)
-{
-    size_t room = has_states ? 2 * bytes : bytes;
-    if (bytes > SHADOW_BYTES || room > SHADOW_TOTAL_BYTES - shadow.held_bytes) return NULL;
-    struct value *value = malloc(sizeof(*value) + room);
-    if (!value) return NULL;
-    *value = (struct value){.references = 1, .bytes = room};
-    if (has_states) value->known = value->data + bytes;
-    shadow.held_bytes += room;
-    return value;
-}
 
 static void release(struct value *value)
 {
@@ -52,6 +41,45 @@ static void release(struct value *value)
     if (value->source.release) value->source.release(value->source.user);
     shadow.held_bytes -= value->bytes;
     free(value);
+}
+
+/* What an entry shows is no longer known. */
+static void lose(struct entry *entry)
+{
+    release(entry->value);
+    entry->value = NULL;
+    entry->kind = SPOILT;
+    entry->known = PLIM_UNKNOWN;
+}
+
+/* Gives up the oldest large value. False: there is none. */
+static bool lose_oldest(void)
+{
+    uint64_t oldest = UINT64_MAX;
+    struct entry *entries = shadow.entries.items;
+    for (size_t i = 0; i < shadow.entries.count; i++) {
+        const struct value *value = entries[i].value;
+        bool is_large = value && value->bytes >= SHADOW_LARGE_BYTES;
+        if (is_large && value->age < oldest) oldest = value->age;
+    }
+    for (size_t i = 0; i < shadow.entries.count; i++)
+        if (entries[i].value && entries[i].value->age == oldest) lose(&entries[i]);
+    return oldest != UINT64_MAX;
+}
+
+/* Whose bytes follow, and behind them their states. NULL: it is too much. */
+static struct value *make_value(size_t bytes, bool has_states)
+{
+    size_t room = has_states ? 2 * bytes : bytes;
+    if (bytes > SHADOW_BYTES) return NULL;
+    while (room > SHADOW_TOTAL_BYTES - shadow.held_bytes)
+        if (!lose_oldest()) return NULL;
+    struct value *value = malloc(sizeof(*value) + room);
+    if (!value) return NULL;
+    *value = (struct value){.references = 1, .age = ++shadow.age, .bytes = room};
+    if (has_states) value->known = value->data + bytes;
+    shadow.held_bytes += room;
+    return value;
 }
 
 /* --- entries ---------------------------------------------------------------------------------- */

@@ -15,9 +15,9 @@
 
 #include "devices/virtual/machine/self.h"
 
-/* Of one write no more than this is kept, and of all together; what is one number over and over
- * costs nothing. */
-enum { SHADOW_BYTES = 8 << 20, SHADOW_TOTAL_BYTES = 256 << 20 };
+/* Of one write no more than this is kept, and of all together, then the oldest of the large ones go; what is one number
+ * over and over costs nothing. */
+enum { SHADOW_BYTES = 256 << 20, SHADOW_TOTAL_BYTES = 1 << 30, SHADOW_LARGE_BYTES = 1 << 20 };
 
 /* A byte's state. All but the first two are known; the bits between, enum plim_assumption, say what the value rests on.
  * Of a number that is not known it may be known that it is not below zero. */

@@ -100,8 +100,8 @@ static bool run_sum(const struct plim_plan *plan, const struct plim_launch *laun
     struct plim_view in = {0}, out;
     int64_t total = 0;
     if (!plim_heap_is_device(from) || !plim_view_blank(&out, to, parts * width)) return false;
-    bool few = count <= SHADOW_BYTES &&
-               plim_view_open(&in, from, count * plim_type_bytes(plan->types[IN]));
+    bool few = count <= PLIM_MOST_OF_MASK &&
+               plim_view_open_mask(&in, from, count * plim_type_bytes(plan->types[IN]));
     unsigned char known = few ? sum(plan, &in, count, &total) : sum_many(plan, from, count, &total);
     for (size_t i = 0; i < parts; i++)
         plim_view_put(&out, i * width, plan->types[NUMBER],
@@ -196,13 +196,13 @@ static bool run_select(const struct plim_plan *plan, const struct plim_launch *l
     /* Where nothing is selected there is no output. */
     size_t room = !to ? 0 : has_flags ? room_for(plan, number, count) : count;
     if (!plim_view_blank(&total, number, plim_type_bytes(plan->types[NUMBER]))) return false;
-    bool works = count && count <= PLIM_MOST_ELEMENTS && (!to || plim_view_blank(&out, to, count * width));
+    bool works = count && count <= PLIM_MOST_OF_MASK && (!to || plim_view_blank_mask(&out, to, count * width));
     if (!works && to) plim_launch_spoil_block(launch, to);
     if (works && !plan->numbers[COUNTS])
-        works = plim_view_open(&in, plim_launch_address(launch, 0), count * width);
+        works = plim_view_open_mask(&in, plim_launch_address(launch, 0), count * width);
     if (works && has_flags)
-        works = plim_view_open(&flags, pointer_of(launch, 1, plan->numbers[FLAGS_AT]),
-                               count * plim_type_bytes(plan->types[FLAGS]));
+        works = plim_view_open_mask(&flags, pointer_of(launch, 1, plan->numbers[FLAGS_AT]),
+                                    count * plim_type_bytes(plan->types[FLAGS]));
     if (works) taken = select(plan, launch, &in, &flags, &out, count, room, &known);
     out.bytes =
         taken *

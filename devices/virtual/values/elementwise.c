@@ -166,6 +166,15 @@ static void work(const struct plim_function_call *call, const struct operands *o
     }
 }
 
+/* Too much to be worked out? */
+static bool is_too_much(const struct operands *o)
+{
+    bool is_mask = o->count > 1;
+    for (int i = 1; i < o->count; i++) is_mask &= o->types[i] == PLIM_BOOL;
+    is_mask |= !plim_type_is_float(o->types[0]);
+    return o->elements > (is_mask ? PLIM_MOST_OF_MASK : PLIM_MOST_ELEMENTS);
+}
+
 /* Is there any hope? Of what is all unknown only a comparison with itself or infinity is known, and of a norm that it
  * is not below zero. */
 static bool is_worth_it(const struct plim_functor *functor, const struct operands *o)
@@ -192,13 +201,13 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
         .functor = functor, .state = o.state, .same = o.count == 3 && o.at[1] == o.at[2]};
     bool works = functor->row && is_worth_it(functor, &o);
     if (works && fill(&call, &o)) return true;
-    works = works && o.elements <= PLIM_MOST_ELEMENTS;
+    works = works && !is_too_much(&o);
     for (int i = 1; i < o.count && works; i++)
-        works = plim_view_open(&views[i], o.at[i], span_of(&o, i));
+        works = plim_view_open_mask(&views[i], o.at[i], span_of(&o, i));
     if (works && is_dense(&o))
-        works = plim_view_blank(&views[0], o.at[0], span_of(&o, 0));
+        works = plim_view_blank_mask(&views[0], o.at[0], span_of(&o, 0));
     else if (works)
-        works = plim_view_open(&views[0], o.at[0], span_of(&o, 0));
+        works = plim_view_open_mask(&views[0], o.at[0], span_of(&o, 0));
     if (works) work(&call, &o, views);
     if (works)
         plim_view_store(&views[0], launch->kernel);

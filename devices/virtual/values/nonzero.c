@@ -55,8 +55,8 @@ static bool run_sums(const struct plim_plan *plan, const struct plim_launch *lau
     int64_t count = plim_launch_long(launch, 2), block = plan->numbers[BLOCK_ELEMENTS] * plim_launch_int(launch, 3);
     size_t width = plim_type_bytes(plan->types[0]), blocks = launch->grid->x;
     struct plim_view in = {0}, sums = {0};
-    bool works = count > 0 && count <= PLIM_MOST_ELEMENTS && block > 0 && blocks <= PLIM_MOST_ELEMENTS &&
-                 plim_view_open(&in, plim_launch_address(launch, 0), (size_t)count * width) &&
+    bool works = count > 0 && count <= PLIM_MOST_OF_MASK && block > 0 && blocks <= PLIM_MOST_ELEMENTS &&
+                 plim_view_open_mask(&in, plim_launch_address(launch, 0), (size_t)count * width) &&
                  plim_view_open(&sums, plim_launch_address(launch, 1), blocks * sizeof(int32_t));
     for (int64_t first = 0; works && first < count; first += block) {
         struct plim_number sum = {0}, x;
@@ -101,9 +101,9 @@ static bool run_flags(const struct plim_plan *plan, const struct plim_launch *la
     struct plim_view in = {0}, places = {0};
     struct plim_number x;
     unsigned char known = PLIM_KNOWN;
-    bool works = count > 0 && count <= PLIM_MOST_ELEMENTS && size > 0 && size <= PLIM_MOST_ELEMENTS &&
-                 plim_view_open(&in, plim_launch_address(launch, 0), (size_t)count * width) &&
-                 plim_view_open(&places, plim_launch_address(launch, 1), (size_t)size * sizeof(int64_t));
+    bool works = count > 0 && count <= PLIM_MOST_OF_MASK && size > 0 && size <= PLIM_MOST_OF_MASK &&
+                 plim_view_open_mask(&in, plim_launch_address(launch, 0), (size_t)count * width) &&
+                 plim_view_open_mask(&places, plim_launch_address(launch, 1), (size_t)size * sizeof(int64_t));
     for (int64_t i = 0; works && i < count && found < size; i++) {
         known = plim_known_both(known, plim_view_get(&in, (size_t)i * width, plan->types[0], &x));
         works = known & PLIM_KNOWN;
@@ -123,9 +123,9 @@ static bool run_fill(const struct plim_plan *plan, const struct plim_launch *lau
     struct plim_number count = {0}, fill = {.i = plim_launch_long(launch, 2)};
     unsigned char known = PLIM_UNKNOWN;
     (void)plan;
-    bool works = size > 0 && size <= PLIM_MOST_ELEMENTS &&
+    bool works = size > 0 && size <= PLIM_MOST_OF_MASK &&
                  plim_view_open(&found, plim_launch_address(launch, 1), sizeof(int64_t)) &&
-                 plim_view_open(&places, plim_launch_address(launch, 0), (size_t)size * sizeof(int64_t));
+                 plim_view_open_mask(&places, plim_launch_address(launch, 0), (size_t)size * sizeof(int64_t));
     if (works) known = plim_view_get(&found, 0, PLIM_INT64, &count);
     works = works && known & PLIM_KNOWN && count.i >= 0;
     for (int64_t i = count.i; works && i < size; i++)
@@ -161,7 +161,7 @@ static bool read_shape(const struct plim_plan *plan, const struct plim_launch *l
     size_t width = (size_t)plan->numbers[INDEX_BYTES];
     *out = (struct shape){.dimensions = plim_launch_int(launch, 2)};
     out->count = width == 8 ? (size_t)plim_launch_long(launch, 3) : (uint32_t)plim_launch_int(launch, 3);
-    if (out->dimensions < 1 || out->dimensions > MOST || !out->count || out->count > PLIM_MOST_ELEMENTS) return false;
+    if (out->dimensions < 1 || out->dimensions > MOST || !out->count || out->count > PLIM_MOST_OF_MASK) return false;
     for (int d = 0; d < out->dimensions; d++) {
         memcpy(&out->sizes[d], (const char *)launch->arguments[1] + (size_t)d * width, width);
         if (out->sizes[d] <= 0) return false;
@@ -191,8 +191,8 @@ static bool run_indices(const struct plim_plan *plan, const struct plim_launch *
     struct plim_view view;
     struct plim_number found;
     if (!read_shape(plan, launch, &shape) ||
-        !plim_view_open(&view, plim_launch_address(launch, 0),
-                        shape.count * (size_t)shape.dimensions * WIDTH)) {
+        !plim_view_open_mask(&view, plim_launch_address(launch, 0),
+                             shape.count * (size_t)shape.dimensions * WIDTH)) {
         plim_launch_spoil_block(launch, plim_launch_address(launch, 0));
         return true;
     }

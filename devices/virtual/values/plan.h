@@ -7,8 +7,9 @@
 #include "devices/virtual/machine/cuda_abi.h"
 #include "functor.h"
 
-/* What is worked out of one launch: elements. Beyond it results are unknown. */
-enum { PLIM_MOST_ELEMENTS = 1 << 20, PLIM_DIMENSIONS = 25 };
+/* What is worked out of one launch: elements. Beyond it results are unknown. A mask or labels, by which pixels are
+ * counted and selected, may have more: many floats are images, activations or weights, and hardly ever decide. */
+enum { PLIM_MOST_ELEMENTS = 1 << 20, PLIM_MOST_OF_MASK = 1 << 25, PLIM_DIMENSIONS = 25 };
 
 struct plim_launch {
     const char *kernel; /* its name, for what it writes */

@@ -329,6 +329,17 @@ static size_t second_bytes(const struct plim_plan *plan, size_t bytes)
                : bytes / plim_type_bytes(plan->types[OUTPUT]) * 8;
 }
 
+/* Many floats that a kernel made, or that are all the same, are a mask's (elementwise.c); those of the host are data.
+ */
+static bool is_too_much(const struct plim_plan *plan, const struct reduction *r, size_t span)
+{
+    enum plim_type type = plan->types[INPUT];
+    unsigned char one[8], state;
+    bool is_mask = !plim_type_is_float(type) || plim_shadow_writer(r->from, span) ||
+                   plim_shadow_is_filled(r->from, span, plim_type_bytes(type), one, &state);
+    return r->inputs * r->outputs > (is_mask ? PLIM_MOST_OF_MASK : PLIM_MOST_ELEMENTS);
+}
+
 static bool run(const struct plim_plan *given, const struct plim_launch *launch)
 {
     struct reduction r;
@@ -346,11 +357,12 @@ static bool run(const struct plim_plan *given, const struct plim_launch *launch)
     size_t bytes = plim_offsets_last(r.out, 0, 2) + out_width,
            more = has_two(kind) ? second_bytes(&plan, bytes) : 0;
     size_t span = plim_offsets_last(r.in, 0, 1) + plim_offsets_last(r.out, 1, 2) + width;
-    bool is_seen = r.inputs * r.outputs <= PLIM_MOST_ELEMENTS &&
-                   plim_shadow_survey(r.from, span) & PLIM_KNOWN && plim_view_open(&in, r.from, span);
+    bool is_seen = !is_too_much(&plan, &r, span) && plim_shadow_survey(r.from, span) & PLIM_KNOWN &&
+                   plim_view_open_mask(&in, r.from, span);
     bool is_norm = kind == NORM || kind == ABSOLUTE_SUM || kind == ABSOLUTE_LARGEST;
     bool works = kind != UNKNOWN_KIND && kind != NORM && !r.is_partial && !r.base && (is_seen || picks(&plan, &r)) &&
-                 plim_view_open(&out[0], r.to[0], bytes) && (!more || plim_view_open(&out[1], r.to[1], more));
+                 plim_view_open_mask(&out[0], r.to[0], bytes) &&
+                 (!more || plim_view_open_mask(&out[1], r.to[1], more));
     if (works) {
         bool is_even = is_of_one((enum kind)kind) && plim_shadow_is_filled(r.from, span, width, one, &state);
         work(&plan, &r, !is_seen ? 0 : is_even ? 1 : r.inputs, &in, out);

@@ -3,28 +3,50 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool make(struct plim_view *view, uintptr_t at, size_t bytes)
+enum { MOST_BYTES = 8 << 20, MOST_OF_MASK = SHADOW_BYTES };
+
+static bool make(struct plim_view *view, uintptr_t at, size_t bytes, size_t most)
 {
     *view = (struct plim_view){.at = at, .bytes = bytes};
-    if (!plim_heap_is_device(at) || !bytes || bytes > SHADOW_BYTES) return false;
+    if (!plim_heap_is_device(at) || !bytes || bytes > most) return false;
     view->data = malloc(2 * bytes);
     view->known = view->data + bytes;
     return view->data;
 }
 
-bool plim_view_open(struct plim_view *view, uintptr_t at, size_t bytes)
+static bool open(struct plim_view *view, uintptr_t at, size_t bytes, size_t most)
 {
-    if (!make(view, at, bytes)) return false;
+    if (!make(view, at, bytes, most)) return false;
     plim_shadow_load(at, view->data, view->known, bytes);
     return true;
 }
 
-bool plim_view_blank(struct plim_view *view, uintptr_t at, size_t bytes)
+static bool blank(struct plim_view *view, uintptr_t at, size_t bytes, size_t most)
 {
-    if (!make(view, at, bytes)) return false;
+    if (!make(view, at, bytes, most)) return false;
     memset(view->data, 0, bytes);
     memset(view->known, PLIM_UNKNOWN, bytes);
     return true;
+}
+
+bool plim_view_open(struct plim_view *view, uintptr_t at, size_t bytes)
+{
+    return open(view, at, bytes, MOST_BYTES);
+}
+
+bool plim_view_blank(struct plim_view *view, uintptr_t at, size_t bytes)
+{
+    return blank(view, at, bytes, MOST_BYTES);
+}
+
+bool plim_view_open_mask(struct plim_view *view, uintptr_t at, size_t bytes)
+{
+    return open(view, at, bytes, MOST_OF_MASK);
+}
+
+bool plim_view_blank_mask(struct plim_view *view, uintptr_t at, size_t bytes)
+{
+    return blank(view, at, bytes, MOST_OF_MASK);
 }
 
 void plim_view_store(const struct plim_view *view, const char *writer)

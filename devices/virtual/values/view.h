@@ -16,6 +16,9 @@ struct plim_view {
 bool plim_view_open(struct plim_view *view, uintptr_t at, size_t bytes);
 /* Of what will be written whole: unknown for now. */
 bool plim_view_blank(struct plim_view *view, uintptr_t at, size_t bytes);
+/* The same where it takes more for it to be too much: of a mask, of labels. */
+bool plim_view_open_mask(struct plim_view *view, uintptr_t at, size_t bytes);
+bool plim_view_blank_mask(struct plim_view *view, uintptr_t at, size_t bytes);
 /* The memory holds what the view does. */
 void plim_view_store(const struct plim_view *view, const char *writer);
 void plim_view_close(struct plim_view *view); /* a zeroed one too */
