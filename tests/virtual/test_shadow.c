@@ -1,6 +1,7 @@
 /* What is known of the GPU's memory: states of bytes, and the blocks that a framework hands out. */
 #include "devices/virtual/memory/block.h"
 #include "devices/virtual/memory/heap.h"
+#include "devices/virtual/memory/round_trip.h"
 #include "devices/virtual/memory/shadow.h"
 #include "machine_fixture.h"
 #include <criterion/new/assert.h>
@@ -130,6 +131,46 @@ Test(shadow, the_oldest_large_values_make_room)
     cr_expect(eq(uint, plim_shadow_survey(AT, (ROOM - 1) * (size_t)SHADOW_BYTES), PLIM_KNOWN),
               "what is forgotten makes room");
     free(large);
+}
+
+/* --- over the host and back -------------------------------------------------------------------- */
+
+/* What the host gets of device memory, as a transfer does it. */
+static void take_to_host(unsigned char *host, uintptr_t from, size_t bytes)
+{
+    plim_round_trip_leave(from, host, bytes, plim_shadow_load(from, host, NULL, bytes));
+}
+
+Test(shadow, what_is_not_known_comes_back_from_the_host_as_it_was)
+{
+    enum { BYTES = 12 };
+    unsigned char host[BYTES] = {0}, number[8] = {0};
+    plim_shadow_spoil(AT, BYTES, "writer");
+    plim_shadow_write(AT + 4, "abc", 3);
+    take_to_host(host, AT, BYTES);
+    plim_shadow_forget(AT, BYTES);
+    cr_expect(plim_round_trip_return(AT + 100, host, BYTES));
+    expect_states(AT + 100, "uuuukkkuuuuu");
+    cr_expect(eq(str, (char *)plim_shadow_writer(AT + 100, BYTES), "writer"));
+    cr_expect(not(plim_round_trip_return(AT, host, BYTES - 1)), "other memory");
+    host[11] = 1;
+    cr_expect(not(plim_round_trip_return(AT, host, BYTES)), "the host has worked on it");
+    take_to_host(number, AT + 100, sizeof(number));
+    cr_expect(not(plim_round_trip_return(AT, number, sizeof(number))), "a number");
+}
+
+Test(shadow, what_the_host_gets_over_it_ends_a_round_trip)
+{
+    enum { BYTES = 16, TRIPS = 64 };
+    unsigned char host[TRIPS + 1][BYTES] = {{0}};
+    plim_shadow_spoil(AT, BYTES, "writer");
+    plim_shadow_write(AT + 100, host, BYTES);
+    take_to_host(host[0], AT, BYTES);
+    take_to_host(host[0], AT + 100, BYTES);
+    cr_expect(not(plim_round_trip_return(AT, host[0], BYTES)), "known zeros");
+    for (int i = 0; i <= TRIPS; i++) take_to_host(host[i], AT, BYTES);
+    cr_expect(not(plim_round_trip_return(AT, host[0], BYTES)), "too long ago");
+    cr_expect(plim_round_trip_return(AT, host[1], BYTES));
 }
 
 /* --- against a model that has a state and a value for each byte ------------------------------- */

@@ -1,5 +1,6 @@
 #include "transfer.h"
 #include "devices/virtual/memory/heap.h"
+#include "devices/virtual/memory/round_trip.h"
 #include "devices/virtual/memory/shadow.h"
 #include "devices/virtual/record/stream.h"
 #include "devices/virtual/steps/watch.h"
@@ -19,6 +20,12 @@ static void read(uintptr_t from, void *to, size_t bytes)
 {
     unsigned known = plim_shadow_load(from, to, NULL, bytes);
     if (plim_transfer_asked) plim_transfer_asked(from, to, bytes, known);
+    plim_round_trip_leave(from, to, bytes, known);
+}
+
+static void write(uintptr_t to, const void *from, size_t bytes)
+{
+    if (!plim_round_trip_return(to, from, bytes)) plim_shadow_write(to, from, bytes);
 }
 
 static void move(void *to, const void *from, size_t bytes)
@@ -28,7 +35,7 @@ static void move(void *to, const void *from, size_t bytes)
     if (to_gpu) plim_watch_copy(d);
     plim_stream_pause();
     if (to_gpu && from_gpu) plim_shadow_copy(d, s, bytes);
-    else if (to_gpu) plim_shadow_write(d, from, bytes);
+    else if (to_gpu) write(d, from, bytes);
     else if (from_gpu) read(s, to, bytes);
     else memmove(to, from, bytes);
     plim_stream_resume();

@@ -369,6 +369,13 @@ def boxes_with_a_score():
     learn(model, out[out[:, 0].sigmoid() > 0.5].square().sum())
 
 
+def returned():
+    """Hard examples that the host looks at, and hands back."""
+    model, out = learned()
+    mask = (out.square().sum(1) > 1).cpu().numpy()
+    learn(model, out[torch.from_numpy(mask).cuda()].square().mean())
+
+
 def hard_examples():
     """The loss of those rows whose loss is above the mean."""
     model, out = learned()
