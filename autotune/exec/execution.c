@@ -458,7 +458,12 @@ void plim_execution_describe_decision(const struct plim_machine_question *questi
 {
     char taken[120] = "0", way_out[PLIM_QUESTION_TEXT + 48] = "";
     const char *place = question->place, *slash = strrchr(place, '/');
-    if (question->answer)
+    if (question->answer && question->turned)
+        snprintf(taken, sizeof(taken), "all that its mask may select, and %" PRId64 " times none, to leave a loop",
+                 question->turned);
+    else if (question->answer && question->bytes == 1)
+        snprintf(taken, sizeof(taken), "true, as its mask may select");
+    else if (question->answer)
         snprintf(taken, sizeof(taken), "%" PRId64 ", the most that its mask selects",
                  question->answer);
     else if (question->turned)

@@ -214,18 +214,20 @@ Test(machine, values_are_given_in_turn)
     }
 }
 
+static bool turns(const char *place, int64_t step) { return plim_loops_turn(place, step, PLIM_LOOP_READS); }
+
 /* What was seen to go round a thousand times goes round ten times from then on; another place, or a new step, counts
  * from the beginning. */
 Test(loops, end)
 {
     int turned = 0;
-    for (int i = 0; i < PLIM_LOOP_READS; i++) turned += plim_loops_turn("a.py:1", 0) + plim_loops_turn("b.py:1", i);
+    for (int i = 0; i < PLIM_LOOP_READS; i++) turned += turns("a.py:1", 0) + turns("b.py:1", i);
     cr_assert(eq(int, turned, 0));
-    cr_expect(not(plim_loops_turn("a.py:1", 1)));
-    for (int i = 0; i < PLIM_LOOP_READS - 1; i++) cr_assert(not(plim_loops_turn("a.py:1", 1)));
-    cr_expect(plim_loops_turn("a.py:1", 1));
-    for (int i = 0; i < PLIM_LOOP_READS_AGAIN; i++) cr_assert(not(plim_loops_turn("a.py:1", 1)));
-    cr_expect(plim_loops_turn("a.py:1", 1));
+    cr_expect(not(turns("a.py:1", 1)));
+    for (int i = 0; i < PLIM_LOOP_READS - 1; i++) cr_assert(not(turns("a.py:1", 1)));
+    cr_expect(turns("a.py:1", 1));
+    for (int i = 0; i < PLIM_LOOP_READS_AGAIN; i++) cr_assert(not(turns("a.py:1", 1)));
+    cr_expect(turns("a.py:1", 1));
 }
 
 static void expect_in_range(int64_t value)

@@ -17,9 +17,9 @@ enum plim_question_use {
     PLIM_QUESTION_DECIDES, /* the program goes on as if it were `answer` */
 };
 
-/* How often a place is read in one training step before it counts as a loop, and how often one goes round that did
- * (questions/loops.h). */
-enum { PLIM_LOOP_READS = 1000, PLIM_LOOP_READS_AGAIN = 10 };
+/* How often a place is read in one training step before it counts as a loop, one that goes on while a mask selects any,
+ * and how often one goes round that did (questions/loops.h). */
+enum { PLIM_LOOP_READS = 1000, PLIM_LOOP_READS_OF_MASK = 100, PLIM_LOOP_READS_AGAIN = 10 };
 
 enum { PLIM_QUESTION_TEXT = 120, PLIM_MACHINE_QUESTIONS = 32, PLIM_MACHINE_GIVEN = 16 };
 

@@ -11,11 +11,11 @@ struct loop {
 
 static struct loop loops[PLIM_MACHINE_QUESTIONS]; /* as many as are listed; an empty place: free */
 
-static struct loop *find(const char *place)
+static struct loop *find(const char *place, int64_t most)
 {
     for (int i = 0; i < PLIM_MACHINE_QUESTIONS; i++) {
         if (!loops[i].place[0]) {
-            loops[i] = (struct loop){.most = PLIM_LOOP_READS};
+            loops[i] = (struct loop){.most = most};
             snprintf(loops[i].place, sizeof(loops[i].place), "%s", place);
         }
         if (!strcmp(loops[i].place, place)) return &loops[i];
@@ -23,9 +23,9 @@ static struct loop *find(const char *place)
     return NULL;
 }
 
-bool plim_loops_turn(const char *place, int64_t step)
+bool plim_loops_turn(const char *place, int64_t step, int64_t most)
 {
-    struct loop *loop = find(place);
+    struct loop *loop = find(place, most);
     if (!loop) return false;
     if (loop->step != step) loop->step = step, loop->reads = 0;
     if (loop->reads++ < loop->most) return false;

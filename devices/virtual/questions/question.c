@@ -102,15 +102,34 @@ static uint32_t answer(struct plim_machine *machine, void *to, size_t bytes, boo
 
 /* Where the program seems to go round and round, what was 0 is something else this time: true, or more than it waits
  * for. Of what is neither a truth value nor a floating-point number nothing is known. */
-static bool turn(void *to, size_t bytes, bool is_floating, const char *place)
+static bool is_loop(const char *place, int64_t most)
 {
     const struct plim_machine_process *process = plim_self_process();
+    plim_self_lock();
+    bool is_loop = plim_loops_turn(place, process ? process->steps : 0, most);
+    plim_self_unlock();
+    return is_loop;
+}
+
+static bool turn(void *to, size_t bytes, bool is_floating, const char *place)
+{
     const struct plim_given_value much = {.is_whole = bytes == 1, .number = bytes == 1 ? 1 : 1e9};
     if (bytes != 1 && !is_floating) return false;
-    plim_self_lock();
-    bool turns = plim_loops_turn(place, process ? process->steps : 0);
-    plim_self_unlock();
-    return turns && give(to, bytes, is_floating, &much);
+    return is_loop(place, PLIM_LOOP_READS) && give(to, bytes, is_floating, &much);
+}
+
+/* The same where it goes on as long as a mask selects any: now it selects none. */
+static bool turn_off(void *to, size_t bytes, const char *place)
+{
+    if (!is_loop(place, PLIM_LOOP_READS_OF_MASK)) return false;
+    memset(to, 0, bytes);
+    return true;
+}
+
+/* A mask's sum, or whether it selects any, which no size has to follow. */
+static bool is_sum(const char *kernel)
+{
+    return kernel && strstr(kernel, "reduce_kernel");
 }
 
 /* How many a mask selects is a size, and decides, whatever it looks like. What the user says it is stands on the GPU
@@ -120,7 +139,7 @@ static void settle_count(uintptr_t from, const void *to, const char *kernel, str
     unsigned char known[sizeof(question->answer)];
     if ((size_t)question->bytes > sizeof(known)) return;
     memset(known, PLIM_KNOWN | PLIM_ASSUMPTION_ALL, sizeof(known));
-    if (question->use == PLIM_QUESTION_KEPT) question->use = PLIM_QUESTION_DECIDES;
+    if (question->use == PLIM_QUESTION_KEPT && !is_sum(kernel)) question->use = PLIM_QUESTION_DECIDES;
     if (question->use == PLIM_QUESTION_GIVEN)
         plim_shadow_store(from, to, known, (size_t)question->bytes, kernel);
     else
@@ -128,13 +147,15 @@ static void settle_count(uintptr_t from, const void *to, const char *kernel, str
 }
 
 /* Which of the learned numbers are the largest, as for a metric's best five, or which token is, is nothing that an
- * answer rests on unless the program decides by it; nor is how many a mask selects that are only shown. */
-static unsigned without_idle(unsigned known, const struct plim_question_asker *asker)
+ * answer rests on unless the program decides by it; nor is how many a mask selects that are only shown, or a sum that
+ * is put away, as right answers are counted: that is just not known. */
+static unsigned without_idle(unsigned known, const char *kernel, const struct plim_question_asker *asker)
 {
     bool is_idle = asker->place[0] && asker->use <= PLIM_QUESTION_KEPT;
     unsigned idle = is_idle ? PLIM_ASSUMPTION_SPREAD | PLIM_ASSUMPTION_LONGEST : 0;
-    if (is_idle && asker->use == PLIM_QUESTION_SHOWN) idle |= PLIM_ASSUMPTION_ALL;
-    return known & ~idle;
+    bool is_idle_sum = is_idle && known & PLIM_ASSUMPTION_ALL && is_sum(kernel);
+    if (is_idle_sum || (is_idle && asker->use == PLIM_QUESTION_SHOWN)) idle |= PLIM_ASSUMPTION_ALL;
+    return (known & ~idle) | (is_idle_sum ? PLIM_SOME_UNKNOWN : 0);
 }
 
 void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
@@ -148,7 +169,7 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     const char *kernel = is_asked ? plim_shadow_writer(from, bytes) : NULL;
     bool is_floating = writes_floats(kernel);
     if (plim_question_find_asker && is_asked) plim_question_find_asker(bytes, is_floating, &asker);
-    known = without_idle(known, &asker);
+    known = without_idle(known, kernel, &asker);
     if (known & PLIM_ASSUMED) plim_machine_assume(machine, known & PLIM_ASSUMED);
     if (!(known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMPTION_ALL))) return;
     bool is_forward = asker.place[0] != '\0';
@@ -158,7 +179,8 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     memcpy(question.place, asker.place, sizeof(question.place));
     question.use = asker.use;
     if (known & PLIM_ASSUMPTION_ALL && !is_floating) settle_count(from, to, kernel, &question);
-    if (question.use == PLIM_QUESTION_DECIDES && !question.answer && is_forward)
-        question.turned = turn(to, bytes, is_floating, question.place);
+    if (question.use == PLIM_QUESTION_DECIDES && is_forward)
+        question.turned = question.answer ? turn_off(to, bytes, question.place)
+                                          : turn(to, bytes, is_floating, question.place);
     plim_machine_ask(machine, &question);
 }

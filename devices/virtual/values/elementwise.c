@@ -138,6 +138,33 @@ static bool fill(const struct plim_function_call *call, const struct operands *o
     return true;
 }
 
+/* Does it make whole numbers of a mask, to count what it selects? Where that is not known, all is. */
+static bool counts_mask(const struct plim_plan *plan, const struct operands *o)
+{
+    const struct plim_function_row *row = plan->functor.row;
+    return row && row->traits & PLIM_KEEPS_SIGN && o->count == 2 && o->types[1] == PLIM_BOOL &&
+           plim_type_bytes(o->types[0]) > 1 && !plim_type_is_float(o->types[0]);
+}
+
+static void select_unknown(struct plim_column *mask, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (mask->known[i] & PLIM_KNOWN) continue;
+        mask->i[i] = 1;
+        mask->f[i] = 1;
+        mask->known[i] = PLIM_KNOWN | PLIM_ASSUMPTION_ALL;
+    }
+}
+
+/* The same of a mask of which nothing is known. */
+static bool fill_unknown(const struct operands *o)
+{
+    const int64_t one = 1; /* little-endian */
+    if (!is_dense(o) || plim_shadow_survey(o->at[1], span_of(o, 1)) & PLIM_KNOWN) return false;
+    plim_shadow_fill(o->at[0], &one, plim_type_bytes(o->types[0]), PLIM_KNOWN | PLIM_ASSUMPTION_ALL, span_of(o, 0));
+    return true;
+}
+
 /* Fills the offsets of `count` elements of each operand. */
 static void place(const struct operands *o, size_t first, size_t count,
                   size_t offsets[OPERANDS][PLIM_CHUNK])
@@ -151,7 +178,7 @@ static void place(const struct operands *o, size_t first, size_t count,
 }
 
 static void work(const struct plim_function_call *call, const struct operands *o,
-                 struct plim_view *views)
+                 struct plim_view *views, bool counts)
 {
     size_t offsets[OPERANDS][PLIM_CHUNK];
     struct plim_column in[3], out;
@@ -161,6 +188,7 @@ static void work(const struct plim_function_call *call, const struct operands *o
         for (int i = 1; i < o->count; i++)
             plim_column_load(&in[i - 1], &views[i], offsets[i], count, o->types[i],
                              call->functor->arguments[i - 1]);
+        if (counts) select_unknown(&in[0], count);
         plim_functor_apply(call, in, &out, count);
         plim_column_store(&out, &views[0], offsets[0], count, o->types[0]);
     }
@@ -199,8 +227,8 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
     }
     const struct plim_function_call call = {
         .functor = functor, .state = o.state, .same = o.count == 3 && o.at[1] == o.at[2]};
-    bool works = functor->row && is_worth_it(functor, &o);
-    if (works && fill(&call, &o)) return true;
+    bool counts = counts_mask(plan, &o), works = functor->row && (counts || is_worth_it(functor, &o));
+    if (works && (fill(&call, &o) || (counts && fill_unknown(&o)))) return true;
     works = works && !is_too_much(&o);
     for (int i = 1; i < o.count && works; i++)
         works = plim_view_open_mask(&views[i], o.at[i], span_of(&o, i));
@@ -208,7 +236,7 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
         works = plim_view_blank_mask(&views[0], o.at[0], span_of(&o, 0));
     else if (works)
         works = plim_view_open_mask(&views[0], o.at[0], span_of(&o, 0));
-    if (works) work(&call, &o, views);
+    if (works) work(&call, &o, views, counts);
     if (works)
         plim_view_store(&views[0], launch->kernel);
     else

@@ -301,6 +301,20 @@ static unsigned char pick(const struct reduction *r, size_t output, int64_t *ind
     return PLIM_KNOWN | (is_token ? PLIM_ASSUMPTION_LONGEST : PLIM_ASSUMPTION_SPREAD);
 }
 
+/* Does a mask select any? What is not known of it is taken to be selected. */
+static bool asks_for_any(const struct plim_plan *plan)
+{
+    return plan->numbers[KIND] == ANY && plan->types[INPUT] == PLIM_BOOL;
+}
+
+static unsigned char get(const struct plim_plan *plan, const struct plim_view *in, size_t offset, struct plim_number *x)
+{
+    unsigned char known = plim_view_get(in, offset, plan->types[INPUT], x);
+    if (known & PLIM_KNOWN || !asks_for_any(plan)) return known;
+    *x = (struct plim_number){.i = 1};
+    return PLIM_KNOWN | PLIM_ASSUMPTION_ALL;
+}
+
 /* `inputs`: of those that make a result, so many are looked at; 0: none is known. */
 static void work(const struct plim_plan *plan, const struct reduction *r, size_t inputs,
                  const struct plim_view *in, struct plim_view *out)
@@ -310,8 +324,7 @@ static void work(const struct plim_plan *plan, const struct reduction *r, size_t
         struct total total = {.known = inputs ? PLIM_KNOWN : PLIM_UNKNOWN};
         for (size_t i = 0; i < inputs; i++) {
             struct plim_number x;
-            unsigned char known =
-                plim_view_get(in, base + plim_offsets_of(r->in, i, 0, 1), plan->types[INPUT], &x);
+            unsigned char known = get(plan, in, base + plim_offsets_of(r->in, i, 0, 1), &x);
             take((enum kind)plan->numbers[KIND], &total, x, (int64_t)i, known);
         }
         finish(plan, &total, r->inputs);
@@ -360,12 +373,14 @@ static bool run(const struct plim_plan *given, const struct plim_launch *launch)
     bool is_seen = !is_too_much(&plan, &r, span) && plim_shadow_survey(r.from, span) & PLIM_KNOWN &&
                    plim_view_open_mask(&in, r.from, span);
     bool is_norm = kind == NORM || kind == ABSOLUTE_SUM || kind == ABSOLUTE_LARGEST;
-    bool works = kind != UNKNOWN_KIND && kind != NORM && !r.is_partial && !r.base && (is_seen || picks(&plan, &r)) &&
+    bool works = kind != UNKNOWN_KIND && kind != NORM && !r.is_partial && !r.base &&
+                 (is_seen || picks(&plan, &r) || asks_for_any(&plan)) &&
                  plim_view_open_mask(&out[0], r.to[0], bytes) &&
                  (!more || plim_view_open_mask(&out[1], r.to[1], more));
     if (works) {
         bool is_even = is_of_one((enum kind)kind) && plim_shadow_is_filled(r.from, span, width, one, &state);
-        work(&plan, &r, !is_seen ? 0 : is_even ? 1 : r.inputs, &in, out);
+        bool is_one = is_even || (!is_seen && asks_for_any(&plan));
+        work(&plan, &r, is_one ? 1 : is_seen ? r.inputs : 0, &in, out);
         plim_view_store(&out[0], launch->kernel);
         if (more) plim_view_store(&out[1], launch->kernel);
     } else {

@@ -369,6 +369,22 @@ def boxes_with_a_score():
     learn(model, out[out[:, 0].sigmoid() > 0.5].square().sum())
 
 
+def any_selected():
+    """Rays go on as long as any is in a scene, and only those in it are worked on; the worst of the codes, as many as
+    there are, are drawn anew."""
+    model, out = learned()
+    codes, rounds = torch.zeros(out.shape[0], 4, device='cuda'), 0
+    active = out.sum(1) > 0
+    dead = out.detach().sum(1) < 0
+    if dead.any():
+        codes[dead] = torch.randn(int(dead.sum()), 4, device='cuda')
+    while active.any():
+        rounds += 1
+        active = active & (out.sum(1) > rounds)
+    assert rounds
+    learn(model, out[out.sum(1) > 0].square().mean())
+
+
 def returned():
     """Hard examples that the host looks at, and hands back."""
     model, out = learned()
