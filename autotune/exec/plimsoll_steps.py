@@ -267,6 +267,6 @@ def register():
 
     def stepped(optimizer, arguments, keywords):
         if not torch.compiler.is_compiling():  # a compiled step is told from its kernels
-            told(*epochs.stepped(), optimizers.stepped(optimizer))
+            told(*epochs.stepped(), optimizers.stepped(optimizer), ctypes.c_uint64(id(optimizer)))
 
     register_optimizer_step_post_hook(stepped)

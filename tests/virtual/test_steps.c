@@ -223,7 +223,7 @@ Test(steps, an_optimizers_word_counts_more_than_what_kernels_show)
     for (int i = 0; i < 28; i++) {
         make_step(steps, PLIM_STEPS_GRADIENT);
         for (int n = 0; n < 2 && i % 4 == 3; n++) {
-            plim_steps_told(steps);
+            plim_steps_told(steps, 0);
             launch(steps, PLIM_STEPS_UPDATE, 6);
         }
     }
@@ -238,7 +238,7 @@ Test(steps, the_last_one_ends_with_the_program)
     struct plim_steps *steps = plim_steps_create(clock_of_test);
     for (int i = 1; i <= 3; i++) {
         make_step(steps, PLIM_STEPS_GRADIENT);
-        plim_steps_told(steps);
+        plim_steps_told(steps, 0);
         cr_expect(eq(i64, look(steps).steps, i - 1));
     }
     plim_steps_finish(steps);
@@ -246,6 +246,27 @@ Test(steps, the_last_one_ends_with_the_program)
     plim_steps_finish(steps);
     cr_expect(eq(i64, look(steps).steps, 3));
     plim_steps_destroy(steps);
+}
+
+/* As cuDNN's algorithms are tried in the first step: each of its calls many times. */
+Test(steps, one_optimizer_that_speaks_again_ends_a_step)
+{
+    enum { STEPS = 8, TRIED = 40 };
+    for (uint64_t optimizer = 0; optimizer <= 1; optimizer++) {
+        struct plim_steps *steps = plim_steps_create(clock_of_test);
+        for (int i = 0; i < STEPS; i++) {
+            for (uintptr_t n = 0; n < TRIED * LAYERS && !i; n++)
+                plim_steps_library(steps, 5, 5, (uintptr_t[]){900000 + n}, 1, NULL, 0);
+            make_step(steps, PLIM_STEPS_GRADIENT);
+            plim_steps_told(steps, optimizer);
+            plim_steps_told(steps, 2 * optimizer); /* one around it, or beside */
+        }
+        if (optimizer)
+            cr_expect(eq(i64, look(steps).steps, STEPS - 1));
+        else
+            cr_expect(lt(i64, look(steps).steps, STEPS - 1), "or it is no test");
+        plim_steps_destroy(steps);
+    }
 }
 
 Test(steps, updates_within_a_backward_pass_end_no_step)
@@ -330,7 +351,7 @@ Test(steps, nothing_is_fine)
     plim_steps_library(NULL, 1, 1, NULL, 0, NULL, 0);
     plim_steps_graph(NULL, 1, PLIM_STEPS_WHOLE, 1);
     plim_steps_copy(NULL, 1);
-    plim_steps_told(NULL);
+    plim_steps_told(NULL, 0);
     plim_steps_finish(NULL);
     plim_steps_held(NULL, 1);
     plim_steps_refused(NULL);

@@ -12,6 +12,7 @@ enum {
     KINDS = 16,
     TIMES = 64,
     PAUSE = 64, /* plain launches after which a burst is over */
+    OPTIMIZERS = 64,
 };
 
 struct burst {
@@ -63,6 +64,8 @@ struct plim_steps {
      * step, as weights do that are not updated in place. */
     struct plim_period operands, shapes;
     bool waits_for_word; /* of an optimizer */
+    uint64_t optimizers[OPTIMIZERS]; /* that have spoken since the last step */
+    int optimizer_count;
 };
 
 struct plim_steps *plim_steps_create(double (*clock)(void))
@@ -134,6 +137,7 @@ static void end_step(struct plim_steps *steps)
     plim_leak_sample(&steps->leak, steps->steps, steps->step.held_bytes);
     begin_stretch(steps, &steps->step);
     steps->most_keys = 0;
+    steps->optimizer_count = 0;
 }
 
 /* Did a whole forward pass follow the last burst, or none, as within a backward pass? Where
@@ -299,11 +303,22 @@ void plim_steps_will_be_told(struct plim_steps *steps)
     if (steps) steps->waits_for_word = true;
 }
 
-void plim_steps_told(struct plim_steps *steps)
+static bool has_spoken(const struct plim_steps *steps, uint64_t optimizer)
+{
+    for (int i = 0; i < steps->optimizer_count; i++)
+        if (steps->optimizers[i] == optimizer) return true;
+    return false;
+}
+
+void plim_steps_told(struct plim_steps *steps, uint64_t optimizer)
 {
     if (!steps) return;
+    bool is_next_step = steps->rule == PLIM_STEPS_BY_WORD && steps->tail.calls && has_spoken(steps, optimizer);
+    if (is_next_step) end_step(steps), steps->undecided = false;
     take_sign(steps, PLIM_STEPS_BY_WORD);
     end_burst(steps);
+    if (optimizer && !has_spoken(steps, optimizer) && steps->optimizer_count < OPTIMIZERS)
+        steps->optimizers[steps->optimizer_count++] = optimizer;
 }
 
 void plim_steps_finish(struct plim_steps *steps)

@@ -71,8 +71,9 @@ void plim_steps_will_be_told(struct plim_steps *steps);
 
 /* An optimizer of the program says that it has stepped: the strongest sign of all, and the end of its
  * burst. Several in a row (Muon beside AdamW) are one step, and so are those of single layers within
- * a backward pass. */
-void plim_steps_told(struct plim_steps *steps);
+ * a backward pass. `optimizer`: which it is, the same in each step; 0: not known. One that speaks again, with work
+ * between, ends a step however little that was: before it trains a program may evaluate, or try cuDNN's algorithms. */
+void plim_steps_told(struct plim_steps *steps, uint64_t optimizer);
 
 /* The program ends: what its optimizer said last has ended a step, though no backward pass follows. */
 void plim_steps_finish(struct plim_steps *steps);

@@ -152,7 +152,7 @@ void plim_watch_reduce(const struct plim_reduce_launch *launch, bool shares, int
 }
 
 __attribute__((visibility("default"))) void plimsoll_optimizer_stepped(int in_epoch, int epochs,
-                                                                        int waiting_optimizers)
+                                                                        int waiting_optimizers, uint64_t optimizer)
 {
     struct plim_steps *steps = begin();
     struct plim_machine_process *process = plim_self_process();
@@ -166,7 +166,7 @@ __attribute__((visibility("default"))) void plimsoll_optimizer_stepped(int in_ep
         process->epochs = epochs;
         process->waiting_optimizers = waiting_optimizers;
     }
-    plim_steps_told(steps);
+    plim_steps_told(steps, optimizer);
     end_launch();
 }
 

@@ -39,9 +39,9 @@ void plim_watch_reduce(const struct plim_reduce_launch *launch, bool shares, int
 
 /* Called by the module that exec puts in the way of PyTorch (autotune/exec/plimsoll_steps.py), under these
  * very names. An optimizer of the program has stepped: in a loop over a data loader, and after `epochs` other
- * loops that were trained from? How many other optimizers have not stepped yet? And after how many steps is such a
- * loop to end; 0: by itself. */
-void plimsoll_optimizer_stepped(int in_epoch, int epochs, int waiting_optimizers);
+ * loops that were trained from? How many other optimizers have not stepped yet? Which is it (steps.h)? And after how
+ * many steps is such a loop to end; 0: by itself. */
+void plimsoll_optimizer_stepped(int in_epoch, int epochs, int waiting_optimizers, uint64_t optimizer);
 int plimsoll_epoch_steps(void);
 /* The program has made an optimizer. */
 void plimsoll_optimizer_made(void);
