@@ -144,6 +144,8 @@ struct plim_array {
     X(HISTOGRAM, histogram, 1, 1, 0)                                                                  \
     /* out[.., indices[.., i]] <- a[.., i], indices: along the last dimension; the rest of out stays */ \
     X(SCATTER, scatter, 1, 2, 0)                                                                      \
+    /* out[.., i] <- a[.., indices[.., i]], indices: along the last dimension */                       \
+    X(GATHER, gather, 1, 2, 0)                                                                        \
     /* out <- a, mask, broadcast: a, or where the mask is 1 `alpha` */                                \
     X(MASKED_FILL, masked_fill, 1, 2, 0)                                                              \
     /* A product for each group of rows; `ends` (int32) has the row behind each group's last. Rows   \

@@ -123,6 +123,8 @@ static const struct plim_option options[] = {
       "what runs the steps: plain, or trainer (transformers')"),
     KEY("--evaluation", "LIST", T | P | E, "train.evaluation",
       "with --loop trainer: batch=8,keeps=logits,batches=40; default: none"),
+    KEY("--label-smoothing", "FACTOR", T | P | E, "train.label_smoothing",
+      "with --loop trainer: its label_smoothing_factor, such as 0.1; default: 0"),
     KEY("--clip", "NORM", T | P | E, "train.clip",
       "clip_grad_norm_ to this norm, such as 1.0; default: no clipping"),
     KEY("--dropout", "P", T | P | E, "train.dropout",

@@ -282,6 +282,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .made_on = spec->made_on,
                                        .loop = spec->loop,
                                        .evaluation = spec->evaluation,
+                                       .label_smoothing = spec->label_smoothing,
                                        .padding = spec->padding,
                                        .torch = spec->torch,
                                        .transformers = spec->transformers,

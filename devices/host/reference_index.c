@@ -107,6 +107,24 @@ enum plim_status plim_reference_scatter(const struct plim_op *op)
     return PLIM_OK;
 }
 
+enum plim_status plim_reference_gather(const struct plim_op *op)
+{
+    const struct plim_array *y = op->out[0], *x = op->in[0], *indices = op->in[1];
+    int64_t width = plim_elements_last(y), room = plim_elements_last(x);
+    if (!plim_elements_same_shape(y, indices) || width < 1 || room < 1 ||
+        plim_array_elements(y) / width != plim_array_elements(x) / room)
+        return PLIM_INVALID;
+    for (int64_t i = 0; i < plim_array_elements(y); i++) {
+        int64_t index;
+        double value;
+        plim_elements_read_integers(indices, i, 1, &index);
+        if (index < 0 || index >= room) return PLIM_INVALID;
+        plim_elements_read(x, i / width * room + index, 1, &value);
+        plim_elements_write(y, i, 1, &value);
+    }
+    return PLIM_OK;
+}
+
 enum plim_status plim_reference_masked_fill(const struct plim_op *op)
 {
     struct plim_array x, mask;

@@ -94,7 +94,7 @@ static void read_zero(const json_t *zero, struct plim_zero *out)
 
 void case_setting(const json_t *c, struct plim_train_setting *s)
 {
-    const json_t *evaluation = json_object_get(c, "evaluation");
+    const json_t *evaluation = json_object_get(c, "evaluation"), *arguments = json_object_get(c, "arguments");
     *s = (struct plim_train_setting){
         .micro_batch = case_integer(c, "batch", 0),
         .seq = case_integer(c, "seq", 0),
@@ -127,6 +127,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
                        .accumulation = case_integer(evaluation, "accumulation", 0),
                        .keeps = (enum plim_predictions)index_of(plim_predictions_names, PLIM_PREDICTIONS_COUNT,
                                                          case_text(evaluation, "keeps", "loss"))},
+        .label_smoothing = json_number_value(json_object_get(arguments, "label_smoothing_factor")),
         .made_on = (enum plim_made_on)index_of(plim_made_on_names, PLIM_MADE_ON_COUNT, case_text(c, "made_on", "gpu")),
         .padding = json_is_true(json_object_get(c, "padded")) ? PLIM_PADDING_YES : PLIM_PADDING_NO,
         .torch = (enum plim_torch)index_of(plim_torch_names, PLIM_TORCH_COUNT, case_text(c, "torch", "2.11")),

@@ -61,6 +61,16 @@ Test(experts, scattering_writes_where_indices_say)
     EXPECT_VALUES(&y, 0, 2, 8, 1, 8, 3, 4);
 }
 
+Test(experts, gathering_reads_where_indices_say)
+{
+    struct plim_array x = ARRAY(PLIM_F32, 2, 3), at = ARRAY(PLIM_I64, 2, 2), y = ARRAY(PLIM_F32, 2, 2);
+    VALUES(&x, 1, 2, 3, 4, 5, 6);
+    VALUES(&at, 2, 0, 1, 2);
+    struct plim_op op = op_of(PLIM_OP_GATHER, &y, NULL, &x, &at);
+    run_op(&op);
+    EXPECT_VALUES(&y, 0, 3, 1, 5, 6);
+}
+
 Test(experts, a_mask_is_broadcast_over_rows)
 {
     struct plim_array x = ARRAY(PLIM_F32, 2, 2), mask = ARRAY(PLIM_BOOL, 2, 1), y = ARRAY(PLIM_F32, 2, 2);

@@ -1,5 +1,7 @@
 /* Runs of transformers' Trainer on a simulated GPU. */
+#include "devices/host/host.h"
 #include "replay_bench.h"
+#include <math.h>
 
 static struct bench bench;
 static struct plim_replay first, again;
@@ -31,6 +33,52 @@ Test(replay_trainer, running_out_of_memory_under_trainer_with_zero_is_an_answer)
                                           .reuse_elements = 1 << 28,
                                           .persistent_elements = 1 << 10};
         run_out_anywhere(&setting);
+    }
+}
+
+Test(replay_trainer, running_out_of_memory_where_labels_are_smoothed_is_an_answer)
+{
+    struct plim_train_setting setting = by_trainer;
+    setting.label_smoothing = 0.1;
+    setting.evaluation = (struct plim_evaluation){.batch = 4, .batches = 2, .every = 1};
+    run_out_anywhere(&setting);
+}
+
+static double loss_on_host(double smoothing, int step)
+{
+    static const char *const tiny[][2] = {
+        {"model.vocab_size", "97"},      {"model.hidden_size", "32"},         {"model.intermediate_size", "64"},
+        {"model.num_hidden_layers", "2"}, {"model.num_attention_heads", "4"}, {"model.num_key_value_heads", "2"},
+        {"model.head_dim", "8"},         {"model.dtype", "float32"}};
+    struct plim_train_setting setting = {.micro_batch = 3,
+                                         .seq = 16,
+                                         .accumulation = 1,
+                                         .optimizer = PLIM_OPTIMIZER_ADAMW,
+                                         .loop = PLIM_LOOP_TRAINER,
+                                         .label_smoothing = smoothing};
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert_eq(plim_spec_load("llama-3.2-1b", &bench.spec, &err), PLIM_OK, "%s", err.text);
+    for (size_t i = 0; i < sizeof(tiny) / sizeof(tiny[0]); i++)
+        cr_assert_eq(plim_spec_set(&bench.spec, tiny[i][0], tiny[i][1], &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_spec_resolve(&bench.spec, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_host_open("", &bench.device, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(bench.device, NULL, &bench.replayer, &err), PLIM_OK, "%s", err.text);
+    run(&bench, &setting, &first);
+    cr_assert_eq(first.verdict, PLIM_OK, "%s", first.why);
+    close_bench(&bench);
+    return first.step[step].loss;
+}
+
+/* A smoothed loss is a mean of two, that of the labels and that of all classes, and so is its gradient. */
+Test(replay_trainer, labels_are_smoothed)
+{
+    double labels = loss_on_host(0, 0), all = loss_on_host(1, 0);
+    cr_expect_float_eq(loss_on_host(0.25, 0), 0.75 * labels + 0.25 * all, 1e-4);
+    cr_expect_float_eq(all, log(97), 0.05, "all are as likely");
+    cr_expect_gt(fabs(labels - all), 1e-3);
+    for (int step = 1; step < PLIM_REPLAY_STEPS; step++) {
+        cr_expect_float_eq(loss_on_host(1e-9, step), loss_on_host(0, step), 1e-5);
+        cr_expect_lt(loss_on_host(1, step), all - 1e-4 * step, "the loss of all classes goes down");
     }
 }
 

@@ -450,6 +450,7 @@ static const char *model_with(const char *path)
 {
     if (strncmp(path, "train.evaluation.", 17) == 0)
         return "model: {family: llama}\ntrain: {loop: trainer, evaluation: {batch: 3, batches: 5}}\n";
+    if (strcmp(path, "train.label_smoothing") == 0) return "model: {family: llama}\ntrain: {loop: trainer}\n";
     if (strcmp(path, "data.padding") == 0)
         return "model: {family: bert}\ntrain: {lora: {r: 3, targets: [key], dropout: 0.3}}\n";
     return "model: {family: llama}\ntrain: {lora: {r: 3, targets: [k_proj], dropout: 0.3}}\n";
@@ -476,39 +477,6 @@ Test(spec_hash, every_key_of_training_counts)
         set(&b, key->path, key->example);
         resolve(&b);
         cr_expect(ne(u64, a.hash, b.hash), "%s", key->path);
-    }
-}
-
-Test(spec_set, evaluations_are_read_as_text_and_refused_where_they_cannot_be)
-{
-    static const struct {
-        const char *train, *evaluation, *why; /* NULL: it is taken */
-    } cases[] = {
-        {"loop: trainer", "8", NULL},
-        {"loop: trainer", "batch=8,keeps=logits,batches=40,accumulation=4,every=100", NULL},
-        {"loop: trainer, world: 2, sharding: zero2, precision: bf16-mixed", "8", NULL},
-        {"loop: plain", "8", "expected trainer"},
-        {"loop: plain", "none", NULL},
-        {"loop: trainer, evaluation: {batch: 8, every: 100}", "none", NULL},
-        {"loop: trainer, evaluation: {batch: 8, every: 100}", "null", NULL},
-        {"loop: trainer", "every=100", "without its batch"},
-        {"loop: trainer", "batch=8,keeps=logits", "expected train.evaluation.batches"},
-        {"loop: trainer, liger: true", "batch=8,keeps=logits,batches=4", "train.liger"},
-        {"loop: trainer, world: 2, sharding: zero3, precision: bf16-mixed", "8", NULL},
-        {"loop: trainer", "batch=8,batch=9", "each of its keys once"},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct plim_spec s;
-        struct plim_error err = PLIM_ERROR_INIT;
-        char text[160];
-        snprintf(text, sizeof(text), "model: {family: llama}\ntrain: {%s}\n", cases[i].train);
-        spec_load_text("s.yaml", text, &s);
-        enum plim_status st = plim_spec_set(&s, "train.evaluation", cases[i].evaluation, &err);
-        if (!st) st = plim_spec_resolve(&s, &err);
-        cr_expect(eq(int, st, cases[i].why ? PLIM_SPEC : PLIM_OK), "%s, %s: %s", cases[i].train, cases[i].evaluation,
-                  err.text);
-        const char *said = strstr(err.text, cases[i].why ? cases[i].why : "");
-        cr_expect(ne(ptr, (void *)said, NULL), "%s", err.text);
     }
 }
 

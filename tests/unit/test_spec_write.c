@@ -158,6 +158,9 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
                      !spec->quantization.type && spec->sharding.values[0] < PLIM_SHARDING_ZERO1;
     spec->liger = (struct plim_enum_axis){
         .count = 1, .values = {may_liger && between(state, 0, 1) ? PLIM_LIGER_TRUE : PLIM_LIGER_FALSE}};
+    bool may_smooth = spec->loop == PLIM_LOOP_TRAINER && spec->liger.values[0] == PLIM_LIGER_FALSE &&
+                      spec->sharding.values[0] != PLIM_SHARDING_FSDP;
+    spec->label_smoothing = may_smooth ? (double)between(state, 0, 10) / 10 : 0;
     const char *target = plim_family_info(spec->model_as_given.family)->linears[0];
     spec->lora.target_count = 1;
     snprintf(spec->lora.targets[0], sizeof(spec->lora.targets[0]), "%s", target);

@@ -144,6 +144,9 @@ struct tensor *op_where(struct engine *e, struct tensor *condition, struct tenso
 struct tensor *op_mean_last(struct engine *e, struct tensor *x);
 /* sum over the last dimension, kept */
 struct tensor *op_sum_last(struct engine *e, struct tensor *x);
+/* the same in the type `result`, and the sum of all, a scalar */
+struct tensor *op_sum_last_as(struct engine *e, struct tensor *x, enum plim_dtype result);
+struct tensor *op_sum_all(struct engine *e, struct tensor *x);
 /* the sum over one dimension, which goes */
 struct tensor *op_sum_dim(struct engine *e, struct tensor *x, int dim);
 /* `x` summed down to a shape it was broadcast from; no autograd */
@@ -216,6 +219,8 @@ void op_top_k(struct engine *e, struct tensor *x, int64_t count, struct tensor *
 void op_sort(struct engine *e, struct tensor *x, struct tensor *out[2]);
 /* x[indices]: elements of x (n), or rows of x (n, width) */
 struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indices);
+/* x.gather(-1, indices), indices (.., k) int64 */
+struct tensor *op_gather_last(struct engine *e, struct tensor *x, struct tensor *indices);
 /* x[indices] = from, of x (n); no autograd */
 void op_scatter_(struct engine *e, struct tensor *x, struct tensor *indices, struct tensor *from);
 /* int32: how many of x are 0, 1, .. bins - 1; no autograd */
@@ -239,7 +244,9 @@ struct tensor *op_layer_norm(struct engine *e, struct tensor *x, struct tensor *
                              struct tensor *bias, double epsilon);
 /* over the last dimension; computed and returned in `dtype` */
 struct tensor *op_softmax(struct engine *e, struct tensor *x, enum plim_dtype dtype);
-/* the same for scores of which whole rows may be minus infinity: those become zeros */
+/* its logarithm, in the type of x */
+struct tensor *op_log_softmax(struct engine *e, struct tensor *x);
+/* the same as softmax for scores of which whole rows may be minus infinity: those become zeros */
 struct tensor *op_safe_softmax(struct engine *e, struct tensor *x);
 /* mean cross entropy of logits (n, classes) and int64 targets (n) */
 struct tensor *op_cross_entropy(struct engine *e, struct tensor *logits, struct tensor *target);

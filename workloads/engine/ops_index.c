@@ -138,6 +138,35 @@ struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indice
     return op_done(e, n, y, 2, operands);
 }
 
+/* gather_backward: zeros of the shape of self, to which the gradient is added where it came from. Of self only the
+ * shape is used, but the formula names it. */
+static void gather_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *x = node_saved(e, n, 0), *indices = node_saved(e, n, 1);
+    if (e->halted) return;
+    struct tensor *dx =
+        tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, x->a.ndim, x->a.shape, 0));
+    scatter(e, dx, indices, grads[0]);
+    out[0] = dx;
+}
+static const struct node_kind gather_kind = {"GatherBackward0", gather_backward};
+
+struct tensor *op_gather_last(struct engine *e, struct tensor *x, struct tensor *indices)
+{
+    struct tensor *operands[2] = {x, indices};
+    if (e->halted) return op_halted(e, 2, operands);
+    struct node *n = op_node(e, &gather_kind, 1, &x);
+    if (n) {
+        node_save(e, n, 0, x);
+        node_save(e, n, 1, indices);
+    }
+    struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, indices->a.shape);
+    struct plim_op op = {
+        .kind = PLIM_OP_GATHER, .n_out = 1, .n_in = 2, .out = {&y->a}, .in = {&x->a, &indices->a}};
+    if (!e->halted) engine_launch(e, &op);
+    return op_done(e, n, y, 2, operands);
+}
+
 void op_scatter_(struct engine *e, struct tensor *x, struct tensor *indices, struct tensor *from)
 {
     struct tensor *operands[2] = {indices, from};

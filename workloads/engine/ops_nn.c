@@ -185,6 +185,11 @@ struct tensor *op_softmax(struct engine *e, struct tensor *x, enum plim_dtype dt
     return softmax(e, x, &softmax_kind, PLIM_OP_SOFTMAX, dtype);
 }
 
+struct tensor *op_log_softmax(struct engine *e, struct tensor *x)
+{
+    return softmax(e, x, &log_softmax_kind, PLIM_OP_LOG_SOFTMAX, (enum plim_dtype)x->a.dtype);
+}
+
 struct tensor *op_safe_softmax(struct engine *e, struct tensor *x)
 {
     if (e->halted) return op_halted(e, 1, &x);

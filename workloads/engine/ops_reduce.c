@@ -117,17 +117,31 @@ static void sum_kept_backward(struct engine *e, struct node *n, struct tensor **
 }
 static const struct node_kind sum_kept_kind = {"SumBackward1", sum_kept_backward};
 
-struct tensor *op_sum_last(struct engine *e, struct tensor *x)
+static struct tensor *sum_kept(struct engine *e, struct tensor *x, unsigned dims, bool keep, enum plim_dtype result)
 {
     if (e->halted) return op_halted(e, 1, &x);
     struct node *n = op_node(e, &sum_kept_kind, 1, &x);
     op_note_shape(n, x);
     bool was = tensor_enter(x);
-    struct tensor *y = op_reduce(e, x, 1u << (x->a.ndim - 1), true, PLIM_BINARY_ADD, 1,
-                                 (enum plim_dtype)x->a.dtype);
+    struct tensor *y = op_reduce(e, x, dims, keep, PLIM_BINARY_ADD, 1, result);
     y = op_done(e, n, y, 0, NULL);
     tensor_leave(e, x, was);
     return y;
+}
+
+struct tensor *op_sum_last_as(struct engine *e, struct tensor *x, enum plim_dtype result)
+{
+    return e->halted ? op_halted(e, 1, &x) : sum_kept(e, x, 1u << (x->a.ndim - 1), true, result);
+}
+
+struct tensor *op_sum_last(struct engine *e, struct tensor *x)
+{
+    return op_sum_last_as(e, x, (enum plim_dtype)x->a.dtype);
+}
+
+struct tensor *op_sum_all(struct engine *e, struct tensor *x)
+{
+    return sum_kept(e, x, (1u << x->a.ndim) - 1, false, (enum plim_dtype)x->a.dtype);
 }
 
 /* --- mean, cumsum ----------------------------------------------------------------------------- */

@@ -105,7 +105,8 @@ struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct ba
     nn_begin(e);
     struct tensor *x = m->family->body(e, m, batch->inputs);
     tensor_set(e, &x, nn_end(e, x));
-    struct tensor *loss = head_loss(e, m, x, batch->labels, logits);
+    struct tensor *labels = m->setting->label_smoothing > 0 ? NULL : batch->labels;
+    struct tensor *loss = head_loss(e, m, x, labels, logits);
     tensor_drop(e, x);
     return loss;
 }

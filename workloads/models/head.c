@@ -139,16 +139,18 @@ static bool is_of_items(const struct decoder *m)
     return m->setting->loop == PLIM_LOOP_TRAINER;
 }
 
-/* Losses below: named, and what is left of the logits in *logits, named; Liger leaves none. */
+/* Losses below: named, NULL where there are no labels, and what is left of the logits in *logits, named; Liger's own
+ * loss leaves none. */
 static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, struct tensor *x,
                                      struct tensor *labels, struct tensor **logits)
 {
     bool is_sum = is_of_items(m);
-    if (m->setting->liger) return tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels, is_sum));
+    if (m->setting->liger && labels) return tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels, is_sum));
     *logits = logits_of(e, m, x);
     if (m->config->final_logit_softcapping > 0)
         nn_softcap(e, logits, m->config->final_logit_softcapping);
     hook(e, m, logits);
+    if (!labels) return NULL;
     return tensor_keep(nn_causal_lm_loss(e, *logits, labels, is_sum));
 }
 
@@ -190,6 +192,7 @@ static struct tensor *masked_lm_loss(struct engine *e, const struct decoder *m, 
                                       : predict(e, m, x));
     if (nested) tensor_set(e, logits, nn_end(e, *logits));
     hook(e, m, logits);
+    if (!labels) return NULL;
     struct tensor *scores =
         tensor_hold(traits_of(m)->own_function ? op_to(e, *logits, PLIM_F32) : *logits);
     struct tensor *loss = cross_entropy(e, scores, labels);
@@ -249,8 +252,8 @@ static struct tensor *classification_loss(struct engine *e, const struct decoder
     *logits = logits_of(e, m, h);
     if (is_module) tensor_set(e, logits, nn_end(e, *logits));
     hook(e, m, logits);
-    struct tensor *loss = cross_entropy(e, *logits, labels);
-    if (traits_of(m)->bare) loss = of_items(e, m, loss);
+    struct tensor *loss = labels ? cross_entropy(e, *logits, labels) : NULL;
+    if (loss && traits_of(m)->bare) loss = of_items(e, m, loss);
     tensor_drop_all(e, h, input);
     return loss;
 }

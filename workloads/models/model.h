@@ -142,7 +142,8 @@ void decoder_finish(struct decoder *m); /* host memory; tensors go with the engi
 /* A micro-batch of the setting's size, by `seed`; made before the first step, and named. */
 struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed);
 
-/* What model(inputs, labels=labels) returns: the loss, a named scalar, and *logits, named (NULL: Liger makes none). */
+/* What model(inputs, labels=labels) returns: the loss, a named scalar, and *logits, named (NULL: Liger makes none).
+ * Where labels are smoothed it is not given them: the loss is NULL. */
 struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **logits);
 
 /* Floating-point operations of the model a token, forward and backward, as MFU counts them (PaLM,
@@ -159,7 +160,7 @@ void head_build(struct engine *e, struct decoder *m);
 void head_build_pooler(struct engine *e, struct decoder *m);
 /* Runs the pooler on x (B, S, H), where there is one, as the end of a body: sets m->pooled. */
 void head_pool(struct engine *e, struct decoder *m, struct tensor *x);
-/* The loss of what the body returned, x (B, S, H) lent; named */
+/* The loss of what the body returned, x (B, S, H) lent; named, NULL where there are no labels */
 struct tensor *head_loss(struct engine *e, const struct decoder *m, struct tensor *x,
                          struct tensor *labels, struct tensor **logits);
 /* Weights that one token of a row meets, not all of them. */

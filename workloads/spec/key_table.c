@@ -373,6 +373,14 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .example = "trainer",
      .help = "what runs the steps: a plain loop, or transformers' Trainer with what it and accelerate allocate around "
              "them (one GPU, or several with DDP or FSDP2)"},
+    {.path = "train.label_smoothing",
+     .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1},
+     AT(label_smoothing),
+     .unit = "",
+     .fallback = "0",
+     .example = "0.1",
+     .help = "trainer: label_smoothing_factor: the loss is Trainer's own, of all logits, and not the model's; 0: the "
+             "model's"},
     {.path = "train.evaluation.batch",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 20},
      AT(evaluation.batch),

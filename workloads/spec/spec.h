@@ -347,6 +347,7 @@ struct plim_train_setting {
     enum plim_made_on made_on;
     enum plim_loop loop;
     struct plim_evaluation evaluation;
+    double label_smoothing; /* label_smoothing_factor of Trainer; 0: none */
     enum plim_padding padding; /* of encoders */
     enum plim_torch torch;
     enum plim_transformers transformers;
@@ -388,6 +389,7 @@ struct plim_spec {
     enum plim_made_on made_on;
     enum plim_loop loop;
     struct plim_evaluation evaluation;
+    double label_smoothing;
     enum plim_padding padding;
     enum plim_torch torch;
     enum plim_transformers transformers;

@@ -242,6 +242,21 @@ static enum plim_status check_evaluation(const struct plim_spec *spec, struct pl
     return PLIM_OK;
 }
 
+/* Labels are smoothed by Trainer's own loss. */
+static enum plim_status check_smoothing(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (!(spec->label_smoothing > 0)) return PLIM_OK;
+    if (spec->loop != PLIM_LOOP_TRAINER)
+        return plim_fail(err, PLIM_SPEC, "train.label_smoothing is given and train.loop is %s, expected trainer",
+                         plim_loop_names[spec->loop]);
+    bool is_fsdp = plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP);
+    if (is_fsdp || plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE))
+        return plim_fail(err, PLIM_SPEC,
+                         "train.label_smoothing is given and %s, which is not in this version (plimsoll exec runs the "
+                         "training script as it is)", is_fsdp ? "train.sharding is fsdp" : "train.liger true");
+    return PLIM_OK;
+}
+
 /* Trainer's own mixed precision is what enables DeepSpeed's. */
 static enum plim_status check_loop(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -425,6 +440,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_liger, "train.liger"},
         {check_quantized, "train.quantization"},
         {check_loop, "train.precision"},
+        {check_smoothing, "train.label_smoothing"},
         {check_evaluation, "train.evaluation"},
         {check_seq, "data.seq"},
         {check_padding, "data.padding"},

@@ -217,17 +217,18 @@ void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **los
     bool grad_enabled = e->grad_enabled;
     if (!d->model || e->halted) return;
     if (d->options->is_static ? !d->delays : !finds_unused(d)) return;
-    struct tensor *copy = autograd_mark(e, *loss, NULL);
+    struct tensor **trained = *loss ? loss : logits; /* of which the gradients come */
+    struct tensor *copy = autograd_mark(e, *trained, NULL);
     tensor_keep(copy);
     e->grad_enabled = false;
-    struct tensor *memory = tensor_keep(op_clone(e, *loss));
-    struct tensor *wide = *logits ? tensor_keep(op_clone(e, *logits)) : NULL;
+    struct tensor *memory = tensor_keep(op_clone(e, *trained));
+    struct tensor *wide = *loss && *logits ? tensor_keep(op_clone(e, *logits)) : NULL;
     e->grad_enabled = grad_enabled;
     if (!e->halted) tensor_set_data(e, copy, memory);
-    tensor_drop(e, *loss);
-    tensor_drop(e, *logits);
-    *loss = copy;
-    *logits = wide;
+    if (*loss) tensor_drop(e, *logits);
+    tensor_drop(e, *trained);
+    if (*loss) *logits = wide;
+    *trained = copy;
 }
 
 /* initialize_local_used_map(): a second one replaces the first */

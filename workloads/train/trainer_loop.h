@@ -4,6 +4,7 @@
  *     once        the sum of the losses (trainer.py, _inner_training_loop)
  *     a step      the batches of all its micro-steps, ids and labels apart (accelerate's send_to_device); how many
  *                 labels count in them (_get_num_items_in_batch); then those of the last step are given up
+ *     smoothing   (train.label_smoothing) the model makes logits alone, and the loss is Trainer's (label_smoother.h)
  *     a forward   a causal loss is a sum, divided by that number (loss_utils.py); under autocast the logits are copied
  *                 to fp32 once the forward is over (accelerate's convert_outputs_to_fp32), and given up
  *     a backward  the loss is multiplied in place (compute_loss) and divided (accelerate's backward). It is kept until

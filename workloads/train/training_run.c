@@ -1,6 +1,7 @@
 /* The steps of a training run: micro-steps, as many of them as tell what the others do, and the update. */
 #include "training_run.h"
 #include "autotune/base/array.h"
+#include "label_smoother.h"
 #include "retime.h"
 #include "workloads/engine/autograd.h"
 #include <math.h>
@@ -71,7 +72,8 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
         trainer_loop_after_forward(e, &r->trainer, logits, is_mixed(r));
         ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits);
     }
-    fsdp_after_forward(e, &r->fsdp, &loss);
+    fsdp_after_forward(e, &r->fsdp, loss ? &loss : &r->trainer.logits);
+    if (!loss) loss = label_smoother_loss(e, &r->model, r->trainer.logits, r->batch.labels);
     s->after_forward_bytes = engine_allocated(e);
     if (recorded) stretch_middle(e, recorded);
     training_run_enter(r, "backward");
@@ -137,7 +139,8 @@ static void run_update(struct training_run *r)
     trainer_loop_begin_update(e, &r->trainer);
     if (r->setting.clip > 0 || r->trainer.model) { /* without a limit Trainer takes the norm all the same */
         scaler_unscale(e, &r->scaler, &r->optimizer);
-        trainer_loop_take_norm(e, &r->trainer, clip_grad_norm(e, &r->optimizer, r->setting.clip));
+        double limit = r->setting.clip > 0 ? r->setting.clip : INFINITY;
+        trainer_loop_take_norm(e, &r->trainer, clip_grad_norm(e, &r->optimizer, limit));
     }
     scaler_step(e, &r->scaler, &r->optimizer);
     scaler_update(e, &r->scaler);
@@ -331,8 +334,8 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
     struct tensor *loss = decoder_loss(e, &r->model, batch, logits);
     autocast(r, false);
     *logits = trainer_loop_widen(e, *logits, is_mixed(r));
-    fsdp_after_forward(e, &r->fsdp, &loss);
-    return loss;
+    fsdp_after_forward(e, &r->fsdp, loss ? &loss : logits);
+    return loss ? loss : label_smoother_loss(e, &r->model, *logits, batch->labels);
 }
 
 void training_run_evaluate(struct training_run *r, struct plim_replay_step *s)

@@ -144,7 +144,7 @@ def run_by_trainer(case, folder, size):
         return {**rank, 'parameters': sum(count for count, _ in counts),
                 'trainable_parameters': sum(count for count, is_trained in counts if is_trained),
                 'parameters_allocated': torch.cuda.memory_allocated(),
-                'steps': train(case, arguments, model, config, size, STEPS)}
+                **train(case, arguments, model, config, size, STEPS)}
 
 
 def run(case, folder, size):

@@ -13,12 +13,16 @@ OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd':
 
 
 class Steps(TrainerCallback):
-    """The figures of each step, from behind its batches to its end, and of an evaluation behind it. `waits`: so many
+    """The figures of each step, from behind its batches to its end, of an evaluation behind it, of a checkpoint that is
+    saved then, and (`first`) of an evaluation before the first step. `waits`: so many
     steps at first give up what their collectives hold before the next one, for which NCCL's watchdog, which looks ten
     times a second, has to see their end."""
 
     def __init__(self, waits):
-        self.figures, self.waits = [], waits
+        self.figures, self.waits, self.first = [], waits, {}
+
+    def on_train_begin(self, *_, **__):
+        torch.cuda.reset_peak_memory_stats()
 
     def on_step_begin(self, *_, **__):
         torch.cuda.reset_peak_memory_stats()
@@ -41,8 +45,13 @@ class Steps(TrainerCallback):
             self.waits -= 1
 
     def on_evaluate(self, arguments, state, *_, **__):
-        if state.global_step % arguments.eval_steps == 0:  # there is one behind the last step in any case
+        if state.global_step == 0:
+            self.first['evaluation'] = self.look()
+        elif state.global_step % arguments.eval_steps == 0:  # there is one behind the last step in any case
             self.figures[-1]['evaluation'] = self.look()
+
+    def on_save(self, *_, **__):
+        self.figures[-1]['save'] = self.look()
 
 
 def steps_to_wait(case):
@@ -84,18 +93,20 @@ def evaluates(case):
 
 def make_arguments(case, folder, size, count):
     """For `count` steps of micro-batches of `size` samples."""
+    asked = {'logging_strategy': 'no', 'save_strategy': 'no', **case.get('arguments', {})}
     return TrainingArguments(
         output_dir=folder, max_steps=count, bf16=case['precision'] == 'bf16-mixed', fp16=case['precision'] == 'fp16-mixed',
         per_device_train_batch_size=size, gradient_accumulation_steps=case.get('accumulation', 1),
         gradient_checkpointing=case.get('checkpointing') == 'full',
         gradient_checkpointing_kwargs={'use_reentrant': True} if case.get('use_reentrant') else None, optim=OPTIMIZERS[case['optimizer']],
-        max_grad_norm=1.0 if case.get('clip') else 0.0, save_strategy='no', logging_strategy='no', report_to='none',
+        max_grad_norm=1.0 if case.get('clip') else 0.0, report_to='none',
         use_liger_kernel=case.get('liger', False), disable_tqdm=True,
-        **{f'ddp_{name}': value for name, value in case.get('ddp', {}).items()}, **sharded(case), **evaluates(case))
+        **{f'ddp_{name}': value for name, value in case.get('ddp', {}).items()}, **sharded(case), **evaluates(case),
+        **asked)
 
 
 def train(case, arguments, model, config, size, count):
-    """Figures of the steps."""
+    """Figures of the steps, and of what comes before them."""
     steps = Steps(steps_to_wait(case))
     rows = data_of(case, config, size * case.get('accumulation', 1) * count * case.get('world', 1))
     asked = case.get('evaluation', {})
@@ -103,4 +114,4 @@ def train(case, arguments, model, config, size, count):
     measure = (lambda _: {}) if asked.get('keeps') == 'logits' else None
     Trainer(model=model, args=arguments, train_dataset=rows, eval_dataset=others, compute_metrics=measure,
             callbacks=[steps]).train()
-    return steps.figures
+    return {**steps.first, 'steps': steps.figures}

@@ -1,0 +1,60 @@
+/* Keys of transformers' Trainer: what is read, and what is refused where it cannot be. */
+#include "support/spec_files.h"
+#include "workloads/spec/spec.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(spec_trainer, .fini = spec_files_remove);
+
+struct asked {
+    const char *train, *value, *why; /* NULL: it is taken */
+};
+
+static void ask(const char *key, const struct asked *asked)
+{
+    struct plim_spec s;
+    struct plim_error err = PLIM_ERROR_INIT;
+    char text[160];
+    snprintf(text, sizeof(text), "model: {family: llama}\ntrain: {%s}\n", asked->train);
+    spec_load_text("s.yaml", text, &s);
+    enum plim_status st = plim_spec_set(&s, key, asked->value, &err);
+    if (!st) st = plim_spec_resolve(&s, &err);
+    cr_expect(eq(int, st, asked->why ? PLIM_SPEC : PLIM_OK), "%s, %s: %s", asked->train, asked->value, err.text);
+    cr_expect(strstr(err.text, asked->why ? asked->why : "") != NULL, "%s", err.text);
+}
+
+Test(spec_trainer, evaluations_are_read_as_text_and_refused_where_they_cannot_be)
+{
+    static const struct asked cases[] = {
+        {"loop: trainer", "8", NULL},
+        {"loop: trainer", "batch=8,keeps=logits,batches=40,accumulation=4,every=100", NULL},
+        {"loop: trainer, world: 2, sharding: zero2, precision: bf16-mixed", "8", NULL},
+        {"loop: plain", "8", "expected trainer"},
+        {"loop: plain", "none", NULL},
+        {"loop: trainer, evaluation: {batch: 8, every: 100}", "none", NULL},
+        {"loop: trainer, evaluation: {batch: 8, every: 100}", "null", NULL},
+        {"loop: trainer", "every=100", "without its batch"},
+        {"loop: trainer", "batch=8,keeps=logits", "expected train.evaluation.batches"},
+        {"loop: trainer, liger: true", "batch=8,keeps=logits,batches=4", "train.liger"},
+        {"loop: trainer, world: 2, sharding: zero3, precision: bf16-mixed", "8", NULL},
+        {"loop: trainer", "batch=8,batch=9", "each of its keys once"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) ask("train.evaluation", &cases[i]);
+}
+
+Test(spec_trainer, labels_are_smoothed_by_trainer)
+{
+    static const struct asked cases[] = {
+        {"loop: trainer", "0.1", NULL},
+        {"loop: trainer, world: 2, sharding: zero3, precision: bf16-mixed", "0.1", NULL},
+        {"loop: plain", "0", NULL},
+        {"loop: plain", "0.1", "train.label_smoothing is given and train.loop is plain, expected trainer"},
+        {"loop: trainer", "1.5", "expected a number from 0 to 1"},
+        {"loop: trainer, liger: true", "0.1", "train.liger true, which is not in this version"},
+        {"loop: trainer, world: 2, sharding: fsdp", "0.1", "train.sharding is fsdp, which is not in this version"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) ask("train.label_smoothing", &cases[i]);
+}

@@ -1,0 +1,64 @@
+#include "label_smoother.h"
+
+enum { MOST_CLASS = 1 << 30 }; /* torch.clamp(labels, min=0) has no upper end */
+
+/* logits[..., :-1, :].contiguous() and labels[..., 1:].contiguous(); both named */
+static void shift(struct engine *e, struct tensor **logits, struct tensor **labels)
+{
+    int64_t rows = tensor_size(*labels, 1) - 1;
+    *logits = tensor_keep(op_contiguous(e, op_slice(e, *logits, 1, 0, rows)));
+    *labels = tensor_keep(op_contiguous(e, op_slice(e, *labels, 1, 1, rows)));
+}
+
+/* *x = x.sum() / (items * classes), x (.., 1). Trainer holds the number of labels in a step, so that it is memory only
+ * where it is multiplied (`classes` above 1); here it is that of x. */
+static void sum_and_divide(struct engine *e, struct tensor **x, int64_t classes)
+{
+    double items = (double)tensor_elements(*x);
+    struct tensor *sum = tensor_keep(op_sum_all(e, *x)), *count = NULL;
+    if (classes > 1) count = tensor_keep(op_full(e, PLIM_I64, 0, NULL, items * (double)classes));
+    tensor_set(e, x, count ? op_div(e, sum, count) : op_div_scalar(e, sum, items));
+    tensor_drop_all(e, sum, count);
+}
+
+/* (1 - epsilon) * nll + epsilon * smoothed; named */
+static struct tensor *weigh(struct engine *e, double epsilon, struct tensor *nll, struct tensor *smoothed)
+{
+    struct tensor *a = tensor_keep(op_mul_scalar(e, nll, 1 - epsilon));
+    struct tensor *b = tensor_keep(op_mul_scalar(e, smoothed, epsilon));
+    struct tensor *loss = tensor_keep(op_add(e, a, b));
+    tensor_drop_all(e, a, b);
+    return loss;
+}
+
+/* LabelSmoother.__call__() behind the shift, with its names */
+static struct tensor *smooth(struct engine *e, double epsilon, struct tensor *logits, struct tensor *labels,
+                             bool owns_labels)
+{
+    struct tensor *logs = tensor_keep(op_log_softmax(e, logits));
+    tensor_set(e, &logs, op_neg(e, logs));
+    struct tensor *column = tensor_keep(op_unsqueeze(e, labels, -1));
+    if (owns_labels) tensor_drop(e, labels);
+    struct tensor *padding = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, column, PLIM_IGNORED_TARGET));
+    tensor_set(e, &column, op_clamp(e, column, 0, MOST_CLASS));
+    struct tensor *nll = tensor_keep(op_gather_last(e, logs, column));
+    struct tensor *smoothed = tensor_keep(op_sum_last_as(e, logs, PLIM_F32));
+    tensor_set(e, &nll, op_masked_fill_(e, nll, padding));
+    tensor_set(e, &smoothed, op_masked_fill_(e, smoothed, padding));
+    sum_and_divide(e, &nll, 1);
+    sum_and_divide(e, &smoothed, e->halted ? 1 : tensor_size(logs, -1));
+    struct tensor *loss = weigh(e, epsilon, nll, smoothed);
+    tensor_drop_all(e, nll, smoothed, padding, column, logs);
+    return loss;
+}
+
+struct tensor *label_smoother_loss(struct engine *e, const struct decoder *m, struct tensor *logits,
+                                   struct tensor *labels)
+{
+    if (e->halted) return e->poison;
+    bool shifts = m->config->task == PLIM_TASK_CAUSAL_LM;
+    if (shifts) shift(e, &logits, &labels);
+    struct tensor *loss = smooth(e, m->setting->label_smoothing, logits, labels, shifts);
+    if (shifts) tensor_drop(e, logits);
+    return loss;
+}
