@@ -15,7 +15,8 @@ void plim_result_spec_held(const struct plim_result_spec *spec, bool without_ree
                            FILE *out)
 {
     static const char zero[] = "train.zero.", train[] = "train.", evaluation[] = "train.evaluation",
-                      use_reentrant[] = "train.use_reentrant", smoothing[] = "train.label_smoothing";
+                      use_reentrant[] = "train.use_reentrant", smoothing[] = "train.label_smoothing",
+                      emptied[] = "train.empty_cache_steps";
     if (!spec) return;
     plim_result_write_held("LoRA", spec->lora, &separator, out);
     plim_result_write_held("quantization", spec->quantization, &separator, out);
@@ -24,6 +25,7 @@ void plim_result_spec_held(const struct plim_result_spec *spec, bool without_ree
         if (!strncmp(option->key, zero, strlen(zero)) && option->value)
             plim_result_write_held(option->key + strlen(zero), option->value, &separator, out);
         bool is_held = !strncmp(option->key, evaluation, strlen(evaluation)) || !strcmp(option->key, smoothing) ||
+                       !strcmp(option->key, emptied) ||
                        (!without_reentrant && !strcmp(option->key, use_reentrant));
         if (is_held && option->value)
             plim_result_write_held(option->key + strlen(train), option->value, &separator, out);

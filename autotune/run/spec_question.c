@@ -283,6 +283,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .loop = spec->loop,
                                        .evaluation = spec->evaluation,
                                        .label_smoothing = spec->label_smoothing,
+                                       .empty_cache_steps = spec->empty_cache_steps,
                                        .padding = spec->padding,
                                        .torch = spec->torch,
                                        .transformers = spec->transformers,

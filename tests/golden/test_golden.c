@@ -73,6 +73,13 @@ static void compare(const json_t *c, const struct plim_replay *r)
         expect(id, 0, "loading_peak_allocated", r->loading_allocated_bytes, c);
         expect(id, 0, "loading_peak_reserved", r->loading_reserved_bytes, c);
     }
+    const json_t *start = json_object_get(c, "start"); /* an evaluation before the first step */
+    cr_expect_eq(!start, !r->start_allocated_bytes, "%s: evaluation before the first step", id);
+    if (start) {
+        expect(id, 0, "peak_requested", r->start_requested_bytes, start);
+        expect(id, 0, "peak_allocated", r->start_allocated_bytes, start);
+        expect(id, 0, "peak_reserved", r->start_reserved_bytes, start);
+    }
     for (int i = 0; i < PLIM_REPLAY_STEPS; i++) {
         const json_t *theirs = json_array_get(steps, (size_t)i);
         const struct plim_replay_step *ours = &r->step[i];

@@ -170,6 +170,22 @@ Test(replay_trainer, evaluations_are_played_among_steps_that_repeat)
     close_bench(&bench);
 }
 
+Test(replay_trainer, an_evaluation_before_the_first_step_is_played_and_named)
+{
+    struct plim_train_setting setting = evaluating(64, 500);
+    setting.evaluation.at_start = true;
+    open_bench(&bench, "gpt2-124m");
+    run(&bench, &setting, &first);
+    cr_expect_eq(first.verdict, PLIM_OK);
+    cr_expect_gt(first.start_allocated_bytes, 0);
+    cr_expect_gt(first.evaluation_allocated_bytes, first.start_allocated_bytes, "later there are states, too");
+    plim_device_limit(bench.device, first.start_reserved_bytes / 2);
+    run(&bench, &setting, &again);
+    cr_expect_eq(again.verdict, PLIM_OOM);
+    cr_expect_str_eq(again.oom_where, "evaluation before the first step");
+    close_bench(&bench);
+}
+
 Test(replay_trainer, an_evaluation_that_does_not_fit_is_named)
 {
     struct plim_train_setting setting = evaluating(64, 500);

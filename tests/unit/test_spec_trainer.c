@@ -36,13 +36,27 @@ Test(spec_trainer, evaluations_are_read_as_text_and_refused_where_they_cannot_be
         {"loop: plain", "none", NULL},
         {"loop: trainer, evaluation: {batch: 8, every: 100}", "none", NULL},
         {"loop: trainer, evaluation: {batch: 8, every: 100}", "null", NULL},
+        {"loop: trainer", "batch=8,at_start=true", NULL},
         {"loop: trainer", "every=100", "without its batch"},
+        {"loop: trainer", "at_start=true", "without its batch"},
+        {"loop: trainer, world: 2, sharding: zero3, precision: bf16-mixed", "batch=8,at_start=true",
+         "train.sharding is zero3"},
         {"loop: trainer", "batch=8,keeps=logits", "expected train.evaluation.batches"},
         {"loop: trainer, liger: true", "batch=8,keeps=logits,batches=4", "train.liger"},
         {"loop: trainer, world: 2, sharding: zero3, precision: bf16-mixed", "8", NULL},
         {"loop: trainer", "batch=8,batch=9", "each of its keys once"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) ask("train.evaluation", &cases[i]);
+}
+
+Test(spec_trainer, the_cache_is_emptied_by_trainer)
+{
+    static const struct asked cases[] = {
+        {"loop: trainer", "1", NULL},
+        {"loop: trainer", "null", NULL},
+        {"loop: plain", "1", "train.empty_cache_steps is given and train.loop is plain, expected trainer"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) ask("train.empty_cache_steps", &cases[i]);
 }
 
 Test(spec_trainer, labels_are_smoothed_by_trainer)
@@ -54,7 +68,7 @@ Test(spec_trainer, labels_are_smoothed_by_trainer)
         {"loop: plain", "0.1", "train.label_smoothing is given and train.loop is plain, expected trainer"},
         {"loop: trainer", "1.5", "expected a number from 0 to 1"},
         {"loop: trainer, liger: true", "0.1", "train.liger true, which is not in this version"},
-        {"loop: trainer, world: 2, sharding: fsdp", "0.1", "train.sharding is fsdp, which is not in this version"},
+        {"loop: trainer, world: 2, sharding: fsdp", "0.1", NULL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) ask("train.label_smoothing", &cases[i]);
 }

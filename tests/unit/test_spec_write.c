@@ -136,7 +136,8 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     spec->evaluation = (struct plim_evaluation){.batch = evaluates ? between(state, 1, 64) : 0,
                                                 .batches = evaluates ? between(state, 1, 64) : 2,
                                                 .accumulation = evaluates ? between(state, 0, 9) : 0,
-                                                .every = evaluates ? between(state, 1, 999) : 500};
+                                                .every = evaluates ? between(state, 1, 999) : 500,
+                                                .at_start = evaluates && between(state, 0, 1)};
     spec->accumulation = between(state, 0, 5);
     spec->schedule_count = spec->accumulation ? 0 : (size_t)between(state, 0, 4);
     for (size_t i = 0; i < spec->schedule_count; i++)
@@ -158,8 +159,8 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
                      !spec->quantization.type && spec->sharding.values[0] < PLIM_SHARDING_ZERO1;
     spec->liger = (struct plim_enum_axis){
         .count = 1, .values = {may_liger && between(state, 0, 1) ? PLIM_LIGER_TRUE : PLIM_LIGER_FALSE}};
-    bool may_smooth = spec->loop == PLIM_LOOP_TRAINER && spec->liger.values[0] == PLIM_LIGER_FALSE &&
-                      spec->sharding.values[0] != PLIM_SHARDING_FSDP;
+    bool may_smooth = spec->loop == PLIM_LOOP_TRAINER && spec->liger.values[0] == PLIM_LIGER_FALSE;
+    spec->empty_cache_steps = spec->loop == PLIM_LOOP_TRAINER ? between(state, 0, 3) : 0;
     spec->label_smoothing = may_smooth ? (double)between(state, 0, 10) / 10 : 0;
     const char *target = plim_family_info(spec->model_as_given.family)->linears[0];
     spec->lora.target_count = 1;

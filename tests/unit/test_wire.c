@@ -28,6 +28,9 @@ static struct plim_message_result sample_result(void)
     r.replay.evaluations = 2;
     r.replay.evaluation_allocated_bytes = 55;
     r.replay.evaluation_reserved_bytes = 66;
+    r.replay.start_allocated_bytes = 44;
+    r.replay.start_reserved_bytes = 45;
+    r.replay.start_requested_bytes = 43;
     for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
         r.replay.step[i] = (struct plim_replay_step){1, 2, 3, 4, 5, 6 + i, 7, 8 + i, 9, 0.25 * i, 7.5 + i};
     for (int i = 0; i < PLIM_MEMORY_CLASS_COUNT; i++) r.replay.class_bytes[i] = 100 + i;

@@ -319,6 +319,7 @@ struct plim_evaluation {
     int64_t every;        /* eval_steps: optimizer steps from one to the next */
     int64_t accumulation; /* eval_accumulation_steps: batches until what is kept goes to the host; 0: None, all */
     enum plim_predictions keeps; /* of each batch, to the evaluation's end */
+    bool at_start;        /* eval_on_start: one before the first step, too */
 };
 /* None, with the defaults of the other keys (key_table.c). */
 #define PLIM_NO_EVALUATION ((struct plim_evaluation){.batches = 2, .every = 500})
@@ -348,6 +349,7 @@ struct plim_train_setting {
     enum plim_loop loop;
     struct plim_evaluation evaluation;
     double label_smoothing; /* label_smoothing_factor of Trainer; 0: none */
+    int64_t empty_cache_steps; /* torch_empty_cache_steps of Trainer; 0: None */
     enum plim_padding padding; /* of encoders */
     enum plim_torch torch;
     enum plim_transformers transformers;
@@ -390,6 +392,7 @@ struct plim_spec {
     enum plim_loop loop;
     struct plim_evaluation evaluation;
     double label_smoothing;
+    int64_t empty_cache_steps;
     enum plim_padding padding;
     enum plim_torch torch;
     enum plim_transformers transformers;

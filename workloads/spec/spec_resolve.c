@@ -224,7 +224,8 @@ static enum plim_status check_evaluation(const struct plim_spec *spec, struct pl
 {
     const struct plim_evaluation *asked = &spec->evaluation, none = PLIM_NO_EVALUATION;
     bool is_described = asked->keeps != none.keeps || asked->accumulation != none.accumulation ||
-                        asked->batches != none.batches || asked->every != none.every;
+                        asked->batches != none.batches || asked->every != none.every ||
+                        asked->at_start;
     if (!asked->batch && is_described)
         return plim_fail(err, PLIM_SPEC,
                          "train.evaluation is given without its batch, expected train.evaluation.batch");
@@ -232,6 +233,10 @@ static enum plim_status check_evaluation(const struct plim_spec *spec, struct pl
     if (spec->loop != PLIM_LOOP_TRAINER)
         return plim_fail(err, PLIM_SPEC, "train.evaluation is given and train.loop is %s, expected trainer",
                          plim_loop_names[spec->loop]);
+    if (asked->at_start && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3))
+        return plim_fail(err, PLIM_SPEC,
+                         "train.evaluation.at_start is given and train.sharding is zero3, which is not in this version "
+                         "(plimsoll exec runs the training script as it is)");
     if (asked->keeps == PLIM_PREDICTIONS_LOGITS && !plim_spec_key_given(spec, "train.evaluation.batches"))
         return plim_fail(err, PLIM_SPEC,
                          "train.evaluation.keeps is logits, which add up, expected train.evaluation.batches");
@@ -242,6 +247,13 @@ static enum plim_status check_evaluation(const struct plim_spec *spec, struct pl
     return PLIM_OK;
 }
 
+static enum plim_status check_emptied(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (!spec->empty_cache_steps || spec->loop == PLIM_LOOP_TRAINER) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "train.empty_cache_steps is given and train.loop is %s, expected trainer",
+                     plim_loop_names[spec->loop]);
+}
+
 /* Labels are smoothed by Trainer's own loss. */
 static enum plim_status check_smoothing(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -249,11 +261,10 @@ static enum plim_status check_smoothing(const struct plim_spec *spec, struct pli
     if (spec->loop != PLIM_LOOP_TRAINER)
         return plim_fail(err, PLIM_SPEC, "train.label_smoothing is given and train.loop is %s, expected trainer",
                          plim_loop_names[spec->loop]);
-    bool is_fsdp = plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP);
-    if (is_fsdp || plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE))
+    if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE))
         return plim_fail(err, PLIM_SPEC,
-                         "train.label_smoothing is given and %s, which is not in this version (plimsoll exec runs the "
-                         "training script as it is)", is_fsdp ? "train.sharding is fsdp" : "train.liger true");
+                         "train.label_smoothing is given and train.liger true, which is not in this version (plimsoll "
+                         "exec runs the training script as it is)");
     return PLIM_OK;
 }
 
@@ -440,6 +451,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_liger, "train.liger"},
         {check_quantized, "train.quantization"},
         {check_loop, "train.precision"},
+        {check_emptied, "train.empty_cache_steps"},
         {check_smoothing, "train.label_smoothing"},
         {check_evaluation, "train.evaluation"},
         {check_seq, "data.seq"},

@@ -198,7 +198,7 @@ void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_c
     replayer->tape.carried[1] = &r->trainer.norm;
     engine_reset(r->e);
     r->records = plim_device_can_repeat(replayer->device) && !training_run_is_sharded(r) &&
-                 !r->e->memory.trace && !replayer->timeline;
+                 !r->e->memory.trace && !replayer->timeline && !setting->empty_cache_steps;
     r->st = plim_device_reset(replayer->device);
     if (r->st == PLIM_OK) r->st = build(r, model);
 }
@@ -217,6 +217,20 @@ static size_t period_of(struct training_run *r, struct state_list *states, size_
     *small_blocks_move =
         !period && !r->e->halted && training_run_only_small_blocks_move(r, states, settled, peak_reserved_bytes);
     return *small_blocks_move ? 1 : period;
+}
+
+/* The evaluation before the first step. */
+static void evaluate_at_start(struct training_run *r)
+{
+    struct plim_replay *out = &r->out;
+    struct plim_replay_step start = {0};
+    training_run_evaluate(r, &start);
+    out->peak_allocated_bytes = larger(out->peak_allocated_bytes, start.evaluation_allocated_bytes);
+    out->peak_reserved_bytes = larger(out->peak_reserved_bytes, start.evaluation_reserved_bytes);
+    if (r->e->halted) return;
+    out->start_allocated_bytes = out->evaluation_allocated_bytes = start.evaluation_allocated_bytes;
+    out->start_reserved_bytes = out->evaluation_reserved_bytes = start.evaluation_reserved_bytes;
+    out->start_requested_bytes = start.evaluation_requested_bytes;
 }
 
 /* An evaluation, where one is due behind this step. Steps that are known to repeat until then are left out, and steps
@@ -256,6 +270,8 @@ bool plim_replay_next(struct plim_replayer *replayer, struct plim_replay_step *s
     struct plim_replay *out = &r->out;
     *step = (struct plim_replay_step){.loss = NAN};
     if (r->st != PLIM_OK || r->e->halted) return false;
+    if (r->setting.evaluation.at_start && !out->steps_done) evaluate_at_start(r);
+    if (r->e->halted) return false;
     training_run_step(r, step);
     bool compares = plim_device_can_repeat(replayer->device) && out->steps_done > 0 && !out->repeats_after;
     if (r->setting.evaluation.batch && !r->e->halted) {

@@ -36,7 +36,9 @@ struct plim_replay {
     int64_t peak_allocated_bytes, peak_reserved_bytes; /* over everything that ran */
     int64_t evaluation_batch, evaluation_every; /* train.evaluation; 0: there are none */
     int evaluations; /* that were played */
-    int64_t evaluation_allocated_bytes, evaluation_reserved_bytes; /* their peaks */
+    int64_t evaluation_allocated_bytes, evaluation_reserved_bytes; /* their peaks, with that of the next */
+    /* Peaks of one before the first step (train.evaluation.at_start); 0: there is none. */
+    int64_t start_allocated_bytes, start_reserved_bytes, start_requested_bytes;
     int64_t loading_allocated_bytes, loading_reserved_bytes; /* peaks while the model was made */
     /* At the moment of peak_allocated_bytes; of a recording that is not classified all are 0. */
     int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT];

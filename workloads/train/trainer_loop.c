@@ -118,6 +118,7 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
     free(loop->batches);
     loop->batches = batches;
     loop->items = items;
+    loop->steps++;
     e->grad_enabled = grad;
 }
 
@@ -140,6 +141,8 @@ struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, s
     tensor_set(e, loss, op_mul_scalar_(e, *loss, 1)); /* by the number of processes */
     tensor_drop(e, loop->logits);
     loop->logits = NULL;
+    int64_t every = loop->model->setting->empty_cache_steps;
+    if (every && (loop->steps - 1) % every == 0 && !e->halted) plim_allocator_empty_cache(e->allocator);
     if (plim_sharding_is_zero(loop->model->setting->sharding)) return tensor_ref(*loss);
     return tensor_keep(op_div_scalar(e, *loss, 1)); /* accelerate's own accumulation, which Trainer leaves at 1 */
 }
@@ -301,6 +304,11 @@ uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fing
     if (!loop->model || !fingerprint) return fingerprint;
     const struct tensor *const kept[] = {loop->items, loop->loss, loop->norm};
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) fingerprint = add_place(fingerprint, kept[i]);
+    int64_t every = loop->model->setting->empty_cache_steps;
+    if (every > 1) {
+        int64_t at = loop->steps % every; /* what comes next is not what came behind another step */
+        fingerprint = plim_hash(fingerprint, &at, sizeof(at));
+    }
     /* The batches of a step go all at once, so that it is one which of them lies where. */
     uint64_t batches = 0;
     for (int64_t i = 0; i < loop->count; i++) {

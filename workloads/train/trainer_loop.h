@@ -7,6 +7,7 @@
  *     smoothing   (train.label_smoothing) the model makes logits alone, and the loss is Trainer's (label_smoother.h)
  *     a forward   a causal loss is a sum, divided by that number (loss_utils.py); under autocast the logits are copied
  *                 to fp32 once the forward is over (accelerate's convert_outputs_to_fp32), and given up
+ *                 and where train.empty_cache_steps says so, cached memory is given back before a backward
  *     a backward  the loss is multiplied in place (compute_loss) and divided (accelerate's backward). It is kept until
  *                 the next backward is over, and looked at for being a number (_run_epoch)
  *     with ZeRO   DeepSpeed's engine does not divide by the accumulation, and its step is within the last backward,
@@ -38,6 +39,7 @@ struct trainer_loop {
     struct tensor *norm;         /* of the last update's gradients */
     struct batch *batches;       /* of a step */
     int64_t count;
+    int64_t steps;               /* that have begun */
 };
 
 /* Why it cannot be played; NULL: it can. */

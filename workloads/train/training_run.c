@@ -342,7 +342,7 @@ void training_run_evaluate(struct training_run *r, struct plim_replay_step *s)
 {
     struct engine *e = r->e;
     if (e->halted) return;
-    training_run_enter(r, "evaluation");
+    training_run_enter(r, r->batch.inputs ? "evaluation" : "evaluation before the first step");
     plim_allocator_reset_peaks(e->allocator);
     trainer_loop_evaluate(e, &r->trainer, &r->model, evaluation_forward, r);
     const struct plim_allocator_stats *stats = plim_allocator_statistics(e->allocator);

@@ -210,6 +210,9 @@ static void pass_replay(struct codec *c, struct plim_replay *r)
     pass_int(c, &r->evaluations, 0, PLIM_REPLAY_STEPS);
     pass_amount(c, &r->evaluation_allocated_bytes);
     pass_amount(c, &r->evaluation_reserved_bytes);
+    pass_amount(c, &r->start_allocated_bytes);
+    pass_amount(c, &r->start_reserved_bytes);
+    pass_amount(c, &r->start_requested_bytes);
     pass_amount(c, &r->managed_bytes);
     pass_amount(c, &r->host_bytes);
     pass_amount(c, &r->rank);

@@ -46,7 +46,7 @@ class Steps(TrainerCallback):
 
     def on_evaluate(self, arguments, state, *_, **__):
         if state.global_step == 0:
-            self.first['evaluation'] = self.look()
+            self.first['start'] = self.look()
         elif state.global_step % arguments.eval_steps == 0:  # there is one behind the last step in any case
             self.figures[-1]['evaluation'] = self.look()
 
@@ -111,7 +111,7 @@ def train(case, arguments, model, config, size, count):
     rows = data_of(case, config, size * case.get('accumulation', 1) * count * case.get('world', 1))
     asked = case.get('evaluation', {})
     others = data_of(case, config, asked['batch'] * asked.get('batches', 2) * case.get('world', 1)) if asked else None
-    measure = (lambda _: {}) if asked.get('keeps') == 'logits' else None
+    measure = (lambda *_, **__: {}) if asked.get('keeps') == 'logits' or asked.get('measures') else None
     Trainer(model=model, args=arguments, train_dataset=rows, eval_dataset=others, compute_metrics=measure,
             callbacks=[steps]).train()
     return {**steps.first, 'steps': steps.figures}
