@@ -423,7 +423,7 @@ static void read_result(struct reader *r, const struct plim_yaml_node *root,
     read_evaluation(r, root, &result->evaluation);
     read_list(r, root, "segments", result, read_segment);
     read_list(r, root, "unknown_reads", result, read_question);
-    result->is_doubtful = !result->question_count && read_bool(r, root, "uncertain");
+    result->is_doubtful = read_bool(r, root, "uncertain");
     read_list(r, root, "shown_reads", result, read_question);
     READ_TEXT(r, root, "assumptions", result->assumptions);
     read_reasons(r, root, result);

@@ -251,7 +251,7 @@ struct plim_result_all_reduce {
 
 struct plim_result {
     enum plim_result_kind kind;
-    bool is_doubtful; /* of a recording that says that it is uncertain */
+    bool is_doubtful; /* whatever it asked: of a recording that says so, or no training step was seen */
     bool is_program; /* of a user's own program: only what its process shows is known */
     const char *objective; /* DECISION: a name of search/objective.h */
     const char *profile;   /* DECISION: a name of run/profile.h; NULL: none was asked for */

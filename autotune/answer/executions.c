@@ -114,6 +114,25 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
                            plim_format_bytes((int64_t)execution->leak_bytes, bytes));
 }
 
+/* A program that trained at another size, and did not at this one: it skips what it does not like, or ended before. */
+static void tell_untrained(const struct plim_answer *answer, const struct plim_decision *decision,
+                           struct plim_result *result)
+{
+    const struct plim_asker *asker = answer->asker;
+    const struct plim_sample *trained = NULL;
+    for (size_t i = 0; i < asker->samples.count; i++) {
+        const struct plim_sample *sample = &asker->samples.items[i];
+        const struct plim_execution *execution = execution_of(&sample->trial);
+        if (sample->verdict == PLIM_OK && execution && execution->steps > 0) trained = sample;
+    }
+    if (!trained || execution_of(&decision->choice.trial)->steps) return;
+    result->is_doubtful = true;
+    plim_result_reason(result,
+                       "The answer is uncertain: no training step was seen in the trial of the choice, but %" PRId64
+                       " in that of micro-batch %" PRId64 ": see whether the program trains at this size.",
+                       execution_of(&trained->trial)->steps, trained->setting.micro_batch);
+}
+
 /* A program that was not started once a GPU: its batch is counted with all of them. */
 static void tell_gpus(const struct plim_answer *answer, const struct plim_execution *execution,
                       struct plim_result *result)
@@ -286,6 +305,7 @@ void plim_reasons_program(const struct plim_answer *answer, const struct plim_de
     bool simulated = answer->device->simulated;
     if (decision->found && choice->details) {
         tell_end(execution_of(choice), result);
+        tell_untrained(answer, decision, result);
         tell_gpus(answer, execution_of(choice), result);
     }
     tell_refusals(answer->asker, uses_batch, result);

@@ -14,6 +14,7 @@
  *     keeps     bytes more after each step, as a log of losses does (0)
  *     alone     1: takes each sample's memory by itself, one after the other
  *     large     from this BATCH on a step takes 64 MiB more for a moment, as long as it has all samples (0: never)
+ *     skips     from this BATCH on a step ends with its forward pass (0: never)
  *     rounds    to whole multiples of so many, up: what BATCH takes (1)
  *     ignores   1: takes one sample whatever BATCH is
  *     catches   1: halves the batch when memory is refused, and goes on
@@ -167,6 +168,7 @@ static bool step(long batch, long number)
     bytes += (size_t)(number * option("grows", 0)) * MIB;
     size_t grads_bytes = (size_t)option("grads", 0) * MIB;
     void *grads = NULL;
+    bool trains = !option("skips", 0) || batch < option("skips", 0);
     for (long m = 0; m < option("micro", 1); m++) {
         void *activations[ALONE];
         long blocks = option("alone", 0) && batch <= ALONE ? batch : 1;
@@ -180,12 +182,12 @@ static bool step(long batch, long number)
         give(more, 64 * MIB);
         void *added = grads_bytes ? take(grads_bytes) : NULL;
         if (grads_bytes && !added) return false;
-        for (int i = LAYERS; i-- > 0;) launch(BACKWARD + i, batch);
+        for (int i = LAYERS; i-- > 0 && trains;) launch(BACKWARD + i, batch);
         for (long i = 0; i < blocks; i++) give(activations[i], bytes / (size_t)blocks);
         if (m) give(added, grads_bytes);
         else grads = added;
     }
-    for (int i = 0; i < 4; i++) launch(OPTIMIZER, 1);
+    for (int i = 0; i < 4 && trains; i++) launch(OPTIMIZER, 1);
     give(grads, grads_bytes);
     return !cudaDeviceSynchronize();
 }

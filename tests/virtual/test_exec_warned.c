@@ -1,0 +1,54 @@
+/* What exec says of an answer that a job may not meet. */
+#include "tests/cli/program.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#define GPU "exec --device sim:A100-SXM4-80GB,memory=1GiB --margin 0 --overhead 0 --json "
+#define TRAINER " -- " PLIM_TRAINER " {batch} "
+
+/* The job has more GPUs than the one that is tried: it is said what that leaves out. */
+Test(exec_warned, the_gpus_of_the_job_count_for_its_batch)
+{
+    static const struct {
+        const char *options;
+        int64_t accumulation;
+        const char *told; /* NULL: nothing */
+    } cases[] = {{"--world 4", 4, "The program ran on 1 of the job's 4 GPUs"},
+                 {"--gpus 4", 4, "The program used 1 of the 4 GPUs that it sees"},
+                 {"", 16, NULL}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char line[512];
+        snprintf(line, sizeof(line),
+                 GPU "--batch 2 --effective-batch 32 %s" TRAINER, cases[i].options);
+        struct program p = program_run(line);
+        cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
+        json_t *root = program_json(&p);
+        cr_expect(eq(i64, json_int_at(root, "choice.accumulation"), cases[i].accumulation), "%s", cases[i].options);
+        bool is_told = cases[i].told ? strstr(p.out, cases[i].told) != NULL : !strstr(p.out, "The program ");
+        cr_expect(is_told, "%s: %s", cases[i].options, p.out);
+        json_decref(root);
+        program_finish(&p);
+    }
+}
+
+/* A program skips what it does not like, or ends before it trains. */
+Test(exec_warned, a_choice_that_does_not_train_is_uncertain)
+{
+    static const struct {
+        const char *command, *told; /* NULL: nothing */
+    } cases[] = {
+        {GPU "--batch 1:16" TRAINER "skips=8 steps=40", "no training step was seen in the trial of the choice, but "},
+        {GPU "--batch 1:16" TRAINER "skips=1 steps=40", NULL},
+        {GPU "--batch 1:16" TRAINER "steps=40", NULL}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct program p = program_run(cases[i].command);
+        cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
+        json_t *root = program_json(&p);
+        cr_expect(eq(int, json_is_true(json_at(root, "uncertain")), cases[i].told != NULL), "%s", p.out);
+        if (cases[i].told) cr_expect(strstr(p.out, cases[i].told) != NULL, "%s", p.out);
+        json_decref(root);
+        program_finish(&p);
+    }
+}
