@@ -260,6 +260,9 @@ static void tell_questions(const struct plim_execution *execution, struct plim_r
                            parts[0] ? parts : "not listed",
                            matters && execution->verdict == PLIM_CRASHED ? ", which may be why it failed" : "");
     if (result->assumptions[0]) plim_result_reason(result, "Assumed: %s.", result->assumptions);
+    if (execution->unread[0])
+        plim_result_reason(result, "--assume changed nothing at %s: no value was read there that only a real GPU knows.",
+                           execution->unread);
 }
 
 static void tell_decisions(const struct plim_machine_questions *asked, struct plim_result *result)

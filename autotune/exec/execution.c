@@ -406,6 +406,15 @@ static enum plim_status judge(struct trial *t)
     return PLIM_OK;
 }
 
+static void find_unread(const struct plim_execution_options *options, struct plim_execution *out)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < options->given_count && used < sizeof(out->unread); i++)
+        if (!(out->questions.given_read & 1u << i))
+            used += (size_t)snprintf(out->unread + used, sizeof(out->unread) - used, "%s%s", used ? ", " : "",
+                                     options->given[i].place);
+}
+
 static void finish(struct trial *t)
 {
     struct plim_execution *out = t->out;
@@ -417,6 +426,7 @@ static void finish(struct trial *t)
     out->note_count =
         plim_machine_read_notes(t->machine, out->notes, sizeof(out->notes) / sizeof(out->notes[0]));
     plim_machine_read_questions(t->machine, &out->questions);
+    find_unread(t->options, out);
     out->verdict = judge(t);
 }
 

@@ -97,6 +97,7 @@ struct plim_execution {
     char log[40];        /* its name in `logs` */
     uint32_t note_count;
     char notes[PLIM_EXECUTION_NOTES][PLIM_MACHINE_NOTE_BYTES]; /* the virtual GPU's, of what it does not do as a GPU */
+    char unread[PLIM_QUESTION_TEXT]; /* places of --assume where nothing was asked: "a.py:3, b.py:7"; "": none */
     struct plim_machine_questions questions; /* values that it asked the virtual GPU for in vain */
 };
 

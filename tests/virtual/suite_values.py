@@ -107,6 +107,9 @@ def check_steered(exec_, key, program, options, needed, expected):
              'uses': {read['use'] for read in run.report.get('unknown_reads', [])},
              'turned': [read['turned'] for read in run.report.get('unknown_reads', []) if read['turned']],
              'assumed': run.report.get('assumptions', '')}
+    unread = [why for why in run.report['why'] if 'changed nothing' in why]
+    if unread:
+        return [(key, unread[0], '')]
     return [(key, first_difference(found, expected), '')]
 
 

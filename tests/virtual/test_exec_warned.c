@@ -33,6 +33,14 @@ Test(exec_warned, the_gpus_of_the_job_count_for_its_batch)
     }
 }
 
+Test(exec_warned, an_assumed_value_that_is_never_read_changes_nothing)
+{
+    struct program p = program_run(GPU "--batch 2 --assume a.py:3=1 --assume b.py:7=true" TRAINER);
+    cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
+    cr_expect(strstr(p.out, "--assume changed nothing at a.py:3, b.py:7: ") != NULL, "%s", p.out);
+    program_finish(&p);
+}
+
 /* A program skips what it does not like, or ends before it trains. */
 Test(exec_warned, a_choice_that_does_not_train_is_uncertain)
 {

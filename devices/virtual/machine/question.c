@@ -104,15 +104,16 @@ void plim_machine_assume(struct plim_machine *machine, uint32_t assumptions)
     __atomic_fetch_or(&machine->questions.assumed, assumptions, __ATOMIC_RELAXED);
 }
 
-const struct plim_machine_given *plim_machine_find_given(const struct plim_machine *machine,
-                                                         const char *place)
+const struct plim_machine_given *plim_machine_find_given(struct plim_machine *machine, const char *place)
 {
     size_t length = strlen(place);
     for (int i = 0; i < machine->given_count; i++) {
         const struct plim_machine_given *given = &machine->given[i];
         size_t known = strlen(given->place);
         if (known > length || strcmp(place + length - known, given->place) != 0) continue;
-        if (known == length || place[length - known - 1] == '/') return given;
+        if (known != length && place[length - known - 1] != '/') continue;
+        __atomic_fetch_or(&machine->questions.given_read, 1u << i, __ATOMIC_RELAXED);
+        return given;
     }
     return NULL;
 }

@@ -58,6 +58,7 @@ enum plim_assumption {
 struct plim_machine_questions {
     uint32_t count; /* of rows */
     uint32_t assumed;
+    uint32_t given_read; /* bits: of which of the machine's given places values were read */
     int64_t unlisted; /* questions for which there was no row */
     struct plim_machine_question rows[PLIM_MACHINE_QUESTIONS];
 };
@@ -73,9 +74,8 @@ const struct plim_given_value *plim_machine_given_value(const struct plim_machin
  * are taken, one of a lesser use is given up: what decides is not lost behind what is only shown. */
 void plim_machine_ask(struct plim_machine *machine, const struct plim_machine_question *question);
 void plim_machine_assume(struct plim_machine *machine, uint32_t assumptions);
-/* NULL: nothing was said of that place. */
-const struct plim_machine_given *plim_machine_find_given(const struct plim_machine *machine,
-                                                         const char *place);
+/* What the user said of that place, which is read now; NULL: nothing. */
+const struct plim_machine_given *plim_machine_find_given(struct plim_machine *machine, const char *place);
 
 /* plimsoll's: a copy whose texts end and whose numbers are in range (machine.h). */
 void plim_machine_read_questions(const struct plim_machine *machine,

@@ -66,7 +66,7 @@ static struct {
 
 /* The value that the user gives. Backward asks again what forward did, in a thread of which Python knows nothing: it is
  * told the same as whoever read last what that kernel writes, and asks in his place. */
-static const struct plim_given_value *find_given(const struct plim_machine *machine, const char *kernel,
+static const struct plim_given_value *find_given(struct plim_machine *machine, const char *kernel,
                                                  struct plim_question_asker *asker)
 {
     static int64_t reads[PLIM_MACHINE_GIVEN];
