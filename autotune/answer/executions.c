@@ -78,8 +78,9 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
     };
     char bytes[16], later[16], seen[96] = "no training steps were recognised";
     if (execution->steps)
-        snprintf(seen, sizeof(seen), "%" PRId64 " training steps were recognised, by %s",
-                 execution->steps, plim_steps_rule_name((enum plim_steps_rule)execution->rule));
+        snprintf(seen, sizeof(seen), "%" PRId64 " training step%s recognised, by %s",
+                 execution->steps, execution->steps == 1 ? " was" : "s were",
+                 plim_steps_rule_name((enum plim_steps_rule)execution->rule));
     plim_result_reason(result, "The trial of the choice ended after %.1f s: %s; %s.",
                        execution->seconds, ends[execution->end], seen);
     if (execution->end == PLIM_END_EXITED && execution->seconds > PLIM_LONG_TRIAL_SECONDS)
@@ -261,8 +262,9 @@ static void tell_questions(const struct plim_execution *execution, struct plim_r
                            matters && execution->verdict == PLIM_CRASHED ? ", which may be why it failed" : "");
     if (result->assumptions[0]) plim_result_reason(result, "Assumed: %s.", result->assumptions);
     if (execution->unread[0])
-        plim_result_reason(result, "--assume changed nothing at %s: no value was read there that only a real GPU knows.",
-                           execution->unread);
+        plim_result_reason(
+            result, "--assume changed nothing at %s: no value was read there that only a real GPU knows.",
+            execution->unread);
 }
 
 static void tell_decisions(const struct plim_machine_questions *asked, struct plim_result *result)

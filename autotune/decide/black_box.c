@@ -8,17 +8,20 @@
 
 struct shown {
     const struct plim_log *log;
+    const char *why; /* that is still to be said before the first line; NULL: nothing */
 };
 
 static void show_line(void *user, const char *line)
 {
-    const struct shown *shown = user;
+    struct shown *shown = user;
+    if (shown->why) plim_log(shown->log, PLIM_LOG_WARNING, "%s; its last lines:", shown->why);
+    shown->why = NULL;
     plim_log(shown->log, PLIM_LOG_WARNING, "| %s", line);
 }
 
 void plim_black_box_show_log(const struct plim_log *log, const char *folder, const char *name)
 {
-    plim_last_lines(folder, name, show_line, &(struct shown){log});
+    plim_last_lines(folder, name, show_line, &(struct shown){.log = log});
 }
 
 bool plim_black_box_show_failure(const struct plim_log *log, const char *folder,
@@ -27,8 +30,9 @@ bool plim_black_box_show_failure(const struct plim_log *log, const char *folder,
     if (!execution || execution->verdict == PLIM_OK || execution->verdict == PLIM_OOM ||
         execution->verdict == PLIM_CANCELLED)
         return false;
-    plim_log(log, PLIM_LOG_WARNING, "%s; its last lines:", execution->why);
-    plim_black_box_show_log(log, folder, execution->log);
+    struct shown shown = {log, execution->why};
+    plim_last_lines(folder, execution->log, show_line, &shown);
+    if (shown.why) plim_log(log, PLIM_LOG_WARNING, "%s; it wrote nothing", shown.why);
     return true;
 }
 

@@ -261,6 +261,7 @@ Test(executions, what_a_mask_selects_is_told_by_its_number)
     decision.found = false;
     ask(PLIM_QUESTION_DECIDES, "boxes.py:3", 2);
     executions[0].questions.rows[0].answer = 8663;
+    executions[0].questions.rows[0].bytes = 8;
     executions[0].questions.assumed = PLIM_ASSUMPTION_ALL;
     tell(true, true);
     cr_expect(plim_result_is_uncertain(&result));
@@ -273,6 +274,24 @@ Test(executions, what_a_mask_selects_is_told_by_its_number)
                  "The program read 2 values that only a real GPU knows; they were answered as 0, or as "
                  "all where a mask selects (2 it decides by)."));
     cr_expect(eq(str, result.reasons[3], "Assumed: masks of learned numbers select all that they may."));
+}
+
+Test(executions, whether_a_mask_selects_any_is_told_as_true)
+{
+    static const struct {
+        int64_t turned;
+        const char *taken;
+    } cases[] = {{0, "taken as true, as its mask may select;"},
+                 {3, "taken as all that its mask may select, and 3 times none, to leave a loop;"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin();
+        decision.found = false;
+        ask(PLIM_QUESTION_DECIDES, "rays.py:3", 2);
+        executions[0].questions.rows[0].answer = 1;
+        executions[0].questions.rows[0].turned = cases[i].turned;
+        tell(true, true);
+        cr_expect(strstr(result.reasons[1], cases[i].taken) != NULL, "%s", result.reasons[1]);
+    }
 }
 
 Test(executions, a_loop_that_was_left_is_told)

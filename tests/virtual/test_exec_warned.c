@@ -33,6 +33,16 @@ Test(exec_warned, the_gpus_of_the_job_count_for_its_batch)
     }
 }
 
+Test(exec_warned, a_program_that_fails_without_a_word_has_no_last_lines)
+{
+    struct program p = program_run(GPU "-- false");
+    cr_expect(strstr(p.err, "exit code 1; it wrote nothing\n") != NULL, "%s", p.err);
+    program_finish(&p);
+    p = program_run(GPU TRAINER "fails=3");
+    cr_expect(strstr(p.err, "; its last lines:\nplimsoll: warning: | trainer: no such file") != NULL, "%s", p.err);
+    program_finish(&p);
+}
+
 Test(exec_warned, an_assumed_value_that_is_never_read_changes_nothing)
 {
     struct program p = program_run(GPU "--batch 2 --assume a.py:3=1 --assume b.py:7=true" TRAINER);
