@@ -43,6 +43,7 @@ STEERED = (
     ('steered.py boxes_with_a_score', '', ('torch',), UNKNOWN, False),
     ('steered.py hard_examples', '', ('torch',), UNKNOWN, False),
     ('steered.py any_selected', '', ('torch',), {**UNKNOWN, 'turned': [1]}, True),
+    ('steered.py offloaded', '', ('torch',), {**KNOWN, 'idle': {'kept'}}, False),
     ('steered.py returned', '', ('torch',), UNKNOWN, True),
     ('steered.py sampled', '', ('torch',),
      {'uncertain': True, 'uses': {'checked', 'decides'},
@@ -105,6 +106,7 @@ def check_steered(exec_, key, program, options, needed, expected):
         return [(key, f'exit code {run.status} of exec\n{run.tail()}', '')]
     found = {'uncertain': run.report.get('uncertain'),
              'uses': {read['use'] for read in run.report.get('unknown_reads', [])},
+             'idle': {read['use'] for read in run.report.get('shown_reads', [])},
              'turned': [read['turned'] for read in run.report.get('unknown_reads', []) if read['turned']],
              'assumed': run.report.get('assumptions', '')}
     unread = [why for why in run.report['why'] if 'changed nothing' in why]

@@ -160,6 +160,7 @@ static unsigned without_idle(unsigned known, const char *kernel, const struct pl
 
 void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
 {
+    enum { MOST_SHOWN = 1 << 20 }; /* nobody prints more: activations that are offloaded, by C++ */
     struct plim_machine *machine = plim_self_machine();
     struct plim_machine_question question = {.bytes = (int64_t)bytes};
     struct plim_question_asker asker = {.use = PLIM_QUESTION_KEPT, .answer = -1};
@@ -169,6 +170,7 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     const char *kernel = is_asked ? plim_shadow_writer(from, bytes) : NULL;
     bool is_floating = writes_floats(kernel);
     if (plim_question_find_asker && is_asked) plim_question_find_asker(bytes, is_floating, &asker);
+    if (asker.use == PLIM_QUESTION_SHOWN && bytes > MOST_SHOWN) asker.use = PLIM_QUESTION_KEPT;
     known = without_idle(known, kernel, &asker);
     if (known & PLIM_ASSUMED) plim_machine_assume(machine, known & PLIM_ASSUMED);
     if (!(known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMPTION_ALL))) return;

@@ -385,6 +385,14 @@ def any_selected():
     learn(model, out[out.sum(1) > 0].square().mean())
 
 
+def offloaded():
+    """Activations wait on the host for the backward pass."""
+    model = nn.Sequential(nn.Linear(64, 1024), nn.GELU(), nn.Linear(1024, 64)).cuda()
+    with torch.autograd.graph.save_on_cpu(pin_memory=True):
+        out = model(torch.randn(1024, 64, device='cuda'))
+    learn(model, out.square().mean())
+
+
 def returned():
     """Hard examples that the host looks at, and hands back."""
     model, out = learned()
