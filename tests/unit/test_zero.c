@@ -189,7 +189,14 @@ Test(zero, says_what_it_cannot_train)
     setting.optimizer = PLIM_OPTIMIZER_ADAFACTOR;
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "Adafactor");
     setting.optimizer = PLIM_OPTIMIZER_ADAMW_8BIT;
-    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "bitsandbytes");
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "--loop trainer");
+    setting.loop = PLIM_LOOP_TRAINER;
+    setting.sharding = PLIM_SHARDING_ZERO3;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "zero1 or zero2");
+    setting.sharding = rank_of_two.sharding;
+    rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
+    cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+    setting.loop = rank_of_two.loop;
     setting.optimizer = PLIM_OPTIMIZER_SGD;
     setting.zero.optimizer = PLIM_OFFLOAD_CPU;
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "DeepSpeedCPUAdam");

@@ -27,8 +27,10 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
         return "ZeRO 3 of modernbert and vit is not known here: zero2, or a program under exec";
     if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
         return "Adafactor sees ZeRO's flat weights as one vector, and would learn differently";
-    if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT)
-        return "bitsandbytes' optimizers under ZeRO are not known here; a program runs under exec";
+    bool is_trainers = setting->loop == PLIM_LOOP_TRAINER && setting->sharding != PLIM_SHARDING_ZERO3;
+    if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT && !is_trainers)
+        return "bitsandbytes' optimizers under ZeRO are known here with --loop trainer and zero1 or zero2; a program "
+               "runs under exec";
     if (setting->quantization.type != PLIM_QUANTIZATION_NONE && setting->sharding == PLIM_SHARDING_ZERO3)
         return "quantised weights under ZeRO 3 are not known here: zero2, or a program under exec";
     if (setting->quantization.type == PLIM_QUANTIZATION_INT8)

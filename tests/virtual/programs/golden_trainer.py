@@ -9,6 +9,7 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 from rows import Images, Rows
 
 OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd': 'sgd', 'adamw-8bit': 'adamw_bnb_8bit',
+              'paged-adamw-8bit': 'paged_adamw_8bit', 'paged-adamw-32bit': 'paged_adamw_32bit',
               'adafactor': 'adafactor'}
 
 
