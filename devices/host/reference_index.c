@@ -1,6 +1,7 @@
 /* What chooses and moves rows: top k, sorting, counting, scattering, and products of groups of rows. */
 #include "reference_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* --- the order of numbers --------------------------------------------------------------------- */
@@ -60,6 +61,27 @@ enum plim_status plim_reference_top_k(const struct plim_op *op)
         !plim_elements_same_shape(y, op->out[1]))
         return PLIM_INVALID;
     return rank(op, width, taken, decreasing);
+}
+
+enum plim_status plim_reference_argmax(const struct plim_op *op)
+{
+    const struct plim_array *x = op->in[0], *y = op->out[0];
+    int64_t width = plim_elements_last(x), rows = plim_array_elements(y);
+    if (width < 1 || plim_array_elements(x) != rows * width) return PLIM_INVALID;
+    if (op->part > 0) return PLIM_OK; /* part 0 did it all */
+    for (int64_t i = 0; i < rows; i++) {
+        double largest, value;
+        int64_t place = 0;
+        plim_elements_read(x, i * width, 1, &largest);
+        for (int64_t j = 1; j < width && !isnan(largest); j++) {
+            plim_elements_read(x, i * width + j, 1, &value);
+            if (value <= largest) continue;
+            largest = value;
+            place = j;
+        }
+        plim_elements_write_integers(y, i, 1, &place);
+    }
+    return PLIM_OK;
 }
 
 enum plim_status plim_reference_sort(const struct plim_op *op)

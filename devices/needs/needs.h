@@ -38,6 +38,12 @@ int plim_reduce_needs(const struct plim_device_info *info, const struct plim_arr
                       unsigned dims, enum plim_binary fold, enum plim_dtype result,
                       struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES]);
 
+/* The same of where the largest along the last dimension stands, into int64: what is folded are pairs of a value and a
+ * place.
+ * Source: argmax_argmin_impl in aten/src/ATen/native/ReduceOps.cpp, ReduceArgMaxKernel.cu. */
+int plim_argmax_needs(const struct plim_device_info *info, const struct plim_array *in,
+                      struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES]);
+
 /* cuBLAS workspace of a (thread, stream), taken at its first use and kept; the same of cuBLASLt,
  * which a matmul with a bias takes at its first use, after cuBLAS's own if that is not there yet.
  * `torch_2_15`: PyTorch 2.15 takes one of them, anew for each, and on Blackwell as much as on Hopper.

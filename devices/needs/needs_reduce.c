@@ -280,22 +280,19 @@ static struct plim_reduce_launch launch_of(const struct walk *w, int element_byt
     return r;
 }
 
-int plim_reduce_needs(const struct plim_device_info *info, const struct plim_array *in,
-                      unsigned dims, enum plim_binary fold, enum plim_dtype result,
-                      struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES])
+/* `carries`: the output has no room for what several launches have folded. */
+static int needs_of(const struct plim_device_info *info, const struct plim_array *in, unsigned dims,
+                    enum plim_dtype result, int partial_bytes, bool carries,
+                    struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES])
 {
-    enum plim_dtype dtype = (enum plim_dtype)in->dtype;
-    int element_bytes = plim_dtype_size(dtype);
-    bool widened = (fold == PLIM_BINARY_ADD || fold == PLIM_BINARY_HYPOT) && is_16_bit_float(dtype);
-    int partial_bytes = widened ? plim_dtype_size(PLIM_F32) : element_bytes;
-
+    int element_bytes = plim_dtype_size((enum plim_dtype)in->dtype);
     struct walk pending[64]; /* halving a 63-bit count: never deeper */
     walk_init(&pending[0], in, dims, result);
     walk_sort(&pending[0]);
     walk_merge(&pending[0]);
     if (walk_elements(&pending[0]) == 0) return 0;
     int64_t accumulation_bytes = 0;
-    if (widened && is_16_bit_float(result) && !walk_fits_32_bits(&pending[0]))
+    if (carries && !walk_fits_32_bits(&pending[0]))
         accumulation_bytes = output_span(&pending[0], plim_dtype_size(result)) * partial_bytes;
 
     int launches = 0;
@@ -311,4 +308,21 @@ int plim_reduce_needs(const struct plim_device_info *info, const struct plim_arr
     }
     scratch[0].accumulation_bytes = accumulation_bytes;
     return launches;
+}
+
+int plim_reduce_needs(const struct plim_device_info *info, const struct plim_array *in,
+                      unsigned dims, enum plim_binary fold, enum plim_dtype result,
+                      struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES])
+{
+    enum plim_dtype dtype = (enum plim_dtype)in->dtype;
+    bool widened = (fold == PLIM_BINARY_ADD || fold == PLIM_BINARY_HYPOT) && is_16_bit_float(dtype);
+    int partial_bytes = plim_dtype_size(widened ? PLIM_F32 : dtype);
+    return needs_of(info, in, dims, result, partial_bytes, widened && is_16_bit_float(result), scratch);
+}
+
+int plim_argmax_needs(const struct plim_device_info *info, const struct plim_array *in,
+                      struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES])
+{
+    enum { PAIR_BYTES = 16 }; /* a value in fp32 or its own type, and its place in int64 */
+    return needs_of(info, in, 1u << (in->ndim - 1), PLIM_I64, PAIR_BYTES, true, scratch);
 }

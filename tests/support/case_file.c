@@ -126,6 +126,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
                        .every = case_integer(evaluation, "every", 1),
                        .accumulation = case_integer(evaluation, "accumulation", 0),
                        .at_start = json_is_true(json_object_get(arguments, "eval_on_start")),
+                       .batch_metrics = json_is_true(json_object_get(arguments, "batch_eval_metrics")),
                        .keeps = (enum plim_predictions)index_of(plim_predictions_names, PLIM_PREDICTIONS_COUNT,
                                                          case_text(evaluation, "keeps", "loss"))},
         .empty_cache_steps = case_integer(arguments, "torch_empty_cache_steps", 0),

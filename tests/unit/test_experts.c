@@ -50,6 +50,15 @@ Test(experts, a_histogram_counts_and_leaves_out_what_has_no_bin)
     EXPECT_VALUES(&y, 0, 1, 0, 3);
 }
 
+Test(experts, the_first_of_the_largest_is_found)
+{
+    struct plim_array x = ARRAY(PLIM_F32, 3, 3), y = ARRAY(PLIM_I64, 3);
+    VALUES(&x, 1, 3, 3, 4, 2, NAN, -1, -2, -3);
+    struct plim_op op = op_of(PLIM_OP_ARGMAX, &y, NULL, &x, NULL);
+    run_op(&op);
+    EXPECT_VALUES(&y, 0, 1, 2, 0);
+}
+
 Test(experts, scattering_writes_where_indices_say)
 {
     struct plim_array x = ARRAY(PLIM_F32, 2, 2), at = ARRAY(PLIM_I64, 2, 2), y = ARRAY(PLIM_F32, 2, 3);

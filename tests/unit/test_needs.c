@@ -115,6 +115,24 @@ static enum plim_binary fold_named(const char *name)
     return PLIM_BINARY_ADD;
 }
 
+static void expect_reduction(const struct measured *m, int64_t out_bytes, int launches,
+                             const struct plim_reduce_scratch *scratch, const char *wanted)
+{
+    static struct events e;
+    e = (struct events){.length = 0};
+    allocate(&e, out_bytes);
+    int64_t carried_bytes = launches ? scratch[0].accumulation_bytes : 0;
+    int accumulation = carried_bytes ? allocate(&e, carried_bytes) : -1;
+    for (int i = 0; i < launches; i++) {
+        if (!scratch[i].partials_bytes) continue;
+        int partials = allocate(&e, scratch[i].partials_bytes);
+        release(&e, allocate(&e, scratch[i].semaphores_bytes));
+        release(&e, partials);
+    }
+    if (accumulation >= 0) release(&e, accumulation);
+    cr_expect(eq(str, e.text, (char *)wanted), "%s", m->line);
+}
+
 static void reduction_asks_alike(const struct measured *m)
 {
     char dtype[8], result[8], fold[8], shape[128], stride[128];
@@ -135,24 +153,32 @@ static void reduction_asks_alike(const struct measured *m)
     int launches = plim_reduce_needs(&m->info, &in, dims, fold_named(fold), dtype_named(result),
                                      scratch);
     cr_assert(gt(int, launches, 0));
-    static struct events e;
-    e = (struct events){.length = 0};
-    allocate(&e, out_bytes);
-    int64_t carried_bytes = scratch[0].accumulation_bytes;
-    int accumulation = carried_bytes ? allocate(&e, carried_bytes) : -1;
-    for (int i = 0; i < launches; i++) {
-        if (!scratch[i].partials_bytes) continue;
-        int partials = allocate(&e, scratch[i].partials_bytes);
-        release(&e, allocate(&e, scratch[i].semaphores_bytes));
-        release(&e, partials);
-    }
-    if (accumulation >= 0) release(&e, accumulation);
-    cr_expect(eq(str, e.text, wanted), "%s", m->line);
+    expect_reduction(m, out_bytes, launches, scratch, wanted);
 }
 
 Test(needs, reductions_ask_for_what_pytorch_asks_for)
 {
     for_each_call("reduce", 400, reduction_asks_alike);
+}
+
+static void argmax_asks_alike(const struct measured *m)
+{
+    char dtype[8], shape[128];
+    static char wanted[EVENTS_SIZE];
+    int n = sscanf(m->fields, "%7s %127s %8191s", dtype, shape, wanted);
+    cr_assert(eq(int, n, 3), "%s", m->line);
+    struct plim_array in = {.data = 4096, .dtype = (uint8_t)dtype_named(dtype)};
+    in.ndim = (uint8_t)read_list(shape, in.shape);
+    int64_t elements = 1;
+    for (int i = in.ndim; i-- > 0; elements *= in.shape[i]) in.stride[i] = elements;
+    struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES];
+    int launches = plim_argmax_needs(&m->info, &in, scratch);
+    expect_reduction(m, elements / in.shape[in.ndim - 1] * plim_dtype_size(PLIM_I64), launches, scratch, wanted);
+}
+
+Test(needs, argmax_asks_for_what_pytorch_asks_for)
+{
+    for_each_call("argmax", 2000, argmax_asks_alike);
 }
 
 /* --- embedding -------------------------------------------------------------------------------- */

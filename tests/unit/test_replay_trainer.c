@@ -136,6 +136,8 @@ Test(replay_trainer, running_out_of_memory_in_an_evaluation_is_an_answer)
     struct plim_train_setting setting = evaluating(2 * by_trainer.micro_batch, 2);
     setting.evaluation.keeps = PLIM_PREDICTIONS_LOGITS;
     run_out_anywhere(&setting);
+    setting.evaluation.keeps = PLIM_PREDICTIONS_ARGMAX;
+    run_out_anywhere(&setting);
     setting.evaluation.accumulation = 1;
     setting.world = 2;
     setting.sharding = PLIM_SHARDING_FSDP;

@@ -137,7 +137,8 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
                                                 .batches = evaluates ? between(state, 1, 64) : 2,
                                                 .accumulation = evaluates ? between(state, 0, 9) : 0,
                                                 .every = evaluates ? between(state, 1, 999) : 500,
-                                                .at_start = evaluates && between(state, 0, 1)};
+                                                .at_start = evaluates && between(state, 0, 1),
+                                                .batch_metrics = evaluates && between(state, 0, 1)};
     spec->accumulation = between(state, 0, 5);
     spec->schedule_count = spec->accumulation ? 0 : (size_t)between(state, 0, 4);
     for (size_t i = 0; i < spec->schedule_count; i++)

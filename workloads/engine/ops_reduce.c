@@ -4,6 +4,28 @@
 #include "ops.h"
 #include <string.h>
 
+/* Launches `op` for each part of a reduction, with the scratch memory that it asks for. */
+static void launch_parts(struct engine *e, struct plim_op *op, int launches, const struct plim_reduce_scratch *scratch)
+{
+    int64_t carried = launches ? scratch[0].accumulation_bytes : 0;
+    struct tensor *accumulation = carried ? tensor_keep(tensor_empty_bytes(e, carried)) : NULL;
+    for (int i = 0; i < launches; i++) {
+        bool shared = scratch[i].partials_bytes > 0;
+        struct tensor *partials =
+            shared ? tensor_keep(tensor_empty_bytes(e, scratch[i].partials_bytes)) : NULL;
+        struct tensor *semaphores =
+            shared ? tensor_keep(tensor_empty_bytes(e, scratch[i].semaphores_bytes)) : NULL;
+        op->part = (uint8_t)i;
+        op->n_scratch = shared ? 2 : 0;
+        op->scratch[0] = shared ? &partials->a : NULL;
+        op->scratch[1] = shared ? &semaphores->a : NULL;
+        if (!e->halted) engine_launch(e, op);
+        tensor_drop(e, semaphores);
+        tensor_drop(e, partials);
+    }
+    tensor_drop(e, accumulation);
+}
+
 struct tensor *op_reduce(struct engine *e, struct tensor *x, unsigned dims, bool keep,
                          enum plim_binary fold, double factor, enum plim_dtype result)
 {
@@ -20,32 +42,27 @@ struct tensor *op_reduce(struct engine *e, struct tensor *x, unsigned dims, bool
     struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES];
     int launches =
         e->halted ? 0 : plim_reduce_needs(&e->device->info, &in->a, dims, fold, result, scratch);
-    int64_t carried = launches ? scratch[0].accumulation_bytes : 0;
-    struct tensor *accumulation = carried ? tensor_keep(tensor_empty_bytes(e, carried)) : NULL;
-    for (int i = 0; i < launches; i++) {
-        bool shared = scratch[i].partials_bytes > 0;
-        struct tensor *partials =
-            shared ? tensor_keep(tensor_empty_bytes(e, scratch[i].partials_bytes)) : NULL;
-        struct tensor *semaphores =
-            shared ? tensor_keep(tensor_empty_bytes(e, scratch[i].semaphores_bytes)) : NULL;
-        struct plim_op op = {
-            .kind = PLIM_OP_REDUCE,
-            .n_out = 1,
-            .n_in = 1,
-            .n_scratch = shared ? 2 : 0,
-            .binary = (uint8_t)fold,
-            .dims = (uint8_t)dims,
-            .part = (uint8_t)i,
-            .alpha = factor,
-            .out = {&y->a},
-            .in = {&in->a},
-            .scratch = {shared ? &partials->a : NULL, shared ? &semaphores->a : NULL}};
-        if (!e->halted) engine_launch(e, &op);
-        tensor_drop(e, semaphores);
-        tensor_drop(e, partials);
-    }
-    tensor_drop(e, accumulation);
+    struct plim_op op = {.kind = PLIM_OP_REDUCE,
+                         .n_out = 1,
+                         .n_in = 1,
+                         .binary = (uint8_t)fold,
+                         .dims = (uint8_t)dims,
+                         .alpha = factor,
+                         .out = {&y->a},
+                         .in = {&in->a}};
+    launch_parts(e, &op, launches, scratch);
     tensor_drop(e, in);
+    return op_done(e, NULL, y, 1, &x);
+}
+
+struct tensor *op_argmax_last(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    struct tensor *y = tensor_empty(e, PLIM_I64, x->a.ndim - 1, x->a.shape);
+    struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES];
+    int launches = e->halted ? 0 : plim_argmax_needs(&e->device->info, &x->a, scratch);
+    struct plim_op op = {.kind = PLIM_OP_ARGMAX, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&x->a}};
+    launch_parts(e, &op, launches, scratch);
     return op_done(e, NULL, y, 1, &x);
 }
 

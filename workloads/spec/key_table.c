@@ -404,7 +404,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .fallback = "loss",
      .example = "logits",
      .help = "what an evaluation keeps of its batches on the GPU: the loss, or logits and labels too, as with a "
-             "compute_metrics"},
+             "compute_metrics; or labels and argmax, of a preprocess_logits_for_metrics that is logits.argmax(-1)"},
     {.path = "train.evaluation.batches",
      .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 20},
      AT(evaluation.batches),
@@ -433,6 +433,14 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .fallback = "false",
      .example = "true",
      .help = "eval_on_start: is there an evaluation before the first step, too?"},
+    {.path = "train.evaluation.batch_metrics",
+     .value = {.type = PLIM_VALUE_BOOL},
+     AT(evaluation.batch_metrics),
+     .unit = "",
+     .fallback = "false",
+     .example = "true",
+     .help = "batch_eval_metrics: is each batch measured for itself? Of it only the loss is kept then, and cached "
+             "memory is given back"},
     {.path = "train.clip",
      .value = {.type = PLIM_VALUE_NUMBER, .nullable = true, .minimum = 0, .maximum = 1e9},
      AT(clip),

@@ -220,8 +220,13 @@ enum plim_loop { PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_COUNT };
 extern const char *const plim_loop_names[PLIM_LOOP_COUNT];
 
 /* What an evaluation of Trainer's keeps of its batches: losses, or logits and labels too, as where there is a
- * compute_metrics(). */
-enum plim_predictions { PLIM_PREDICTIONS_LOSS, PLIM_PREDICTIONS_LOGITS, PLIM_PREDICTIONS_COUNT };
+ * compute_metrics(); of the logits their argmax, as a preprocess_logits_for_metrics() usually gives. */
+enum plim_predictions {
+    PLIM_PREDICTIONS_LOSS,
+    PLIM_PREDICTIONS_LOGITS,
+    PLIM_PREDICTIONS_ARGMAX,
+    PLIM_PREDICTIONS_COUNT
+};
 extern const char *const plim_predictions_names[PLIM_PREDICTIONS_COUNT];
 
 /* Whose rules of memory. PyTorch 2.11 keeps cuBLAS's workspace, 2.15 takes it for each product (2.13 is as 2.11); its
@@ -320,6 +325,7 @@ struct plim_evaluation {
     int64_t accumulation; /* eval_accumulation_steps: batches until what is kept goes to the host; 0: None, all */
     enum plim_predictions keeps; /* of each batch, to the evaluation's end */
     bool at_start;        /* eval_on_start: one before the first step, too */
+    bool batch_metrics;   /* batch_eval_metrics: only losses are kept, and each batch ends with an empty cache */
 };
 /* None, with the defaults of the other keys (key_table.c). */
 #define PLIM_NO_EVALUATION ((struct plim_evaluation){.batches = 2, .every = 500})

@@ -225,7 +225,7 @@ static enum plim_status check_evaluation(const struct plim_spec *spec, struct pl
     const struct plim_evaluation *asked = &spec->evaluation, none = PLIM_NO_EVALUATION;
     bool is_described = asked->keeps != none.keeps || asked->accumulation != none.accumulation ||
                         asked->batches != none.batches || asked->every != none.every ||
-                        asked->at_start;
+                        asked->at_start || asked->batch_metrics;
     if (!asked->batch && is_described)
         return plim_fail(err, PLIM_SPEC,
                          "train.evaluation is given without its batch, expected train.evaluation.batch");
@@ -237,13 +237,15 @@ static enum plim_status check_evaluation(const struct plim_spec *spec, struct pl
         return plim_fail(err, PLIM_SPEC,
                          "train.evaluation.at_start is given and train.sharding is zero3, which is not in this version "
                          "(plimsoll exec runs the training script as it is)");
-    if (asked->keeps == PLIM_PREDICTIONS_LOGITS && !plim_spec_key_given(spec, "train.evaluation.batches"))
+    bool keeps = asked->keeps != PLIM_PREDICTIONS_LOSS;
+    if (keeps && !asked->batch_metrics && !plim_spec_key_given(spec, "train.evaluation.batches"))
         return plim_fail(err, PLIM_SPEC,
-                         "train.evaluation.keeps is logits, which add up, expected train.evaluation.batches");
-    if (asked->keeps == PLIM_PREDICTIONS_LOGITS && plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE))
+                         "train.evaluation.keeps is %s, which add up, expected train.evaluation.batches",
+                         plim_predictions_names[asked->keeps]);
+    if (keeps && plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE))
         return plim_fail(err, PLIM_SPEC,
-                         "train.evaluation.keeps is logits and train.liger true, which is not in this version "
-                         "(plimsoll exec runs the training script as it is)");
+                         "train.evaluation.keeps is %s and train.liger true, which is not in this version "
+                         "(plimsoll exec runs the training script as it is)", plim_predictions_names[asked->keeps]);
     return PLIM_OK;
 }
 

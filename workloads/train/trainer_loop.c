@@ -230,7 +230,7 @@ static struct kept predict(struct engine *e, const struct trainer_loop *loop, co
     tensor_set(e, &loss, op_mul_scalar_(e, loss, 1));
     struct tensor *mean = tensor_keep(op_full_like(e, loss, 0));
     tensor_drop_all(e, items, loss);
-    if (loop->model->setting->evaluation.keeps == PLIM_PREDICTIONS_LOGITS)
+    if (loop->model->setting->evaluation.keeps != PLIM_PREDICTIONS_LOSS)
         return (struct kept){mean, logits, tensor_ref(batch->labels)};
     tensor_drop(e, logits);
     return (struct kept){mean, NULL, NULL};
@@ -244,12 +244,15 @@ static void add_to_kept(struct engine *e, const struct trainer_loop *loop, struc
     gather(e, loop, &one->losses);
     keep(e, &all->losses, one->losses);
     if (!one->logits) return;
+    bool measures = loop->model->setting->evaluation.batch_metrics;
     compare_shapes(e, loop, one->labels);
     compare_shapes(e, loop, one->logits);
+    if (loop->model->setting->evaluation.keeps == PLIM_PREDICTIONS_ARGMAX)
+        tensor_set(e, &one->logits, op_argmax_last(e, one->logits));
     gather(e, loop, &one->logits);
-    keep(e, &all->logits, one->logits);
+    if (!measures) keep(e, &all->logits, one->logits);
     gather(e, loop, &one->labels);
-    keep(e, &all->labels, one->labels);
+    if (!measures) keep(e, &all->labels, one->labels);
 }
 
 static void run_evaluation(struct engine *e, const struct trainer_loop *loop, trainer_loop_forward *forward, void *user)
@@ -265,8 +268,9 @@ static void run_evaluation(struct engine *e, const struct trainer_loop *loop, tr
         drop_kept(e, &one);
         one = more;
         add_to_kept(e, loop, &all, &one);
-        if (!asked->accumulation || (i + 1) % asked->accumulation) continue;
-        drop_kept(e, &all); /* to the host */
+        bool gathers = asked->accumulation && (i + 1) % asked->accumulation == 0;
+        if (!asked->batch_metrics && !gathers) continue;
+        if (!asked->batch_metrics) drop_kept(e, &all); /* to the host */
         drop_kept(e, &one);
         plim_allocator_empty_cache(e->allocator);
     }

@@ -1,14 +1,15 @@
 """Measures on the virtual GPU what reductions, the embedding's and the layer norm's backward and matmuls ask for: writes needs.txt.
 
     python3 make_needs.py OUT/run VENV/bin/python > needs.txt      (a minute)
-    plimsoll exec --device sim:GPU,memory=64TiB --repetitions 99999 --logs DIR -- VENV/bin/python make_needs.py CC
-                      one GPU, of PyTorch 2.15: needs_2_15.txt has its rows of embedding and cublas; the others are those of 2.11, but that
+    plimsoll exec --device sim:GPU,memory=64TiB --repetitions 99999 --logs DIR -- VENV/bin/python make_needs.py CC [KIND]
+                      one GPU (so argmax was measured), and of PyTorch 2.15: needs_2_15.txt has its rows of embedding and cublas; the others are those of 2.11, but that
                       2.15 folds "and" and "or" of floats in bytes
 
 One call a line, its kind first, then the GPU: cc, multiprocessors, resident threads of a multiprocessor. EVENTS are those of the allocator, separated by commas:
 +bytes is an allocation, bytes as requested; -n is the release of the n-th of them (from 0); what outlives the call is not released.
 
     reduce cc SMs threads  dtype result fold dims offset  shape stride  EVENTS        dims is a bit mask; offset, of element 0 in its block, and strides in elements
+    argmax cc SMs threads  dtype shape  EVENTS                                        along the last dimension, contiguous
     embedding cc SMs threads  dtype tokens rows width padding  EVENTS                 the backward of torch.nn.functional.embedding
     layer_norm cc SMs threads  dtype rows width bias  EVENTS                          native_layer_norm_backward with all its gradients
     cumsum cc SMs threads  dtype rows length  EVENTS                                  along the last dimension
@@ -91,6 +92,22 @@ def run_reduction(torch, call):
                 max=lambda: x.amax(over), min=lambda: x.amin(over), **{"and": lambda: x.all(over), "or": lambda: x.any(over)})[fold]
     return work, (dtype, result, fold, dims, offset, ",".join(map(str, shape)), ",".join(map(str, stride)))
 
+# --- argmax: (dtype, shape) ---
+
+def argmaxes(cc):
+    rng = random.Random(cc)
+    for t in FLOATS:
+        for width in (1, 2, 10, 127, 500, 1000, 8192, 32000, 50257, 128256, 151936):
+            for rows in (1, 2, 3, 4, 7, 16, 64): yield t, (rows, width)
+            for batch, length in ((1, 1), (1, 64), (1, 512), (4, 64), (8, 1024)): yield t, (batch, length, width)
+        for shape in ((3, 4096, 128256), (4, 1 << 13, 32000), (1, 1 << 15, 151936), (1 << 20, 4096)): yield t, shape
+    for _ in range(80): yield rng.choice(FLOATS), (rng.choice((1, 1, 2, 3, 8)), int(2 ** rng.uniform(0, 9)), int(2 ** rng.uniform(1, 18)))
+
+def run_argmax(torch, call):
+    dtype, shape = call
+    x = torch.empty(*shape, dtype=getattr(torch, TYPES[dtype]), device="cuda")
+    return lambda: x.argmax(dim=-1), (dtype, ",".join(map(str, shape)))
+
 # --- embedding, layer norm, matmul ------------------------------------------------------------------------------------------------------------------
 
 def embeddings(cc):
@@ -144,7 +161,7 @@ def run_cublas(torch, call):
 # --- the measuring -------------------------------------------------------------------------------------------------------------------------------------
 
 TYPES = dict(fp32="float32", bf16="bfloat16", fp16="float16", int64="int64", int32="int32", uint8="uint8", bool="bool")
-KINDS = dict(reduce=(reductions, run_reduction), embedding=(embeddings, run_embedding), layer_norm=(layer_norms, run_layer_norm),
+KINDS = dict(reduce=(reductions, run_reduction), argmax=(argmaxes, run_argmax), embedding=(embeddings, run_embedding), layer_norm=(layer_norms, run_layer_norm),
              cumsum=(lambda cc: [(t, rows, n) for t in ("int64", "fp32") for rows in (1, 2) for n in (1, 777, 13441, 16384, 131072, 1 << 20, 1 << 23) if cc != 70], run_cumsum), cublas=(lambda cc: FLOATS, run_cublas))
 
 def events(torch, work):
@@ -159,17 +176,18 @@ def events(torch, work):
         elif e["action"] == "free_completed" and e["addr"] in live: out.append(f"-{live.pop(e['addr'])}")
     return ",".join(out) or "-"
 
-def measure(cc):
+def measure(cc, *kinds):
     import torch, warnings
     warnings.filterwarnings("ignore")
     p = torch.cuda.get_device_properties(0)
     for kind, (calls, prepare) in KINDS.items():
+        if kinds and kind not in kinds: continue
         for call in dict.fromkeys(calls(cc)):
             work, fields = prepare(torch, call)
             print(kind, cc, p.multi_processor_count, p.max_threads_per_multi_processor, *fields, events(torch, work), flush=True)
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2: measure(int(sys.argv[1])); sys.exit()
+    if sys.argv[1].isdigit(): measure(int(sys.argv[1]), *sys.argv[2:]); sys.exit()
     run, python = sys.argv[1:]
     for cc, multiprocessors in CARDS:
         sys.stdout.flush()

@@ -106,13 +106,23 @@ def make_arguments(case, folder, size, count):
         **asked)
 
 
+def measured(_, compute_result=True):
+    return {}
+
+
+def largest(logits, _):
+    return logits.argmax(dim=-1)
+
+
 def train(case, arguments, model, config, size, count):
     """Figures of the steps, and of what comes before them."""
     steps = Steps(steps_to_wait(case))
     rows = data_of(case, config, size * case.get('accumulation', 1) * count * case.get('world', 1))
     asked = case.get('evaluation', {})
     others = data_of(case, config, asked['batch'] * asked.get('batches', 2) * case.get('world', 1)) if asked else None
-    measure = (lambda *_, **__: {}) if asked.get('keeps') == 'logits' or asked.get('measures') else None
+    keeps = asked.get('keeps')
+    measure = measured if keeps in ('logits', 'argmax') or asked.get('measures') else None
     Trainer(model=model, args=arguments, train_dataset=rows, eval_dataset=others, compute_metrics=measure,
+            preprocess_logits_for_metrics=largest if keeps == 'argmax' else None,
             callbacks=[steps]).train()
     return {**steps.first, 'steps': steps.figures}
