@@ -99,7 +99,7 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .values = {mixed ? (int)between(state, PLIM_WEIGHTS_FP32, PLIM_WEIGHTS_BF16)
                          : PLIM_WEIGHTS_FP32}};
     spec->model_as_given.dtype = (enum plim_weights)between(state, 0, PLIM_WEIGHTS_COUNT - 1);
-    spec->given = ~UINT64_C(0);
+    memset(spec->given, true, sizeof(spec->given));
     spec->optimizer = (struct plim_enum_axis){
         .count = 1, .values = {(int)between(state, 0, PLIM_OPTIMIZER_COUNT - 1)}};
     bool eager_only = plim_family_info(spec->model_as_given.family)->eager_only;

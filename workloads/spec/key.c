@@ -27,13 +27,13 @@ const struct plim_spec_key *plim_spec_key_find(const char *path)
 bool plim_spec_key_given(const struct plim_spec *spec, const char *path)
 {
     const struct plim_spec_key *key = plim_spec_key_find(path);
-    return key && spec->given >> (key - keys) & 1 &&
+    return key && spec->given[key - keys] &&
            !plim_value_is_null(&key->value, (const char *)spec + key->offset);
 }
 
 void plim_spec_key_forget(struct plim_spec *spec, const char *path)
 {
-    spec->given &= ~(UINT64_C(1) << (plim_spec_key_find(path) - keys));
+    spec->given[plim_spec_key_find(path) - keys] = false;
 }
 
 enum plim_status plim_spec_key_defaults(struct plim_spec *spec, struct plim_error *err)
@@ -259,7 +259,7 @@ enum plim_status plim_spec_path_read(const struct plim_place *place,
     if (key) {
         enum plim_status st =
             plim_value_read(&key->value, place, node, (char *)spec + key->offset);
-        if (st == PLIM_OK) spec->given |= UINT64_C(1) << (key - keys);
+        if (st == PLIM_OK) spec->given[key - keys] = true;
         return st;
     }
     for (size_t i = 0; i < SPECIAL_COUNT; i++)

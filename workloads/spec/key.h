@@ -16,7 +16,6 @@ struct plim_spec_key {
     const char *unit, *fallback, *example, *help; /* fallback: the default as YAML, or NULL */
 };
 
-enum { PLIM_SPEC_KEYS = 63 };
 extern const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS]; /* a section's stand together */
 
 size_t plim_spec_key_count(void);

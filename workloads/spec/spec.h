@@ -374,6 +374,8 @@ enum { PLIM_MAX_CHOICES = 64, PLIM_MAX_PHASES = 64 };
 struct plim_int_axis { size_t count; int64_t values[PLIM_MAX_CHOICES]; };
 struct plim_enum_axis { size_t count; int values[PLIM_MAX_CHOICES]; };
 
+enum { PLIM_SPEC_KEYS = 63 }; /* of the table in key.h */
+
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
 struct plim_spec {
@@ -416,7 +418,7 @@ struct plim_spec {
     struct plim_lora lora;
     struct plim_quantization quantization;
     char device[96];                    /* the spec's own default device, or "" */
-    uint64_t given; /* bit i: the i-th key (key.h) has a value of the user's, not its default */
+    bool given[PLIM_SPEC_KEYS]; /* has the i-th key (key.h) a value of the user's, and not its default? */
 };
 
 static inline bool plim_sharding_is_zero(enum plim_sharding sharding)
