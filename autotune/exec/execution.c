@@ -484,7 +484,7 @@ void plim_execution_describe_decision(const struct plim_machine_question *questi
         snprintf(way_out, sizeof(way_out), "; --assume %s=VALUE says what it is", slash ? slash + 1 : place);
     snprintf(out, size, "%s decides by a value that is not known (of %.60s), taken as %s%s",
              place[0] ? place : "the program",
-             question->kernel[0] ? question->kernel : "memory never written", taken, way_out);
+             question->kernel[0] ? question->kernel : "memory that no kernel wrote", taken, way_out);
 }
 
 _Static_assert((int)PLIM_PROGRAM_ASSUMES == (int)PLIM_MACHINE_GIVEN, "what a user says of values");

@@ -102,6 +102,20 @@ Test(shadow, what_a_host_writes_over_and_over_is_a_fill)
     free(ones);
 }
 
+Test(shadow, what_one_write_made_unknown_is_spoilt_as_a_whole)
+{
+    unsigned char known;
+    plim_shadow_spoil_as(AT, 64, PLIM_UNKNOWN | PLIM_NOT_NEGATIVE, "writer");
+    plim_shadow_spoil(AT + 64, 8, "another");
+    cr_expect(plim_shadow_is_spoilt(AT + 8, 56, &known));
+    cr_expect(eq(uint, known, PLIM_UNKNOWN | PLIM_NOT_NEGATIVE));
+    cr_expect(not(plim_shadow_is_spoilt(AT + 8, 64, &known)));
+    cr_expect(plim_shadow_is_spoilt(AT + 80, 16, &known));
+    cr_expect(eq(uint, known, PLIM_NEVER));
+    plim_shadow_write(AT, "a", 1);
+    cr_expect(not(plim_shadow_is_spoilt(AT, 64, &known)));
+}
+
 Test(shadow, too_much_to_keep_is_unknown)
 {
     char *large = calloc(1, SHADOW_BYTES + 1);

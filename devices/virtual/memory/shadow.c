@@ -400,6 +400,14 @@ bool plim_shadow_is_filled(uintptr_t at, size_t bytes, size_t element_bytes, voi
     return is_filled;
 }
 
+bool plim_shadow_is_spoilt(uintptr_t at, size_t bytes, unsigned char *known)
+{
+    struct entry part = take_part(at, bytes);
+    give_part(&part);
+    *known = part.known;
+    return part.kind == SPOILT && part.bytes == bytes;
+}
+
 const char *plim_shadow_writer(uintptr_t at, size_t bytes)
 {
     const char *writer = NULL;

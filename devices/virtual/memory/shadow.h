@@ -83,6 +83,8 @@ unsigned plim_shadow_survey(uintptr_t at, size_t bytes);
 /* Is a range one element over and over, all known? Then `element` has it, `known` its state. */
 bool plim_shadow_is_filled(uintptr_t at, size_t bytes, size_t element_bytes, void *element,
                            unsigned char *known);
+/* Did one write make all of a range unknown? Then `known` is its state. */
+bool plim_shadow_is_spoilt(uintptr_t at, size_t bytes, unsigned char *known);
 /* The kernel that wrote the first byte which is not known; NULL: none did. */
 const char *plim_shadow_writer(uintptr_t at, size_t bytes);
 

@@ -100,8 +100,6 @@ static uint32_t answer(struct plim_machine *machine, void *to, size_t bytes, boo
     return asker->is_finite_check ? PLIM_ASSUMPTION_FINITE : PLIM_ASSUMPTION_CHECKS;
 }
 
-/* Where the program seems to go round and round, what was 0 is something else this time: true, or more than it waits
- * for. Of what is neither a truth value nor a floating-point number nothing is known. */
 static bool is_loop(const char *place, int64_t most)
 {
     const struct plim_machine_process *process = plim_self_process();
@@ -111,6 +109,8 @@ static bool is_loop(const char *place, int64_t most)
     return is_loop;
 }
 
+/* Where the program seems to go round and round, what was 0 is something else this time: true, or more than it waits
+ * for. Of what is neither a truth value nor a floating-point number nothing is known. */
 static bool turn(void *to, size_t bytes, bool is_floating, const char *place)
 {
     const struct plim_given_value much = {.is_whole = bytes == 1, .number = bytes == 1 ? 1 : 1e9};

@@ -113,31 +113,6 @@ static bool is_dense(const struct operands *o)
 
 /* --- the work --------------------------------------------------------------------------------- */
 
-/* All inputs are one number over and over, or there are none: the output is too. */
-static bool fill(const struct plim_function_call *call, const struct operands *o)
-{
-    struct plim_column in[3], out;
-    unsigned char known, element[8] = {0};
-    struct plim_view view = {.bytes = sizeof(element), .data = element, .known = &known};
-    unsigned char states[sizeof(element)];
-    const size_t first = 0;
-    if (!is_dense(o)) return false;
-    for (int i = 1; i < o->count; i++) {
-        size_t width = plim_type_bytes(o->types[i]);
-        if (!plim_shadow_is_filled(o->at[i], span_of(o, i), width, element, &known)) return false;
-        memset(states, known, sizeof(states));
-        view.known = states;
-        plim_column_load(&in[i - 1], &view, &first, 1, o->types[i],
-                         call->functor->arguments[i - 1]);
-    }
-    plim_functor_apply(call, in, &out, 1);
-    if (!(out.known[0] & PLIM_KNOWN)) return false;
-    view.known = states;
-    plim_column_store(&out, &view, &first, 1, o->types[0]);
-    plim_shadow_fill(o->at[0], element, plim_type_bytes(o->types[0]), out.known[0], span_of(o, 0));
-    return true;
-}
-
 /* Does it make whole numbers of a mask, to count what it selects? Where that is not known, all is. */
 static bool counts_mask(const struct plim_plan *plan, const struct operands *o)
 {
@@ -156,12 +131,36 @@ static void select_unknown(struct plim_column *mask, size_t count)
     }
 }
 
-/* The same of a mask of which nothing is known. */
-static bool fill_unknown(const struct operands *o)
+/* Each input is one number over and over, or all unknown, or there are none: the output is so, too. `counts`: see
+ * counts_mask(). */
+static bool fill(const struct plim_function_call *call, const struct operands *o, bool counts, const char *writer)
 {
-    const int64_t one = 1; /* little-endian */
-    if (!is_dense(o) || plim_shadow_survey(o->at[1], span_of(o, 1)) & PLIM_KNOWN) return false;
-    plim_shadow_fill(o->at[0], &one, plim_type_bytes(o->types[0]), PLIM_KNOWN | PLIM_ASSUMPTION_ALL, span_of(o, 0));
+    struct plim_column in[3], out;
+    unsigned char known, element[8] = {0};
+    struct plim_view view = {.bytes = sizeof(element), .data = element, .known = &known};
+    unsigned char states[sizeof(element)];
+    const size_t first = 0;
+    if (!is_dense(o)) return false;
+    for (int i = 1; i < o->count; i++) {
+        size_t width = plim_type_bytes(o->types[i]), span = span_of(o, i);
+        if (!plim_shadow_is_filled(o->at[i], span, width, element, &known)) {
+            if (!plim_shadow_is_spoilt(o->at[i], span, &known)) return false;
+            memset(element, 0, sizeof(element));
+        }
+        memset(states, known, sizeof(states));
+        view.known = states;
+        plim_column_load(&in[i - 1], &view, &first, 1, o->types[i],
+                         call->functor->arguments[i - 1]);
+    }
+    if (counts) select_unknown(&in[0], 1);
+    plim_functor_apply(call, in, &out, 1);
+    view.known = states;
+    plim_column_store(&out, &view, &first, 1, o->types[0]);
+    known = out.known[0];
+    if (known & PLIM_KNOWN)
+        plim_shadow_fill(o->at[0], element, plim_type_bytes(o->types[0]), known, span_of(o, 0));
+    else
+        plim_shadow_spoil_as(o->at[0], span_of(o, 0), plim_unknown_of(known), writer);
     return true;
 }
 
@@ -194,13 +193,21 @@ static void work(const struct plim_function_call *call, const struct operands *o
     }
 }
 
+static unsigned bits_of_inputs(const struct operands *o)
+{
+    unsigned bits = 0;
+    for (int i = 1; i < o->count; i++) bits |= plim_shadow_survey(o->at[i], span_of(o, i));
+    return bits;
+}
+
 /* Too much to be worked out? */
 static bool is_too_much(const struct operands *o)
 {
+    if (o->elements <= PLIM_MOST_ELEMENTS) return false;
     bool is_mask = o->count > 1;
     for (int i = 1; i < o->count; i++) is_mask &= o->types[i] == PLIM_BOOL;
     is_mask |= !plim_type_is_float(o->types[0]);
-    return o->elements > (is_mask ? PLIM_MOST_OF_MASK : PLIM_MOST_ELEMENTS);
+    return !is_mask || o->elements > PLIM_MOST_OF_MASK || !(bits_of_inputs(o) & PLIM_KNOWN);
 }
 
 /* Is there any hope? Of what is all unknown only a comparison with itself or infinity is known, and of a norm that it
@@ -209,9 +216,7 @@ static bool is_worth_it(const struct plim_functor *functor, const struct operand
 {
     enum { NORMS = 64 };
     if (o->elements <= NORMS) return true;
-    unsigned bits = o->count == 1 ? PLIM_KNOWN : 0;
-    for (int i = 1; i < o->count; i++) bits |= plim_shadow_survey(o->at[i], span_of(o, i));
-    return bits & PLIM_KNOWN ||
+    return o->count == 1 || bits_of_inputs(o) & PLIM_KNOWN ||
            (functor->row->result == PLIM_AS_TRUTH && plim_type_is_float(functor->inner[0]));
 }
 
@@ -228,7 +233,7 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
     const struct plim_function_call call = {
         .functor = functor, .state = o.state, .same = o.count == 3 && o.at[1] == o.at[2]};
     bool counts = counts_mask(plan, &o), works = functor->row && (counts || is_worth_it(functor, &o));
-    if (works && (fill(&call, &o) || (counts && fill_unknown(&o)))) return true;
+    if (works && fill(&call, &o, counts, launch->kernel)) return true;
     works = works && !is_too_much(&o);
     for (int i = 1; i < o.count && works; i++)
         works = plim_view_open_mask(&views[i], o.at[i], span_of(&o, i));

@@ -276,10 +276,18 @@ static bool has_two(int64_t kind)
     return kind == LARGEST_AND_AT || kind == SMALLEST_AND_AT || kind == SMALLEST_AND_LARGEST;
 }
 
-/* Of the same number over and over the result is that of one. */
-static bool is_of_one(enum kind kind)
+static bool adds(int64_t kind) { return kind == SUM || kind == MEAN; }
+
+/* Of the same number over and over the result is that of one, or a sum so many times it. */
+static bool is_of_one(int64_t kind)
 {
-    return kind != SUM && kind != MEAN && kind != PRODUCT && kind != ABSOLUTE_SUM && kind != NOT_ZERO;
+    return kind != PRODUCT && kind != ABSOLUTE_SUM && kind != NOT_ZERO;
+}
+
+static void add_same(struct total *total, size_t count)
+{
+    total->value.i = (int64_t)((uint64_t)total->value.i * count);
+    total->value.f *= (double)count;
 }
 
 /* Does it pick one of unknown numbers, a token or a class? */
@@ -315,18 +323,21 @@ static unsigned char get(const struct plim_plan *plan, const struct plim_view *i
     return PLIM_KNOWN | PLIM_ASSUMPTION_ALL;
 }
 
-/* `inputs`: of those that make a result, so many are looked at; 0: none is known. */
+/* `inputs`: of those that make a result, so many are looked at; 0: none is known; 1 of more: they are all the same, and
+ * `in` is one. */
 static void work(const struct plim_plan *plan, const struct reduction *r, size_t inputs,
                  const struct plim_view *in, struct plim_view *out)
 {
+    bool same = inputs == 1 && r->inputs > 1;
     for (size_t o = 0; o < r->outputs; o++) {
         size_t base = plim_offsets_of(r->out, o, 1, 2);
         struct total total = {.known = inputs ? PLIM_KNOWN : PLIM_UNKNOWN};
         for (size_t i = 0; i < inputs; i++) {
             struct plim_number x;
-            unsigned char known = get(plan, in, base + plim_offsets_of(r->in, i, 0, 1), &x);
+            unsigned char known = get(plan, in, same ? 0 : base + plim_offsets_of(r->in, i, 0, 1), &x);
             take((enum kind)plan->numbers[KIND], &total, x, (int64_t)i, known);
         }
+        if (same && adds(plan->numbers[KIND])) add_same(&total, r->inputs);
         finish(plan, &total, r->inputs);
         unsigned char index_known = total.known;
         if (!(total.known & PLIM_KNOWN) && picks(plan, r)) index_known = pick(r, o, &total.index);
@@ -342,14 +353,10 @@ static size_t second_bytes(const struct plim_plan *plan, size_t bytes)
                : bytes / plim_type_bytes(plan->types[OUTPUT]) * 8;
 }
 
-/* Many floats that a kernel made, or that are all the same, are a mask's (elementwise.c); those of the host are data.
- */
+/* Many floats that a kernel made are a mask's (elementwise.c); those of the host are data. */
 static bool is_too_much(const struct plim_plan *plan, const struct reduction *r, size_t span)
 {
-    enum plim_type type = plan->types[INPUT];
-    unsigned char one[8], state;
-    bool is_mask = !plim_type_is_float(type) || plim_shadow_writer(r->from, span) ||
-                   plim_shadow_is_filled(r->from, span, plim_type_bytes(type), one, &state);
+    bool is_mask = !plim_type_is_float(plan->types[INPUT]) || plim_shadow_writer(r->from, span);
     return r->inputs * r->outputs > (is_mask ? PLIM_MOST_OF_MASK : PLIM_MOST_ELEMENTS);
 }
 
@@ -370,15 +377,17 @@ static bool run(const struct plim_plan *given, const struct plim_launch *launch)
     size_t bytes = plim_offsets_last(r.out, 0, 2) + out_width,
            more = has_two(kind) ? second_bytes(&plan, bytes) : 0;
     size_t span = plim_offsets_last(r.in, 0, 1) + plim_offsets_last(r.out, 1, 2) + width;
-    bool is_seen = !is_too_much(&plan, &r, span) && plim_shadow_survey(r.from, span) & PLIM_KNOWN &&
-                   plim_view_open_mask(&in, r.from, span);
+    bool is_even = is_of_one(kind) && r.inputs > 1 &&
+                   plim_shadow_is_filled(r.from, span, width, one, &state);
+    bool is_seen = is_even ? plim_view_open(&in, r.from, width)
+                           : !is_too_much(&plan, &r, span) && plim_shadow_survey(r.from, span) & PLIM_KNOWN &&
+                                 plim_view_open_mask(&in, r.from, span);
     bool is_norm = kind == NORM || kind == ABSOLUTE_SUM || kind == ABSOLUTE_LARGEST;
     bool works = kind != UNKNOWN_KIND && kind != NORM && !r.is_partial && !r.base &&
                  (is_seen || picks(&plan, &r) || asks_for_any(&plan)) &&
                  plim_view_open_mask(&out[0], r.to[0], bytes) &&
                  (!more || plim_view_open_mask(&out[1], r.to[1], more));
     if (works) {
-        bool is_even = is_of_one((enum kind)kind) && plim_shadow_is_filled(r.from, span, width, one, &state);
         bool is_one = is_even || (!is_seen && asks_for_any(&plan));
         work(&plan, &r, is_one ? 1 : is_seen ? r.inputs : 0, &in, out);
         plim_view_store(&out[0], launch->kernel);

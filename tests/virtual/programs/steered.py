@@ -52,6 +52,8 @@ def finite():
             sys.exit('the loss is no number')
         learn(model, loss)
         done += 1
+    if torch.isnan(model(torch.randn(40000, 64, device='cuda'))).any():  # more than are looked at one by one
+        sys.exit('an output is no number')
     count_operations(model)
 
 
