@@ -259,10 +259,10 @@ static void expect_peak(const char *arguments, int64_t mib)
     program_finish(&p);
 }
 
-/* The first is at rest long before the second, which works on something else for a second, asks for memory. */
+/* The first is at rest long before the second, which works on something else for half a second, asks for memory. */
 Test(exec, a_second_process_on_its_way_to_the_gpu_is_waited_for, .timeout = 60)
 {
-    expect_peak(GPU "--json" IN_SHELL(A_TRAINER "&~i=0;~while~[~$i~-lt~1000000~];~do~i=$((i+1));~done;~exec~" A_TRAINER
+    expect_peak(GPU "--json" IN_SHELL(A_TRAINER "&~i=0;~while~[~$i~-lt~400000~];~do~i=$((i+1));~done;~exec~" A_TRAINER
                                                 "~fixed=300"),
                 64 + 300 + 2 * 4 * 32);
 }
