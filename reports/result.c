@@ -11,12 +11,19 @@ void plim_result_write_held(const char *name, const char *value, const char **se
     *separator = ", ";
 }
 
+/* Keys of Trainer alone, which no configuration that is emitted says. */
+static bool is_of_trainer(const char *key)
+{
+    static const char *const keys[] = {"train.evaluation", "train.label_smoothing", "train.empty_cache_steps"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (!strncmp(key, keys[i], strlen(keys[i]))) return true;
+    return false;
+}
+
 void plim_result_spec_held(const struct plim_result_spec *spec, bool without_reentrant, const char *separator,
                            FILE *out)
 {
-    static const char zero[] = "train.zero.", train[] = "train.", evaluation[] = "train.evaluation",
-                      use_reentrant[] = "train.use_reentrant", smoothing[] = "train.label_smoothing",
-                      emptied[] = "train.empty_cache_steps";
+    static const char zero[] = "train.zero.", train[] = "train.", use_reentrant[] = "train.use_reentrant";
     if (!spec) return;
     plim_result_write_held("LoRA", spec->lora, &separator, out);
     plim_result_write_held("quantization", spec->quantization, &separator, out);
@@ -24,9 +31,8 @@ void plim_result_spec_held(const struct plim_result_spec *spec, bool without_ree
         const struct plim_result_option *option = &spec->options.items[i];
         if (!strncmp(option->key, zero, strlen(zero)) && option->value)
             plim_result_write_held(option->key + strlen(zero), option->value, &separator, out);
-        bool is_held = !strncmp(option->key, evaluation, strlen(evaluation)) || !strcmp(option->key, smoothing) ||
-                       !strcmp(option->key, emptied) ||
-                       (!without_reentrant && !strcmp(option->key, use_reentrant));
+        bool is_held =
+            is_of_trainer(option->key) || (!without_reentrant && !strcmp(option->key, use_reentrant));
         if (is_held && option->value)
             plim_result_write_held(option->key + strlen(train), option->value, &separator, out);
     }

@@ -111,40 +111,35 @@ enum plim_status plim_reference_histogram(const struct plim_op *op)
     return PLIM_OK;
 }
 
-enum plim_status plim_reference_scatter(const struct plim_op *op)
+/* Elements between a row's own places and those that `indices` names, along the last dimension: into `named`, or out of
+ * it into `rows`, which has the shape of `indices`. */
+static enum plim_status move_by_index(const struct plim_array *rows, const struct plim_array *named,
+                                      const struct plim_array *indices, bool into_named)
 {
-    const struct plim_array *y = op->out[0], *x = op->in[0], *indices = op->in[1];
-    int64_t width = plim_elements_last(x), room = plim_elements_last(y);
-    if (!plim_elements_same_shape(x, indices) || width < 1 || room < 1 ||
-        plim_array_elements(x) / width != plim_array_elements(y) / room)
+    int64_t width = plim_elements_last(rows), room = plim_elements_last(named);
+    if (!plim_elements_same_shape(rows, indices) || width < 1 || room < 1 ||
+        plim_array_elements(rows) / width != plim_array_elements(named) / room)
         return PLIM_INVALID;
-    for (int64_t i = 0; i < plim_array_elements(x); i++) {
+    for (int64_t i = 0; i < plim_array_elements(rows); i++) {
         int64_t index;
         double value;
         plim_elements_read_integers(indices, i, 1, &index);
         if (index < 0 || index >= room) return PLIM_INVALID;
-        plim_elements_read(x, i, 1, &value);
-        plim_elements_write(y, i / width * room + index, 1, &value);
+        int64_t place = i / width * room + index;
+        plim_elements_read(into_named ? rows : named, into_named ? i : place, 1, &value);
+        plim_elements_write(into_named ? named : rows, into_named ? place : i, 1, &value);
     }
     return PLIM_OK;
 }
 
+enum plim_status plim_reference_scatter(const struct plim_op *op)
+{
+    return move_by_index(op->in[0], op->out[0], op->in[1], true);
+}
+
 enum plim_status plim_reference_gather(const struct plim_op *op)
 {
-    const struct plim_array *y = op->out[0], *x = op->in[0], *indices = op->in[1];
-    int64_t width = plim_elements_last(y), room = plim_elements_last(x);
-    if (!plim_elements_same_shape(y, indices) || width < 1 || room < 1 ||
-        plim_array_elements(y) / width != plim_array_elements(x) / room)
-        return PLIM_INVALID;
-    for (int64_t i = 0; i < plim_array_elements(y); i++) {
-        int64_t index;
-        double value;
-        plim_elements_read_integers(indices, i, 1, &index);
-        if (index < 0 || index >= room) return PLIM_INVALID;
-        plim_elements_read(x, i / width * room + index, 1, &value);
-        plim_elements_write(y, i, 1, &value);
-    }
-    return PLIM_OK;
+    return move_by_index(op->out[0], op->in[0], op->in[1], false);
 }
 
 enum plim_status plim_reference_masked_fill(const struct plim_op *op)

@@ -26,6 +26,11 @@ static void ask(const char *key, const struct asked *asked)
     cr_expect(strstr(err.text, asked->why ? asked->why : "") != NULL, "%s", err.text);
 }
 
+static void ask_each(const char *key, const struct asked *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) ask(key, &cases[i]);
+}
+
 Test(spec_trainer, evaluations_are_read_as_text_and_refused_where_they_cannot_be)
 {
     static const struct asked cases[] = {
@@ -51,7 +56,7 @@ Test(spec_trainer, evaluations_are_read_as_text_and_refused_where_they_cannot_be
         {"loop: trainer, world: 2, sharding: zero3, precision: bf16-mixed", "8", NULL},
         {"loop: trainer", "batch=8,batch=9", "each of its keys once"},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) ask("train.evaluation", &cases[i]);
+    ask_each("train.evaluation", cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 Test(spec_trainer, the_cache_is_emptied_by_trainer)
@@ -61,7 +66,7 @@ Test(spec_trainer, the_cache_is_emptied_by_trainer)
         {"loop: trainer", "null", NULL},
         {"loop: plain", "1", "train.empty_cache_steps is given and train.loop is plain, expected trainer"},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) ask("train.empty_cache_steps", &cases[i]);
+    ask_each("train.empty_cache_steps", cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 Test(spec_trainer, labels_are_smoothed_by_trainer)
@@ -75,5 +80,5 @@ Test(spec_trainer, labels_are_smoothed_by_trainer)
         {"loop: trainer, liger: true", "0.1", "train.liger true, which is not in this version"},
         {"loop: trainer, world: 2, sharding: fsdp", "0.1", NULL},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) ask("train.label_smoothing", &cases[i]);
+    ask_each("train.label_smoothing", cases, sizeof(cases) / sizeof(cases[0]));
 }

@@ -219,6 +219,14 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
     return PLIM_OK;
 }
 
+/* A key that is of Trainer alone is given. */
+static enum plim_status expect_trainer(const struct plim_spec *spec, const char *key, struct plim_error *err)
+{
+    if (spec->loop == PLIM_LOOP_TRAINER) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "%s is given and train.loop is %s, expected trainer", key,
+                     plim_loop_names[spec->loop]);
+}
+
 /* Evaluations are Trainer's, and what is kept of them adds up. */
 static enum plim_status check_evaluation(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -230,9 +238,8 @@ static enum plim_status check_evaluation(const struct plim_spec *spec, struct pl
         return plim_fail(err, PLIM_SPEC,
                          "train.evaluation is given without its batch, expected train.evaluation.batch");
     if (!asked->batch) return PLIM_OK;
-    if (spec->loop != PLIM_LOOP_TRAINER)
-        return plim_fail(err, PLIM_SPEC, "train.evaluation is given and train.loop is %s, expected trainer",
-                         plim_loop_names[spec->loop]);
+    enum plim_status st = expect_trainer(spec, "train.evaluation", err);
+    if (st) return st;
     if (asked->at_start && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3))
         return plim_fail(err, PLIM_SPEC,
                          "train.evaluation.at_start is given and train.sharding is zero3, which is not in this version "
@@ -251,18 +258,15 @@ static enum plim_status check_evaluation(const struct plim_spec *spec, struct pl
 
 static enum plim_status check_emptied(const struct plim_spec *spec, struct plim_error *err)
 {
-    if (!spec->empty_cache_steps || spec->loop == PLIM_LOOP_TRAINER) return PLIM_OK;
-    return plim_fail(err, PLIM_SPEC, "train.empty_cache_steps is given and train.loop is %s, expected trainer",
-                     plim_loop_names[spec->loop]);
+    return spec->empty_cache_steps ? expect_trainer(spec, "train.empty_cache_steps", err) : PLIM_OK;
 }
 
 /* Labels are smoothed by Trainer's own loss. */
 static enum plim_status check_smoothing(const struct plim_spec *spec, struct plim_error *err)
 {
     if (!(spec->label_smoothing > 0)) return PLIM_OK;
-    if (spec->loop != PLIM_LOOP_TRAINER)
-        return plim_fail(err, PLIM_SPEC, "train.label_smoothing is given and train.loop is %s, expected trainer",
-                         plim_loop_names[spec->loop]);
+    enum plim_status st = expect_trainer(spec, "train.label_smoothing", err);
+    if (st) return st;
     if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE))
         return plim_fail(err, PLIM_SPEC,
                          "train.label_smoothing is given and train.liger true, which is not in this version (plimsoll "

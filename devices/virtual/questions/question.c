@@ -100,13 +100,13 @@ static uint32_t answer(struct plim_machine *machine, void *to, size_t bytes, boo
     return asker->is_finite_check ? PLIM_ASSUMPTION_FINITE : PLIM_ASSUMPTION_CHECKS;
 }
 
-static bool is_loop(const char *place, int64_t most)
+static bool goes_round(const char *place, int64_t most)
 {
     const struct plim_machine_process *process = plim_self_process();
     plim_self_lock();
-    bool is_loop = plim_loops_turn(place, process ? process->steps : 0, most);
+    bool turns = plim_loops_turn(place, process ? process->steps : 0, most);
     plim_self_unlock();
-    return is_loop;
+    return turns;
 }
 
 /* Where the program seems to go round and round, what was 0 is something else this time: true, or more than it waits
@@ -115,13 +115,13 @@ static bool turn(void *to, size_t bytes, bool is_floating, const char *place)
 {
     const struct plim_given_value much = {.is_whole = bytes == 1, .number = bytes == 1 ? 1 : 1e9};
     if (bytes != 1 && !is_floating) return false;
-    return is_loop(place, PLIM_LOOP_READS) && give(to, bytes, is_floating, &much);
+    return goes_round(place, PLIM_LOOP_READS) && give(to, bytes, is_floating, &much);
 }
 
 /* The same where it goes on as long as a mask selects any: now it selects none. */
 static bool turn_off(void *to, size_t bytes, const char *place)
 {
-    if (!is_loop(place, PLIM_LOOP_READS_OF_MASK)) return false;
+    if (!goes_round(place, PLIM_LOOP_READS_OF_MASK)) return false;
     memset(to, 0, bytes);
     return true;
 }

@@ -21,6 +21,7 @@ struct operands {
     enum plim_type types[OPERANDS];
     const struct plim_offsets *offsets; /* NULL: contiguous */
     const unsigned char *state;
+    bool counts; /* it makes whole numbers of a mask: counts_mask() */
 };
 
 /* --- names ------------------------------------------------------------------------------------ */
@@ -81,6 +82,14 @@ static void find_strided(const struct plim_plan *plan, const struct plim_launch 
     for (int i = 0; i < out->count; i++) out->types[i] = (enum plim_type)types[i];
 }
 
+/* To count what a mask selects. */
+static bool counts_mask(const struct plim_plan *plan, const struct operands *o)
+{
+    const struct plim_function_row *row = plan->functor.row;
+    return row && row->traits & PLIM_KEEPS_SIGN && o->count == 2 && o->types[1] == PLIM_BOOL &&
+           plim_type_bytes(o->types[0]) > 1 && !plim_type_is_float(o->types[0]);
+}
+
 static bool find(const struct plim_plan *plan, const struct plim_launch *launch,
                  struct operands *out)
 {
@@ -93,6 +102,7 @@ static bool find(const struct plim_plan *plan, const struct plim_launch *launch,
         find_strided(plan, launch, out);
     else
         find_contiguous(plan, launch, out);
+    out->counts = counts_mask(plan, out);
     if (elements <= 0 || (out->offsets && !plim_offsets_check(out->offsets, out->elements)))
         return false;
     for (int i = 0; i < out->count; i++)
@@ -113,14 +123,7 @@ static bool is_dense(const struct operands *o)
 
 /* --- the work --------------------------------------------------------------------------------- */
 
-/* Does it make whole numbers of a mask, to count what it selects? Where that is not known, all is. */
-static bool counts_mask(const struct plim_plan *plan, const struct operands *o)
-{
-    const struct plim_function_row *row = plan->functor.row;
-    return row && row->traits & PLIM_KEEPS_SIGN && o->count == 2 && o->types[1] == PLIM_BOOL &&
-           plim_type_bytes(o->types[0]) > 1 && !plim_type_is_float(o->types[0]);
-}
-
+/* Where it is not known what a mask selects, all is. */
 static void select_unknown(struct plim_column *mask, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -131,9 +134,8 @@ static void select_unknown(struct plim_column *mask, size_t count)
     }
 }
 
-/* Each input is one number over and over, or all unknown, or there are none: the output is so, too. `counts`: see
- * counts_mask(). */
-static bool fill(const struct plim_function_call *call, const struct operands *o, bool counts, const char *writer)
+/* Each input is one number over and over, or all unknown, or there are none: the output is so, too. */
+static bool fill(const struct plim_function_call *call, const struct operands *o, const char *writer)
 {
     struct plim_column in[3], out;
     unsigned char known, element[8] = {0};
@@ -152,7 +154,7 @@ static bool fill(const struct plim_function_call *call, const struct operands *o
         plim_column_load(&in[i - 1], &view, &first, 1, o->types[i],
                          call->functor->arguments[i - 1]);
     }
-    if (counts) select_unknown(&in[0], 1);
+    if (o->counts) select_unknown(&in[0], 1);
     plim_functor_apply(call, in, &out, 1);
     view.known = states;
     plim_column_store(&out, &view, &first, 1, o->types[0]);
@@ -177,7 +179,7 @@ static void place(const struct operands *o, size_t first, size_t count,
 }
 
 static void work(const struct plim_function_call *call, const struct operands *o,
-                 struct plim_view *views, bool counts)
+                 struct plim_view *views)
 {
     size_t offsets[OPERANDS][PLIM_CHUNK];
     struct plim_column in[3], out;
@@ -187,37 +189,35 @@ static void work(const struct plim_function_call *call, const struct operands *o
         for (int i = 1; i < o->count; i++)
             plim_column_load(&in[i - 1], &views[i], offsets[i], count, o->types[i],
                              call->functor->arguments[i - 1]);
-        if (counts) select_unknown(&in[0], count);
+        if (o->counts) select_unknown(&in[0], count);
         plim_functor_apply(call, in, &out, count);
         plim_column_store(&out, &views[0], offsets[0], count, o->types[0]);
     }
 }
 
-static unsigned bits_of_inputs(const struct operands *o)
+/* Is anything known of the inputs, or are there none? */
+static bool knows_inputs(const struct operands *o)
 {
-    unsigned bits = 0;
+    unsigned bits = o->count == 1 ? PLIM_KNOWN : 0;
     for (int i = 1; i < o->count; i++) bits |= plim_shadow_survey(o->at[i], span_of(o, i));
-    return bits;
+    return bits & PLIM_KNOWN;
 }
 
-/* Too much to be worked out? */
-static bool is_too_much(const struct operands *o)
+/* Is there any hope? Of what is all unknown only a comparison with itself or infinity is known, what a mask selects,
+ * and of a norm that it is not below zero. */
+static bool is_worth_it(const struct plim_functor *functor, const struct operands *o, bool knows)
 {
-    if (o->elements <= PLIM_MOST_ELEMENTS) return false;
+    enum { NORMS = 64 };
+    return knows || o->counts || o->elements <= NORMS ||
+           (functor->row->result == PLIM_AS_TRUTH && plim_type_is_float(functor->inner[0]));
+}
+
+static bool is_too_much(const struct operands *o, bool knows)
+{
     bool is_mask = o->count > 1;
     for (int i = 1; i < o->count; i++) is_mask &= o->types[i] == PLIM_BOOL;
     is_mask |= !plim_type_is_float(o->types[0]);
-    return !is_mask || o->elements > PLIM_MOST_OF_MASK || !(bits_of_inputs(o) & PLIM_KNOWN);
-}
-
-/* Is there any hope? Of what is all unknown only a comparison with itself or infinity is known, and of a norm that it
- * is not below zero. */
-static bool is_worth_it(const struct plim_functor *functor, const struct operands *o)
-{
-    enum { NORMS = 64 };
-    if (o->elements <= NORMS) return true;
-    return o->count == 1 || bits_of_inputs(o) & PLIM_KNOWN ||
-           (functor->row->result == PLIM_AS_TRUTH && plim_type_is_float(functor->inner[0]));
+    return o->elements > (is_mask && knows ? PLIM_MOST_OF_MASK : PLIM_MOST_ELEMENTS);
 }
 
 static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
@@ -232,16 +232,16 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
     }
     const struct plim_function_call call = {
         .functor = functor, .state = o.state, .same = o.count == 3 && o.at[1] == o.at[2]};
-    bool counts = counts_mask(plan, &o), works = functor->row && (counts || is_worth_it(functor, &o));
-    if (works && fill(&call, &o, counts, launch->kernel)) return true;
-    works = works && !is_too_much(&o);
+    bool knows = knows_inputs(&o), works = functor->row && is_worth_it(functor, &o, knows);
+    if (works && fill(&call, &o, launch->kernel)) return true;
+    works = works && !is_too_much(&o, knows);
     for (int i = 1; i < o.count && works; i++)
         works = plim_view_open_mask(&views[i], o.at[i], span_of(&o, i));
     if (works && is_dense(&o))
         works = plim_view_blank_mask(&views[0], o.at[0], span_of(&o, 0));
     else if (works)
         works = plim_view_open_mask(&views[0], o.at[0], span_of(&o, 0));
-    if (works) work(&call, &o, views, counts);
+    if (works) work(&call, &o, views);
     if (works)
         plim_view_store(&views[0], launch->kernel);
     else
