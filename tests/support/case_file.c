@@ -64,6 +64,8 @@ static void read_quantization(const json_t *q, struct plim_quantization *out)
     out->nested = json_is_true(json_object_get(q, "double"));
     out->compute = (enum plim_weights)index_of(plim_weights_names, PLIM_WEIGHTS_COUNT,
                                                case_text(q, "compute", "fp32"));
+    out->storage = (enum plim_storage)index_of(plim_storage_names, PLIM_STORAGE_COUNT,
+                                               case_text(q, "storage", "uint8"));
     out->prepared = !prepare || json_is_true(prepare);
 }
 

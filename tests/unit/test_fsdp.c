@@ -176,6 +176,14 @@ Test(fsdp, says_what_it_cannot_train)
     setting.optimizer = PLIM_OPTIMIZER_ADAMW_8BIT;
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "bitsandbytes");
     setting.optimizer = PLIM_OPTIMIZER_SGD;
+    setting.quantization = (struct plim_quantization){.type = PLIM_QUANTIZATION_NF4};
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "--loop trainer");
+    setting.quantization.storage = PLIM_STORAGE_FP16;
+    setting.precision = PLIM_PRECISION_BF16_MIXED;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "which are lost");
+    setting.quantization.type = PLIM_QUANTIZATION_INT8;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "8 bits");
+    setting.quantization.type = PLIM_QUANTIZATION_NONE;
     setting.world = 1;
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "2 GPUs");
     setting.world = 2;

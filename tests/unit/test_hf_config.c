@@ -247,9 +247,10 @@ Test(hf_document, a_base_in_4_bits_is_quantisation)
                    "{\"model_type\": \"llama\", \"quantization_config\": {\"quant_method\": "
                    "\"bitsandbytes\", \"load_in_4bit\": true, \"bnb_4bit_quant_type\": \"nf4\", "
                    "\"bnb_4bit_use_double_quant\": true, \"bnb_4bit_compute_dtype\": "
-                   "\"bfloat16\", \"llm_int8_skip_modules\": [\"lm_head\"]}}",
+                   "\"bfloat16\", \"bnb_4bit_quant_storage\": \"float16\", \"llm_int8_skip_modules\": [\"lm_head\"]}}",
                    &spec);
     cr_expect(eq(int, (int)spec.quantization.type, PLIM_QUANTIZATION_NF4));
+    cr_expect(eq(int, (int)spec.quantization.storage, PLIM_STORAGE_FP16));
     cr_expect(eq(int, (int)spec.quantization.compute, PLIM_WEIGHTS_BF16));
     cr_expect(spec.quantization.nested && spec.quantization.prepared);
     cr_expect(eq(int, plim_spec_resolve(&spec, &err), PLIM_SPEC));
@@ -264,6 +265,7 @@ Test(hf_document, a_base_in_4_bits_is_quantisation)
                    &spec);
     cr_expect(eq(int, (int)spec.quantization.type, PLIM_QUANTIZATION_FP4));
     cr_expect(eq(int, (int)spec.quantization.compute, PLIM_WEIGHTS_FP32));
+    cr_expect(eq(int, (int)spec.quantization.storage, PLIM_STORAGE_UINT8));
     cr_expect(not(spec.quantization.nested));
 }
 

@@ -343,14 +343,15 @@ Test(spec_set, quantization_is_a_text_whose_first_part_is_the_type)
     struct plim_spec s;
     struct plim_error err = PLIM_ERROR_INIT;
     spec_load_text("s.yaml", "model: {family: phi}\ntrain: {lora: {r: 4}}\n", &s);
-    set(&s, "train.quantization", "nf4,double=true,compute=bf16,prepare=false");
+    set(&s, "train.quantization", "nf4,double=true,compute=bf16,storage=bf16,prepare=false");
     resolve(&s);
+    cr_expect(eq(int, (int)s.quantization.storage, PLIM_STORAGE_BF16));
     cr_expect(eq(int, (int)s.quantization.type, PLIM_QUANTIZATION_NF4));
     cr_expect(eq(int, (int)s.quantization.compute, PLIM_WEIGHTS_BF16));
     cr_expect(s.quantization.nested && !s.quantization.prepared);
     set(&s, "train.quantization", "type=fp4");
     cr_expect(eq(int, (int)s.quantization.type, PLIM_QUANTIZATION_FP4));
-    static const char *const wrong[] = {"nf4,bf16", "nf4,double", "nf5", "double=", "nf4,bits=4"};
+    static const char *const wrong[] = {"nf4,bf16", "nf4,double", "nf5", "double=", "nf4,bits=4", "nf4,storage=int8"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         cr_expect(eq(int, plim_spec_set(&s, "train.quantization", wrong[i], &err), PLIM_SPEC), "%s",
                   wrong[i]);

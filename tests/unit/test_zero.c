@@ -221,6 +221,32 @@ Test(zero, says_what_it_cannot_train)
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "DoRA");
 }
 
+static const struct plim_lora small_adapters = {.r = 8, .target_count = 1, .targets = {"q_proj"}};
+
+/* DeepSpeed casts all that floats, and gathers what persists as if it were of one type. */
+Test(zero, quantised_weights_that_it_would_lose_are_refused)
+{
+    struct plim_train_setting setting = rank_of_two;
+    setting.loop = PLIM_LOOP_TRAINER;
+    setting.lora = small_adapters;
+    setting.precision = PLIM_PRECISION_BF16_MIXED;
+    setting.quantization = (struct plim_quantization){.type = PLIM_QUANTIZATION_NF4};
+    for (int stage = 0; stage < 3; stage++) {
+        setting.sharding = (enum plim_sharding)(PLIM_SHARDING_ZERO1 + stage);
+        setting.quantization.storage = PLIM_STORAGE_FP16;
+        expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "which are lost");
+        setting.quantization.storage = PLIM_STORAGE_BF16;
+        rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
+        cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+    }
+    setting.quantization.storage = PLIM_STORAGE_UINT8;
+    setting.zero.persistent_elements = 100000;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "stage3_param_persistence_threshold");
+    setting.zero.persistent_elements = 0;
+    rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
+    cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+}
+
 /* The embedding, which is the head too, is made twice and gathered once before there is a step. The
  * first backward and its forward gather it for each of the two; from then on it is gathered ahead, once
  * a step. Each backward makes two gradients of its size. */
@@ -362,6 +388,29 @@ Test(zero, is_an_answer_whatever_the_memory_with_what_is_offloaded_and_with_adap
         setting.zero.parameters = is_stage_3 && mib % 4 ? PLIM_OFFLOAD_CPU : PLIM_OFFLOAD_NONE;
         setting.zero.persistent_elements = mib % 5 ? 100000 : 0;
         setting.lora = (struct plim_lora){.r = mib % 7 ? 8 : 0, .target_count = 1, .targets = {"q_proj"}};
+        snprintf(uri, sizeof uri, "A100-SXM4-80GB,memory=%dMiB", mib);
+        rank_replay(rank_gpu(uri), &setting, NULL);
+        cr_expect(rank_trace.out.verdict == PLIM_OK || rank_trace.out.verdict == PLIM_OOM, "%d MiB: %s", mib,
+                  rank_trace.out.why);
+    }
+    cr_expect_eq(rank_trace.out.verdict, PLIM_OK);
+}
+
+Test(zero, is_an_answer_whatever_the_memory_with_a_quantised_base)
+{
+    struct plim_train_setting setting = rank_of_two;
+    setting.zero.bucket_elements = 1000000;
+    setting.zero.persistent_elements = 0;
+    setting.precision = PLIM_PRECISION_BF16_MIXED;
+    setting.loop = PLIM_LOOP_TRAINER;
+    setting.lora = small_adapters;
+    for (int mib = 4; mib < 300; mib += 3) {
+        char uri[64];
+        setting.sharding = mib % 2 ? PLIM_SHARDING_ZERO3 : PLIM_SHARDING_FSDP;
+        setting.quantization = (struct plim_quantization){.type = PLIM_QUANTIZATION_NF4,
+                                                          .nested = mib % 3 == 0,
+                                                          .storage = mib % 4 / 2 ? PLIM_STORAGE_BF16 : 0,
+                                                          .prepared = mib % 5 > 0};
         snprintf(uri, sizeof uri, "A100-SXM4-80GB,memory=%dMiB", mib);
         rank_replay(rank_gpu(uri), &setting, NULL);
         cr_expect(rank_trace.out.verdict == PLIM_OK || rank_trace.out.verdict == PLIM_OOM, "%d MiB: %s", mib,

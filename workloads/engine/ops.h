@@ -187,6 +187,7 @@ struct quantized {
     enum plim_dtype dtype;  /* that the weight had */
     enum plim_dtype compute; /* that the layer computes in */
     int64_t rows, columns;  /* and its shape (out, in) */
+    enum plim_dtype storage; /* 4 bits: the type of elements that codes lie in */
     struct tensor *codes;   /* two elements a byte, or one */
     struct tensor *scales;  /* fp32, one for 64 elements; nested: one for 256 scales; int8: a row */
     struct tensor *book;    /* 4 bits: the numbers that codes stand for */
@@ -197,8 +198,8 @@ struct quantized {
  * 1e-6 to 1 the middles of 1, 2, 4, .. 64 equal parts of [0.1, 1) (of twice as many where there is
  * no sign), with both signs where there is one; 0 and 1. */
 struct tensor *op_dynamic_map(struct engine *e, bool is_signed);
-/* Fills in `q`, whose type is set, from a weight (out, in), lent. Nested scales are kept in 8 bits;
- * their map is made at the first call and is the caller's: *map. */
+/* Fills in `q`, whose types of codes and of storage are set, from a weight (out, in), lent. Nested scales are kept in 8
+ * bits; their map is made at the first call and is the caller's: *map. */
 void op_quantize_4bit(struct engine *e, struct quantized *q, struct tensor *weight, bool nested,
                       struct tensor **map);
 /* the weight, in the type that it had */

@@ -100,7 +100,8 @@ void op_quantize_4bit(struct engine *e, struct quantized *q, struct tensor *weig
     q->rows = weight->a.shape[0];
     q->columns = weight->a.shape[1];
     struct tensor *scales = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(blocks_of(elements, BLOCK))));
-    q->codes = tensor_keep(tensor_empty(e, PLIM_U8, SHAPE((elements + 1) / 2)));
+    int64_t packed = (elements + 1) / (2 * plim_dtype_size(q->storage));
+    q->codes = tensor_keep(tensor_empty(e, q->storage, SHAPE(packed)));
     quantize(e, q->type, BLOCK, q->codes, scales, x, NULL);
     q->book = nibble_book(e);
     if (nested && !e->halted)
@@ -217,6 +218,11 @@ struct tensor *op_linear_4bit(struct engine *e, struct tensor *x, const struct q
     int64_t rows = tensor_elements(x) / q->columns;
     struct node *n = op_node(e, &linear_4bit_kind, 1, &x);
     if (n) n->weight = q;
+    if (n) { /* ctx.tensors: a view of the codes as they lie now, wherever they are gathered anew later */
+        struct tensor *view = tensor_keep(tensor_detach(e, q->codes));
+        node_hold(e, n, view);
+        tensor_drop(e, view);
+    }
     e->grad_enabled = false;
     bool in_one = plim_matmul_4bit_is_fused(&e->device->info, (enum plim_dtype)x->a.dtype, rows,
                                             q->rows, q->columns, BLOCK);

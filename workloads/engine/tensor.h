@@ -55,6 +55,7 @@ struct tensor {
     bool requires_grad;
     bool is_view;
     bool is_parameter;
+    bool is_codes; /* of a parameter: the codes of a quantised weight, which nothing casts */
 };
 
 /* A new tensor on new memory, contiguous / with the given strides (elements). Floating. */

@@ -19,6 +19,18 @@ static const enum plim_quantized quantized_as[PLIM_QUANTIZATION_COUNT] = {
     [PLIM_QUANTIZATION_FP4] = PLIM_QUANTIZED_FP4,
     [PLIM_QUANTIZATION_INT8] = PLIM_QUANTIZED_ROWS};
 
+static const enum plim_dtype storage_of[PLIM_STORAGE_COUNT] = {
+    [PLIM_STORAGE_UINT8] = PLIM_U8,
+    [PLIM_STORAGE_BF16] = PLIM_BF16,
+    [PLIM_STORAGE_FP16] = PLIM_F16,
+    [PLIM_STORAGE_FP32] = PLIM_F32};
+
+bool decoder_cast_loses_codes(const struct plim_train_setting *setting, enum plim_dtype dtype)
+{
+    enum plim_dtype storage = storage_of[setting->quantization.storage];
+    return setting->quantization.type != PLIM_QUANTIZATION_NONE && storage != PLIM_U8 && storage != dtype;
+}
+
 /* --- one tensor ------------------------------------------------------------------------------- */
 
 /* Memory for a tensor of the model that has none; named. */
@@ -59,13 +71,17 @@ static void load_quantized(struct load *load, struct linear *l)
     l->conv1d = false;
     l->quantized.type = quantized_as[how->type];
     l->quantized.compute = decoder_weights_dtype(how->compute);
+    l->quantized.storage = storage_of[how->storage];
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
     if (how->type == PLIM_QUANTIZATION_INT8) op_quantize_int8(e, &l->quantized, weight);
     else op_quantize_4bit(e, &l->quantized, weight, how->nested, &load->map);
     engine_set_class(e, before);
     tensor_drop(e, weight);
     tensor_drop(e, stored);
-    if (!e->halted) tensor_set_data(e, l->weight, tensor_detach(e, l->quantized.codes));
+    if (e->halted) return;
+    tensor_set_data(e, l->weight, l->quantized.codes);
+    l->weight->is_codes = true;
+    l->quantized.codes = l->weight;
 }
 
 /* --- in the order of names -------------------------------------------------------------------- */
@@ -122,13 +138,47 @@ static void load_module(struct load *load, const struct module *module, void *ow
 
 /* --- before and after ------------------------------------------------------------------------- */
 
-/* By how many ranks get_total_byte_count() divides what tensor parallelism would cut, though nothing is cut: linear
- * layers and the head, where the family has a plan for it, in a job of several ranks. */
+/* By how many ranks get_total_byte_count() divides, parameter by parameter, what tensor parallelism would cut, though
+ * nothing is cut, where the family has a plan for it (base_model_tp_plan, _tp_plan), in a job of several ranks. */
 static int64_t ranks_of_plan(const struct decoder *m)
 {
     enum plim_family family = m->config->family;
     bool has_plan = family != PLIM_FAMILY_GPT2 && family != PLIM_FAMILY_OPT && family != PLIM_FAMILY_BLOOM;
     return has_plan && m->setting->loop == PLIM_LOOP_TRAINER && m->setting->world > 1 ? m->setting->world : 1;
+}
+
+/* Norms of queries and keys are in the plans of these families. */
+static bool plans_norm(const struct decoder *m, const struct module *module)
+{
+    enum plim_family family = m->config->family;
+    bool plans = family == PLIM_FAMILY_QWEN3 || family == PLIM_FAMILY_GEMMA3_TEXT;
+    return plans && (strstr(module->path, "q_norm") || strstr(module->path, "k_norm"));
+}
+
+static int64_t other_ranks_share(const struct tensor *x, int64_t bytes_of_two, int64_t ranks)
+{
+    int64_t bytes = x ? tensor_elements(x) * bytes_of_two / 2 : 0;
+    return bytes - bytes / ranks;
+}
+
+/* What such a division leaves out. `size`: of an element; `code_size`: of two elements of a quantised weight */
+static int64_t bytes_left_out(const struct decoder *m, int64_t size, int64_t code_size)
+{
+    int64_t ranks = ranks_of_plan(m), bytes = other_ranks_share(m->head_bias, 2 * size, ranks);
+    bytes += other_ranks_share(m->head, 2 * size, ranks); /* a tied one is counted by its name */
+    const struct module *modules = decoder_block_modules(m->config->family);
+    for (int64_t i = 0; i < m->config->layers; i++)
+        for (const struct module *module = modules; module->path; module++) {
+            const void *place = (const char *)&m->layers[i] + module->offset;
+            if (module->kind == MODULE_LINEAR) {
+                const struct linear *linear = place;
+                bytes += other_ranks_share(linear->weight, code_size, ranks);
+                bytes += other_ranks_share(linear->bias, 2 * size, ranks);
+            } else if (plans_norm(m, module)) {
+                bytes += other_ranks_share(((const struct norm *)place)->weight, 2 * size, ranks);
+            }
+        }
+    return bytes;
 }
 
 /* caching_allocator_warmup(): one block as large as the model will be, but for 1.2 GiB of the GPU,
@@ -137,9 +187,9 @@ static void warm_up(struct engine *e, const struct decoder *m)
 {
     const struct parameters *p = &m->parameters;
     bool int8 = m->setting->quantization.type == PLIM_QUANTIZATION_INT8;
-    int64_t ranks = ranks_of_plan(m), head = tensor_elements(m->head), rest = p->elements - p->linear_elements - head,
-            size = plim_dtype_size(p->dtype),
-            bytes = rest * size + head * size / ranks + p->linear_elements / (int8 ? 1 : 2) / ranks,
+    int64_t size = plim_dtype_size(p->dtype), code_size = int8 ? 2 : 1,
+            bytes = (p->elements - p->linear_elements) * size + p->linear_elements * code_size / 2 -
+                    bytes_left_out(m, size, code_size),
             most = (int64_t)((double)e->device->info.total_bytes - 1.2 * 0x1p30);
     if (bytes > most) bytes = most;
     if (bytes < 2) return;
@@ -150,7 +200,7 @@ static void warm_up(struct engine *e, const struct decoder *m)
 static void prepare(struct engine *e, struct parameters *p)
 {
     for (size_t i = 0; i < p->count && !e->halted; i++)
-        if (p->list[i]->a.dtype != PLIM_U8) nn_cast(e, p->list[i], PLIM_F32);
+        if (!p->list[i]->is_codes) nn_cast(e, p->list[i], PLIM_F32);
     if (!e->halted) plim_allocator_empty_cache(e->allocator);
 }
 
@@ -166,6 +216,14 @@ void decoder_load(struct engine *e, struct decoder *m)
     size_t buffer_count = decoder_buffers(m, buffers);
     for (size_t i = 0; i < buffer_count; i++) give_memory(e, buffers[i]);
     if (m->setting->quantization.prepared && !e->halted) prepare(e, &m->parameters);
+}
+
+size_t decoder_cast_loaded(struct engine *e, const struct decoder *m, struct tensor **states)
+{
+    size_t count = decoder_states_by_module(m, states);
+    for (size_t i = 0; i < count && !e->halted; i++)
+        if (states[i]->a.dtype <= PLIM_F16) nn_cast(e, states[i], m->parameters.dtype);
+    return count;
 }
 
 enum plim_status decoder_move(struct engine *e, struct decoder *m)

@@ -134,6 +134,12 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
 enum plim_status decoder_move(struct engine *e, struct decoder *m) PLIM_MUST_CHECK;
 /* Loads the quantised weights of a model that was built without memory (engine.meta). */
 void decoder_load(struct engine *e, struct decoder *m);
+/* module.bfloat16() of a model that was loaded: all that floats gets the type of the parameters. `states`: room for
+ * decoder_states(), which stand there in the order of modules. Returns their number. */
+size_t decoder_cast_loaded(struct engine *e, const struct decoder *m, struct tensor **states);
+/* Would a cast of all that floats to `dtype` reach codes of quantised weights, which lie in floats of another type?
+ * They are lost then. */
+bool decoder_cast_loses_codes(const struct plim_train_setting *setting, enum plim_dtype dtype);
 /* get_peft_model(): freezes the model and adds the adapters of setting->lora, whose targets are
  * modules of the model (plim_spec_resolve() refuses others). */
 void decoder_add_lora(struct engine *e, struct decoder *m);

@@ -21,13 +21,19 @@ static struct tensor *delta(struct engine *e, const struct lora_adapter *a, stru
     return op_mul_scalar(e, multiply(e, &a->b, low), a->scaling);
 }
 
+/* lora_A.weight.dtype, asked for from outside that module */
+static void look_at_type(struct engine *e, const struct lora_adapter *a)
+{
+    if (nn_in_parts(e) && !e->halted) e->modules->look(e, e->modules->context, a->a);
+}
+
 struct tensor *nn_lora(struct engine *e, const struct linear *l, struct tensor *y,
                        struct tensor *x)
 {
     const struct lora_adapter *a = l->lora;
     struct tensor *result = tensor_hold(y);
     enum plim_dtype dtype = (enum plim_dtype)result->a.dtype;
-    if (nn_in_parts(e) && !e->halted) e->modules->look(e, e->modules->context, a->a);
+    look_at_type(e, a);
     struct tensor *input = tensor_hold(e->halted ? x : op_to(e, x, (enum plim_dtype)a->a->a.dtype));
     tensor_set(e, &result,
                a->magnitude ? nn_dora(e, l, result, input) : op_add(e, result, delta(e, a, input)));
@@ -46,6 +52,7 @@ struct tensor *nn_lora_quantized(struct engine *e, const struct linear *l, struc
     bool converts = !e->autocast.on;
     /* beside Linear4bit a copy: backward did not work on "a manipulated view" */
     struct tensor *result = tensor_keep(nn_is_int8(l) ? y : op_clone(e, y));
+    if (converts) look_at_type(e, a);
     struct tensor *input =
         tensor_hold(converts ? op_to(e, x, (enum plim_dtype)a->a->a.dtype) : x);
     if (a->magnitude) {

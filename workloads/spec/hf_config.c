@@ -271,8 +271,12 @@ static enum plim_status read_bitsandbytes(const struct plim_place *place,
                                             .name_count = PLIM_QUANTIZATION_COUNT};
     static const struct plim_value dtypes = {
         .type = PLIM_VALUE_ENUM, .names = plim_dtype_names, .name_count = PLIM_WEIGHTS_COUNT};
+    static const char *const storage_names[PLIM_STORAGE_COUNT] = {"uint8", "bfloat16", "float16", "float32"};
+    static const struct plim_value storages = {
+        .type = PLIM_VALUE_ENUM, .names = storage_names, .name_count = PLIM_STORAGE_COUNT};
     const struct plim_yaml_node *type = plim_yaml_get(map, "bnb_4bit_quant_type"),
-                                *compute = plim_yaml_get(map, "bnb_4bit_compute_dtype");
+                                *compute = plim_yaml_get(map, "bnb_4bit_compute_dtype"),
+                                *storage = plim_yaml_get(map, "bnb_4bit_quant_storage");
     struct plim_quantization q = {
         .type = PLIM_QUANTIZATION_FP4,
         .prepared = spec->quantization.prepared,
@@ -286,6 +290,7 @@ static enum plim_status read_bitsandbytes(const struct plim_place *place,
     enum plim_status st = check_skipped(place, plim_yaml_get(map, "llm_int8_skip_modules"));
     if (st == PLIM_OK && type) st = plim_value_read(&types, place, type, &q.type);
     if (st == PLIM_OK && compute) st = plim_value_read(&dtypes, place, compute, &q.compute);
+    if (st == PLIM_OK && storage) st = plim_value_read(&storages, place, storage, &q.storage);
     if (st == PLIM_OK) spec->quantization = q;
     return st;
 }

@@ -498,6 +498,14 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .example = "bf16",
      .help = "bnb_4bit_compute_dtype: what 4-bit layers compute in; auto: BitsAndBytesConfig's "
              "default, fp32"},
+    {.path = "train.quantization.storage",
+     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_storage_names, PLIM_STORAGE_COUNT)},
+     AT(quantization.storage),
+     .unit = "",
+     .fallback = "uint8",
+     .example = "bf16",
+     .help = "bnb_4bit_quant_storage: the type of tensor that 4-bit codes lie in; FSDP shards them where it is no "
+             "integer"},
     {.path = "train.quantization.prepare",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(quantization.prepared),

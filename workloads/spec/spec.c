@@ -30,6 +30,7 @@ const char *const plim_offload_names[PLIM_OFFLOAD_COUNT] = {"none", "cpu"};
 const char *const plim_overlap_names[PLIM_OVERLAP_COUNT] = {"auto", "no", "yes"};
 const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT] = {"none", "nf4", "fp4",
                                                                     "int8"};
+const char *const plim_storage_names[PLIM_STORAGE_COUNT] = {"uint8", "bf16", "fp16", "fp32"};
 const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes"};
 const char *const plim_predictions_names[PLIM_PREDICTIONS_COUNT] = {"loss", "logits", "argmax"};
 const char *const plim_loop_names[PLIM_LOOP_COUNT] = {"plain", "trainer"};
@@ -60,9 +61,10 @@ void plim_spec_describe_quantization(const struct plim_spec *spec, char *text, s
     if (q->type == PLIM_QUANTIZATION_INT8)
         snprintf(text, size, "int8 (activations without outliers%s)", rest);
     else
-        snprintf(text, size, "%s (%scomputes in %s%s)", plim_quantization_names[q->type],
+        snprintf(text, size, "%s (%scomputes in %s%s%s%s)", plim_quantization_names[q->type],
                  q->nested ? "double quantisation, " : "",
-                 plim_weights_names[q->compute ? q->compute : PLIM_WEIGHTS_FP32], rest);
+                 plim_weights_names[q->compute ? q->compute : PLIM_WEIGHTS_FP32],
+                 q->storage ? ", stored as " : "", q->storage ? plim_storage_names[q->storage] : "", rest);
 }
 
 void plim_spec_set_dropout(struct plim_spec *spec, double p)

@@ -277,10 +277,15 @@ struct plim_lora {
     char targets[PLIM_LORA_TARGETS][32]; /* module names: "q_proj", "c_attn" */
 };
 
+/* In elements of which type codes in 4 bits lie (bnb_4bit_quant_storage). */
+enum plim_storage { PLIM_STORAGE_UINT8, PLIM_STORAGE_BF16, PLIM_STORAGE_FP16, PLIM_STORAGE_FP32, PLIM_STORAGE_COUNT };
+extern const char *const plim_storage_names[PLIM_STORAGE_COUNT];
+
 struct plim_quantization {
     enum plim_quantization_type type;
     bool nested;               /* 4 bits: the scales are quantised too (bnb_4bit_use_double_quant) */
     enum plim_weights compute; /* 4 bits: what layers compute in (bnb_4bit_compute_dtype) */
+    enum plim_storage storage; /* 4 bits */
     bool prepared; /* peft's prepare_model_for_kbit_training(): what stays in 16 bits becomes fp32 */
 };
 
@@ -374,7 +379,7 @@ enum { PLIM_MAX_CHOICES = 64, PLIM_MAX_PHASES = 64 };
 struct plim_int_axis { size_t count; int64_t values[PLIM_MAX_CHOICES]; };
 struct plim_enum_axis { size_t count; int values[PLIM_MAX_CHOICES]; };
 
-enum { PLIM_SPEC_KEYS = 63 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 64 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 

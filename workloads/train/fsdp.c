@@ -7,7 +7,7 @@ enum { COPY_IN = 1, REDUCE_SCATTER };
 
 static int64_t gathered_bytes(const struct fsdp *f, const struct fsdp_parameter *p)
 {
-    return shard_elements(f, p) * f->world * plim_dtype_size(dtype_of(p->whole));
+    return shard_elements(f, p) * f->world * plim_dtype_size(dtype_of(p->output));
 }
 
 /* The table of addresses and sizes that such a kernel reads. */
@@ -25,7 +25,7 @@ static struct tensor *cast_shards(struct engine *e, const struct fsdp_unit *u)
     enum plim_dtype from = PLIM_F32;
     for (size_t i = 0; i < u->count; i++) {
         const struct fsdp_parameter *p = &u->parameters[i];
-        if (dtype_of(p->shard) == dtype_of(p->whole)) continue;
+        if (dtype_of(p->shard) == dtype_of(p->output)) continue;
         elements += shard_elements(u->fsdp, p);
         from = dtype_of(p->shard);
     }
@@ -67,8 +67,9 @@ static void copy_out(struct engine *e, struct fsdp_unit *u, bool in_forward)
     for (size_t i = 0; i < u->count; i++) {
         struct fsdp_parameter *p = &u->parameters[i];
         int64_t bytes = gathered_bytes(f, p);
-        storage_resize(e, p->whole->storage, bytes);
-        p->whole->a.data = p->whole->storage->address;
+        storage_resize(e, p->output->storage, bytes);
+        p->output->a.data = p->output->storage->address;
+        if (p->whole->storage == p->output->storage) p->whole->a.data = p->output->a.data;
         f->chunks[i] = bytes / f->world;
     }
     kernel_table(e, plim_split_copy_table_bytes(&e->device->info, u->count, f->chunks, f->world));
@@ -86,7 +87,7 @@ static void copy_out(struct engine *e, struct fsdp_unit *u, bool in_forward)
 static void reshard(struct engine *e, struct fsdp_unit *u)
 {
     if (!u->is_whole) return;
-    for (size_t i = 0; i < u->count; i++) storage_resize(e, u->parameters[i].whole->storage, 0);
+    for (size_t i = 0; i < u->count; i++) storage_resize(e, u->parameters[i].output->storage, 0);
     u->is_whole = false;
 }
 

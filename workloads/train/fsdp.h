@@ -35,6 +35,9 @@
  *   backward; a tied embedding belongs to that one. What is left (learned positions, norms elsewhere) is the root's.
  * - The model comes from the host: a unit's parameters are moved to the GPU, this rank's part of each is copied out
  *   of it, padded, and they go. References to three of them last until the whole model is sharded.
+ * - A quantised model is on the GPU when it is sharded, and stays whole until all of it is. Codes are sharded and
+ *   gathered where they lie in floats (bnb_4bit_quant_storage); in integers every rank keeps all of them
+ *   (ignored_params). Scales are no parameters: every rank has them.
  * - In mixed precision weights are fp32, gradients are reduced in the type of the computation, and what the model
  *   gives, so the loss, is cast to it. */
 #ifndef PLIM_TRAIN_FSDP_H
@@ -46,6 +49,7 @@
 
 struct fsdp_parameter {
     struct tensor *whole; /* the model's; has memory while its unit is whole */
+    struct tensor *output; /* of all-gathers: on whole's memory, until a module gives that other data for good */
     struct tensor *shard; /* this rank's rows, for the optimizer */
     struct tensor *kept;  /* the whole gradient, in reduce_dtype, of micro-steps not reduced, or NULL */
     int64_t row_elements, rows; /* of the whole; ceil(rows / world) of them are this rank's */

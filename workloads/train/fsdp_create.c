@@ -17,7 +17,7 @@ static void own_shape(const struct fsdp *f, const struct fsdp_parameter *p, int6
 }
 
 /* The parameter has its shard, and gets its type for computing. */
-static void become_sharded(const struct fsdp *f, struct fsdp_parameter *p, struct tensor *shard)
+static void become_sharded(struct engine *e, const struct fsdp *f, struct fsdp_parameter *p, struct tensor *shard)
 {
     struct tensor *whole = p->whole;
     p->shard = shard;
@@ -25,6 +25,7 @@ static void become_sharded(const struct fsdp *f, struct fsdp_parameter *p, struc
     shard->requires_grad = whole->requires_grad;
     if (f->is_mixed) whole->a.dtype = (uint8_t)f->param_dtype;
     if (whole->accumulator) whole->accumulator->output[0].dtype = whole->a.dtype;
+    p->output = tensor_keep(tensor_alias(e, whole, whole->a.ndim, whole->a.shape, whole->a.stride, 0));
 }
 
 /* For the optimizer, in the order of the model's parameters */
@@ -46,7 +47,7 @@ static void shard(struct engine *e, struct fsdp *f, struct fsdp_parameter *p, st
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
     struct tensor *own = tensor_keep(tensor_empty(e, dtype_of(whole), whole->a.ndim, shape));
     engine_set_class(e, before);
-    if (!e->halted) become_sharded(f, p, own);
+    if (!e->halted) become_sharded(e, f, p, own);
 }
 
 /* A shard's memory is that of `x` (taken) from now on. */
@@ -138,7 +139,24 @@ static struct held held_of(const struct fsdp *f, size_t parameters)
     return held;
 }
 
-/* fully_shard() of one unit: what it has comes to the GPU, is sharded, and goes. */
+/* fully_shard() of one unit whose parameters are on the GPU: this rank's part of each is copied out of it. */
+static void shard_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit *u)
+{
+    for (size_t i = 0; i < u->count && !e->halted; i++) {
+        struct fsdp_parameter *p = &u->parameters[i];
+        const struct tensor *whole = p->whole;
+        int64_t shape[PLIM_MAX_DIMS];
+        own_shape(f, p, shape);
+        struct tensor *padded =
+            tensor_keep(tensor_empty(e, dtype_of(whole), SHAPE(shard_elements(f, p))));
+        become_sharded(
+            e, f, p, tensor_keep(tensor_alias(e, padded, whole->a.ndim, shape, whole->a.stride, 0)));
+        tensor_drop(e, padded);
+        f->parameters[p->place].shard = p->shard;
+    }
+}
+
+/* The same of one on the host: what it has comes to the GPU, is sharded, and goes. */
 static void move_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit *u,
                       const struct held *held, struct tensor *const *buffers, size_t buffer_count)
 {
@@ -148,18 +166,7 @@ static void move_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit *
         materialise(e, whole);
     }
     for (size_t i = 0; i < buffer_count; i++) materialise(e, buffers[i]);
-    for (size_t i = 0; i < u->count && !e->halted; i++) {
-        struct fsdp_parameter *p = &u->parameters[i];
-        const struct tensor *whole = p->whole;
-        int64_t shape[PLIM_MAX_DIMS];
-        own_shape(f, p, shape);
-        struct tensor *padded =
-            tensor_keep(tensor_empty(e, dtype_of(whole), SHAPE(shard_elements(f, p))));
-        become_sharded(
-            f, p, tensor_keep(tensor_alias(e, padded, whole->a.ndim, shape, whole->a.stride, 0)));
-        tensor_drop(e, padded);
-        f->parameters[p->place].shard = p->shard;
-    }
+    shard_unit(e, f, u);
     for (size_t i = 0; i < u->count && !e->halted; i++)
         if (!is_held(held, u->parameters[i].whole))
             storage_resize(e, u->parameters[i].whole->storage, 0);
@@ -185,6 +192,48 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
     for (size_t i = 0; i < sizeof(held.list) / sizeof(held.list[0]) && !e->halted; i++)
         if (held.list[i]) storage_resize(e, held.list[i]->storage, 0);
     engine_set_class(e, before);
+}
+
+/* --- loaded on the GPU already ---------------------------------------------------------------- */
+
+static bool is_quantized(const struct fsdp *f)
+{
+    return f->model->setting->quantization.type != PLIM_QUANTIZATION_NONE;
+}
+
+/* Codes in integers are among ignored_params: every rank has all of them. */
+static bool is_ignored(const struct tensor *x)
+{
+    return x->is_codes && dtype_of(x) == PLIM_U8;
+}
+
+/* What accelerate has beside the model while it is sharded: an element in the place of each parameter that trains, in
+ * the optimizer's list, and what QuantState.as_dict() copies for the model's state_dict(). Returns how many. */
+static size_t stand_ins(struct engine *e, struct fsdp *f, struct tensor **out)
+{
+    const struct parameters *all = &f->model->parameters;
+    size_t count = 0;
+    bool copies = f->model->setting->quantization.nested;
+    for (size_t i = 0; i < all->count && !e->halted; i++)
+        out[count++] = tensor_keep(tensor_empty(e, dtype_of(all->list[i]), SHAPE(1)));
+    for (size_t i = 0; i < all->frozen_count && copies && !e->halted; i++)
+        if (all->frozen[i]->is_codes) out[count++] = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(256)));
+    return count;
+}
+
+/* Whole parameters are there until all have been sharded, for the state_dict() refers to them. */
+static void shard_loaded_units(struct engine *e, struct fsdp *f)
+{
+    size_t count = stand_ins(e, f, f->scratch);
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
+    for (size_t k = FSDP_BLOCKS; k < f->unit_count; k++) shard_unit(e, f, &f->units[k]);
+    for (size_t k = FSDP_EMBEDDING; k <= FSDP_TAIL; k++) shard_unit(e, f, &f->units[k]);
+    shard_unit(e, f, &f->units[FSDP_ROOT]);
+    engine_set_class(e, before);
+    for (size_t k = 0; k < f->unit_count && !e->halted; k++)
+        for (size_t i = 0; i < f->units[k].count; i++)
+            storage_resize(e, f->units[k].parameters[i].whole->storage, 0);
+    for (size_t i = 0; i < count; i++) tensor_drop(e, f->scratch[i]);
 }
 
 /* --- units ------------------------------------------------------------------------------------ */
@@ -248,10 +297,11 @@ static size_t make_units_and_shards(struct engine *e, struct fsdp *f, struct ten
 {
     size_t parameters = 0, count = decoder_states_by_module(f->model, states);
     for (size_t i = 0; i < count; i++)
-        if (states[i]->is_parameter) f->parameters[parameters++] = parameter_of(states[i]);
+        if (states[i]->is_parameter && !is_ignored(states[i])) f->parameters[parameters++] = parameter_of(states[i]);
     for (size_t i = 0; i < parameters; i++) f->parameters[i].place = i;
     make_units(f, parameters);
-    move_units(e, f, parameters);
+    if (is_quantized(f)) shard_loaded_units(e, f);
+    else move_units(e, f, parameters);
     return parameters;
 }
 
@@ -259,6 +309,12 @@ static bool is_mixed(const struct plim_train_setting *setting)
 {
     return setting->precision == PLIM_PRECISION_BF16_MIXED ||
            setting->precision == PLIM_PRECISION_FP16_MIXED;
+}
+
+/* What a policy of mixed precision computes in */
+static enum plim_dtype policy_dtype(const struct plim_train_setting *setting)
+{
+    return setting->precision == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16;
 }
 
 static const char *accelerate_refuses(const struct plim_model_config *config)
@@ -285,8 +341,13 @@ const char *fsdp_refuses(const struct plim_device_info *info,
                "(DTensor)";
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT) /* and its paged ones */
         return "bitsandbytes' optimizers do not take sharded parameters (DTensor)";
-    if (setting->quantization.type != PLIM_QUANTIZATION_NONE)
-        return "quantised weights are not sharded here; a program that does runs under exec";
+    if (setting->quantization.type == PLIM_QUANTIZATION_INT8)
+        return "weights in 8 bits fail under fsdp in PyTorch: its parameters of integers would need gradients";
+    if (is_mixed(setting) && decoder_cast_loses_codes(setting, policy_dtype(setting)))
+        return "FSDP's policy casts the codes of quantised weights (train.quantization.storage), which are lost: store "
+               "them in the type of train.precision, or as uint8";
+    if (setting->quantization.type != PLIM_QUANTIZATION_NONE && setting->loop != PLIM_LOOP_TRAINER)
+        return "quantised weights under fsdp are known here with --loop trainer; a program runs under exec";
     if (setting->checkpointing == PLIM_CHECKPOINTING_FULL && setting->use_reentrant)
         return "reentrant checkpointing under fsdp is not known here: use_reentrant false, or a program under exec";
     if (config->family == PLIM_FAMILY_OLMO2 && is_mixed(setting) &&
@@ -328,7 +389,7 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
         .modules = {.before = fsdp_before_module, .after = fsdp_after_module, .context = f}};
     enum plim_status st = states ? PLIM_OK : PLIM_NOMEM;
     f->is_mixed = is_mixed(setting);
-    f->param_dtype = setting->precision == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16;
+    f->param_dtype = policy_dtype(setting);
     bool reduces_fp32 = setting->reduce_type == PLIM_REDUCE_TYPE_AUTO
                             ? !f->by_accelerate
                             : setting->reduce_type == PLIM_REDUCE_TYPE_FP32;

@@ -123,6 +123,8 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     if (is_zero) {
         PLIM_TRY(zero_create(e, &r->model, &r->link, &r->zero));
         trained = &r->zero.sharded;
+        r->refusal = zero_fails(&r->zero);
+        if (r->refusal) engine_halt(e, HALT_UNSUPPORTED);
     }
     if (is_fsdp) {
         PLIM_TRY(fsdp_create(e, &r->model, &r->link, &r->fsdp));

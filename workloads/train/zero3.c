@@ -134,7 +134,7 @@ static enum plim_dtype type_when_made(const struct zero *z)
 static struct tensor *room_for(struct engine *e, const struct zero *z, const struct zero3_parameter *p)
 {
     if (zero_offloads_parameters(z)) return NULL;
-    return tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(p->piece)));
+    return tensor_keep(tensor_empty(e, zero3_dtype(z, p), SHAPE(p->piece)));
 }
 
 /* A parameter is made whole, copied into its piece, which is returned, named (NULL: the host's), and given up. */
@@ -192,6 +192,12 @@ static void gather_alone(struct engine *e, const struct zero *z, const struct ze
     tensor_drop(e, whole);
 }
 
+/* accelerator.free_memory(), with which Trainer's training begins, before deepspeed.initialize() */
+static void free_memory(struct engine *e)
+{
+    if (!e->halted) plim_allocator_empty_cache(e->allocator);
+}
+
 /* get_peft_model() makes adapters in the type of their base, and then in fp32; deepspeed.initialize() takes them back
  * to that type, and makes pieces of them, in `list`. Before, each weight of the base was gathered to be initialised. */
 static size_t make_adapters(struct engine *e, struct zero *z, struct tensor **list)
@@ -203,7 +209,7 @@ static size_t make_adapters(struct engine *e, struct zero *z, struct tensor **li
     for (size_t i = 0; i < count && !e->halted; i++)
         list[i] = tensor_keep(tensor_empty(e, dtype, SHAPE(g->parameters[g->frozen + i].elements)));
     if (dtype != PLIM_F32 && !e->halted) convert(e, list, count, PLIM_F32);
-    plim_allocator_empty_cache(e->allocator);
+    free_memory(e);
     if (dtype != PLIM_F32 && !e->halted) convert(e, list, count, dtype);
     for (size_t i = 0; i < count && !e->halted; i++) {
         struct tensor *piece = room_for(e, z, &g->parameters[g->frozen + i]);
@@ -213,18 +219,37 @@ static size_t make_adapters(struct engine *e, struct zero *z, struct tensor **li
     return zero_offloads_parameters(z) ? 0 : count;
 }
 
+/* A model that is on the GPU becomes pieces, parameter by parameter, adapters among them. Puts those that are trained
+ * into the place of `states`, and returns their number. (DeepSpeed makes texts of what it converts, which takes some
+ * hundred bytes at a time; that is not played.) */
+static size_t cut_loaded(struct engine *e, struct zero *z, struct tensor **states)
+{
+    free_memory(e);
+    size_t count = decoder_cast_loaded(e, z->model, states), pieces = 0;
+    for (size_t i = 0; i < count && !e->halted; i++) {
+        struct tensor *x = states[i];
+        if (!x->is_parameter) continue;
+        struct tensor *piece = room_for(e, z, &z->gathered->parameters[x->place]);
+        storage_resize(e, x->storage, 0);
+        if (x->requires_grad && piece) states[pieces++] = piece; /* else it stays where it is */
+    }
+    return pieces;
+}
+
 /* defragment() moves the pieces that are trained into one tensor by way of the host. */
 static void make_pieces(struct engine *e, struct zero *z, struct tensor **states)
 {
     struct zero3 *g = z->gathered;
-    size_t pieces = make_model(e, z, states);
-    if (g->frozen && !e->halted) pieces = make_adapters(e, z, states);
+    size_t pieces = zero_is_loaded(z) ? cut_loaded(e, z, states) : make_model(e, z, states);
+    if (g->frozen && !zero_is_loaded(z)) pieces = make_adapters(e, z, states);
+    else if (!zero_is_loaded(z) && z->model->setting->loop == PLIM_LOOP_TRAINER) free_memory(e);
     if (!z->offloads) tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(1))); /* inf_or_nan_tracker */
     tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));   /* of the process group's barrier */
+    for (size_t i = g->frozen; i < g->count; i++) g->part += g->parameters[i].piece;
+    if (zero_offloads_parameters(z)) return;
     for (size_t i = 0; i < pieces && !e->halted; i++) tensor_drop(e, states[i]);
     plim_allocator_empty_cache(e->allocator);
-    for (size_t i = g->frozen; i < g->count; i++) g->part += g->parameters[i].piece;
-    if (!zero_offloads_parameters(z)) g->flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->part)));
+    g->flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->part)));
 }
 
 /* _create_fp16_sub_groups(), of one of the optimizer's groups */

@@ -24,6 +24,10 @@
  * next one's. Each of the optimizer's groups has sub-groups of its own. With transformers' Trainer the model is made by
  * deepspeed.zero.Init, in the type of its checkpoint.
  *
+ * A quantised model is loaded whole, without deepspeed.zero.Init, and cut afterwards, codes too; those that are no
+ * floats are gathered in buffers of their own. Its linears are torch's, and what they and bitsandbytes' save of a
+ * weight stays from forward to backward.
+ *
  * With offload_param the pieces are the host's: each comes to the GPU when it is gathered, and goes when all ranks'
  * are there.
  *
@@ -57,7 +61,8 @@ struct zero3_parameter {
 /* One all-gather, until all of its parameters were asked for. */
 struct zero3_gathering {
     struct zero3_parameter *first;
-    struct tensor *flat; /* what they come out of; NULL: a single one, into its own memory */
+    /* What they come out of: those that float, and codes in integers; both NULL: a single one, into its own memory */
+    struct tensor *flat[2];
     struct tensor *staged; /* of a single one, as above */
     size_t waiting;        /* how many are awaited; 0: this one is over */
     double arrival;
@@ -122,8 +127,12 @@ void zero3_begin(struct engine *e, struct zero3 *z);
 void zero3_turn(struct engine *e, struct zero3 *z);
 /* Gives all parameters up, whoever needs them. */
 void zero3_partition(struct engine *e, struct zero3 *z);
+/* Of a parameter's pieces: the computation's; codes of quantised weights stay as they are. */
+enum plim_dtype zero3_dtype(const struct zero *z, const struct zero3_parameter *p);
 /* Makes a piece's room on the GPU, where it comes from the host (offload_param); named, or NULL: it is there. */
 struct tensor *zero3_fetch(struct engine *e, const struct zero *z, const struct zero3_parameter *p);
+/* Are there codes in integers among those below the threshold, and others? */
+bool zero3_mixes_persistent(const struct zero3 *z);
 /* Gathers those below the threshold, which stay. */
 void zero3_gather_persistent(struct engine *e, struct zero3 *z);
 

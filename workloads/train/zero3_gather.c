@@ -35,11 +35,16 @@ static void let_go(struct engine *e, struct zero3_parameter *p)
     p->whole->a.data = 0;
 }
 
+enum plim_dtype zero3_dtype(const struct zero *z, const struct zero3_parameter *p)
+{
+    return p->whole->is_codes ? (enum plim_dtype)p->whole->a.dtype : zero_dtype(z);
+}
+
 struct tensor *zero3_fetch(struct engine *e, const struct zero *z, const struct zero3_parameter *p)
 {
     if (!zero_offloads_parameters(z) || e->halted) return NULL;
-    struct tensor *piece = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(p->piece)));
-    buffer_copy(e, p->piece, piece, zero_dtype(z));
+    struct tensor *piece = tensor_keep(tensor_empty(e, zero3_dtype(z, p), SHAPE(p->piece)));
+    buffer_copy(e, p->piece, piece, zero3_dtype(z, p));
     return piece;
 }
 
@@ -64,41 +69,70 @@ static void take_own(struct engine *e, const struct zero3 *z, struct zero3_param
     else hold(e, p, p->piece);
 }
 
+static bool is_integer(const struct zero3_parameter *p)
+{
+    return p->whole->a.dtype == PLIM_U8;
+}
+
+/* _all_gather_dtype() of those in a list that float, and of those that do not: each into a buffer of its own */
+static void gather_into_buffers(struct engine *e, struct zero3 *z, size_t count, struct zero3_parameter *const *list,
+                                struct zero3_gathering *g)
+{
+    for (int integers = 0; integers < 2; integers++) {
+        enum plim_dtype dtype = PLIM_U8;
+        int64_t pieces = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (is_integer(list[i]) != integers) continue;
+            dtype = (enum plim_dtype)list[i]->whole->a.dtype;
+            pieces += list[i]->piece;
+        }
+        if (!pieces) continue;
+        g->flat[integers] = tensor_keep(tensor_empty(e, dtype, SHAPE(pieces * z->zero->world)));
+        for (size_t i = 0; i < count; i++)
+            if (is_integer(list[i]) == integers) list[i]->staged = zero3_fetch(e, z->zero, list[i]);
+        buffer_copy(e, pieces, g->flat[integers], dtype);
+        for (size_t i = count; i-- > 0;) put_down(e, &list[i]->staged);
+    }
+}
+
 /* all_gather_coalesced() of parameters in the order of the model */
 static void gather(struct engine *e, struct zero3 *z, size_t count,
                    struct zero3_parameter *const *list)
 {
-    int64_t pieces = 0;
+    int64_t bytes = 0;
     if (!count || e->halted) return;
     struct zero3_gathering *g = new_gathering(z);
     *g = (struct zero3_gathering){.first = list[0], .waiting = count};
     for (size_t i = 0; i < count; i++) {
         struct zero3_parameter *p = list[i];
-        pieces += p->piece;
+        bytes += bytes_of(p, p->piece * z->zero->world);
         z->live += p->elements;
         p->state = ZERO3_COMING;
         p->from = g;
         p->next = i + 1 < count ? list[i + 1] : NULL;
         p->awaited = true;
     }
-    int64_t elements = pieces * z->zero->world;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
     e->stream = z->zero->overlaps ? ZERO3_GATHERING : 0;
     if (z->zero->world == 1) {
         for (size_t i = 0; i < count; i++) take_own(e, z, list[i]);
     } else if (count == 1) {
-        hold(e, g->first, elements);
+        hold(e, g->first, g->first->piece * z->zero->world);
         g->staged = zero3_fetch(e, z->zero, g->first);
     } else {
-        enum plim_dtype dtype = (enum plim_dtype)g->first->whole->a.dtype;
-        g->flat = tensor_keep(tensor_empty(e, dtype, SHAPE(elements)));
-        for (size_t i = 0; i < count; i++) list[i]->staged = zero3_fetch(e, z->zero, list[i]);
-        buffer_copy(e, pieces, g->flat, dtype);
-        for (size_t i = count; i-- > 0;) put_down(e, &list[i]->staged);
+        gather_into_buffers(e, z, count, list, g);
     }
     e->stream = 0;
     engine_set_class(e, before);
-    g->arrival = link_send(z->zero->link, link_now(z->zero->link), (double)bytes_of(g->first, elements), 1);
+    g->arrival = link_send(z->zero->link, link_now(z->zero->link), (double)bytes, 1);
+}
+
+/* `flat`: what it comes out of; NULL: it is in its own memory already */
+static void take_out(struct engine *e, struct zero3_parameter *p, struct tensor *flat)
+{
+    if (flat) hold(e, p, p->elements);
+    if (flat) buffer_copy(e, p->elements, flat, (enum plim_dtype)p->whole->a.dtype);
+    p->state = ZERO3_HERE;
 }
 
 /* The first of a list that is asked for brings all out of the buffer, which stays for the last. */
@@ -110,12 +144,12 @@ static void await(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
     e->stream = z->zero->overlaps ? ZERO3_GATHERING : 0;
     link_wait(z->zero->link, g->arrival);
     put_down(e, &g->staged);
-    for (struct zero3_parameter *q = p->state == ZERO3_COMING ? g->first : NULL; q; q = q->next) {
-        if (g->flat) hold(e, q, q->elements);
-        if (g->flat) buffer_copy(e, q->elements, g->flat, (enum plim_dtype)q->whole->a.dtype);
-        q->state = ZERO3_HERE;
-    }
-    if (--g->waiting == 0) put_down(e, &g->flat);
+    struct zero3_parameter *first = p->state == ZERO3_COMING ? g->first : NULL;
+    for (int integers = 0; integers < 2; integers++)
+        for (struct zero3_parameter *q = first; q; q = q->next)
+            if (is_integer(q) == integers) take_out(e, q, g->flat[integers]);
+    if (--g->waiting == 0)
+        for (int integers = 0; integers < 2; integers++) put_down(e, &g->flat[integers]);
     e->stream = 0;
 }
 
@@ -367,6 +401,13 @@ void zero3_partition(struct engine *e, struct zero3 *z)
 
 /* Only the last all-gather is waited for: what the others take from is held until NCCL's watchdog has seen their end,
  * which is before the next step. */
+bool zero3_mixes_persistent(const struct zero3 *z)
+{
+    size_t integers = 0;
+    for (size_t i = 0; i < z->persistent_count; i++) integers += is_integer(z->persistent[i]);
+    return integers > 0 && integers < z->persistent_count;
+}
+
 void zero3_gather_persistent(struct engine *e, struct zero3 *z)
 {
     bool alone = z->zero->world == 1;
@@ -397,8 +438,9 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
     const struct parameters *p = &zero->model->parameters;
     size_t count = p->frozen_count + p->count, n = count ? count : 1, modules = n * NN_KINDS + 1;
     *z = (struct zero3){.zero = zero, .count = count, .frozen = p->frozen_count, .order_capacity = 4 * modules};
-    z->inside = (struct module_hooks){.own_linear = true};
-    z->hooks = (struct module_hooks){begin, end, before_forward, after_forward, z, look, true, &z->inside};
+    bool own_linear = !zero_is_loaded(zero); /* deepspeed.zero.Init replaces it, around the making of a model */
+    z->inside = (struct module_hooks){.own_linear = own_linear};
+    z->hooks = (struct module_hooks){begin, end, before_forward, after_forward, z, look, own_linear, &z->inside};
     z->parameters = calloc(n, sizeof *z->parameters);
     z->updated = calloc(n, sizeof(struct zero3_parameter *));
     z->groups = calloc(n, sizeof *z->groups);

@@ -17,6 +17,13 @@ static const char *zero3_refuses_adapters(const struct plim_train_setting *setti
     return NULL;
 }
 
+static bool casts_codes(const struct plim_train_setting *setting)
+{
+    struct plim_train_setting settled = *setting;
+    zero_settle_precision(&settled);
+    return decoder_cast_loses_codes(setting, decoder_parameter_dtype(&settled));
+}
+
 const char *zero_refuses(const struct plim_device_info *info, const struct plim_model_config *config,
                          const struct plim_train_setting *setting)
 {
@@ -31,8 +38,9 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT && !is_trainers)
         return "bitsandbytes' optimizers under ZeRO are known here with --loop trainer and zero1 or zero2; a program "
                "runs under exec";
-    if (setting->quantization.type != PLIM_QUANTIZATION_NONE && setting->sharding == PLIM_SHARDING_ZERO3)
-        return "quantised weights under ZeRO 3 are not known here: zero2, or a program under exec";
+    if (casts_codes(setting))
+        return "DeepSpeed casts the codes of quantised weights (train.quantization.storage), which are lost: store "
+               "them in the type of train.precision, or as uint8";
     if (setting->quantization.type == PLIM_QUANTIZATION_INT8)
         return "weights in 8 bits under ZeRO are not known here: nf4 and fp4 are, a program runs under exec";
     if (setting->zero.parameters == PLIM_OFFLOAD_CPU && setting->sharding != PLIM_SHARDING_ZERO3)
@@ -52,14 +60,6 @@ void zero_settle_precision(struct plim_train_setting *setting)
     if (!is_bf16 && setting->precision != PLIM_PRECISION_FP16_MIXED) return;
     if (setting->weights == PLIM_WEIGHTS_AUTO) setting->weights = PLIM_WEIGHTS_FP32;
     setting->precision = is_bf16 ? PLIM_PRECISION_BF16 : PLIM_PRECISION_FP16;
-}
-
-/* module.bfloat16() of a model that was loaded on the device, as quantised ones are: of all that floats. */
-static void cast_all(struct engine *e, struct decoder *m, struct tensor **states)
-{
-    size_t count = decoder_states_by_module(m, states);
-    for (size_t i = 0; i < count && !e->halted; i++)
-        if (states[i]->a.dtype <= PLIM_F16) nn_cast(e, states[i], m->parameters.dtype);
 }
 
 /* module.bfloat16(), which has run on the host, and module.to(device). */
@@ -194,9 +194,8 @@ static void shard_states(struct engine *e, struct zero *z, struct tensor **state
 {
     int count = zero_group_count(z);
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
-    bool is_loaded = z->model->setting->quantization.type != PLIM_QUANTIZATION_NONE;
-    if (!e->halted && is_loaded) cast_all(e, z->model, states);
-    if (!e->halted && !is_loaded) materialise(e, z->model, states);
+    if (!e->halted && zero_is_loaded(z)) decoder_cast_loaded(e, z->model, states);
+    else if (!e->halted) materialise(e, z->model, states);
     for (int i = 0; i < count && !e->halted; i++) {
         struct zero_group *g = &z->groups[z->group_count];
         int64_t elements = collect_group(z, g, i, count);
@@ -249,6 +248,14 @@ enum plim_status zero_create(struct engine *e, struct decoder *model, struct lin
     e->autograd.accumulated = zero_accumulated;
     e->autograd.accumulated_context = z;
     return st;
+}
+
+const char *zero_fails(const struct zero *z)
+{
+    return z->stage == 3 && zero3_mixes_persistent(z->gathered)
+               ? "DeepSpeed fails (TypeError) on codes in uint8 beside other weights below "
+                 "stage3_param_persistence_threshold: train.quantization.storage bf16 runs"
+               : NULL;
 }
 
 void zero_finish(struct zero *z)

@@ -71,6 +71,12 @@ static inline enum plim_dtype zero_dtype(const struct zero *z)
     return z->model->parameters.dtype;
 }
 
+/* Is the model on the device before DeepSpeed gets it, as a quantised one is? */
+static inline bool zero_is_loaded(const struct zero *z)
+{
+    return z->model->setting->quantization.type != PLIM_QUANTIZATION_NONE;
+}
+
 /* Are a rank's pieces of the parameters the host's (stage 3)? */
 static inline bool zero_offloads_parameters(const struct zero *z)
 {

@@ -7,6 +7,7 @@ import tempfile
 
 import torch
 import transformers
+from transformers.integrations import deepspeed
 
 TYPES = {'fp32': torch.float32, 'bf16': torch.bfloat16, 'fp16': torch.float16, 'uint8': torch.uint8}
 
@@ -18,10 +19,12 @@ def checkpoint_of(auto, config, dtype):
     if os.path.exists(folder):
         return folder
     part = tempfile.mkdtemp(prefix='plim-checkpoint-')
+    zero3, deepspeed._hf_deepspeed_config_weak_ref = deepspeed._hf_deepspeed_config_weak_ref, None  # else it is cut
     torch.set_default_dtype(dtype)
     model = auto.from_config(config)
     torch.set_default_dtype(torch.float32)
     model.save_pretrained(part)
+    deepspeed._hf_deepspeed_config_weak_ref = zero3
     try:
         os.rename(part, folder)
     except OSError:  # another rank was faster
@@ -41,9 +44,10 @@ def how(case):
 
 def load(case, auto, config, dtype):
     from peft import prepare_model_for_kbit_training
+    where = None if deepspeed.is_deepspeed_zero3_enabled() else {'': int(os.environ.get('LOCAL_RANK', 0))}  # ZeRO 3 refuses one
     model = auto.from_pretrained(checkpoint_of(auto, config, dtype), config=config, dtype=dtype,
                                  attn_implementation=case.get('attention', 'sdpa'), quantization_config=how(case),
-                                 device_map={'': int(os.environ.get('LOCAL_RANK', 0))})
+                                 device_map=where)
     if case['quantization'].get('prepare', True):
         model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=case.get('checkpointing') == 'full')
     return model
