@@ -151,7 +151,9 @@ static void tell_refusals(const struct plim_asker *asker, bool uses_batch,
     for (size_t i = 0; i < asker->samples.count; i++) {
         const struct plim_execution *execution = execution_of(&asker->samples.items[i].trial);
         if (!execution || !execution->went_on) continue;
-        const char *counts = uses_batch ? "; such a trial counts as out of memory" : "";
+        const char *counts = uses_batch ? "; such a trial counts as out of memory"
+                                        : "; it counts as one that fits here, where a search over "
+                                          "{batch} counts such a trial as out of memory";
         if (execution->replanned)
             plim_result_reason(result,
                                "Where a convolution's workspace is refused PyTorch takes another algorithm, which "

@@ -201,7 +201,8 @@ Test(executions, a_refusal_that_was_survived_is_told_once)
         tell(true, uses_batch);
         expect(uses_batch ? "The program goes on with less memory when a request fails; such a "
                             "trial counts as out of memory."
-                          : "The program goes on with less memory when a request fails.",
+                          : "The program goes on with less memory when a request fails; it counts as one that fits "
+                            "here, where a search over {batch} counts such a trial as out of memory.",
                NO_TIME, NULL);
     }
 }

@@ -70,3 +70,15 @@ Test(exec_warned, a_choice_that_does_not_train_is_uncertain)
         program_finish(&p);
     }
 }
+
+/* --observe and a search judge it by other rules, which is said. */
+Test(exec_warned, a_run_that_got_less_fits_where_a_search_says_that_it_does_not)
+{
+    struct program p = program_run(GPU "--observe -- " PLIM_TRAINER " 64 catches=1");
+    cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
+    cr_expect(strstr(p.out, "a search over {batch} counts such a trial as out of memory") != NULL, "%s", p.out);
+    program_finish(&p);
+    p = program_run(GPU "--batch 64" TRAINER "catches=1");
+    cr_expect(eq(int, p.exit_code, 1), "%s", p.err);
+    program_finish(&p);
+}
