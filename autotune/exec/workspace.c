@@ -3,6 +3,7 @@
 #include "execution.h"
 #include "processes.h"
 #include "autotune/base/embed.h"
+#include "autotune/base/outfile.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -110,6 +111,19 @@ static enum plim_status start_keeper(struct plim_workspace *w, struct kept *kept
     return PLIM_OK;
 }
 
+/* And the folders that it is in. */
+static enum plim_status make_logs(const char *folder, struct plim_error *err)
+{
+    struct plim_error above = PLIM_ERROR_INIT;
+    struct stat info;
+    if (plim_outfile_make_folders(folder, &above)) return plim_fail(err, PLIM_IO, "--logs %s: %s", folder, above.text);
+    if (!mkdir(folder, 0777)) return PLIM_OK;
+    int problem = errno;
+    if (!stat(folder, &info) && S_ISDIR(info.st_mode)) return PLIM_OK;
+    return plim_fail(err, PLIM_IO, "--logs %s: it cannot be made: %s", folder,
+                     problem == EEXIST ? "this is no folder" : strerror(problem));
+}
+
 static enum plim_status make_folders(struct plim_workspace *w, const char *logs,
                                      struct plim_error *err)
 {
@@ -121,10 +135,8 @@ static enum plim_status make_folders(struct plim_workspace *w, const char *logs,
     enum plim_status st = start_keeper(w, &kept, err);
     if (st) return st;
     memcpy(w->folder, kept.folder, sizeof(w->folder));
-    if (logs && mkdir(logs, 0777) && errno != EEXIST)
-        return plim_fail(err, PLIM_IO, "%s: %s", logs, strerror(errno));
     w->logs = logs ? logs : w->folder;
-    return PLIM_OK;
+    return logs ? make_logs(logs, err) : PLIM_OK;
 }
 
 /* In a folder of its own the library has every name that programs look for, and a path without the

@@ -29,7 +29,7 @@ struct plim_workspace {
 };
 
 /* Finds the library, which lies beside the executable in a build and under lib when installed, and
- * makes the folder; `logs` is made too, if it is not NULL, and stays. PLIM_UNSUPPORTED: there is no
+ * makes the folder; `logs` and what it is in are made too, if it is not NULL, and stay. PLIM_UNSUPPORTED: there is no
  * such library. The workspace is to be finished in any case. */
 enum plim_status plim_workspace_make(struct plim_workspace *workspace,
                                      enum plim_preloaded preloaded, const char *logs,

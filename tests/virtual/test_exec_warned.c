@@ -3,7 +3,9 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define GPU "exec --device sim:A100-SXM4-80GB,memory=1GiB --margin 0 --overhead 0 --json "
 #define TRAINER " -- " PLIM_TRAINER " {batch} "
@@ -81,4 +83,24 @@ Test(exec_warned, a_run_that_got_less_fits_where_a_search_says_that_it_does_not)
     p = program_run(GPU "--batch 64" TRAINER "catches=1");
     cr_expect(eq(int, p.exit_code, 1), "%s", p.err);
     program_finish(&p);
+}
+
+Test(exec_warned, the_folder_of_logs_is_made_with_those_above_it)
+{
+    char folder[] = "/tmp/plimsoll-logs-XXXXXX", above[40], logs[48], log[64], line[512];
+    cr_assert(mkdtemp(folder) != NULL);
+    snprintf(above, sizeof(above), "%s/a", folder);
+    snprintf(logs, sizeof(logs), "%s/b", above);
+    snprintf(log, sizeof(log), "%s/trial-1.log", logs);
+    snprintf(line, sizeof(line), GPU "--batch 2 --logs %s" TRAINER, logs);
+    struct program p = program_run(line);
+    cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
+    cr_expect(eq(int, access(log, F_OK), 0), "%s", log);
+    program_finish(&p);
+    snprintf(line, sizeof(line), GPU "--batch 2 --logs %s" TRAINER, log);
+    p = program_run(line);
+    cr_expect(eq(int, p.exit_code, 2), "%s", p.err);
+    cr_expect(strstr(p.err, "/trial-1.log: it cannot be made: this is no folder") != NULL, "%s", p.err);
+    program_finish(&p);
+    cr_expect(eq(int, unlink(log) || rmdir(logs) || rmdir(above) || rmdir(folder), 0));
 }
