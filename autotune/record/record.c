@@ -323,15 +323,22 @@ static enum plim_status find_loops(struct recorder *r, const struct plim_setting
     return st;
 }
 
-/* The recording says that so much is reserved at another batch, and it is another number of bytes. */
-static enum plim_status doubt_other(struct recorder *r, int64_t batch, int64_t said_bytes, int64_t bytes,
+static size_t count_step(const struct plim_recorded_stream *stream)
+{
+    return stream->events.count - stream->before;
+}
+
+/* The recording says that so much is reserved at another batch, and it is another number of bytes. `differs`: its
+ * step has another number of events, too. */
+static enum plim_status doubt_other(struct recorder *r, int64_t batch, bool differs, int64_t said_bytes, int64_t bytes,
                                     struct plim_error *err)
 {
     const int64_t *batches = r->out->batches.items, last = batches[r->out->batches.count - 1];
-    char text[PLIM_DECISION_TEXT], advice[128] = "it may round its batch, and nothing is known of those between";
+    char text[PLIM_DECISION_TEXT], advice[192] = "it may round its batch, and nothing is known of those between";
     if (batch > last)
-        snprintf(advice, sizeof(advice), "--batch %lld,%lld,%lld records what it does there", (long long)batch,
-                 (long long)(batch + batch / 2), (long long)(2 * batch));
+        snprintf(advice, sizeof(advice), "--batch %lld,%lld,%lld records what it does there%s", (long long)batch,
+                 (long long)(batch + batch / 2), (long long)(2 * batch),
+                 differs ? ", but --each-batch where it goes through chunks of its batch, one after the other" : "");
     snprintf(text, sizeof(text),
              "at batch %lld the program reserves %.4g MiB, and not %.4g, as batches %lld to %lld let expect: %s",
              (long long)batch, (double)bytes / (1 << 20), (double)said_bytes / (1 << 20), (long long)batches[0],
@@ -349,9 +356,10 @@ static enum plim_status compare_other(struct recorder *r, const struct plim_reco
     enum plim_status st = plim_trace_join(further, 1, &alone, err);
     if (!st) st = plim_record_peak(&alone, further->point, r->record->device, &bytes, err);
     if (!st) st = plim_record_peak(stream, further->point, r->record->device, &said, err);
+    bool differs = count_step(&alone) != count_step(stream);
     plim_recorded_stream_finish(&alone);
     bool is_off = said && bytes && fabs((double)(bytes - said)) > SHARE * (double)bytes;
-    return !st && is_off ? doubt_other(r, further->point.batch, said, bytes, err) : st;
+    return !st && is_off ? doubt_other(r, further->point.batch, differs, said, bytes, err) : st;
 }
 
 /* The batch at which the program is asked once more, and which is none of the recorded ones; 0: there is none. Small

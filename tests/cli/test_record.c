@@ -181,6 +181,21 @@ Test(record, a_batch_between_those_that_were_named_shows_what_rounds)
     }
 }
 
+/* Where a larger batch is gone through in chunks, larger ones are no help, and it is said what is. */
+Test(record, a_larger_batch_that_is_gone_through_in_chunks_is_advised_each_batch)
+{
+    char *path = new_path();
+    struct program p = record(path, "", "{batch} cache=0 steps=30 alone=8 large=16");
+    cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
+    cr_expect(strstr(p.err, "--batch 16,24,32 records what it does there, but --each-batch") != NULL, "%s", p.err);
+    program_finish(&p);
+    p = record(path, "--batch 16,24,32", "{batch} cache=0 steps=30 alone=8 large=16");
+    cr_expect(eq(int, p.exit_code, 2), "%s", p.err);
+    cr_expect(strstr(p.err, "follows the batch (6 at batch 16, 8 at 24, 10 at 32)") != NULL, "%s", p.err);
+    program_finish(&p);
+    program_file_remove(path);
+}
+
 /* A program that rounds its batch up to a power of two shows that only between them. */
 Test(record, of_powers_of_two_alone_it_is_said)
 {

@@ -117,6 +117,27 @@ Test(recording_join, smaller_sizes_that_do_otherwise_are_left_out)
     plim_recorded_stream_finish(&stream);
 }
 
+/* A block is held of each sample: larger batches will be other sequences, too. */
+Test(recording_join, events_that_follow_the_batch_are_not_promised_to_agree_at_larger_ones)
+{
+    static const char *const steps[2][4] = {{"A64 F1", "A64 A64 F2 F1", "A64 A64 A64 F3 F2 F1",
+                                             "A64 A64 A64 A64 F4 F3 F2 F1"},
+                                            {"A64 F1", "A64 A64 F2 F1", "A64 A64 F2 F1", "A64 A64 F1 F1"}};
+    for (int is_once = 0; is_once < 2; is_once++) {
+        struct plim_trace traces[4];
+        struct plim_recorded_stream stream = {0};
+        struct plim_error err = PLIM_ERROR_INIT;
+        for (int i = 0; i < 4; i++) traces[i] = trace_of(4 + i, "A1000", 4, steps[is_once][i]);
+        cr_expect(eq(int, plim_trace_join(traces, 4, &stream, &err), PLIM_DIFFERS));
+        cr_expect(eq(int, strstr(err.text, "record larger ones") != NULL, is_once), "%s", err.text);
+        cr_expect(eq(int, strstr(err.text, "follows the batch (4 at batch 5, 6 at 6, 8 at 7)") != NULL, !is_once), "%s",
+                  err.text);
+        cr_expect(strstr(err.text, "--each-batch") != NULL, "%s", err.text);
+        plim_recorded_stream_finish(&stream);
+        for (int i = 0; i < 4; i++) plim_trace_finish(&traces[i]);
+    }
+}
+
 /* All lengths at batches 1 and 4, and all batches at the last length. Batch 1 does otherwise, so of batch 2 all
  * lengths are needed: else 8 * batch * length cannot be told from 256 * batch + 32 * length - 1024. */
 Test(recording_join, how_sizes_grow_with_batch_and_length_is_seen)

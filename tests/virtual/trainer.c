@@ -12,7 +12,7 @@
  *     cache     1: keeps what it freed, and gives it back when memory is refused, as PyTorch (1)
  *     leak      MiB more after each step (0)    grows     MiB that a step takes more than the last (0)
  *     keeps     bytes more after each step, as a log of losses does (0)
- *     alone     1: takes each sample's memory by itself, one after the other
+ *     alone     takes the memory of so many samples by itself, one such chunk after the other (0: of all at once)
  *     large     from this BATCH on a step takes 64 MiB more for a moment, as long as it has all samples (0: never)
  *     skips     from this BATCH on a step ends with its forward pass (0: never)
  *     rounds    to whole multiples of so many, up: what BATCH takes (1)
@@ -171,7 +171,8 @@ static bool step(long batch, long number)
     bool trains = !option("skips", 0) || batch < option("skips", 0);
     for (long m = 0; m < option("micro", 1); m++) {
         void *activations[ALONE];
-        long blocks = option("alone", 0) && batch <= ALONE ? batch : 1;
+        long chunk = option("alone", 0), blocks = chunk ? (batch + chunk - 1) / chunk : 1;
+        if (blocks > ALONE) blocks = 1;
         if (!take_activations(activations, blocks, bytes)) return false;
         launch(EMBED, batch);
         for (int i = 0; i < LAYERS; i++) launch(i, batch);

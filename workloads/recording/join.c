@@ -85,6 +85,46 @@ static bool holds_from(const struct plim_traced_memory *all, size_t count, struc
     return runs >= 3 && most_batch > least_batch && has_lengths(all, count, from);
 }
 
+/* Is a step of the largest batch of more events than that of the next smaller one, and this again? Then they follow
+ * the batch: samples, or chunks of them, are gone through one after the other. `three`: the smallest of them first, all
+ * of the largest one's length. */
+static bool follows_batch(const struct plim_traced_memory *all, size_t count,
+                          const struct plim_traced_memory *three[3])
+{
+    size_t found = 0;
+    for (size_t i = count; i-- > 0 && found < 3;) {
+        const struct plim_traced_memory *above = found ? three[3 - found] : NULL;
+        bool is_new = !above || above->trace->point.batch != all[i].trace->point.batch;
+        if (!is_new || all[i].trace->point.seq != all[count - 1].trace->point.seq) continue;
+        if (above && all[i].period >= above->period) return false;
+        three[3 - ++found] = &all[i];
+    }
+    return found == 3;
+}
+
+static enum plim_status differ(const struct plim_traced_memory *all, size_t count, struct plim_error *err)
+{
+    const struct plim_traced_memory *three[3] = {0};
+    const struct plim_recorded_point *last = &all[count - 1].trace->point;
+    long long batch = last->batch < 4 ? 4 : last->batch;
+    size_t alike = 0;
+    for (size_t i = 0; i < count; i++) alike += all[i].agrees;
+    if (alike == 1 && follows_batch(all, count, three))
+        return plim_fail(err, PLIM_DIFFERS,
+                         "the number of allocations and frees of a step follows the batch (%zu at batch %lld, %zu at "
+                         "%lld, %zu at %lld), as where samples or chunks of them are gone through one after the other, "
+                         "and larger batches will differ too: record with --each-batch the batches that are to be "
+                         "used, or ask exec",
+                         three[0]->period, (long long)three[0]->trace->point.batch, three[1]->period,
+                         (long long)three[1]->trace->point.batch, three[2]->period, (long long)last->batch);
+    return plim_fail(err, PLIM_DIFFERS,
+                     "%zu of %zu sizes allocate and free in the order of the largest (batch %lld, "
+                     "length %lld), and three in a row have to, of lengths too: record larger ones, "
+                     "such as --batch %lld,%lld,%lld,%lld, or with --each-batch the batches that are to be used",
+                     alike, count, (long long)last->batch, (long long)last->seq, batch, batch + (batch + 3) / 4,
+                     batch + (batch + 1) / 2, 2 * batch);
+}
+
 /* The least recorded point from which on all agree. */
 static enum plim_status find_from(const struct plim_traced_memory *all, size_t count,
                                   struct plim_recorded_point *from, struct plim_error *err)
@@ -95,16 +135,7 @@ static enum plim_status find_from(const struct plim_traced_memory *all, size_t c
                                                  all[s].trace->point.seq};
             if (holds_from(all, count, *from)) return PLIM_OK;
         }
-    size_t alike = 0;
-    for (size_t i = 0; i < count; i++) alike += all[i].agrees;
-    const struct plim_recorded_point *last = &all[count - 1].trace->point;
-    long long batch = last->batch < 4 ? 4 : last->batch;
-    return plim_fail(err, PLIM_DIFFERS,
-                     "%zu of %zu sizes allocate and free in the order of the largest (batch %lld, "
-                     "length %lld), and three in a row have to, of lengths too: record larger ones, "
-                     "such as --batch %lld,%lld,%lld,%lld, or with --each-batch the batches that are to be used",
-                     alike, count, (long long)last->batch, (long long)last->seq, batch, batch + (batch + 3) / 4,
-                     batch + (batch + 1) / 2, 2 * batch);
+    return differ(all, count, err);
 }
 
 /* The event of the steady step at which the fewest blocks are held: there the step begins. */
