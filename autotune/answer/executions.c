@@ -202,6 +202,7 @@ static void write_assumptions(uint32_t assumed, char *out, size_t size)
         {PLIM_ASSUMPTION_ALL, "masks of learned numbers select all that they may"},
         {PLIM_ASSUMPTION_LONGEST, "what a model generates is as long as it may be"},
         {PLIM_ASSUMPTION_CHECKS, "what is checked, or an exception ends the program, holds"},
+        {PLIM_ASSUMPTION_BELOW, "what bincount counts is less than its minlength"},
     };
     size_t used = 0;
     for (size_t i = 0; i < sizeof(assumptions) / sizeof(assumptions[0]) && used < size; i++)

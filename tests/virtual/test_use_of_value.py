@@ -12,7 +12,7 @@ import sys
 sys.dont_write_bytecode = True  # nothing is left in the tree
 import kept_by_others
 
-WORDS = ('shown', 'kept', 'finite', 'checked', 'decides')
+WORDS = ('shown', 'kept', 'finite', 'below', 'checked', 'decides')
 found = []
 
 
@@ -56,6 +56,10 @@ class Value:
 
     def nonzero(self):
         return self.read(self)
+
+    def bincount(self, weights=None, minlength=0):
+        self.read(-1)
+        return self.read(minlength)
 
     def normal(self):
         return self.read(self)
@@ -411,6 +415,22 @@ def selects(v):
     v.nonzero()
 
 
+def counts_at_least(v):
+    v.bincount(minlength=8)
+
+
+def counts_at_least_with_weights(v):
+    v.bincount(minlength=len('12345678'), weights=None)
+
+
+def counts(v):
+    v.bincount()
+
+
+def counts_weights(v):
+    v.bincount(None)
+
+
 def draws(v):
     v.normal()
 
@@ -519,7 +539,9 @@ CASES = (
     (given_to_a_package, 8, True, 'decides', -1),
     (raises_behind_a_mode, 1, True, 'checked', 1), (tests_behind_a_mode, 1, True, 'decides', -1),
     (sizes, 8, True, 'decides', -1), (sizes, 4, True, 'decides', -1), (indexes, 8, True, 'decides', -1),
-    (selects, 8, True, 'decides', -1), (draws, 1, True, 'checked', 1), (draws, 4, True, 'decides', -1),
+    (selects, 8, True, 'decides', -1), (counts_at_least, 8, True, 'below', -1),
+    (counts_at_least_with_weights, 8, True, 'below', -1), (counts, 8, True, 'decides', -1),
+    (counts_weights, 8, True, 'decides', -1), (draws, 1, True, 'checked', 1), (draws, 4, True, 'decides', -1),
     (lengths, 64, True, 'decides', -1), (logged, 32, True, 'decides', -1),
     (whole_tensor, 4096, True, 'kept', -1), (split, 480, True, 'shown', -1),
 )

@@ -45,7 +45,7 @@ struct plim_machine_given {
     struct plim_given_value values[PLIM_GIVEN_VALUES];
 };
 
-/* What an answer rests on besides. All but the last are bits of what is known of a byte (memory/shadow.h), too. */
+/* What an answer rests on besides. All but the last two are bits of what is known of a byte (memory/shadow.h), too. */
 enum plim_assumption {
     PLIM_ASSUMPTION_FINITE = 4,   /* learned numbers are finite */
     PLIM_ASSUMPTION_SPREAD = 8,   /* the largest of learned numbers are spread evenly: routing */
@@ -53,6 +53,7 @@ enum plim_assumption {
     PLIM_ASSUMPTION_ALL = 32,     /* a mask of learned numbers selects all that it may: no memory is missed */
     PLIM_ASSUMPTION_LONGEST = 64, /* a token that a model picks ends no text: generation goes on to its longest */
     PLIM_ASSUMPTION_CHECKS = 128, /* checks hold */
+    PLIM_ASSUMPTION_BELOW = 256,  /* numbers that are counted (bincount) are less than the program says at least */
 };
 
 struct plim_machine_questions {

@@ -64,10 +64,13 @@ static void ask(void *frame, size_t bytes, bool is_floating, struct plim_questio
 {
     static const struct {
         enum plim_question_use use;
-        bool is_finite_check;
-    } uses[] = {{PLIM_QUESTION_SHOWN, false}, {PLIM_QUESTION_KEPT, false},
-                {PLIM_QUESTION_CHECKED, true}, {PLIM_QUESTION_CHECKED, false},
-                {PLIM_QUESTION_DECIDES, false}};
+        enum plim_assumption assumes;
+    } uses[] = {{PLIM_QUESTION_SHOWN, 0},
+                {PLIM_QUESTION_KEPT, 0},
+                {PLIM_QUESTION_CHECKED, PLIM_ASSUMPTION_FINITE},
+                {PLIM_QUESTION_CHECKED, PLIM_ASSUMPTION_BELOW},
+                {PLIM_QUESTION_CHECKED, PLIM_ASSUMPTION_CHECKS},
+                {PLIM_QUESTION_DECIDES, 0}};
     const char *file;
     int line, use, answer;
     void *function = prepare();
@@ -78,7 +81,7 @@ static void ask(void *frame, size_t bytes, bool is_floating, struct plim_questio
         use < (int)(sizeof(uses) / sizeof(uses[0]))) {
         snprintf(asker->place, sizeof(asker->place), "%.*s:%d", PLIM_QUESTION_TEXT - 16, file, line);
         asker->use = uses[use].use;
-        asker->is_finite_check = uses[use].is_finite_check;
+        asker->assumes = uses[use].assumes;
         asker->answer = answer;
     }
     if (told) python.Py_DecRef(told);

@@ -96,8 +96,7 @@ static uint32_t answer(struct plim_machine *machine, void *to, size_t bytes, boo
     }
     if (asker->use == PLIM_QUESTION_CHECKED && asker->answer >= 0 && bytes)
         *(unsigned char *)to = (unsigned char)asker->answer;
-    if (asker->use != PLIM_QUESTION_CHECKED) return 0;
-    return asker->is_finite_check ? PLIM_ASSUMPTION_FINITE : PLIM_ASSUMPTION_CHECKS;
+    return asker->use == PLIM_QUESTION_CHECKED ? asker->assumes : 0;
 }
 
 static bool goes_round(const char *place, int64_t most)

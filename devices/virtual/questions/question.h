@@ -16,7 +16,7 @@ struct plim_question_asker {
     char place[PLIM_QUESTION_TEXT]; /* "FILE:LINE"; "": not known */
     enum plim_question_use use;
     int answer; /* the truth value with which the program goes on where the other one ends it; or -1 */
-    bool is_finite_check;
+    enum plim_assumption assumes; /* where it is checked: what holds then; else 0 */
 };
 
 /* Fills it in; NULL: it is not known. `is_floating`: what is read is known to be floating-point numbers.

@@ -14,7 +14,7 @@ and so is what is given to functions and methods of these, which are found by th
 floating-point numbers. `file` and `line` are those of the
 innermost code that is not PyTorch's. `use` is one of those below: of two, the greater one counts.
 `answer` is the truth value with which the program goes on where the other one raises an exception
-(the use is CHECKED then), else -1.
+(the use is CHECKED then), else -1. BELOW: it decides of a size only if it is more than the program says.
 """
 import dis
 import gc
@@ -22,7 +22,7 @@ import os
 import sys
 import types
 
-SHOWN, KEPT, FINITE, CHECKED, DECIDES = range(5)
+SHOWN, KEPT, FINITE, BELOW, CHECKED, DECIDES = range(6)
 
 # Functions that give back what they were given.
 PASSES = {'item', 'tolist', 'float', 'int', 'bool', 'cpu', 'numpy', 'to', 'detach', 'clone', 'copy_', 'round',
@@ -373,18 +373,26 @@ class Flow:
         text = self.listing[self.loaded(at, 1)]
         return text.opname == 'LOAD_CONST' and isinstance(text.argval, str)
 
+    def names_given(self, at):
+        """The names of the last arguments of the call there, which have any."""
+        before = self.listing[at - 1]
+        if self.listing[at].opname in ('CALL_KW', 'CALL_FUNCTION_KW'):  # they lie on the stack
+            return before.argval
+        if before.opname == 'PRECALL':
+            before = self.listing[at - 2]
+        return self.code.co_consts[before.arg] if before.opname == 'KW_NAMES' else ()
+
     def place_given(self, at, above):
         """Which argument of the call there it is: its place, or its name."""
-        given, before = self.listing[at].arg or 0, self.listing[at - 1]
-        names = ()
-        if self.listing[at].opname in ('CALL_KW', 'CALL_FUNCTION_KW'):  # the names lie on the stack
-            names, above = before.argval, above - 1
-        elif before.opname == 'PRECALL':
-            before = self.listing[at - 2]
-        if before.opname == 'KW_NAMES':
-            names = self.code.co_consts[before.arg]
+        given, names = self.listing[at].arg or 0, self.names_given(at)
+        above -= self.listing[at].opname in ('CALL_KW', 'CALL_FUNCTION_KW')
         place = given - 1 - above
         return place if place < given - len(names) else names[place - given + len(names)]
+
+    def says_least(self, at):
+        """Does the call of torch.bincount there say how many bins there are at least?"""
+        names = self.names_given(at)
+        return 'minlength' in names or (self.listing[at].arg or 0) - len(names) > 2
 
     def given_to(self, called, place):
         """The uses in the program's own functions of that name, and whether one of them gives it back; None: there
@@ -516,6 +524,8 @@ class Flow:
                 return CHECKED, OPERATORS_THAT_CHECK[called]
             if self.size == 8 and called in OPERATORS_THAT_SEED:
                 return KEPT, -1
+            if called == 'bincount' and self.says_least(at):
+                return BELOW, -1
             if called == 'tolist' and not self.is_floating:
                 self.unclear = DECIDES  # lengths, or what belongs to which
             if called in READS or not called:
