@@ -27,6 +27,7 @@ STEERED = (
     ('steered.py experts', '', HF, {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, False),
     ('steered.py switch', '', ('torch',), {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, True),
     ('steered.py binned', '', ('torch',), {**CHECKED, 'assumed': 'what bincount counts is less than its minlength'}, False),
+    ('steered.py packed', '', ('torch',), KNOWN, False),
     ('steered.py pooled', '', ('torch',), {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, False),
     ('steered.py dropped', '', ('torch',), {**KNOWN, 'assumed': 'random numbers are those of some seed'}, False),
     ('steered.py converged', '', ('torch',), {**UNKNOWN, 'turned': [3]}, False),

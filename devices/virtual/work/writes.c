@@ -3,6 +3,7 @@
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/shadow.h"
 #include "devices/virtual/memory/readable.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* A structure's size is not known: few launches have more than this (from CUDA 12.1 on 32 KiB are allowed), and
@@ -24,11 +25,49 @@ static size_t room_of(const struct plim_signature *signature, void *const *argum
     return room;
 }
 
-static size_t look_through(const void *structure, size_t bytes, uintptr_t *out, size_t room)
+static uintptr_t word_at(const void *structure, size_t i)
 {
-    size_t count = 0;
-    for (size_t i = 0; i + sizeof(uintptr_t) <= bytes && count < room; i += sizeof(uintptr_t)) {
-        memcpy(&out[count], (const char *)structure + i, sizeof(*out));
+    uintptr_t word;
+    memcpy(&word, (const char *)structure + i * sizeof(word), sizeof(word));
+    return word;
+}
+
+/* Do the ends of so many sequences lie there, behind a 0? */
+static bool are_ends(uintptr_t at, int32_t sequences)
+{
+    size_t count = (size_t)sequences + 1;
+    int32_t *ends = plim_heap_is_device(at) ? malloc(count * sizeof(*ends)) : NULL;
+    bool holds = ends && !(plim_shadow_load(at, ends, NULL, count * sizeof(*ends)) & PLIM_SOME_UNKNOWN) && !ends[0] &&
+                 ends[sequences] > 0;
+    for (int32_t i = 0; i < sequences && holds; i++) holds = ends[i] <= ends[i + 1];
+    free(ends);
+    return holds;
+}
+
+/* Which word of FlashAttention's parameters is cu_seqlens_q, with cu_seqlens_k behind it: both are read. They stand
+ * behind the number of sequences, six or eight to nine lengths and two scales (flash.h, versions 2.0 to 2.8, in PyTorch
+ * as in flash-attn). `words` where that is not seen. */
+static size_t find_ends(const void *structure, size_t words)
+{
+    static const size_t before[] = {6, 5};
+    enum { MOST_SEQUENCES = 1 << 20 };
+    for (size_t i = before[0]; i + 1 < words; i++)
+        for (size_t k = 0; k < sizeof(before) / sizeof(before[0]); k++) {
+            int32_t sequences = (int32_t)word_at(structure, i - before[k]);
+            if (sequences < 1 || sequences > MOST_SEQUENCES) continue;
+            if (are_ends(word_at(structure, i), sequences) && are_ends(word_at(structure, i + 1), sequences)) return i;
+        }
+    return words;
+}
+
+static size_t look_through(const struct plim_kernel *kernel, const void *structure, size_t bytes, uintptr_t *out,
+                           size_t room)
+{
+    size_t count = 0, words = bytes / sizeof(*out);
+    size_t ends = kernel->name && strstr(kernel->name, "16Flash_") ? find_ends(structure, words) : words;
+    for (size_t i = 0; i < words && count < room; i++) {
+        if (i == ends || i == ends + 1) continue;
+        out[count] = word_at(structure, i);
         count += plim_heap_is_device(out[count]);
     }
     return count;
@@ -66,7 +105,7 @@ size_t plim_writes_find(const struct plim_kernel *kernel, const struct gpu_dim3 
     size_t count = plim_writes_plain(kernel, arguments, out), told = plim_family_bytes(kernel->plan, grid, arguments);
     for (int i = 0; arguments && i < signature->parameters && i < 32; i++)
         if (signature->structures >> i & 1)
-            count += look_through(arguments[i], room_of(signature, arguments, i, i ? 0 : told), out + count,
+            count += look_through(kernel, arguments[i], room_of(signature, arguments, i, i ? 0 : told), out + count,
                                   PLIM_WRITES - count);
     return count;
 }

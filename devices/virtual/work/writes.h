@@ -1,6 +1,6 @@
 /* What a launch may have written that is not understood: every block whose address stands in its
  * parameters. Pointers to const are read; what a structure has in it is looked through for
- * addresses. */
+ * addresses, of which FlashAttention's ends of sequences are read too. */
 #ifndef PLIM_DEVICES_VIRTUAL_WORK_WRITES_H
 #define PLIM_DEVICES_VIRTUAL_WORK_WRITES_H
 

@@ -272,6 +272,19 @@ def binned():
     learn(model, (out.square().mean(1) / (1 + counts)[bins]).mean())
 
 
+def packed():
+    """Documents in one row: where each ends is known behind the attention between them, too."""
+    model, ends = nn.Linear(64, 192).cuda().half(), torch.tensor([0, 100, 300, 512], dtype=torch.int32).cuda()
+    for _ in range(2):
+        q, k, v = model(torch.randn(512, 64, device='cuda').half()).view(512, 3, 1, 64).unbind(1)
+        out = torch.ops.aten._flash_attention_forward(q, k, v, ends, ends, 212, 212, 0.0, True, False)[0]
+        keep = torch.ones(512, dtype=torch.bool, device='cuda')
+        keep[ends[1:].long() - 1] = False
+        assert len(out[keep]) == 509, out[keep].shape
+        learn(model, out[keep].float().square().mean())
+        assert ends.tolist() == [0, 100, 300, 512], ends
+
+
 def pooled():
     """Of each graph of a batch the nodes with the largest numbers are kept, and the edges between them."""
     nodes, kept = torch.arange(1, 41, device='cuda') * 5, torch.arange(1, 41, device='cuda') * 2
