@@ -111,7 +111,9 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
                            "It compiled kernels itself (torch.compile); a later launch, which finds them, leaves "
                            "memory in other pieces and can reserve more.");
     if (execution->leak_bytes > 0)
-        plim_result_reason(result, "The program leaks: it holds %s more after each step.",
+        plim_result_reason(result,
+                           "After each step %s more are held: the program leaks, or its sizes vary and its allocator "
+                           "keeps ever more for them.",
                            plim_format_bytes((int64_t)execution->leak_bytes, bytes));
 }
 
