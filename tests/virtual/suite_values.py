@@ -42,6 +42,9 @@ STEERED = (
     ('steered.py early_stopping', '', TRAINER, KNOWN, False),
     ('steered.py generate', '', HF,
      {'uncertain': False, 'assumed': 'what a model generates is as long as it may be'}, False),
+    ('steered.py beams', '', HF,
+     {**KNOWN, 'assumed': 'learned numbers are finite; the largest of learned numbers are spread evenly, as routing is; '
+                          'what a model generates is as long as it may be'}, False),
     ('steered.py boxes_with_a_score', '', ('torch',), UNKNOWN, False),
     ('steered.py hard_examples', '', ('torch',), UNKNOWN, False),
     ('steered.py any_selected', '', ('torch',), {**UNKNOWN, 'turned': [1]}, True),

@@ -301,11 +301,13 @@ static bool holds(int32_t operation, int order)
     }
 }
 
-/* What is known of a learned number beside `other`: it is finite, and a norm is not below zero. */
+/* What is known of a learned number beside `other`: it is finite, and nowhere near what programs write in the place of
+ * an infinity, and a norm is not below zero. */
 static bool is_told(unsigned char unknown, double other, int32_t operation, int *order)
 {
+    static const double AS_GOOD_AS_INFINITE = 1e9;
     *order = other > 0 ? -1 : 1;
-    if (isinf(other)) return true;
+    if (fabs(other) >= AS_GOOD_AS_INFINITE) return true;
     if (!(unknown & PLIM_NOT_NEGATIVE) || other > 0) return false;
     return other < 0 || holds(operation, 0) == holds(operation, 1); /* it may be zero, too */
 }

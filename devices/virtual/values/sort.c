@@ -10,7 +10,8 @@
  *
  * Which of the largest of unknown numbers these are is assumed where the numbers are few, as those
  * of experts are: they are spread evenly over all places. So is the order of unknown numbers, of which each is still
- * there once: each row's begins one place behind the one before. */
+ * there once: each row's begins one place behind the one before. A few of very many are the tokens that a search by
+ * beams goes on with, none of which has a meaning of its own (pick() in reduce.c). */
 #include "plan.h"
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,9 @@
 enum { KEYS, VALUES };
 enum { DESCENDING, INDEX_BYTES };
 enum { MOST_SPREAD = 1024 }; /* numbers a row: experts; not a vocabulary's */
+/* Of more than any detector has anchors, a few are tokens: T5's vocabulary has 32,128, of each of two beams at least.
+ * Which anchors are the best few says how many there are of them, of which nothing is known. */
+enum { MOST_ANCHORS = 49152, MOST_TOKENS = 64 };
 
 struct item {
     struct plim_number key;
@@ -110,7 +114,7 @@ static void sort_rows(const struct plim_plan *plan, const struct sorted *s, stru
                                    plan->types[VALUES], &moved[i]));
         if (is_known) qsort(items, s->size, sizeof(*items), descending ? falling : rising);
         /* What was spread is as evenly spread in any other order. */
-        bool stays = !is_known && all & PLIM_ASSUMPTION_SPREAD;
+        bool stays = !is_known && all & (PLIM_ASSUMPTION_SPREAD | PLIM_ASSUMPTION_LONGEST);
         all = is_known ? plim_known_both(all, known) : plim_known_both(all, PLIM_KNOWN | PLIM_ASSUMPTION_SPREAD);
         for (size_t i = 0; i < s->size; i++) {
             if (!is_known && !stays) items[i].place = place_of(r, i, s->size, descending);
@@ -214,6 +218,21 @@ static int by_place(const void *a, const void *b)
     return (x->place > y->place) - (x->place < y->place);
 }
 
+/* The i-th of those taken of a row of unknown numbers. */
+static unsigned char pick(const struct largest *l, size_t row, size_t i, int64_t *place)
+{
+    bool is_token = l->size > MOST_ANCHORS && l->count <= MOST_TOKENS;
+    size_t pick = row * l->count + i;
+    *place = (int64_t)(pick % l->size);
+    if (!is_token) return l->size <= MOST_SPREAD ? PLIM_KNOWN | PLIM_ASSUMPTION_SPREAD : PLIM_UNKNOWN;
+    /* The row may be the vocabulary of each of some beams, one behind the other: at this part of it is no end of one,
+     * and a few steps do not come to one. */
+    enum { BEGIN = 382, PARTS = 1000, STEPS = 1024 };
+    size_t steps = l->size / STEPS > l->count ? l->size / STEPS : l->count;
+    *place = (int64_t)(l->size / PARTS * BEGIN + pick % steps);
+    return PLIM_KNOWN | PLIM_ASSUMPTION_LONGEST;
+}
+
 static void take_rows(const struct plim_plan *plan, const struct largest *l,
                       const struct plim_view *in, struct plim_view *values,
                       struct plim_view *indices, struct item *items)
@@ -224,20 +243,16 @@ static void take_rows(const struct plim_plan *plan, const struct largest *l,
         unsigned char known;
         bool is_known =
             load(in, plim_tensor_offset(&l->in, r), l->in_stride, l->size, type, items, &known);
-        bool spreads = !is_known && l->size <= MOST_SPREAD;
         if (is_known) qsort(items, l->size, sizeof(*items), l->is_largest ? falling : rising);
         if (is_known) qsort(items, l->count, sizeof(*items), by_place);
         for (size_t i = 0; i < l->count; i++) {
-            struct plim_number place = {
-                .i = (int64_t)(is_known ? items[i].place : (r * l->count + i) % l->size)};
+            struct plim_number place = {.i = (int64_t)items[i].place};
+            unsigned char index_known = is_known ? known : pick(l, r, i, &place.i);
             plim_view_put(values,
                           (plim_tensor_offset(&l->values, r) + i * l->values_stride) * width, type,
                           items[i].key, is_known ? known : PLIM_UNKNOWN);
             plim_view_put(indices, (plim_tensor_offset(&l->indices, r) + i * l->indices_stride) * 8,
-                          PLIM_INT64, place,
-                          is_known  ? known
-                          : spreads ? PLIM_KNOWN | PLIM_ASSUMPTION_SPREAD
-                                    : PLIM_UNKNOWN);
+                          PLIM_INT64, place, index_known);
         }
     }
 }

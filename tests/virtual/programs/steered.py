@@ -96,6 +96,21 @@ class Assigner(nn.Module):
         return torch.cat((anchors - low, high - anchors), -1).amin(-1).gt(1e-9).float()
 
 
+def beams():
+    """A search by beams goes on to the longest text that there may be: no token that it picks ends one."""
+    from transformers import T5Config, T5ForConditionalGeneration
+    config = T5Config(vocab_size=32128, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4, pad_token_id=0,
+                      eos_token_id=1, decoder_start_token_id=0)
+    model, calls = T5ForConditionalGeneration(config).cuda(), []
+    model.register_forward_hook(lambda *_: calls.append(1))
+    tokens = torch.randint(2, 2048, (3, 16)).cuda()
+    for count, early in ((2, False), (5, False), (5, True), (8, 'never')):
+        calls.clear()
+        told = model.generate(input_ids=tokens, num_beams=count, max_length=24, early_stopping=early)
+        assert len(calls) == 23 and told.shape == (3, 24), (count, len(calls), told.shape)
+    learn(model, model(input_ids=tokens, labels=tokens).loss)
+
+
 def detection():
     """A step of a YOLO: boxes are assigned to anchors, and only those that have one count."""
     torch.manual_seed(0)
