@@ -244,12 +244,13 @@ static void add_count(const struct plim_result *result, enum plim_question_use u
 static void tell_questions(const struct plim_execution *execution, struct plim_result *result)
 {
     const struct plim_machine_questions *asked = &execution->questions;
-    int64_t count = asked->unlisted, selected = 0;
+    int64_t count = asked->unlisted, selected = 0, given = 0;
     bool matters = false;
     char parts[160] = "";
     for (uint32_t i = 0; i < asked->count; i++) {
         count += asked->rows[i].count;
         selected += asked->rows[i].answer > 0;
+        if (asked->rows[i].use == PLIM_QUESTION_GIVEN) given += asked->rows[i].count;
         matters |= asked->rows[i].use != PLIM_QUESTION_SHOWN && asked->rows[i].use != PLIM_QUESTION_GIVEN;
     }
     add_count(result, PLIM_QUESTION_DECIDES, "it decides by", parts, sizeof(parts));
@@ -259,10 +260,12 @@ static void tell_questions(const struct plim_execution *execution, struct plim_r
     add_count(result, PLIM_QUESTION_SHOWN, "only shown", parts, sizeof(parts));
     if (count)
         plim_result_reason(result,
-                           "The program read %" PRId64 " %s answered as 0%s (%s)%s.", count,
+                           "The program read %" PRId64 " %s answered as %s%s%s (%s)%s.", count,
                            count == 1 ? "value that only a real GPU knows; it was"
                                       : "values that only a real GPU knows; they were",
-                           selected ? ", or as all where a mask selects" : "",
+                           given == count ? "--assume says" : "0",
+                           selected && given < count ? ", or as all where a mask selects" : "",
+                           given && given < count ? ", or as --assume says" : "",
                            parts[0] ? parts : "not listed",
                            matters && execution->verdict == PLIM_CRASHED ? ", which may be why it failed" : "");
     if (result->assumptions[0]) plim_result_reason(result, "Assumed: %s.", result->assumptions);

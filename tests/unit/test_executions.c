@@ -323,6 +323,23 @@ Test(executions, what_is_only_shown_leaves_the_answer_certain)
            NULL);
 }
 
+Test(executions, what_the_user_says_of_values_is_not_told_as_0)
+{
+    for (int shown = 0; shown < 2; shown++) {
+        begin();
+        decision.found = false;
+        ask(PLIM_QUESTION_GIVEN, "train.py:7", 3);
+        if (shown) ask(PLIM_QUESTION_SHOWN, "train.py:9", 1);
+        tell(true, true);
+        expect(NO_TIME,
+               shown ? "The program read 4 values that only a real GPU knows; they were answered as 0, or as --assume "
+                       "says (3 given by --assume, 1 only shown)."
+                     : "The program read 3 values that only a real GPU knows; they were answered as --assume says (3 "
+                       "given by --assume).",
+               NULL);
+    }
+}
+
 /* Eight at most. */
 Test(executions, each_note_is_told_once)
 {
