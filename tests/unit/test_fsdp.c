@@ -172,7 +172,10 @@ Test(fsdp, says_what_it_cannot_train)
     cr_assert_eq(plim_host_open("", &device, &err), PLIM_OK, "%s", err.text);
     expect_refusal(device, &setting, "simulated");
     setting.optimizer = PLIM_OPTIMIZER_ADAFACTOR;
-    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "Adafactor");
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "torch.optim's Adafactor");
+    setting.loop = PLIM_LOOP_TRAINER;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "transformers' Adafactor");
+    setting.loop = rank_of_two.loop;
     setting.optimizer = PLIM_OPTIMIZER_ADAMW_8BIT;
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "bitsandbytes");
     setting.optimizer = PLIM_OPTIMIZER_SGD;

@@ -186,8 +186,6 @@ Test(zero, says_what_it_cannot_train)
     struct plim_train_setting setting = rank_of_two;
     cr_assert_eq(plim_host_open("", &device, &err), PLIM_OK, "%s", err.text);
     expect_refusal(device, &setting, "simulated");
-    setting.optimizer = PLIM_OPTIMIZER_ADAFACTOR;
-    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "Adafactor");
     setting.optimizer = PLIM_OPTIMIZER_ADAMW_8BIT;
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "--loop trainer");
     setting.loop = PLIM_LOOP_TRAINER;

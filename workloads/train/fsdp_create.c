@@ -337,8 +337,9 @@ const char *fsdp_refuses(const struct plim_device_info *info,
     const char *why = setting->loop == PLIM_LOOP_TRAINER ? accelerate_refuses(config) : NULL;
     if (why) return why;
     if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
-        return "Adafactor under fsdp is not known here: torch.optim's fails on sharded parameters "
-               "(DTensor)";
+        return setting->loop == PLIM_LOOP_TRAINER
+                   ? "transformers' Adafactor fails on sharded parameters (mixed torch.Tensor and DTensor)"
+                   : "torch.optim's Adafactor fails on sharded parameters (DTensor has no such aten.pow_)";
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT) /* and its paged ones */
         return "bitsandbytes' optimizers do not take sharded parameters (DTensor)";
     if (setting->quantization.type == PLIM_QUANTIZATION_INT8)

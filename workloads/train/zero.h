@@ -25,7 +25,7 @@
  *
  * Each of the optimizer's groups has a flat tensor and a part of its own, with padding of its own, and is stepped
  * behind the one before; buckets and the tensor of owned gradients are common. Trainer makes two groups: weights, and
- * biases and norms.
+ * biases and norms. Adafactor is stepped on these vectors as on any: it factors none.
  *
  * Mixed precision is that of DeepSpeed ("bf16" or "fp16" enabled): no autocast. */
 #ifndef PLIM_TRAIN_ZERO_H

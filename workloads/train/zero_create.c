@@ -32,8 +32,6 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
     bool is_known = config->family != PLIM_FAMILY_MODERNBERT && config->family != PLIM_FAMILY_VIT;
     if (!is_known && setting->sharding == PLIM_SHARDING_ZERO3)
         return "ZeRO 3 of modernbert and vit is not known here: zero2, or a program under exec";
-    if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
-        return "Adafactor sees ZeRO's flat weights as one vector, and would learn differently";
     bool is_trainers = setting->loop == PLIM_LOOP_TRAINER && setting->sharding != PLIM_SHARDING_ZERO3;
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT && !is_trainers)
         return "bitsandbytes' optimizers under ZeRO are known here with --loop trainer and zero1 or zero2; a program "
