@@ -178,7 +178,7 @@ int64_t head_weights_a_row(const struct decoder *m);
  * `out` (NULL: nothing is written) has room for as many as there are; returns how many. */
 size_t decoder_states(const struct decoder *m, struct tensor **out);
 /* The same in the order in which Module._apply() comes to them (to(), to_empty()): a module's buffers
- * behind its parameters. */
+ * behind its parameters, and these behind those of its children. */
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
 /* The buffers alone: DECODER_BUFFERS at most. */
 enum { DECODER_BUFFERS = 7 };

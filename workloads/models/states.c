@@ -1,5 +1,6 @@
 /* What a model is made of, in the orders in which PyTorch comes to it. */
 #include "model.h"
+#include <string.h>
 
 size_t decoder_buffers(const struct decoder *m, struct tensor **out)
 {
@@ -43,6 +44,15 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
     return count + decoder_buffers(m, out + count);
 }
 
+/* vit's embeddings have parameters of their own, the first ones, and a child with two. */
+static void put_children_first(const struct decoder *m, struct tensor **states)
+{
+    if (!m->patch_weight) return;
+    struct tensor *own[2] = {states[0], states[1]};
+    memmove(states, states + 2, 2 * sizeof(*states));
+    memcpy(states + 2, own, sizeof(own));
+}
+
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
 {
     struct tensor *buffers[DECODER_BUFFERS];
@@ -62,5 +72,6 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
         out[--to] = x;
         for (size_t k = n; k-- > 0 && is_last && !norm_first;) out[--to] = buffers[k];
     }
+    put_children_first(m, out);
     return count;
 }

@@ -308,13 +308,16 @@ void fsdp_after_block(struct engine *e, void *context, struct block_call *c, str
     after_forward(e, u, y);
 }
 
-void fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduces)
+struct tensor *fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduces, struct tensor *inputs)
 {
-    if (!f->model) return;
+    if (!f->model) return inputs;
+    f->inputs = inputs;
+    cast_input(e, f, &f->inputs);
     f->reduces = reduces;
     f->may_gather = f->copied_out_at = link_now(f->link);
     gather(e, &f->units[FSDP_ROOT], f->may_gather);
     copy_out(e, &f->units[FSDP_ROOT], true);
+    return f->inputs;
 }
 
 void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor **loss)
@@ -325,6 +328,8 @@ void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor **loss)
     if (f->by_accelerate && f->is_mixed && !e->halted) *loss = tensor_keep(op_to(e, fp32, f->param_dtype));
     tensor_drop(e, f->copied_out);
     f->copied_out = NULL;
+    tensor_drop(e, f->inputs);
+    f->inputs = NULL;
     if (fp32 != *loss) tensor_drop(e, fp32);
 }
 

@@ -321,8 +321,8 @@ static const char *accelerate_refuses(const struct plim_model_config *config)
 {
     bool is_encoder = config->family >= PLIM_FAMILY_BERT && !config->experts;
     return is_encoder && config->family != PLIM_FAMILY_DISTILBERT
-               ? "accelerate 1.15 fails to shard the embedding of bert, roberta and modernbert by FSDP2: its module is "
-                 "sharded already (--loop plain is known)"
+               ? "accelerate 1.15 fails to shard the embedding of bert, roberta, modernbert and vit by FSDP2: its "
+                 "module is sharded already (--loop plain is known)"
                : NULL;
 }
 
@@ -332,7 +332,6 @@ const char *fsdp_refuses(const struct plim_device_info *info,
 {
     if (!info->simulated)
         return "fsdp is simulated only: one GPU has not the parameters of the others";
-    if (config->family == PLIM_FAMILY_VIT) return "fsdp of vit is not known here; a program runs under exec";
     if (setting->world < 2) return "fsdp shards over 2 GPUs or more (world)";
     const char *why = setting->loop == PLIM_LOOP_TRAINER ? accelerate_refuses(config) : NULL;
     if (why) return why;

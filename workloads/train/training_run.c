@@ -59,10 +59,11 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     training_run_enter(r, "forward");
     bool reduces = last || r->setting.reduction == PLIM_REDUCTION_EACH;
     ddp_before_forward(e, &r->ddp, reduces);
-    fsdp_before_forward(e, &r->fsdp, reduces);
+    struct batch batch = r->batch;
+    batch.inputs = fsdp_before_forward(e, &r->fsdp, reduces, batch.inputs);
     zero_before_forward(e, &r->zero);
     autocast(r, true);
-    struct tensor *logits, *loss = decoder_loss(e, &r->model, &r->batch, &logits);
+    struct tensor *logits, *loss = decoder_loss(e, &r->model, &batch, &logits);
     if (!r->trainer.model) {
         ddp_copy_outputs(e, &r->ddp, &loss, &logits);
         tensor_drop(e, logits);
@@ -328,10 +329,11 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
 {
     struct training_run *r = user;
     struct engine *e = r->e;
-    fsdp_before_forward(e, &r->fsdp, false);
+    struct batch given = *batch;
+    given.inputs = fsdp_before_forward(e, &r->fsdp, false, batch->inputs);
     zero_before_forward(e, &r->zero);
     autocast(r, true);
-    struct tensor *loss = decoder_loss(e, &r->model, batch, logits);
+    struct tensor *loss = decoder_loss(e, &r->model, &given, logits);
     autocast(r, false);
     *logits = trainer_loop_widen(e, *logits, is_mixed(r));
     fsdp_after_forward(e, &r->fsdp, loss ? &loss : logits);
