@@ -84,6 +84,23 @@ static void broadcast(struct engine *e, size_t count, struct tensor *const *tens
     free(buckets);
 }
 
+/* _assign_modules_buffers(): named_buffers() tells one tensor of two names once. Returns how many there are. */
+static size_t assign_buffers(struct engine *e, struct ddp *d)
+{
+    struct tensor *now[DECODER_BUFFERS];
+    size_t all = decoder_buffers(d->model, now), count = 0;
+    for (size_t i = 0; i < all; i++) {
+        bool is_new = true;
+        for (size_t k = 0; k < count; k++) is_new = is_new && now[k] != now[i];
+        if (is_new) now[count++] = tensor_ref(now[i]);
+    }
+    for (size_t i = 0; i < DECODER_BUFFERS; i++) {
+        tensor_drop(e, d->buffers[i]);
+        d->buffers[i] = i < count ? now[i] : NULL;
+    }
+    return count;
+}
+
 /* verify_params_across_processes(): their number from every rank, then their shapes and strides */
 static void verify(struct engine *e, const struct ddp *d)
 {
@@ -286,6 +303,7 @@ enum plim_status ddp_create(struct engine *e, struct decoder *model, int64_t wor
     for (size_t i = 0; i < p->count; i++) p->list[i]->place = (int32_t)i;
     verify(e, d);
     broadcast(e, decoder_states(model, d->states), d->states);
+    assign_buffers(e, d);
     make_first_buckets(e, d);
     e->autograd.accumulated = accumulated;
     e->autograd.accumulated_context = d;
@@ -311,7 +329,7 @@ void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces)
         make_limited_buckets(e, d, d->ready, true);
         d->rebuilt = true;
     }
-    if (d->broadcasts) broadcast(e, decoder_buffers(d->model, d->states), d->states);
+    if (d->broadcasts) broadcast(e, assign_buffers(e, d), d->buffers);
     d->broadcasts = reduces;
 }
 

@@ -20,7 +20,8 @@
  * - With static_graph the first backward only accumulates; behind it all gradients are copied into
  *   the constructor's bucket and back. Until then the outputs are copied as above. The reduction that
  *   follows tells the order of the buckets, so they are replaced one later.
- * - Buffers are broadcast, flattened, before each forward that follows one that was to be reduced.
+ * - Buffers are broadcast, flattened, before each forward that follows one that was to be reduced. The list of them
+ *   that is made for it is kept until the next: a buffer that a forward replaces (rotary frequencies) lives on in it.
  *
  * Under no_sync() nothing of this happens but the accumulation. PyTorch frees the first bucket up to
  * a tenth of a second after its reduction has ended (NCCL's watchdog looks ten times a second);
@@ -54,6 +55,7 @@ struct ddp {
     bool rebuilt, reduces, broadcasts;
     bool delays; /* static_graph, before the first backward has ended */
     struct tensor **states; /* room for all parameters and buffers */
+    struct tensor *buffers[DECODER_BUFFERS]; /* modules_buffers; NULL: fewer */
     struct tensor *used;    /* find_unused_parameters, static_graph: one number a parameter */
     struct link *link;      /* lent */
     size_t sent;            /* buckets, in this backward */
