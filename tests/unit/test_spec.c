@@ -378,6 +378,18 @@ Test(spec_set, all_linear_is_every_linear_module_of_a_block)
         eq(sz, s.lora.target_count, 6)); /* no project_in: the embedding is as wide as the rest */
 }
 
+/* peft knows it for the output only with task_type SEQ_CLS. */
+Test(spec_set, all_linear_has_the_linear_of_a_classification)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml",
+                   "model: {family: roberta, task: classification}\ntrain: {lora: {r: 4, targets: all-linear}}\n", &s);
+    cr_assert(eq(sz, s.lora.target_count, 5));
+    cr_expect(eq(str, s.lora.targets[4], "out_proj"));
+    spec_load_text("s.yaml", "model: {family: roberta}\ntrain: {lora: {r: 4, targets: all-linear}}\n", &s);
+    cr_expect(eq(sz, s.lora.target_count, 4));
+}
+
 /* --- heads ------------------------------------------------------------------------------------ */
 
 Test(spec_heads, architectures_name_the_head)

@@ -49,6 +49,15 @@ static void add_adapter(struct engine *e, struct decoder *m, struct adapters *ad
     if (lora->dora) nn_dora_create(e, &m->parameters, l);
 }
 
+/* The linear to which a classification comes, whose weights stand in the model itself. */
+static void adapt_classifier(struct engine *e, struct decoder *m, struct adapters *adapters)
+{
+    if (m->config->task != PLIM_TASK_CLASSIFICATION || m->classifier_lora) return;
+    struct linear l = head_linear(m);
+    add_adapter(e, m, adapters, &l);
+    m->classifier_lora = l.lora;
+}
+
 /* Adapters for the chosen ones of `modules`, up to the blocks, which stand at offsets from `owner`. */
 static void add_adapters(struct engine *e, struct decoder *m, const struct module *modules,
                          void *owner, struct adapters *adapters)
@@ -56,8 +65,9 @@ static void add_adapters(struct engine *e, struct decoder *m, const struct modul
     for (const struct module *at = modules; at->path && !e->halted; at++) {
         struct linear *l = (struct linear *)((char *)owner + at->offset);
         if (at->kind == MODULE_BLOCKS) return;
-        bool is_new = at->kind == MODULE_LINEAR && l->weight && !l->lora;
-        if (is_new && wanted(&m->setting->lora, module_name(at))) add_adapter(e, m, adapters, l);
+        if (!wanted(&m->setting->lora, module_name(at))) continue;
+        if (at->kind == MODULE_CLASSIFIER) adapt_classifier(e, m, adapters);
+        if (at->kind == MODULE_LINEAR && l->weight && !l->lora) add_adapter(e, m, adapters, l);
     }
 }
 

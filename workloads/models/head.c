@@ -114,13 +114,19 @@ static struct tensor *transform(struct engine *e, const struct decoder *m, struc
     return h;
 }
 
+struct linear head_linear(const struct decoder *m)
+{
+    return (struct linear){.weight = m->head,
+                           .bias = m->head_bias,
+                           .in = m->config->hidden_size,
+                           .out = tensor_size(m->head, 0),
+                           .lora = m->classifier_lora};
+}
+
 /* The last linear, to (.., classes); named */
 static struct tensor *logits_of(struct engine *e, const struct decoder *m, struct tensor *x)
 {
-    const struct linear head = {.weight = m->head,
-                                .bias = m->head_bias,
-                                .in = m->config->hidden_size,
-                                .out = tensor_size(m->head, 0)};
+    const struct linear head = head_linear(m);
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_LOGITS);
     struct tensor *logits = tensor_keep(nn_linear(e, &head, x));
     engine_set_class(e, before);

@@ -129,6 +129,7 @@ static void load_module(struct load *load, const struct module *module, void *ow
         load_quantized(load, linear);
         break;
     case MODULE_BLOCKS: load_blocks(load); break;
+    case MODULE_CLASSIFIER: break; /* encoders are not quantised */
     case MODULE_HEAD:
         load_tensor(load, m->head_bias, INIT_ZEROS);
         if (*weight != m->embedding) load_tensor(load, *weight, INIT_WEIGHT);

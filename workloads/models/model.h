@@ -19,7 +19,8 @@ enum module_kind {
     MODULE_NORM,   /* struct norm; without a weight where the model has none */
     MODULE_LINEAR, /* struct linear; the same */
     MODULE_BLOCKS, /* all blocks */
-    MODULE_HEAD    /* struct tensor *: the output embedding, and m->head_bias */
+    MODULE_HEAD,   /* struct tensor *: the output embedding, and m->head_bias */
+    MODULE_CLASSIFIER /* the same, of a classification: a linear like any other to peft */
 };
 struct module {
     const char *path; /* NULL ends a list */
@@ -88,7 +89,8 @@ struct decoder {
     struct tensor *attention_mask;         /* the batch's, lent during a forward */
     struct tensor *pooled;                 /* bert: from the body to the head, else NULL */
     struct adapters adapters;              /* of these two */
-    struct adapters adapters_behind;       /* of head_dense */
+    struct adapters adapters_behind;       /* of head_dense and the classifier */
+    struct lora_adapter *classifier_lora;  /* one of these, or NULL */
     struct norm embedding_norm, final_norm;
     struct rotary rotary,
         rotary_local; /* local: of the sliding layers, where they have their own */
@@ -169,6 +171,8 @@ void head_pool(struct engine *e, struct decoder *m, struct tensor *x);
 /* The loss of what the body returned, x (B, S, H) lent; named, NULL where there are no labels */
 struct tensor *head_loss(struct engine *e, const struct decoder *m, struct tensor *x,
                          struct tensor *labels, struct tensor **logits);
+/* The last linear, to the logits; its tensors are lent. */
+struct linear head_linear(const struct decoder *m);
 /* Weights that one token of a row meets, not all of them. */
 int64_t head_weights_a_row(const struct decoder *m);
 

@@ -190,6 +190,8 @@ static const struct module bert_model[] = {
     MODEL("head.dense", head_dense, LINEAR),
     MODEL("head.LayerNorm", head_norm, NORM),
     MODEL("head.decoder", head, HEAD),
+    MODEL("classifier", head, CLASSIFIER),           /* bert's */
+    MODEL("classifier.out_proj", head, CLASSIFIER),  /* roberta's */
     {0}};
 static const struct module distilbert_model[] = {
     MODEL("distilbert.embeddings.word_embeddings", embedding, WEIGHT),
@@ -200,6 +202,7 @@ static const struct module distilbert_model[] = {
     MODEL("vocab_transform", head_dense, LINEAR),
     MODEL("vocab_layer_norm", head_norm, NORM),
     MODEL("vocab_projector", head, HEAD),
+    MODEL("classifier", head, CLASSIFIER),
     {0}};
 static const struct module modernbert_model[] = {
     MODEL("model.embeddings.tok_embeddings", embedding, WEIGHT),
@@ -209,12 +212,13 @@ static const struct module modernbert_model[] = {
     MODEL("head.dense", head_dense, LINEAR),
     MODEL("head.norm", head_norm, NORM),
     MODEL("decoder", head, HEAD),
+    MODEL("classifier", head, CLASSIFIER),
     {0}};
 
 static const struct module vit_model[] = {MODEL("vit.embeddings.cls_token", class_token, WEIGHT),
                                           BLOCKS("vit.layers"),
                                           MODEL("vit.layernorm", final_norm, NORM),
-                                          MODEL("classifier", head, HEAD),
+                                          MODEL("classifier", head, CLASSIFIER),
                                           {0}};
 
 static const struct {

@@ -167,6 +167,7 @@ struct plim_family_info {
     unsigned tasks;          /* bit mask of enum plim_task; 0: a causal language model alone */
     bool liger;              /* liger-kernel's patch is known here: rotary embedding, RMSNorm, SwiGLU, loss */
     bool eager_only;         /* _supports_sdpa is not set: sdpa raises a ValueError */
+    const char *classifier;  /* the last linear of a classification, by the last part of its name, or NULL */
     /* What LoRA may target, and peft 0.21's choice (empty: it has none); NULL-terminated. */
     const char *linears[PLIM_FAMILY_MAX_LINEARS + 1];
     const char *lora_default[PLIM_FAMILY_MAX_LINEARS + 1];

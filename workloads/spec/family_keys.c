@@ -407,7 +407,6 @@ static const struct plim_family_key vit_keys[] = {
 #define KEYS(table) .keys = table, .key_count = sizeof(table) / sizeof((table)[0])
 #define LLAMA_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 #define ATTENTION_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj"}
-#define BERT_LINEARS {"query", "key", "value", "dense"}
 #define ENCODER_TASKS (1u << PLIM_TASK_MASKED_LM | 1u << PLIM_TASK_CLASSIFICATION)
 #define NEOX_LINEARS {"query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"}
 
@@ -447,21 +446,24 @@ static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
                            .linears = NEOX_LINEARS, .lora_default = {"query_key_value"}},
     [PLIM_FAMILY_OLMO2] = {KEYS(olmo2_keys), .rotary = true, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_BERT] = {KEYS(bert_keys), .learned_positions = true, .heads_must_divide = true,
-                          .tasks = ENCODER_TASKS, .linears = BERT_LINEARS,
+                          .tasks = ENCODER_TASKS, .classifier = "classifier",
+                          .linears = {"query", "key", "value", "dense", "classifier"},
                           .lora_default = {"query", "value"}},
     [PLIM_FAMILY_ROBERTA] = {KEYS(roberta_keys), .learned_positions = true,
-                             .heads_must_divide = true, .tasks = ENCODER_TASKS,
-                             .linears = BERT_LINEARS, .lora_default = {"query", "value"}},
+                             .heads_must_divide = true, .tasks = ENCODER_TASKS, .classifier = "out_proj",
+                             .linears = {"query", "key", "value", "dense", "out_proj"},
+                             .lora_default = {"query", "value"}},
     [PLIM_FAMILY_DISTILBERT] = {KEYS(distilbert_keys), .learned_positions = true,
-                                .heads_must_divide = true, .tasks = ENCODER_TASKS,
+                                .heads_must_divide = true, .tasks = ENCODER_TASKS, .classifier = "classifier",
                                 .linears = {"q_lin", "k_lin", "v_lin", "out_lin", "lin1", "lin2",
-                                            "vocab_transform", "pre_classifier"}},
+                                            "vocab_transform", "pre_classifier", "classifier"}},
     [PLIM_FAMILY_MODERNBERT] = {KEYS(modernbert_keys), .sliding = PLIM_SLIDING_BETWEEN,
                                 .layer_types = true, .heads_must_divide = true,
-                                .tasks = ENCODER_TASKS, .linears = {"Wqkv", "Wo", "Wi", "dense"}},
+                                .tasks = ENCODER_TASKS, .classifier = "classifier",
+                                .linears = {"Wqkv", "Wo", "Wi", "dense", "classifier"}},
     [PLIM_FAMILY_VIT] = {KEYS(vit_keys), .images = true, .heads_must_divide = true,
-                         .tasks = 1u << PLIM_TASK_CLASSIFICATION,
-                         .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"}},
+                         .tasks = 1u << PLIM_TASK_CLASSIFICATION, .classifier = "classifier",
+                         .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2", "classifier"}},
     [PLIM_FAMILY_MIXTRAL] = {KEYS(mixtral_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
                              .linears = ATTENTION_LINEARS, .lora_default = {"q_proj", "v_proj"}},
     [PLIM_FAMILY_QWEN2_MOE] = {KEYS(qwen2_moe_keys), .sliding = PLIM_SLIDING_HEAD,

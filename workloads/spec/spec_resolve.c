@@ -10,8 +10,9 @@
 
 /* --- LoRA ------------------------------------------------------------------------------------- */
 
-/* Is `name` a linear module of this model? distilbert's head has another one for each task, OPT has its projections
- * only where the embedding has a width of its own. */
+/* Is `name` a linear module of this model? A classification's last one is none where there is no classification;
+ * distilbert's head has another one for each task, OPT has its projections only where the embedding has a width of its
+ * own. */
 static bool has_linear(const struct plim_model_config *model, const char *name)
 {
     bool projected = model->word_embed_proj_dim != model->hidden_size;
@@ -19,7 +20,9 @@ static bool has_linear(const struct plim_model_config *model, const char *name)
         return false;
     bool classifies = model->task == PLIM_TASK_CLASSIFICATION;
     if (strcmp(name, classifies ? "vocab_transform" : "pre_classifier") == 0) return false;
-    const char *const *linears = plim_family_info(model->family)->linears;
+    const struct plim_family_info *info = plim_family_info(model->family);
+    if (!classifies && info->classifier && strcmp(name, info->classifier) == 0) return false;
+    const char *const *linears = info->linears;
     while (*linears && strcmp(*linears, name) != 0) linears++;
     return *linears != NULL;
 }
