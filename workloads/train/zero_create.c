@@ -29,9 +29,8 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
 {
     if (!info->simulated)
         return "ZeRO is simulated only: one GPU has not what the others own";
-    bool is_known = config->family != PLIM_FAMILY_MODERNBERT && config->family != PLIM_FAMILY_VIT;
-    if (!is_known && setting->sharding == PLIM_SHARDING_ZERO3)
-        return "ZeRO 3 of modernbert and vit is not known here: zero2, or a program under exec";
+    if (config->family == PLIM_FAMILY_VIT && setting->sharding == PLIM_SHARDING_ZERO3)
+        return "ZeRO 3 of vit is not known here: zero2, or a program under exec";
     bool is_trainers = setting->loop == PLIM_LOOP_TRAINER && setting->sharding != PLIM_SHARDING_ZERO3;
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT && !is_trainers)
         return "bitsandbytes' optimizers under ZeRO are known here with --loop trainer and zero1 or zero2; a program "
