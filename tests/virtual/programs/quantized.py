@@ -44,7 +44,10 @@ def how(case):
 
 def load(case, auto, config, dtype):
     from peft import prepare_model_for_kbit_training
-    where = None if deepspeed.is_deepspeed_zero3_enabled() else {'': int(os.environ.get('LOCAL_RANK', 0))}  # ZeRO 3 refuses one
+    on_host = case.get('made_on') == 'host'
+    where = {'': 'cpu' if on_host else int(os.environ.get('LOCAL_RANK', 0))}
+    if deepspeed.is_deepspeed_zero3_enabled():
+        where = None  # it refuses one
     model = auto.from_pretrained(checkpoint_of(auto, config, dtype), config=config, dtype=dtype,
                                  attn_implementation=case.get('attention', 'sdpa'), quantization_config=how(case),
                                  device_map=where)
