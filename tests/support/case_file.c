@@ -66,6 +66,7 @@ static void read_quantization(const json_t *q, struct plim_quantization *out)
                                                case_text(q, "compute", "fp32"));
     out->storage = (enum plim_storage)index_of(plim_storage_names, PLIM_STORAGE_COUNT,
                                                case_text(q, "storage", "uint8"));
+    out->loaded_on = strcmp(case_text(q, "loaded_on", "gpu"), "host") ? PLIM_MADE_ON_GPU : PLIM_MADE_ON_HOST;
     out->prepared = !prepare || json_is_true(prepare);
 }
 

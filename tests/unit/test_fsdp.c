@@ -184,6 +184,11 @@ Test(fsdp, says_what_it_cannot_train)
     setting.quantization.storage = PLIM_STORAGE_FP16;
     setting.precision = PLIM_PRECISION_BF16_MIXED;
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "which are lost");
+    setting.quantization.storage = PLIM_STORAGE_UINT8;
+    setting.quantization.loaded_on = PLIM_MADE_ON_HOST;
+    setting.loop = PLIM_LOOP_TRAINER;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "stays there");
+    setting.loop = rank_of_two.loop;
     setting.quantization.type = PLIM_QUANTIZATION_INT8;
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "8 bits");
     setting.quantization.type = PLIM_QUANTIZATION_NONE;

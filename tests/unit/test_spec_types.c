@@ -84,10 +84,19 @@ Test(spec_types, what_was_taken_by_default_is_said)
          "weights fp32 under FSDP in mixed precision, as accelerate makes them"},
         {"precision: bf16, optimizer: sgd, loop: trainer, world: 2, sharding: fsdp",
          "rows of one document, " NO_EVALUATIONS "PyTorch 2.11 with transformers 5.17"},
+        {"torch: 2.15, transformers: 5.24, precision: bf16-mixed, weights: bf16, optimizer: sgd, loop: trainer, "
+         "world: 2, sharding: fsdp, evaluation: {batch: 8}, quantization: 'nf4,compute=bf16'",
+         "rows of one document, Trainer's loop as in transformers 5.17, codes in uint8, which FSDP leaves whole on "
+         "every GPU (train.quantization.storage), all of the base on every GPU before it is sharded "
+         "(train.quantization.loaded_on)"},
+        {"torch: 2.15, transformers: 5.24, precision: bf16-mixed, weights: bf16, optimizer: sgd, loop: trainer, "
+         "world: 2, sharding: fsdp, evaluation: {batch: 8}, "
+         "quantization: 'nf4,compute=bf16,storage=bf16,loaded_on=host'",
+         "rows of one document, Trainer's loop as in transformers 5.17"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct plim_spec s;
-        char text[256], said[256];
+        char text[320], said[512];
         snprintf(text, sizeof(text), "model: {family: llama, dtype: bfloat16}\ntrain: {%s}\n",
                  cases[i].train);
         spec_load_text("s.yaml", text, &s);

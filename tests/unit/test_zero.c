@@ -409,6 +409,8 @@ Test(zero, is_an_answer_whatever_the_memory_with_a_quantised_base)
                                                           .nested = mib % 3 == 0,
                                                           .storage = mib % 4 / 2 ? PLIM_STORAGE_BF16 : 0,
                                                           .prepared = mib % 5 > 0};
+        bool may_be_on_host = mib % 2 == 0 && mib % 4 / 2;
+        setting.quantization.loaded_on = may_be_on_host && mib % 7 > 3 ? PLIM_MADE_ON_HOST : PLIM_MADE_ON_GPU;
         snprintf(uri, sizeof uri, "A100-SXM4-80GB,memory=%dMiB", mib);
         rank_replay(rank_gpu(uri), &setting, NULL);
         cr_expect(rank_trace.out.verdict == PLIM_OK || rank_trace.out.verdict == PLIM_OOM, "%d MiB: %s", mib,

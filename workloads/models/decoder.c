@@ -25,6 +25,11 @@ const char *decoder_refuses(const struct plim_device_info *info,
     if (config->experts && setting->lora.r && info->compute_capability && info->compute_capability < 80)
         return "adapters beside experts are not known here on a GPU before compute capability 8.0, where transformers "
                "computes the experts one by one (a program runs under exec)";
+    const struct plim_quantization *quantization = &setting->quantization;
+    bool is_moved = setting->sharding == PLIM_SHARDING_FSDP && quantization->storage != PLIM_STORAGE_UINT8;
+    if (quantization->type && quantization->loaded_on == PLIM_MADE_ON_HOST && !is_moved)
+        return "a quantised base on the host (train.quantization.loaded_on) stays there, but for fsdp and codes in "
+               "floats (train.quantization.storage)";
     if (setting->attention != PLIM_ATTENTION_FLASH2) return NULL;
     struct plim_attention_shape shape = {.head_size = config->head_dim,
                                          .dtype = PLIM_F16, /* or bf16, to which the same applies */

@@ -211,12 +211,22 @@ void decoder_load(struct engine *e, struct decoder *m)
     const struct module *top[MODULES_MAX];
     struct tensor *buffers[DECODER_BUFFERS];
     int count = sorted(decoder_modules(m->config->family), top);
-    e->meta = false;
+    e->meta = m->setting->quantization.loaded_on == PLIM_MADE_ON_HOST;
     warm_up(e, m);
     for (int i = 0; i < count; i++) load_module(&load, top[i], m);
     size_t buffer_count = decoder_buffers(m, buffers);
     for (size_t i = 0; i < buffer_count; i++) give_memory(e, buffers[i]);
     if (m->setting->quantization.prepared && !e->halted) prepare(e, &m->parameters);
+}
+
+const struct quantized *decoder_quantized(const struct decoder *m, const struct tensor *codes)
+{
+    const struct module *module = decoder_block_modules(m->config->family);
+    for (; codes->is_codes && module->path; module++) {
+        const struct linear *linear = (const void *)((const char *)&m->layers[codes->layer - 1] + module->offset);
+        if (module->kind == MODULE_LINEAR && linear->quantized.codes == codes) return &linear->quantized;
+    }
+    return NULL;
 }
 
 size_t decoder_cast_loaded(struct engine *e, const struct decoder *m, struct tensor **states)

@@ -506,6 +506,14 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .example = "bf16",
      .help = "bnb_4bit_quant_storage: the type of tensor that 4-bit codes lie in; FSDP shards them where it is no "
              "integer"},
+    {.path = "train.quantization.loaded_on",
+     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_made_on_names, PLIM_MADE_ON_COUNT)},
+     AT(quantization.loaded_on),
+     .unit = "",
+     .fallback = "gpu",
+     .example = "host",
+     .help = "from_pretrained's device_map: the GPU is its default; host: cpu, from where FSDP moves layer by layer "
+             "what it shards"},
     {.path = "train.quantization.prepare",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(quantization.prepared),

@@ -286,6 +286,7 @@ struct plim_quantization {
     bool nested;               /* 4 bits: the scales are quantised too (bnb_4bit_use_double_quant) */
     enum plim_weights compute; /* 4 bits: what layers compute in (bnb_4bit_compute_dtype) */
     enum plim_storage storage; /* 4 bits */
+    enum plim_made_on loaded_on; /* device_map; of FSDP alone: elsewhere it has to be the GPU */
     bool prepared; /* peft's prepare_model_for_kbit_training(): what stays in 16 bits becomes fp32 */
 };
 
@@ -379,7 +380,7 @@ enum { PLIM_MAX_CHOICES = 64, PLIM_MAX_PHASES = 64 };
 struct plim_int_axis { size_t count; int64_t values[PLIM_MAX_CHOICES]; };
 struct plim_enum_axis { size_t count; int values[PLIM_MAX_CHOICES]; };
 
-enum { PLIM_SPEC_KEYS = 64 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 65 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 

@@ -152,6 +152,20 @@ const char *plim_spec_reentrant(const struct plim_spec *spec)
     return !checkpoints(spec) ? "" : spec->use_reentrant ? "true" : "false";
 }
 
+/* What accelerate makes of the weights. */
+static void describe_fsdp(const struct plim_spec *spec, char *text, size_t size)
+{
+    bool is_quantized = spec->quantization.type != PLIM_QUANTIZATION_NONE;
+    if (!is_quantized && any_mixed(&spec->precision))
+        append(text, size, "weights fp32 under FSDP in mixed precision, as accelerate makes them%s%s", "", "");
+    if (is_quantized && !plim_spec_key_given(spec, "train.quantization.storage"))
+        append(text, size, "codes in uint8, which FSDP leaves whole on every GPU (train.quantization.storage)%s%s", "",
+               "");
+    if (is_quantized && !plim_spec_key_given(spec, "train.quantization.loaded_on"))
+        append(text, size, "all of the base on every GPU before it is sharded (train.quantization.loaded_on)%s%s", "",
+               "");
+}
+
 void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_t size)
 {
     const char *type = plim_weights_names[spec->weights.values[0]];
@@ -193,9 +207,8 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
     if (spec->loop == PLIM_LOOP_TRAINER && spec->transformers != PLIM_TRANSFORMERS_5_17)
         append(text, size, "Trainer's loop as in transformers %s%s",
                plim_transformers_names[PLIM_TRANSFORMERS_5_17], "");
-    if (spec->loop == PLIM_LOOP_TRAINER && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP) &&
-        any_mixed(&spec->precision))
-        append(text, size, "weights fp32 under FSDP in mixed precision%s%s", ", as accelerate makes them", "");
+    if (spec->loop == PLIM_LOOP_TRAINER && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))
+        describe_fsdp(spec, text, size);
     describe_zero(spec, text, size);
     if (spec->model.experts)
         append(text, size, "%s%s", "each expert sees as many rows as any other", "");

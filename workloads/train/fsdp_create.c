@@ -156,6 +156,18 @@ static void shard_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit 
     }
 }
 
+/* QuantState.to(), before the codes; x may be any parameter */
+static void move_scales(struct engine *e, const struct decoder *m, const struct tensor *x)
+{
+    const struct quantized *q = decoder_quantized(m, x);
+    if (!q) return;
+    bool is_nested = q->scale_codes;
+    struct tensor *const state[] = {q->book, is_nested ? q->scale_codes : q->scales, q->offset,
+                                    is_nested ? q->scales : NULL, q->scale_book};
+    for (size_t i = 0; i < sizeof(state) / sizeof(state[0]); i++)
+        if (state[i]) materialise(e, state[i]);
+}
+
 /* The same of one on the host: what it has comes to the GPU, is sharded, and goes. */
 static void move_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit *u,
                       const struct held *held, struct tensor *const *buffers, size_t buffer_count)
@@ -163,6 +175,7 @@ static void move_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit *
     for (size_t i = 0; i < u->count; i++) {
         struct tensor *whole = u->parameters[i].whole;
         if (f->is_mixed && whole->requires_grad) whole->a.dtype = PLIM_F32;
+        move_scales(e, f->model, whole);
         materialise(e, whole);
     }
     for (size_t i = 0; i < buffer_count; i++) materialise(e, buffers[i]);
@@ -196,9 +209,10 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
 
 /* --- loaded on the GPU already ---------------------------------------------------------------- */
 
-static bool is_quantized(const struct fsdp *f)
+static bool is_on_gpu(const struct fsdp *f)
 {
-    return f->model->setting->quantization.type != PLIM_QUANTIZATION_NONE;
+    const struct plim_quantization *how = &f->model->setting->quantization;
+    return how->type != PLIM_QUANTIZATION_NONE && how->loaded_on == PLIM_MADE_ON_GPU;
 }
 
 /* Codes in integers are among ignored_params: every rank has all of them. */
@@ -300,7 +314,7 @@ static size_t make_units_and_shards(struct engine *e, struct fsdp *f, struct ten
         if (states[i]->is_parameter && !is_ignored(states[i])) f->parameters[parameters++] = parameter_of(states[i]);
     for (size_t i = 0; i < parameters; i++) f->parameters[i].place = i;
     make_units(f, parameters);
-    if (is_quantized(f)) shard_loaded_units(e, f);
+    if (is_on_gpu(f)) shard_loaded_units(e, f);
     else move_units(e, f, parameters);
     return parameters;
 }

@@ -44,7 +44,7 @@ def how(case):
 
 def load(case, auto, config, dtype):
     from peft import prepare_model_for_kbit_training
-    on_host = case.get('made_on') == 'host'
+    on_host = case['quantization'].get('loaded_on') == 'host'
     where = {'': 'cpu' if on_host else int(os.environ.get('LOCAL_RANK', 0))}
     if deepspeed.is_deepspeed_zero3_enabled():
         where = None  # it refuses one
