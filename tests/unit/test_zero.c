@@ -237,6 +237,12 @@ Test(zero, quantised_weights_that_it_would_lose_are_refused)
         rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
         cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
     }
+    setting.quantization.type = PLIM_QUANTIZATION_INT8;
+    setting.checkpointing = PLIM_CHECKPOINTING_FULL;
+    setting.use_reentrant = true;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "8 bits under ZeRO 3");
+    setting.checkpointing = PLIM_CHECKPOINTING_NONE;
+    setting.quantization.type = PLIM_QUANTIZATION_NF4;
     setting.quantization.storage = PLIM_STORAGE_UINT8;
     setting.zero.persistent_elements = 100000;
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "stage3_param_persistence_threshold");

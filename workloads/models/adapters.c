@@ -29,7 +29,7 @@ static void freeze(struct engine *e, struct parameters *p)
 /* _move_adapter_to_device_of_base_layer: the base's type, if it is one of numbers with a point. */
 static enum plim_dtype adapter_dtype(const struct linear *l)
 {
-    if (!l->quantized.codes) return (enum plim_dtype)l->weight->a.dtype;
+    if (l->weight->a.dtype <= PLIM_F16) return (enum plim_dtype)l->weight->a.dtype;
     return nn_is_int8(l) ? PLIM_F32 : l->quantized.compute;
 }
 
@@ -37,8 +37,9 @@ static void add_adapter(struct engine *e, struct decoder *m, struct adapters *ad
                         struct linear *l)
 {
     const struct plim_lora *lora = &m->setting->lora;
-    m->parameters.dtype = adapter_dtype(l);
+    enum plim_dtype before = m->parameters.dtype;
     if (adapters->count == sizeof adapters->list / sizeof *adapters->list) return;
+    m->parameters.dtype = adapter_dtype(l);
     struct lora_adapter *a = &adapters->list[adapters->count++];
     *a = (struct lora_adapter){.dropout = lora->dropout,
                                .scaling = 2,
@@ -47,6 +48,7 @@ static void add_adapter(struct engine *e, struct decoder *m, struct adapters *ad
     a->b = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(l->out, lora->r));
     l->lora = a;
     if (lora->dora) nn_dora_create(e, &m->parameters, l);
+    m->parameters.dtype = before;
 }
 
 /* The linear to which a classification comes, whose weights stand in the model itself. */

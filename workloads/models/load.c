@@ -79,9 +79,10 @@ static void load_quantized(struct load *load, struct linear *l)
     tensor_drop(e, weight);
     tensor_drop(e, stored);
     if (e->halted) return;
-    tensor_set_data(e, l->weight, l->quantized.codes);
+    bool is_parameter = how->type != PLIM_QUANTIZATION_INT8; /* in 8 bits the layer has them besides (CB) */
+    tensor_set_data(e, l->weight, is_parameter ? l->quantized.codes : tensor_detach(e, l->quantized.codes));
     l->weight->is_codes = true;
-    l->quantized.codes = l->weight;
+    if (is_parameter) l->quantized.codes = l->weight;
 }
 
 /* --- in the order of names -------------------------------------------------------------------- */

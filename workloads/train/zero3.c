@@ -229,8 +229,9 @@ static size_t cut_loaded(struct engine *e, struct zero *z, struct tensor **state
     for (size_t i = 0; i < count && !e->halted; i++) {
         struct tensor *x = states[i];
         if (!x->is_parameter) continue;
-        struct tensor *piece = room_for(e, z, &z->gathered->parameters[x->place]);
-        storage_resize(e, x->storage, 0);
+        struct zero3_parameter *p = &z->gathered->parameters[x->place];
+        struct tensor *piece = room_for(e, z, p);
+        if (!e->halted) zero3_let_go(e, p);
         if (x->requires_grad && piece) states[pieces++] = piece; /* else it stays where it is */
     }
     return pieces;

@@ -20,9 +20,7 @@ static void hold(struct engine *e, struct zero3_parameter *p, int64_t elements)
     p->whole->a.data = p->whole->storage->address;
 }
 
-/* param.data = torch.empty(0): what a checkpointed region has saved of it keeps the memory until its
- * backward, which then works on that and not on what is gathered anew. */
-static void let_go(struct engine *e, struct zero3_parameter *p)
+void zero3_let_go(struct engine *e, struct zero3_parameter *p)
 {
     if (!p->whole->storage->block) return; /* take_own() */
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
@@ -156,7 +154,7 @@ static void await(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
 static void give_up(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
 {
     if (p->state != ZERO3_HERE || p->active || e->halted) return;
-    let_go(e, p);
+    zero3_let_go(e, p);
     p->state = ZERO3_AWAY;
     z->live -= p->elements;
 }
