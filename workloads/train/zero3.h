@@ -129,8 +129,8 @@ void zero3_turn(struct engine *e, struct zero3 *z);
 void zero3_partition(struct engine *e, struct zero3 *z);
 /* Of a parameter's pieces: the computation's; codes of quantised weights stay as they are. */
 enum plim_dtype zero3_dtype(const struct zero *z, const struct zero3_parameter *p);
-/* param.data = torch.empty(0): what a checkpointed region has saved of it keeps the memory until its backward, which then
- * works on that and not on what is gathered anew. */
+/* param.data = torch.empty(0): what a checkpointed region has saved of it keeps the memory until its backward, which
+ * then works on that and not on what is gathered anew. */
 void zero3_let_go(struct engine *e, struct zero3_parameter *p);
 /* Makes a piece's room on the GPU, where it comes from the host (offload_param); named, or NULL: it is there. */
 struct tensor *zero3_fetch(struct engine *e, const struct zero *z, const struct zero3_parameter *p);
