@@ -15,19 +15,23 @@
 
 enum { DESCENDING, VALUE_BYTES };
 
-static bool read(const char *list, struct plim_plan *plan)
+static bool read_from(const char *list, int first, struct plim_plan *plan)
 {
-    struct plim_name order = plim_name_argument(list, 1), value = plim_name_argument(list, 3);
+    struct plim_name order = plim_name_argument(list, first), value = plim_name_argument(list, first + 2);
     int64_t opaque = plim_name_opaque_bytes(value);
     bool is_falling = plim_name_behind(order, ")1") || plim_name_begins(order, "true");
     bool is_rising = plim_name_behind(order, ")0") || plim_name_begins(order, "false");
-    plan->types[0] = plim_name_type(plim_name_argument(list, 2));
+    plan->types[0] = plim_name_type(plim_name_argument(list, first + 1));
     plan->numbers[DESCENDING] = is_falling;
     plan->numbers[VALUE_BYTES] = opaque ? opaque : (int64_t)plim_type_bytes(plim_name_type(value));
     bool has_no_values = plim_name_behind(value, "NullType");
     return (is_falling || is_rising) && plan->types[0] != PLIM_NO_TYPE &&
            (has_no_values || plan->numbers[VALUE_BYTES] > 0);
 }
+
+static bool read(const char *list, struct plim_plan *plan) { return read_from(list, 1, plan); }
+
+static bool read_down(const char *list, struct plim_plan *plan) { return read_from(list, 2, plan); }
 
 /* Bits that sort as the number does. */
 static uint64_t bits_of(const unsigned char *key, enum plim_type type)
@@ -227,6 +231,16 @@ static bool run_sweep(const struct plim_plan *plan, const struct plim_launch *l)
                                plim_launch_int(l, 10)});
 }
 
+static bool run_down(const struct plim_plan *plan, const struct plim_launch *l)
+{
+    return sort(plan, l,
+                &(struct pass){plim_launch_address(l, 0), plim_launch_address(l, 1),
+                               plim_launch_address(l, 2), plim_launch_address(l, 3),
+                               (uint32_t)plim_launch_int(l, 5), plim_launch_int(l, 6),
+                               plim_launch_int(l, 7)});
+}
+
 const struct plim_row plim_rows_radix[] = {{"DeviceRadixSortSingleTileKernel<", read, run_tile},
                                            {"DeviceRadixSortOnesweepKernel<", read, run_sweep},
+                                           {"DeviceRadixSortDownsweepKernel<", read_down, run_down},
                                            {0}};
