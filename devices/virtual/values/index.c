@@ -6,15 +6,15 @@
  *         flip:             {OffsetCalculator<2> of signed strides; output, input}
  *         index_fill:       {OffsetCalculator<2>; self, indices; size, stride; number}
  *         index_copy:       {OffsetCalculator<3>; self, indices, source; size, stride}
- *         take:             {OffsetCalculator<2>; output, indices; int count; bool contiguous;
- *                            OffsetCalculator<1>; source} */
+ *         take, put:        {OffsetCalculator<2>; output or input, indices; long count; bool contiguous;
+ *                            OffsetCalculator<1>; [long count, if it adds;] the tensor that indices are of} */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum kind { INDEX, INDEX_PUT, FLIP, FILL, COPY, TAKE, PUT };
-enum { KIND, WIDTH };
+enum { KIND, WIDTH, ADDS };
 enum { MOST_INDICES = 25, OPERANDS = 3 };
 
 static const struct {
@@ -32,10 +32,14 @@ static bool read(const char *list, struct plim_plan *plan)
     struct plim_name closure = plim_name_argument(list, 2);
     const char *take = plim_name_behind(closure, "cuda_take_put_kernel<");
     if (take) {
-        plan->numbers[KIND] = plim_name_behind(closure, "take_kernel(") ? TAKE : PUT;
-        plan->numbers[WIDTH] =
-            (int64_t)plim_type_bytes(plim_name_type(plim_name_argument(take, 0)));
-        return plan->numbers[WIDTH] > 0;
+        struct plim_name function = plim_name_argument(take, 2);
+        plan->numbers[KIND] = plim_name_behind(function, "take_kernel(") ? TAKE : PUT;
+        plan->types[0] = plim_name_type(plim_name_argument(take, 0));
+        plan->numbers[WIDTH] = (int64_t)plim_type_bytes(plan->types[0]);
+        plan->numbers[ADDS] = plan->numbers[KIND] == PUT && plim_name_behind(function, "int)#1}");
+        bool is_put = plan->numbers[ADDS] || plim_name_behind(function, "int)#2}");
+        return plan->numbers[WIDTH] > 0 && (plan->numbers[KIND] == TAKE || is_put) &&
+               plim_name_begins(plim_name_argument(take, 1), "int");
     }
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (plim_name_begins(closure, kinds[i].name)) {
@@ -281,40 +285,97 @@ static bool run_place(const struct plim_plan *plan, const struct plim_launch *la
     return works;
 }
 
-/* The tensor that take reads and put writes. */
-static uintptr_t indexed_of(const struct gathering *g)
-{
+/* --- take and put ----------------------------------------------------------------------------- */
+
+/* The tensor that take reads and put writes, as if it had one dimension. */
+struct indexed {
+    const struct plim_offsets *offsets; /* in elements; NULL: it is contiguous */
     uintptr_t at;
-    memcpy(&at, g->rest + plim_align(2 * sizeof(at) + 8 + plim_offsets_bytes(1), sizeof(at)),
-           sizeof(at));
-    return at;
+    int64_t count;
+};
+
+static bool find_indexed(const struct plim_plan *plan, const struct gathering *g, struct indexed *x)
+{
+    enum { COUNT = 2 * sizeof(uintptr_t), CONTIGUOUS = COUNT + sizeof(int64_t), OFFSETS = CONTIGUOUS + 4 };
+    const struct plim_offsets *offsets = (const void *)(g->rest + OFFSETS);
+    size_t end = plim_align(OFFSETS + plim_offsets_bytes(1), sizeof(x->at)),
+           more = plan->numbers[ADDS] ? sizeof(x->count) : 0;
+    memcpy(&x->count, g->rest + COUNT, sizeof(x->count));
+    memcpy(&x->at, g->rest + end + more, sizeof(x->at));
+    x->offsets = g->rest[CONTIGUOUS] ? NULL : offsets;
+    return x->count > 0 && plim_offsets_check(offsets, (size_t)x->count) && plim_heap_is_device(x->at);
 }
 
-/* Of the whole source, as if it had one dimension. */
+static bool open_indexed(struct gathering *g, const struct indexed *x, size_t width)
+{
+    size_t last = x->offsets ? plim_offsets_last(x->offsets, 0, 1) : (size_t)x->count - 1;
+    return g->elements <= PLIM_MOST_ELEMENTS && plim_view_open(&g->views[2], x->at, (last + 1) * width) &&
+           open(g, 0, pointer_at(g->rest, 0), width, 0) && open(g, 1, pointer_at(g->rest, 1), 8, 0);
+}
+
+/* Where an element's index points to; PLIM_UNKNOWN: that is not known, or nowhere. */
+static unsigned char point(const struct gathering *g, const struct place *at, const struct indexed *x, size_t *to)
+{
+    struct plim_number index;
+    unsigned char known = plim_view_get(&g->views[1], (size_t)at->offset[1], PLIM_INT64, &index);
+    if (index.i < 0) index.i += x->count;
+    bool is_one = index.i >= 0 && index.i < x->count;
+    *to = !is_one ? 0 : x->offsets ? plim_offsets_of(x->offsets, (size_t)index.i, 0, 1) : (size_t)index.i;
+    return is_one ? known : PLIM_UNKNOWN;
+}
+
 static bool run_take(const struct plim_plan *plan, const struct plim_launch *launch,
                      struct gathering *g)
 {
-    size_t width = (size_t)plan->numbers[WIDTH];
-    uintptr_t from = indexed_of(g);
-    int32_t count;
-    memcpy(&count, g->rest + 2 * sizeof(uintptr_t), sizeof(count));
-    bool is_contiguous = g->rest[2 * sizeof(uintptr_t) + 4] != 0;
-    bool works = count > 0 && is_contiguous && g->elements <= PLIM_MOST_ELEMENTS &&
-                 open(g, 0, pointer_at(g->rest, 0), width, 0) &&
-                 open(g, 1, pointer_at(g->rest, 1), 8, 0) &&
-                 plim_view_open(&g->views[2], from, (size_t)count * width);
+    size_t width = (size_t)plan->numbers[WIDTH], from;
+    struct indexed x;
+    bool works = find_indexed(plan, g, &x) && open_indexed(g, &x, width);
     struct place at = first(g);
     for (size_t e = 0; works && e < g->elements; e++, next(g, &at)) {
-        struct plim_number index;
-        unsigned char known =
-            plim_view_get(&g->views[1], (size_t)at.offset[1], PLIM_INT64, &index);
-        if (index.i < 0) index.i += count;
-        if (index.i < 0 || index.i >= count) known = PLIM_UNKNOWN, index.i = 0;
-        plim_view_move_by(&g->views[0], (size_t)at.offset[0], &g->views[2], (size_t)index.i * width,
-                          width, known);
+        unsigned char known = point(g, &at, &x, &from);
+        plim_view_move_by(&g->views[0], (size_t)at.offset[0], &g->views[2], from * width, width, known);
     }
     if (works) plim_view_store(&g->views[0], launch->kernel);
     return works;
+}
+
+/* Which of several is last, and in which order they are added, is not known: of whole numbers that does not matter. */
+static void put_one(const struct plim_plan *plan, struct gathering *g, size_t to, size_t from, unsigned char known,
+                    bool is_first)
+{
+    enum plim_type type = plan->types[0];
+    struct plim_number old, number;
+    unsigned char had = plim_view_get(&g->views[2], to, type, &old);
+    known = plim_known_both(known, plim_view_get(&g->views[0], from, type, &number));
+    bool differs = !is_first && (plan->numbers[ADDS] ? number.is_float : plim_number_compare(old, number) != 0);
+    if (plan->numbers[ADDS] || !is_first) known = plim_known_both(known, had);
+    if (plan->numbers[ADDS]) {
+        number.i = (int64_t)((uint64_t)number.i + (uint64_t)old.i);
+        number.f += old.f;
+    }
+    plim_view_put(&g->views[2], to, type, number, differs ? PLIM_UNKNOWN : known);
+}
+
+static bool run_put(const struct plim_plan *plan, const struct plim_launch *launch, struct gathering *g)
+{
+    size_t width = (size_t)plan->numbers[WIDTH], to;
+    struct indexed x;
+    if (!find_indexed(plan, g, &x)) return false;
+    bool works = !(plan->types[0] == PLIM_BOOL && plan->numbers[ADDS]) && open_indexed(g, &x, width);
+    bool *is_written = works ? calloc(g->views[2].bytes / width, sizeof(*is_written)) : NULL;
+    struct place at = first(g);
+    for (size_t e = 0; is_written && works && e < g->elements; e++, next(g, &at)) {
+        unsigned char known = point(g, &at, &x, &to);
+        works = known & PLIM_KNOWN; /* anywhere */
+        if (works) put_one(plan, g, to * width, (size_t)at.offset[0], known, !is_written[to]);
+        is_written[to] = true;
+    }
+    if (works && is_written)
+        plim_view_store(&g->views[2], launch->kernel);
+    else
+        plim_launch_spoil_block(launch, x.at);
+    free(is_written);
+    return true;
 }
 
 static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
@@ -322,18 +383,18 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
     typedef bool run_kind(const struct plim_plan *plan, const struct plim_launch *launch, struct gathering *g);
     static const struct {
         int operands;
-        run_kind *run; /* NULL: what is written is not worked out */
+        run_kind *run;
     } runs[] = {[INDEX] = {3, run_index}, [INDEX_PUT] = {3, run_index}, [FLIP] = {2, run_flip},
                 [FILL] = {2, run_place},  [COPY] = {3, run_place},      [TAKE] = {2, run_take},
-                [PUT] = {2, NULL}};
+                [PUT] = {2, run_put}};
     struct gathering g;
     enum kind kind = (enum kind)plan->numbers[KIND];
     if (!begin(&g, launch, runs[kind].operands)) return false;
-    bool works = runs[kind].run && runs[kind].run(plan, launch, &g);
-    /* Else all of the block that it writes to is unknown. */
-    if (!works) plim_launch_spoil_block(launch, kind == PUT ? indexed_of(&g) : pointer_at(g.rest, 0));
+    bool works = runs[kind].run(plan, launch, &g);
+    /* Else all of the block that it writes to is unknown; where that is, is not known of put. */
+    if (!works && kind != PUT) plim_launch_spoil_block(launch, pointer_at(g.rest, 0));
     end(&g);
-    return true;
+    return works || kind != PUT;
 }
 
 const struct plim_row plim_rows_index[] = {{"index_elementwise_kernel<", read, run}, {0}};
