@@ -410,6 +410,8 @@ static const struct plim_function_row rows[] = {
     {"div_trunc_kernel_cuda", divide_to_zero, .arguments = 2},
     {"remainder_kernel_cuda", modulo, .arguments = 2},
     {"fmod_kernel_cuda", remainder_of, .arguments = 2},
+    {"lerp_tensor_kernel", plim_function_lerp, .arguments = 3},
+    {"lerp_scalar_kernel", plim_function_lerp_by, .arguments = 2, .numbers = 1},
     {"lshift_kernel_cuda", shift_left, .arguments = 2},
     {"rshift_kernel_cuda", shift_right, .arguments = 2},
     {"CompareEqFunctor<", equal, .arguments = 2, .head_bytes = 4, .result = PLIM_AS_TRUTH},

@@ -1,6 +1,7 @@
-/* Functions that choose between elements, or take them from memory whose address they hold (TensorCompare.cu,
- * IndexKernel.cu, sparse/FlattenIndicesCommon.h). */
+/* Functions that choose between elements, go from one to another, or take them from memory whose address they hold
+ * (TensorCompare.cu, Lerp.cu, IndexKernel.cu, sparse/FlattenIndicesCommon.h). */
 #include "function_parts.h"
+#include <math.h>
 #include <string.h>
 
 #define FUNCTION(name)                                                                             \
@@ -52,6 +53,40 @@ FUNCTION(masked_fill)
     struct plim_column number;
     plim_column_repeat(&number, plim_function_number(call, 0, call->functor->inner[0]), count);
     pick(&x[1], &number, &x[0], out, count);
+}
+
+/* from + by * way: whether it is rounded once or twice is up to the compiler. False: that makes a difference. */
+static bool go(double from, double by, double way, enum plim_type type, double *to)
+{
+    enum plim_type math = plim_type_math(type);
+    bool is_double = math == PLIM_DOUBLE;
+    double once = is_double ? fma(by, way, from) : (double)fmaf((float)by, (float)way, (float)from),
+           twice = plim_number_round(from + plim_number_round(by * way, math), math);
+    *to = plim_number_round(once, type);
+    return *to == plim_number_round(twice, type);
+}
+
+/* From the nearer end, as ATen/native/Lerp.h has it. */
+static void lerp(const struct plim_function_call *call, const struct plim_column *x, const struct plim_column *weight,
+                 struct plim_column *out, size_t count)
+{
+    enum plim_type type = call->functor->inner[0], math = plim_type_math(type);
+    EACH
+    {
+        double begin = x[0].f[k], end = x[1].f[k], w = weight->f[k], way = plim_number_round(end - begin, math);
+        bool is_same = fabs(w) < 0.5 ? go(begin, w, way, type, &out->f[k])
+                                     : go(end, -way, plim_number_round(1 - w, math), type, &out->f[k]);
+        if (!is_same) out->known[k] = PLIM_UNKNOWN;
+    }
+}
+
+FUNCTION(lerp) { lerp(call, x, &x[2], out, count); }
+
+FUNCTION(lerp_by)
+{
+    struct plim_column weight;
+    plim_column_repeat(&weight, plim_function_number(call, 0, plim_type_math(call->functor->inner[0])), count);
+    lerp(call, x, &weight, out, count);
 }
 
 /* Where the mask is true the next element of a source, whose address the functor holds; the third

@@ -15,7 +15,8 @@ static inline struct plim_number plim_function_number(const struct plim_function
 }
 
 /* Of function_choice.c. */
-plim_function plim_function_where, plim_function_masked_fill, plim_function_masked_scatter, plim_function_flatten;
+plim_function plim_function_where, plim_function_masked_fill, plim_function_masked_scatter, plim_function_flatten,
+    plim_function_lerp, plim_function_lerp_by;
 enum { PLIM_FLATTEN_BYTES = 96 }; /* of what the functor of the last one holds */
 
 #endif
