@@ -297,6 +297,12 @@ OTHERS = [
     'torch.empty(3, 4, device=d).copy_(m.t().contiguous().t())',
     'F.interpolate(m[None, None].float(), size=(2, 3))',
     "F.interpolate(m[None, None].float(), scale_factor=1.7, mode='nearest-exact')",
+    'F.max_pool2d(torch.arange(180., device=d).view(2, 1, 9, 10) % 37, 3, 2, 1, ceil_mode=True)',
+    'F.max_pool2d(torch.arange(180., device=d).view(2, 1, 9, 10) % 37, 3, 1, 1, 2, return_indices=True)[1]',
+    'F.max_pool2d((torch.arange(240., device=d).view(2, 3, 4, 10) % 37).to(memory_format=torch.channels_last), 2).contiguous()',
+    'F.max_pool1d(f[None].half(), 3, 1, 1)',
+    'F.avg_pool2d(torch.arange(180., device=d).view(2, 1, 9, 10), 3, 2, 1, True, False)',
+    'F.avg_pool2d(torch.arange(240., device=d).view(2, 3, 4, 10).to(memory_format=torch.channels_last), 3, 2, 1).contiguous()',
     'f[None].expand(3, -1).topk(2).indices.sort(-1).values',
 ]
 
