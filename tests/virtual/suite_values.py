@@ -6,7 +6,7 @@ import os
 
 from suite_exec import PROGRAMS, first_difference
 
-# Of some 660, those whose last bits are the GPU's (exp, softmax ...) and a few rare ones are not known; before
+# Of some 700, those whose last bits are the GPU's (exp, softmax ...) and a few rare ones are not known; before
 # PyTorch 2.11 some more.
 MOST_UNKNOWN, MOST_UNKNOWN_BEFORE = 23, 46
 

@@ -10,7 +10,7 @@ static const struct plim_row *const families[] = {
     plim_rows_count,       plim_rows_lists,   plim_rows_resize, plim_rows_amp,
     plim_rows_nonzero,     plim_rows_thrust, plim_rows_random,
     plim_rows_segments,   plim_rows_mode,    plim_rows_prepare, plim_rows_kth,
-    plim_rows_pooling};
+    plim_rows_pooling,    plim_rows_distance};
 
 /* --- names ------------------------------------------------------------------------------------ */
 

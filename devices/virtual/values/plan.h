@@ -42,7 +42,7 @@ extern const struct plim_row plim_rows_elementwise[], plim_rows_range[], plim_ro
     plim_rows_sort[], plim_rows_radix[], plim_rows_shape[], plim_rows_count[], plim_rows_lists[],
     plim_rows_resize[], plim_rows_amp[], plim_rows_nonzero[],
     plim_rows_thrust[], plim_rows_random[], plim_rows_segments[], plim_rows_mode[],
-    plim_rows_prepare[], plim_rows_kth[], plim_rows_pooling[];
+    plim_rows_prepare[], plim_rows_kth[], plim_rows_pooling[], plim_rows_distance[];
 
 /* What a launch of these families costs, of which the operands' sizes are known; false: not of this one. */
 bool plim_elementwise_cost(const struct plim_plan *plan, const struct plim_launch *launch,

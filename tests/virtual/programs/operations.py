@@ -303,6 +303,10 @@ OTHERS = [
     'F.max_pool1d(f[None].half(), 3, 1, 1)',
     'F.avg_pool2d(torch.arange(180., device=d).view(2, 1, 9, 10), 3, 2, 1, True, False)',
     'F.avg_pool2d(torch.arange(240., device=d).view(2, 3, 4, 10).to(memory_format=torch.channels_last), 3, 2, 1).contiguous()',
+    'torch.cdist(m.float(), m[:2].float())',
+    'torch.cdist(torch.arange(200., device=d).view(2, 2, 50) % 7, torch.ones(3, 50, device=d), p=1)',
+    'torch.pdist(m.double())',
+    "torch.pdist(torch.arange(180., device=d).view(3, 60) % 11, p=float('inf'))",
     'f[None].expand(3, -1).topk(2).indices.sort(-1).values',
 ]
 
