@@ -37,7 +37,10 @@ static struct tensor *linear_4bit(struct engine *e, const struct linear *l, stru
 static struct tensor *linear_int8(struct engine *e, const struct linear *l, struct tensor *x)
 {
     if (l->bias) nn_cast(e, l->bias, (enum plim_dtype)x->a.dtype);
-    return op_linear_int8(e, x, &l->quantized, l->bias);
+    struct tensor *y = op_linear_int8(e, x, &l->quantized, l->bias);
+    bool is_gathered = !e->halted && l->weight->storage != l->quantized.codes->storage;
+    if (is_gathered) tensor_set_data(e, l->weight, tensor_detach(e, l->quantized.codes)); /* weight.data = state.CB */
+    return y;
 }
 
 static struct tensor *base_output(struct engine *e, const struct linear *l, struct tensor *x)

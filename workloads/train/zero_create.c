@@ -35,9 +35,6 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT && !is_trainers)
         return "bitsandbytes' optimizers under ZeRO are known here with --loop trainer and zero1 or zero2; a program "
                "runs under exec";
-    bool is_int8 = setting->quantization.type == PLIM_QUANTIZATION_INT8;
-    if (is_int8 && setting->sharding == PLIM_SHARDING_ZERO3 && setting->checkpointing == PLIM_CHECKPOINTING_FULL)
-        return "checkpointed weights in 8 bits under ZeRO 3 are not known here: nf4, zero2, or a program under exec";
     if (casts_codes(setting))
         return "DeepSpeed casts the codes of quantised weights (train.quantization.storage), which are lost: store "
                "them in the type of train.precision, or as uint8";
