@@ -227,11 +227,12 @@ static size_t stand_ins(struct engine *e, struct fsdp *f, struct tensor **out)
 {
     const struct parameters *all = &f->model->parameters;
     size_t count = 0;
-    bool copies = f->model->setting->quantization.nested;
     for (size_t i = 0; i < all->count && !e->halted; i++)
         out[count++] = tensor_keep(tensor_empty(e, dtype_of(all->list[i]), SHAPE(1)));
-    for (size_t i = 0; i < all->frozen_count && copies && !e->halted; i++)
-        if (all->frozen[i]->is_codes) out[count++] = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(256)));
+    for (size_t i = 0; i < all->frozen_count && !e->halted; i++) {
+        const struct quantized *q = decoder_quantized(f->model, all->frozen[i]);
+        if (q && q->scale_book) out[count++] = tensor_keep(tensor_empty_like(e, q->scale_book, PLIM_F32));
+    }
     return count;
 }
 

@@ -241,9 +241,14 @@ static size_t cut_loaded(struct engine *e, struct zero *z, struct tensor **state
 static void make_pieces(struct engine *e, struct zero *z, struct tensor **states)
 {
     struct zero3 *g = z->gathered;
-    size_t pieces = zero_is_loaded(z) ? cut_loaded(e, z, states) : make_model(e, z, states);
-    if (g->frozen && !zero_is_loaded(z)) pieces = make_adapters(e, z, states);
-    else if (!zero_is_loaded(z) && z->model->setting->loop == PLIM_LOOP_TRAINER) free_memory(e);
+    size_t pieces = 0;
+    if (zero_is_loaded(z)) {
+        pieces = cut_loaded(e, z, states);
+    } else {
+        pieces = make_model(e, z, states);
+        if (g->frozen) pieces = make_adapters(e, z, states);
+        else if (z->model->setting->loop == PLIM_LOOP_TRAINER) free_memory(e);
+    }
     if (!z->offloads) tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(1))); /* inf_or_nan_tracker */
     tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));   /* of the process group's barrier */
     for (size_t i = g->frozen; i < g->count; i++) g->part += g->parameters[i].piece;

@@ -4,11 +4,16 @@
 #include "plan.h"
 #include <string.h>
 
-uintptr_t plim_launch_address(const struct plim_launch *launch, int i)
+uintptr_t plim_launch_pointer(const struct plim_launch *launch, int i, size_t at)
 {
     uintptr_t value;
-    memcpy(&value, launch->arguments[i], sizeof(value));
+    memcpy(&value, (const char *)launch->arguments[i] + at, sizeof(value));
     return value;
+}
+
+uintptr_t plim_launch_address(const struct plim_launch *launch, int i)
+{
+    return plim_launch_pointer(launch, i, 0);
 }
 
 int64_t plim_launch_long(const struct plim_launch *launch, int i)

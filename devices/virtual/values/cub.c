@@ -33,13 +33,6 @@ static bool read_input(struct plim_name name, enum plim_type *type, int64_t *poi
     return *type != PLIM_NO_TYPE && (*sees_truth || plim_name_behind(name, "*"));
 }
 
-static uintptr_t pointer_of(const struct plim_launch *launch, int i, int64_t at)
-{
-    uintptr_t value;
-    memcpy(&value, (const char *)launch->arguments[i] + at, sizeof(value));
-    return value;
-}
-
 /* --- sums ------------------------------------------------------------------------------------- */
 
 static bool read_single(const char *list, struct plim_plan *plan)
@@ -93,7 +86,7 @@ static unsigned char sum_many(const struct plim_plan *plan, uintptr_t from, size
 
 static bool run_sum(const struct plim_plan *plan, const struct plim_launch *launch, size_t parts)
 {
-    uintptr_t from = pointer_of(launch, 0, plan->numbers[POINTER_AT]),
+    uintptr_t from = plim_launch_pointer(launch, 0, plan->numbers[POINTER_AT]),
               to = plim_launch_address(launch, 1);
     size_t count = (uint32_t)plim_launch_int(launch, 2),
            width = plim_type_bytes(plan->types[NUMBER]);
@@ -201,7 +194,7 @@ static bool run_select(const struct plim_plan *plan, const struct plim_launch *l
     if (works && !plan->numbers[COUNTS])
         works = plim_view_open_mask(&in, plim_launch_address(launch, 0), count * width);
     if (works && has_flags)
-        works = plim_view_open_mask(&flags, pointer_of(launch, 1, plan->numbers[FLAGS_AT]),
+        works = plim_view_open_mask(&flags, plim_launch_pointer(launch, 1, plan->numbers[FLAGS_AT]),
                                     count * plim_type_bytes(plan->types[FLAGS]));
     if (works) taken = select(plan, launch, &in, &flags, &out, count, room, &known);
     out.bytes =

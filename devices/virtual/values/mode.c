@@ -26,13 +26,6 @@
 enum { IN, WIDTH = sizeof(int64_t), PAIR = 2 * WIDTH }; /* IN: a plan's type */
 enum { THREADS, IS_OF_PAIRS, IS_OF_BLOCKS };            /* its numbers */
 
-static uintptr_t pointer_in(const struct plim_launch *launch, int i, size_t at)
-{
-    uintptr_t value;
-    memcpy(&value, (const char *)launch->arguments[i] + at, sizeof(value));
-    return value;
-}
-
 /* --- slices ----------------------------------------------------------------------------------- */
 
 static bool read_slices(const char *list, struct plim_plan *plan)
@@ -157,7 +150,7 @@ static bool run_different(const struct plim_plan *plan, const struct plim_launch
     bool is_of_blocks = plan->numbers[IS_OF_BLOCKS];
     size_t count = (uint32_t)plim_launch_int(launch, 2), width = plim_type_bytes(plan->types[IN]),
            parts = is_of_blocks ? launch->grid->x : 1;
-    uintptr_t from = pointer_in(launch, 0, 0), next = pointer_in(launch, 0, sizeof(from));
+    uintptr_t from = plim_launch_address(launch, 0), next = plim_launch_pointer(launch, 0, sizeof(from));
     struct plim_view in = {0}, out = {0};
     struct plim_number x, y, total = {.i = is_of_blocks ? 0 : plim_launch_int(launch, FIRST)};
     unsigned char known = PLIM_KNOWN;
@@ -296,7 +289,7 @@ static bool read_largest(const char *list, struct plim_plan *plan)
 static bool run_largest(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     bool is_of_pairs = plan->numbers[IS_OF_PAIRS];
-    int64_t first = is_of_pairs ? 0 : (int64_t)pointer_in(launch, 0, WIDTH);
+    int64_t first = is_of_pairs ? 0 : (int64_t)plim_launch_pointer(launch, 0, WIDTH);
     size_t count = (uint32_t)plim_launch_int(launch, 2), width = is_of_pairs ? PAIR : WIDTH;
     struct pair best = {.known = PLIM_UNKNOWN, .index_known = PLIM_UNKNOWN};
     struct plim_view in = {0};
@@ -354,9 +347,10 @@ static struct pair find(const struct plim_plan *plan, const struct plim_launch *
     const char *argument = launch->arguments[0];
     struct pair found = {.known = PLIM_KNOWN, .index_known = PLIM_KNOWN};
     struct plim_number value = plim_number_load(argument + value_at, type), x;
-    int64_t first = (int64_t)pointer_in(launch, 0, plim_align(value_at + width, WIDTH));
+    int64_t first = (int64_t)plim_launch_pointer(launch, 0, plim_align(value_at + width, WIDTH));
     struct plim_view in = {0};
-    if (count > PLIM_MOST_ELEMENTS || !plim_view_open(&in, pointer_in(launch, 0, 0), count * width)) return somewhere;
+    if (count > PLIM_MOST_ELEMENTS || !plim_view_open(&in, plim_launch_address(launch, 0), count * width))
+        return somewhere;
     for (size_t i = 0; i < count && found.known & PLIM_KNOWN && !found.number.i; i++) {
         found.known = found.index_known = plim_known_both(found.known, plim_view_get(&in, i * width, type, &x));
         found.number.i = !plim_number_compare(x, value) && !(x.is_float && isnan(x.f));

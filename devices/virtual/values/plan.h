@@ -63,6 +63,8 @@ size_t plim_lists_bytes(const struct plim_plan *plan, const struct plim_launch *
 
 /* The 8 or 4 bytes of argument i. */
 uintptr_t plim_launch_address(const struct plim_launch *launch, int i);
+/* An address within a structure that is given by value, so many bytes from its beginning. */
+uintptr_t plim_launch_pointer(const struct plim_launch *launch, int i, size_t at);
 int64_t plim_launch_long(const struct plim_launch *launch, int i);
 int32_t plim_launch_int(const struct plim_launch *launch, int i);
 

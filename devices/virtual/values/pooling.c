@@ -201,7 +201,8 @@ static struct pooling pooling_of(const struct plim_plan *plan)
                             .channels_last = plan->numbers[CHANNELS_LAST]};
 }
 
-static bool run_largest(const struct plim_plan *plan, const struct plim_launch *launch)
+/* What most kernels are given first. */
+static struct pooling pooling_of_images(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     struct pooling p = pooling_of(plan);
     p.outputs = plim_launch_int(launch, 0);
@@ -212,6 +213,12 @@ static bool run_largest(const struct plim_plan *plan, const struct plim_launch *
     read_axes(launch, 7, p.window);
     read_axes(launch, 9, p.step);
     read_axes(launch, 11, p.padding);
+    return p;
+}
+
+static bool run_largest(const struct plim_plan *plan, const struct plim_launch *launch)
+{
+    struct pooling p = pooling_of_images(plan, launch);
     read_axes(launch, 13, p.dilation);
     p.to = plim_launch_address(launch, 15);
     p.indices = plim_launch_address(launch, 16);
@@ -243,16 +250,8 @@ static bool run_largest_last(const struct plim_plan *plan, const struct plim_lau
 
 static bool run_mean(const struct plim_plan *plan, const struct plim_launch *launch)
 {
-    struct pooling p = pooling_of(plan);
-    p.outputs = plim_launch_int(launch, 0);
-    p.from = plim_launch_address(launch, 1);
-    p.channels = plim_launch_long(launch, 2);
-    for (int axis = 0; axis < AXES; axis++) p.size[axis] = plim_launch_long(launch, 3 + axis);
-    read_axes(launch, 5, p.out_size);
+    struct pooling p = pooling_of_images(plan, launch);
     if (plan->numbers[LONG_HEIGHT]) p.out_size[HIGH] = plim_launch_long(launch, 5);
-    read_axes(launch, 7, p.window);
-    read_axes(launch, 9, p.step);
-    read_axes(launch, 11, p.padding);
     p.to = plim_launch_address(launch, 13);
     p.counts_padding = *(const char *)launch->arguments[15] != 0;
     if (*(const char *)launch->arguments[16]) p.divisor = plim_launch_int(launch, 14);
