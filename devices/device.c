@@ -150,6 +150,13 @@ void plim_device_link(struct plim_device *device, int64_t bytes, bool is_pageabl
     if (device->ops->link && bytes > 0) device->ops->link(device, bytes, is_pageable);
 }
 
+double plim_device_running_seconds(const struct plim_device_load *load)
+{
+    double all = 0;
+    for (int i = 0; i < PLIM_DEVICE_TASKS; i++) all += load->running_seconds[i];
+    return all;
+}
+
 void plim_device_load(const struct plim_device *device, struct plim_device_load *load)
 {
     *load = (struct plim_device_load){0};

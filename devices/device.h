@@ -60,9 +60,18 @@ char *plim_sdpa_engines_text(unsigned engines, char out[PLIM_SDPA_ENGINES_TEXT])
 
 struct plim_device;
 
+/* What keeps a device busy. */
+enum plim_device_task {
+    PLIM_DEVICE_MATMUL,
+    PLIM_DEVICE_ATTENTION, /* in one kernel */
+    PLIM_DEVICE_OTHER,     /* kernels: element-wise ones, norms, sums, the optimizer */
+    PLIM_DEVICE_LINK,      /* copies between host and device */
+    PLIM_DEVICE_TASKS
+};
+
 /* What a round of launches did to the device's clock, for the device alone to read. */
 struct plim_device_round {
-    double seconds[6];
+    double seconds[5 + PLIM_DEVICE_TASKS];
     uint32_t number; /* of rounds that had ended before it since the last reset */
 };
 
@@ -70,7 +79,7 @@ struct plim_device_round {
 struct plim_device_load {
     double launching_seconds; /* of the host */
     double launching_at_most_seconds; /* the same on the slowest host that this one may be */
-    double running_seconds;   /* of the device */
+    double running_seconds[PLIM_DEVICE_TASKS]; /* of the device */
     double driver_seconds;    /* of the host, in the driver's cudaMalloc and cudaFree */
 };
 
@@ -184,6 +193,7 @@ void plim_device_host_work(struct plim_device *device, double seconds);
 void plim_device_link(struct plim_device *device, int64_t bytes, bool is_pageable);
 /* Zeros on a device that is no such. */
 void plim_device_load(const struct plim_device *device, struct plim_device_load *load);
+double plim_device_running_seconds(const struct plim_device_load *load); /* of all tasks */
 enum plim_status plim_device_now(struct plim_device *device, double *seconds) PLIM_MUST_CHECK;
 /* Between host and device memory, after all that was launched; the host waits. `sim` reads zeros. */
 enum plim_status plim_device_read(struct plim_device *device, uint64_t address, void *to,

@@ -64,9 +64,9 @@ void plim_page_repeat(struct plim_page *page, char c, int times)
     while (times-- > 0) fputc(c, page->file);
 }
 
-int plim_page_share(int64_t bytes, int64_t whole, int width)
+int plim_page_share(double part, double whole, int width)
 {
-    double share = whole > 0 ? (double)bytes / (double)whole : 1;
+    double share = whole > 0 ? part / whole : 1;
     return share >= 1 ? width : share <= 0 ? 0 : (int)(share * width + 0.5);
 }
 

@@ -27,8 +27,8 @@ void plim_page_go_on(struct plim_page *page, int column, int indent, const char 
 
 void plim_page_repeat(struct plim_page *page, char c, int times);
 
-/* The columns of `width` that show `bytes` of `whole`. */
-int plim_page_share(int64_t bytes, int64_t whole, int width);
+/* The columns of `width` that show `part` of `whole`. */
+int plim_page_share(double part, double whole, int width);
 
 /* Characters of a text, as a terminal counts them. */
 int plim_page_length(const char *text);

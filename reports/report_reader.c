@@ -272,6 +272,15 @@ static void read_breakdown(struct reader *r, const struct plim_yaml_node *root,
     breakdown->rank0_reserved_bytes = read_int(r, node, "rank0_reserved_bytes");
 }
 
+static void read_time(struct reader *r, const struct plim_yaml_node *root,
+                      struct plim_result_time *time)
+{
+    const struct plim_yaml_node *node = part_of_kind(r, root, "time", PLIM_YAML_MAPPING);
+#define READ_SECONDS(name) time->name##_seconds = read_number(r, node, #name "_seconds");
+    PLIM_RESULT_TIME_MAP(READ_SECONDS)
+#undef READ_SECONDS
+}
+
 /* --- lists ------------------------------------------------------------------------------------ */
 
 static void read_point(struct reader *r, const struct plim_yaml_node *node,
@@ -420,6 +429,7 @@ static void read_result(struct reader *r, const struct plim_yaml_node *root,
     read_list(r, root, "points", result, read_point);
     read_prediction(r, root, &result->prediction);
     read_breakdown(r, root, &result->breakdown);
+    read_time(r, root, &result->time);
     read_evaluation(r, root, &result->evaluation);
     read_list(r, root, "segments", result, read_segment);
     read_list(r, root, "unknown_reads", result, read_question);

@@ -185,6 +185,15 @@ int64_t plim_result_class_bytes(const struct plim_result_breakdown *breakdown, i
     return *(const int64_t *)(const void *)((const char *)breakdown + class_offsets[index]);
 }
 
+double plim_result_time_all(const struct plim_result_time *time)
+{
+    double all = 0;
+#define ADD_SECONDS(name) all += time->name##_seconds;
+    PLIM_RESULT_TIME_MAP(ADD_SECONDS)
+#undef ADD_SECONDS
+    return all;
+}
+
 double plim_result_rate(const struct plim_result_choice *choice)
 {
     return choice->setting.seq ? choice->tokens_per_second : choice->samples_per_second;

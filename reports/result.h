@@ -193,6 +193,25 @@ const char *plim_result_class_name(int index);
 int64_t *plim_result_class(struct plim_result_breakdown *breakdown, int index);
 int64_t plim_result_class_bytes(const struct plim_result_breakdown *breakdown, int index);
 
+/* What the GPU does in a step, as the clock of a simulated device has it; all 0: that is not known. `other` are all
+ * other kernels, `copies` those between host and GPU; it `waits` for other GPUs, and is `idle` where the host is
+ * slower. */
+#define PLIM_RESULT_TIME_MAP(X)                                                                    \
+    X(matmul)                                                                                      \
+    X(attention)                                                                                   \
+    X(other)                                                                                       \
+    X(copies)                                                                                      \
+    X(waits)                                                                                       \
+    X(idle)
+
+struct plim_result_time {
+#define PLIM_RESULT_TIME_FIELD(name) double name##_seconds;
+    PLIM_RESULT_TIME_MAP(PLIM_RESULT_TIME_FIELD)
+#undef PLIM_RESULT_TIME_FIELD
+};
+
+double plim_result_time_all(const struct plim_result_time *time);
+
 /* During an optimizer step: what is allocated. In a row they are the upper edge of it. */
 struct plim_result_moment {
     double seconds; /* since the step began, simulated */
@@ -266,6 +285,7 @@ struct plim_result {
                                             * looked for, as trials are costly */
     struct plim_result_next next;          /* after largest_fit */
     struct plim_result_breakdown breakdown;
+    struct plim_result_time time;
     struct plim_result_all_reduce all_reduce;
     struct plim_result_evaluation { /* between steps, of train.evaluation; 0: there is none */
         int64_t allocated_bytes, reserved_bytes; /* peaks */

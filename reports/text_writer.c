@@ -169,14 +169,20 @@ static enum plim_status point_table(struct plim_page *page, const struct plim_re
     return set_grid(page, &grid, common);
 }
 
-static void byte_row(struct plim_page *page, const struct plim_result *r, const char *name, int64_t bytes)
+/* `text`: the part in words. */
+static void share_row(struct plim_page *page, const char *name, const char *text, double part, double whole)
 {
-    char text[PLIM_NUMBER];
-    fprintf(page->file, "  %-14s %10s", name, plim_number_bytes(bytes, text));
-    int width = plim_page_share(bytes, r->choice.peak.device_bytes, bar_width(page));
+    fprintf(page->file, "  %-14s %10s", name, text);
+    int width = plim_page_share(part, whole, bar_width(page));
     if (width) fputs("  ", page->file);
     plim_page_repeat(page, '#', width);
     fputc('\n', page->file);
+}
+
+static void byte_row(struct plim_page *page, const struct plim_result *r, const char *name, int64_t bytes)
+{
+    char text[PLIM_NUMBER];
+    share_row(page, name, plim_number_bytes(bytes, text), (double)bytes, (double)r->choice.peak.device_bytes);
 }
 
 /* A class of which nothing is there is left out where not every job has it, or it is not known to be none. */
@@ -196,6 +202,27 @@ static void byte_table(struct plim_page *page, const struct plim_result *r)
     byte_row(page, r, "overhead", b->overhead_bytes);
     fprintf(page->file, "  %-14s %10s\n", "in all",
             plim_number_bytes(r->choice.peak.device_bytes, text));
+}
+
+/* A task that takes less than a thousandth is left out. */
+static void time_row(struct plim_page *page, const char *name, double seconds, double whole)
+{
+    char text[PLIM_NUMBER];
+    if (seconds >= whole / 1000) share_row(page, name, plim_number_seconds(seconds, text), seconds, whole);
+}
+
+static void time_table(struct plim_page *page, const struct plim_result *r)
+{
+    const struct plim_result_time *t = &r->time;
+    double whole = plim_result_time_all(t);
+    if (whole <= 0) return;
+    plim_page_heading(page, "Where the seconds are, in a step");
+    time_row(page, "matmul", t->matmul_seconds, whole);
+    time_row(page, "attention", t->attention_seconds, whole);
+    time_row(page, "other kernels", t->other_seconds, whole);
+    time_row(page, "host copies", t->copies_seconds, whole);
+    time_row(page, "other GPUs", t->waits_seconds, whole);
+    time_row(page, "idle", t->idle_seconds, whole);
 }
 
 static void add_bytes(struct plim_grid *grid, const char *name, const int64_t bytes[4])
@@ -333,6 +360,7 @@ static enum plim_status write_result(struct plim_page *page, const struct plim_r
     segment_table(page, r);
     if (!st) st = trial_table(page, r);
     byte_table(page, r);
+    time_table(page, r);
     if (!st) st = step_table(page, r);
     reasons(page, r);
     advice(page, r);

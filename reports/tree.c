@@ -194,6 +194,15 @@ static void add_breakdown(struct plim_json *json, json_t *root,
     known_int(json, node, "rank0_reserved_bytes", b->rank0_reserved_bytes);
 }
 
+static void add_time(struct plim_json *json, json_t *root, const struct plim_result_time *time)
+{
+    if (plim_result_time_all(time) <= 0) return;
+    json_t *node = plim_json_object(json, root, "time");
+#define ADD_SECONDS(name) plim_json_number(json, node, #name "_seconds", time->name##_seconds);
+    PLIM_RESULT_TIME_MAP(ADD_SECONDS)
+#undef ADD_SECONDS
+}
+
 static void add_all_reduce(struct plim_json *json, json_t *root,
                            const struct plim_result_all_reduce *a)
 {
@@ -364,6 +373,7 @@ static void fill_decision(struct plim_json *json, json_t *root, const struct pli
     add_points(json, root, result);
     add_prediction(json, root, &result->prediction);
     add_breakdown(json, root, &result->breakdown);
+    add_time(json, root, &result->time);
     add_all_reduce(json, root, &result->all_reduce);
     add_evaluation(json, root, &result->evaluation);
     add_segments(json, root, result);
@@ -383,6 +393,7 @@ static void fill_explanation(struct plim_json *json, json_t *root, const struct 
     add_choice(json, root, "setting", &result->choice, false);
     add_peak(json, root, &result->choice.peak);
     add_breakdown(json, root, &result->breakdown);
+    add_time(json, root, &result->time);
     add_all_reduce(json, root, &result->all_reduce);
     add_evaluation(json, root, &result->evaluation);
     plim_json_bool(json, root, "fits", result->fits);

@@ -230,10 +230,12 @@ static void fill_model(const struct plim_answer *a, struct plim_result *result)
             a->details->describe_model(&a->asker->samples.items[i].trial, result);
 }
 
-static void fill_memory(const struct plim_answer *a, const struct plim_trial *trial,
+static void fill_details(const struct plim_answer *a, const struct plim_trial *trial,
                         struct plim_result *result)
 {
-    if (a->details->describe_memory && trial->details) a->details->describe_memory(trial, result);
+    if (!trial->details) return;
+    if (a->details->describe_memory) a->details->describe_memory(trial, result);
+    if (a->details->describe_time) a->details->describe_time(trial, result);
 }
 
 static void fill_all_reduce(const struct plim_answer *a, const struct plim_trial *trial,
@@ -262,7 +264,7 @@ enum plim_status plim_answer_decision(const struct plim_answer *a,
     fill_head(a, result);
     if (decision->found) {
         fill_choice(a, &decision->rule, &decision->choice, &result->choice);
-        fill_memory(a, &decision->choice.trial, result);
+        fill_details(a, &decision->choice.trial, result);
         fill_all_reduce(a, &decision->choice.trial, result);
     }
     if (decision->was_planned)
@@ -306,7 +308,7 @@ enum plim_status plim_answer_inspection(const struct plim_answer *a,
     choice->effective_batch_target = request->effective_batch;
     choice->peak = peak_of(a, trial);
     fill_rates(a, setting, trial, trial->seconds, choice);
-    fill_memory(a, trial, result);
+    fill_details(a, trial, result);
     fill_all_reduce(a, trial, result);
     result->fits = inspection->fits;
     if (!result->fits && trial->reserved_bytes > a->limit->budget_bytes)

@@ -31,6 +31,8 @@ struct plim_details_reader {
     void (*describe_sample)(const struct plim_trial *trial, struct plim_result_sample *sample);
     /* Of the trial that is reported: where its bytes are. */
     void (*describe_memory)(const struct plim_trial *trial, struct plim_result *result);
+    /* Of the same: what its seconds go by. */
+    void (*describe_time)(const struct plim_trial *trial, struct plim_result *result);
     /* Of an inspected setting: its optimizer steps. */
     void (*describe_steps)(const struct plim_trial *trial, struct plim_result *result);
 };

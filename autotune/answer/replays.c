@@ -1,6 +1,7 @@
 #include "replays.h"
 #include "autotune/base/text.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -199,6 +200,22 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
     tell_attention(replay, result);
 }
 
+/* Where fewer micro-steps were run than the step has, the rest is taken to be as they are. */
+static void describe_time(const struct plim_trial *trial, struct plim_result *result)
+{
+    const double *running = replay_of(trial)->running_seconds;
+    double times = trial->seconds > 0 ? result->choice.step_seconds / trial->seconds : 0;
+    struct plim_result_time time = {.matmul_seconds = times * running[PLIM_DEVICE_MATMUL],
+                                    .attention_seconds = times * running[PLIM_DEVICE_ATTENTION],
+                                    .other_seconds = times * running[PLIM_DEVICE_OTHER],
+                                    .copies_seconds = times * running[PLIM_DEVICE_LINK],
+                                    .waits_seconds = times * trial->communication_seconds};
+    double busy = plim_result_time_all(&time);
+    if (busy <= time.waits_seconds) return;
+    time.idle_seconds = fmax(0, result->choice.step_seconds - busy);
+    result->time = time;
+}
+
 enum plim_status plim_replays_timeline(const struct plim_timeline *timeline, int64_t micro_steps,
                                        struct plim_result *result)
 {
@@ -247,6 +264,7 @@ const struct plim_details_reader plim_details_replay = {.allocated_bytes = alloc
                                                         .flops_per_token = flops_per_token,
                                                         .describe_sample = describe_sample,
                                                         .describe_memory = describe_memory,
+                                                        .describe_time = describe_time,
                                                         .describe_steps = describe_steps};
 
 const struct plim_details_reader plim_details_recording = {.predicts = true,
@@ -254,4 +272,5 @@ const struct plim_details_reader plim_details_recording = {.predicts = true,
                                                            .guessed_bytes = guessed_bytes,
                                                            .describe_oom = describe_recorded_oom,
                                                            .describe_memory = describe_recorded_memory,
+                                                           .describe_time = describe_time,
                                                            .describe_steps = describe_steps};

@@ -4,6 +4,7 @@
 #include "black_box.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The plan is of the framework's plain loop; the program may need much less, by kernels of its own. */
 static const double BEYOND_DOUBT = 2;
@@ -35,8 +36,11 @@ static void merge(struct plim_prover *p, const struct plim_trial *tried, struct 
     out->reserved_bytes = tried->reserved_bytes;
     out->retries = tried->retries;
     out->steps_done = out->repeats_after = 0; /* it is the plan that was replayed */
-    if (is_timed) out->seconds = tried->seconds;
-    if (is_timed) out->host_bound = false;
+    if (is_timed) {
+        out->seconds = tried->seconds;
+        out->host_bound = false;
+        memset(p->last.running_seconds, 0, sizeof(p->last.running_seconds));
+    }
     out->seconds_are_modelled = !is_timed;
     out->details = &p->last;
     snprintf(out->why, sizeof(out->why), "%s", tried->why);

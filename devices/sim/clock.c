@@ -2,12 +2,12 @@
 
 #include <assert.h>
 
-void plim_sim_clock_launch(struct plim_sim_clock *c, double host_seconds, double device_seconds,
-                           bool waits)
+void plim_sim_clock_launch(struct plim_sim_clock *c, double host_seconds, enum plim_device_task task,
+                           double device_seconds, bool waits)
 {
     plim_timeline_launch(&c->line, host_seconds, device_seconds, waits);
     c->load.launching_seconds += host_seconds;
-    c->load.running_seconds += device_seconds;
+    c->load.running_seconds[task] += device_seconds;
     for (int i = 0; i < c->depth; i++)
         plim_round_launch(&c->rounds[i], host_seconds, device_seconds, waits);
 }
@@ -33,9 +33,10 @@ void plim_sim_clock_end_round(struct plim_sim_clock *c, struct plim_device_round
     const struct plim_device_load *before = &c->load_before[c->depth], *now = &c->load;
     *out = (struct plim_device_round){{round->from_host.host, round->from_host.device,
                                        round->from_device.host, round->from_device.device,
-                                       now->launching_seconds - before->launching_seconds,
-                                       now->running_seconds - before->running_seconds},
+                                       now->launching_seconds - before->launching_seconds},
                                       c->rounds_ended++};
+    for (int i = 0; i < PLIM_DEVICE_TASKS; i++)
+        out->seconds[5 + i] = now->running_seconds[i] - before->running_seconds[i];
 }
 
 void plim_sim_clock_repeat(struct plim_sim_clock *c, const struct plim_device_round *from,
@@ -45,6 +46,7 @@ void plim_sim_clock_repeat(struct plim_sim_clock *c, const struct plim_device_ro
                                      {from->seconds[2], from->seconds[3]}};
     plim_timeline_repeat(&c->line, &round, times);
     c->load.launching_seconds += from->seconds[4] * (double)times;
-    c->load.running_seconds += from->seconds[5] * (double)times;
+    for (int i = 0; i < PLIM_DEVICE_TASKS; i++)
+        c->load.running_seconds[i] += from->seconds[5 + i] * (double)times;
     for (int i = 0; i < c->depth; i++) plim_round_repeat(&c->rounds[i], &round, times);
 }

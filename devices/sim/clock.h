@@ -15,7 +15,7 @@ struct plim_sim_clock {
     uint32_t rounds_ended;
 };
 
-void plim_sim_clock_launch(struct plim_sim_clock *clock, double host_seconds,
+void plim_sim_clock_launch(struct plim_sim_clock *clock, double host_seconds, enum plim_device_task task,
                            double device_seconds, bool waits);
 /* The host is in the driver for so long, after the device is idle where it `waits`. */
 void plim_sim_clock_drive(struct plim_sim_clock *clock, double driver_seconds, bool waits);

@@ -76,8 +76,8 @@ size_t plim_score_play(const struct plim_score *score, struct plim_roofline *gpu
         const struct plim_work *work = &score->works[e->number];
         switch ((enum plim_score_action)e->action) {
         case PLIM_SCORE_LAUNCH:
-            plim_sim_clock_launch(&clock, work->host_seconds * gpu->host_share, seconds[e->number],
-                                  work->waits);
+            plim_sim_clock_launch(&clock, work->host_seconds * gpu->host_share, plim_work_task(work),
+                                  seconds[e->number], work->waits);
             break;
         case PLIM_SCORE_BEGIN_ROUND: plim_sim_clock_begin_round(&clock); break;
         case PLIM_SCORE_END_ROUND:

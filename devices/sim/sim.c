@@ -145,7 +145,7 @@ static int64_t free_bytes(struct plim_device *device)
 static void do_work(struct sim *sim, const struct plim_work *work)
 {
     if (sim->recorder) plim_score_launch(sim->recorder, work);
-    plim_sim_clock_launch(&sim->clock, work->host_seconds * sim->roofline.host_share,
+    plim_sim_clock_launch(&sim->clock, work->host_seconds * sim->roofline.host_share, plim_work_task(work),
                           plim_roofline_seconds(&sim->roofline, work), work->waits);
 }
 

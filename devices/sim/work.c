@@ -198,3 +198,16 @@ struct plim_work plim_work_of(const struct plim_op *op, bool in_autograd)
                      PLIM_HOST_SECONDS_PER_TENSOR * (double)op->list_length;
     return w;
 }
+
+enum plim_device_task plim_work_task(const struct plim_work *work)
+{
+    switch ((enum plim_work_kind)work->kind) {
+    case PLIM_WORK_PRODUCT: return PLIM_DEVICE_MATMUL;
+    case PLIM_WORK_ATTENTION: return PLIM_DEVICE_ATTENTION;
+    case PLIM_WORK_LINK: return PLIM_DEVICE_LINK;
+    case PLIM_WORK_MOVE:
+    case PLIM_WORK_STRIDED:
+    case PLIM_WORK_HOST: break;
+    }
+    return PLIM_DEVICE_OTHER;
+}

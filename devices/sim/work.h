@@ -6,7 +6,7 @@
 #ifndef PLIM_DEVICES_SIM_WORK_H
 #define PLIM_DEVICES_SIM_WORK_H
 
-#include "devices/op.h"
+#include "devices/device.h"
 
 /* Rates at which a GPU multiplies. */
 enum { PLIM_RATE_FP32, PLIM_RATE_TF32, PLIM_RATE_FP16, PLIM_RATE_BF16, PLIM_RATE_COUNT };
@@ -37,5 +37,8 @@ struct plim_work {
 
 /* `in_autograd`: launched from autograd's thread. */
 struct plim_work plim_work_of(const struct plim_op *op, bool in_autograd);
+
+/* What keeps the device busy with it. */
+enum plim_device_task plim_work_task(const struct plim_work *work);
 
 #endif

@@ -73,8 +73,9 @@ def estimate(options, row):
     path = recording_of(options, row)
     if not path:
         return None
-    return told(options.plimsoll, [path, "--device", f'sim:{row["card"]},memory=64TiB', "--batch", row["batch"]], row,
-                "samples_per_second")
+    explanation = told(options.plimsoll,
+                       [path, "--device", f'sim:{row["card"]},memory=64TiB', "--batch", row["batch"]], row)
+    return explanation and explanation["setting"]["samples_per_second"]
 
 
 def rows_of(options):

@@ -4,11 +4,12 @@ import subprocess
 import sys
 
 
-def told(plimsoll, arguments, row, key):
-    """The number of this name that `plimsoll explain` tells of its setting; None where it tells none, which is said."""
+def told(plimsoll, arguments, row):
+    """What `plimsoll explain` tells, where it tells of a rate; None where it does not, which is said."""
     done = subprocess.run([plimsoll, "explain", *arguments, "--json"], capture_output=True, text=True, check=False)
     try:
-        return json.loads(done.stdout)["setting"][key]
+        explanation = json.loads(done.stdout)
+        return explanation if explanation["setting"]["samples_per_second"] > 0 else None
     except (ValueError, KeyError, TypeError):
         print(row["id"], "cannot be told:", done.stderr.strip()[:200], file=sys.stderr)
         return None

@@ -57,6 +57,35 @@ Test(explain, the_breakdown_adds_up_to_the_peak)
     program_finish(&p);
 }
 
+static double seconds_of(const char *command, const char *task)
+{
+    static const char *const tasks[] = {"matmul_seconds", "attention_seconds", "other_seconds",
+                                        "copies_seconds", "waits_seconds", "idle_seconds"};
+    struct program p = program_run(command);
+    json_t *root = program_json(&p), *time = json_at(root, "time");
+    double sum = 0, out = json_number_value(json_at(time, task));
+    for (size_t i = 0; i < sizeof(tasks) / sizeof(tasks[0]); i++)
+        sum += json_number_value(json_at(time, tasks[i]));
+    cr_expect(epsilon_eq(dbl, sum, json_number_value(json_at(root, "setting.step_seconds")), 1e-9), "%s", command);
+    json_decref(root);
+    program_finish(&p);
+    return out;
+}
+
+/* Of a step that was replayed and of one that is made of micro-steps that repeat; of one GPU and of several. */
+Test(explain, the_seconds_add_up_to_the_step)
+{
+#define EXPLAIN "explain gpt2-124m --device sim:RTX-4090 --seq 256 --json --batch "
+    double one = seconds_of(EXPLAIN "8", "matmul_seconds");
+    cr_expect(gt(dbl, one, 0));
+    cr_expect(epsilon_eq(dbl, seconds_of(EXPLAIN "8 --accumulation 64", "matmul_seconds"), 64 * one, 1e-6));
+    cr_expect(gt(dbl, seconds_of(EXPLAIN "8", "attention_seconds"), 0));
+    cr_expect(eq(dbl, seconds_of(EXPLAIN "8 --attention eager", "attention_seconds"), 0));
+    cr_expect(gt(dbl, seconds_of(EXPLAIN "8 --world 4", "waits_seconds"), 0));
+    cr_expect(gt(dbl, seconds_of(EXPLAIN "1", "idle_seconds"), 0));
+#undef EXPLAIN
+}
+
 Test(explain, a_setting_that_does_not_fit_is_explained_in_full)
 {
     struct program p =

@@ -297,7 +297,7 @@ static double running_seconds(struct plim_device *device)
 {
     struct plim_device_load load;
     plim_device_load(device, &load);
-    return load.running_seconds;
+    return plim_device_running_seconds(&load);
 }
 
 /* Of (m, k) by (k, n), all three contiguous. */

@@ -409,7 +409,8 @@ static enum plim_status fill_seconds(struct plim_player *p, struct plim_recorded
                          (long long)point.batch, (long long)point.seq);
     for (int i = 0; i < plim_replay_kept_steps(out); i++) out->step[i].seconds = time.seconds;
     out->launching_seconds = time.launching_seconds;
-    out->host_bound = time.launching_at_most_seconds > time.running_seconds;
+    out->host_bound = time.host_bound;
+    memcpy(out->running_seconds, time.running_seconds, sizeof(out->running_seconds));
     return PLIM_OK;
 }
 

@@ -94,9 +94,10 @@ static enum plim_status time_step(const struct timing *timing, struct plim_recor
     if (st) return st;
     out->seconds = end - start;
     out->launching_seconds = after.launching_seconds - before.launching_seconds;
-    out->launching_at_most_seconds =
-        after.launching_at_most_seconds - before.launching_at_most_seconds;
-    out->running_seconds = after.running_seconds - before.running_seconds;
+    for (int i = 0; i < PLIM_DEVICE_TASKS; i++)
+        out->running_seconds[i] = after.running_seconds[i] - before.running_seconds[i];
+    out->host_bound = after.launching_at_most_seconds - before.launching_at_most_seconds >
+                      plim_device_running_seconds(&after) - plim_device_running_seconds(&before);
     return PLIM_OK;
 }
 

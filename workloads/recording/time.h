@@ -13,8 +13,8 @@
 struct plim_recorded_time {
     double seconds;           /* from the end of a step to that of the next */
     double launching_seconds; /* of these, the host's */
-    double launching_at_most_seconds; /* as of plim_device_load */
-    double running_seconds;   /* the device's */
+    double running_seconds[PLIM_DEVICE_TASKS]; /* the device's */
+    bool host_bound; /* launching takes longer than running on the slowest host that this one may be */
 };
 
 /* `numbers`: the stream's sizes at `point`; `accumulation`: micro-steps of the step, 2 or more where the

@@ -3,6 +3,7 @@
 #define PLIM_WORKLOADS_TRAIN_REPLAYED_H
 
 #include "autotune/base/status.h"
+#include "devices/device.h"
 #include "workloads/engine/timeline.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,6 +71,7 @@ struct plim_replay {
     /* Of the last step: of eager PyTorch's host, to launch its operations (devices/sim/roofline.h). 0
      * where nothing models it, that is on every device but `sim`. */
     double launching_seconds;
+    double running_seconds[PLIM_DEVICE_TASKS]; /* of the last step, of the device; 0 where that is */
     double model_flops_per_token; /* 6 N + attention, forward and backward, for MFU */
     unsigned sdpa_engines; /* what computed attention on a real GPU: bits of enum plim_sdpa_engine */
     /* of the last step's seconds, where a real device was timed by repeating it: */

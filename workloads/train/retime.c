@@ -3,11 +3,12 @@
 void plim_replay_note_load(struct plim_replay *replay, const struct plim_device_load *before,
                            const struct plim_device_load *after)
 {
-    double launching = after->launching_seconds - before->launching_seconds;
-    double running = after->running_seconds - before->running_seconds;
+    double running = plim_device_running_seconds(after) - plim_device_running_seconds(before);
     replay->host_bound =
         after->launching_at_most_seconds - before->launching_at_most_seconds > running;
-    replay->launching_seconds = launching;
+    replay->launching_seconds = after->launching_seconds - before->launching_seconds;
+    for (int i = 0; i < PLIM_DEVICE_TASKS; i++)
+        replay->running_seconds[i] = after->running_seconds[i] - before->running_seconds[i];
 }
 
 bool plim_replay_retime(struct plim_replay *replay, const struct plim_score_reading *readings,
