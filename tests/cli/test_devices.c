@@ -46,10 +46,10 @@ Test(devices, a_machine_without_a_driver_says_what_was_looked_for)
     expect_in_list("NVIDIA");
     struct program p = run_well("devices --json");
     json_t *root = program_json(&p);
-    cr_expect(gt(sz, strlen(json_text_at(root, "machine.problem")), 20));
+    cr_expect(lt(sz, 20, strlen(json_text_at(root, "machine.problem"))));
     cr_expect(eq(sz, json_array_size(json_at(root, "machine.gpus")), 0));
     cr_expect(json_at(root, "machine.driver") == NULL);
-    cr_expect(gt(sz, json_array_size(json_at(root, "devices")), 30));
+    cr_expect(lt(sz, 30, json_array_size(json_at(root, "devices"))));
     json_decref(root);
     program_finish(&p);
 }

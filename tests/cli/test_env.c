@@ -112,7 +112,7 @@ Test(env, it_fails_open)
         program_finish(&p);
         snprintf(strict, sizeof(strict), "%s --strict", arguments[i]);
         p = program_run(strict);
-        cr_expect(gt(int, p.exit_code, 0), "%s", strict);
+        cr_expect(lt(int, 0, p.exit_code), "%s", strict);
         cr_expect(eq(str, p.out, (char *)""), "%s", strict);
         cr_expect(ne(str, p.err, (char *)""), "%s", strict);
         program_finish(&p);

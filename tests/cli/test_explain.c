@@ -48,7 +48,7 @@ Test(explain, the_breakdown_adds_up_to_the_peak)
     for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
         sum += json_int_at(breakdown, classes[i]);
     cr_expect(eq(i64, sum, json_int_at(root, "peak.allocated_bytes")));
-    cr_expect(gt(i64, json_int_at(breakdown, "logits_bytes"), 0));
+    cr_expect(lt(i64, 0, json_int_at(breakdown, "logits_bytes")));
     sum += json_int_at(breakdown, "cached_bytes");
     cr_expect(eq(i64, sum, json_int_at(root, "peak.reserved_bytes")));
     sum += json_int_at(breakdown, "overhead_bytes");
@@ -77,12 +77,12 @@ Test(explain, the_seconds_add_up_to_the_step)
 {
 #define EXPLAIN "explain gpt2-124m --device sim:RTX-4090 --seq 256 --json --batch "
     double one = seconds_of(EXPLAIN "8", "matmul_seconds");
-    cr_expect(gt(dbl, one, 0));
+    cr_expect(lt(dbl, 0, one));
     cr_expect(epsilon_eq(dbl, seconds_of(EXPLAIN "8 --accumulation 64", "matmul_seconds"), 64 * one, 1e-6));
-    cr_expect(gt(dbl, seconds_of(EXPLAIN "8", "attention_seconds"), 0));
+    cr_expect(lt(dbl, 0, seconds_of(EXPLAIN "8", "attention_seconds")));
     cr_expect(eq(dbl, seconds_of(EXPLAIN "8 --attention eager", "attention_seconds"), 0));
-    cr_expect(gt(dbl, seconds_of(EXPLAIN "8 --world 4", "waits_seconds"), 0));
-    cr_expect(gt(dbl, seconds_of(EXPLAIN "1", "idle_seconds"), 0));
+    cr_expect(lt(dbl, 0, seconds_of(EXPLAIN "8 --world 4", "waits_seconds")));
+    cr_expect(lt(dbl, 0, seconds_of(EXPLAIN "1", "idle_seconds")));
 #undef EXPLAIN
 }
 
@@ -94,13 +94,12 @@ Test(explain, a_setting_that_does_not_fit_is_explained_in_full)
     json_t *root = program_json(&p);
     cr_expect(not(json_true_at(root, "fits")));
     cr_expect(eq(sz, json_array_size(json_at(root, "steps")), 4));
-    cr_expect(gt(i64, json_int_at(root, "steps.3.peak_reserved_bytes"),
-                 json_int_at(root, "limit.budget_bytes")));
+    cr_expect(lt(i64, json_int_at(root, "limit.budget_bytes"), json_int_at(root, "steps.3.peak_reserved_bytes")));
     cr_expect(
         eq(i64, json_int_at(root, "short_bytes"),
            json_int_at(root, "peak.reserved_bytes") - json_int_at(root, "limit.budget_bytes")));
     cr_expect(json_true_at(root, "advice.0.fits"));
-    cr_expect(gt(i64, json_int_at(root, "advice.0.peak.reserved_bytes"), 0));
+    cr_expect(lt(i64, 0, json_int_at(root, "advice.0.peak.reserved_bytes")));
     json_decref(root);
     program_finish(&p);
 }
@@ -163,7 +162,7 @@ Test(explain, the_rank_that_needs_the_most_is_told)
     }
     struct program p = program_run(job);
     json_t *root = program_json(&p);
-    cr_expect(gt(i64, most, first));
+    cr_expect(lt(i64, first, most));
     cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), most));
     cr_expect(eq(i64, json_int_at(root, "breakdown.rank"), 2));
     cr_expect(eq(i64, json_int_at(root, "breakdown.rank0_reserved_bytes"), first));

@@ -73,7 +73,7 @@ Test(decision, a_wave_too_many_is_not_taken)
     synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
     cr_assert(run.decision.found);
     cr_expect(eq(i64, run.decision.choice.setting.micro_batch, 16));
-    cr_expect(gt(i64, run.decision.largest.setting.micro_batch, 16));
+    cr_expect(lt(i64, 16, run.decision.largest.setting.micro_batch));
     synthetic_finish(&run);
 }
 
@@ -169,7 +169,7 @@ Test(decision, a_given_batch_that_is_too_large_leaves_the_largest_that_fits)
     cr_expect(not(run.decision.found));
     cr_assert(run.decision.has_largest);
     cr_expect(eq(i64, run.decision.largest.setting.micro_batch, 19));
-    cr_expect(gt(i64, run.decision.smallest_reserved_bytes, s.runner.budget_bytes));
+    cr_expect(lt(i64, s.runner.budget_bytes, run.decision.smallest_reserved_bytes));
     synthetic_finish(&run);
 }
 
@@ -235,12 +235,12 @@ Test(decision, advice_was_replayed)
     synthetic_init(&s, INT64_C(1070) << 20);
     synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
     cr_expect(not(run.decision.found));
-    cr_assert(gt(sz, run.decision.advices.list.count, 2));
+    cr_assert(lt(sz, 2, run.decision.advices.list.count));
     bool checkpointing = false, fits_ended = false;
     for (size_t i = 0; i < run.decision.advices.list.count; i++) {
         const struct plim_advice *a = &run.decision.advices.list.items[i];
         cr_expect(eq(int, a->fits, synthetic_fits(&s, &a->setting)), "%s", a->change);
-        cr_expect(gt(i64, a->trial.reserved_bytes, 0), "%s", a->change);
+        cr_expect(lt(i64, 0, a->trial.reserved_bytes), "%s", a->change);
         if (!strcmp(a->change, "checkpointing full")) checkpointing = true;
         if (!a->fits)
             fits_ended = true;
@@ -264,7 +264,7 @@ Test(decision, changes_are_combined_when_none_is_enough)
     s.squeeze = s.slack = 0.03;
     synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
     cr_expect(not(run.decision.found));
-    cr_assert(gt(sz, run.decision.advices.list.count, 0));
+    cr_assert(lt(sz, 0, run.decision.advices.list.count));
     const struct plim_advice *first = &run.decision.advices.list.items[0];
     cr_expect(first->fits);
     cr_expect(ne(ptr, strstr(first->change, " + "), NULL), "%s", first->change);
@@ -381,13 +381,13 @@ Test(decision, an_interruption_keeps_the_best_so_far)
         decide_interrupted(&q, &s, after, &run);
         if (run.decision.found) {
             cr_expect(synthetic_fits(&s, &run.decision.choice.setting));
-            cr_expect(gt(i64, run.decision.choice.setting.micro_batch, 0));
-            cr_expect(gt(dbl, run.decision.choice.tokens_per_second, 0));
+            cr_expect(lt(i64, 0, run.decision.choice.setting.micro_batch));
+            cr_expect(lt(dbl, 0, run.decision.choice.tokens_per_second));
         }
         answers += run.decision.found;
         synthetic_finish(&run);
     }
-    cr_expect(gt(int, answers, 0));
+    cr_expect(lt(int, 0, answers));
 }
 
 /* A trial of a program takes seconds: each that fitted is an answer. */

@@ -74,7 +74,7 @@ Test(address_space, memory_lies_where_the_driver_of_an_h200_placed_it)
         }
         plim_address_space_clear(&bed.space);
     }
-    cr_expect(gt(sz, count, 1500));
+    cr_expect(lt(sz, 1500, count));
     json_decref(file);
 }
 

@@ -77,7 +77,7 @@ Test(allocator_config, division_lists_fill_the_intervals)
 Test(allocator_config, a_whole_device_is_no_limit_and_none_of_it_is_one)
 {
     cr_expect(eq(dbl, parsed("per_process_memory_fraction:1.0").memory_fraction, 0));
-    cr_expect(gt(dbl, parsed("per_process_memory_fraction:0").memory_fraction, 0));
+    cr_expect(lt(dbl, 0, parsed("per_process_memory_fraction:0").memory_fraction));
 }
 
 struct refused {

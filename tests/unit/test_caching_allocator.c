@@ -486,7 +486,7 @@ static void check_block(void *user, struct plim_block *b)
 {
     struct walk *w = user;
     const struct plim_block *next = b->next;
-    cr_assert(gt(i64, b->size, 0));
+    cr_assert(lt(i64, 0, b->size));
     cr_assert(eq(i64, b->size % 512, 0));
     if (!b->unmapped) w->mapped += b->size;
     if (b->allocated) w->allocated += b->size;

@@ -160,7 +160,7 @@ Test(run_device, a_run_has_the_numbers_of_its_replay)
         if (replay.step[i].peak_requested_bytes > requested)
             requested = replay.step[i].peak_requested_bytes;
     cr_expect(eq(i64, limited.requested_bytes, requested));
-    cr_expect(gt(i64, requested, replay.step[0].peak_requested_bytes - 1));
+    cr_expect(lt(i64, replay.step[0].peak_requested_bytes - 1, requested));
     cr_assert(eq(int, runner->run(runner->user, &setting, PLIM_RUN_UNLIMITED, &unlimited, NULL),
                  PLIM_OK));
     cr_expect(eq(i64, unlimited.reserved_bytes, limited.reserved_bytes));
@@ -236,7 +236,7 @@ Test(run_device, a_trace_has_one_run_and_no_more)
     cr_assert(eq(int, plim_run_device_trace(&o.device, &setting, path, &err), PLIM_OK), "%s",
               err.text);
     long size = size_of(path);
-    cr_expect(gt(long, size, 1000));
+    cr_expect(lt(long, 1000, size));
     cr_assert(
         eq(int, o.device.runner.run(o.device.runner.user, &setting, PLIM_RUN_LIMITED, &trial, NULL),
            PLIM_OK));
@@ -351,7 +351,7 @@ Test(run_device, a_faster_host_launches_in_less_time)
     }
     cr_expect(eq(dbl, replays[0].launching_seconds, replays[1].launching_seconds));
     cr_expect(ieee_ulp_eq(dbl, replays[1].launching_seconds, 64 * replays[2].launching_seconds, 1 << 20));
-    cr_expect(gt(dbl, replays[1].step[3].seconds, replays[2].step[3].seconds));
+    cr_expect(lt(dbl, replays[2].step[3].seconds, replays[1].step[3].seconds));
     cr_expect(replays[0].host_bound && replays[1].host_bound && !replays[2].host_bound);
     cr_expect(lt(dbl, replays[1].launching_seconds, replays[1].step[3].seconds * 1.01));
 }
@@ -369,7 +369,7 @@ Test(run_share, what_may_not_fit_is_run)
     struct plim_replay fits = run_setting(&large, &setting, PLIM_RUN_LIMITED),
                        fails = run_setting(&small, &setting, PLIM_RUN_LIMITED);
     cr_expect(eq(int, (int)fits.verdict, PLIM_OK));
-    cr_expect(gt(i64, fits.peak_reserved_bytes, small.device.limit.budget_bytes));
+    cr_expect(lt(i64, small.device.limit.budget_bytes, fits.peak_reserved_bytes));
     cr_expect(eq(int, (int)fails.verdict, PLIM_OOM));
     cr_expect(eq(sz, share.runs.count, 1u));
     plim_run_device_close(&large.device);

@@ -207,7 +207,7 @@ Test(sim_device, reset_starts_as_after_open)
     struct plim_device *d = open_sim("24GiB");
     cr_expect(eq(int, plim_device_segment_get(d, 10 * MIB, &first), PLIM_OK));
     launch_copy(d, 1000);
-    cr_expect(gt(dbl, now(d), 0));
+    cr_expect(lt(dbl, 0, now(d)));
     cr_expect(eq(int, plim_device_reset(d), PLIM_OK));
     cr_expect(eq(dbl, now(d), 0));
     cr_expect(eq(i64, plim_device_free_bytes(d), 24 * GIB));
@@ -232,7 +232,7 @@ Test(sim_device, the_driver_takes_its_time_for_memory)
     plim_device_segment_return(d, address, MIB);
     double idle = now(d);
     launch_copy(d, 1);
-    cr_expect(gt(dbl, now(d) - idle, PLIM_DRIVER_MEMORY_SECONDS));
+    cr_expect(lt(dbl, PLIM_DRIVER_MEMORY_SECONDS, now(d) - idle));
     plim_device_load(d, &load);
     cr_expect(epsilon_eq(dbl, load.driver_seconds, 2 * PLIM_DRIVER_MEMORY_SECONDS, 1e-12));
     plim_device_close(&alone);
@@ -250,12 +250,12 @@ Test(sim_device, memory_that_a_round_took_is_there_when_it_is_repeated)
     plim_device_end_round(d, &round);
     double once = now(d);
     plim_device_repeat(d, &round, 1);
-    cr_expect(gt(dbl, once, PLIM_DRIVER_MEMORY_SECONDS));
+    cr_expect(lt(dbl, PLIM_DRIVER_MEMORY_SECONDS, once));
     cr_expect(lt(dbl, now(d) - once, PLIM_DRIVER_MEMORY_SECONDS));
     double before = now(d);
     plim_device_spend(d, 1);
     launch_copy(d, 1);
-    cr_expect(gt(dbl, now(d) - before, 1));
+    cr_expect(lt(dbl, 1, now(d) - before));
     plim_device_close(&d);
 }
 
@@ -264,7 +264,7 @@ Test(sim_device, small_operations_wait_for_the_host)
     struct plim_device *small = open_sim("T4"), *big = open_sim("H100-SXM5-80GB");
     for (int i = 0; i < 1000; i++) launch_copy(small, 16), launch_copy(big, 16);
     /* a faster GPU does not help: the host launches one every ten microseconds or more */
-    cr_expect(gt(dbl, now(small), 1000 * 10e-6));
+    cr_expect(lt(dbl, 1000 * 10e-6, now(small)));
     cr_expect(epsilon_eq(dbl, now(small), now(big), 0.01 * now(big)));
     plim_device_close(&small);
     plim_device_close(&big);
@@ -290,7 +290,7 @@ Test(sim_device, reading_back_makes_the_host_wait)
     cr_assert(eq(int, plim_device_launch(d, &read), PLIM_OK));
     double before = now(d);
     launch_copy(d, 16);
-    cr_expect(gt(dbl, now(d) - before, 10e-6)); /* it had to be launched first */
+    cr_expect(lt(dbl, 10e-6, now(d) - before)); /* it had to be launched first */
     plim_device_close(&d);
 }
 
@@ -387,7 +387,7 @@ Test(sim_device, a_round_is_repeated_after_others_as_well)
     cr_expect(epsilon_eq(dbl, of_one.launching_seconds / of_all.launching_seconds, 1, 1e-12));
     for (int i = 0; i < PLIM_DEVICE_TASKS; i++)
         cr_expect(epsilon_eq(dbl, of_one.running_seconds[i], of_all.running_seconds[i], 1e-12), "task %d", i);
-    cr_expect(gt(dbl, of_one.running_seconds[PLIM_DEVICE_OTHER], 0));
+    cr_expect(lt(dbl, 0, of_one.running_seconds[PLIM_DEVICE_OTHER]));
     cr_expect(epsilon_eq(dbl, now(one) / now(all), 1, 1e-12));
     plim_device_close(&one);
     plim_device_close(&all);

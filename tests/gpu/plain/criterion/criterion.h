@@ -64,6 +64,6 @@ void plain_failed(bool ends, const char *file, int line, const char *condition, 
 
 /* Criterion's comparisons, whatever the type. */
 #define eq(type, a, b) ((a) == (b))
-#define gt(type, a, b) ((a) > (b))
+#define lt(type, b, a) ((a) > (b))
 
 #endif
