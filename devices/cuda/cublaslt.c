@@ -186,7 +186,13 @@ static size_t hash_of(const struct key *key)
 
 static cudaDataType_t cuda_type(int dtype)
 {
-    return dtype == PLIM_F32 ? CUDA_R_32F : dtype == PLIM_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+    switch (dtype) {
+    case PLIM_F32: return CUDA_R_32F;
+    case PLIM_BF16: return CUDA_R_16BF;
+    case PLIM_U8: return CUDA_R_8I;
+    case PLIM_I32: return CUDA_R_32I;
+    default: return CUDA_R_16F;
+    }
 }
 
 /* Sums the statuses of a row of calls: the first failure stays. */
@@ -219,8 +225,11 @@ static cublasStatus_t describe_product(const struct plim_blaslt *b, struct entry
     static const cublasLtMatmulDescAttributes_t transposition[] = {CUBLASLT_MATMUL_DESC_TRANSA,
                                                                    CUBLASLT_MATMUL_DESC_TRANSB};
     const struct key *k = &e->key;
-    cublasStatus_t st = b->api.MatmulDescCreate(
-        &e->desc, k->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    bool bytes = k->in_dtype == PLIM_U8;
+    cublasComputeType_t compute = bytes     ? CUBLAS_COMPUTE_32I
+                                  : k->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                            : CUBLAS_COMPUTE_32F;
+    cublasStatus_t st = b->api.MatmulDescCreate(&e->desc, compute, bytes ? CUDA_R_32I : CUDA_R_32F);
     for (int i = PLIM_GEMM_A; i <= PLIM_GEMM_B && !st; i++) {
         int32_t operation = k->matrix[i].transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
         note(&st, b->api.MatmulDescSetAttribute(e->desc, transposition[i], &operation,
@@ -362,14 +371,17 @@ static enum plim_status run(struct plim_blaslt *b, const struct plim_op *op,
         status = b->api.MatmulDescSetAttribute(e->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
                                                sizeof bias);
     bool adds = g->addend == PLIM_GEMM_C_MATRIX || g->addend == PLIM_GEMM_C_COPIED;
-    float alpha = (float)op->alpha, beta = adds ? (float)op->beta : 0;
+    const float scale[2] = {(float)op->alpha, adds ? (float)op->beta : 0};
+    const int32_t whole[2] = {1, 0}; /* of bytes */
+    const void *alpha = &scale[0], *beta = &scale[1];
+    if (key.in_dtype == PLIM_U8) alpha = &whole[0], beta = &whole[1];
     void *p[PLIM_GEMM_OPERANDS];
     for (int i = 0; i < PLIM_GEMM_OPERANDS; i++) p[i] = (void *)(uintptr_t)address[i];
     if (g->addend != PLIM_GEMM_C_MATRIX) p[PLIM_GEMM_C] = p[PLIM_GEMM_D];
     if (!status)
         status =
-            b->api.Matmul(b->handle, e->desc, &alpha, p[PLIM_GEMM_A], e->layout[PLIM_GEMM_A],
-                          p[PLIM_GEMM_B], e->layout[PLIM_GEMM_B], &beta, p[PLIM_GEMM_C],
+            b->api.Matmul(b->handle, e->desc, alpha, p[PLIM_GEMM_A], e->layout[PLIM_GEMM_A],
+                          p[PLIM_GEMM_B], e->layout[PLIM_GEMM_B], beta, p[PLIM_GEMM_C],
                           e->layout[PLIM_GEMM_C], p[PLIM_GEMM_D], e->layout[PLIM_GEMM_D], &e->algo,
                           (void *)(uintptr_t)space.address, (size_t)space.bytes, b->host->stream);
     return failed(b, status, "matmul", err);
@@ -388,6 +400,24 @@ static enum plim_status fill_result(const struct plim_blaslt *b, const struct pl
                          .in = {in}};
     if (in && scale == 1) op.kind = PLIM_OP_COPY;
     return b->host->launch(b->host->user, &op);
+}
+
+enum plim_status plim_blaslt_matmul_int8(struct plim_blaslt *b, const struct plim_op *op,
+                                         struct plim_error *err)
+{
+    struct plim_array right = *op->in[1];
+    if (right.ndim != 2) return plim_fail(err, PLIM_INVALID, "a weight in bytes that is no matrix");
+    for (int d = 0; d < 2; d++) {
+        right.shape[d] = op->in[1]->shape[1 - d];
+        right.stride[d] = op->in[1]->stride[1 - d];
+    }
+    const struct plim_op product = {.kind = PLIM_OP_MATMUL,
+                                    .n_out = 1,
+                                    .n_in = 2,
+                                    .alpha = 1,
+                                    .out = {op->out[0]},
+                                    .in = {op->in[0], &right}};
+    return plim_blaslt_matmul(b, &product, err);
 }
 
 enum plim_status plim_blaslt_matmul(struct plim_blaslt *b, const struct plim_op *op,

@@ -35,11 +35,22 @@ static enum plim_status read_back(struct plim_cuda *cuda, const struct plim_op *
     return cuda->device.ops->read(&cuda->device, op->in[0]->data, bytes, (size_t)size);
 }
 
+/* cuBLASLt takes sizes in fours; what is left bitsandbytes multiplies in fp32. */
+static enum plim_status multiply_bytes(struct plim_cuda *cuda, const struct plim_op *op)
+{
+    enum { UNIT = 4 };
+    const struct plim_array *b = op->in[1];
+    bool in_units = b->ndim == 2 && b->shape[0] % UNIT == 0 && b->shape[1] % UNIT == 0;
+    return in_units ? plim_cuda_matmul(&cuda->libraries, op) : plim_cuda_modules_run(&cuda->modules, op);
+}
+
 static enum plim_status launch_op(struct plim_cuda *cuda, const struct plim_op *op)
 {
     switch (op->kind) {
     case PLIM_OP_MATMUL:
         return plim_cuda_matmul(&cuda->libraries, op);
+    case PLIM_OP_MATMUL_INT8:
+        return multiply_bytes(cuda, op);
     case PLIM_OP_ATTENTION:
     case PLIM_OP_ATTENTION_BACKWARD:
         return plim_cuda_attention(&cuda->libraries, op, &cuda->device.sdpa_engines);

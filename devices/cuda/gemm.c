@@ -44,9 +44,10 @@ static enum plim_status check(const struct plim_op *op, struct plim_error *err)
                b->shape[b->ndim - 1] == d->shape[d->ndim - 1] && broadcasts(a, d, 3) &&
                broadcasts(b, d, 3) && (!c || broadcasts(c, d, 1));
     if (!fit) return plim_fail(err, PLIM_INVALID, "the shapes of a matmul do not fit together");
-    bool typed = plim_dtype_is_float(a->dtype) && a->dtype == b->dtype && (!c || c->dtype == d->dtype) &&
-                 (d->dtype == a->dtype || d->dtype == PLIM_F32);
-    if (!typed)
+    bool floats = plim_dtype_is_float(a->dtype) && (!c || c->dtype == d->dtype) &&
+                  (d->dtype == a->dtype || d->dtype == PLIM_F32);
+    bool bytes = a->dtype == PLIM_U8 && d->dtype == PLIM_I32 && !c;
+    if (a->dtype != b->dtype || (!floats && !bytes))
         return plim_fail(err, PLIM_UNSUPPORTED, "matmul of %s and %s into %s",
                          plim_dtype_name((enum plim_dtype)a->dtype),
                          plim_dtype_name((enum plim_dtype)b->dtype),

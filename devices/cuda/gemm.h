@@ -1,6 +1,7 @@
 /* A matmul operation in the words of cuBLASLt, whose matrices are column-major with a leading
  * dimension: D = alpha A B + beta C, in batches of one stride. A row-major result is computed as
- * its transpose, D^T = B^T A^T, so `a` and `b` here may be the operation's b and a.
+ * its transpose, D^T = B^T A^T, so `a` and `b` here may be the operation's b and a. Of integers A and B are bytes with
+ * a sign (PLIM_U8) and D is int32, without a C.
  *
  * Pure arithmetic on shapes and strides: no CUDA, no memory is touched.
  */

@@ -53,7 +53,9 @@ enum plim_status plim_cuda_matmul(struct plim_cuda_libraries *l, const struct pl
 {
     struct plim_error err = PLIM_ERROR_INIT;
     enum plim_status st = l->blaslt ? PLIM_OK : plim_blaslt_open(&l->host, &l->blaslt, &err);
-    if (!st) st = plim_blaslt_matmul(l->blaslt, op, &err);
+    if (!st)
+        st = op->kind == PLIM_OP_MATMUL_INT8 ? plim_blaslt_matmul_int8(l->blaslt, op, &err)
+                                             : plim_blaslt_matmul(l->blaslt, op, &err);
     return keep_message(l->context, st, &err);
 }
 

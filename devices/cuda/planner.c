@@ -30,6 +30,11 @@ static plim_cuda_plan_function *const planners[PLIM_OP_KIND_COUNT] = {
     [PLIM_OP_NLL_LOSS_BACKWARD] = plim_cuda_plan_nll_loss_backward,
     [PLIM_OP_ATTENTION] = plim_cuda_plan_attention,
     [PLIM_OP_ATTENTION_BACKWARD] = plim_cuda_plan_attention_backward,
+    [PLIM_OP_QUANTIZE] = plim_cuda_plan_quantize,
+    [PLIM_OP_DEQUANTIZE] = plim_cuda_plan_dequantize,
+    [PLIM_OP_MATMUL_4BIT] = plim_cuda_plan_matmul_4bit,
+    [PLIM_OP_MATMUL_INT8] = plim_cuda_plan_matmul_int8,
+    [PLIM_OP_SCALE_INT32] = plim_cuda_plan_scale_int32,
     [PLIM_OP_FOREACH] = plim_cuda_plan_foreach,
     [PLIM_OP_OPTIMIZER] = plim_cuda_plan_optimizer,
 };

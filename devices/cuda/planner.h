@@ -59,6 +59,10 @@ plim_cuda_plan_function plim_cuda_plan_softmax, plim_cuda_plan_softmax_backward,
 /* plan_attention.c */
 plim_cuda_plan_function plim_cuda_plan_attention, plim_cuda_plan_attention_backward;
 
+/* plan_quantized.c */
+plim_cuda_plan_function plim_cuda_plan_quantize, plim_cuda_plan_dequantize, plim_cuda_plan_matmul_4bit,
+    plim_cuda_plan_matmul_int8, plim_cuda_plan_scale_int32;
+
 /* plan_foreach.c, plan_optimizer.c */
 plim_cuda_plan_function plim_cuda_plan_foreach, plim_cuda_plan_optimizer;
 

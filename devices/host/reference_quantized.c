@@ -1,23 +1,11 @@
 /* Numbers in few bits, as bitsandbytes keeps them. */
+#include "devices/quantized.h"
 #include "reference_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { BOOK = 256, NIBBLES = 16, BYTE_MOST = 127 };
-
-/* Quantiles of the normal distribution (QLoRA, arXiv:2305.14314, appendix E); and a sign, two bits
- * of exponent and one of mantissa, the largest of which is 1 (get_4bit_type in bitsandbytes'
- * functional.py). */
-static const double nibble_books[][NIBBLES] = {
-    [PLIM_QUANTIZED_NF4] = {-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453,
-                            -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0,
-                            0.07958029955625534, 0.16093020141124725, 0.24611230194568634,
-                            0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
-                            0.7229568362236023, 1.0},
-    [PLIM_QUANTIZED_FP4] = {0.0, 0.0625 / 12, 8.0 / 12, 1.0, 4.0 / 12, 0.5, 2.0 / 12, 0.25, -0.0,
-                            -0.0625 / 12, -8.0 / 12, -1.0, -4.0 / 12, -0.5, -2.0 / 12, -0.25},
-};
+enum { BOOK = PLIM_BOOK, BYTE_MOST = 127 };
 
 struct book {
     double number[BOOK]; /* that a code stands for, before it is scaled */
@@ -30,11 +18,12 @@ static enum plim_status read_book(const struct plim_op *op, const struct plim_ar
                                   struct book *book)
 {
     book->nibbles = op->quantized < PLIM_QUANTIZED_BOOK;
-    book->count = book->nibbles ? NIBBLES : BOOK;
+    book->count = book->nibbles ? PLIM_NIBBLES : BOOK;
     for (int i = 0; i < BOOK; i++) book->number[i] = i > BYTE_MOST ? i - BOOK : i;
     if (op->quantized >= PLIM_QUANTIZED_COUNT || op->block < 1) return PLIM_INVALID;
     if (book->nibbles)
-        for (int i = 0; i < NIBBLES; i++) book->number[i] = nibble_books[op->quantized][i];
+        for (int i = 0; i < PLIM_NIBBLES; i++)
+            book->number[i] = plim_nibble_book((enum plim_quantized)op->quantized)[i];
     else if (op->quantized == PLIM_QUANTIZED_ROWS)
         return PLIM_OK;
     else if (!operand || plim_array_elements(operand) != BOOK)

@@ -101,9 +101,9 @@ const char *cublasLtGetStatusName(cublasStatus_t status)
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t compute,
                                         cudaDataType_t scale)
 {
-    if (scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_FAST_TF32)
-        return CUBLAS_STATUS_NOT_SUPPORTED;
+    bool floats = compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    bool fits = floats ? scale == CUDA_R_32F : compute == CUBLAS_COMPUTE_32I && scale == CUDA_R_32I;
+    if (!fits) return CUBLAS_STATUS_NOT_SUPPORTED;
     struct product p = {.compute = compute, .epilogue = CUBLASLT_EPILOGUE_DEFAULT};
     return create(out, sizeof p, &p);
 }
@@ -194,9 +194,24 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 
 /* --- what fits together ----------------------------------------------------------------------- */
 
-static bool is_known(cudaDataType type)
+static bool is_known(cudaDataType type, bool of_bytes, int x)
 {
+    if (of_bytes) return type == (x <= B ? CUDA_R_8I : CUDA_R_32I);
     return type == CUDA_R_32F || type == CUDA_R_16BF || type == CUDA_R_16F;
+}
+
+static bool is_of_bytes(const struct product *p)
+{
+    return p->compute == CUBLAS_COMPUTE_32I;
+}
+
+/* What kernels for tensor cores ask for: the first turned, and sizes in fours (cuBLAS documentation, cublasLtMatmul).
+ */
+static bool is_laid_out_for_bytes(const struct product *p, const struct layout *l[OPERANDS])
+{
+    enum { UNIT = 4 };
+    return p->transposed[A] && !p->transposed[B] && l[A]->rows % UNIT == 0 && l[D]->rows % UNIT == 0 &&
+           l[A]->ld % UNIT == 0 && l[B]->ld % UNIT == 0;
 }
 
 /* op(A), op(B) as the product sees them */
@@ -215,8 +230,9 @@ static cublasStatus_t check(const struct product *p, const struct layout *l[OPER
         if (l[i]->rows < 1 || l[i]->columns < 1 || l[i]->ld < l[i]->rows || l[i]->batch < 1)
             return CUBLAS_STATUS_INVALID_VALUE;
         if (l[i]->batch != l[D]->batch) return CUBLAS_STATUS_INVALID_VALUE;
-        if (!is_known(l[i]->type)) return CUBLAS_STATUS_NOT_SUPPORTED;
+        if (!is_known(l[i]->type, is_of_bytes(p), i)) return CUBLAS_STATUS_NOT_SUPPORTED;
     }
+    if (is_of_bytes(p) && !is_laid_out_for_bytes(p, l)) return CUBLAS_STATUS_NOT_SUPPORTED;
     bool shapes = rows_of(p, l[A], A) == l[D]->rows && columns_of(p, l[B], B) == l[D]->columns &&
                   columns_of(p, l[A], A) == rows_of(p, l[B], B) && l[C]->rows == l[D]->rows &&
                   l[C]->columns == l[D]->columns;
@@ -282,7 +298,13 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
 
 static uint8_t dtype_of(cudaDataType type)
 {
-    return type == CUDA_R_32F ? PLIM_F32 : type == CUDA_R_16BF ? PLIM_BF16 : PLIM_F16;
+    switch (type) {
+    case CUDA_R_32F: return PLIM_F32;
+    case CUDA_R_16BF: return PLIM_BF16;
+    case CUDA_R_8I: return PLIM_U8;
+    case CUDA_R_32I: return PLIM_I32;
+    default: return PLIM_F16;
+    }
 }
 
 /* As (batch, rows, columns) of the product. */
@@ -295,6 +317,26 @@ static struct plim_array array_of(const struct layout *l, const void *data, bool
                                .stride = {l->batch_stride, down, across},
                                .ndim = 3,
                                .dtype = dtype_of(l->type)};
+}
+
+/* The only matrix of a batch. */
+static struct plim_array matrix_of(const struct plim_array *x, bool turned)
+{
+    struct plim_array m = *x;
+    m.ndim = 2;
+    for (int d = 0; d < 2; d++) {
+        int from = 1 + (turned ? 1 - d : d);
+        m.shape[d] = x->shape[from];
+        m.stride[d] = x->stride[from];
+    }
+    return m;
+}
+
+static enum plim_status multiply_bytes(const struct plim_array x[OPERANDS])
+{
+    struct plim_array a = matrix_of(&x[A], false), b = matrix_of(&x[B], true), d = matrix_of(&x[D], false);
+    const struct plim_op op = {.kind = PLIM_OP_MATMUL_INT8, .n_out = 1, .n_in = 2, .out = {&d}, .in = {&a, &b}};
+    return plim_reference_run(&op);
 }
 
 static cublasStatus_t check_call(const struct product *p, const struct layout *l[OPERANDS],
@@ -330,8 +372,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     if (!st) st = check_call(p, l, data, &algorithm, workspace, workspace_bytes);
     if (st) return st;
     float scale[2];
+    int32_t whole[2];
     memcpy(&scale[0], alpha, sizeof *scale);
     memcpy(&scale[1], beta, sizeof *scale);
+    memcpy(&whole[0], alpha, sizeof *whole);
+    memcpy(&whole[1], beta, sizeof *whole);
+    if (is_of_bytes(p) && (whole[0] != 1 || whole[1] != 0 || l[D]->batch != 1)) return CUBLAS_STATUS_NOT_SUPPORTED;
     bool biased = p->epilogue == CUBLASLT_EPILOGUE_BIAS;
     if (biased && scale[1] != 0) return CUBLAS_STATUS_NOT_SUPPORTED; /* not needed here */
     if (algorithm.workspace_bytes) memset(workspace, 0xa5, algorithm.workspace_bytes);
@@ -354,6 +400,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     double inner = (double)(p->transposed[A] ? l[A]->rows : l[A]->columns);
     gpu_time_passes(
         gpu_launch_seconds((double)l[D]->rows * (double)l[D]->columns * l[D]->batch * inner));
-    return plim_reference_run(&op) == PLIM_OK ? CUBLAS_STATUS_SUCCESS
-                                              : CUBLAS_STATUS_EXECUTION_FAILED;
+    enum plim_status done = is_of_bytes(p) ? multiply_bytes(x) : plim_reference_run(&op);
+    return done == PLIM_OK ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

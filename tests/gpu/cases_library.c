@@ -79,6 +79,23 @@ Test(library, products_of_every_type_and_order)
         }
 }
 
+Test(library, products_of_bytes)
+{
+    static const int64_t sizes[][3] = {{8, 64, 128}, {1, 4, 4}, {67, 132, 200}, {300, 260, 12}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int64_t m = sizes[i][0], n = sizes[i][1], k = sizes[i][2];
+        struct plim_op op = {.kind = PLIM_OP_MATMUL_INT8,
+                             .n_out = 1,
+                             .n_in = 2,
+                             .out = {KERNEL_ARRAY(&c, PLIM_I32, m, n)},
+                             .in = {KERNEL_ARRAY(&c, PLIM_U8, m, k), KERNEL_ARRAY(&c, PLIM_U8, n, k)}};
+        kernel_case_fill(&c, op.in[0], 0, 256);
+        kernel_case_fill(&c, op.in[1], 0, 256);
+        kernel_case_check(&c, &op, 0, 0);
+        kernel_case_finish(&c);
+    }
+}
+
 Test(library, products_of_sizes_that_are_no_multiple_of_anything)
 {
     static const int64_t sizes[][3] = {{1, 1, 1}, {1, 257, 64}, {300, 1, 33}, {5, 7, 1}};
