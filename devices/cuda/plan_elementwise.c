@@ -195,6 +195,18 @@ enum plim_status plim_cuda_plan_where(const struct plim_cuda_plan *plan, const s
     return launch(plan, forms, integers, &args);
 }
 
+enum plim_status plim_cuda_plan_masked_fill(const struct plim_cuda_plan *plan, const struct plim_op *op)
+{
+    static kernel_forms forms = FORMS("masked_fill");
+    const struct plim_array *operands[3];
+    struct plim_elementwise_args args = args_of(op, 0);
+    enum plim_status st = walk_operands(op, 2, operands, &args.walk);
+    if (st != PLIM_OK) return st;
+    bool integers = plim_cuda_plan_is_integer(op->out[0]) && plim_cuda_plan_is_integer(op->in[0]) &&
+                    is_whole(op->alpha);
+    return launch(plan, forms, integers, &args);
+}
+
 enum plim_status plim_cuda_plan_tril(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     static kernel_forms forms = FORMS("tril");

@@ -41,8 +41,8 @@ bool plim_cuda_plan_is_contiguous(const struct plim_array *a);
 
 /* plan_elementwise.c */
 plim_cuda_plan_function plim_cuda_plan_nullary, plim_cuda_plan_copy, plim_cuda_plan_unary,
-    plim_cuda_plan_unary_backward, plim_cuda_plan_binary, plim_cuda_plan_where, plim_cuda_plan_tril,
-    plim_cuda_plan_dropout, plim_cuda_plan_cat;
+    plim_cuda_plan_unary_backward, plim_cuda_plan_binary, plim_cuda_plan_where, plim_cuda_plan_masked_fill,
+    plim_cuda_plan_tril, plim_cuda_plan_dropout, plim_cuda_plan_cat;
 
 /* plan_reduce.c, plan_embedding.c */
 plim_cuda_plan_function plim_cuda_plan_reduce, plim_cuda_plan_cumsum, plim_cuda_plan_embedding,
@@ -58,6 +58,9 @@ plim_cuda_plan_function plim_cuda_plan_softmax, plim_cuda_plan_softmax_backward,
 
 /* plan_attention.c */
 plim_cuda_plan_function plim_cuda_plan_attention, plim_cuda_plan_attention_backward;
+
+/* plan_indexed.c */
+plim_cuda_plan_function plim_cuda_plan_gather, plim_cuda_plan_scatter, plim_cuda_plan_argmax;
 
 /* plan_quantized.c */
 plim_cuda_plan_function plim_cuda_plan_quantize, plim_cuda_plan_dequantize, plim_cuda_plan_matmul_4bit,

@@ -163,6 +163,23 @@ template <class A> struct where {
     }
 };
 
+/* x, mask */
+template <class A> struct masked_fill {
+    template <int V>
+    __device__ static void run(const struct plim_elementwise_args &args, uint64_t first)
+    {
+        uint64_t at[3];
+        A x[V];
+        float mask[V];
+        walk_to(args.walk, first, at);
+        walk_load(x, args.walk, 1, at[1]);
+        walk_load(mask, args.walk, 2, at[2]);
+        PLIM_UNROLL
+        for (int i = 0; i < V; i++) x[i] = mask[i] != 0 ? (A)args.alpha : x[i];
+        store(args.walk.dtype[0], at[0], x);
+    }
+};
+
 /* --- kernels ---------------------------------------------------------------------------------- */
 
 /* Three blocks on a multiprocessor: 80 registers a thread, which is what none spills with. */
@@ -188,5 +205,7 @@ ELEMENTWISE(tril_integer, tril<int64_t>)
 ELEMENTWISE(dropout, dropout)
 ELEMENTWISE(binary_float, binary<float>)
 ELEMENTWISE(binary_integer, binary<int64_t>)
+ELEMENTWISE(masked_fill_float, masked_fill<float>)
+ELEMENTWISE(masked_fill_integer, masked_fill<int64_t>)
 ELEMENTWISE(where_float, where<float>)
 ELEMENTWISE(where_integer, where<int64_t>)
