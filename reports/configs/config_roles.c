@@ -1,7 +1,9 @@
 #include "config_roles.h"
 #include "autotune/base/text.h"
 #include "config_format.h"
+#include "python_names.h"
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +62,19 @@ static bool is_variable(const struct plim_config_place *place, const char *name)
     return mapping && mapping->layout == PLIM_CONFIG_LINES && !strcmp(place->path, name);
 }
 
+/* Does a reference mean this place? Of several the deepest counts. */
+static bool is_meant(const struct plim_config_place *from, const char *reference, const char *normal,
+                     const struct plim_config_place *place, int *depth)
+{
+    *depth = 0;
+    switch (from->document->format->language) {
+    case PLIM_CONFIG_DATA:
+    case PLIM_CONFIG_INI: return !strcmp(place->name, normal);
+    case PLIM_CONFIG_PYTHON: return plim_config_python_names(from, reference, place, depth);
+    default: return is_variable(place, reference);
+    }
+}
+
 /* The last of its name: the one in force. `again`: one before it, when it is set twice. */
 static const struct plim_config_place *look_up(const struct plim_config_plan *plan,
                                                const struct plim_config_place *from,
@@ -68,19 +83,17 @@ static const struct plim_config_place *look_up(const struct plim_config_plan *pl
 {
     char name[768], normal[768];
     const struct plim_config_place *found = NULL;
-    enum plim_config_language language = from->document->format->language;
+    int depth, deepest = INT_MIN;
     absolute_name(from, reference, name, sizeof(name));
     plim_config_normalize(name, normal);
     *again = NULL;
     for (size_t i = 0; i < plan->places.list.count; i++) {
         const struct plim_config_place *place = &plan->places.list.items[i];
-        bool same = place->node != from->node && !place->hidden &&
-                    (language == PLIM_CONFIG_DATA || language == PLIM_CONFIG_INI
-                         ? !strcmp(place->name, normal)
-                         : is_variable(place, reference));
-        if (!same || place->node->kind != PLIM_CONFIG_SCALAR) continue;
-        if (found && found->document == place->document) *again = found;
+        if (place->node == from->node || place->hidden || place->node->kind != PLIM_CONFIG_SCALAR) continue;
+        if (!is_meant(from, reference, normal, place, &depth) || depth < deepest) continue;
+        *again = found && found->document == place->document && depth == deepest ? found : NULL;
         found = place;
+        deepest = depth;
     }
     return found;
 }
