@@ -195,7 +195,7 @@ static enum plim_status finish(const struct plim_request *request, const struct 
     for (size_t i = 0; i < plan->count; i++) {
         const struct plim_config_file *file = &plan->files[i];
         if (file->after)
-            plim_config_diff(file->path, file->document.text, file->document.length, file->after,
+            plim_config_diff(file->path, file->document.file, file->document.file_length, file->after,
                              file->after_length, io->out);
     }
     return plan->changes ? PLIM_DIFFERS : PLIM_OK;
@@ -229,9 +229,9 @@ const struct plim_command plim_command_apply = {
     .run = run_apply,
     .summary = "batch sizes written into your own training configs",
     .about = "Writes micro-batch and accumulation into training configs: YAML, JSON, TOML,\n"
-             "INI, shell and sbatch scripts, Python, Hydra trees, gin. The first FILE is a\n"
-             "result of tune or plan, unless --micro-batch says the number; where that\n"
-             "checkpoints activations, so does the job afterwards. Only the bytes of the\n"
+             "INI, shell and sbatch scripts, Python, notebooks, Hydra trees, gin. The first\n"
+             "FILE is a result of tune or plan, unless --micro-batch says the number; where\n"
+             "that checkpoints activations, so does the job afterwards. Only the bytes of the\n"
              "numbers, and of that switch, change. Whose file it is is told by its keys; what\n"
              "cannot be changed for certain is refused, and nothing is touched.\n"
              "'plimsoll revert FILE' takes it back.\n\n"

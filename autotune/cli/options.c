@@ -216,7 +216,7 @@ static const struct plim_option options[] = {
       "the key of any other program: training.bs=micro_batch, x.y=accumulation, =global_batch, "
       "=seq; repeatable"),
     FIELD("--format", "NAME", A, text, apply.format, 0,
-      "yaml, json, jsonc, toml, ini, shell, python or gin; default: by the file's name"),
+      "yaml, json, jsonc, toml, ini, shell, python, notebook or gin; default: by the file's name"),
     FIELD("--gpus-per-node", "N", F, number, emit.gpus_per_node, 1024,
       "GPUs of one machine, for launchers; default: those of the result, or 8"),
     FIELD("--out", "FILE", F, list, files, 0,

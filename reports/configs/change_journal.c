@@ -103,11 +103,11 @@ static enum plim_status write_backup(struct change *c, struct member *m)
     const struct plim_config_document *document = &m->file->document;
     if (m->has_backup) return PLIM_OK;
     enum plim_status st =
-        plim_config_record_check_backup(&m->record, document->text, document->length, c->err);
+        plim_config_record_check_backup(&m->record, document->file, document->file_length, c->err);
     if (!st) st = plim_outfile_open(m->record.backup, &out, c->err);
     if (st) return st;
     if (!stat(m->record.file, &info)) (void)fchmod(fileno(out.stream), info.st_mode & 0777);
-    fwrite(document->text, 1, document->length, out.stream);
+    fwrite(document->file, 1, document->file_length, out.stream);
     m->backed_up = true;
     return plim_outfile_commit(&out, c->err);
 }
@@ -119,7 +119,7 @@ static enum plim_status check_unchanged(struct change *c, const struct member *m
     size_t length = 0;
     const struct plim_config_document *document = &m->file->document;
     enum plim_status st = plim_textfile_read(m->record.file, SIZE_MAX / 4, &text, &length, c->err);
-    bool same = !st && length == document->length && !memcmp(text, document->text, length);
+    bool same = !st && length == document->file_length && !memcmp(text, document->file, length);
     free(text);
     if (st || same) return st;
     return fail(c->err, m->file->path, "it was changed by another program just now");
@@ -131,7 +131,7 @@ static void put_back(struct member *m)
     struct plim_outfile out = {0};
     struct plim_error ignored = PLIM_ERROR_INIT;
     if (plim_outfile_rewrite(m->record.file, &out, &ignored)) return;
-    fwrite(m->file->document.text, 1, m->file->document.length, out.stream);
+    fwrite(m->file->document.file, 1, m->file->document.file_length, out.stream);
     (void)!plim_outfile_commit(&out, &ignored);
 }
 

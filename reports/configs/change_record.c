@@ -69,8 +69,8 @@ enum plim_status plim_config_record_make(const struct plim_config_file *file,
     *out = (struct plim_config_record){0};
     enum plim_status st = name_files(file->path, out, err);
     if (st) return st;
-    plim_sha256_text(file->document.text, file->document.length, out->hashes.before);
-    plim_sha256_text(file->document.text, file->document.length, out->hashes.from);
+    plim_sha256_text(file->document.file, file->document.file_length, out->hashes.before);
+    plim_sha256_text(file->document.file, file->document.file_length, out->hashes.from);
     plim_sha256_text(file->after, file->after_length, out->hashes.after);
     if (gmtime_r(&now, &utc)) strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &utc);
     (void)gethostname(host, sizeof(host) - 1);

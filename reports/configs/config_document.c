@@ -18,9 +18,15 @@ static enum plim_status no_memory(const struct plim_config_document *document,
 
 /* --- places ----------------------------------------------------------------------------------- */
 
+size_t plim_config_in_file(const struct plim_config_document *document, size_t offset)
+{
+    return document->places ? document->places[offset] : offset;
+}
+
 int plim_config_line(const struct plim_config_document *document, size_t offset)
 {
     size_t low = 0, high = document->line_count;
+    offset = plim_config_in_file(document, offset);
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
         if (document->lines[middle] <= offset)
@@ -226,13 +232,14 @@ enum plim_status plim_config_read(const char *source, const char *text, size_t l
     *out = (struct plim_config_document){
         .source = source,
         .length = length,
+        .file_length = length,
         .bom = length >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0,
         .newline = usual_newline(text, length),
     };
-    out->text = malloc(length + 1);
-    if (!out->text) return no_memory(out, err);
-    memcpy(out->text, text, length);
-    out->text[length] = '\0';
+    out->file = out->text = malloc(length + 1);
+    if (!out->file) return no_memory(out, err);
+    memcpy(out->file, text, length);
+    out->file[length] = '\0';
     PLIM_TRY(plim_textfile_check(source, text, length, err));
     PLIM_TRY(index_lines(out, err));
     out->format =
@@ -248,7 +255,9 @@ out:
 void plim_config_finish(struct plim_config_document *document)
 {
     if (!document) return;
-    free(document->text);
+    if (document->text != document->file) free(document->text);
+    free(document->file);
+    free(document->places);
     free(document->lines);
     plim_arena_finish(&document->arena);
     *document = (struct plim_config_document){0};

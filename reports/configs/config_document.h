@@ -4,11 +4,12 @@
  * the bytes of a value are, and how they are written there. What is not a literal (a template, an
  * expression, a reference) is kept as text and never evaluated.
  *
- * Offsets count bytes from the start of the file, a byte order mark included; lines and columns
- * are 1-based, columns count characters.
+ * Offsets count bytes from the start of the text, a byte order mark included. The text is the file, or
+ * of a notebook the program in its cells. Lines are those of the file, columns those of the text; both are
+ * 1-based, columns count characters.
  *
- * Ownership: nodes and their texts belong to the document's arena. `text` is the document's own
- * copy.
+ * Ownership: nodes and their texts belong to the document's arena. `file` and `text` are the
+ * document's own copies.
  */
 #ifndef PLIM_REPORTS_CONFIGS_CONFIG_DOCUMENT_H
 #define PLIM_REPORTS_CONFIGS_CONFIG_DOCUMENT_H
@@ -59,14 +60,17 @@ struct plim_config_format;
 struct plim_config_document {
     const char *source; /* for messages: the path as given */
     const struct plim_config_format *format;
-    char *text;
+    char *file; /* the bytes of the file */
+    size_t file_length;
+    char *text; /* what is read of it; mostly `file` itself */
     size_t length;
+    size_t *places; /* of every byte of the text, and its end, in the file; NULL: they are the same */
     size_t bom;                    /* bytes of a byte order mark in front: 0 or 3 */
     const char *newline;           /* "\n" or "\r\n": what most lines end with */
     struct plim_config_node *root; /* a mapping; of several YAML documents a sequence */
     struct plim_arena arena;
     size_t nodes, line_count;
-    size_t *lines;       /* where each begins */
+    size_t *lines;       /* where each begins in the file */
     const char *package; /* Hydra's "# @package" line; NULL: none */
 };
 
@@ -77,6 +81,9 @@ enum plim_status plim_config_read(const char *source, const char *text, size_t l
                                   struct plim_config_document *out,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 void plim_config_finish(struct plim_config_document *document); /* NULL and zeroed are fine */
+
+/* Where in the file an offset of the text is. */
+size_t plim_config_in_file(const struct plim_config_document *document, size_t offset);
 
 /* The line of an offset, by bisection. */
 int plim_config_line(const struct plim_config_document *document, size_t offset);

@@ -4,6 +4,7 @@
 #define PLIM_REPORTS_CONFIGS_CONFIG_FORMAT_H
 
 #include "config_document.h"
+#include <stdio.h>
 
 /* The families of references and templates in scalars (config_value.h). */
 enum plim_config_language {
@@ -21,6 +22,8 @@ struct plim_config_format {
     enum plim_config_language language;
     const char *separator;      /* between key and value of an inserted member: ": ", " = " */
     enum plim_status (*read)(struct plim_config_document *document, struct plim_error *err);
+    /* Puts a text into the file, at a place of it, as the file says such text; NULL: as it is. */
+    void (*write)(const struct plim_config_document *document, size_t place, const char *text, FILE *out);
 };
 
 /* By name; PLIM_INVALID with the names when there is none. */
@@ -45,6 +48,10 @@ enum plim_status plim_config_read_shell(struct plim_config_document *document,
                                         struct plim_error *err) PLIM_MUST_CHECK;
 enum plim_status plim_config_read_python(struct plim_config_document *document,
                                          struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_config_read_notebook(struct plim_config_document *document,
+                                           struct plim_error *err) PLIM_MUST_CHECK;
+void plim_config_write_notebook(const struct plim_config_document *document, size_t place, const char *text,
+                                FILE *out);
 enum plim_status plim_config_read_gin(struct plim_config_document *document,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 

@@ -86,12 +86,11 @@ static void write_separator(const struct added *a, FILE *out)
 
 static void write_member(const struct added *a, FILE *out)
 {
-    const char *format = a->document->format->name;
     if (!a->under) {
         write_key(a, a->key, out);
         write_separator(a, out);
         fputs(a->value, out);
-    } else if (!strcmp(format, "python")) {
+    } else if (a->document->format->language == PLIM_CONFIG_PYTHON) {
         fprintf(out, "%s = dict(%s=%s)", a->under, a->key, a->value);
     } else if (a->mapping->layout == PLIM_CONFIG_FLOW) {
         write_key(a, a->under, out);
@@ -168,7 +167,7 @@ static enum plim_status insert_first(struct added *a, struct plim_config_node *f
 static const struct plim_config_node *last_statement(const struct added *a)
 {
     const struct plim_config_node *last = NULL;
-    if (strcmp(a->document->format->name, "python") || a->mapping->parent) return NULL;
+    if (a->document->format->language != PLIM_CONFIG_PYTHON || a->mapping->parent) return NULL;
     for (const struct plim_config_node *node = a->mapping->first; node; node = node->next)
         if (node->key && !node->conditional &&
             plim_config_line_begin(a->document, node->key_begin) == node->key_begin)

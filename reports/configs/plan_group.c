@@ -19,8 +19,9 @@ static bool has_format(const struct plim_config_framework *row, const struct pli
 {
     const struct plim_config_place *place = first_place(g);
     if (!row->formats[0] || !place) return true;
+    bool python = place->document->format->language == PLIM_CONFIG_PYTHON; /* in a file or in a notebook */
     for (size_t i = 0; row->formats[i]; i++)
-        if (!strcmp(row->formats[i], place->document->format->name)) return true;
+        if (!strcmp(row->formats[i], python ? "python" : place->document->format->name)) return true;
     return false;
 }
 
@@ -199,19 +200,35 @@ static enum plim_status check_multiples(struct plim_config_group *g)
 
 /* --- one group -------------------------------------------------------------------------------- */
 
+static const char *const size_names[] = {"batch-size", "batch_size", "batchsize"};
+
+enum { SIZE_NAMES = sizeof(size_names) / sizeof(size_names[0]) };
+
 /* A text of several words, as a command is, that names a batch size. */
 static const struct plim_config_place *find_in_text(const struct plim_config_group *g)
 {
-    static const char *const names[] = {"batch-size", "batch_size", "batchsize"};
     for (size_t i = 0; i < g->plan->places.list.count; i++) {
         const struct plim_config_place *place = &g->plan->places.list.items[i];
         const char *text = place->node->kind == PLIM_CONFIG_SCALAR ? place->node->text : NULL;
-        for (size_t k = 0; text && k < sizeof(names) / sizeof(names[0]); k++)
-            if (strcasestr(text, names[k]) && strpbrk(text, " =") &&
+        for (size_t k = 0; text && k < SIZE_NAMES; k++)
+            if (strcasestr(text, size_names[k]) && strpbrk(text, " =") &&
                 place->node->style != PLIM_CONFIG_CODE)
                 return place;
     }
     return NULL;
+}
+
+/* A notebook whose !command trains. */
+static enum plim_status refuse_command(struct plim_config_group *g, const struct plim_config_document *document)
+{
+    for (size_t k = 0; document->places && k < SIZE_NAMES; k++) {
+        const char *found = strcasestr(document->text, size_names[k]);
+        if (found)
+            return plim_config_fail(document, (size_t)(found - document->text), g->err,
+                                    "a batch size stands in a command or a comment of the notebook, which is not "
+                                    "changed");
+    }
+    return PLIM_OK;
 }
 
 static enum plim_status nothing_here(struct plim_config_group *g)
@@ -223,6 +240,8 @@ static enum plim_status nothing_here(struct plim_config_group *g)
                                   "command or a template and is not changed%s",
                                   place->path, "");
     place = first_place(g);
+    enum plim_status st = place ? refuse_command(g, place->document) : PLIM_OK;
+    if (st) return st;
     const char *source = place ? place->document->source : "";
     if (g->framework && g->framework->outside)
         return plim_fail_at(

@@ -111,20 +111,22 @@ static enum plim_status build(struct plim_config_file *file, struct plim_error *
     struct plim_text_stream stream;
     const struct plim_config_document *document = &file->document;
     FILE *out = plim_text_stream_open(&stream);
-    size_t at = 0, length = document->length;
+    size_t at = 0;
     sort_edits(file);
-    for (size_t i = 0; i < file->edits.count; i++) {
+    for (size_t i = 0; i < file->edits.count && out; i++) {
         const struct plim_config_edit *edit = &file->edits.items[i];
-        if (out) {
-            fwrite(document->text + at, 1, edit->begin - at, out);
+        size_t place = plim_config_in_file(document, edit->begin);
+        fwrite(document->file + at, 1, place - at, out);
+        if (document->format->write)
+            document->format->write(document, place, edit->text, out);
+        else
             fputs(edit->text, out);
-        }
-        length += strlen(edit->text) - (edit->end - edit->begin);
-        at = edit->end;
+        at = plim_config_in_file(document, edit->end);
     }
-    if (out) fwrite(document->text + at, 1, document->length - at, out);
-    file->after_length = length;
-    return plim_text_stream_close(&stream, &file->after) == PLIM_OK ? PLIM_OK : plim_no_memory(err);
+    if (out) fwrite(document->file + at, 1, document->file_length - at, out);
+    if (plim_text_stream_close(&stream, &file->after) != PLIM_OK) return plim_no_memory(err);
+    file->after_length = strlen(file->after);
+    return PLIM_OK;
 }
 
 /* --- the proof -------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const names[] = {"a.yaml", "a.json", "a.jsonc", "a.toml", "a.ini",
-                                        "a.sh",   "a.py",   "a.gin",   "a",      "a.sbatch"};
+                                        "a.sh",   "a.py",   "a.gin",   "a",      "a.sbatch", "a.ipynb"};
     struct plim_config_ask ask = {.sizes = {.micro = 4, .accumulation = 8}};
     struct plim_error err = PLIM_ERROR_INIT;
     static struct plim_config_plan plan;
