@@ -157,6 +157,13 @@ static void note_launch(const struct plim_config_group *g)
 {
     int64_t launched = dp_by_keys(g, plim_config_common()), step = g->sizes.micro * g->sizes.accumulation;
     if (launched < 2 || launched == g->sizes.dp) return;
+    if (g->needs >> PLIM_CONFIG_GLOBAL & 1) {
+        plim_config_note(g->plan,
+                         "%s: %" PRId64 " processes are launched here, and the sizes are for %" PRId64
+                         " data-parallel GPUs, which share the %" PRId64 " samples of an optimizer step",
+                         first_place(g)->document->source, launched, g->sizes.dp, step * g->sizes.dp);
+        return;
+    }
     plim_config_note(g->plan,
                      "%s: %" PRId64 " processes are launched here, and the sizes are for %" PRId64
                      ": an optimizer step makes %" PRId64 " samples in the place of %" PRId64,
