@@ -211,7 +211,7 @@ static const struct plim_option options[] = {
     FIELD("--framework", "NAME", A, text, apply.framework, 0,
       "whose file it is; default: told by its keys"),
     FIELD("--select", "SECTION", A, text, apply.select, 0,
-      "which section, line or (Hydra) group=name, where several could be meant"),
+      "which section, line (its branch of a script) or (Hydra) group=name, where several could be meant"),
     FIELD("--set", "PATH=NAME", A, pairs, apply.sets, 16,
       "the key of any other program: training.bs=micro_batch, x.y=accumulation, =global_batch, "
       "=seq; repeatable"),

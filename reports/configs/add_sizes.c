@@ -35,6 +35,15 @@ static bool is_found(const struct plim_config_group *g, const struct plim_config
     return false;
 }
 
+/* The framework's own key, of a section or a command that was not selected. */
+static bool is_not_selected(const struct plim_config_group *g, const struct plim_config_place *place)
+{
+    bool wild;
+    for (const char *const *own = g->framework->roles[PLIM_CONFIG_ACCUMULATION]; g->ask->select && *own; own++)
+        if (plim_config_place_matches(place, *own, &wild)) return true;
+    return false;
+}
+
 /* An accumulation under a name that is none of this framework's. */
 static const struct plim_config_place *other_accumulation(const struct plim_config_group *g)
 {
@@ -47,6 +56,7 @@ static const struct plim_config_place *other_accumulation(const struct plim_conf
             const struct plim_config_node *node = plim_config_node_of(place);
             bool is_set = node->kind == PLIM_CONFIG_SCALAR && node->text && plim_config_whole(node->text) > 0;
             if (!place->hidden && is_set && plim_config_match(*name, place->name) && !is_found(g, place) &&
+                !is_not_selected(g, place) &&
                 !plim_config_is_launchers(place) && !plim_config_is_elsewhere(place->name, *name))
                 return place;
         }

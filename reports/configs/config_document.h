@@ -53,6 +53,7 @@ struct plim_config_node {
     bool again;                      /* the key stood in this mapping before */
     bool renamed;                    /* its key stands elsewhere: of add_argument("--x", default=4) */
     bool conditional;                /* it stands in a branch or a function: not always in force */
+    size_t branch;                   /* shell: where the branch begins that sets it; 0: none */
 };
 
 struct plim_config_format;

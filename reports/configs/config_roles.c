@@ -12,6 +12,7 @@ enum { MAX_CANDIDATES = 256, MAX_HOPS = 16, LISTED = 8 };
 struct search {
     const struct plim_config_plan *plan;
     const char *select, *what;
+    long line; /* that is selected; 0: none */
     struct plim_error *err;
     size_t count;
     struct plim_config_found items[MAX_CANDIDATES];
@@ -75,12 +76,38 @@ static bool is_meant(const struct plim_config_place *from, const char *reference
     }
 }
 
-/* The last of its name: the one in force. `again`: one before it, when it is set twice. */
-static const struct plim_config_place *look_up(const struct plim_config_plan *plan,
-                                               const struct plim_config_place *from,
+static bool is_on_line(const struct plim_config_place *place, long line)
+{
+    return line && (place->node->line == line || place->node->key_line == line);
+}
+
+/* A script's "BATCH=$2", as it goes through its arguments: what is set elsewhere is the default. */
+static bool is_given(const struct plim_config_place *place)
+{
+    const char *text = place->node->text;
+    if (!place->node->branch || !text || text[0] != '$') return false;
+    return isdigit((unsigned char)text[1 + (text[1] == '{')]);
+}
+
+/* Is it on the selected line, or in the branch of a script that has the line? */
+static bool is_in_selected_branch(const struct search *s, const struct plim_config_place *place)
+{
+    if (is_on_line(place, s->line)) return true;
+    for (size_t i = 0; s->line && place->node->branch && i < s->plan->places.list.count; i++) {
+        const struct plim_config_place *other = &s->plan->places.list.items[i];
+        bool same = other->document == place->document && other->node->branch == place->node->branch;
+        if (same && is_on_line(other, s->line)) return true;
+    }
+    return false;
+}
+
+/* The last of its name: the one in force. `again`: one before it, when it is set twice and none is selected. */
+static const struct plim_config_place *look_up(struct search *s, struct plim_config_found *of,
                                                const char *reference,
                                                const struct plim_config_place **again)
 {
+    const struct plim_config_plan *plan = s->plan;
+    const struct plim_config_place *from = of->end, *selected = NULL, *given = NULL;
     char name[768], normal[768];
     const struct plim_config_place *found = NULL;
     int depth, deepest = INT_MIN;
@@ -91,11 +118,19 @@ static const struct plim_config_place *look_up(const struct plim_config_plan *pl
         const struct plim_config_place *place = &plan->places.list.items[i];
         if (place->node == from->node || place->hidden || place->node->kind != PLIM_CONFIG_SCALAR) continue;
         if (!is_meant(from, reference, normal, place, &depth) || depth < deepest) continue;
+        if (is_in_selected_branch(s, place)) selected = place;
+        if (is_given(place)) {
+            given = place;
+            continue;
+        }
         *again = found && found->document == place->document && depth == deepest ? found : NULL;
         found = place;
         deepest = depth;
     }
-    return found;
+    if (selected || !found) *again = NULL;
+    of->given |= found && given;
+    if (selected) return selected;
+    return found ? found : given;
 }
 
 /* In an INI file a bare name is one of the same section, or of DEFAULT. */
@@ -132,7 +167,7 @@ static enum plim_status follow(struct search *s, struct plim_config_found *found
         struct plim_config_node *node = plim_config_node_of(found->end);
         found->value = plim_config_value_of(found->end->document, node);
         if (found->value.meaning != PLIM_CONFIG_REFERENCE) return PLIM_OK;
-        next = look_up(s->plan, found->end, found->value.name, &again);
+        next = look_up(s, found, found->value.name, &again);
         if (!next && found->end->document->format->language == PLIM_CONFIG_INI)
             next = look_up_beside(s->plan, found->end, found->value.name);
         if (!next) {
@@ -143,7 +178,7 @@ static enum plim_status follow(struct search *s, struct plim_config_found *found
             char text[400];
             snprintf(text, sizeof(text), "'%.100s' (%s) is set twice, in line %d and in line %d",
                      found->value.name, s->what, again->node->key_line, next->node->key_line);
-            return refuse(next, s->err, "%s; expected it once", text);
+            return refuse(next, s->err, "%s; expected it once, or --select LINE", text);
         }
         found->end = next;
     }
@@ -153,14 +188,19 @@ static enum plim_status follow(struct search *s, struct plim_config_found *found
 
 /* --- candidates ------------------------------------------------------------------------------- */
 
-/* A name or path of sections around the place, or its line. */
+/* The line that is selected; 0: something else is. */
+static long line_of(const char *select)
+{
+    char *end;
+    long line = select ? strtol(select, &end, 10) : 0;
+    return line > 0 && !*end && end != select ? line : 0;
+}
+
+/* A name or path of sections around the place; lines are chosen among what was found. */
 static bool is_selected(const struct plim_config_place *place, const char *select)
 {
     char normal[512], inside[600], pattern[600];
-    if (!select || strchr(select, '=') || strlen(select) >= sizeof(normal)) return true;
-    char *end;
-    long line = strtol(select, &end, 10);
-    if (!*end && end != select) return place->node->line == line || place->node->key_line == line;
+    if (!select || strchr(select, '=') || strlen(select) >= sizeof(normal) || line_of(select)) return true;
     if (strchr(select, '[')) return !strncmp(place->path, select, strlen(select));
     plim_config_normalize(select, normal);
     snprintf(pattern, sizeof(pattern), "**.%s.**", normal);
@@ -245,6 +285,33 @@ static bool is_in_training(const struct plim_config_found *found)
 static bool is_argument(const struct plim_config_found *found)
 {
     return found->place->mapping && found->place->mapping->layout == PLIM_CONFIG_WORDS;
+}
+
+/* Does the mapping that the candidate is a member of hold something on the line? */
+static bool is_around_line(const struct search *s, const struct plim_config_found *found)
+{
+    for (size_t i = 0; i < s->plan->places.list.count; i++) {
+        const struct plim_config_place *place = &s->plan->places.list.items[i];
+        const struct plim_config_node *node = place->node;
+        if (place->document != found->place->document || !is_on_line(place, s->line)) continue;
+        while (node && node != found->place->mapping) node = node->parent;
+        if (node) return true;
+    }
+    return false;
+}
+
+/* What is on the selected line, by itself or by what it refers to; else what is in a section around the line. */
+static void keep_line(struct search *s)
+{
+    size_t kept = 0;
+    bool exact = false;
+    for (size_t i = 0; i < s->count; i++)
+        exact |= is_on_line(s->items[i].place, s->line) || is_in_selected_branch(s, s->items[i].end);
+    for (size_t i = 0; i < s->count; i++) {
+        bool here = is_on_line(s->items[i].place, s->line) || is_in_selected_branch(s, s->items[i].end);
+        if (exact ? here : is_around_line(s, &s->items[i])) s->items[kept++] = s->items[i];
+    }
+    s->count = kept;
 }
 
 /* Several ways to one number are one. */
@@ -357,10 +424,11 @@ enum plim_status plim_config_find(const struct plim_config_plan *plan, const cha
     enum plim_status st = s ? PLIM_OK : plim_no_memory(err);
     *out = (struct plim_config_found){0};
     if (st) return st;
-    *s = (struct search){.plan = plan, .select = select, .what = what, .err = err};
+    *s = (struct search){.plan = plan, .select = select, .what = what, .err = err, .line = line_of(select)};
     for (; *patterns && !s->count; patterns++) {
         bool wild;
         PLIM_TRY(collect(s, *patterns, &wild));
+        if (s->line) keep_line(s);
         keep_if(s, is_no_template);
         if (wild) keep_if(s, is_no_word);
         if (wild) keep_if(s, is_set);

@@ -19,6 +19,7 @@ struct plim_config_found {
     const struct plim_config_place *end;   /* where the number is, behind aliases and references */
     struct plim_config_value value;        /* of `end` */
     int64_t number; /* what is there now, by epoch the first; 0: no whole number above 0 */
+    bool given;      /* an argument of the script may set it, too */
     size_t commands; /* of a script that are given it by way of one variable; 0 and 1 are one place */
 };
 

@@ -41,6 +41,7 @@ static void note_followers(struct plim_config_plan *plan, const struct plim_conf
         bool text = node->kind == PLIM_CONFIG_SCALAR && !node->target && node->text &&
                     node->style != PLIM_CONFIG_BLOCK && strpbrk(node->text, "$<%{") &&
                     plim_config_mentions(node->text, own->name);
+        if (text && !strcmp(place->path, own->path)) continue; /* ${NAME:-4} of NAME itself */
         if (node->target == edit->node || text) note_follower(plan, edit, place);
     }
 }

@@ -29,6 +29,7 @@ struct reader {
     struct {
         const char *close;
         size_t begin;
+        size_t branch; /* of if and case: where the one begins that is being read */
     } blocks[MAX_BLOCKS];
 };
 
@@ -123,6 +124,21 @@ static size_t name_length(const char *text)
     return length;
 }
 
+/* The innermost branch; 0: what stands here is always in force. */
+static size_t branch_here(const struct reader *r)
+{
+    size_t i = r->block_count;
+    while (i && !r->blocks[i - 1].branch) i--;
+    return i ? r->blocks[i - 1].branch : 0;
+}
+
+/* then, elif, else, or the end of a case: another one begins. */
+static void begin_branch(struct reader *r, const char *close)
+{
+    if (r->block_count && !strcmp(r->blocks[r->block_count - 1].close, close))
+        r->blocks[r->block_count - 1].branch = r->at;
+}
+
 static enum plim_status add_value(struct reader *r, struct plim_config_node *parent,
                                   struct word key, struct word value)
 {
@@ -142,7 +158,10 @@ static enum plim_status add_value(struct reader *r, struct plim_config_node *par
     if (!st)
         st = plim_config_node_name(r->document, node, r->text + key.begin, key.end - key.begin,
                                    key.begin, key.end, r->err);
-    return st;
+    if (st || parent->parent) return st;
+    node->branch = branch_here(r);
+    node->conditional = node->branch > 0;
+    return PLIM_OK;
 }
 
 static enum plim_status open_command(struct reader *r, struct word key,
@@ -268,10 +287,13 @@ static enum plim_status check_block(struct reader *r, struct word word)
 {
     static const char *const opens[] = {"if", "do", "case", "{"};
     static const char *const closes[] = {"fi", "done", "esac", "}"};
+    if (is_word(r, word, "then") || is_word(r, word, "elif") || is_word(r, word, "else")) begin_branch(r, "fi");
     for (size_t i = 0; i < 4; i++) {
         if (is_word(r, word, opens[i]) && r->block_count < MAX_BLOCKS) {
             r->blocks[r->block_count].close = closes[i];
+            r->blocks[r->block_count].branch = 0;
             r->blocks[r->block_count++].begin = word.begin;
+            begin_branch(r, "esac");
         }
         if (!is_word(r, word, closes[i])) continue;
         if (!r->block_count || strcmp(r->blocks[r->block_count - 1].close, closes[i]) != 0)
@@ -471,6 +493,7 @@ static enum plim_status step(struct reader *r)
         if (!skip_nested(r, &r->at, '(', ')'))
             return fail(r, (size_t)(at - r->text), "the bracket that opens here is not closed");
     } else if (strchr(";&|()", *at)) {
+        if (at[0] == ';' && at[1] == ';') begin_branch(r, "esac");
         r->at++;
         end_command(r);
     } else {

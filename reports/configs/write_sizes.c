@@ -28,6 +28,9 @@ static enum plim_status write_role(struct plim_config_group *g, enum plim_config
                          "%s:%d: the default of $%s is changed; where the environment "
                          "sets it, that counts",
                          file->path, found->end->node->line, found->value.fallback);
+    if (found->given)
+        plim_config_note(g->plan, "%s:%d: %s is changed; where an argument of the script sets it, that counts",
+                         file->path, found->end->node->line, found->end->path);
     if (found->end->node->renamed && found->end->node->key[0] == '-')
         plim_config_note(g->plan, "%s:%d: the default of %s is changed; where the command line sets it, that counts",
                          file->path, found->end->node->line, found->end->node->key);
