@@ -74,6 +74,8 @@ static enum plim_status read_result(const struct plim_request *request, const st
         if (!ask->sizes.seq) ask->sizes.seq = choice->setting.seq;
         ask->setting = choice->setting;
         find_chosen(file.result, ask);
+        if (!strcmp(plim_result_value(&ask->setting, "checkpointing"), "full"))
+            snprintf(ask->use_reentrant, sizeof(ask->use_reentrant), "%s", file.result->spec.use_reentrant);
         if (!request->quiet) note_settings(file.result, io);
     }
     plim_answer_file_finish(&file);

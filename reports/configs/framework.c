@@ -75,6 +75,7 @@ static const struct field {
     {"outputs", LIST, AT(outputs)},
     {"single", LIST, AT(single)},
     {"repeats", LIST, AT(repeats)},
+    {"checkpointed", LIST, AT(checkpointed)},
     {"outside", TEXT, AT(outside)},
     {"arguments", TEXT, AT(arguments)},
     {"no_accumulation", TEXT, AT(no_accumulation)},

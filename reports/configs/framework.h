@@ -58,6 +58,7 @@ struct plim_config_framework {
     const char *outputs[PLIM_CONFIG_LIST];     /* folders that checkpoints go to */
     const char *single[PLIM_CONFIG_LIST];      /* where one is set, its trainer refuses an accumulation */
     const char *repeats[PLIM_CONFIG_LIST];     /* samples that each of the global batch stands for */
+    const char *checkpointed[PLIM_CONFIG_LIST]; /* where one is true, activations are checkpointed without a switch */
     const char *outside; /* where the sizes belong instead: "the script's arguments"; NULL: here */
     const char *arguments; /* how an override is written: "{path}={value}"; NULL: none is known */
     const char *no_accumulation; /* why it cannot accumulate; NULL: it can */

@@ -91,7 +91,8 @@ static void write_member(const struct added *a, FILE *out)
         write_separator(a, out);
         fputs(a->value, out);
     } else if (a->document->format->language == PLIM_CONFIG_PYTHON) {
-        fprintf(out, "%s = dict(%s=%s)", a->under, a->key, a->value);
+        const char *equal = a->mapping->layout == PLIM_CONFIG_FLOW ? "=" : " = ";
+        fprintf(out, "%s%sdict(%s=%s)", a->under, equal, a->key, a->value);
     } else if (a->mapping->layout == PLIM_CONFIG_FLOW) {
         write_key(a, a->under, out);
         fputs(": {", out);

@@ -23,6 +23,7 @@ struct plim_config_ask {
     /* What the answer holds for beside its sizes; empty: not known. Of these values the search had a choice. */
     struct plim_result_setting setting;
     bool chose[PLIM_RESULT_VALUES];
+    char use_reentrant[8]; /* "true", "false": of what is checkpointed; "": nothing is, or it is not known */
     int64_t tokens;        /* a micro-batch in tokens, for keys of that unit; 0: not given */
     const char *framework; /* a name; NULL: by the keys */
     const char *format;    /* a name; NULL: by the file */

@@ -42,10 +42,35 @@ static const char *word_like(const struct wanted *w, const char *text)
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* What nobody chose is left as it is: checkpointing that the answer does without makes the job smaller. */
+static const char *without_stars(const char *pattern)
+{
+    return pattern + 3 * !strncmp(pattern, "**.", 3);
+}
+
+/* What nobody chose is left as it is: checkpointing that the answer does without makes the job smaller, and how it is
+ * done is the job's own where the answer's is the usual way. */
 static bool is_left(const struct wanted *w)
 {
-    return !w->is_chosen && !strcmp(w->value, "none");
+    return !w->is_chosen && (!strcmp(w->value, "none") || (is_switch(w) && !strcmp(w->value, "false")));
+}
+
+/* "gradient_checkpointing_kwargs.use_reentrant", whose section is not here: beside the sizes, where they are in a text
+ * that has sections. NULL: there is none. */
+static struct plim_config_node *section_beside(struct plim_config_group *g, const struct wanted *w,
+                                               struct plim_config_file **file, char under[128])
+{
+    const char *path = without_stars(w->pattern), *dot = strchr(path, '.'), *name;
+    if (!dot || strchr(dot + 1, '.') || strchr(path, '*')) return NULL;
+    snprintf(under, 128, "%.*s", (int)(dot - path), path);
+    char above[160];
+    snprintf(above, sizeof(above), "%s%s", path == w->pattern ? "" : "**.", under);
+    const char *const patterns[2] = {above, NULL};
+    if (plim_config_first(&g->plan->places, patterns)) return NULL; /* as a text: '{"use_reentrant": false}' */
+    struct plim_config_node *mapping = plim_config_section(g, above, file, &name);
+    const struct plim_config_format *format = mapping ? (*file)->document.format : NULL;
+    bool nests = format && (format->language == PLIM_CONFIG_PYTHON || !strcmp(format->name, "yaml") ||
+                            !strncmp(format->name, "json", 4));
+    return nests ? mapping : NULL;
 }
 
 static enum plim_status write_found(struct plim_config_group *g, const struct wanted *w,
@@ -72,17 +97,42 @@ static enum plim_status write_missing(struct plim_config_group *g, const struct 
     const char *name;
     bool is_told = is_switch(w) ? !strcmp(w->word, "true") : strcmp(w->value, "none") != 0;
     if (!is_told || is_left(w)) return PLIM_OK;
+    char under[128] = "";
     struct plim_config_node *mapping =
         is_switch(w) ? plim_config_section(g, w->pattern, &file, &name) : NULL;
+    if (!mapping && is_switch(w)) mapping = section_beside(g, w, &file, under);
     bool is_shell = mapping && file->document.format->language == PLIM_CONFIG_SHELL;
     if (mapping && !is_shell && mapping->layout != PLIM_CONFIG_WORDS) {
         bool is_python = file->document.format->language == PLIM_CONFIG_PYTHON;
-        return plim_config_insert(file, mapping, plim_config_primary(g)->place->node, NULL, name,
+        return plim_config_insert(file, mapping, plim_config_primary(g)->place->node,
+                                  *under ? under : NULL, name,
                                   switches[is_python][1], g->err);
     }
     plim_config_note(g->plan, "%s: the answer holds for %s %s, and nothing here says so: %s=%s",
                      plim_config_primary(g)->place->document->source, w->name, w->value,
-                     w->pattern + 3 * !strncmp(w->pattern, "**.", 3), w->word);
+                     without_stars(w->pattern), w->word);
+    return PLIM_OK;
+}
+
+/* The place where something else than the switch says that activations are checkpointed; NULL: nothing does. */
+static const struct plim_config_place *checkpointed(const struct plim_config_group *g, const struct wanted *w)
+{
+    if (strcmp(w->name, "checkpointing") != 0 || strcmp(w->value, "full") != 0) return NULL;
+    const struct plim_config_place *place = plim_config_first(&g->plan->places, plim_config_common()->checkpointed);
+    const char *text = place ? plim_config_node_of(place)->text : NULL;
+    for (size_t i = 0; text && i < sizeof(switches) / sizeof(switches[0]); i++)
+        if (!strcmp(text, switches[i][1])) return place;
+    return NULL;
+}
+
+static enum plim_status write_switch(struct plim_config_group *g, const struct wanted *w)
+{
+    const char *const patterns[2] = {w->pattern, NULL};
+    const struct plim_config_place *place = plim_config_first(&g->plan->places, patterns), *other = checkpointed(g, w);
+    if (!other) return place ? write_found(g, w, place) : write_missing(g, w);
+    plim_config_note(g->plan, "%s:%d: %s checkpoints already, as the answer does; %s stays as it is",
+                     other->document->source, other->node->key_line, other->path,
+                     without_stars(w->pattern));
     return PLIM_OK;
 }
 
@@ -98,21 +148,21 @@ enum plim_status plim_config_write_switches(struct plim_config_group *g)
     const struct plim_yaml_node *rows = g->framework->switches;
     enum plim_status st = PLIM_OK;
     for (size_t i = 0; rows && i < rows->count && !st; i++) {
-        const char *const patterns[2] = {rows->keys[i]->text, NULL};
         const struct plim_yaml_node *term = plim_config_term(g->framework, rows->items[i]->text);
         const struct plim_yaml_node *of = term ? plim_yaml_get(term, "of") : NULL;
         if (!of)
             return plim_config_framework_damaged(rows->items[i], g->err,
                                                  "expected the name of a term");
-        const struct wanted wanted = {.pattern = patterns[0],
+        bool reentrant = !strcmp(of->text, "use_reentrant"); /* no value of a setting */
+        const char *value = reentrant ? g->ask->use_reentrant : plim_result_value(&g->ask->setting, of->text);
+        const struct plim_yaml_node *word = plim_yaml_get(term, value);
+        const struct wanted wanted = {.pattern = rows->keys[i]->text,
                                       .term = term,
                                       .name = of->text,
-                                      .value = plim_result_value(&g->ask->setting, of->text),
-                                      .word = plim_config_word(term, &g->ask->setting),
+                                      .value = value,
+                                      .word = word ? word->text : NULL,
                                       .is_chosen = is_chosen(g->ask, of->text)};
-        if (!wanted.word) continue;
-        const struct plim_config_place *place = plim_config_first(&g->plan->places, patterns);
-        st = place ? write_found(g, &wanted, place) : write_missing(g, &wanted);
+        if (wanted.word) st = write_switch(g, &wanted);
     }
     return st;
 }
