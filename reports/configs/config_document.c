@@ -214,6 +214,13 @@ static void number_lines(const struct plim_config_document *document, struct pli
         number_lines(document, member);
 }
 
+enum plim_status plim_config_finish_nodes(struct plim_config_document *document, struct plim_config_node *node,
+                                          struct plim_error *err)
+{
+    number_lines(document, node);
+    return mark_repetitions(document, node, err);
+}
+
 static const char *usual_newline(const char *text, size_t length)
 {
     size_t lines = 0, returns = 0;
@@ -245,8 +252,7 @@ enum plim_status plim_config_read(const char *source, const char *text, size_t l
     out->format =
         format ? format : plim_config_format_of(source, text + out->bom, length - out->bom);
     PLIM_TRY(out->format->read(out, err));
-    PLIM_TRY(mark_repetitions(out, out->root, err));
-    number_lines(out, out->root);
+    PLIM_TRY(plim_config_finish_nodes(out, out->root, err));
 out:
     if (st) plim_config_finish(out);
     return st;
@@ -258,6 +264,7 @@ void plim_config_finish(struct plim_config_document *document)
     if (document->text != document->file) free(document->text);
     free(document->file);
     free(document->places);
+    PLIM_ARRAY_FINISH(&document->scripts);
     free(document->lines);
     plim_arena_finish(&document->arena);
     *document = (struct plim_config_document){0};

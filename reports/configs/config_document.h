@@ -15,6 +15,7 @@
 #define PLIM_REPORTS_CONFIGS_CONFIG_DOCUMENT_H
 
 #include "autotune/base/arena.h"
+#include "autotune/base/array.h"
 #include "autotune/base/status.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,6 +59,10 @@ struct plim_config_node {
 
 struct plim_config_format;
 
+struct plim_config_script {
+    size_t begin, end;
+};
+
 struct plim_config_document {
     const char *source; /* for messages: the path as given */
     const struct plim_config_format *format;
@@ -72,6 +77,8 @@ struct plim_config_document {
     struct plim_arena arena;
     size_t nodes, line_count;
     size_t *lines;       /* where each begins in the file */
+    PLIM_ARRAY(struct plim_config_script) scripts; /* of a notebook: its commands of the shell */
+    bool commands; /* texts that are commands are mappings of their words (plim_config_read_commands) */
     const char *package; /* Hydra's "# @package" line; NULL: none */
 };
 
@@ -119,6 +126,10 @@ enum plim_status plim_config_node_text(struct plim_config_document *document,
                                        struct plim_config_node *node, enum plim_config_style style,
                                        size_t end, const char *text, size_t length,
                                        struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Numbers the lines below a node, and marks the keys that stand twice. */
+enum plim_status plim_config_finish_nodes(struct plim_config_document *document, struct plim_config_node *node,
+                                          struct plim_error *err) PLIM_MUST_CHECK;
 
 /* PLIM_SPEC at an offset: "not valid JSON: ..." is the caller's text. */
 enum plim_status plim_config_fail(const struct plim_config_document *document, size_t offset,

@@ -46,6 +46,18 @@ enum plim_status plim_config_read_ini(struct plim_config_document *document,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 enum plim_status plim_config_read_shell(struct plim_config_document *document,
                                         struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Where no value of a YAML file is a size: its texts that are commands ("args: train.py --batch-size 4") become
+ * mappings of their words; of a notebook so do its !commands. Are there any, and none was read before? */
+bool plim_config_read_commands(struct plim_config_document *document);
+
+/* A part of a document as a script, or as the words of one command (between `quote`; '\0': none), into a mapping. */
+enum plim_status plim_config_read_script(struct plim_config_document *document, struct plim_config_node *mapping,
+                                         struct plim_config_script part, struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_config_read_words(struct plim_config_document *document, struct plim_config_node *mapping,
+                                        struct plim_config_script part, char quote,
+                                        struct plim_error *err) PLIM_MUST_CHECK;
+
 enum plim_status plim_config_read_python(struct plim_config_document *document,
                                          struct plim_error *err) PLIM_MUST_CHECK;
 enum plim_status plim_config_read_notebook(struct plim_config_document *document,

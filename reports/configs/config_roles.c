@@ -281,6 +281,21 @@ static bool is_in_training(const struct plim_config_found *found)
     return plim_config_is_training(found->place->name);
 }
 
+/* "batch_size = len(rows)" tells of a batch that is there, and sets none. */
+static bool is_no_measure(const struct plim_config_found *found)
+{
+    static const char *const words[] = {"len(", ".shape", ".size("};
+    const struct plim_config_document *document = found->end->document;
+    const struct plim_config_node *node = found->end->node;
+    char text[256];
+    if (document->format->language != PLIM_CONFIG_PYTHON || found->value.meaning != PLIM_CONFIG_COMPUTED) return true;
+    if (node->end - node->key_begin >= sizeof(text) || node->end < node->key_begin) return true;
+    snprintf(text, sizeof(text), "%.*s", (int)(node->end - node->key_begin), document->text + node->key_begin);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strstr(text, words[i])) return false;
+    return true;
+}
+
 /* In a script, what the program is given counts, not a variable that nothing hands on. */
 static bool is_argument(const struct plim_config_found *found)
 {
@@ -432,6 +447,7 @@ enum plim_status plim_config_find(const struct plim_config_plan *plan, const cha
         keep_if(s, is_no_template);
         if (wild) keep_if(s, is_no_word);
         if (wild) keep_if(s, is_set);
+        if (wild) keep_if(s, is_no_measure);
         if (wild) keep_if(s, is_argument);
         PLIM_TRY(check_twice(s));
         unite(s);

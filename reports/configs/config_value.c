@@ -305,6 +305,14 @@ struct plim_config_value plim_config_value_of(const struct plim_config_document 
     return value;
 }
 
+const char *plim_config_names_size(const char *text)
+{
+    static const char *const names[] = {"batch-size", "batch_size", "batchsize"};
+    const char *found = NULL;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !found; i++) found = strcasestr(text, names[i]);
+    return found;
+}
+
 bool plim_config_mentions(const char *text, const char *path)
 {
     const char *dot = strrchr(path, '.'), *last = dot ? dot + 1 : path;

@@ -37,6 +37,9 @@ int64_t plim_config_first_steps(const struct plim_config_node *schedule);
 /* A whole number above 0 that a text is, also as "4.0"; else 0. */
 int64_t plim_config_whole(const char *text);
 
+/* Where a text names a batch size, as a command does; NULL: nowhere. */
+const char *plim_config_names_size(const char *text);
+
 /* Does the text of a scalar mention a value of this path (`name` of its place), or a variable of
  * its last name? */
 bool plim_config_mentions(const char *text, const char *path);

@@ -66,7 +66,7 @@ static void write_separator(const struct added *a, FILE *out)
 {
     static const char *const usual[] = {": ", ":", " : ", " = ", "=", " =", "= ", " "};
     const struct plim_config_node *sibling = a->sibling;
-    const char *separator = a->document->format->separator;
+    const char *separator = a->mapping->layout == PLIM_CONFIG_WORDS ? " " : a->document->format->separator;
     size_t between = sibling && sibling->begin > sibling->key_end ? sibling->begin - sibling->key_end : 0;
     bool is_python = a->document->format->language == PLIM_CONFIG_PYTHON;
     if (is_python && between > 3 && a->document->text[sibling->key_end] == ':') {

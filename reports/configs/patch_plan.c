@@ -64,6 +64,20 @@ struct tally {
     bool sized, overridden, open;
 };
 
+/* No value of the file is a size: its commands are looked into. */
+static enum plim_status plan_commands(struct plim_config_plan *plan, const struct plim_config_ask *ask, size_t file,
+                                      enum plim_config_outcome *outcome, struct plim_error *err)
+{
+    struct plim_config_document *document = &plan->files[file].document;
+    struct plim_error here = PLIM_ERROR_INIT;
+    if (!plim_config_read_commands(document)) return err->status;
+    plan->places.list.count = 0;
+    enum plim_status st = plim_config_places_add(&plan->places, document, "", &here);
+    if (!st) st = plim_config_group_plan(plan, ask, outcome, &here);
+    if (!st || *outcome != PLIM_CONFIG_NOTHING) *err = here;
+    return st ? err->status : PLIM_OK;
+}
+
 static enum plim_status plan_one(struct plim_config_plan *plan, const struct plim_config_ask *ask,
                                  size_t file, struct tally *tally, struct plim_error *err)
 {
@@ -73,6 +87,7 @@ static enum plim_status plan_one(struct plim_config_plan *plan, const struct pli
     enum plim_status st =
         plim_config_places_add(&plan->places, &plan->files[file].document, "", &here);
     if (!st) st = plim_config_group_plan(plan, ask, &outcome, &here);
+    if (st == PLIM_SPEC && outcome == PLIM_CONFIG_NOTHING) st = plan_commands(plan, ask, file, &outcome, &here);
     if (st == PLIM_NOMEM || st == PLIM_INVALID || st == PLIM_INTERNAL) {
         *err = here;
         return st;

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* strcasestr */
 #include "plan_group.h"
 #include "accumulation_schedule.h"
 #include "config_format.h"
@@ -207,20 +206,14 @@ static enum plim_status check_multiples(struct plim_config_group *g)
 
 /* --- one group -------------------------------------------------------------------------------- */
 
-static const char *const size_names[] = {"batch-size", "batch_size", "batchsize"};
-
-enum { SIZE_NAMES = sizeof(size_names) / sizeof(size_names[0]) };
-
 /* A text of several words, as a command is, that names a batch size. */
 static const struct plim_config_place *find_in_text(const struct plim_config_group *g)
 {
     for (size_t i = 0; i < g->plan->places.list.count; i++) {
         const struct plim_config_place *place = &g->plan->places.list.items[i];
         const char *text = place->node->kind == PLIM_CONFIG_SCALAR ? place->node->text : NULL;
-        for (size_t k = 0; text && k < SIZE_NAMES; k++)
-            if (strcasestr(text, size_names[k]) && strpbrk(text, " =") &&
-                place->node->style != PLIM_CONFIG_CODE)
-                return place;
+        if (text && plim_config_names_size(text) && strpbrk(text, " =") && place->node->style != PLIM_CONFIG_CODE)
+            return place;
     }
     return NULL;
 }
@@ -228,13 +221,10 @@ static const struct plim_config_place *find_in_text(const struct plim_config_gro
 /* A notebook whose !command trains. */
 static enum plim_status refuse_command(struct plim_config_group *g, const struct plim_config_document *document)
 {
-    for (size_t k = 0; document->places && k < SIZE_NAMES; k++) {
-        const char *found = strcasestr(document->text, size_names[k]);
-        if (found)
-            return plim_config_fail(document, (size_t)(found - document->text), g->err,
-                                    "a batch size stands in a command or a comment of the notebook, which is not "
-                                    "changed");
-    }
+    const char *found = document->places ? plim_config_names_size(document->text) : NULL;
+    if (found)
+        return plim_config_fail(document, (size_t)(found - document->text), g->err,
+                                "a batch size stands in a command or a comment of the notebook, which is not changed");
     return PLIM_OK;
 }
 

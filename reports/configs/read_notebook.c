@@ -1,10 +1,16 @@
 /* Jupyter notebooks: the program in their cells, read as Python. What is no Python (%magics, !commands, cells of
- * another language) becomes a comment. */
+ * another language) is a comment while that is read. */
 #include "autotune/base/utf8.h"
 #include "config_format.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The character that made a line no Python. */
+struct hidden {
+    size_t at;
+    char was;
+};
 
 struct reader {
     struct plim_config_document *document; /* `file` is the notebook; `text` and `places` are being made */
@@ -12,6 +18,9 @@ struct reader {
     size_t line;      /* where the line of the program begins */
     bool hides_line;  /* it goes on with a command of the shell */
     bool hides_cell;
+    bool is_script;   /* what is hidden is one of the shell's, the last of the document's `scripts` */
+    bool no_memory;
+    PLIM_ARRAY(struct hidden) hidden;
 };
 
 static void put(struct reader *r, char c, size_t place)
@@ -30,6 +39,26 @@ static bool is_about_python(const char *name)
     return false;
 }
 
+/* Makes a comment of a line that ends here. A command of the shell, and what it goes on with, is kept for itself. */
+static void hide(struct reader *r, size_t first, bool goes_on)
+{
+    struct plim_config_document *document = r->document;
+    char *text = document->text;
+    bool command = text[first] == '!' && !goes_on;
+    bool bash = !strncmp(text + first, "%%bash", 6) || !strncmp(text + first, "%%sh", 4);
+    if (!goes_on) r->is_script = command || bash;
+    if (command || bash) {
+        size_t begin = command ? first + 1 : document->length;
+        struct plim_config_script part = {begin, document->length};
+        r->no_memory |= PLIM_ARRAY_PUSH(&document->scripts, part) != PLIM_OK;
+    } else if (r->is_script && document->scripts.count) {
+        document->scripts.items[document->scripts.count - 1].end = document->length;
+    }
+    struct hidden hidden = {first, text[first]};
+    r->no_memory |= PLIM_ARRAY_PUSH(&r->hidden, hidden) != PLIM_OK;
+    text[first] = '#';
+}
+
 /* A line of the program is whole. */
 static void end_line(struct reader *r, size_t place, size_t cell)
 {
@@ -41,8 +70,8 @@ static void end_line(struct reader *r, size_t place, size_t cell)
                  text[first] == '!';
     if (first == cell && !strncmp(text + first, "%%", 2)) r->hides_cell = !is_about_python(text + first + 2);
     if ((magic || r->hides_line || r->hides_cell) && first < end) {
+        hide(r, first, r->hides_line || (r->hides_cell && first != cell));
         r->hides_line = text[end - 1] == '\\';
-        text[first] = '#';
     } else {
         r->hides_line = false;
     }
@@ -130,10 +159,14 @@ enum plim_status plim_config_read_notebook(struct plim_config_document *document
         text[document->length] = '\0';
         document->places[document->length] = document->file_length;
         st = plim_config_read_python(document, err);
+        for (size_t i = 0; i < r.hidden.count; i++) text[r.hidden.items[i].at] = r.hidden.items[i].was;
     } else {
         free(text);
-        st = plim_fail_at(err, PLIM_NOMEM, document->source, 0, 0, "no memory for the cells");
+        r.no_memory = true;
     }
+    if (r.no_memory)
+        st = plim_fail_at(err, PLIM_NOMEM, document->source, 0, 0, "no memory for the cells");
+    PLIM_ARRAY_FINISH(&r.hidden);
     plim_config_finish(&json);
     return st;
 }

@@ -1,5 +1,6 @@
 /* Shell scripts: assignments, and the arguments of commands, of arrays and of texts that hold
- * arguments. Nothing is expanded; what stands in a here-document or in $(...) is not looked into. */
+ * arguments. Nothing is expanded; what stands in a here-document or in $(...) is not looked into.
+ * Also of the commands in another file. */
 #define _GNU_SOURCE /* memmem */
 #include "config_format.h"
 #include <ctype.h>
@@ -16,6 +17,7 @@ struct reader {
     struct plim_config_document *document;
     struct plim_error *err;
     const char *text;
+    struct plim_config_node *root;
     size_t at;
     struct plim_config_node *command; /* what words belong to; NULL: between commands */
     bool starts;                      /* the next word begins a command */
@@ -167,7 +169,7 @@ static enum plim_status add_value(struct reader *r, struct plim_config_node *par
 static enum plim_status open_command(struct reader *r, struct word key,
                                      struct plim_config_node **out)
 {
-    enum plim_status st = plim_config_node_add(r->document, r->document->root, PLIM_CONFIG_MAPPING,
+    enum plim_status st = plim_config_node_add(r->document, r->root, PLIM_CONFIG_MAPPING,
                                                key.begin, out, r->err);
     if (st) return st;
     (*out)->layout = PLIM_CONFIG_WORDS;
@@ -346,7 +348,7 @@ static enum plim_status read_assignment(struct reader *r, size_t length, bool ad
     if (st) return st;
     if (holds_arguments(r->text + word.begin, word.end - word.begin))
         return read_quoted(r, word, key);
-    return adds ? PLIM_OK : add_value(r, r->document->root, key, word);
+    return adds ? PLIM_OK : add_value(r, r->root, key, word);
 }
 
 static bool is_declaration(const struct reader *r, struct word word)
@@ -512,10 +514,35 @@ enum plim_status plim_config_read_shell(struct plim_config_document *document,
                        .starts = true};
     enum plim_status st = plim_config_node_add(document, NULL, PLIM_CONFIG_MAPPING, document->bom,
                                                &document->root, err);
+    r.root = document->root;
     while (!st && r.at < document->length) st = step(&r);
     if (!st && r.block_count)
         st = plim_config_fail(document, r.blocks[r.block_count - 1].begin, err,
                               "not valid shell: what begins here has no '%s'",
                               r.blocks[r.block_count - 1].close);
     return st;
+}
+
+/* --- parts of another file -------------------------------------------------------------------- */
+
+enum plim_status plim_config_read_script(struct plim_config_document *document, struct plim_config_node *mapping,
+                                         struct plim_config_script part, struct plim_error *err)
+{
+    struct reader r = {.document = document, .err = err, .text = document->text, .root = mapping, .starts = true};
+    size_t length = document->length;
+    char behind = document->text[part.end];
+    enum plim_status st = PLIM_OK;
+    document->text[part.end] = '\0'; /* as if it were all there is */
+    document->length = part.end;
+    for (r.at = part.begin; r.at < part.end && !st;) st = step(&r);
+    document->text[part.end] = behind;
+    document->length = length;
+    return st;
+}
+
+enum plim_status plim_config_read_words(struct plim_config_document *document, struct plim_config_node *mapping,
+                                        struct plim_config_script part, char quote, struct plim_error *err)
+{
+    struct reader r = {.document = document, .err = err, .text = document->text, .root = mapping};
+    return read_words(&r, (struct word){part.begin, part.end}, (struct word){part.begin, part.begin}, quote);
 }

@@ -226,6 +226,7 @@ enum plim_status plim_config_splice(struct plim_config_file *file, struct plim_e
     st = plim_config_read(file->path, file->after, file->after_length, file->document.format,
                           &after, &why);
     if (st == PLIM_NOMEM) return plim_no_memory(err);
+    if (!st && file->document.commands) (void)plim_config_read_commands(&after);
     struct proof proof = {file, &after, 0};
     for (size_t i = 0; i < file->edits.count; i++) real += !file->edits.items[i].filler;
     bool right = !st && same(&proof, file->document.root, after.root) && proof.seen == real;
