@@ -75,9 +75,15 @@ static enum plim_status check_repeats(struct plim_config_group *g)
         const struct plim_config_place *at = &g->plan->places.list.items[i];
         if (!at->hidden && plim_config_match(g->framework->repeats[0], at->name)) place = at;
     }
-    const struct plim_config_node *node = place ? plim_config_node_of(place) : NULL;
-    int64_t repeats = node && node->kind == PLIM_CONFIG_SCALAR && node->text ? plim_config_whole(node->text) : 1;
-    g->repeats = repeats > 1 ? repeats : 1;
+    if (!place || plim_config_node_of(place)->kind != PLIM_CONFIG_SCALAR) return PLIM_OK;
+    struct plim_config_found found;
+    enum plim_status st =
+        plim_config_find_at(g->plan, place, g->ask->select, "what the global batch counts", &found, g->err);
+    if (st) return st;
+    if (found.state == PLIM_CONFIG_FOREIGN)
+        return plim_config_refuse(g, found.end, "'%s' is %s, and a number of the global batch counts for so many",
+                                  found.end->path, "filled in or computed elsewhere");
+    g->repeats = found.number > 1 ? found.number : 1;
     if (all % g->repeats == 0) return PLIM_OK;
     snprintf(text, sizeof(text), "%" PRId64 " samples of an optimizer step", all);
     return plim_config_refuse(g, place, "'%s' does not divide the %s, which are counted by it", place->path, text);

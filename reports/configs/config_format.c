@@ -18,7 +18,7 @@ static const struct plim_config_format formats[] = {
      plim_config_read_ini, NULL},
     {"shell",
      "shell",
-     {"sh", "bash", "zsh", "slurm", "sbatch", "job", "env"},
+     {"sh", "bash", "zsh", "slurm", "sbatch", "job", "env", "mk"},
      PLIM_CONFIG_SHELL,
      " ",
      plim_config_read_shell, NULL},
@@ -74,9 +74,12 @@ static const struct plim_config_format *by_content(const char *text, size_t leng
 const struct plim_config_format *plim_config_format_of(const char *path, const char *text,
                                                        size_t length)
 {
-    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    static const char *const scripts[] = {"Makefile", "GNUmakefile", "Dockerfile", "Containerfile", "justfile"};
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++)
+        if (!strcasecmp(name, scripts[i])) return named("shell");
     for (size_t i = 0; dot && i < FORMAT_COUNT; i++)
-        for (const char *const *name = formats[i].extensions; *name; name++)
-            if (!strcasecmp(dot + 1, *name)) return &formats[i];
+        for (const char *const *ending = formats[i].extensions; *ending; ending++)
+            if (!strcasecmp(dot + 1, *ending)) return &formats[i];
     return by_content(text, length);
 }

@@ -18,7 +18,7 @@ enum plim_config_language {
 struct plim_config_format {
     const char *name;           /* "yaml" */
     const char *title;          /* "YAML" */
-    const char *extensions[8];  /* without the dot; NULL ends the list */
+    const char *extensions[9];  /* without the dot; NULL ends the list */
     enum plim_config_language language;
     const char *separator;      /* between key and value of an inserted member: ": ", " = " */
     enum plim_status (*read)(struct plim_config_document *document, struct plim_error *err);

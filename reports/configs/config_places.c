@@ -239,7 +239,9 @@ bool plim_config_is_evaluation(const char *name)
         "decode",       "decoding",   "cache",      "caching",    "testset",    "valset",
         "rollout",      "ref",        "reward",     "teacher",    "visualize",  "profiler",
         "quantization", NULL};
-    return has_word(name, words, false);
+    static const char all[] = "actor_rollout_ref."; /* verl's section of the one that is trained, and of the others */
+    size_t skip = strncmp(name, all, sizeof(all) - 1) ? 0 : sizeof(all) - 1;
+    return has_word(name + skip, words, false);
 }
 
 bool plim_config_is_elsewhere(const char *name, const char *pattern)

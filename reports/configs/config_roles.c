@@ -101,15 +101,24 @@ static bool is_in_selected_branch(const struct search *s, const struct plim_conf
     return false;
 }
 
-/* The last of its name: the one in force. `again`: one before it, when it is set twice and none is selected. */
-static const struct plim_config_place *look_up(struct search *s, struct plim_config_found *of,
-                                               const char *reference,
-                                               const struct plim_config_place **again)
+/* NAME=${NAME:-4}: where it was set before, it stays. */
+static bool is_own_default(const struct plim_config_place *place)
+{
+    struct plim_config_value value = plim_config_value_of(place->document, place->node);
+    return value.fallback[0] && place->node->key && !strcmp(value.fallback, place->node->key);
+}
+
+/* The last of its name before `until`: the one in force. `again`: one before it, when it is set in several branches, or
+ * twice, and none is selected. */
+static const struct plim_config_place *look_up_until(struct search *s, struct plim_config_found *of,
+                                                     const char *reference, size_t until,
+                                                     const struct plim_config_place **again)
 {
     const struct plim_config_plan *plan = s->plan;
     const struct plim_config_place *from = of->end, *selected = NULL, *given = NULL;
     char name[768], normal[768];
     const struct plim_config_place *found = NULL;
+    bool is_script = from->document->format->language == PLIM_CONFIG_SHELL;
     int depth, deepest = INT_MIN;
     absolute_name(from, reference, name, sizeof(name));
     plim_config_normalize(name, normal);
@@ -117,13 +126,17 @@ static const struct plim_config_place *look_up(struct search *s, struct plim_con
     for (size_t i = 0; i < plan->places.list.count; i++) {
         const struct plim_config_place *place = &plan->places.list.items[i];
         if (place->node == from->node || place->hidden || place->node->kind != PLIM_CONFIG_SCALAR) continue;
+        if (is_script && place->document == from->document && place->node->begin > until) continue;
         if (!is_meant(from, reference, normal, place, &depth) || depth < deepest) continue;
         if (is_in_selected_branch(s, place)) selected = place;
         if (is_given(place)) {
             given = place;
             continue;
         }
-        *again = found && found->document == place->document && depth == deepest ? found : NULL;
+        if (found && !found->node->branch && is_own_default(place)) continue;
+        bool replaces = is_script && !place->node->branch;
+        bool same = found && found->document == place->document && depth == deepest;
+        *again = same && !replaces ? found : NULL;
         found = place;
         deepest = depth;
     }
@@ -131,6 +144,14 @@ static const struct plim_config_place *look_up(struct search *s, struct plim_con
     of->given |= found && given;
     if (selected) return selected;
     return found ? found : given;
+}
+
+/* A script sets before it uses, where that is not in a function further up. */
+static const struct plim_config_place *look_up(struct search *s, struct plim_config_found *of, const char *reference,
+                                               const struct plim_config_place **again)
+{
+    const struct plim_config_place *found = look_up_until(s, of, reference, of->end->node->begin, again);
+    return found ? found : look_up_until(s, of, reference, SIZE_MAX, again);
 }
 
 /* In an INI file a bare name is one of the same section, or of DEFAULT. */
@@ -458,6 +479,21 @@ enum plim_status plim_config_find(const struct plim_config_plan *plan, const cha
     else if (s->count)
         st = answer(s, out);
 out:
+    free(s);
+    return st;
+}
+
+enum plim_status plim_config_find_at(const struct plim_config_plan *plan, const struct plim_config_place *place,
+                                     const char *select, const char *what, struct plim_config_found *out,
+                                     struct plim_error *err)
+{
+    struct search *s = calloc(1, sizeof(*s));
+    *out = (struct plim_config_found){0};
+    if (!s) return plim_no_memory(err);
+    *s = (struct search){.plan = plan, .select = select, .what = what, .err = err, .line = line_of(select), .count = 1};
+    s->items[0] = (struct plim_config_found){.place = place, .end = place};
+    enum plim_status st = follow(s, &s->items[0]);
+    if (!st) st = answer(s, out);
     free(s);
     return st;
 }

@@ -30,6 +30,11 @@ enum plim_status plim_config_find(const struct plim_config_plan *plan, const cha
                                   struct plim_config_found *out,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
+/* What a place says, behind references, as if it were found. */
+enum plim_status plim_config_find_at(const struct plim_config_plan *plan, const struct plim_config_place *place,
+                                     const char *select, const char *what, struct plim_config_found *out,
+                                     struct plim_error *err) PLIM_MUST_CHECK;
+
 /* The first place that matches one of the patterns and is not for evaluation; NULL: none. */
 const struct plim_config_place *plim_config_first(const struct plim_config_places *places,
                                                   const char *const *patterns);
