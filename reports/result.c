@@ -20,7 +20,13 @@ static bool is_of_trainer(const char *key)
     return false;
 }
 
-void plim_result_spec_held(const struct plim_result_spec *spec, bool without_reentrant, const char *separator,
+static bool is_in(const char *const *keys, const char *key)
+{
+    while (keys && *keys && strcmp(*keys, key) != 0) keys++;
+    return keys && *keys;
+}
+
+void plim_result_spec_held(const struct plim_result_spec *spec, const char *const *said, const char *separator,
                            FILE *out)
 {
     static const char zero[] = "train.zero.", train[] = "train.", use_reentrant[] = "train.use_reentrant";
@@ -29,10 +35,10 @@ void plim_result_spec_held(const struct plim_result_spec *spec, bool without_ree
     plim_result_write_held("quantization", spec->quantization, &separator, out);
     for (size_t i = 0; i < spec->options.count; i++) {
         const struct plim_result_option *option = &spec->options.items[i];
+        if (is_in(said, option->key)) continue;
         if (!strncmp(option->key, zero, strlen(zero)) && option->value)
             plim_result_write_held(option->key + strlen(zero), option->value, &separator, out);
-        bool is_held =
-            is_of_trainer(option->key) || (!without_reentrant && !strcmp(option->key, use_reentrant));
+        bool is_held = is_of_trainer(option->key) || !strcmp(option->key, use_reentrant);
         if (is_held && option->value)
             plim_result_write_held(option->key + strlen(train), option->value, &separator, out);
     }

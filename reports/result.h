@@ -93,8 +93,9 @@ struct plim_result_setting {
 };
 
 /* What else an answer holds for, behind `separator`: "LoRA r=16 on q_proj, quantization nf4, overlap_comm yes" (of
- * ZeRO's settings those that the command line set). NULL: nothing. `without_reentrant`: all but use_reentrant. */
-void plim_result_spec_held(const struct plim_result_spec *spec, bool without_reentrant, const char *separator,
+ * ZeRO's settings those that the command line set). NULL: nothing. `said`: keys of those that are left out (NULL ends
+ * them; NULL: none). */
+void plim_result_spec_held(const struct plim_result_spec *spec, const char *const *said, const char *separator,
                            FILE *out);
 /* One of them: "NAME VALUE" behind the separator, which is ", " from then on. "": nothing. */
 void plim_result_write_held(const char *name, const char *value, const char **separator, FILE *out);

@@ -43,7 +43,7 @@ static void note_settings(const struct plim_result *result, const struct plim_io
     }
     for (size_t i = 0; i < setting->value_count; i++)
         plim_result_write_held(setting->values[i].name, setting->values[i].text, &separator, io->err);
-    plim_result_spec_held(&result->spec, false, separator, io->err);
+    plim_result_spec_held(&result->spec, NULL, separator, io->err);
     fputc('\n', io->err);
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_SIZE = 32, WORD_SIZE = 256, DEPTH = 3 };
+enum { NAME_SIZE = 32, WORD_SIZE = 256, DEPTH = 3, SAID_OPTIONS = 8 };
 
 /* --- names ------------------------------------------------------------------------------------ */
 
@@ -77,7 +77,7 @@ struct writer {
     struct plim_error *err;
     unsigned roles;                 /* the sizes that are said */
     bool said[PLIM_RESULT_VALUES];  /* the values of the setting that are */
-    bool says_reentrant;
+    const char *said_options[SAID_OPTIONS + 1]; /* keys of the spec that are; NULL ends them */
 };
 
 /* What a word is: there may be no such placeholder, or nothing may be known for it. */
@@ -138,8 +138,26 @@ static const char *reentrant_of(struct writer *w, const struct plim_yaml_node *t
     const struct plim_config_answer *a = w->answer;
     bool is_known = a->spec && a->setting && !strcmp(plim_result_value(a->setting, "checkpointing"), "full");
     const struct plim_yaml_node *word = is_known ? plim_yaml_get(term, a->spec->use_reentrant) : NULL;
-    w->says_reentrant |= word != NULL;
     return word ? word->text : NULL;
+}
+
+/* The word of a term for a key of the spec that is set, or "none". */
+static const char *option_of(struct writer *w, const struct plim_yaml_node *term, const char *key)
+{
+    const struct plim_result_spec *spec = w->answer->spec;
+    const char *value = "none";
+    for (size_t i = 0; spec && i < spec->options.count; i++)
+        if (!strcmp(spec->options.items[i].key, key) && spec->options.items[i].value)
+            value = spec->options.items[i].value;
+    const struct plim_yaml_node *word = plim_yaml_get(term, value);
+    return word ? word->text : NULL;
+}
+
+static void note_said(struct writer *w, const char *key)
+{
+    size_t count = 0;
+    while (count < SAID_OPTIONS && w->said_options[count]) count++;
+    if (count < SAID_OPTIONS) w->said_options[count] = key;
 }
 
 static enum meaning term_of(struct writer *w, const char *name, int depth, char out[WORD_SIZE])
@@ -151,11 +169,14 @@ static enum meaning term_of(struct writer *w, const char *name, int depth, char 
         (void)plim_config_framework_damaged(term, w->err, "expected {of: SETTING, VALUE: WORD}");
         return FAILED;
     }
-    const char *word = !strcmp(of->text, "use_reentrant") ? reentrant_of(w, term)
-                       : setting                           ? plim_config_word(term, setting)
-                                                           : NULL;
+    const bool reentrant = !strcmp(of->text, "use_reentrant"), option = !strncmp(of->text, "train.", 6);
+    const char *word = reentrant ? reentrant_of(w, term)
+                       : option  ? option_of(w, term, of->text)
+                       : setting ? plim_config_word(term, setting)
+                                 : NULL;
     if (!word) return UNKNOWN;
-    for (size_t i = 0; i < setting->value_count; i++)
+    if (reentrant || option) note_said(w, reentrant ? "train.use_reentrant" : of->text);
+    for (size_t i = 0; setting && i < setting->value_count; i++)
         w->said[i] |= !strcmp(setting->values[i].name, of->text);
     const bool is_python = !strcmp(w->form->name, "python");
     if (is_python && !strcmp(word, "true")) return snprintf(out, WORD_SIZE, "True"), KNOWN;
@@ -279,7 +300,7 @@ static void write_unsaid(const struct writer *w, FILE *out)
     for (size_t i = 0; setting && i < setting->value_count; i++)
         if (!w->said[i] && strcmp(setting->values[i].text, "none") != 0)
             plim_result_write_held(setting->values[i].name, setting->values[i].text, &comma, out);
-    plim_result_spec_held(a->spec, w->says_reentrant, comma, out);
+    plim_result_spec_held(a->spec, w->said_options, comma, out);
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */

@@ -42,8 +42,9 @@ static bool takes_arguments(const struct plim_config_group *g,
     return g->framework->arguments && takes;
 }
 
+/* `list`: the number is the one of a list. */
 static void write_argument(const struct plim_config_group *g, const char *path, const char *name,
-                           int64_t value, FILE *out)
+                           int64_t value, bool list, FILE *out)
 {
     for (const char *at = g->framework->arguments; *at; at++) {
         static const char *const marks[] = {"{path}", "{name}", "{value}", "{micro}",
@@ -59,12 +60,20 @@ static void write_argument(const struct plim_config_group *g, const char *path, 
         else if (mark == 1)
             fputs(name + strspn(name, "-"), out);
         else
-            fprintf(out, "%" PRId64,
+            fprintf(out, list && mark == 2 ? "[%" PRId64 "]" : "%" PRId64,
                     mark == 2   ? value
                     : mark == 3 ? g->sizes.micro
                                 : g->sizes.accumulation);
         at += strlen(marks[mark]) - 1;
     }
+}
+
+/* "update_freq[0]": no command line names a place of a list. */
+static const char *strip_index(char *path)
+{
+    char *bracket = strrchr(path, '[');
+    if (bracket && path[strlen(path) - 1] == ']') *bracket = '\0';
+    return path;
 }
 
 static bool write_override(const struct plim_config_group *g, enum plim_config_role role,
@@ -77,7 +86,11 @@ static bool write_override(const struct plim_config_group *g, enum plim_config_r
                      found->value.meaning == PLIM_CONFIG_TEMPLATE) &&
                     found->value.name[0];
     const char *pattern = g->framework->roles[role][0], *path = pattern;
+    const bool list = g->framework->lists && role == PLIM_CONFIG_ACCUMULATION;
+    char whole[512];
     if (found->place) path = found->place->path;
+    snprintf(whole, sizeof(whole), "%s", path ? path : "");
+    if (list && path) path = strip_index(whole);
     if (found->state == PLIM_CONFIG_BY_EPOCH) return false;
     if (!variable && (!path || !takes_arguments(g, document))) return false;
     const char *dot = strrchr(path, '.');
@@ -87,7 +100,7 @@ static bool write_override(const struct plim_config_group *g, enum plim_config_r
         bool absent = found->state == PLIM_CONFIG_ABSENT && g->framework->arguments[0] == '{';
         if (absent) fputc('+', out);
         write_argument(g, strncmp(path, "**.", 3) ? path : path + 3, dot ? dot + 1 : path, value,
-                       out);
+                       list, out);
     }
     fputc('\n', out);
     return true;

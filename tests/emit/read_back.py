@@ -93,6 +93,24 @@ def same_from_everywhere(program, folder):
     return None
 
 
+def offloaded(program):
+    """What DeepSpeed keeps on the host, in its words and in accelerate's; without it nothing of that is said."""
+    wanted = {'deepspeed': '"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}',
+              'accelerate.cli': '--zero_stage 3 --offload_optimizer_device cpu --offload_param_device cpu',
+              'accelerate.env': 'export ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE=cpu',
+              'accelerate.yaml': 'zero_stage: 3, offload_optimizer_device: cpu, offload_param_device: cpu, gradient',
+              'accelerate.python': '(zero_stage=3, offload_optimizer_device="cpu", offload_param_device="cpu", gradient'}
+    question = ('plan', 'gpt2-124m', '--device', 'sim:RTX-4090', '--batch', '2', '--world', '4', '--sharding', 'zero3')
+    both = ('--set', 'train.zero.offload_optimizer=cpu', '--set', 'train.zero.offload_param=cpu')
+    for form, text in wanted.items():
+        with_both, without = (run(program, *question, *options, '--emit', form) for options in (both, ()))
+        if text not in with_both.stdout or 'offload' in with_both.stderr:
+            return f'{form}: {with_both.stdout} {with_both.stderr}'
+        if without.returncode or 'offload' in without.stdout.lower():
+            return f'{form} without: {without.stdout} {without.stderr}'
+    return None
+
+
 def refusals(program):
     wanted = {
         ('emit', RESULT, 'hg'): 'did you mean hf?',
@@ -235,6 +253,7 @@ def main(program):
     problems['held for'] = held_for(program)
     problems['reentrant'] = reentrant(program)
     problems['sharded'] = sharded(program)
+    problems['offloaded'] = offloaded(program)
     problems['suffixes'] = suffixes(program, folder)
     shutil.rmtree(folder)
     failed = {name: problem for name, problem in problems.items() if problem}
