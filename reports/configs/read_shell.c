@@ -384,6 +384,21 @@ static enum plim_status name_command(struct reader *r, struct word word)
                                  r->command->begin, r->err);
 }
 
+/* "for NAME in 4 8; do": what the name stands for is all of the words. */
+static enum plim_status read_loop(struct reader *r)
+{
+    const char *text = r->text;
+    size_t at = r->at + strspn(text + r->at, " \t"), length = name_length(text + at);
+    struct word key = {at, at + length};
+    at += length + strspn(text + at + length, " \t");
+    if (!length || strncmp(text + at, "in", 2) != 0 || !strchr(" \t", text[at + 2])) return PLIM_OK;
+    at += 2 + strspn(text + at + 2, " \t");
+    struct word values = {at, at + strcspn(text + at, ";\r\n")};
+    while (values.end > values.begin && strchr(" \t", text[values.end - 1])) values.end--;
+    r->at = values.end;
+    return add_value(r, r->root, key, values);
+}
+
 static enum plim_status read_command_word(struct reader *r)
 {
     size_t length = name_length(r->text + r->at), mark = r->at + length;
@@ -395,6 +410,7 @@ static enum plim_status read_command_word(struct reader *r)
     if (st) return st;
     if (r->starts && (st = check_block(r, word))) return st;
     if (r->starts && is_declaration(r, word)) return PLIM_OK;
+    if (r->starts && is_word(r, word, "for")) return read_loop(r);
     if (!r->command) st = open_command(r, (struct word){word.begin, word.begin}, &r->command);
     r->starts = false;
     if (st) return st;
