@@ -43,9 +43,10 @@ struct module_hooks {
     struct tensor *(*after)(struct engine *e, void *context, struct tensor *const *weights, int kind,
                             struct tensor *x);
     void *context;
-    /* The module that runs looks at a weight of one within it. NULL: nothing is done there, and a LoRA layer is one
-     * module, that of its linear, in place of one with its parts as modules within it. */
-    void (*look)(struct engine *e, void *context, struct tensor *weight);
+    /* The module of the first weight `first` and `kind`, which runs, looks at a weight of another one. NULL: nothing is
+     * done there, and a LoRA layer is one module, that of its linear, in place of one with its parts as modules within
+     * it. */
+    void (*look)(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight);
     bool own_linear; /* op_linear_function() stands for torch's linear */
     /* What the parts of a leaf (NN_LEAF) see; NULL: a leaf is no module here, its parts are. */
     const struct module_hooks *inside;

@@ -43,7 +43,9 @@ static void add_adapter(struct engine *e, struct decoder *m, struct adapters *ad
     struct lora_adapter *a = &adapters->list[adapters->count++];
     *a = (struct lora_adapter){.dropout = lora->dropout,
                                .scaling = 2,
-                               .behind = l->bias ? l->bias : l->weight};
+                               .weight = l->weight,
+                               .bias = l->bias,
+                               .conv1d = l->conv1d};
     a->a = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(lora->r, l->in));
     a->b = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(l->out, lora->r));
     l->lora = a;

@@ -184,6 +184,8 @@ int64_t head_weights_a_row(const struct decoder *m);
 /* What the model is made of, in the order of named_parameters() and then named_buffers(); lent.
  * `out` (NULL: nothing is written) has room for as many as there are; returns how many. */
 size_t decoder_states(const struct decoder *m, struct tensor **out);
+/* The adapter whose magnitude a parameter is; NULL: it is none. */
+const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m, const struct tensor *x);
 /* The same in the order in which Module._apply() comes to them (to(), to_empty()): a module's buffers
  * behind its parameters, and these behind those of its children. */
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);

@@ -19,12 +19,26 @@ static size_t adapters_behind(const struct adapters *list, const struct tensor *
 {
     size_t count = 0;
     for (size_t i = 0; i < list->count; i++) {
-        if (list->list[i].behind != x) continue;
+        if (x != (list->list[i].bias ? list->list[i].bias : list->list[i].weight)) continue;
         out[count++] = list->list[i].a;
         out[count++] = list->list[i].b;
         if (list->list[i].magnitude) out[count++] = list->list[i].magnitude;
     }
     return count;
+}
+
+static const struct lora_adapter *find_magnitude(const struct adapters *list, const struct tensor *x)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->list[i].magnitude == x) return &list->list[i];
+    return NULL;
+}
+
+const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m, const struct tensor *x)
+{
+    const struct lora_adapter *found = find_magnitude(&m->adapters, x);
+    for (int64_t i = 0; i < m->config->layers && !found; i++) found = find_magnitude(&m->layers[i].adapters, x);
+    return found ? found : find_magnitude(&m->adapters_behind, x);
 }
 
 size_t decoder_states(const struct decoder *m, struct tensor **out)

@@ -11,18 +11,18 @@ static struct tensor *base_weight(struct engine *e, const struct linear *l)
 }
 
 /* transpose(weight, fan_in_fan_out); named */
-static struct tensor *rows_first(struct engine *e, const struct linear *l, struct tensor *weight)
+static struct tensor *rows_first(struct engine *e, const struct lora_adapter *a, struct tensor *weight)
 {
-    return l->conv1d ? tensor_keep(op_transpose(e, weight, 0, 1)) : tensor_ref(weight);
+    return a->conv1d ? tensor_keep(op_transpose(e, weight, 0, 1)) : tensor_ref(weight);
 }
 
 /* The 2-norms of the rows of weight + scaling * delta; both are lent. Named; *sum, what autograd would
  * keep, is the caller's. */
-static struct tensor *row_norms(struct engine *e, const struct linear *l, struct tensor *weight,
+static struct tensor *row_norms(struct engine *e, const struct lora_adapter *a, struct tensor *weight,
                                 struct tensor *delta, struct tensor **sum)
 {
-    struct tensor *plain = rows_first(e, l, weight);
-    *sum = tensor_keep(op_add(e, plain, op_mul_scalar(e, delta, l->lora->scaling)));
+    struct tensor *plain = rows_first(e, a, weight);
+    *sum = tensor_keep(op_add(e, plain, op_mul_scalar(e, delta, a->scaling)));
     tensor_drop(e, plain);
     if (e->halted) return e->poison;
     enum plim_dtype dtype = (enum plim_dtype)(*sum)->a.dtype;
@@ -51,25 +51,33 @@ static int copy_base(struct engine *e, const struct linear *l, struct tensor *co
     return count;
 }
 
+void nn_dora_widen(struct engine *e, struct tensor *matrices[2])
+{
+    for (int i = 0; i < 2 && !e->halted; i++)
+        if (matrices[i]->a.dtype == PLIM_F16) tensor_set(e, &matrices[i], op_to(e, matrices[i], PLIM_F32));
+}
+
+struct tensor *nn_dora_magnitude(struct engine *e, const struct lora_adapter *a, struct tensor *weight,
+                                 struct tensor *const matrices[2], struct tensor **delta, struct tensor **sum)
+{
+    *delta = tensor_keep(op_matmul(e, matrices[1], matrices[0]));
+    if (a->a->a.dtype == PLIM_F16 && !e->halted) tensor_set(e, delta, op_to(e, *delta, PLIM_F16));
+    return row_norms(e, a, weight, *delta, sum);
+}
+
 void nn_dora_create(struct engine *e, struct parameters *p, struct linear *l)
 {
     struct lora_adapter *a = l->lora;
-    struct tensor *copies[16], *sum;
+    struct tensor *copies[16], *delta, *sum;
     if (e->halted) return;
-    struct tensor *low = tensor_ref(a->a), *high = tensor_ref(a->b);
-    bool half = low->a.dtype == PLIM_F16;
-    if (half) {
-        tensor_set(e, &low, op_to(e, low, PLIM_F32));
-        tensor_set(e, &high, op_to(e, high, PLIM_F32));
-    }
+    struct tensor *matrices[2] = {tensor_ref(a->a), tensor_ref(a->b)};
+    nn_dora_widen(e, matrices);
     int count = l->quantized.codes && !nn_is_int8(l) ? copy_base(e, l, copies) : 0;
     struct tensor *weight = base_weight(e, l);
-    struct tensor *delta = tensor_keep(op_matmul(e, high, low));
-    if (half && !e->halted) tensor_set(e, &delta, op_to(e, delta, PLIM_F16));
-    a->magnitude = row_norms(e, l, weight, delta, &sum);
+    a->magnitude = nn_dora_magnitude(e, a, weight, matrices, &delta, &sum);
     nn_adopt(e, p, a->magnitude);
     for (int i = 0; i < count; i++) tensor_drop(e, copies[i]);
-    tensor_drop_all(e, low, high, weight, delta, sum);
+    tensor_drop_all(e, matrices[0], matrices[1], weight, delta, sum);
 }
 
 /* lora_B(lora_A(eye)).T, as FSDP needs it; named */
@@ -77,7 +85,7 @@ static struct tensor *adapter_weight(struct engine *e, const struct linear *l)
 {
     const struct lora_adapter *a = l->lora;
     struct tensor *eye = tensor_keep(op_eye(e, (enum plim_dtype)a->a->a.dtype, l->in));
-    struct tensor *wide = op_linear(e, op_linear(e, eye, a->a, NULL), a->b, NULL);
+    struct tensor *wide = nn_adapter_product(e, &a->b, nn_adapter_product(e, &a->a, eye));
     tensor_drop(e, eye);
     return tensor_keep(op_transpose(e, wide, 0, 1));
 }
@@ -91,18 +99,61 @@ static void make_leaf(struct engine *e, struct tensor *x)
     tensor_require_input_grad(e, x);
 }
 
-/* What the base gave, less its bias; or, where dropout changed x, its product anew. Named */
-static struct tensor *base_result(struct engine *e, const struct linear *l, struct tensor *result,
-                                  struct tensor *x, struct tensor *weight)
+/* DoraLinearLayer's module: its magnitude, and what it looks at of its linear */
+struct dora {
+    const struct linear *l;
+    struct tensor *result; /* of the base; NULL: dropout changed the input */
+};
+
+static void look_at(struct engine *e, const struct linear *l, struct tensor *weight)
 {
-    if (l->lora->dropout > 0 && !e->evaluates) {
-        struct tensor *w = rows_first(e, l, weight);
+    nn_look(e, l->lora->magnitude, NN_LINEAR, weight);
+}
+
+/* What the base gave, less its bias; or, where dropout changed x, its product anew. Named */
+static struct tensor *base_result(struct engine *e, const struct dora *d, struct tensor *x, struct tensor *weight)
+{
+    const struct linear *l = d->l;
+    if (!d->result) {
+        struct tensor *w = rows_first(e, l->lora, weight);
         if (l->conv1d && weight == l->weight) make_leaf(e, w);
-        struct tensor *y = tensor_keep(op_linear(e, x, w, NULL));
+        struct tensor *y = tensor_keep(nn_product(e, x, w, NULL));
         tensor_drop(e, w);
         return y;
     }
-    return l->bias ? tensor_keep(op_sub(e, result, l->bias)) : tensor_ref(result);
+    if (!l->bias) return tensor_ref(d->result);
+    look_at(e, l, l->bias);
+    return tensor_keep(op_sub(e, d->result, l->bias));
+}
+
+/* DoraLinearLayer.forward() */
+static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
+{
+    const struct dora *d = module;
+    const struct linear *l = d->l;
+    const struct lora_adapter *a = l->lora;
+    if (e->halted) return e->poison;
+    enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
+    bool was = tensor_enter(x);
+    struct tensor *delta = adapter_weight(e, l), *sum;
+    tensor_set(e, &delta, e->halted ? delta : op_to(e, delta, dtype));
+    look_at(e, l, l->weight);
+    struct tensor *weight = base_weight(e, l);
+    tensor_set(e, &weight, e->halted ? weight : op_to(e, weight, dtype));
+    struct tensor *constant = tensor_keep(e->halted ? e->poison : tensor_detach(e, delta));
+    struct tensor *norms = row_norms(e, a, weight, constant, &sum);
+    tensor_drop(e, sum);
+    tensor_drop(e, constant);
+    struct tensor *scale =
+        tensor_keep(op_view(e, op_div(e, a->magnitude, norms), SHAPE(1, l->out)));
+    struct tensor *low = tensor_keep(nn_adapter_product(e, &a->b, nn_adapter_product(e, &a->a, x)));
+    struct tensor *base = base_result(e, d, x, weight);
+    struct tensor *left = op_mul(e, op_add_scalar(e, scale, -1), base);
+    struct tensor *right = op_mul_scalar(e, op_mul(e, scale, low), a->scaling);
+    struct tensor *extra = tensor_keep(op_add(e, left, right));
+    tensor_drop_all(e, delta, weight, norms, scale, low, base);
+    tensor_leave(e, x, was);
+    return tensor_yield(extra);
 }
 
 struct tensor *nn_dora(struct engine *e, const struct linear *l, struct tensor *result,
@@ -110,25 +161,12 @@ struct tensor *nn_dora(struct engine *e, const struct linear *l, struct tensor *
 {
     const struct lora_adapter *a = l->lora;
     if (e->halted) return e->poison;
-    enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
-    struct tensor *input = tensor_hold(op_dropout(e, x, a->dropout)), *sum;
-    struct tensor *delta = adapter_weight(e, l);
-    tensor_set(e, &delta, e->halted ? delta : op_to(e, delta, dtype));
-    struct tensor *weight = base_weight(e, l);
-    tensor_set(e, &weight, e->halted ? weight : op_to(e, weight, dtype));
-    struct tensor *constant = tensor_keep(e->halted ? e->poison : tensor_detach(e, delta));
-    struct tensor *norms = row_norms(e, l, weight, constant, &sum);
-    tensor_drop(e, sum);
-    tensor_drop(e, constant);
-    struct tensor *scale =
-        tensor_keep(op_view(e, op_div(e, a->magnitude, norms), SHAPE(1, l->out)));
-    struct tensor *low = tensor_keep(
-        op_linear(e, op_linear(e, input, a->a, NULL), a->b, NULL));
-    struct tensor *base = base_result(e, l, result, input, weight);
-    struct tensor *left = op_mul(e, op_add_scalar(e, scale, -1), base);
-    struct tensor *right = op_mul_scalar(e, op_mul(e, scale, low), a->scaling);
-    struct tensor *extra = tensor_keep(op_add(e, left, right));
-    tensor_drop_all(e, delta, weight, norms, scale, low, base);
+    bool drops = a->dropout > 0 && !e->evaluates;
+    const struct dora d = {l, drops ? NULL : result};
+    struct tensor *input = drops ? tensor_keep(nn_dropout(e, x, a->dropout)) : tensor_hold(x);
+    struct tensor *const own[] = {a->magnitude, NULL};
+    struct tensor *extra =
+        tensor_keep(nn_in_parts(e) ? nn_run(e, own, NN_LINEAR, forward, &d, input) : forward(e, &d, input));
     struct tensor *y = tensor_keep(op_add(e, result, extra));
     tensor_drop(e, extra);
     tensor_drop(e, input);

@@ -1,30 +1,17 @@
 /* peft's LoRA layers: result = base(x) + B(A(dropout(x))) * scaling, in the base's type. */
 #include "nn.h"
 
-static struct tensor *product(struct engine *e, const void *module, struct tensor *x)
-{
-    struct tensor *const *weight = module;
-    return nn_product(e, x, *weight, NULL);
-}
-
-/* torch.nn.Linear of one of the adapter's matrices */
-static struct tensor *multiply(struct engine *e, struct tensor *const *weight, struct tensor *x)
-{
-    if (!nn_in_parts(e)) return product(e, weight, x);
-    return nn_run(e, (struct tensor *const[2]){*weight, NULL}, NN_LINEAR, product, weight, x);
-}
-
 /* B(A(dropout(x))) * scaling; floating */
 static struct tensor *delta(struct engine *e, const struct lora_adapter *a, struct tensor *x)
 {
-    struct tensor *low = multiply(e, &a->a, nn_dropout(e, x, a->dropout));
-    return op_mul_scalar(e, multiply(e, &a->b, low), a->scaling);
+    struct tensor *low = nn_adapter_product(e, &a->a, nn_dropout(e, x, a->dropout));
+    return op_mul_scalar(e, nn_adapter_product(e, &a->b, low), a->scaling);
 }
 
 /* lora_A.weight.dtype, asked for from outside that module */
 static void look_at_type(struct engine *e, const struct lora_adapter *a)
 {
-    if (nn_in_parts(e) && !e->halted) e->modules->look(e, e->modules->context, a->a);
+    nn_look(e, a->a, NN_ADAPTED, a->a);
 }
 
 struct tensor *nn_lora(struct engine *e, const struct linear *l, struct tensor *y,

@@ -73,7 +73,8 @@ struct tensor *nn_dropout(struct engine *e, struct tensor *x, double p);
 struct lora_adapter {     /* peft: base(x) + B(A(dropout(x))) * scaling */
     struct tensor *a, *b; /* (r, in), (out, r), fp32 */
     struct tensor *magnitude; /* DoRA: (out), fp32; NULL: plain LoRA */
-    const struct tensor *behind; /* the last parameter of the linear that it stands beside */
+    struct tensor *weight, *bias; /* of the linear that it stands beside; bias may be NULL, */
+    bool conv1d;                  /* and is it a Conv1D? */
     double dropout, scaling;
 };
 
@@ -111,8 +112,18 @@ struct tensor *nn_lora(struct engine *e, const struct linear *l, struct tensor *
 /* The same beside a quantised one. */
 struct tensor *nn_lora_quantized(struct engine *e, const struct linear *l, struct tensor *y,
                                  struct tensor *x);
+/* torch.nn.Linear of one of an adapter's matrices */
+struct tensor *nn_adapter_product(struct engine *e, struct tensor *const *matrix, struct tensor *x);
+/* The module of `first` and `kind`, which runs, looks at a weight of another one (engine.modules). */
+void nn_look(struct engine *e, struct tensor *first, int kind, struct tensor *weight);
 /* The magnitude of an adapter, which has its matrices: the lengths of the weight's rows. */
 void nn_dora_create(struct engine *e, struct parameters *p, struct linear *l);
+/* A and B as the magnitude is made of them: in fp32 where they are in fp16. Rebinds both, which are named. */
+void nn_dora_widen(struct engine *e, struct tensor *matrices[2]);
+/* The magnitude, named, of these and the base's weight, as nn_dora_create() makes it; *delta and *sum, which Python
+ * holds until it is a parameter, are the caller's to drop. */
+struct tensor *nn_dora_magnitude(struct engine *e, const struct lora_adapter *a, struct tensor *weight,
+                                 struct tensor *const matrices[2], struct tensor **delta, struct tensor **sum);
 /* `result` of the base plus the adapter of x, with the magnitude; both are lent. */
 struct tensor *nn_dora(struct engine *e, const struct linear *l, struct tensor *result,
                        struct tensor *x);

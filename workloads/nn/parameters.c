@@ -98,6 +98,11 @@ struct tensor *nn_run(struct engine *e, struct tensor *const *weights, int kind,
     return tensor_yield(y);
 }
 
+void nn_look(struct engine *e, struct tensor *first, int kind, struct tensor *weight)
+{
+    if (nn_in_parts(e) && !e->halted) e->modules->look(e, e->modules->context, first, kind, weight);
+}
+
 void nn_begin(struct engine *e)
 {
     if (e->modules && e->modules->begin && !e->halted) e->modules->begin(e, e->modules->context);
@@ -119,6 +124,18 @@ struct tensor *nn_product(struct engine *e, struct tensor *x, struct tensor *wei
 {
     if (e->modules && e->modules->own_linear) return op_linear_function(e, x, weight, bias);
     return op_linear(e, x, weight, bias);
+}
+
+static struct tensor *product(struct engine *e, const void *module, struct tensor *x)
+{
+    struct tensor *const *weight = module;
+    return nn_product(e, x, *weight, NULL);
+}
+
+struct tensor *nn_adapter_product(struct engine *e, struct tensor *const *matrix, struct tensor *x)
+{
+    if (!nn_in_parts(e)) return product(e, matrix, x);
+    return nn_run(e, (struct tensor *const[2]){*matrix, NULL}, NN_LINEAR, product, matrix, x);
 }
 
 struct tensor *nn_dropout(struct engine *e, struct tensor *x, double p)

@@ -192,6 +192,34 @@ static void gather_alone(struct engine *e, const struct zero *z, const struct ze
     tensor_drop(e, whole);
 }
 
+/* Where a weight's memory is, but for padding; named */
+static struct tensor *in_shape(struct engine *e, const struct tensor *weight, struct tensor *whole)
+{
+    if (e->halted) return e->poison;
+    return tensor_keep(tensor_alias(e, whole, weight->a.ndim, weight->a.shape, weight->a.stride, 0));
+}
+
+/* DoraLinearLayer.update_layer(): the base's weight and bias are whole for it, each by itself (GatheredParameters). A
+ * and B are lent; named */
+static struct tensor *make_magnitude(struct engine *e, const struct zero *z, const struct lora_adapter *a,
+                                     struct tensor *low, struct tensor *high)
+{
+    struct tensor *const base[2] = {a->weight, a->bias};
+    struct tensor *pieces[2] = {NULL}, *whole[2] = {NULL}, *delta, *sum;
+    struct tensor *matrices[2] = {in_shape(e, a->a, low), in_shape(e, a->b, high)};
+    nn_dora_widen(e, matrices);
+    for (int i = 0; i < 2 && a->bias; i++) pieces[i] = zero3_fetch(e, z, &z->gathered->parameters[base[i]->place]);
+    for (int i = 0; i < 2 && base[i]; i++)
+        whole[i] = tensor_keep(
+            tensor_empty(e, zero_dtype(z), SHAPE(z->gathered->parameters[base[i]->place].piece * z->world)));
+    if (!a->bias) pieces[0] = zero3_fetch(e, z, &z->gathered->parameters[base[0]->place]);
+    tensor_drop_all(e, pieces[0], pieces[1]);
+    struct tensor *weight = in_shape(e, a->weight, whole[0]);
+    struct tensor *magnitude = nn_dora_magnitude(e, a, weight, matrices, &delta, &sum);
+    tensor_drop_all(e, weight, whole[0], whole[1], matrices[0], matrices[1], delta, sum);
+    return magnitude;
+}
+
 /* accelerator.free_memory(), with which Trainer's training begins, before deepspeed.initialize() */
 static void free_memory(struct engine *e)
 {
@@ -206,8 +234,12 @@ static size_t make_adapters(struct engine *e, struct zero *z, struct tensor **li
     size_t count = g->count - g->frozen;
     enum plim_dtype dtype = zero_dtype(z);
     for (size_t i = 0; i < g->frozen && !e->halted; i++) gather_alone(e, z, &g->parameters[i]);
-    for (size_t i = 0; i < count && !e->halted; i++)
-        list[i] = tensor_keep(tensor_empty(e, dtype, SHAPE(g->parameters[g->frozen + i].elements)));
+    for (size_t i = 0; i < count && !e->halted; i++) {
+        const struct tensor *x = g->parameters[g->frozen + i].whole;
+        const struct lora_adapter *a = decoder_adapter_of_magnitude(z->model, x);
+        list[i] = a ? make_magnitude(e, z, a, list[i - 2], list[i - 1])
+                    : tensor_keep(tensor_empty(e, dtype, SHAPE(tensor_elements(x))));
+    }
     if (dtype != PLIM_F32 && !e->halted) convert(e, list, count, PLIM_F32);
     free_memory(e);
     if (dtype != PLIM_F32 && !e->halted) convert(e, list, count, dtype);

@@ -72,7 +72,7 @@ struct zero3_module {
     struct zero3 *z;
     struct zero3_parameter *parameter[EXPERTS_WEIGHTS]; /* in the order of the model; no module has more */
     size_t count;
-    bool active;
+    bool holds[EXPERTS_WEIGHTS]; /* each of them: it runs, and needs it */
     struct node_hook before_backward, after_backward, reduce;
 };
 

@@ -3,6 +3,7 @@
 #include "workloads/engine/autograd.h"
 #include "zero3.h"
 #include <stdlib.h>
+#include <string.h>
 
 static int64_t bytes_of(const struct zero3_parameter *p, int64_t elements)
 {
@@ -215,10 +216,10 @@ static void enter(struct engine *e, struct zero3 *z, struct zero3_module *m)
         if (m->parameter[i]->state == ZERO3_AWAY) missing[count++] = m->parameter[i];
     gather(e, z, count, missing);
     for (size_t i = 0; i < m->count; i++) {
-        if (!m->active) m->parameter[i]->active++;
+        if (!m->holds[i]) m->parameter[i]->active++;
+        m->holds[i] = true;
         await(e, z, m->parameter[i]);
     }
-    m->active = true;
     if (z->is_complete) skip_own(z, m);
     if (z->is_complete) gather_ahead(e, z);
     z->step++;
@@ -241,11 +242,11 @@ static void leave(struct engine *e, struct zero3 *z, struct zero3_module *m)
 {
     for (size_t i = 0; i < m->count; i++) {
         struct zero3_parameter *p = m->parameter[i];
-        if (m->active) p->active--;
+        if (m->holds[i]) p->active--;
+        m->holds[i] = false;
         bool stays = z->is_complete && (persists(z, p) || p->until > z->step || is_used_soon(z, p));
         if (!stays) give_up(e, z, p);
     }
-    m->active = false;
 }
 
 /* --- hooks ------------------------------------------------------------------------------------ */
@@ -291,20 +292,34 @@ static struct tensor *after_forward(struct engine *e, void *context,
     return autograd_mark(e, y, &m->before_backward);
 }
 
+/* Puts a parameter among those of a module, which is not in its place already. */
+static void put_among(struct engine *e, struct zero3_module *m, struct zero3_parameter *p)
+{
+    size_t at = m->count;
+    if (m->count == EXPERTS_WEIGHTS) {
+        engine_fail(e, PLIM_INTERNAL);
+        return;
+    }
+    for (; at > 0 && m->parameter[at - 1] > p; at--) {
+        m->parameter[at] = m->parameter[at - 1];
+        m->holds[at] = m->holds[at - 1];
+    }
+    m->parameter[at] = p;
+    m->holds[at] = false;
+    m->count++;
+}
+
 /* A parameter that is away when it is looked at from outside its module is gathered, and is from then on one of the
  * module that looked (register_external_parameter()), though it was not when that began. */
-static void look(struct engine *e, void *context, struct tensor *weight)
+static void look(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight)
 {
     struct zero3 *z = context;
     struct zero3_parameter *p = &z->parameters[weight->place];
-    struct zero3_module *m = module_of(z, &weight, NN_ADAPTED);
     if (p->state != ZERO3_AWAY || e->halted) return;
     hold(e, p, p->piece * z->zero->world);
     tensor_drop(e, zero3_fetch(e, z->zero, p));
     p->state = ZERO3_HERE;
-    m->parameter[0] = p;
-    m->count = 1;
-    m->active = false;
+    put_among(e, module_of(z, &first, kind), p);
 }
 
 /* A module without parameters is a step of the trace like another, at which more is gathered ahead. */
@@ -394,7 +409,7 @@ void zero3_partition(struct engine *e, struct zero3 *z)
         p->active = 0;
         give_up(e, z, p);
     }
-    for (size_t i = 0; i < z->count * NN_KINDS; i++) z->modules[i].active = false;
+    for (size_t i = 0; i < z->count * NN_KINDS; i++) memset(z->modules[i].holds, 0, sizeof z->modules[i].holds);
 }
 
 /* Only the last all-gather is waited for: what the others take from is held until NCCL's watchdog has seen their end,

@@ -9,8 +9,6 @@ static const char *zero3_refuses_adapters(const struct plim_train_setting *setti
 {
     if (setting->loop != PLIM_LOOP_TRAINER)
         return "adapters under ZeRO 3 are known here with --loop trainer; else zero2, fsdp, or a program under exec";
-    if (setting->lora.dora)
-        return "DoRA under ZeRO 3 is not known here; a program runs under exec";
     if (setting->checkpointing == PLIM_CHECKPOINTING_FULL && !setting->use_reentrant)
         return "torch.utils.checkpoint fails there: frozen weights that ZeRO 3 gave up have another shape when a "
                "block is recomputed (CheckpointError); use_reentrant runs";
