@@ -104,12 +104,25 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     return b;
 }
 
+static struct tensor *body(struct engine *e, const void *module, struct tensor *inputs)
+{
+    struct decoder *const *m = module;
+    return tensor_yield((*m)->family->body(e, *m, inputs));
+}
+
+/* The model without its head; named */
+static struct tensor *run_body(struct engine *e, struct decoder *m, struct tensor *inputs)
+{
+    struct tensor *const looked_at[] = {m->patch_weight, NULL};
+    if (m->patch_weight) return tensor_keep(nn_run(e, looked_at, NN_MODEL, body, &m, inputs));
+    nn_begin(e);
+    return tensor_keep(nn_end(e, body(e, &m, inputs)));
+}
+
 struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **logits)
 {
     m->attention_mask = batch->mask;
-    nn_begin(e);
-    struct tensor *x = m->family->body(e, m, batch->inputs);
-    tensor_set(e, &x, nn_end(e, x));
+    struct tensor *x = run_body(e, m, batch->inputs);
     struct tensor *labels = m->setting->label_smoothing > 0 ? NULL : batch->labels;
     struct tensor *loss = head_loss(e, m, x, labels, logits);
     tensor_drop(e, x);

@@ -44,24 +44,40 @@ static void build(struct engine *e, struct decoder *m)
 
 /* --- the forward ------------------------------------------------------------------------------ */
 
-/* Images (B, channels, image, image) -> (B, S, H); named */
-static struct tensor *embed(struct engine *e, const struct decoder *m, struct tensor *images)
+static struct tensor *project(struct engine *e, const void *module, struct tensor *images)
+{
+    const struct decoder *m = module;
+    return op_patches(e, images, m->patch_weight, m->patch_bias);
+}
+
+/* ViTPatchEmbeddings; named */
+static struct tensor *patches_of(struct engine *e, const struct decoder *m, struct tensor *images)
 {
     const struct plim_model_config *c = m->config;
     int64_t batch = images->a.shape[0], h = c->hidden_size;
-    struct tensor *grid = op_patches(e, images, m->patch_weight, m->patch_bias);
+    struct tensor *const weights[] = {m->patch_weight, m->patch_bias, NULL};
+    nn_begin(e);
+    struct tensor *grid = nn_run(e, weights, NN_LINEAR, project, m, images);
     struct tensor *rows = op_view(e, grid, SHAPE(batch, h, c->positions - 1));
     struct tensor *patches = tensor_keep(op_transpose(e, rows, 1, 2));
     if (m->setting->lora.r && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL)
         tensor_require_input_grad(e, patches);
-    struct tensor *first = tensor_keep(op_expand(e, m->class_token, SHAPE(batch, -1, -1)));
+    return tensor_keep(nn_end(e, tensor_yield(patches)));
+}
+
+/* ViTEmbeddings: images (B, channels, image, image) -> (B, S, H) */
+static struct tensor *embed(struct engine *e, const void *module, struct tensor *images)
+{
+    const struct decoder *m = module;
+    struct tensor *patches = patches_of(e, m, images);
+    struct tensor *first = tensor_keep(op_expand(e, m->class_token, SHAPE(images->a.shape[0], -1, -1)));
     struct tensor *parts[2] = {first, patches};
     struct tensor *x = tensor_keep(op_cat(e, 2, parts, 1));
     tensor_drop(e, patches);
     tensor_set(e, &x, op_add(e, x, m->position_embedding));
-    tensor_set(e, &x, op_dropout(e, x, c->dropout_embedding));
+    tensor_set(e, &x, nn_dropout(e, x, m->config->dropout_embedding));
     tensor_drop(e, first);
-    return x;
+    return tensor_yield(x);
 }
 
 static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
@@ -70,6 +86,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     const struct plim_model_config *c = b->m->config;
     const struct linear *projections[3] = {&b->layer->q, &b->layer->k, &b->layer->v};
     struct tensor *qkv[3];
+    nn_begin(e);
     for (int i = 0; i < 3; i++)
         qkv[i] =
             tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), c->heads, c->head_dim));
@@ -77,7 +94,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     call.bidirectional = true;
     struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
     for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);
-    return y;
+    return nn_end(e, y);
 }
 
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
@@ -86,12 +103,12 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     double p = b->m->config->dropout_residual;
     struct tensor *weights, *residual = tensor_ref(x), *h = tensor_keep(nn_norm(e, &l->norm[0], x));
     tensor_set(e, &h, attention(e, b, h, &weights));
-    tensor_set(e, &h, op_dropout(e, h, p));
+    tensor_set(e, &h, nn_dropout(e, h, p));
     tensor_set(e, &h, op_add(e, h, residual));
     tensor_set(e, &residual, h);
     tensor_set(e, &h, nn_norm(e, &l->norm[1], h));
     tensor_set(e, &h, decoder_mlp(e, b, h));
-    tensor_set(e, &h, op_dropout(e, h, p));
+    tensor_set(e, &h, nn_dropout(e, h, p));
     tensor_set(e, &h, op_add(e, h, residual));
     tensor_drop(e, residual);
     tensor_drop(e, weights);
@@ -100,8 +117,10 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 
 static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *images)
 {
+    struct tensor *const weights[] = {m->class_token, m->position_embedding, NULL};
+    nn_look(e, m->patch_weight, NN_MODEL, m->patch_weight); /* its type */
     struct tensor *pixels = tensor_hold(op_to(e, images, (enum plim_dtype)m->patch_weight->a.dtype));
-    struct tensor *embeddings = embed(e, m, pixels);
+    struct tensor *embeddings = tensor_keep(nn_run(e, weights, NN_EMBEDDING, embed, m, pixels));
     struct block_call call = {.mask = decoder_open_mask(e, m, embeddings, 0)};
     struct tensor *x = decoder_blocks(e, m, tensor_ref(embeddings), &call, NULL);
     tensor_set(e, &x, nn_norm(e, &m->final_norm, x));

@@ -54,9 +54,9 @@ struct tensor *nn_run(struct engine *e, struct tensor *const *weights, int kind,
                                                 struct tensor *x),
                       const void *module, struct tensor *x);
 /* Kinds of modules. NN_ADAPTED: a LoRA layer, told by its adapter's A, whose parts are modules of their own.
- * NN_HEAD: a head with a bias of its own, whose parts are too. NN_LEAF: one that has all parameters of its parts, where
- * hooks take it so. */
-enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_ADAPTED, NN_HEAD, NN_LEAF, NN_KINDS };
+ * NN_HEAD: a head with a bias of its own, whose parts are too. NN_MODEL: a model that looks at a parameter, by which it
+ * is told, within it. NN_LEAF: one that has all parameters of its parts, where hooks take it so. */
+enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_ADAPTED, NN_HEAD, NN_MODEL, NN_LEAF, NN_KINDS };
 
 /* torch.nn.Embedding: the rows of `weight` */
 struct tensor *nn_embedding(struct engine *e, struct tensor *weight, struct tensor *rows);

@@ -61,7 +61,7 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     ddp_before_forward(e, &r->ddp, reduces);
     struct batch batch = r->batch;
     batch.inputs = fsdp_before_forward(e, &r->fsdp, reduces, batch.inputs);
-    zero_before_forward(e, &r->zero);
+    batch.inputs = zero_before_forward(e, &r->zero, batch.inputs);
     autocast(r, true);
     struct tensor *logits, *loss = decoder_loss(e, &r->model, &batch, &logits);
     if (!r->trainer.model) {
@@ -75,6 +75,7 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     }
     fsdp_after_forward(e, &r->fsdp, loss ? &loss : &r->trainer.logits);
     if (!loss) loss = label_smoother_loss(e, &r->model, r->trainer.logits, r->batch.labels);
+    zero_after_forward(e, &r->zero);
     s->after_forward_bytes = engine_allocated(e);
     if (recorded) stretch_middle(e, recorded);
     training_run_enter(r, "backward");
@@ -331,13 +332,15 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
     struct engine *e = r->e;
     struct batch given = *batch;
     given.inputs = fsdp_before_forward(e, &r->fsdp, false, batch->inputs);
-    zero_before_forward(e, &r->zero);
+    given.inputs = zero_before_forward(e, &r->zero, given.inputs);
     autocast(r, true);
     struct tensor *loss = decoder_loss(e, &r->model, &given, logits);
     autocast(r, false);
     *logits = trainer_loop_widen(e, *logits, is_mixed(r));
     fsdp_after_forward(e, &r->fsdp, loss ? &loss : logits);
-    return loss ? loss : label_smoother_loss(e, &r->model, *logits, batch->labels);
+    if (!loss) loss = label_smoother_loss(e, &r->model, *logits, batch->labels);
+    zero_after_forward(e, &r->zero);
+    return loss;
 }
 
 void training_run_evaluate(struct training_run *r, struct plim_replay_step *s)

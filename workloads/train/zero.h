@@ -34,8 +34,7 @@
 #include "zero_state.h"
 
 /* Why this cannot be trained so, in one line; NULL: it can. */
-const char *zero_refuses(const struct plim_device_info *info, const struct plim_model_config *config,
-                         const struct plim_train_setting *setting);
+const char *zero_refuses(const struct plim_device_info *info, const struct plim_train_setting *setting);
 /* DeepSpeed's mixed precision is that of the model itself, whatever the type in which it was made: no autocast. */
 void zero_settle_precision(struct plim_train_setting *setting);
 /* deepspeed.initialize(model), which was made on the meta device (engine.meta). It and `link` outlive
@@ -46,8 +45,10 @@ enum plim_status zero_create(struct engine *e, struct decoder *model, struct lin
 const char *zero_fails(const struct zero *z);
 void zero_finish(struct zero *z); /* host memory; tensors go with the engine */
 
-/* Before a forward. */
-void zero_before_forward(struct engine *e, struct zero *z);
+/* Before a forward of `inputs`; returns what it is to run on (lent): with Trainer images in the type of the model. */
+struct tensor *zero_before_forward(struct engine *e, struct zero *z, struct tensor *inputs);
+/* When the loss is there */
+void zero_after_forward(struct engine *e, struct zero *z);
 /* What backward starts from; `last`: of this step's micro-steps. Named. */
 struct tensor *zero_scale(struct engine *e, struct zero *z, struct tensor *loss, bool last);
 /* When the backward has run. */

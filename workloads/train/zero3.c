@@ -310,13 +310,14 @@ static void make_sub_groups(struct zero *z, size_t first, size_t end)
 static void make_groups(struct zero *z)
 {
     struct zero3 *g = z->gathered;
+    const struct parameters *p = &z->model->parameters;
     size_t count = 0;
     int groups = zero_group_count(z);
     for (int group = 0; group < groups; group++) {
         size_t first = count;
-        for (size_t i = g->frozen; i < g->count; i++)
-            if (groups == 1 || zero_group_of(z, g->parameters[i].whole) == group)
-                g->updated[count++] = &g->parameters[i];
+        for (size_t i = 0; i < p->count; i++)
+            if (groups == 1 || zero_group_of(z, p->list[i]) == group)
+                g->updated[count++] = &g->parameters[p->list[i]->place];
         make_sub_groups(z, first, count);
     }
 }
@@ -369,7 +370,7 @@ enum plim_status zero3_create(struct engine *e, struct zero *z, struct tensor **
     enum plim_status st = zero3_trace_create(e, z, z->gathered, states, reduce_leaf);
     if (st != PLIM_OK || e->halted) return st;
     for (size_t i = 0; i < p->count; i++)
-        z->weights[z->count++] = (struct zero_weight){.parameter = p->list[i]};
+        z->weights[z->count++] = (struct zero_weight){.parameter = z->gathered->parameters[p->frozen_count + i].whole};
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
     make_pieces(e, z, states);
     make_rest(e, z);

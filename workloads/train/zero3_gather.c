@@ -278,7 +278,7 @@ static struct tensor *before_forward(struct engine *e, void *context,
                                      struct tensor *const *weights, int kind, struct tensor *x)
 {
     struct zero3_module *m = module_of(context, weights, kind);
-    if (kind != NN_ADAPTED) name_module(context, m, weights);
+    if (kind != NN_ADAPTED && kind != NN_MODEL) name_module(context, m, weights);
     enter(e, context, m);
     struct tensor *input = autograd_mark(e, x, &m->after_backward);
     return kind == NN_LEAF && input != x ? reduced_together(e, m, input) : input;
@@ -445,6 +445,18 @@ static void find_persistent(const struct decoder *model, struct zero3 *z, struct
             z->persistent[z->persistent_count++] = &z->parameters[states[i]->place];
 }
 
+/* All parameters by their ds_id, into `list`, which has room for all of the model's states: those of the base in the
+ * order in which deepspeed.zero.Init comes to modules that are made, where it does, and adapters behind. */
+static void in_order_of_ids(const struct zero *zero, struct tensor **list)
+{
+    const struct parameters *p = &zero->model->parameters;
+    size_t count = decoder_states_by_module(zero->model, list), base = 0;
+    for (size_t i = 0; i < count; i++)
+        if (list[i]->is_parameter && (!p->frozen_count || !list[i]->requires_grad)) list[base++] = list[i];
+    for (size_t i = 0; i < p->frozen_count && zero_is_loaded(zero); i++) list[i] = p->frozen[i];
+    for (size_t i = 0; i < p->count && p->frozen_count; i++) list[p->frozen_count + i] = p->list[i];
+}
+
 enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct zero3 *z, struct tensor **states,
                                     void (*reduce_leaf)(struct engine *e, void *context))
 {
@@ -475,8 +487,9 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
         m->reduce = (struct node_hook){reduce_leaf, m};
     }
     z->model = &z->modules[modules - 1];
+    if (!e->halted) in_order_of_ids(zero, states);
     for (size_t i = 0; i < z->count && !e->halted; i++) {
-        struct tensor *x = i < z->frozen ? p->frozen[i] : p->list[i - z->frozen];
+        struct tensor *x = states[i];
         int64_t elements = tensor_elements(x);
         x->place = (int32_t)i;
         z->parameters[i] =
