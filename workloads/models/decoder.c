@@ -25,6 +25,10 @@ const char *decoder_refuses(const struct plim_device_info *info,
     if (config->experts && setting->lora.r && info->compute_capability && info->compute_capability < 80)
         return "adapters beside experts are not known here on a GPU before compute capability 8.0, where transformers "
                "computes the experts one by one (a program runs under exec)";
+    bool is_reentrant = setting->checkpointing == PLIM_CHECKPOINTING_FULL && setting->use_reentrant;
+    if (config->patch_size && setting->lora.r && is_reentrant && setting->loop == PLIM_LOOP_TRAINER)
+        return "vit's adapters get no gradient by reentrant checkpointing with Trainer, as its patches need none "
+               "(element 0 of tensors does not require grad); use_reentrant false runs";
     const struct plim_quantization *quantization = &setting->quantization;
     bool is_moved = setting->sharding == PLIM_SHARDING_FSDP && quantization->storage != PLIM_STORAGE_UINT8;
     if (quantization->type && quantization->loaded_on == PLIM_MADE_ON_HOST && !is_moved)

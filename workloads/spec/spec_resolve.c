@@ -243,10 +243,6 @@ static enum plim_status check_evaluation(const struct plim_spec *spec, struct pl
     if (!asked->batch) return PLIM_OK;
     enum plim_status st = expect_trainer(spec, "train.evaluation", err);
     if (st) return st;
-    if (asked->at_start && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3))
-        return plim_fail(err, PLIM_SPEC,
-                         "train.evaluation.at_start is given and train.sharding is zero3, which is not in this version "
-                         "(plimsoll exec runs the training script as it is)");
     bool keeps = asked->keeps != PLIM_PREDICTIONS_LOSS;
     if (keeps && !asked->batch_metrics && !plim_spec_key_given(spec, "train.evaluation.batches"))
         return plim_fail(err, PLIM_SPEC,
@@ -267,14 +263,7 @@ static enum plim_status check_emptied(const struct plim_spec *spec, struct plim_
 /* Labels are smoothed by Trainer's own loss. */
 static enum plim_status check_smoothing(const struct plim_spec *spec, struct plim_error *err)
 {
-    if (!(spec->label_smoothing > 0)) return PLIM_OK;
-    enum plim_status st = expect_trainer(spec, "train.label_smoothing", err);
-    if (st) return st;
-    if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE))
-        return plim_fail(err, PLIM_SPEC,
-                         "train.label_smoothing is given and train.liger true, which is not in this version (plimsoll "
-                         "exec runs the training script as it is)");
-    return PLIM_OK;
+    return spec->label_smoothing > 0 ? expect_trainer(spec, "train.label_smoothing", err) : PLIM_OK;
 }
 
 /* Trainer's own mixed precision is what enables DeepSpeed's. */

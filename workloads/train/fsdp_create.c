@@ -363,8 +363,6 @@ const char *fsdp_refuses(const struct plim_device_info *info,
                "them in the type of train.precision, or as uint8";
     if (setting->quantization.type != PLIM_QUANTIZATION_NONE && setting->loop != PLIM_LOOP_TRAINER)
         return "quantised weights under fsdp are known here with --loop trainer; a program runs under exec";
-    if (setting->checkpointing == PLIM_CHECKPOINTING_FULL && setting->use_reentrant)
-        return "reentrant checkpointing under fsdp is not known here: use_reentrant false, or a program under exec";
     if (config->family == PLIM_FAMILY_OLMO2 && is_mixed(setting) &&
         setting->checkpointing == PLIM_CHECKPOINTING_FULL)
         return "checkpointed olmo2 fails in mixed precision: a block is recomputed from other "

@@ -74,6 +74,14 @@ struct zero3_module {
     size_t count;
     bool holds[EXPERTS_WEIGHTS]; /* each of them: it runs, and needs it */
     struct node_hook before_backward, after_backward, reduce;
+    size_t last_release; /* of it, in zero3.releases, from 1 on; 0: none yet */
+};
+
+/* What a module gave up when it ended at a step. */
+struct zero3_release {
+    int64_t step;
+    uint32_t released; /* a bit for each of its parameters */
+    size_t before;     /* the module's last one before */
 };
 
 /* Parameters that are updated together. */
@@ -114,6 +122,8 @@ struct zero3 {
     size_t next_gathering;              /* where to look for one that is over */
     struct zero3_parameter **persistent; /* in the order of the modules */
     size_t persistent_count;
+    struct zero3_release *releases;
+    size_t release_count, release_capacity;
 };
 
 /* zero3_gather.c. `states`: room for all of the model's. `reduce_leaf`: takes the gradients of a leaf, its context a

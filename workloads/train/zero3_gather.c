@@ -199,6 +199,33 @@ static void gather_ahead(struct engine *e, struct zero3 *z)
     gather(e, z, count, z->chosen);
 }
 
+/* What was gathered ahead and not used goes. */
+static void drop_awaited(struct engine *e, struct zero3 *z)
+{
+    for (size_t i = 0; i < z->count; i++) {
+        struct zero3_parameter *p = &z->parameters[i];
+        if (!p->awaited) continue;
+        await(e, z, p);
+        give_up(e, z, p);
+    }
+}
+
+/* _invalidate_trace(): nothing is known of what comes, and nothing is noted, until the next forward begins. */
+static void forget_trace(struct engine *e, struct zero3 *z)
+{
+    z->is_complete = z->records = false;
+    z->order_count = z->use_count = z->next_use = 0;
+    for (size_t i = 0; i < z->count; i++) z->parameters[i].until = -1;
+    drop_awaited(e, z);
+}
+
+/* trace_prologue(): not where an evaluation noted what runs, before the first step, and a backward begins; nor where
+ * an evaluation leaves a dropout away. */
+static bool is_of_trace(const struct zero3 *z, const struct zero3_module *m)
+{
+    return (size_t)z->step < z->order_count && z->order[z->step] == m;
+}
+
 /* --- a module begins, and ends ---------------------------------------------------------------- */
 
 /* fetch_sub_module() */
@@ -207,6 +234,7 @@ static void enter(struct engine *e, struct zero3 *z, struct zero3_module *m)
     struct zero3_parameter *missing[EXPERTS_WEIGHTS];
     size_t count = 0;
     if (e->halted) return;
+    if (z->is_complete && !is_of_trace(z, m)) forget_trace(e, z);
     if (z->records && z->order_count == z->order_capacity) {
         engine_fail(e, PLIM_INTERNAL);
         return;
@@ -237,15 +265,47 @@ static bool is_used_soon(const struct zero3 *z, const struct zero3_parameter *p)
     return false;
 }
 
+/* __params_to_release(): which of the module's, a bit each */
+static uint32_t find_released(const struct zero3 *z, const struct zero3_module *m)
+{
+    uint32_t released = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        const struct zero3_parameter *p = m->parameter[i];
+        bool stays = persists(z, p) || p->until > z->step || is_used_soon(z, p);
+        if (!stays) released |= 1u << i;
+    }
+    return released;
+}
+
+/* The same as it was when this module ended first at this step, be it of another trace (functools.lru_cache). */
+static uint32_t released_by(struct engine *e, struct zero3 *z, struct zero3_module *m)
+{
+    for (size_t i = m->last_release; i > 0; i = z->releases[i - 1].before)
+        if (z->releases[i - 1].step == z->step) return z->releases[i - 1].released;
+    if (z->release_count == z->release_capacity) {
+        size_t capacity = z->release_capacity ? 2 * z->release_capacity : 256;
+        struct zero3_release *list = realloc(z->releases, capacity * sizeof *list);
+        if (!list) {
+            engine_fail(e, PLIM_NOMEM);
+            return 0;
+        }
+        z->releases = list;
+        z->release_capacity = capacity;
+    }
+    z->releases[z->release_count++] = (struct zero3_release){z->step, find_released(z, m), m->last_release};
+    m->last_release = z->release_count;
+    return z->releases[z->release_count - 1].released;
+}
+
 /* release_sub_module() */
 static void leave(struct engine *e, struct zero3 *z, struct zero3_module *m)
 {
+    uint32_t released = !m->count ? 0 : z->is_complete ? released_by(e, z, m) : UINT32_MAX;
     for (size_t i = 0; i < m->count; i++) {
         struct zero3_parameter *p = m->parameter[i];
         if (m->holds[i]) p->active--;
         m->holds[i] = false;
-        bool stays = z->is_complete && (persists(z, p) || p->until > z->step || is_used_soon(z, p));
-        if (!stays) give_up(e, z, p);
+        if ((released >> i) & 1) give_up(e, z, p);
     }
 }
 
@@ -292,10 +352,12 @@ static struct tensor *after_forward(struct engine *e, void *context,
     return autograd_mark(e, y, &m->before_backward);
 }
 
-/* Puts a parameter among those of a module, which is not in its place already. */
+/* Puts a parameter among those of a module. Where that ended at a step before, it does not give this one up. */
 static void put_among(struct engine *e, struct zero3_module *m, struct zero3_parameter *p)
 {
     size_t at = m->count;
+    for (size_t i = 0; i < m->count; i++)
+        if (m->parameter[i] == p) return;
     if (m->count == EXPERTS_WEIGHTS) {
         engine_fail(e, PLIM_INTERNAL);
         return;
@@ -307,6 +369,10 @@ static void put_among(struct engine *e, struct zero3_module *m, struct zero3_par
     m->parameter[at] = p;
     m->holds[at] = false;
     m->count++;
+    for (size_t i = m->last_release; i > 0; i = m->z->releases[i - 1].before) {
+        uint32_t *released = &m->z->releases[i - 1].released, below = (1u << at) - 1;
+        *released = (*released & below) | (*released & ~below) << 1;
+    }
 }
 
 /* A parameter that is away when it is looked at from outside its module is gathered, and is from then on one of the
@@ -348,17 +414,6 @@ static void after_backward(struct engine *e, void *context)
 }
 
 /* --- a forward and its backward --------------------------------------------------------------- */
-
-/* What was gathered ahead and not used goes. */
-static void drop_awaited(struct engine *e, struct zero3 *z)
-{
-    for (size_t i = 0; i < z->count; i++) {
-        struct zero3_parameter *p = &z->parameters[i];
-        if (!p->awaited) continue;
-        await(e, z, p);
-        give_up(e, z, p);
-    }
-}
 
 /* assert_ints_same_as_other_ranks(): how many numbers there are, and they */
 static void compare_ranks(struct engine *e, size_t count)
@@ -514,5 +569,6 @@ void zero3_trace_finish(struct zero3 *z)
     free(z->chosen);
     free(z->gatherings);
     free(z->persistent);
+    free(z->releases);
     *z = (struct zero3){0};
 }
