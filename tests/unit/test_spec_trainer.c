@@ -77,6 +77,7 @@ Test(spec_trainer, labels_are_smoothed_by_trainer)
         {"loop: plain", "0.1", "train.label_smoothing is given and train.loop is plain, expected trainer"},
         {"loop: trainer", "1.5", "expected a number from 0 to 1"},
         {"loop: trainer, liger: true", "0.1", NULL},
+        {"loop: trainer, liger: true, evaluation: {batch: 8}", "0.1", "with which Trainer's evaluations fail"},
         {"loop: trainer, world: 2, sharding: fsdp", "0.1", NULL},
     };
     ask_each("train.label_smoothing", cases, sizeof(cases) / sizeof(cases[0]));

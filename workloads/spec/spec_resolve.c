@@ -260,10 +260,15 @@ static enum plim_status check_emptied(const struct plim_spec *spec, struct plim_
     return spec->empty_cache_steps ? expect_trainer(spec, "train.empty_cache_steps", err) : PLIM_OK;
 }
 
-/* Labels are smoothed by Trainer's own loss. */
+/* Labels are smoothed by Trainer's own loss, for which its evaluations have Liger's models make no logits. */
 static enum plim_status check_smoothing(const struct plim_spec *spec, struct plim_error *err)
 {
-    return spec->label_smoothing > 0 ? expect_trainer(spec, "train.label_smoothing", err) : PLIM_OK;
+    if (!(spec->label_smoothing > 0)) return PLIM_OK;
+    if (spec->evaluation.batch && plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE))
+        return plim_fail(err, PLIM_SPEC,
+                         "train.label_smoothing is given and train.liger true, with which Trainer's evaluations fail "
+                         "(skip_logits is True, but labels and shift_labels are None), expected no train.evaluation");
+    return expect_trainer(spec, "train.label_smoothing", err);
 }
 
 /* Trainer's own mixed precision is what enables DeepSpeed's. */
