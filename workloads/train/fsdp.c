@@ -253,18 +253,33 @@ void fsdp_unit_before_backward(struct engine *e, void *context)
     if (next) gather(e, next, u->fsdp->copied_out_at);
 }
 
+/* What the last all-gather came out of is given up where a root's forward ends. */
+static void drop_copied_out(struct engine *e, struct fsdp *f)
+{
+    tensor_drop(e, f->copied_out);
+    f->copied_out = NULL;
+}
+
+/* is_bw(): reentrant checkpointing recomputes a block, whose pre_backward() comes behind that. */
+static bool recomputes(const struct engine *e)
+{
+    return e->thread == THREAD_AUTOGRAD;
+}
+
 /* post_forward(): `y` is what came out */
 static void after_forward(struct engine *e, struct fsdp_unit *u, struct tensor *y)
 {
     struct fsdp *f = u->fsdp;
     if (!u->count) return;
-    if (u->reshards) reshard(e, u);
+    if (u->reshards && !recomputes(e)) reshard(e, u);
     if (e->evaluates) {
         f->before_order = u;
         return; /* no backward follows */
     }
-    u->place = f->order_count;
-    f->order[f->order_count++] = u;
+    if (!recomputes(e)) {
+        u->place = f->order_count;
+        f->order[f->order_count++] = u;
+    }
     struct node *n = y->grad_fn ? y->grad_fn : y->accumulator;
     if (!e->halted && n) n->hook = &u->before_backward;
 }
@@ -306,6 +321,7 @@ void fsdp_after_block(struct engine *e, void *context, struct block_call *c, str
     tensor_drop(e, c->cos);
     tensor_drop(e, c->sin);
     after_forward(e, u, y);
+    if (recomputes(e)) drop_copied_out(e, context); /* the block was the root of this forward */
 }
 
 struct tensor *fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduces, struct tensor *inputs)
@@ -326,8 +342,7 @@ void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor **loss)
     after_forward(e, &f->units[FSDP_ROOT], *loss);
     struct tensor *fp32 = *loss;
     if (f->by_accelerate && f->is_mixed && !e->halted) *loss = tensor_keep(op_to(e, fp32, f->param_dtype));
-    tensor_drop(e, f->copied_out);
-    f->copied_out = NULL;
+    drop_copied_out(e, f);
     tensor_drop(e, f->inputs);
     f->inputs = NULL;
     if (fp32 != *loss) tensor_drop(e, fp32);

@@ -34,6 +34,14 @@
  * A block of experts is a leaf (zero_optimization.leaf_module, whose default names those of mixtral, qwen2_moe and
  * qwen3_moe): what its parts have is gathered at once, and its gradients are reduced when all of them are there.
  *
+ * A parameter that is looked at from outside its module, and is away, is gathered for that, and is one of the
+ * module's that looked from then on: so a LoRA layer comes by A, a DoRA layer by its linear's weight and bias,
+ * vit by its patches' weight.
+ *
+ * What a module gives up when it ends is found once for each step of a trace, and holds for good, even where
+ * the trace is another one then. An evaluation before the first step makes one without a backward; it is
+ * forgotten where that begins, and what the first forward after that does is noted anew.
+ *
  * A linear is an autograd.Function there (op_linear_function()). A parameter that is given up leaves its
  * memory to whoever saved it for backward, which a checkpointed region does when it runs again. */
 #ifndef PLIM_TRAIN_ZERO3_H
