@@ -197,6 +197,8 @@ Test(fsdp, says_what_it_cannot_train)
     setting.world = 2;
     setting.checkpointing = PLIM_CHECKPOINTING_FULL;
     setting.use_reentrant = true;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "--loop trainer");
+    setting.loop = PLIM_LOOP_TRAINER;
     rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
     cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
 }

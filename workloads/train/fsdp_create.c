@@ -363,6 +363,10 @@ const char *fsdp_refuses(const struct plim_device_info *info,
                "them in the type of train.precision, or as uint8";
     if (setting->quantization.type != PLIM_QUANTIZATION_NONE && setting->loop != PLIM_LOOP_TRAINER)
         return "quantised weights under fsdp are known here with --loop trainer; a program runs under exec";
+    bool is_reentrant = setting->checkpointing == PLIM_CHECKPOINTING_FULL && setting->use_reentrant;
+    if (is_reentrant && setting->loop != PLIM_LOOP_TRAINER)
+        return "reentrant checkpointing under fsdp is known here with --loop trainer: else use_reentrant false, or a "
+               "program under exec";
     if (config->family == PLIM_FAMILY_OLMO2 && is_mixed(setting) &&
         setting->checkpointing == PLIM_CHECKPOINTING_FULL)
         return "checkpointed olmo2 fails in mixed precision: a block is recomputed from other "
