@@ -2,6 +2,7 @@
 #include "devices/host/host.h"
 #include "support/rank_trace.h"
 #include "workloads/train/ranks.h"
+#include "workloads/train/zero.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -218,6 +219,25 @@ Test(zero, says_what_it_cannot_train)
     setting.lora.dora = true;
     rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
     cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+}
+
+/* What fails in transformers itself */
+Test(zero, says_which_models_fail)
+{
+    const struct plim_device_info *info = &rank_gpu("A100-SXM4-80GB")->info;
+    const struct plim_model_config sinusoidal = {.sinusoidal_positions = true}, images = {.patch_size = 16};
+    struct plim_train_setting setting = rank_of_two;
+    setting.loop = PLIM_LOOP_TRAINER;
+    cr_expect_null(zero_refuses(info, &sinusoidal, &setting));
+    setting.sharding = PLIM_SHARDING_ZERO3;
+    cr_expect_not_null(zero_refuses(info, &sinusoidal, &setting));
+    setting.checkpointing = PLIM_CHECKPOINTING_FULL;
+    setting.use_reentrant = true;
+    cr_expect_null(decoder_refuses(info, &images, &setting));
+    setting.lora.r = 8;
+    cr_expect_not_null(decoder_refuses(info, &images, &setting));
+    setting.loop = PLIM_LOOP_PLAIN;
+    cr_expect_null(decoder_refuses(info, &images, &setting));
 }
 
 static const struct plim_lora small_adapters = {.r = 8, .target_count = 1, .targets = {"q_proj"}};

@@ -110,7 +110,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     bool is_zero = plim_sharding_is_zero(r->setting.sharding);
     if (is_ddp) r->refusal = ddp_refuses(&r->setting);
     if (is_fsdp) r->refusal = fsdp_refuses(&e->device->info, model, &r->setting);
-    if (is_zero) r->refusal = zero_refuses(&e->device->info, &r->setting);
+    if (is_zero) r->refusal = zero_refuses(&e->device->info, model, &r->setting);
     if (is_zero) zero_settle_precision(&r->setting);
     if (!r->refusal) r->refusal = decoder_refuses(&e->device->info, model, &r->setting);
     if (!r->refusal) r->refusal = trainer_loop_refuses(&r->setting);

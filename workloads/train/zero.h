@@ -34,7 +34,8 @@
 #include "zero_state.h"
 
 /* Why this cannot be trained so, in one line; NULL: it can. */
-const char *zero_refuses(const struct plim_device_info *info, const struct plim_train_setting *setting);
+const char *zero_refuses(const struct plim_device_info *info, const struct plim_model_config *config,
+                         const struct plim_train_setting *setting);
 /* DeepSpeed's mixed precision is that of the model itself, whatever the type in which it was made: no autocast. */
 void zero_settle_precision(struct plim_train_setting *setting);
 /* deepspeed.initialize(model), which was made on the meta device (engine.meta). It and `link` outlive
