@@ -29,8 +29,8 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
         return "ZeRO is simulated only: one GPU has not what the others own";
     bool is_made_in_pieces = setting->loop == PLIM_LOOP_TRAINER && setting->sharding == PLIM_SHARDING_ZERO3;
     if (config->sinusoidal_positions && is_made_in_pieces)
-        return "transformers fails to make distilbert's sinusoidal positions in pieces, as ZeRO 3 has them (IndexError: "
-               "too many indices for tensor of dimension 1); zero2 runs";
+        return "transformers fails to make distilbert's sinusoidal positions in pieces, as ZeRO 3 has them "
+               "(IndexError: too many indices for tensor of dimension 1); zero2 runs";
     bool is_trainers = setting->loop == PLIM_LOOP_TRAINER && setting->sharding != PLIM_SHARDING_ZERO3;
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT && !is_trainers)
         return "bitsandbytes' optimizers under ZeRO are known here with --loop trainer and zero1 or zero2; a program "
