@@ -67,7 +67,7 @@ static void why_not_next(const struct plim_answer *a, const struct plim_decision
                          struct plim_result *result)
 {
     const struct plim_beyond *next = &d->after_choice;
-    char failure[160];
+    char failure[256];
     if (!next->micro_batch) {
         const struct plim_batch_request *asked = d->rule.request;
         if (plim_batch_target(&d->rule))
@@ -90,7 +90,7 @@ static void why_not_next(const struct plim_answer *a, const struct plim_decision
 static void why_largest(const struct plim_answer *a, const struct plim_decision *d,
                         struct plim_result *result)
 {
-    char failure[160];
+    char failure[256];
     const struct plim_beyond *next = &d->after_largest;
     if (!d->has_largest ||
         (d->found && d->largest.batch.micro_batch == d->choice.batch.micro_batch))
@@ -363,7 +363,7 @@ void plim_reasons_decision(const struct plim_answer *a, const struct plim_decisi
 void plim_reasons_inspection(const struct plim_answer *a, const struct plim_inspection *e,
                              struct plim_result *result)
 {
-    char needs[16], budget[16], failure[160];
+    char needs[16], budget[16], failure[256];
     const struct plim_sample *tried = &e->under_budget;
     int64_t room = a->limit->budget_bytes > 0 ? a->limit->budget_bytes : 0;
     plim_format_bytes(e->trial.reserved_bytes, needs);

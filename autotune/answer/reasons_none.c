@@ -90,7 +90,7 @@ static void tell_need(const struct plim_answer *a, const struct plim_decision *d
 void plim_reasons_none(const struct plim_answer *a, const struct plim_decision *d,
                        struct plim_result *result)
 {
-    char usable[16], failure[160];
+    char usable[16], failure[256];
     const struct plim_sample *smallest = &d->smallest_sample;
     plim_describe_failure(a, smallest->verdict, &smallest->trial, failure, sizeof(failure));
     if (a->limit->budget_bytes <= 0) {
@@ -101,7 +101,7 @@ void plim_reasons_none(const struct plim_answer *a, const struct plim_decision *
         if (smallest->verdict != PLIM_OK) plim_reasons_end(smallest, failure, result);
     } else if (!d->ended && smallest->verdict != PLIM_OK) {
         plim_result_reason(result, "Nothing can run with these settings: %s.", failure);
-        if (a->details->is_program)
+        if (a->details->is_program && d->rule.request->listed_count != 1)
             plim_result_reason(result, "Larger batches were not tried: if one runs, begin with it (--batch LOW:HIGH).");
     } else if (!d->ended) {
         plim_result_reason(result, "Nothing can run with these settings.");

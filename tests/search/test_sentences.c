@@ -101,6 +101,21 @@ Test(sentences, a_program_needs_so_much_with_its_batch_or_at_all)
     cr_expect(says("Nothing fits. The program takes 2.00 GiB"));
 }
 
+Test(sentences, why_a_program_failed_is_told_whole_and_larger_batches_where_there_are_any)
+{
+    static const int64_t one[] = {1};
+    struct plim_sample *first = &facts.decision.smallest_sample;
+    char end[] = "of the folder";
+    facts.details.is_program = true;
+    first->verdict = PLIM_CRASHED;
+    snprintf(first->trial.why, sizeof(first->trial.why), "%0200d %s", 0, end);
+    cr_expect(says(end));
+    cr_expect(says("Larger batches were not tried"));
+    facts.question.batch.listed = one;
+    facts.question.batch.listed_count = 1;
+    cr_expect(not(says("Larger batches were not tried")), "with --observe there are none");
+}
+
 /* --- bf16 on GPUs that have none -------------------------------------------------------------- */
 
 Test(sentences, bf16_is_emulated_below_8_0_and_only_there)
