@@ -119,12 +119,15 @@ static void add_result_columns(const struct axes *axes, struct plim_grid *grid, 
     plim_grid_column(grid, "peak", true);
 }
 
-static void add_result_cells(const struct plim_result_choice *choice, struct plim_grid *grid,
+/* A setting that was explained has a rate also where it does not `fit`, which no GPU will show. */
+static void add_result_cells(const struct plim_result_choice *choice, bool fits, struct plim_grid *grid,
                              bool has_rates)
 {
     char text[PLIM_NUMBER];
     plim_grid_cell(grid, plim_number_batch(&choice->setting, text));
-    if (has_rates && plim_result_rate(choice) > 0)
+    if (has_rates && !fits)
+        plim_grid_cell(grid, "does not fit");
+    else if (has_rates && plim_result_rate(choice) > 0)
         plim_grid_cell(grid, plim_number_rate(plim_result_rate(choice), text));
     else if (has_rates)
         plim_grid_cell(grid, "-");
@@ -179,7 +182,7 @@ void plim_table_points(const struct plim_result *result, struct plim_grid *grid,
         plim_grid_cell(grid, point->chosen ? "*" : " ");
         add_cells(&axes, axes.settings[i], grid);
         point_note(point, note, sizeof(note));
-        if (point->best.present) add_result_cells(&point->best, grid, has_rates);
+        if (point->best.present) add_result_cells(&point->best, true, grid, has_rates);
         else plim_grid_note(grid, note);
     }
     free(axes.settings);
@@ -233,7 +236,8 @@ static void device_note(const struct plim_result *result, char *out, size_t size
 struct extras {
     const struct plim_style *style; /* its prices */
     bool models, tiers, power, prices;
-    double first; /* the rate that others are compared with; 0: they are not */
+    double first; /* the rate that others are compared with, the first that fits; 0: they are not */
+    bool first_fits; /* the first of all, too */
 };
 
 static const struct plim_price *price_of(const struct plim_result *result,
@@ -250,19 +254,29 @@ static bool differs_in_model(const struct plim_report *report, size_t index)
     return *name && strcmp(name, report->results.items[0].spec.name) != 0;
 }
 
+static bool fits(const struct plim_result *result)
+{
+    return result->kind != PLIM_RESULT_EXPLANATION || result->fits;
+}
+
+static double achieved_rate(const struct plim_result *result)
+{
+    return fits(result) ? plim_result_rate(&result->choice) : 0;
+}
+
 static struct extras find_extras(const struct plim_report *report, const struct plim_style *style)
 {
-    struct extras extras = {.style = style};
+    struct extras extras = {.style = style, .first_fits = !report->results.count || fits(&report->results.items[0])};
+    bool compares = style && style->compares && report->results.count > 1;
     for (size_t i = 0; i < report->results.count; i++) {
         const struct plim_result *result = &report->results.items[i];
         extras.models |= differs_in_model(report, i);
         extras.tiers |= result->tier != NULL;
         extras.power |= result->device.tdp_watts > 0;
         extras.prices |= price_of(result, style) != NULL;
+        if (compares && (i == 0 || (!extras.first_fits && extras.first <= 0))) extras.first = achieved_rate(result);
     }
-    bool compares = style && style->compares && report->results.count > 1;
     extras.power &= style && style->tells_power;
-    extras.first = compares ? plim_result_rate(&report->results.items[0].choice) : 0;
     return extras;
 }
 
@@ -278,7 +292,7 @@ static void add_extra_cells(const struct extras *extras, const struct plim_resul
                             struct plim_grid *grid)
 {
     const struct plim_price *price = price_of(result, extras->style);
-    double rate = plim_result_rate(&result->choice), world = (double)result->choice.world;
+    double rate = achieved_rate(result), world = (double)result->choice.world;
     if (extras->first > 0) rate_cell(grid, 100 * rate, extras->first, 1);
     if (extras->power) rate_cell(grid, rate, world * result->device.tdp_watts, 1);
     if (extras->prices) rate_cell(grid, rate * 3600 / 1e6, world * (price ? price->amount : 0), 1);
@@ -304,7 +318,8 @@ static void compare_devices(const struct plim_report *report, const struct extra
     plim_grid_column(grid, "memory", true);
     add_columns(&axes, grid);
     add_result_columns(&axes, grid, true);
-    if (extras->first > 0) plim_grid_column(grid, "% of the first", true);
+    if (extras->first > 0)
+        plim_grid_column(grid, extras->first_fits ? "% of the first" : "% of the first that fits", true);
     bool of_tokens = has_seq(&axes);
     if (extras->power)
         plim_grid_column(grid, of_tokens ? "tokens/s a watt" : "samples/s a watt", true);
@@ -321,7 +336,7 @@ static void compare_devices(const struct plim_report *report, const struct extra
         device_note(result, text, sizeof(text));
         if (result->choice.present) {
             add_cells(&axes, axes.settings[i], grid);
-            add_result_cells(&result->choice, grid, true);
+            add_result_cells(&result->choice, fits(result), grid, true);
             add_extra_cells(extras, result, grid);
         } else {
             plim_grid_note(grid, text);

@@ -108,6 +108,24 @@ Test(page, several_results_become_a_table_with_prices)
     folder_remove(&f);
 }
 
+/* A setting that was explained may not fit: nothing is compared with it, nor it with anything. */
+Test(page, what_does_not_fit_has_no_speed_beside_others)
+{
+    struct folder f = folder_make();
+    char a[256], b[256], both[256];
+    snprintf(a, sizeof(a), "explain gpt2-124m --seq 1024 --batch 32 --device sim:8GiB --out %s/a.json", f.path);
+    snprintf(b, sizeof(b), "explain gpt2-124m --seq 1024 --batch 8 --device sim:24GiB --out %s/b.json", f.path);
+    snprintf(both, sizeof(both), "report --compare %s/a.json %s/b.json", f.path, f.path);
+    expect_run(a, 1);
+    expect_run(b, 0);
+    struct program p = program_run(both);
+    cr_expect(p.out && strstr(p.out, "% of the first that fits\n"), "%s", p.out);
+    cr_expect(p.out && strstr(p.out, "32 x 1  does not fit"), "%s", p.out);
+    cr_expect(p.out && strstr(p.out, " 100.0\n"), "%s", p.out);
+    program_finish(&p);
+    folder_remove(&f);
+}
+
 Test(page, what_cannot_be_drawn_is_refused)
 {
     expect_run("report", 2);
