@@ -245,11 +245,12 @@ static void tell_questions(const struct plim_execution *execution, struct plim_r
 {
     const struct plim_machine_questions *asked = &execution->questions;
     int64_t count = asked->unlisted, selected = 0, given = 0;
-    bool matters = false;
+    bool matters = false, divides = false;
     char parts[160] = "";
     for (uint32_t i = 0; i < asked->count; i++) {
         count += asked->rows[i].count;
-        selected += asked->rows[i].answer > 0;
+        selected += asked->rows[i].answer > 0 && !asked->rows[i].divides;
+        divides |= asked->rows[i].divides;
         if (asked->rows[i].use == PLIM_QUESTION_GIVEN) given += asked->rows[i].count;
         matters |= asked->rows[i].use != PLIM_QUESTION_SHOWN && asked->rows[i].use != PLIM_QUESTION_GIVEN;
     }
@@ -260,10 +261,11 @@ static void tell_questions(const struct plim_execution *execution, struct plim_r
     add_count(result, PLIM_QUESTION_SHOWN, "only shown", parts, sizeof(parts));
     if (count)
         plim_result_reason(result,
-                           "The program read %" PRId64 " %s answered as %s%s%s (%s)%s.", count,
+                           "The program read %" PRId64 " %s answered as %s%s%s%s (%s)%s.", count,
                            count == 1 ? "value that only a real GPU knows; it was"
                                       : "values that only a real GPU knows; they were",
                            given == count ? "--assume says" : "0",
+                           divides ? ", or as 1 where 0 would end it (a division, a logarithm)" : "",
                            selected && given < count ? ", or as all where a mask selects" : "",
                            given && given < count ? ", or as --assume says" : "",
                            parts[0] ? parts : "not listed",

@@ -468,7 +468,9 @@ void plim_execution_describe_decision(const struct plim_machine_question *questi
 {
     char taken[120] = "0", way_out[PLIM_QUESTION_TEXT + 48] = "";
     const char *place = question->place, *slash = strrchr(place, '/');
-    if (question->answer && question->turned)
+    if (question->divides)
+        snprintf(taken, sizeof(taken), "1, as 0 would end it");
+    else if (question->answer && question->turned)
         snprintf(taken, sizeof(taken), "all that its mask may select, and %" PRId64 " times none, to leave a loop",
                  question->turned);
     else if (question->answer && question->bytes == 1)

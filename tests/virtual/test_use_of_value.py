@@ -10,6 +10,7 @@ import math
 import sys
 
 sys.dont_write_bytecode = True  # nothing is left in the tree
+import more_uses
 import kept_by_others
 
 WORDS = ('shown', 'kept', 'finite', 'below', 'checked', 'decides')
@@ -573,7 +574,7 @@ def check_once(is_floating, function, size, truth, use, answer):
     first = function.__code__.co_firstlineno
     if (WORDS[number], told) != (use, answer):
         return f'{WORDS[number]} {told}, expected {use} {answer}'
-    if not file.endswith(('test_use_of_value.py', 'kept_by_others.py')):
+    if not file.endswith(('test_use_of_value.py', 'kept_by_others.py', 'more_uses.py')):
         return f'in {file}'
     is_here = first < line <= first + 4 or function in THROUGH_OTHERS
     return '' if is_here else f'in line {line}, the function begins in {first}'
@@ -581,12 +582,12 @@ def check_once(is_floating, function, size, truth, use, answer):
 
 def main():
     failed = 0
-    for case in CASES + FLOATING:
+    for case in CASES + more_uses.CASES + FLOATING:
         problem = check(case in FLOATING, *case)
         failed += bool(problem)
         if problem:
             print(f'{case[0].__name__}, {case[1]} bytes: {problem}')
-    print(f'{len(CASES + FLOATING)} cases, {failed} failed')
+    print(f'{len(CASES + more_uses.CASES + FLOATING)} cases, {failed} failed')
     return 1 if failed else 0
 
 

@@ -25,7 +25,7 @@ struct plim_gpu; /* devices/catalogue/catalogue.h */
 #define PLIM_MACHINE_VARIABLE "PLIMSOLL_MACHINE"
 
 enum { PLIM_MACHINE_GPUS = 16, PLIM_MACHINE_PROCESSES = 256, PLIM_MACHINE_NOTES = 64,
-       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 9 };
+       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 10 };
 
 /* What a program can ask of a GPU. Bytes; clocks in kHz. */
 struct plim_machine_gpu {

@@ -92,6 +92,7 @@ void plim_machine_ask(struct plim_machine *machine, const struct plim_machine_qu
     } else {
         row->count++;
         row->turned += question->turned;
+        row->divides |= question->divides;
         if (question->use > row->use) row->use = question->use;
         if (question->bytes > row->bytes) row->bytes = question->bytes;
         if (question->answer > row->answer) row->answer = question->answer;

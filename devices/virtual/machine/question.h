@@ -27,6 +27,7 @@ struct plim_machine_question {
     char kernel[PLIM_QUESTION_TEXT]; /* that wrote it; "": none did */
     char place[PLIM_QUESTION_TEXT];  /* "FILE:LINE" of the code that asked; "": not known */
     int32_t use;                     /* enum plim_question_use */
+    int32_t divides; /* it was told 1, since 0 would end it: it divides by the value */
     int64_t count, bytes;            /* so often; the most bytes of one */
     int64_t answer; /* what the program was told: 0, or the most that a mask selects; the largest */
     int64_t turned; /* so often it was told otherwise than before, so that it leaves a loop (questions/loops.h) */

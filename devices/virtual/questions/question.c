@@ -86,17 +86,32 @@ static const struct plim_given_value *find_given(struct plim_machine *machine, c
     return value;
 }
 
+/* What is 0 becomes 1; false: it is not 0, or cannot be. Of two bytes it is that of bfloat16, no 0 in fp16 either. */
+static bool make_one(void *to, size_t bytes, bool is_floating)
+{
+    static const struct plim_given_value one = {.is_whole = true, .number = 1};
+    static const unsigned char nothing[sizeof(int64_t)], half[2] = {0x80, 0x3f};
+    if (bytes > sizeof(nothing) || memcmp(to, nothing, bytes)) return false;
+    if (!is_floating || bytes != sizeof(half)) return give(to, bytes, is_floating, &one);
+    memcpy(to, half, sizeof(half));
+    return true;
+}
+
 static uint32_t answer(struct plim_machine *machine, void *to, size_t bytes, bool is_floating,
-                       const char *kernel, struct plim_question_asker *asker)
+                       const char *kernel, struct plim_question_asker *asker,
+                       struct plim_machine_question *question)
 {
     const struct plim_given_value *given = find_given(machine, kernel, asker);
     if (given && give(to, bytes, is_floating, given)) {
         asker->use = PLIM_QUESTION_GIVEN;
         return 0;
     }
-    if (asker->use == PLIM_QUESTION_CHECKED && asker->answer >= 0 && bytes)
-        *(unsigned char *)to = (unsigned char)asker->answer;
-    return asker->use == PLIM_QUESTION_CHECKED ? asker->assumes : 0;
+    if (asker->use == PLIM_QUESTION_CHECKED) {
+        if (asker->answer >= 0 && bytes) *(unsigned char *)to = (unsigned char)asker->answer;
+        return asker->assumes;
+    }
+    if (asker->answer > 0 && make_one(to, bytes, is_floating)) question->divides = question->answer = 1;
+    return 0;
 }
 
 static bool goes_round(const char *place, int64_t most)
@@ -174,14 +189,14 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     if (known & PLIM_ASSUMED) plim_machine_assume(machine, known & PLIM_ASSUMED);
     if (!(known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMPTION_ALL))) return;
     bool is_forward = asker.place[0] != '\0';
-    uint32_t assumed = answer(machine, to, bytes, is_floating, kernel, &asker);
+    uint32_t assumed = answer(machine, to, bytes, is_floating, kernel, &asker, &question);
     if (assumed) plim_machine_assume(machine, assumed);
     name_kernel(kernel, question.kernel);
     memcpy(question.place, asker.place, sizeof(question.place));
     question.use = asker.use;
     if (known & PLIM_ASSUMPTION_ALL && !is_floating) settle_count(from, to, kernel, &question);
     if (question.use == PLIM_QUESTION_DECIDES && is_forward)
-        question.turned = question.answer ? turn_off(to, bytes, question.place)
+        question.turned = question.answer && !question.divides ? turn_off(to, bytes, question.place)
                                           : turn(to, bytes, is_floating, question.place);
     plim_machine_ask(machine, &question);
 }

@@ -15,7 +15,9 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
 struct plim_question_asker {
     char place[PLIM_QUESTION_TEXT]; /* "FILE:LINE"; "": not known */
     enum plim_question_use use;
-    int answer; /* the truth value with which the program goes on where the other one ends it; or -1 */
+    /* CHECKED: the truth value with which the program goes on where the other one ends it; else 1 where 0 would, as it
+     * divides by the value; or -1 */
+    int answer;
     enum plim_assumption assumes; /* where it is checked: what holds then; else 0 */
 };
 

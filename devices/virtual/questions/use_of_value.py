@@ -1,20 +1,20 @@
 """What a Python program does with a value that it has just read from the GPU.
 
-Runs inside the program (python.c), at the moment of the read: of the instruction that waits, and of
-those that follow, it tells whether the program decides by the value, only shows it, or keeps it for
-something that is not seen here (a loss that is added up). It runs nothing and changes nothing.
+Runs inside the program (python.c), at the moment of the read: of the instruction that waits, and of those that follow,
+it tells whether the program decides by the value, only shows it, or keeps it for something that is not seen here (a
+loss that is added up). It runs nothing and changes nothing.
 
-What is kept is followed in variables, in lists and dictionaries of the same function, and in attributes
-and globals through all code of the program's own modules (of an installed package, of that module alone),
-and so is what is given to functions and methods of these, which are found by their names.
+What is kept is followed in variables, in lists and dictionaries of the same function, and in attributes and globals
+through all code of the program's own modules (of an installed package, of that module alone), and so is what is given
+to functions and methods of these, which are found by their names.
 
     use_of(frame, size, is_floating) -> (file, line, use, answer)
 
-`frame` is the innermost one, `size` the bytes of what was read, `is_floating` says that it is known to be
-floating-point numbers. `file` and `line` are those of the
-innermost code that is not PyTorch's. `use` is one of those below: of two, the greater one counts.
-`answer` is the truth value with which the program goes on where the other one raises an exception
-(the use is CHECKED then), else -1. BELOW: it decides of a size only if it is more than the program says.
+`frame` is the innermost one, `size` the bytes of what was read, `is_floating` says that it is known to be floating-point
+numbers. `file` and `line` are those of the innermost code that is not PyTorch's. `use` is one of those below: of two,
+the greater one counts. `answer` is the truth value with which the program goes on where the other one raises an
+exception (the use is CHECKED then), 1 where it fails with 0, as it divides by the value, else -1. BELOW: it decides of
+a size only if it is more than the program says.
 """
 import dis
 import gc
@@ -27,7 +27,7 @@ SHOWN, KEPT, FINITE, BELOW, CHECKED, DECIDES = range(6)
 # Functions that give back what they were given.
 PASSES = {'item', 'tolist', 'float', 'int', 'bool', 'cpu', 'numpy', 'to', 'detach', 'clone', 'copy_', 'round',
           'abs', 'mean', 'sum', 'max', 'min', 'sqrt', 'exp', 'log', 'pow', 'array', 'asarray', 'tensor', 'as_tensor',
-          'type'}
+          'type', 'log2', 'log10'}
 # Those of them that read by themselves: any other is an operator that needs the value.
 READS = PASSES - {'mean', 'sum', 'max', 'min', 'sqrt', 'exp', 'pow', 'clone', 'detach'} | {
     'format', 'str', 'repr', 'print', 'isfinite', 'isnan', 'isinf', '_nested_gather', 'get'}
@@ -48,8 +48,10 @@ OF_CONTAINERS = {*dir(list), *dir(set), *dir(dict)}
 SIZES = {'range', 'zeros', 'ones', 'empty', 'full', 'arange', 'view', 'reshape', 'expand', 'split',
          'repeat', 'narrow', 'pad', 'linspace'}
 CHECKS = {'isfinite', 'isnan', 'isinf'}
-# Operators of PyTorch that read a truth value of what they are given and raise an exception: the one that
-# they go on with (ATen's normal: no spread is below zero).
+# Functions that fail with 0, and what says that the value gets to one of these, or is divided by.
+NOT_OF_ZERO = {'log', 'log2', 'log10'}
+DIVISOR = object()
+# Operators of PyTorch that read a truth value and raise an exception: the one that they go on with (no spread is < 0).
 OPERATORS_THAT_CHECK = {'normal': 1}
 # Those that read 8 bytes of which nothing depends that is seen here: the seed of their dropout.
 OPERATORS_THAT_SEED = {'lstm', 'gru', 'rnn_tanh', 'rnn_relu'}
@@ -90,13 +92,27 @@ def is_call(instruction):
 
 def is_test(instruction):
     name = instruction.opname
-    return 'JUMP' in name and '_IF_' in name and 'NONE' not in name or name in (
-        'TO_BOOL', 'UNARY_NOT')
+    return 'JUMP' in name and '_IF_' in name and 'NONE' not in name or name in ('TO_BOOL', 'UNARY_NOT')
 
 
 def sets_variable(instruction):
-    return instruction.opname.startswith('STORE_') and instruction.opname not in (
-        'STORE_ATTR', 'STORE_SUBSCR', 'STORE_SLICE')
+    name = instruction.opname
+    return name.startswith('STORE_') and name not in ('STORE_ATTR', 'STORE_SUBSCR', 'STORE_SLICE')
+
+
+def loads_attribute(instruction):
+    """But no method that is called: Python 3.12 has the same instruction for both."""
+    is_method = sys.version_info >= (3, 12) and (instruction.arg or 0) & 1
+    return instruction.opname == 'LOAD_ATTR' and not is_method
+
+
+def loads_variable(instruction):
+    return instruction.opname.startswith('LOAD_') and instruction.opname not in ('LOAD_CONST', 'LOAD_METHOD', 'LOAD_ATTR')
+
+
+def loads_global(instruction):
+    """In another module it is an attribute of this one."""
+    return instruction.opname in ('LOAD_GLOBAL', 'LOAD_NAME') or loads_attribute(instruction)
 
 
 def callee_at(listing, at):
@@ -124,12 +140,8 @@ def callee(listing, at):
 
 def pops(instruction):
     """How many values an instruction takes that leaves one."""
-    name, count = instruction.opname, instruction.arg or 0
-    if name in ('CALL', 'CALL_METHOD', 'CALL_FUNCTION_KW'):
-        return count + 2
-    if name in ('CALL_KW',):
-        return count + 3
-    return 1 - effect_of(instruction)
+    besides = {'CALL': 2, 'CALL_METHOD': 2, 'CALL_FUNCTION_KW': 2, 'CALL_KW': 3}.get(instruction.opname)
+    return (instruction.arg or 0) + besides if besides else 1 - effect_of(instruction)
 
 
 def codes_within(code):
@@ -286,10 +298,7 @@ class Flow:
         if_true = 'IF_TRUE' in jump.opname
         target = self.target_of(jump)
         raises = self.raises(at + 1), self.raises(target)
-        if raises[0] == raises[1]:
-            return -1
-        jumps = raises[0]  # to go on is to jump
-        return int((jumps == if_true) != negated)
+        return -1 if raises[0] == raises[1] else int((raises[0] == if_true) != negated)  # to go on is to jump, or not
 
     def raises(self, at):
         """Does code end in an exception, without any other way?"""
@@ -310,12 +319,16 @@ class Flow:
         return (isinstance(key, str) and after[0][0] == 'LOAD_CONST' and 'BINARY' in after[1][0] and
                 after[0][1] != key)
 
-    def uses(self, name, is_container, key):
-        """All uses of a variable, an attribute or a global in this function."""
+    def is_of_module(self, at):
+        """Is the attribute loaded there a module's, as in torch.sum?"""
+        return isinstance(self.space.get(str(self.listing[at - 1].argval)), types.ModuleType)
+
+    def uses(self, name, is_container, key, loads):
+        """All uses of a variable, an attribute or a global in this function: of what `loads` the name."""
         found = [(SHOWN, -1)]
         for at, instruction in enumerate(self.listing):
             names = instruction.argval
-            if not instruction.opname.startswith('LOAD_') or instruction.opname in ('LOAD_CONST', 'LOAD_METHOD'):
+            if not loads(instruction) or loads is loads_attribute and self.is_of_module(at):
                 continue
             if names != name and not (isinstance(names, tuple) and name in names):
                 continue
@@ -330,9 +343,9 @@ class Flow:
         if (self.code, name, key) in self.followed:
             return SHOWN, -1
         self.followed.add((self.code, name, key))
-        return self.uses(name, is_container, key)
+        return self.uses(name, is_container, key, loads_variable)
 
-    def of_kept(self, name, is_container=False, key=None):
+    def of_kept(self, name, loads, is_container=False, key=None):
         """All uses of an attribute or a global in the program's modules."""
         found = [(KEPT, -1)]
         if (name, key) in self.followed or self.size > MOST_KEPT_BYTES:
@@ -341,7 +354,7 @@ class Flow:
         for space in own_modules(self.space):
             for code in {code for code in codes_of(space) if name in code.co_names}:
                 flow = Flow(code, self.size, self.is_floating, space, self.followed)
-                found.append(flow.uses(name, is_container, key))
+                found.append(flow.uses(name, is_container, key, loads))
         return max(found)
 
     def of_container(self, at, key=None):
@@ -349,7 +362,8 @@ class Flow:
         if at < 0 or not self.listing[at].opname.startswith('LOAD_') or not isinstance(self.listing[at].argval, str):
             return KEPT, -1
         if self.listing[at].opname in ('LOAD_ATTR', 'LOAD_GLOBAL', 'LOAD_NAME'):
-            return self.of_kept(self.listing[at].argval, True, key)
+            loads = loads_attribute if self.listing[at].opname == 'LOAD_ATTR' else loads_global
+            return self.of_kept(self.listing[at].argval, loads, True, key)
         return max((KEPT, -1), self.of_name(self.listing[at].argval, True, key))
 
     def loaded(self, at, depth):
@@ -367,11 +381,9 @@ class Flow:
 
     def formats(self, at):
         """Is it the operator % of a text that stands there?"""
-        instruction = self.listing[at]
-        if instruction.opname != 'BINARY_MODULO' and not instruction.argrepr.startswith('%'):
-            return False
+        is_modulo = self.listing[at].opname == 'BINARY_MODULO' or self.listing[at].argrepr.startswith('%')
         text = self.listing[self.loaded(at, 1)]
-        return text.opname == 'LOAD_CONST' and isinstance(text.argval, str)
+        return is_modulo and text.opname == 'LOAD_CONST' and isinstance(text.argval, str)
 
     def names_given(self, at):
         """The names of the last arguments of the call there, which have any."""
@@ -422,18 +434,23 @@ class Flow:
         given = self.given_to(called, self.place_given(at, above))
         if given is None:
             return self.unclear, -1
-        use, returned = given
-        return max(use, self.after(at + 1)) if returned else use
+        return max(given[0], self.after(at + 1)) if given[1] else given[0]
+
+    def note_divisor(self, at, above):
+        instruction = self.listing[at]
+        divides = 'DIVIDE' in instruction.opname or instruction.argrepr in ('/', '//', '/=', '//=')
+        is_given = is_call(instruction) and above < (instruction.arg or 0)
+        if above == 0 and divides or is_given and callee(self.listing, at) in NOT_OF_ZERO:
+            self.followed.add(DIVISOR)
 
     def consumed(self, at, above):
         """By an instruction that leaves one value: the use, or None if that one goes on."""
         instruction = self.listing[at]
         name = operator_of(instruction)
+        self.note_divisor(at, above)
         if name in ('COMPARE_OP', 'CONTAINS_OP') or 'SLICE' in name:
             return SHOWN if is_test(self.listing[at + 1]) and self.decides_of_texts(at + 1) else DECIDES, -1
-        if name == 'IS_OP' or name == 'BUILD_STRING' or name.startswith(('FORMAT_', 'CONVERT_')):
-            return SHOWN, -1
-        if above == 0 and self.formats(at):
+        if name in ('IS_OP', 'BUILD_STRING') or name.startswith(('FORMAT_', 'CONVERT_')) or above == 0 and self.formats(at):
             return SHOWN, -1
         if name == 'BINARY_SUBSCR' and above == 0:
             return DECIDES, -1
@@ -468,7 +485,7 @@ class Flow:
             if above == 0 and (name == 'POP_TOP' or name == 'LOAD_ATTR' and instruction.argval in ASIDE):
                 return SHOWN, -1
             if (name, above) in (('STORE_GLOBAL', 0), ('STORE_ATTR', 1)):
-                return self.of_kept(instruction.argval)
+                return self.of_kept(instruction.argval, loads_global if above == 0 else loads_attribute)
             if (name, above) == ('STORE_SUBSCR', 2):
                 key = self.listing[self.loaded(at, 0)]
                 return self.of_container(self.loaded(at, 1), key.argval if key.opname == 'LOAD_CONST' else None)
@@ -480,12 +497,9 @@ class Flow:
             if name == 'JUMP_FORWARD':
                 at = self.target_of(instruction)
                 continue
-            if name == 'ROT_TWO':
-                above = 1 - above if above < 2 else above
-                at += 1
-                continue
-            if name == 'SWAP':
-                above = {0: instruction.arg - 1, instruction.arg - 1: 0}.get(above, above)
+            if name in ('ROT_TWO', 'SWAP'):
+                lower = 1 if name == 'ROT_TWO' else instruction.arg - 1
+                above = {0: lower, lower: 0}.get(above, above)
                 at += 1
                 continue
             if name.startswith(('ROT', 'JUMP', 'UNPACK', 'YIELD', 'GET_ITER', 'FOR_ITER')):
@@ -518,6 +532,7 @@ class Flow:
             return SHOWN, -1
         if is_call(instruction):
             called = callee(self.listing, at)
+            self.note_divisor(at, 0)
             if called in SHOWS:
                 return SHOWN, -1
             if self.size == 1 and called in OPERATORS_THAT_CHECK:
@@ -558,8 +573,8 @@ def use_in(frame, size, is_floating, waits):
     key = frame.f_code, frame.f_lasti, size, is_floating, waits
     if key not in told:
         flow = Flow(frame.f_code, size, is_floating, frame.f_globals)
-        found = flow.waiting(frame.f_lasti) if waits else flow.after(flow.index_of(frame.f_lasti) + 1)
-        told[key] = (*found, flow.returned)
+        use, answer = flow.waiting(frame.f_lasti) if waits else flow.after(flow.index_of(frame.f_lasti) + 1)
+        told[key] = use, 1 if DIVISOR in flow.followed and answer < 0 else answer, flow.returned
     return told[key]
 
 
@@ -574,10 +589,10 @@ def use_of(frame, size, is_floating):
             use = use_by_file(place) if use is None else use
         use, answer, returned = use_in(inner, size, is_floating, True) if use is None else (use, -1, False)
         while returned and use == SHOWN and inner.f_back:
-            inner = inner.f_back
+            inner, inside = inner.f_back, answer
             use, answer, returned = use_in(inner, size, is_floating, False)
-        name = place.f_code.co_filename
-        name = name.split('-packages/')[-1]
+            answer = inside if answer < 0 else answer
+        name = place.f_code.co_filename.split('-packages/')[-1]
         return name, place.f_lineno or 0, use, answer
     finally:
         if gc_was_on:
