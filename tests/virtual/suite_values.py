@@ -54,6 +54,7 @@ STEERED = (
      {'uncertain': True, 'uses': {'checked', 'decides'},
       'assumed': 'learned numbers are finite; random numbers are those of some seed; masks of learned numbers select '
                  'all that they may'}, True),
+    ('steered.py divided', '', ('torch',), {'uncertain': False, 'idle': {'shown'}}, True),
     ('steered.py pruned', '', ('torch',), UNKNOWN, False),
     ('steered.py patience', '', ('torch',), UNKNOWN, False),
     ('ppo.py', '', ('torch',), KNOWN, True),

@@ -495,6 +495,17 @@ def patience():
         patience.note(loss)
 
 
+def divided():
+    """What would end the program if it were 0: a signal's distance from noise, as in PyTorch's super resolution, a
+    share, and that of a loss in 16 bits."""
+    model, out = learned()
+    loss = out.square().mean()
+    learn(model, loss)
+    signal, right = 10 * math.log10(1 / loss.item()), (out > 0).sum()
+    print(f'{signal:.1f} dB, {1 / loss.bfloat16().item():.1f}, {1 / loss.half().item():.1f}')
+    print('share', math.log(loss), (out > 1).sum().item() / right.item())
+
+
 def main():
     globals()[sys.argv[1]]()
     peaks.report()
