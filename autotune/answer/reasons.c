@@ -70,9 +70,10 @@ static void why_not_next(const struct plim_answer *a, const struct plim_decision
     char failure[256];
     if (!next->micro_batch) {
         const struct plim_batch_request *asked = d->rule.request;
-        if (plim_batch_target(&d->rule))
-            plim_result_reason(result, "A larger micro-batch would change the effective batch.");
-        else if (asked->last > asked->first && d->choice.batch.micro_batch == asked->last)
+        if (plim_batch_target(&d->rule)) {
+            if (!plim_batch_next(&d->rule, d->choice.batch.micro_batch)) /* else the search had no time for it */
+                plim_result_reason(result, "A larger micro-batch would change the effective batch.");
+        } else if (asked->last > asked->first && d->choice.batch.micro_batch == asked->last)
             plim_result_reason(result, "Micro-batch %" PRId64 " is the end of the range; larger ones may fit too.",
                                asked->last);
         return;

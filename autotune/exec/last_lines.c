@@ -58,6 +58,7 @@ struct error_line {
     char *out;
     size_t size;
     bool is_exception;
+    bool goes_on; /* it ended with a colon: what it announces is in the next line */
 };
 
 /* "torch.cuda.OutOfMemoryError: CUDA out of memory", behind "[rank0]: " or not. torchrun's own,
@@ -79,10 +80,18 @@ static void take(void *user, const char *line)
 {
     struct error_line *error = user;
     bool names_one = is_exception(line), has_letter = false;
+    size_t used = strlen(error->out);
     for (const char *c = line; *c; c++) has_letter |= isalpha((unsigned char)*c) != 0;
-    if (!has_letter || (error->is_exception && !names_one)) return;
-    error->is_exception = names_one;
-    plim_text_show(line, error->out, error->size);
+    if (!has_letter || (error->is_exception && !names_one && !error->goes_on)) return;
+    if (error->goes_on && !names_one && used + 1 < error->size) {
+        error->out[used++] = ' ';
+        plim_text_show(line + strspn(line, " "), error->out + used, error->size - used);
+    } else {
+        plim_text_show(line, error->out, error->size);
+    }
+    error->is_exception |= names_one;
+    used = strlen(error->out);
+    error->goes_on = names_one && used && error->out[used - 1] == ':';
 }
 
 void plim_last_error(const char *folder, const char *name, char *out, size_t size)
@@ -90,7 +99,7 @@ void plim_last_error(const char *folder, const char *name, char *out, size_t siz
     char line[BYTES + 1] = "";
     read_lines(folder, name, BYTES, take, &(struct error_line){.out = line, .size = sizeof(line)});
     size_t length = strlen(line), cut = size - sizeof("...");
-    if (length && line[length - 1] == '.') line[--length] = '\0';
+    if (length && strchr(".:", line[length - 1])) line[--length] = '\0';
     if (length >= size) {
         while (cut && ((unsigned char)line[cut] & 0xc0) == 0x80) cut--; /* between two characters */
         strcpy(line + cut, "...");

@@ -116,6 +116,19 @@ Test(sentences, why_a_program_failed_is_told_whole_and_larger_batches_where_ther
     cr_expect(not(says("Larger batches were not tried")), "with --observe there are none");
 }
 
+Test(sentences, a_larger_batch_changes_the_effective_one_where_none_divides_it)
+{
+    struct plim_error err;
+    chosen();
+    facts.question.batch.effective_batch = 240;
+    facts.question.batch.world = 1;
+    cr_assert(eq(int, plim_batch_rule_init(&facts.decision.rule, &facts.question.batch, &err), PLIM_OK));
+    facts.decision.choice.batch.micro_batch = 30;
+    cr_expect(not(says("would change the effective batch")), "the search ended before 40");
+    facts.decision.choice.batch.micro_batch = 240;
+    cr_expect(says("A larger micro-batch would change the effective batch."));
+}
+
 /* --- bf16 on GPUs that have none -------------------------------------------------------------- */
 
 Test(sentences, bf16_is_emulated_below_8_0_and_only_there)

@@ -51,6 +51,10 @@ Test(last_lines, the_error_is_an_exception_or_else_the_last_words)
                  "[rank0]: torch.cuda.OutOfMemoryError: full");
     expect_error("FileNotFoundError: no data\ntorch.distributed.elastic.ChildFailedError: \n====\n  see the docs\n",
                  "FileNotFoundError: no data");
+    expect_error("RuntimeError: no trainer because of (see above):\n\n  No module named 'x'.\nbye\n",
+                 "RuntimeError: no trainer because of (see above): No module named 'x'");
+    expect_error("RuntimeError: no trainer because of:\nValueError: none.\nbye\n", "ValueError: none");
+    expect_error("RuntimeError: cannot load:\n", "RuntimeError: cannot load");
     expect_error("step 3\rstep 4\rstep 5\n", "step 5");
     expect_error("the loss had Error: bars\nlast words\n", "last words");
     expect_error("\033[31mred\033[0m\n", "\\x1b[31mred\\x1b[0m");
