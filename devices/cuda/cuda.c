@@ -1,6 +1,7 @@
 #include "devices/cuda/cuda.h"
 
 #include "autotune/base/text.h"
+#include "devices/grouped.h"
 #include "devices/uri.h"
 #include "libraries.h"
 #include "memory.h"
@@ -44,6 +45,26 @@ static enum plim_status multiply_bytes(struct plim_cuda *cuda, const struct plim
     return in_units ? plim_cuda_matmul(&cuda->libraries, op) : plim_cuda_modules_run(&cuda->modules, op);
 }
 
+/* Group by group: the host reads where each ends. */
+static enum plim_status multiply_groups(struct plim_cuda *cuda, const struct plim_op *op)
+{
+    enum { MOST_GROUPS = 1024 };
+    int32_t ends[MOST_GROUPS];
+    enum plim_status st = plim_grouped_check(op);
+    int64_t groups = st ? 0 : plim_grouped_count(op);
+    const struct plim_array *at = op->in[2];
+    if (groups > MOST_GROUPS || at->dtype != PLIM_I32 || at->ndim != 1 || at->stride[0] != 1) return PLIM_UNSUPPORTED;
+    if (!st) st = cuda->device.ops->read(&cuda->device, at->data, ends, (size_t)groups * sizeof(ends[0]));
+    for (int64_t g = 0, from = 0, to; g < groups && !st; g++, from = to) {
+        struct plim_array parts[PLIM_GROUP_PARTS];
+        to = ends[g];
+        if (to < from || to > plim_grouped_rows(op)) return PLIM_INVALID;
+        const struct plim_op product = plim_grouped_product(op, g, from, to, parts);
+        st = plim_cuda_matmul(&cuda->libraries, &product);
+    }
+    return st;
+}
+
 static enum plim_status launch_op(struct plim_cuda *cuda, const struct plim_op *op)
 {
     switch (op->kind) {
@@ -51,6 +72,8 @@ static enum plim_status launch_op(struct plim_cuda *cuda, const struct plim_op *
         return plim_cuda_matmul(&cuda->libraries, op);
     case PLIM_OP_MATMUL_INT8:
         return multiply_bytes(cuda, op);
+    case PLIM_OP_MATMUL_GROUPED:
+        return multiply_groups(cuda, op);
     case PLIM_OP_ATTENTION:
     case PLIM_OP_ATTENTION_BACKWARD:
         return plim_cuda_attention(&cuda->libraries, op, &cuda->device.sdpa_engines);

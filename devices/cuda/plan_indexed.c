@@ -1,4 +1,4 @@
-/* What stands where an index says, and where the largest stands. */
+/* What stands where an index says. */
 #include "kernels/args_indexed.h"
 #include "plan_rows.h"
 
@@ -38,18 +38,4 @@ enum plim_status plim_cuda_plan_scatter(const struct plim_cuda_plan *plan, const
 {
     static const char *const kernels[] = {"put_float", "put_integer"};
     return by_index(plan, op->in[0], op->out[0], op->in[1], kernels);
-}
-
-enum plim_status plim_cuda_plan_argmax(const struct plim_cuda_plan *plan, const struct plim_op *op)
-{
-    const struct plim_array *x = op->in[0], *places = op->out[0];
-    struct plim_argmax_args args = {.places = places->data};
-    const struct plim_row_operand_of operands[] = {{x, &args.x}};
-    if (x->ndim < 1 || x->shape[x->ndim - 1] < 1) return PLIM_INVALID;
-    if (plim_array_elements(x) != plim_array_elements(places) * x->shape[x->ndim - 1]) return PLIM_INVALID;
-    if (op->part > 0) return PLIM_OK; /* part 0 did it all */
-    enum plim_status st = plim_cuda_plan_rows(&args.rows, 1, operands);
-    if (st != PLIM_OK) return st;
-    if (places->dtype != PLIM_I64 || !plim_cuda_plan_is_contiguous(places)) return PLIM_UNSUPPORTED;
-    return plim_cuda_plan_rows_launch(plan, "argmax", &args.rows, &args, sizeof args);
 }

@@ -1,4 +1,5 @@
 /* What chooses and moves rows: top k, sorting, counting, scattering, and products of groups of rows. */
+#include "devices/grouped.h"
 #include "reference_internal.h"
 
 #include <math.h>
@@ -159,49 +160,15 @@ enum plim_status plim_reference_masked_fill(const struct plim_op *op)
 
 /* --- products of groups ----------------------------------------------------------------------- */
 
-/* Elements `from` to `to` of dimension `dim`. */
-static struct plim_array part(const struct plim_array *a, int dim, int64_t from, int64_t to)
-{
-    struct plim_array view = *a;
-    view.shape[dim] = to - from;
-    view.data += (uint64_t)(from * a->stride[dim] * plim_dtype_size((enum plim_dtype)a->dtype));
-    return view;
-}
-
-/* Matrix `index` of a batch. */
-static struct plim_array matrix(const struct plim_array *a, int64_t index)
-{
-    struct plim_array view = part(a, 0, index, index + 1);
-    for (int d = 0; d < 2; d++) {
-        view.shape[d] = view.shape[d + 1];
-        view.stride[d] = view.stride[d + 1];
-    }
-    view.ndim = 2;
-    return view;
-}
-
 enum plim_status plim_reference_matmul_grouped(const struct plim_op *op)
 {
-    const struct plim_array *y = op->out[0], *a = op->in[0], *b = op->in[1], *ends = op->in[2];
-    bool summed = y->ndim == 3;
-    if (a->ndim != 2 || b->ndim != (summed ? 2 : 3) || y->ndim != (summed ? 3 : 2))
-        return PLIM_INVALID;
-    int64_t groups = summed ? y->shape[0] : b->shape[0], rows = a->shape[summed];
-    if (plim_array_elements(ends) != groups) return PLIM_INVALID;
-    enum plim_status st = PLIM_OK;
+    enum plim_status st = plim_grouped_check(op);
+    int64_t groups = st ? 0 : plim_grouped_count(op);
     for (int64_t g = 0, from = 0, to; g < groups && st == PLIM_OK; g++, from = to) {
-        plim_elements_read_integers(ends, g, 1, &to);
-        if (to < from || to > rows) return PLIM_INVALID;
-        struct plim_array y_part = summed ? matrix(y, g) : part(y, 0, from, to);
-        struct plim_array a_part = part(a, summed, from, to);
-        struct plim_array b_part = summed ? part(b, 0, from, to) : matrix(b, g);
-        struct plim_op product = {.kind = PLIM_OP_MATMUL,
-                                  .n_out = 1,
-                                  .n_in = 2,
-                                  .alpha = 1,
-                                  .tf32 = op->tf32,
-                                  .out = {&y_part},
-                                  .in = {&a_part, &b_part}};
+        struct plim_array parts[PLIM_GROUP_PARTS];
+        plim_elements_read_integers(op->in[2], g, 1, &to);
+        if (to < from || to > plim_grouped_rows(op)) return PLIM_INVALID;
+        const struct plim_op product = plim_grouped_product(op, g, from, to, parts);
         st = plim_reference_matmul(&product);
     }
     return st;

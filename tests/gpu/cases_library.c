@@ -96,6 +96,27 @@ Test(library, products_of_bytes)
     }
 }
 
+/* The second group has no rows; `turned`: in the layout of a weight's transpose. */
+static void check_groups(enum plim_dtype type, bool summed, bool turned)
+{
+    enum { GROUPS = 5, ROWS = 40, K = 24, N = 16 };
+    static const int64_t ends[GROUPS] = {8, 8, 20, 33, 40};
+    const struct plim_array *at = KERNEL_ARRAY(&c, PLIM_I32, GROUPS);
+    for (int i = 0; i < GROUPS; i++) kernel_case_set(at, i, (double)ends[i]);
+    struct plim_op op = {.kind = PLIM_OP_MATMUL_GROUPED, .n_out = 1, .n_in = 3, .alpha = 1, .in = {NULL, NULL, at}};
+    op.out[0] = summed ? matrix(type, GROUPS, K, N, false) : matrix(type, 1, ROWS, N, false);
+    op.in[0] = summed ? matrix(type, 1, K, ROWS, turned) : matrix(type, 1, ROWS, K, turned);
+    op.in[1] = summed ? matrix(type, 1, ROWS, N, false) : matrix(type, GROUPS, K, N, turned);
+    kernel_case_check(&c, &op, type == PLIM_F32 ? 16 : 1, 4 * sqrt((double)ROWS));
+    kernel_case_finish(&c);
+}
+
+Test(library, products_of_groups)
+{
+    for (int t = 0; t < 3; t++)
+        for (int way = 0; way < 4; way++) check_groups(types[t], way & 1, way & 2);
+}
+
 Test(library, products_of_sizes_that_are_no_multiple_of_anything)
 {
     static const int64_t sizes[][3] = {{1, 1, 1}, {1, 257, 64}, {300, 1, 33}, {5, 7, 1}};

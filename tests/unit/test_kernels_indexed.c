@@ -96,34 +96,3 @@ Test(kernels_indexed, what_a_mask_hides_becomes_a_number)
                      KERNEL_ARRAY(&c, PLIM_BOOL, 33), value);
     }
 }
-
-/* --- the largest ------------------------------------------------------------------------------ */
-
-static void check_argmax(const struct plim_array *x, int64_t rows)
-{
-    struct plim_op op = {.kind = PLIM_OP_ARGMAX, .n_out = 1, .n_in = 1};
-    op.out[0] = KERNEL_ARRAY(&c, PLIM_I64, rows);
-    op.in[0] = x;
-    kernel_case_check(&c, &op, 0, 0);
-    kernel_case_finish(&c);
-}
-
-/* Values of bf16 come more than once. */
-Test(kernels_indexed, where_the_largest_stands)
-{
-    static const int64_t widths[] = {1, 2, 7, 64, 1000, 5000, 20000};
-    for (int t = 0; t < 3; t++)
-        for (int w = 0; w < 7; w++) check_argmax(KERNEL_ARRAY(&c, types[t], 5, widths[w]), 5);
-    check_argmax(KERNEL_ARRAY(&c, PLIM_BF16, 3000, 9), 3000);
-    check_argmax(kernel_case_permuted(&c, PLIM_BF16, 2, (int64_t[]){40, 90}, (int[]){1, 0}, 0), 40);
-}
-
-Test(kernels_indexed, of_equal_ones_it_is_the_first_and_nan_is_the_largest)
-{
-    const struct plim_array *x = KERNEL_ARRAY(&c, PLIM_F32, 3, 3000);
-    kernel_case_fill(&c, x, -INFINITY, -INFINITY);
-    for (int64_t i = 0; i < 9000; i++) kernel_case_set(x, i, i < 3000 ? -INFINITY : 1);
-    kernel_case_set(x, 6000 + 2000, NAN);
-    kernel_case_set(x, 6000 + 2500, NAN);
-    check_argmax(x, 3);
-}

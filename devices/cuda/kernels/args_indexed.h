@@ -1,4 +1,4 @@
-/* Arguments of GATHER, SCATTER and ARGMAX (indexed.cu). */
+/* Arguments of GATHER and SCATTER (indexed.cu). */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_INDEXED_H
 #define PLIM_DEVICES_CUDA_KERNELS_ARGS_INDEXED_H
 
@@ -12,13 +12,6 @@ struct plim_by_index_args {
     struct plim_cuda_flat_operand rows, named, indices;
     uint64_t elements, room;
     struct plim_divider width; /* of a row of `rows` */
-};
-
-/* block (threads of a row, rows) */
-struct plim_argmax_args {
-    struct plim_cuda_rows rows;
-    struct plim_cuda_row_operand x;
-    uint64_t places; /* int64, contiguous */
 };
 
 #endif
