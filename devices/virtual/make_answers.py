@@ -6,7 +6,6 @@ make_answers.py OUT.c NAMES.txt...   each named like its library in LIBRARIES
 A line of a names file is an entry point and, after a blank, how it is answered:
     (nothing)   it is not supported
     compute     it is a launch on the stream of its first argument, a handle
-    null        it is not supported, and what it returns is a pointer or a version: 0
 """
 import os
 import sys
@@ -15,7 +14,7 @@ LIBRARIES = {'cudart': 'PLIM_CUDART', 'cuda': 'PLIM_CUDA', 'cublas': 'PLIM_CUBLA
              'cublaslt': 'PLIM_CUBLASLT', 'cudnn': 'PLIM_CUDNN', 'nccl': 'PLIM_NCCL',
              'nvml': 'PLIM_NVML', 'cufft': 'PLIM_CUFFT', 'cusparse': 'PLIM_CUSPARSE', 'cusolver': 'PLIM_CUSOLVER'}
 
-MACROS = {'': 'UNSUPPORTED', 'compute': 'COMPUTED', 'null': 'NULL_UNSUPPORTED'}
+MACROS = {'': 'UNSUPPORTED', 'compute': 'COMPUTED'}
 
 # Programs call these with whatever arguments the real ones have; where they are passed in
 # registers, a callee that declares fewer does no harm. `long` fills the register that a status, a
@@ -27,13 +26,6 @@ PREAMBLE = '''/* Made by make_answers.py. */
 #define UNSUPPORTED(library, name)                                                                \\
     WEAK long name(void);                                                                         \\
     WEAK long name(void) { return plim_unsupported(library, #name); }
-#define NULL_UNSUPPORTED(library, name)                                                           \\
-    WEAK long name(void);                                                                         \\
-    WEAK long name(void)                                                                          \\
-    {                                                                                             \\
-        plim_unsupported(library, #name);                                                         \\
-        return 0;                                                                                 \\
-    }
 #define COMPUTED(library, name)                                                                   \\
     WEAK long name(const void *handle);                                                           \\
     WEAK long name(const void *handle) { return plim_compute(library, #name, handle); }
@@ -49,7 +41,7 @@ def answers(path):
             if not name:
                 continue
             if not name.isidentifier() or how not in MACROS:
-                sys.exit(f'{path}:{number}: expected a name and one of: compute, null')
+                sys.exit(f'{path}:{number}: expected a name, or a name and: compute')
             yield f'{MACROS[how]}({library}, {name})\n'
 
 

@@ -224,7 +224,8 @@ Test(zero, says_what_it_cannot_train)
 /* What fails in transformers itself */
 Test(zero, says_which_models_fail)
 {
-    const struct plim_device_info *info = &rank_gpu("A100-SXM4-80GB")->info;
+    struct plim_device *gpu = rank_gpu("A100-SXM4-80GB");
+    const struct plim_device_info *info = &gpu->info;
     const struct plim_model_config sinusoidal = {.sinusoidal_positions = true}, images = {.patch_size = 16};
     struct plim_train_setting setting = rank_of_two;
     setting.loop = PLIM_LOOP_TRAINER;
@@ -238,6 +239,7 @@ Test(zero, says_which_models_fail)
     cr_expect_not_null(decoder_refuses(info, &images, &setting));
     setting.loop = PLIM_LOOP_PLAIN;
     cr_expect_null(decoder_refuses(info, &images, &setting));
+    plim_device_close(&gpu);
 }
 
 static const struct plim_lora small_adapters = {.r = 8, .target_count = 1, .targets = {"q_proj"}};

@@ -16,7 +16,7 @@
 
 /* --- the lists -------------------------------------------------------------------------------- */
 
-enum how { UNSUPPORTED, GIVE_NULL, COMPUTE, BY_HAND };
+enum how { UNSUPPORTED, COMPUTE, BY_HAND };
 
 /* The codes are those of the headers: cudaErrorNotSupported, CUBLAS_STATUS_NOT_SUPPORTED and
  * CUBLAS_STATUS_NOT_INITIALIZED, ...; NCCL has none for it but ncclInternalError. */
@@ -46,7 +46,7 @@ static void read_line(char *line, int library)
     struct name *new = &names[name_count++];
     snprintf(new->text, sizeof(new->text), "%s", name);
     new->library = library;
-    new->how = !how ? UNSUPPORTED : !strcmp(how, "compute") ? COMPUTE : GIVE_NULL;
+    new->how = how ? COMPUTE : UNSUPPORTED;
 }
 
 static void read_list(int library)
@@ -247,7 +247,7 @@ ReportHook(POST_ALL)(struct criterion_global_stats *stats)
     read_names();
     for (int i = 0; i < LIBRARIES; i++) {
         size_t by_hand = count_of(i, BY_HAND), computed = count_of(i, COMPUTE),
-               unsupported = count_of(i, UNSUPPORTED) + count_of(i, GIVE_NULL);
+               unsupported = count_of(i, UNSUPPORTED);
         fprintf(stderr, "%s: %zu names, %zu answered by hand, %zu computed, %zu unsupported\n",
                 libraries[i].list, by_hand + computed + unsupported, by_hand, computed,
                 unsupported);
@@ -279,19 +279,6 @@ Test(names, an_unsupported_one_of_the_runtime_is_its_last_error)
     cr_expect(eq(i64, call(last_error, NULL), 0));
     call(first(1, UNSUPPORTED), NULL);
     cr_expect(eq(i64, call(last_error, NULL), 0), "the driver has none");
-}
-
-Test(names, what_returns_a_pointer_or_a_version_returns_0)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < name_count; i++) {
-        if (names[i].how != GIVE_NULL) continue;
-        uint32_t before = machine->note_count;
-        cr_expect(eq(i64, call(&names[i], NULL), 0), "%s", names[i].text);
-        cr_expect(eq(u32, machine->note_count, before + 1), "%s is noted", names[i].text);
-        count++;
-    }
-    cr_expect(lt(sz, 0, count));
 }
 
 static int64_t launches(void)
