@@ -193,6 +193,7 @@ enum plim_status plim_device_reset(struct plim_device *device)
         device->segment_bytes_peak = 0;
         device->launches = 0;
         device->sdpa_engines = 0;
+        device->groups_one_by_one = false;
     }
     return st;
 }

@@ -111,12 +111,15 @@ static void tell_experts(const struct plim_replay *replay, struct plim_result *r
                            replay->expert_ranks, replay->expert_ranks);
 }
 
-static void tell_attention(const struct plim_replay *replay, struct plim_result *result)
+static void tell_kernels(const struct plim_replay *replay, struct plim_result *result)
 {
     if (replay->sdpa_engines & PLIM_SDPA_BY_FALLBACK)
         plim_result_reason(result,
                            "Attention ran on this GPU's fp32 units, where PyTorch's runs on tensor "
                            "cores: that it fits was shown, but the seconds are simulated.");
+    if (replay->groups_one_by_one)
+        plim_result_reason(result, "Experts were multiplied one by one, where PyTorch has one kernel for all: that it "
+                                   "fits was shown, but the seconds are simulated.");
 }
 
 /* Where the model takes most before the first step. */
@@ -197,7 +200,7 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
     tell_experts(replay, result);
     tell_loading(replay, result);
     tell_evaluation(replay, result);
-    tell_attention(replay, result);
+    tell_kernels(replay, result);
 }
 
 /* Where fewer micro-steps were run than the step has, the rest is taken to be as they are. */

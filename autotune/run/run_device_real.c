@@ -131,7 +131,7 @@ static enum plim_status run_measured(struct plim_run_device *d, const struct pli
         enum plim_status st = plim_remote_run(d->remote, setting, PLIM_RUN_LIMITED, out, err);
         if (st || out->verdict != PLIM_OK) return st;
         note_overhead(d);
-        if (out->sdpa_engines & PLIM_SDPA_BY_FALLBACK) {
+        if (plim_replay_has_another_time(out)) {
             replace_seconds(d, setting, out);
             return PLIM_OK;
         }

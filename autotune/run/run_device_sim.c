@@ -169,7 +169,7 @@ void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out)
                             .requested_bytes = requested_bytes(replay),
                             .retries = replay->retries,
                             .seconds = (kept ? replay->step[kept - 1].seconds : 0) + communication,
-                            .seconds_are_modelled = replay->sdpa_engines & PLIM_SDPA_BY_FALLBACK,
+                            .seconds_are_modelled = plim_replay_has_another_time(replay),
                             .communication_seconds = communication,
                             .link_bytes_per_second = replay->link_bytes_per_second,
                             .link_latency_seconds = replay->link_latency_seconds,

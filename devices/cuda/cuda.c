@@ -53,6 +53,7 @@ static enum plim_status multiply_groups(struct plim_cuda *cuda, const struct pli
     enum plim_status st = plim_grouped_check(op);
     int64_t groups = st ? 0 : plim_grouped_count(op);
     const struct plim_array *at = op->in[2];
+    cuda->device.groups_one_by_one |= op->n_scratch > 0;
     if (groups > MOST_GROUPS || at->dtype != PLIM_I32 || at->ndim != 1 || at->stride[0] != 1) return PLIM_UNSUPPORTED;
     if (!st) st = cuda->device.ops->read(&cuda->device, at->data, ends, (size_t)groups * sizeof(ends[0]));
     for (int64_t g = 0, from = 0, to; g < groups && !st; g++, from = to) {

@@ -143,6 +143,45 @@ static unsigned engines_of(const char *gpu, enum plim_dtype dtype, enum plim_sdp
     return engines;
 }
 
+/* Products of two groups. `scratch`: PyTorch has one kernel for all. */
+static bool goes_one_by_one(bool scratch)
+{
+    enum { SIZE = 16 };
+    struct plim_device *d = open_gpu("H100-SXM5-80GB", NULL, NULL);
+    uint64_t base;
+    cr_assert(eq(int, plim_device_segment_get(d, 2 << 20, &base), PLIM_OK));
+    struct plim_array a = {.data = base, .shape = {SIZE, SIZE}, .stride = {SIZE, 1}, .ndim = 2};
+    struct plim_array b = a, ends = a;
+    b.ndim = 3;
+    b.shape[0] = 2, b.shape[2] = SIZE;
+    b.stride[0] = SIZE * SIZE, b.stride[1] = SIZE, b.stride[2] = 1;
+    ends.ndim = 1;
+    ends.shape[0] = 2, ends.stride[0] = 1;
+    ends.dtype = PLIM_I32;
+    ends.data += 1 << 20;
+    struct plim_op op = {.kind = PLIM_OP_MATMUL_GROUPED,
+                         .n_out = 1,
+                         .n_in = 3,
+                         .n_scratch = scratch,
+                         .out = {&a},
+                         .in = {&a, &b, &ends},
+                         .scratch = {&a}};
+    const int32_t rows[2] = {0, SIZE}; /* the first has none */
+    cr_assert(eq(int, plim_device_write(d, ends.data, rows, sizeof rows), PLIM_OK));
+    cr_assert(eq(int, plim_device_launch(d, &op), PLIM_OK), "%s", plim_device_message(d));
+    bool told = d->groups_one_by_one;
+    cr_expect(eq(int, plim_device_reset(d), PLIM_OK));
+    cr_expect(not(d->groups_one_by_one));
+    plim_device_close(&d);
+    return told;
+}
+
+Test(cuda_libraries, groups_that_pytorch_multiplies_at_once_are_told)
+{
+    cr_expect(goes_one_by_one(true));
+    cr_expect(not(goes_one_by_one(false)));
+}
+
 Test(cuda_libraries, attention_is_by_cudnn_where_pytorch_takes_it)
 {
     const char *gpu = "H100-SXM5-80GB";
