@@ -157,6 +157,18 @@ double plim_device_running_seconds(const struct plim_device_load *load)
     return all;
 }
 
+struct plim_device_load plim_device_load_between(const struct plim_device_load *before,
+                                                 const struct plim_device_load *after)
+{
+    struct plim_device_load load = {
+        .launching_seconds = after->launching_seconds - before->launching_seconds,
+        .launching_at_most_seconds = after->launching_at_most_seconds - before->launching_at_most_seconds,
+        .driver_seconds = after->driver_seconds - before->driver_seconds};
+    for (int i = 0; i < PLIM_DEVICE_TASKS; i++)
+        load.running_seconds[i] = after->running_seconds[i] - before->running_seconds[i];
+    return load;
+}
+
 void plim_device_load(const struct plim_device *device, struct plim_device_load *load)
 {
     *load = (struct plim_device_load){0};

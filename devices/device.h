@@ -71,7 +71,7 @@ enum plim_device_task {
 
 /* What a round of launches did to the device's clock, for the device alone to read. */
 struct plim_device_round {
-    double seconds[5 + PLIM_DEVICE_TASKS];
+    double seconds[4], launching_seconds, running_seconds[PLIM_DEVICE_TASKS];
     uint32_t number; /* of rounds that had ended before it since the last reset */
 };
 
@@ -195,6 +195,8 @@ void plim_device_link(struct plim_device *device, int64_t bytes, bool is_pageabl
 /* Zeros on a device that is no such. */
 void plim_device_load(const struct plim_device *device, struct plim_device_load *load);
 double plim_device_running_seconds(const struct plim_device_load *load); /* of all tasks */
+struct plim_device_load plim_device_load_between(const struct plim_device_load *before,
+                                                 const struct plim_device_load *after);
 enum plim_status plim_device_now(struct plim_device *device, double *seconds) PLIM_MUST_CHECK;
 /* Between host and device memory, after all that was launched; the host waits. `sim` reads zeros. */
 enum plim_status plim_device_read(struct plim_device *device, uint64_t address, void *to,

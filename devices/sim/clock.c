@@ -1,6 +1,7 @@
 #include "clock.h"
 
 #include <assert.h>
+#include <string.h>
 
 void plim_sim_clock_launch(struct plim_sim_clock *c, double host_seconds, enum plim_device_task task,
                            double device_seconds, bool waits)
@@ -30,13 +31,12 @@ void plim_sim_clock_end_round(struct plim_sim_clock *c, struct plim_device_round
 {
     assert(c->depth > 0);
     const struct plim_round *round = &c->rounds[--c->depth];
-    const struct plim_device_load *before = &c->load_before[c->depth], *now = &c->load;
-    *out = (struct plim_device_round){{round->from_host.host, round->from_host.device,
-                                       round->from_device.host, round->from_device.device,
-                                       now->launching_seconds - before->launching_seconds},
-                                      c->rounds_ended++};
-    for (int i = 0; i < PLIM_DEVICE_TASKS; i++)
-        out->seconds[5 + i] = now->running_seconds[i] - before->running_seconds[i];
+    const struct plim_device_load load = plim_device_load_between(&c->load_before[c->depth], &c->load);
+    *out = (struct plim_device_round){.seconds = {round->from_host.host, round->from_host.device,
+                                                  round->from_device.host, round->from_device.device},
+                                      .launching_seconds = load.launching_seconds,
+                                      .number = c->rounds_ended++};
+    memcpy(out->running_seconds, load.running_seconds, sizeof(out->running_seconds));
 }
 
 void plim_sim_clock_repeat(struct plim_sim_clock *c, const struct plim_device_round *from,
@@ -45,8 +45,8 @@ void plim_sim_clock_repeat(struct plim_sim_clock *c, const struct plim_device_ro
     const struct plim_round round = {{from->seconds[0], from->seconds[1]},
                                      {from->seconds[2], from->seconds[3]}};
     plim_timeline_repeat(&c->line, &round, times);
-    c->load.launching_seconds += from->seconds[4] * (double)times;
+    c->load.launching_seconds += from->launching_seconds * (double)times;
     for (int i = 0; i < PLIM_DEVICE_TASKS; i++)
-        c->load.running_seconds[i] += from->seconds[5 + i] * (double)times;
+        c->load.running_seconds[i] += from->running_seconds[i] * (double)times;
     for (int i = 0; i < c->depth; i++) plim_round_repeat(&c->rounds[i], &round, times);
 }

@@ -1,4 +1,5 @@
 #include "time.h"
+#include <string.h>
 
 enum { SETTLING_STEPS = 3 }; /* as many as the engine's replays run before the one that counts */
 
@@ -93,11 +94,10 @@ static enum plim_status time_step(const struct timing *timing, struct plim_recor
     if (!st) st = plim_device_now(device, &end);
     if (st) return st;
     out->seconds = end - start;
-    out->launching_seconds = after.launching_seconds - before.launching_seconds;
-    for (int i = 0; i < PLIM_DEVICE_TASKS; i++)
-        out->running_seconds[i] = after.running_seconds[i] - before.running_seconds[i];
-    out->host_bound = after.launching_at_most_seconds - before.launching_at_most_seconds >
-                      plim_device_running_seconds(&after) - plim_device_running_seconds(&before);
+    const struct plim_device_load load = plim_device_load_between(&before, &after);
+    out->launching_seconds = load.launching_seconds;
+    memcpy(out->running_seconds, load.running_seconds, sizeof(out->running_seconds));
+    out->host_bound = load.launching_at_most_seconds > plim_device_running_seconds(&load);
     return PLIM_OK;
 }
 

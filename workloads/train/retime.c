@@ -1,14 +1,13 @@
 #include "retime.h"
+#include <string.h>
 
 void plim_replay_note_load(struct plim_replay *replay, const struct plim_device_load *before,
                            const struct plim_device_load *after)
 {
-    double running = plim_device_running_seconds(after) - plim_device_running_seconds(before);
-    replay->host_bound =
-        after->launching_at_most_seconds - before->launching_at_most_seconds > running;
-    replay->launching_seconds = after->launching_seconds - before->launching_seconds;
-    for (int i = 0; i < PLIM_DEVICE_TASKS; i++)
-        replay->running_seconds[i] = after->running_seconds[i] - before->running_seconds[i];
+    const struct plim_device_load load = plim_device_load_between(before, after);
+    replay->host_bound = load.launching_at_most_seconds > plim_device_running_seconds(&load);
+    replay->launching_seconds = load.launching_seconds;
+    memcpy(replay->running_seconds, load.running_seconds, sizeof(replay->running_seconds));
 }
 
 bool plim_replay_retime(struct plim_replay *replay, const struct plim_score_reading *readings,
