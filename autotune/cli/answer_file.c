@@ -43,7 +43,11 @@ static enum plim_status choose(const struct plim_request *request, const struct 
     if (matches > 1)
         return plim_fail(err, PLIM_INVALID, "%s has %zu answers: expected --device with one of %s", path,
                          matches, answers);
-    if (!(*out)->choice.present || (*out)->kind == PLIM_RESULT_EXPLANATION)
+    if ((*out)->kind == PLIM_RESULT_EXPLANATION)
+        return plim_fail(err, PLIM_INVALID,
+                         "%s explains a setting and chooses none: give a result of plimsoll tune or plan, or "
+                         "--micro-batch N", path);
+    if (!(*out)->choice.present)
         return plim_fail(err, PLIM_NOFIT,
                          "%s: nothing fits in this result, so there is nothing to write", path);
     return PLIM_OK;

@@ -4,6 +4,7 @@
 #include <criterion/new/assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define A100 "--device sim:A100-SXM4-80GB,memory=24GiB --margin 0 --overhead 0 "
 
@@ -287,4 +288,20 @@ Test(explain, of_experts_under_fsdp2_it_is_said_how_many_gpus_have_one)
         cr_expect(eq(int, says, gpus > 8), "%d: %s", gpus, p.out);
         program_finish(&p);
     }
+}
+
+Test(explain, an_explanation_has_no_choice_to_write_down)
+{
+    char path[64], command[192];
+    snprintf(path, sizeof(path), "/tmp/plimsoll-explained-%ld.json", (long)getpid());
+    snprintf(command, sizeof(command), "explain gpt2-124m --device sim:RTX-4090 --batch 1 --seq 64 -o %s", path);
+    struct program p = program_run(command);
+    cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
+    program_finish(&p);
+    snprintf(command, sizeof(command), "emit %s hf.cli", path);
+    p = program_run(command);
+    cr_expect(eq(int, p.exit_code, 2));
+    cr_expect(strstr(p.err, "explains a setting and chooses none") != NULL, "%s", p.err);
+    program_finish(&p);
+    unlink(path);
 }
