@@ -212,7 +212,7 @@ ParameterizedTestParameters(usage, a_mistake_has_its_exit_code_and_one_clear_lin
         {"help plna", 2, "did you mean plan?"},
         {"exec python train.py", 2, "put -- before your program's command"},
         {"plan gpt2-124m --device sim:T4,,sim:A10", 2, "--device has an empty value"},
-        {"plan Qwen/Qwen3-0.6B", 2, "did you mean qwen3-0.6b?"},
+        {"plan Qwen/Qwen3-0.6B-Base", 2, "did you mean qwen3-0.6b?"},
         {"plan ./qwen3-0.6", 2, "hf download OWNER/MODEL config.json"},
         {"plan no-such-model", 2, "hf download OWNER/MODEL config.json"},
         {"plan gpt2-124m --device sim:RTX-4091", 3, "RTX-4090"},

@@ -1,6 +1,7 @@
 /* From a name to a resolved spec: which file it means, which kind of document that is, and where
  * in it a fault of the whole stands. */
 #include "hf_config.h"
+#include "hub.h"
 #include "key.h"
 #include "spec.h"
 #include "spec_internal.h"
@@ -38,13 +39,26 @@ static enum plim_status no_such_file(const char *source, struct plim_error *err)
                         "plimsoll models lists");
 }
 
-/* Reads `source`, or the config.json of a directory. */
-static enum plim_status read_source(const char *source, struct plim_yaml *yaml,
-                                    struct plim_error *err)
+/* A name of the zoo, or of the Hub that the zoo has; not where such a file, or such a model of the cache, is there. */
+static const char *zoo_name(const char *source)
 {
     char path[PATH_BYTES];
     struct stat info;
-    if (stat(source, &info) != 0) return no_such_file(source, err);
+    if (plim_zoo_has(source)) return source;
+    const char *name = plim_zoo_of_hub(source);
+    return name && stat(source, &info) != 0 && !plim_hub_find(source, path, sizeof(path)) ? name : NULL;
+}
+
+/* Reads `source`, or the config.json of a directory, or of a model of the Hub. */
+static enum plim_status read_source(const char *source, struct plim_yaml *yaml,
+                                    struct plim_error *err)
+{
+    char path[PATH_BYTES], cached[PATH_BYTES];
+    struct stat info;
+    if (stat(source, &info) != 0) {
+        if (!plim_hub_find(source, cached, sizeof(cached))) return no_such_file(source, err);
+        source = cached;
+    }
     int length =
         snprintf(path, sizeof(path), S_ISDIR(info.st_mode) ? "%s/config.json" : "%s", source);
     if (length < 0 || (size_t)length >= sizeof(path))
@@ -88,8 +102,10 @@ static enum plim_status read_hf(const struct plim_yaml *yaml, const struct plim_
     if (node->kind != PLIM_YAML_SCALAR || plim_yaml_is_null(node) || !node->text[0])
         return plim_value_refuse(&place, node, "the path of a config.json");
     enum plim_status st = PLIM_OK;
+    struct stat info;
     PLIM_TRY(relative_path(yaml->source, node->text, path, err));
-    PLIM_TRY(read_source(path, &config, err));
+    bool here = stat(path, &info) == 0 || !plim_hub_is_id(node->text); /* else a name of the Hub */
+    PLIM_TRY(read_source(here ? path : node->text, &config, err));
     PLIM_TRY(plim_hf_read(&config, family, spec, err));
 out:
     plim_yaml_finish(&config);
@@ -295,10 +311,10 @@ enum plim_status plim_spec_load(const char *source, struct plim_spec *spec, stru
     struct plim_yaml yaml = {0};
     enum plim_status st = PLIM_OK;
     *spec = (struct plim_spec){0};
-    PLIM_TRY(plim_zoo_has(source) ? plim_zoo_read(source, &yaml, err)
-                                  : read_source(source, &yaml, err));
+    const char *zoo = zoo_name(source);
+    PLIM_TRY(zoo ? plim_zoo_read(zoo, &yaml, err) : read_source(source, &yaml, err));
     PLIM_TRY(load_document(&yaml, source, spec, err));
-    if (plim_zoo_has(source)) plim_spec_key_forget(spec, "data.seq"); /* ours, not the user's */
+    if (zoo) plim_spec_key_forget(spec, "data.seq"); /* ours, not the user's */
 out:
     plim_yaml_finish(&yaml);
     if (st != PLIM_OK) *spec = (struct plim_spec){0};

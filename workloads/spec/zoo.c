@@ -11,32 +11,63 @@
 extern const struct plim_embedded_file plim_zoo_data[];
 extern const size_t plim_zoo_data_count;
 
-/* The files without ".yaml"; tests/unit/test_zoo.c compares the two lists. */
-static const char *const names[] = {
-    "gpt2-124m",  "gpt2-medium", "gpt2-large",   "tinyllama-1.1b", "llama-3.2-1b",
-    "llama-3-8b", "mistral-7b",  "qwen2.5-0.5b", "qwen3-0.6b",     "gemma-2-2b",
-    "phi-3-mini", "pythia-410m", "opt-1.3b",     "mixtral-8x7b",   "qwen1.5-moe-a2.7b",
-    "qwen3-30b-a3b", "bert-base", "bert-large",  "roberta-base",   "distilbert-base",
-    "modernbert-base", "vit-base", "vit-large",  "tiny-gpt2",
+/* The files without ".yaml" (tests/unit/test_zoo.c compares the two lists), and what the Hub has with the same
+ * config.json, but for keys of generation. */
+static const struct {
+    const char *name, *hub[4];
+} models[] = {
+    {"gpt2-124m", {"openai-community/gpt2", "gpt2"}},
+    {"gpt2-medium", {"openai-community/gpt2-medium", "gpt2-medium"}},
+    {"gpt2-large", {"openai-community/gpt2-large", "gpt2-large"}},
+    {"tinyllama-1.1b", {"TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T"}},
+    {"llama-3.2-1b", {"meta-llama/Llama-3.2-1B", "meta-llama/Llama-3.2-1B-Instruct", "NousResearch/Llama-3.2-1B"}},
+    {"llama-3-8b",
+     {"meta-llama/Meta-Llama-3-8B", "meta-llama/Meta-Llama-3-8B-Instruct", "NousResearch/Meta-Llama-3-8B"}},
+    {"mistral-7b", {"mistral-community/Mistral-7B-v0.2", "mistralai/Mistral-7B-Instruct-v0.2"}},
+    {"qwen2.5-0.5b", {"Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-0.5B-Instruct"}},
+    {"qwen3-0.6b", {"Qwen/Qwen3-0.6B"}},
+    {"gemma-2-2b", {"google/gemma-2-2b"}},
+    {"phi-3-mini", {"microsoft/Phi-3-mini-4k-instruct"}},
+    {"pythia-410m", {"EleutherAI/pythia-410m"}},
+    {"opt-1.3b", {"facebook/opt-1.3b"}},
+    {"mixtral-8x7b", {"mistralai/Mixtral-8x7B-v0.1", "mistralai/Mixtral-8x7B-Instruct-v0.1"}},
+    {"qwen1.5-moe-a2.7b", {"Qwen/Qwen1.5-MoE-A2.7B"}},
+    {"qwen3-30b-a3b", {"Qwen/Qwen3-30B-A3B"}},
+    {"bert-base", {"google-bert/bert-base-uncased", "bert-base-uncased"}},
+    {"bert-large", {"google-bert/bert-large-uncased", "bert-large-uncased"}},
+    {"roberta-base", {"FacebookAI/roberta-base"}},
+    {"distilbert-base", {"distilbert/distilbert-base-uncased", "distilbert-base-uncased"}},
+    {"modernbert-base", {"answerdotai/ModernBERT-base"}},
+    {"vit-base", {"google/vit-base-patch16-224"}},
+    {"vit-large", {"google/vit-large-patch16-224"}},
+    {"tiny-gpt2", {NULL}},
 };
 
-enum { NAME_COUNT = sizeof(names) / sizeof(names[0]) };
+enum { MODEL_COUNT = sizeof(models) / sizeof(models[0]) };
 
 size_t plim_zoo_count(void)
 {
-    return NAME_COUNT;
+    return MODEL_COUNT;
 }
 
 const char *plim_zoo_name(size_t index)
 {
-    return index < NAME_COUNT ? names[index] : NULL;
+    return index < MODEL_COUNT ? models[index].name : NULL;
 }
 
 bool plim_zoo_has(const char *name)
 {
-    for (size_t i = 0; i < NAME_COUNT; i++)
-        if (strcmp(names[i], name) == 0) return true;
+    for (size_t i = 0; i < MODEL_COUNT; i++)
+        if (strcmp(models[i].name, name) == 0) return true;
     return false;
+}
+
+const char *plim_zoo_of_hub(const char *id)
+{
+    for (size_t i = 0; i < MODEL_COUNT; i++)
+        for (size_t k = 0; k < 4 && models[i].hub[k]; k++)
+            if (strcmp(models[i].hub[k], id) == 0) return models[i].name;
+    return NULL;
 }
 
 static const struct plim_embedded_file *find(const char *name)
@@ -58,7 +89,9 @@ enum plim_status plim_zoo_read(const char *name, struct plim_yaml *yaml, struct 
         snprintf(source, sizeof(source), "zoo:%s", file->name);
         return plim_yaml_read_string(source, file->text, file->size, yaml, err);
     }
-    int near = plim_nearest(name, names, NAME_COUNT);
+    const char *names[MODEL_COUNT];
+    for (size_t i = 0; i < MODEL_COUNT; i++) names[i] = models[i].name;
+    int near = plim_nearest(name, names, MODEL_COUNT);
     return plim_fail(err, PLIM_SPEC, "the zoo has no '%.60s', expected %s%s", name,
                      near < 0 ? "one of its names, such as " : "the nearest name ",
                      names[near < 0 ? 0 : near]);

@@ -12,4 +12,7 @@ enum plim_status plim_zoo_read(const char *name, struct plim_yaml *yaml,
 /* Is there a spec of that name? */
 bool plim_zoo_has(const char *name);
 
+/* The zoo's name of a model of the Hub ("meta-llama/Llama-3.2-1B"); NULL: it has none. */
+const char *plim_zoo_of_hub(const char *id);
+
 #endif
