@@ -149,6 +149,8 @@ static void environment(FILE *file, const struct plim_result *r)
     fact(file, "LoRA", r->spec.lora);
     fact(file, "quantization", r->spec.quantization);
     fact(file, "defaults", r->spec.defaults);
+    fact(file, "read from", r->spec.config);
+    fact(file, "not in the plan", r->spec.unplanned);
     if (r->spec.host_speed > 0) {
         snprintf(text, sizeof(text), "%.3g times that assumed", r->spec.host_speed);
         fact(file, "host's speed of launching", text);

@@ -52,6 +52,8 @@ static void answer(FILE *file, const struct plim_result *r)
                 " GPU%s = %" PRId64 " samples a step\n",
                 c->setting.micro_batch, c->setting.accumulation, c->world,
                 c->world == 1 ? "" : "s", c->effective_batch);
+    if (r->spec.config[0]) line(file, "- read from ", r->spec.config);
+    if (r->spec.unplanned[0]) line(file, "- not in the plan: ", r->spec.unplanned);
     if (c->setting.seq) fprintf(file, "- sequence %" PRId64 "\n", c->setting.seq);
     plim_table_values(&c->setting, text, sizeof(text));
     if (text[0]) line(file, "- ", text);

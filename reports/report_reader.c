@@ -105,6 +105,8 @@ static void read_spec(struct reader *r, const struct plim_yaml_node *root,
     READ_TEXT(r, node, "use_reentrant", spec->use_reentrant);
     spec->host_speed = read_number(r, node, "host_speed");
     READ_TEXT(r, node, "defaults", spec->defaults);
+    READ_TEXT(r, node, "config", spec->config);
+    READ_TEXT(r, node, "unplanned", spec->unplanned);
     const struct plim_yaml_node *list = part_of_kind(r, node, "options", PLIM_YAML_SEQUENCE);
     for (size_t i = 0; list && i < list->count && !r->status; i++) {
         const struct plim_yaml_node *text = part(r, list->items[i], "value");

@@ -142,6 +142,8 @@ static void answer(struct plim_page *page, const struct plim_result *r)
         rate_line(page, &r->choice);
         memory_line(page, r);
     }
+    if (r->spec.config[0]) plim_page_wrapped(page, "  Read from ", r->spec.config);
+    if (r->spec.unplanned[0]) plim_page_wrapped(page, "  Not in the plan: ", r->spec.unplanned);
     if (r->spec.defaults[0]) plim_page_wrapped(page, "  Defaults: ", r->spec.defaults);
     if (r->spec.host_speed > 0)
         fprintf(page->file, "  the host launches %.3g times as fast as assumed\n", r->spec.host_speed);

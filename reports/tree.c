@@ -33,6 +33,8 @@ static void add_spec(struct plim_json *json, json_t *root, const struct plim_res
     if (spec->use_reentrant[0]) plim_json_bool(json, node, "use_reentrant", !strcmp(spec->use_reentrant, "true"));
     known_number(json, node, "host_speed", spec->host_speed);
     if (spec->defaults[0]) plim_json_text(json, node, "defaults", spec->defaults);
+    known_text(json, node, "config", spec->config);
+    known_text(json, node, "unplanned", spec->unplanned);
     if (!spec->options.count) return;
     json_t *list = plim_json_array(json, node, "options");
     for (size_t i = 0; i < spec->options.count; i++) {

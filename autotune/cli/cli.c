@@ -6,6 +6,7 @@
 #include "earlier.h"
 #include "env.h"
 #include "exit_code.h"
+#include "trainer_config.h"
 #include <errno.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ static enum plim_status run(int argc, char **argv, const struct plim_io *io, str
     const struct plim_command *command;
     struct plim_request request;
     struct plim_earlier earlier = {0};
+    struct plim_trainer_config *config = NULL;
     enum plim_status st = PLIM_OK;
     if (argc < 2)
         return plim_fail(
@@ -69,8 +71,13 @@ static enum plim_status run(int argc, char **argv, const struct plim_io *io, str
         return plim_fail(err, PLIM_INVALID, "%s takes no argument, '%s' was given", command->name,
                          request.subject);
     if (takes_report(command->id)) PLIM_TRY(plim_earlier_apply(&request, io, &earlier, err));
-    PLIM_TRY(command->run(&request, io, err));
+    config = calloc(1, sizeof(*config)); /* large: it has room for many files */
+    if (!config) st = plim_no_memory(err);
+    if (!st) st = plim_trainer_config_apply(&request, command->id, io, config, err);
+    if (!st) st = command->run(&request, io, err);
 out:
+    plim_trainer_config_finish(config);
+    free(config);
     plim_earlier_finish(&earlier);
     return st;
 }

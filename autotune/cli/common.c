@@ -29,7 +29,7 @@ enum plim_status plim_common_spec(const struct plim_request *request, const stru
     if (!request->subject)
         return plim_fail(err, PLIM_INVALID,
                          "no SPEC was given, expected a YAML spec, a config.json, a directory with "
-                         "one, or a name such as gpt2-124m");
+                         "one, a trainer's config, or a name such as gpt2-124m");
     PLIM_TRY(plim_spec_load(request->subject, spec, err));
     if (plim_spec_source_hides(request->subject))
         plim_log(log, PLIM_LOG_WARNING,
@@ -194,6 +194,8 @@ enum plim_status plim_common_add_options(const struct plim_request *request,
     for (size_t i = 0; i < request->setting_count; i++)
         if (plim_result_option(result, request->settings[i].key, request->settings[i].value))
             return plim_no_memory(err);
+    if (request->config) snprintf(result->spec.config, sizeof(result->spec.config), "%s", request->config);
+    if (request->unplanned) snprintf(result->spec.unplanned, sizeof(result->spec.unplanned), "%s", request->unplanned);
     return PLIM_OK;
 }
 

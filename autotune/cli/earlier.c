@@ -240,6 +240,8 @@ static enum plim_status take_up(struct plim_request *request, const struct plim_
                          "%s: nothing fitted, expected a report with a choice", path);
     find_source(path, source, earlier->source, sizeof(earlier->source));
     request->subject = earlier->source;
+    request->config = text_of(spec, "config");
+    request->unplanned = text_of(spec, "unplanned");
     PLIM_TRY(add_options(request, &at, path, spec, err));
     PLIM_TRY(compare_hash(request, at, path, text_of(spec, "hash"), io, &earlier->is_other, err));
     drop_contradicted(request, &at);

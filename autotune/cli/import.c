@@ -1,4 +1,4 @@
-/* import: a Hugging Face config.json as a plimsoll spec. */
+/* import: a Hugging Face config.json, or a trainer's config, as a plimsoll spec. */
 #include "autotune/base/outfile.h"
 #include "common.h"
 
@@ -23,6 +23,7 @@ out:
 
 const struct plim_command plim_command_import = {
     .name = "import", .argument = "FILE", .id = PLIM_COMMAND_IMPORT, .run = run_import,
-    .summary = "a Hugging Face config.json as a plimsoll spec",
-    .about = "Reads a config.json (a file, or a directory that contains one) and writes a\n"
-             "spec, to stdout or to --out FILE.\n"};
+    .summary = "a config.json, or a trainer's config, as a plimsoll spec",
+    .about = "Reads a Hugging Face config.json (a file, or a directory that contains one),\n"
+             "or the config of a training job (of transformers' Trainer or LLaMA-Factory, or\n"
+             "a launch script), and writes a spec, to stdout or to --out FILE.\n"};

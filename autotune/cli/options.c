@@ -46,6 +46,8 @@ static const struct plim_option options[] = {
     FIELD("--device", "URI", T | P | E | X | W, devices, devices, 0,
       "auto (default), cuda:N, host, sim:NAME or sim:24GiB; \",memory=24GiB\" may follow. "
       "plan takes a list, or all; tune cuda:all"),
+    FIELD("--model", "SPEC", T | P | E | V | I, text, model, 0,
+      "where SPEC is a trainer's config: the model of its job; default: the one that it names"),
     KEY("--batch", "N", T | P | E, "train.micro_batch",
       "micro-batch, samples: 8, or a list 4,8; default: searched"),
     KEY("--seq", "N", T | P | E, "data.seq",

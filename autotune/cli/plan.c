@@ -198,7 +198,11 @@ const struct plim_command plim_command_plan = {
     .summary = "the best settings on simulated GPUs; several give a table",
     .about = "Finds the fastest training settings that fit on a GPU that need not be there:\n"
              "micro-batch, checkpointing and whatever else is given as a list. Example:\n\n"
-             "  plimsoll plan gpt2-124m --device sim:RTX-4090 --effective-batch 256\n"};
+             "  plimsoll plan gpt2-124m --device sim:RTX-4090 --effective-batch 256\n\n"
+             "SPEC may be the config of a training job: the arguments of transformers'\n"
+             "Trainer, LLaMA-Factory's YAML, the script that launches it. Its job is\n"
+             "planned, its effective batch kept:\n\n"
+             "  plimsoll plan train.yaml --device sim:RTX-4090\n"};
 
 const struct plim_command plim_command_tune = {
     .name = "tune", .argument = "SPEC", .id = PLIM_COMMAND_TUNE, .run = run_tune,

@@ -66,6 +66,8 @@ struct plim_request_emit {
 /* Texts belong to argv, or point into the request itself: do not copy or move it. */
 struct plim_request {
     const char *subject; /* SPEC, FILE, COMMAND; NULL: not given */
+    const char *model;   /* --model, of a trainer's config; NULL: not given */
+    const char *config, *unplanned; /* as in struct plim_result_spec; NULL: the spec is no trainer's config */
     struct plim_request_list arguments; /* behind it, of commands that take more than one */
     struct plim_request_list devices;
     size_t setting_count;

@@ -35,6 +35,10 @@ int64_t plim_config_number_of(const struct plim_config_group *g, enum plim_confi
 /* The number at the first of the patterns, 0 where there is none. */
 int64_t plim_config_number_at(const struct plim_config_group *g, const char *const *patterns);
 
+/* The data-parallel GPUs by the keys that a row of the table names; 0: they are not there; -1: something else fills one
+ * of them in. */
+int64_t plim_config_dp(const struct plim_config_group *g, const struct plim_config_framework *row);
+
 /* The outermost mapping of a place's document. */
 struct plim_config_node *plim_config_root_of(const struct plim_config_place *place);
 

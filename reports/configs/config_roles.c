@@ -261,7 +261,7 @@ static enum plim_status collect(struct search *s, const char *pattern, bool *wil
         *wild |= wild_here;
         if (wild_here && plim_config_is_elsewhere(place->name, pattern)) continue;
         if (is_list_of_one(plim_config_node_of(place)) || is_item_of_many(place->node)) continue;
-        if (is_unnamed(place->node)) continue;
+        if (is_unnamed(place->node) || place->node->bare) continue;
         if (*s->what && plim_config_is_launchers(place)) continue; /* of no size, but of the number of processes */
         if (s->count == MAX_CANDIDATES) break;
         struct plim_config_found found = {.place = place, .end = place};
@@ -483,17 +483,37 @@ out:
     return st;
 }
 
+/* A search for nothing but what one place refers to. */
+static struct search *search_at(const struct plim_config_plan *plan, const struct plim_config_place *place,
+                                const char *select, const char *what, struct plim_error *err)
+{
+    struct search *s = calloc(1, sizeof(*s));
+    if (!s) return NULL;
+    *s = (struct search){.plan = plan, .select = select, .what = what, .err = err, .line = line_of(select), .count = 1};
+    s->items[0] = (struct plim_config_found){.place = place, .end = place};
+    return s;
+}
+
 enum plim_status plim_config_find_at(const struct plim_config_plan *plan, const struct plim_config_place *place,
                                      const char *select, const char *what, struct plim_config_found *out,
                                      struct plim_error *err)
 {
-    struct search *s = calloc(1, sizeof(*s));
+    struct search *s = search_at(plan, place, select, what, err);
     *out = (struct plim_config_found){0};
     if (!s) return plim_no_memory(err);
-    *s = (struct search){.plan = plan, .select = select, .what = what, .err = err, .line = line_of(select), .count = 1};
-    s->items[0] = (struct plim_config_found){.place = place, .end = place};
     enum plim_status st = follow(s, &s->items[0]);
     if (!st) st = answer(s, out);
+    free(s);
+    return st;
+}
+
+enum plim_status plim_config_follow(const struct plim_config_plan *plan, const struct plim_config_place *place,
+                                    struct plim_config_found *out, struct plim_error *err)
+{
+    struct search *s = search_at(plan, place, NULL, place->path, err);
+    if (!s) return plim_no_memory(err);
+    enum plim_status st = follow(s, &s->items[0]);
+    *out = s->items[0];
     free(s);
     return st;
 }

@@ -35,6 +35,11 @@ enum plim_status plim_config_find_at(const struct plim_config_plan *plan, const 
                                      const char *select, const char *what, struct plim_config_found *out,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
+/* What a place refers to: of `out` only `place`, `end` and `value`, which may be any text. PLIM_SPEC: in a circle, or
+ * to what is set twice. */
+enum plim_status plim_config_follow(const struct plim_config_plan *plan, const struct plim_config_place *place,
+                                    struct plim_config_found *out, struct plim_error *err) PLIM_MUST_CHECK;
+
 /* The first place that matches one of the patterns and is not for evaluation; NULL: none. */
 const struct plim_config_place *plim_config_first(const struct plim_config_places *places,
                                                   const char *const *patterns);

@@ -3,6 +3,7 @@
 #include "config_format.h"
 #include "config_group.h"
 #include "patch_notes.h"
+#include "recognise.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,49 +11,6 @@
 static const struct plim_config_place *first_place(const struct plim_config_group *g)
 {
     return g->plan->places.list.count ? &g->plan->places.list.items[0] : NULL;
-}
-
-/* --- which framework -------------------------------------------------------------------------- */
-
-static bool has_format(const struct plim_config_framework *row, const struct plim_config_group *g)
-{
-    const struct plim_config_place *place = first_place(g);
-    if (!row->formats[0] || !place) return true;
-    bool python = place->document->format->language == PLIM_CONFIG_PYTHON; /* in a file or in a notebook */
-    for (size_t i = 0; row->formats[i]; i++)
-        if (!strcmp(row->formats[i], python ? "python" : place->document->format->name)) return true;
-    return false;
-}
-
-/* Is every value one of the row's marks? */
-static bool has_only(const struct plim_config_framework *row, const struct plim_config_places *places)
-{
-    for (size_t i = 0; i < places->list.count; i++) {
-        size_t mark = 0;
-        while (row->marks[mark] && !plim_config_match(row->marks[mark], places->list.items[i].name)) mark++;
-        if (!row->marks[mark]) return false;
-    }
-    return true;
-}
-
-static bool has_marks(const struct plim_config_framework *row, const struct plim_config_group *g)
-{
-    if (!row->marks[0] || !has_format(row, g)) return false;
-    for (size_t i = 0; row->marks[i]; i++)
-        if (!plim_config_has(&g->plan->places, row->marks[i], row->upper)) return false;
-    return !row->only || has_only(row, &g->plan->places);
-}
-
-static enum plim_status recognise(struct plim_config_group *g)
-{
-    const struct plim_config_framework *rows;
-    size_t count;
-    enum plim_status st = plim_config_frameworks(&rows, &count, g->err);
-    if (st || g->ask->framework)
-        return st ? st : plim_config_framework_find(g->ask->framework, &g->framework, g->err);
-    for (size_t i = 0; i < count && !g->framework; i++)
-        if (has_marks(&rows[i], g)) g->framework = &rows[i];
-    return PLIM_OK;
 }
 
 /* --- the roles -------------------------------------------------------------------------------- */
@@ -122,8 +80,7 @@ static bool has_size(const struct plim_config_group *g)
 
 /* --- data-parallel GPUs ----------------------------------------------------------------------- */
 
-/* By the keys that a row of the table names; -1: something else fills one of them in. */
-static int64_t dp_by_keys(const struct plim_config_group *g, const struct plim_config_framework *row)
+int64_t plim_config_dp(const struct plim_config_group *g, const struct plim_config_framework *row)
 {
     int64_t dp = plim_config_number_at(g, row->dp), nodes = plim_config_number_at(g, row->nodes),
             parallel = 1;
@@ -141,7 +98,7 @@ static int64_t dp_by_keys(const struct plim_config_group *g, const struct plim_c
 
 static int64_t dp_of_files(const struct plim_config_group *g)
 {
-    int64_t dp = dp_by_keys(g, g->framework);
+    int64_t dp = plim_config_dp(g, g->framework);
     if (dp) return dp > 0 ? dp : 0;
     /* What the file says now: G = M x A x D. */
     int64_t micro = g->found[PLIM_CONFIG_MICRO].number,
@@ -154,7 +111,7 @@ static int64_t dp_of_files(const struct plim_config_group *g)
 /* A launcher's own words for how many processes there are. */
 static void note_launch(const struct plim_config_group *g)
 {
-    int64_t launched = dp_by_keys(g, plim_config_common()), step = g->sizes.micro * g->sizes.accumulation;
+    int64_t launched = plim_config_dp(g, plim_config_common()), step = g->sizes.micro * g->sizes.accumulation;
     if (launched < 2 || launched == g->sizes.dp) return;
     if (g->needs >> PLIM_CONFIG_GLOBAL & 1) {
         plim_config_note(g->plan,
@@ -381,7 +338,7 @@ enum plim_status plim_config_group_plan(struct plim_config_plan *plan,
     struct plim_config_group g = {.plan = plan, .ask = ask, .sizes = ask->sizes, .repeats = 1, .err = err};
     enum plim_status st;
     *outcome = PLIM_CONFIG_NOTHING;
-    PLIM_TRY(recognise(&g));
+    PLIM_TRY(plim_config_recognise(&plan->places, ask->framework, &g.framework, err));
     if (!g.framework && ask->set_count) {
         static const struct plim_config_framework any = {
             .name = "set", .title = "any", .guess = true};

@@ -22,6 +22,8 @@ struct reader {
     struct plim_config_node *command; /* what words belong to; NULL: between commands */
     bool starts;                      /* the next word begins a command */
     struct word option;               /* one that waits for its value; empty: none */
+    struct plim_config_node *of;      /* the command that it belongs to */
+    struct plim_config_node *value;   /* the last option's, which further words may follow; NULL: none */
     size_t heredoc_count;
     struct {
         char mark[64];
@@ -145,6 +147,7 @@ static enum plim_status add_value(struct reader *r, struct plim_config_node *par
                                   struct word key, struct word value)
 {
     struct plim_config_node *node;
+    r->value = NULL;
     const char *text = r->text + value.begin;
     size_t length = value.end - value.begin;
     bool quoted = length >= 2 && (*text == '"' || *text == '\'') && text[length - 1] == *text &&
@@ -160,7 +163,9 @@ static enum plim_status add_value(struct reader *r, struct plim_config_node *par
     if (!st)
         st = plim_config_node_name(r->document, node, r->text + key.begin, key.end - key.begin,
                                    key.begin, key.end, r->err);
-    if (st || parent->parent) return st;
+    if (st) return st;
+    r->value = node;
+    if (parent->parent) return PLIM_OK;
     node->branch = branch_here(r);
     node->conditional = node->branch > 0;
     return PLIM_OK;
@@ -184,6 +189,24 @@ static bool is_option(const char *text, size_t length)
 {
     return length > 1 && text[0] == '-' &&
            (text[1] == '-' ? length > 2 : isalpha((unsigned char)text[1]));
+}
+
+/* The option that waits has no value: it is a switch. */
+static enum plim_status end_option(struct reader *r)
+{
+    static const char on[] = "true";
+    struct plim_config_node *node;
+    struct word option = r->option;
+    r->option = (struct word){0, 0};
+    r->value = NULL;
+    if (option.end == option.begin || !r->of) return PLIM_OK;
+    enum plim_status st = plim_config_node_add(r->document, r->of, PLIM_CONFIG_SCALAR, option.end, &node, r->err);
+    if (!st) st = plim_config_node_text(r->document, node, PLIM_CONFIG_PLAIN, option.end, on, sizeof(on) - 1, r->err);
+    if (!st)
+        st = plim_config_node_name(r->document, node, r->text + option.begin, option.end - option.begin, option.begin,
+                                   option.end, r->err);
+    if (!st) node->bare = true;
+    return st;
 }
 
 /* "--name=4", "data.batch_size=4", "+trainer.x=8": where the = is; 0: none. */
@@ -222,19 +245,27 @@ static enum plim_status add_argument(struct reader *r, struct plim_config_node *
         text++, length -= 2;
     }
     size_t mark = assignment_mark(text, length);
-    struct word option = r->option;
-    bool waits = option.end > option.begin;
-    r->option = (struct word){0, 0};
+    bool waits = r->option.end > r->option.begin;
+    bool is_key = is_option(text, length) || (!waits && is_yacs_key(text, length));
+    if (mark || is_key) {
+        enum plim_status st = end_option(r);
+        if (st) return st;
+    }
     if (mark) {
         size_t plus = strspn(text, "+");
         return add_value(r, command, (struct word){word.begin + plus, word.begin + mark},
                          (struct word){word.begin + mark + 1, word.end});
     }
-    if (is_option(text, length) || (!waits && is_yacs_key(text, length))) {
+    if (is_key) {
         r->option = word;
+        r->of = is_option(text, length) ? command : NULL;
         return PLIM_OK;
     }
-    return waits ? add_value(r, command, option, word) : PLIM_OK;
+    if (!waits && r->value && r->value->parent == command) r->value->words_end = word.end;
+    if (!waits) return PLIM_OK;
+    struct word option = r->option;
+    r->option = (struct word){0, 0};
+    return add_value(r, command, option, word);
 }
 
 /* Arguments in quotes: ARGS="--a 4 \ ...", bash -c "python ...". */
@@ -249,7 +280,7 @@ static bool holds_arguments(const char *text, size_t length)
 static enum plim_status read_words(struct reader *r, struct word inside, struct word key,
                                    char quote)
 {
-    struct plim_config_node *command;
+    struct plim_config_node *command, *outer_of = r->of;
     struct word outer = r->option;
     enum plim_status st = open_command(r, key, &command);
     r->option = (struct word){0, 0};
@@ -268,7 +299,9 @@ static enum plim_status read_words(struct reader *r, struct word inside, struct 
             st = add_argument(r, command, part);
         at = part.end + 1;
     }
+    if (!st) st = end_option(r);
     r->option = outer;
+    r->of = outer_of;
     return st;
 }
 
@@ -309,8 +342,8 @@ static enum plim_status read_array(struct reader *r, struct word key)
 {
     struct plim_config_node *command;
     size_t start = r->at++;
-    enum plim_status st = open_command(r, key, &command);
-    r->option = (struct word){0, 0};
+    enum plim_status st = end_option(r);
+    if (!st) st = open_command(r, key, &command);
     while (!st) {
         struct word word;
         r->at += strspn(r->text + r->at, " \t\r\n");
@@ -334,8 +367,7 @@ static enum plim_status read_array(struct reader *r, struct word key)
             st = add_argument(r, command, word);
     }
     r->at += !st;
-    r->option = (struct word){0, 0};
-    return st;
+    return st ? st : end_option(r);
 }
 
 /* NAME=value in front of a command or behind export. */
@@ -416,17 +448,18 @@ static enum plim_status read_command_word(struct reader *r)
     if (st) return st;
     if (holds_arguments(r->text + word.begin, word.end - word.begin)) {
         r->option = (struct word){0, 0};
+        r->value = NULL;
         return read_quoted(r, word, (struct word){word.begin, word.begin});
     }
     if ((st = name_command(r, word))) return st;
     return add_argument(r, r->command, word);
 }
 
-static void end_command(struct reader *r)
+static enum plim_status end_command(struct reader *r)
 {
     r->command = NULL;
     r->starts = true;
-    r->option = (struct word){0, 0};
+    return end_option(r);
 }
 
 /* --- here-documents --------------------------------------------------------------------------- */
@@ -500,8 +533,8 @@ static enum plim_status step(struct reader *r)
         return read_comment(r);
     } else if (*at == '\n') {
         r->at++;
-        end_command(r);
-        return read_heredocs(r);
+        enum plim_status st = end_command(r);
+        return st ? st : read_heredocs(r);
     } else if (at[0] == '<' && at[1] == '<') {
         return note_heredoc(r);
     } else if (*at == '<' || *at == '>') {
@@ -513,7 +546,7 @@ static enum plim_status step(struct reader *r)
     } else if (strchr(";&|()", *at)) {
         if (at[0] == ';' && at[1] == ';') begin_branch(r, "esac");
         r->at++;
-        end_command(r);
+        return end_command(r);
     } else {
         return read_command_word(r);
     }
@@ -532,6 +565,7 @@ enum plim_status plim_config_read_shell(struct plim_config_document *document,
                                                &document->root, err);
     r.root = document->root;
     while (!st && r.at < document->length) st = step(&r);
+    if (!st) st = end_option(&r);
     if (!st && r.block_count)
         st = plim_config_fail(document, r.blocks[r.block_count - 1].begin, err,
                               "not valid shell: what begins here has no '%s'",
@@ -551,6 +585,7 @@ enum plim_status plim_config_read_script(struct plim_config_document *document, 
     document->text[part.end] = '\0'; /* as if it were all there is */
     document->length = part.end;
     for (r.at = part.begin; r.at < part.end && !st;) st = step(&r);
+    if (!st) st = end_option(&r);
     document->text[part.end] = behind;
     document->length = length;
     return st;

@@ -81,6 +81,7 @@ static enum plim_status write_found(struct plim_config_group *g, const struct wa
                     node->text && !node->conditional && !place->merged && !place->node->target;
     const char *word = is_plain ? word_like(w, node->text) : NULL;
     if (word && !strcmp(word, node->text)) return PLIM_OK;
+    if (node->bare) word = NULL; /* there is nothing to replace */
     if (word && !is_left(w))
         return plim_config_replace_word(plim_config_group_file(g, place->document), place->path,
                                         node, word, g->err);

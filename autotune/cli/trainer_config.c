@@ -1,0 +1,147 @@
+#include "trainer_config.h"
+#include "autotune/base/trust.h"
+#include "common.h"
+#include "workloads/recording/recording.h"
+#include <inttypes.h>
+#include <sys/stat.h>
+
+/* --- what it says ----------------------------------------------------------------------------- */
+
+/* Puts a setting before those of the command line, which then count before it. */
+static enum plim_status insert(struct plim_request *request, size_t *at, const char *place,
+                               const char *key, const char *value, struct plim_error *err)
+{
+    struct plim_request_setting *setting = &request->settings[*at];
+    if (request->setting_count == PLIM_REQUEST_SETTINGS || strlen(key) >= sizeof(setting->key))
+        return plim_fail(err, PLIM_INVALID, "%s: more settings than expected", place);
+    memmove(setting + 1, setting, (request->setting_count - *at) * sizeof(*setting));
+    *setting = (struct plim_request_setting){.option = place, .value = value};
+    snprintf(setting->key, sizeof(setting->key), "%s", key);
+    request->setting_count++;
+    ++*at;
+    return PLIM_OK;
+}
+
+static const char *value_of(const struct plim_request *request, const char *key)
+{
+    const char *value = NULL;
+    for (size_t i = 0; i < request->setting_count; i++)
+        if (!strcmp(request->settings[i].key, key)) value = request->settings[i].value;
+    return value;
+}
+
+static const char *write_number(char text[24], int64_t number)
+{
+    snprintf(text, 24, "%" PRId64, number);
+    return text;
+}
+
+/* The sizes of the job: what a search keeps of them, or what is explained. */
+static enum plim_status insert_sizes(struct plim_request *request, size_t *at, bool explains,
+                                     struct plim_trainer_config *config, struct plim_error *err)
+{
+    const struct plim_config_job *job = &config->job;
+    const char *place = job->plan.files[0].path, *world = value_of(request, "train.world");
+    enum plim_status st = PLIM_OK;
+    int64_t gpus = world ? strtoll(world, NULL, 10) : job->world ? job->world : 1;
+    if (!world && job->world)
+        PLIM_TRY(insert(request, at, place, "train.world", write_number(config->world, job->world),
+                        err));
+    if (!job->micro || !job->accumulation || gpus < 1) goto out;
+    bool asked = value_of(request, "train.effective_batch") ||
+                 value_of(request, "train.accumulation") ||
+                 value_of(request, "train.accumulation_schedule");
+    if (explains && !value_of(request, "train.micro_batch"))
+        PLIM_TRY(insert(request, at, place, "train.micro_batch",
+                        write_number(config->micro_batch, job->micro), err));
+    if (asked) goto out;
+    if (explains)
+        st = insert(request, at, place, "train.accumulation",
+                    write_number(config->accumulation, job->accumulation), err);
+    else
+        st = insert(request, at, place, "train.effective_batch",
+                    write_number(config->effective_batch, job->micro * job->accumulation * gpus),
+                    err);
+out:
+    return st;
+}
+
+/* The model as seen from the file that names it; else as the user would name it here. */
+static void find_model(struct plim_trainer_config *config)
+{
+    const struct plim_config_job *job = &config->job;
+    const char *slash = strrchr(job->model_file, '/');
+    struct stat info;
+    size_t size = sizeof(config->model);
+    int length = snprintf(config->model, size, "%.*s%s",
+                          slash && job->model[0] != '/' ? (int)(slash - job->model_file) + 1 : 0,
+                          job->model_file, job->model);
+    if (length < 0 || (size_t)length >= size || stat(config->model, &info) != 0)
+        snprintf(config->model, size, "%s", job->model);
+}
+
+static void tell(const struct plim_request *request, const struct plim_io *io,
+                 const struct plim_config_job *job, const char *path)
+{
+    const struct plim_log log = plim_common_log(request, io);
+    plim_log(&log, PLIM_LOG_INFO, "%s is a config of %s: the plan is of its job with %s", path,
+             job->framework->title, request->subject);
+    for (size_t i = 0; i < job->note_count; i++)
+        plim_log(&log, PLIM_LOG_WARNING, "%s", job->notes[i]);
+}
+
+/* --- which files ------------------------------------------------------------------------------ */
+
+static bool takes_config(enum plim_command_id id)
+{
+    return id == PLIM_COMMAND_TUNE || id == PLIM_COMMAND_PLAN || id == PLIM_COMMAND_EXPLAIN ||
+           id == PLIM_COMMAND_ENV || id == PLIM_COMMAND_IMPORT;
+}
+
+static bool may_be_config(const struct plim_request *request)
+{
+    struct stat info;
+    const char *path = request->subject;
+    if (!path || stat(path, &info) != 0 || !S_ISREG(info.st_mode) || plim_recording_is(path))
+        return false;
+    return !request->store.root_owned ||
+           plim_trust_only_root(path); /* else env refuses the path itself */
+}
+
+enum plim_status plim_trainer_config_apply(struct plim_request *request,
+                                           enum plim_command_id command, const struct plim_io *io,
+                                           struct plim_trainer_config *config,
+                                           struct plim_error *err)
+{
+    const char *given[PLIM_REQUEST_SETTINGS], *path = request->subject;
+    struct plim_config_job_ask ask = {.given = given, .model_given = request->model != NULL};
+    const struct plim_config_job *job = &config->job;
+    size_t at = 0;
+    enum plim_status st = PLIM_OK;
+    if (!takes_config(command) || !may_be_config(request)) goto out;
+    for (; ask.given_count < request->setting_count; ask.given_count++)
+        given[ask.given_count] = request->settings[ask.given_count].key;
+    PLIM_TRY(plim_config_job_read(path, &ask, &config->job, err));
+    if (!job->framework) goto out;
+    if (job->model) find_model(config);
+    request->subject = request->model ? request->model : config->model;
+    for (size_t i = 0; i < job->key_count; i++)
+        PLIM_TRY(
+            insert(request, &at, job->keys[i].place, job->keys[i].key, job->keys[i].value, err));
+    PLIM_TRY(insert_sizes(request, &at, command == PLIM_COMMAND_EXPLAIN, config, err));
+    snprintf(config->config, sizeof(config->config), "%.240s (%s)", path, job->framework->title);
+    request->config = config->config;
+    request->unplanned = job->unplanned[0] ? job->unplanned : NULL;
+    tell(request, io, job, path);
+    request->model = NULL;
+out:
+    if (!st && request->model)
+        st = plim_fail(err, PLIM_INVALID, "--model is for a trainer's config, which %s is not",
+                       path ? path : "nothing");
+    return st;
+}
+
+void plim_trainer_config_finish(struct plim_trainer_config *config)
+{
+    if (config) plim_config_job_finish(&config->job);
+}

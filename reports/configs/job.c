@@ -1,0 +1,474 @@
+#include "job.h"
+#include "autotune/base/textfile.h"
+#include "config_format.h"
+#include "config_group.h"
+#include "job_table.h"
+#include "recognise.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum { MAX_BYTES = 8 << 20, MAX_TEXT = 1024, MAX_PASSES = 3 };
+
+struct reader {
+    struct plim_config_job *job;
+    const struct plim_config_job_ask *ask;
+    const struct plim_yaml_node *row;
+    struct plim_config_group group; /* of the files, for their sizes */
+    struct plim_error *err;
+};
+
+/* What stands at a path. */
+struct seen {
+    const struct plim_config_place *place; /* NULL: nothing, or null */
+    const char *text;                      /* of the value, behind references */
+    const char *list; /* of it and the words behind it on a command line; NULL: there are none */
+    bool foreign;     /* something else fills it in */
+};
+
+/* --- values ----------------------------------------------------------------------------------- */
+
+static const char *keep(struct reader *r, const char *text)
+{
+    return plim_arena_text(&r->job->arena, text, strlen(text));
+}
+
+static bool is_null(const char *text)
+{
+    static const char *const words[] = {"", "null", "~", "none", "???"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (!strcasecmp(text, words[i])) return true;
+    return false;
+}
+
+/* "True", "yes" and "on" are true; a type of PyTorch's is its name. */
+static const char *plain_word(const char *text)
+{
+    static const char *const trues[] = {"true", "yes", "on"}, *const falses[] = {"false", "no",
+                                                                                 "off"};
+    for (size_t i = 0; i < 3; i++) {
+        if (!strcasecmp(text, trues[i])) return "true";
+        if (!strcasecmp(text, falses[i])) return "false";
+    }
+    return strncmp(text, "torch.", 6) ? text : text + 6;
+}
+
+/* The items of a list, or the words of a command, as a list of YAML's. */
+static enum plim_status write_list(const struct plim_config_document *document,
+                                   const struct plim_config_node *node, char out[MAX_TEXT])
+{
+    size_t used = (size_t)snprintf(out, MAX_TEXT, "[");
+    if (node->kind == PLIM_CONFIG_SEQUENCE)
+        for (const struct plim_config_node *item = node->first; item && used < MAX_TEXT;
+             item = item->next)
+            used += (size_t)snprintf(out + used, MAX_TEXT - used, "%s%s", item->index ? ", " : "",
+                                     item->text ? item->text : "");
+    else
+        for (size_t at = node->begin; at < node->words_end && used < MAX_TEXT;) {
+            size_t length = strcspn(document->text + at, " \t\\\r\n");
+            if (length)
+                used += (size_t)snprintf(out + used, MAX_TEXT - used, "%s%.*s",
+                                         used > 1 ? ", " : "", (int)length, document->text + at);
+            at += length + 1;
+        }
+    if (used + 1 >= MAX_TEXT) return PLIM_SPEC;
+    snprintf(out + used, MAX_TEXT - used, "]");
+    return PLIM_OK;
+}
+
+/* A list as YAML's, also of "q_proj,v_proj"; a whole number without fraction and exponent. */
+static enum plim_status write_value(const struct plim_config_document *document,
+                                    const struct plim_config_node *node, char out[MAX_TEXT])
+{
+    const char *text = node->text ? node->text : "";
+    int64_t whole = plim_config_whole(text);
+    if (node->kind == PLIM_CONFIG_SEQUENCE) return write_list(document, node, out);
+    if (whole && strpbrk(text, ".eE_"))
+        snprintf(out, MAX_TEXT, "%" PRId64, whole);
+    else if (strchr(text, ',') && !strpbrk(text, "[{"))
+        snprintf(out, MAX_TEXT, "[%s]", text);
+    else
+        snprintf(out, MAX_TEXT, "%s", text);
+    return strlen(text) + 2 < MAX_TEXT ? PLIM_OK : PLIM_SPEC;
+}
+
+/* Of several places the last: what a command is given counts before a variable. */
+static const struct plim_config_place *find_place(const struct reader *r, const char *pattern)
+{
+    const struct plim_config_place *found = NULL;
+    bool found_argument = false;
+    for (size_t i = 0; i < r->job->plan.places.list.count; i++) {
+        const struct plim_config_place *place = &r->job->plan.places.list.items[i];
+        const struct plim_config_node *node = plim_config_node_of(place);
+        bool wild, argument = place->mapping && place->mapping->layout == PLIM_CONFIG_WORDS;
+        if (place->hidden || place->template || node->kind == PLIM_CONFIG_MAPPING) continue;
+        if (!plim_config_place_matches(place, pattern, &wild)) continue;
+        if ((wild && plim_config_is_elsewhere(place->name, pattern)) ||
+            (found_argument && !argument))
+            continue;
+        found = place;
+        found_argument |= argument;
+    }
+    return found;
+}
+
+static enum plim_status look_at(struct reader *r, const struct plim_config_place *place,
+                                struct seen *out)
+{
+    char text[MAX_TEXT];
+    struct plim_config_found found = {.place = place, .end = place};
+    const struct plim_config_node *node = plim_config_node_of(place);
+    const struct plim_config_document *document = place->document;
+    bool type = node->text && !strncmp(node->text, "torch.", 6);
+    if (node->kind == PLIM_CONFIG_SCALAR && !type) {
+        enum plim_status st = plim_config_follow(&r->job->plan, place, &found, r->err);
+        if (st) return st;
+        enum plim_config_meaning meaning = found.value.meaning;
+        out->foreign = meaning == PLIM_CONFIG_ENVIRONMENT || meaning == PLIM_CONFIG_TEMPLATE ||
+                       meaning == PLIM_CONFIG_COMPUTED;
+        node = plim_config_node_of(found.end);
+        document = found.end->document;
+    }
+    if (node->words_end && !write_list(document, node, text)) out->list = keep(r, text);
+    if (write_value(document, node, text))
+        return plim_config_refuse(&r->group, place, "'%.200s' is too long%s", place->path, "");
+    if (is_null(text)) return PLIM_OK;
+    out->place = place;
+    out->text = keep(r, text);
+    return out->text ? PLIM_OK : plim_no_memory(r->err);
+}
+
+/* The first of the paths that is set; `paths` are texts with | between alternatives, or a list of them. */
+static enum plim_status see(struct reader *r, const struct plim_yaml_node *paths, struct seen *out)
+{
+    *out = (struct seen){0};
+    for (size_t i = 0; i < plim_config_job_texts(paths) && !out->place; i++) {
+        const struct plim_config_place *place = find_place(r, plim_config_job_text(paths, i));
+        enum plim_status st = place ? look_at(r, place, out) : PLIM_OK;
+        if (st) return st;
+    }
+    return PLIM_OK;
+}
+
+/* --- rules ------------------------------------------------------------------------------------ */
+
+static bool is_same_word(const char *a, const char *b)
+{
+    return !strcasecmp(plain_word(a), plain_word(b));
+}
+
+static bool is_among(const struct plim_yaml_node *words, const char *word)
+{
+    for (size_t i = 0; i < plim_config_job_texts(words); i++) {
+        const char *text = plim_config_job_text(words, i);
+        if (is_same_word(text, word) || (!strcmp(text, "*") && *word)) return true;
+    }
+    return false;
+}
+
+/* Does one of "a|b" have one of the words? */
+static enum plim_status has_word(struct reader *r, const char *paths,
+                                 const struct plim_yaml_node *words, bool *has)
+{
+    char pattern[200];
+    *has = false;
+    for (; *paths && !*has; paths += strcspn(paths, "|"), paths += *paths == '|') {
+        struct seen seen = {0};
+        snprintf(pattern, sizeof(pattern), "%.*s", (int)strcspn(paths, "|"), paths);
+        const struct plim_config_place *place = find_place(r, pattern);
+        enum plim_status st = place ? look_at(r, place, &seen) : PLIM_OK;
+        if (st) return st;
+        *has = is_among(words, seen.place ? seen.text : "");
+    }
+    return PLIM_OK;
+}
+
+static enum plim_status holds(struct reader *r, const struct plim_yaml_node *rule, bool *out)
+{
+    const struct plim_yaml_node *where = plim_yaml_get(rule, "where");
+    enum plim_status st = PLIM_OK;
+    *out = true;
+    for (size_t i = 0; where && i < where->count && *out && !st; i++)
+        st = has_word(r, where->keys[i]->text, where->items[i], out);
+    return st;
+}
+
+/* Also of a key whose section is given. */
+static bool is_given(const struct reader *r, const char *key)
+{
+    for (size_t i = 0; i < r->ask->given_count; i++) {
+        size_t length = strlen(r->ask->given[i]);
+        if (!strncmp(key, r->ask->given[i], length) && (!key[length] || key[length] == '.'))
+            return true;
+    }
+    return false;
+}
+
+static bool has_key(const struct reader *r, const char *key)
+{
+    for (size_t i = 0; i < r->job->key_count; i++)
+        if (!strcmp(r->job->keys[i].key, key)) return true;
+    return is_given(r, key);
+}
+
+static enum plim_status add_key(struct reader *r, const struct plim_yaml_node *rule,
+                                const char *key, const char *value,
+                                const struct plim_config_place *place)
+{
+    char text[512];
+    if (r->job->key_count == PLIM_CONFIG_JOB_KEYS)
+        return plim_config_job_damaged(rule, "too many keys", r->err);
+    const char *source = r->job->plan.files[0].path;
+    if (place)
+        snprintf(text, sizeof(text), "%s:%d: %s", place->document->source, place->node->key_line,
+                 place->path);
+    else
+        snprintf(text, sizeof(text), "%s", source);
+    struct plim_config_job_key added = {
+        .key = key, .value = keep(r, value), .place = keep(r, text)};
+    if (!added.value || !added.place) return plim_no_memory(r->err);
+    r->job->keys[r->job->key_count++] = added;
+    return PLIM_OK;
+}
+
+/* What a word says; NULL: it is none of the rule's. */
+static const char *value_for(const struct plim_yaml_node *words, const char *word)
+{
+    const char *any = NULL;
+    for (size_t i = 0; i < words->count; i++) {
+        if (is_same_word(words->keys[i]->text, word)) return words->items[i]->text;
+        if (!strcmp(words->keys[i]->text, "*")) any = words->items[i]->text;
+    }
+    return any;
+}
+
+static enum plim_status refuse_word(struct reader *r, const struct plim_yaml_node *words,
+                                    const struct seen *seen, const char *key)
+{
+    char list[300] = "", text[700];
+    size_t used = 0;
+    for (size_t i = 0; i < words->count && used < sizeof(list); i++)
+        if (*words->keys[i]->text)
+            used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
+                                     words->keys[i]->text);
+    snprintf(text, sizeof(text), "'%.100s', of which there is no plan, expected %s", seen->text,
+             list);
+    return plim_config_refuse(&r->group, seen->place, "it is %s; --set %s=VALUE plans another",
+                              text, key);
+}
+
+static enum plim_status apply_rule(struct reader *r, const struct plim_yaml_node *rule)
+{
+    const struct plim_yaml_node *key = plim_yaml_get(rule, "key"), *is = plim_yaml_get(rule, "is"),
+                                *words = plim_yaml_get(rule, "words");
+    struct seen seen;
+    bool here;
+    if (!key) return plim_config_job_damaged(rule, "a rule without a key", r->err);
+    if (has_key(r, key->text)) return PLIM_OK;
+    enum plim_status st = holds(r, rule, &here);
+    if (st || !here) return st;
+    if (is) return add_key(r, rule, key->text, is->text, NULL);
+    st = see(r, plim_yaml_get(rule, "at"), &seen);
+    if (st || !seen.place) return st;
+    bool is_list = seen.list && plim_yaml_get(rule, "list");
+    const char *value = words ? value_for(words, seen.text) : is_list ? seen.list : seen.text;
+    bool known = words && value && value_for(words, "") != value && !is_same_word(value, "*");
+    if (seen.foreign && !known)
+        return plim_config_refuse(
+            &r->group, seen.place,
+            "something else fills in '%.100s', expected its value; --set %s=VALUE says it",
+            seen.place->path, key->text);
+    if (!value) return refuse_word(r, words, &seen, key->text);
+    return *value ? add_key(r, rule, key->text, value, seen.place) : PLIM_OK;
+}
+
+/* A key that changes memory and is in no plan is told. */
+static enum plim_status note_unplanned(struct reader *r, const struct plim_yaml_node *rule)
+{
+    const struct plim_yaml_node *say = plim_yaml_get(rule, "say");
+    struct seen seen;
+    char text[600];
+    bool here;
+    enum plim_status st = holds(r, rule, &here);
+    if (st || !here) return st;
+    st = see(r, plim_yaml_get(rule, "at"), &seen);
+    if (st || !seen.place || is_same_word(seen.text, "false") || !strcmp(seen.text, "0")) return st;
+    if (!say) return plim_config_job_damaged(rule, "nothing to say", r->err);
+    if (is_among(plim_yaml_get(rule, "words"), seen.text) ||
+        r->job->note_count == PLIM_CONFIG_JOB_NOTES)
+        return PLIM_OK;
+    snprintf(text, sizeof(text), "%.120s (%.200s:%d) is not in the plan: %s", seen.place->path,
+             seen.place->document->source, seen.place->node->key_line, say->text);
+    const char *kept = keep(r, text);
+    if (!kept) return plim_no_memory(r->err);
+    r->job->notes[r->job->note_count++] = kept;
+    size_t used = strlen(r->job->unplanned);
+    snprintf(r->job->unplanned + used, sizeof(r->job->unplanned) - used, "%s%s", used ? ", " : "",
+             seen.place->path + strspn(seen.place->path, "-"));
+    return PLIM_OK;
+}
+
+static enum plim_status each_rule(struct reader *r, const char *field,
+                                  enum plim_status (*apply)(struct reader *,
+                                                            const struct plim_yaml_node *))
+{
+    const struct plim_yaml_node *rules = plim_yaml_get(r->row, field);
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; rules && i < rules->count && !st; i++) {
+        const struct plim_yaml_node *list = plim_config_job_list(rules->items[i]);
+        if (!list) st = apply(r, rules->items[i]);
+        for (size_t k = 0; list && k < list->count && !st; k++) st = apply(r, list->items[k]);
+    }
+    return st;
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+static enum plim_status read_file(struct reader *r, const char *path, const char *package)
+{
+    struct plim_config_plan *plan = &r->job->plan;
+    char *text = NULL;
+    size_t length;
+    enum plim_status st = plim_textfile_read(path, MAX_BYTES, &text, &length, r->err);
+    if (st) return st;
+    struct plim_config_file *file = &plan->files[plan->count];
+    file->path = path;
+    st = plim_config_read(path, text, length, NULL, &file->document, r->err);
+    free(text);
+    if (st) return st;
+    plan->count++;
+    return plim_config_places_add(&plan->places, &file->document, package, r->err);
+}
+
+/* As seen from the file that names it, or from here. NULL: there is none. */
+static const char *find_file(struct reader *r, const struct plim_config_place *place,
+                             const char *name)
+{
+    char path[MAX_TEXT];
+    const char *source = place->document->source, *slash = strrchr(source, '/');
+    snprintf(path, sizeof(path), "%.*s%s", *name != '/' && slash ? (int)(slash - source) + 1 : 0,
+             source, name);
+    if (!access(path, R_OK)) return keep(r, path);
+    return access(name, R_OK) ? NULL : keep(r, name);
+}
+
+/* A text is a file's name where it is no number and no switch. */
+static enum plim_status read_named(struct reader *r, const char *pattern)
+{
+    struct plim_config_plan *plan = &r->job->plan;
+    const struct plim_config_place *place = find_place(r, pattern);
+    struct seen seen = {0};
+    enum plim_status st = place ? look_at(r, place, &seen) : PLIM_OK;
+    bool named = seen.place && strchr(seen.text, '.') && !plim_config_whole(seen.text);
+    if (st || !named) return st;
+    const char *path = seen.foreign ? NULL : find_file(r, seen.place, seen.text),
+               *dot = strrchr(pattern, '.');
+    for (size_t i = 0; path && i < plan->count; i++)
+        if (!strcmp(plan->files[i].path, path)) return PLIM_OK;
+    if (!path && is_given(r, "train.sharding")) return PLIM_OK;
+    if (!path)
+        return plim_config_refuse(&r->group, seen.place,
+                                  "'%.200s' is not here, expected that file, or --sharding%s",
+                                  seen.text, "");
+    if (plan->count == PLIM_CONFIG_FILES) return PLIM_OK;
+    return read_file(r, path, dot ? dot + 1 : pattern);
+}
+
+static enum plim_status read_others(struct reader *r)
+{
+    const struct plim_yaml_node *files = plim_yaml_get(r->row, "files");
+    enum plim_status st = PLIM_OK;
+    for (int pass = 0; pass < MAX_PASSES; pass++)
+        for (size_t i = 0; i < plim_config_job_texts(files) && !st; i++)
+            st = read_named(r, plim_config_job_text(files, i));
+    return st;
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+static enum plim_status read_model(struct reader *r)
+{
+    struct seen seen;
+    if (r->ask->model_given) return PLIM_OK;
+    enum plim_status st = see(r, plim_yaml_get(r->row, "model"), &seen);
+    if (st) return st;
+    const char *source = r->job->plan.files[0].path;
+    if (!seen.place)
+        return plim_fail_at(r->err, PLIM_SPEC, source, 0, 0,
+                            "a config of %s that names no model, expected --model SPEC",
+                            r->job->framework->title);
+    if (seen.foreign)
+        return plim_config_refuse(&r->group, seen.place,
+                                  "something else fills in '%.100s', expected --model SPEC%s",
+                                  seen.place->path, "");
+    r->job->model = seen.text;
+    r->job->model_file = keep(r, seen.place->document->source);
+    return r->job->model_file ? PLIM_OK : plim_no_memory(r->err);
+}
+
+static enum plim_status read_size(struct reader *r, enum plim_config_role role, int64_t *out)
+{
+    struct plim_config_found found;
+    enum plim_status st = plim_config_find(&r->job->plan, r->job->framework->roles[role], NULL,
+                                           plim_config_role_text(role), &found, r->err);
+    if (!st) *out = found.number;
+    return st;
+}
+
+static enum plim_status read_sizes(struct reader *r)
+{
+    struct plim_config_job *job = r->job;
+    int64_t step = 0, dp;
+    enum plim_status st;
+    PLIM_TRY(read_size(r, PLIM_CONFIG_MICRO, &job->micro));
+    PLIM_TRY(read_size(r, PLIM_CONFIG_ACCUMULATION, &job->accumulation));
+    PLIM_TRY(read_size(r, PLIM_CONFIG_STEP, &step));
+    if (job->micro && !job->accumulation) job->accumulation = step ? step / job->micro : 1;
+    dp = plim_config_dp(&r->group, job->framework);
+    if (!dp) dp = plim_config_dp(&r->group, plim_config_common());
+    job->world = dp > 0 ? dp : 0;
+out:
+    return st;
+}
+
+static enum plim_status read_job(struct reader *r)
+{
+    enum plim_status st;
+    PLIM_TRY(read_others(r));
+    PLIM_TRY(read_model(r));
+    PLIM_TRY(each_rule(r, "spec", apply_rule));
+    PLIM_TRY(each_rule(r, "unplanned", note_unplanned));
+    PLIM_TRY(read_sizes(r));
+out:
+    return st;
+}
+
+enum plim_status plim_config_job_read(const char *path, const struct plim_config_job_ask *ask,
+                                      struct plim_config_job *out, struct plim_error *err)
+{
+    static const struct plim_config_ask nothing = {0};
+    struct plim_error ignored = PLIM_ERROR_INIT;
+    struct reader r = {.job = out, .ask = ask, .err = &ignored};
+    const struct plim_config_framework *framework = NULL;
+    *out = (struct plim_config_job){0};
+    enum plim_status st = read_file(&r, path, "");
+    if (!st) st = plim_config_recognise(&out->plan.places, NULL, &framework, &ignored);
+    if (st == PLIM_NOMEM) return plim_no_memory(err);
+    if (st || !framework) return PLIM_OK;
+    st = plim_config_job_row(framework, &r.row, err);
+    if (st || !r.row) return st;
+    out->framework = framework;
+    r.err = err;
+    r.group = (struct plim_config_group){
+        .plan = &out->plan, .ask = &nothing, .framework = framework, .repeats = 1, .err = err};
+    return read_job(&r);
+}
+
+void plim_config_job_finish(struct plim_config_job *job)
+{
+    if (!job) return;
+    plim_config_plan_finish(&job->plan);
+    plim_arena_finish(&job->arena);
+}

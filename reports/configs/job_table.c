@@ -1,0 +1,60 @@
+#include "job_table.h"
+#include "autotune/base/embed.h"
+#include <pthread.h>
+#include <string.h>
+
+extern const struct plim_embedded_file plim_jobs_data[];
+
+static struct {
+    pthread_once_t once;
+    struct plim_yaml yaml; /* kept for the life of the process */
+    struct plim_error err;
+} table = {.once = PTHREAD_ONCE_INIT};
+
+static void read_table(void)
+{
+    const struct plim_embedded_file *file = &plim_jobs_data[0];
+    if (plim_yaml_read_string(file->name, file->text, file->size, &table.yaml, &table.err)) return;
+}
+
+enum plim_status plim_config_job_damaged(const struct plim_yaml_node *node, const char *what,
+                                         struct plim_error *err)
+{
+    return plim_fail_at(err, PLIM_INTERNAL, plim_jobs_data[0].name, node->line, node->column, "%s",
+                        what);
+}
+
+size_t plim_config_job_texts(const struct plim_yaml_node *node)
+{
+    if (!node || node->kind == PLIM_YAML_MAPPING) return 0;
+    return node->kind == PLIM_YAML_SCALAR ? 1 : node->count;
+}
+
+const char *plim_config_job_text(const struct plim_yaml_node *node, size_t index)
+{
+    return node->kind == PLIM_YAML_SCALAR ? node->text : node->items[index]->text;
+}
+
+enum plim_status plim_config_job_row(const struct plim_config_framework *framework,
+                                     const struct plim_yaml_node **row, struct plim_error *err)
+{
+    (void)pthread_once(&table.once, read_table);
+    *row = NULL;
+    if (table.err.status)
+        return plim_fail_at(err, PLIM_INTERNAL, table.err.file, table.err.line, table.err.column,
+                            "%s", table.err.text);
+    const struct plim_yaml_node *rows = plim_yaml_get(table.yaml.root, "jobs");
+    for (size_t i = 0; rows && i < rows->count && !*row; i++) {
+        const struct plim_yaml_node *names = plim_yaml_get(rows->items[i], "frameworks");
+        for (size_t k = 0; k < plim_config_job_texts(names); k++)
+            if (!strcmp(plim_config_job_text(names, k), framework->name)) *row = rows->items[i];
+    }
+    return PLIM_OK;
+}
+
+const struct plim_yaml_node *plim_config_job_list(const struct plim_yaml_node *rule)
+{
+    const struct plim_yaml_node *use = plim_yaml_get(rule, "use"),
+                                *lists = plim_yaml_get(table.yaml.root, "lists");
+    return use && lists ? plim_yaml_get(lists, use->text) : NULL;
+}

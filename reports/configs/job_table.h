@@ -1,0 +1,24 @@
+/* jobs.yaml, whose head says what every field means: for the reader of jobs alone (job.c). */
+#ifndef PLIM_REPORTS_CONFIGS_JOB_TABLE_H
+#define PLIM_REPORTS_CONFIGS_JOB_TABLE_H
+
+#include "autotune/base/yaml.h"
+#include "framework.h"
+
+/* The row of a framework; NULL: its jobs are not known. PLIM_INTERNAL: the table is damaged. */
+enum plim_status plim_config_job_row(const struct plim_config_framework *framework,
+                                     const struct plim_yaml_node **row,
+                                     struct plim_error *err) PLIM_MUST_CHECK;
+
+/* The rules that {use: NAME} stands for; NULL: the rule is one itself. */
+const struct plim_yaml_node *plim_config_job_list(const struct plim_yaml_node *rule);
+
+/* One text, or the texts of a list: how many, and each of them. A field that is not there has none. */
+size_t plim_config_job_texts(const struct plim_yaml_node *node);
+const char *plim_config_job_text(const struct plim_yaml_node *node, size_t index);
+
+/* PLIM_INTERNAL at a node. */
+enum plim_status plim_config_job_damaged(const struct plim_yaml_node *node, const char *what,
+                                         struct plim_error *err);
+
+#endif
