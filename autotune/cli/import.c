@@ -25,5 +25,5 @@ const struct plim_command plim_command_import = {
     .name = "import", .argument = "FILE", .id = PLIM_COMMAND_IMPORT, .run = run_import,
     .summary = "a config.json, or a trainer's config, as a plimsoll spec",
     .about = "Reads a Hugging Face config.json (a file, or a directory that contains one),\n"
-             "or the config of a training job (of transformers' Trainer or LLaMA-Factory, or\n"
-             "a launch script), and writes a spec, to stdout or to --out FILE.\n"};
+             "or the config of a training job (of transformers' Trainer, LLaMA-Factory,\n"
+             "axolotl; or a launch script), and writes a spec, to stdout or to --out FILE.\n"};

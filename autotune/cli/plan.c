@@ -200,8 +200,8 @@ const struct plim_command plim_command_plan = {
              "micro-batch, checkpointing and whatever else is given as a list. Example:\n\n"
              "  plimsoll plan gpt2-124m --device sim:RTX-4090 --effective-batch 256\n\n"
              "SPEC may be the config of a training job: the arguments of transformers'\n"
-             "Trainer, LLaMA-Factory's YAML, the script that launches it. Its job is\n"
-             "planned, its effective batch kept:\n\n"
+             "Trainer, LLaMA-Factory's or axolotl's YAML, the script that launches it. Its\n"
+             "job is planned, its effective batch kept:\n\n"
              "  plimsoll plan train.yaml --device sim:RTX-4090\n"};
 
 const struct plim_command plim_command_tune = {

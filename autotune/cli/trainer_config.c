@@ -122,7 +122,14 @@ enum plim_status plim_trainer_config_apply(struct plim_request *request,
     for (; ask.given_count < request->setting_count; ask.given_count++)
         given[ask.given_count] = request->settings[ask.given_count].key;
     PLIM_TRY(plim_config_job_read(path, &ask, &config->job, err));
-    if (!job->framework) goto out;
+    if (job->other)
+        st = plim_fail_at(err, PLIM_SPEC, path, 0, 0,
+                          "a config of %s, of whose jobs there is no plan (plimsoll exec runs the program)",
+                          job->other->title);
+    if (job->is_script)
+        st = plim_fail_at(err, PLIM_SPEC, path, 0, 0,
+                          "no training job that is known was found in this script (plimsoll exec runs it)");
+    if (st || !job->framework) goto out;
     if (job->model) find_model(config);
     request->subject = request->model ? request->model : config->model;
     for (size_t i = 0; i < job->key_count; i++)

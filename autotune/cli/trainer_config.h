@@ -18,7 +18,8 @@ struct plim_trainer_config {
 /* Where the request's subject is a trainer's config, the request becomes: its model, with the settings that the config
  * makes, and those of the command line behind them, which count before them. Its sizes become the effective batch that
  * is kept; `explain` asks for them as they are. What is in no plan is logged as a warning. Any other subject is left as
- * it is. PLIM_SPEC: a value there has no place in a spec. */
+ * it is. PLIM_SPEC: a value there has no place in a spec, or there is no plan of its
+ * trainer's jobs. */
 enum plim_status plim_trainer_config_apply(struct plim_request *request,
                                            enum plim_command_id command, const struct plim_io *io,
                                            struct plim_trainer_config *config,

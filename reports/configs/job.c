@@ -159,11 +159,17 @@ static bool is_same_word(const char *a, const char *b)
     return !strcasecmp(plain_word(a), plain_word(b));
 }
 
+/* Is something set? A number of zero is nothing. */
+static bool is_set(const char *word)
+{
+    return *word && word[strspn(word, "0.")];
+}
+
 static bool is_among(const struct plim_yaml_node *words, const char *word)
 {
     for (size_t i = 0; i < plim_config_job_texts(words); i++) {
         const char *text = plim_config_job_text(words, i);
-        if (is_same_word(text, word) || (!strcmp(text, "*") && *word)) return true;
+        if (is_same_word(text, word) || (!strcmp(text, "*") && is_set(word))) return true;
     }
     return false;
 }
@@ -284,30 +290,57 @@ static enum plim_status apply_rule(struct reader *r, const struct plim_yaml_node
     return *value ? add_key(r, rule, key->text, value, seen.place) : PLIM_OK;
 }
 
+static enum plim_status add_note(struct reader *r, const char *name, const char *sentence)
+{
+    struct plim_config_job *job = r->job;
+    const char *kept = keep(r, sentence);
+    if (!kept) return plim_no_memory(r->err);
+    if (job->note_count == PLIM_CONFIG_JOB_NOTES) return PLIM_OK;
+    job->notes[job->note_count++] = kept;
+    size_t used = strlen(job->unplanned);
+    snprintf(job->unplanned + used, sizeof(job->unplanned) - used, "%s%s", used ? ", " : "", name);
+    return PLIM_OK;
+}
+
+/* What stands at a rule that only tells; `out->place` is NULL where it does not hold, or says no. */
+static enum plim_status see_told(struct reader *r, const struct plim_yaml_node *rule, struct seen *out)
+{
+    bool here;
+    *out = (struct seen){0};
+    if (!plim_yaml_get(rule, "say")) return plim_config_job_damaged(rule, "nothing to say", r->err);
+    enum plim_status st = holds(r, rule, &here);
+    if (!st && here) st = see(r, plim_yaml_get(rule, "at"), out);
+    if (st || !out->place) return st;
+    bool is_off = is_same_word(out->text, "false") || !is_set(out->text);
+    if (is_off || is_among(plim_yaml_get(rule, "words"), out->text)) out->place = NULL;
+    return PLIM_OK;
+}
+
+static enum plim_status refuse_job(struct reader *r, const struct plim_yaml_node *rule)
+{
+    struct seen seen;
+    enum plim_status st = see_told(r, rule, &seen);
+    if (st || !seen.place) return st;
+    return plim_config_refuse(&r->group, seen.place, "there is no plan of a job with '%.100s': %s", seen.place->path,
+                              plim_yaml_get(rule, "say")->text);
+}
+
 /* A key that changes memory and is in no plan is told. */
 static enum plim_status note_unplanned(struct reader *r, const struct plim_yaml_node *rule)
 {
-    const struct plim_yaml_node *say = plim_yaml_get(rule, "say");
+    const struct plim_yaml_node *say = plim_yaml_get(rule, "say"), *name = plim_yaml_get(rule, "name");
     struct seen seen;
     char text[600];
     bool here;
-    enum plim_status st = holds(r, rule, &here);
-    if (st || !here) return st;
-    st = see(r, plim_yaml_get(rule, "at"), &seen);
-    if (st || !seen.place || is_same_word(seen.text, "false") || !strcmp(seen.text, "0")) return st;
-    if (!say) return plim_config_job_damaged(rule, "nothing to say", r->err);
-    if (is_among(plim_yaml_get(rule, "words"), seen.text) ||
-        r->job->note_count == PLIM_CONFIG_JOB_NOTES)
-        return PLIM_OK;
-    snprintf(text, sizeof(text), "%.120s (%.200s:%d) is not in the plan: %s", seen.place->path,
-             seen.place->document->source, seen.place->node->key_line, say->text);
-    const char *kept = keep(r, text);
-    if (!kept) return plim_no_memory(r->err);
-    r->job->notes[r->job->note_count++] = kept;
-    size_t used = strlen(r->job->unplanned);
-    snprintf(r->job->unplanned + used, sizeof(r->job->unplanned) - used, "%s%s", used ? ", " : "",
-             seen.place->path + strspn(seen.place->path, "-"));
-    return PLIM_OK;
+    enum plim_status st = see_told(r, rule, &seen);
+    if (!st && name) st = holds(r, rule, &here);
+    if (st || (name ? !here : !seen.place)) return st;
+    snprintf(text, sizeof(text), "%s: not in the plan: %s", name ? name->text : "", say->text);
+    if (name) return add_note(r, name->text, text);
+    const struct plim_config_place *place = seen.place;
+    snprintf(text, sizeof(text), "%.120s (%.200s:%d) is not in the plan: %s", place->path, place->document->source,
+             place->node->key_line, say->text);
+    return add_note(r, place->path + strspn(place->path, "-"), text);
 }
 
 static enum plim_status each_rule(struct reader *r, const char *field,
@@ -436,7 +469,10 @@ out:
 static enum plim_status read_job(struct reader *r)
 {
     enum plim_status st;
+    const struct plim_yaml_node *refuse = plim_yaml_get(r->row, "refuse");
+    if (refuse) return plim_fail_at(r->err, PLIM_SPEC, r->job->plan.files[0].path, 0, 0, "%s", refuse->text);
     PLIM_TRY(read_others(r));
+    PLIM_TRY(each_rule(r, "refused", refuse_job));
     PLIM_TRY(read_model(r));
     PLIM_TRY(each_rule(r, "spec", apply_rule));
     PLIM_TRY(each_rule(r, "unplanned", note_unplanned));
@@ -456,8 +492,14 @@ enum plim_status plim_config_job_read(const char *path, const struct plim_config
     enum plim_status st = read_file(&r, path, "");
     if (!st) st = plim_config_recognise(&out->plan.places, NULL, &framework, &ignored);
     if (st == PLIM_NOMEM) return plim_no_memory(err);
-    if (st || !framework) return PLIM_OK;
-    st = plim_config_job_row(framework, &r.row, err);
+    if (st) return PLIM_OK;
+    enum plim_config_language language = out->plan.files[0].document.format->language;
+    out->is_script = !framework && (language == PLIM_CONFIG_SHELL || language == PLIM_CONFIG_PYTHON);
+    if (!framework) return PLIM_OK;
+    /* A spec of plimsoll's or a model's config.json may have some trainer's words. */
+    if (plim_config_has(&out->plan.places, "model.family|model.hf|model.zoo|architectures", false)) return PLIM_OK;
+    st = plim_config_job_row(framework, &out->plan.places, &r.row, err);
+    if (!r.row && !framework->guess) out->other = framework;
     if (st || !r.row) return st;
     out->framework = framework;
     r.err = err;

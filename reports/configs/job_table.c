@@ -1,5 +1,6 @@
 #include "job_table.h"
 #include "autotune/base/embed.h"
+#include "config_roles.h"
 #include <pthread.h>
 #include <string.h>
 
@@ -35,20 +36,27 @@ const char *plim_config_job_text(const struct plim_yaml_node *node, size_t index
     return node->kind == PLIM_YAML_SCALAR ? node->text : node->items[index]->text;
 }
 
+static bool is_row(const struct plim_yaml_node *row, const struct plim_config_framework *framework,
+                   const struct plim_config_places *places)
+{
+    const struct plim_yaml_node *names = plim_yaml_get(row, "frameworks"), *marks = plim_yaml_get(row, "marks");
+    if (marks && !plim_config_has(places, marks->text, false)) return false;
+    for (size_t k = 0; k < plim_config_job_texts(names); k++)
+        if (!strcmp(plim_config_job_text(names, k), framework->name)) return true;
+    return false;
+}
+
 enum plim_status plim_config_job_row(const struct plim_config_framework *framework,
-                                     const struct plim_yaml_node **row, struct plim_error *err)
+                                     const struct plim_config_places *places, const struct plim_yaml_node **row,
+                                     struct plim_error *err)
 {
     (void)pthread_once(&table.once, read_table);
     *row = NULL;
     if (table.err.status)
-        return plim_fail_at(err, PLIM_INTERNAL, table.err.file, table.err.line, table.err.column,
-                            "%s", table.err.text);
+        return plim_fail_at(err, PLIM_INTERNAL, table.err.file, table.err.line, table.err.column, "%s", table.err.text);
     const struct plim_yaml_node *rows = plim_yaml_get(table.yaml.root, "jobs");
-    for (size_t i = 0; rows && i < rows->count && !*row; i++) {
-        const struct plim_yaml_node *names = plim_yaml_get(rows->items[i], "frameworks");
-        for (size_t k = 0; k < plim_config_job_texts(names); k++)
-            if (!strcmp(plim_config_job_text(names, k), framework->name)) *row = rows->items[i];
-    }
+    for (size_t i = 0; rows && i < rows->count && !*row; i++)
+        if (is_row(rows->items[i], framework, places)) *row = rows->items[i];
     return PLIM_OK;
 }
 

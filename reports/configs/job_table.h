@@ -3,11 +3,13 @@
 #define PLIM_REPORTS_CONFIGS_JOB_TABLE_H
 
 #include "autotune/base/yaml.h"
+#include "config_places.h"
 #include "framework.h"
 
-/* The row of a framework; NULL: its jobs are not known. PLIM_INTERNAL: the table is damaged. */
+/* The row of a framework, of several the one whose marks are there; NULL: its jobs are not known. PLIM_INTERNAL: the
+ * table is damaged. */
 enum plim_status plim_config_job_row(const struct plim_config_framework *framework,
-                                     const struct plim_yaml_node **row,
+                                     const struct plim_config_places *places, const struct plim_yaml_node **row,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
 /* The rules that {use: NAME} stands for; NULL: the rule is one itself. */
