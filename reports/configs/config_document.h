@@ -55,6 +55,7 @@ struct plim_config_node {
     bool renamed;                    /* its key stands elsewhere: of add_argument("--x", default=4) */
     bool conditional;                /* it stands in a branch or a function: not always in force */
     size_t branch;                   /* shell: where the branch begins that sets it; 0: none */
+    const char *function;            /* Python: of a call, the last part of its name: "LoraConfig"; NULL: it is none */
     size_t words_end;                /* shell: where the words end that follow it; 0: none do */
     bool bare;                       /* an option without a value, which takes no place: its text is "true" */
 };

@@ -201,10 +201,24 @@ bool plim_config_match(const char *pattern, const char *name)
     return plim_config_match(rest, name + left + 1);
 }
 
+/* "NAME.KEY": is it what a program calls NAME with, under this key ("*": any), or at this place? */
+static bool is_argument_of(const struct plim_config_place *place, const char *pattern)
+{
+    const struct plim_config_node *node = place->node, *call = node->parent;
+    const char *dot = strchr(pattern, '.'), *function = call ? call->function : NULL;
+    char index[24];
+    if (!dot || !function || strlen(function) != (size_t)(dot - pattern)) return false;
+    if (strncmp(function, pattern, strlen(function)) != 0) return false;
+    snprintf(index, sizeof(index), "%zu", node->index);
+    return !strcmp(dot + 1, "*") || !strcmp(dot + 1, node->key ? node->key : index);
+}
+
 bool plim_config_place_matches(const struct plim_config_place *place, const char *pattern,
                                bool *wild)
 {
     enum plim_config_language language = place->document->format->language;
+    *wild = true;
+    if (*pattern == '@') return is_argument_of(place, pattern + 1);
     bool script = language == PLIM_CONFIG_SHELL || language == PLIM_CONFIG_PYTHON;
     *wild = script || strstr(pattern, "**") != NULL;
     if (!may_match(pattern, place->name)) return false;

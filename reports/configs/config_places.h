@@ -34,7 +34,8 @@ void plim_config_places_finish(struct plim_config_places *places);
 bool plim_config_match(const char *pattern, const char *name);
 
 /* Does a place match a pattern? In a script what stands around the path does not count, as if the
- * pattern began with "**.". `wild`: it begins so. */
+ * pattern began with "**.". `wild`: it begins so. "@NAME.KEY" is what a program calls NAME with: its keyword KEY (*:
+ * any), or its first argument, 0. */
 bool plim_config_place_matches(const struct plim_config_place *place, const char *pattern, bool *wild);
 
 /* A program in Python, and no configuration that is written in it: it imports something. */

@@ -103,7 +103,9 @@ static const struct plim_config_place *find_place(const struct reader *r, const 
         const struct plim_config_place *place = &r->job->plan.places.list.items[i];
         const struct plim_config_node *node = plim_config_node_of(place);
         bool wild, argument = place->mapping && place->mapping->layout == PLIM_CONFIG_WORDS;
-        if (place->hidden || place->template || node->kind == PLIM_CONFIG_MAPPING) continue;
+        const struct plim_config_node *parent = place->node->parent;
+        bool is_item = parent && parent->kind == PLIM_CONFIG_SEQUENCE; /* the whole list counts */
+        if (place->hidden || place->template || node->kind == PLIM_CONFIG_MAPPING || is_item) continue;
         if (!plim_config_place_matches(place, pattern, &wild)) continue;
         if ((wild && plim_config_is_elsewhere(place->name, pattern)) ||
             (found_argument && !argument))

@@ -191,6 +191,10 @@ static enum plim_status read_call(struct reader *r, struct span span, size_t ope
     if (st) return st;
     (*out)->layout = PLIM_CONFIG_FLOW;
     (*out)->end = span.end;
+    size_t begin = open;
+    while (begin > span.begin && r->text[begin - 1] != '.') begin--;
+    (*out)->function = plim_arena_text(&r->document->arena, r->text + begin, open - begin);
+    if (!(*out)->function) return plim_no_memory(r->err);
     st = read_items(r, (struct span){open + 1, span.end - 1}, '=', *out, depth);
     return st ? st : adopt_option(r, *out, (struct span){span.begin, open});
 }

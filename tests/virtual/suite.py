@@ -12,6 +12,7 @@ Prints TAP, and a summary at the end. Parts:
     steps     programs whose steps are recognised from little
     values    operations and programs that hang on values which the GPU computes
     seeds     five training systems that people have, and their measured cases
+    jobs      configs of transformers' Trainer, read as a spec
     measured  programs and operations as a real GPU ran them, peaks and blocks
 What an installation lacks is skipped, and said. install.sh makes one.
 """
@@ -26,6 +27,7 @@ import traceback
 sys.dont_write_bytecode = True  # nothing is left in the tree
 from suite_exec import Exec, Installation
 from suite_golden import fit, golden
+from suite_jobs import jobs
 from suite_launchers import launchers
 from suite_measured import measured
 from suite_programs import programs, ranks
@@ -37,7 +39,7 @@ from suite_values import values
 
 PARTS = {'golden': golden, 'fit': fit, 'programs': programs, 'launchers': launchers, 'recordings': recordings,
          'ranks': ranks, 'runtimes': runtimes, 'steps': steps, 'values': values, 'seeds': seeds,
-         'measured': measured}
+         'jobs': jobs, 'measured': measured}
 # Of what the virtual GPU says it does not know, what no program can be kept from asking.
 SAID = ('are estimates', 'RNNs is an estimate', 'has ended', 'batch normalization with channels last',
         'convolutions have cuDNN')

@@ -56,7 +56,8 @@ static enum plim_status read_source(const char *source, struct plim_yaml *yaml,
     char path[PATH_BYTES], cached[PATH_BYTES];
     struct stat info;
     if (stat(source, &info) != 0) {
-        if (!plim_hub_find(source, cached, sizeof(cached))) return no_such_file(source, err);
+        bool found = plim_hub_find(source, cached, sizeof(cached)) && stat(cached, &info) == 0;
+        if (!found) return no_such_file(source, err);
         source = cached;
     }
     int length =
