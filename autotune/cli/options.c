@@ -118,7 +118,7 @@ static const struct plim_option options[] = {
     KEY("--packing", "NAME", T | P | E, "data.packing",
       "are there several documents in a row?"),
     KEY("--padding", "NAME", T | P | E, "data.padding",
-      "have the rows of an encoder's batch different lengths?"),
+      "have the rows of a batch different lengths? (an attention mask)"),
     KEY("--made-on", "NAME", T | P | E, "train.made_on",
       "where the model is made; default: host"),
     KEY("--loop", "NAME", T | P | E, "train.loop",

@@ -41,11 +41,11 @@ enum {
 
 /* Items a block takes, by the GPU for which the kernels were compiled: the newest not after it. */
 static const struct cub_tiles {
-    int from_compute_capability, sort, unique, unique_2_15; /* the last of PyTorch 2.15 */
+    int from_compute_capability, sort, unique, unique_2_15, select; /* unique_2_15: of PyTorch 2.15 */
 } cub_tiles[] = {
-    {100, 384 * 12, 384 * 10, 448 * 11}, {90, 384 * 12, 640 * 7, 448 * 11},
-    {86, 384 * 10, 64 * 5, 64 * 5},      {80, 384 * 10, 256 * 7, 192 * 7},
-    {0, 256 * 11, 64 * 5, 64 * 5},
+    {100, 384 * 12, 384 * 10, 448 * 11, 320 * 22}, {90, 384 * 12, 640 * 7, 448 * 11, 384 * 22},
+    {86, 384 * 10, 64 * 5, 64 * 5, 128 * 10},      {80, 384 * 10, 256 * 7, 192 * 7, 384 * 12},
+    {0, 256 * 11, 64 * 5, 64 * 5, 128 * 10},
 };
 
 static const struct cub_tiles *cub_tiles_of(const struct plim_device_info *info)
@@ -169,6 +169,27 @@ int plim_sort_needs(const struct plim_device_info *info, int64_t items,
     needs[0] = (struct plim_need){items * INDEX_BYTES, false, count};
     needs[1] = (struct plim_need){sort_bytes(info, items, KEY_BITS), false, count};
     return count;
+}
+
+/* A sum: of one tile in one block; of more in five times as many blocks as are resident, each with a partial sum. */
+static int64_t sum_bytes(const struct plim_device_info *info, int64_t items)
+{
+    enum { THREADS = 256, TILE = THREADS * 16, SUBSCRIPTION = 5, SUM_BYTES = 4 };
+    if (items <= TILE) return 1;
+    int64_t blocks = (int64_t)info->multiprocessors * (info->threads_per_multiprocessor / THREADS) * SUBSCRIPTION;
+    return cub_aligned(blocks * SUM_BYTES) + CUB_ALIGNMENT - 1;
+}
+
+void plim_places_needs(const struct plim_device_info *info, int64_t items, int64_t found,
+                       struct plim_need needs[PLIM_PLACES_NEEDS])
+{
+    enum { COUNT_BYTES = 4, STATE_BYTES = 16, SUM = 1, PLACES, SELECTION, NEVER = -1 };
+    int64_t states = ceil_div(items, cub_tiles_of(info)->select) + TILE_STATE_PADDING;
+    int64_t selection_bytes = cub_aligned(states * STATE_BYTES) + CUB_ALIGNMENT - 1;
+    needs[0] = (struct plim_need){COUNT_BYTES, false, PLIM_PLACES_NEEDS};
+    needs[SUM] = (struct plim_need){sum_bytes(info, items), false, PLACES};
+    needs[PLACES] = (struct plim_need){found * INDEX_BYTES, true, NEVER};
+    needs[SELECTION] = (struct plim_need){selection_bytes, false, PLIM_PLACES_NEEDS};
 }
 
 void plim_index_add_needs(const struct plim_device_info *info, int64_t items, int64_t rows,

@@ -85,6 +85,12 @@ enum { PLIM_SORT_MAX_NEEDS = 2 };
 int plim_sort_needs(const struct plim_device_info *info, int64_t items,
                     struct plim_need needs[PLIM_SORT_MAX_NEEDS]);
 
+/* What finding the places of what is not zero among `items` asks for (nonzero), `found` of them, in order: the result
+ * is the third. Source: aten/src/ATen/native/cuda/Nonzero.cu, and CUB's DeviceReduce and DeviceSelect. */
+enum { PLIM_PLACES_NEEDS = 4 };
+void plim_places_needs(const struct plim_device_info *info, int64_t items, int64_t found,
+                       struct plim_need needs[PLIM_PLACES_NEEDS]);
+
 /* What adding rows to an array of `rows` by `items` indices asks for (index_put_ with accumulate=True,
  * the backward of x[indices]), in order: the indices, made linear and sorted.
  * Source: index_put_with_sort_kernel in aten/src/ATen/native/cuda/Indexing.cu. */

@@ -202,7 +202,7 @@ static int64_t splits_for(int64_t blocks, int64_t slots, int64_t key_blocks)
 static int64_t flash_splits(const struct plim_device_info *info,
                             const struct plim_attention_shape *s)
 {
-    if (s->dropout) return 1;
+    if (s->dropout || s->rows) return 1;
     int64_t heads = s->heads, length = s->q_length;
     if (length == 1 && is_grouped(s)) { /* the heads of a group become the rows of one head */
         length = s->heads / s->kv_heads;
@@ -261,7 +261,8 @@ static void flash_backward(enum plim_sdpa kernel, const struct plim_attention_sh
                            struct list *l)
 {
     bool in_pytorch = kernel == PLIM_SDPA_FLASH;
-    int64_t length = plim_round_up(s->q_length, 128);
+    enum { BLOCK = 128 };
+    int64_t length = s->rows ? s->q_length + BLOCK * s->rows : plim_round_up(s->q_length, BLOCK);
     int64_t rows_bytes = s->batch * s->heads * length * 4;
     int grad = take_copy(l, s, in_pytorch && s->grad_heads_first);
     int out = take_copy(l, s, in_pytorch && !s->contiguous_heads);

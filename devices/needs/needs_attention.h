@@ -3,7 +3,7 @@
  * Shapes are (batch, heads, length, head size). The rules are PyTorch 2.11's
  * (native/transformers/cuda/sdp_utils.cpp, attention.cu, attention_backward.cu,
  * flash_attn/flash_api.cpp, mem_eff_attention/kernel_backward.h, native/cudnn/MHA.cpp). FLASH2 is the
- * package flash-attn 2.8 (flash_attn_interface.py, csrc/flash_attn/flash_api.cpp: mha_fwd, mha_bwd),
+ * package flash-attn 2.8 (flash_attn_interface.py, csrc/flash_attn/flash_api.cpp: mha_fwd, mha_bwd, and varlen),
  * read there, not run.
  *
  * Checked event by event against PyTorch on the virtual GPU (tests/unit/data/attention_needs.txt)
@@ -22,6 +22,8 @@ struct plim_attention_shape {
     enum plim_dtype dtype;
     bool has_mask;       /* an additive mask of (batch or 1, heads or 1, q, k), in dtype */
     int64_t mask_batch, mask_heads; /* its leading extents */
+    int64_t rows; /* FLASH2: so many rows of lengths of their own behind one another, as a batch of one
+                     (flash_attn_varlen_func); 0: none */
     bool causal, dropout;
     bool training;       /* some operand needs a gradient */
     /* PyTorch 2.15: the efficient kernel takes heads that share keys, and its random state is on the GPU where nothing

@@ -115,6 +115,7 @@ Test(report, says_what_was_taken_by_default_and_what_lora_trains)
     cr_expect(eq(str, (char *)json_text_at(root, "spec.defaults"),
                  "weights bf16 (the model's dtype), precision bf16 (no autocast), optimizer "
                  "adamw-fused, checkpointing with use_reentrant=False (--use-reentrant), rows of one document, "
+                 "all of full length, "
                  "a plain loop (--loop trainer plays transformers' Trainer), "
                  "PyTorch 2.11 with transformers 5.17"));
     json_decref(root);

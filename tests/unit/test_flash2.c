@@ -124,6 +124,21 @@ Test(flash2, windows_and_softcapping_are_simulated_only)
     plim_device_close(&host);
 }
 
+/* With rows of different lengths it is another function, on tokens that were picked out. */
+Test(flash2, padded_rows_are_simulated_only)
+{
+    struct plim_train_setting padded = flash2;
+    struct plim_device *host = open_host(), *a100 = open_sim("A100-SXM4-80GB");
+    padded.padding = PLIM_PADDING_YES;
+    replay(host, "llama", 16, "", &padded, &ours);
+    cr_expect_eq(ours.verdict, PLIM_UNSUPPORTED);
+    cr_expect_not_null(strstr(ours.why, "data.padding"), "%s", ours.why);
+    replay(a100, "llama", 16, "", &padded, &ours);
+    cr_expect_eq(ours.verdict, PLIM_OK, "%s", ours.why);
+    plim_device_close(&a100);
+    plim_device_close(&host);
+}
+
 /* No random state beside its own, and no copies of a gradient or result whose heads come first. */
 Test(flash2, asks_for_less_than_pytorchs_call)
 {

@@ -284,6 +284,32 @@ Test(needs, cumsum_asks_for_what_pytorch_asks_for)
     for_each_call("cumsum", 100, cumsum_asks_alike);
 }
 
+/* What PyTorch 2.11 and 2.15 asked for on the virtual GPU, of masks that hide the last item, or all of many. */
+Test(needs, nonzero_asks_for_what_pytorch_asks_for)
+{
+    static const struct {
+        int cc, multiprocessors, threads;
+        int64_t items, sum_bytes, selection_bytes;
+    } rows[] = {
+        {80, 108, 2048, 4096, 1, 1023},        {80, 108, 2048, 4097, 17663, 1023},
+        {80, 108, 2048, 100000, 17663, 1279},  {80, 108, 2048, 1 << 28, 17663, 932863},
+        {90, 132, 2048, 131072, 21503, 1023},  {90, 132, 2048, 1 << 28, 21503, 509183},
+        {86, 82, 1536, 1 << 28, 10239, 3356415},  {89, 142, 1536, 1 << 28, 17407, 3356415},
+        {100, 148, 2048, 1 << 28, 24063, 611071}, {120, 170, 1536, 1 << 28, 20735, 611071},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct plim_need needs[PLIM_PLACES_NEEDS];
+        struct plim_device_info info = {.compute_capability = rows[i].cc,
+                                        .multiprocessors = rows[i].multiprocessors,
+                                        .threads_per_multiprocessor = rows[i].threads};
+        plim_places_needs(&info, rows[i].items, rows[i].items - 1, needs);
+        cr_expect(eq(i64, needs[0].bytes, 4));
+        cr_expect(eq(i64, needs[1].bytes, rows[i].sum_bytes), "row %zu", i);
+        cr_expect(eq(i64, needs[2].bytes, 8 * (rows[i].items - 1)));
+        cr_expect(eq(i64, needs[3].bytes, rows[i].selection_bytes), "row %zu", i);
+    }
+}
+
 /* --- cuBLAS ----------------------------------------------------------------------------------- */
 
 /* A library's workspace for one call. */

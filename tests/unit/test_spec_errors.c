@@ -312,8 +312,11 @@ Test(spec_errors, encoders_have_limits_of_their_own)
          "1 = 512: roberta learns its positions"},
         {"model: {family: bert}\ntrain: {quantization: fp4, lora: {r: 8}}\n",
          "s.yaml:2:23: train.quantization is fp4, expected none for the encoder bert" RUN_IT},
-        {"model: {family: llama}\ndata: {padding: yes}\n",
-         "s.yaml:2:17: data.padding is yes, expected no for the decoder llama"},
+        {"model: {family: llama}\ndata: {packing: yes, padding: yes}\n",
+         "s.yaml:2:31: data.padding and data.packing are yes, expected one of them: transformers does not look for "
+         "documents in rows that come with an attention mask"},
+        {"model: {family: vit}\ndata: {padding: yes}\n",
+         "s.yaml:2:17: data.padding is yes, expected no for the images of vit"},
     };
     CHECK_ALL("s.yaml", cases);
 }
@@ -327,7 +330,7 @@ Test(spec_errors, bloom_has_no_sdpa)
     CHECK_ALL("s.yaml", cases);
 }
 
-Test(spec_errors, flash_attention_2_computes_in_16_bits_on_rows_of_one_length)
+Test(spec_errors, flash_attention_2_computes_in_16_bits_and_not_on_packed_rows)
 {
 #define FLASH2 "\ntrain: {attention: [sdpa, flash_attention_2], precision: "
     static const struct refusal cases[] = {
@@ -336,13 +339,8 @@ Test(spec_errors, flash_attention_2_computes_in_16_bits_on_rows_of_one_length)
          "train.precision is fp32, expected bf16-mixed (autocast over the same weights), fp16-mixed, "
          "bf16 or fp16"},
         {"model: {family: gpt2}" FLASH2 "bf16}\ndata: {packing: yes}\n",
-         "s.yaml:2:20: train.attention is flash_attention_2 and data.packing is yes, whose rows of "
-         "different lengths are not in this version, expected no, or sdpa (plimsoll exec runs the "
-         "training script as it is)"},
-        {"model: {family: bert}" FLASH2 "bf16}\ndata: {padding: yes}\n",
-         "s.yaml:2:20: train.attention is flash_attention_2 and data.padding is yes, whose rows of "
-         "different lengths are not in this version, expected no, or sdpa (plimsoll exec runs the "
-         "training script as it is)"},
+         "s.yaml:2:20: train.attention is flash_attention_2 and data.packing is yes, whose rows of several documents "
+         "are not in this version, expected no, or sdpa (plimsoll exec runs the training script as it is)"},
         {"model: {family: llama, head_dim: 264}" FLASH2 "bf16}\n",
          "s.yaml:2:20: train.attention is flash_attention_2, which takes heads of at most 256, and "
          "this model's have 264, expected sdpa"},

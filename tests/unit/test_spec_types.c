@@ -60,6 +60,7 @@ Test(spec_types, follow_what_is_set_later)
 
 #define PLAIN "a plain loop (--loop trainer plays transformers' Trainer), "
 
+#define ROWS "rows of one document, all of full length, "
 #define NO_EVALUATIONS "no evaluations (--evaluation plays them), "
 
 Test(spec_types, what_was_taken_by_default_is_said)
@@ -68,31 +69,30 @@ Test(spec_types, what_was_taken_by_default_is_said)
         const char *train, *said;
     } cases[] = {
         {"", "weights bf16 (the model's dtype), precision bf16 (no autocast), optimizer "
-             "adamw-fused, rows of one document, " PLAIN "PyTorch 2.11 with transformers 5.17"},
+             "adamw-fused, " ROWS PLAIN "PyTorch 2.11 with transformers 5.17"},
         {"precision: bf16-mixed",
-         "weights bf16 (the model's dtype), optimizer adamw-fused, rows of "
-         "one document, " PLAIN "PyTorch 2.11 with transformers 5.17"},
-        {"precision: fp32, optimizer: sgd", "rows of one document, " PLAIN "PyTorch 2.11 with transformers 5.17"},
-        {"torch: 2.15, precision: fp32, optimizer: sgd", "rows of one document, " PLAIN "transformers 5.17"},
+         "weights bf16 (the model's dtype), optimizer adamw-fused, " ROWS PLAIN "PyTorch 2.11 with transformers 5.17"},
+        {"precision: fp32, optimizer: sgd", ROWS PLAIN "PyTorch 2.11 with transformers 5.17"},
+        {"torch: 2.15, precision: fp32, optimizer: sgd", ROWS PLAIN "transformers 5.17"},
         {"torch: 2.15, transformers: 5.24, precision: fp32, optimizer: sgd, loop: trainer",
-         "rows of one document, " NO_EVALUATIONS "Trainer's loop as in transformers 5.17"},
+         ROWS NO_EVALUATIONS "Trainer's loop as in transformers 5.17"},
         {"torch: 2.15, transformers: 5.24, precision: fp32, optimizer: sgd, loop: trainer, evaluation: {batch: 8}",
-         "rows of one document, Trainer's loop as in transformers 5.17"},
+         ROWS "Trainer's loop as in transformers 5.17"},
         {"precision: bf16-mixed, optimizer: sgd, loop: trainer, world: 2, sharding: fsdp",
-         "weights bf16 (the model's dtype), rows of one document, " NO_EVALUATIONS
+         "weights bf16 (the model's dtype), " ROWS NO_EVALUATIONS
          "PyTorch 2.11 with transformers 5.17, "
          "weights fp32 under FSDP in mixed precision, as accelerate makes them"},
         {"precision: bf16, optimizer: sgd, loop: trainer, world: 2, sharding: fsdp",
-         "rows of one document, " NO_EVALUATIONS "PyTorch 2.11 with transformers 5.17"},
+         ROWS NO_EVALUATIONS "PyTorch 2.11 with transformers 5.17"},
         {"torch: 2.15, transformers: 5.24, precision: bf16-mixed, weights: bf16, optimizer: sgd, loop: trainer, "
          "world: 2, sharding: fsdp, evaluation: {batch: 8}, quantization: 'nf4,compute=bf16'",
-         "rows of one document, Trainer's loop as in transformers 5.17, codes in uint8, which FSDP leaves whole on "
+         ROWS "Trainer's loop as in transformers 5.17, codes in uint8, which FSDP leaves whole on "
          "every GPU (train.quantization.storage), all of the base on every GPU before it is sharded "
          "(train.quantization.loaded_on)"},
         {"torch: 2.15, transformers: 5.24, precision: bf16-mixed, weights: bf16, optimizer: sgd, loop: trainer, "
          "world: 2, sharding: fsdp, evaluation: {batch: 8}, "
          "quantization: 'nf4,compute=bf16,storage=bf16,loaded_on=host'",
-         "rows of one document, Trainer's loop as in transformers 5.17"},
+         ROWS "Trainer's loop as in transformers 5.17"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct plim_spec s;

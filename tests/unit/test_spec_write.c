@@ -107,7 +107,7 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .count = (size_t)between(state, 0, 1),
         .values = {eager_only ? PLIM_ATTENTION_EAGER : (int)between(state, 0, 1)}};
     spec->packing = (enum plim_packing)between(state, 0, PLIM_PACKING_COUNT - 1);
-    if (spec->model_as_given.labels && !spec->model_as_given.patch_size)
+    if (!spec->model_as_given.patch_size && (spec->model_as_given.labels || spec->packing == PLIM_PACKING_NO))
         spec->padding = (enum plim_padding)between(state, 0, PLIM_PADDING_COUNT - 1);
     spec->world = between(state, 1, 64);
     spec->sharding = (struct plim_enum_axis){

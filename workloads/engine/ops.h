@@ -220,8 +220,12 @@ struct tensor *op_linear_4bit(struct engine *e, struct tensor *x, const struct q
 void op_top_k(struct engine *e, struct tensor *x, int64_t count, struct tensor *out[2]);
 /* The elements (n) in order and where they stood; both float; no autograd. */
 void op_sort(struct engine *e, struct tensor *x, struct tensor *out[2]);
-/* x[indices]: elements of x (n), or rows of x (n, width) */
+/* x[indices]: elements of x (n), or rows of x (n, ..) */
 struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indices);
+/* nonzero() of a mask in one dimension, `found` of which are not zero: (found) int64. Simulated only, as op_put_rows */
+struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found);
+/* zeros (count, ..) with the rows of x (n, ..) at their places (n) */
+struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *places, int64_t count);
 /* x.gather(-1, indices), indices (.., k) int64 */
 struct tensor *op_gather_last(struct engine *e, struct tensor *x, struct tensor *indices);
 /* x[indices] = from, of x (n); no autograd */
@@ -271,6 +275,9 @@ struct attention_params {
     bool flash2;    /* it is flash_attn_func of the package flash-attn, for which q, k and v are of 16
                        bits, and change their dimensions 1 and 2 before the call and back after it */
     int64_t window; /* flash2: as of struct plim_op */
+    /* flash2: flash_attn_varlen_func, to which q, k and v (1, heads, tokens, d) are rows behind one another: where they
+     * end, (rows + 1) int32; NULL: none. Simulated only. */
+    struct tensor *ends;
 };
 /* torch.nn.functional.scaled_dot_product_attention; q, k, v (b, heads, s, d) */
 struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, struct tensor *v,

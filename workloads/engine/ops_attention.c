@@ -161,6 +161,7 @@ static void attention_backward(struct engine *e, struct node *n, struct tensor *
     enum plim_sdpa kernel = (enum plim_sdpa)n->ints[0];
     struct plim_attention_shape shape = describe(qkv[Q], qkv[K], NULL, n->ints[2], n->number > 0);
     shape.has_mask = n->ints[1];
+    shape.rows = n->ints[7];
     shape.mask_batch = n->ints[3];
     shape.mask_heads = n->ints[4];
     shape.training = true;
@@ -199,12 +200,13 @@ static void save_inputs(struct engine *e, struct node *n, struct tensor *const *
     n->ints[4] = shape->mask_heads;
     n->ints[5] = (int64_t)seed;
     n->ints[6] = p->window;
+    n->ints[7] = shape->rows;
     n->number = p->dropout;
     n->scale = p->scale;
     for (int i = Q; i <= V; i++) node_save(e, n, SAVED_Q + i, qkv[i]);
 }
 
-static void save_results(struct engine *e, struct node *n, const struct blocks *b)
+static void save_results(struct engine *e, struct node *n, const struct blocks *b, struct tensor *ends)
 {
     node_save_output(e, n, SAVED_OUT, b->out);
     node_save_output(e, n, SAVED_LSE, b->lse);
@@ -213,7 +215,7 @@ static void save_results(struct engine *e, struct node *n, const struct blocks *
         if (i < b->rngs)
             node_save_output(e, n, SAVED_SEED + i, b->rng[i]);
         else
-            node_save(e, n, SAVED_SEED + i, NULL);
+            node_save(e, n, SAVED_SEED + i, i ? ends : NULL);
     }
 }
 
@@ -268,7 +270,7 @@ static struct tensor *fused(struct engine *e, enum plim_sdpa kernel, struct tens
         hand_over(e, &op, &b, &lent);
         engine_launch(e, &op);
         release_before(e, &b, b.count);
-        if (n) save_results(e, n, &b);
+        if (n) save_results(e, n, &b, p->ends);
     }
     for (int i = 0; i < b.rngs; i++) tensor_drop(e, b.rng[i]);
     tensor_drop(e, b.lse);
@@ -334,6 +336,7 @@ struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, str
             describe(qkv[Q], qkv[K], params->mask, params->causal, params->dropout > 0);
         shape.training = autograd_needed(e, 3, qkv);
         shape.torch_2_15 = e->torch_2_15;
+        if (params->ends) shape.rows = tensor_elements(params->ends) - 1;
         enum plim_sdpa kernel = plim_sdpa_select(&e->device->info, &shape);
         struct tensor *mask = additive_mask(e, params->mask, shape.dtype);
         if (mask && mask == params->mask) tensor_ref(mask);

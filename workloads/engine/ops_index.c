@@ -126,7 +126,9 @@ struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indice
     struct node *n = op_node(e, &rows_kind, 1, &x);
     op_note_shape(n, x);
     if (n) node_save(e, n, 0, indices);
-    int64_t shape[2] = {tensor_elements(indices), tensor_size(x, -1)};
+    int64_t shape[PLIM_MAX_DIMS];
+    memcpy(shape, x->a.shape, sizeof shape);
+    shape[0] = tensor_elements(indices);
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape);
     struct plim_array table = as_table(x), rows = as_table(y);
     struct plim_op op = {.kind = PLIM_OP_EMBEDDING,

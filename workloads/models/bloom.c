@@ -221,7 +221,8 @@ static struct tensor *build_alibi(struct engine *e, int64_t heads, struct tensor
 {
     int64_t batch = mask->a.shape[0], seq = mask->a.shape[1];
     struct slopes s = make_slopes(e, heads);
-    struct tensor *places = op_mul(e, op_add_scalar(e, op_cumsum_last(e, mask, PLIM_F32), -1), mask);
+    struct tensor *count = op_cumsum_last(e, mask, (enum plim_dtype)mask->a.dtype);
+    struct tensor *places = op_mul(e, op_add_scalar(e, count, -1), mask);
     tensor_keep(places = op_unsqueeze(e, places, 1));
     struct tensor *alibi = tensor_keep(op_mul(e, op_unsqueeze(e, s.all, -1), places));
     struct tensor *rows = op_reshape(e, alibi, SHAPE(batch * heads, 1, seq));
@@ -259,7 +260,10 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
     struct tensor *mask = NULL, *slopes = NULL;
     int64_t batch = ids->a.shape[0], seq = ids->a.shape[1];
-    if (m->setting->transformers == PLIM_TRANSFORMERS_5_17) {
+    if (m->attention_mask) {
+        mask = tensor_ref(m->attention_mask);
+        call.alibi = build_alibi(e, m->config->heads, mask, dtype);
+    } else if (m->setting->transformers == PLIM_TRANSFORMERS_5_17) {
         mask = tensor_keep(op_full(e, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
         call.alibi = build_alibi(e, m->config->heads, mask, dtype);
     } else {

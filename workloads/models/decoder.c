@@ -39,6 +39,8 @@ const char *decoder_refuses(const struct plim_device_info *info,
                                          .dtype = PLIM_F16, /* or bf16, to which the same applies */
                                          .dropout = config->dropout_attention > 0,
                                          .training = true};
+    if (!info->simulated && setting->padding == PLIM_PADDING_YES)
+        return "flash_attention_2 with rows of different lengths (data.padding) is simulated only";
     bool slides = config->sliding_window && config->sliding_window < setting->seq;
     if (info->compute_capability && !plim_flash2_fits(info, &shape))
         return info->compute_capability < 80
@@ -101,10 +103,16 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     if (m->config->patch_size) return images(e, m, seed);
     struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, s->seq)))};
     op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
-    b.labels = classifies ? tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows)) : b.inputs;
-    if (classifies) op_random_(e, b.labels, (double)m->config->labels, seed - 1);
-    if (s->padding == PLIM_PADDING_YES)
-        b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
+    if (s->padding == PLIM_PADDING_YES) b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
+    if (classifies) {
+        b.labels = tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows));
+        op_random_(e, b.labels, (double)m->config->labels, seed - 1);
+    } else if (m->config->task == PLIM_TASK_CAUSAL_LM && b.mask) { /* what is padded is no label */
+        b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
+        op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
+    } else {
+        b.labels = b.inputs;
+    }
     return b;
 }
 

@@ -92,6 +92,8 @@ static struct mask_request mask_request(const struct decoder *m, const struct te
                                  .dtype = (enum plim_dtype)embeddings->a.dtype,
                                  .function = functions[m->setting->attention],
                                  .packed = m->setting->packing == PLIM_PACKING_YES,
+                                 .padded = m->setting->padding == PLIM_PADDING_YES,
+                                 .attention_mask = m->attention_mask,
                                  .by_position = m->setting->transformers == PLIM_TRANSFORMERS_5_24};
 }
 
@@ -118,7 +120,6 @@ struct tensor *decoder_open_mask(struct engine *e, const struct decoder *m,
     if (e->halted) return NULL;
     struct mask_request r = mask_request(m, embeddings);
     r.window = window;
-    r.attention_mask = m->attention_mask;
     return nn_bidirectional_mask(e, &r);
 }
 

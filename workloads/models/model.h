@@ -99,7 +99,7 @@ struct decoder {
 };
 
 /* A micro-batch: tokens (B, S), or images (B, channels, height, width); what the loss compares with: tokens too, or
- * one label a row, (B); and the attention mask of an encoder whose rows are padded, (B, S), else NULL. */
+ * one label a row, (B); and the attention mask where rows are padded, (B, S), else NULL. */
 struct batch {
     struct tensor *inputs, *labels, *mask;
 };

@@ -116,7 +116,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 /* (cumsum(mask) * mask - 1).long(): where in its row a token stands; named */
 static struct tensor *positions_of(struct engine *e, struct tensor *mask)
 {
-    struct tensor *count = tensor_keep(op_cumsum_last(e, mask, PLIM_F32));
+    struct tensor *count = tensor_keep(op_cumsum_last(e, mask, (enum plim_dtype)mask->a.dtype));
     struct tensor *place = op_add_scalar(e, op_mul(e, count, mask), -1);
     tensor_set(e, &count, op_to(e, place, PLIM_I64));
     return count;
@@ -134,11 +134,13 @@ static struct tensor *learned_positions(struct engine *e, const void *module, st
 static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *ids)
 {
     struct tensor *embeddings = decoder_embed(e, m, ids);
-    struct tensor *mask = tensor_keep(op_full(e, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
+    struct tensor *given = m->attention_mask;
+    struct tensor *mask =
+        given ? tensor_ref(given) : tensor_keep(op_full(e, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
     struct block_call call = {.positions = positions_of(e, mask)};
-    /* transformers 5.24 takes it for positions alone */
+    /* transformers 5.24 takes one of its own for positions alone */
     bool is_5_17 = m->setting->transformers == PLIM_TRANSFORMERS_5_17;
-    call.mask = decoder_padding_mask(e, m, embeddings, is_5_17 ? mask : NULL);
+    call.mask = decoder_padding_mask(e, m, embeddings, given || is_5_17 ? mask : NULL);
     struct tensor *weight = m->position_embedding;
     struct tensor *places = tensor_keep(nn_run(e, (struct tensor *const[]){weight, NULL}, NN_EMBEDDING,
                                                learned_positions, &weight, call.positions));

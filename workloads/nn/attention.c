@@ -124,6 +124,46 @@ static struct tensor *ask_whether_packed(struct engine *e, struct tensor *positi
     return packed;
 }
 
+/* _get_unpad_data: where the tokens stand that are not padded, all but one (the most there can be), and where the
+ * rows end without the others; named */
+static struct tensor *look_for_tokens(struct engine *e, struct tensor *mask, struct tensor **ends)
+{
+    int64_t rows = mask->a.shape[0], tokens = tensor_elements(mask);
+    struct tensor *lengths = tensor_keep(op_reduce(e, mask, 2, false, PLIM_BINARY_ADD, 1, PLIM_I32));
+    struct tensor *places = tensor_keep(op_places(e, op_view(e, mask, 1, &tokens), tokens - 1));
+    struct tensor *longest = tensor_keep(op_reduce(e, lengths, 1, false, PLIM_BINARY_MAX, 1, PLIM_I32));
+    engine_item(e, longest);
+    tensor_drop(e, longest);
+    struct tensor *sums = tensor_keep(op_cumsum_last(e, lengths, PLIM_I32));
+    *ends = tensor_keep(op_full(e, PLIM_I32, SHAPE(rows + 1), 0));
+    tensor_drop_all(e, sums, lengths);
+    return places;
+}
+
+/* _upad_input, the package's call for rows of different lengths, and its pad_input: x (B, A, S, D) -> (B, S, A, D) */
+static struct tensor *unpadded(struct engine *e, struct tensor *mask, struct tensor *const qkv[3],
+                               struct attention_params *p)
+{
+    enum { Q, K, V };
+    static const int order[] = {K, V, Q};
+    const int64_t *n = qkv[Q]->a.shape, all_tokens = n[0] * n[2];
+    struct tensor *ends, *places = look_for_tokens(e, mask, &ends), *rows[3], *x[3];
+    for (int i = 0; i < 3; i++) {
+        int of = order[i];
+        struct tensor *flat = op_transpose(e, qkv[of], 1, 2);
+        flat = op_reshape(e, flat, SHAPE(all_tokens, qkv[of]->a.shape[1], n[3]));
+        rows[of] = tensor_keep(op_rows(e, flat, places));
+    }
+    for (int i = Q; i <= V; i++) x[i] = op_transpose(e, op_unsqueeze(e, rows[i], 0), 1, 2);
+    p->ends = ends;
+    struct tensor *y = op_transpose(e, op_sdpa(e, x[Q], x[K], x[V], p), 1, 2);
+    struct tensor *out = tensor_keep(op_view(e, y, SHAPE(tensor_size(places, 0), n[1], n[3])));
+    struct tensor *all = tensor_keep(op_put_rows(e, out, places, all_tokens));
+    tensor_drop_all(e, rows[Q], rows[K], rows[V], out, places, ends);
+    tensor_set(e, &all, op_view(e, all, SHAPE(n[0], n[2], n[1], n[3])));
+    return tensor_yield(all);
+}
+
 static struct tensor *flash2(struct engine *e, const struct attention_call *c, struct tensor *q,
                              struct tensor *k, struct tensor *v)
 {
@@ -138,8 +178,9 @@ static struct tensor *flash2(struct engine *e, const struct attention_call *c, s
                                  .causal = !c->bidirectional,
                                  .flash2 = true,
                                  .window = c->window < k->a.shape[2] ? c->window : 0};
-    struct tensor *out =
-        e->halted ? e->poison : op_transpose(e, op_sdpa(e, qkv[0], qkv[1], qkv[2], &p), 1, 2);
+    struct tensor *out = e->halted ? e->poison
+                         : c->mask ? unpadded(e, c->mask, qkv, &p)
+                                   : op_transpose(e, op_sdpa(e, qkv[0], qkv[1], qkv[2], &p), 1, 2);
     tensor_drop_all(e, packed, qkv[0], qkv[1], qkv[2]);
     return out;
 }

@@ -175,14 +175,15 @@ static struct tensor *additive(struct engine *e, struct tensor *mask, enum plim_
  * reads whether all are. Where it finds one that is, it looks once more. */
 static bool nothing_padded(struct engine *e, const struct mask_request *r, struct tensor *padding)
 {
-    for (int look = 0; look < (r->packed ? 2 : 1); look++) {
+    bool hides = r->packed || r->padded;
+    for (int look = 0; look < (hides ? 2 : 1); look++) {
         struct tensor *count = op_reduce(e, padding, 3, false, PLIM_BINARY_ADD, 1, PLIM_I64);
         struct tensor *all =
             tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, count, (double)(r->batch * r->seq)));
         engine_item(e, all);
         tensor_drop(e, all);
     }
-    return !r->packed;
+    return !hides;
 }
 
 /* _ignore_bidirectional_mask_sdpa, flash_attention_mask: the host reads whether nothing is hidden. */
@@ -205,7 +206,8 @@ struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r)
     bool beyond = r->window && r->seq >= r->window; /* else the kernel's own causal mask does */
     bool eager = r->function == ATTENTION_EAGER;
     if (r->function == ATTENTION_FLASH2) {
-        if (padding) ask_whether_all(e, padding); /* they are: what is padded is not modelled */
+        if (padding) ask_whether_all(e, padding);
+        if (padding && r->padded) mask = tensor_ref(padding);
     } else if (document || eager || beyond || (padding && !nothing_padded(e, r, padding))) {
         mask = bool_mask(e, r, causal, document, padding);
         if (eager) mask = additive(e, mask, r->dtype);
@@ -226,7 +228,9 @@ struct tensor *nn_bidirectional_mask(struct engine *e, const struct mask_request
     struct tensor *mask = NULL;
     if (padding) ask_whether_all(e, padding);
     bool beyond = r->window && r->seq >= r->window;
-    if (r->function != ATTENTION_FLASH2 && (padding || beyond)) {
+    if (r->function == ATTENTION_FLASH2) {
+        if (padding) mask = tensor_ref(padding);
+    } else if (padding || beyond) {
         mask = bool_mask(e, r, around, NULL, padding);
         if (r->function == ATTENTION_EAGER) mask = additive(e, mask, r->dtype);
     }

@@ -209,16 +209,17 @@ void nn_rotate_then_join(struct engine *e, struct tensor *const x[2], struct ten
 enum attention_function { ATTENTION_SDPA, ATTENTION_EAGER, ATTENTION_FLASH2 };
 
 /* create_causal_mask, create_sliding_window_causal_mask: bool (B, 1, S, S) for SDPA, additive in
- * `dtype` for eager, or NULL when none is needed, as for flash-attention-2. Named. */
+ * `dtype` for eager, (B, S) of what is not padded for flash-attention-2, or NULL when none is needed. Named. */
 struct mask_request {
     int64_t batch, seq;
     enum plim_dtype dtype; /* of the embeddings */
-    bool packed;
+    bool packed, padded;
     bool by_position; /* packed: what lies behind is told by positions, not by places (5.24) */
     enum attention_function function;
     int64_t window;                /* sliding window; 0: none */
     struct tensor *positions;      /* (1, S) int64, or NULL: none are passed */
-    struct tensor *attention_mask; /* (B, S), all ones, or NULL: none is passed. Lent */
+    struct tensor *attention_mask; /* (B, S), or NULL: none is passed; hides something if
+                                      `padded` (and if `packed`, for one that the model made). Lent */
 };
 struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r);
 /* create_bidirectional_mask, create_bidirectional_sliding_window_mask: the same, where a token also

@@ -49,7 +49,9 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .unit = "",
      .fallback = "no",
      .example = "yes",
-     .help = "rows of different lengths: an encoder gets an attention mask that hides something"},
+     .help = "rows of different lengths: every batch has an attention mask that hides something, and is as "
+             "long as data.seq; flash_attention_2, which leaves out what is padded, is planned with one token "
+             "less than that, the most there can be"},
 
     {.path = "train.precision",
      .value = {.type = PLIM_VALUE_ENUM_AXIS,

@@ -128,15 +128,14 @@ static void default_attention(struct plim_spec *spec)
     spec->attention.values[0] = eager ? PLIM_ATTENTION_EAGER : spec->model.attention;
 }
 
-/* What the package flash-attn refuses, and what of it the engine does not have: the calls for rows of
- * different lengths (flash_attn_varlen_func), and vit, which was not compared. */
+/* What the package flash-attn refuses, and what of it the engine does not have: rows of several documents, and
+ * vit, which was not compared. */
 static enum plim_status check_flash2(const struct plim_spec *spec, struct plim_error *err)
 {
     enum { MAX_HEAD = 256 };
     const struct plim_model_config *model = &spec->model;
     bool in_fp32 = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_FP32),
          in_tf32 = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_TF32);
-    bool ragged = spec->packing == PLIM_PACKING_YES || spec->padding == PLIM_PADDING_YES;
     if (model->family == PLIM_FAMILY_VIT)
         return plim_fail(err, PLIM_SPEC,
                          "train.attention is flash_attention_2, which is not in this version for vit, "
@@ -147,12 +146,11 @@ static enum plim_status check_flash2(const struct plim_spec *spec, struct plim_e
                          "train.precision is %s, expected bf16-mixed (autocast over the same weights), "
                          "fp16-mixed, bf16 or fp16",
                          in_fp32 ? "fp32" : "tf32");
-    if (ragged)
+    if (spec->packing == PLIM_PACKING_YES)
         return plim_fail(err, PLIM_SPEC,
-                         "train.attention is flash_attention_2 and %s is yes, whose rows of different "
-                         "lengths are not in this version, expected no, or sdpa (plimsoll exec "
-                         "runs the training script as it is)",
-                         spec->packing == PLIM_PACKING_YES ? "data.packing" : "data.padding");
+                         "train.attention is flash_attention_2 and data.packing is yes, whose rows of several "
+                         "documents are not in this version, expected no, or sdpa (plimsoll exec runs the "
+                         "training script as it is)");
     if (model->head_dim > MAX_HEAD)
         return plim_fail(err, PLIM_SPEC,
                          "train.attention is flash_attention_2, which takes heads of at most %d, and "
@@ -313,11 +311,15 @@ static enum plim_status check_seq(const struct plim_spec *spec, struct plim_erro
 
 static enum plim_status check_padding(const struct plim_spec *spec, struct plim_error *err)
 {
-    bool images = plim_family_info(spec->model.family)->images;
-    bool decodes = spec->model.task == PLIM_TASK_CAUSAL_LM;
-    if (spec->padding == PLIM_PADDING_NO || (!decodes && !images)) return PLIM_OK;
-    return plim_fail(err, PLIM_SPEC, "data.padding is yes, expected no for the %s %s",
-                     images ? "images of" : "decoder", plim_family_names[spec->model.family]);
+    if (spec->padding == PLIM_PADDING_NO) return PLIM_OK;
+    if (plim_family_info(spec->model.family)->images)
+        return plim_fail(err, PLIM_SPEC, "data.padding is yes, expected no for the images of %s",
+                         plim_family_names[spec->model.family]);
+    if (spec->packing == PLIM_PACKING_YES && spec->model.task == PLIM_TASK_CAUSAL_LM)
+        return plim_fail(err, PLIM_SPEC,
+                         "data.padding and data.packing are yes, expected one of them: transformers does not look for "
+                         "documents in rows that come with an attention mask");
+    return PLIM_OK;
 }
 
 static int64_t largest(const struct plim_int_axis *axis)

@@ -191,7 +191,8 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
         !plim_spec_key_given(spec, "train.use_reentrant"))
         append(text, size, "checkpointing with use_reentrant=False (--use-reentrant)%s%s", "", "");
     if (!plim_spec_key_given(spec, "data.packing"))
-        append(text, size, "%s%s", "rows of one document", "");
+        append(text, size, "rows of one document%s%s",
+               plim_spec_key_given(spec, "data.padding") ? "" : ", all of full length", "");
     if (!plim_spec_key_given(spec, "train.loop"))
         append(text, size, "a plain loop (--loop %s plays transformers' Trainer)%s",
                plim_loop_names[PLIM_LOOP_TRAINER], "");

@@ -172,7 +172,8 @@ static bool is_below(const struct plim_spec_key *key, const char *section)
 /* Is it about what this spec has not? */
 static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *spec)
 {
-    if (key->offset == offsetof(struct plim_spec, padding)) return spec->model.task == PLIM_TASK_CAUSAL_LM;
+    if (key->offset == offsetof(struct plim_spec, padding))
+        return spec->padding == PLIM_PADDING_NO && spec->model.task == PLIM_TASK_CAUSAL_LM;
     if (key->offset == offsetof(struct plim_spec, label_smoothing)) return spec->label_smoothing == 0;
     if (key->offset == offsetof(struct plim_spec, evaluation.at_start)) return !spec->evaluation.at_start;
     if (key->offset == offsetof(struct plim_spec, evaluation.batch_metrics)) return !spec->evaluation.batch_metrics;

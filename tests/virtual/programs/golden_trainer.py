@@ -6,7 +6,7 @@ import time
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
-from rows import Images, Rows
+from rows import Images, Rows, pad
 
 OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd': 'sgd', 'adamw-8bit': 'adamw_bnb_8bit',
               'paged-adamw-8bit': 'paged_adamw_8bit', 'paged-adamw-32bit': 'paged_adamw_32bit',
@@ -124,5 +124,5 @@ def train(case, arguments, model, config, size, count):
     measure = measured if keeps in ('logits', 'argmax') or asked.get('measures') else None
     Trainer(model=model, args=arguments, train_dataset=rows, eval_dataset=others, compute_metrics=measure,
             preprocess_logits_for_metrics=largest if keeps == 'argmax' else None,
-            callbacks=[steps]).train()
+            data_collator=pad if case.get('padded') else None, callbacks=[steps]).train()
     return {**steps.first, 'steps': steps.figures}

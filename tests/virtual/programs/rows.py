@@ -1,4 +1,5 @@
-"""Data sets: of random tokens, whose labels are the tokens again, or a class of each row; of images, of one class."""
+"""Data sets: of random tokens, whose labels are the tokens again, or a class of each row; of images, of one class. And a
+collator, which pads."""
 import torch
 
 
@@ -13,6 +14,17 @@ class Rows(torch.utils.data.Dataset):
         chance = torch.Generator().manual_seed(index)
         tokens = torch.randint(self.vocabulary, (self.length,), generator=chance)
         return {'input_ids': tokens, 'labels': 0 if self.classifies else tokens}
+
+
+def pad(rows):
+    """A batch whose last row is one token short, as collators make it: an attention mask hides what was added, which is no
+    label."""
+    ids = torch.stack([row['input_ids'] for row in rows])
+    mask = torch.ones_like(ids)
+    mask[-1, -1] = 0
+    if isinstance(rows[0]['labels'], int):
+        return {'input_ids': ids, 'attention_mask': mask, 'labels': torch.tensor([row['labels'] for row in rows])}
+    return {'input_ids': ids, 'attention_mask': mask, 'labels': ids.masked_fill(mask == 0, -100)}
 
 
 class Images(torch.utils.data.Dataset):

@@ -1,8 +1,9 @@
-"""A stand-in for flash-attention-2's package: what flash_attn_func allocates, in its order, and nothing computed.
+"""A stand-in for flash-attention-2's package: what flash_attn_func and flash_attn_varlen_func allocate, in their order, and
+nothing computed.
 
 The package needs hours of nvcc to build. For memory only its allocations count; they are read in
-csrc/flash_attn/flash_api.cpp (mha_fwd, mha_bwd) and flash_attn/flash_attn_interface.py of Dao-AILab/flash-attention.
-Rows of different lengths (the varlen functions) are refused.
+csrc/flash_attn/flash_api.cpp (mha_fwd, mha_bwd and their varlen kin) and flash_attn/flash_attn_interface.py of
+Dao-AILab/flash-attention.
 """
 import torch
 
@@ -84,6 +85,40 @@ class FlashAttention(torch.autograd.Function):
         return *(g[..., :head] for g in grads), None
 
 
+class FlashAttentionOfLengths(torch.autograd.Function):
+    """Rows behind one another, (tokens, heads, size), which end where `ends` says."""
+
+    @staticmethod
+    def forward(ctx, q, k, v, ends):
+        head = q.shape[-1]
+        if head % 8:
+            q, k, v = (torch.nn.functional.pad(t, [0, 8 - head % 8]) for t in (q, k, v))
+        q, k, v = contiguous_heads(q, k, v)
+        out = torch.empty_like(q)
+        lse = q.new_empty(q.shape[1::-1], dtype=torch.float32)
+        state = q.new_empty((2,), dtype=torch.int64)
+        ctx.save_for_backward(q, k, v, out, lse, ends, ends, state)
+        return out[..., :head]
+
+    @staticmethod
+    def backward(ctx, dout):
+        q, k, v, out, lse, ends, _, state = ctx.saved_tensors
+        grads = [torch.empty_like(t) for t in (q, k, v)]
+        given = dout.shape[-1]
+        padded = torch.nn.functional.pad(dout, [0, 8 - given % 8]) if given % 8 else dout
+        padded, = contiguous_heads(padded)
+        tokens, heads, head = q.shape
+        keys, kv_heads = k.shape[:2]
+        rows = tokens + 128 * (len(ends) - 1)
+        row_sums = q.new_empty((heads, rows), dtype=torch.float32)
+        dq_sums = q.new_empty((rows, heads, rounded(head)), dtype=torch.float32)
+        if heads != kv_heads:
+            every_dk, every_dv = (q.new_empty((keys, heads, head)) for _ in range(2))
+            for each, total in ((every_dk, grads[1]), (every_dv, grads[2])):
+                torch.sum(each.view(keys, kv_heads, heads // kv_heads, head), dim=2, out=total)
+        return *(g[..., :given] for g in grads), None
+
+
 def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1), softcap=0.0,
                     alibi_slopes=None, deterministic=False, return_attn_probs=False):
     if q.dtype not in (torch.float16, torch.bfloat16):
@@ -91,8 +126,12 @@ def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, wi
     return FlashAttention.apply(q, k, v, dropout_p)
 
 
-def flash_attn_varlen_func(*args, **kwargs):
-    raise NotImplementedError("the stand-in has no rows of different lengths")
+def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p=0.0,
+                           softmax_scale=None, causal=False, window_size=(-1, -1), softcap=0.0, alibi_slopes=None,
+                           deterministic=False, return_attn_probs=False, block_table=None):
+    if q.dtype not in (torch.float16, torch.bfloat16):
+        raise RuntimeError("FlashAttention takes fp16 and bf16 only")
+    return FlashAttentionOfLengths.apply(q, k, v, cu_seqlens_q)
 
 
 def flash_attn_with_kvcache(*args, **kwargs):
