@@ -180,16 +180,16 @@ static int64_t sum_bytes(const struct plim_device_info *info, int64_t items)
     return cub_aligned(blocks * SUM_BYTES) + CUB_ALIGNMENT - 1;
 }
 
-void plim_places_needs(const struct plim_device_info *info, int64_t items, int64_t found,
-                       struct plim_need needs[PLIM_PLACES_NEEDS])
+void plim_nonzero_needs(const struct plim_device_info *info, int64_t items, int64_t found, int dims,
+                        struct plim_need needs[PLIM_NONZERO_NEEDS])
 {
-    enum { COUNT_BYTES = 4, STATE_BYTES = 16, SUM = 1, PLACES, SELECTION, NEVER = -1 };
+    enum { COUNT_BYTES = 4, STATE_BYTES = 16, SUM = 1, PLACES = PLIM_NONZERO_PLACES, SELECTION, NEVER = -1 };
     int64_t states = ceil_div(items, cub_tiles_of(info)->select) + TILE_STATE_PADDING;
     int64_t selection_bytes = cub_aligned(states * STATE_BYTES) + CUB_ALIGNMENT - 1;
-    needs[0] = (struct plim_need){COUNT_BYTES, false, PLIM_PLACES_NEEDS};
+    needs[0] = (struct plim_need){COUNT_BYTES, false, PLIM_NONZERO_NEEDS};
     needs[SUM] = (struct plim_need){sum_bytes(info, items), false, PLACES};
-    needs[PLACES] = (struct plim_need){found * INDEX_BYTES, true, NEVER};
-    needs[SELECTION] = (struct plim_need){selection_bytes, false, PLIM_PLACES_NEEDS};
+    needs[PLACES] = (struct plim_need){dims * found * INDEX_BYTES, true, NEVER};
+    needs[SELECTION] = (struct plim_need){selection_bytes, false, PLIM_NONZERO_NEEDS};
 }
 
 void plim_index_add_needs(const struct plim_device_info *info, int64_t items, int64_t rows,
@@ -199,6 +199,12 @@ void plim_index_add_needs(const struct plim_device_info *info, int64_t items, in
     for (int i = 0; i < END; i++) needs[i] = (struct plim_need){items * INDEX_BYTES, false, END};
     needs[0].before = 2; /* as they were given */
     needs[END - 1].bytes = items > IN_ONE_TILE ? sort_bytes(info, items, bits_of(rows - 1)) : 1;
+}
+
+void plim_masked_scatter_needs(int64_t items, struct plim_need needs[PLIM_MASKED_SCATTER_NEEDS])
+{
+    needs[0] = (struct plim_need){items * INDEX_BYTES, false, PLIM_MASKED_SCATTER_NEEDS};
+    needs[1] = (struct plim_need){scan_bytes(items, SCAN_TILE, PLIM_I64), false, PLIM_MASKED_SCATTER_NEEDS};
 }
 
 int plim_grouped_matmul_needs(const struct plim_device_info *info, enum plim_dtype dtype,

@@ -85,18 +85,25 @@ enum { PLIM_SORT_MAX_NEEDS = 2 };
 int plim_sort_needs(const struct plim_device_info *info, int64_t items,
                     struct plim_need needs[PLIM_SORT_MAX_NEEDS]);
 
-/* What finding the places of what is not zero among `items` asks for (nonzero), `found` of them, in order: the result
- * is the third. Source: aten/src/ATen/native/cuda/Nonzero.cu, and CUB's DeviceReduce and DeviceSelect. */
-enum { PLIM_PLACES_NEEDS = 4 };
-void plim_places_needs(const struct plim_device_info *info, int64_t items, int64_t found,
-                       struct plim_need needs[PLIM_PLACES_NEEDS]);
-
 /* What adding rows to an array of `rows` by `items` indices asks for (index_put_ with accumulate=True,
  * the backward of x[indices]), in order: the indices, made linear and sorted.
  * Source: index_put_with_sort_kernel in aten/src/ATen/native/cuda/Indexing.cu. */
 enum { PLIM_INDEX_ADD_NEEDS = 6 };
 void plim_index_add_needs(const struct plim_device_info *info, int64_t items, int64_t rows,
                           struct plim_need needs[PLIM_INDEX_ADD_NEEDS]);
+
+/* What finding where a mask (`dims` dimensions, `items` elements) is true asks for, in order; the places, `found` of
+ * them, are among it (nonzero(), by which x[mask] and masked_select() begin).
+ * Source: nonzero_cuda_out_impl in aten/src/ATen/native/cuda/Nonzero.cu; temporary storage of CUB's DeviceReduce and
+ * DeviceSelect. */
+enum { PLIM_NONZERO_NEEDS = 4, PLIM_NONZERO_PLACES = 2 /* index of the places */ };
+void plim_nonzero_needs(const struct plim_device_info *info, int64_t items, int64_t found, int dims,
+                        struct plim_need needs[PLIM_NONZERO_NEEDS]);
+
+/* What masked_scatter_() asks for: how many elements are chosen before each, and how that is counted.
+ * Source: launch_masked_scatter_kernel in aten/src/ATen/native/cuda/IndexKernel.cu. */
+enum { PLIM_MASKED_SCATTER_NEEDS = 2 };
+void plim_masked_scatter_needs(int64_t items, struct plim_need needs[PLIM_MASKED_SCATTER_NEEDS]);
 
 /* A product for each group of rows (torch.nn.functional.grouped_mm): one kernel for all groups, which
  * asks for tables of sizes and addresses and a workspace, where Hopper or Blackwell multiply bf16.

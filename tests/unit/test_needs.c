@@ -298,11 +298,11 @@ Test(needs, nonzero_asks_for_what_pytorch_asks_for)
         {100, 148, 2048, 1 << 28, 24063, 611071}, {120, 170, 1536, 1 << 28, 20735, 611071},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct plim_need needs[PLIM_PLACES_NEEDS];
+        struct plim_need needs[PLIM_NONZERO_NEEDS];
         struct plim_device_info info = {.compute_capability = rows[i].cc,
                                         .multiprocessors = rows[i].multiprocessors,
                                         .threads_per_multiprocessor = rows[i].threads};
-        plim_places_needs(&info, rows[i].items, rows[i].items - 1, needs);
+        plim_nonzero_needs(&info, rows[i].items, rows[i].items - 1, 1, needs);
         cr_expect(eq(i64, needs[0].bytes, 4));
         cr_expect(eq(i64, needs[1].bytes, rows[i].sum_bytes), "row %zu", i);
         cr_expect(eq(i64, needs[2].bytes, 8 * (rows[i].items - 1)));

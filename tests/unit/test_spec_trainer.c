@@ -82,3 +82,33 @@ Test(spec_trainer, labels_are_smoothed_by_trainer)
     };
     ask_each("train.label_smoothing", cases, sizeof(cases) / sizeof(cases[0]));
 }
+
+Test(spec_trainer, what_sft_trainer_does_otherwise_is_refused)
+{
+    static const struct asked cases[] = {
+        {"precision: bf16-mixed", "trl-sft", NULL},
+        {"loop: trainer, evaluation: {batch: 8}, empty_cache_steps: 2", "trl-sft", NULL},
+        {"world: 2, sharding: ddp", "trl-sft", NULL},
+        {"world: 2, sharding: zero2, precision: bf16-mixed", "trl-sft", NULL},
+        {"world: 2, sharding: zero3, precision: bf16-mixed", "trl-sft", "fsdp or zero3"},
+        {"world: 2, sharding: fsdp", "trl-sft", "fsdp or zero3"},
+        {"loop: trainer, label_smoothing: 0.1", "trl-sft", "train.label_smoothing"},
+        {"loop: trainer, evaluation: {batch: 8, keeps: logits, batches: 4}", "trl-sft", "train.evaluation.keeps"},
+    };
+    ask_each("train.loop", cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+Test(spec_trainer, sft_trainer_trains_causal_models_without_experts)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"model: {family: bert}\ntrain: {loop: trl-sft}\n", "no causal language model"},
+        {"model: {zoo: qwen3-30b-a3b}\ntrain: {loop: trl-sft}\n", "experts"},
+        {"model: {family: llama}\ndata: {packing: yes}\ntrain: {loop: trl-sft}\n", "data.packing"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *why = spec_refusal("s.yaml", cases[i].text);
+        cr_expect(strstr(why, cases[i].why) != NULL, "%s", why);
+    }
+}

@@ -226,6 +226,11 @@ struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indice
 struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found);
 /* zeros (count, ..) with the rows of x (n, ..) at their places (n) */
 struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *places, int64_t count);
+/* x[mask], mask (b, s) of ones: rows of x (b, s, width), or elements of x (b, s). A simulated device's alone, here and
+ * below. */
+struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *mask);
+/* x.masked_scatter(mask, source), of such a mask; x needs no gradient */
+struct tensor *op_masked_scatter(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *source);
 /* x.gather(-1, indices), indices (.., k) int64 */
 struct tensor *op_gather_last(struct engine *e, struct tensor *x, struct tensor *indices);
 /* x[indices] = from, of x (n); no autograd */

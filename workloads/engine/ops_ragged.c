@@ -5,19 +5,19 @@
 
 struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found)
 {
-    enum { PLACES = 2 };
+    enum { PLACES = PLIM_NONZERO_PLACES };
     if (e->halted) return op_halted(e, 1, &mask);
-    struct tensor *held[PLIM_PLACES_NEEDS] = {NULL};
-    struct plim_need needs[PLIM_PLACES_NEEDS];
-    plim_places_needs(&e->device->info, tensor_elements(mask), found, needs);
-    op_take_needs(e, PLIM_PLACES_NEEDS, needs, held);
+    struct tensor *held[PLIM_NONZERO_NEEDS] = {NULL};
+    struct plim_need needs[PLIM_NONZERO_NEEDS];
+    plim_nonzero_needs(&e->device->info, tensor_elements(mask), found, mask->a.ndim, needs);
+    op_take_needs(e, PLIM_NONZERO_NEEDS, needs, held);
     struct tensor *y = tensor_alias(e, held[PLACES], 1, &found, (const int64_t[]){1}, 0);
     if (!e->halted) {
         y->a.dtype = PLIM_I64;
         struct plim_op op = {.kind = PLIM_OP_CUMSUM, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&mask->a}};
         engine_launch(e, &op);
     }
-    op_release_needs(e, needs, held, PLIM_PLACES_NEEDS, PLIM_PLACES_NEEDS);
+    op_release_needs(e, needs, held, PLIM_NONZERO_NEEDS, PLIM_NONZERO_NEEDS);
     tensor_drop(e, held[PLACES]);
     return op_done(e, NULL, y, 1, &mask);
 }

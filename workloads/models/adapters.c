@@ -80,30 +80,38 @@ static void adapt_layer(struct engine *e, struct decoder *m, struct decoder_laye
     add_adapters(e, m, decoder_block_modules(m->config->family), l, &l->adapters);
 }
 
-/* cast_adapter_dtype: adapters in a half type become fp32, one after the other */
-static void widen(struct engine *e, struct parameters *p, struct tensor **x, size_t index)
+static void cast(struct engine *e, struct parameters *p, struct tensor **x, size_t index, enum plim_dtype dtype)
 {
-    if (e->halted || (*x)->a.dtype == PLIM_F32) return;
-    struct tensor *wide = tensor_keep(tensor_empty(e, PLIM_F32, (*x)->a.ndim, (*x)->a.shape));
+    if (e->halted || (*x)->a.dtype == dtype) return;
+    struct tensor *y = tensor_keep(tensor_empty(e, dtype, (*x)->a.ndim, (*x)->a.shape));
     if (e->halted) return;
-    op_copy_(e, wide, *x);
-    wide->layer = (*x)->layer;
+    op_copy_(e, y, *x);
+    y->layer = (*x)->layer;
     tensor_drop(e, *x);
-    tensor_classify(e, wide, PLIM_MEMORY_PARAMETERS);
-    wide->is_parameter = true;
-    tensor_require_grad(e, wide);
-    *x = p->list[index] = wide;
+    tensor_classify(e, y, PLIM_MEMORY_PARAMETERS);
+    y->is_parameter = true;
+    tensor_require_grad(e, y);
+    *x = p->list[index] = y;
 }
 
-static void widen_adapters(struct engine *e, struct decoder *m, struct adapters *adapters,
-                           size_t *index)
+static void cast_list(struct engine *e, struct decoder *m, struct adapters *adapters, enum plim_dtype dtype,
+                      size_t *index)
 {
     for (size_t i = 0; i < adapters->count && !e->halted; i++) {
-        widen(e, &m->parameters, &adapters->list[i].a, (*index)++);
-        widen(e, &m->parameters, &adapters->list[i].b, (*index)++);
+        cast(e, &m->parameters, &adapters->list[i].a, (*index)++, dtype);
+        cast(e, &m->parameters, &adapters->list[i].b, (*index)++, dtype);
         if (adapters->list[i].magnitude)
-            widen(e, &m->parameters, &adapters->list[i].magnitude, (*index)++);
+            cast(e, &m->parameters, &adapters->list[i].magnitude, (*index)++, PLIM_F32);
     }
+}
+
+/* All adapters, one after the other; magnitudes become fp32. */
+static void cast_adapters(struct engine *e, struct decoder *m, enum plim_dtype dtype)
+{
+    size_t index = 0;
+    cast_list(e, m, &m->adapters, dtype, &index);
+    for (int64_t i = 0; i < m->config->layers; i++) cast_list(e, m, &m->layers[i].adapters, dtype, &index);
+    cast_list(e, m, &m->adapters_behind, dtype, &index);
 }
 
 void decoder_add_lora(struct engine *e, struct decoder *m)
@@ -115,9 +123,7 @@ void decoder_add_lora(struct engine *e, struct decoder *m)
     add_adapters(e, m, model, m, &m->adapters);
     decoder_build_layers(e, m, adapt_layer);
     add_adapters(e, m, behind + 1, m, &m->adapters_behind);
-    size_t index = 0;
-    widen_adapters(e, m, &m->adapters, &index);
-    for (int64_t i = 0; i < m->config->layers; i++)
-        widen_adapters(e, m, &m->layers[i].adapters, &index);
-    widen_adapters(e, m, &m->adapters_behind, &index);
+    cast_adapters(e, m, PLIM_F32); /* cast_adapter_dtype, of those in a half type */
+    if (m->setting->loop == PLIM_LOOP_TRL_SFT && m->setting->quantization.type)
+        cast_adapters(e, m, PLIM_BF16); /* SFTTrainer.__init__, beside a quantised base */
 }

@@ -22,11 +22,13 @@ const char *decoder_refuses(const struct plim_device_info *info,
 {
     if (setting->liger && !info->simulated)
         return "Liger's kernels are simulated only: this device has none of them";
+    if (setting->loop == PLIM_LOOP_TRL_SFT && !info->simulated)
+        return "the kernels of TRL's SFTTrainer are simulated only: this device has none of them";
     if (config->experts && setting->lora.r && info->compute_capability && info->compute_capability < 80)
         return "adapters beside experts are not known here on a GPU before compute capability 8.0, where transformers "
                "computes the experts one by one (a program runs under exec)";
     bool is_reentrant = setting->checkpointing == PLIM_CHECKPOINTING_FULL && setting->use_reentrant;
-    if (config->patch_size && setting->lora.r && is_reentrant && setting->loop == PLIM_LOOP_TRAINER)
+    if (config->patch_size && setting->lora.r && is_reentrant && plim_loop_is_trainers(setting->loop))
         return "vit's adapters get no gradient by reentrant checkpointing with Trainer, as its patches need none "
                "(element 0 of tensors does not require grad); use_reentrant false runs";
     const struct plim_quantization *quantization = &setting->quantization;
@@ -85,7 +87,7 @@ static struct batch images(struct engine *e, const struct decoder *m, uint64_t s
 {
     const struct plim_model_config *c = m->config;
     int64_t rows = m->setting->micro_batch;
-    enum plim_dtype dtype = m->setting->loop == PLIM_LOOP_TRAINER ? PLIM_F32 : decoder_parameter_dtype(m->setting);
+    enum plim_dtype dtype = plim_loop_is_trainers(m->setting->loop) ? PLIM_F32 : decoder_parameter_dtype(m->setting);
     struct batch b = {
         .inputs = tensor_keep(tensor_empty(e, dtype,
                                            SHAPE(rows, c->channels, c->image_size, c->image_size))),
@@ -103,11 +105,12 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     if (m->config->patch_size) return images(e, m, seed);
     struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, s->seq)))};
     op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
-    if (s->padding == PLIM_PADDING_YES) b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
+    if (s->padding == PLIM_PADDING_YES || s->loop == PLIM_LOOP_TRL_SFT)
+        b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
     if (classifies) {
         b.labels = tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows));
         op_random_(e, b.labels, (double)m->config->labels, seed - 1);
-    } else if (m->config->task == PLIM_TASK_CAUSAL_LM && b.mask) { /* what is padded is no label */
+    } else if (m->config->task == PLIM_TASK_CAUSAL_LM && s->padding == PLIM_PADDING_YES) { /* what is padded is no label */
         b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
         op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
     } else {
@@ -139,6 +142,16 @@ struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct ba
     struct tensor *loss = head_loss(e, m, x, labels, logits);
     tensor_drop(e, x);
     return loss;
+}
+
+struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch)
+{
+    m->attention_mask = batch->mask;
+    struct tensor *x = run_body(e, m, batch->inputs);
+    const struct linear head = head_linear(m);
+    struct fused_output out = nn_fused_head(e, &head, x, batch->labels);
+    tensor_drop(e, x);
+    return out;
 }
 
 double decoder_flops_per_token(const struct decoder *m)

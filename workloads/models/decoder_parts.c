@@ -103,6 +103,7 @@ struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct te
     struct mask_request r = mask_request(m, embeddings);
     r.window = window;
     r.positions = positions;
+    r.attention_mask = m->attention_mask;
     return e->halted ? NULL : nn_causal_mask(e, &r);
 }
 

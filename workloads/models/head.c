@@ -142,7 +142,7 @@ static void hook(struct engine *e, const struct decoder *m, struct tensor **logi
 /* Is a loss the sum over the labels' number in a step, which Trainer tells the model, and not a mean? */
 static bool is_of_items(const struct decoder *m)
 {
-    return m->setting->loop == PLIM_LOOP_TRAINER;
+    return plim_loop_is_trainers(m->setting->loop);
 }
 
 /* Losses below: named, NULL where there are no labels, and what is left of the logits in *logits, named; Liger's own

@@ -146,7 +146,7 @@ static int64_t ranks_of_plan(const struct decoder *m)
 {
     enum plim_family family = m->config->family;
     bool has_plan = family != PLIM_FAMILY_GPT2 && family != PLIM_FAMILY_OPT && family != PLIM_FAMILY_BLOOM;
-    return has_plan && m->setting->loop == PLIM_LOOP_TRAINER && m->setting->world > 1 ? m->setting->world : 1;
+    return has_plan && plim_loop_is_trainers(m->setting->loop) && m->setting->world > 1 ? m->setting->world : 1;
 }
 
 /* Norms of queries and keys are in the plans of these families. */

@@ -99,7 +99,7 @@ struct decoder {
 };
 
 /* A micro-batch: tokens (B, S), or images (B, channels, height, width); what the loss compares with: tokens too, or
- * one label a row, (B); and the attention mask where rows are padded, (B, S), else NULL. */
+ * one label a row, (B); and an attention mask, (B, S), where rows are padded, and of TRL's collator, else NULL. */
 struct batch {
     struct tensor *inputs, *labels, *mask;
 };
@@ -156,6 +156,8 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
 /* What model(inputs, labels=labels) returns: the loss, a named scalar, and *logits, named (NULL: Liger makes none).
  * Where labels are smoothed it is not given them: the loss is NULL. */
 struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **logits);
+/* What a causal model with TRL's fused head returns in its place. */
+struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch);
 
 /* Floating-point operations of the model a token, forward and backward, as MFU counts them (PaLM,
  * arXiv:2204.02311, appendix B): 6 a weight that takes part in a matmul and 12 layers * heads *

@@ -259,4 +259,13 @@ struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct
 struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struct tensor *weight,
                                        struct tensor *labels, bool is_sum);
 
+/* FusedCausalLMOutput of TRL: of each token but the last of a row (B, S - 1), named; label_mask: which have a label,
+ * here all. NULL where the engine is halted. */
+struct fused_output {
+    struct tensor *loss, *log_probs, *entropy, *is_top1, *label_mask;
+};
+/* Of x (B, S, H), lent, and the head; labels (B, S) lent */
+struct fused_output nn_fused_head(struct engine *e, const struct linear *head, struct tensor *x, struct tensor *labels);
+void nn_fused_output_drop(struct engine *e, struct fused_output *out);
+
 #endif

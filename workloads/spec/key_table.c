@@ -374,7 +374,8 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .fallback = "plain",
      .example = "trainer",
      .help = "what runs the steps: a plain loop, or transformers' Trainer with what it and accelerate allocate around "
-             "them (one GPU, or several with DDP or FSDP2)"},
+             "them (one GPU, or several with DDP or FSDP2); or TRL's SFTTrainer (trl-sft: version 1.16, whose head and "
+             "loss make no logits; one GPU, or several with DDP, ZeRO 1 or ZeRO 2)"},
     {.path = "train.label_smoothing",
      .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1},
      AT(label_smoothing),

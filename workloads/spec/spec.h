@@ -215,9 +215,13 @@ enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_COUNT };
 enum plim_made_on { PLIM_MADE_ON_GPU, PLIM_MADE_ON_HOST, PLIM_MADE_ON_COUNT };
 
 /* Around the forward and the backward pass: a loop as in PyTorch's tutorials, or transformers' Trainer's
- * (workloads/train/trainer_loop.h). */
-enum plim_loop { PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_COUNT };
+ * (workloads/train/trainer_loop.h); or that of TRL's SFTTrainer, which is a Trainer with a loss of its own. */
+enum plim_loop { PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_TRL_SFT, PLIM_LOOP_COUNT };
 extern const char *const plim_loop_names[PLIM_LOOP_COUNT];
+static inline bool plim_loop_is_trainers(enum plim_loop loop)
+{
+    return loop != PLIM_LOOP_PLAIN;
+}
 
 /* What an evaluation of Trainer's keeps of its batches: losses, or logits and labels too, as where there is a
  * compute_metrics(); of the logits their argmax, as a preprocess_logits_for_metrics() usually gives. */

@@ -223,8 +223,8 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
 /* A key that is of Trainer alone is given. */
 static enum plim_status expect_trainer(const struct plim_spec *spec, const char *key, struct plim_error *err)
 {
-    if (spec->loop == PLIM_LOOP_TRAINER) return PLIM_OK;
-    return plim_fail(err, PLIM_SPEC, "%s is given and train.loop is %s, expected trainer", key,
+    if (plim_loop_is_trainers(spec->loop)) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "%s is given and train.loop is %s, expected trainer or trl-sft", key,
                      plim_loop_names[spec->loop]);
 }
 
@@ -272,7 +272,7 @@ static enum plim_status check_smoothing(const struct plim_spec *spec, struct pli
 /* Trainer's own mixed precision is what enables DeepSpeed's. */
 static enum plim_status check_loop(const struct plim_spec *spec, struct plim_error *err)
 {
-    if (spec->loop != PLIM_LOOP_TRAINER || !plim_enum_axis_has_zero(&spec->sharding)) return PLIM_OK;
+    if (!plim_loop_is_trainers(spec->loop) || !plim_enum_axis_has_zero(&spec->sharding)) return PLIM_OK;
     for (size_t i = 0; i < spec->precision.count; i++) {
         enum plim_precision precision = (enum plim_precision)spec->precision.values[i];
         if (precision == PLIM_PRECISION_BF16 || precision == PLIM_PRECISION_FP16)
@@ -283,6 +283,26 @@ static enum plim_status check_loop(const struct plim_spec *spec, struct plim_err
                              plim_precision_names[precision]);
     }
     return PLIM_OK;
+}
+
+/* What TRL's SFTTrainer does in another way than it is played here. */
+static enum plim_status check_trl(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (spec->loop != PLIM_LOOP_TRL_SFT) return PLIM_OK;
+    bool is_sharded = plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3) ||
+                      plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP);
+    const char *what = NULL;
+    if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
+    else if (spec->model.experts) what = "experts, whose balance it adds to the loss";
+    else if (spec->packing == PLIM_PACKING_YES) what = "data.packing, with which it puts all rows into one";
+    else if (spec->label_smoothing > 0) what = "train.label_smoothing, for which it runs the model twice";
+    else if (spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS)
+        what = "train.evaluation.keeps, for which it runs the model twice";
+    else if (is_sharded) what = "fsdp or zero3, in which it gathers the head itself";
+    if (!what) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.loop is trl-sft beside %s: this is not in this version (plimsoll exec runs the training "
+                     "script as it is)", what);
 }
 
 /* --- sequences and batches -------------------------------------------------------------------- */
@@ -456,6 +476,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_liger, "train.liger"},
         {check_quantized, "train.quantization"},
         {check_loop, "train.precision"},
+        {check_trl, "train.loop"},
         {check_emptied, "train.empty_cache_steps"},
         {check_smoothing, "train.label_smoothing"},
         {check_evaluation, "train.evaluation"},

@@ -196,7 +196,7 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
     if (!plim_spec_key_given(spec, "train.loop"))
         append(text, size, "a plain loop (--loop %s plays transformers' Trainer)%s",
                plim_loop_names[PLIM_LOOP_TRAINER], "");
-    else if (spec->loop == PLIM_LOOP_TRAINER && !spec->evaluation.batch)
+    else if (plim_loop_is_trainers(spec->loop) && !spec->evaluation.batch)
         append(text, size, "no evaluations (--evaluation plays them)%s%s", "", "");
     bool has_torch = plim_spec_key_given(spec, "train.torch"),
          has_transformers = plim_spec_key_given(spec, "train.transformers");
@@ -205,10 +205,10 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
     if (!has_torch && !has_transformers) append(text, size, "PyTorch %s with transformers %s", torch, transformers);
     else if (!has_torch) append(text, size, "PyTorch %s%s", torch, "");
     else if (!has_transformers) append(text, size, "transformers %s%s", transformers, "");
-    if (spec->loop == PLIM_LOOP_TRAINER && spec->transformers != PLIM_TRANSFORMERS_5_17)
+    if (plim_loop_is_trainers(spec->loop) && spec->transformers != PLIM_TRANSFORMERS_5_17)
         append(text, size, "Trainer's loop as in transformers %s%s",
                plim_transformers_names[PLIM_TRANSFORMERS_5_17], "");
-    if (spec->loop == PLIM_LOOP_TRAINER && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))
+    if (plim_loop_is_trainers(spec->loop) && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))
         describe_fsdp(spec, text, size);
     describe_zero(spec, text, size);
     if (spec->model.experts)

@@ -10,7 +10,7 @@ static const int64_t no_limit = INT64_MAX;
 static bool asks_for_unused(const struct plim_train_setting *s)
 {
     if (s->ddp.finds_unused != PLIM_FIND_UNUSED_AUTO) return s->ddp.finds_unused == PLIM_FIND_UNUSED_YES;
-    return s->loop == PLIM_LOOP_TRAINER && (s->lora.r || s->checkpointing == PLIM_CHECKPOINTING_NONE);
+    return plim_loop_is_trainers(s->loop) && (s->lora.r || s->checkpointing == PLIM_CHECKPOINTING_NONE);
 }
 
 static bool finds_unused(const struct ddp *d)

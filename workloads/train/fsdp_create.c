@@ -348,10 +348,10 @@ const char *fsdp_refuses(const struct plim_device_info *info,
     if (!info->simulated)
         return "fsdp is simulated only: one GPU has not the parameters of the others";
     if (setting->world < 2) return "fsdp shards over 2 GPUs or more (world)";
-    const char *why = setting->loop == PLIM_LOOP_TRAINER ? accelerate_refuses(config) : NULL;
+    const char *why = plim_loop_is_trainers(setting->loop) ? accelerate_refuses(config) : NULL;
     if (why) return why;
     if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
-        return setting->loop == PLIM_LOOP_TRAINER
+        return plim_loop_is_trainers(setting->loop)
                    ? "transformers' Adafactor fails on sharded parameters (mixed torch.Tensor and DTensor)"
                    : "torch.optim's Adafactor fails on sharded parameters (DTensor has no such aten.pow_)";
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT) /* and its paged ones */
@@ -361,10 +361,10 @@ const char *fsdp_refuses(const struct plim_device_info *info,
     if (is_mixed(setting) && decoder_cast_loses_codes(setting, policy_dtype(setting)))
         return "FSDP's policy casts the codes of quantised weights (train.quantization.storage), which are lost: store "
                "them in the type of train.precision, or as uint8";
-    if (setting->quantization.type != PLIM_QUANTIZATION_NONE && setting->loop != PLIM_LOOP_TRAINER)
+    if (setting->quantization.type != PLIM_QUANTIZATION_NONE && !plim_loop_is_trainers(setting->loop))
         return "quantised weights under fsdp are known here with --loop trainer; a program runs under exec";
     bool is_reentrant = setting->checkpointing == PLIM_CHECKPOINTING_FULL && setting->use_reentrant;
-    if (is_reentrant && setting->loop != PLIM_LOOP_TRAINER)
+    if (is_reentrant && !plim_loop_is_trainers(setting->loop))
         return "reentrant checkpointing under fsdp is known here with --loop trainer: else use_reentrant false, or a "
                "program under exec";
     if (config->family == PLIM_FAMILY_OLMO2 && is_mixed(setting) &&
@@ -400,7 +400,7 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
         .link = link,
         .world = setting->world,
         .rank = setting->rank > 0 && setting->rank < setting->world ? setting->rank : 0,
-        .by_accelerate = setting->loop == PLIM_LOOP_TRAINER,
+        .by_accelerate = plim_loop_is_trainers(setting->loop),
         .unit_count = FSDP_BLOCKS + (size_t)model->config->layers,
         .hooks = {.before_block = fsdp_before_block, .after_block = fsdp_after_block, .context = f},
         .modules = {.before = fsdp_before_module, .after = fsdp_after_module, .context = f}};

@@ -136,7 +136,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     PLIM_TRY(optimizer_create(&r->optimizer, r->setting.optimizer, trained));
     r->optimizer.sharded = r->fsdp.model != NULL;
     scaler_create(&r->scaler, !is_zero && r->setting.precision == PLIM_PRECISION_FP16_MIXED);
-    if (r->setting.loop == PLIM_LOOP_TRAINER) {
+    if (plim_loop_is_trainers(r->setting.loop)) {
         /* vit's positions are no nn.Embedding */
         struct tensor *positions = model->patch_size ? NULL : r->model.position_embedding;
         optimizer_as_trainer(&r->optimizer, r->setting.lora.r > 0,

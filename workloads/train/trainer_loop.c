@@ -7,7 +7,7 @@ enum { MOST_BATCHES = 1 << 16 }; /* a step has all of them at once */
 
 const char *trainer_loop_refuses(const struct plim_train_setting *setting)
 {
-    if (setting->loop != PLIM_LOOP_TRAINER) return NULL;
+    if (!plim_loop_is_trainers(setting->loop)) return NULL;
     if (setting->accumulation > MOST_BATCHES)
         return "transformers' Trainer (train.loop) is played with at most 65,536 micro-steps, whose batches it keeps";
     return NULL;
@@ -135,10 +135,17 @@ struct tensor *trainer_loop_widen(struct engine *e, struct tensor *logits, bool 
     return logits;
 }
 
+/* SFTTrainer's compute_loss() is its own, and so is its prediction_step(). */
+static bool is_sft(const struct trainer_loop *loop)
+{
+    return loop->model->setting->loop == PLIM_LOOP_TRL_SFT;
+}
+
 struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, struct tensor **loss)
 {
     if (!loop->model) return tensor_ref(*loss);
-    tensor_set(e, loss, op_mul_scalar_(e, *loss, 1)); /* by the number of processes */
+    /* by the number of processes */
+    if (!is_sft(loop)) tensor_set(e, loss, op_mul_scalar_(e, *loss, 1));
     tensor_drop(e, loop->logits);
     loop->logits = NULL;
     int64_t every = loop->model->setting->empty_cache_steps;
@@ -226,7 +233,9 @@ static void drop_kept(struct engine *e, struct kept *kept)
 static struct kept predict(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
                            trainer_loop_forward *forward, void *user)
 {
-    struct tensor *items = items_of(e, loop, batch, 1), *logits, *loss = forward(user, batch, &logits);
+    struct tensor *logits;
+    if (is_sft(loop)) return (struct kept){forward(user, batch, &logits), NULL, NULL};
+    struct tensor *items = items_of(e, loop, batch, 1), *loss = forward(user, batch, &logits);
     tensor_set(e, &loss, op_mul_scalar_(e, loss, 1));
     struct tensor *mean = tensor_keep(op_full_like(e, loss, 0));
     tensor_drop_all(e, items, loss);

@@ -3,6 +3,7 @@
 #include "autotune/base/array.h"
 #include "label_smoother.h"
 #include "retime.h"
+#include "sft_loss.h"
 #include "workloads/engine/autograd.h"
 #include <math.h>
 
@@ -49,6 +50,11 @@ static void autocast(struct training_run *r, bool enters)
     else autocast_leave(r->e);
 }
 
+static int64_t ranks_of(const struct training_run *r)
+{
+    return training_run_is_sharded(r) ? r->setting.world : 1;
+}
+
 /* `recorded`: where the tape is told when forward is done; NULL: it is not recorded. */
 static void run_micro_step(struct training_run *r, struct plim_replay_step *s, bool last,
                            struct stretch *recorded)
@@ -63,7 +69,11 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     batch.inputs = fsdp_before_forward(e, &r->fsdp, reduces, batch.inputs);
     batch.inputs = zero_before_forward(e, &r->zero, batch.inputs);
     autocast(r, true);
-    struct tensor *logits, *loss = decoder_loss(e, &r->model, &batch, &logits);
+    struct fused_output fused = {NULL};
+    bool is_sft = r->setting.loop == PLIM_LOOP_TRL_SFT;
+    struct tensor *logits = NULL, *loss = NULL;
+    if (is_sft) fused = decoder_fused(e, &r->model, &batch);
+    else loss = decoder_loss(e, &r->model, &batch, &logits);
     if (!r->trainer.model) {
         ddp_copy_outputs(e, &r->ddp, &loss, &logits);
         tensor_drop(e, logits);
@@ -74,6 +84,7 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
         ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits);
     }
     fsdp_after_forward(e, &r->fsdp, loss ? &loss : &r->trainer.logits);
+    if (is_sft) loss = sft_loss(e, &fused, &r->batch, r->trainer.items, ranks_of(r));
     if (!loss) loss = label_smoother_loss(e, &r->model, r->trainer.logits, r->batch.labels);
     zero_after_forward(e, &r->zero);
     s->after_forward_bytes = engine_allocated(e);
@@ -334,10 +345,16 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
     given.inputs = fsdp_before_forward(e, &r->fsdp, false, batch->inputs);
     given.inputs = zero_before_forward(e, &r->zero, given.inputs);
     autocast(r, true);
-    struct tensor *loss = decoder_loss(e, &r->model, &given, logits);
+    bool is_sft = r->setting.loop == PLIM_LOOP_TRL_SFT;
+    struct fused_output fused = {NULL};
+    struct tensor *loss = NULL;
+    *logits = NULL;
+    if (is_sft) fused = decoder_fused(e, &r->model, &given);
+    else loss = decoder_loss(e, &r->model, &given, logits);
     autocast(r, false);
     *logits = trainer_loop_widen(e, *logits, is_mixed(r));
     fsdp_after_forward(e, &r->fsdp, loss ? &loss : logits);
+    if (is_sft) loss = sft_loss(e, &fused, batch, NULL, ranks_of(r));
     if (!loss) loss = label_smoother_loss(e, &r->model, *logits, batch->labels);
     zero_after_forward(e, &r->zero);
     return loss;

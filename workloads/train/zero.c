@@ -20,7 +20,7 @@ struct tensor *zero_hook_logits(struct engine *e, void *context, struct tensor *
 struct tensor *zero_before_forward(struct engine *e, struct zero *z, struct tensor *inputs)
 {
     if (!z->model || e->halted) return inputs;
-    bool casts = z->model->setting->loop == PLIM_LOOP_TRAINER && inputs->a.dtype <= PLIM_F16; /* _prepare_input() */
+    bool casts = plim_loop_is_trainers(z->model->setting->loop) && inputs->a.dtype <= PLIM_F16; /* _prepare_input() */
     z->inputs = casts ? tensor_hold(op_to(e, inputs, zero_dtype(z))) : tensor_ref(inputs);
     if (z->gathered && !e->halted) zero3_begin(e, z->gathered);
     return z->inputs;

@@ -126,7 +126,7 @@ static void make_tied(struct engine *e, const struct zero *z)
 static enum plim_dtype type_when_made(const struct zero *z)
 {
     const struct plim_train_setting *setting = z->model->setting;
-    bool converts = setting->loop == PLIM_LOOP_TRAINER && setting->weights != PLIM_WEIGHTS_AUTO;
+    bool converts = plim_loop_is_trainers(setting->loop) && setting->weights != PLIM_WEIGHTS_AUTO;
     return converts ? decoder_weights_dtype(setting->weights) : z->model->parameters.dtype;
 }
 
@@ -279,7 +279,7 @@ static void make_pieces(struct engine *e, struct zero *z, struct tensor **states
     } else {
         pieces = make_model(e, z, states);
         if (g->frozen) pieces = make_adapters(e, z, states);
-        else if (z->model->setting->loop == PLIM_LOOP_TRAINER) free_memory(e);
+        else if (plim_loop_is_trainers(z->model->setting->loop)) free_memory(e);
     }
     if (!z->offloads) tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(1))); /* inf_or_nan_tracker */
     tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));   /* of the process group's barrier */

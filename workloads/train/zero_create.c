@@ -7,7 +7,7 @@
 
 static const char *zero3_refuses_adapters(const struct plim_train_setting *setting)
 {
-    if (setting->loop != PLIM_LOOP_TRAINER)
+    if (!plim_loop_is_trainers(setting->loop))
         return "adapters under ZeRO 3 are known here with --loop trainer; else zero2, fsdp, or a program under exec";
     if (setting->checkpointing == PLIM_CHECKPOINTING_FULL && !setting->use_reentrant)
         return "torch.utils.checkpoint fails there: frozen weights that ZeRO 3 gave up have another shape when a "
@@ -27,11 +27,11 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
 {
     if (!info->simulated)
         return "ZeRO is simulated only: one GPU has not what the others own";
-    bool is_made_in_pieces = setting->loop == PLIM_LOOP_TRAINER && setting->sharding == PLIM_SHARDING_ZERO3;
+    bool is_made_in_pieces = plim_loop_is_trainers(setting->loop) && setting->sharding == PLIM_SHARDING_ZERO3;
     if (config->sinusoidal_positions && is_made_in_pieces)
         return "transformers fails to make distilbert's sinusoidal positions in pieces, as ZeRO 3 has them "
                "(IndexError: too many indices for tensor of dimension 1); zero2 runs";
-    bool is_trainers = setting->loop == PLIM_LOOP_TRAINER && setting->sharding != PLIM_SHARDING_ZERO3;
+    bool is_trainers = plim_loop_is_trainers(setting->loop) && setting->sharding != PLIM_SHARDING_ZERO3;
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT && !is_trainers)
         return "bitsandbytes' optimizers under ZeRO are known here with --loop trainer and zero1 or zero2; a program "
                "runs under exec";

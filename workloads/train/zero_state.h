@@ -87,13 +87,13 @@ static inline bool zero_offloads_parameters(const struct zero *z)
 /* Losses and their gradients are divided by the accumulation, which Trainer asks not to do. */
 static inline bool zero_divides(const struct zero *z)
 {
-    return z->model->setting->loop != PLIM_LOOP_TRAINER;
+    return !plim_loop_is_trainers(z->model->setting->loop);
 }
 
 /* The optimizer's groups: Trainer makes one of what decays and one of biases and norms. */
 static inline int zero_group_count(const struct zero *z)
 {
-    return z->model->setting->loop == PLIM_LOOP_TRAINER ? ZERO_GROUPS : 1;
+    return plim_loop_is_trainers(z->model->setting->loop) ? ZERO_GROUPS : 1;
 }
 
 /* In which of two a weight is. */

@@ -1,0 +1,216 @@
+#include "ops_trl.h"
+#include "ops.h"
+
+enum { ROWS = 4096, CLASSES = 32768 }; /* of a tile */
+enum { X, WEIGHT, BIAS, TARGETS, LOG_Z, ENTROPY };
+
+/* One of these runs through all tiles. */
+struct pass {
+    struct tensor *x, *weight, *bias, *targets, *statistics; /* lent; bias NULL: there is none */
+    struct tensor *dx, *dweight, *dbias; /* fp32, which the tiles add to; NULL: not wanted */
+    enum plim_dtype low;                 /* what is computed in */
+    struct tensor *room;                 /* of a tile's logits */
+    struct tensor *rows, *part;          /* of x and of the weight, in `low`: variables of the loops */
+};
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static struct tensor *make_room(struct engine *e, const struct pass *p)
+{
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_LOGITS);
+    int64_t rows = e->halted ? 0 : smaller(p->x->a.shape[0], ROWS);
+    struct tensor *room = tensor_keep(tensor_empty(e, p->low, SHAPE(rows, CLASSES)));
+    engine_set_class(e, before);
+    return room;
+}
+
+/* What folds a tile into the statistics of its rows, or puts the gradient in its place. */
+static void fold(struct engine *e, const struct pass *p, struct tensor *tile)
+{
+    struct tensor *written = p->dx || p->dweight ? tile : p->statistics;
+    struct plim_op op = {.kind = PLIM_OP_FUSED,
+                         .n_out = 1,
+                         .n_in = 2,
+                         .out = {&written->a},
+                         .in = {&tile->a, &p->targets->a}};
+    if (!e->halted) engine_launch(e, &op);
+}
+
+static void add_bias(struct engine *e, const struct pass *p, struct tensor *tile, int64_t start, int64_t classes)
+{
+    struct tensor *bias = tensor_hold(op_to(e, op_slice(e, p->bias, 0, start, classes), p->low));
+    op_add_(e, tile, bias);
+    tensor_drop(e, bias);
+}
+
+static void add_to_bias(struct engine *e, const struct pass *p, struct tensor *tile, int64_t start, int64_t classes)
+{
+    struct tensor *sum = tensor_keep(op_reduce(e, tile, 1, false, PLIM_BINARY_ADD, 1, PLIM_F32));
+    struct tensor *place = tensor_hold(op_slice(e, p->dbias, 0, start, classes));
+    op_add_(e, place, sum);
+    tensor_drop_all(e, sum, place);
+}
+
+/* Adds what the tile's gradient, in its place, comes to. */
+static void add_gradients(struct engine *e, const struct pass *p, struct tensor *tile, int64_t row, int64_t rows,
+                          int64_t start, int64_t classes)
+{
+    if (p->dx) {
+        struct tensor *place = tensor_hold(op_slice(e, p->dx, 0, row, rows));
+        op_mm_into(e, place, tile, p->part, true);
+        tensor_drop(e, place);
+    }
+    if (p->dweight) {
+        struct tensor *place = tensor_hold(op_slice(e, p->dweight, 0, start, classes));
+        op_mm_into(e, place, op_transpose(e, tile, 0, 1), p->rows, true);
+        tensor_drop(e, place);
+    }
+    if (p->dbias) add_to_bias(e, p, tile, start, classes);
+}
+
+/* The variable keeps what it had until it has the new one. */
+static void take(struct engine *e, struct tensor **variable, struct tensor *x, enum plim_dtype dtype)
+{
+    struct tensor *next = tensor_hold(op_to(e, x, dtype));
+    tensor_drop(e, *variable);
+    *variable = next;
+}
+
+static void drop_part(struct engine *e, struct pass *p)
+{
+    tensor_drop(e, p->part);
+    p->part = NULL;
+}
+
+/* `goes_back`: each tile becomes its gradient; else a part of the weight is given up behind its product. */
+static void run_tile(struct engine *e, struct pass *p, int64_t row, int64_t rows, int64_t start, bool goes_back)
+{
+    int64_t classes = smaller(p->weight->a.shape[0] - start, CLASSES);
+    struct tensor *given = op_slice(e, p->weight, 0, start, classes);
+    take(e, &p->part, given, p->low);
+    struct tensor *wide = tensor_hold(op_slice(e, p->room, 0, 0, rows));
+    struct tensor *tile = tensor_hold(op_slice(e, wide, 1, 0, classes));
+    op_mm_into(e, tile, p->rows, op_transpose(e, p->part, 0, 1), false);
+    if (!goes_back) drop_part(e, p);
+    if (p->bias) add_bias(e, p, tile, start, classes);
+    fold(e, p, tile);
+    if (goes_back) add_gradients(e, p, tile, row, rows, start, classes);
+    tensor_drop_all(e, wide, tile);
+}
+
+static void run_tiles(struct engine *e, struct pass *p, bool goes_back)
+{
+    int64_t count = e->halted ? 0 : p->x->a.shape[0];
+    for (int64_t row = 0; row < count && !e->halted; row += ROWS) {
+        int64_t rows = smaller(count - row, ROWS);
+        take(e, &p->rows, op_slice(e, p->x, 0, row, rows), p->low);
+        for (int64_t start = 0; !e->halted && start < p->weight->a.shape[0]; start += CLASSES)
+            run_tile(e, p, row, rows, start, goes_back);
+    }
+}
+
+/* --- forward ---------------------------------------------------------------------------------- */
+
+/* What is kept of each row over the tiles, in the order in which it is made */
+enum { RUNNING_MAX, SUM_EXP, X_SUM_EXP, SQUARE_SUM_EXP, Z_SUM, MAX_BEFORE_TARGET, TARGET_LOGIT, STATISTICS };
+
+/* torch.log(); named */
+static struct tensor *logarithm(struct engine *e, struct tensor *x)
+{
+    struct tensor *y = tensor_keep(op_result(e, 1, &x, PLIM_F32, 1, x->a.shape, NULL));
+    struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&x->a}};
+    if (!e->halted) engine_launch(e, &op);
+    return y;
+}
+
+/* What the statistics come to; log_z, named */
+static struct tensor *conclude(struct engine *e, struct tensor *const *s, struct token_scores *out)
+{
+    struct tensor *log = logarithm(e, s[SUM_EXP]);
+    struct tensor *log_z = tensor_keep(op_add(e, s[RUNNING_MAX], log));
+    tensor_drop(e, log);
+    out->log_probs = tensor_keep(op_sub(e, s[TARGET_LOGIT], log_z));
+    struct tensor *mean = tensor_keep(op_div(e, s[X_SUM_EXP], s[SUM_EXP]));
+    out->entropy = tensor_keep(op_sub(e, log_z, mean));
+    tensor_drop(e, mean);
+    struct tensor *is_max = tensor_keep(op_compare(e, PLIM_BINARY_GE, s[TARGET_LOGIT], s[RUNNING_MAX]));
+    struct tensor *is_first = tensor_keep(op_compare(e, PLIM_BINARY_GT, s[TARGET_LOGIT], s[MAX_BEFORE_TARGET]));
+    out->is_top1 = tensor_keep(op_compare(e, PLIM_BINARY_AND, is_max, is_first));
+    tensor_drop_all(e, is_max, is_first);
+    return log_z;
+}
+
+/* --- backward --------------------------------------------------------------------------------- */
+
+static struct tensor *zeros_for(struct engine *e, const struct node *n, int edge, const struct tensor *x)
+{
+    return node_wants(n, edge) ? tensor_keep(op_full(e, PLIM_F32, x->a.ndim, x->a.shape, 0)) : NULL;
+}
+
+/* Takes the sum in fp32. */
+static void give(struct engine *e, struct tensor *sum, const struct tensor *x, struct tensor **out)
+{
+    if (sum && !e->halted) *out = tensor_hold(op_to(e, sum, (enum plim_dtype)x->a.dtype));
+}
+
+static void token_scores_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct pass p = {.x = node_saved(e, n, X),
+                     .weight = node_saved(e, n, WEIGHT),
+                     .bias = node_saved(e, n, BIAS),
+                     .targets = node_saved(e, n, TARGETS),
+                     .statistics = grads[0],
+                     .low = (enum plim_dtype)n->ints[0]};
+    if (e->halted) return;
+    p.dx = zeros_for(e, n, X, p.x);
+    p.dweight = zeros_for(e, n, WEIGHT, p.weight);
+    p.dbias = p.bias ? zeros_for(e, n, BIAS, p.bias) : NULL;
+    p.room = make_room(e, &p);
+    run_tiles(e, &p, true);
+    give(e, p.dx, p.x, &out[X]);
+    give(e, p.dweight, p.weight, &out[WEIGHT]);
+    give(e, p.dbias, p.bias, &out[BIAS]);
+    tensor_drop_all(e, p.dx, p.dweight, p.dbias, p.rows, p.part, p.room);
+}
+static const struct node_kind token_scores_kind = {"ChunkedLogProbFunctionBackward", token_scores_backward};
+
+struct token_scores op_trl_token_scores(struct engine *e, struct tensor *x, struct tensor *weight, struct tensor *bias,
+                                        struct tensor *targets)
+{
+    struct token_scores out = {e->poison, e->poison, e->poison};
+    struct tensor *given[3] = {x, weight, bias}, *statistics[STATISTICS];
+    if (e->halted) return out;
+    bool grad = e->grad_enabled;
+    struct node *n = op_node(e, &token_scores_kind, 3, given);
+    e->grad_enabled = false; /* as an autograd.Function's forward runs */
+    struct pass p = {.x = x,
+                     .weight = weight,
+                     .bias = bias,
+                     .targets = targets,
+                     .low = e->autocast.on ? e->autocast.dtype : (enum plim_dtype)x->a.dtype};
+    for (int i = 0; i < STATISTICS; i++) statistics[i] = tensor_keep(op_full(e, PLIM_F32, 1, x->a.shape, 0));
+    p.statistics = statistics[SUM_EXP];
+    p.room = make_room(e, &p);
+    run_tiles(e, &p, false);
+    struct tensor *log_z = conclude(e, statistics, &out);
+    e->grad_enabled = grad;
+    if (n && !e->halted) {
+        n->ints[0] = (int64_t)p.low;
+        node_attach(n, out.log_probs);
+        node_attach(n, out.entropy);
+        node_save(e, n, X, x);
+        node_save(e, n, WEIGHT, weight);
+        node_save(e, n, BIAS, bias);
+        node_save(e, n, TARGETS, targets);
+        node_save(e, n, LOG_Z, log_z);
+        node_save_output(e, n, ENTROPY, out.entropy);
+    } else if (n && !n->output_count) {
+        node_drop(e, n);
+    }
+    for (int i = 0; i < STATISTICS; i++) tensor_drop(e, statistics[i]);
+    tensor_drop_all(e, p.rows, p.part, p.room, log_z);
+    return out;
+}

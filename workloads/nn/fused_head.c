@@ -1,0 +1,52 @@
+/* TRL's fused head (add_fused_lm_head in trainer/utils.py of 1.16): the forward that its trainers put in place of a
+ * causal model's own. */
+#include "nn.h"
+#include "workloads/engine/ops_trl.h"
+
+/* new_zeros(mask.shape).masked_scatter(mask, x); named */
+static struct tensor *spread(struct engine *e, struct tensor *mask, struct tensor *x)
+{
+    if (e->halted) return e->poison;
+    struct tensor *zeros = op_full(e, (enum plim_dtype)x->a.dtype, mask->a.ndim, mask->a.shape, 0);
+    return tensor_keep(op_masked_scatter(e, zeros, mask, x));
+}
+
+/* The model's own loss, which nobody asks for: -sum / number of labels; named */
+static struct tensor *mean_loss(struct engine *e, struct tensor *log_probs, struct tensor *mask)
+{
+    enum { MOST_LABELS = 1 << 30 }; /* clamp(min=1) has no upper end */
+    struct tensor *sum = tensor_keep(op_sum_all(e, log_probs));
+    tensor_set(e, &sum, op_neg(e, sum));
+    struct tensor *count = tensor_keep(op_reduce(e, mask, 3, false, PLIM_BINARY_ADD, 1, PLIM_I64));
+    tensor_set(e, &count, op_clamp(e, count, 1, MOST_LABELS));
+    struct tensor *loss = tensor_keep(op_div(e, sum, count));
+    tensor_drop_all(e, sum, count);
+    return loss;
+}
+
+struct fused_output nn_fused_head(struct engine *e, const struct linear *head, struct tensor *x, struct tensor *labels)
+{
+    struct fused_output out = {NULL};
+    if (e->halted) return out;
+    int64_t rows = tensor_size(labels, 1) - 1;
+    struct tensor *hidden = tensor_hold(op_slice(e, x, 1, 0, rows));
+    struct tensor *shifted = tensor_hold(op_slice(e, labels, 1, 1, rows));
+    out.label_mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, shifted, PLIM_IGNORED_TARGET));
+    struct tensor *counted = tensor_keep(op_rows_where(e, hidden, out.label_mask));
+    struct tensor *targets = tensor_keep(op_rows_where(e, shifted, out.label_mask));
+    struct token_scores scores = op_trl_token_scores(e, counted, head->weight, head->bias, targets);
+    tensor_drop_all(e, counted, targets);
+    out.log_probs = spread(e, out.label_mask, scores.log_probs);
+    out.entropy = spread(e, out.label_mask, scores.entropy);
+    out.is_top1 = spread(e, out.label_mask, scores.is_top1);
+    tensor_drop_all(e, scores.log_probs, scores.entropy, scores.is_top1);
+    out.loss = mean_loss(e, out.log_probs, out.label_mask);
+    tensor_drop_all(e, hidden, shifted);
+    return out;
+}
+
+void nn_fused_output_drop(struct engine *e, struct fused_output *out)
+{
+    tensor_drop_all(e, out->loss, out->log_probs, out->entropy, out->is_top1, out->label_mask);
+    *out = (struct fused_output){NULL};
+}

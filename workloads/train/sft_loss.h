@@ -1,0 +1,13 @@
+/* compute_loss() of TRL's SFTTrainer (1.16) behind the model: the loss of what its fused head returned, over the labels
+ * that count in a step, and what it measures of each micro-step: entropy, accuracy, and in training the tokens. */
+#ifndef PLIM_TRAIN_SFT_LOSS_H
+#define PLIM_TRAIN_SFT_LOSS_H
+
+#include "workloads/models/model.h"
+
+/* Takes what is in *out. `items`: the labels that count, of all `world` ranks; NULL: of an evaluation. Named;
+ * NULL where the engine is halted. */
+struct tensor *sft_loss(struct engine *e, struct fused_output *out, const struct batch *batch, struct tensor *items,
+                        int64_t world);
+
+#endif
