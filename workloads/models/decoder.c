@@ -110,7 +110,8 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     if (classifies) {
         b.labels = tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows));
         op_random_(e, b.labels, (double)m->config->labels, seed - 1);
-    } else if (m->config->task == PLIM_TASK_CAUSAL_LM && s->padding == PLIM_PADDING_YES) { /* what is padded is no label */
+    } else if (m->config->task == PLIM_TASK_CAUSAL_LM && s->padding == PLIM_PADDING_YES) {
+        /* what is padded is no label */
         b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
         op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
     } else {

@@ -158,7 +158,7 @@ def run_by_trainer(case, folder, size):
 
 def run(case, folder, size):
     torch.manual_seed(0)
-    if case.get('loop') == 'trainer':
+    if case.get('loop', 'plain') != 'plain':
         return run_by_trainer(case, folder, size)
     model, config = make_model(case, folder)
     if case.get('channels_last'):

@@ -1,5 +1,5 @@
-"""A golden case as transformers' Trainer runs it (`loop: trainer`): golden.py gives it the model. With torchrun it is one
-of `world` ranks."""
+"""A golden case as transformers' Trainer runs it (`loop: trainer`), or TRL's SFTTrainer (`trl-sft`): golden.py gives it
+the model. With torchrun it is one of `world` ranks."""
 import math
 import time
 
@@ -92,10 +92,18 @@ def evaluates(case):
             'eval_accumulation_steps': asked.get('accumulation')}
 
 
+def classes_of(case):
+    """The class of the arguments, and what makes a trainer of them."""
+    if case['loop'] == 'trl-sft':
+        from golden_trl import Arguments, make
+        return Arguments, make
+    return TrainingArguments, Trainer
+
+
 def make_arguments(case, folder, size, count):
     """For `count` steps of micro-batches of `size` samples."""
     asked = {'logging_strategy': 'no', 'save_strategy': 'no', **case.get('arguments', {})}
-    return TrainingArguments(
+    return classes_of(case)[0](
         output_dir=folder, max_steps=count, bf16=case['precision'] == 'bf16-mixed', fp16=case['precision'] == 'fp16-mixed',
         per_device_train_batch_size=size, gradient_accumulation_steps=case.get('accumulation', 1),
         gradient_checkpointing=case.get('checkpointing') == 'full',
@@ -122,7 +130,8 @@ def train(case, arguments, model, config, size, count):
     others = data_of(case, config, asked['batch'] * asked.get('batches', 2) * case.get('world', 1)) if asked else None
     keeps = asked.get('keeps')
     measure = measured if keeps in ('logits', 'argmax') or asked.get('measures') else None
-    Trainer(model=model, args=arguments, train_dataset=rows, eval_dataset=others, compute_metrics=measure,
-            preprocess_logits_for_metrics=largest if keeps == 'argmax' else None,
-            data_collator=pad if case.get('padded') else None, callbacks=[steps]).train()
+    make = classes_of(case)[1]
+    make(model=model, args=arguments, train_dataset=rows, eval_dataset=others, compute_metrics=measure,
+         preprocess_logits_for_metrics=largest if keeps == 'argmax' else None,
+         data_collator=pad if case.get('padded') else None, callbacks=[steps]).train()
     return {**steps.first, 'steps': steps.figures}
