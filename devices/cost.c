@@ -115,15 +115,23 @@ static struct plim_array heads_of(const struct plim_cost *cost, int64_t heads, i
 
 static enum plim_status launch_attention(struct plim_device *device, const struct plim_cost *cost)
 {
-    bool is_flash = cost->kind == PLIM_COST_FLASH || cost->kind == PLIM_COST_FLASH_BACKWARD;
-    bool is_backward =
-        cost->kind == PLIM_COST_FLASH_BACKWARD || cost->kind == PLIM_COST_EFFICIENT_BACKWARD;
+    static const struct {
+        enum plim_sdpa sdpa;
+        bool is_backward;
+    } kinds[PLIM_COST_KINDS] = {
+        [PLIM_COST_FLASH] = {PLIM_SDPA_FLASH, false},
+        [PLIM_COST_FLASH_BACKWARD] = {PLIM_SDPA_FLASH, true},
+        [PLIM_COST_EFFICIENT] = {PLIM_SDPA_EFFICIENT, false},
+        [PLIM_COST_EFFICIENT_BACKWARD] = {PLIM_SDPA_EFFICIENT, true},
+        [PLIM_COST_CUDNN] = {PLIM_SDPA_CUDNN, false},
+        [PLIM_COST_CUDNN_BACKWARD] = {PLIM_SDPA_CUDNN, true},
+    };
     const int64_t *n = cost->number;
     const struct plim_array q = heads_of(cost, n[1], n[3]), k = heads_of(cost, n[2], n[4]);
     struct plim_op op = {.kind = PLIM_OP_ATTENTION, .n_out = 1, .n_in = 3, .out = {&q},
                          .in = {&q, &k, &k}, .causal = cost->causal,
-                         .sdpa = is_flash ? PLIM_SDPA_FLASH : PLIM_SDPA_EFFICIENT};
-    if (is_backward) {
+                         .sdpa = (uint8_t)kinds[cost->kind].sdpa};
+    if (kinds[cost->kind].is_backward) {
         op.kind = PLIM_OP_ATTENTION_BACKWARD;
         op.n_out = 3;
         op.n_in = 5;
@@ -166,11 +174,15 @@ enum plim_status plim_cost_launch(struct plim_device *device, const struct plim_
         [PLIM_COST_FLASH_BACKWARD] = launch_attention,
         [PLIM_COST_EFFICIENT] = launch_attention,
         [PLIM_COST_EFFICIENT_BACKWARD] = launch_attention,
+        [PLIM_COST_CUDNN] = launch_attention,
+        [PLIM_COST_CUDNN_BACKWARD] = launch_attention,
     };
     if (!is_possible(cost)) return PLIM_INVALID;
-    bool before = device->in_autograd;
+    bool in_autograd = device->in_autograd, in_graph = device->in_graph;
     device->in_autograd = cost->in_autograd;
+    device->in_graph = cost->in_graph;
     enum plim_status st = launchers[cost->kind](device, cost);
-    device->in_autograd = before;
+    device->in_autograd = in_autograd;
+    device->in_graph = in_graph;
     return st;
 }

@@ -39,7 +39,10 @@ struct plim_device;
     X(FLASH_BACKWARD, "flash-backward", 6, true)                                                   \
     /* the same; CUTLASS's memory-efficient attention */                                           \
     X(EFFICIENT, "efficient", 6, true)                                                             \
-    X(EFFICIENT_BACKWARD, "efficient-backward", 6, true)
+    X(EFFICIENT_BACKWARD, "efficient-backward", 6, true)                                        \
+    /* the same; a graph of cuDNN's */                                                             \
+    X(CUDNN, "cudnn", 6, true)                                                                     \
+    X(CUDNN_BACKWARD, "cudnn-backward", 6, true)
 
 enum plim_cost_kind {
 #define PLIM_COST_ENUM(kind, name, numbers, is_typed) PLIM_COST_##kind,
@@ -57,6 +60,7 @@ struct plim_cost {
     uint8_t kind, type; /* of the enums above; FP32 where there is none */
     bool causal;        /* attention: half of the scores */
     bool in_autograd;   /* launched by another thread than the program's first */
+    bool in_graph;      /* by a CUDA graph, behind what that begins with: the host does nothing for it */
     int64_t number[PLIM_COST_NUMBERS];
 };
 

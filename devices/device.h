@@ -148,6 +148,7 @@ struct plim_device {
     struct plim_device_info info;
     bool lost;
     bool in_autograd; /* what is launched comes from autograd's own thread: the engine says so */
+    bool in_graph;    /* or from a CUDA graph that is launched already: a recording says so */
     /* accounting by the wrappers */
     int64_t segment_bytes; /* held now, segments and mapped pages */
     int64_t segment_bytes_peak;

@@ -151,7 +151,8 @@ static void do_work(struct sim *sim, const struct plim_work *work)
 
 static enum plim_status launch(struct plim_device *device, const struct plim_op *op)
 {
-    const struct plim_work work = plim_work_of(op, device->in_autograd);
+    struct plim_work work = plim_work_of(op, device->in_autograd);
+    if (device->in_graph) work.host_seconds = 0;
     do_work(sim_of(device), &work);
     return PLIM_OK;
 }

@@ -365,6 +365,25 @@ Test(recording_time, has_copies_from_the_host)
     }
 }
 
+/* One launch for the host, as many kernels for the GPU. */
+Test(recording_time, of_a_graph_is_launched_at_once)
+{
+    static const char graph[] = BODY("\"move:0\"\n  - \"move:0 autograd graph\"", "\"0 1 1\"", "\"a0w0 f1\"");
+    struct plim_replay replay;
+    struct plim_recording recording;
+    struct plim_error err = PLIM_ERROR_INIT;
+    char *text;
+    cr_assert(eq(int, play(graph, 100, &replay), PLIM_OK));
+    cr_expect(ieee_ulp_eq(dbl, replay.launching_seconds, PLIM_HOST_SECONDS, 1 << 20));
+    const struct plim_cost move = {.kind = PLIM_COST_MOVE, .number = {100 << 20}};
+    cr_expect(epsilon_eq(dbl, replay.step[3].seconds, 3 * seconds_of(&move, 1), 1e-5));
+    cr_assert(eq(int, read_text(graph, &recording, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, plim_recording_write(&recording, &text, &err), PLIM_OK), "%s", err.text);
+    cr_expect(strstr(text, "move:0 autograd graph\"") != NULL, "%s", text);
+    free(text);
+    plim_recording_finish(&recording);
+}
+
 Test(recording_time, is_that_of_the_launches)
 {
     struct plim_cost costs[] = {
@@ -419,6 +438,9 @@ Test(recording_time, of_attention_depends_on_kernel_mask_and_length)
     cr_expect(epsilon_eq(dbl, efficient / flash, PLIM_EFFICIENT_SLOWDOWN, 0.01));
     cr_expect(epsilon_eq(dbl, slow_backward / backward, PLIM_EFFICIENT_SLOWDOWN, 0.01));
     cr_expect(lt(dbl, 2 * flash, backward));
+    cr_expect(le(dbl, seconds_of_attention(PLIM_COST_CUDNN, false, 4096), flash));
+    cr_expect(lt(dbl, 2 * seconds_of_attention(PLIM_COST_CUDNN, false, 4096),
+                 seconds_of_attention(PLIM_COST_CUDNN_BACKWARD, false, 4096)));
     cr_expect(epsilon_eq(dbl, seconds_of_attention(PLIM_COST_FLASH, false, 8192) / flash, 4, 0.05));
     cr_expect(epsilon_eq(dbl, seconds_of_attention(PLIM_COST_FLASH, true, 4096) / flash, 0.5156, 0.01));
 }

@@ -139,3 +139,55 @@ Test(convolution_cost, is_that_of_the_graph_from_which_the_configuration_comes)
     plim_dnn_note_gone(config);
     cr_expect(not(plim_dnn_config_cost(&plim_dnn_own, config, &cost)));
 }
+
+/* --- attention -------------------------------------------------------------------------------- */
+
+/* Of cudnn-frontend: the sizes are those of the first product, that of queries and keys. */
+static void *add_product(void *operations[], int *count, const struct plim_dnn_tensor *a,
+                         const struct plim_dnn_tensor *b, const struct plim_dnn_tensor *c)
+{
+    enum { MATMUL_OPERATION = 21 };
+    void *operation = operations[(*count)++] = made(MATMUL_OPERATION);
+    set(operation, DNN_MATMUL_A, tensor(a));
+    set(operation, DNN_MATMUL_B, tensor(b));
+    set(operation, DNN_MATMUL_C, tensor(c));
+    return operation;
+}
+
+static void *config_of_attention(int products, bool is_masked)
+{
+    enum { POINTWISE_OPERATION = 13, MOST = 8 };
+    const struct plim_dnn_tensor q = tensor_of(DNN_BFLOAT16, false, 2, 12, 512, 64),
+                                 k = tensor_of(DNN_BFLOAT16, false, 2, 4, 64, 1024),
+                                 s = tensor_of(DNN_FLOAT, false, 2, 12, 512, 1024);
+    void *operations[MOST], *graph = made(DNN_GRAPH), *heuristics = made(DNN_HEURISTICS);
+    void *config = made(DNN_ENGINE_CONFIG);
+    int count = 0;
+    add_product(operations, &count, &q, &k, &s);
+    if (is_masked) set(operations[count++] = made(POINTWISE_OPERATION), DNN_POINTWISE_SELECTOR, tensor(&s));
+    while (count < products + is_masked) add_product(operations, &count, &s, &k, &q);
+    cr_assert(eq(int, plim_dnn_own.set(graph, DNN_GRAPH_OPERATIONS, DNN_OF_DESCRIPTOR, count, operations), 0));
+    plim_dnn_note_set(&plim_dnn_own, graph, DNN_GRAPH_OPERATIONS, count, operations);
+    set(heuristics, DNN_HEURISTICS_GRAPH, graph);
+    plim_dnn_note_results(heuristics, 1, &config);
+    plim_dnn_note_results(heuristics, 1, &config); /* asked again: it is no other */
+    return config;
+}
+
+Test(convolution_cost, attention_is_told_by_its_products)
+{
+    static const int64_t numbers[] = {2, 12, 4, 512, 1024, 64};
+    static const struct { int products; bool is_masked, is_known; enum plim_cost_kind kind; } rows[] = {
+        {2, true, true, PLIM_COST_CUDNN}, {2, false, true, PLIM_COST_CUDNN},
+        {5, true, true, PLIM_COST_CUDNN_BACKWARD}, {1, false, false, 0}};
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        struct plim_cost cost;
+        void *config = config_of_attention(rows[row].products, rows[row].is_masked);
+        cr_expect(eq(int, plim_dnn_config_cost(&plim_dnn_own, config, &cost), rows[row].is_known), "%zu", row);
+        if (!rows[row].is_known) continue;
+        cr_expect(eq(int, cost.kind, rows[row].kind));
+        cr_expect(eq(int, cost.type, PLIM_COST_BF16));
+        cr_expect(eq(int, cost.causal, rows[row].is_masked));
+        for (int i = 0; i < 6; i++) cr_expect(eq(i64, cost.number[i], numbers[i]), "%zu %d", row, i);
+    }
+}

@@ -309,6 +309,28 @@ Test(event, every_launch_between_two_takes_the_same)
     for (int i = 0; i < 4; i++) plim_event_destroy(events[i]);
 }
 
+Test(graph, a_copy_costs_what_was_captured)
+{
+    const struct plim_cost product = {.kind = PLIM_COST_MATMUL, .number = {1, 2, 3, 4, 5, 6}};
+    const struct plim_work work = {.what = "a product", .cost = &product};
+    struct plim_graph *graph, *copy;
+    size_t count;
+    make_machine("A100-SXM4-80GB", 1, 100 * MIB);
+    struct plim_stream *stream = plim_stream_of(NULL);
+    cr_assert(eq(int, plim_capture_begin(stream, NULL), GPU_OK));
+    for (int i = 0; i < 2; i++) cr_assert(eq(int, plim_library_launch(&work), GPU_OK));
+    cr_assert(eq(int, plim_capture_end(stream, &graph), GPU_OK));
+    copy = plim_graph_clone(graph);
+    plim_graph_destroy(graph);
+    const struct plim_cost *costs = plim_graph_costs(copy, &count);
+    cr_assert(eq(sz, count, 2));
+    for (size_t i = 0; i < count; i++) {
+        cr_expect(eq(int, costs[i].kind, PLIM_COST_MATMUL));
+        cr_expect(eq(i64, costs[i].number[5], 6));
+    }
+    plim_graph_destroy(copy);
+}
+
 /* --- properties: sizes and offsets read off the headers of CUDA 11.8, 12.1, 12.9 and 13.0 ---------- */
 
 struct layout {

@@ -134,7 +134,7 @@ static size_t launches_of(const struct plim_traced_memory *run, size_t at,
 static bool is_alike(const struct plim_cost *a, const struct plim_cost *b)
 {
     return a->kind == b->kind && a->type == b->type && a->causal == b->causal &&
-           a->in_autograd == b->in_autograd;
+           a->in_autograd == b->in_autograd && a->in_graph == b->in_graph;
 }
 
 static bool same_launch(const struct costs *c, uint32_t number, const void *thing)
@@ -169,7 +169,7 @@ static enum plim_status add_launch(struct costs *c, const struct plim_cost *cons
     }
     if (st) return st;
     uint64_t hash = hash_of((uint64_t)(launch.kind | launch.type << 8 | launch.causal << 16 |
-                                       launch.in_autograd << 17),
+                                       launch.in_autograd << 17 | launch.in_graph << 18),
                             launch.number, sizeof(launch.number));
     size_t next = c->out->launches.count;
     st = look_up(&c->launches, hash, same_launch, c, &launch, next, &number);

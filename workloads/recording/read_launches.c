@@ -42,6 +42,7 @@ static bool read_launch(const char *at, size_t sizes, struct plim_cost *out)
             return false;
     out->causal = takes(&at, " causal");
     out->in_autograd = takes(&at, " autograd");
+    out->in_graph = takes(&at, " graph");
     return !*at;
 }
 

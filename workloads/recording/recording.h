@@ -47,8 +47,8 @@
  * The file, NAME.plim, is YAML of at most 32 MiB, so that it is read without this program, packed by
  * xz to a tenth or less (`xzcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 13              the version of the format; 12 had no over; 11 had no rules, no b*b; 10 had
- *                                         no doubts;
+ *     plimsoll_recording: 14              the version of the format; 13 had no cudnn, no graph; 12 had no over; 11 had
+ *                                         no rules, no b*b; 10 had no doubts;
  *                                         9 had no host_work; 8 had no CUDA streams, no f0; 7 had no
  *                                         combinations; 6 had no convolutions; 5 had no made_with; 4 had no
  *                                         batches, no @; 3 had no host_speed; 2 had no launches and no work,
@@ -93,7 +93,8 @@
  *       - "semaphores 4,1 row 8 of 1*b*s" the same, where the threads of a block share an output
  *       launches:                         KIND[.TYPE]:N,N...: a kind of cost, its type and numbers,
  *       - "matmul.bf16:0,2,3,4,2,3"       which are sizes[N]; then "causal", and "autograd" for what
- *       - "move:0 autograd"               autograd's thread launches
+ *       - "move:0 autograd"               autograd's thread launches, and "graph" for what follows the first
+ *                                         launch of a CUDA graph, without the host
  *       work: ["0 1 1"]                   launches[N], one after the other
  *       before: ["a0 a1 f1", "3(a0 f1)"]  events: aN allocates sizes[N] bytes; fN frees the block of
  *       step: ["a1 a0w0 f2 f1"]           the N-th last allocation, f0 all that the allocator keeps
@@ -114,7 +115,7 @@
 #include <stddef.h>
 
 enum {
-    PLIM_RECORDING_VERSION = 13,
+    PLIM_RECORDING_VERSION = 14,
     PLIM_RECORDED_BYTES = 32 << 20, /* of a file, and of its text, at most */
     PLIM_RECORDED_OUTSIDE = 2,      /* micro-steps of a step that are outside of its loop */
     PLIM_RECORDED_EVENTS = 1 << 23, /* of all streams together, at most */

@@ -164,8 +164,8 @@ static void write_launches(FILE *file, const struct plim_recorded_stream *stream
         if (row->is_typed) fprintf(file, ".%s", plim_cost_types[cost->type]);
         for (int k = 0; k < row->numbers; k++)
             fprintf(file, "%c%" PRId64, k ? ',' : ':', cost->number[k]);
-        fprintf(file, "%s%s\"\n", cost->causal ? " causal" : "",
-                cost->in_autograd ? " autograd" : "");
+        fprintf(file, "%s%s%s\"\n", cost->causal ? " causal" : "", cost->in_autograd ? " autograd" : "",
+                cost->in_graph ? " graph" : "");
     }
 }
 

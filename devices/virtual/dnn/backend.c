@@ -130,7 +130,8 @@ static struct plan *plan_of(const void *descriptor)
 static void note_convolution(const struct plan *plan)
 {
     enum { MATTERS = 1 << 20 };
-    if (plan->has_cost && plan->workspace_bytes >= MATTERS && backend.create != plim_dnn_own.create)
+    bool is_convolution = plan->has_cost && plan->cost.kind == PLIM_COST_CONVOLUTION;
+    if (is_convolution && plan->workspace_bytes >= MATTERS && backend.create != plim_dnn_own.create)
         plim_self_note("convolutions have cuDNN's workspaces for a GPU that it does not see; an "
                        "H100's own took eight programs 0 to 2 %% more memory, one 12 %%");
 }

@@ -1,4 +1,5 @@
 #include "convolution_cost.h"
+#include "attention_cost.h"
 #include "autotune/base/array.h"
 #include <pthread.h>
 #include <string.h>
@@ -9,6 +10,7 @@ struct note {
     const void *descriptor;
     struct plim_dnn_convolution convolution;
     unsigned seen; /* tensors of an operation: X, W, Y; WHOLE once it is known */
+    struct plim_dnn_attention attention;
 };
 
 enum { X = 1, W = 2, Y = 4, WHOLE = X | W | Y };
@@ -35,10 +37,27 @@ static struct note *find_or_add(const void *descriptor)
 static void inherit(const void *descriptor, const void *from)
 {
     const struct note *source = find(from);
-    if (!source || source->seen != WHOLE) return;
+    if (!source) return;
     const struct note copy = *source;
     struct note *note = find_or_add(descriptor);
-    if (note) *note = (struct note){descriptor, copy.convolution, copy.seen};
+    if (!note) return;
+    if (copy.seen == WHOLE) {
+        note->convolution = copy.convolution;
+        note->seen = copy.seen;
+    }
+    note->attention = copy.attention;
+}
+
+/* A graph's operations come together, one after the other. */
+static void inherit_operation(const void *graph, const void *operation)
+{
+    const struct note *note = find(graph);
+    struct plim_dnn_attention joined = note ? note->attention : (struct plim_dnn_attention){0};
+    if (!(note = find(operation))) return;
+    plim_dnn_attention_join(&joined, &note->attention);
+    inherit(graph, operation);
+    struct note *of_graph = find_or_add(graph);
+    if (of_graph) of_graph->attention = joined;
 }
 
 static bool read_tensor(const struct plim_dnn_backend *backend, const void *descriptor,
@@ -78,6 +97,23 @@ static void note_tensor(const struct plim_dnn_backend *backend, const void *desc
     }
 }
 
+/* The same of what attention is made of. */
+static void note_product(const struct plim_dnn_backend *backend, const void *descriptor, int attribute,
+                         const void *of)
+{
+    struct plim_dnn_tensor tensor;
+    bool is_product = attribute == DNN_MATMUL_A || attribute == DNN_MATMUL_B || attribute == DNN_MATMUL_C;
+    if (!is_product && attribute != DNN_POINTWISE_SELECTOR) return;
+    struct note *note = read_tensor(backend, of, &tensor) ? find_or_add(descriptor) : NULL;
+    if (!note) return;
+    struct plim_dnn_attention *attention = &note->attention;
+    attention->products = is_product;
+    attention->is_masked = !is_product;
+    if (attribute == DNN_MATMUL_A) attention->queries = tensor;
+    if (attribute == DNN_MATMUL_B) attention->keys = tensor;
+    if (attribute == DNN_MATMUL_C) attention->scores = tensor;
+}
+
 void plim_dnn_note_set(const struct plim_dnn_backend *backend, const void *descriptor,
                        int attribute, int64_t count, const void *values)
 {
@@ -86,10 +122,15 @@ void plim_dnn_note_set(const struct plim_dnn_backend *backend, const void *descr
     pthread_mutex_lock(&lock);
     for (int64_t i = 0; i < count; i++) {
         memcpy(&of, (const char *)values + (size_t)i * sizeof(of), sizeof(of));
-        if (attribute == DNN_GRAPH_OPERATIONS || attribute == DNN_HEURISTICS_GRAPH ||
-            attribute == DNN_ENGINE_GRAPH || attribute == DNN_CONFIG_ENGINE)
+        if (attribute == DNN_GRAPH_OPERATIONS)
+            inherit_operation(descriptor, of);
+        else if (attribute == DNN_HEURISTICS_GRAPH || attribute == DNN_ENGINE_GRAPH ||
+                 attribute == DNN_CONFIG_ENGINE)
             inherit(descriptor, of);
-        else note_tensor(backend, descriptor, attribute, of);
+        else {
+            note_tensor(backend, descriptor, attribute, of);
+            note_product(backend, descriptor, attribute, of);
+        }
     }
     pthread_mutex_unlock(&lock);
 }
@@ -188,11 +229,11 @@ static unsigned notes_of(const struct plim_dnn_backend *backend, const void *con
 bool plim_dnn_config_cost(const struct plim_dnn_backend *backend, const void *config,
                           struct plim_cost *out)
 {
-    struct plim_dnn_convolution convolution;
+    struct note of = {0};
     pthread_mutex_lock(&lock);
     const struct note *note = find(config);
-    bool is_known = note && note->seen == WHOLE;
-    if (is_known) convolution = note->convolution;
+    if (note) of = *note;
     pthread_mutex_unlock(&lock);
-    return is_known && plim_dnn_convolution_cost(&convolution, notes_of(backend, config), out);
+    if (of.seen == WHOLE) return plim_dnn_convolution_cost(&of.convolution, notes_of(backend, config), out);
+    return plim_dnn_attention_cost(&of.attention, out);
 }

@@ -35,7 +35,7 @@ enum {
     DNN_NOTE_TILE_6 = 1 << 7
 };
 
-/* Of a configuration. False: it is none of a convolution. */
+/* Of a configuration. False: it is none of a convolution or of attention. */
 bool plim_dnn_config_cost(const struct plim_dnn_backend *backend, const void *config,
                           struct plim_cost *out);
 bool plim_dnn_convolution_cost(const struct plim_dnn_convolution *convolution, unsigned notes,

@@ -102,14 +102,16 @@ static inline struct plim_reduce_launch plim_stream_reduce_of(const struct plim_
 /* A cost without its numbers, as one number, and back; false: it is none. */
 static inline uint64_t plim_stream_head_of(const struct plim_cost *cost)
 {
-    return (uint64_t)(cost->kind | cost->type << 8 | cost->causal << 16 | cost->in_autograd << 17);
+    return (uint64_t)(cost->kind | cost->type << 8 | cost->causal << 16 | cost->in_autograd << 17 |
+                      cost->in_graph << 18);
 }
 
 static inline bool plim_stream_cost_of(uint64_t head, struct plim_cost *out)
 {
     *out = (struct plim_cost){.kind = head & 255, .type = head >> 8 & 255,
-                              .causal = head >> 16 & 1, .in_autograd = head >> 17 & 1};
-    return head >> 18 == 0 && out->kind < PLIM_COST_KINDS && out->type < PLIM_COST_TYPES;
+                              .causal = head >> 16 & 1, .in_autograd = head >> 17 & 1,
+                              .in_graph = head >> 18 & 1};
+    return head >> 19 == 0 && out->kind < PLIM_COST_KINDS && out->type < PLIM_COST_TYPES;
 }
 
 #endif

@@ -7,6 +7,7 @@ struct plim_graph {
     enum plim_steps_class steps_class; /* of its own launches, without its children's */
     size_t calls;
     PLIM_ARRAY(uintptr_t) written;
+    PLIM_ARRAY(struct plim_cost) costs;
 };
 
 struct plim_graph *plim_graph_create(void) { return calloc(1, sizeof(struct plim_graph)); }
@@ -24,6 +25,7 @@ void plim_graph_destroy(struct plim_graph *graph)
     for (size_t i = 0; i < graph->nodes.count; i++) destroy_node(graph->nodes.items[i]);
     PLIM_ARRAY_FINISH(&graph->nodes);
     PLIM_ARRAY_FINISH(&graph->written);
+    PLIM_ARRAY_FINISH(&graph->costs);
     free(graph);
 }
 
@@ -93,6 +95,7 @@ struct plim_graph *plim_graph_clone(const struct plim_graph *graph)
     copy->steps_class = graph->steps_class;
     copy->calls = graph->calls;
     plim_graph_note_writes(copy, graph->written.items, graph->written.count);
+    for (size_t i = 0; i < graph->costs.count; i++) plim_graph_note_cost(copy, &graph->costs.items[i]);
     return copy;
 }
 
@@ -124,6 +127,18 @@ const uintptr_t *plim_graph_writes(const struct plim_graph *graph, size_t *count
 {
     *count = graph->written.count;
     return graph->written.items;
+}
+
+/* One that there is no memory for counts not at all. */
+void plim_graph_note_cost(struct plim_graph *graph, const struct plim_cost *cost)
+{
+    if (PLIM_ARRAY_PUSH(&graph->costs, *cost) != PLIM_OK) return;
+}
+
+const struct plim_cost *plim_graph_costs(const struct plim_graph *graph, size_t *count)
+{
+    *count = graph->costs.count;
+    return graph->costs.items;
 }
 
 static void add_up(const struct plim_graph *graph, struct plim_graph_sum *sum)

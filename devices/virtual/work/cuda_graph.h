@@ -5,6 +5,7 @@
 #ifndef PLIM_DEVICES_VIRTUAL_WORK_CUDA_GRAPH_H
 #define PLIM_DEVICES_VIRTUAL_WORK_CUDA_GRAPH_H
 
+#include "devices/cost.h"
 #include "devices/virtual/machine/self.h"
 #include "devices/virtual/steps/steps_class.h"
 
@@ -44,6 +45,10 @@ void plim_graph_note(struct plim_graph *graph, enum plim_steps_class steps_class
 /* Addresses that a launch in it may write to, and all of its own launches': its children have theirs. */
 void plim_graph_note_writes(struct plim_graph *graph, const uintptr_t *written, size_t count);
 const uintptr_t *plim_graph_writes(const struct plim_graph *graph, size_t *count);
+
+/* What a launch in it costs, in the order in which they were captured; of its own launches, too. */
+void plim_graph_note_cost(struct plim_graph *graph, const struct plim_cost *cost);
+const struct plim_cost *plim_graph_costs(const struct plim_graph *graph, size_t *count);
 
 size_t plim_graph_nodes(const struct plim_graph *graph, struct plim_node ***nodes);
 

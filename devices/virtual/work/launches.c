@@ -66,6 +66,8 @@ int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch_conf
     if (plim_capture_take(stream, PLIM_NODE_KERNEL)) {
         plim_capture_note(stream, plim_kernel_class(kernel), false);
         note_writes(stream, kernel, launch);
+        struct plim_cost captured;
+        if (plim_stream_is_on() && plim_kernel_cost(kernel, launch, &captured)) plim_capture_cost(stream, &captured);
         return GPU_OK;
     }
     size_t count = kernel ? plim_writes_plain(kernel, launch->arguments, written) : 0;
@@ -99,20 +101,20 @@ int plim_library_launch(const struct plim_work *work)
     int failed = plim_self_use_current();
     if (failed) return failed;
     plim_self_goes_on();
+    const uintptr_t *operands = (const uintptr_t *)work->operands;
+    struct plim_cost cost = {.kind = PLIM_COST_MOVE};
+    if (work->cost) cost = *work->cost;
+    else if (plim_stream_is_on()) cost = cost_of_moving(operands, work->read + work->written);
     if (plim_capture_take(stream, PLIM_NODE_KERNEL)) {
         plim_capture_note(stream, PLIM_STEPS_WORK, true);
-        if (work->written)
-            plim_capture_writes(stream, (const uintptr_t *)work->operands + work->read, work->written);
+        if (work->written) plim_capture_writes(stream, operands + work->read, work->written);
+        plim_capture_cost(stream, &cost);
         return GPU_OK;
     }
     plim_self_process()->launches++;
-    const uintptr_t *operands = (const uintptr_t *)work->operands;
     if (work->written) plim_writes_spoil(operands + work->read, work->written, work->what);
     plim_watch_library(work->what, work->form, work->sizes, operands, work->read, work->written);
-    if (plim_stream_is_on()) {
-        struct plim_cost moving = cost_of_moving(operands, work->read + work->written);
-        plim_watch_cost(work->cost ? work->cost : &moving);
-    }
+    if (plim_stream_is_on()) plim_watch_cost(&cost);
     return GPU_OK;
 }
 
@@ -127,6 +129,23 @@ static void spoil_writes(const struct plim_graph *graph)
         for (size_t k = 0; k < nodes[i]->child_count; k++) spoil_writes(nodes[i]->children[k]);
 }
 
+/* The host launches all of it at once; `begun`: so much of it is. */
+static size_t watch_costs(const struct plim_graph *graph, size_t begun)
+{
+    size_t count;
+    struct plim_node **nodes;
+    const struct plim_cost *costs = plim_graph_costs(graph, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct plim_cost cost = costs[i];
+        cost.in_graph = begun++ > 0;
+        plim_watch_cost(&cost);
+    }
+    count = plim_graph_nodes(graph, &nodes);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < nodes[i]->child_count; k++) begun = watch_costs(nodes[i]->children[k], begun);
+    return begun;
+}
+
 int plim_graph_launch(const struct plim_graph *graph, void *stream)
 {
     int failed = plim_self_use_current();
@@ -138,6 +157,7 @@ int plim_graph_launch(const struct plim_graph *graph, void *stream)
     spoil_writes(graph);
     uint64_t token = plim_token_more((uint64_t)(uintptr_t)graph, plim_graph_nodes(graph, NULL));
     plim_watch_graph(token, sum.steps_class, sum.calls);
+    if (plim_stream_is_on()) watch_costs(graph, 0);
     return GPU_OK;
 }
 

@@ -217,3 +217,8 @@ void plim_capture_writes(struct plim_stream *stream, const uintptr_t *written, s
 {
     if (stream->capture) plim_graph_note_writes(stream->capture->graph, written, count);
 }
+
+void plim_capture_cost(struct plim_stream *stream, const struct plim_cost *cost)
+{
+    if (stream->capture) plim_graph_note_cost(stream->capture->graph, cost);
+}

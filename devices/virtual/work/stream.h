@@ -60,5 +60,7 @@ void plim_capture_note(struct plim_stream *stream, enum plim_steps_class steps_c
                        bool is_library);
 /* And where it may write. */
 void plim_capture_writes(struct plim_stream *stream, const uintptr_t *written, size_t count);
+/* And what it costs. */
+void plim_capture_cost(struct plim_stream *stream, const struct plim_cost *cost);
 
 #endif

@@ -41,9 +41,9 @@ static void move(void *to, const void *from, size_t bytes)
     plim_stream_resume();
 }
 
-static void note_cost(enum plim_cost_kind kind, size_t bytes)
+static struct plim_cost cost_of(enum plim_cost_kind kind, size_t bytes)
 {
-    plim_watch_cost(&(struct plim_cost){.kind = (uint8_t)kind, .number = {(int64_t)bytes}});
+    return (struct plim_cost){.kind = (uint8_t)kind, .number = {(int64_t)bytes}};
 }
 
 static bool is_pinned(const void *host)
@@ -54,18 +54,19 @@ static bool is_pinned(const void *host)
 
 /* Within the GPU what is copied is read and written. What little the host reads it waits for: PyTorch takes single
  * numbers through pinned memory. */
-static void note_transfer(const struct plim_transfer *t)
+static bool transfer_cost(const struct plim_transfer *t, struct plim_cost *out)
 {
     enum { LITTLE = 1 << 20 };
     size_t bytes = t->rows * t->bytes;
     bool from = plim_heap_is_device((uintptr_t)t->from), to = plim_heap_is_device((uintptr_t)t->to);
-    if (!plim_stream_is_on() || (!from && !to)) return;
+    if (!plim_stream_is_on() || (!from && !to)) return false;
     if (from && to)
-        note_cost(PLIM_COST_MOVE, 2 * bytes);
+        *out = cost_of(PLIM_COST_MOVE, 2 * bytes);
     else if (from)
-        note_cost(bytes > LITTLE && is_pinned(t->to) ? PLIM_COST_LINK : PLIM_COST_READ_BACK, bytes);
+        *out = cost_of(bytes > LITTLE && is_pinned(t->to) ? PLIM_COST_LINK : PLIM_COST_READ_BACK, bytes);
     else
-        note_cost(is_pinned(t->from) ? PLIM_COST_LINK : PLIM_COST_LINK_PAGEABLE, bytes);
+        *out = cost_of(is_pinned(t->from) ? PLIM_COST_LINK : PLIM_COST_LINK_PAGEABLE, bytes);
+    return true;
 }
 
 int plim_transfer(const struct plim_transfer *t, struct plim_stream *stream)
@@ -73,8 +74,11 @@ int plim_transfer(const struct plim_transfer *t, struct plim_stream *stream)
     int failed = plim_self_use_current();
     if (failed || !t->bytes || !t->rows) return failed;
     if (!t->to || !t->from) return GPU_INVALID_VALUE;
+    struct plim_cost cost;
+    bool has_cost = transfer_cost(t, &cost);
     if (plim_capture_take(stream, PLIM_NODE_MEMCPY)) {
         plim_capture_writes(stream, (const uintptr_t *)&t->to, plim_heap_is_device((uintptr_t)t->to));
+        if (has_cost) plim_capture_cost(stream, &cost);
         return GPU_OK;
     }
     bool reads = plim_heap_is_device((uintptr_t)t->from) && !plim_heap_is_device((uintptr_t)t->to);
@@ -82,7 +86,7 @@ int plim_transfer(const struct plim_transfer *t, struct plim_stream *stream)
     for (size_t row = 0; row < t->rows; row++)
         move((char *)t->to + row * t->to_pitch, (const char *)t->from + row * t->from_pitch,
              t->bytes);
-    note_transfer(t);
+    if (has_cost) plim_watch_cost(&cost);
     return failed;
 }
 
@@ -99,13 +103,15 @@ int plim_fill(void *to, uint32_t value, size_t element_bytes, size_t count,
     if (failed || !count) return failed;
     if (!to) return GPU_INVALID_VALUE;
     bool on_gpu = plim_heap_is_device((uintptr_t)to);
+    bool has_cost = on_gpu && count * element_bytes > COUNTERS_BYTES && plim_stream_is_on();
+    const struct plim_cost cost = cost_of(PLIM_COST_MOVE, count * element_bytes);
     if (plim_capture_take(stream, PLIM_NODE_MEMSET)) {
         plim_capture_writes(stream, (const uintptr_t *)&to, on_gpu);
+        if (has_cost) plim_capture_cost(stream, &cost);
         return GPU_OK;
     }
     if (on_gpu) plim_watch_copy((uintptr_t)to);
-    if (on_gpu && count * element_bytes > COUNTERS_BYTES && plim_stream_is_on())
-        note_cost(PLIM_COST_MOVE, count * element_bytes);
+    if (has_cost) plim_watch_cost(&cost);
     unsigned char *bytes = to, pattern[4];
     memcpy(pattern, &value, sizeof(pattern)); /* little-endian */
     plim_stream_pause();
