@@ -40,6 +40,7 @@
 #ifndef PLIM_DEVICES_ROOFLINE_H
 #define PLIM_DEVICES_ROOFLINE_H
 
+#include "devices/aligned.h"
 #include "devices/catalogue/catalogue.h"
 #include "devices/op.h"
 #include "work.h"
@@ -94,15 +95,6 @@
 #define PLIM_FIRST_WAVE_LOSS 0.25
 /* Filling the pipeline and writing the result of a tile: two to three trips to memory. */
 #define PLIM_TILE_SECONDS 1.5e-6
-/* Tensor-core matmul of rows that are only a multiple of 2, 4, 8 bytes: loads get narrower (16 is
- * what an asynchronous copy wants). Padding GPT-2's vocabulary from 50257 to 50304 was reported to
- * save a quarter of nanoGPT's step (as remembered), which is this in its last layer. An H200 kept 0.28 and 0.30 of
- * mma.sync's rate where an operand has rows of 50257 numbers, and 0.19 where the result has (tests/gpu/records). */
-#define PLIM_ALIGNED_2_SHARE 0.3
-#define PLIM_ALIGNED_4_SHARE 0.5
-#define PLIM_ALIGNED_8_SHARE 0.75
-/* Of these what is left where it is the result that is not aligned: Hopper's own kernels want all three to be. */
-#define PLIM_UNALIGNED_RESULT_SHARE 0.65
 /* bf16 emulated, against fp32: 0.5 (T4), 0.56 (2080 Ti), 0.74 (V100) in
  * zzc0721/torch-performance-test-data. */
 #define PLIM_EMULATED_BF16_SHARE 0.6

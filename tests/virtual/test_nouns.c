@@ -3,6 +3,7 @@
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/pool.h"
 #include "devices/virtual/questions/loops.h"
+#include "devices/virtual/work/event_time.h"
 #include "devices/virtual/work/fat_binary.h"
 #include "devices/virtual/work/launches.h"
 #include "devices/virtual/memory/readable.h"
@@ -329,6 +330,47 @@ Test(graph, a_copy_costs_what_was_captured)
         cr_expect(eq(i64, costs[i].number[5], 6));
     }
     plim_graph_destroy(copy);
+}
+
+/* GPT-2's last layer, backward, and the same padded to a multiple of 8: what is lost is more than copies take. */
+Test(event, a_product_of_rows_that_are_not_aligned_takes_longer)
+{
+    static const struct { enum plim_cost_type type; int64_t words; bool is_slow; } rows[] = {
+        {PLIM_COST_BF16, 50257, true}, {PLIM_COST_BF16, 50264, false}, {PLIM_COST_FP32, 50257, false},
+        {PLIM_COST_TF32, 50257, true}};
+    make_machine("A100-SXM4-80GB", 1, 100 * MIB);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int64_t row_bytes = rows[i].words * (rows[i].type == PLIM_COST_BF16 ? 2 : 4);
+        const struct plim_cost backward = {.kind = PLIM_COST_MATMUL, .type = (uint8_t)rows[i].type,
+                                           .number = {8192, 768, rows[i].words, 1, row_bytes, 1536}};
+        const struct plim_work work = {.what = "a product", .cost = &backward};
+        struct plim_event *from, *to;
+        double seconds;
+        cr_assert(eq(int, plim_event_create(0, &from) || plim_event_create(0, &to), 0));
+        cr_assert(eq(int, plim_event_record(from, plim_stream_of(NULL)), 0));
+        cr_assert(eq(int, plim_library_launch(&work), 0));
+        cr_assert(eq(int, plim_event_record(to, plim_stream_of(NULL)), 0));
+        cr_assert(eq(int, plim_event_seconds(from, to, &seconds), 0));
+        cr_expect(eq(int, seconds > 0.1, rows[i].is_slow), "%zu: %g", i, seconds);
+        plim_event_destroy(from);
+        plim_event_destroy(to);
+    }
+}
+
+static const struct plim_cost last_layer = {.kind = PLIM_COST_MATMUL, .type = PLIM_COST_BF16,
+                                            .number = {8192, 50257, 768, 1, 1536, 1536}};
+
+/* Hopper's kernels want the result's rows aligned, too. */
+Test(event, a_product_whose_result_is_not_aligned_takes_longer_on_hopper)
+{
+    make_machine("H100-SXM5-80GB", 1, 100 * MIB);
+    cr_expect(lt(i64, 1000000000, plim_event_lost_nanoseconds(&last_layer)));
+}
+
+Test(event, a_product_whose_result_is_not_aligned_takes_no_longer_before)
+{
+    make_machine("A100-SXM4-80GB", 1, 100 * MIB);
+    cr_expect(eq(i64, plim_event_lost_nanoseconds(&last_layer), 0));
 }
 
 /* --- properties: sizes and offsets read off the headers of CUDA 11.8, 12.1, 12.9 and 13.0 ---------- */

@@ -42,6 +42,8 @@ void plim_machine_gpu_fill(struct plim_machine_gpu *gpu, const struct plim_gpu *
         .l2_bytes = (int32_t)model->l2_bytes,
         .clock_khz = model->boost_mhz * 1000,
         .ascending = model->ascending,
+        .half_flops = model->bf16 > 0 ? model->bf16 : model->fp16,
+        .tf32_flops = model->tf32,
         .total_bytes = model->total_bytes,
     };
     snprintf(gpu->name, sizeof(gpu->name), "%s", model->match);

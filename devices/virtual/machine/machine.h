@@ -25,7 +25,7 @@ struct plim_gpu; /* devices/catalogue/catalogue.h */
 #define PLIM_MACHINE_VARIABLE "PLIMSOLL_MACHINE"
 
 enum { PLIM_MACHINE_GPUS = 16, PLIM_MACHINE_PROCESSES = 256, PLIM_MACHINE_NOTES = 64,
-       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 10 };
+       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 11 };
 
 /* What a program can ask of a GPU. Bytes; clocks in kHz. */
 struct plim_machine_gpu {
@@ -36,6 +36,7 @@ struct plim_machine_gpu {
     int32_t shared_per_multiprocessor, shared_per_block_optin, l2_bytes;
     int32_t clock_khz, memory_clock_khz, memory_bus_bits;
     int32_t ascending;      /* where its memory lies (catalogue.h) */
+    double half_flops, tf32_flops; /* of tensor cores, per second; 0: none, or not known */
     int64_t total_bytes;    /* as cudaMemGetInfo reports it */
     int64_t withheld_bytes; /* of these, what no process gets: the margin */
     int64_t context_bytes;  /* what the framework takes in each process that uses the GPU */

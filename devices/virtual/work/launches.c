@@ -4,6 +4,7 @@
 #include "devices/virtual/record/torch_stream.h"
 #include "devices/virtual/steps/token.h"
 #include "devices/virtual/steps/watch.h"
+#include "event_time.h"
 #include "fat_binary.h"
 #include "kernel_cost.h"
 #include "writes.h"
@@ -112,6 +113,7 @@ int plim_library_launch(const struct plim_work *work)
         return GPU_OK;
     }
     plim_self_process()->launches++;
+    plim_event_lose(plim_event_lost_nanoseconds(work->cost));
     if (work->written) plim_writes_spoil(operands + work->read, work->written, work->what);
     plim_watch_library(work->what, work->form, work->sizes, operands, work->read, work->written);
     if (plim_stream_is_on()) plim_watch_cost(&cost);

@@ -93,6 +93,10 @@ int plim_event_destroy(struct plim_event *event)
     return GPU_OK;
 }
 
+static _Atomic int64_t lost_nanoseconds;
+
+void plim_event_lose(int64_t nanoseconds) { lost_nanoseconds += nanoseconds; }
+
 int plim_event_record(struct plim_event *event, struct plim_stream *stream)
 {
     if (!event) return GPU_INVALID_HANDLE;
@@ -100,6 +104,7 @@ int plim_event_record(struct plim_event *event, struct plim_stream *stream)
     event->recorded = true;
     const struct plim_machine_process *process = plim_self_process();
     event->launches = process ? process->launches : 0;
+    event->lost_nanoseconds = lost_nanoseconds;
     return GPU_OK;
 }
 
@@ -111,7 +116,8 @@ int plim_event_seconds(const struct plim_event *from, const struct plim_event *t
     *out = 0;
     if (!from || !to || !from->recorded || !to->recorded) return GPU_INVALID_HANDLE;
     if ((from->flags | to->flags) & GPU_EVENT_WITHOUT_TIME) return GPU_INVALID_HANDLE;
-    *out = (double)(to->launches - from->launches) * of_launch + of_nothing;
+    *out = (double)(to->launches - from->launches) * of_launch +
+           1e-9 * (double)(to->lost_nanoseconds - from->lost_nanoseconds) + of_nothing;
     return GPU_OK;
 }
 

@@ -23,7 +23,7 @@ struct plim_event {
     int device;
     unsigned flags;
     bool recorded;
-    int64_t launches; /* of the process until then */
+    int64_t launches, lost_nanoseconds; /* of the process until then (event_time.h) */
     uint64_t capture_id; /* recorded in this capture; 0: in none */
 };
 
@@ -36,9 +36,9 @@ struct plim_stream *plim_stream_of(void *handle);
 int plim_event_create(unsigned flags, struct plim_event **out);
 int plim_event_destroy(struct plim_event *event);
 int plim_event_record(struct plim_event *event, struct plim_stream *stream);
-/* There is no time on a virtual GPU: every launch between takes the same, ten milliseconds. What is
- * chosen by speed is the first, after few attempts, and the same every time. */
 int plim_event_seconds(const struct plim_event *from, const struct plim_event *to, double *out);
+/* A launch takes so much longer than others. */
+void plim_event_lose(int64_t nanoseconds);
 int plim_stream_wait(struct plim_stream *stream, const struct plim_event *event);
 
 /* Synchronising is forbidden in a capture, and breaks it: its end is GPU_CAPTURE_INVALIDATED. */
