@@ -251,9 +251,11 @@ def register():
     told = getattr(library, 'plimsoll_optimizer_stepped', None)
     if told is None:
         return
+    import plimsoll_triton
     import torch
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
+    plimsoll_triton.register(library)
     epochs, optimizers = Epochs(library.plimsoll_epoch_steps()), Optimizers()
     watch_loaders(epochs)
     watch_cache(torch, library.plimsoll_cache_emptied)

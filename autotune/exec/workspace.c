@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 extern const struct plim_embedded_file plim_steps_module[];
+extern const struct plim_embedded_file plim_triton_module[];
 
 /* Of the list that LD_PRELOAD is. */
 #define SEPARATORS " :"
@@ -157,7 +158,8 @@ static enum plim_status link_library(struct plim_workspace *w, enum plim_preload
     return PLIM_OK;
 }
 
-/* What PyTorch finds on PYTHONPATH and loads (plimsoll_steps.py): a module with an entry point. */
+/* What PyTorch finds on PYTHONPATH and loads (plimsoll_steps.py): a module with an entry point, and another that it
+ * uses. */
 static enum plim_status write_module(struct plim_workspace *w, struct plim_error *err)
 {
     static const char entry_points[] = "[torch.backends]\nplimsoll = plimsoll_steps:register\n";
@@ -166,6 +168,7 @@ static enum plim_status write_module(struct plim_workspace *w, struct plim_error
         const char *name, *text; /* of a folder: NULL */
     } entries[] = {{PLIM_WORKSPACE_MODULES, NULL},
                    {PLIM_WORKSPACE_MODULES "/plimsoll_steps.py", plim_steps_module[0].text},
+                   {PLIM_WORKSPACE_MODULES "/plimsoll_triton.py", plim_triton_module[0].text},
                    {PLIM_WORKSPACE_MODULES "/plimsoll_steps-1.dist-info", NULL},
                    {PLIM_WORKSPACE_MODULES "/plimsoll_steps-1.dist-info/METADATA", metadata},
                    {PLIM_WORKSPACE_MODULES "/plimsoll_steps-1.dist-info/entry_points.txt",

@@ -213,3 +213,23 @@ Test(kernel_cost, products_are_in_rows)
     cr_expect(eq(int, cost.type, PLIM_COST_BF16));
     expect_numbers(&cost, expected);
 }
+
+/* plimsoll's module in the program knows what a kernel of torch.compile's loads and stores. */
+Test(kernel_cost, what_is_told_of_a_kernel_goes_before_its_blocks)
+{
+    static const char *const names[] = {"triton_red_fused_nll_loss_2", "triton_red_fused_nll_loss_3"};
+    const struct plim_launch_config launch = {.grid = {1, 1, 1}, .arguments = (void *[]){&block[3]}};
+    struct plim_kernel kernel = {.name = names[0], .signature = {.is_read = true, .parameters = 1, .written = 1}};
+    struct plim_cost cost;
+    plimsoll_kernel_moves(names[0], 96);
+    cr_assert(plim_kernel_cost(&kernel, &launch, &cost));
+    cr_expect(eq(int, cost.kind, PLIM_COST_MOVE));
+    cr_expect(eq(i64, cost.number[0], 96));
+    kernel.name = names[1]; /* another one */
+    cr_assert(plim_kernel_cost(&kernel, &launch, &cost));
+    cr_expect(eq(i64, cost.number[0], 8 * KIB));
+    kernel.name = names[0];
+    plimsoll_kernel_moves(NULL, 0);
+    cr_assert(plim_kernel_cost(&kernel, &launch, &cost));
+    cr_expect(eq(i64, cost.number[0], 8 * KIB));
+}
