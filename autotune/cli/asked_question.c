@@ -145,6 +145,8 @@ static void note(const struct plim_recording *r, struct plim_spec_question *ques
              "a recording of compute capability %d.%d%s%.40s: other GPUs may get other kernels",
              r->compute_capability / 10, r->compute_capability % 10, framework ? ", " : "",
              framework ? framework : "");
+    if (r->is_compiled)
+        add_note(question, "torch.compile made its kernels, and makes others, which take other memory, at other sizes");
     if (r->each_batch) add_note(question, "it holds at the recorded batches alone");
     if (has_powers_of_two_alone(r))
         add_note(question, "only batches that are powers of two were recorded: a program that rounds its batch up to "

@@ -132,9 +132,9 @@ static void share_compiled(struct trial *t)
 {
     bool is_alone = t->options->compiles_alone;
     char folder[COMPILED_BYTES];
-    t->out->finds_compiled = is_compiled(t);
     name_compiled(t, false, folder);
-    if (is_alone) nftw(folder, forget_if_tuned, 16, FTW_PHYS);
+    if (is_alone || t->options->forgets_tuned) nftw(folder, forget_if_tuned, 16, FTW_PHYS);
+    t->out->finds_compiled = is_compiled(t);
     for (int i = INDUCTOR; i <= TRITON; i++) {
         if (is_set(t->options->program, caches[i].variable)) continue;
         name_compiled(t, is_alone && i == INDUCTOR, folder);

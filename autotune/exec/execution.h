@@ -41,6 +41,7 @@ struct plim_execution_options {
     bool tells_accumulation; /* {accumulation} is in the command */
     bool adapts; /* the program finds its batch itself: going on with less is no failure */
     bool compiles_alone; /* what torch.compile and tuning made for other trials is not there */
+    bool forgets_tuned;  /* what tuning made is not there; what this trial makes is there for others */
     const struct plim_stop *stop;
     const atomic_bool *given_up; /* the trial is not wanted any more; NULL: it always is */
 };

@@ -102,6 +102,25 @@ static void forget_traces(struct recorder *r)
     r->traces.count = 0;
 }
 
+/* A first launch is recorded. A later one finds what torch.compile made: it lacks what compiling took, and what that
+ * left in the allocator's cache. */
+static enum plim_status compare_later(struct recorder *r, const struct plim_setting *setting, struct plim_error *err)
+{
+    static const double SHARE = 0.01;
+    struct plim_trace later = {.point = r->traces.items[0].point};
+    char text[PLIM_DECISION_TEXT];
+    int64_t first_bytes = r->peak_bytes;
+    if (!r->out->is_compiled) return PLIM_OK;
+    enum plim_status st = plim_recorder_run(r, setting, true, &later, err);
+    plim_trace_finish(&later);
+    if (st || (double)(r->peak_bytes - first_bytes) <= SHARE * (double)first_bytes) return st;
+    snprintf(text, sizeof(text),
+             "at batch %lld the first launch, which compiles kernels (torch.compile) and is recorded, reserves %.4g "
+             "MiB, and a later one, which finds them, %.4g: exec tries both",
+             (long long)setting->micro_batch, (double)first_bytes / (1 << 20), (double)r->peak_bytes / (1 << 20));
+    return plim_recorder_doubt(r, text) ? plim_no_memory(err) : PLIM_OK;
+}
+
 static enum plim_status prove(struct recorder *r, const struct plim_setting *values, struct plim_error *err)
 {
     const struct plim_trace *recorded = &r->traces.items[r->traces.count / 2];
@@ -116,6 +135,7 @@ static enum plim_status prove(struct recorder *r, const struct plim_setting *val
     if (!st) st = plim_trace_leave_out_kept(&own, &kept, err);
     if (!st) st = plim_record_prove(recorded, &own, stream, r->record->device, r->out, err);
     if (!st) st = plim_host_speed_of(&own, &r->out->host_speed, err); /* it allocates as usual */
+    if (!st) st = compare_later(r, &setting, err);
     plim_trace_finish(&own);
     return st;
 }
@@ -186,6 +206,17 @@ static enum plim_status run_point(struct recorder *r, const struct plim_setting 
     return plim_recorder_doubt(r, text) ? plim_no_memory(err) : PLIM_OK;
 }
 
+static bool take_kept(struct recorder *r, struct plim_trace *trace)
+{
+    for (size_t i = 0; i < r->kept.count; i++)
+        if (!compare_points(&r->kept.items[i].point, &trace->point)) {
+            *trace = r->kept.items[i];
+            r->kept.items[i] = r->kept.items[--r->kept.count];
+            return true;
+        }
+    return false;
+}
+
 /* Runs the points from the N-th on. */
 static enum plim_status run_points(struct recorder *r, const struct plim_setting *values, size_t from,
                                    struct plim_error *err)
@@ -194,7 +225,7 @@ static enum plim_status run_points(struct recorder *r, const struct plim_setting
     for (size_t i = from; i < r->points.count && !st; i++) {
         struct plim_error failure = PLIM_ERROR_INIT;
         struct plim_trace trace = {.point = r->points.items[i], .gpu = r->record->gpu};
-        enum plim_status ended = run_point(r, values, &trace, &failure);
+        enum plim_status ended = take_kept(r, &trace) ? PLIM_OK : run_point(r, values, &trace, &failure);
         if (!ended && PLIM_ARRAY_PUSH(&r->traces, trace) != PLIM_OK)
             ended = st = plim_no_memory(err);
         else if (ended) st = leave_out(r, ended, r->traces.count + r->points.count - i - 1, &failure, err);
@@ -254,7 +285,7 @@ static enum plim_status extend(struct recorder *r, const struct plim_setting *va
 static enum plim_status join_points(struct recorder *r, const struct plim_setting *values,
                                     struct plim_recorded_stream *stream, struct plim_error *err)
 {
-    bool may_extend = !r->out->streams.count && !r->out->each_batch;
+    bool may_extend = !r->out->streams.count && !r->out->each_batch && !r->out->is_compiled;
     for (int more = 0;; more++) {
         struct plim_error failure = PLIM_ERROR_INIT;
         size_t known = r->points.count;
@@ -447,10 +478,8 @@ static enum plim_status record_points(struct recorder *r, const struct plim_sett
     return st || !r->out->accumulates ? st : record_stream(r, &values, err);
 }
 
-static enum plim_status record_combination(struct recorder *r, const struct plim_setting *values,
-                                           struct plim_error *err)
+static enum plim_status record_batches(struct recorder *r, const struct plim_setting *values, struct plim_error *err)
 {
-    if (!r->out->each_batch) return record_points(r, values, err);
     struct recorder one = *r; /* batch by batch: the points are sorted by it */
     size_t lengths = r->points.count / r->out->batches.count;
     enum plim_status st = PLIM_OK;
@@ -462,6 +491,34 @@ static enum plim_status record_combination(struct recorder *r, const struct plim
     one.points = r->points;
     *r = one;
     return st;
+}
+
+/* torch.compile chooses by sizes what it fuses and splits: then each batch is for itself, and its run is there. */
+static void take_apart(struct recorder *r, const char *why)
+{
+    plim_log(r->record->log, PLIM_LOG_WARNING,
+             "%s; torch.compile makes other kernels at other sizes, so each batch is recorded alone, and --batch names "
+             "those that are to be used",
+             why);
+    r->out->each_batch = true;
+    r->kept.items = r->traces.items;
+    r->kept.count = r->traces.count;
+    r->kept.capacity = r->traces.capacity;
+    r->traces.items = NULL;
+    r->traces.count = r->traces.capacity = 0;
+}
+
+static enum plim_status record_combination(struct recorder *r, const struct plim_setting *values,
+                                           struct plim_error *err)
+{
+    struct plim_error failure = PLIM_ERROR_INIT;
+    if (r->out->each_batch) return record_batches(r, values, err);
+    enum plim_status st = record_points(r, values, &failure);
+    bool is_apart = st == PLIM_DIFFERS && r->out->is_compiled && !r->out->streams.count &&
+                    r->traces.count == r->points.count && !r->out->seqs.count;
+    if (!is_apart) return st ? plim_fail(err, st, "%s", failure.text) : PLIM_OK;
+    take_apart(r, failure.text);
+    return record_batches(r, values, err);
 }
 
 static enum plim_status add_part(void *user, const char *text)
@@ -514,6 +571,8 @@ enum plim_status plim_record_run(const struct plim_record *record, struct plim_r
         PLIM_TRY(record_or_name(&r, &space.points.items[i], err));
 out:
     forget_traces(&r);
+    for (size_t i = 0; i < r.kept.count; i++) plim_trace_finish(&r.kept.items[i]);
+    PLIM_ARRAY_FINISH(&r.kept);
     PLIM_ARRAY_FINISH(&r.traces);
     PLIM_ARRAY_FINISH(&r.points);
     plim_space_finish(&space);

@@ -102,7 +102,9 @@ enum plim_status plim_recorder_run(struct recorder *r, const struct plim_setting
     add_variables(&program, caches ? as_it_is : uncached, 2);
     options.program = &program;
     options.repetitions *= r->patience;
-    options.compiles_alone = true; /* each run as the first launch: what compiles takes memory, too */
+    options.compiles_alone = !caches;
+    options.forgets_tuned = caches && !r->has_cached;
+    r->has_cached |= caches;
     double start = plim_clock_seconds();
     enum plim_status st = PLIM_OK;
     if (mkdir(folder, 0700))
@@ -115,10 +117,8 @@ enum plim_status plim_recorder_run(struct recorder *r, const struct plim_setting
     if (!st) st = plim_trace_read(folder, trace, err);
     if (!st) tell_run(r, setting, caches, trace, plim_clock_seconds() - start);
     if (!st && note_doubts(r, &execution->questions)) st = plim_no_memory(err);
-    if (!st && execution->makes_compiled &&
-        plim_recorder_doubt(r, "it is of a first launch, which compiles kernels (torch.compile); a later one, which "
-                               "finds them, can take more: exec tries both"))
-        st = plim_no_memory(err);
+    r->out->is_compiled |= execution->makes_compiled;
+    r->peak_bytes = execution->peak_bytes;
     plim_execution_remove_folder(folder);
     free(execution);
     return st;

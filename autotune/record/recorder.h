@@ -10,9 +10,12 @@ struct recorder {
     struct plim_recording *out;
     PLIM_ARRAY(struct plim_recorded_point) points; /* by batch, then length */
     PLIM_ARRAY(struct plim_trace) traces;          /* of one combination, one a point */
+    PLIM_ARRAY(struct plim_trace) kept;            /* of points that are recorded again, which need no run then */
     int64_t runs;
+    int64_t peak_bytes; /* of the last run */
     int patience;   /* times as many repetitions as usual end a run */
     bool was_ended; /* the last one, by its repetitions */
+    bool has_cached; /* it ran with its own allocator */
 };
 
 /* ", seq 512, precision bf16, k 3": the values along all axes, or all but the sequence length. */
@@ -20,7 +23,8 @@ void plim_recorder_describe_axes(const struct recorder *r, const struct plim_set
                                  char *text, size_t size);
 /* Why all that the recording tells is uncertain: said once, and kept. PLIM_NOMEM is the only failure. */
 enum plim_status plim_recorder_doubt(struct recorder *r, const char *text) PLIM_MUST_CHECK;
-/* Runs the program at one size, into the zeroed trace, with its caching allocator or without. */
+/* Runs the program at one size, into the zeroed trace, with its caching allocator or without: as a first launch, which
+ * compiles for itself; with its allocator as a later one when that ran before. */
 enum plim_status plim_recorder_run(struct recorder *r, const struct plim_setting *setting, bool caches,
                                    struct plim_trace *trace, struct plim_error *err) PLIM_MUST_CHECK;
 

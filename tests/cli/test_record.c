@@ -65,28 +65,6 @@ Test(record, a_size_that_was_not_recorded_takes_what_a_trial_takes)
     program_file_remove(path);
 }
 
-/* What torch.compile made in one run, and what Triton tuned, would be there for the next, which then takes another
- * amount of memory. Code that Triton compiled is there, but for the first run. */
-Test(record, each_run_compiles_and_tunes_for_itself)
-{
-    char *path = new_path(), line[2048];
-    unsetenv("TORCHINDUCTOR_CACHE_DIR");
-    unsetenv("TRITON_CACHE_DIR");
-    snprintf(line, sizeof(line),
-             "record -o %s -- sh -c "
-             "mkdir~-p~$TORCHINDUCTOR_CACHE_DIR~$TRITON_CACHE_DIR/k&&mkdir~$TORCHINDUCTOR_CACHE_DIR/made&&"
-             "touch~$TORCHINDUCTOR_CACHE_DIR/made/kernel&&"
-             "test~!~-e~$TRITON_CACHE_DIR/k/f.autotune.json&&touch~$TRITON_CACHE_DIR/k/f.autotune.json&&"
-             "{~test~{batch}~=~1~||~test~-e~$TRITON_CACHE_DIR/k/f.cubin;~}&&touch~$TRITON_CACHE_DIR/k/f.cubin&&"
-             "exec~'%s'~{batch}~cache=0~states=100~steps=30",
-             path, PLIM_TRAINER);
-    struct program p = program_run(line);
-    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
-    cr_expect(strstr(p.err, "uncertain: it is of a first launch, which compiles kernels") != NULL, "%s", p.err);
-    program_finish(&p);
-    program_file_remove(path);
-}
-
 Test(record, plan_finds_the_batch_that_exec_finds)
 {
     char *path = new_path();

@@ -33,6 +33,7 @@ static const char *difference(const struct plim_recording *a, const struct plim_
            : !same_numbers(a->batches.items, a->batches.count, b->batches.items, b->batches.count)
                ? "their batches"
            : !same_numbers(a->seqs.items, a->seqs.count, b->seqs.items, b->seqs.count) ? "their lengths"
+           : a->is_compiled != b->is_compiled ? "that one of them is compiled"
            : a->each_batch != b->each_batch || a->accumulates != b->accumulates
                ? "how batches or micro-steps were recorded"
            : !same_axes(a, b) ? "the names of their axes"

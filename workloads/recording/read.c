@@ -127,6 +127,14 @@ static enum plim_status read_batches(const struct plim_reader *r, const struct p
                : plim_yaml_fail(&r->yaml, node, r->err, "batches: expected each or together");
 }
 
+/* Up to version 13 it was not said. */
+static enum plim_status read_compiled(const struct plim_reader *r, const struct plim_yaml_node *root)
+{
+    const struct plim_yaml_node *node = plim_yaml_get(root, "compiled");
+    r->out->is_compiled = node && plim_reader_is(node, "yes");
+    return !node || r->out->is_compiled ? PLIM_OK : plim_yaml_fail(&r->yaml, node, r->err, "compiled: expected yes");
+}
+
 /* Up to version 7 there were none: all are recorded. */
 static enum plim_status read_combinations(const struct plim_reader *r, const struct plim_yaml_node *root)
 {
@@ -187,6 +195,7 @@ static enum plim_status read_head(const struct plim_reader *r, const struct plim
     PLIM_TRY(read_points(r, root));
     PLIM_TRY(read_axes(r, root));
     PLIM_TRY(read_micro_steps(r, root));
+    PLIM_TRY(read_compiled(r, root));
     PLIM_TRY(read_batches(r, root));
     PLIM_TRY(read_combinations(r, root));
 out:
@@ -201,6 +210,7 @@ static enum plim_status read_root(struct plim_reader *r)
                                         "made_by",
                                         "made_with",
                                         "doubts",
+                                        "compiled",
                                         "compute_capability",
                                         "allocator",
                                         "proof",

@@ -47,8 +47,8 @@
  * The file, NAME.plim, is YAML of at most 32 MiB, so that it is read without this program, packed by
  * xz to a tenth or less (`xzcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 14              the version of the format; 13 had no cudnn, no graph; 12 had no over; 11 had
- *                                         no rules, no b*b; 10 had no doubts;
+ *     plimsoll_recording: 14              the version of the format; 13 had no cudnn, no graph, no compiled; 12 had no
+ *                                         over; 11 had no rules, no b*b; 10 had no doubts;
  *                                         9 had no host_work; 8 had no CUDA streams, no f0; 7 had no
  *                                         combinations; 6 had no convolutions; 5 had no made_with; 4 had no
  *                                         batches, no @; 3 had no host_speed; 2 had no launches and no work,
@@ -60,6 +60,7 @@
  *                                         where nothing is known of either
  *     doubts: ["train.py:6 decides by a value ..."]  what only a real GPU knows decided what was recorded; left out
  *                                         where nothing did
+ *     compiled: yes                       torch.compile made kernels of the program; left out where it made none
  *     compute_capability: 80              of the GPU it was recorded on: others may get other kernels
  *     allocator: pytorch                  who cuts segments into blocks: pytorch, direct (nobody: each
  *                                         allocation is a cudaMalloc) or unknown
@@ -264,6 +265,7 @@ struct plim_recording {
     enum plim_recorded_allocator allocator;
     PLIM_ARRAY(int64_t) batches; /* ascending */
     PLIM_ARRAY(int64_t) seqs;    /* ascending; empty: there is no sequence length */
+    bool is_compiled; /* torch.compile made kernels of it */
     bool each_batch;  /* each of the batches has streams of its own, and no other has any */
     bool accumulates; /* a step has as many micro-steps as is asked for; else as it was recorded */
     size_t axis_count;

@@ -224,7 +224,8 @@ static void write_all(FILE *file, const struct plim_recording *r)
     write_text(file, r->made_by);
     write_list(file, "made_with", &r->made_with);
     write_list(file, "doubts", &r->doubts);
-    fprintf(file, "\ncompute_capability: %d\nallocator: %s\nproof: ", r->compute_capability,
+    fprintf(file, "%s\ncompute_capability: %d\nallocator: %s\nproof: ", r->is_compiled ? "\ncompiled: yes" : "",
+            r->compute_capability,
             plim_recorded_allocator_names[r->allocator]);
     write_text(file, r->proof);
     fputc('\n', file);
