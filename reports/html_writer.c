@@ -174,10 +174,10 @@ static void environment(FILE *file, const struct plim_result *r)
 static enum plim_status write_result(FILE *file, const struct plim_report *report,
                                      const struct plim_result *r)
 {
-    struct plim_grid points = {0}, samples = {0};
+    struct plim_grid points = {0}, samples = {0}, tasks = {0};
     char common[PLIM_TABLE_LINE] = "", title[PLIM_RESULT_LINE], total[PLIM_NUMBER],
          gpus[PLIM_RESULT_GPUS];
-    enum plim_status st = PLIM_OK, second = PLIM_OK;
+    enum plim_status st = PLIM_OK, second = PLIM_OK, timed = PLIM_OK;
     snprintf(title, sizeof(title), "%s on %s, %s%s", r->spec.name, plim_result_gpus(&r->device, gpus),
              plim_number_bytes(r->device.total_bytes, total),
              r->device.simulated ? " (simulated)" : "");
@@ -185,6 +185,11 @@ static enum plim_status write_result(FILE *file, const struct plim_report *repor
     element(file, "h1", title);
     answer(file, r);
     enum plim_status drawn = plim_charts_of_result(report, r, chart, file);
+    if (plim_result_time_all(&r->time) > 0) {
+        element(file, "h2", PLIM_TABLE_TIME);
+        plim_table_time(r, &tasks);
+        timed = table(file, &tasks, "", PLIM_TABLE_TIME);
+    }
     if (r->points.count > 1) {
         fputs("<h2>Settings</h2>\n", file);
         plim_table_points(r, &points, common);
@@ -200,7 +205,7 @@ static enum plim_status write_result(FILE *file, const struct plim_report *repor
     }
     environment(file, r);
     fputs("</section>\n", file);
-    return drawn ? drawn : st ? st : second;
+    return drawn ? drawn : timed ? timed : st ? st : second;
 }
 
 /* --- several ---------------------------------------------------------------------------------- */

@@ -84,11 +84,16 @@ static void list_advice(FILE *file, const struct plim_result *r)
 
 static enum plim_status write_result(FILE *file, const struct plim_result *r)
 {
-    struct plim_grid grid = {0};
+    struct plim_grid grid = {0}, tasks = {0};
     char common[PLIM_TABLE_LINE] = "";
-    enum plim_status st = PLIM_OK;
+    enum plim_status st = PLIM_OK, timed = PLIM_OK;
     head(file, r);
     answer(file, r);
+    if (plim_result_time_all(&r->time) > 0) {
+        fputs("\n## " PLIM_TABLE_TIME "\n\n", file);
+        plim_table_time(r, &tasks);
+        timed = table(file, &tasks, "");
+    }
     if (r->points.count > 1) {
         fputs("\n## Settings\n\n", file);
         plim_table_points(r, &grid, common);
@@ -96,7 +101,7 @@ static enum plim_status write_result(FILE *file, const struct plim_result *r)
     }
     list_reasons(file, r);
     list_advice(file, r);
-    return st;
+    return timed ? timed : st;
 }
 
 /* --- several devices -------------------------------------------------------------------------- */

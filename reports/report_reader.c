@@ -278,7 +278,7 @@ static void read_time(struct reader *r, const struct plim_yaml_node *root,
                       struct plim_result_time *time)
 {
     const struct plim_yaml_node *node = part_of_kind(r, root, "time", PLIM_YAML_MAPPING);
-#define READ_SECONDS(name) time->name##_seconds = read_number(r, node, #name "_seconds");
+#define READ_SECONDS(name, words) time->name##_seconds = read_number(r, node, #name "_seconds");
     PLIM_RESULT_TIME_MAP(READ_SECONDS)
 #undef READ_SECONDS
 }

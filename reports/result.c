@@ -194,7 +194,7 @@ int64_t plim_result_class_bytes(const struct plim_result_breakdown *breakdown, i
 double plim_result_time_all(const struct plim_result_time *time)
 {
     double all = 0;
-#define ADD_SECONDS(name) all += time->name##_seconds;
+#define ADD_SECONDS(name, words) all += time->name##_seconds;
     PLIM_RESULT_TIME_MAP(ADD_SECONDS)
 #undef ADD_SECONDS
     return all;

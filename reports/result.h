@@ -200,15 +200,15 @@ int64_t plim_result_class_bytes(const struct plim_result_breakdown *breakdown, i
  * other kernels, `copies` those between host and GPU; it `waits` for other GPUs, and is `idle` where the host is
  * slower. */
 #define PLIM_RESULT_TIME_MAP(X)                                                                    \
-    X(matmul)                                                                                      \
-    X(attention)                                                                                   \
-    X(other)                                                                                       \
-    X(copies)                                                                                      \
-    X(waits)                                                                                       \
-    X(idle)
+    X(matmul, "matmul")                                                                            \
+    X(attention, "attention")                                                                      \
+    X(other, "other kernels")                                                                      \
+    X(copies, "host copies")                                                                       \
+    X(waits, "other GPUs")                                                                         \
+    X(idle, "idle")
 
 struct plim_result_time {
-#define PLIM_RESULT_TIME_FIELD(name) double name##_seconds;
+#define PLIM_RESULT_TIME_FIELD(name, words) double name##_seconds;
     PLIM_RESULT_TIME_MAP(PLIM_RESULT_TIME_FIELD)
 #undef PLIM_RESULT_TIME_FIELD
 };

@@ -368,6 +368,34 @@ static const struct plim_result_advice *best_advice(const struct plim_result *re
     return best;
 }
 
+bool plim_table_tells(double seconds, double whole)
+{
+    return seconds >= whole / 1000;
+}
+
+static void add_task(struct plim_grid *grid, const char *words, double seconds, double whole)
+{
+    char text[PLIM_NUMBER];
+    if (!plim_table_tells(seconds, whole)) return;
+    plim_grid_row(grid, false);
+    plim_grid_cell(grid, words);
+    plim_grid_cell(grid, plim_number_seconds(seconds, text));
+    snprintf(text, sizeof(text), "%.1f %%", 100 * seconds / whole);
+    plim_grid_cell(grid, text);
+}
+
+void plim_table_time(const struct plim_result *result, struct plim_grid *grid)
+{
+    double whole = plim_result_time_all(&result->time);
+    if (whole <= 0) return;
+    plim_grid_column(grid, "task", false);
+    plim_grid_column(grid, "time", true);
+    plim_grid_column(grid, "share", true);
+#define TASK(name, words) add_task(grid, words, result->time.name##_seconds, whole);
+    PLIM_RESULT_TIME_MAP(TASK)
+#undef TASK
+}
+
 void plim_table_device_advice(const struct plim_report *report, struct plim_grid *grid)
 {
     char peak[PLIM_NUMBER], gpus[PLIM_RESULT_GPUS];

@@ -25,6 +25,13 @@ const char *plim_table_title(const struct plim_report *report);
 void plim_table_samples(const struct plim_result *result, struct plim_grid *grid,
                         char common[PLIM_TABLE_LINE]);
 
+/* One row for each task of a step: its seconds, and its share of all. No rows: they are not known. */
+#define PLIM_TABLE_TIME "Where the seconds are, in a step"
+void plim_table_time(const struct plim_result *result, struct plim_grid *grid);
+
+/* A task that takes less than a thousandth is left out. */
+bool plim_table_tells(double seconds, double whole);
+
 /* For every device on which nothing fits: the change that makes it fit,
  * or comes nearest. No rows: there is none. */
 void plim_table_device_advice(const struct plim_report *report, struct plim_grid *grid);

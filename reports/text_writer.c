@@ -206,25 +206,17 @@ static void byte_table(struct plim_page *page, const struct plim_result *r)
             plim_number_bytes(r->choice.peak.device_bytes, text));
 }
 
-/* A task that takes less than a thousandth is left out. */
-static void time_row(struct plim_page *page, const char *name, double seconds, double whole)
-{
-    char text[PLIM_NUMBER];
-    if (seconds >= whole / 1000) share_row(page, name, plim_number_seconds(seconds, text), seconds, whole);
-}
-
 static void time_table(struct plim_page *page, const struct plim_result *r)
 {
-    const struct plim_result_time *t = &r->time;
-    double whole = plim_result_time_all(t);
+    double whole = plim_result_time_all(&r->time);
+    char text[PLIM_NUMBER];
     if (whole <= 0) return;
-    plim_page_heading(page, "Where the seconds are, in a step");
-    time_row(page, "matmul", t->matmul_seconds, whole);
-    time_row(page, "attention", t->attention_seconds, whole);
-    time_row(page, "other kernels", t->other_seconds, whole);
-    time_row(page, "host copies", t->copies_seconds, whole);
-    time_row(page, "other GPUs", t->waits_seconds, whole);
-    time_row(page, "idle", t->idle_seconds, whole);
+    plim_page_heading(page, PLIM_TABLE_TIME);
+#define SHARE(name, words)                                                                         \
+    if (plim_table_tells(r->time.name##_seconds, whole))                                           \
+        share_row(page, words, plim_number_seconds(r->time.name##_seconds, text), r->time.name##_seconds, whole);
+    PLIM_RESULT_TIME_MAP(SHARE)
+#undef SHARE
 }
 
 static void add_bytes(struct plim_grid *grid, const char *name, const int64_t bytes[4])

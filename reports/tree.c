@@ -200,7 +200,7 @@ static void add_time(struct plim_json *json, json_t *root, const struct plim_res
 {
     if (plim_result_time_all(time) <= 0) return;
     json_t *node = plim_json_object(json, root, "time");
-#define ADD_SECONDS(name) plim_json_number(json, node, #name "_seconds", time->name##_seconds);
+#define ADD_SECONDS(name, words) plim_json_number(json, node, #name "_seconds", time->name##_seconds);
     PLIM_RESULT_TIME_MAP(ADD_SECONDS)
 #undef ADD_SECONDS
 }

@@ -85,7 +85,7 @@ static void tell(const struct plim_request *request, const struct plim_io *io,
 {
     const struct plim_log log = plim_common_log(request, io);
     plim_log(&log, PLIM_LOG_INFO, "%s is a config of %s: the plan is of its job with %s", path,
-             job->framework->title, request->subject);
+             job->title, request->subject);
     for (size_t i = 0; i < job->note_count; i++)
         plim_log(&log, PLIM_LOG_WARNING, "%s", job->notes[i]);
 }
@@ -136,7 +136,7 @@ enum plim_status plim_trainer_config_apply(struct plim_request *request,
         PLIM_TRY(
             insert(request, &at, job->keys[i].place, job->keys[i].key, job->keys[i].value, err));
     PLIM_TRY(insert_sizes(request, &at, command == PLIM_COMMAND_EXPLAIN, config, err));
-    snprintf(config->config, sizeof(config->config), "%.240s (%s)", path, job->framework->title);
+    snprintf(config->config, sizeof(config->config), "%.240s (%s)", path, job->title);
     request->config = config->config;
     request->unplanned = job->unplanned[0] ? job->unplanned : NULL;
     tell(request, io, job, path);

@@ -433,7 +433,7 @@ static enum plim_status read_model(struct reader *r)
     if (!seen.place)
         return plim_fail_at(r->err, PLIM_SPEC, source, 0, 0,
                             "a config of %s that names no model, expected --model SPEC",
-                            r->job->framework->title);
+                            r->job->title);
     if (seen.foreign)
         return plim_config_refuse(&r->group, seen.place,
                                   "something else fills in '%.100s', expected --model SPEC%s",
@@ -503,7 +503,9 @@ enum plim_status plim_config_job_read(const char *path, const struct plim_config
     st = plim_config_job_row(framework, &out->plan.places, &r.row, err);
     if (!r.row && !framework->guess) out->other = framework;
     if (st || !r.row) return st;
+    const struct plim_yaml_node *title = plim_yaml_get(r.row, "title");
     out->framework = framework;
+    out->title = title ? title->text : framework->title;
     r.err = err;
     r.group = (struct plim_config_group){
         .plan = &out->plan, .ask = &nothing, .framework = framework, .repeats = 1, .err = err};

@@ -25,6 +25,7 @@ struct plim_config_job_ask {
 struct plim_config_job {
     const struct plim_config_framework
         *framework;              /* NULL: no job was found, and nothing below is set */
+    const char *title;                         /* of whose config it is: "axolotl" */
     const struct plim_config_framework *other; /* whose config it is, where its jobs are not known; NULL: nobody's */
     bool is_script; /* no framework, and no config either: a launch script or a program in Python */
     const char *model;           /* as it stands there; NULL: it is given, or not named */

@@ -7,7 +7,8 @@ A case is a file of `cases`: lines `name: value`, then files after `=== NAME`, t
     args      of `plimsoll apply`, besides the files; default: --micro-batch 4 --accumulation 8, with a plan nothing
     plan      of `plimsoll plan`: its answer is the result that is applied
     exit      default: 0
-    says      text that stderr has to have; `prints` the same of stdout; both may be repeated
+    says      text that stderr has to have; `prints` the same of stdout; `keeps` text that stderr must not have; all may be
+              repeated
     with      crlf, bom, nofinal: what is done to every file, before and after
     files     the order of the files; default: as they stand
 Every case is tried as it is, with CRLF, with a byte order mark (not scripts) and without its last newline; `revert` has to
@@ -24,7 +25,7 @@ BOM = b'\xef\xbb\xbf'
 
 
 def read_case(path):
-    case = {'exit': '0', 'says': [], 'prints': [], 'with': ''}
+    case = {'exit': '0', 'says': [], 'prints': [], 'keeps': [], 'with': ''}
     files, changes, into = {}, {}, None
     with open(path, encoding='utf-8') as file:
         for line in file.read().split('\n')[:-1]:
@@ -37,7 +38,7 @@ def read_case(path):
             elif line and not line.startswith('#'):
                 name, value = line.split(':', 1)
                 value = value.strip()
-                if name in ('says', 'prints'):
+                if name in ('says', 'prints', 'keeps'):
                     case[name].append(value)
                 else:
                     case[name] = value
@@ -99,6 +100,9 @@ def try_case(program, path, dress):
             for wanted in case[kind]:
                 if wanted not in text:
                     return f'{kind} {text!r}, expected {wanted!r}'
+        for unwanted in case['keeps']:
+            if unwanted in result.stderr:
+                return f'says {result.stderr!r}, expected it to keep {unwanted!r} to itself'
         touched = [name for name in files if before[name] != after[name]]
         if not touched:
             return None if not [f for f in os.listdir(folder) if 'plimsoll' in f] else 'left something behind'

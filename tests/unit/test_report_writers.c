@@ -281,6 +281,20 @@ Test(report_writers, markdown_says_that_an_explained_setting_does_not_fit)
     plim_report_finish(&report);
 }
 
+Test(report_writers, markdown_has_a_row_for_each_task_that_takes_time)
+{
+    struct plim_report report = {0};
+    struct plim_result r = result_named("model", "GPU");
+    r.time = (struct plim_result_time){.matmul_seconds = 0.75, .attention_seconds = 0.25, .idle_seconds = 0.0005};
+    add_result(&report, r);
+    char *text = written(&plim_writer_markdown, &report, 0);
+    cr_expect(strstr(text, "| matmul | 0.750 s | 75.0 % |") != NULL, "%s", text);
+    cr_expect(strstr(text, "| attention | 0.250 s | 25.0 % |") != NULL, "%s", text);
+    cr_expect(strstr(text, "idle") == NULL, "%s", text);
+    free(text);
+    PLIM_ARRAY_FINISH(&report.results);
+}
+
 Test(report_writers, a_page_says_every_option)
 {
     struct plim_report report = unkind_report();

@@ -101,7 +101,9 @@ static void head(struct plim_result *r)
                                         .source = "a/model.yaml",
                                         .hash = 0xabcdef,
                                         .parameters = 1234,
-                                        .trainable_parameters = 567};
+                                        .trainable_parameters = 567,
+                                        .config = "train.yaml (some trainer)",
+                                        .unplanned = "torch_compile, noise"};
     r->device = (struct plim_result_device){.name = "GPU 9000",
                                             .uri = "sim:GPU-9000",
                                             .simulated = true,
