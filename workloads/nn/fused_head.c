@@ -11,17 +11,16 @@ static struct tensor *spread(struct engine *e, struct tensor *mask, struct tenso
     return tensor_keep(op_masked_scatter(e, zeros, mask, x));
 }
 
-/* The model's own loss, which nobody asks for: -sum / number of labels; named */
-static struct tensor *mean_loss(struct engine *e, struct tensor *log_probs, struct tensor *mask)
+/* The model's own loss, which nobody asks for: -sum / number of labels */
+static void make_loss(struct engine *e, struct fused_output *out)
 {
     enum { MOST_LABELS = 1 << 30 }; /* clamp(min=1) has no upper end */
-    struct tensor *sum = tensor_keep(op_sum_all(e, log_probs));
+    struct tensor *sum = tensor_keep(op_sum_all(e, out->log_probs));
     tensor_set(e, &sum, op_neg(e, sum));
-    struct tensor *count = tensor_keep(op_reduce(e, mask, 3, false, PLIM_BINARY_ADD, 1, PLIM_I64));
-    tensor_set(e, &count, op_clamp(e, count, 1, MOST_LABELS));
-    struct tensor *loss = tensor_keep(op_div(e, sum, count));
-    tensor_drop_all(e, sum, count);
-    return loss;
+    out->count = tensor_keep(op_reduce(e, out->label_mask, 3, false, PLIM_BINARY_ADD, 1, PLIM_I64));
+    tensor_set(e, &out->count, op_clamp(e, out->count, 1, MOST_LABELS));
+    out->loss = tensor_keep(op_div(e, sum, out->count));
+    tensor_drop(e, sum);
 }
 
 struct fused_output nn_fused_head(struct engine *e, const struct linear *head, struct tensor *x, struct tensor *labels)
@@ -40,13 +39,13 @@ struct fused_output nn_fused_head(struct engine *e, const struct linear *head, s
     out.entropy = spread(e, out.label_mask, scores.entropy);
     out.is_top1 = spread(e, out.label_mask, scores.is_top1);
     tensor_drop_all(e, scores.log_probs, scores.entropy, scores.is_top1);
-    out.loss = mean_loss(e, out.log_probs, out.label_mask);
+    make_loss(e, &out);
     tensor_drop_all(e, hidden, shifted);
     return out;
 }
 
 void nn_fused_output_drop(struct engine *e, struct fused_output *out)
 {
-    tensor_drop_all(e, out->loss, out->log_probs, out->entropy, out->is_top1, out->label_mask);
+    tensor_drop_all(e, out->loss, out->log_probs, out->entropy, out->is_top1, out->label_mask, out->count);
     *out = (struct fused_output){NULL};
 }

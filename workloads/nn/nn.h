@@ -263,6 +263,7 @@ struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struc
  * here all. NULL where the engine is halted. */
 struct fused_output {
     struct tensor *loss, *log_probs, *entropy, *is_top1, *label_mask;
+    struct tensor *count; /* what the loss's node has saved */
 };
 /* Of x (B, S, H), lent, and the head; labels (B, S) lent */
 struct fused_output nn_fused_head(struct engine *e, const struct linear *head, struct tensor *x, struct tensor *labels);

@@ -228,12 +228,17 @@ static void reduce_late(struct engine *e, struct ddp *d)
 
 /* --- find_unused_parameters, static_graph ----------------------------------------------------- */
 
+static bool copies_outputs(const struct engine *e, const struct ddp *d)
+{
+    if (!d->model || e->halted) return false;
+    return d->options->is_static ? d->delays : finds_unused(d);
+}
+
 /* _DDPSink: each output is copied */
 void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **loss, struct tensor **logits)
 {
     bool grad_enabled = e->grad_enabled;
-    if (!d->model || e->halted) return;
-    if (d->options->is_static ? !d->delays : !finds_unused(d)) return;
+    if (!copies_outputs(e, d)) return;
     struct tensor **trained = *loss ? loss : logits; /* of which the gradients come */
     struct tensor *copy = autograd_mark(e, *trained, NULL);
     tensor_keep(copy);
@@ -246,6 +251,23 @@ void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **los
     tensor_drop(e, *trained);
     if (*loss) *logits = wide;
     *trained = copy;
+}
+
+void ddp_copy_scores(struct engine *e, const struct ddp *d, struct fused_output *out)
+{
+    bool grad_enabled = e->grad_enabled;
+    if (!copies_outputs(e, d)) return;
+    struct tensor *marked = tensor_keep(autograd_mark(e, out->log_probs, NULL));
+    if (!e->halted) node_save(e, marked->grad_fn, 0, out->count); /* the loss's node stays until then */
+    e->grad_enabled = false;
+    struct tensor *loss = tensor_keep(op_clone(e, out->loss)), *memory = tensor_keep(op_clone(e, out->log_probs));
+    struct tensor *entropy = tensor_keep(op_clone(e, out->entropy));
+    struct tensor *is_top1 = tensor_keep(op_clone(e, out->is_top1)), *mask = tensor_keep(op_clone(e, out->label_mask));
+    e->grad_enabled = grad_enabled;
+    tensor_drop_all(e, is_top1, mask); /* they need no gradient: the output has the model's own */
+    if (!e->halted) tensor_set_data(e, marked, memory);
+    tensor_drop_all(e, out->loss, out->log_probs, out->entropy, out->count);
+    *out = (struct fused_output){loss, marked, entropy, out->is_top1, out->label_mask, NULL};
 }
 
 /* initialize_local_used_map(): a second one replaces the first */

@@ -74,6 +74,8 @@ void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces);
 /* What it does to the outputs of a forward: with find_unused_parameters or static_graph they are copied. A plain loop's
  * autocast is around that, Trainer's inside. One of the two may be NULL. */
 void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **loss, struct tensor **logits);
+/* The same of what a model with TRL's fused head returns. */
+void ddp_copy_scores(struct engine *e, const struct ddp *d, struct fused_output *out);
 /* Behind a backward: a parameter without a gradient, which DistributedDataParallel was not told to look for, keeps a
  * bucket from being reduced, and PyTorch fails. */
 bool ddp_waits_for_unused(const struct ddp *d);

@@ -118,6 +118,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
         engine_halt(e, HALT_UNSUPPORTED);
         return PLIM_OK;
     }
+    trainer_loop_meet(e, &r->setting);
     PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
     if (is_ddp) PLIM_TRY(ddp_create(e, &r->model, r->setting.world, &r->link, &r->ddp));
     if (is_zero) {

@@ -13,6 +13,23 @@ const char *trainer_loop_refuses(const struct plim_train_setting *setting)
     return NULL;
 }
 
+/* barrier() of a process group: what is reduced is held until the next one is; of its wait nothing is. */
+static void wait_for_everyone(struct engine *e, struct tensor **sent)
+{
+    struct tensor *now = tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));
+    tensor_drop(e, *sent);
+    *sent = now;
+    tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1))));
+}
+
+void trainer_loop_meet(struct engine *e, const struct plim_train_setting *setting)
+{
+    struct tensor *sent = NULL;
+    if (setting->loop != PLIM_LOOP_TRL_SFT || setting->sharding < PLIM_SHARDING_DDP) return;
+    wait_for_everyone(e, &sent);
+    wait_for_everyone(e, &sent);
+}
+
 enum plim_status trainer_loop_create(struct engine *e, struct decoder *model, uint64_t seed,
                                      struct trainer_loop *loop)
 {

@@ -45,6 +45,10 @@ struct trainer_loop {
 /* Why it cannot be played; NULL: it can. */
 const char *trainer_loop_refuses(const struct plim_train_setting *setting);
 
+/* The barriers at which SFTTrainer's ranks wait for one another around the data set, before the model comes to the GPU;
+ * what the last of them sent stays. Nothing in other loops, and on one GPU. */
+void trainer_loop_meet(struct engine *e, const struct plim_train_setting *setting);
+
 /* The model outlives it. */
 enum plim_status trainer_loop_create(struct engine *e, struct decoder *model, uint64_t seed,
                                      struct trainer_loop *loop) PLIM_MUST_CHECK;

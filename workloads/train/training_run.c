@@ -81,7 +81,8 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     autocast(r, false);
     if (r->trainer.model) {
         trainer_loop_after_forward(e, &r->trainer, logits, is_mixed(r));
-        ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits);
+        if (is_sft) ddp_copy_scores(e, &r->ddp, &fused);
+        else ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits);
     }
     fsdp_after_forward(e, &r->fsdp, loss ? &loss : &r->trainer.logits);
     if (is_sft) loss = sft_loss(e, &fused, &r->batch, r->trainer.items, ranks_of(r));

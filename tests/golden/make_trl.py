@@ -1,0 +1,104 @@
+"""What TRL's SFTTrainer allocates, case by case, on plimsoll's virtual GPU: writes the cases, and joins them with the
+figures.
+
+    python make_trl.py > trl_cases.jsonl
+    plimsoll exec --device sim:GPU,placement=ascending --observe -- VENV/bin/python ../virtual/programs/golden.py \\
+        trl_cases.jsonl ID [ID ...]                          one GPU, that of the cases' compute capability
+    plimsoll exec --device sim:GPU,placement=ascending --gpus N --observe -- VENV/bin/torchrun --nproc_per_node N \\
+        ../virtual/programs/golden.py trl_cases.jsonl ID     several: a line of each rank
+    python make_trl.py FIGURES > trl.jsonl                   FIGURES: those lines
+
+VENV: tests/virtual/install.sh's with trl 1.16.0, datasets, liger-kernel 0.8.5 and (zero1, zero2) deepspeed 0.18.9. The fields are those of
+trainer.jsonl; quantised bases are not prepared for training by peft, as SFTTrainer does not do it either.
+"""
+import json
+import sys
+
+BASE = {'kind': 'lm', 'attention': 'sdpa', 'compute_capability': 80, 'loop': 'trl-sft', 'clip': 1.0,
+        'checkpointing': 'none', 'made_on': 'host', 'optimizer': 'adamw-fused', 'precision': 'bf16-mixed'}
+QUERIES = ['q_proj', 'v_proj']
+ALL = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj']
+FULL = {'checkpointing': 'full'}
+
+
+def lora(rank, targets=QUERIES, **more):
+    return {'lora': {'r': rank, 'target_modules': targets, **more}}
+
+
+def quantized(kind, **more):
+    return {'quantization': {'type': kind, 'prepare': False, **more}}
+
+
+def name_of(case):
+    marks = [case['loop'], case['config'].split('/')[-1][:-5], case['precision'], case['optimizer'],
+             case['checkpointing'], case.get('weights'), 'lora' in case and f'lora{case["lora"]["r"]}',
+             case.get('lora', {}).get('dora') and 'dora', case.get('use_reentrant') and 're', case.get('liger') and 'liger',
+             case.get('quantization', {}).get('type'), case['attention'] != 'sdpa' and case['attention'],
+             'sharding' in case and f'{case["sharding"]}{case["world"]}',
+             case['compute_capability'] != 80 and f'cc{case["compute_capability"]}', f'b{case["batch"]}',
+             f's{case["seq"]}', f'a{case.get("accumulation", 1)}', 'evaluation' in case and 'eval']
+    return '/'.join(str(mark) for mark in marks if mark)
+
+
+def case(config, batch, seq, **more):
+    made = {**BASE, 'config': f'configs/{config}.json', 'batch': batch, 'seq': seq, **more}
+    return {'id': name_of(made), **made}
+
+
+def cases():
+    small = 'x-llama-odd'
+    for precision in ('bf16-mixed', 'fp32', 'bf16', 'fp16-mixed'):
+        yield case(small, 2, 64, precision=precision)
+    yield case(small, 3, 2048)  # 6,141 labels: more than one tile of rows, and a mask of more than one block of CUB's
+    yield case(small, 3, 2048, **FULL)
+    yield case(small, 2, 300, **FULL, accumulation=3, weights='bf16')
+    yield case(small, 2, 300, **FULL, **lora(8), weights='bf16')
+    yield case(small, 2, 300, **FULL, **lora(8))
+    yield case('x-gpt2-odd', 2, 60, **FULL)
+    yield case('x-phi', 2, 64)  # a bias in the head
+    yield case('x-opt', 2, 64)
+    yield case('x-bloom', 2, 64, attention='eager')
+    yield case('x-gemma2', 2, 64, attention='eager')
+    yield case('x-qwen2-window', 2, 128, **FULL)
+    yield case(small, 2, 300, **FULL, **lora(8), weights='bf16', **quantized('nf4', compute='bf16', double=True))
+    yield case(small, 2, 100, **FULL, **lora(16, ALL, dropout=0.05), **quantized('nf4', compute='fp32'))
+    yield case(small, 2, 100, **lora(16, dora=True), weights='bf16')
+    yield case(small, 2, 300, **FULL, use_reentrant=True)
+    yield case(small, 2, 300, **FULL, use_reentrant=True, **lora(8), weights='bf16')
+    yield case(small, 2, 300, **FULL, accumulation=2, compute_capability=90)
+    yield case('x-qwen2-window', 4, 600, **FULL, compute_capability=86)
+    yield case('x-llama-2l', 2, 100, **FULL, liger=True)  # all of it but the loss
+    yield case('smollm2-135m', 4, 1024, **FULL)
+    yield case('qwen2.5-0.5b', 4, 1024, **FULL, **lora(16, dropout=0.05), weights='bf16')
+    yield case('qwen2.5-0.5b', 6, 1024, **FULL)  # five parts of the vocabulary
+    yield case('qwen3-0.6b', 4, 1024, **FULL, weights='bf16')
+    yield case('llama-3.2-1b', 4, 2048, **FULL, **lora(16, dropout=0.05), weights='bf16')
+    yield case('gpt2', 4, 1024, **FULL)
+    yield case(small, 3, 200, evaluation={'batch': 2, 'batches': 3, 'every': 2})
+    yield case(small, 2, 100, **FULL, sharding='ddp', world=2, accumulation=2)
+    yield case(small, 2, 100, sharding='ddp', world=2)  # find_unused_parameters: outputs are copied
+    yield case(small, 2, 100, **FULL, **lora(8), weights='bf16', sharding='ddp', world=3)
+    yield case(small, 2, 100, **FULL, sharding='zero1', world=2)
+    yield case(small, 2, 100, **FULL, sharding='zero2', world=2, accumulation=2)
+
+
+def joined(path):
+    """Of several ranks the first, and those that hold something else."""
+    known, seen = {made['id']: made for made in cases()}, {}
+    with open(path) as file:
+        for line in map(json.loads, file):
+            seen.setdefault(line['id'], {})[line.get('rank', 0)] = line
+    for ident, ranks in seen.items():
+        first = None
+        for rank in sorted(ranks):
+            figures = {key: value for key, value in ranks[rank].items() if key != 'id'}
+            told = [figures['parameters_allocated'], figures['steps']]
+            if rank and told == first:
+                continue
+            first = first or told
+            yield {**known[ident], **figures, 'id': ident + (f'/r{rank}' if rank else '')}
+
+
+if __name__ == '__main__':
+    for made in joined(sys.argv[1]) if len(sys.argv) > 1 else cases():
+        print(json.dumps(made))
