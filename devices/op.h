@@ -265,6 +265,8 @@ struct plim_op {
                     the same, and either may be used */
     int64_t window; /* ATTENTION: how many keys back a query sees, itself one of them; 0: all. Only
                        the simulated clock knows windows: see decoder_refuses() */
+    int64_t rows; /* ATTENTION: q, k and v of one batch are so many rows behind one another; 0: they are not. Only the
+                     simulated clock knows that, and takes the rows to be of one length */
     int64_t block; /* QUANTIZE, DEQUANTIZE, MATMUL_4BIT: elements of a scale */
     double alpha, beta;
     uint64_t seed;

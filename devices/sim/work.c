@@ -130,15 +130,16 @@ static struct plim_work attention(const struct plim_op *op)
 {
     bool backward = op->kind == PLIM_OP_ATTENTION_BACKWARD;
     const struct plim_array *q = op->in[backward], *k = op->in[backward + 1];
+    int64_t rows = op->rows ? op->rows : 1;
     return (struct plim_work){.kind = PLIM_WORK_ATTENTION,
                               .rate = rate_of(op, q->dtype),
                               .sdpa = op->sdpa,
                               .causal = op->causal,
                               .backward = backward,
-                              .m = q->shape[2],
-                              .n = k->shape[2],
+                              .m = (q->shape[2] + rows - 1) / rows,
+                              .n = (k->shape[2] + rows - 1) / rows,
                               .k = q->shape[3],
-                              .batch = q->shape[0] * q->shape[1],
+                              .batch = q->shape[0] * q->shape[1] * rows,
                               .window = op->window,
                               .bytes = plim_op_bytes(op)};
 }

@@ -139,6 +139,21 @@ Test(flash2, padded_rows_are_simulated_only)
     plim_device_close(&host);
 }
 
+/* Rows behind one another do not see each other: by the clock's account attention takes no longer. */
+Test(flash2, rows_behind_one_another_are_timed_apart)
+{
+    struct plim_device *a100 = open_sim("A100-SXM4-80GB");
+    struct plim_train_setting padded = flash2;
+    padded.micro_batch = 8;
+    padded.seq = 1024;
+    replay(a100, "llama", 64, "", &padded, &theirs);
+    padded.padding = PLIM_PADDING_YES;
+    replay(a100, "llama", 64, "", &padded, &ours);
+    cr_expect_float_eq(ours.running_seconds[PLIM_DEVICE_ATTENTION] / theirs.running_seconds[PLIM_DEVICE_ATTENTION], 1,
+                       0.01);
+    plim_device_close(&a100);
+}
+
 /* No random state beside its own, and no copies of a gradient or result whose heads come first. */
 Test(flash2, asks_for_less_than_pytorchs_call)
 {
