@@ -332,6 +332,22 @@ Test(graph, a_copy_costs_what_was_captured)
     plim_graph_destroy(copy);
 }
 
+Test(graph, where_a_recording_is_made_it_is_said_that_it_lacks_pools)
+{
+    struct plim_graph *graph;
+    char folder[] = "/tmp/plimsoll-graph-XXXXXX";
+    cr_assert(mkdtemp(folder) != NULL);
+    setenv("PLIMSOLL_RECORDING", folder, 1);
+    make_machine("A100-SXM4-80GB", 1, 100 * MIB);
+    cr_assert(eq(int, plim_capture_begin(plim_stream_of(NULL), NULL), GPU_OK));
+    cr_assert(eq(int, plim_capture_end(plim_stream_of(NULL), &graph), GPU_OK));
+    cr_expect(eq(u32, machine->note_count, 1));
+    const char *said = machine->notes[0];
+    cr_expect(strstr(said, "mode=\"reduce-overhead\" fails; exec runs it") != NULL, "%s", said);
+    plim_graph_destroy(graph);
+    rmdir(folder);
+}
+
 /* GPT-2's last layer, backward, and the same padded to a multiple of 8: what is lost is more than copies take. */
 Test(event, a_product_of_rows_that_are_not_aligned_takes_longer)
 {

@@ -31,8 +31,8 @@ int64_t plim_event_lost_nanoseconds(const struct plim_cost *cost)
     return (int64_t)fmin(1e9 * TIMES * seconds * (1 / share - 1), 1e15);
 }
 
-/* aten/src/ATen/native/cuda/Shape.cu: each thread copies one element after the other, or one vector where operands begin
- * at whole ones, and waits for each: for 1 us on a GPU that is busy with such (DRAM answers after 0.5 to 0.8; as
+/* aten/src/ATen/native/cuda/Shape.cu: each thread copies one element after the other, or one vector where operands
+ * begin at whole ones, and waits for each: for 1 us on a GPU that is busy with such (DRAM answers after 0.5 to 0.8; as
  * remembered). With it GPT-2 reserves, compiled, what it does on an H100, to the byte (tests/gpu/records). */
 int64_t plim_event_lost_by_copying(const char *kernel, int64_t threads, int64_t bytes)
 {

@@ -1,5 +1,6 @@
 #include "stream.h"
 #include "autotune/base/array.h"
+#include "devices/virtual/record/stream.h"
 #include <stdlib.h>
 
 struct plim_capture {
@@ -137,6 +138,9 @@ int plim_stream_wait(struct plim_stream *stream, const struct plim_event *event)
 int plim_capture_begin(struct plim_stream *stream, struct plim_graph *into)
 {
     if (stream->capture) return GPU_CAPTURE_UNMATCHED;
+    if (plim_stream_is_on())
+        plim_self_note("a CUDA graph: a recording has no pools of PyTorch's cache for it, without which "
+                       "torch.compile's mode=\"reduce-overhead\" fails; exec runs it");
     struct plim_capture *capture = calloc(1, sizeof(*capture));
     if (!capture) return GPU_OUT_OF_MEMORY;
     capture->id = plim_self_new_id();
