@@ -191,12 +191,14 @@ class Told:
     """What is told of one kernel, by the numbers and tensors that it is given."""
 
     def __init__(self, kernel):
-        self.name, self.function, self.bytes = kernel.fn.__name__, None, {}
+        self.name, self.function, self.bytes = None, None, {}
         try:
+            self.name = kernel.fn.__name__.encode()
             with open(kernel.filename, encoding='utf-8') as file:
-                self.function = function_of(file.read())
-            self.names = [argument.arg for argument in self.function.args.args]
-        except (OSError, SyntaxError, TypeError, Unknown):
+                function = function_of(file.read())
+            self.names = [argument.arg for argument in function.args.args]
+            self.function = function
+        except Exception:  # of whatever another version lacks: the program goes on, and its tensors count as wholes
             pass
 
     def bytes_of(self, arguments):
@@ -209,7 +211,7 @@ class Told:
                 self.bytes[key] = Kernel(self.function, numbers).moved_bytes(
                     {name: (tensor.element_size(), tensor.untyped_storage().nbytes())
                      for name, tensor in tensors.items()})
-            except (Unknown, AttributeError, KeyError, RecursionError, TypeError, ValueError, ZeroDivisionError):
+            except Exception:  # as above
                 self.bytes[key] = 0
         return self.bytes[key]
 
@@ -225,7 +227,7 @@ def watch_kernels(library, heuristics):
             told = all_told[kernel] = Told(kernel)
         if told.function is None:
             return launch(kernel, *arguments, **keywords)
-        tell(told.name.encode(), ctypes.c_int64(told.bytes_of(arguments)))
+        tell(told.name, ctypes.c_int64(told.bytes_of(arguments)))
         try:
             return launch(kernel, *arguments, **keywords)
         finally:

@@ -5,6 +5,7 @@ The sources are in the form of TorchInductor's of PyTorch 2.11, with what is not
 """
 import importlib.util
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True  # nothing is left in the tree
 MUCH = 1 << 50
@@ -138,8 +139,61 @@ REFUSED = [pointwise(6000, ['tmp0 = tl.load(desc.load([0]), None)']),
            pointwise(6000, ['while True:', '    pass']), pointwise('numel', [])]
 
 
+class Tensor:
+    """As PyTorch's, of so many elements of 4 bytes."""
+
+    def __init__(self, elements):
+        self.elements = elements
+
+    def untyped_storage(self):
+        return self
+
+    def nbytes(self):
+        return 4 * self.elements
+
+    def element_size(self):
+        return 4
+
+
+def told_of_launches(triton):
+    """What is told around launches of a kernel whose source is there, and of one of which nothing is known."""
+    told = []
+
+    class Library:
+        @staticmethod
+        def plimsoll_kernel_moves(name, number):
+            told.append((name, number.value))
+
+    class Heuristics:
+        class CachingAutotuner:
+            def run(self, *_, stream):
+                told.append(stream)
+
+    def triton_poi_fused_0():
+        pass
+
+    triton.watch_kernels(Library, Heuristics)
+    with tempfile.NamedTemporaryFile('w', suffix='.py') as file:
+        file.write(pointwise(6000, ['x0 = xindex', 'tmp0 = tl.load(in_ptr0 + (x0), xmask)',
+                                    'tl.store(out_ptr0 + (x0), tmp0, xmask)']))
+        file.flush()
+        kernel, unknown = Heuristics.CachingAutotuner(), Heuristics.CachingAutotuner()
+        kernel.fn, kernel.filename = triton_poi_fused_0, file.name
+        kernel.run(Tensor(6000), Tensor(6000), 6000, stream='known')
+        kernel.run(Tensor(100), Tensor(6000), 6000, stream='smaller')
+        unknown.run(stream='unknown')
+    return told
+
+
+TOLD = [(b'triton_poi_fused_0', 48000), 'known', (None, 0), (b'triton_poi_fused_0', 24400), 'smaller', (None, 0),
+        'unknown']
+
+
 def main():
     triton, failed = load(sys.argv[1]), 0
+    if told_of_launches(triton) != TOLD:
+        print(f'told: {told_of_launches(triton)}')
+        failed += 1
     for what, source, numbers, tensors, expected in CASES:
         got = triton.Kernel(triton.function_of(source), numbers).moved_bytes(tensors)
         if got != expected:
