@@ -266,6 +266,19 @@ bool plim_elementwise_cost(const struct plim_plan *plan, const struct plim_launc
     return true;
 }
 
+int64_t plim_elementwise_jumps(const struct plim_plan *plan, const struct plim_launch *launch)
+{
+    enum { SECTOR_BYTES = 32 };
+    struct operands o;
+    int64_t bytes = 0;
+    if (!find(plan, launch, &o) || !o.offsets || o.elements < 2) return 0;
+    for (int i = 0; i < o.count; i++) {
+        size_t step = plim_offsets_of(o.offsets, 1, i, o.count);
+        if (step >= SECTOR_BYTES) bytes += (int64_t)o.elements * SECTOR_BYTES;
+    }
+    return bytes;
+}
+
 const struct plim_row plim_rows_elementwise[] = {
     {"vectorized_elementwise_kernel<", read_vectorized, run},
     {"unrolled_elementwise_kernel<", read_unrolled, run},

@@ -102,3 +102,11 @@ size_t plim_family_bytes(const struct plim_plan *plan, const struct gpu_dim3 *gr
     const struct plim_launch launch = {NULL, grid, arguments};
     return plan && plan->row == plim_rows_lists && arguments ? plim_lists_bytes(plan, &launch) : 0;
 }
+
+int64_t plim_family_jumps(const struct plim_plan *plan, const struct gpu_dim3 *grid, void *const *arguments)
+{
+    const struct plim_launch launch = {NULL, grid, arguments};
+    for (const struct plim_row *row = plim_rows_elementwise; plan && arguments && row->name; row++)
+        if (row == plan->row) return plim_elementwise_jumps(plan, &launch);
+    return 0;
+}

@@ -30,6 +30,10 @@ bool plim_family_run(const struct plim_plan *plan, const char *kernel, const str
 bool plim_family_cost(const struct plim_plan *plan, const struct gpu_dim3 *grid,
                       void *const *arguments, struct plim_cost *out);
 
+/* Bytes that an element-wise kernel moves of operands whose neighbouring elements lie apart (of a transposed tensor): a
+ * sector of memory for each. 0 for any other kernel. */
+int64_t plim_family_jumps(const struct plim_plan *plan, const struct gpu_dim3 *grid, void *const *arguments);
+
 /* Of a launch of reduce_kernel how it is configured, and whether several blocks share an output; false: it is
  * none, or of a kind that is not understood. */
 bool plim_family_reduce(const struct plim_plan *plan, const struct gpu_dim3 *grid,

@@ -47,6 +47,8 @@ extern const struct plim_row plim_rows_elementwise[], plim_rows_range[], plim_ro
 /* What a launch of these families costs, of which the operands' sizes are known; false: not of this one. */
 bool plim_elementwise_cost(const struct plim_plan *plan, const struct plim_launch *launch,
                            struct plim_cost *out);
+/* As plim_family_jumps(). */
+int64_t plim_elementwise_jumps(const struct plim_plan *plan, const struct plim_launch *launch);
 bool plim_reduce_cost(const struct plim_plan *plan, const struct plim_launch *launch,
                       struct plim_cost *out);
 bool plim_lists_cost(const struct plim_plan *plan, const struct plim_launch *launch,

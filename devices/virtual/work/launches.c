@@ -9,7 +9,6 @@
 #include "kernel_cost.h"
 #include "writes.h"
 #include <stdlib.h>
-#include <string.h>
 
 /* Once a kernel: names are long. */
 static void read_name(struct plim_kernel *kernel)
@@ -40,16 +39,6 @@ static void note_writes(struct plim_stream *stream, const struct plim_kernel *ke
     uintptr_t written[PLIM_WRITES];
     if (kernel)
         plim_capture_writes(stream, written, plim_writes_find(kernel, &launch->grid, launch->arguments, written));
-}
-
-/* The result's block is the first argument's. */
-static void lose_by_copying(const struct plim_kernel *kernel, const struct plim_launch_config *launch)
-{
-    uintptr_t result;
-    if (!launch->arguments || !kernel->signature.parameters || !strstr(kernel->name, "CatArray")) return;
-    memcpy(&result, launch->arguments[0], sizeof(result));
-    int64_t threads = (int64_t)launch->grid.x * launch->block.x;
-    plim_event_lose(plim_event_lost_by_copying(kernel->name, threads, (int64_t)plim_block_find(result).bytes));
 }
 
 bool plim_launch_is_possible(const struct plim_launch_config *launch)
@@ -86,7 +75,9 @@ int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch_conf
     uintptr_t in_place = kernel ? plim_writes_in_place(kernel, launch->arguments) : 0;
     if (kernel) settle(kernel, launch);
     plim_self_process()->launches++;
-    if (kernel) lose_by_copying(kernel, launch);
+    if (kernel)
+        plim_event_lose(plim_event_lost_by_jumping(
+            plim_family_jumps(kernel->plan, &launch->grid, launch->arguments)));
     if (in_place) plim_watch_in_place(in_place);
     struct plim_reduce_launch reduce;
     bool shares;
