@@ -98,6 +98,29 @@ Test(elementwise, adds_with_strides)
     cr_expect(not(LAUNCH(name, &count, &closure)));
 }
 
+/* Of a transposed operand each element has a sector of its own; of rows, and of one number for all, none has. */
+Test(elementwise, jumps_where_neighbours_lie_apart)
+{
+    static const char name[] = "_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_22gpu_kernel_impl_"
+                               "nocastINS0_15CUDAFunctor_addIlEEEEvRNS_"
+                               "18TensorIteratorBaseERKT_EUliE_EEviT1_";
+    const struct gpu_dim3 grid = {1, 1, 1};
+    int count = 60;
+    begin();
+    struct strided closure = {.dimensions = 2,
+                              .sizes = {{6}, {10}},
+                              .strides = {{8, 8, 0}, {48, 56, 0}},
+                              .data = {memory, memory + 1024, memory + 2048}};
+    void *arguments[] = {&count, &closure};
+    char *text = plim_signature_text(name);
+    struct plim_plan *plan = plim_family_plan(name, text);
+    cr_expect(eq(i64, plim_family_jumps(plan, &grid, arguments), 0));
+    closure.strides[0][1] = 80, closure.strides[1][1] = 8;
+    cr_expect(eq(i64, plim_family_jumps(plan, &grid, arguments), 60 * 32));
+    free(plan);
+    free(text);
+}
+
 /* Which types are converted stands behind a function that is not known: all of the output's block is spoilt, and none
  * of those whose addresses are left over behind the dimensions that there are. */
 Test(elementwise, of_what_is_left_over_nothing_is_spoilt)
