@@ -494,12 +494,11 @@ static enum plim_status record_batches(struct recorder *r, const struct plim_set
 }
 
 /* torch.compile chooses by sizes what it fuses and splits: then each batch is for itself, and its run is there. */
-static void take_apart(struct recorder *r, const char *why)
+static void take_apart(struct recorder *r)
 {
     plim_log(r->record->log, PLIM_LOG_WARNING,
-             "%s; torch.compile makes other kernels at other sizes, so each batch is recorded alone, and --batch names "
-             "those that are to be used",
-             why);
+             "its batches allocate and free in orders of their own: torch.compile makes other kernels at other sizes, "
+             "so each batch is recorded alone, and --batch names those that are to be used");
     r->out->each_batch = true;
     r->kept.items = r->traces.items;
     r->kept.count = r->traces.count;
@@ -517,7 +516,7 @@ static enum plim_status record_combination(struct recorder *r, const struct plim
     bool is_apart = st == PLIM_DIFFERS && r->out->is_compiled && !r->out->streams.count &&
                     r->traces.count == r->points.count && !r->out->seqs.count;
     if (!is_apart) return st ? plim_fail(err, st, "%s", failure.text) : PLIM_OK;
-    take_apart(r, failure.text);
+    take_apart(r);
     return record_batches(r, values, err);
 }
 
