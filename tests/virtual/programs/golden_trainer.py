@@ -74,7 +74,8 @@ def sharded(case):
     """FSDP2, whose plan is accelerate's; or DeepSpeed's ZeRO."""
     sharding = case.get('sharding', '')
     if sharding == 'fsdp':
-        return {'fsdp': True, 'fsdp_config': {'reshard_after_forward': case.get('reshard') != 'no'}}
+        return {'fsdp': True, 'fsdp_config': {'reshard_after_forward': case.get('reshard') != 'no',
+                                              **case.get('fsdp_config', {})}}
     if not sharding.startswith('zero'):
         return {}
     return {'deepspeed': {'train_micro_batch_size_per_gpu': 'auto', 'gradient_accumulation_steps': 'auto',
