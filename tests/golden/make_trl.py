@@ -9,7 +9,8 @@ figures.
     python make_trl.py FIGURES > trl.jsonl                   FIGURES: those lines
 
 VENV: tests/virtual/install.sh's with trl 1.16.0, datasets, liger-kernel 0.8.5 and (zero1, zero2) deepspeed 0.18.9. The fields are those of
-trainer.jsonl; quantised bases are not prepared for training by peft, as SFTTrainer does not do it either.
+trainer.jsonl; quantised bases are not prepared for training by peft, as SFTTrainer does not do it either. `made_on`: `loaded` is
+from_pretrained() with a device_map, of a checkpoint in the type of the weights or in that of `checkpoint`.
 """
 import json
 import sys
@@ -35,7 +36,8 @@ def name_of(case):
              case.get('lora', {}).get('dora') and 'dora', case.get('use_reentrant') and 're', case.get('liger') and 'liger',
              case.get('quantization', {}).get('type'), case['attention'] != 'sdpa' and case['attention'],
              'sharding' in case and f'{case["sharding"]}{case["world"]}',
-             case['compute_capability'] != 80 and f'cc{case["compute_capability"]}', f'b{case["batch"]}',
+             case['compute_capability'] != 80 and f'cc{case["compute_capability"]}',
+             case['made_on'] == 'loaded' and f'loaded-{case.get("checkpoint", "same")}', f'b{case["batch"]}',
              f's{case["seq"]}', f'a{case.get("accumulation", 1)}', 'evaluation' in case and 'eval']
     return '/'.join(str(mark) for mark in marks if mark)
 
@@ -75,6 +77,10 @@ def cases():
     yield case('llama-3.2-1b', 4, 2048, **FULL, **lora(16, dropout=0.05), weights='bf16')
     yield case('gpt2', 4, 1024, **FULL)
     yield case(small, 3, 200, evaluation={'batch': 2, 'batches': 3, 'every': 2})
+    yield case(small, 2, 100, **FULL, made_on='loaded')
+    yield case(small, 2, 100, **FULL, made_on='loaded', checkpoint='bf16')
+    yield case('smollm2-135m', 4, 1024, **FULL, made_on='loaded', checkpoint='bf16')
+    yield case(small, 2, 100, **FULL, **lora(8), weights='bf16', made_on='loaded', loop='trainer')
     yield case(small, 2, 100, **FULL, sharding='ddp', world=2, accumulation=2)
     yield case(small, 2, 100, sharding='ddp', world=2)  # find_unused_parameters: outputs are copied
     yield case(small, 2, 100, **FULL, **lora(8), weights='bf16', sharding='ddp', world=3)

@@ -112,3 +112,16 @@ Test(spec_trainer, sft_trainer_trains_causal_models_without_experts)
         cr_expect(strstr(why, cases[i].why) != NULL, "%s", why);
     }
 }
+
+Test(spec_trainer, what_is_loaded_onto_the_gpu_is_no_sharded_model)
+{
+    static const struct asked cases[] = {
+        {"loop: trainer", "loaded", NULL},
+        {"loop: trainer, world: 2, sharding: ddp", "loaded", NULL},
+        {"loop: trl-sft", "loaded", NULL},
+        {"loop: trl-sft, world: 2, sharding: ddp", "loaded", "loads on the host"},
+        {"loop: trainer, world: 2, sharding: zero2, precision: bf16-mixed", "loaded", "a sharded model"},
+        {"loop: trainer, world: 2, sharding: fsdp", "loaded", "a sharded model"},
+    };
+    ask_each("train.made_on", cases, sizeof(cases) / sizeof(cases[0]));
+}

@@ -1,6 +1,6 @@
-/* from_pretrained() with bitsandbytes, as transformers 5.17 does it: the model is made without
- * memory, and the checkpoint's weights come one by one, in the order of their names; each is on the
- * GPU in full before it is quantised. Then what peft's prepare_model_for_kbit_training() does. And model.to(device). */
+/* from_pretrained() with a device_map, as transformers 5.17 does it: the model is made without memory, and the
+ * checkpoint's weights come one by one, in the order of their names; with bitsandbytes each is on the GPU in full
+ * before it is quantised, and then comes what peft's prepare_model_for_kbit_training() does. And model.to(device). */
 #include "model.h"
 #include "devices/allocator/allocator.h"
 #include <stdlib.h>
@@ -127,7 +127,8 @@ static void load_module(struct load *load, const struct module *module, void *ow
     case MODULE_LINEAR:
         if (!linear->weight) break;
         load_tensor(load, linear->bias, INIT_ZEROS);
-        load_quantized(load, linear);
+        if (load->m->setting->quantization.type) load_quantized(load, linear);
+        else load_tensor(load, linear->weight, INIT_WEIGHT);
         break;
     case MODULE_BLOCKS: load_blocks(load); break;
     case MODULE_CLASSIFIER: break; /* encoders are not quantised */
@@ -184,12 +185,13 @@ static int64_t bytes_left_out(const struct decoder *m, int64_t size, int64_t cod
 }
 
 /* caching_allocator_warmup(): one block as large as the model will be, but for 1.2 GiB of the GPU,
- * given back at once. A linear weight counts half a byte an element, or one. */
+ * given back at once. A linear weight counts half a byte an element, or one, where it is quantised. */
 static void warm_up(struct engine *e, const struct decoder *m)
 {
     const struct parameters *p = &m->parameters;
-    bool int8 = m->setting->quantization.type == PLIM_QUANTIZATION_INT8;
-    int64_t size = plim_dtype_size(p->dtype), code_size = int8 ? 2 : 1,
+    enum plim_quantization_type type = m->setting->quantization.type;
+    int64_t size = plim_dtype_size(p->dtype),
+            code_size = !type ? 2 * size : type == PLIM_QUANTIZATION_INT8 ? 2 : 1,
             bytes = (p->elements - p->linear_elements) * size + p->linear_elements * code_size / 2 -
                     bytes_left_out(m, size, code_size),
             most = (int64_t)((double)e->device->info.total_bytes - 1.2 * 0x1p30);
@@ -217,7 +219,7 @@ void decoder_load(struct engine *e, struct decoder *m)
     for (int i = 0; i < count; i++) load_module(&load, top[i], m);
     size_t buffer_count = decoder_buffers(m, buffers);
     for (size_t i = 0; i < buffer_count; i++) give_memory(e, buffers[i]);
-    if (m->setting->quantization.prepared && !e->halted) prepare(e, &m->parameters);
+    if (m->setting->quantization.type && m->setting->quantization.prepared && !e->halted) prepare(e, &m->parameters);
 }
 
 const struct quantized *decoder_quantized(const struct decoder *m, const struct tensor *codes)

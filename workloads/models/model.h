@@ -134,8 +134,8 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
 /* model.to(device) of a model that was built without memory (engine.meta), as if on the host. Nothing is copied: it is
  * for simulated GPUs. */
 enum plim_status decoder_move(struct engine *e, struct decoder *m) PLIM_MUST_CHECK;
-/* Loads the quantised weights of a model that was built without memory (engine.meta); on the host they still have none
- * (and engine.meta stays). */
+/* Loads the weights, which may be quantised, of a model that was built without memory (engine.meta); quantised ones
+ * that are loaded on the host still have none (and engine.meta stays). */
 void decoder_load(struct engine *e, struct decoder *m);
 /* Whose codes these are; NULL: it is no quantised weight. */
 const struct quantized *decoder_quantized(const struct decoder *m, const struct tensor *codes);

@@ -366,7 +366,8 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .fallback = "host",
      .example = "gpu",
      .help = "where the model is made: on the host and moved, as Trainer does with what from_pretrained() made, or on "
-             "the GPU (torch.device), where a tied weight leaves its room behind"},
+             "the GPU (torch.device), where a tied weight leaves its room behind; loaded: from_pretrained() with a "
+             "device_map brings it there, as TRL (on one GPU), LLaMA-Factory and axolotl have it"},
     {.path = "train.loop",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_loop_names, PLIM_LOOP_COUNT)},
      AT(loop),
@@ -510,7 +511,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .help = "bnb_4bit_quant_storage: the type of tensor that 4-bit codes lie in; FSDP shards them where it is no "
              "integer"},
     {.path = "train.quantization.loaded_on",
-     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_made_on_names, PLIM_MADE_ON_COUNT)},
+     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_made_on_names, PLIM_MADE_ON_LOADED)}, /* those before it */
      AT(quantization.loaded_on),
      .unit = "",
      .fallback = "gpu",

@@ -285,6 +285,21 @@ static enum plim_status check_loop(const struct plim_spec *spec, struct plim_err
     return PLIM_OK;
 }
 
+/* What is known to be loaded by a device_map, which DeepSpeed and FSDP do without. */
+static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (spec->made_on != PLIM_MADE_ON_LOADED) return PLIM_OK;
+    const char *what = NULL;
+    if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "an encoder";
+    else if (spec->model.experts) what = "experts";
+    else if (plim_enum_axis_has_zero(&spec->sharding) || plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))
+        what = "a sharded model";
+    else if (spec->loop == PLIM_LOOP_TRL_SFT && spec->world > 1)
+        what = "trl-sft on several GPUs, which loads on the host";
+    if (!what) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "train.made_on is loaded, expected gpu or host for %s", what);
+}
+
 /* What TRL's SFTTrainer does in another way than it is played here. */
 static enum plim_status check_trl(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -477,6 +492,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_quantized, "train.quantization"},
         {check_loop, "train.precision"},
         {check_trl, "train.loop"},
+        {check_made_on, "train.made_on"},
         {check_emptied, "train.empty_cache_steps"},
         {check_smoothing, "train.label_smoothing"},
         {check_evaluation, "train.evaluation"},

@@ -78,6 +78,11 @@ def make_model(case, folder):
     if 'quantization' in case:
         from quantized import load
         return load(case, auto, config, dtype), config
+    if case.get('made_on') == 'loaded':
+        from quantized import checkpoint_of
+        checkpoint = checkpoint_of(auto, config, PARAMETER_TYPE.get(case.get('checkpoint'), dtype))
+        return auto.from_pretrained(checkpoint, config=config, dtype=dtype, attn_implementation=attention,
+                                    device_map={'': int(os.environ.get('LOCAL_RANK', 0))}), config
     torch.set_default_dtype(dtype)
     with torch.device('cpu' if case.get('made_on') == 'host' else 'cuda'):
         model = auto.from_config(config, attn_implementation=attention)
