@@ -78,6 +78,9 @@ Test(spec_types, what_was_taken_by_default_is_said)
          ROWS NO_EVALUATIONS "Trainer's loop as in transformers 5.17"},
         {"torch: 2.15, transformers: 5.24, precision: fp32, optimizer: sgd, loop: trainer, evaluation: {batch: 8}",
          ROWS "Trainer's loop as in transformers 5.17"},
+        {"precision: fp32, optimizer: sgd, loop: trl-sft, evaluation: {batch: 8}",
+         ROWS "every token has a label (where completions alone have, the loss takes less), "
+         "PyTorch 2.11 with transformers 5.17"},
         {"precision: bf16-mixed, optimizer: sgd, loop: trainer, world: 2, sharding: fsdp",
          "weights bf16 (the model's dtype), " ROWS NO_EVALUATIONS
          "PyTorch 2.11 with transformers 5.17, "
