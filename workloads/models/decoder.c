@@ -66,10 +66,13 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     bool sharded = setting->sharding >= PLIM_SHARDING_ZERO1;
     /* What makes a real GPU's buffers are its kernels. */
     bool moved = setting->made_on == PLIM_MADE_ON_HOST && !quantized && !sharded && e->device->info.simulated;
-    bool loaded = setting->made_on == PLIM_MADE_ON_LOADED && !quantized && !sharded && e->device->info.simulated;
+    bool loaded = plim_is_loaded(setting->made_on) && !quantized && !sharded && e->device->info.simulated;
+    bool cast = loaded && setting->made_on == PLIM_MADE_ON_CAST;
+    if (cast) m->parameters.dtype = PLIM_BF16;
     e->meta = quantized || sharded || moved || loaded;
     m->family->build(e, m);
     if (quantized || loaded) decoder_load(e, m);
+    if (cast) decoder_widen(e, m);
     if (setting->lora.r) decoder_add_lora(e, m);
     e->meta = false;
     return moved ? decoder_move(e, m) : PLIM_OK;

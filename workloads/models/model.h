@@ -137,6 +137,8 @@ enum plim_status decoder_move(struct engine *e, struct decoder *m) PLIM_MUST_CHE
 /* Loads the weights, which may be quantised, of a model that was built without memory (engine.meta); quantised ones
  * that are loaded on the host still have none (and engine.meta stays). */
 void decoder_load(struct engine *e, struct decoder *m);
+/* Each parameter in 16 bits becomes fp32, one after the other. */
+void decoder_widen(struct engine *e, struct decoder *m);
 /* Whose codes these are; NULL: it is no quantised weight. */
 const struct quantized *decoder_quantized(const struct decoder *m, const struct tensor *codes);
 /* module.bfloat16() of a model that was loaded: all that floats gets the type of the parameters. `states`: room for

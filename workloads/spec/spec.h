@@ -212,9 +212,19 @@ enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_COUNT };
 /* Where the model is made. HOST: there, and moved by model.to(device), as transformers' Trainer moves what
  * from_pretrained() made; a tied weight comes once. GPU: under torch.device("cuda"), where a tied weight is made and
  * given up, and leaves its room behind. LOADED: from_pretrained() with a device_map brings the weights there one by
- * one, in the order of their names, where room for all was taken before. Models that are sharded from the start or
- * quantized are made without memory. */
-enum plim_made_on { PLIM_MADE_ON_GPU, PLIM_MADE_ON_HOST, PLIM_MADE_ON_LOADED, PLIM_MADE_ON_COUNT };
+ * one, in the order of their names, where room for all was taken before; CAST: in 16 bits, and then each becomes fp32.
+ * Models that are sharded from the start or quantized are made without memory. */
+enum plim_made_on {
+    PLIM_MADE_ON_GPU,
+    PLIM_MADE_ON_HOST,
+    PLIM_MADE_ON_LOADED,
+    PLIM_MADE_ON_CAST,
+    PLIM_MADE_ON_COUNT
+};
+static inline bool plim_is_loaded(enum plim_made_on made_on)
+{
+    return made_on >= PLIM_MADE_ON_LOADED;
+}
 
 /* Around the forward and the backward pass: a loop as in PyTorch's tutorials, or transformers' Trainer's
  * (workloads/train/trainer_loop.h); or that of TRL's SFTTrainer, which is a Trainer with a loss of its own. */

@@ -288,7 +288,7 @@ static enum plim_status check_loop(const struct plim_spec *spec, struct plim_err
 /* What is known to be loaded by a device_map, which DeepSpeed and FSDP do without. */
 static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_error *err)
 {
-    if (spec->made_on != PLIM_MADE_ON_LOADED) return PLIM_OK;
+    if (!plim_is_loaded(spec->made_on)) return PLIM_OK;
     const char *what = NULL;
     if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "an encoder";
     else if (spec->model.experts) what = "experts";
@@ -296,8 +296,13 @@ static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_
         what = "a sharded model";
     else if (spec->loop == PLIM_LOOP_TRL_SFT && spec->world > 1)
         what = "trl-sft on several GPUs, which loads on the host";
+    bool is_wide = spec->weights.count == 1 && spec->weights.values[0] == PLIM_WEIGHTS_FP32 && !spec->lora.r;
+    if (spec->made_on == PLIM_MADE_ON_CAST && !is_wide)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.made_on is cast, expected loaded where not all weights are trained in fp32");
     if (!what) return PLIM_OK;
-    return plim_fail(err, PLIM_SPEC, "train.made_on is loaded, expected gpu or host for %s", what);
+    return plim_fail(err, PLIM_SPEC, "train.made_on is %s, expected gpu or host for %s",
+                     plim_made_on_names[spec->made_on], what);
 }
 
 /* What TRL's SFTTrainer does in another way than it is played here. */

@@ -120,6 +120,8 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     }
     trainer_loop_meet(e, &r->setting);
     PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
+    bool is_trainers = plim_loop_is_trainers(r->setting.loop);
+    if (is_trainers && !e->halted) plim_allocator_empty_cache(e->allocator); /* train(): accelerate's free_memory() */
     if (is_ddp) PLIM_TRY(ddp_create(e, &r->model, r->setting.world, &r->link, &r->ddp));
     if (is_zero) {
         PLIM_TRY(zero_create(e, &r->model, &r->link, &r->zero));
@@ -137,7 +139,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     PLIM_TRY(optimizer_create(&r->optimizer, r->setting.optimizer, trained));
     r->optimizer.sharded = r->fsdp.model != NULL;
     scaler_create(&r->scaler, !is_zero && r->setting.precision == PLIM_PRECISION_FP16_MIXED);
-    if (plim_loop_is_trainers(r->setting.loop)) {
+    if (is_trainers) {
         /* vit's positions are no nn.Embedding */
         struct tensor *positions = model->patch_size ? NULL : r->model.position_embedding;
         optimizer_as_trainer(&r->optimizer, r->setting.lora.r > 0,
