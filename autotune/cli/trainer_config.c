@@ -66,6 +66,29 @@ out:
     return st;
 }
 
+static void take_out(struct plim_request *request, const struct plim_config_job_key *key)
+{
+    for (size_t i = request->setting_count; i-- > 0;) {
+        struct plim_request_setting *setting = &request->settings[i];
+        if (setting->value != key->value || setting->option != key->place) continue;
+        memmove(setting, setting + 1, (--request->setting_count - i) * sizeof(*setting));
+    }
+}
+
+/* Where all of it together is no job, what is mild is left out. */
+static enum plim_status leave_out_mild(struct plim_request *request, const struct plim_config_job *job,
+                                       struct plim_error *err)
+{
+    struct plim_error ignored = PLIM_ERROR_INIT;
+    struct plim_spec *spec = calloc(1, sizeof(*spec));
+    if (!spec) return plim_no_memory(err);
+    enum plim_status st = plim_common_spec(request, NULL, spec, &ignored);
+    free(spec);
+    for (size_t i = 0; st == PLIM_SPEC && i < job->key_count; i++)
+        if (job->keys[i].mild) take_out(request, &job->keys[i]);
+    return PLIM_OK;
+}
+
 /* The model as seen from the file that names it; else as the user would name it here. */
 static void find_model(struct plim_trainer_config *config)
 {
@@ -136,6 +159,7 @@ enum plim_status plim_trainer_config_apply(struct plim_request *request,
         PLIM_TRY(
             insert(request, &at, job->keys[i].place, job->keys[i].key, job->keys[i].value, err));
     PLIM_TRY(insert_sizes(request, &at, command == PLIM_COMMAND_EXPLAIN, config, err));
+    PLIM_TRY(leave_out_mild(request, job, err));
     snprintf(config->config, sizeof(config->config), "%.240s (%s)", path, job->title);
     request->config = config->config;
     request->unplanned = job->unplanned[0] ? job->unplanned : NULL;

@@ -234,8 +234,10 @@ static enum plim_status add_key(struct reader *r, const struct plim_yaml_node *r
                  place->path);
     else
         snprintf(text, sizeof(text), "%s", source);
-    struct plim_config_job_key added = {
-        .key = key, .value = keep(r, value), .place = keep(r, text)};
+    struct plim_config_job_key added = {.key = key,
+                                        .value = keep(r, value),
+                                        .place = keep(r, text),
+                                        .mild = plim_yaml_get(rule, "mild") != NULL};
     if (!added.value || !added.place) return plim_no_memory(r->err);
     r->job->keys[r->job->key_count++] = added;
     return PLIM_OK;

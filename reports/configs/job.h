@@ -13,6 +13,7 @@ enum { PLIM_CONFIG_JOB_KEYS = 48, PLIM_CONFIG_JOB_NOTES = 16 };
 struct plim_config_job_key {
     const char *key, *value; /* of the spec, the value as YAML */
     const char *place;       /* "train.yaml:12: bf16", for messages; of a default the file's name */
+    bool mild;         /* left out where it does not go with the rest of the job */
 };
 
 /* What the user says himself: no rule for these keys is looked at. A section ("train.lora") is all of its keys. */
