@@ -222,12 +222,12 @@ void op_top_k(struct engine *e, struct tensor *x, int64_t count, struct tensor *
 void op_sort(struct engine *e, struct tensor *x, struct tensor *out[2]);
 /* x[indices]: elements of x (n), or rows of x (n, ..) */
 struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indices);
-/* nonzero() of a mask in one dimension, `found` of which are not zero: (found) int64. Simulated only, as op_put_rows */
+/* Simulated only, to op_masked_scatter(): nonzero() of a mask, `found` of which are not zero: (found) int64, which
+ * stands for all of its columns */
 struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found);
 /* zeros (count, ..) with the rows of x (n, ..) at their places (n) */
 struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *places, int64_t count);
-/* x[mask], mask (b, s) of ones: rows of x (b, s, width), or elements of x (b, s). A simulated device's alone, here and
- * below. */
+/* x[mask], mask (b, s) of ones: rows of x (b, s, width), or elements of x (b, s) */
 struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *mask);
 /* x.masked_scatter(mask, source), of such a mask; x needs no gradient */
 struct tensor *op_masked_scatter(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *source);

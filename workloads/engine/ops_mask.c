@@ -1,23 +1,25 @@
-/* Elements and rows that a mask chooses. */
+/* Elements and rows that a mask chooses, and rows back to where they were. */
 #include "devices/needs/needs.h"
 #include "ops.h"
 #include <string.h>
 
-/* Where the mask (B, S) is true: here everywhere. Held until tensor_drop(); the host waits for their number. */
-static struct tensor *places_of(struct engine *e, struct tensor *mask)
+struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found)
 {
+    enum { PLACES = PLIM_NONZERO_PLACES };
+    if (e->halted) return op_halted(e, 1, &mask);
     struct tensor *held[PLIM_NONZERO_NEEDS] = {NULL};
     struct plim_need needs[PLIM_NONZERO_NEEDS];
-    if (e->halted) return e->poison;
-    int64_t items = tensor_elements(mask);
-    plim_nonzero_needs(&e->device->info, items, items, mask->a.ndim, needs);
+    plim_nonzero_needs(&e->device->info, tensor_elements(mask), found, mask->a.ndim, needs);
     op_take_needs(e, PLIM_NONZERO_NEEDS, needs, held);
-    struct tensor *places = held[PLIM_NONZERO_PLACES];
-    held[PLIM_NONZERO_PLACES] = NULL;
-    struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = 1, .n_in = 1, .out = {&places->a}, .in = {&mask->a}};
-    if (!e->halted) engine_launch(e, &op);
+    struct tensor *y = tensor_alias(e, held[PLACES], 1, &found, (const int64_t[]){1}, 0);
+    if (!e->halted) {
+        y->a.dtype = PLIM_I64;
+        struct plim_op op = {.kind = PLIM_OP_CUMSUM, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&mask->a}};
+        engine_launch(e, &op);
+    }
     op_release_needs(e, needs, held, PLIM_NONZERO_NEEDS, PLIM_NONZERO_NEEDS);
-    return places;
+    tensor_drop(e, held[PLACES]);
+    return op_done(e, NULL, y, 1, &mask);
 }
 
 /* What writes y, reading x and the places. */
@@ -47,9 +49,9 @@ static void add_rows(struct engine *e, struct tensor *dx, struct tensor *mask, s
     enum { SORTED = 2, COUNT = PLIM_INDEX_ADD_NEEDS - SORTED }; /* behind what makes one column linear */
     struct tensor *held[PLIM_INDEX_ADD_NEEDS] = {NULL};
     struct plim_need needs[PLIM_INDEX_ADD_NEEDS];
-    struct tensor *places = places_of(e, mask);
-    if (e->halted) return;
     int64_t items = tensor_elements(mask);
+    struct tensor *places = tensor_keep(op_places(e, mask, items));
+    if (e->halted) return;
     struct tensor *index = linear_index(e, items);
     tensor_drop(e, places);
     plim_index_add_needs(&e->device->info, items, items, needs);
@@ -78,11 +80,37 @@ struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *
     op_note_shape(n, x);
     if (n) node_save(e, n, 0, mask);
     int64_t shape[2] = {tensor_elements(mask), x->a.ndim > mask->a.ndim ? tensor_size(x, -1) : 1};
-    struct tensor *places = places_of(e, mask);
+    struct tensor *places = tensor_keep(op_places(e, mask, tensor_elements(mask)));
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim - mask->a.ndim + 1, shape);
     launch_by_places(e, y, x, places);
     tensor_drop(e, places);
     return op_done(e, n, y, 2, operands);
+}
+
+/* grad[places] */
+static void put_rows_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    out[0] = tensor_keep(op_rows(e, grads[0], node_saved(e, n, 0)));
+}
+static const struct node_kind put_rows_kind = {"IndexPutFirstAxisBackward", put_rows_backward};
+
+struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *places, int64_t count)
+{
+    struct tensor *operands[2] = {x, places};
+    if (e->halted) return op_halted(e, 2, operands);
+    struct node *n = op_node(e, &put_rows_kind, 1, &x);
+    if (n) node_save(e, n, 0, places);
+    int64_t shape[PLIM_MAX_DIMS];
+    memcpy(shape, x->a.shape, sizeof shape);
+    shape[0] = count;
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct tensor *y = tensor_keep(op_full(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape, 0));
+    struct tensor *into = tensor_keep(tensor_alias(e, y, x->a.ndim, x->a.shape, y->a.stride, 0));
+    op_copy_(e, into, x); /* to the first rows, which takes as long */
+    tensor_drop(e, into);
+    e->grad_enabled = grad;
+    return op_done(e, n, tensor_yield(y), 2, operands);
 }
 
 /* --- elements --------------------------------------------------------------------------------- */
@@ -93,7 +121,7 @@ static void masked_scatter_backward(struct engine *e, struct node *n, struct ten
     struct tensor *mask = node_saved(e, n, 0);
     if (e->halted) return;
     int64_t items = tensor_elements(mask);
-    struct tensor *places = places_of(e, mask);
+    struct tensor *places = tensor_keep(op_places(e, mask, tensor_elements(mask)));
     out[0] = tensor_keep(tensor_empty(e, (enum plim_dtype)grads[0]->a.dtype, 1, &items));
     launch_by_places(e, out[0], grads[0], places);
     tensor_drop(e, places);
