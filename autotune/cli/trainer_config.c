@@ -55,13 +55,16 @@ static enum plim_status insert_sizes(struct plim_request *request, size_t *at, b
         PLIM_TRY(insert(request, at, place, "train.micro_batch",
                         write_number(config->micro_batch, job->micro), err));
     if (asked) goto out;
-    if (explains)
-        st = insert(request, at, place, "train.accumulation",
-                    write_number(config->accumulation, job->accumulation), err);
-    else
-        st = insert(request, at, place, "train.effective_batch",
-                    write_number(config->effective_batch, job->micro * job->accumulation * gpus),
+    int64_t samples = 0;
+    bool is_too_large = __builtin_mul_overflow(job->micro, job->accumulation, &samples) ||
+                        __builtin_mul_overflow(samples, gpus, &samples);
+    if (is_too_large)
+        st = plim_fail_at(err, PLIM_SPEC, place, 0, 0, "more samples in an optimizer step than can be counted");
+    else if (explains)
+        st = insert(request, at, place, "train.accumulation", write_number(config->accumulation, job->accumulation),
                     err);
+    else
+        st = insert(request, at, place, "train.effective_batch", write_number(config->effective_batch, samples), err);
 out:
     return st;
 }
