@@ -1,9 +1,22 @@
-/* The training configs that `apply` edits; the first byte chooses the format by its extension.
- * PLIM_INTERNAL is allowed: it is the plan's own check of what it would write, the last net under
- * texts that are no Python, shell or gin, and are taken for it by their words. */
+/* The training configs that `apply` edits, and the jobs that are read from them; the first byte chooses the format by
+ * its extension. PLIM_INTERNAL is allowed of an edit: it is the plan's own check of what it would write, the last net
+ * under texts that are no Python, shell or gin, and are taken for it by their words. */
 #include "target.h"
-#include "reports/configs/patch_plan.h"
+#include "reports/configs/job.h"
 #include <string.h>
+
+static void read_job(const char *path)
+{
+    static const struct plim_config_job_ask ask = {.given = NULL};
+    static struct plim_config_job job;
+    struct plim_error err = PLIM_ERROR_INIT;
+    memset(&job, 0, sizeof(job));
+    enum plim_status st = plim_config_job_read(path, &ask, &job, &err);
+    fuzz_expect(st == PLIM_OK || st == PLIM_SPEC || st == PLIM_NOMEM);
+    fuzz_expect(!st == !err.text[0]);
+    fuzz_expect(st || !job.framework || job.model);
+    plim_config_job_finish(&job);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -21,5 +34,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 st == PLIM_INTERNAL);
     fuzz_expect(!st == !err.text[0]);
     plim_config_plan_finish(&plan);
+    read_job(path);
     return 0;
 }
