@@ -25,7 +25,7 @@ static void make_loss(struct engine *e, struct fused_output *out)
 
 struct fused_output nn_fused_head(struct engine *e, const struct linear *head, struct tensor *x, struct tensor *labels)
 {
-    struct fused_output out = {NULL};
+    struct fused_output out = {0};
     if (e->halted) return out;
     int64_t rows = tensor_size(labels, 1) - 1;
     struct tensor *hidden = tensor_hold(op_slice(e, x, 1, 0, rows));
@@ -47,5 +47,5 @@ struct fused_output nn_fused_head(struct engine *e, const struct linear *head, s
 void nn_fused_output_drop(struct engine *e, struct fused_output *out)
 {
     tensor_drop_all(e, out->loss, out->log_probs, out->entropy, out->is_top1, out->label_mask, out->count);
-    *out = (struct fused_output){NULL};
+    *out = (struct fused_output){0};
 }

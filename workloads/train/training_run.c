@@ -69,7 +69,7 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     batch.inputs = fsdp_before_forward(e, &r->fsdp, reduces, batch.inputs);
     batch.inputs = zero_before_forward(e, &r->zero, batch.inputs);
     autocast(r, true);
-    struct fused_output fused = {NULL};
+    struct fused_output fused = {0};
     bool is_sft = r->setting.loop == PLIM_LOOP_TRL_SFT;
     struct tensor *logits = NULL, *loss = NULL;
     if (is_sft) fused = decoder_fused(e, &r->model, &batch);
@@ -347,7 +347,7 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
     given.inputs = zero_before_forward(e, &r->zero, given.inputs);
     autocast(r, true);
     bool is_sft = r->setting.loop == PLIM_LOOP_TRL_SFT;
-    struct fused_output fused = {NULL};
+    struct fused_output fused = {0};
     struct tensor *loss = NULL;
     *logits = NULL;
     if (is_sft) fused = decoder_fused(e, &r->model, &given);
