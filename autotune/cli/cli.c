@@ -74,7 +74,10 @@ static enum plim_status run(int argc, char **argv, const struct plim_io *io, str
     config = calloc(1, sizeof(*config)); /* large: it has room for many files */
     if (!config) st = plim_no_memory(err);
     if (!st) st = plim_trainer_config_apply(&request, command->id, io, config, err);
-    if (!st) st = command->run(&request, io, err);
+    if (st && command->id == PLIM_COMMAND_ENV)
+        st = plim_env_fail_open(&request, io, st, err);
+    else if (!st)
+        st = command->run(&request, io, err);
 out:
     plim_trainer_config_finish(config);
     free(config);

@@ -3,7 +3,8 @@
 
 A case is a file of `jobs`: lines `name: value`, then files after `=== NAME`, the first of which is the one that is read.
 
-    command   what is asked: default `import`, whose spec is looked at; else a command with --json, whose report is
+    command   what is asked: default `import`, whose spec is looked at; or `env`, whose variables are; else a command with
+              --json, whose report is
     args      behind the file
     exit      default: 0
     has       KEY=VALUE of the spec, or of the report, by its path; may be repeated
@@ -64,6 +65,13 @@ def report_values(node, path, values):
     return values
 
 
+def variables(text):
+    return dict(line.removeprefix('export ').split('=', 1) for line in text.split('\n') if '=' in line)
+
+
+READ = {'import': spec_values, 'env': variables}
+
+
 def run(plimsoll, path):
     case, files = read_case(path)
     wrong = []
@@ -75,14 +83,14 @@ def run(plimsoll, path):
         environment = dict(os.environ, PLIMSOLL_STORE='off', HF_HUB_CACHE=os.path.join(folder, 'no-cache'))
         environment.update(entry.replace('{dir}', folder).split('=', 1) for entry in case['env'])
         command = case.get('command', 'import')
-        arguments = [command, next(iter(files))] + shlex.split(case.get('args', '')) + ['--json'] * (command != 'import')
+        arguments = [command, next(iter(files))] + shlex.split(case.get('args', '')) + ['--json'] * (command not in READ)
         done = subprocess.run([plimsoll] + arguments, cwd=folder, env=environment, capture_output=True, text=True,
                               check=False)
     if done.returncode != int(case.get('exit', '0')):
         wrong.append(f'exit {done.returncode}')
     values = {}
     if done.stdout:
-        values = spec_values(done.stdout) if command == 'import' else report_values(json.loads(done.stdout), '', {})
+        values = READ[command](done.stdout) if command in READ else report_values(json.loads(done.stdout), '', {})
     for pair in case['has']:
         key, value = pair.split('=', 1)
         if values.get(key) != value:
