@@ -22,6 +22,20 @@ enum plim_status plim_common_setting(const struct plim_request_setting *setting,
     return PLIM_OK;
 }
 
+enum plim_status plim_common_insert(struct plim_request *request, size_t *at, const char *option, const char *key,
+                                    const char *value, struct plim_error *err)
+{
+    if (request->setting_count == PLIM_REQUEST_SETTINGS || strlen(key) >= sizeof(request->settings[0].key))
+        return plim_fail(err, PLIM_INVALID, "%s: more settings than expected", option);
+    struct plim_request_setting *place = &request->settings[*at];
+    memmove(place + 1, place, (request->setting_count - *at) * sizeof(*place));
+    *place = (struct plim_request_setting){.option = option, .value = value};
+    snprintf(place->key, sizeof(place->key), "%s", key);
+    request->setting_count++;
+    ++*at;
+    return PLIM_OK;
+}
+
 enum plim_status plim_common_spec(const struct plim_request *request, const struct plim_log *log,
                                   struct plim_spec *spec, struct plim_error *err)
 {

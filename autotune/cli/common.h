@@ -10,6 +10,11 @@
 #include "reports/result.h"
 #include "workloads/spec/spec.h"
 
+/* Puts a setting before the one at `at`, which goes on by one: those of the command line come behind, and count before
+ * it. `option`, for messages, and `value` are lent. PLIM_INVALID: there is no room. */
+enum plim_status plim_common_insert(struct plim_request *request, size_t *at, const char *option, const char *key,
+                                    const char *value, struct plim_error *err) PLIM_MUST_CHECK;
+
 /* Loads the subject of the request and applies its settings. */
 enum plim_status plim_common_spec(const struct plim_request *request, const struct plim_log *log,
                                   struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;

@@ -74,22 +74,6 @@ static bool is_set(const struct plim_request *request, size_t first, const char 
     return false;
 }
 
-/* Puts a setting before those of the command line, which then count before it. */
-static enum plim_status insert(struct plim_request *request, size_t *at, const char *path,
-                               const char *key, const char *value, struct plim_error *err)
-{
-    if (request->setting_count == PLIM_REQUEST_SETTINGS ||
-        strlen(key) >= sizeof(request->settings[0].key))
-        return plim_fail(err, PLIM_INVALID, "%s: more settings than expected", path);
-    struct plim_request_setting *place = &request->settings[*at];
-    memmove(place + 1, place, (request->setting_count - *at) * sizeof(*place));
-    *place = (struct plim_request_setting){.option = path, .value = value};
-    snprintf(place->key, sizeof(place->key), "%s", key);
-    request->setting_count++;
-    ++*at;
-    return PLIM_OK;
-}
-
 /* The command line that the report was made with. */
 static enum plim_status add_options(struct plim_request *request, size_t *at, const char *path,
                                     const struct plim_yaml_node *spec, struct plim_error *err)
@@ -100,7 +84,7 @@ static enum plim_status add_options(struct plim_request *request, size_t *at, co
         const struct plim_yaml_node *option = options->items[i];
         const char *key = is_mapping(option) ? text_of(option, "key") : NULL;
         const char *value = is_mapping(option) ? text_of(option, "value") : NULL;
-        if (key && value) st = insert(request, at, path, key, value, err);
+        if (key && value) st = plim_common_insert(request, at, path, key, value, err);
     }
     return st;
 }
@@ -143,7 +127,7 @@ static enum plim_status add_choice(struct plim_request *request, size_t *at, con
         if (retyped && !strcmp(key->path, "train.weights")) continue;
         const char *dot = strrchr(key->path, '.');
         const char *value = dot && is_chosen(key) ? text_of(choice, dot + 1) : NULL;
-        if (value) st = insert(request, at, path, key->path, value, err);
+        if (value) st = plim_common_insert(request, at, path, key->path, value, err);
     }
     /* Where something else decides them, the micro-steps follow. */
     const char *accumulation = text_of(choice, "accumulation");
@@ -152,7 +136,7 @@ static enum plim_status add_choice(struct plim_request *request, size_t *at, con
                    is_set(request, 0, "train.effective_batch") ||
                    is_set(request, 0, "train.accumulation_schedule");
     if (!st && accumulation && !follows)
-        st = insert(request, at, path, "train.accumulation", accumulation, err);
+        st = plim_common_insert(request, at, path, "train.accumulation", accumulation, err);
     return st;
 }
 

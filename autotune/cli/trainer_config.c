@@ -7,21 +7,6 @@
 
 /* --- what it says ----------------------------------------------------------------------------- */
 
-/* Puts a setting before those of the command line, which then count before it. */
-static enum plim_status insert(struct plim_request *request, size_t *at, const char *place,
-                               const char *key, const char *value, struct plim_error *err)
-{
-    struct plim_request_setting *setting = &request->settings[*at];
-    if (request->setting_count == PLIM_REQUEST_SETTINGS || strlen(key) >= sizeof(setting->key))
-        return plim_fail(err, PLIM_INVALID, "%s: more settings than expected", place);
-    memmove(setting + 1, setting, (request->setting_count - *at) * sizeof(*setting));
-    *setting = (struct plim_request_setting){.option = place, .value = value};
-    snprintf(setting->key, sizeof(setting->key), "%s", key);
-    request->setting_count++;
-    ++*at;
-    return PLIM_OK;
-}
-
 static const char *value_of(const struct plim_request *request, const char *key)
 {
     const char *value = NULL;
@@ -45,14 +30,14 @@ static enum plim_status insert_sizes(struct plim_request *request, size_t *at, b
     enum plim_status st = PLIM_OK;
     int64_t gpus = world ? strtoll(world, NULL, 10) : job->world ? job->world : 1;
     if (!world && job->world)
-        PLIM_TRY(insert(request, at, place, "train.world", write_number(config->world, job->world),
+        PLIM_TRY(plim_common_insert(request, at, place, "train.world", write_number(config->world, job->world),
                         err));
     if (!job->micro || !job->accumulation || gpus < 1) goto out;
     bool asked = value_of(request, "train.effective_batch") ||
                  value_of(request, "train.accumulation") ||
                  value_of(request, "train.accumulation_schedule");
     if (explains && !value_of(request, "train.micro_batch"))
-        PLIM_TRY(insert(request, at, place, "train.micro_batch",
+        PLIM_TRY(plim_common_insert(request, at, place, "train.micro_batch",
                         write_number(config->micro_batch, job->micro), err));
     if (asked) goto out;
     int64_t samples = 0;
@@ -61,10 +46,11 @@ static enum plim_status insert_sizes(struct plim_request *request, size_t *at, b
     if (is_too_large)
         st = plim_fail_at(err, PLIM_SPEC, place, 0, 0, "more samples in an optimizer step than can be counted");
     else if (explains)
-        st = insert(request, at, place, "train.accumulation", write_number(config->accumulation, job->accumulation),
-                    err);
+        st = plim_common_insert(request, at, place, "train.accumulation",
+                                write_number(config->accumulation, job->accumulation), err);
     else
-        st = insert(request, at, place, "train.effective_batch", write_number(config->effective_batch, samples), err);
+        st = plim_common_insert(request, at, place, "train.effective_batch",
+                                write_number(config->effective_batch, samples), err);
 out:
     return st;
 }
@@ -83,6 +69,9 @@ static enum plim_status leave_out_mild(struct plim_request *request, const struc
                                        struct plim_error *err)
 {
     struct plim_error ignored = PLIM_ERROR_INIT;
+    bool is_any = false;
+    for (size_t i = 0; i < job->key_count; i++) is_any |= job->keys[i].mild;
+    if (!is_any) return PLIM_OK;
     struct plim_spec *spec = calloc(1, sizeof(*spec));
     if (!spec) return plim_no_memory(err);
     enum plim_status st = plim_common_spec(request, NULL, spec, &ignored);
@@ -160,7 +149,7 @@ enum plim_status plim_trainer_config_apply(struct plim_request *request,
     request->subject = request->model ? request->model : config->model;
     for (size_t i = 0; i < job->key_count; i++)
         PLIM_TRY(
-            insert(request, &at, job->keys[i].place, job->keys[i].key, job->keys[i].value, err));
+            plim_common_insert(request, &at, job->keys[i].place, job->keys[i].key, job->keys[i].value, err));
     PLIM_TRY(insert_sizes(request, &at, command == PLIM_COMMAND_EXPLAIN, config, err));
     PLIM_TRY(leave_out_mild(request, job, err));
     snprintf(config->config, sizeof(config->config), "%.240s (%s)", path, job->title);
