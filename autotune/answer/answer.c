@@ -83,7 +83,7 @@ static void fill_rates(const struct plim_answer *a, const struct plim_setting *s
     out->samples_per_second = (double)out->effective_batch / step_seconds;
     if (a->question->axes.seq >= 0)
         out->tokens_per_second =
-            out->samples_per_second * (double)plim_axes_seq(&a->question->axes, setting);
+            out->samples_per_second * (double)plim_axes_tokens(&a->question->axes, setting);
     if (peak > 0 && a->details->flops_per_token)
         out->mfu =
             a->details->flops_per_token(trial) * out->tokens_per_second / (double)out->world / peak;

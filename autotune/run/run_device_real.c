@@ -41,8 +41,8 @@ static double predict(void *user, const struct plim_setting *setting)
 /* Tokens of a step, or images. */
 static double step_tokens(const struct plim_run_device *d, const struct plim_setting *setting)
 {
-    int64_t seq = plim_axes_seq(&d->options->question->question.axes, setting);
-    return (double)setting->micro_batch * (double)seq * (double)setting->accumulation;
+    int64_t tokens = plim_axes_tokens(&d->options->question->question.axes, setting);
+    return (double)setting->micro_batch * (double)tokens * (double)setting->accumulation;
 }
 
 /* Of a setting that is so much slower than the fastest so far it is enough to know that: no objective chooses it for

@@ -230,6 +230,7 @@ void plim_spec_question_make(const struct plim_spec *spec, enum plim_objective o
     *out = (struct plim_spec_question){.spec = spec, .question = {.objective = objective}};
     for (size_t i = 0; i < ROWS; i++) add_axis(out, &rows[i]);
     out->question.axes.seq = SEQ;
+    out->question.axes.rows = plim_loop_rows(spec->loop);
     out->question.axes.normalize = own_weights;
     set_default_seq(out);
     plim_spec_question_batch(spec, &out->question.batch);
@@ -284,6 +285,8 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .evaluation = spec->evaluation,
                                        .label_smoothing = spec->label_smoothing,
                                        .empty_cache_steps = spec->empty_cache_steps,
+                                       .prompt = spec->prompt,
+                                       .precomputed_reference = spec->precomputed_reference,
                                        .padding = spec->padding,
                                        .torch = spec->torch,
                                        .transformers = spec->transformers,
@@ -296,6 +299,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
     for (size_t i = 0; i < ROWS && !st; i++)
         st = write_value(&rows[i], setting->value[i], out, err);
     if (!st && out->lora.r && !spec->lora.r) default_targets(spec->model.family, &out->lora);
+    if (spec->loop == PLIM_LOOP_TRL_DPO) out->lora.dropout = 0; /* disable_dropout */
     return st;
 }
 

@@ -69,6 +69,11 @@ int64_t plim_axes_seq(const struct plim_axes *axes, const struct plim_setting *s
     return axes->seq < 0 ? 1 : setting->value[axes->seq];
 }
 
+int64_t plim_axes_tokens(const struct plim_axes *axes, const struct plim_setting *setting)
+{
+    return plim_axes_seq(axes, setting) * (axes->rows ? axes->rows : 1);
+}
+
 const char *plim_axes_text(const struct plim_axes *axes, const struct plim_setting *setting,
                            size_t axis, char room[PLIM_AXIS_TEXT])
 {

@@ -36,6 +36,7 @@ struct plim_axes {
     size_t count;
     struct plim_axis axis[PLIM_AXES];
     int seq; /* the axis that counts the tokens of a sample; -1: there is none */
+    int64_t rows; /* of a sample, each of so many tokens; 0: one */
     /* The waterfall: axes in the order in which they are given up until something fits (space.h). */
     size_t waterfall_count;
     size_t waterfall[PLIM_AXES];
@@ -72,6 +73,8 @@ enum plim_status plim_axes_waterfall(struct plim_axes *axes, const char *list,
 
 /* Tokens of a sample; 1 where no axis counts them. */
 int64_t plim_axes_seq(const struct plim_axes *axes, const struct plim_setting *setting);
+/* Tokens of all rows of a sample; 1 where nothing counts them */
+int64_t plim_axes_tokens(const struct plim_axes *axes, const struct plim_setting *setting);
 
 /* The value along an axis as text. `room` is used for numbers. */
 const char *plim_axes_text(const struct plim_axes *axes, const struct plim_setting *setting,

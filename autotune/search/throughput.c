@@ -8,9 +8,9 @@ static const double WAVE_SHARE = 0.1;
 
 enum { TIMED_AT_MOST = 12, FEW = 10, TIE_STEPS = 4 };
 
-static void set_rate(struct plim_candidate *c)
+static void set_rate(const struct plim_axes *axes, struct plim_candidate *c)
 {
-    double tokens = (double)c->batch.effective * (double)c->seq;
+    double tokens = (double)c->batch.effective * (double)plim_axes_tokens(axes, &c->setting);
     c->tokens_per_second = c->step_seconds > 0 ? tokens / c->step_seconds : 0;
 }
 
@@ -51,7 +51,7 @@ enum plim_status plim_throughput_time(struct plim_search *s, size_t point, int64
     bool all_run = c.setting.accumulation == c.batch.accumulation && rule->phases == 1;
     c.verified = all_run && !s->asker->runner->proves;
     c.setting.accumulation = c.batch.accumulation;
-    set_rate(&c);
+    set_rate(&s->question->axes, &c);
     if (PLIM_ARRAY_PUSH(&candidates->list, c) != PLIM_OK) return plim_search_no_memory(s);
     *out = &candidates->list.items[candidates->list.count - 1];
     return PLIM_OK;
@@ -196,6 +196,6 @@ enum plim_status plim_throughput_verify(struct plim_search *s, struct plim_candi
         candidate->step_seconds = sample->trial.seconds;
     }
     candidate->verified = true;
-    set_rate(candidate);
+    set_rate(&s->question->axes, candidate);
     return PLIM_OK;
 }

@@ -325,7 +325,10 @@ static enum plim_status refuse_job(struct reader *r, const struct plim_yaml_node
     struct seen seen;
     enum plim_status st = see_told(r, rule, &seen);
     if (st || !seen.place) return st;
-    return plim_config_refuse(&r->group, seen.place, "there is no plan of a job with '%.100s': %s", seen.place->path,
+    const char *path = seen.place->path, *option = strstr(path, ".--"); /* of a command that is named by its script */
+    char name[101];
+    snprintf(name, sizeof(name), "%.*s", option ? (int)(option - path) : (int)strlen(path), path);
+    return plim_config_refuse(&r->group, seen.place, "there is no plan of a job with '%s': %s", name,
                               plim_yaml_get(rule, "say")->text);
 }
 

@@ -1,16 +1,18 @@
-"""What TRL's SFTTrainer allocates, case by case, on plimsoll's virtual GPU: writes the cases, and joins them with the
-figures.
+"""What TRL's SFTTrainer and DPOTrainer allocate, case by case, on plimsoll's virtual GPU: writes the cases, and joins them
+with the figures.
 
-    python make_trl.py > trl_cases.jsonl
+    python make_trl.py sft > trl_cases.jsonl               or dpo, here and below
     plimsoll exec --device sim:GPU,placement=ascending --observe -- VENV/bin/python ../virtual/programs/golden.py \\
         trl_cases.jsonl ID [ID ...]                          one GPU, that of the cases' compute capability
     plimsoll exec --device sim:GPU,placement=ascending --gpus N --observe -- VENV/bin/torchrun --nproc_per_node N \\
         ../virtual/programs/golden.py trl_cases.jsonl ID     several: a line of each rank
-    python make_trl.py FIGURES > trl.jsonl                   FIGURES: those lines
+    python make_trl.py sft FIGURES > trl.jsonl               FIGURES: those lines; of dpo: dpo.jsonl
 
 VENV: tests/virtual/install.sh's with trl 1.16.0, datasets, liger-kernel 0.8.5 and (zero1, zero2) deepspeed 0.18.9. The fields are those of
 trainer.jsonl; quantised bases are not prepared for training by peft, as SFTTrainer does not do it either. `made_on`: `loaded` is
-from_pretrained() with a device_map, of a checkpoint in the type of the weights or in that of `checkpoint`.
+from_pretrained() with a device_map, of a checkpoint in the type of the weights or in that of `checkpoint`. DPOTrainer's
+`batch` counts pairs, of which the first `prompt` tokens of each row are no answer; its reference is loaded by it, `none` beside
+adapters, or `precomputed`. With `padded` the rejected rows are one token shorter.
 """
 import json
 import sys
@@ -33,7 +35,8 @@ def quantized(kind, **more):
 def name_of(case):
     marks = [case['loop'], case['config'].split('/')[-1][:-5], case['precision'], case['optimizer'],
              case['checkpointing'], case.get('weights'), 'lora' in case and f'lora{case["lora"]["r"]}',
-             case.get('lora', {}).get('dora') and 'dora', case.get('use_reentrant') and 're', case.get('liger') and 'liger',
+             case.get('lora', {}).get('dora') and 'dora', case.get('prompt') and f'p{case["prompt"]}', case.get('reference'),
+             case.get('padded') and 'padded', case.get('use_reentrant') and 're', case.get('liger') and 'liger',
              case.get('quantization', {}).get('type'), case['attention'] != 'sdpa' and case['attention'],
              'sharding' in case and f'{case["sharding"]}{case["world"]}',
              case['compute_capability'] != 80 and f'cc{case["compute_capability"]}',
@@ -47,7 +50,46 @@ def case(config, batch, seq, **more):
     return {'id': name_of(made), **made}
 
 
-def cases():
+def dpo_cases():
+    small, dpo = 'x-llama-odd', {'loop': 'trl-dpo'}
+    for precision in ('bf16-mixed', 'fp32', 'bf16', 'fp16-mixed'):
+        yield case(small, 2, 64, **dpo, precision=precision)
+    yield case(small, 2, 64, **dpo, prompt=16)
+    yield case(small, 3, 2048, **dpo, prompt=1000)  # 6,288 labels: more than one tile of rows
+    yield case(small, 3, 2048, **dpo, **FULL)
+    yield case(small, 2, 300, **dpo, **FULL, accumulation=3, weights='bf16', prompt=100)
+    yield case(small, 2, 300, **dpo, **FULL, **lora(8), weights='bf16')
+    yield case(small, 2, 300, **dpo, **lora(8, dropout=0.05), prompt=50)
+    yield case(small, 2, 300, **dpo, reference='precomputed', prompt=50,
+               arguments={'precompute_ref_log_probs': True})
+    yield case(small, 2, 100, **dpo, **FULL, padded=True, prompt=20)
+    yield case(small, 2, 100, **dpo, **FULL, **lora(8), weights='bf16', padded=True)
+    for config in ('x-gpt2-odd', 'x-phi', 'x-opt', 'x-qwen2-window'):
+        yield case(config, 2, 60, **dpo, **FULL)
+    for config in ('x-bloom', 'x-gemma2'):
+        yield case(config, 2, 64, **dpo, attention='eager', prompt=9)
+    yield case(small, 2, 300, **dpo, **FULL, **lora(8), weights='bf16', **quantized('nf4', compute='bf16', double=True))
+    yield case(small, 2, 100, **dpo, **lora(16, ALL), **quantized('int8'), weights='bf16')
+    yield case(small, 2, 100, **dpo, **lora(16, dora=True), weights='bf16')
+    yield case(small, 2, 300, **dpo, **FULL, use_reentrant=True)
+    yield case(small, 2, 300, **dpo, **FULL, use_reentrant=True, **lora(8), weights='bf16')
+    yield case(small, 2, 300, **dpo, **FULL, accumulation=2, compute_capability=90)
+    yield case('x-llama-2l', 2, 100, **dpo, **FULL, optimizer='sgd')
+    yield case('smollm2-135m', 4, 1024, **dpo, **FULL, prompt=512)
+    yield case('qwen2.5-0.5b', 2, 1024, **dpo, **FULL, **lora(16), weights='bf16', prompt=512)
+    yield case('qwen2.5-0.5b', 2, 1024, **dpo, **FULL, prompt=512, weights='bf16', optimizer='adamw-8bit')
+    yield case('llama-3.2-1b', 2, 1024, **dpo, **FULL, **lora(16), weights='bf16', prompt=300)
+    yield case('gpt2', 2, 1024, **dpo, **FULL)
+    yield case(small, 3, 200, **dpo, evaluation={'batch': 2, 'batches': 3, 'every': 2}, prompt=30)
+    yield case(small, 3, 200, **dpo, **lora(8), evaluation={'batch': 8, 'batches': 2, 'every': 2}, prompt=30)
+    yield case(small, 2, 100, **dpo, **FULL, made_on='loaded')
+    yield case(small, 2, 100, **dpo, **FULL, **lora(8), made_on='loaded', weights='bf16')
+    yield case(small, 2, 100, **dpo, **FULL, sharding='ddp', world=2, accumulation=2, prompt=20)
+    yield case(small, 2, 100, **dpo, sharding='ddp', world=2)  # find_unused_parameters: outputs are copied
+    yield case(small, 2, 100, **dpo, **FULL, **lora(8), weights='bf16', sharding='ddp', world=3)
+
+
+def sft_cases():
     small = 'x-llama-odd'
     for precision in ('bf16-mixed', 'fp32', 'bf16', 'fp16-mixed'):
         yield case(small, 2, 64, precision=precision)
@@ -88,9 +130,9 @@ def cases():
     yield case(small, 2, 100, **FULL, sharding='zero2', world=2, accumulation=2)
 
 
-def joined(path):
+def joined(cases, path):
     """Of several ranks the first, and those that hold something else."""
-    known, seen = {made['id']: made for made in cases()}, {}
+    known, seen = {made['id']: made for made in cases}, {}
     with open(path) as file:
         for line in map(json.loads, file):
             seen.setdefault(line['id'], {})[line.get('rank', 0)] = line
@@ -106,5 +148,6 @@ def joined(path):
 
 
 if __name__ == '__main__':
-    for made in joined(sys.argv[1]) if len(sys.argv) > 1 else cases():
+    asked = {'sft': sft_cases, 'dpo': dpo_cases}[sys.argv[1]]()
+    for made in joined(asked, sys.argv[2]) if len(sys.argv) > 2 else asked:
         print(json.dumps(made))

@@ -132,6 +132,8 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
                        .batch_metrics = json_is_true(json_object_get(arguments, "batch_eval_metrics")),
                        .keeps = (enum plim_predictions)index_of(plim_predictions_names, PLIM_PREDICTIONS_COUNT,
                                                          case_text(evaluation, "keeps", "loss"))},
+        .prompt = case_integer(c, "prompt", 0),
+        .precomputed_reference = !strcmp(case_text(c, "reference", ""), "precomputed"),
         .empty_cache_steps = case_integer(arguments, "torch_empty_cache_steps", 0),
         .label_smoothing = json_number_value(json_object_get(arguments, "label_smoothing_factor")),
         .made_on = (enum plim_made_on)index_of(plim_made_on_names, PLIM_MADE_ON_COUNT, case_text(c, "made_on", "gpu")),

@@ -465,6 +465,8 @@ static const char *model_with(const char *path)
         return "model: {family: llama}\ntrain: {loop: trainer, evaluation: {batch: 3, batches: 5}}\n";
     if (strcmp(path, "train.label_smoothing") == 0 || strcmp(path, "train.empty_cache_steps") == 0)
         return "model: {family: llama}\ntrain: {loop: trainer}\n";
+    if (strcmp(path, "data.prompt") == 0 || strcmp(path, "train.precomputed_reference") == 0)
+        return "model: {family: llama}\ntrain: {loop: trl-dpo}\n";
     if (strcmp(path, "data.padding") == 0)
         return "model: {family: bert}\ntrain: {lora: {r: 3, targets: [key], dropout: 0.3}}\n";
     return "model: {family: llama}\ntrain: {lora: {r: 3, targets: [k_proj], dropout: 0.3}}\n";

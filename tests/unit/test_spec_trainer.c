@@ -98,6 +98,46 @@ Test(spec_trainer, what_sft_trainer_does_otherwise_is_refused)
     ask_each("train.loop", cases, sizeof(cases) / sizeof(cases[0]));
 }
 
+Test(spec_trainer, what_dpo_trainer_does_otherwise_is_refused)
+{
+    static const struct asked cases[] = {
+        {"precision: bf16-mixed", "trl-dpo", NULL},
+        {"loop: trl-sft, evaluation: {batch: 8}, lora: {r: 8}", "trl-dpo", NULL},
+        {"world: 2, sharding: ddp", "trl-dpo", NULL},
+        {"world: 2, sharding: zero2, precision: bf16-mixed", "trl-dpo", "fsdp or ZeRO"},
+        {"world: 2, sharding: fsdp", "trl-dpo", "fsdp or ZeRO"},
+        {"loop: trainer, label_smoothing: 0.1", "trl-dpo", "train.loop is trl-dpo beside train.label_smoothing"},
+    };
+    ask_each("train.loop", cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+Test(spec_trainer, prompts_and_references_are_of_trl)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"model: {family: llama}\ndata: {prompt: 5}\n", "data.prompt is given and train.loop is plain"},
+        {"model: {family: llama}\ndata: {prompt: 5}\ntrain: {loop: trainer}\n", "expected trl-sft or trl-dpo"},
+        {"model: {family: llama}\ndata: {prompt: 64, seq: [128, 64]}\ntrain: {loop: trl-sft}\n",
+         "data.prompt is 64 and data.seq 64"},
+        {"model: {family: llama}\ntrain: {loop: trl-sft, precomputed_reference: true}\n",
+         "train.precomputed_reference is true and train.loop is trl-sft, expected trl-dpo"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *why = spec_refusal("s.yaml", cases[i].text);
+        cr_expect(strstr(why, cases[i].why) != NULL, "%s", why);
+    }
+}
+
+Test(spec_trainer, dpo_trainer_drops_nothing)
+{
+    struct plim_spec sft, dpo;
+    spec_load_text("s.yaml", "model: {zoo: gpt2-124m}\ntrain: {loop: trl-sft}\n", &sft);
+    spec_load_text("d.yaml", "model: {zoo: gpt2-124m}\ntrain: {loop: trl-dpo}\n", &dpo);
+    cr_expect(sft.model.dropout_residual > 0 && sft.model.dropout_embedding > 0 && sft.model.dropout_attention > 0);
+    cr_expect(dpo.model.dropout_residual == 0 && dpo.model.dropout_embedding == 0 && dpo.model.dropout_attention == 0);
+}
+
 Test(spec_trainer, sft_trainer_trains_causal_models_without_experts)
 {
     static const struct {
@@ -122,7 +162,7 @@ Test(spec_trainer, what_is_loaded_onto_the_gpu_is_no_sharded_model)
         {"loop: trainer, precision: bf16-mixed, weights: fp32", "cast", NULL},
         {"loop: trainer, precision: bf16-mixed, weights: bf16", "cast", "expected loaded"},
         {"loop: trainer, precision: bf16-mixed, weights: fp32, lora: {r: 8}", "cast", "expected loaded"},
-        {"loop: trl-sft, world: 2, sharding: ddp", "loaded", "loads on the host"},
+        {"loop: trl-sft, world: 2, sharding: ddp", "loaded", "load on the host"},
         {"loop: trainer, world: 2, sharding: zero2, precision: bf16-mixed", "loaded", "a sharded model"},
         {"loop: trainer, world: 2, sharding: fsdp", "loaded", "a sharded model"},
     };

@@ -79,7 +79,10 @@ Test(spec_types, what_was_taken_by_default_is_said)
         {"torch: 2.15, transformers: 5.24, precision: fp32, optimizer: sgd, loop: trainer, evaluation: {batch: 8}",
          ROWS "Trainer's loop as in transformers 5.17"},
         {"precision: fp32, optimizer: sgd, loop: trl-sft, evaluation: {batch: 8}",
-         ROWS "every token has a label (where completions alone have, the loss takes less), "
+         ROWS "every token has a label (data.prompt: those of a prompt have none), "
+         "PyTorch 2.11 with transformers 5.17"},
+        {"precision: fp32, optimizer: sgd, loop: trl-dpo, evaluation: {batch: 8}",
+         ROWS "every token has a label (data.prompt: those of a prompt have none), a sample is a pair of rows, "
          "PyTorch 2.11 with transformers 5.17"},
         {"precision: bf16-mixed, optimizer: sgd, loop: trainer, world: 2, sharding: fsdp",
          "weights bf16 (the model's dtype), " ROWS NO_EVALUATIONS

@@ -68,6 +68,7 @@ struct engine {
     int stream; /* of new storages: 0 the default one (plim_allocator_malloc()) */
     bool grad_enabled;
     bool evaluates; /* model.eval(): nothing is dropped, no block is checkpointed */
+    bool adapters_off; /* peft's disable_adapter(): linear layers are those below their adapters */
     bool meta; /* torch.device("meta"): new tensors have no memory and nothing is launched */
     struct autograd autograd;
     struct checkpoint_frame *frame; /* the checkpointed region that runs, first or again, or NULL */

@@ -50,6 +50,8 @@ struct tensor *op_unsqueeze(struct engine *e, struct tensor *x, int dim);
 struct tensor *op_expand(struct engine *e, struct tensor *x, int ndim, const int64_t *shape);
 /* x[..., start:start+length, ...]; the whole dimension is no operation at all, as in Python. */
 struct tensor *op_slice(struct engine *e, struct tensor *x, int dim, int64_t start, int64_t length);
+/* x[..., -length:, ...]; the whole dimension is a view like any other, as in Python */
+struct tensor *op_slice_end(struct engine *e, struct tensor *x, int dim, int64_t length);
 struct tensor *op_select(struct engine *e, struct tensor *x, int dim, int64_t index);
 /* x[...] where every index takes all: a view like any other to autograd */
 struct tensor *op_alias(struct engine *e, struct tensor *x);
@@ -227,9 +229,9 @@ struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indice
 struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found);
 /* zeros (count, ..) with the rows of x (n, ..) at their places (n) */
 struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *places, int64_t count);
-/* x[mask], mask (b, s) of ones: rows of x (b, s, width), or elements of x (b, s) */
-struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *mask);
-/* x.masked_scatter(mask, source), of such a mask; x needs no gradient */
+/* x[mask], mask (b, s), `found` of which are ones: rows of x (b, s, width), or elements of x (b, s) */
+struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *mask, int64_t found);
+/* x.masked_scatter(mask, source), source (n) of as many; x needs no gradient */
 struct tensor *op_masked_scatter(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *source);
 /* x.gather(-1, indices), indices (.., k) int64 */
 struct tensor *op_gather_last(struct engine *e, struct tensor *x, struct tensor *indices);

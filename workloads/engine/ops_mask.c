@@ -49,7 +49,7 @@ static void add_rows(struct engine *e, struct tensor *dx, struct tensor *mask, s
     enum { SORTED = 2, COUNT = PLIM_INDEX_ADD_NEEDS - SORTED }; /* behind what makes one column linear */
     struct tensor *held[PLIM_INDEX_ADD_NEEDS] = {NULL};
     struct plim_need needs[PLIM_INDEX_ADD_NEEDS];
-    int64_t items = tensor_elements(mask);
+    int64_t items = rows->a.shape[0];
     struct tensor *places = tensor_keep(op_places(e, mask, items));
     if (e->halted) return;
     struct tensor *index = linear_index(e, items);
@@ -72,15 +72,15 @@ static void rows_where_backward(struct engine *e, struct node *n, struct tensor 
 }
 static const struct node_kind rows_where_kind = {"IndexBackward0", rows_where_backward};
 
-struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *mask)
+struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *mask, int64_t found)
 {
     struct tensor *operands[2] = {x, mask};
     if (e->halted) return op_halted(e, 2, operands);
     struct node *n = op_node(e, &rows_where_kind, 1, &x);
     op_note_shape(n, x);
     if (n) node_save(e, n, 0, mask);
-    int64_t shape[2] = {tensor_elements(mask), x->a.ndim > mask->a.ndim ? tensor_size(x, -1) : 1};
-    struct tensor *places = tensor_keep(op_places(e, mask, tensor_elements(mask)));
+    int64_t shape[2] = {found, x->a.ndim > mask->a.ndim ? tensor_size(x, -1) : 1};
+    struct tensor *places = tensor_keep(op_places(e, mask, found));
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim - mask->a.ndim + 1, shape);
     launch_by_places(e, y, x, places);
     tensor_drop(e, places);
@@ -120,8 +120,8 @@ static void masked_scatter_backward(struct engine *e, struct node *n, struct ten
 {
     struct tensor *mask = node_saved(e, n, 0);
     if (e->halted) return;
-    int64_t items = tensor_elements(mask);
-    struct tensor *places = tensor_keep(op_places(e, mask, tensor_elements(mask)));
+    int64_t items = n->ints[0];
+    struct tensor *places = tensor_keep(op_places(e, mask, items));
     out[0] = tensor_keep(tensor_empty(e, (enum plim_dtype)grads[0]->a.dtype, 1, &items));
     launch_by_places(e, out[0], grads[0], places);
     tensor_drop(e, places);
@@ -134,7 +134,10 @@ struct tensor *op_masked_scatter(struct engine *e, struct tensor *x, struct tens
     struct plim_need needs[PLIM_MASKED_SCATTER_NEEDS];
     if (e->halted) return op_halted(e, 3, operands);
     struct node *n = op_node(e, &masked_scatter_kind, 1, &source);
-    if (n) node_save(e, n, 0, mask);
+    if (n) {
+        node_save(e, n, 0, mask);
+        n->ints[0] = source->a.shape[0];
+    }
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
     plim_masked_scatter_needs(tensor_elements(x), needs);
     op_take_needs(e, PLIM_MASKED_SCATTER_NEEDS, needs, held);

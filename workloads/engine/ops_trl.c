@@ -126,20 +126,34 @@ static struct tensor *logarithm(struct engine *e, struct tensor *x)
     return y;
 }
 
+static struct tensor *entropy_of(struct engine *e, struct tensor *const *s, struct tensor *log_z)
+{
+    struct tensor *mean = tensor_keep(op_div(e, s[X_SUM_EXP], s[SUM_EXP]));
+    struct tensor *entropy = tensor_keep(op_sub(e, log_z, mean));
+    tensor_drop(e, mean);
+    return entropy;
+}
+
+static struct tensor *is_top1(struct engine *e, struct tensor *const *s)
+{
+    struct tensor *is_max = tensor_keep(op_compare(e, PLIM_BINARY_GE, s[TARGET_LOGIT], s[RUNNING_MAX]));
+    struct tensor *is_first = tensor_keep(op_compare(e, PLIM_BINARY_GT, s[TARGET_LOGIT], s[MAX_BEFORE_TARGET]));
+    struct tensor *both = tensor_keep(op_compare(e, PLIM_BINARY_AND, is_max, is_first));
+    tensor_drop_all(e, is_max, is_first);
+    return both;
+}
+
 /* What the statistics come to; log_z, named */
-static struct tensor *conclude(struct engine *e, struct tensor *const *s, struct token_scores *out)
+static struct tensor *conclude(struct engine *e, struct tensor *const *s, double classes, unsigned wanted,
+                               struct token_scores *out)
 {
     struct tensor *log = logarithm(e, s[SUM_EXP]);
     struct tensor *log_z = tensor_keep(op_add(e, s[RUNNING_MAX], log));
     tensor_drop(e, log);
     out->log_probs = tensor_keep(op_sub(e, s[TARGET_LOGIT], log_z));
-    struct tensor *mean = tensor_keep(op_div(e, s[X_SUM_EXP], s[SUM_EXP]));
-    out->entropy = tensor_keep(op_sub(e, log_z, mean));
-    tensor_drop(e, mean);
-    struct tensor *is_max = tensor_keep(op_compare(e, PLIM_BINARY_GE, s[TARGET_LOGIT], s[RUNNING_MAX]));
-    struct tensor *is_first = tensor_keep(op_compare(e, PLIM_BINARY_GT, s[TARGET_LOGIT], s[MAX_BEFORE_TARGET]));
-    out->is_top1 = tensor_keep(op_compare(e, PLIM_BINARY_AND, is_max, is_first));
-    tensor_drop_all(e, is_max, is_first);
+    if (wanted & TRL_ENTROPY) out->entropy = entropy_of(e, s, log_z);
+    if (wanted & TRL_MEAN_LOGITS) out->mean_logits = tensor_keep(op_div_scalar(e, s[Z_SUM], classes));
+    if (wanted & TRL_IS_TOP1) out->is_top1 = is_top1(e, s);
     return log_z;
 }
 
@@ -178,9 +192,9 @@ static void token_scores_backward(struct engine *e, struct node *n, struct tenso
 static const struct node_kind token_scores_kind = {"ChunkedLogProbFunctionBackward", token_scores_backward};
 
 struct token_scores op_trl_token_scores(struct engine *e, struct tensor *x, struct tensor *weight, struct tensor *bias,
-                                        struct tensor *targets)
+                                        struct tensor *targets, unsigned wanted)
 {
-    struct token_scores out = {e->poison, e->poison, e->poison};
+    struct token_scores out = {e->poison, NULL, NULL, NULL};
     struct tensor *given[3] = {x, weight, bias}, *statistics[STATISTICS];
     if (e->halted) return out;
     bool grad = e->grad_enabled;
@@ -195,22 +209,48 @@ struct token_scores op_trl_token_scores(struct engine *e, struct tensor *x, stru
     p.statistics = statistics[SUM_EXP];
     p.room = make_room(e, &p);
     run_tiles(e, &p, false);
-    struct tensor *log_z = conclude(e, statistics, &out);
+    double classes = e->halted ? 0 : (double)weight->a.shape[0];
+    struct tensor *log_z = conclude(e, statistics, classes, wanted, &out);
     e->grad_enabled = grad;
     if (n && !e->halted) {
         n->ints[0] = (int64_t)p.low;
         node_attach(n, out.log_probs);
-        node_attach(n, out.entropy);
+        if (out.entropy) node_attach(n, out.entropy);
         node_save(e, n, X, x);
         node_save(e, n, WEIGHT, weight);
         node_save(e, n, BIAS, bias);
         node_save(e, n, TARGETS, targets);
         node_save(e, n, LOG_Z, log_z);
-        node_save_output(e, n, ENTROPY, out.entropy);
+        if (out.entropy) node_save_output(e, n, ENTROPY, out.entropy);
     } else if (n && !n->output_count) {
         node_drop(e, n);
     }
     for (int i = 0; i < STATISTICS; i++) tensor_drop(e, statistics[i]);
     tensor_drop_all(e, p.rows, p.part, p.room, log_z);
     return out;
+}
+
+/* --- logsigmoid ------------------------------------------------------------------------------- */
+
+static struct tensor *launch_fused(struct engine *e, struct tensor *x)
+{
+    struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
+    struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&x->a}};
+    if (!e->halted) engine_launch(e, &op);
+    return y;
+}
+
+static void log_sigmoid_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    (void)n;
+    out[0] = tensor_keep(launch_fused(e, grads[0]));
+}
+static const struct node_kind log_sigmoid_kind = {"LogSigmoidBackward0", log_sigmoid_backward};
+
+struct tensor *op_trl_log_sigmoid(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = op_node(e, &log_sigmoid_kind, 1, &x);
+    if (n) node_save(e, n, 0, x);
+    return op_done(e, n, launch_fused(e, x), 1, &x);
 }

@@ -6,14 +6,20 @@
 
 #include "engine.h"
 
+/* What is asked for besides the log-probabilities (`outputs` of add_fused_lm_head) */
+enum { TRL_ENTROPY = 1, TRL_MEAN_LOGITS = 2, TRL_IS_TOP1 = 4 };
+
 /* ChunkedLogProbFunction of x (n, hidden), weight (classes, hidden), bias (classes; NULL: none) and targets (n), all
- * lent: of each row the target's log-probability, the entropy and whether the target is the likeliest; named. The
- * logits are made in tiles of 4,096 rows and 32,768 classes, for which there is room whatever the classes are, and
- * again in backward. Autocast decides what they are computed in. */
+ * lent: of each row the target's log-probability and, where `wanted` has them, the entropy, the mean of the logits and
+ * whether the target is the likeliest; named, else NULL. The logits are made in tiles of 4,096 rows and 32,768
+ * classes, for which there is room whatever the classes are, and again in backward. Autocast decides their type. */
 struct token_scores {
-    struct tensor *log_probs, *entropy, *is_top1; /* (n): fp32, fp32 and bool */
+    struct tensor *log_probs, *entropy, *mean_logits, *is_top1; /* (n): fp32, fp32, fp32 and bool */
 };
 struct token_scores op_trl_token_scores(struct engine *e, struct tensor *x, struct tensor *weight, struct tensor *bias,
-                                        struct tensor *targets);
+                                        struct tensor *targets, unsigned wanted);
+
+/* torch.nn.functional.logsigmoid(x): backward needs x. Floating */
+struct tensor *op_trl_log_sigmoid(struct engine *e, struct tensor *x);
 
 #endif

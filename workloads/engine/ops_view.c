@@ -156,11 +156,8 @@ static void slice_backward(struct engine *e, struct node *n, struct tensor **gra
 }
 static const struct node_kind slice_kind = {"SliceBackward0", slice_backward};
 
-struct tensor *op_slice(struct engine *e, struct tensor *x, int dim, int64_t start, int64_t length)
+static struct tensor *slice(struct engine *e, struct tensor *x, int d, int64_t start, int64_t length)
 {
-    if (e->halted) return op_halted(e, 1, &x);
-    int d = tensor_dim(x, dim);
-    if (start == 0 && length == x->a.shape[d]) return x;
     struct node *n = op_node(e, &slice_kind, 1, &x);
     if (n) {
         op_note_shape(n, x);
@@ -168,6 +165,20 @@ struct tensor *op_slice(struct engine *e, struct tensor *x, int dim, int64_t sta
         n->number = d;
     }
     return op_done(e, n, part(e, x, d, start, length), 1, &x);
+}
+
+struct tensor *op_slice(struct engine *e, struct tensor *x, int dim, int64_t start, int64_t length)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    int d = tensor_dim(x, dim);
+    return start == 0 && length == x->a.shape[d] ? x : slice(e, x, d, start, length);
+}
+
+struct tensor *op_slice_end(struct engine *e, struct tensor *x, int dim, int64_t length)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    int d = tensor_dim(x, dim);
+    return slice(e, x, d, x->a.shape[d] - length, length);
 }
 
 static void select_backward(struct engine *e, struct node *n, struct tensor **grads,

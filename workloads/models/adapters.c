@@ -124,6 +124,6 @@ void decoder_add_lora(struct engine *e, struct decoder *m)
     decoder_build_layers(e, m, adapt_layer);
     add_adapters(e, m, behind + 1, m, &m->adapters_behind);
     cast_adapters(e, m, PLIM_F32); /* cast_adapter_dtype, of those in a half type */
-    if (m->setting->loop == PLIM_LOOP_TRL_SFT && m->setting->quantization.type)
+    if (plim_loop_is_trl(m->setting->loop) && m->setting->quantization.type)
         cast_adapters(e, m, PLIM_BF16); /* SFTTrainer.__init__, beside a quantised base */
 }

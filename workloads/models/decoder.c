@@ -22,8 +22,8 @@ const char *decoder_refuses(const struct plim_device_info *info,
 {
     if (setting->liger && !info->simulated)
         return "Liger's kernels are simulated only: this device has none of them";
-    if (setting->loop == PLIM_LOOP_TRL_SFT && !info->simulated)
-        return "the kernels of TRL's SFTTrainer are simulated only: this device has none of them";
+    if (plim_loop_is_trl(setting->loop) && !info->simulated)
+        return "the kernels of TRL's trainers are simulated only: this device has none of them";
     if (config->experts && setting->lora.r && info->compute_capability && info->compute_capability < 80)
         return "adapters beside experts are not known here on a GPU before compute capability 8.0, where transformers "
                "computes the experts one by one (a program runs under exec)";
@@ -104,14 +104,18 @@ static struct batch images(struct engine *e, const struct decoder *m, uint64_t s
 struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     const struct plim_train_setting *s = m->setting;
-    int64_t rows = s->micro_batch;
+    int64_t rows = s->micro_batch * plim_loop_rows(s->loop);
     bool classifies = m->config->task == PLIM_TASK_CLASSIFICATION;
     if (m->config->patch_size) return images(e, m, seed);
     struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, s->seq)))};
     op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
-    if (s->padding == PLIM_PADDING_YES || s->loop == PLIM_LOOP_TRL_SFT)
+    if (s->padding == PLIM_PADDING_YES || plim_loop_is_trl(s->loop))
         b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
-    if (classifies) {
+    if (s->loop == PLIM_LOOP_TRL_DPO) {
+        b.completions = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
+        for (int i = 0; i < 2 && s->precomputed_reference; i++)
+            b.known[i] = tensor_keep(tensor_empty(e, PLIM_F32, 1, &s->micro_batch));
+    } else if (classifies) {
         b.labels = tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows));
         op_random_(e, b.labels, (double)m->config->labels, seed - 1);
     } else if (m->config->task == PLIM_TASK_CAUSAL_LM && s->padding == PLIM_PADDING_YES) {
@@ -149,12 +153,19 @@ struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct ba
     return loss;
 }
 
-struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch)
+int64_t decoder_labels(const struct decoder *m)
+{
+    const struct plim_train_setting *s = m->setting;
+    int64_t rows = s->micro_batch * plim_loop_rows(s->loop);
+    return rows * (s->seq - (s->prompt ? s->prompt : 1));
+}
+
+struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch, unsigned wanted)
 {
     m->attention_mask = batch->mask;
     struct tensor *x = run_body(e, m, batch->inputs);
     const struct linear head = head_linear(m);
-    struct fused_output out = nn_fused_head(e, &head, x, batch->labels);
+    struct fused_output out = nn_fused_head(e, &head, x, batch->labels, decoder_labels(m), wanted);
     tensor_drop(e, x);
     return out;
 }
@@ -173,5 +184,7 @@ double decoder_flops_per_token(const struct decoder *m)
     if (m->setting->lora.r) frozen = weights - (double)p->trainable_elements;
     double attention =
         12.0 * (double)c->layers * (double)(c->heads * c->head_dim) * (double)m->setting->seq;
-    return 6 * weights - 2 * frozen + attention;
+    bool is_judged = m->setting->loop == PLIM_LOOP_TRL_DPO && !m->setting->precomputed_reference;
+    double forward = 2 * weights + attention / 3;
+    return 6 * weights - 2 * frozen + attention + (is_judged ? forward : 0);
 }

@@ -184,7 +184,17 @@ static int64_t bytes_left_out(const struct decoder *m, int64_t size, int64_t cod
     return bytes;
 }
 
-/* caching_allocator_warmup(): one block as large as the model will be, but for 1.2 GiB of the GPU,
+/* What of `bytes` is asked for where so many are cached: no less than what makes the allocator ask for more. */
+static int64_t not_cached(const struct engine *e, int64_t bytes)
+{
+    const struct plim_allocator_stats *stats = plim_allocator_statistics(e->allocator);
+    int64_t unused = stats->reserved - stats->allocated, more = bytes - unused;
+    if (more > unused) return more;
+    bool is_much = (double)more > 1.5 * 0x1p30, has_room = unused + 1 <= plim_device_free_bytes(e->device);
+    return is_much && has_room ? unused + 1 : 0;
+}
+
+/* caching_allocator_warmup(): one block as large as the model will be, but for what is cached and 1.2 GiB of the GPU,
  * given back at once. A linear weight counts half a byte an element, or one, where it is quantised. */
 static void warm_up(struct engine *e, const struct decoder *m)
 {
@@ -195,6 +205,7 @@ static void warm_up(struct engine *e, const struct decoder *m)
             bytes = (p->elements - p->linear_elements) * size + p->linear_elements * code_size / 2 -
                     bytes_left_out(m, size, code_size),
             most = (int64_t)((double)e->device->info.total_bytes - 1.2 * 0x1p30);
+    bytes = not_cached(e, bytes);
     if (bytes > most) bytes = most;
     if (bytes < 2) return;
     tensor_drop(e, tensor_keep(tensor_empty_bytes(e, bytes / 2 * 2)));

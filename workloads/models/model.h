@@ -99,9 +99,11 @@ struct decoder {
 };
 
 /* A micro-batch: tokens (B, S), or images (B, channels, height, width); what the loss compares with: tokens too, or
- * one label a row, (B); and an attention mask, (B, S), where rows are padded, and of TRL's collator, else NULL. */
+ * one label a row, (B); and an attention mask, (B, S), where rows are padded, and of TRL's collators, else NULL.
+ * completions: of DPOTrainer's, (B, S), which tokens are no prompt; its labels are made in a step (dpo.h). known: what
+ * its reference makes of the chosen and of the rejected rows, (B / 2) each, where that was computed before. */
 struct batch {
-    struct tensor *inputs, *labels, *mask;
+    struct tensor *inputs, *labels, *mask, *completions, *known[2];
 };
 
 /* What a block is given besides its input; lent for the whole forward and backward. */
@@ -158,13 +160,15 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
 /* What model(inputs, labels=labels) returns: the loss, a named scalar, and *logits, named (NULL: Liger makes none).
  * Where labels are smoothed it is not given them: the loss is NULL. */
 struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **logits);
-/* What a causal model with TRL's fused head returns in its place. */
-struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch);
+/* What a causal model with TRL's fused head returns in its place; wanted: TRL_... (workloads/engine/ops_trl.h) */
+struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch, unsigned wanted);
+/* Tokens of a batch whose predecessor is compared with them: all but the first of each row and those of its prompt */
+int64_t decoder_labels(const struct decoder *m);
 
 /* Floating-point operations of the model a token, forward and backward, as MFU counts them (PaLM,
  * arXiv:2204.02311, appendix B): 6 a weight that takes part in a matmul and 12 layers * heads *
  * head size * sequence for attention. A frozen weight has no gradient of its own: 4. What
- * checkpointing repeats is not counted. */
+ * checkpointing repeats is not counted. What judges a row besides (DPOTrainer's reference) is another forward. */
 double decoder_flops_per_token(const struct decoder *m);
 
 /* --- the head (head.c) ------------------------------------------------------------------------ */

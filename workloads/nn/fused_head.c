@@ -3,9 +3,10 @@
 #include "nn.h"
 #include "workloads/engine/ops_trl.h"
 
-/* new_zeros(mask.shape).masked_scatter(mask, x); named */
+/* new_zeros(mask.shape).masked_scatter(mask, x); named. NULL of nothing */
 static struct tensor *spread(struct engine *e, struct tensor *mask, struct tensor *x)
 {
+    if (!x) return NULL;
     if (e->halted) return e->poison;
     struct tensor *zeros = op_full(e, (enum plim_dtype)x->a.dtype, mask->a.ndim, mask->a.shape, 0);
     return tensor_keep(op_masked_scatter(e, zeros, mask, x));
@@ -21,9 +22,13 @@ static void make_loss(struct engine *e, struct fused_output *out)
     tensor_set(e, &out->count, op_clamp(e, out->count, 1, MOST_LABELS));
     out->loss = tensor_keep(op_div(e, sum, out->count));
     tensor_drop(e, sum);
+    if (e->grad_enabled) return;
+    tensor_drop(e, out->count);
+    out->count = NULL;
 }
 
-struct fused_output nn_fused_head(struct engine *e, const struct linear *head, struct tensor *x, struct tensor *labels)
+struct fused_output nn_fused_head(struct engine *e, const struct linear *head, struct tensor *x, struct tensor *labels,
+                                  int64_t found, unsigned wanted)
 {
     struct fused_output out = {0};
     if (e->halted) return out;
@@ -31,14 +36,15 @@ struct fused_output nn_fused_head(struct engine *e, const struct linear *head, s
     struct tensor *hidden = tensor_hold(op_slice(e, x, 1, 0, rows));
     struct tensor *shifted = tensor_hold(op_slice(e, labels, 1, 1, rows));
     out.label_mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, shifted, PLIM_IGNORED_TARGET));
-    struct tensor *counted = tensor_keep(op_rows_where(e, hidden, out.label_mask));
-    struct tensor *targets = tensor_keep(op_rows_where(e, shifted, out.label_mask));
-    struct token_scores scores = op_trl_token_scores(e, counted, head->weight, head->bias, targets);
+    struct tensor *counted = tensor_keep(op_rows_where(e, hidden, out.label_mask, found));
+    struct tensor *targets = tensor_keep(op_rows_where(e, shifted, out.label_mask, found));
+    struct token_scores scores = op_trl_token_scores(e, counted, head->weight, head->bias, targets, wanted);
     tensor_drop_all(e, counted, targets);
     out.log_probs = spread(e, out.label_mask, scores.log_probs);
     out.entropy = spread(e, out.label_mask, scores.entropy);
+    out.mean_logits = spread(e, out.label_mask, scores.mean_logits);
     out.is_top1 = spread(e, out.label_mask, scores.is_top1);
-    tensor_drop_all(e, scores.log_probs, scores.entropy, scores.is_top1);
+    tensor_drop_all(e, scores.log_probs, scores.entropy, scores.mean_logits, scores.is_top1);
     make_loss(e, &out);
     tensor_drop_all(e, hidden, shifted);
     return out;
@@ -46,6 +52,7 @@ struct fused_output nn_fused_head(struct engine *e, const struct linear *head, s
 
 void nn_fused_output_drop(struct engine *e, struct fused_output *out)
 {
-    tensor_drop_all(e, out->loss, out->log_probs, out->entropy, out->is_top1, out->label_mask, out->count);
+    tensor_drop_all(e, out->loss, out->log_probs, out->entropy, out->mean_logits, out->is_top1, out->label_mask,
+                    out->count);
     *out = (struct fused_output){0};
 }

@@ -65,7 +65,7 @@ static struct tensor *base(struct engine *e, const void *module, struct tensor *
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
 {
     const struct linear *l = module;
-    if (!l->lora) return base_output(e, l, x);
+    if (!l->lora || e->adapters_off) return base_output(e, l, x);
     bool was = tensor_enter(x);
     struct tensor *const weights[] = {l->weight, l->bias, NULL};
     struct tensor *y = nn_in_parts(e) ? nn_run(e, weights, NN_LINEAR, base, l, x) : base_output(e, l, x);

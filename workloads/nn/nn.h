@@ -259,14 +259,16 @@ struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct
 struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struct tensor *weight,
                                        struct tensor *labels, bool is_sum);
 
-/* FusedCausalLMOutput of TRL: of each token but the last of a row (B, S - 1), named; label_mask: which have a label,
- * here all. NULL where the engine is halted. */
+/* FusedCausalLMOutput of TRL: of each token but the last of a row (B, S - 1), named; label_mask: which have a label.
+ * NULL where the engine is halted, and what was not wanted. */
 struct fused_output {
-    struct tensor *loss, *log_probs, *entropy, *is_top1, *label_mask;
+    struct tensor *loss, *log_probs, *entropy, *mean_logits, *is_top1, *label_mask;
     struct tensor *count; /* what the loss's node has saved */
 };
-/* Of x (B, S, H), lent, and the head; labels (B, S) lent */
-struct fused_output nn_fused_head(struct engine *e, const struct linear *head, struct tensor *x, struct tensor *labels);
+/* Of x (B, S, H), lent, and the head; labels (B, S) lent, of which `found` count (but for those of the first tokens,
+ * which none is compared with); wanted: TRL_... (workloads/engine/ops_trl.h) */
+struct fused_output nn_fused_head(struct engine *e, const struct linear *head, struct tensor *x, struct tensor *labels,
+                                  int64_t found, unsigned wanted);
 void nn_fused_output_drop(struct engine *e, struct fused_output *out);
 
 #endif

@@ -53,6 +53,15 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
              "long as data.seq; flash_attention_2, which leaves out what is padded, is planned with one token "
              "less than that, the most there can be"},
 
+    {.path = "data.prompt",
+     .value = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = 1 << 24},
+     AT(prompt),
+     .unit = "tokens",
+     .fallback = "0",
+     .example = "512",
+     .help = "trl-sft, trl-dpo: tokens at the beginning of a row that nothing is learned from, for which the head "
+             "makes nothing; fewer of them take more"},
+
     {.path = "train.precision",
      .value = {.type = PLIM_VALUE_ENUM_AXIS,
                .nullable = true,
@@ -377,7 +386,16 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .example = "trainer",
      .help = "what runs the steps: a plain loop, or transformers' Trainer with what it and accelerate allocate around "
              "them (one GPU, or several with DDP or FSDP2); or TRL's SFTTrainer (trl-sft: version 1.16, whose head and "
-             "loss make no logits; one GPU, or several with DDP, ZeRO 1 or ZeRO 2)"},
+             "loss make no logits; one GPU, or several with DDP, ZeRO 1 or ZeRO 2) or its DPOTrainer (trl-dpo: a "
+             "sample is a pair of rows, which a second model judges, too; one GPU, or several with DDP)"},
+    {.path = "train.precomputed_reference",
+     .value = {.type = PLIM_VALUE_BOOL},
+     AT(precomputed_reference),
+     .unit = "",
+     .fallback = "false",
+     .example = "true",
+     .help = "trl-dpo: precompute_ref_log_probs: what the reference makes of the rows comes with them, and there is no "
+             "second model"},
     {.path = "train.label_smoothing",
      .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1},
      AT(label_smoothing),

@@ -33,6 +33,12 @@ int64_t plim_model_longest(const struct plim_model_config *model)
     return model->positions - unused;
 }
 
+void plim_model_disable_dropout(struct plim_model_config *model)
+{
+    model->dropout_residual = model->dropout_embedding = model->dropout_mlp = 0;
+    if (model->family == PLIM_FAMILY_GPT2 || model->family == PLIM_FAMILY_BLOOM) model->dropout_attention = 0;
+}
+
 void plim_model_derive(struct plim_spec *spec)
 {
     struct plim_model_config *model = &spec->model;
@@ -41,6 +47,7 @@ void plim_model_derive(struct plim_spec *spec)
         model->intermediate_size = 4 * model->hidden_size; /* gpt2, bloom */
     if (model->local_attention) model->sliding_window = model->local_attention / 2;
     if (model->dropout_classifier < 0) model->dropout_classifier = model->dropout_residual;
+    if (spec->loop == PLIM_LOOP_TRL_DPO) plim_model_disable_dropout(model);
     if (!model->kv_heads) model->kv_heads = model->heads;
     if (!model->head_dim) model->head_dim = model->hidden_size / model->heads;
     if (!model->word_embed_proj_dim && model->family == PLIM_FAMILY_OPT)

@@ -227,12 +227,22 @@ static inline bool plim_is_loaded(enum plim_made_on made_on)
 }
 
 /* Around the forward and the backward pass: a loop as in PyTorch's tutorials, or transformers' Trainer's
- * (workloads/train/trainer_loop.h); or that of TRL's SFTTrainer, which is a Trainer with a loss of its own. */
-enum plim_loop { PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_TRL_SFT, PLIM_LOOP_COUNT };
+ * (workloads/train/trainer_loop.h); or that of TRL's SFTTrainer or DPOTrainer, which are Trainers with losses of their
+ * own. A sample of the latter is a pair of rows. */
+enum plim_loop { PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_TRL_SFT, PLIM_LOOP_TRL_DPO, PLIM_LOOP_COUNT };
 extern const char *const plim_loop_names[PLIM_LOOP_COUNT];
 static inline bool plim_loop_is_trainers(enum plim_loop loop)
 {
     return loop != PLIM_LOOP_PLAIN;
+}
+static inline bool plim_loop_is_trl(enum plim_loop loop)
+{
+    return loop >= PLIM_LOOP_TRL_SFT;
+}
+/* Of a sample */
+static inline int64_t plim_loop_rows(enum plim_loop loop)
+{
+    return loop == PLIM_LOOP_TRL_DPO ? 2 : 1;
 }
 
 /* What an evaluation of Trainer's keeps of its batches: losses, or logits and labels too, as where there is a
@@ -378,6 +388,8 @@ struct plim_train_setting {
     struct plim_evaluation evaluation;
     double label_smoothing; /* label_smoothing_factor of Trainer; 0: none */
     int64_t empty_cache_steps; /* torch_empty_cache_steps of Trainer; 0: None */
+    int64_t prompt; /* tokens at the beginning of each row that are no labels, of TRL's trainers */
+    bool precomputed_reference; /* precompute_ref_log_probs of DPOTrainer */
     enum plim_padding padding; /* of encoders */
     enum plim_torch torch;
     enum plim_transformers transformers;
@@ -396,7 +408,7 @@ enum { PLIM_MAX_CHOICES = 64, PLIM_MAX_PHASES = 64 };
 struct plim_int_axis { size_t count; int64_t values[PLIM_MAX_CHOICES]; };
 struct plim_enum_axis { size_t count; int values[PLIM_MAX_CHOICES]; };
 
-enum { PLIM_SPEC_KEYS = 65 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 67 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -423,6 +435,8 @@ struct plim_spec {
     struct plim_evaluation evaluation;
     double label_smoothing;
     int64_t empty_cache_steps;
+    int64_t prompt;
+    bool precomputed_reference;
     enum plim_padding padding;
     enum plim_torch torch;
     enum plim_transformers transformers;
@@ -454,6 +468,9 @@ static inline enum plim_sharding plim_spec_sharding(const struct plim_spec *spec
     if (value != PLIM_SHARDING_AUTO) return (enum plim_sharding)value;
     return spec->world > 1 ? PLIM_SHARDING_DDP : PLIM_SHARDING_NONE;
 }
+
+/* disable_dropout of DPOConfig, which is its default: it reaches modules, which attention's is in two families. */
+void plim_model_disable_dropout(struct plim_model_config *model);
 
 /* Loads a spec: `source` is a zoo name, a plimsoll YAML file, a config.json, or a directory that
  * contains a config.json. The result is resolved. Every failure is PLIM_SPEC (or PLIM_NOMEM) with

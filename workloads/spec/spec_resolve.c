@@ -224,7 +224,7 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
 static enum plim_status expect_trainer(const struct plim_spec *spec, const char *key, struct plim_error *err)
 {
     if (plim_loop_is_trainers(spec->loop)) return PLIM_OK;
-    return plim_fail(err, PLIM_SPEC, "%s is given and train.loop is %s, expected trainer or trl-sft", key,
+    return plim_fail(err, PLIM_SPEC, "%s is given and train.loop is %s, expected trainer, trl-sft or trl-dpo", key,
                      plim_loop_names[spec->loop]);
 }
 
@@ -294,8 +294,8 @@ static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_
     else if (spec->model.experts) what = "experts";
     else if (plim_enum_axis_has_zero(&spec->sharding) || plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))
         what = "a sharded model";
-    else if (spec->loop == PLIM_LOOP_TRL_SFT && spec->world > 1)
-        what = "trl-sft on several GPUs, which loads on the host";
+    else if (plim_loop_is_trl(spec->loop) && spec->world > 1)
+        what = "TRL's trainers on several GPUs, which load on the host";
     bool is_wide = spec->weights.count == 1 && spec->weights.values[0] == PLIM_WEIGHTS_FP32 && !spec->lora.r;
     if (spec->made_on == PLIM_MADE_ON_CAST && !is_wide)
         return plim_fail(err, PLIM_SPEC,
@@ -305,10 +305,31 @@ static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_
                      plim_made_on_names[spec->made_on], what);
 }
 
-/* What TRL's SFTTrainer does in another way than it is played here. */
+/* Keys that are of TRL's trainers alone are given. */
+static enum plim_status check_prompt(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (!plim_loop_is_trl(spec->loop) && spec->prompt)
+        return plim_fail(err, PLIM_SPEC, "data.prompt is given and train.loop is %s, expected trl-sft or trl-dpo: "
+                         "elsewhere it changes nothing", plim_loop_names[spec->loop]);
+    for (size_t i = 0; i < spec->seq.count; i++)
+        if (spec->prompt >= spec->seq.values[i])
+            return plim_fail(err, PLIM_SPEC, "data.prompt is %lld and data.seq %lld, expected a longer row",
+                             (long long)spec->prompt, (long long)spec->seq.values[i]);
+    return PLIM_OK;
+}
+
+static enum plim_status check_reference(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (!spec->precomputed_reference || spec->loop == PLIM_LOOP_TRL_DPO) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "train.precomputed_reference is true and train.loop is %s, expected trl-dpo",
+                     plim_loop_names[spec->loop]);
+}
+
+/* What TRL's trainers do in another way than it is played here. */
 static enum plim_status check_trl(const struct plim_spec *spec, struct plim_error *err)
 {
-    if (spec->loop != PLIM_LOOP_TRL_SFT) return PLIM_OK;
+    bool is_dpo = spec->loop == PLIM_LOOP_TRL_DPO;
+    if (!plim_loop_is_trl(spec->loop)) return PLIM_OK;
     bool is_sharded = plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3) ||
                       plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP);
     const char *what = NULL;
@@ -318,11 +339,13 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
     else if (spec->label_smoothing > 0) what = "train.label_smoothing, for which it runs the model twice";
     else if (spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS)
         what = "train.evaluation.keeps, for which it runs the model twice";
+    else if (is_dpo && (is_sharded || plim_enum_axis_has_zero(&spec->sharding)))
+        what = "fsdp or ZeRO, in which it prepares the reference itself";
     else if (is_sharded) what = "fsdp or zero3, in which it gathers the head itself";
     if (!what) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
-                     "train.loop is trl-sft beside %s: this is not in this version (plimsoll exec runs the training "
-                     "script as it is)", what);
+                     "train.loop is %s beside %s: this is not in this version (plimsoll exec runs the training "
+                     "script as it is)", plim_loop_names[spec->loop], what);
 }
 
 /* --- sequences and batches -------------------------------------------------------------------- */
@@ -375,7 +398,8 @@ static int64_t largest(const struct plim_int_axis *axis)
 static enum plim_status check_tensors(const struct plim_spec *spec, struct plim_error *err)
 {
     const struct plim_model_config *model = &spec->model;
-    double rows = (double)largest(&spec->micro_batch) * (double)largest(&spec->seq),
+    double samples = (double)largest(&spec->micro_batch) * (double)plim_loop_rows(spec->loop),
+           rows = samples * (double)largest(&spec->seq),
            width = (double)model->vocab_size;
     const double widths[] = {(double)model->intermediate_size, (double)model->hidden_size,
                              (double)model->heads * (double)model->head_dim,
@@ -497,6 +521,8 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_quantized, "train.quantization"},
         {check_loop, "train.precision"},
         {check_trl, "train.loop"},
+        {check_prompt, "data.prompt"},
+        {check_reference, "train.precomputed_reference"},
         {check_made_on, "train.made_on"},
         {check_emptied, "train.empty_cache_steps"},
         {check_smoothing, "train.label_smoothing"},

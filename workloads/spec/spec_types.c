@@ -198,8 +198,10 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
                plim_loop_names[PLIM_LOOP_TRAINER], "");
     else if (plim_loop_is_trainers(spec->loop) && !spec->evaluation.batch)
         append(text, size, "no evaluations (--evaluation plays them)%s%s", "", "");
-    if (spec->loop == PLIM_LOOP_TRL_SFT)
-        append(text, size, "every token has a label (where completions alone have, the loss takes less)%s%s", "", "");
+    if (plim_loop_is_trl(spec->loop) && !plim_spec_key_given(spec, "data.prompt"))
+        append(text, size, "every token has a label (data.prompt: those of a prompt have none)%s%s", "", "");
+    if (spec->loop == PLIM_LOOP_TRL_DPO)
+        append(text, size, "a sample is a pair of rows%s%s", "", "");
     bool has_torch = plim_spec_key_given(spec, "train.torch"),
          has_transformers = plim_spec_key_given(spec, "train.transformers");
     const char *torch = plim_torch_names[spec->torch],

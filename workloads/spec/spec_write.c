@@ -175,6 +175,8 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
     if (key->offset == offsetof(struct plim_spec, padding))
         return spec->padding == PLIM_PADDING_NO && spec->model.task == PLIM_TASK_CAUSAL_LM;
     if (key->offset == offsetof(struct plim_spec, label_smoothing)) return spec->label_smoothing == 0;
+    if (key->offset == offsetof(struct plim_spec, prompt)) return spec->prompt == 0;
+    if (key->offset == offsetof(struct plim_spec, precomputed_reference)) return !spec->precomputed_reference;
     if (key->offset == offsetof(struct plim_spec, evaluation.at_start)) return !spec->evaluation.at_start;
     if (key->offset == offsetof(struct plim_spec, evaluation.batch_metrics)) return !spec->evaluation.batch_metrics;
     if (key->offset == offsetof(struct plim_spec, rank) && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))

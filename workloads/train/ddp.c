@@ -262,12 +262,13 @@ void ddp_copy_scores(struct engine *e, const struct ddp *d, struct fused_output 
     e->grad_enabled = false;
     struct tensor *loss = tensor_keep(op_clone(e, out->loss)), *memory = tensor_keep(op_clone(e, out->log_probs));
     struct tensor *entropy = tensor_keep(op_clone(e, out->entropy));
+    struct tensor *logits = out->mean_logits ? tensor_keep(op_clone(e, out->mean_logits)) : NULL;
     struct tensor *is_top1 = tensor_keep(op_clone(e, out->is_top1)), *mask = tensor_keep(op_clone(e, out->label_mask));
     e->grad_enabled = grad_enabled;
-    tensor_drop_all(e, is_top1, mask); /* they need no gradient: the output has the model's own */
+    tensor_drop_all(e, logits, is_top1, mask); /* they need no gradient: the output has the model's own */
     if (!e->halted) tensor_set_data(e, marked, memory);
     tensor_drop_all(e, out->loss, out->log_probs, out->entropy, out->count);
-    *out = (struct fused_output){loss, marked, entropy, out->is_top1, out->label_mask, NULL};
+    *out = (struct fused_output){loss, marked, entropy, out->mean_logits, out->is_top1, out->label_mask, NULL};
 }
 
 /* initialize_local_used_map(): a second one replaces the first */

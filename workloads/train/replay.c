@@ -120,6 +120,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     }
     trainer_loop_meet(e, &r->setting);
     PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
+    PLIM_TRY(dpo_create(e, model, &r->setting, &r->dpo));
     bool is_trainers = plim_loop_is_trainers(r->setting.loop);
     if (is_trainers && !e->halted) plim_allocator_empty_cache(e->allocator); /* train(): accelerate's free_memory() */
     if (is_ddp) PLIM_TRY(ddp_create(e, &r->model, r->setting.world, &r->link, &r->ddp));
@@ -329,6 +330,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     zero_finish(&r->zero);
     trainer_loop_finish(&r->trainer);
     decoder_finish(&r->model);
+    dpo_finish(&r->dpo);
     optimizer_finish(&r->optimizer);
     if (r->st == PLIM_CANCELLED) return r->st;
     return r->st == PLIM_OK

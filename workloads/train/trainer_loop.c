@@ -25,7 +25,7 @@ static void wait_for_everyone(struct engine *e, struct tensor **sent)
 void trainer_loop_meet(struct engine *e, const struct plim_train_setting *setting)
 {
     struct tensor *sent = NULL;
-    if (setting->loop != PLIM_LOOP_TRL_SFT || setting->sharding < PLIM_SHARDING_DDP) return;
+    if (!plim_loop_is_trl(setting->loop) || setting->sharding < PLIM_SHARDING_DDP) return;
     wait_for_everyone(e, &sent);
     wait_for_everyone(e, &sent);
 }
@@ -49,10 +49,21 @@ void trainer_loop_finish(struct trainer_loop *loop)
 
 /* --- batches ---------------------------------------------------------------------------------- */
 
+/* compute_loss() of TRL's trainers is their own, and so is their prediction_step(). */
+static bool is_trl(const struct trainer_loop *loop)
+{
+    return plim_loop_is_trl(loop->model->setting->loop);
+}
+
+static bool is_dpo(const struct trainer_loop *loop)
+{
+    return loop->model->setting->loop == PLIM_LOOP_TRL_DPO;
+}
+
 static struct batch make_batch(struct engine *e, const struct trainer_loop *loop)
 {
     struct batch batch = decoder_batch(e, loop->model, loop->seed);
-    if (batch.labels != batch.inputs) return batch;
+    if (batch.labels != batch.inputs || batch.completions) return batch;
     batch.labels = tensor_keep(tensor_empty_like(e, batch.inputs, PLIM_I64));
     op_random_(e, batch.labels, (double)loop->model->config->vocab_size, loop->seed); /* the same */
     return batch;
@@ -60,7 +71,7 @@ static struct batch make_batch(struct engine *e, const struct trainer_loop *loop
 
 static void drop_batch(struct engine *e, const struct batch *batch)
 {
-    tensor_drop_all(e, batch->inputs, batch->labels, batch->mask);
+    tensor_drop_all(e, batch->inputs, batch->labels, batch->mask, batch->completions, batch->known[0], batch->known[1]);
 }
 
 /* Labels as the loss sees them: a causal one shifts them, which Trainer knows by names of classes, and GPT-2's
@@ -128,7 +139,7 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
     }
     e->grad_enabled = false;
     for (int64_t i = 0; i < loop->count; i++) batches[i] = make_batch(e, loop);
-    struct tensor *items = items_of(e, loop, batches, loop->count);
+    struct tensor *items = is_dpo(loop) ? NULL : items_of(e, loop, batches, loop->count); /* no labels, no number */
     for (int64_t i = 0; i < last; i++) drop_batch(e, &loop->batches[i]);
     tensor_drop(e, loop->items);
     drop_batch(e, &loop->batches[last]); /* the loop's own variable still had it */
@@ -152,17 +163,13 @@ struct tensor *trainer_loop_widen(struct engine *e, struct tensor *logits, bool 
     return logits;
 }
 
-/* SFTTrainer's compute_loss() is its own, and so is its prediction_step(). */
-static bool is_sft(const struct trainer_loop *loop)
-{
-    return loop->model->setting->loop == PLIM_LOOP_TRL_SFT;
-}
 
 struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, struct tensor **loss)
 {
     if (!loop->model) return tensor_ref(*loss);
-    /* by the number of processes */
-    if (!is_sft(loop)) tensor_set(e, loss, op_mul_scalar_(e, *loss, 1));
+    /* by the number of processes; or a mean, of which as many are added up */
+    if (!is_trl(loop)) tensor_set(e, loss, op_mul_scalar_(e, *loss, 1));
+    if (is_dpo(loop)) tensor_set(e, loss, op_div_scalar(e, *loss, (double)loop->count));
     tensor_drop(e, loop->logits);
     loop->logits = NULL;
     int64_t every = loop->model->setting->empty_cache_steps;
@@ -251,7 +258,7 @@ static struct kept predict(struct engine *e, const struct trainer_loop *loop, co
                            trainer_loop_forward *forward, void *user)
 {
     struct tensor *logits;
-    if (is_sft(loop)) return (struct kept){forward(user, batch, &logits), NULL, NULL};
+    if (is_trl(loop)) return (struct kept){forward(user, batch, &logits), NULL, NULL};
     struct tensor *items = items_of(e, loop, batch, 1), *loss = forward(user, batch, &logits);
     tensor_set(e, &loss, op_mul_scalar_(e, loss, 1));
     struct tensor *mean = tensor_keep(op_full_like(e, loss, 0));
@@ -344,7 +351,8 @@ uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fing
     for (int64_t i = 0; i < loop->count; i++) {
         const struct batch *batch = &loop->batches[i];
         batches += add_place(PLIM_HASH_START, batch->inputs) + add_place(PLIM_HASH_START, batch->labels) +
-                   add_place(PLIM_HASH_START, batch->mask);
+                   add_place(PLIM_HASH_START, batch->mask) + add_place(PLIM_HASH_START, batch->completions) +
+                   add_place(PLIM_HASH_START, batch->known[0]) + add_place(PLIM_HASH_START, batch->known[1]);
     }
     return plim_hash(fingerprint, &batches, sizeof(batches)) | 1;
 }

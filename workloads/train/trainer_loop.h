@@ -45,8 +45,8 @@ struct trainer_loop {
 /* Why it cannot be played; NULL: it can. */
 const char *trainer_loop_refuses(const struct plim_train_setting *setting);
 
-/* The barriers at which SFTTrainer's ranks wait for one another around the data set, before the model comes to the GPU;
- * what the last of them sent stays. Nothing in other loops, and on one GPU. */
+/* The barriers at which the ranks of TRL's trainers wait for one another around the data set, before the model comes to
+ * the GPU; what the last of them sent stays. Nothing in other loops, and on one GPU. */
 void trainer_loop_meet(struct engine *e, const struct plim_train_setting *setting);
 
 /* The model outlives it. */

@@ -4,6 +4,7 @@
 #include "label_smoother.h"
 #include "retime.h"
 #include "sft_loss.h"
+#include "workloads/engine/ops_trl.h"
 #include "workloads/engine/autograd.h"
 #include <math.h>
 
@@ -55,6 +56,45 @@ static int64_t ranks_of(const struct training_run *r)
     return training_run_is_sharded(r) ? r->setting.world : 1;
 }
 
+/* What TRL's trainers ask of the model's head */
+static unsigned scores_of(const struct training_run *r)
+{
+    return TRL_ENTROPY | TRL_IS_TOP1 | (r->setting.loop == PLIM_LOOP_TRL_DPO ? TRL_MEAN_LOGITS : 0);
+}
+
+/* What the reference makes of the rows: a model of its own, or the one that is trained without its adapters. */
+static struct fused_output judge(struct training_run *r, const struct batch *batch)
+{
+    struct engine *e = r->e;
+    bool grad = e->grad_enabled, evaluates = e->evaluates, has_own = r->dpo.reference.family;
+    struct fused_output out = {0};
+    if (e->halted || batch->known[0]) return out;
+    e->grad_enabled = false;
+    e->evaluates = true;
+    e->adapters_off = !has_own;
+    autocast(r, true);
+    r->dpo.setting.micro_batch = r->model.setting->micro_batch; /* which is another in evaluations */
+    out = has_own ? decoder_fused(e, &r->dpo.reference, batch, 0)
+                  : decoder_fused(e, &r->model, batch, scores_of(r)); /* its head is the one that was put there */
+    autocast(r, false);
+    e->adapters_off = false;
+    e->evaluates = evaluates;
+    e->grad_enabled = grad;
+    return out;
+}
+
+/* The loss of what the model's head returned, which is taken. `trains`: it is of no evaluation */
+static struct tensor *trl_loss(struct training_run *r, struct fused_output *fused, const struct batch *batch,
+                               bool trains)
+{
+    struct engine *e = r->e;
+    if (r->setting.loop == PLIM_LOOP_TRL_SFT)
+        return sft_loss(e, fused, batch, trains ? r->trainer.items : NULL, ranks_of(r));
+    struct dpo_compared compared = {.model = *fused, .log_probs = dpo_log_probs(e, fused)};
+    compared.reference = judge(r, batch);
+    return dpo_loss(e, &compared, batch, decoder_labels(&r->model), ranks_of(r), trains);
+}
+
 /* `recorded`: where the tape is told when forward is done; NULL: it is not recorded. */
 static void run_micro_step(struct training_run *r, struct plim_replay_step *s, bool last,
                            struct stretch *recorded)
@@ -66,13 +106,14 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     bool reduces = last || r->setting.reduction == PLIM_REDUCTION_EACH;
     ddp_before_forward(e, &r->ddp, reduces);
     struct batch batch = r->batch;
+    bool is_trl = plim_loop_is_trl(r->setting.loop), is_dpo = batch.completions;
+    if (is_dpo) batch.labels = dpo_labels(e, &batch);
     batch.inputs = fsdp_before_forward(e, &r->fsdp, reduces, batch.inputs);
     batch.inputs = zero_before_forward(e, &r->zero, batch.inputs);
     autocast(r, true);
     struct fused_output fused = {0};
-    bool is_sft = r->setting.loop == PLIM_LOOP_TRL_SFT;
     struct tensor *logits = NULL, *loss = NULL;
-    if (is_sft) fused = decoder_fused(e, &r->model, &batch);
+    if (is_trl) fused = decoder_fused(e, &r->model, &batch, scores_of(r));
     else loss = decoder_loss(e, &r->model, &batch, &logits);
     if (!r->trainer.model) {
         ddp_copy_outputs(e, &r->ddp, &loss, &logits);
@@ -81,11 +122,12 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     autocast(r, false);
     if (r->trainer.model) {
         trainer_loop_after_forward(e, &r->trainer, logits, is_mixed(r));
-        if (is_sft) ddp_copy_scores(e, &r->ddp, &fused);
+        if (is_trl) ddp_copy_scores(e, &r->ddp, &fused);
         else ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits);
     }
     fsdp_after_forward(e, &r->fsdp, loss ? &loss : &r->trainer.logits);
-    if (is_sft) loss = sft_loss(e, &fused, &r->batch, r->trainer.items, ranks_of(r));
+    if (is_trl) loss = trl_loss(r, &fused, &batch, true);
+    if (is_dpo) tensor_drop(e, batch.labels);
     if (!loss) loss = label_smoother_loss(e, &r->model, r->trainer.logits, r->batch.labels);
     zero_after_forward(e, &r->zero);
     s->after_forward_bytes = engine_allocated(e);
@@ -346,16 +388,18 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
     given.inputs = fsdp_before_forward(e, &r->fsdp, false, batch->inputs);
     given.inputs = zero_before_forward(e, &r->zero, given.inputs);
     autocast(r, true);
-    bool is_sft = r->setting.loop == PLIM_LOOP_TRL_SFT;
+    bool is_trl = plim_loop_is_trl(r->setting.loop);
     struct fused_output fused = {0};
     struct tensor *loss = NULL;
     *logits = NULL;
-    if (is_sft) fused = decoder_fused(e, &r->model, &given);
+    if (given.completions) given.labels = dpo_labels(e, &given);
+    if (is_trl) fused = decoder_fused(e, &r->model, &given, scores_of(r));
     else loss = decoder_loss(e, &r->model, &given, logits);
     autocast(r, false);
     *logits = trainer_loop_widen(e, *logits, is_mixed(r));
     fsdp_after_forward(e, &r->fsdp, loss ? &loss : logits);
-    if (is_sft) loss = sft_loss(e, &fused, batch, NULL, ranks_of(r));
+    if (is_trl) loss = trl_loss(r, &fused, &given, false);
+    if (given.completions) tensor_drop(e, given.labels);
     if (!loss) loss = label_smoother_loss(e, &r->model, *logits, batch->labels);
     zero_after_forward(e, &r->zero);
     return loss;

@@ -4,6 +4,7 @@
 #define PLIM_WORKLOADS_TRAIN_TRAINING_RUN_H
 
 #include "ddp.h"
+#include "dpo.h"
 #include "fsdp.h"
 #include "replay.h"
 #include "scaler.h"
@@ -37,6 +38,7 @@ struct training_run {
     struct plim_timeline *timeline; /* of the second step; NULL: none is recorded */
     struct plim_train_setting setting;
     struct decoder model;
+    struct dpo dpo;
     struct link link;
     struct ddp ddp;
     struct fsdp fsdp;

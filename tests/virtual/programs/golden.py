@@ -119,12 +119,15 @@ def make_batch(case, config, model, size):
             'labels': torch.zeros(size, dtype=torch.long, device='cuda')}
 
 
+def lora_of(options):
+    from peft import LoraConfig
+    return LoraConfig(r=options['r'], lora_alpha=2 * options['r'], target_modules=options['target_modules'],
+                      lora_dropout=options.get('dropout', 0.0), use_dora=options.get('dora', False))
+
+
 def with_lora(model, options):
-    from peft import LoraConfig, get_peft_model
-    return get_peft_model(model, LoraConfig(r=options['r'], lora_alpha=2 * options['r'],
-                                            target_modules=options['target_modules'],
-                                            lora_dropout=options.get('dropout', 0.0),
-                                            use_dora=options.get('dora', False)))
+    from peft import get_peft_model
+    return get_peft_model(model, lora_of(options))
 
 
 def make_optimizer(name, parameters):
@@ -144,21 +147,26 @@ def elements(parameter):
     return state.shape.numel() if state else getattr(parameter, 'ds_numel', parameter.numel())
 
 
+def count(model):
+    counts = [(elements(p), p.requires_grad) for p in model.parameters()]
+    return {'parameters': sum(count for count, _ in counts),
+            'trainable_parameters': sum(count for count, is_trained in counts if is_trained)}
+
+
 def run_by_trainer(case, folder, size):
     """Trainer moves the model, makes the optimizer and runs the steps. Its arguments come first: with ZeRO 3 they are
-    why the model is made in pieces."""
+    why the model is made in pieces. DPOTrainer gives it the adapters itself."""
     from golden_trainer import make_arguments, train
     with tempfile.TemporaryDirectory() as output:
         arguments = make_arguments(case, output, size, STEPS)
         model, config = make_model(case, folder)
-        if 'lora' in case:
+        gives_adapters = case['loop'] == 'trl-dpo'
+        if 'lora' in case and not gives_adapters:
             model = with_lora(model, case['lora'])
-        counts = [(elements(p), p.requires_grad) for p in model.parameters()]
         rank = {'rank': int(os.environ['RANK'])} if case.get('sharding') else {}
-        return {**rank, 'parameters': sum(count for count, _ in counts),
-                'trainable_parameters': sum(count for count, is_trained in counts if is_trained),
-                'parameters_allocated': torch.cuda.memory_allocated(),
-                **train(case, arguments, model, config, size, STEPS)}
+        before = {**count(model), 'parameters_allocated': torch.cuda.memory_allocated()}
+        figures = train(case, arguments, model, config, size, STEPS)
+        return {**rank, **before, **(count(model) if gives_adapters else {}), **figures}
 
 
 def run(case, folder, size):

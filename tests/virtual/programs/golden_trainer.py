@@ -1,5 +1,6 @@
-"""A golden case as transformers' Trainer runs it (`loop: trainer`), or TRL's SFTTrainer (`trl-sft`): golden.py gives it
-the model. With torchrun it is one of `world` ranks."""
+"""A golden case as transformers' Trainer runs it (`loop: trainer`), or TRL's SFTTrainer (`trl-sft`) or DPOTrainer
+(`trl-dpo`): golden.py gives it the model. With torchrun it is one of `world` ranks."""
+import functools
 import math
 import time
 
@@ -98,6 +99,9 @@ def classes_of(case):
     if case['loop'] == 'trl-sft':
         from golden_trl import Arguments, make
         return Arguments, make
+    if case['loop'] == 'trl-dpo':
+        from golden_trl import PairArguments, make_dpo
+        return PairArguments, functools.partial(make_dpo, case)
     return TrainingArguments, Trainer
 
 

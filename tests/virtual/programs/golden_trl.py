@@ -1,8 +1,11 @@
-"""TRL's SFTTrainer for golden_trainer.py (`loop: trl-sft`)."""
+"""TRL's trainers for golden_trainer.py: SFTTrainer (`loop: trl-sft`) and DPOTrainer (`trl-dpo`)."""
 from datasets import Dataset
 from tokenizers import Tokenizer, models
-from transformers import PreTrainedTokenizerFast
-from trl import SFTConfig, SFTTrainer
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
+from trl.trainer.utils import global_then_local_main_first
+
+from quantized import checkpoint_of
 
 
 def tokenizer():
@@ -25,3 +28,37 @@ def as_dataset(rows):
 def make(train_dataset, eval_dataset, **named):
     return SFTTrainer(train_dataset=as_dataset(train_dataset), eval_dataset=as_dataset(eval_dataset),
                       processing_class=tokenizer(), **named)
+
+
+class PairArguments(DPOConfig):
+    def __init__(self, **named):
+        super().__init__(**{'max_length': None, **named})
+
+
+class Tokenized(DPOTrainer):
+    """Pairs are numbers already."""
+
+    def _prepare_dataset(self, dataset, *_):
+        with global_then_local_main_first():
+            return dataset
+
+
+def as_pairs(case, rows):
+    """Two answers to a prompt of `prompt` tokens; with `padded` the second is one token shorter."""
+    prompt = case.get('prompt', 0)
+    pairs = []
+    for i in range(len(rows)):
+        ids = rows[i]['input_ids'].tolist()
+        pairs.append({'prompt_ids': ids[:prompt], 'chosen_ids': ids[prompt:],
+                      'rejected_ids': ids[prompt:len(ids) - bool(case.get('padded'))]})
+    return Dataset.from_list(pairs)
+
+
+def make_dpo(case, model, train_dataset, eval_dataset, data_collator, preprocess_logits_for_metrics, **named):
+    """Collators are its own. The reference is loaded from a checkpoint in the type of the weights; beside adapters there is none."""
+    if 'lora' not in case:
+        model.config._name_or_path = checkpoint_of(AutoModelForCausalLM, model.config, model.dtype)
+    from golden import lora_of
+    adapters = lora_of(case['lora']) if 'lora' in case else None
+    return Tokenized(model=model, peft_config=adapters, train_dataset=as_pairs(case, train_dataset),
+                     eval_dataset=eval_dataset and as_pairs(case, eval_dataset), processing_class=tokenizer(), **named)

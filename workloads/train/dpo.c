@@ -1,0 +1,274 @@
+#include "dpo.h"
+#include "measures.h"
+#include "workloads/engine/ops_trl.h"
+
+/* --- the reference ---------------------------------------------------------------------------- */
+
+enum plim_status dpo_create(struct engine *e, const struct plim_model_config *config,
+                            const struct plim_train_setting *setting, struct dpo *dpo)
+{
+    *dpo = (struct dpo){.setting = *setting};
+    if (setting->loop != PLIM_LOOP_TRL_DPO || setting->lora.r || setting->precomputed_reference)
+        return PLIM_OK;
+    /* create_model_from_path(): by a device_map on one GPU, else on the host, from where accelerate moves it */
+    bool is_alone = setting->sharding < PLIM_SHARDING_DDP;
+    dpo->setting.made_on = is_alone ? PLIM_MADE_ON_LOADED : PLIM_MADE_ON_HOST;
+    if (is_alone)
+        tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_I64,
+                                                SHAPE(1)))); /* get_max_memory() asks the GPU */
+    return decoder_create(e, config, &dpo->setting, &dpo->reference);
+}
+
+void dpo_finish(struct dpo *dpo)
+{
+    if (dpo->reference.family) decoder_finish(&dpo->reference);
+    *dpo = (struct dpo){0};
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+struct tensor *dpo_labels(struct engine *e, const struct batch *batch)
+{
+    if (e->halted) return NULL;
+    struct tensor *is_prompt =
+        tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, batch->completions, 0));
+    struct tensor *labels = tensor_keep(op_masked_fill(e, batch->inputs, is_prompt));
+    tensor_drop(e, is_prompt);
+    return labels;
+}
+
+/* x[:, -(S - 1):] of x (B, S - 1), lent */
+static struct tensor *tokens_of(struct engine *e, struct tensor *x)
+{
+    return tensor_keep(op_slice_end(e, x, 1, e->halted ? 0 : x->a.shape[1]));
+}
+
+struct tensor *dpo_log_probs(struct engine *e, const struct fused_output *out)
+{
+    if (e->halted) return NULL;
+    struct tensor *each = tokens_of(e, out->log_probs);
+    struct tensor *sums = tensor_keep(op_sum_dim(e, each, 1));
+    tensor_drop(e, each);
+    return sums;
+}
+
+/* chunk(2, dim=0): the chosen and the rejected rows, named */
+struct pair {
+    struct tensor *chosen, *rejected;
+};
+
+static struct pair pair_of(struct engine *e, struct tensor *x)
+{
+    struct tensor *parts[2] = {e->poison, e->poison};
+    int64_t half = e->halted ? 0 : x->a.shape[0] / 2;
+    if (!e->halted) op_split(e, x, 0, 2, (int64_t[]){half, half}, parts);
+    return (struct pair){tensor_keep(parts[0]), tensor_keep(parts[1])};
+}
+
+static void drop_pair(struct engine *e, struct pair p)
+{
+    tensor_drop_all(e, p.chosen, p.rejected);
+}
+
+/* --- the loss --------------------------------------------------------------------------------- */
+
+/* (-logsigmoid(beta * delta)).mean() * weight, to which the sum of all losses, 0 before it, is added; named. *each is
+ * the loss of each pair, named. The numbers do not matter. */
+static struct tensor *sigmoid_loss(struct engine *e, struct tensor *delta, struct tensor **each)
+{
+    struct tensor *signs = tensor_keep(op_trl_log_sigmoid(e, op_mul_scalar(e, delta, 0.1)));
+    *each = tensor_keep(op_neg(e, signs));
+    tensor_drop(e, signs);
+    struct tensor *loss = tensor_keep(op_view(e, op_mean_last(e, *each), 0, NULL));
+    tensor_set(e, &loss, op_mul_scalar(e, loss, 1));
+    tensor_set(e, &loss, op_add_scalar(e, loss, 0));
+    return loss;
+}
+
+/* What is known of the pairs of a micro-step (B): how much likelier an answer is to the model than to the reference */
+struct ratios {
+    struct pair log_probs, reference, ratio;
+    struct tensor *delta, *losses;
+};
+
+static struct ratios compare(struct engine *e, struct dpo_compared *c, const struct batch *batch)
+{
+    struct ratios r = {.log_probs = pair_of(e, c->log_probs)};
+    if (batch->known[0]) {
+        r.reference = (struct pair){tensor_ref(batch->known[0]), tensor_ref(batch->known[1])};
+    } else {
+        bool grad = e->grad_enabled;
+        e->grad_enabled = false;
+        struct tensor *sums = dpo_log_probs(e, &c->reference);
+        r.reference = pair_of(e, sums);
+        tensor_drop(e, sums);
+        e->grad_enabled = grad;
+    }
+    r.ratio.chosen = tensor_keep(op_sub(e, r.log_probs.chosen, r.reference.chosen));
+    r.ratio.rejected = tensor_keep(op_sub(e, r.log_probs.rejected, r.reference.rejected));
+    r.delta = tensor_keep(op_sub(e, r.ratio.chosen, r.ratio.rejected));
+    return r;
+}
+
+static void drop_ratios(struct engine *e, struct ratios *r)
+{
+    drop_pair(e, r->log_probs);
+    drop_pair(e, r->reference);
+    drop_pair(e, r->ratio);
+    tensor_drop_all(e, r->delta, r->losses);
+}
+
+/* --- what is measured ------------------------------------------------------------------------- */
+
+/* x.sum() of fp32, all dimensions; named */
+static struct tensor *sum(struct engine *e, struct tensor *x)
+{
+    return tensor_keep(
+        op_reduce(e, x, x->a.ndim == 2 ? 3 : 1, false, PLIM_BINARY_ADD, 1, PLIM_F32));
+}
+
+/* Reads a number of all ranks, which is taken: accelerator.gather_for_metrics(x).sum().item() */
+static void read_sum(struct engine *e, struct tensor *x, int64_t world)
+{
+    struct tensor *all = measures_sum_of_ranks(e, x, world);
+    engine_item(e, all);
+    tensor_drop(e, all);
+}
+
+/* accelerator.gather(x).mean().item() of what is gathered */
+static void read_mean_of(struct engine *e, struct tensor *x)
+{
+    struct tensor *mean = tensor_keep(sum(e, x));
+    engine_item(e, mean);
+    tensor_drop(e, mean);
+}
+
+static void read_gathered_mean(struct engine *e, struct tensor *x, int64_t world)
+{
+    struct tensor *all = measures_gather(e, x, world);
+    read_mean_of(e, all);
+    tensor_drop(e, all);
+}
+
+/* Entropy: *total, named, is how many tokens it is of, the other how much in all. */
+static struct tensor *measure_entropy(struct engine *e, const struct fused_output *out,
+                                      struct tensor *mask, int64_t world, struct tensor **total)
+{
+    struct tensor *counted = tensor_keep(op_mul(e, out->entropy, mask));
+    struct tensor *own = sum(e, counted);
+    tensor_drop(e, counted);
+    struct tensor *tokens = measures_count(e, mask);
+    struct tensor *all = measures_sum_of_ranks(e, own, world);
+    *total = measures_sum_of_ranks(e, tokens, world);
+    measures_read_mean(e, *total);
+    return all;
+}
+
+/* mean_logits[mask.bool()].sum() and mask.sum(), named */
+static struct pair logits_of(struct engine *e, struct tensor *logits, struct tensor *mask,
+                             int64_t found)
+{
+    struct tensor *is_counted = tensor_keep(op_to(e, mask, PLIM_BOOL));
+    struct tensor *counted = tensor_keep(op_rows_where(e, logits, is_counted, found));
+    tensor_drop(e, is_counted);
+    struct tensor *flat = tensor_keep(op_view(e, counted, SHAPE(found)));
+    struct tensor *total = sum(e, flat);
+    tensor_drop_all(e, flat, counted);
+    return (struct pair){total, measures_count(e, mask)};
+}
+
+static void measure_logits(struct engine *e, const struct fused_output *out, struct pair masks,
+                           int64_t labels, int64_t world)
+{
+    struct tensor *each = tokens_of(e, out->mean_logits);
+    struct pair logits = pair_of(e, each);
+    tensor_drop(e, each);
+    struct pair chosen = logits_of(e, logits.chosen, masks.chosen, labels / 2);
+    struct pair rejected = logits_of(e, logits.rejected, masks.rejected, labels / 2);
+    read_sum(e, chosen.chosen, world);
+    read_sum(e, chosen.rejected, world);
+    read_sum(e, rejected.chosen, world);
+    read_sum(e, rejected.rejected, world);
+    drop_pair(e, logits);
+}
+
+/* Of the chosen answers: how many of their tokens are the likeliest; what lives on, named, goes into kept[3]; *total is
+ * replaced. */
+static void measure_accuracy(struct engine *e, const struct fused_output *out, struct tensor *mask,
+                             int64_t world, struct tensor **total, struct tensor *kept[3])
+{
+    struct tensor *each = tokens_of(e, out->is_top1);
+    struct pair likeliest = pair_of(e, each);
+    struct tensor *is_counted = tensor_keep(op_to(e, mask, PLIM_BOOL));
+    kept[0] = tensor_keep(op_compare(e, PLIM_BINARY_AND, likeliest.chosen, is_counted));
+    tensor_drop_all(e, is_counted, each);
+    tensor_set(e, total, tensor_yield(measures_count(e, mask)));
+    struct tensor *correct = measures_count(e, kept[0]);
+    kept[1] = measures_gather(e, correct, world);
+    struct tensor *tokens = measures_gather(e, *total, world);
+    tensor_drop_all(e, correct, *total);
+    *total = tokens;
+    kept[2] = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1)); /* total.sum() */
+    measures_read_whether(e, kept[2]);
+    struct tensor *all = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1)); /* correct.sum() */
+    measures_read_made(e);
+    tensor_drop(e, all);
+    drop_pair(e, likeliest);
+}
+
+/* Rewards, beta times the ratios, and of how many pairs the chosen answer has the larger one; what lives on goes into
+ * kept[6], named. */
+static void measure_rewards(struct engine *e, const struct ratios *r, int64_t world,
+                            struct tensor *kept[6])
+{
+    struct tensor *chosen = kept[0] = tensor_keep(op_mul_scalar(e, r->ratio.chosen, 0.1));
+    struct tensor *rejected = kept[1] = tensor_keep(op_mul_scalar(e, r->ratio.rejected, 0.1));
+    kept[2] = measures_gather(e, chosen, world);
+    kept[3] = measures_gather(e, rejected, world);
+    read_mean_of(e, kept[2]);
+    read_mean_of(e, kept[3]);
+    struct tensor *is_larger = tensor_keep(op_compare(e, PLIM_BINARY_GT, chosen, rejected));
+    kept[4] = tensor_keep(op_to(e, is_larger, PLIM_F32));
+    tensor_drop(e, is_larger);
+    read_gathered_mean(e, kept[4], world);
+    kept[5] = tensor_keep(op_sub(e, chosen, rejected));
+    read_gathered_mean(e, kept[5], world);
+    read_gathered_mean(e, r->log_probs.chosen, world);
+    read_gathered_mean(e, r->log_probs.rejected, world);
+}
+
+/* What comes behind the loss, in its order. Its variables live until the function returns. */
+static void measure(struct engine *e, const struct dpo_compared *c, const struct ratios *r,
+                    const struct batch *batch, int64_t labels, int64_t world, bool trains)
+{
+    enum { KEPT = 9 };
+    struct tensor *kept[KEPT] = {NULL}, *total;
+    struct tensor *mask =
+        tensor_keep(op_slice_end(e, batch->completions, 1, batch->completions->a.shape[1] - 1));
+    struct tensor *entropy = measure_entropy(e, &c->model, mask, world, &total);
+    if (trains && !e->halted) read_sum(e, measures_count(e, batch->mask), world);
+    struct pair masks = pair_of(e, mask);
+    if (!e->halted) measure_logits(e, &c->model, masks, labels, world);
+    if (!e->halted) measure_accuracy(e, &c->model, masks.chosen, world, &total, kept);
+    if (!e->halted) measure_rewards(e, r, world, kept + 3);
+    tensor_drop_list(e, kept, KEPT);
+    drop_pair(e, masks);
+    tensor_drop_all(e, mask, entropy, total);
+}
+
+struct tensor *dpo_loss(struct engine *e, struct dpo_compared *c, const struct batch *batch,
+                        int64_t labels, int64_t world, bool trains)
+{
+    if (e->halted) return NULL;
+    struct ratios r = compare(e, c, batch);
+    struct tensor *loss = sigmoid_loss(e, r.delta, &r.losses);
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    if (!e->halted) measure(e, c, &r, batch, labels, world, trains);
+    e->grad_enabled = grad;
+    drop_ratios(e, &r);
+    nn_fused_output_drop(e, &c->model);
+    nn_fused_output_drop(e, &c->reference);
+    tensor_drop(e, c->log_probs);
+    return loss;
+}
