@@ -116,7 +116,7 @@ static const struct plim_option options[] = {
     KEY("--reduction", "NAME", T | P | E, "train.reduction",
       "micro-steps that reduce the gradients over the GPUs; default: last (no_sync before it)"),
     KEY("--packing", "NAME", T | P | E, "data.packing",
-      "are there several documents in a row?"),
+      "yes: several documents in a row; one-row: the micro-batch is one row"),
     KEY("--padding", "NAME", T | P | E, "data.padding",
       "have the rows of a batch different lengths? (an attention mask)"),
     KEY("--made-on", "NAME", T | P | E, "train.made_on",

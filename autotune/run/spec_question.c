@@ -280,6 +280,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .zero = plim_spec_zero(spec),
                                        .rank = spec->rank,
                                        .packing = spec->packing,
+                                       .documents = spec->documents,
                                        .made_on = spec->made_on,
                                        .loop = spec->loop,
                                        .evaluation = spec->evaluation,

@@ -130,9 +130,9 @@ def sft_cases():
     yield case(small, 2, 100, **FULL, sharding='zero2', world=2, accumulation=2)
 
 
-def joined(cases, path):
-    """Of several ranks the first, and those that hold something else."""
-    known, seen = {made['id']: made for made in cases}, {}
+def joined(path, made):
+    """Of several ranks the first, and those that hold something else. `made`: the cases."""
+    known, seen = {case['id']: case for case in made}, {}
     with open(path) as file:
         for line in map(json.loads, file):
             seen.setdefault(line['id'], {})[line.get('rank', 0)] = line
@@ -149,5 +149,5 @@ def joined(cases, path):
 
 if __name__ == '__main__':
     asked = {'sft': sft_cases, 'dpo': dpo_cases}[sys.argv[1]]()
-    for made in joined(asked, sys.argv[2]) if len(sys.argv) > 2 else asked:
+    for made in joined(sys.argv[2], asked) if len(sys.argv) > 2 else asked:
         print(json.dumps(made))

@@ -122,7 +122,11 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
                                                      case_text(c, "reshard", "yes")),
         .reduce_type = (enum plim_reduce_type)index_of(
             plim_reduce_type_names, PLIM_REDUCE_TYPE_COUNT, case_text(c, "reduce", "auto")),
-        .packing = json_is_true(json_object_get(c, "packed")) ? PLIM_PACKING_YES : PLIM_PACKING_NO,
+        .packing = json_is_true(json_object_get(c, "packed"))
+                       ? PLIM_PACKING_YES
+                       : (enum plim_packing)index_of(plim_packing_names, PLIM_PACKING_COUNT,
+                                                     case_text(c, "packing", "no")),
+        .documents = case_integer(c, "documents", 1),
         .loop = (enum plim_loop)index_of(plim_loop_names, PLIM_LOOP_COUNT, case_text(c, "loop", "plain")),
         .evaluation = {.batch = case_integer(evaluation, "batch", 0),
                        .batches = case_integer(evaluation, "batches", 2),

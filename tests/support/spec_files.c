@@ -115,6 +115,7 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
         same(&a->host_speed, &b->host_speed, sizeof(double)) &&
         a->reduction == b->reduction && a->resharding == b->resharding &&
         a->reduce_type == b->reduce_type && a->packing == b->packing && a->padding == b->padding &&
+        a->documents == b->documents &&
         a->ddp.bucket_mib == b->ddp.bucket_mib && a->ddp.as_view == b->ddp.as_view &&
         a->ddp.finds_unused == b->ddp.finds_unused && a->ddp.is_static == b->ddp.is_static &&
         a->rank == b->rank && a->zero.bucket_elements == b->zero.bucket_elements &&

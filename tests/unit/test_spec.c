@@ -467,6 +467,7 @@ static const char *model_with(const char *path)
         return "model: {family: llama}\ntrain: {loop: trainer}\n";
     if (strcmp(path, "data.prompt") == 0 || strcmp(path, "train.precomputed_reference") == 0)
         return "model: {family: llama}\ntrain: {loop: trl-dpo}\n";
+    if (strcmp(path, "data.documents") == 0) return "model: {family: llama}\ndata: {packing: one-row}\n";
     if (strcmp(path, "data.padding") == 0)
         return "model: {family: bert}\ntrain: {lora: {r: 3, targets: [key], dropout: 0.3}}\n";
     return "model: {family: llama}\ntrain: {lora: {r: 3, targets: [k_proj], dropout: 0.3}}\n";

@@ -149,7 +149,7 @@ Test(spec_errors, unknown_keys_get_the_nearest)
          "s.yaml:2:1: unknown key precision, expected the nearest known key train.precision"},
         {"model: {family: gpt2}\ndata: {xyzzy: 1}\n",
          "s.yaml:2:8: unknown key data.xyzzy, expected one of seq, vocab_size, packing, "
-         "padding, prompt"},
+         "documents, padding, prompt"},
         {"model: {family: gpt2, n_layers: 3}\n", "s.yaml:1:23: unknown key model.n_layers for "
                                                  "gpt2, expected the nearest known key n_layer"},
         {"model: {family: gpt2}\ntrain.clip: 1\n",
@@ -321,6 +321,24 @@ Test(spec_errors, encoders_have_limits_of_their_own)
     CHECK_ALL("s.yaml", cases);
 }
 
+Test(spec_errors, one_row_has_position_ids_and_no_padding)
+{
+    static const struct refusal cases[] = {
+        {"model: {family: bert}\ndata: {packing: one-row}\n",
+         "s.yaml:2:17: data.packing is one-row, expected no for bert, which is given no position ids"},
+        {"model: {family: bloom}\ndata: {packing: one-row}\n",
+         "s.yaml:2:17: data.packing is one-row, expected no for bloom, which is given no position ids"},
+        {"model: {family: llama}\ndata: {packing: one-row, padding: yes}\n",
+         "s.yaml:2:17: data.packing is one-row, in which nothing is padded, and data.padding is yes, expected one of "
+         "them"},
+        {"model: {family: llama}\ndata: {packing: yes, documents: 2}\n",
+         "s.yaml:2:17: data.documents is 2 and data.packing is yes, expected one-row"},
+        {"model: {family: llama}\ndata: {packing: one-row, documents: 65, seq: [128, 64]}\n",
+         "s.yaml:2:17: data.documents is 65, expected at most one for each of 64 tokens"},
+    };
+    CHECK_ALL("s.yaml", cases);
+}
+
 Test(spec_errors, bloom_has_no_sdpa)
 {
     static const struct refusal cases[] = {
@@ -340,7 +358,10 @@ Test(spec_errors, flash_attention_2_computes_in_16_bits_and_not_on_packed_rows)
          "bf16 or fp16"},
         {"model: {family: gpt2}" FLASH2 "bf16}\ndata: {packing: yes}\n",
          "s.yaml:2:20: train.attention is flash_attention_2 and data.packing is yes, whose rows of several documents "
-         "are not in this version, expected no, or sdpa (plimsoll exec runs the training script as it is)"},
+         "are not in this version, expected no or one-row, or sdpa (plimsoll exec runs the training script as it is)"},
+        {"model: {family: gpt2}" FLASH2 "bf16, transformers: 5.24}\ndata: {packing: one-row}\n",
+         "s.yaml:2:20: train.attention is flash_attention_2 and data.packing is one-row, which is not in this version "
+         "for train.transformers 5.24, expected 5.17"},
         {"model: {family: llama, head_dim: 264}" FLASH2 "bf16}\n",
          "s.yaml:2:20: train.attention is flash_attention_2, which takes heads of at most 256, and "
          "this model's have 264, expected sdpa"},

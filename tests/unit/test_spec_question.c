@@ -202,7 +202,8 @@ Test(spec_question, a_setting_becomes_the_engines)
     struct plim_train_setting training;
     struct plim_error err = PLIM_ERROR_INIT;
     load("llama-3-8b");
-    spec.packing = PLIM_PACKING_YES;
+    spec.packing = PLIM_PACKING_ONE_ROW;
+    spec.documents = 5;
     spec.clip = 0.5;
     make();
     const struct plim_axes *axes = &question.question.axes;
@@ -217,7 +218,8 @@ Test(spec_question, a_setting_becomes_the_engines)
     cr_expect(eq(i64, training.micro_batch, 3));
     cr_expect(eq(i64, training.accumulation, 2));
     cr_expect(eq(i64, training.seq, 640));
-    cr_expect(eq(int, training.packing, PLIM_PACKING_YES));
+    cr_expect(eq(int, training.packing, PLIM_PACKING_ONE_ROW));
+    cr_expect(eq(i64, training.documents, 5));
     cr_expect(eq(dbl, training.clip, 0.5));
     cr_expect(eq(int, training.precision, PLIM_PRECISION_FP16));
     cr_expect(eq(int, training.checkpointing, PLIM_CHECKPOINTING_FULL));

@@ -106,7 +106,9 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     spec->attention = (struct plim_enum_axis){
         .count = (size_t)between(state, 0, 1),
         .values = {eager_only ? PLIM_ATTENTION_EAGER : (int)between(state, 0, 1)}};
-    spec->packing = (enum plim_packing)between(state, 0, PLIM_PACKING_COUNT - 1);
+    bool has_positions = !spec->model_as_given.labels && spec->model_as_given.family != PLIM_FAMILY_BLOOM;
+    spec->packing = (enum plim_packing)between(state, 0, has_positions ? PLIM_PACKING_ONE_ROW : PLIM_PACKING_YES);
+    spec->documents = spec->packing == PLIM_PACKING_ONE_ROW ? between(state, 1, 3) : 1;
     if (!spec->model_as_given.patch_size && (spec->model_as_given.labels || spec->packing == PLIM_PACKING_NO))
         spec->padding = (enum plim_padding)between(state, 0, PLIM_PADDING_COUNT - 1);
     spec->world = between(state, 1, 64);

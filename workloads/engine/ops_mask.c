@@ -54,7 +54,7 @@ static void add_rows(struct engine *e, struct tensor *dx, struct tensor *mask, s
     if (e->halted) return;
     struct tensor *index = linear_index(e, items);
     tensor_drop(e, places);
-    plim_index_add_needs(&e->device->info, items, items, needs);
+    plim_index_add_needs(&e->device->info, items, tensor_elements(mask), needs);
     for (int i = 0; i < COUNT; i++) needs[SORTED + i].before = COUNT;
     op_take_needs(e, COUNT, needs + SORTED, held);
     launch_by_places(e, dx, rows, index);

@@ -41,8 +41,8 @@ const char *decoder_refuses(const struct plim_device_info *info,
                                          .dtype = PLIM_F16, /* or bf16, to which the same applies */
                                          .dropout = config->dropout_attention > 0,
                                          .training = true};
-    if (!info->simulated && setting->padding == PLIM_PADDING_YES)
-        return "flash_attention_2 with rows of different lengths (data.padding) is simulated only";
+    if (!info->simulated && (setting->padding == PLIM_PADDING_YES || setting->packing == PLIM_PACKING_ONE_ROW))
+        return "flash_attention_2 with rows of different lengths (data.padding, data.packing) is simulated only";
     bool slides = config->sliding_window && config->sliding_window < setting->seq;
     if (info->compute_capability && !plim_flash2_fits(info, &shape))
         return info->compute_capability < 80
@@ -101,15 +101,53 @@ static struct batch images(struct engine *e, const struct decoder *m, uint64_t s
     return b;
 }
 
+/* Those of the first document once more, `rows` times behind one another from `start` on */
+static void repeat_positions(struct engine *e, struct tensor *positions, int64_t start, int64_t rows, int64_t length)
+{
+    const int64_t shape[] = {rows, length};
+    if (!rows || !length || e->halted) return;
+    struct tensor *first = tensor_keep(tensor_alias(e, positions, 2, shape, (const int64_t[]){0, 1}, 0));
+    struct tensor *later = tensor_keep(tensor_alias(e, positions, 2, shape, (const int64_t[]){length, 1}, start));
+    op_copy_(e, later, first);
+    tensor_drop_all(e, first, later);
+}
+
+/* (1, tokens) int64: from 0 on, and again behind each `length` tokens; named */
+static struct tensor *document_positions(struct engine *e, int64_t tokens, int64_t length)
+{
+    struct tensor *positions = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1, tokens)));
+    if (e->halted) return positions;
+    struct tensor *first = tensor_keep(tensor_alias(e, positions, 1, &length, (const int64_t[]){1}, 0));
+    struct plim_op count = {.kind = PLIM_OP_ARANGE, .n_out = 1, .alpha = 1, .out = {&first->a}};
+    engine_launch(e, &count);
+    tensor_drop(e, first);
+    int64_t whole = tokens / length;
+    repeat_positions(e, positions, length, whole - 1, length);
+    repeat_positions(e, positions, whole * length, 1, tokens - whole * length);
+    return positions;
+}
+
+/* What tells the documents of one row: positions, and of TRL's collator (DataCollatorForLanguageModeling with
+ * padding_free) cu_seq_lens_q, cu_seq_lens_k and seq_idx, in this order */
+static void add_documents(struct engine *e, const struct decoder *m, struct batch *b)
+{
+    int64_t tokens = tensor_elements(b->inputs), ends = decoder_documents(m) + 1;
+    b->positions = document_positions(e, tokens, decoder_longest_document(m));
+    if (m->setting->loop != PLIM_LOOP_TRL_SFT) return;
+    for (int i = 0; i < 2; i++) b->ends[i] = tensor_keep(op_full(e, PLIM_I32, 1, &ends, 0));
+    b->document = tensor_keep(op_full(e, PLIM_I32, SHAPE(1, tokens), 0));
+}
+
 struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     const struct plim_train_setting *s = m->setting;
-    int64_t rows = s->micro_batch * plim_loop_rows(s->loop);
-    bool classifies = m->config->task == PLIM_TASK_CLASSIFICATION;
+    bool classifies = m->config->task == PLIM_TASK_CLASSIFICATION, in_one = s->packing == PLIM_PACKING_ONE_ROW;
+    int64_t rows = in_one ? 1 : s->micro_batch * plim_loop_rows(s->loop), length = in_one ? s->micro_batch * s->seq : s->seq;
     if (m->config->patch_size) return images(e, m, seed);
-    struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, s->seq)))};
+    struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, length)))};
     op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
-    if (s->padding == PLIM_PADDING_YES || plim_loop_is_trl(s->loop))
+    bool own_labels = s->padding == PLIM_PADDING_YES || (in_one && plim_loop_is_trainers(s->loop));
+    if (s->padding == PLIM_PADDING_YES || (plim_loop_is_trl(s->loop) && !in_one))
         b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
     if (s->loop == PLIM_LOOP_TRL_DPO) {
         b.completions = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
@@ -118,13 +156,14 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     } else if (classifies) {
         b.labels = tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows));
         op_random_(e, b.labels, (double)m->config->labels, seed - 1);
-    } else if (m->config->task == PLIM_TASK_CAUSAL_LM && s->padding == PLIM_PADDING_YES) {
-        /* what is padded is no label */
+    } else if (m->config->task == PLIM_TASK_CAUSAL_LM && own_labels) {
+        /* what is padded is no label, nor what a document begins with */
         b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
         op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
     } else {
         b.labels = b.inputs;
     }
+    if (in_one) add_documents(e, m, &b);
     return b;
 }
 
@@ -143,9 +182,16 @@ static struct tensor *run_body(struct engine *e, struct decoder *m, struct tenso
     return tensor_keep(nn_end(e, body(e, &m, inputs)));
 }
 
-struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **logits)
+static void lend(struct decoder *m, const struct batch *batch)
 {
     m->attention_mask = batch->mask;
+    m->positions = batch->positions;
+    m->ends = batch->ends[0];
+}
+
+struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **logits)
+{
+    lend(m, batch);
     struct tensor *x = run_body(e, m, batch->inputs);
     struct tensor *labels = m->setting->label_smoothing > 0 ? NULL : batch->labels;
     struct tensor *loss = head_loss(e, m, x, labels, logits);
@@ -156,13 +202,14 @@ struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct ba
 int64_t decoder_labels(const struct decoder *m)
 {
     const struct plim_train_setting *s = m->setting;
-    int64_t rows = s->micro_batch * plim_loop_rows(s->loop);
-    return rows * (s->seq - (s->prompt ? s->prompt : 1));
+    int64_t rows = s->micro_batch * plim_loop_rows(s->loop), documents = decoder_documents(m);
+    if (!documents) documents = rows;
+    return rows * s->seq - documents - rows * (s->prompt ? s->prompt - 1 : 0);
 }
 
 struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch, unsigned wanted)
 {
-    m->attention_mask = batch->mask;
+    lend(m, batch);
     struct tensor *x = run_body(e, m, batch->inputs);
     const struct linear head = head_linear(m);
     struct fused_output out = nn_fused_head(e, &head, x, batch->labels, decoder_labels(m), wanted);

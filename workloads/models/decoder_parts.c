@@ -33,6 +33,17 @@ struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor 
     return tensor_keep(nn_run(e, (struct tensor *const[]){m->embedding, NULL}, NN_EMBEDDING, embedding, m, ids));
 }
 
+int64_t decoder_documents(const struct decoder *m)
+{
+    return m->setting->packing == PLIM_PACKING_ONE_ROW ? m->setting->micro_batch * m->setting->documents : 0;
+}
+
+int64_t decoder_longest_document(const struct decoder *m)
+{
+    const struct plim_train_setting *s = m->setting;
+    return s->packing == PLIM_PACKING_ONE_ROW ? (s->seq + s->documents - 1) / s->documents : 0;
+}
+
 void decoder_create_rotary(struct engine *e, const struct decoder *m, enum plim_rope rope, struct rotary *r)
 {
     const struct plim_model_config *c = m->config;
@@ -45,6 +56,7 @@ void decoder_create_rotary(struct engine *e, const struct decoder *m, enum plim_
     *r = (struct rotary){.rope = ropes[rope],
                          .positions = c->positions,
                          .original_positions = c->rope_original_positions,
+                         .longest_document = decoder_longest_document(m),
                          .dim = (int64_t)((double)c->head_dim * c->partial_rotary_factor),
                          .by_elements = m->setting->transformers == PLIM_TRANSFORMERS_5_24};
     nn_rotary_create(e, r);
@@ -73,8 +85,9 @@ struct tensor *decoder_activation(struct engine *e, enum plim_activation f, stru
     return nn_end(e, activation(e, f, x));
 }
 
-struct tensor *decoder_positions(struct engine *e, int64_t seq)
+struct tensor *decoder_positions(struct engine *e, const struct decoder *m, int64_t seq)
 {
+    if (m->positions) return tensor_ref(m->positions);
     struct tensor *x = op_add_scalar(e, op_arange(e, PLIM_I64, seq, 0, 1), 0);
     return tensor_keep(op_unsqueeze(e, x, 0));
 }
@@ -91,7 +104,7 @@ static struct mask_request mask_request(const struct decoder *m, const struct te
                                  .seq = embeddings->a.shape[1],
                                  .dtype = (enum plim_dtype)embeddings->a.dtype,
                                  .function = functions[m->setting->attention],
-                                 .packed = m->setting->packing == PLIM_PACKING_YES,
+                                 .packed = m->setting->packing == PLIM_PACKING_YES || decoder_documents(m) > 1,
                                  .padded = m->setting->padding == PLIM_PADDING_YES,
                                  .attention_mask = m->attention_mask,
                                  .by_position = m->setting->transformers == PLIM_TRANSFORMERS_5_24};
@@ -112,6 +125,7 @@ struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
 {
     struct mask_request r = mask_request(m, embeddings);
     r.attention_mask = attention_mask;
+    r.packed = m->setting->packing == PLIM_PACKING_YES; /* as one row that is not asked without positions */
     return e->halted ? NULL : nn_causal_mask(e, &r);
 }
 
@@ -145,6 +159,8 @@ struct attention_call decoder_attention(const struct block_call *b)
     bool slides = c->layer_is_sliding[b->layer - b->m->layers];
     return (struct attention_call){.function = functions[b->m->setting->attention],
                                    .positions = b->positions,
+                                   .ends = b->ends,
+                                   .documents = decoder_documents(b->m),
                                    .window = slides ? c->sliding_window : 0,
                                    .low = decoder_parameter_dtype(b->m->setting),
                                    .mask = b->mask,
@@ -223,8 +239,9 @@ struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor
         struct block_call call = sliding && m->config->layer_is_sliding[i] ? *sliding : *full;
         call.m = m;
         call.layer = &m->layers[i];
+        call.ends = m->ends;
         struct tensor *const held[CHECKPOINT_HELD] = {call.mask, call.cos, call.sin, call.positions,
-                                                      call.alibi};
+                                                      call.alibi, call.ends};
         struct tensor *y;
         if (m->setting->checkpointing == PLIM_CHECKPOINTING_NONE || e->evaluates)
             y = run_block(e, &call, x);
@@ -283,7 +300,7 @@ static void make_rotary(struct engine *e, struct decoder *m, enum plim_dtype dty
 struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct tensor *ids)
 {
     struct tensor *embeddings = decoder_embed(e, m, ids);
-    struct tensor *positions = decoder_positions(e, tensor_size(ids, 1));
+    struct tensor *positions = decoder_positions(e, m, tensor_size(ids, 1));
     struct block_call calls[2] = {{.positions = positions}, {.positions = positions}};
     make_masks(e, m, embeddings, calls);
     enum plim_family f = m->config->family;

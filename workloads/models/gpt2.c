@@ -64,7 +64,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *ids)
 {
     struct tensor *embeddings = decoder_embed(e, m, ids);
-    struct tensor *positions = decoder_positions(e, tensor_size(ids, 1));
+    struct tensor *positions = decoder_positions(e, m, tensor_size(ids, 1));
     struct tensor *position_embeddings =
         tensor_keep(nn_embedding(e, m->position_embedding, positions));
     struct tensor *x = tensor_keep(op_add(e, embeddings, position_embeddings));

@@ -86,7 +86,7 @@ struct decoder {
     struct tensor *type_embedding, *position_ids, *type_ids; /* encoders; the latter two buffers */
     struct tensor *embedding_scale;        /* gemma: a buffer, multiplied with the embeddings */
     struct linear project_in, project_out; /* opt: embeddings of another width */
-    struct tensor *attention_mask;         /* the batch's, lent during a forward */
+    struct tensor *attention_mask, *positions, *ends; /* the batch's, lent during a forward */
     struct tensor *pooled;                 /* bert: from the body to the head, else NULL */
     struct adapters adapters;              /* of these two */
     struct adapters adapters_behind;       /* of head_dense and the classifier */
@@ -100,10 +100,15 @@ struct decoder {
 
 /* A micro-batch: tokens (B, S), or images (B, channels, height, width); what the loss compares with: tokens too, or
  * one label a row, (B); and an attention mask, (B, S), where rows are padded, and of TRL's collators, else NULL.
+ * As one row (data.packing): tokens (1, B * S) with positions (1, B * S) int64, which start again at each document; of
+ * TRL's collator also where the documents begin and end (documents + 1) int32, for queries and for keys, and which each
+ * token is of, (1, B * S) int32. Else NULL.
  * completions: of DPOTrainer's, (B, S), which tokens are no prompt; its labels are made in a step (dpo.h). known: what
  * its reference makes of the chosen and of the rejected rows, (B / 2) each, where that was computed before. */
 struct batch {
-    struct tensor *inputs, *labels, *mask, *completions, *known[2];
+    struct tensor *inputs, *labels, *mask;
+    struct tensor *positions, *ends[2], *document;
+    struct tensor *completions, *known[2];
 };
 
 /* What a block is given besides its input; lent for the whole forward and backward. */
@@ -111,6 +116,7 @@ struct block_call {
     const struct decoder *m;
     const struct decoder_layer *layer;
     struct tensor *mask, *cos, *sin, *positions, *alibi;
+    struct tensor *ends; /* of the batch; NULL: positions say where documents end */
     struct tensor *
         *outputs; /* bloom: where the loop over the blocks holds what a block returns besides x */
 };
@@ -228,10 +234,13 @@ struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor 
 bool decoder_has_layers(const struct decoder *m, bool sliding);
 /* ACT2FN[f](x); floating */
 struct tensor *decoder_activation(struct engine *e, enum plim_activation f, struct tensor *x);
+/* Documents in a micro-batch that is one row; 0: its rows are the samples. */
+int64_t decoder_documents(const struct decoder *m);
+int64_t decoder_longest_document(const struct decoder *m); /* of them, in tokens; 0 as there */
 /* The constructor of a model's rotary embedding. */
 void decoder_create_rotary(struct engine *e, const struct decoder *m, enum plim_rope rope, struct rotary *r);
-/* arange(S) + 0 as (1, S); named */
-struct tensor *decoder_positions(struct engine *e, int64_t seq);
+/* The batch's positions, else arange(S) + 0 as (1, S); named */
+struct tensor *decoder_positions(struct engine *e, const struct decoder *m, int64_t seq);
 /* The causal mask of this forward; named or NULL */
 struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                             struct tensor *positions, int64_t window);

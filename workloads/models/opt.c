@@ -137,7 +137,7 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     struct tensor *given = m->attention_mask;
     struct tensor *mask =
         given ? tensor_ref(given) : tensor_keep(op_full(e, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
-    struct block_call call = {.positions = positions_of(e, mask)};
+    struct block_call call = {.positions = m->positions ? tensor_ref(m->positions) : positions_of(e, mask)};
     /* transformers 5.24 takes one of its own for positions alone */
     bool is_5_17 = m->setting->transformers == PLIM_TRANSFORMERS_5_17;
     call.mask = decoder_padding_mask(e, m, embeddings, given || is_5_17 ? mask : NULL);

@@ -105,7 +105,7 @@ static struct tensor *eager(struct engine *e, const struct attention_call *c, st
 }
 
 /* _is_packed_sequence: do the positions start again within the row? Asked of one row alone, and the
- * answer, which is no, outlives the attention as a variable of Python's; named, NULL: not asked. */
+ * answer outlives the attention as a variable of Python's; named, NULL: not asked. */
 static struct tensor *ask_whether_packed(struct engine *e, struct tensor *positions, int64_t rows)
 {
     if (!positions || e->halted) return NULL;
@@ -120,7 +120,6 @@ static struct tensor *ask_whether_packed(struct engine *e, struct tensor *positi
         packed = tensor_keep(op_to(e, sum, PLIM_BOOL));
     }
     tensor_drop(e, rising);
-    if (packed) engine_item(e, packed);
     return packed;
 }
 
@@ -164,6 +163,43 @@ static struct tensor *unpadded(struct engine *e, struct tensor *mask, struct ten
     return tensor_yield(all);
 }
 
+/* prepare_fa_kwargs_from_position_ids: where the documents of one row begin, which is where positions are as at the
+ * row's start, and where it ends; (documents + 1) int32, named, and *longest, a scalar that Python holds as long */
+static struct tensor *look_for_documents(struct engine *e, struct tensor *positions, int64_t documents,
+                                         struct tensor **longest)
+{
+    int64_t tokens = tensor_elements(positions);
+    struct tensor *row = tensor_keep(op_view(e, positions, 1, &tokens));
+    struct tensor *least = op_reduce(e, row, 1, false, PLIM_BINARY_MIN, 1, PLIM_I64);
+    struct tensor *begins = tensor_keep(op_compare(e, PLIM_BINARY_EQ, row, least));
+    struct tensor *places = tensor_keep(op_places(e, begins, documents));
+    tensor_drop(e, begins);
+    struct tensor *parts[2] = {tensor_keep(op_to(e, places, PLIM_I32)), tensor_keep(op_full(e, PLIM_I32, SHAPE(1), 0))};
+    struct tensor *ends = tensor_keep(op_cat(e, 2, parts, 0));
+    tensor_drop_all(e, parts[0], parts[1]);
+    struct tensor *behind = tensor_keep(op_slice(e, ends, 0, 1, documents));
+    struct tensor *lengths = op_sub(e, behind, op_slice(e, ends, 0, 0, documents));
+    *longest = tensor_keep(op_reduce(e, lengths, 1, false, PLIM_BINARY_MAX, 1, PLIM_I32));
+    tensor_drop_all(e, behind, places, row);
+    return ends;
+}
+
+/* The package's call for the documents of one row: q, k, v (1, A, T, D) -> (1, T, A, D) */
+static struct tensor *one_row(struct engine *e, const struct attention_call *c, struct tensor *const qkv[3],
+                              struct attention_params *p)
+{
+    struct tensor *rows[3], *x[3], *longest = NULL;
+    for (int i = 0; i < 3; i++) {
+        struct tensor *row = op_transpose(e, qkv[i], 1, 2);
+        rows[i] = tensor_keep(c->ends ? row : op_contiguous(e, row)); /* _prepare_from_posids */
+    }
+    p->ends = c->ends ? tensor_ref(c->ends) : look_for_documents(e, c->positions, c->documents, &longest);
+    for (int i = 0; i < 3; i++) x[i] = op_transpose(e, rows[i], 1, 2);
+    struct tensor *y = tensor_keep(op_transpose(e, op_sdpa(e, x[0], x[1], x[2], p), 1, 2));
+    tensor_drop_all(e, rows[0], rows[1], rows[2], p->ends, longest);
+    return tensor_yield(y);
+}
+
 static struct tensor *flash2(struct engine *e, const struct attention_call *c, struct tensor *q,
                              struct tensor *k, struct tensor *v)
 {
@@ -178,8 +214,11 @@ static struct tensor *flash2(struct engine *e, const struct attention_call *c, s
                                  .causal = !c->bidirectional,
                                  .flash2 = true,
                                  .window = c->window < k->a.shape[2] ? c->window : 0};
+    if (packed && !c->mask && !c->ends) engine_item(e, packed);
+    bool tells = c->ends || c->documents > 1; /* one document alone is a row like any other */
     struct tensor *out = e->halted ? e->poison
                          : c->mask ? unpadded(e, c->mask, qkv, &p)
+                         : tells   ? one_row(e, c, qkv, &p)
                                    : op_transpose(e, op_sdpa(e, qkv[0], qkv[1], qkv[2], &p), 1, 2);
     tensor_drop_all(e, packed, qkv[0], qkv[1], qkv[2]);
     return out;

@@ -175,6 +175,7 @@ struct rotary {
     struct tensor *longest; /* dynamic: the sequence length that inv_freq is for, once it grew */
     int64_t dim;
     int64_t positions, original_positions; /* of the model; before scaling (longrope) */
+    int64_t longest_document; /* of a row in which positions start again; 0: they do not */
     bool fp32;                             /* cos and sin stay in fp32 (olmo2) */
     bool by_elements; /* positions times frequencies, not a matrix product (transformers from 5.20 on) */
 };
@@ -238,6 +239,9 @@ struct attention_call {
     double softcap;    /* gemma2: eager's, flash-attention-2's needs no memory; 0: none */
     struct tensor *positions; /* flash-attention-2: (1 or B, S) that the block was called with. Lent;
                                  NULL: none */
+    struct tensor *ends; /* flash-attention-2: where the documents of the one row begin and end, (documents + 1) int32,
+                            as TRL's collator says it. Lent; NULL: the positions say it */
+    int64_t documents; /* flash-attention-2: in the one row; 0: rows are documents */
     int64_t window;           /* flash-attention-2: sliding window; 0: none */
     enum plim_dtype low;      /* flash-attention-2: what queries in fp32 are cast to without autocast */
     bool softmax_fp32; /* eager: softmax(dtype=float32); else in the scores' own type */

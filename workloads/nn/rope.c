@@ -202,6 +202,6 @@ void nn_rope_update(struct engine *e, struct rotary *r, struct tensor *positions
     if (e->halted || !r->rope->update) return;
     struct tensor *last = op_reduce(e, positions, 3, false, PLIM_BINARY_MAX, 1, PLIM_I64);
     struct tensor *seq = tensor_keep(op_add_scalar(e, last, 1));
-    r->rope->update(e, r, seq, tensor_size(positions, -1));
+    r->rope->update(e, r, seq, r->longest_document ? r->longest_document : tensor_size(positions, -1));
     tensor_drop(e, seq);
 }

@@ -41,7 +41,16 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .unit = "",
      .fallback = "no",
      .example = "yes",
-     .help = "several documents in one sample, positions starting again at each"},
+     .help = "yes: several documents in one sample, positions starting again at each; one-row: all samples of a "
+             "micro-batch are one row (DataCollatorWithFlattening, TRL's padding_free, axolotl's sample_packing)"},
+    {.path = "data.documents",
+     .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 20},
+     AT(documents),
+     .unit = "",
+     .fallback = "1",
+     .example = "8",
+     .help = "documents in one sample of data.seq tokens, where data.packing is one-row: flash-attention-2's backward "
+             "takes as much room for each as for 128 tokens more"},
 
     {.path = "data.padding",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_padding_names, PLIM_PADDING_COUNT)},

@@ -31,7 +31,7 @@ const char *const plim_overlap_names[PLIM_OVERLAP_COUNT] = {"auto", "no", "yes"}
 const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT] = {"none", "nf4", "fp4",
                                                                     "int8"};
 const char *const plim_storage_names[PLIM_STORAGE_COUNT] = {"uint8", "bf16", "fp16", "fp32"};
-const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes"};
+const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes", "one-row"};
 const char *const plim_predictions_names[PLIM_PREDICTIONS_COUNT] = {"loss", "logits", "argmax"};
 const char *const plim_loop_names[PLIM_LOOP_COUNT] = {"plain", "trainer", "trl-sft", "trl-dpo"};
 const char *const plim_find_unused_names[PLIM_FIND_UNUSED_COUNT] = {"auto", "false", "true"};

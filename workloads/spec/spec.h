@@ -207,8 +207,10 @@ enum plim_reduce_type { PLIM_REDUCE_TYPE_AUTO, PLIM_REDUCE_TYPE_FP32, PLIM_REDUC
 enum plim_overlap { PLIM_OVERLAP_AUTO, PLIM_OVERLAP_NO, PLIM_OVERLAP_YES, PLIM_OVERLAP_COUNT };
 
 /* Are several documents packed into a row, position ids starting again at each? Then transformers
- * builds a block mask, and SDPA runs its masked kernels. */
-enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_COUNT };
+ * builds a block mask, and SDPA runs its masked kernels. ONE_ROW: a micro-batch is one row of all its tokens, with
+ * position ids from the collator (transformers' DataCollatorWithFlattening, TRL's padding_free); flash-attention-2 is
+ * told then where documents end, the others need the mask. */
+enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_ONE_ROW, PLIM_PACKING_COUNT };
 /* Where the model is made. HOST: there, and moved by model.to(device), as transformers' Trainer moves what
  * from_pretrained() made; a tied weight comes once. GPU: under torch.device("cuda"), where a tied weight is made and
  * given up, and leaves its room behind. LOADED: from_pretrained() with a device_map brings the weights there one by
@@ -383,6 +385,7 @@ struct plim_train_setting {
     struct plim_zero zero;
     int64_t rank; /* whose memory is told, of ZeRO; -1: the one that reserves most */
     enum plim_packing packing;
+    int64_t documents; /* of one row: in each sample of `seq` tokens */
     enum plim_made_on made_on;
     enum plim_loop loop;
     struct plim_evaluation evaluation;
@@ -408,7 +411,7 @@ enum { PLIM_MAX_CHOICES = 64, PLIM_MAX_PHASES = 64 };
 struct plim_int_axis { size_t count; int64_t values[PLIM_MAX_CHOICES]; };
 struct plim_enum_axis { size_t count; int values[PLIM_MAX_CHOICES]; };
 
-enum { PLIM_SPEC_KEYS = 67 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 68 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -430,6 +433,7 @@ struct plim_spec {
     struct plim_zero zero;
     int64_t rank;                       /* of ZeRO; -1: the one that reserves most */
     enum plim_packing packing;
+    int64_t documents;
     enum plim_made_on made_on;
     enum plim_loop loop;
     struct plim_evaluation evaluation;

@@ -128,8 +128,8 @@ static void default_attention(struct plim_spec *spec)
     spec->attention.values[0] = eager ? PLIM_ATTENTION_EAGER : spec->model.attention;
 }
 
-/* What the package flash-attn refuses, and what of it the engine does not have: rows of several documents, and
- * vit, which was not compared. */
+/* What the package flash-attn refuses, and what of it the engine does not have: several rows of several documents,
+ * one row of them as a newer transformers calls the package, and vit, which was not compared. */
 static enum plim_status check_flash2(const struct plim_spec *spec, struct plim_error *err)
 {
     enum { MAX_HEAD = 256 };
@@ -149,8 +149,13 @@ static enum plim_status check_flash2(const struct plim_spec *spec, struct plim_e
     if (spec->packing == PLIM_PACKING_YES)
         return plim_fail(err, PLIM_SPEC,
                          "train.attention is flash_attention_2 and data.packing is yes, whose rows of several "
-                         "documents are not in this version, expected no, or sdpa (plimsoll exec runs the "
+                         "documents are not in this version, expected no or one-row, or sdpa (plimsoll exec runs the "
                          "training script as it is)");
+    if (spec->packing == PLIM_PACKING_ONE_ROW && spec->transformers != PLIM_TRANSFORMERS_5_17)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.attention is flash_attention_2 and data.packing is one-row, which is not in this "
+                         "version for train.transformers %s, expected 5.17",
+                         plim_transformers_names[spec->transformers]);
     if (model->head_dim > MAX_HEAD)
         return plim_fail(err, PLIM_SPEC,
                          "train.attention is flash_attention_2, which takes heads of at most %d, and "
@@ -335,7 +340,8 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
     const char *what = NULL;
     if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
     else if (spec->model.experts) what = "experts, whose balance it adds to the loss";
-    else if (spec->packing == PLIM_PACKING_YES) what = "data.packing, with which it puts all rows into one";
+    else if (spec->packing == PLIM_PACKING_YES) what = "data.packing yes, where it has one-row";
+    else if (is_dpo && spec->packing == PLIM_PACKING_ONE_ROW) what = "data.packing, which it has not";
     else if (spec->label_smoothing > 0) what = "train.label_smoothing, for which it runs the model twice";
     else if (spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS)
         what = "train.evaluation.keeps, for which it runs the model twice";
@@ -372,6 +378,30 @@ static enum plim_status check_seq(const struct plim_spec *spec, struct plim_erro
     return PLIM_OK;
 }
 
+/* The documents of one row are told by position ids, which encoders and bloom are not given. */
+static enum plim_status check_packing(const struct plim_spec *spec, struct plim_error *err)
+{
+    bool in_one = spec->packing == PLIM_PACKING_ONE_ROW;
+    if (!in_one && spec->documents > 1)
+        return plim_fail(err, PLIM_SPEC, "data.documents is %lld and data.packing is %s, expected one-row",
+                         (long long)spec->documents, plim_packing_names[spec->packing]);
+    if (!in_one) return PLIM_OK;
+    if (spec->model.task != PLIM_TASK_CAUSAL_LM || spec->model.family == PLIM_FAMILY_BLOOM)
+        return plim_fail(err, PLIM_SPEC,
+                         "data.packing is one-row, expected no for %s, which is given no position ids",
+                         plim_family_names[spec->model.family]);
+    if (spec->padding == PLIM_PADDING_YES)
+        return plim_fail(err, PLIM_SPEC,
+                         "data.packing is one-row, in which nothing is padded, and data.padding is yes, expected one "
+                         "of them");
+    for (size_t i = 0; i < spec->seq.count; i++)
+        if (spec->documents > spec->seq.values[i])
+            return plim_fail(err, PLIM_SPEC,
+                             "data.documents is %lld, expected at most one for each of %lld tokens",
+                             (long long)spec->documents, (long long)spec->seq.values[i]);
+    return PLIM_OK;
+}
+
 static enum plim_status check_padding(const struct plim_spec *spec, struct plim_error *err)
 {
     if (spec->padding == PLIM_PADDING_NO) return PLIM_OK;
@@ -401,9 +431,10 @@ static enum plim_status check_tensors(const struct plim_spec *spec, struct plim_
     double samples = (double)largest(&spec->micro_batch) * (double)plim_loop_rows(spec->loop),
            rows = samples * (double)largest(&spec->seq),
            width = (double)model->vocab_size;
+    double keys = spec->packing == PLIM_PACKING_ONE_ROW ? rows : (double)largest(&spec->seq);
     const double widths[] = {(double)model->intermediate_size, (double)model->hidden_size,
                              (double)model->heads * (double)model->head_dim,
-                             (double)model->heads * (double)largest(&spec->seq)};
+                             (double)model->heads * keys};
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
         if (widths[i] > width) width = widths[i];
     if (rows * width * 4 * 64 < 0x1p62) return PLIM_OK;
@@ -528,6 +559,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_smoothing, "train.label_smoothing"},
         {check_evaluation, "train.evaluation"},
         {check_seq, "data.seq"},
+        {check_packing, "data.packing"},
         {check_padding, "data.padding"},
         {check_tensors, "data.seq"},
         {check_rank, "train.zero.rank"},

@@ -193,6 +193,8 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
     if (!plim_spec_key_given(spec, "data.packing"))
         append(text, size, "rows of one document%s%s",
                plim_spec_key_given(spec, "data.padding") ? "" : ", all of full length", "");
+    if (spec->packing == PLIM_PACKING_ONE_ROW && !plim_spec_key_given(spec, "data.documents"))
+        append(text, size, "one document in a sample (data.documents)%s%s", "", "");
     if (!plim_spec_key_given(spec, "train.loop"))
         append(text, size, "a plain loop (--loop %s plays transformers' Trainer)%s",
                plim_loop_names[PLIM_LOOP_TRAINER], "");

@@ -69,9 +69,21 @@ static struct batch make_batch(struct engine *e, const struct trainer_loop *loop
     return batch;
 }
 
+enum { BATCH_PARTS = 10 };
+
+static void parts_of(const struct batch *batch, struct tensor *out[BATCH_PARTS])
+{
+    struct tensor *const parts[BATCH_PARTS] = {
+        batch->inputs,  batch->labels,  batch->mask,     batch->positions,   batch->ends[0],
+        batch->ends[1], batch->document, batch->completions, batch->known[0], batch->known[1]};
+    memcpy(out, parts, sizeof(parts));
+}
+
 static void drop_batch(struct engine *e, const struct batch *batch)
 {
-    tensor_drop_all(e, batch->inputs, batch->labels, batch->mask, batch->completions, batch->known[0], batch->known[1]);
+    struct tensor *parts[BATCH_PARTS];
+    parts_of(batch, parts);
+    tensor_drop_list(e, parts, BATCH_PARTS);
 }
 
 /* Labels as the loss sees them: a causal one shifts them, which Trainer knows by names of classes, and GPT-2's
@@ -349,10 +361,9 @@ uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fing
     /* The batches of a step go all at once, so that it is one which of them lies where. */
     uint64_t batches = 0;
     for (int64_t i = 0; i < loop->count; i++) {
-        const struct batch *batch = &loop->batches[i];
-        batches += add_place(PLIM_HASH_START, batch->inputs) + add_place(PLIM_HASH_START, batch->labels) +
-                   add_place(PLIM_HASH_START, batch->mask) + add_place(PLIM_HASH_START, batch->completions) +
-                   add_place(PLIM_HASH_START, batch->known[0]) + add_place(PLIM_HASH_START, batch->known[1]);
+        struct tensor *parts[BATCH_PARTS];
+        parts_of(&loop->batches[i], parts);
+        for (size_t k = 0; k < BATCH_PARTS; k++) batches += add_place(PLIM_HASH_START, parts[k]);
     }
     return plim_hash(fingerprint, &batches, sizeof(batches)) | 1;
 }

@@ -63,7 +63,7 @@ def make_model(case, folder):
             network = torchvision.models.get_model(case['config'].removeprefix('torchvision:'))
         return ImageLoss(network.to(dtype)), None
     from masks import answer_masks  # here: imports move the moments at which Python collects
-    if not case.get('padded'):  # its masks hide something, which the virtual GPU finds
+    if not case.get('padded') and case.get('packing') != 'one-row':  # the virtual GPU finds what masks hide there
         answer_masks(case.get('packed', False))
     with open(os.path.join(folder, case['config'])) as file:
         keys = json.load(file)
@@ -97,6 +97,11 @@ def make_batch(case, config, model, size):
     def tokens(length):
         return torch.zeros(size, length, dtype=torch.long, device='cuda')
 
+    if case.get('packing') == 'one-row':
+        documents = case.get('documents', 1)
+        ids = torch.zeros(1, size * seq, dtype=torch.long, device='cuda')
+        positions = torch.arange(seq // documents).repeat(size * documents)[None]
+        return {'input_ids': ids, 'labels': ids, 'position_ids': positions.to('cuda')}
     if case.get('padded'):
         from rows import Rows, pad
         rows = Rows(size, seq, config.vocab_size, kind == 'classify')

@@ -7,7 +7,7 @@ import time
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
-from rows import Images, Rows, pad
+from rows import Images, Rows, in_one_row, pad
 
 OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd': 'sgd', 'adamw-8bit': 'adamw_bnb_8bit',
               'paged-adamw-8bit': 'paged_adamw_8bit', 'paged-adamw-32bit': 'paged_adamw_32bit',
@@ -65,9 +65,28 @@ def steps_to_wait(case):
     return 2 if case.get('ddp', {}).get('static_graph') else 1
 
 
+def packs(case):
+    return case['loop'] == 'trl-sft' and case.get('documents', 1) > 1
+
+
+def flattens(case):
+    """SFTTrainer puts a batch's samples into one row, packed or as they are."""
+    if case['loop'] != 'trl-sft' or case.get('packing') != 'one-row':
+        return {}
+    return {'packing': True, 'max_length': case['seq']} if packs(case) else {'padding_free': True}
+
+
+def collator_of(case):
+    if case['loop'] == 'trainer' and case.get('packing') == 'one-row':
+        return in_one_row(case.get('documents', 1))
+    return pad if case.get('padded') else None
+
+
 def data_of(case, config, count):
     if case['kind'] == 'image':
         return Images(count, config.image_size)
+    if packs(case):  # SFTTrainer makes the samples
+        count, case = count * case['documents'], dict(case, seq=case['seq'] // case['documents'])
     return Rows(count, case['seq'], config.vocab_size, case['kind'] == 'classify')
 
 
@@ -116,7 +135,7 @@ def make_arguments(case, folder, size, count):
         max_grad_norm=1.0 if case.get('clip') else 0.0, report_to='none',
         use_liger_kernel=case.get('liger', False), disable_tqdm=True,
         **{f'ddp_{name}': value for name, value in case.get('ddp', {}).items()}, **sharded(case), **evaluates(case),
-        **asked)
+        **flattens(case), **asked)
 
 
 def measured(_, compute_result=True):
@@ -138,5 +157,5 @@ def train(case, arguments, model, config, size, count):
     make = classes_of(case)[1]
     make(model=model, args=arguments, train_dataset=rows, eval_dataset=others, compute_metrics=measure,
          preprocess_logits_for_metrics=largest if keeps == 'argmax' else None,
-         data_collator=pad if case.get('padded') else None, callbacks=[steps]).train()
+         data_collator=collator_of(case), callbacks=[steps]).train()
     return {**steps.first, 'steps': steps.figures}

@@ -27,6 +27,16 @@ def pad(rows):
     return {'input_ids': ids, 'attention_mask': mask, 'labels': ids.masked_fill(mask == 0, -100)}
 
 
+def in_one_row(documents):
+    """A collator that puts all rows into one, each of so many documents of one length."""
+    from transformers import DataCollatorWithFlattening
+    flatten = DataCollatorWithFlattening()
+
+    def collate(rows):
+        return flatten([{'input_ids': part} for row in rows for part in row['input_ids'].chunk(documents)])
+    return collate
+
+
 class Images(torch.utils.data.Dataset):
     def __init__(self, count, side):
         self.count, self.side = count, side
