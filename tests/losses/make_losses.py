@@ -45,6 +45,12 @@ def tokens(vocabulary, batch, seq):
     return torch.from_numpy(ids.astype(np.int64).reshape(batch, seq))
 
 
+def as_one_row(case, ids):
+    """All rows in one, whose positions start again at each document."""
+    length = -(-case["seq"] // case["documents"])
+    return dict(input_ids=ids.view(1, -1), position_ids=(torch.arange(ids.numel()) % length)[None])
+
+
 def add_lora(model, lora):
     from peft import LoraConfig, get_peft_model
     return get_peft_model(model, LoraConfig(r=lora["r"], lora_alpha=2 * lora["r"], lora_dropout=0.0,
@@ -113,7 +119,8 @@ def losses(case):
     trained = [p for p in model.parameters() if p.requires_grad]
     opt = optimizer(case["optimizer"], trained)
     ids = tokens(model.config.vocab_size, case["batch"], case["seq"])
-    labels = labels_of(model.config, ids)
+    inputs = as_one_row(case, ids) if case.get("packing") == "one-row" else dict(input_ids=ids)
+    inputs["labels"] = labels_of(model.config, inputs["input_ids"])
     mixed = case["precision"].endswith("-mixed")
     low = torch.float16 if case["precision"] == "fp16-mixed" else torch.bfloat16
     scaler = torch.amp.GradScaler("cpu", enabled=case["precision"] == "fp16-mixed")
@@ -121,7 +128,7 @@ def losses(case):
     for _ in range(STEPS):
         for _ in range(case["accumulation"]):
             with torch.autocast("cpu", dtype=low, enabled=mixed):
-                loss = model(input_ids=ids, labels=labels).loss
+                loss = model(**inputs).loss
             scaler.scale(loss).backward()
         if case["clip"]:
             scaler.unscale_(opt)
@@ -217,6 +224,11 @@ def cases(experts):
         yield dict({**plain, "attention": attention}, hf=hf)
     for hf in () if experts else ENCODER_MODELS:
         yield dict(plain, hf=hf)
+    row = dict(plain, packing="one-row", documents=4)
+    for hf in () if experts else (GPT2, LLAMA, FAMILIES[1], FAMILIES[8]):
+        yield dict(row, hf=hf)
+    if not experts:
+        yield dict({**row, "attention": "eager", "documents": 1}, hf=LLAMA)
 
 
 def main():
@@ -229,6 +241,7 @@ def main():
         name += "/classification" if "architectures" in case["hf"] else ""
         name += "/lora" if "lora" in case else ""
         name += f"/acc{case['accumulation']}" if case["accumulation"] > 1 else ""
+        name += f"/row{case['documents']}" if "documents" in case else ""
         name += f"/window{case['hf']['sliding_window']}" if case["hf"].get("sliding_window") else ""
         print(json.dumps(dict(id=name, **case, losses=losses(case))))
         print(name, file=sys.stderr)
