@@ -2,6 +2,7 @@
 #include "scaler.h"
 #include "devices/needs/needs.h"
 #include <math.h>
+#include <string.h>
 
 void scaler_create(struct scaler *s, bool enabled)
 {
@@ -206,6 +207,34 @@ static struct tensor *norms_of_all_ranks(struct engine *e, struct tensor *norms)
     return roots;
 }
 
+/* _group_tensors_by_device_and_dtype(): gradients of one type stand behind one another. */
+static void group_by_type(struct optimizer *o)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < o->count; i++) {
+        uint8_t type = o->grads[i]->a.dtype;
+        size_t first = 0;
+        while (o->grads[first]->a.dtype != type) first++;
+        for (size_t k = i; k < o->count && first == i; k++)
+            if (o->grads[k]->a.dtype == type) o->scratch[count++] = o->grads[k];
+    }
+    memcpy(o->grads, o->scratch, count * sizeof(struct tensor *));
+}
+
+/* The norms of all gradients, into o->scratch, one kernel for each type; what their stack has */
+static enum plim_dtype norms_by_type(struct engine *e, struct optimizer *o)
+{
+    size_t end;
+    group_by_type(o);
+    uint8_t type = o->grads[0]->a.dtype;
+    bool is_mixed = o->grads[o->count - 1]->a.dtype != type;
+    for (size_t start = 0; start < o->count; start = end) {
+        for (end = start; end < o->count && o->grads[end]->a.dtype == o->grads[start]->a.dtype;) end++;
+        norms_of(e, end - start, o->grads + start, o->scratch + start);
+    }
+    return is_mixed ? PLIM_F32 : (enum plim_dtype)type;
+}
+
 struct tensor *clip_grad_norm(struct engine *e, struct optimizer *o, double max_norm)
 {
     struct tensor *total = NULL;
@@ -214,8 +243,7 @@ struct tensor *clip_grad_norm(struct engine *e, struct optimizer *o, double max_
     size_t n = e->halted ? 0 : optimizer_collect(o);
     if (n) {
         struct tensor **norms = o->scratch;
-        norms_of(e, n, o->grads, norms);
-        enum plim_dtype dtype = e->halted ? PLIM_F32 : (enum plim_dtype)norms[0]->a.dtype;
+        enum plim_dtype dtype = norms_by_type(e, o);
         struct tensor *stacked = tensor_keep(tensor_empty(e, dtype, SHAPE((int64_t)n)));
         stack(e, n, norms, stacked);
         struct tensor *all = o->sharded ? norms_of_all_ranks(e, stacked) : tensor_ref(stacked);
