@@ -124,6 +124,24 @@ Test(flash2, windows_and_softcapping_are_simulated_only)
     plim_device_close(&host);
 }
 
+/* A batch that is padded to its longest row hides something of two rows, and of one it does not. */
+Test(flash2, one_row_is_its_own_longest)
+{
+    struct plim_device *a100 = open_sim("A100-SXM4-80GB");
+    for (int64_t rows = 1; rows <= 2; rows++) {
+        struct plim_train_setting longest = flash2, yes;
+        longest.micro_batch = rows;
+        longest.padding = PLIM_PADDING_LONGEST;
+        yes = longest;
+        yes.padding = PLIM_PADDING_YES;
+        replay(a100, "llama", 16, "", &longest, &ours);
+        replay(a100, "llama", 16, "", &yes, &theirs);
+        bool is_alike = ours.step[1].peak_requested_bytes == theirs.step[1].peak_requested_bytes;
+        cr_expect_eq(is_alike, rows == 2, "%lld rows", (long long)rows);
+    }
+    plim_device_close(&a100);
+}
+
 /* With rows of different lengths it is another function, on tokens that were picked out. */
 Test(flash2, padded_rows_are_simulated_only)
 {

@@ -313,7 +313,7 @@ Test(spec_errors, encoders_have_limits_of_their_own)
         {"model: {family: bert}\ntrain: {quantization: fp4, lora: {r: 8}}\n",
          "s.yaml:2:23: train.quantization is fp4, expected none for the encoder bert" RUN_IT},
         {"model: {family: llama}\ndata: {packing: yes, padding: yes}\n",
-         "s.yaml:2:31: data.padding and data.packing are yes, expected one of them: transformers does not look for "
+         "s.yaml:2:31: data.padding is yes and data.packing yes, expected one of them: transformers does not look for "
          "documents in rows that come with an attention mask"},
         {"model: {family: vit}\ndata: {padding: yes}\n",
          "s.yaml:2:17: data.padding is yes, expected no for the images of vit"},

@@ -41,7 +41,7 @@ const char *decoder_refuses(const struct plim_device_info *info,
                                          .dtype = PLIM_F16, /* or bf16, to which the same applies */
                                          .dropout = config->dropout_attention > 0,
                                          .training = true};
-    if (!info->simulated && (setting->padding == PLIM_PADDING_YES || setting->packing == PLIM_PACKING_ONE_ROW))
+    if (!info->simulated && (setting->padding != PLIM_PADDING_NO || setting->packing == PLIM_PACKING_ONE_ROW))
         return "flash_attention_2 with rows of different lengths (data.padding, data.packing) is simulated only";
     bool slides = config->sliding_window && config->sliding_window < setting->seq;
     if (info->compute_capability && !plim_flash2_fits(info, &shape))
@@ -146,8 +146,8 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     if (m->config->patch_size) return images(e, m, seed);
     struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, length)))};
     op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
-    bool own_labels = s->padding == PLIM_PADDING_YES || (in_one && plim_loop_is_trainers(s->loop));
-    if (s->padding == PLIM_PADDING_YES || (plim_loop_is_trl(s->loop) && !in_one))
+    bool own_labels = s->padding != PLIM_PADDING_NO || (in_one && plim_loop_is_trainers(s->loop));
+    if (s->padding != PLIM_PADDING_NO || (plim_loop_is_trl(s->loop) && !in_one))
         b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
     if (s->loop == PLIM_LOOP_TRL_DPO) {
         b.completions = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));

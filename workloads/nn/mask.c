@@ -228,11 +228,12 @@ struct tensor *nn_bidirectional_mask(struct engine *e, const struct mask_request
     struct tensor *mask = NULL;
     if (padding) ask_whether_all(e, padding);
     bool beyond = r->window && r->seq >= r->window;
+    bool eager = r->function == ATTENTION_EAGER;
     if (r->function == ATTENTION_FLASH2) {
-        if (padding) mask = tensor_ref(padding);
-    } else if (padding || beyond) {
+        if (padding && r->padded) mask = tensor_ref(padding);
+    } else if ((padding && (r->padded || eager)) || beyond) {
         mask = bool_mask(e, r, around, NULL, padding);
-        if (r->function == ATTENTION_EAGER) mask = additive(e, mask, r->dtype);
+        if (eager) mask = additive(e, mask, r->dtype);
     }
     tensor_drop(e, padding);
     e->grad_enabled = grad;

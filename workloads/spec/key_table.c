@@ -59,8 +59,9 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .fallback = "no",
      .example = "yes",
      .help = "rows of different lengths: every batch has an attention mask that hides something, and is as "
-             "long as data.seq; flash_attention_2, which leaves out what is padded, is planned with one token "
-             "less than that, the most there can be"},
+             "long as data.seq (longest: padded to its longest row, as TRL does it, so that the mask of one row hides "
+             "nothing); flash_attention_2, which leaves out what is padded, is planned with one token less than that, "
+             "the most there can be"},
 
     {.path = "data.prompt",
      .value = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = 1 << 24},

@@ -269,7 +269,7 @@ enum plim_quantization_type { PLIM_QUANTIZATION_NONE, PLIM_QUANTIZATION_NF4, PLI
                               PLIM_QUANTIZATION_INT8, PLIM_QUANTIZATION_COUNT };
 /* Have the rows of a batch different lengths? Then an encoder is given an attention mask that hides
  * something, and attention runs its masked kernels. */
-enum plim_padding { PLIM_PADDING_NO, PLIM_PADDING_YES, PLIM_PADDING_COUNT };
+enum plim_padding { PLIM_PADDING_NO, PLIM_PADDING_YES, PLIM_PADDING_LONGEST, PLIM_PADDING_COUNT };
 
 /* Names as on the command line, in the order of the enums. */
 extern const char *const plim_family_names[PLIM_FAMILY_COUNT];

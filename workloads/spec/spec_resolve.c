@@ -406,12 +406,12 @@ static enum plim_status check_padding(const struct plim_spec *spec, struct plim_
 {
     if (spec->padding == PLIM_PADDING_NO) return PLIM_OK;
     if (plim_family_info(spec->model.family)->images)
-        return plim_fail(err, PLIM_SPEC, "data.padding is yes, expected no for the images of %s",
-                         plim_family_names[spec->model.family]);
+        return plim_fail(err, PLIM_SPEC, "data.padding is %s, expected no for the images of %s",
+                         plim_padding_names[spec->padding], plim_family_names[spec->model.family]);
     if (spec->packing == PLIM_PACKING_YES && spec->model.task == PLIM_TASK_CAUSAL_LM)
         return plim_fail(err, PLIM_SPEC,
-                         "data.padding and data.packing are yes, expected one of them: transformers does not look for "
-                         "documents in rows that come with an attention mask");
+                         "data.padding is %s and data.packing yes, expected one of them: transformers does not look "
+                         "for documents in rows that come with an attention mask", plim_padding_names[spec->padding]);
     return PLIM_OK;
 }
 
