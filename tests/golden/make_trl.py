@@ -8,7 +8,7 @@ with the figures.
         ../virtual/programs/golden.py trl_cases.jsonl ID     several: a line of each rank
     python make_trl.py sft FIGURES > trl.jsonl               FIGURES: those lines; of dpo: dpo.jsonl
 
-VENV: tests/virtual/install.sh's with trl 1.16.0, datasets, liger-kernel 0.8.5 and (zero1, zero2) deepspeed 0.18.9. The fields are those of
+VENV: tests/virtual/install.sh's with trl 1.16.0, datasets, liger-kernel 0.8.5 and (zero1 to zero3) deepspeed 0.18.9. The fields are those of
 trainer.jsonl; quantised bases are not prepared for training by peft, as SFTTrainer does not do it either. `made_on`: `loaded` is
 from_pretrained() with a device_map, of a checkpoint in the type of the weights or in that of `checkpoint`. DPOTrainer's
 `batch` counts pairs, of which the first `prompt` tokens of each row are no answer; its reference is loaded by it, `none` beside
@@ -22,6 +22,7 @@ BASE = {'kind': 'lm', 'attention': 'sdpa', 'compute_capability': 80, 'loop': 'tr
 QUERIES = ['q_proj', 'v_proj']
 ALL = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj']
 FULL = {'checkpointing': 'full'}
+SMOOTHED = {'arguments': {'label_smoothing_factor': 0.1}}
 
 
 def lora(rank, targets=QUERIES, **more):
@@ -41,7 +42,8 @@ def name_of(case):
              'sharding' in case and f'{case["sharding"]}{case["world"]}',
              case['compute_capability'] != 80 and f'cc{case["compute_capability"]}',
              case['made_on'] == 'loaded' and f'loaded-{case.get("checkpoint", "same")}', f'b{case["batch"]}',
-             f's{case["seq"]}', f'a{case.get("accumulation", 1)}', 'evaluation' in case and 'eval']
+             f's{case["seq"]}', f'a{case.get("accumulation", 1)}', 'evaluation' in case and 'eval',
+             'arguments' in case and 'smoothed']
     return '/'.join(str(mark) for mark in marks if mark)
 
 
@@ -128,6 +130,58 @@ def sft_cases():
     yield case(small, 2, 100, **FULL, **lora(8), weights='bf16', sharding='ddp', world=3)
     yield case(small, 2, 100, **FULL, sharding='zero1', world=2)
     yield case(small, 2, 100, **FULL, sharding='zero2', world=2, accumulation=2)
+    for sharding in ('fsdp', 'zero3'):
+        yield from sharded(sharding)
+    yield from of_experts()
+    yield case(small, 2, 100, **lora(16, dora=True), weights='bf16', **quantized('nf4', compute='bf16'))  # of two types
+    yield case(small, 2, 100, **SMOOTHED)
+    yield case(small, 2, 100, **FULL, **SMOOTHED, accumulation=2)
+    yield case('x-gpt2-odd', 2, 60, **SMOOTHED, precision='fp32', evaluation={'batch': 2, 'batches': 3, 'every': 2})
+
+
+def sharded(sharding):
+    """By FSDP2, whose head is whole (in one unit with the norm behind the blocks, or with a tied embedding) or gathered
+    (with adapters), and by ZeRO 3, with which SFTTrainer has adapters checkpointed reentrantly."""
+    small, at = 'x-llama-odd', {'sharding': sharding, 'world': 2}
+    adapted = {**FULL, **lora(8), 'weights': 'bf16', 'use_reentrant': sharding == 'zero3'}
+    yield case(small, 2, 100, **FULL, **at)
+    yield case(small, 2, 100, **FULL, **at, accumulation=2)
+    yield case(small, 2, 100, **{**at, 'world': 3}, precision='fp32')
+    yield case(small, 2, 100, **adapted, **at)
+    yield case(small, 2, 100, **adapted, **{**at, 'world': 3}, accumulation=3)
+    yield case('x-gpt2-odd', 2, 60, **at)
+    yield case('x-opt', 2, 64, **at)
+    yield case('x-phi', 2, 64, **{**at, 'world': 3})
+    yield case('x-llama-2l', 2, 100, **FULL, **at)
+    yield case('x-gemma3-small', 2, 64, **at, accumulation=2)
+    yield case('x-gemma3-small', 2, 64, **at, **lora(8), weights='bf16')
+    yield case(small, 2, 100, **FULL, **at, evaluation={'batch': 2, 'batches': 3, 'every': 2})
+    yield case('qwen2.5-0.5b', 4, 1024, **FULL, **at)
+    yield case('llama-3.2-1b', 4, 1024, **{**adapted, **lora(16)}, **{**at, 'world': 4})
+    yield case('x-qwen3', 2, 64, **at, precision='fp16-mixed')
+
+
+def of_experts():
+    """With the loss that balances them (router_aux_loss_coef of their configurations)"""
+    yield case('x-mixtral', 2, 64)
+    yield case('x-mixtral', 2, 300, **FULL, accumulation=2)
+    yield case('x-mixtral', 2, 64, evaluation={'batch': 2, 'batches': 3, 'every': 2})
+    yield case('x-mixtral', 2, 64, precision='fp16-mixed')
+    yield case('x-mixtral', 2, 100, sharding='zero3', world=2, **FULL)
+    yield case('x-qwen2-moe', 2, 64, precision='fp32')
+    yield case('x-qwen2-moe', 2, 64, precision='bf16')
+    yield case('x-qwen2-moe', 2, 100, sharding='zero2', world=2)
+    yield case('x-qwen3-moe', 3, 200, **FULL, weights='bf16')
+    yield case('x-qwen3-moe', 2, 100, **FULL, use_reentrant=True)
+    yield case('x-qwen3-moe', 2, 100, sharding='ddp', world=2)
+    yield case('x-qwen3-moe', 2, 100, sharding='fsdp', world=2, **FULL)
+    yield case('x-qwen3-moe', 2, 100, sharding='zero3', world=2, accumulation=2)
+    yield case('x-qwen3-moe-odd', 2, 64, **lora(8), weights='bf16')
+    yield case('x-qwen3-moe-odd', 2, 100, sharding='fsdp', world=3, accumulation=2)
+    adapted = {**FULL, **lora(8), 'weights': 'bf16', 'world': 2}
+    yield case('x-qwen3-moe-odd', 2, 100, **adapted, sharding='fsdp')
+    yield case('x-qwen3-moe-odd', 2, 100, **adapted, sharding='zero3', use_reentrant=True)
+    yield case('qwen3-moe-small', 4, 1024, **FULL)
 
 
 def joined(path, made):

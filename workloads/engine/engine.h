@@ -43,10 +43,14 @@ struct module_hooks {
     struct tensor *(*after)(struct engine *e, void *context, struct tensor *const *weights, int kind,
                             struct tensor *x);
     void *context;
-    /* The module of the first weight `first` and `kind`, which runs, looks at a weight of another one. NULL: nothing is
-     * done there, and a LoRA layer is one module, that of its linear, in place of one with its parts as modules within
-     * it. */
+    /* The module of the first weight `first` (NULL: the model) and `kind`, which runs, looks at a weight of another
+     * one. NULL: nothing is done there, and a LoRA layer is one module, that of its linear, in place of one with its
+     * parts as modules within it. */
     void (*look)(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight);
+    /* A model that computes with its head's weight or bias (lent) outside of the head: what stands for it there, named;
+     * and that it has been computed with. NULL: it does itself, and nothing is done. */
+    struct tensor *(*lend)(struct engine *e, void *context, struct tensor *weight);
+    void (*take_back)(struct engine *e, void *context, struct tensor *weight);
     bool own_linear; /* op_linear_function() stands for torch's linear */
     /* What the parts of a leaf (NN_LEAF) see; NULL: a leaf is no module here, its parts are. */
     const struct module_hooks *inside;

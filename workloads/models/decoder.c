@@ -60,6 +60,10 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     *m = (struct decoder){.config = config, .setting = setting, .family = families[config->family]};
     if (!m->family) return PLIM_UNSUPPORTED;
     m->layers = calloc((size_t)config->layers, sizeof *m->layers);
+    if (experts_are_balanced(config, setting)) {
+        m->router_logits = calloc((size_t)config->layers, sizeof(struct tensor *));
+        if (!m->router_logits) return PLIM_NOMEM;
+    }
     if (!m->layers) return PLIM_NOMEM;
     m->parameters.dtype = decoder_parameter_dtype(setting);
     bool quantized = setting->quantization.type != PLIM_QUANTIZATION_NONE;
@@ -81,6 +85,7 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
 void decoder_finish(struct decoder *m)
 {
     free(m->layers);
+    free(m->router_logits);
     free(m->parameters.list);
     free(m->parameters.frozen);
     *m = (struct decoder){0};
@@ -207,12 +212,31 @@ int64_t decoder_labels(const struct decoder *m)
     return rows * s->seq - documents - rows * (s->prompt ? s->prompt - 1 : 0);
 }
 
+/* What balances the experts joins the model's own loss. */
+static void balance(struct engine *e, const struct decoder *m, struct tensor *mask, struct fused_output *out)
+{
+    out->aux_loss = experts_balance(e, m, mask);
+    if (!out->aux_loss) return;
+    struct tensor *weighted = tensor_keep(op_mul_scalar(e, out->aux_loss, m->config->aux_loss_coef));
+    tensor_set(e, &out->loss, op_add(e, out->loss, weighted));
+    tensor_drop(e, weighted);
+}
+
 struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch, unsigned wanted)
 {
     lend(m, batch);
+    m->returns_router_logits = m->router_logits != NULL;
     struct tensor *x = run_body(e, m, batch->inputs);
+    m->returns_router_logits = false;
     const struct linear head = head_linear(m);
-    struct fused_output out = nn_fused_head(e, &head, x, batch->labels, decoder_labels(m), wanted);
+    struct tensor *lent[2];
+    struct fused_output out = nn_fused_head(e, &head, x, batch->labels, decoder_labels(m), wanted, lent);
+    if (m->router_logits) balance(e, m, batch->mask, &out);
+    tensor_drop_all(e, lent[0], lent[1]);
+    for (int64_t i = 0; i < m->config->layers && m->router_logits; i++) {
+        tensor_drop(e, m->router_logits[i]);
+        m->router_logits[i] = NULL;
+    }
     tensor_drop(e, x);
     return out;
 }

@@ -198,6 +198,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     struct tensor *rows = tensor_keep(op_view(e, x, SHAPE(tensor_elements(x) / width, width)));
     struct tensor *shared = shares ? tensor_keep(decoder_gated_mlp(e, f, l, rows)) : NULL;
     struct routing r = route(e, b, rows);
+    if (b->m->returns_router_logits && !e->halted) b->m->router_logits[b->layer - b->m->layers] = tensor_ref(r.logits);
     struct tensor *y = tensor_hold(experts_forward(e, b, rows, &r));
     if (shares) {
         struct tensor *share = op_sigmoid(e, nn_linear(e, &l->shared_gate, rows));

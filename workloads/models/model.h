@@ -88,6 +88,8 @@ struct decoder {
     struct linear project_in, project_out; /* opt: embeddings of another width */
     struct tensor *attention_mask, *positions, *ends; /* the batch's, lent during a forward */
     struct tensor *pooled;                 /* bert: from the body to the head, else NULL */
+    struct tensor **router_logits;         /* by layer, named, while a forward is to return them; NULL: none does */
+    bool returns_router_logits;            /* it runs */
     struct adapters adapters;              /* of these two */
     struct adapters adapters_behind;       /* of head_dense and the classifier */
     struct lora_adapter *classifier_lora;  /* one of these, or NULL */
@@ -279,6 +281,11 @@ enum { EXPERTS_WEIGHTS = 15 };
 void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
 /* What stands in the MLP's place: x (B, S, H) -> (B, S, H); floating. */
 struct tensor *experts_block(struct engine *e, const struct block_call *b, struct tensor *x);
+/* Does SFTTrainer add a loss that balances the experts? */
+bool experts_are_balanced(const struct plim_model_config *config, const struct plim_train_setting *setting);
+/* load_balancing_loss_func() of the router's logits that a forward returned, of tokens by the attention mask (B, S);
+ * named, NULL where the engine is halted. */
+struct tensor *experts_balance(struct engine *e, const struct decoder *m, struct tensor *mask);
 /* Weights of experts that a token does not meet. */
 int64_t experts_idle_weights(const struct decoder *m);
 

@@ -12,6 +12,20 @@ static struct tensor *spread(struct engine *e, struct tensor *mask, struct tenso
     return tensor_keep(op_masked_scatter(e, zeros, mask, x));
 }
 
+/* What stands for the head's weight or bias outside of the head (struct module_hooks); named, or NULL. */
+static struct tensor *borrow(struct engine *e, struct tensor *weight)
+{
+    if (!weight || e->halted) return NULL;
+    const struct module_hooks *hooks = e->modules;
+    return hooks && hooks->lend ? hooks->lend(e, hooks->context, weight) : tensor_ref(weight);
+}
+
+static void give_back(struct engine *e, struct tensor *weight)
+{
+    const struct module_hooks *hooks = e->modules;
+    if (weight && hooks && hooks->take_back && !e->halted) hooks->take_back(e, hooks->context, weight);
+}
+
 /* The model's own loss, which nobody asks for: -sum / number of labels */
 static void make_loss(struct engine *e, struct fused_output *out)
 {
@@ -28,18 +42,25 @@ static void make_loss(struct engine *e, struct fused_output *out)
 }
 
 struct fused_output nn_fused_head(struct engine *e, const struct linear *head, struct tensor *x, struct tensor *labels,
-                                  int64_t found, unsigned wanted)
+                                  int64_t found, unsigned wanted, struct tensor *lent[2])
 {
     struct fused_output out = {0};
+    lent[0] = lent[1] = NULL;
     if (e->halted) return out;
     int64_t rows = tensor_size(labels, 1) - 1;
     struct tensor *hidden = tensor_hold(op_slice(e, x, 1, 0, rows));
     struct tensor *shifted = tensor_hold(op_slice(e, labels, 1, 1, rows));
+    nn_look(e, NULL, NN_MODEL, head->weight); /* its device */
     out.label_mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, shifted, PLIM_IGNORED_TARGET));
+    if (head->bias) nn_look(e, NULL, NN_MODEL, head->bias);
+    lent[0] = borrow(e, head->weight);
+    lent[1] = borrow(e, head->bias);
     struct tensor *counted = tensor_keep(op_rows_where(e, hidden, out.label_mask, found));
     struct tensor *targets = tensor_keep(op_rows_where(e, shifted, out.label_mask, found));
-    struct token_scores scores = op_trl_token_scores(e, counted, head->weight, head->bias, targets, wanted);
+    struct token_scores scores = op_trl_token_scores(e, counted, lent[0], lent[1], targets, wanted);
     tensor_drop_all(e, counted, targets);
+    give_back(e, head->weight);
+    give_back(e, head->bias);
     out.log_probs = spread(e, out.label_mask, scores.log_probs);
     out.entropy = spread(e, out.label_mask, scores.entropy);
     out.mean_logits = spread(e, out.label_mask, scores.mean_logits);
@@ -53,6 +74,6 @@ struct fused_output nn_fused_head(struct engine *e, const struct linear *head, s
 void nn_fused_output_drop(struct engine *e, struct fused_output *out)
 {
     tensor_drop_all(e, out->loss, out->log_probs, out->entropy, out->mean_logits, out->is_top1, out->label_mask,
-                    out->count);
+                    out->aux_loss, out->count);
     *out = (struct fused_output){0};
 }

@@ -114,7 +114,8 @@ struct tensor *nn_lora_quantized(struct engine *e, const struct linear *l, struc
                                  struct tensor *x);
 /* torch.nn.Linear of one of an adapter's matrices */
 struct tensor *nn_adapter_product(struct engine *e, struct tensor *const *matrix, struct tensor *x);
-/* The module of `first` and `kind`, which runs, looks at a weight of another one (engine.modules). */
+/* The module of `first` and `kind`, which runs, looks at a weight of another one (engine.modules); NULL and NN_MODEL:
+ * the model itself. */
 void nn_look(struct engine *e, struct tensor *first, int kind, struct tensor *weight);
 /* The magnitude of an adapter, which has its matrices: the lengths of the weight's rows. */
 void nn_dora_create(struct engine *e, struct parameters *p, struct linear *l);
@@ -267,12 +268,14 @@ struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struc
  * NULL where the engine is halted, and what was not wanted. */
 struct fused_output {
     struct tensor *loss, *log_probs, *entropy, *mean_logits, *is_top1, *label_mask;
-    struct tensor *count; /* what the loss's node has saved */
+    struct tensor *aux_loss; /* what balances experts, which others add; NULL: none */
+    struct tensor *count;    /* what the loss's node has saved */
 };
 /* Of x (B, S, H), lent, and the head; labels (B, S) lent, of which `found` count (but for those of the first tokens,
- * which none is compared with); wanted: TRL_... (workloads/engine/ops_trl.h) */
+ * which none is compared with); wanted: TRL_... (workloads/engine/ops_trl.h). lent: what stood for its weight and bias,
+ * which the model's forward holds to its end; named or NULL, the caller's to drop. */
 struct fused_output nn_fused_head(struct engine *e, const struct linear *head, struct tensor *x, struct tensor *labels,
-                                  int64_t found, unsigned wanted);
+                                  int64_t found, unsigned wanted, struct tensor *lent[2]);
 void nn_fused_output_drop(struct engine *e, struct fused_output *out);
 
 #endif

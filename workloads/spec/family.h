@@ -93,6 +93,8 @@
       "every n-th layer has experts, the others an MLP")                                           \
     X(NORMALIZED_ROUTING, normalized_routing, BOOL, 0, 0, "norm_topk_prob", "",                    \
       "a token's weights of its experts add up to 1")                                              \
+    X(AUX_LOSS_COEF, aux_loss_coef, NUMBER, 0, 1e9, "router_aux_loss_coef", "",                    \
+      "share of the loss that balances experts, of TRL's SFTTrainer")                              \
     X(SLIDING_WINDOW, sliding_window, INT, 1, INT32_MAX, "sliding_window", "tokens",               \
       "how far a sliding layer looks back; null: no sliding layers")                               \
     X(LOCAL_ATTENTION, local_attention, INT, 2, INT32_MAX, "local_attention", "tokens",            \

@@ -337,6 +337,7 @@ static const struct plim_family_key mixtral_keys[] = {
     KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
     KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "2"),
     TWO("num_local_experts", "num_experts", EXPERTS, "8"),
+    KEY("router_aux_loss_coef", AUX_LOSS_COEF, "0.001"),
 };
 
 static const struct plim_family_key qwen2_moe_keys[] = {
@@ -359,6 +360,7 @@ static const struct plim_family_key qwen2_moe_keys[] = {
     KEY("shared_expert_intermediate_size", SHARED_EXPERT_SIZE, "5632"),
     KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "4"),
     KEY("num_experts", EXPERTS, "60"),
+    KEY("router_aux_loss_coef", AUX_LOSS_COEF, "0.001"),
     KEY("norm_topk_prob", NORMALIZED_ROUTING, "false"),
     KEY("qkv_bias", ATTENTION_BIAS, "true"),
     NUL("pad_token_id", PAD_TOKEN, "null"),
@@ -383,6 +385,7 @@ static const struct plim_family_key qwen3_moe_keys[] = {
     KEY("moe_intermediate_size", EXPERT_SIZE, "768"),
     KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "8"),
     TWO("num_experts", "num_local_experts", EXPERTS, "128"),
+    KEY("router_aux_loss_coef", AUX_LOSS_COEF, "0.001"),
     KEY("norm_topk_prob", NORMALIZED_ROUTING, "false"),
     NUL("pad_token_id", PAD_TOKEN, "null"),
 };

@@ -151,6 +151,7 @@ struct plim_model_config {
     int64_t shared_expert_size;    /* qwen2_moe: of the one that sees every token */
     int64_t sparse_step;           /* every n-th layer has experts, the others an MLP */
     bool normalized_routing;       /* a token's weights of its experts add up to 1 */
+    double aux_loss_coef;          /* share of the loss that balances experts; 0: it is not computed */
     int64_t sliding_window;         /* tokens; 0: none */
     bool use_sliding_window;        /* of the qwens; already applied to sliding_window */
     int64_t max_window_layers;      /* qwen2, qwen2_moe, qwen3; already applied to layer_is_sliding */

@@ -257,18 +257,21 @@ void ddp_copy_scores(struct engine *e, const struct ddp *d, struct fused_output 
 {
     bool grad_enabled = e->grad_enabled;
     if (!copies_outputs(e, d)) return;
-    struct tensor *marked = tensor_keep(autograd_mark(e, out->log_probs, NULL));
+    struct tensor *marked = tensor_keep(autograd_mark(e, out->log_probs, NULL)), *aux = NULL, *aux_memory = NULL;
+    if (out->aux_loss) aux = tensor_keep(autograd_mark(e, out->aux_loss, NULL));
     if (!e->halted) node_save(e, marked->grad_fn, 0, out->count); /* the loss's node stays until then */
     e->grad_enabled = false;
     struct tensor *loss = tensor_keep(op_clone(e, out->loss)), *memory = tensor_keep(op_clone(e, out->log_probs));
     struct tensor *entropy = tensor_keep(op_clone(e, out->entropy));
     struct tensor *logits = out->mean_logits ? tensor_keep(op_clone(e, out->mean_logits)) : NULL;
     struct tensor *is_top1 = tensor_keep(op_clone(e, out->is_top1)), *mask = tensor_keep(op_clone(e, out->label_mask));
+    if (aux) aux_memory = tensor_keep(op_clone(e, out->aux_loss));
     e->grad_enabled = grad_enabled;
     tensor_drop_all(e, logits, is_top1, mask); /* they need no gradient: the output has the model's own */
     if (!e->halted) tensor_set_data(e, marked, memory);
-    tensor_drop_all(e, out->loss, out->log_probs, out->entropy, out->count);
-    *out = (struct fused_output){loss, marked, entropy, out->mean_logits, out->is_top1, out->label_mask, NULL};
+    if (!e->halted && aux) tensor_set_data(e, aux, aux_memory);
+    tensor_drop_all(e, out->loss, out->log_probs, out->entropy, out->aux_loss, out->count);
+    *out = (struct fused_output){loss, marked, entropy, out->mean_logits, out->is_top1, out->label_mask, aux, NULL};
 }
 
 /* initialize_local_used_map(): a second one replaces the first */

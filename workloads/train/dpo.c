@@ -160,7 +160,7 @@ static struct tensor *measure_entropy(struct engine *e, const struct fused_outpu
     struct tensor *tokens = measures_count(e, mask);
     struct tensor *all = measures_sum_of_ranks(e, own, world);
     *total = measures_sum_of_ranks(e, tokens, world);
-    measures_read_mean(e, *total);
+    measures_read_mean(e, *total, PLIM_F32);
     return all;
 }
 
@@ -211,7 +211,7 @@ static void measure_accuracy(struct engine *e, const struct fused_output *out, s
     kept[2] = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1)); /* total.sum() */
     measures_read_whether(e, kept[2]);
     struct tensor *all = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1)); /* correct.sum() */
-    measures_read_made(e);
+    measures_read_quotient(e, PLIM_F32);
     tensor_drop(e, all);
     drop_pair(e, likeliest);
 }
@@ -256,15 +256,16 @@ static void measure(struct engine *e, const struct dpo_compared *c, const struct
     tensor_drop_all(e, mask, entropy, total);
 }
 
-struct tensor *dpo_loss(struct engine *e, struct dpo_compared *c, const struct batch *batch,
-                        int64_t labels, int64_t world, bool trains)
+struct tensor *dpo_loss(struct engine *e, struct dpo_compared *c, const struct batch *batch, const struct decoder *m,
+                        bool trains)
 {
     if (e->halted) return NULL;
+    int64_t world = m->setting->sharding >= PLIM_SHARDING_DDP ? m->setting->world : 1;
     struct ratios r = compare(e, c, batch);
     struct tensor *loss = sigmoid_loss(e, r.delta, &r.losses);
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
-    if (!e->halted) measure(e, c, &r, batch, labels, world, trains);
+    if (!e->halted) measure(e, c, &r, batch, decoder_labels(m), world, trains);
     e->grad_enabled = grad;
     drop_ratios(e, &r);
     nn_fused_output_drop(e, &c->model);

@@ -30,8 +30,8 @@ struct dpo_compared {
     struct fused_output model, reference;
     struct tensor *log_probs;
 };
-/* The loss of a micro-step on one of `world` ranks, and what is measured of it. Named; NULL where the engine halted. */
+/* The loss of a micro-step of the model m, and what is measured of it. Named; NULL where the engine halted. */
 struct tensor *dpo_loss(struct engine *e, struct dpo_compared *compared, const struct batch *batch,
-                        int64_t labels, int64_t world, bool trains);
+                        const struct decoder *m, bool trains);
 
 #endif

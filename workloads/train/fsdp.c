@@ -336,16 +336,20 @@ struct tensor *fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduce
     return f->inputs;
 }
 
-void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor **loss)
+void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor **const *outputs, size_t count)
 {
+    struct tensor *fp32[FSDP_OUTPUTS] = {0};
     if (!f->model) return;
-    after_forward(e, &f->units[FSDP_ROOT], *loss);
-    struct tensor *fp32 = *loss;
-    if (f->by_accelerate && f->is_mixed && !e->halted) *loss = tensor_keep(op_to(e, fp32, f->param_dtype));
+    after_forward(e, &f->units[FSDP_ROOT], *outputs[0]);
+    for (size_t i = 0; i < count && f->by_accelerate && f->is_mixed && !e->halted; i++) {
+        if (dtype_of(*outputs[i]) == f->param_dtype) continue;
+        fp32[i] = *outputs[i];
+        *outputs[i] = tensor_keep(op_to(e, fp32[i], f->param_dtype));
+    }
     drop_copied_out(e, f);
     tensor_drop(e, f->inputs);
     f->inputs = NULL;
-    if (fp32 != *loss) tensor_drop(e, fp32);
+    for (size_t i = 0; i < count; i++) tensor_drop(e, fp32[i]);
 }
 
 /* --- modules of the embedding and of the tail ------------------------------------------------- */
@@ -383,6 +387,40 @@ struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor 
     return y;
 }
 
+static struct fsdp_parameter *parameter_of(const struct fsdp_unit *u, const struct tensor *whole)
+{
+    for (size_t i = 0; u && i < u->count; i++)
+        if (u->parameters[i].whole == whole) return &u->parameters[i];
+    return NULL;
+}
+
+/* DTensor.full_tensor() of a weight whose unit is not whole: the ranks' shards, each as long as the longest */
+static struct tensor *full_tensor(struct engine *e, const struct fsdp *f, const struct fsdp_parameter *p)
+{
+    enum plim_dtype dtype = dtype_of(p->shard);
+    int64_t own = shard_elements(f, p);
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
+    bool is_short = own_rows(f, p) < shard_rows(f, p);
+    struct tensor *padded = is_short ? tensor_keep(tensor_empty(e, dtype, SHAPE(own))) : NULL;
+    struct tensor *gathered = tensor_keep(tensor_empty(e, dtype, SHAPE(own * f->world)));
+    engine_set_class(e, before);
+    buffer_copy(e, own, gathered, dtype);
+    link_wait(f->link, link_send(f->link, link_now(f->link), (double)(own * f->world * plim_dtype_size(dtype)), 1));
+    struct tensor *full = e->halted ? NULL
+                                    : tensor_keep(tensor_alias(e, gathered, p->whole->a.ndim, p->whole->a.shape,
+                                                               p->whole->a.stride, 0));
+    tensor_drop_all(e, padded, gathered);
+    return full;
+}
+
+struct tensor *fsdp_lend(struct engine *e, void *context, struct tensor *weight)
+{
+    struct fsdp *f = context;
+    const struct fsdp_unit *u = unit_of_module(f, weight);
+    const struct fsdp_parameter *p = parameter_of(u, weight);
+    return !p || u->is_whole ? tensor_ref(weight) : full_tensor(e, f, p);
+}
+
 /* _root_post_backward_final_callback() */
 void fsdp_end_backward(struct engine *e, void *context)
 {
@@ -391,6 +429,7 @@ void fsdp_end_backward(struct engine *e, void *context)
         struct fsdp_unit *u = &f->units[i];
         if (!u->is_reduced) fsdp_unit_after_backward(e, u);
         u->is_reduced = u->in_backward = false;
+        u->modules_left = 0; /* _finalize_backward(): of a head that TRL's model computes with itself */
         tensor_drop(e, u->gathered);
         u->gathered = NULL;
     }

@@ -403,7 +403,7 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
         .by_accelerate = plim_loop_is_trainers(setting->loop),
         .unit_count = FSDP_BLOCKS + (size_t)model->config->layers,
         .hooks = {.before_block = fsdp_before_block, .after_block = fsdp_after_block, .context = f},
-        .modules = {.before = fsdp_before_module, .after = fsdp_after_module, .context = f}};
+        .modules = {.before = fsdp_before_module, .after = fsdp_after_module, .context = f, .lend = fsdp_lend}};
     enum plim_status st = states ? PLIM_OK : PLIM_NOMEM;
     f->is_mixed = is_mixed(setting);
     f->param_dtype = policy_dtype(setting);

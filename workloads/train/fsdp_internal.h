@@ -39,5 +39,7 @@ struct tensor *fsdp_before_module(struct engine *e, void *context, struct tensor
                                   struct tensor *x);
 struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor *const *weights, int kind,
                                  struct tensor *y);
+/* A weight of the head that the model computes with itself. */
+struct tensor *fsdp_lend(struct engine *e, void *context, struct tensor *weight);
 
 #endif

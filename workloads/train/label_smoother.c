@@ -56,7 +56,7 @@ struct tensor *label_smoother_loss(struct engine *e, const struct decoder *m, st
                                    struct tensor *labels)
 {
     if (e->halted) return e->poison;
-    /* Trainer knows a causal model by the name of its class, which fully_shard() has changed. */
+    /* Trainer knows a causal model by the name of its class, which fully_shard() has changed. SFTTrainer need not. */
     bool shifts = m->config->task == PLIM_TASK_CAUSAL_LM && m->setting->sharding != PLIM_SHARDING_FSDP;
     if (shifts) shift(e, &logits, &labels);
     struct tensor *loss = smooth(e, m->setting->label_smoothing, logits, labels, shifts);

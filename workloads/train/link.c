@@ -1,4 +1,5 @@
 #include "link.h"
+#include "workloads/engine/ops.h"
 #include <math.h>
 
 double link_now(const struct link *l)
@@ -17,6 +18,13 @@ double link_send(struct link *l, double ready, double bytes, int passes)
     double pass = l->latency_seconds + share * bytes / l->bytes_per_second;
     l->free_at = fmax(l->free_at, ready) + passes * pass;
     return l->free_at;
+}
+
+void link_meet(struct engine *e, struct link *l)
+{
+    struct tensor *now = tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));
+    tensor_drop(e, l->met);
+    l->met = now;
 }
 
 void link_wait(struct link *l, double arrival)

@@ -20,6 +20,7 @@ struct link {
     int64_t world;
     double free_at; /* when what was sent so far has arrived */
     double waited;
+    struct tensor *met; /* what the last barrier sent */
 };
 
 /* Now, or 0 where no time is kept. */
@@ -27,6 +28,8 @@ double link_now(const struct link *l);
 /* Sends a buffer of `bytes` round the ring `passes` times (1, an all-reduce: 2), from `ready` on; when
  * it has arrived. */
 double link_send(struct link *l, double ready, double bytes, int passes);
+/* barrier() of the process group: what is reduced is held until the next one is; of its wait nothing is. */
+void link_meet(struct engine *e, struct link *l);
 /* The kernels that follow need what arrives at `arrival`. */
 void link_wait(struct link *l, double arrival);
 

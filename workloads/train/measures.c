@@ -35,15 +35,15 @@ void measures_read_whether(struct engine *e, struct tensor *x)
     tensor_drop(e, is_any);
 }
 
-void measures_read_made(struct engine *e)
+void measures_read_quotient(struct engine *e, enum plim_dtype dtype)
 {
-    struct tensor *number = tensor_keep(tensor_empty(e, PLIM_F32, 0, NULL));
+    struct tensor *number = tensor_keep(tensor_empty(e, dtype, 0, NULL));
     engine_item(e, number);
     tensor_drop(e, number);
 }
 
-void measures_read_mean(struct engine *e, struct tensor *number)
+void measures_read_mean(struct engine *e, struct tensor *number, enum plim_dtype dtype)
 {
     measures_read_whether(e, number);
-    measures_read_made(e);
+    measures_read_quotient(e, dtype);
 }

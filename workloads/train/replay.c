@@ -118,7 +118,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
         engine_halt(e, HALT_UNSUPPORTED);
         return PLIM_OK;
     }
-    trainer_loop_meet(e, &r->setting);
+    if (r->setting.sharding != PLIM_SHARDING_ZERO3) trainer_loop_meet(e, &r->setting, &r->link);
     PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
     PLIM_TRY(dpo_create(e, model, &r->setting, &r->dpo));
     bool is_trainers = plim_loop_is_trainers(r->setting.loop);

@@ -11,44 +11,65 @@ static struct measures measure(struct engine *e, const struct fused_output *out,
 {
     struct measures m;
     m.labels = measures_sum_of_ranks(e, measures_count(e, out->label_mask), world);
-    struct tensor *entropy = op_reduce(e, out->entropy, 3, false, PLIM_BINARY_ADD, 1, PLIM_F32);
+    enum plim_dtype dtype = e->halted ? PLIM_F32 : (enum plim_dtype)out->entropy->a.dtype;
+    struct tensor *entropy = op_reduce(e, out->entropy, 3, false, PLIM_BINARY_ADD, 1, dtype);
     m.entropy = measures_sum_of_ranks(e, tensor_keep(entropy), world);
     m.correct = measures_sum_of_ranks(e, measures_count(e, out->is_top1), world);
-    measures_read_mean(e, m.labels);
-    measures_read_mean(e, m.labels);
+    measures_read_mean(e, m.labels, dtype);
+    measures_read_mean(e, m.labels, PLIM_F32);
     return m;
 }
 
-/* -log_probs.sum() / number, times the ranks in training; *each, named, are the losses of the tokens */
+/* What Python's variables hold of compute_loss(); named */
+struct losses {
+    struct tensor *tokens;   /* of each token */
+    struct tensor *weighted; /* what balances experts, by its share; NULL: nothing does */
+};
+
+/* -log_probs.sum() / number, times the ranks in training, and what balances the experts */
 static struct tensor *loss_of(struct engine *e, const struct fused_output *out, struct tensor *items, int64_t world,
-                              struct tensor **each)
+                              const struct decoder *m, struct losses *held)
 {
-    *each = tensor_keep(op_neg(e, out->log_probs));
+    held->tokens = tensor_keep(op_neg(e, out->log_probs));
     struct tensor *number = items ? tensor_ref(items) : measures_count(e, out->label_mask);
-    struct tensor *loss = tensor_keep(op_sum_all(e, *each));
+    struct tensor *loss = tensor_keep(op_sum_all(e, held->tokens));
     tensor_set(e, &number, op_clamp(e, number, 1, MOST_ITEMS));
     tensor_set(e, &loss, op_div(e, loss, number));
     tensor_drop(e, number);
+    if (out->aux_loss) held->weighted = tensor_keep(op_mul_scalar(e, out->aux_loss, m->config->aux_loss_coef));
     if (items) tensor_set(e, &loss, op_mul_scalar(e, loss, (double)world));
+    if (!held->weighted) return loss;
+    struct tensor *share =
+        tensor_keep(op_div_scalar(e, held->weighted, items ? (double)m->setting->accumulation : 1));
+    tensor_set(e, &loss, op_add(e, loss, share));
+    tensor_drop(e, share);
     return loss;
 }
 
 struct tensor *sft_loss(struct engine *e, struct fused_output *out, const struct batch *batch, struct tensor *items,
-                        int64_t world)
+                        const struct decoder *m, struct tensor *smoothed)
 {
     if (e->halted) return NULL;
-    struct tensor *each, *loss = loss_of(e, out, items, world, &each);
+    int64_t world = m->setting->sharding >= PLIM_SHARDING_DDP ? m->setting->world : 1;
+    struct losses held = {0};
+    struct tensor *loss = smoothed, *mean = NULL;
+    if (!smoothed) loss = loss_of(e, out, items, world, m, &held);
+    else if (items) tensor_set(e, &loss, op_mul_scalar(e, loss, (double)world));
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
-    struct measures m = measure(e, out, world);
+    struct measures seen = measure(e, out, world);
     if (items && !e->halted) {
         struct tensor *own = batch->mask ? measures_count(e, batch->mask) : tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1));
         struct tensor *tokens = measures_sum_of_ranks(e, own, world);
         engine_item(e, tokens);
         tensor_drop(e, tokens);
     }
+    if (out->aux_loss && !e->halted) {
+        mean = measures_sum_of_ranks(e, tensor_ref(out->aux_loss), world);
+        engine_item(e, mean);
+    }
     e->grad_enabled = grad;
     nn_fused_output_drop(e, out);
-    tensor_drop_all(e, each, m.labels, m.entropy, m.correct);
+    tensor_drop_all(e, held.tokens, held.weighted, mean, seen.labels, seen.entropy, seen.correct);
     return loss;
 }

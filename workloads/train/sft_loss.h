@@ -5,9 +5,10 @@
 
 #include "workloads/models/model.h"
 
-/* Takes what is in *out. `items`: the labels that count, of all `world` ranks; NULL: of an evaluation. Named;
- * NULL where the engine is halted. */
+/* Takes what is in *out. `items`: the labels that count, of all ranks; NULL: of an evaluation. `smoothed`: the loss
+ * of smoothed labels, taken, in place of that of the scores; NULL: there is none. Named; NULL where the engine is
+ * halted. */
 struct tensor *sft_loss(struct engine *e, struct fused_output *out, const struct batch *batch, struct tensor *items,
-                        int64_t world);
+                        const struct decoder *m, struct tensor *smoothed);
 
 #endif

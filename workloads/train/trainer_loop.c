@@ -13,21 +13,13 @@ const char *trainer_loop_refuses(const struct plim_train_setting *setting)
     return NULL;
 }
 
-/* barrier() of a process group: what is reduced is held until the next one is; of its wait nothing is. */
-static void wait_for_everyone(struct engine *e, struct tensor **sent)
+void trainer_loop_meet(struct engine *e, const struct plim_train_setting *setting, struct link *link)
 {
-    struct tensor *now = tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));
-    tensor_drop(e, *sent);
-    *sent = now;
-    tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1))));
-}
-
-void trainer_loop_meet(struct engine *e, const struct plim_train_setting *setting)
-{
-    struct tensor *sent = NULL;
     if (!plim_loop_is_trl(setting->loop) || setting->sharding < PLIM_SHARDING_DDP) return;
-    wait_for_everyone(e, &sent);
-    wait_for_everyone(e, &sent);
+    for (int i = 0; i < 2; i++) {
+        link_meet(e, link);
+        tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1))));
+    }
 }
 
 enum plim_status trainer_loop_create(struct engine *e, struct decoder *model, uint64_t seed,
@@ -169,6 +161,12 @@ void trainer_loop_after_forward(struct engine *e, struct trainer_loop *loop, str
     loop->logits = trainer_loop_widen(e, logits, is_mixed);
 }
 
+void trainer_loop_drop_logits(struct engine *e, struct trainer_loop *loop)
+{
+    tensor_drop(e, loop->logits);
+    loop->logits = NULL;
+}
+
 struct tensor *trainer_loop_widen(struct engine *e, struct tensor *logits, bool is_mixed)
 {
     if (logits && is_mixed) tensor_set(e, &logits, op_to(e, logits, PLIM_F32));
@@ -182,8 +180,7 @@ struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, s
     /* by the number of processes; or a mean, of which as many are added up */
     if (!is_trl(loop)) tensor_set(e, loss, op_mul_scalar_(e, *loss, 1));
     if (is_dpo(loop)) tensor_set(e, loss, op_div_scalar(e, *loss, (double)loop->count));
-    tensor_drop(e, loop->logits);
-    loop->logits = NULL;
+    trainer_loop_drop_logits(e, loop);
     int64_t every = loop->model->setting->empty_cache_steps;
     if (every && (loop->steps - 1) % every == 0 && !e->halted) plim_allocator_empty_cache(e->allocator);
     if (plim_sharding_is_zero(loop->model->setting->sharding)) return tensor_ref(*loss);

@@ -25,6 +25,7 @@
 #ifndef PLIM_TRAIN_TRAINER_LOOP_H
 #define PLIM_TRAIN_TRAINER_LOOP_H
 
+#include "link.h"
 #include "optimizer.h"
 #include "workloads/models/model.h"
 
@@ -46,8 +47,8 @@ struct trainer_loop {
 const char *trainer_loop_refuses(const struct plim_train_setting *setting);
 
 /* The barriers at which the ranks of TRL's trainers wait for one another around the data set, before the model comes to
- * the GPU; what the last of them sent stays. Nothing in other loops, and on one GPU. */
-void trainer_loop_meet(struct engine *e, const struct plim_train_setting *setting);
+ * the GPU, or under ZeRO 3, where it is there already, before DeepSpeed takes it. Nothing in other loops, and on one GPU. */
+void trainer_loop_meet(struct engine *e, const struct plim_train_setting *setting, struct link *link);
 
 /* The model outlives it. */
 enum plim_status trainer_loop_create(struct engine *e, struct decoder *model, uint64_t seed,
@@ -58,6 +59,8 @@ void trainer_loop_finish(struct trainer_loop *loop); /* host memory only */
 void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop);
 /* Where a forward is over: takes the logits (NULL: there are none). */
 void trainer_loop_after_forward(struct engine *e, struct trainer_loop *loop, struct tensor *logits, bool is_mixed);
+/* Nobody needs them any longer, but for backward. */
+void trainer_loop_drop_logits(struct engine *e, struct trainer_loop *loop);
 /* accelerate's convert_outputs_to_fp32(): takes the logits, named or NULL, and returns them so. */
 struct tensor *trainer_loop_widen(struct engine *e, struct tensor *logits, bool is_mixed);
 /* What a backward begins with; `loss` is kept. Named. */

@@ -51,15 +51,30 @@ static void autocast(struct training_run *r, bool enters)
     else autocast_leave(r->e);
 }
 
-static int64_t ranks_of(const struct training_run *r)
-{
-    return training_run_is_sharded(r) ? r->setting.world : 1;
-}
+/* What fsdp_after_forward() is told of TRL's model */
+#define FUSED_OUTPUTS(out)                                                                     \
+    (struct tensor **[]){&(out).log_probs, &(out).loss, &(out).entropy, &(out).aux_loss},      \
+        3 + ((out).aux_loss != NULL)
 
 /* What TRL's trainers ask of the model's head */
 static unsigned scores_of(const struct training_run *r)
 {
     return TRL_ENTROPY | TRL_IS_TOP1 | (r->setting.loop == PLIM_LOOP_TRL_DPO ? TRL_MEAN_LOGITS : 0);
+}
+
+/* What SFTTrainer measures where labels are smoothed is of a second forward, without gradients; `loss` is taken. Of one
+ * GPU (plim_spec_resolve()). */
+static struct tensor *measure_again(struct training_run *r, const struct batch *batch, struct tensor *items,
+                                    struct tensor *loss)
+{
+    struct engine *e = r->e;
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    autocast(r, true);
+    struct fused_output fused = decoder_fused(e, &r->model, batch, scores_of(r));
+    autocast(r, false);
+    e->grad_enabled = grad;
+    return sft_loss(e, &fused, batch, items, &r->model, loss);
 }
 
 /* What the reference makes of the rows: a model of its own, or the one that is trained without its adapters. */
@@ -89,10 +104,10 @@ static struct tensor *trl_loss(struct training_run *r, struct fused_output *fuse
 {
     struct engine *e = r->e;
     if (r->setting.loop == PLIM_LOOP_TRL_SFT)
-        return sft_loss(e, fused, batch, trains ? r->trainer.items : NULL, ranks_of(r));
+        return sft_loss(e, fused, batch, trains ? r->trainer.items : NULL, &r->model, NULL);
     struct dpo_compared compared = {.model = *fused, .log_probs = dpo_log_probs(e, fused)};
     compared.reference = judge(r, batch);
-    return dpo_loss(e, &compared, batch, decoder_labels(&r->model), ranks_of(r), trains);
+    return dpo_loss(e, &compared, batch, &r->model, trains);
 }
 
 /* `recorded`: where the tape is told when forward is done; NULL: it is not recorded. */
@@ -112,8 +127,9 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     batch.inputs = zero_before_forward(e, &r->zero, batch.inputs);
     autocast(r, true);
     struct fused_output fused = {0};
+    bool is_fused = is_trl && !(r->setting.label_smoothing > 0);
     struct tensor *logits = NULL, *loss = NULL;
-    if (is_trl) fused = decoder_fused(e, &r->model, &batch, scores_of(r));
+    if (is_fused) fused = decoder_fused(e, &r->model, &batch, scores_of(r));
     else loss = decoder_loss(e, &r->model, &batch, &logits);
     if (!r->trainer.model) {
         ddp_copy_outputs(e, &r->ddp, &loss, &logits);
@@ -122,13 +138,19 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     autocast(r, false);
     if (r->trainer.model) {
         trainer_loop_after_forward(e, &r->trainer, logits, is_mixed(r));
-        if (is_trl) ddp_copy_scores(e, &r->ddp, &fused);
+        if (is_fused) ddp_copy_scores(e, &r->ddp, &fused);
         else ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits);
     }
-    fsdp_after_forward(e, &r->fsdp, loss ? &loss : &r->trainer.logits);
-    if (is_trl) loss = trl_loss(r, &fused, &batch, true);
+    if (is_fused) fsdp_after_forward(e, &r->fsdp, FUSED_OUTPUTS(fused));
+    else fsdp_after_forward(e, &r->fsdp, (struct tensor **[]){loss ? &loss : &r->trainer.logits}, 1);
+    zero_leave_model(e, &r->zero, fused.aux_loss && fused.aux_loss->requires_grad ? 2 : 1);
+    if (is_fused) loss = trl_loss(r, &fused, &batch, true);
     if (is_dpo) tensor_drop(e, batch.labels);
     if (!loss) loss = label_smoother_loss(e, &r->model, r->trainer.logits, r->batch.labels);
+    if (is_trl && !is_fused) {
+        trainer_loop_drop_logits(e, &r->trainer);
+        loss = measure_again(r, &batch, r->trainer.items, loss);
+    }
     zero_after_forward(e, &r->zero);
     s->after_forward_bytes = engine_allocated(e);
     if (recorded) stretch_middle(e, recorded);
@@ -388,19 +410,26 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
     given.inputs = fsdp_before_forward(e, &r->fsdp, false, batch->inputs);
     given.inputs = zero_before_forward(e, &r->zero, given.inputs);
     autocast(r, true);
-    bool is_trl = plim_loop_is_trl(r->setting.loop);
+    bool is_trl = plim_loop_is_trl(r->setting.loop), is_fused = is_trl && !(r->setting.label_smoothing > 0);
     struct fused_output fused = {0};
     struct tensor *loss = NULL;
     *logits = NULL;
     if (given.completions) given.labels = dpo_labels(e, &given);
-    if (is_trl) fused = decoder_fused(e, &r->model, &given, scores_of(r));
+    if (is_fused) fused = decoder_fused(e, &r->model, &given, scores_of(r));
     else loss = decoder_loss(e, &r->model, &given, logits);
     autocast(r, false);
     *logits = trainer_loop_widen(e, *logits, is_mixed(r));
-    fsdp_after_forward(e, &r->fsdp, loss ? &loss : logits);
-    if (is_trl) loss = trl_loss(r, &fused, &given, false);
+    if (is_fused) fsdp_after_forward(e, &r->fsdp, FUSED_OUTPUTS(fused));
+    else fsdp_after_forward(e, &r->fsdp, (struct tensor **[]){loss ? &loss : logits}, 1);
+    zero_leave_model(e, &r->zero, 1);
+    if (is_fused) loss = trl_loss(r, &fused, &given, false);
     if (given.completions) tensor_drop(e, given.labels);
     if (!loss) loss = label_smoother_loss(e, &r->model, *logits, batch->labels);
+    if (is_trl && !is_fused) {
+        tensor_drop(e, *logits);
+        *logits = NULL;
+        loss = measure_again(r, batch, NULL, loss);
+    }
     zero_after_forward(e, &r->zero);
     return loss;
 }

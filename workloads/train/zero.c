@@ -26,6 +26,11 @@ struct tensor *zero_before_forward(struct engine *e, struct zero *z, struct tens
     return z->inputs;
 }
 
+void zero_leave_model(struct engine *e, struct zero *z, int outputs)
+{
+    if (z->model && z->gathered) zero3_leave_model(e, z->gathered, outputs);
+}
+
 void zero_after_forward(struct engine *e, struct zero *z)
 {
     tensor_drop(e, z->inputs);

@@ -48,6 +48,8 @@ void zero_finish(struct zero *z); /* host memory; tensors go with the engine */
 
 /* Before a forward of `inputs`; returns what it is to run on (lent): with Trainer images in the type of the model. */
 struct tensor *zero_before_forward(struct engine *e, struct zero *z, struct tensor *inputs);
+/* When the model has returned, with so many outputs that backward comes to */
+void zero_leave_model(struct engine *e, struct zero *z, int outputs);
 /* When the loss is there */
 void zero_after_forward(struct engine *e, struct zero *z);
 /* What backward starts from; `last`: of this step's micro-steps. Named. */

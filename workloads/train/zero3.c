@@ -1,5 +1,6 @@
 /* ZeRO 3: the pieces of parameters and gradients. */
 #include "buffer.h"
+#include "trainer_loop.h"
 #include "workloads/engine/ops.h"
 #include "zero3.h"
 #include "zero_internal.h"
@@ -275,14 +276,16 @@ static void make_pieces(struct engine *e, struct zero *z, struct tensor **states
     struct zero3 *g = z->gathered;
     size_t pieces = 0;
     if (zero_is_loaded(z)) {
+        trainer_loop_meet(e, z->model->setting, z->link);
         pieces = cut_loaded(e, z, states);
     } else {
         pieces = make_model(e, z, states);
+        trainer_loop_meet(e, z->model->setting, z->link);
         if (g->frozen) pieces = make_adapters(e, z, states);
         else if (plim_loop_is_trainers(z->model->setting->loop)) free_memory(e);
     }
     if (!z->offloads) tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(1))); /* inf_or_nan_tracker */
-    tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));   /* of the process group's barrier */
+    link_meet(e, z->link);
     for (size_t i = g->frozen; i < g->count; i++) g->part += g->parameters[i].piece;
     if (zero_offloads_parameters(z)) return;
     for (size_t i = 0; i < pieces && !e->halted; i++) tensor_drop(e, states[i]);
@@ -383,4 +386,11 @@ void zero3_finish(struct zero *z)
     if (z->gathered) zero3_trace_finish(z->gathered);
     free(z->gathered);
     z->gathered = NULL;
+}
+
+bool zero3_mixes_persistent(const struct zero3 *z)
+{
+    size_t integers = 0;
+    for (size_t i = 0; i < z->persistent_count; i++) integers += z->persistent[i]->whole->a.dtype == PLIM_U8;
+    return integers > 0 && integers < z->persistent_count;
 }

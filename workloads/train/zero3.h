@@ -36,7 +36,7 @@
  *
  * A parameter that is looked at from outside its module, and is away, is gathered for that, and is one of the
  * module's that looked from then on: so a LoRA layer comes by A, a DoRA layer by its linear's weight and bias,
- * vit by its patches' weight.
+ * vit by its patches' weight, and TRL's SFTTrainer by its head, which is the model's own from then on.
  *
  * What a module gives up when it ends is found once for each step of a trace, and holds for good, even where
  * the trace is another one then. An evaluation before the first step makes one without a backward; it is
@@ -115,13 +115,15 @@ struct zero3 {
     struct tensor **norms; /* of the groups */
     size_t group_count;
     struct zero3_module *modules; /* NN_KINDS of each parameter, and behind them: */
-    struct zero3_module *model; /* the model, and any other module without parameters of its own */
+    struct zero3_module *model; /* any module without parameters of its own, and */
+    struct zero3_module *caller; /* the model, or what calls its forward(): TRL's head is looked at there */
     struct module_hooks hooks, inside; /* of modules; of what is within a leaf */
     /* the trace: modules in the order in which they run, and the uses of their parameters */
     struct zero3_module **order;
     struct zero3_use *uses;
     size_t order_count, order_capacity, use_count;
     bool records, is_complete;
+    int outputs;     /* of the model, to which backward comes */
     int64_t step;    /* modules entered in this forward and backward */
     size_t next_use; /* not gathered ahead yet */
     int64_t live;    /* elements gathered */
@@ -141,7 +143,9 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
 void zero3_trace_finish(struct zero3 *z);
 /* A forward begins. */
 void zero3_begin(struct engine *e, struct zero3 *z);
-/* Its backward begins. */
+/* The model has returned, with so many outputs that backward comes to. */
+void zero3_leave_model(struct engine *e, struct zero3 *z, int outputs);
+/* Its backward begins: the model's hook is at each of these outputs. */
 void zero3_turn(struct engine *e, struct zero3 *z);
 /* Gives all parameters up, whoever needs them. */
 void zero3_partition(struct engine *e, struct zero3 *z);

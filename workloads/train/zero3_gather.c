@@ -375,6 +375,14 @@ static void put_among(struct engine *e, struct zero3_module *m, struct zero3_par
     }
 }
 
+/* param.all_gather(), beside the trace */
+static void gather_now(struct engine *e, const struct zero3 *z, struct zero3_parameter *p)
+{
+    hold(e, p, p->piece * z->zero->world);
+    tensor_drop(e, zero3_fetch(e, z->zero, p));
+    p->state = ZERO3_HERE;
+}
+
 /* A parameter that is away when it is looked at from outside its module is gathered, and is from then on one of the
  * module that looked (register_external_parameter()), though it was not when that began. */
 static void look(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight)
@@ -382,10 +390,24 @@ static void look(struct engine *e, void *context, struct tensor *first, int kind
     struct zero3 *z = context;
     struct zero3_parameter *p = &z->parameters[weight->place];
     if (p->state != ZERO3_AWAY || e->halted) return;
-    hold(e, p, p->piece * z->zero->world);
-    tensor_drop(e, zero3_fetch(e, z->zero, p));
-    p->state = ZERO3_HERE;
-    put_among(e, module_of(z, &first, kind), p);
+    if (!first && e->evaluates) return; /* ZeROOrderedDict: not in the engine's forward() */
+    gather_now(e, z, p);
+    put_among(e, first ? module_of(z, &first, kind) : z->caller, p);
+}
+
+/* GatheredParameters, which TRL opens for a head that is away */
+static struct tensor *lend(struct engine *e, void *context, struct tensor *weight)
+{
+    struct zero3 *z = context;
+    if (z->parameters[weight->place].state == ZERO3_AWAY) gather_now(e, z, &z->parameters[weight->place]);
+    return tensor_ref(weight);
+}
+
+static void take_back(struct engine *e, void *context, struct tensor *weight)
+{
+    struct zero3 *z = context;
+    struct zero3_parameter *p = &z->parameters[weight->place];
+    if (!p->active && !persists(z, p) && e->evaluates) give_up(e, z, p);
 }
 
 /* A module without parameters is a step of the trace like another, at which more is gathered ahead. */
@@ -433,9 +455,15 @@ static void complete(struct engine *e, struct zero3 *z)
 }
 
 /* The model; with adapters PeftModel and LoraModel, which calls the model's forward() and none of its hooks. */
-static int models_of(const struct zero3 *z)
+static void enter_models(struct engine *e, struct zero3 *z, int times)
 {
-    return z->frozen ? 2 : 1;
+    for (int i = 0; i < times && z->frozen; i++) enter(e, z, z->model);
+    for (int i = 0; i < times; i++) enter(e, z, z->caller);
+}
+
+void zero3_turn(struct engine *e, struct zero3 *z)
+{
+    enter_models(e, z, z->outputs);
 }
 
 void zero3_begin(struct engine *e, struct zero3 *z)
@@ -448,12 +476,13 @@ void zero3_begin(struct engine *e, struct zero3 *z)
     z->next_use = 0;
     z->step = z->live = 0;
     for (size_t i = 0; i < z->count; i++) z->parameters[i].until = -1;
-    for (int i = 0; i < models_of(z); i++) enter(e, z, z->model);
+    enter_models(e, z, 1);
 }
 
-void zero3_turn(struct engine *e, struct zero3 *z)
+void zero3_leave_model(struct engine *e, struct zero3 *z, int outputs)
 {
-    for (int i = 0; i < models_of(z); i++) enter(e, z, z->model);
+    z->outputs = outputs;
+    leave(e, z, z->caller);
 }
 
 void zero3_partition(struct engine *e, struct zero3 *z)
@@ -465,17 +494,11 @@ void zero3_partition(struct engine *e, struct zero3 *z)
         give_up(e, z, p);
     }
     for (size_t i = 0; i < z->count * NN_KINDS; i++) memset(z->modules[i].holds, 0, sizeof z->modules[i].holds);
+    memset(z->caller->holds, 0, sizeof z->caller->holds);
 }
 
 /* Only the last all-gather is waited for: what the others take from is held until NCCL's watchdog has seen their end,
  * which is before the next step. */
-bool zero3_mixes_persistent(const struct zero3 *z)
-{
-    size_t integers = 0;
-    for (size_t i = 0; i < z->persistent_count; i++) integers += is_integer(z->persistent[i]);
-    return integers > 0 && integers < z->persistent_count;
-}
-
 void zero3_gather_persistent(struct engine *e, struct zero3 *z)
 {
     bool alone = z->zero->world == 1;
@@ -516,11 +539,12 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
                                     void (*reduce_leaf)(struct engine *e, void *context))
 {
     const struct parameters *p = &zero->model->parameters;
-    size_t count = p->frozen_count + p->count, n = count ? count : 1, modules = n * NN_KINDS + 1;
+    size_t count = p->frozen_count + p->count, n = count ? count : 1, modules = n * NN_KINDS + 2;
     *z = (struct zero3){.zero = zero, .count = count, .frozen = p->frozen_count, .order_capacity = 4 * modules};
     bool own_linear = !zero_is_loaded(zero); /* deepspeed.zero.Init replaces it, around the making of a model */
     z->inside = (struct module_hooks){.own_linear = own_linear};
-    z->hooks = (struct module_hooks){begin, end, before_forward, after_forward, z, look, own_linear, &z->inside};
+    z->hooks = (struct module_hooks){begin, end, before_forward, after_forward, z,
+                                     look, lend, take_back, own_linear, &z->inside};
     z->parameters = calloc(n, sizeof *z->parameters);
     z->updated = calloc(n, sizeof(struct zero3_parameter *));
     z->groups = calloc(n, sizeof *z->groups);
@@ -542,6 +566,7 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
         m->reduce = (struct node_hook){reduce_leaf, m};
     }
     z->model = &z->modules[modules - 1];
+    z->caller = &z->modules[modules - 2];
     if (!e->halted) in_order_of_ids(zero, states);
     for (size_t i = 0; i < z->count && !e->halted; i++) {
         struct tensor *x = states[i];
