@@ -64,17 +64,19 @@ static void take_out(struct plim_request *request, const struct plim_config_job_
     }
 }
 
-/* Where all of it together is no job, what is mild is left out. */
+/* Where all of it together is no job, what is mild is left out. *experts: how they are loaded is. */
 static enum plim_status leave_out_mild(struct plim_request *request, const struct plim_config_job *job,
-                                       struct plim_error *err)
+                                       bool *experts, struct plim_error *err)
 {
     struct plim_error ignored = PLIM_ERROR_INIT;
+    *experts = false;
     bool is_any = false;
     for (size_t i = 0; i < job->key_count; i++) is_any |= job->keys[i].mild;
     if (!is_any) return PLIM_OK;
     struct plim_spec *spec = calloc(1, sizeof(*spec));
     if (!spec) return plim_no_memory(err);
     enum plim_status st = plim_common_spec(request, NULL, spec, &ignored);
+    *experts = st == PLIM_SPEC && plim_spec_leaves_experts(spec);
     free(spec);
     for (size_t i = 0; st == PLIM_SPEC && i < job->key_count; i++)
         if (job->keys[i].mild) take_out(request, &job->keys[i]);
@@ -96,13 +98,17 @@ static void find_model(struct plim_trainer_config *config)
 }
 
 static void tell(const struct plim_request *request, const struct plim_io *io,
-                 const struct plim_config_job *job, const char *path)
+                 const struct plim_config_job *job, const char *path, bool experts)
 {
     const struct plim_log log = plim_common_log(request, io);
     plim_log(&log, PLIM_LOG_INFO, "%s is a config of %s: the plan is of its job with %s", path,
              job->title, request->subject);
     for (size_t i = 0; i < job->note_count; i++)
         plim_log(&log, PLIM_LOG_WARNING, "%s", job->notes[i]);
+    if (experts)
+        plim_log(&log, PLIM_LOG_WARNING,
+                 "the loading of the experts is not in the plan: from_pretrained joins them on the GPU while its "
+                 "threads load others");
 }
 
 /* --- which files ------------------------------------------------------------------------------ */
@@ -132,6 +138,7 @@ enum plim_status plim_trainer_config_apply(struct plim_request *request,
     struct plim_config_job_ask ask = {.given = given, .model_given = request->model != NULL};
     const struct plim_config_job *job = &config->job;
     size_t at = 0;
+    bool experts = false;
     enum plim_status st = PLIM_OK;
     if (!takes_config(command) || !may_be_config(request)) goto out;
     for (; ask.given_count < request->setting_count; ask.given_count++)
@@ -151,11 +158,11 @@ enum plim_status plim_trainer_config_apply(struct plim_request *request,
         PLIM_TRY(
             plim_common_insert(request, &at, job->keys[i].place, job->keys[i].key, job->keys[i].value, err));
     PLIM_TRY(insert_sizes(request, &at, command == PLIM_COMMAND_EXPLAIN, config, err));
-    PLIM_TRY(leave_out_mild(request, job, err));
+    PLIM_TRY(leave_out_mild(request, job, &experts, err));
     snprintf(config->config, sizeof(config->config), "%.240s (%s)", path, job->title);
     request->config = config->config;
     request->unplanned = job->unplanned[0] ? job->unplanned : NULL;
-    tell(request, io, job, path);
+    tell(request, io, job, path, experts);
     request->model = NULL;
 out:
     if (!st && request->model)

@@ -10,9 +10,10 @@ with the figures.
 
 VENV: tests/virtual/install.sh's with trl 1.16.0, datasets, liger-kernel 0.8.5 and (zero1 to zero3) deepspeed 0.18.9. The fields are those of
 trainer.jsonl; quantised bases are not prepared for training by peft, as SFTTrainer does not do it either. `made_on`: `loaded` is
-from_pretrained() with a device_map, of a checkpoint in the type of the weights or in that of `checkpoint`. DPOTrainer's
-`batch` counts pairs, of which the first `prompt` tokens of each row are no answer; its reference is loaded by it, `none` beside
-adapters, or `precomputed`. With `padded` the rejected rows are one token shorter.
+from_pretrained() with a device_map, of a checkpoint in the type of the weights or in that of `checkpoint`; `cast`: so in
+16 bits, and then each weight becomes fp32. DPOTrainer's `batch` counts pairs, of which the first `prompt` tokens of each row
+are no answer; its reference is loaded by it, `none` beside adapters, or `precomputed`. With `padded` the rejected rows are one
+token shorter.
 """
 import json
 import sys
@@ -41,7 +42,8 @@ def name_of(case):
              case.get('quantization', {}).get('type'), case['attention'] != 'sdpa' and case['attention'],
              'sharding' in case and f'{case["sharding"]}{case["world"]}',
              case['compute_capability'] != 80 and f'cc{case["compute_capability"]}',
-             case['made_on'] == 'loaded' and f'loaded-{case.get("checkpoint", "same")}', f'b{case["batch"]}',
+             case['made_on'] == 'loaded' and f'loaded-{case.get("checkpoint", "same")}',
+             case['made_on'] == 'cast' and 'cast', f'b{case["batch"]}',
              f's{case["seq"]}', f'a{case.get("accumulation", 1)}', 'evaluation' in case and 'eval',
              'arguments' in case and 'smoothed']
     return '/'.join(str(mark) for mark in marks if mark)
@@ -133,6 +135,7 @@ def sft_cases():
     for sharding in ('fsdp', 'zero3'):
         yield from sharded(sharding)
     yield from of_experts()
+    yield from taken_by_deepspeed()
     yield case(small, 2, 100, **lora(16, dora=True), weights='bf16', **quantized('nf4', compute='bf16'))  # of two types
     yield case(small, 2, 100, **SMOOTHED)
     yield case(small, 2, 100, **FULL, **SMOOTHED, accumulation=2)
@@ -159,6 +162,18 @@ def sharded(sharding):
     yield case('qwen2.5-0.5b', 4, 1024, **FULL, **at)
     yield case('llama-3.2-1b', 4, 1024, **{**adapted, **lora(16)}, **{**at, 'world': 4})
     yield case('x-qwen3', 2, 64, **at, precision='fp16-mixed')
+
+
+def taken_by_deepspeed():
+    """Of Trainer: loaded onto the GPU, as LLaMA-Factory and axolotl do it, and then in ZeRO's flat tensors"""
+    small, zero1, zero2 = 'x-llama-odd', {'sharding': 'zero1', 'world': 2}, {'sharding': 'zero2', 'world': 2}
+    loaded, cast = {'loop': 'trainer', 'made_on': 'loaded'}, {'loop': 'trainer', 'made_on': 'cast', 'weights': 'fp32'}
+    yield case(small, 2, 100, **FULL, **loaded, **zero1)
+    yield case(small, 2, 100, **FULL, **loaded, **zero2, **lora(8), weights='bf16')
+    yield case(small, 2, 100, **cast, **zero2, accumulation=2)
+    yield case('smollm2-135m', 4, 512, **FULL, **loaded, **zero2, weights='bf16')
+    yield case('x-gpt2-odd', 2, 60, **loaded, **zero1)
+    yield case('x-gemma3-small', 2, 64, **cast, **zero2)
 
 
 def of_experts():

@@ -70,14 +70,19 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     bool sharded = setting->sharding >= PLIM_SHARDING_ZERO1;
     /* What makes a real GPU's buffers are its kernels. */
     bool moved = setting->made_on == PLIM_MADE_ON_HOST && !quantized && !sharded && e->device->info.simulated;
-    bool loaded = plim_is_loaded(setting->made_on) && !quantized && !sharded && e->device->info.simulated;
+    bool loaded = decoder_is_loaded(setting) && !quantized && e->device->info.simulated;
     bool cast = loaded && setting->made_on == PLIM_MADE_ON_CAST;
+    enum plim_dtype dtype = m->parameters.dtype;
+    /* DeepSpeed casts it when it is there. */
+    if (loaded && sharded && setting->weights != PLIM_WEIGHTS_AUTO)
+        m->parameters.dtype = decoder_weights_dtype(setting->weights);
     if (cast) m->parameters.dtype = PLIM_BF16;
     e->meta = quantized || sharded || moved || loaded;
     m->family->build(e, m);
     if (quantized || loaded) decoder_load(e, m);
     if (cast) decoder_widen(e, m);
     if (setting->lora.r) decoder_add_lora(e, m);
+    m->parameters.dtype = dtype;
     e->meta = false;
     return moved ? decoder_move(e, m) : PLIM_OK;
 }
@@ -147,7 +152,8 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
 {
     const struct plim_train_setting *s = m->setting;
     bool classifies = m->config->task == PLIM_TASK_CLASSIFICATION, in_one = s->packing == PLIM_PACKING_ONE_ROW;
-    int64_t rows = in_one ? 1 : s->micro_batch * plim_loop_rows(s->loop), length = in_one ? s->micro_batch * s->seq : s->seq;
+    int64_t rows = s->micro_batch * plim_loop_rows(s->loop), length = s->seq;
+    if (in_one) length *= rows, rows = 1;
     if (m->config->patch_size) return images(e, m, seed);
     struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, length)))};
     op_random_(e, b.inputs, (double)m->config->vocab_size, seed);

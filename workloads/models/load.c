@@ -228,6 +228,12 @@ static void prepare(struct engine *e, struct decoder *m)
     if (!e->halted) plim_allocator_empty_cache(e->allocator);
 }
 
+bool decoder_is_loaded(const struct plim_train_setting *setting)
+{
+    bool is_whole = setting->sharding != PLIM_SHARDING_FSDP && setting->sharding != PLIM_SHARDING_ZERO3;
+    return setting->quantization.type != PLIM_QUANTIZATION_NONE || (plim_is_loaded(setting->made_on) && is_whole);
+}
+
 void decoder_load(struct engine *e, struct decoder *m)
 {
     struct load load = {.e = e, .m = m};

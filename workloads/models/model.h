@@ -147,6 +147,8 @@ enum plim_status decoder_move(struct engine *e, struct decoder *m) PLIM_MUST_CHE
 /* Loads the weights, which may be quantised, of a model that was built without memory (engine.meta); quantised ones
  * that are loaded on the host still have none (and engine.meta stays). */
 void decoder_load(struct engine *e, struct decoder *m);
+/* Does from_pretrained() bring the model to the GPU, before anything shards it? */
+bool decoder_is_loaded(const struct plim_train_setting *setting);
 /* Each parameter in 16 bits becomes fp32, one after the other. */
 void decoder_widen(struct engine *e, struct decoder *m);
 /* Whose codes these are; NULL: it is no quantised weight. */

@@ -386,8 +386,9 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .example = "gpu",
      .help = "where the model is made: on the host and moved, as Trainer does with what from_pretrained() made, or on "
              "the GPU (torch.device), where a tied weight leaves its room behind; loaded: from_pretrained() with a "
-             "device_map brings it there, as TRL (on one GPU), LLaMA-Factory and axolotl have it; cast: so in 16 bits, "
-             "and then each weight becomes fp32, as in LLaMA-Factory where all are trained"},
+             "device_map brings it there, as TRL (on one GPU), LLaMA-Factory and axolotl (but under fsdp and zero3) "
+             "have it; cast: so in 16 bits, and then each weight becomes fp32, as in LLaMA-Factory where all are "
+             "trained"},
     {.path = "train.loop",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_loop_names, PLIM_LOOP_COUNT)},
      AT(loop),

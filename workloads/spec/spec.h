@@ -522,6 +522,8 @@ const char *plim_spec_reentrant(const struct plim_spec *spec);
  * targets and computes the hash. What may be put right by a later setting, quantisation without
  * adapters, is only refused here and not by plim_spec_load(). */
 enum plim_status plim_spec_resolve(struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
+/* Is it refused because experts would be loaded onto the GPU (train.made_on)? */
+bool plim_spec_leaves_experts(const struct plim_spec *spec);
 
 /* Sets every dropout that the model's family has to `p`, from 0 to 1 (`--dropout 0`). 0 also turns
  * layerdrop off, another value leaves it. */

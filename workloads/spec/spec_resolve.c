@@ -290,17 +290,29 @@ static enum plim_status check_loop(const struct plim_spec *spec, struct plim_err
     return PLIM_OK;
 }
 
-/* What is known to be loaded by a device_map, which DeepSpeed and FSDP do without. */
+/* Why a device_map does not bring such a model to the GPU; NULL: it does. */
+static const char *why_not_loaded(const struct plim_spec *spec)
+{
+    if (plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3))
+        return "zero3, which makes it in pieces (transformers refuses a device_map)";
+    if (plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP)) return "fsdp, for which trainers load on the host";
+    if (plim_loop_is_trl(spec->loop) && spec->world > 1) return "TRL's trainers on several GPUs, which load on the host";
+    return NULL;
+}
+
+bool plim_spec_leaves_experts(const struct plim_spec *spec)
+{
+    return plim_is_loaded(spec->made_on) && spec->model.experts && !why_not_loaded(spec);
+}
+
+/* What is known to be loaded by a device_map. */
 static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_error *err)
 {
     if (!plim_is_loaded(spec->made_on)) return PLIM_OK;
-    const char *what = NULL;
-    if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "an encoder";
-    else if (spec->model.experts) what = "experts";
-    else if (plim_enum_axis_has_zero(&spec->sharding) || plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))
-        what = "a sharded model";
-    else if (plim_loop_is_trl(spec->loop) && spec->world > 1)
-        what = "TRL's trainers on several GPUs, which load on the host";
+    const char *what = why_not_loaded(spec);
+    if (!what && spec->model.task != PLIM_TASK_CAUSAL_LM) what = "an encoder";
+    else if (!what && spec->model.experts)
+        what = "experts, which from_pretrained joins on the GPU while its threads load others";
     bool is_wide = spec->weights.count == 1 && spec->weights.values[0] == PLIM_WEIGHTS_FP32 && !spec->lora.r;
     if (spec->made_on == PLIM_MADE_ON_CAST && !is_wide)
         return plim_fail(err, PLIM_SPEC,
@@ -335,7 +347,8 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
 {
     bool is_dpo = spec->loop == PLIM_LOOP_TRL_DPO;
     if (!plim_loop_is_trl(spec->loop)) return PLIM_OK;
-    bool is_sharded = plim_enum_axis_has_zero(&spec->sharding) || plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP);
+    bool is_sharded = plim_enum_axis_has_zero(&spec->sharding) ||
+                      plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP);
     const char *what = NULL;
     if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
     else if (spec->packing == PLIM_PACKING_YES) what = "data.packing yes, where it has one-row";

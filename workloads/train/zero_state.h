@@ -72,10 +72,10 @@ static inline enum plim_dtype zero_dtype(const struct zero *z)
     return z->model->parameters.dtype;
 }
 
-/* Is the model on the device before DeepSpeed gets it, as a quantised one is? */
+/* Is the model on the device before DeepSpeed gets it, as a quantised one is, and one that a device_map brought? */
 static inline bool zero_is_loaded(const struct zero *z)
 {
-    return z->model->setting->quantization.type != PLIM_QUANTIZATION_NONE;
+    return decoder_is_loaded(z->model->setting);
 }
 
 /* Are a rank's pieces of the parameters the host's (stage 3)? */

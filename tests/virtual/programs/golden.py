@@ -78,11 +78,15 @@ def make_model(case, folder):
     if 'quantization' in case:
         from quantized import load
         return load(case, auto, config, dtype), config
-    if case.get('made_on') == 'loaded':
+    if case.get('made_on') in ('loaded', 'cast'):
         from quantized import checkpoint_of
-        checkpoint = checkpoint_of(auto, config, PARAMETER_TYPE.get(case.get('checkpoint'), dtype))
-        return auto.from_pretrained(checkpoint, config=config, dtype=dtype, attn_implementation=attention,
-                                    device_map={'': int(os.environ.get('LOCAL_RANK', 0))}), config
+        kept = torch.bfloat16 if case['made_on'] == 'cast' else dtype
+        checkpoint = checkpoint_of(auto, config, PARAMETER_TYPE.get(case.get('checkpoint'), kept))
+        model = auto.from_pretrained(checkpoint, config=config, dtype=kept, attn_implementation=attention,
+                                     device_map={'': int(os.environ.get('LOCAL_RANK', 0))})
+        for parameter in model.parameters() if case['made_on'] == 'cast' else ():  # LLaMA-Factory's _setup_full_tuning()
+            parameter.data = parameter.data.to(dtype)
+        return model, config
     torch.set_default_dtype(dtype)
     with torch.device('cpu' if case.get('made_on') == 'host' else 'cuda'):
         model = auto.from_config(config, attn_implementation=attention)
