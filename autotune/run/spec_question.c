@@ -275,6 +275,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .accumulation = setting->accumulation,
                                        .reduction = spec->reduction,
                                        .resharding = spec->resharding,
+                                       .efficient_loading = spec->efficient_loading,
                                        .reduce_type = spec->reduce_type,
                                        .ddp = spec->ddp,
                                        .zero = plim_spec_zero(spec),

@@ -45,7 +45,7 @@ def name_of(case):
              case['made_on'] == 'loaded' and f'loaded-{case.get("checkpoint", "same")}',
              case['made_on'] == 'cast' and 'cast', f'b{case["batch"]}',
              f's{case["seq"]}', f'a{case.get("accumulation", 1)}', 'evaluation' in case and 'eval',
-             'arguments' in case and 'smoothed']
+             'arguments' in case and 'smoothed', 'fsdp_config' in case and 'efficient']
     return '/'.join(str(mark) for mark in marks if mark)
 
 
@@ -136,6 +136,7 @@ def sft_cases():
         yield from sharded(sharding)
     yield from of_experts()
     yield from taken_by_deepspeed()
+    yield from sent_by_the_first()
     yield case(small, 2, 100, **lora(16, dora=True), weights='bf16', **quantized('nf4', compute='bf16'))  # of two types
     yield case(small, 2, 100, **SMOOTHED)
     yield case(small, 2, 100, **FULL, **SMOOTHED, accumulation=2)
@@ -174,6 +175,16 @@ def taken_by_deepspeed():
     yield case('smollm2-135m', 4, 512, **FULL, **loaded, **zero2, weights='bf16')
     yield case('x-gpt2-odd', 2, 60, **loaded, **zero1)
     yield case('x-gemma3-small', 2, 64, **cast, **zero2)
+
+
+def sent_by_the_first():
+    """Of ranks of which the first alone has the weights (accelerate's cpu_ram_efficient_loading): most are Trainer's."""
+    at = {'sharding': 'fsdp', 'world': 3, 'fsdp_config': {'cpu_ram_efficient_loading': True}}
+    yield case('x-llama-odd', 2, 100, **FULL, **{**at, 'world': 2}, loop='trainer')
+    yield case('x-gpt2-odd', 2, 60, **{**at, 'world': 2}, loop='trainer')
+    yield case('x-gemma3-small', 2, 64, **at, loop='trainer')
+    yield case('x-llama-odd', 2, 100, **FULL, **at, **lora(8), weights='bf16')
+    yield case('x-qwen3-moe-odd', 2, 64, **at, loop='trainer', weights='bf16')
 
 
 def of_experts():

@@ -120,6 +120,8 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
                                                    case_text(c, "reduction", "last")),
         .resharding = (enum plim_resharding)index_of(plim_resharding_names, PLIM_RESHARDING_COUNT,
                                                      case_text(c, "reshard", "yes")),
+        .efficient_loading = json_is_true(
+            json_object_get(json_object_get(c, "fsdp_config"), "cpu_ram_efficient_loading")),
         .reduce_type = (enum plim_reduce_type)index_of(
             plim_reduce_type_names, PLIM_REDUCE_TYPE_COUNT, case_text(c, "reduce", "auto")),
         .packing = json_is_true(json_object_get(c, "packed"))

@@ -114,6 +114,7 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
         same(&a->node_bandwidth, &b->node_bandwidth, sizeof(double)) &&
         same(&a->host_speed, &b->host_speed, sizeof(double)) &&
         a->reduction == b->reduction && a->resharding == b->resharding &&
+        a->efficient_loading == b->efficient_loading &&
         a->reduce_type == b->reduce_type && a->packing == b->packing && a->padding == b->padding &&
         a->documents == b->documents &&
         a->ddp.bucket_mib == b->ddp.bucket_mib && a->ddp.as_view == b->ddp.as_view &&

@@ -381,6 +381,7 @@ struct plim_train_setting {
     int64_t world;               /* GPUs, at least 1; of a sharding other than NONE */
     enum plim_reduction reduction;
     enum plim_resharding resharding;
+    bool efficient_loading; /* fsdp: accelerate's cpu_ram_efficient_loading */
     enum plim_reduce_type reduce_type;
     struct plim_ddp ddp;
     struct plim_zero zero;
@@ -412,7 +413,7 @@ enum { PLIM_MAX_CHOICES = 64, PLIM_MAX_PHASES = 64 };
 struct plim_int_axis { size_t count; int64_t values[PLIM_MAX_CHOICES]; };
 struct plim_enum_axis { size_t count; int values[PLIM_MAX_CHOICES]; };
 
-enum { PLIM_SPEC_KEYS = 68 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 69 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -429,6 +430,7 @@ struct plim_spec {
     struct plim_enum_axis precision, weights, optimizer, checkpointing, attention, liger, sharding;
     enum plim_reduction reduction;
     enum plim_resharding resharding;
+    bool efficient_loading; /* fsdp: accelerate's cpu_ram_efficient_loading */
     enum plim_reduce_type reduce_type;
     struct plim_ddp ddp;
     struct plim_zero zero;

@@ -35,6 +35,8 @@
  *   backward; a tied embedding belongs to that one. What is left (learned positions, norms elsewhere) is the root's.
  * - The model comes from the host: a unit's parameters are moved to the GPU, this rank's part of each is copied out
  *   of it, padded, and they go. References to three of them last until the whole model is sharded.
+ * - With cpu_ram_efficient_loading it is on the meta device when it is sharded; then each parameter comes to the GPU
+ *   in full, and its pieces go to the ranks. A quantised model does without.
  * - A quantised model is on the GPU when it is sharded, and stays whole until all of it is. Codes are sharded and
  *   gathered where they lie in floats (bnb_4bit_quant_storage); in integers every rank keeps all of them
  *   (ignored_params). Scales are no parameters: every rank has them.

@@ -207,6 +207,66 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
     engine_set_class(e, before);
 }
 
+/* --- sent by the first rank --------------------------------------------------------------------- */
+
+/* distribute_tensor() of a parameter, *whole (named), which comes from the host or from the first rank, whose variable
+ * gives up the one before first: padded copies of the pieces that are shorter than others, and the piece that is this
+ * rank's. Named. */
+static struct tensor *distribute(struct engine *e, const struct fsdp *f, const struct fsdp_parameter *p,
+                                 struct tensor **whole)
+{
+    enum plim_dtype dtype = dtype_of(p->whole);
+    int64_t rows = shard_rows(f, p), elements = shard_elements(f, p), full = p->rows / rows;
+    struct tensor *before = *whole, **padded = f->scratch;
+    if (f->rank == 0) tensor_drop(e, before);
+    *whole = tensor_keep(tensor_empty(e, dtype, SHAPE(p->rows * p->row_elements)));
+    if (f->rank > 0) tensor_drop(e, before);
+    for (int64_t rank = full; rank < f->world; rank++)
+        padded[rank - full] = tensor_keep(tensor_empty(e, dtype, SHAPE(elements)));
+    struct tensor *piece = tensor_keep(tensor_empty(e, dtype, SHAPE(elements)));
+    for (int64_t rank = full; rank < f->world; rank++) tensor_drop(e, padded[rank - full]);
+    return piece;
+}
+
+/* fsdp2_load_full_state_dict(): every parameter by its name, a tied head's, too, whose piece goes when it is tied
+ * again; a rank with fewer rows pads its pieces when all are there (reset_sharded_param()), and only then they go. */
+static void load_units(struct engine *e, struct fsdp *f, size_t parameters)
+{
+    const struct decoder *m = f->model;
+    struct tensor *buffers[DECODER_BUFFERS], *whole = NULL, *again = NULL, **loaded = f->scratch;
+    size_t count = 0;
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
+    for (size_t i = 0; i < parameters && !e->halted; i++) {
+        struct fsdp_parameter *p = &f->parameters[i];
+        int64_t shape[PLIM_MAX_DIMS];
+        if (f->is_mixed && p->whole->requires_grad) p->whole->a.dtype = PLIM_F32;
+        own_shape(f, p, shape);
+        struct tensor *piece = distribute(e, f, p, &whole);
+        if (e->halted) break;
+        p->shard = tensor_keep(tensor_alias(e, piece, p->whole->a.ndim, shape, p->whole->a.stride, 0));
+        tensor_drop(e, piece);
+    }
+    for (size_t i = 0; i < parameters && m->head == m->embedding && !e->halted; i++)
+        if (f->parameters[i].whole == m->embedding) again = distribute(e, f, &f->parameters[i], &whole);
+    for (size_t i = 0; i < parameters && !e->halted; i++) {
+        struct fsdp_parameter *p = &f->parameters[i];
+        if (own_rows(f, p) == shard_rows(f, p)) continue;
+        loaded[count++] = tensor_keep(tensor_detach(e, p->shard));
+        move_shard(e, p->shard, tensor_keep(tensor_empty(e, dtype_of(p->shard), SHAPE(shard_elements(f, p)))));
+    }
+    engine_set_class(e, before);
+    for (size_t i = 0; i < count; i++) tensor_drop(e, loaded[i]);
+    tensor_drop(e, whole);
+    for (size_t k = 0; k < f->unit_count && !e->halted; k++)
+        for (size_t i = 0; i < f->units[k].count; i++) {
+            struct fsdp_parameter *p = &f->units[k].parameters[i];
+            become_sharded(e, f, p, f->parameters[p->place].shard);
+        }
+    size_t buffer_count = decoder_buffers(m, buffers);
+    for (size_t i = 0; i < buffer_count; i++) materialise(e, buffers[i]);
+    tensor_drop(e, again);
+}
+
 /* --- loaded on the GPU already ---------------------------------------------------------------- */
 
 static bool is_on_gpu(const struct fsdp *f)
@@ -315,7 +375,9 @@ static size_t make_units_and_shards(struct engine *e, struct fsdp *f, struct ten
         if (states[i]->is_parameter && !is_ignored(states[i])) f->parameters[parameters++] = parameter_of(states[i]);
     for (size_t i = 0; i < parameters; i++) f->parameters[i].place = i;
     make_units(f, parameters);
+    const struct plim_train_setting *setting = f->model->setting;
     if (is_on_gpu(f)) shard_loaded_units(e, f);
+    else if (setting->efficient_loading && !setting->quantization.type) load_units(e, f, parameters);
     else move_units(e, f, parameters);
     return parameters;
 }
@@ -383,7 +445,7 @@ static enum plim_status allocate(struct fsdp *f, size_t parameters)
     f->chunks = calloc(n, sizeof *f->chunks);
     f->reduction.of = calloc(n, sizeof(struct fsdp_parameter *));
     f->reduction.grads = calloc(n, sizeof(struct tensor *));
-    f->scratch = calloc(n, sizeof(struct tensor *));
+    f->scratch = calloc(n > (size_t)f->world ? n : (size_t)f->world, sizeof(struct tensor *));
     f->sharded.list = calloc(n, sizeof(struct tensor *));
     bool all = f->parameters && f->units && f->order && f->chunks && f->reduction.of &&
                f->reduction.grads && f->scratch && f->sharded.list;
