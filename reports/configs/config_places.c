@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* memmem */
 #include "config_places.h"
 #include "config_format.h"
 #include <ctype.h>
@@ -201,7 +202,19 @@ bool plim_config_match(const char *pattern, const char *name)
     return plim_config_match(rest, name + left + 1);
 }
 
-/* "NAME.KEY": is it what a program calls NAME with, under this key ("*": any), or at this place? */
+/* Of a call whose arguments begin at `open`: is it of what no model is? "AutoTokenizer.from_pretrained". */
+static bool is_beside_model(const char *text, size_t open)
+{
+    static const char *const words[] = {"Tokenizer", "Process", "Config", "Extractor"};
+    size_t begin = open;
+    while (begin && (isalnum((unsigned char)text[begin - 1]) || strchr("_.", text[begin - 1]))) begin--;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (memmem(text + begin, open - begin, words[i], strlen(words[i]))) return true;
+    return false;
+}
+
+/* "NAME.KEY": is it what a program calls NAME with, under this key ("*": any), or at this place? from_pretrained is
+ * that of a model. */
 static bool is_argument_of(const struct plim_config_place *place, const char *pattern)
 {
     const struct plim_config_node *node = place->node, *call = node->parent;
@@ -209,6 +222,7 @@ static bool is_argument_of(const struct plim_config_place *place, const char *pa
     char index[24];
     if (!dot || !function || strlen(function) != (size_t)(dot - pattern)) return false;
     if (strncmp(function, pattern, strlen(function)) != 0) return false;
+    if (!strcmp(function, "from_pretrained") && is_beside_model(place->document->text, call->begin)) return false;
     snprintf(index, sizeof(index), "%zu", node->index);
     return !strcmp(dot + 1, "*") || !strcmp(dot + 1, node->key ? node->key : index);
 }

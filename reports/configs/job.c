@@ -43,12 +43,11 @@ static bool is_null(const char *text)
     return false;
 }
 
-/* "True", "yes" and "on" are true; a type of PyTorch's is its name. */
+/* "True", "yes", "on" and 1 are true, as for HfArgumentParser; a type of PyTorch's is its name. */
 static const char *plain_word(const char *text)
 {
-    static const char *const trues[] = {"true", "yes", "on"}, *const falses[] = {"false", "no",
-                                                                                 "off"};
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const trues[] = {"true", "yes", "on", "1"}, *const falses[] = {"false", "no", "off", "0"};
+    for (size_t i = 0; i < sizeof(trues) / sizeof(trues[0]); i++) {
         if (!strcasecmp(text, trues[i])) return "true";
         if (!strcasecmp(text, falses[i])) return "false";
     }
@@ -94,21 +93,23 @@ static enum plim_status write_value(const struct plim_config_document *document,
     return strlen(text) + 2 < MAX_TEXT ? PLIM_OK : PLIM_SPEC;
 }
 
-/* Of several places the last: what a command is given counts before a variable. */
+/* Of several places the last one of the first file that has any: what a command is given counts before a variable, and
+ * both before the files that they name. Of a program's calls the first: what it trains comes before what it tries. */
 static const struct plim_config_place *find_place(const struct reader *r, const char *pattern)
 {
     const struct plim_config_place *found = NULL;
-    bool found_argument = false;
+    bool found_argument = false, is_option = !strncmp(pattern, "--", 2);
     for (size_t i = 0; i < r->job->plan.places.list.count; i++) {
         const struct plim_config_place *place = &r->job->plan.places.list.items[i];
         const struct plim_config_node *node = plim_config_node_of(place);
         bool wild, argument = place->mapping && place->mapping->layout == PLIM_CONFIG_WORDS;
         const struct plim_config_node *parent = place->node->parent;
         bool is_item = parent && parent->kind == PLIM_CONFIG_SEQUENCE; /* the whole list counts */
+        if (found && place->document != found->document) break;
         if (place->hidden || place->template || node->kind == PLIM_CONFIG_MAPPING || is_item) continue;
         if (!plim_config_place_matches(place, pattern, &wild)) continue;
         if ((wild && plim_config_is_elsewhere(place->name, pattern)) ||
-            (found_argument && !argument))
+            ((found_argument || is_option) && !argument) || (found && *pattern == '@'))
             continue;
         found = place;
         found_argument |= argument;
@@ -125,13 +126,14 @@ static enum plim_status look_at(struct reader *r, const struct plim_config_place
     const struct plim_config_document *document = place->document;
     bool type = node->text && !strncmp(node->text, "torch.", 6);
     if (node->kind == PLIM_CONFIG_SCALAR && !type) {
-        enum plim_status st = plim_config_follow(&r->job->plan, place, &found, r->err);
-        if (st) return st;
+        struct plim_error ignored = PLIM_ERROR_INIT;
+        enum plim_status st = plim_config_follow(&r->job->plan, place, &found, &ignored);
+        if (st == PLIM_NOMEM) return plim_no_memory(r->err);
         enum plim_config_meaning meaning = found.value.meaning;
-        out->foreign = meaning == PLIM_CONFIG_ENVIRONMENT || meaning == PLIM_CONFIG_TEMPLATE ||
+        out->foreign = st || meaning == PLIM_CONFIG_ENVIRONMENT || meaning == PLIM_CONFIG_TEMPLATE ||
                        meaning == PLIM_CONFIG_COMPUTED;
-        node = plim_config_node_of(found.end);
-        document = found.end->document;
+        if (!st) node = plim_config_node_of(found.end);
+        if (!st) document = found.end->document;
     }
     if (node->words_end && !write_list(document, node, text)) out->list = keep(r, text);
     if (write_value(document, node, text))
@@ -176,6 +178,24 @@ static bool is_among(const struct plim_yaml_node *words, const char *word)
     return false;
 }
 
+/* Of "[a, b]": how many items are among the words, and how many there are. Anything else is one item. */
+static size_t count_among(const struct plim_yaml_node *words, const char *text, size_t *count)
+{
+    char item[MAX_TEXT];
+    bool is_list = *text == '[';
+    size_t among = 0;
+    *count = 0;
+    for (const char *at = text + is_list; !*count || *at;) {
+        size_t length = is_list ? strcspn(at, ",]") : strlen(at);
+        snprintf(item, sizeof(item), "%.*s", (int)length, at);
+        among += is_among(words, item);
+        ++*count;
+        at += length;
+        if (is_list) at += strspn(at, ",] ");
+    }
+    return among;
+}
+
 /* Does one of "a|b" have one of the words? */
 static enum plim_status has_word(struct reader *r, const char *paths,
                                  const struct plim_yaml_node *words, bool *has)
@@ -188,19 +208,10 @@ static enum plim_status has_word(struct reader *r, const char *paths,
         const struct plim_config_place *place = find_place(r, pattern);
         enum plim_status st = place ? look_at(r, place, &seen) : PLIM_OK;
         if (st) return st;
-        *has = is_among(words, seen.place ? seen.text : "");
+        size_t count;
+        *has = count_among(words, seen.place ? seen.text : "", &count) > 0;
     }
     return PLIM_OK;
-}
-
-static enum plim_status holds(struct reader *r, const struct plim_yaml_node *rule, bool *out)
-{
-    const struct plim_yaml_node *where = plim_yaml_get(rule, "where");
-    enum plim_status st = PLIM_OK;
-    *out = true;
-    for (size_t i = 0; where && i < where->count && *out && !st; i++)
-        st = has_word(r, where->keys[i]->text, where->items[i], out);
-    return st;
 }
 
 /* Also of a key whose section is given. */
@@ -219,6 +230,23 @@ static bool has_key(const struct reader *r, const char *key)
     for (size_t i = 0; i < r->job->key_count; i++)
         if (!strcmp(r->job->keys[i].key, key)) return true;
     return is_given(r, key);
+}
+
+static const struct plim_config_document *first_document(const struct reader *r)
+{
+    return &r->job->plan.files[0].document;
+}
+
+static enum plim_status holds(struct reader *r, const struct plim_yaml_node *rule, bool *out)
+{
+    const struct plim_yaml_node *where = plim_yaml_get(rule, "where"), *beside = plim_yaml_get(rule, "beside"),
+                                *unless = plim_yaml_get(rule, "unless"), *names = plim_yaml_get(rule, "names");
+    enum plim_status st = PLIM_OK;
+    *out = (!beside || has_key(r, beside->text)) && (!unless || !has_key(r, unless->text)) &&
+           (!names || plim_config_job_program(names, first_document(r)).length);
+    for (size_t i = 0; where && i < where->count && *out && !st; i++)
+        st = has_word(r, where->keys[i]->text, where->items[i], out);
+    return st;
 }
 
 static enum plim_status add_key(struct reader *r, const struct plim_yaml_node *rule,
@@ -282,6 +310,7 @@ static enum plim_status apply_rule(struct reader *r, const struct plim_yaml_node
     if (is) return add_key(r, rule, key->text, is->text, NULL);
     st = see(r, plim_yaml_get(rule, "at"), &seen);
     if (st || !seen.place) return st;
+    if (plim_yaml_get(rule, "whole") && !seen.foreign && !plim_config_whole(seen.text)) return PLIM_OK;
     bool is_list = seen.list && plim_yaml_get(rule, "list");
     const char *value = words ? value_for(words, seen.text) : is_list ? seen.list : seen.text;
     bool known = words && value && value_for(words, "") != value && !is_same_word(value, "*");
@@ -316,19 +345,24 @@ static enum plim_status see_told(struct reader *r, const struct plim_yaml_node *
     if (!st && here) st = see(r, plim_yaml_get(rule, "at"), out);
     if (st || !out->place) return st;
     bool is_off = is_same_word(out->text, "false") || !is_set(out->text);
-    if (is_off || is_among(plim_yaml_get(rule, "words"), out->text)) out->place = NULL;
+    size_t count;
+    if (is_off || count_among(plim_yaml_get(rule, "words"), out->text, &count) == count) out->place = NULL;
     return PLIM_OK;
 }
 
 static enum plim_status refuse_job(struct reader *r, const struct plim_yaml_node *rule)
 {
+    const struct plim_yaml_node *names = plim_yaml_get(rule, "names");
+    const struct plim_config_document *document = first_document(r);
     struct seen seen;
     enum plim_status st = see_told(r, rule, &seen);
+    struct plim_config_program program = {0};
+    if (!st && names) program = plim_config_job_program(names, document);
+    if (program.length)
+        return plim_config_fail(document, program.begin, r->err, "there is no plan of a job with '%.*s': %s",
+                                (int)program.length, document->text + program.begin, plim_yaml_get(rule, "say")->text);
     if (st || !seen.place) return st;
-    const char *path = seen.place->path, *option = strstr(path, ".--"); /* of a command that is named by its script */
-    char name[101];
-    snprintf(name, sizeof(name), "%.*s", option ? (int)(option - path) : (int)strlen(path), path);
-    return plim_config_refuse(&r->group, seen.place, "there is no plan of a job with '%s': %s", name,
+    return plim_config_refuse(&r->group, seen.place, "there is no plan of a job with '%.100s': %s", seen.place->path,
                               plim_yaml_get(rule, "say")->text);
 }
 
@@ -350,18 +384,24 @@ static enum plim_status note_unplanned(struct reader *r, const struct plim_yaml_
     return add_note(r, place->path + strspn(place->path, "-"), text);
 }
 
-static enum plim_status each_rule(struct reader *r, const char *field,
-                                  enum plim_status (*apply)(struct reader *,
-                                                            const struct plim_yaml_node *))
+typedef enum plim_status rule_use(struct reader *, const struct plim_yaml_node *);
+
+/* `depth`: of lists that are used in one another */
+static enum plim_status each_of(struct reader *r, const struct plim_yaml_node *rules, rule_use *apply, int depth)
 {
-    const struct plim_yaml_node *rules = plim_yaml_get(r->row, field);
+    enum { DEEPEST = 4 };
     enum plim_status st = PLIM_OK;
     for (size_t i = 0; rules && i < rules->count && !st; i++) {
         const struct plim_yaml_node *list = plim_config_job_list(rules->items[i]);
-        if (!list) st = apply(r, rules->items[i]);
-        for (size_t k = 0; list && k < list->count && !st; k++) st = apply(r, list->items[k]);
+        if (list && depth == DEEPEST) st = plim_config_job_damaged(rules->items[i], "lists too deep", r->err);
+        else st = list ? each_of(r, list, apply, depth + 1) : apply(r, rules->items[i]);
     }
     return st;
+}
+
+static enum plim_status each_rule(struct reader *r, const char *field, rule_use *apply)
+{
+    return each_of(r, plim_yaml_get(r->row, field), apply, 0);
 }
 
 /* --- files ------------------------------------------------------------------------------------ */
@@ -408,6 +448,10 @@ static enum plim_status read_named(struct reader *r, const char *pattern)
     for (size_t i = 0; path && i < plan->count; i++)
         if (!strcmp(plan->files[i].path, path)) return PLIM_OK;
     if (!path && is_given(r, "train.sharding")) return PLIM_OK;
+    if (!path && seen.foreign)
+        return plim_config_refuse(&r->group, seen.place,
+                                  "something else fills in '%.200s', expected the name of a file, or --sharding%s",
+                                  seen.place->path, "");
     if (!path)
         return plim_config_refuse(&r->group, seen.place,
                                   "'%.200s' is not here, expected that file, or --sharding%s",
@@ -505,7 +549,7 @@ enum plim_status plim_config_job_read(const char *path, const struct plim_config
     if (!framework) return PLIM_OK;
     /* A spec of plimsoll's or a model's config.json may have some trainer's words. */
     if (plim_config_has(&out->plan.places, "model.family|model.hf|model.zoo|architectures", false)) return PLIM_OK;
-    st = plim_config_job_row(framework, &out->plan.places, &r.row, err);
+    st = plim_config_job_row(framework, &out->plan.files[0].document, &out->plan.places, &r.row, err);
     if (!r.row && !framework->guess) out->other = framework;
     if (st || !r.row) return st;
     const struct plim_yaml_node *title = plim_yaml_get(r.row, "title");

@@ -36,17 +36,29 @@ const char *plim_config_job_text(const struct plim_yaml_node *node, size_t index
     return node->kind == PLIM_YAML_SCALAR ? node->text : node->items[index]->text;
 }
 
-static bool is_row(const struct plim_yaml_node *row, const struct plim_config_framework *framework,
-                   const struct plim_config_places *places)
+struct plim_config_program plim_config_job_program(const struct plim_yaml_node *names,
+                                                   const struct plim_config_document *document)
 {
-    const struct plim_yaml_node *names = plim_yaml_get(row, "frameworks"), *marks = plim_yaml_get(row, "marks");
-    if (marks && !plim_config_has(places, marks->text, false)) return false;
-    for (size_t k = 0; k < plim_config_job_texts(names); k++)
-        if (!strcmp(plim_config_job_text(names, k), framework->name)) return true;
+    struct plim_config_program found = {0};
+    for (size_t i = 0; i < plim_config_job_texts(names) && !found.length; i++)
+        found = plim_config_program_named(document, plim_config_job_text(names, i));
+    return found;
+}
+
+static bool is_row(const struct plim_yaml_node *row, const struct plim_config_framework *framework,
+                   const struct plim_config_document *document, const struct plim_config_places *places)
+{
+    const struct plim_yaml_node *frameworks = plim_yaml_get(row, "frameworks"), *marks = plim_yaml_get(row, "marks"),
+                                *names = plim_yaml_get(row, "names");
+    bool is_marked = !marks || plim_config_has(places, marks->text, false) ||
+                     plim_config_job_program(names, document).length;
+    for (size_t k = 0; is_marked && k < plim_config_job_texts(frameworks); k++)
+        if (!strcmp(plim_config_job_text(frameworks, k), framework->name)) return true;
     return false;
 }
 
 enum plim_status plim_config_job_row(const struct plim_config_framework *framework,
+                                     const struct plim_config_document *document,
                                      const struct plim_config_places *places, const struct plim_yaml_node **row,
                                      struct plim_error *err)
 {
@@ -56,7 +68,7 @@ enum plim_status plim_config_job_row(const struct plim_config_framework *framewo
         return plim_fail_at(err, PLIM_INTERNAL, table.err.file, table.err.line, table.err.column, "%s", table.err.text);
     const struct plim_yaml_node *rows = plim_yaml_get(table.yaml.root, "jobs");
     for (size_t i = 0; rows && i < rows->count && !*row; i++)
-        if (is_row(rows->items[i], framework, places)) *row = rows->items[i];
+        if (is_row(rows->items[i], framework, document, places)) *row = rows->items[i];
     return PLIM_OK;
 }
 

@@ -5,10 +5,12 @@
 #include "autotune/base/yaml.h"
 #include "config_places.h"
 #include "framework.h"
+#include "program_names.h"
 
-/* The row of a framework, of several the one whose marks are there; NULL: its jobs are not known. PLIM_INTERNAL: the
- * table is damaged. */
+/* The row of a framework, of several the one whose marks or names are there; NULL: its jobs are not known.
+ * PLIM_INTERNAL: the table is damaged. */
 enum plim_status plim_config_job_row(const struct plim_config_framework *framework,
+                                     const struct plim_config_document *document,
                                      const struct plim_config_places *places, const struct plim_yaml_node **row,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
@@ -18,6 +20,10 @@ const struct plim_yaml_node *plim_config_job_list(const struct plim_yaml_node *r
 /* One text, or the texts of a list: how many, and each of them. A field that is not there has none. */
 size_t plim_config_job_texts(const struct plim_yaml_node *node);
 const char *plim_config_job_text(const struct plim_yaml_node *node, size_t index);
+
+/* The first program of one of the names (a text or a list of them). */
+struct plim_config_program plim_config_job_program(const struct plim_yaml_node *names,
+                                                   const struct plim_config_document *document);
 
 /* PLIM_INTERNAL at a node. */
 enum plim_status plim_config_job_damaged(const struct plim_yaml_node *node, const char *what,

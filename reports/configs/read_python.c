@@ -217,8 +217,8 @@ static enum plim_status read_list(struct reader *r, struct span span,
                       depth);
 }
 
-/* Does the bracket at `open` close where the expression ends? */
-static bool closes_at_end(const char *text, size_t open, size_t end)
+/* Behind the bracket that closes the one at `open`; 0: it does not close in the expression. */
+static size_t behind_bracket(const char *text, size_t open, size_t end)
 {
     size_t depth = 0;
     for (size_t at = open; at < end;) {
@@ -228,14 +228,28 @@ static bool closes_at_end(const char *text, size_t open, size_t end)
             continue;
         }
         if (is_quote(c)) {
-            if (!skip_string(text, &at)) return false;
+            if (!skip_string(text, &at)) return 0;
             continue;
         }
         if (strchr("([{", c)) depth++;
-        if (strchr(")]}", c) && !--depth) return at + 1 == end;
+        if (strchr(")]}", c) && !--depth) return at + 1;
         at++;
     }
-    return false;
+    return 0;
+}
+
+/* Are from `at` to `end` only calls of methods that return their object? f(x).to("cuda").train() is f(x). */
+static bool are_own_methods(const char *text, size_t at, size_t end)
+{
+    static const char *const methods[] = {".to(", ".cuda(", ".train(", ".eval("};
+    while (at && at < end) {
+        size_t length = 0;
+        for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]) && !length; i++)
+            if (!strncmp(text + at, methods[i], strlen(methods[i]))) length = strlen(methods[i]);
+        if (!length) return false;
+        at = behind_bracket(text, at + length - 1, end);
+    }
+    return at == end;
 }
 
 static enum plim_status read_scalar(struct reader *r, struct span span,
@@ -274,7 +288,10 @@ static enum plim_status read_expression(struct reader *r, struct span span,
     if (depth > MAX_DEPTH) return fail(r, span.begin, "nested deeper than expected");
     while (name < span.end && (is_name(r->text[name]) || r->text[name] == '.')) name++;
     char open = r->text[name];
-    bool whole = name < span.end && strchr("([{", open) && closes_at_end(r->text, name, span.end);
+    size_t behind = name < span.end && strchr("([{", open) ? behind_bracket(r->text, name, span.end) : 0;
+    bool whole = behind == span.end;
+    if (behind && name > span.begin && open == '(' && are_own_methods(r->text, behind, span.end))
+        return read_call(r, (struct span){span.begin, behind}, name, parent, depth, out);
     if (whole && open == '(' && name > span.begin)
         return read_call(r, span, name, parent, depth, out);
     size_t comma;

@@ -2,7 +2,6 @@
  * arguments. Nothing is expanded; what stands in a here-document or in $(...) is not looked into.
  * Also of the commands in another file. */
 #define _GNU_SOURCE /* memmem */
-#include "command_subject.h"
 #include "config_format.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -394,12 +393,26 @@ static bool is_declaration(const struct reader *r, struct word word)
     return false;
 }
 
-/* The script of a command says what it is about. */
+/* The script of a command says what it is about: "eval.py". */
 static enum plim_status name_command(struct reader *r, struct word word)
 {
-    const char *subject = r->command->key ? NULL : plim_config_subject(r->text, word.begin, word.end);
-    if (!subject) return PLIM_OK;
-    return plim_config_node_name(r->document, r->command, subject, strlen(subject), r->command->begin,
+    size_t length = word.end - word.begin, stem;
+    char name[64];
+    const char *text = r->text + word.begin;
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '/') text += i + 1, length -= i + 1, i = (size_t)-1;
+    stem = length > 3 &&
+                   (!strncmp(text + length - 3, ".py", 3) || !strncmp(text + length - 3, ".sh", 3))
+               ? length - 3
+               : 0;
+    if (!stem || stem >= sizeof(name) || r->command->key) return PLIM_OK;
+    snprintf(name, sizeof(name), "%.*s", (int)stem, text);
+    static const char *const words[] = {"eval", "test", "infer", "predict", "generate", "sample"};
+    bool other = false;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        other |= strstr(name, words[i]) != NULL;
+    if (!other || strstr(name, "train")) return PLIM_OK;
+    return plim_config_node_name(r->document, r->command, "eval", 4, r->command->begin,
                                  r->command->begin, r->err);
 }
 
