@@ -94,10 +94,12 @@ static enum plim_status write_value(const struct plim_config_document *document,
 }
 
 /* Of several places the last one of the first file that has any: what a command is given counts before a variable, and
- * both before the files that they name. Of a program's calls the first: what it trains comes before what it tries. */
+ * both before the files that they name. Of a program's calls the first, and of its models the first that it loads: what
+ * it trains comes before what it tries. */
 static const struct plim_config_place *find_place(const struct reader *r, const char *pattern)
 {
     const struct plim_config_place *found = NULL;
+    const struct plim_config_node *load = NULL; /* the call that loads the model which is trained */
     bool found_argument = false, is_option = !strncmp(pattern, "--", 2);
     for (size_t i = 0; i < r->job->plan.places.list.count; i++) {
         const struct plim_config_place *place = &r->job->plan.places.list.items[i];
@@ -106,6 +108,10 @@ static const struct plim_config_place *find_place(const struct reader *r, const 
         const struct plim_config_node *parent = place->node->parent;
         bool is_item = parent && parent->kind == PLIM_CONFIG_SEQUENCE; /* the whole list counts */
         if (found && place->document != found->document) break;
+        if (plim_config_place_matches(place, "@from_pretrained.*", &wild)) {
+            if (!load) load = parent;
+            if (parent != load) continue;
+        }
         if (place->hidden || place->template || node->kind == PLIM_CONFIG_MAPPING || is_item) continue;
         if (!plim_config_place_matches(place, pattern, &wild)) continue;
         if ((wild && plim_config_is_elsewhere(place->name, pattern)) ||
@@ -422,16 +428,19 @@ static enum plim_status read_file(struct reader *r, const char *path, const char
     return plim_config_places_add(&plan->places, &file->document, package, r->err);
 }
 
-/* As seen from the file that names it, or from here. NULL: there is none. */
+/* As seen from the file that names it, from the first one, or from here. NULL: there is none. */
 static const char *find_file(struct reader *r, const struct plim_config_place *place,
                              const char *name)
 {
-    char path[MAX_TEXT];
-    const char *source = place->document->source, *slash = strrchr(source, '/');
-    snprintf(path, sizeof(path), "%.*s%s", *name != '/' && slash ? (int)(slash - source) + 1 : 0,
-             source, name);
-    if (!access(path, R_OK)) return keep(r, path);
-    return access(name, R_OK) ? NULL : keep(r, name);
+    const char *const sources[] = {place->document->source, first_document(r)->source, ""};
+    for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+        char path[MAX_TEXT];
+        const char *slash = strrchr(sources[i], '/');
+        snprintf(path, sizeof(path), "%.*s%s", *name != '/' && slash ? (int)(slash - sources[i]) + 1 : 0, sources[i],
+                 name);
+        if (!access(path, R_OK)) return keep(r, path);
+    }
+    return NULL;
 }
 
 /* A text is a file's name where it is no number and no switch. */
