@@ -13,6 +13,14 @@ extern const char *const plim_dtype_names[PLIM_WEIGHTS_COUNT];
 enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, size_t size,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 
+/* What is refused of a resolved spec, and the key at fault. */
+struct spec_check {
+    enum plim_status (*check)(const struct plim_spec *, struct plim_error *);
+    const char *culprit;
+};
+enum { PLIM_SPEC_LOOP_CHECKS = 8 };
+extern const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS]; /* of what goes with the loop */
+
 /* Is one of an axis of shardings DeepSpeed's ZeRO? */
 static inline bool plim_enum_axis_has_zero(const struct plim_enum_axis *sharding)
 {

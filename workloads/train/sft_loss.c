@@ -59,7 +59,8 @@ struct tensor *sft_loss(struct engine *e, struct fused_output *out, const struct
     e->grad_enabled = false;
     struct measures seen = measure(e, out, world);
     if (items && !e->halted) {
-        struct tensor *own = batch->mask ? measures_count(e, batch->mask) : tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1));
+        struct tensor *own =
+            batch->mask ? measures_count(e, batch->mask) : tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1));
         struct tensor *tokens = measures_sum_of_ranks(e, own, world);
         engine_item(e, tokens);
         tensor_drop(e, tokens);

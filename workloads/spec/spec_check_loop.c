@@ -1,0 +1,158 @@
+/* What the loop that runs the steps (train.loop) has and has not: transformers' Trainer, and TRL's trainers. */
+#include "key.h"
+#include "spec_internal.h"
+
+/* A key that is of Trainer alone is given. */
+static enum plim_status expect_trainer(const struct plim_spec *spec, const char *key, struct plim_error *err)
+{
+    if (plim_loop_is_trainers(spec->loop)) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "%s is given and train.loop is %s, expected trainer, trl-sft or trl-dpo", key,
+                     plim_loop_names[spec->loop]);
+}
+
+/* Evaluations are Trainer's, and what is kept of them adds up. */
+static enum plim_status check_evaluation(const struct plim_spec *spec, struct plim_error *err)
+{
+    const struct plim_evaluation *asked = &spec->evaluation, none = PLIM_NO_EVALUATION;
+    bool is_described = asked->keeps != none.keeps || asked->accumulation != none.accumulation ||
+                        asked->batches != none.batches || asked->every != none.every ||
+                        asked->at_start || asked->batch_metrics;
+    if (!asked->batch && is_described)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.evaluation is given without its batch, expected train.evaluation.batch");
+    if (!asked->batch) return PLIM_OK;
+    enum plim_status st = expect_trainer(spec, "train.evaluation", err);
+    if (st) return st;
+    bool keeps = asked->keeps != PLIM_PREDICTIONS_LOSS;
+    if (keeps && !asked->batch_metrics && !plim_spec_key_given(spec, "train.evaluation.batches"))
+        return plim_fail(err, PLIM_SPEC,
+                         "train.evaluation.keeps is %s, which add up, expected train.evaluation.batches",
+                         plim_predictions_names[asked->keeps]);
+    if (keeps && plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE))
+        return plim_fail(err, PLIM_SPEC,
+                         "train.evaluation.keeps is %s and train.liger true, which is not in this version "
+                         "(plimsoll exec runs the training script as it is)", plim_predictions_names[asked->keeps]);
+    return PLIM_OK;
+}
+
+static enum plim_status check_emptied(const struct plim_spec *spec, struct plim_error *err)
+{
+    return spec->empty_cache_steps ? expect_trainer(spec, "train.empty_cache_steps", err) : PLIM_OK;
+}
+
+/* Labels are smoothed by Trainer's own loss, for which its evaluations have Liger's models make no logits. */
+static enum plim_status check_smoothing(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (!(spec->label_smoothing > 0)) return PLIM_OK;
+    if (spec->evaluation.batch && plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE))
+        return plim_fail(err, PLIM_SPEC,
+                         "train.label_smoothing is given and train.liger true, with which Trainer's evaluations fail "
+                         "(skip_logits is True, but labels and shift_labels are None), expected no train.evaluation");
+    return expect_trainer(spec, "train.label_smoothing", err);
+}
+
+/* Trainer's own mixed precision is what enables DeepSpeed's. */
+static enum plim_status check_loop(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (!plim_loop_is_trainers(spec->loop) || !plim_enum_axis_has_zero(&spec->sharding)) return PLIM_OK;
+    for (size_t i = 0; i < spec->precision.count; i++) {
+        enum plim_precision precision = (enum plim_precision)spec->precision.values[i];
+        if (precision == PLIM_PRECISION_BF16 || precision == PLIM_PRECISION_FP16)
+            return plim_fail(err, PLIM_SPEC,
+                             "train.precision is %s and train.loop trainer with ZeRO, which is not in this version, "
+                             "expected %s-mixed: Trainer's %s=True, with which DeepSpeed computes in it",
+                             plim_precision_names[precision], plim_precision_names[precision],
+                             plim_precision_names[precision]);
+    }
+    return PLIM_OK;
+}
+
+/* Why a device_map does not bring such a model to the GPU; NULL: it does. */
+static const char *why_not_loaded(const struct plim_spec *spec)
+{
+    if (plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3))
+        return "zero3, which makes it in pieces (transformers refuses a device_map)";
+    if (plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP)) return "fsdp, for which trainers load on the host";
+    if (plim_loop_is_trl(spec->loop) && spec->world > 1)
+        return "TRL's trainers on several GPUs, which load on the host";
+    return NULL;
+}
+
+bool plim_spec_leaves_experts(const struct plim_spec *spec)
+{
+    return plim_is_loaded(spec->made_on) && spec->model.experts && !why_not_loaded(spec);
+}
+
+/* What is known to be loaded by a device_map. */
+static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (!plim_is_loaded(spec->made_on)) return PLIM_OK;
+    const char *what = why_not_loaded(spec);
+    if (!what && spec->model.task != PLIM_TASK_CAUSAL_LM) what = "an encoder";
+    else if (!what && spec->model.experts)
+        what = "experts, which from_pretrained joins on the GPU while its threads load others";
+    bool is_wide = spec->weights.count == 1 && spec->weights.values[0] == PLIM_WEIGHTS_FP32 && !spec->lora.r;
+    if (spec->made_on == PLIM_MADE_ON_CAST && !is_wide)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.made_on is cast, expected loaded where not all weights are trained in fp32");
+    if (!what) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "train.made_on is %s, expected gpu or host for %s",
+                     plim_made_on_names[spec->made_on], what);
+}
+
+/* Keys that are of TRL's trainers alone are given. */
+static enum plim_status check_prompt(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (!plim_loop_is_trl(spec->loop) && spec->prompt)
+        return plim_fail(err, PLIM_SPEC, "data.prompt is given and train.loop is %s, expected trl-sft or trl-dpo: "
+                         "elsewhere it changes nothing", plim_loop_names[spec->loop]);
+    for (size_t i = 0; i < spec->seq.count; i++)
+        if (spec->prompt >= spec->seq.values[i])
+            return plim_fail(err, PLIM_SPEC, "data.prompt is %lld and data.seq %lld, expected a longer row",
+                             (long long)spec->prompt, (long long)spec->seq.values[i]);
+    return PLIM_OK;
+}
+
+static enum plim_status check_reference(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (!spec->precomputed_reference || spec->loop == PLIM_LOOP_TRL_DPO) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "train.precomputed_reference is true and train.loop is %s, expected trl-dpo",
+                     plim_loop_names[spec->loop]);
+}
+
+/* What TRL's trainers do in another way than it is played here. */
+static enum plim_status check_trl(const struct plim_spec *spec, struct plim_error *err)
+{
+    bool is_dpo = spec->loop == PLIM_LOOP_TRL_DPO;
+    if (!plim_loop_is_trl(spec->loop)) return PLIM_OK;
+    bool is_sharded = plim_enum_axis_has_zero(&spec->sharding) ||
+                      plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP);
+    const char *what = NULL;
+    if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
+    else if (spec->packing == PLIM_PACKING_YES) what = "data.packing yes, where it has one-row";
+    else if (spec->label_smoothing > 0 && spec->world > 1)
+        what = "train.label_smoothing on several GPUs, for which it runs the model twice";
+    else if (spec->label_smoothing > 0 && spec->model.experts)
+        what = "train.label_smoothing and experts, for whose balance it runs the model twice";
+    else if (spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS)
+        what = "train.evaluation.keeps, for which it runs the model twice";
+    else if (is_dpo && spec->label_smoothing > 0) what = "train.label_smoothing, which is another thing there";
+    else if (is_dpo && spec->packing == PLIM_PACKING_ONE_ROW) what = "data.packing, which it has not";
+    else if (is_dpo && spec->model.experts) what = "experts, whose balance it adds to the loss";
+    else if (is_dpo && is_sharded) what = "fsdp or ZeRO, in which it prepares the reference itself";
+    if (!what) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.loop is %s beside %s: this is not in this version (plimsoll exec runs the training "
+                     "script as it is)", plim_loop_names[spec->loop], what);
+}
+
+const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS] = {
+    {check_loop, "train.precision"},
+    {check_trl, "train.loop"},
+    {check_prompt, "data.prompt"},
+    {check_reference, "train.precomputed_reference"},
+    {check_made_on, "train.made_on"},
+    {check_emptied, "train.empty_cache_steps"},
+    {check_smoothing, "train.label_smoothing"},
+    {check_evaluation, "train.evaluation"},
+};
