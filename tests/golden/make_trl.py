@@ -73,7 +73,6 @@ def dpo_cases():
     for config in ('x-bloom', 'x-gemma2'):
         yield case(config, 2, 64, **dpo, attention='eager', prompt=9)
     yield case(small, 2, 300, **dpo, **FULL, **lora(8), weights='bf16', **quantized('nf4', compute='bf16', double=True))
-    yield case(small, 2, 100, **dpo, **lora(16, ALL), **quantized('int8'), weights='bf16')
     yield case(small, 2, 100, **dpo, **lora(16, dora=True), weights='bf16')
     yield case(small, 2, 300, **dpo, **FULL, use_reentrant=True)
     yield case(small, 2, 300, **dpo, **FULL, use_reentrant=True, **lora(8), weights='bf16')
