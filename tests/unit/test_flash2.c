@@ -110,6 +110,27 @@ Test(flash2, large_heads_want_shared_memory)
     }
 }
 
+/* More documents are shorter ones, and of one row the backward's sums have room for 128 more of each. */
+Test(flash2, documents_of_one_row_take_room_and_save_time)
+{
+    struct plim_device *host = open_host(), *a100 = open_sim("A100-SXM4-80GB");
+    struct plim_train_setting setting = flash2;
+    setting.seq = 4096;
+    setting.packing = PLIM_PACKING_ONE_ROW;
+    setting.documents = 1;
+    replay(a100, "llama", 64, "", &setting, &theirs);
+    setting.documents = 64;
+    replay(a100, "llama", 64, "", &setting, &ours);
+    cr_expect_eq(ours.verdict, PLIM_OK, "%s", ours.why);
+    cr_expect_gt(ours.step[3].peak_allocated_bytes, theirs.step[3].peak_allocated_bytes);
+    cr_expect_lt(ours.running_seconds[PLIM_DEVICE_ATTENTION], theirs.running_seconds[PLIM_DEVICE_ATTENTION] / 2);
+    replay(host, "llama", 16, "", &setting, &ours);
+    cr_expect_eq(ours.verdict, PLIM_UNSUPPORTED);
+    cr_expect_not_null(strstr(ours.why, "simulated only"), "%s", ours.why);
+    plim_device_close(&a100);
+    plim_device_close(&host);
+}
+
 /* Kernels that compute know no windows and no softcapping: refused rather than computed otherwise. */
 Test(flash2, windows_and_softcapping_are_simulated_only)
 {
