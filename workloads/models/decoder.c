@@ -215,7 +215,7 @@ int64_t decoder_labels(const struct decoder *m)
     const struct plim_train_setting *s = m->setting;
     int64_t rows = s->micro_batch * plim_loop_rows(s->loop), documents = decoder_documents(m);
     if (!documents) documents = rows;
-    return rows * s->seq - documents - rows * (s->prompt ? s->prompt - 1 : 0);
+    return rows * s->seq - documents - rows * (s->prompt ? s->prompt - 1 : 0) - decoder_hides_padding(s);
 }
 
 /* What balances the experts joins the model's own loss. */

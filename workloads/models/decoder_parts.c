@@ -98,8 +98,7 @@ static const enum attention_function functions[PLIM_ATTENTION_COUNT] = {
     [PLIM_ATTENTION_FLASH2] = ATTENTION_FLASH2,
 };
 
-/* Does a batch's attention mask hide something? Of one row that is padded to its own length it does not. */
-static bool hides_padding(const struct plim_train_setting *setting)
+bool decoder_hides_padding(const struct plim_train_setting *setting)
 {
     return setting->padding == PLIM_PADDING_YES ||
            (setting->padding == PLIM_PADDING_LONGEST && setting->micro_batch * plim_loop_rows(setting->loop) > 1);
@@ -112,7 +111,7 @@ static struct mask_request mask_request(const struct decoder *m, const struct te
                                  .dtype = (enum plim_dtype)embeddings->a.dtype,
                                  .function = functions[m->setting->attention],
                                  .packed = m->setting->packing == PLIM_PACKING_YES || decoder_documents(m) > 1,
-                                 .padded = hides_padding(m->setting),
+                                 .padded = decoder_hides_padding(m->setting),
                                  .attention_mask = m->attention_mask,
                                  .by_position = m->setting->transformers == PLIM_TRANSFORMERS_5_24};
 }

@@ -133,7 +133,7 @@ def classes_of(case):
     """The class of the arguments, and what makes a trainer of them."""
     if case['loop'] == 'trl-sft':
         from golden_trl import Arguments, make
-        return Arguments, make
+        return Arguments, functools.partial(make, case)
     if case['loop'] == 'trl-dpo':
         from golden_trl import PairArguments, make_dpo
         return PairArguments, functools.partial(make_dpo, case)
@@ -143,6 +143,8 @@ def classes_of(case):
 def make_arguments(case, folder, size, count):
     """For `count` steps of micro-batches of `size` samples."""
     asked = {'logging_strategy': 'no', 'save_strategy': 'no', **case.get('arguments', {})}
+    if case.get('padded') and case['loop'].startswith('trl'):  # else a batch may have several short rows
+        asked['train_sampling_strategy'] = 'sequential'
     return classes_of(case)[0](
         output_dir=folder, max_steps=count, bf16=case['precision'] == 'bf16-mixed', fp16=case['precision'] == 'fp16-mixed',
         per_device_train_batch_size=size, gradient_accumulation_steps=case.get('accumulation', 1),

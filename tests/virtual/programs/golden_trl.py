@@ -21,12 +21,18 @@ class Arguments(SFTConfig):
         super().__init__(**{'max_length': None, **named})
 
 
-def as_dataset(rows):
-    return rows and Dataset.from_list([{'input_ids': rows[i]['input_ids'].tolist()} for i in range(len(rows))])
+def shorter(case, i):
+    """By how many tokens the row is: with `padded` the last of each batch, whose rows come in their order, by one."""
+    return int(bool(case.get('padded')) and (i + 1) % case['batch'] == 0)
 
 
-def make(train_dataset, eval_dataset, **named):
-    return SFTTrainer(train_dataset=as_dataset(train_dataset), eval_dataset=as_dataset(eval_dataset),
+def as_dataset(case, rows):
+    return rows and Dataset.from_list([{'input_ids': rows[i]['input_ids'].tolist()[shorter(case, i):]}
+                                       for i in range(len(rows))])
+
+
+def make(case, train_dataset, eval_dataset, data_collator, **named):
+    return SFTTrainer(train_dataset=as_dataset(case, train_dataset), eval_dataset=as_dataset(case, eval_dataset),
                       processing_class=tokenizer(), **named)
 
 
@@ -44,18 +50,18 @@ class Tokenized(DPOTrainer):
 
 
 def as_pairs(case, rows):
-    """Two answers to a prompt of `prompt` tokens; with `padded` the second is one token shorter."""
+    """Two answers to a prompt of `prompt` tokens."""
     prompt = case.get('prompt', 0)
     pairs = []
     for i in range(len(rows)):
         ids = rows[i]['input_ids'].tolist()
         pairs.append({'prompt_ids': ids[:prompt], 'chosen_ids': ids[prompt:],
-                      'rejected_ids': ids[prompt:len(ids) - bool(case.get('padded'))]})
+                      'rejected_ids': ids[prompt:len(ids) - shorter(case, i)]})
     return Dataset.from_list(pairs)
 
 
 def make_dpo(case, model, train_dataset, eval_dataset, data_collator, preprocess_logits_for_metrics, **named):
-    """Collators are its own. The reference is loaded from a checkpoint in the type of the weights; beside adapters there is none."""
+    """The reference is loaded from a checkpoint in the type of the weights; beside adapters there is none."""
     if 'lora' not in case:
         model.config._name_or_path = checkpoint_of(AutoModelForCausalLM, model.config, model.dtype)
     from golden import lora_of
