@@ -91,6 +91,12 @@ def dpo_cases():
     yield case(small, 2, 100, **dpo, **FULL, sharding='ddp', world=2, accumulation=2, prompt=20)
     yield case(small, 2, 100, **dpo, sharding='ddp', world=2)  # find_unused_parameters: outputs are copied
     yield case(small, 2, 100, **dpo, **FULL, **lora(8), weights='bf16', sharding='ddp', world=3)
+    yield case(small, 2, 100, **dpo, **lora(8), weights='bf16', sharding='zero1', world=2, prompt=10)
+    yield case(small, 2, 100, **dpo, **FULL, **lora(8), weights='bf16', sharding='zero2', world=2, accumulation=2)
+    yield case(small, 2, 100, **dpo, **FULL, **lora(8), weights='bf16', sharding='zero3', world=2, use_reentrant=True)
+    yield case('x-gpt2-odd', 2, 60, **dpo, **lora(8, ['c_attn']), weights='bf16', sharding='zero3', world=2, accumulation=2)
+    yield case(small, 2, 100, **dpo, **FULL, **lora(8), weights='bf16', sharding='zero3', world=2, use_reentrant=True, prompt=20,
+               evaluation={'batch': 2, 'batches': 2, 'every': 2})
 
 
 def sft_cases():

@@ -125,8 +125,6 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
 {
     bool is_dpo = spec->loop == PLIM_LOOP_TRL_DPO;
     if (!plim_loop_is_trl(spec->loop)) return PLIM_OK;
-    bool is_sharded = plim_enum_axis_has_zero(&spec->sharding) ||
-                      plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP);
     const char *what = NULL;
     if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
     else if (spec->packing == PLIM_PACKING_YES) what = "data.packing yes, where it has one-row";
@@ -139,7 +137,10 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
     else if (is_dpo && spec->label_smoothing > 0) what = "train.label_smoothing, which is another thing there";
     else if (is_dpo && spec->packing == PLIM_PACKING_ONE_ROW) what = "data.packing, which it has not";
     else if (is_dpo && spec->model.experts) what = "experts, whose balance it adds to the loss";
-    else if (is_dpo && is_sharded) what = "fsdp or ZeRO, in which it prepares the reference itself";
+    else if (is_dpo && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))
+        what = "fsdp, in which it cuts the reference as a whole";
+    else if (is_dpo && plim_enum_axis_has_zero(&spec->sharding) && !spec->lora.r)
+        what = "ZeRO without adapters, for which DeepSpeed takes the reference, too";
     if (!what) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
                      "train.loop is %s beside %s: this is not in this version (plimsoll exec runs the training "

@@ -87,11 +87,15 @@ static struct fused_output judge(struct training_run *r, const struct batch *bat
     e->grad_enabled = false;
     e->evaluates = true;
     e->adapters_off = !has_own;
+    struct batch given = *batch;
+    given.inputs = zero_before_forward(e, &r->zero, given.inputs);
     autocast(r, true);
     r->dpo.setting.micro_batch = r->model.setting->micro_batch; /* which is another in evaluations */
-    out = has_own ? decoder_fused(e, &r->dpo.reference, batch, 0)
-                  : decoder_fused(e, &r->model, batch, scores_of(r)); /* its head is the one that was put there */
+    out = has_own ? decoder_fused(e, &r->dpo.reference, &given, 0)
+                  : decoder_fused(e, &r->model, &given, scores_of(r)); /* its head is the one that was put there */
     autocast(r, false);
+    zero_leave_model(e, &r->zero, 1);
+    zero_after_forward(e, &r->zero);
     e->adapters_off = false;
     e->evaluates = evaluates;
     e->grad_enabled = grad;

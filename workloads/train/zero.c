@@ -21,6 +21,7 @@ struct tensor *zero_before_forward(struct engine *e, struct zero *z, struct tens
 {
     if (!z->model || e->halted) return inputs;
     bool casts = plim_loop_is_trainers(z->model->setting->loop) && inputs->a.dtype <= PLIM_F16; /* _prepare_input() */
+    tensor_drop(e, z->inputs);
     z->inputs = casts ? tensor_hold(op_to(e, inputs, zero_dtype(z))) : tensor_ref(inputs);
     if (z->gathered && !e->halted) zero3_begin(e, z->gathered);
     return z->inputs;
