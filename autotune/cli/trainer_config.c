@@ -148,9 +148,10 @@ enum plim_status plim_trainer_config_apply(struct plim_request *request,
         st = plim_fail_at(err, PLIM_SPEC, path, 0, 0,
                           "a config of %s, of whose jobs there is no plan (plimsoll exec runs the program)",
                           job->other->title);
-    if (job->is_script)
-        st = plim_fail_at(err, PLIM_SPEC, path, 0, 0,
-                          "no training job that is known was found in this script (plimsoll exec runs it)");
+    else if (job->is_jobless)
+        st = plim_fail_at(err, PLIM_SPEC, path, 0, 0, "no training job that is known was found in this %s",
+                          job->is_script ? "script (plimsoll exec runs it; what it names may be a job's config)"
+                                         : "config, expected per_device_train_batch_size or micro_batch_size in it");
     if (st || !job->framework) goto out;
     if (job->model) find_model(config);
     request->subject = request->model ? request->model : config->model;

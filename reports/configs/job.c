@@ -428,19 +428,27 @@ static enum plim_status read_file(struct reader *r, const char *path, const char
     return plim_config_places_add(&plan->places, &file->document, package, r->err);
 }
 
+/* As seen from a file, or from a folder above it, as programs are started at the top of their trees. */
+static const char *find_above(struct reader *r, const char *source, const char *name)
+{
+    char path[MAX_TEXT];
+    for (size_t length = strlen(source); length;) {
+        while (length && source[length - 1] != '/') length--;
+        snprintf(path, sizeof(path), "%.*s%s", (int)length, source, name);
+        if (!access(path, R_OK)) return keep(r, path);
+        if (length) length--;
+    }
+    return NULL;
+}
+
 /* As seen from the file that names it, from the first one, or from here. NULL: there is none. */
 static const char *find_file(struct reader *r, const struct plim_config_place *place,
                              const char *name)
 {
-    const char *const sources[] = {place->document->source, first_document(r)->source, ""};
-    for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
-        char path[MAX_TEXT];
-        const char *slash = strrchr(sources[i], '/');
-        snprintf(path, sizeof(path), "%.*s%s", *name != '/' && slash ? (int)(slash - sources[i]) + 1 : 0, sources[i],
-                 name);
-        if (!access(path, R_OK)) return keep(r, path);
-    }
-    return NULL;
+    const char *found = *name == '/' ? NULL : find_above(r, place->document->source, name);
+    if (!found && *name != '/') found = find_above(r, first_document(r)->source, name);
+    if (!found && !access(name, R_OK)) found = keep(r, name);
+    return found;
 }
 
 /* A text is a file's name where it is no number and no switch. */
@@ -541,6 +549,11 @@ out:
     return st;
 }
 
+static bool is_script(const struct plim_config_format *format)
+{
+    return format->language == PLIM_CONFIG_SHELL || format->language == PLIM_CONFIG_PYTHON;
+}
+
 enum plim_status plim_config_job_read(const char *path, const struct plim_config_job_ask *ask,
                                       struct plim_config_job *out, struct plim_error *err)
 {
@@ -550,17 +563,23 @@ enum plim_status plim_config_job_read(const char *path, const struct plim_config
     const struct plim_config_framework *framework = NULL;
     *out = (struct plim_config_job){0};
     enum plim_status st = read_file(&r, path, "");
+    if (st == PLIM_SPEC && is_script(plim_config_format_of(path, "", 0))) {
+        *err = ignored;
+        return st;
+    }
     if (!st) st = plim_config_recognise(&out->plan.places, NULL, &framework, &ignored);
     if (st == PLIM_NOMEM) return plim_no_memory(err);
-    if (st) return PLIM_OK;
-    enum plim_config_language language = out->plan.files[0].document.format->language;
-    out->is_script = !framework && (language == PLIM_CONFIG_SHELL || language == PLIM_CONFIG_PYTHON);
-    if (!framework) return PLIM_OK;
+    if (!out->plan.count) return PLIM_OK;
+    out->is_script = is_script(out->plan.files[0].document.format);
     /* A spec of plimsoll's or a model's config.json may have some trainer's words. */
-    if (plim_config_has(&out->plan.places, "model.family|model.hf|model.zoo|architectures", false)) return PLIM_OK;
+    if (!out->is_script && plim_config_has(&out->plan.places, "model.family|model.hf|model.zoo|architectures", false))
+        return PLIM_OK;
+    out->is_jobless = out->is_script || plim_config_has(&out->plan.places, "model_name_or_path", false);
+    if (st || !framework) return PLIM_OK;
     st = plim_config_job_row(framework, &out->plan.files[0].document, &out->plan.places, &r.row, err);
     if (!r.row && !framework->guess) out->other = framework;
     if (st || !r.row) return st;
+    out->is_jobless = false;
     const struct plim_yaml_node *title = plim_yaml_get(r.row, "title");
     out->framework = framework;
     out->title = title ? title->text : framework->title;

@@ -28,7 +28,8 @@ struct plim_config_job {
         *framework;              /* NULL: no job was found, and nothing below is set */
     const char *title;                         /* of whose config it is: "axolotl" */
     const struct plim_config_framework *other; /* whose config it is, where its jobs are not known; NULL: nobody's */
-    bool is_script; /* no framework, and no config either: a launch script or a program in Python */
+    bool is_script;  /* it is a launch script or a program in Python */
+    bool is_jobless; /* no framework, and no spec either: such a script, or a config that names a model */
     const char *model;           /* as it stands there; NULL: it is given, or not named */
     const char *model_file;      /* the file that names it */
     int64_t micro, accumulation; /* of a GPU; 0: not known */
@@ -42,8 +43,8 @@ struct plim_config_job {
 };
 
 /* Reads the config `path` and the files that it names. Where it is none of a framework whose jobs are known, or no
- * config at all, `framework` is NULL. PLIM_SPEC: it is one, and a value in it has no place in a spec. Finish it in any
- * case. */
+ * config at all, `framework` is NULL. PLIM_SPEC: it is one, and a value in it has no place in a spec; or it is a script
+ * that cannot be read. Finish it in any case. */
 enum plim_status plim_config_job_read(const char *path, const struct plim_config_job_ask *ask,
                                       struct plim_config_job *out,
                                       struct plim_error *err) PLIM_MUST_CHECK;
