@@ -235,7 +235,7 @@ static bool has_key(const struct reader *r, const char *key)
 {
     for (size_t i = 0; i < r->job->key_count; i++)
         if (!strcmp(r->job->keys[i].key, key)) return true;
-    return is_given(r, key);
+    return (r->job->world && !strcmp(key, "train.world")) || is_given(r, key);
 }
 
 static const struct plim_config_document *first_document(const struct reader *r)
@@ -543,8 +543,8 @@ static enum plim_status read_job(struct reader *r)
     PLIM_TRY(each_rule(r, "refused", refuse_job));
     PLIM_TRY(read_model(r));
     PLIM_TRY(each_rule(r, "spec", apply_rule));
-    PLIM_TRY(each_rule(r, "unplanned", note_unplanned));
     PLIM_TRY(read_sizes(r));
+    PLIM_TRY(each_rule(r, "unplanned", note_unplanned));
 out:
     return st;
 }
