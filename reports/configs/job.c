@@ -341,6 +341,14 @@ static enum plim_status add_note(struct reader *r, const char *name, const char 
     return PLIM_OK;
 }
 
+static enum plim_status note_place(struct reader *r, const struct plim_config_place *place, const char *say)
+{
+    char text[600];
+    snprintf(text, sizeof(text), "%.120s (%.200s:%d) is not in the plan: %s", place->path, place->document->source,
+             place->node->key_line, say);
+    return add_note(r, place->path + strspn(place->path, "-"), text);
+}
+
 /* What stands at a rule that only tells; `out->place` is NULL where it does not hold, or says no. */
 static enum plim_status see_told(struct reader *r, const struct plim_yaml_node *rule, struct seen *out)
 {
@@ -384,10 +392,7 @@ static enum plim_status note_unplanned(struct reader *r, const struct plim_yaml_
     if (st || (name ? !here : !seen.place)) return st;
     snprintf(text, sizeof(text), "%s: not in the plan: %s", name ? name->text : "", say->text);
     if (name) return add_note(r, name->text, text);
-    const struct plim_config_place *place = seen.place;
-    snprintf(text, sizeof(text), "%.120s (%.200s:%d) is not in the plan: %s", place->path, place->document->source,
-             place->node->key_line, say->text);
-    return add_note(r, place->path + strspn(place->path, "-"), text);
+    return note_place(r, seen.place, say->text);
 }
 
 typedef enum plim_status rule_use(struct reader *, const struct plim_yaml_node *);
@@ -465,14 +470,10 @@ static enum plim_status read_named(struct reader *r, const char *pattern)
     for (size_t i = 0; path && i < plan->count; i++)
         if (!strcmp(plan->files[i].path, path)) return PLIM_OK;
     if (!path && is_given(r, "train.sharding")) return PLIM_OK;
-    if (!path && seen.foreign)
-        return plim_config_refuse(&r->group, seen.place,
-                                  "something else fills in '%.200s', expected the name of a file, or --sharding%s",
-                                  seen.place->path, "");
     if (!path)
-        return plim_config_refuse(&r->group, seen.place,
-                                  "'%.200s' is not here, expected that file, or --sharding%s",
-                                  seen.text, "");
+        return plim_config_refuse(&r->group, seen.place, "'%.200s' is %s, expected that file, or --sharding",
+                                  seen.foreign ? seen.place->path : seen.text,
+                                  seen.foreign ? "filled in by something else" : "not here");
     if (plan->count == PLIM_CONFIG_FILES) return PLIM_OK;
     return read_file(r, path, dot ? dot + 1 : pattern);
 }
@@ -509,13 +510,19 @@ static enum plim_status read_model(struct reader *r)
     return r->job->model_file ? PLIM_OK : plim_no_memory(r->err);
 }
 
+/* 0: nothing says it; -1: something else fills it in, which is told. */
 static enum plim_status read_size(struct reader *r, enum plim_config_role role, int64_t *out)
 {
     struct plim_config_found found;
     enum plim_status st = plim_config_find(&r->job->plan, r->job->framework->roles[role], NULL,
                                            plim_config_role_text(role), &found, r->err);
-    if (!st) *out = found.number;
-    return st;
+    if (st) return st;
+    *out = found.number;
+    if (!found.place || found.number || found.value.meaning == PLIM_CONFIG_UNSET) return PLIM_OK;
+    *out = -1;
+    if (is_given(r, "train.effective_batch")) return PLIM_OK;
+    return note_place(r, found.place,
+                      "something else fills it in, and no effective batch is kept (--effective-batch N)");
 }
 
 static enum plim_status read_sizes(struct reader *r)
@@ -526,7 +533,9 @@ static enum plim_status read_sizes(struct reader *r)
     PLIM_TRY(read_size(r, PLIM_CONFIG_MICRO, &job->micro));
     PLIM_TRY(read_size(r, PLIM_CONFIG_ACCUMULATION, &job->accumulation));
     PLIM_TRY(read_size(r, PLIM_CONFIG_STEP, &step));
-    if (job->micro && !job->accumulation) job->accumulation = step ? step / job->micro : 1;
+    if (job->micro > 0 && !job->accumulation) job->accumulation = step > 0 ? step / job->micro : step < 0 ? 0 : 1;
+    if (job->micro < 0) job->micro = 0;
+    if (job->accumulation < 0) job->accumulation = 0;
     dp = plim_config_dp(&r->group, job->framework);
     if (!dp) dp = plim_config_dp(&r->group, plim_config_common());
     job->world = dp > 0 ? dp : 0;
