@@ -45,6 +45,7 @@ def name_of(case):
              case['made_on'] == 'loaded' and f'loaded-{case.get("checkpoint", "same")}',
              case['made_on'] == 'cast' and 'cast', f'b{case["batch"]}',
              f's{case["seq"]}', f'a{case.get("accumulation", 1)}', 'evaluation' in case and 'eval',
+             case.get('evaluation', {}).get('keeps'),
              'label_smoothing_factor' in case.get('arguments', {}) and 'smoothed', 'fsdp_config' in case and 'efficient']
     return '/'.join(str(mark) for mark in marks if mark)
 
@@ -145,6 +146,8 @@ def sft_cases():
     yield from of_experts()
     yield from taken_by_deepspeed()
     yield from sent_by_the_first()
+    yield from measured()
+    yield from quantized_on_ranks()
     yield case(small, 2, 100, **lora(16, dora=True), weights='bf16', **quantized('nf4', compute='bf16'))  # of two types
     yield case(small, 2, 100, **SMOOTHED)
     yield case(small, 2, 100, **FULL, **SMOOTHED, accumulation=2)
@@ -193,6 +196,24 @@ def sent_by_the_first():
     yield case('x-gemma3-small', 2, 64, **at, loop='trainer')
     yield case('x-llama-odd', 2, 100, **FULL, **at, **lora(8), weights='bf16')
     yield case('x-qwen3-moe-odd', 2, 64, **at, loop='trainer', weights='bf16')
+
+
+def quantized_on_ranks():
+    """A base in 4 bits, beside which SFTTrainer has adapters in bf16"""
+    adapted, codes = {**FULL, **lora(8), 'weights': 'bf16', 'world': 2}, {'compute': 'bf16', 'storage': 'bf16'}
+    yield case('x-llama-odd', 2, 100, **adapted, **quantized('nf4', **codes), sharding='fsdp')
+    yield case('x-llama-odd', 2, 100, **adapted, **quantized('nf4', compute='bf16', double=True), sharding='ddp')
+    yield case('x-llama-odd', 2, 100, **adapted, **quantized('nf4', compute='bf16', double=True), sharding='zero2')
+    yield case('x-llama-odd', 2, 100, **adapted, **quantized('nf4', **codes), sharding='zero3', use_reentrant=True)
+
+
+def measured():
+    """Evaluations of a program with a compute_metrics(), which needs the logits"""
+    kept = {'batch': 2, 'batches': 3, 'every': 2, 'keeps': 'logits'}
+    yield case('x-llama-odd', 3, 200, evaluation=kept)
+    yield case('x-llama-odd', 2, 100, **FULL, evaluation={**kept, 'keeps': 'argmax', 'accumulation': 1})
+    for sharding in ('ddp', 'fsdp', 'zero3'):
+        yield case('x-llama-odd', 2, 100, **FULL, sharding=sharding, world=2, evaluation=kept)
 
 
 def of_experts():

@@ -125,6 +125,7 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
 {
     bool is_dpo = spec->loop == PLIM_LOOP_TRL_DPO;
     if (!plim_loop_is_trl(spec->loop)) return PLIM_OK;
+    bool keeps = spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS;
     const char *what = NULL;
     if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
     else if (spec->packing == PLIM_PACKING_YES) what = "data.packing yes, where it has one-row";
@@ -132,8 +133,11 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
         what = "train.label_smoothing on several GPUs, for which it runs the model twice";
     else if (spec->label_smoothing > 0 && spec->model.experts)
         what = "train.label_smoothing and experts, for whose balance it runs the model twice";
-    else if (spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS)
-        what = "train.evaluation.keeps, for which it runs the model twice";
+    else if (keeps && spec->model.experts)
+        what = "train.evaluation.keeps and experts, for whose balance it runs the model twice";
+    else if (keeps && spec->label_smoothing > 0)
+        what = "train.evaluation.keeps and train.label_smoothing, for which it runs the model three times";
+    else if (keeps && is_dpo) what = "train.evaluation.keeps, for which it runs the model once more";
     else if (is_dpo && spec->label_smoothing > 0) what = "train.label_smoothing, which is another thing there";
     else if (is_dpo && spec->packing == PLIM_PACKING_ONE_ROW) what = "data.packing, which it has not";
     else if (is_dpo && spec->model.experts) what = "experts, whose balance it adds to the loss";

@@ -3,33 +3,23 @@
 
 enum { MOST_ITEMS = 1 << 30 }; /* clamp(min=1) has no upper end */
 
-struct measures {
-    struct tensor *labels, *entropy, *correct;
-};
-
-static struct measures measure(struct engine *e, const struct fused_output *out, int64_t world)
+static void measure(struct engine *e, struct sft_held *held, int64_t world)
 {
-    struct measures m;
-    m.labels = measures_sum_of_ranks(e, measures_count(e, out->label_mask), world);
+    const struct fused_output *out = &held->out;
+    held->labels = measures_sum_of_ranks(e, measures_count(e, out->label_mask), world);
     enum plim_dtype dtype = e->halted ? PLIM_F32 : (enum plim_dtype)out->entropy->a.dtype;
     struct tensor *entropy = op_reduce(e, out->entropy, 3, false, PLIM_BINARY_ADD, 1, dtype);
-    m.entropy = measures_sum_of_ranks(e, tensor_keep(entropy), world);
-    m.correct = measures_sum_of_ranks(e, measures_count(e, out->is_top1), world);
-    measures_read_mean(e, m.labels, dtype);
-    measures_read_mean(e, m.labels, PLIM_F32);
-    return m;
+    held->entropy = measures_sum_of_ranks(e, tensor_keep(entropy), world);
+    held->correct = measures_sum_of_ranks(e, measures_count(e, out->is_top1), world);
+    measures_read_mean(e, held->labels, dtype);
+    measures_read_mean(e, held->labels, PLIM_F32);
 }
 
-/* What Python's variables hold of compute_loss(); named */
-struct losses {
-    struct tensor *tokens;   /* of each token */
-    struct tensor *weighted; /* what balances experts, by its share; NULL: nothing does */
-};
-
 /* -log_probs.sum() / number, times the ranks in training, and what balances the experts */
-static struct tensor *loss_of(struct engine *e, const struct fused_output *out, struct tensor *items, int64_t world,
-                              const struct decoder *m, struct losses *held)
+static struct tensor *loss_of(struct engine *e, struct tensor *items, int64_t world, const struct decoder *m,
+                              struct sft_held *held)
 {
+    const struct fused_output *out = &held->out;
     held->tokens = tensor_keep(op_neg(e, out->log_probs));
     struct tensor *number = items ? tensor_ref(items) : measures_count(e, out->label_mask);
     struct tensor *loss = tensor_keep(op_sum_all(e, held->tokens));
@@ -46,18 +36,18 @@ static struct tensor *loss_of(struct engine *e, const struct fused_output *out, 
     return loss;
 }
 
-struct tensor *sft_loss(struct engine *e, struct fused_output *out, const struct batch *batch, struct tensor *items,
-                        const struct decoder *m, struct tensor *smoothed)
+struct tensor *sft_loss(struct engine *e, struct fused_output out, const struct batch *batch, struct tensor *items,
+                        const struct decoder *m, struct tensor *smoothed, struct sft_held *held)
 {
+    *held = (struct sft_held){.out = out};
     if (e->halted) return NULL;
     int64_t world = m->setting->sharding >= PLIM_SHARDING_DDP ? m->setting->world : 1;
-    struct losses held = {0};
-    struct tensor *loss = smoothed, *mean = NULL;
-    if (!smoothed) loss = loss_of(e, out, items, world, m, &held);
+    struct tensor *loss = smoothed;
+    if (!smoothed) loss = loss_of(e, items, world, m, held);
     else if (items) tensor_set(e, &loss, op_mul_scalar(e, loss, (double)world));
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
-    struct measures seen = measure(e, out, world);
+    measure(e, held, world);
     if (items && !e->halted) {
         struct tensor *own =
             batch->mask ? measures_count(e, batch->mask) : tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1));
@@ -65,12 +55,17 @@ struct tensor *sft_loss(struct engine *e, struct fused_output *out, const struct
         engine_item(e, tokens);
         tensor_drop(e, tokens);
     }
-    if (out->aux_loss && !e->halted) {
-        mean = measures_sum_of_ranks(e, tensor_ref(out->aux_loss), world);
-        engine_item(e, mean);
+    if (out.aux_loss && !e->halted) {
+        held->aux_loss = measures_sum_of_ranks(e, tensor_ref(out.aux_loss), world);
+        engine_item(e, held->aux_loss);
     }
     e->grad_enabled = grad;
-    nn_fused_output_drop(e, out);
-    tensor_drop_all(e, held.tokens, held.weighted, mean, seen.labels, seen.entropy, seen.correct);
     return loss;
+}
+
+void sft_held_drop(struct engine *e, struct sft_held *held)
+{
+    nn_fused_output_drop(e, &held->out);
+    tensor_drop_all(e, held->tokens, held->weighted, held->aux_loss, held->labels, held->entropy, held->correct);
+    *held = (struct sft_held){0};
 }

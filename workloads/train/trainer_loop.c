@@ -267,13 +267,16 @@ static struct kept predict(struct engine *e, const struct trainer_loop *loop, co
                            trainer_loop_forward *forward, void *user)
 {
     struct tensor *logits;
-    if (is_trl(loop)) return (struct kept){forward(user, batch, &logits), NULL, NULL};
+    bool keeps = loop->model->setting->evaluation.keeps != PLIM_PREDICTIONS_LOSS;
+    if (is_trl(loop)) {
+        struct tensor *own = forward(user, batch, &logits);
+        return (struct kept){own, logits, keeps ? tensor_ref(batch->labels) : NULL};
+    }
     struct tensor *items = items_of(e, loop, batch, 1), *loss = forward(user, batch, &logits);
     tensor_set(e, &loss, op_mul_scalar_(e, loss, 1));
     struct tensor *mean = tensor_keep(op_full_like(e, loss, 0));
     tensor_drop_all(e, items, loss);
-    if (loop->model->setting->evaluation.keeps != PLIM_PREDICTIONS_LOSS)
-        return (struct kept){mean, logits, tensor_ref(batch->labels)};
+    if (keeps) return (struct kept){mean, logits, tensor_ref(batch->labels)};
     tensor_drop(e, logits);
     return (struct kept){mean, NULL, NULL};
 }

@@ -74,7 +74,10 @@ static struct tensor *measure_again(struct training_run *r, const struct batch *
     struct fused_output fused = decoder_fused(e, &r->model, batch, scores_of(r));
     autocast(r, false);
     e->grad_enabled = grad;
-    return sft_loss(e, &fused, batch, items, &r->model, loss);
+    struct sft_held held;
+    loss = sft_loss(e, fused, batch, items, &r->model, loss, &held);
+    sft_held_drop(e, &held);
+    return loss;
 }
 
 /* What the reference makes of the rows: a model of its own, or the one that is trained without its adapters. */
@@ -102,13 +105,14 @@ static struct fused_output judge(struct training_run *r, const struct batch *bat
     return out;
 }
 
-/* The loss of what the model's head returned, which is taken. `trains`: it is of no evaluation */
-static struct tensor *trl_loss(struct training_run *r, struct fused_output *fused, const struct batch *batch,
-                               bool trains)
+/* The loss of what the model's head returned, which is taken. `trains`: it is of no evaluation; *held is the caller's to
+ * drop */
+static struct tensor *trl_loss(struct training_run *r, const struct fused_output *fused, const struct batch *batch,
+                               bool trains, struct sft_held *held)
 {
     struct engine *e = r->e;
     if (r->setting.loop == PLIM_LOOP_TRL_SFT)
-        return sft_loss(e, fused, batch, trains ? r->trainer.items : NULL, &r->model, NULL);
+        return sft_loss(e, *fused, batch, trains ? r->trainer.items : NULL, &r->model, NULL, held);
     struct dpo_compared compared = {.model = *fused, .log_probs = dpo_log_probs(e, fused)};
     compared.reference = judge(r, batch);
     return dpo_loss(e, &compared, batch, &r->model, trains);
@@ -131,6 +135,7 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     batch.inputs = zero_before_forward(e, &r->zero, batch.inputs);
     autocast(r, true);
     struct fused_output fused = {0};
+    struct sft_held held = {0};
     bool is_fused = is_trl && !(r->setting.label_smoothing > 0);
     struct tensor *logits = NULL, *loss = NULL;
     if (is_fused) fused = decoder_fused(e, &r->model, &batch, scores_of(r));
@@ -148,7 +153,8 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     if (is_fused) fsdp_after_forward(e, &r->fsdp, FUSED_OUTPUTS(fused));
     else fsdp_after_forward(e, &r->fsdp, (struct tensor **[]){loss ? &loss : &r->trainer.logits}, 1);
     zero_leave_model(e, &r->zero, fused.aux_loss && fused.aux_loss->requires_grad ? 2 : 1);
-    if (is_fused) loss = trl_loss(r, &fused, &batch, true);
+    if (is_fused) loss = trl_loss(r, &fused, &batch, true, &held);
+    sft_held_drop(e, &held);
     if (is_dpo) tensor_drop(e, batch.labels);
     if (!loss) loss = label_smoother_loss(e, &r->model, r->trainer.logits, r->batch.labels);
     if (is_trl && !is_fused) {
@@ -405,31 +411,58 @@ void training_run_step(struct training_run *r, struct plim_replay_step *s)
     r->out.communication_seconds = r->link.waited - waited;
 }
 
-/* Of the model itself: neither DistributedDataParallel nor DeepSpeed's engine stands around it. */
+/* A forward of an evaluation, of the model itself: neither DistributedDataParallel nor DeepSpeed's engine stands around
+ * it. `fused` (NULL: it is not asked for) is what TRL's head returns, else the loss is, named or NULL, and *logits. */
+static struct tensor *evaluate_once(struct training_run *r, const struct batch *batch, struct tensor **logits,
+                                    struct fused_output *fused)
+{
+    struct engine *e = r->e;
+    struct batch given = *batch;
+    struct tensor *loss = NULL;
+    given.inputs = fsdp_before_forward(e, &r->fsdp, false, batch->inputs);
+    given.inputs = zero_before_forward(e, &r->zero, given.inputs);
+    autocast(r, true);
+    if (fused) *fused = decoder_fused(e, &r->model, &given, scores_of(r));
+    else loss = decoder_loss(e, &r->model, &given, logits);
+    autocast(r, false);
+    if (!fused) *logits = trainer_loop_widen(e, *logits, is_mixed(r));
+    if (fused) fsdp_after_forward(e, &r->fsdp, FUSED_OUTPUTS(*fused));
+    else fsdp_after_forward(e, &r->fsdp, (struct tensor **[]){loss ? &loss : logits}, 1);
+    zero_leave_model(e, &r->zero, 1);
+    return loss;
+}
+
+/* Of TRL's trainers: what measures something of the logits gets them by another forward. */
+static struct tensor *evaluate_fused(struct training_run *r, const struct batch *batch, struct tensor **logits)
+{
+    struct engine *e = r->e;
+    struct fused_output fused;
+    struct sft_held held = {0};
+    struct batch labelled = *batch, unlabelled = *batch;
+    unlabelled.labels = NULL;
+    if (batch->completions) labelled.labels = dpo_labels(e, batch);
+    evaluate_once(r, &labelled, NULL, &fused);
+    struct tensor *loss = trl_loss(r, &fused, &labelled, false, &held);
+    if (batch->completions) tensor_drop(e, labelled.labels);
+    zero_after_forward(e, &r->zero);
+    if (r->setting.evaluation.keeps != PLIM_PREDICTIONS_LOSS) {
+        evaluate_once(r, &unlabelled, logits, NULL);
+        zero_after_forward(e, &r->zero);
+    }
+    sft_held_drop(e, &held);
+    return loss;
+}
+
 static struct tensor *evaluation_forward(void *user, const struct batch *batch, struct tensor **logits)
 {
     struct training_run *r = user;
     struct engine *e = r->e;
-    struct batch given = *batch;
-    given.inputs = fsdp_before_forward(e, &r->fsdp, false, batch->inputs);
-    given.inputs = zero_before_forward(e, &r->zero, given.inputs);
-    autocast(r, true);
-    bool is_trl = plim_loop_is_trl(r->setting.loop), is_fused = is_trl && !(r->setting.label_smoothing > 0);
-    struct fused_output fused = {0};
-    struct tensor *loss = NULL;
+    bool is_trl = plim_loop_is_trl(r->setting.loop);
     *logits = NULL;
-    if (given.completions) given.labels = dpo_labels(e, &given);
-    if (is_fused) fused = decoder_fused(e, &r->model, &given, scores_of(r));
-    else loss = decoder_loss(e, &r->model, &given, logits);
-    autocast(r, false);
-    *logits = trainer_loop_widen(e, *logits, is_mixed(r));
-    if (is_fused) fsdp_after_forward(e, &r->fsdp, FUSED_OUTPUTS(fused));
-    else fsdp_after_forward(e, &r->fsdp, (struct tensor **[]){loss ? &loss : logits}, 1);
-    zero_leave_model(e, &r->zero, 1);
-    if (is_fused) loss = trl_loss(r, &fused, &given, false);
-    if (given.completions) tensor_drop(e, given.labels);
+    if (is_trl && !(r->setting.label_smoothing > 0)) return evaluate_fused(r, batch, logits);
+    struct tensor *loss = evaluate_once(r, batch, logits, NULL);
     if (!loss) loss = label_smoother_loss(e, &r->model, *logits, batch->labels);
-    if (is_trl && !is_fused) {
+    if (is_trl) {
         tensor_drop(e, *logits);
         *logits = NULL;
         loss = measure_again(r, batch, NULL, loss);
