@@ -151,6 +151,9 @@ def sft_cases():
     yield case(small, 2, 100, **lora(16, dora=True), weights='bf16', **quantized('nf4', compute='bf16'))  # of two types
     yield case(small, 2, 100, **SMOOTHED)
     yield case(small, 2, 100, **FULL, **SMOOTHED, accumulation=2)
+    yield case(small, 2, 100, **SMOOTHED, sharding='ddp', world=2)
+    for sharding in ('ddp', 'zero2', 'fsdp', 'zero3'):
+        yield case(small, 2, 100, **FULL, **SMOOTHED, sharding=sharding, world=2, accumulation=2)
     yield case('x-gpt2-odd', 2, 60, **SMOOTHED, precision='fp32', evaluation={'batch': 2, 'batches': 3, 'every': 2})
 
 

@@ -129,8 +129,6 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
     const char *what = NULL;
     if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
     else if (spec->packing == PLIM_PACKING_YES) what = "data.packing yes, where it has one-row";
-    else if (spec->label_smoothing > 0 && spec->world > 1)
-        what = "train.label_smoothing on several GPUs, for which it runs the model twice";
     else if (spec->label_smoothing > 0 && spec->model.experts)
         what = "train.label_smoothing and experts, for whose balance it runs the model twice";
     else if (keeps && spec->model.experts)

@@ -359,6 +359,13 @@ void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces)
     d->broadcasts = reduces;
 }
 
+void ddp_before_measuring(struct engine *e, struct ddp *d)
+{
+    if (!d->model || e->halted) return;
+    if (d->broadcasts) broadcast(e, assign_buffers(e, d), d->buffers);
+    d->broadcasts = false;
+}
+
 static bool is_ready(const struct ddp *d, const struct tensor *parameter)
 {
     size_t i = 0;

@@ -76,6 +76,8 @@ void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces);
 void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **loss, struct tensor **logits);
 /* The same of what a model with TRL's fused head returns. */
 void ddp_copy_scores(struct engine *e, const struct ddp *d, struct fused_output *out);
+/* Before a forward of the same micro-step again, without gradients. */
+void ddp_before_measuring(struct engine *e, struct ddp *d);
 /* Behind a backward: a parameter without a gradient, which DistributedDataParallel was not told to look for, keeps a
  * bucket from being reduced, and PyTorch fails. */
 bool ddp_waits_for_unused(const struct ddp *d);

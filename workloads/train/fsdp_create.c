@@ -441,7 +441,7 @@ static enum plim_status allocate(struct fsdp *f, size_t parameters)
     size_t n = parameters ? parameters : 1;
     f->parameters = calloc(2 * n, sizeof *f->parameters);
     f->units = calloc(f->unit_count, sizeof *f->units);
-    f->order = calloc(f->unit_count, sizeof(struct fsdp_unit *));
+    f->order = calloc(2 * f->unit_count, sizeof(struct fsdp_unit *)); /* SFTTrainer may run a forward twice */
     f->chunks = calloc(n, sizeof *f->chunks);
     f->reduction.of = calloc(n, sizeof(struct fsdp_parameter *));
     f->reduction.grads = calloc(n, sizeof(struct tensor *));

@@ -57,7 +57,8 @@ struct tensor *label_smoother_loss(struct engine *e, const struct decoder *m, st
 {
     if (e->halted) return e->poison;
     /* Trainer knows a causal model by the name of its class, which fully_shard() has changed. SFTTrainer need not. */
-    bool shifts = m->config->task == PLIM_TASK_CAUSAL_LM && m->setting->sharding != PLIM_SHARDING_FSDP;
+    bool is_known = m->setting->sharding != PLIM_SHARDING_FSDP || m->setting->loop == PLIM_LOOP_TRL_SFT;
+    bool shifts = m->config->task == PLIM_TASK_CAUSAL_LM && is_known;
     if (shifts) shift(e, &logits, &labels);
     struct tensor *loss = smooth(e, m->setting->label_smoothing, logits, labels, shifts);
     if (shifts) tensor_drop(e, logits);

@@ -62,21 +62,28 @@ static unsigned scores_of(const struct training_run *r)
     return TRL_ENTROPY | TRL_IS_TOP1 | (r->setting.loop == PLIM_LOOP_TRL_DPO ? TRL_MEAN_LOGITS : 0);
 }
 
-/* What SFTTrainer measures where labels are smoothed is of a second forward, without gradients; `loss` is taken. Of one
- * GPU (plim_spec_resolve()). */
+/* What SFTTrainer measures where labels are smoothed is of a second forward, without gradients; `loss` is taken.
+ * `reduces`: the backward that follows the first is to reduce the gradients. */
 static struct tensor *measure_again(struct training_run *r, const struct batch *batch, struct tensor *items,
-                                    struct tensor *loss)
+                                    struct tensor *loss, bool reduces)
 {
     struct engine *e = r->e;
+    struct batch given = *batch;
+    struct sft_held held;
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
+    if (!e->evaluates) ddp_before_measuring(e, &r->ddp);
+    given.inputs = fsdp_before_forward(e, &r->fsdp, reduces, batch->inputs);
+    given.inputs = zero_before_forward(e, &r->zero, given.inputs);
     autocast(r, true);
-    struct fused_output fused = decoder_fused(e, &r->model, batch, scores_of(r));
+    struct fused_output fused = decoder_fused(e, &r->model, &given, scores_of(r));
     autocast(r, false);
+    fsdp_after_forward(e, &r->fsdp, FUSED_OUTPUTS(fused));
+    zero_leave_model(e, &r->zero, 1);
     e->grad_enabled = grad;
-    struct sft_held held;
     loss = sft_loss(e, fused, batch, items, &r->model, loss, &held);
     sft_held_drop(e, &held);
+    zero_after_forward(e, &r->zero);
     return loss;
 }
 
@@ -159,7 +166,8 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
     if (!loss) loss = label_smoother_loss(e, &r->model, r->trainer.logits, r->batch.labels);
     if (is_trl && !is_fused) {
         trainer_loop_drop_logits(e, &r->trainer);
-        loss = measure_again(r, &batch, r->trainer.items, loss);
+        zero_after_forward(e, &r->zero);
+        loss = measure_again(r, &r->batch, r->trainer.items, loss, reduces);
     }
     zero_after_forward(e, &r->zero);
     s->after_forward_bytes = engine_allocated(e);
@@ -465,7 +473,8 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
     if (is_trl) {
         tensor_drop(e, *logits);
         *logits = NULL;
-        loss = measure_again(r, batch, NULL, loss);
+        zero_after_forward(e, &r->zero);
+        return measure_again(r, batch, NULL, loss, false);
     }
     zero_after_forward(e, &r->zero);
     return loss;
