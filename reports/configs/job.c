@@ -3,6 +3,7 @@
 #include "config_format.h"
 #include "config_group.h"
 #include "job_table.h"
+#include "job_words.h"
 #include "recognise.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-enum { MAX_BYTES = 8 << 20, MAX_TEXT = 1024, MAX_PASSES = 3 };
+enum { MAX_BYTES = 8 << 20, MAX_TEXT = PLIM_CONFIG_JOB_TEXT, MAX_PASSES = 3 };
 
 struct reader {
     struct plim_config_job *job;
@@ -33,25 +34,6 @@ struct seen {
 static const char *keep(struct reader *r, const char *text)
 {
     return plim_arena_text(&r->job->arena, text, strlen(text));
-}
-
-static bool is_null(const char *text)
-{
-    static const char *const words[] = {"", "null", "~", "none", "???"};
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (!strcasecmp(text, words[i])) return true;
-    return false;
-}
-
-/* "True", "yes", "on" and 1 are true, as for HfArgumentParser; a type of PyTorch's is its name. */
-static const char *plain_word(const char *text)
-{
-    static const char *const trues[] = {"true", "yes", "on", "1"}, *const falses[] = {"false", "no", "off", "0"};
-    for (size_t i = 0; i < sizeof(trues) / sizeof(trues[0]); i++) {
-        if (!strcasecmp(text, trues[i])) return "true";
-        if (!strcasecmp(text, falses[i])) return "false";
-    }
-    return strncmp(text, "torch.", 6) ? text : text + 6;
 }
 
 /* The items of a list, or the words of a command, as a list of YAML's. */
@@ -144,7 +126,7 @@ static enum plim_status look_at(struct reader *r, const struct plim_config_place
     if (node->words_end && !write_list(document, node, text)) out->list = keep(r, text);
     if (write_value(document, node, text))
         return plim_config_refuse(&r->group, place, "'%.200s' is too long%s", place->path, "");
-    if (is_null(text)) return PLIM_OK;
+    if (plim_config_word_is_null(text)) return PLIM_OK;
     out->place = place;
     out->text = keep(r, text);
     return out->text ? PLIM_OK : plim_no_memory(r->err);
@@ -164,44 +146,6 @@ static enum plim_status see(struct reader *r, const struct plim_yaml_node *paths
 
 /* --- rules ------------------------------------------------------------------------------------ */
 
-static bool is_same_word(const char *a, const char *b)
-{
-    return !strcasecmp(plain_word(a), plain_word(b));
-}
-
-/* Is something set? A number of zero is nothing. */
-static bool is_set(const char *word)
-{
-    return *word && word[strspn(word, "0.")];
-}
-
-static bool is_among(const struct plim_yaml_node *words, const char *word)
-{
-    for (size_t i = 0; i < plim_config_job_texts(words); i++) {
-        const char *text = plim_config_job_text(words, i);
-        if (is_same_word(text, word) || (!strcmp(text, "*") && is_set(word))) return true;
-    }
-    return false;
-}
-
-/* Of "[a, b]": how many items are among the words, and how many there are. Anything else is one item. */
-static size_t count_among(const struct plim_yaml_node *words, const char *text, size_t *count)
-{
-    char item[MAX_TEXT];
-    bool is_list = *text == '[';
-    size_t among = 0;
-    *count = 0;
-    for (const char *at = text + is_list; !*count || *at;) {
-        size_t length = is_list ? strcspn(at, ",]") : strlen(at);
-        snprintf(item, sizeof(item), "%.*s", (int)length, at);
-        among += is_among(words, item);
-        ++*count;
-        at += length;
-        if (is_list) at += strspn(at, ",] ");
-    }
-    return among;
-}
-
 /* Does one of "a|b" have one of the words? */
 static enum plim_status has_word(struct reader *r, const char *paths,
                                  const struct plim_yaml_node *words, bool *has)
@@ -215,7 +159,7 @@ static enum plim_status has_word(struct reader *r, const char *paths,
         enum plim_status st = place ? look_at(r, place, &seen) : PLIM_OK;
         if (st) return st;
         size_t count;
-        *has = count_among(words, seen.place ? seen.text : "", &count) > 0;
+        *has = plim_config_words_among(words, seen.place ? seen.text : "", &count) > 0;
     }
     return PLIM_OK;
 }
@@ -282,7 +226,7 @@ static const char *value_for(const struct plim_yaml_node *words, const char *wor
 {
     const char *any = NULL;
     for (size_t i = 0; i < words->count; i++) {
-        if (is_same_word(words->keys[i]->text, word)) return words->items[i]->text;
+        if (plim_config_word_is_same(words->keys[i]->text, word)) return words->items[i]->text;
         if (!strcmp(words->keys[i]->text, "*")) any = words->items[i]->text;
     }
     return any;
@@ -319,7 +263,7 @@ static enum plim_status apply_rule(struct reader *r, const struct plim_yaml_node
     if (plim_yaml_get(rule, "whole") && !seen.foreign && !plim_config_whole(seen.text)) return PLIM_OK;
     bool is_list = seen.list && plim_yaml_get(rule, "list");
     const char *value = words ? value_for(words, seen.text) : is_list ? seen.list : seen.text;
-    bool known = words && value && value_for(words, "") != value && !is_same_word(value, "*");
+    bool known = words && value && value_for(words, "") != value && !plim_config_word_is_same(value, "*");
     if (seen.foreign && !known)
         return plim_config_refuse(
             &r->group, seen.place,
@@ -358,9 +302,9 @@ static enum plim_status see_told(struct reader *r, const struct plim_yaml_node *
     enum plim_status st = holds(r, rule, &here);
     if (!st && here) st = see(r, plim_yaml_get(rule, "at"), out);
     if (st || !out->place) return st;
-    bool is_off = is_same_word(out->text, "false") || !is_set(out->text);
+    bool is_off = plim_config_word_is_same(out->text, "false") || !plim_config_word_is_set(out->text);
     size_t count;
-    if (is_off || count_among(plim_yaml_get(rule, "words"), out->text, &count) == count) out->place = NULL;
+    if (is_off || plim_config_words_among(plim_yaml_get(rule, "words"), out->text, &count) == count) out->place = NULL;
     return PLIM_OK;
 }
 

@@ -112,8 +112,8 @@ static struct fused_output judge(struct training_run *r, const struct batch *bat
     return out;
 }
 
-/* The loss of what the model's head returned, which is taken. `trains`: it is of no evaluation; *held is the caller's to
- * drop */
+/* The loss of what the model's head returned, which is taken. `trains`: it is of no evaluation. *held is the caller's
+ * to drop. */
 static struct tensor *trl_loss(struct training_run *r, const struct fused_output *fused, const struct batch *batch,
                                bool trains, struct sft_held *held)
 {
