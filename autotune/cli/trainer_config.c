@@ -32,7 +32,7 @@ static enum plim_status insert_sizes(struct plim_request *request, size_t *at, b
     if (!world && job->world)
         PLIM_TRY(plim_common_insert(request, at, place, "train.world", write_number(config->world, job->world),
                         err));
-    if (!job->micro || !job->accumulation || gpus < 1) goto out;
+    if (!job->micro || !(job->accumulation || job->effective) || gpus < 1) goto out;
     bool asked = value_of(request, "train.effective_batch") ||
                  value_of(request, "train.accumulation") ||
                  value_of(request, "train.accumulation_schedule");
@@ -40,14 +40,15 @@ static enum plim_status insert_sizes(struct plim_request *request, size_t *at, b
         PLIM_TRY(plim_common_insert(request, at, place, "train.micro_batch",
                         write_number(config->micro_batch, job->micro), err));
     if (asked) goto out;
-    int64_t samples = 0;
-    bool is_too_large = __builtin_mul_overflow(job->micro, job->accumulation, &samples) ||
-                        __builtin_mul_overflow(samples, gpus, &samples);
+    int64_t samples = job->effective, accumulation = job->accumulation, at_once = 0;
+    bool is_too_large = __builtin_mul_overflow(job->micro, gpus, &at_once) ||
+                        (!samples && __builtin_mul_overflow(at_once, accumulation, &samples));
+    if (!is_too_large && !accumulation) accumulation = samples / at_once; /* as the script divides */
     if (is_too_large)
         st = plim_fail_at(err, PLIM_SPEC, place, 0, 0, "more samples in an optimizer step than can be counted");
     else if (explains)
         st = plim_common_insert(request, at, place, "train.accumulation",
-                                write_number(config->accumulation, job->accumulation), err);
+                                write_number(config->accumulation, accumulation ? accumulation : 1), err);
     else
         st = plim_common_insert(request, at, place, "train.effective_batch",
                                 write_number(config->effective_batch, samples), err);

@@ -39,6 +39,10 @@ int64_t plim_config_number_at(const struct plim_config_group *g, const char *con
  * of them in. */
 int64_t plim_config_dp(const struct plim_config_group *g, const struct plim_config_framework *row);
 
+/* An accumulation that divides a batch by the micro-batch: that batch is the global one, or the one of a GPU's step, by
+ * whatever name: its place among what was found, where the others are. */
+void plim_config_find_divided(struct plim_config_group *g);
+
 /* The outermost mapping of a place's document. */
 struct plim_config_node *plim_config_root_of(const struct plim_config_place *place);
 

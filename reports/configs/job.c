@@ -455,18 +455,36 @@ static enum plim_status read_model(struct reader *r)
 }
 
 /* 0: nothing says it; -1: something else fills it in, which is told. */
+static enum plim_status find_sizes(struct reader *r)
+{
+    static const enum plim_config_role roles[] = {PLIM_CONFIG_MICRO, PLIM_CONFIG_ACCUMULATION, PLIM_CONFIG_STEP,
+                                                  PLIM_CONFIG_GLOBAL};
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]) && !st; i++)
+        st = plim_config_find(&r->job->plan, r->job->framework->roles[roles[i]], NULL, plim_config_role_text(roles[i]),
+                              &r->group.found[roles[i]], r->err);
+    if (!st) plim_config_find_divided(&r->group);
+    return st;
+}
+
+/* -1: something else fills it in, which is told. */
 static enum plim_status read_size(struct reader *r, enum plim_config_role role, int64_t *out)
 {
-    struct plim_config_found found;
-    enum plim_status st = plim_config_find(&r->job->plan, r->job->framework->roles[role], NULL,
-                                           plim_config_role_text(role), &found, r->err);
-    if (st) return st;
-    *out = found.number;
-    if (!found.place || found.number || found.value.meaning == PLIM_CONFIG_UNSET) return PLIM_OK;
+    const struct plim_config_found *found = &r->group.found[role];
+    *out = found->number;
+    if (!found->place || found->number || found->value.meaning == PLIM_CONFIG_UNSET) return PLIM_OK;
     *out = -1;
     if (is_given(r, "train.effective_batch")) return PLIM_OK;
-    return note_place(r, found.place,
+    return note_place(r, found->place,
                       "something else fills it in, and no effective batch is kept (--effective-batch N)");
+}
+
+/* The batch of all GPUs of which the accumulation is worked out in the script; 0: there is none. */
+static int64_t divided_batch(const struct reader *r)
+{
+    const struct plim_config_found *found = r->group.found;
+    bool is_quotient = found[PLIM_CONFIG_ACCUMULATION].place && !found[PLIM_CONFIG_ACCUMULATION].number;
+    return is_quotient ? found[PLIM_CONFIG_GLOBAL].number : 0;
 }
 
 static enum plim_status read_sizes(struct reader *r)
@@ -474,15 +492,18 @@ static enum plim_status read_sizes(struct reader *r)
     struct plim_config_job *job = r->job;
     int64_t step = 0, dp;
     enum plim_status st;
-    PLIM_TRY(read_size(r, PLIM_CONFIG_MICRO, &job->micro));
-    PLIM_TRY(read_size(r, PLIM_CONFIG_ACCUMULATION, &job->accumulation));
-    PLIM_TRY(read_size(r, PLIM_CONFIG_STEP, &step));
-    if (job->micro > 0 && !job->accumulation) job->accumulation = step > 0 ? step / job->micro : step < 0 ? 0 : 1;
-    if (job->micro < 0) job->micro = 0;
-    if (job->accumulation < 0) job->accumulation = 0;
+    PLIM_TRY(find_sizes(r));
     dp = plim_config_dp(&r->group, job->framework);
     if (!dp) dp = plim_config_dp(&r->group, plim_config_common());
     job->world = dp > 0 ? dp : 0;
+    PLIM_TRY(read_size(r, PLIM_CONFIG_MICRO, &job->micro));
+    job->effective = divided_batch(r);
+    if (!job->effective) PLIM_TRY(read_size(r, PLIM_CONFIG_ACCUMULATION, &job->accumulation));
+    PLIM_TRY(read_size(r, PLIM_CONFIG_STEP, &step));
+    if (job->micro > 0 && !job->accumulation && !job->effective)
+        job->accumulation = step > 0 ? step / job->micro : step < 0 ? 0 : 1;
+    if (job->micro < 0) job->micro = 0;
+    if (job->accumulation < 0) job->accumulation = 0;
 out:
     return st;
 }

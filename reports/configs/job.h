@@ -33,6 +33,7 @@ struct plim_config_job {
     const char *model;           /* as it stands there; NULL: it is given, or not named */
     const char *model_file;      /* the file that names it */
     int64_t micro, accumulation; /* of a GPU; 0: not known */
+    int64_t effective; /* the batch of all GPUs, of which the accumulation is worked out; 0: there is none */
     int64_t world;               /* 0: not said */
     size_t key_count, note_count;
     struct plim_config_job_key keys[PLIM_CONFIG_JOB_KEYS];

@@ -234,9 +234,7 @@ static size_t divisors_of(const char *text)
     return divisors;
 }
 
-/* An accumulation that divides a batch by the micro-batch: that batch is the global one, by
- * whatever name. */
-static void find_divided(struct plim_config_group *g)
+void plim_config_find_divided(struct plim_config_group *g)
 {
     const struct plim_config_found *accumulation = &g->found[PLIM_CONFIG_ACCUMULATION],
                                    *micro = &g->found[PLIM_CONFIG_MICRO];
@@ -314,7 +312,7 @@ static enum plim_status plan_found(struct plim_config_group *g, enum plim_config
         *outcome = PLIM_CONFIG_OPEN;
         return PLIM_OK;
     }
-    find_divided(g);
+    plim_config_find_divided(g);
     int foreign = plim_config_foreign(g);
     if (foreign >= 0) {
         *outcome = PLIM_CONFIG_OVERRIDDEN;

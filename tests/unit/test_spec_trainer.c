@@ -148,6 +148,8 @@ Test(spec_trainer, sft_trainer_trains_causal_models)
         const char *text, *why;
     } cases[] = {
         {"model: {family: bert}\ntrain: {loop: trl-sft}\n", "no causal language model"},
+        {"model: {zoo: qwen3-30b-a3b}\ndata: {packing: one-row}\ntrain: {loop: trl-sft}\n", "without a mask"},
+        {"model: {zoo: qwen3-30b-a3b}\ntrain: {loop: trl-dpo}\n", "experts, whose balance"},
         {"model: {zoo: qwen3-30b-a3b}\ntrain: {loop: trl-sft, label_smoothing: 0.1}\n", "experts"},
         {"model: {family: llama}\ndata: {packing: yes}\ntrain: {loop: trl-sft}\n", "data.packing"},
     };

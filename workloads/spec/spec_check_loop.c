@@ -137,6 +137,8 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
         what = "train.evaluation.keeps and train.label_smoothing, for which it runs the model three times";
     else if (keeps && is_dpo) what = "train.evaluation.keeps, for which it runs the model once more";
     else if (is_dpo && spec->label_smoothing > 0) what = "train.label_smoothing, which is another thing there";
+    else if (spec->packing == PLIM_PACKING_ONE_ROW && spec->model.experts && spec->model.aux_loss_coef > 0)
+        what = "data.packing and experts, whose balance is counted in another way without a mask";
     else if (is_dpo && spec->packing == PLIM_PACKING_ONE_ROW) what = "data.packing, which it has not";
     else if (is_dpo && spec->model.experts) what = "experts, whose balance it adds to the loss";
     else if (is_dpo && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))

@@ -79,7 +79,7 @@ static struct tensor *sigmoid_loss(struct engine *e, struct tensor *delta, struc
     struct tensor *signs = tensor_keep(op_trl_log_sigmoid(e, op_mul_scalar(e, delta, 0.1)));
     *each = tensor_keep(op_neg(e, signs));
     tensor_drop(e, signs);
-    struct tensor *loss = tensor_keep(op_view(e, op_mean_last(e, *each), 0, NULL));
+    struct tensor *loss = tensor_keep(op_view(e, op_mean_last(e, *each), 0, (const int64_t[]){0}));
     tensor_set(e, &loss, op_mul_scalar(e, loss, 1));
     tensor_set(e, &loss, op_add_scalar(e, loss, 0));
     return loss;
