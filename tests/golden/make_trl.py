@@ -95,6 +95,11 @@ def dpo_cases():
     yield case(small, 2, 100, **dpo, **lora(8), weights='bf16', sharding='zero1', world=2, prompt=10)
     yield case(small, 2, 100, **dpo, **FULL, **lora(8), weights='bf16', sharding='zero2', world=2, accumulation=2)
     yield case(small, 2, 100, **dpo, **FULL, **lora(8), weights='bf16', sharding='zero3', world=2, use_reentrant=True)
+    yield case(small, 2, 100, **dpo, **lora(8), weights='bf16', sharding='fsdp', world=2)
+    yield case(small, 2, 100, **dpo, **FULL, **lora(8), weights='bf16', sharding='fsdp', world=2, accumulation=2, prompt=20)
+    yield case('x-gpt2-odd', 2, 60, **dpo, **FULL, **lora(8, ['c_attn']), weights='bf16', sharding='fsdp', world=2)
+    yield case(small, 2, 100, **dpo, **FULL, **lora(8), weights='bf16', sharding='fsdp', world=3, prompt=20,
+               evaluation={'batch': 2, 'batches': 2, 'every': 2})
     # x-gpt2-odd so: 1,200 bytes more at the peak
     yield case(small, 2, 100, **dpo, **FULL, **lora(8), weights='bf16', sharding='zero3', world=2, use_reentrant=True, accumulation=2)
     yield case(small, 2, 100, **dpo, **lora(8), weights='bf16', sharding='zero3', world=2)

@@ -109,7 +109,8 @@ Test(spec_trainer, what_dpo_trainer_does_otherwise_is_refused)
         {"world: 2, sharding: ddp", "trl-dpo", NULL},
         {"world: 2, sharding: zero3, precision: bf16-mixed, lora: {r: 8}", "trl-dpo", NULL},
         {"world: 2, sharding: zero2, precision: bf16-mixed", "trl-dpo", "ZeRO without adapters"},
-        {"world: 2, sharding: fsdp, lora: {r: 8}", "trl-dpo", "fsdp"},
+        {"world: 2, sharding: fsdp, lora: {r: 8}", "trl-dpo", NULL},
+        {"world: 2, sharding: fsdp", "trl-dpo", "fsdp without adapters"},
         {"loop: trainer, label_smoothing: 0.1", "trl-dpo", "train.loop is trl-dpo beside train.label_smoothing"},
     };
     ask_each("train.loop", cases, sizeof(cases) / sizeof(cases[0]));

@@ -36,7 +36,7 @@ CONFIGS = (
 
 def explained(plimsoll, config):
     command = [plimsoll, 'explain', config, '--device', f'sim:A100-SXM4-80GB,placement=ascending,memory={UNLIMITED}',
-               '--margin', '0', '--overhead', '0', '--json', '--quiet']
+               '--padding', 'no', '--margin', '0', '--overhead', '0', '--json', '--quiet']  # its rows are all as long
     ended = subprocess.run(command, capture_output=True, text=True)
     return json.loads(ended.stdout) if ended.stdout else {}, ended.stderr
 

@@ -141,8 +141,8 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
         what = "data.packing and experts, whose balance is counted in another way without a mask";
     else if (is_dpo && spec->packing == PLIM_PACKING_ONE_ROW) what = "data.packing, which it has not";
     else if (is_dpo && spec->model.experts) what = "experts, whose balance it adds to the loss";
-    else if (is_dpo && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))
-        what = "fsdp, in which it cuts the reference as a whole";
+    else if (is_dpo && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP) && !spec->lora.r)
+        what = "fsdp without adapters, in which it cuts the reference as a whole";
     else if (is_dpo && plim_enum_axis_has_zero(&spec->sharding) && !spec->lora.r)
         what = "ZeRO without adapters, for which DeepSpeed takes the reference, too";
     if (!what) return PLIM_OK;

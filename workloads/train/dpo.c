@@ -120,11 +120,11 @@ static void drop_ratios(struct engine *e, struct ratios *r)
 
 /* --- what is measured ------------------------------------------------------------------------- */
 
-/* x.sum() of fp32, all dimensions; named */
+/* x.sum() of numbers in floating point, all dimensions; named */
 static struct tensor *sum(struct engine *e, struct tensor *x)
 {
-    return tensor_keep(
-        op_reduce(e, x, x->a.ndim == 2 ? 3 : 1, false, PLIM_BINARY_ADD, 1, PLIM_F32));
+    enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
+    return tensor_keep(op_reduce(e, x, x->a.ndim == 2 ? 3 : 1, false, PLIM_BINARY_ADD, 1, dtype));
 }
 
 /* Reads a number of all ranks, which is taken: accelerator.gather_for_metrics(x).sum().item() */
@@ -160,7 +160,7 @@ static struct tensor *measure_entropy(struct engine *e, const struct fused_outpu
     struct tensor *tokens = measures_count(e, mask);
     struct tensor *all = measures_sum_of_ranks(e, own, world);
     *total = measures_sum_of_ranks(e, tokens, world);
-    measures_read_mean(e, *total, PLIM_F32);
+    measures_read_mean(e, *total, e->halted ? PLIM_F32 : (enum plim_dtype)all->a.dtype);
     return all;
 }
 
@@ -192,10 +192,13 @@ static void measure_logits(struct engine *e, const struct fused_output *out, str
     drop_pair(e, logits);
 }
 
-/* Of the chosen answers: how many of their tokens are the likeliest; what lives on, named, goes into kept[3]; *total is
+/* Python's variables that live until the function returns */
+enum { ACCURACY = 3, REWARDS = 8 };
+
+/* Of the chosen answers: how many of their tokens are the likeliest; what lives on, named, goes into `kept`; *total is
  * replaced. */
 static void measure_accuracy(struct engine *e, const struct fused_output *out, struct tensor *mask,
-                             int64_t world, struct tensor **total, struct tensor *kept[3])
+                             int64_t world, struct tensor **total, struct tensor *kept[ACCURACY])
 {
     struct tensor *each = tokens_of(e, out->is_top1);
     struct pair likeliest = pair_of(e, each);
@@ -205,8 +208,9 @@ static void measure_accuracy(struct engine *e, const struct fused_output *out, s
     tensor_set(e, total, tensor_yield(measures_count(e, mask)));
     struct tensor *correct = measures_count(e, kept[0]);
     kept[1] = measures_gather(e, correct, world);
+    tensor_drop(e, correct);
     struct tensor *tokens = measures_gather(e, *total, world);
-    tensor_drop_all(e, correct, *total);
+    tensor_drop(e, *total);
     *total = tokens;
     kept[2] = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1)); /* total.sum() */
     measures_read_whether(e, kept[2]);
@@ -217,9 +221,9 @@ static void measure_accuracy(struct engine *e, const struct fused_output *out, s
 }
 
 /* Rewards, beta times the ratios, and of how many pairs the chosen answer has the larger one; what lives on goes into
- * kept[6], named. */
+ * `kept`, named. */
 static void measure_rewards(struct engine *e, const struct ratios *r, int64_t world,
-                            struct tensor *kept[6])
+                            struct tensor *kept[REWARDS])
 {
     struct tensor *chosen = kept[0] = tensor_keep(op_mul_scalar(e, r->ratio.chosen, 0.1));
     struct tensor *rejected = kept[1] = tensor_keep(op_mul_scalar(e, r->ratio.rejected, 0.1));
@@ -230,27 +234,39 @@ static void measure_rewards(struct engine *e, const struct ratios *r, int64_t wo
     struct tensor *is_larger = tensor_keep(op_compare(e, PLIM_BINARY_GT, chosen, rejected));
     kept[4] = tensor_keep(op_to(e, is_larger, PLIM_F32));
     tensor_drop(e, is_larger);
-    read_gathered_mean(e, kept[4], world);
-    kept[5] = tensor_keep(op_sub(e, chosen, rejected));
-    read_gathered_mean(e, kept[5], world);
+    kept[5] = measures_gather(e, kept[4], world);
+    read_mean_of(e, kept[5]);
+    kept[6] = tensor_keep(op_sub(e, chosen, rejected));
+    kept[7] = measures_gather(e, kept[6], world);
+    read_mean_of(e, kept[7]);
     read_gathered_mean(e, r->log_probs.chosen, world);
     read_gathered_mean(e, r->log_probs.rejected, world);
+}
+
+/* accelerator.gather_for_metrics(attention_mask.sum()).sum().item() */
+static void read_tokens(struct engine *e, const struct batch *batch, int64_t world)
+{
+    struct tensor *own = measures_count(e, batch->mask), *all = measures_gather(e, own, world);
+    tensor_drop(e, own);
+    struct tensor *sum = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1));
+    engine_item(e, sum);
+    tensor_drop_all(e, sum, all);
 }
 
 /* What comes behind the loss, in its order. Its variables live until the function returns. */
 static void measure(struct engine *e, const struct dpo_compared *c, const struct ratios *r,
                     const struct batch *batch, int64_t labels, int64_t world, bool trains)
 {
-    enum { KEPT = 9 };
+    enum { KEPT = ACCURACY + REWARDS };
     struct tensor *kept[KEPT] = {NULL}, *total;
     struct tensor *mask =
         tensor_keep(op_slice_end(e, batch->completions, 1, batch->completions->a.shape[1] - 1));
     struct tensor *entropy = measure_entropy(e, &c->model, mask, world, &total);
-    if (trains && !e->halted) read_sum(e, measures_count(e, batch->mask), world);
+    if (trains && !e->halted) read_tokens(e, batch, world);
     struct pair masks = pair_of(e, mask);
     if (!e->halted) measure_logits(e, &c->model, masks, labels, world);
     if (!e->halted) measure_accuracy(e, &c->model, masks.chosen, world, &total, kept);
-    if (!e->halted) measure_rewards(e, r, world, kept + 3);
+    if (!e->halted) measure_rewards(e, r, world, kept + ACCURACY);
     tensor_drop_list(e, kept, KEPT);
     drop_pair(e, masks);
     tensor_drop_all(e, mask, entropy, total);

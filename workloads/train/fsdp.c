@@ -336,13 +336,14 @@ struct tensor *fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduce
     return f->inputs;
 }
 
-void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor **const *outputs, size_t count)
+void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor *trained, struct tensor **const *outputs,
+                        size_t count)
 {
     struct tensor *fp32[FSDP_OUTPUTS] = {0};
     if (!f->model) return;
-    after_forward(e, &f->units[FSDP_ROOT], *outputs[0]);
+    after_forward(e, &f->units[FSDP_ROOT], trained);
     for (size_t i = 0; i < count && f->by_accelerate && f->is_mixed && !e->halted; i++) {
-        if (dtype_of(*outputs[i]) == f->param_dtype) continue;
+        if (!*outputs[i] || dtype_of(*outputs[i]) == f->param_dtype) continue;
         fp32[i] = *outputs[i];
         *outputs[i] = tensor_keep(op_to(e, fp32[i], f->param_dtype));
     }

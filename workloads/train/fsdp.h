@@ -124,9 +124,11 @@ void fsdp_finish(struct fsdp *f); /* host memory; tensors go with the engine */
 
 /* Around model(inputs): `reduces`: its backward is to reduce the gradients. Returns what the model is given in the
  * place of `inputs`, lent until fsdp_after_forward(): images are cast in mixed precision. `outputs` are the floating
- * ones that came out, named, backward coming to the first; accelerate's policy of mixed precision casts them. */
-enum { FSDP_OUTPUTS = 4 }; /* at most */
+ * ones that came out, named or NULL, `trained` the one that backward comes to; accelerate's policy of mixed precision
+ * casts them in their order. */
+enum { FSDP_OUTPUTS = 5 }; /* at most */
 struct tensor *fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduces, struct tensor *inputs);
-void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor **const *outputs, size_t count);
+void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor *trained, struct tensor **const *outputs,
+                        size_t count);
 
 #endif

@@ -9,22 +9,20 @@ struct tensor *measures_gather(struct engine *e, struct tensor *x, int64_t world
 {
     if (e->halted) return NULL;
     int64_t items = tensor_elements(x) * world;
-    return world > 1 ? tensor_keep(tensor_empty(e, (enum plim_dtype)x->a.dtype, 1, &items))
-                     : tensor_ref(x);
+    if (world == 1) return tensor_ref(x);
+    struct tensor *own = x->a.ndim ? NULL : tensor_keep(op_clone(e, x)); /* _gpu_gather_one(): of a scalar */
+    struct tensor *all = tensor_keep(tensor_empty(e, (enum plim_dtype)x->a.dtype, 1, &items));
+    tensor_drop(e, own);
+    return all;
 }
 
 struct tensor *measures_sum_of_ranks(struct engine *e, struct tensor *x, int64_t world)
 {
     if (e->halted) return x;
     enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
-    if (world > 1) {
-        struct tensor *own = tensor_keep(op_clone(e, x));
-        struct tensor *all = tensor_keep(tensor_empty(e, dtype, 1, &world));
-        tensor_drop_all(e, own, x);
-        x = all;
-    }
+    struct tensor *all = measures_gather(e, x, world);
     struct tensor *sum = tensor_keep(op_full(e, dtype, 0, NULL, 1));
-    tensor_drop(e, x);
+    tensor_drop_all(e, all, x);
     return sum;
 }
 

@@ -51,10 +51,18 @@ static void autocast(struct training_run *r, bool enters)
     else autocast_leave(r->e);
 }
 
-/* What fsdp_after_forward() is told of TRL's model */
-#define FUSED_OUTPUTS(out)                                                                     \
-    (struct tensor **[]){&(out).log_probs, &(out).loss, &(out).entropy, &(out).aux_loss},      \
-        3 + ((out).aux_loss != NULL)
+/* Of what TRL's fused head returned, whose fields stand in this order (FusedCausalLMOutput) */
+static void leave_fsdp(struct training_run *r, struct fused_output *out)
+{
+    struct tensor **const outputs[FSDP_OUTPUTS] = {&out->loss, &out->log_probs, &out->entropy, &out->mean_logits,
+                                                   &out->aux_loss};
+    fsdp_after_forward(r->e, &r->fsdp, out->log_probs, outputs, FSDP_OUTPUTS);
+}
+
+static void leave_fsdp_with(struct training_run *r, struct tensor **output)
+{
+    fsdp_after_forward(r->e, &r->fsdp, *output, &output, 1);
+}
 
 /* What TRL's trainers ask of the model's head */
 static unsigned scores_of(const struct training_run *r)
@@ -78,7 +86,7 @@ static struct tensor *measure_again(struct training_run *r, const struct batch *
     autocast(r, true);
     struct fused_output fused = decoder_fused(e, &r->model, &given, scores_of(r));
     autocast(r, false);
-    fsdp_after_forward(e, &r->fsdp, FUSED_OUTPUTS(fused));
+    leave_fsdp(r, &fused);
     zero_leave_model(e, &r->zero, 1);
     e->grad_enabled = grad;
     loss = sft_loss(e, fused, batch, items, &r->model, loss, &held);
@@ -87,8 +95,9 @@ static struct tensor *measure_again(struct training_run *r, const struct batch *
     return loss;
 }
 
-/* What the reference makes of the rows: a model of its own, or the one that is trained without its adapters. */
-static struct fused_output judge(struct training_run *r, const struct batch *batch)
+/* What the reference makes of the rows: a model of its own, or the one that is trained without its adapters. `reduces`:
+ * the backward that follows is to reduce the gradients. */
+static struct fused_output judge(struct training_run *r, const struct batch *batch, bool reduces)
 {
     struct engine *e = r->e;
     bool grad = e->grad_enabled, evaluates = e->evaluates, has_own = r->dpo.reference.family;
@@ -98,12 +107,14 @@ static struct fused_output judge(struct training_run *r, const struct batch *bat
     e->evaluates = true;
     e->adapters_off = !has_own;
     struct batch given = *batch;
+    given.inputs = fsdp_before_forward(e, &r->fsdp, reduces, given.inputs);
     given.inputs = zero_before_forward(e, &r->zero, given.inputs);
     autocast(r, true);
     r->dpo.setting.micro_batch = r->model.setting->micro_batch; /* which is another in evaluations */
     out = has_own ? decoder_fused(e, &r->dpo.reference, &given, 0)
                   : decoder_fused(e, &r->model, &given, scores_of(r)); /* its head is the one that was put there */
     autocast(r, false);
+    leave_fsdp(r, &out);
     zero_leave_model(e, &r->zero, 1);
     zero_after_forward(e, &r->zero);
     e->adapters_off = false;
@@ -112,16 +123,16 @@ static struct fused_output judge(struct training_run *r, const struct batch *bat
     return out;
 }
 
-/* The loss of what the model's head returned, which is taken. `trains`: it is of no evaluation. *held is the caller's
- * to drop. */
+/* The loss of what the model's head returned, which is taken. `trains`: it is of no evaluation; `reduces` as above.
+ * *held is the caller's to drop. */
 static struct tensor *trl_loss(struct training_run *r, const struct fused_output *fused, const struct batch *batch,
-                               bool trains, struct sft_held *held)
+                               bool trains, bool reduces, struct sft_held *held)
 {
     struct engine *e = r->e;
     if (r->setting.loop == PLIM_LOOP_TRL_SFT)
         return sft_loss(e, *fused, batch, trains ? r->trainer.items : NULL, &r->model, NULL, held);
     struct dpo_compared compared = {.model = *fused, .log_probs = dpo_log_probs(e, fused)};
-    compared.reference = judge(r, batch);
+    compared.reference = judge(r, batch, reduces);
     return dpo_loss(e, &compared, batch, &r->model, trains);
 }
 
@@ -157,10 +168,10 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
         if (is_fused) ddp_copy_scores(e, &r->ddp, &fused);
         else ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits);
     }
-    if (is_fused) fsdp_after_forward(e, &r->fsdp, FUSED_OUTPUTS(fused));
-    else fsdp_after_forward(e, &r->fsdp, (struct tensor **[]){loss ? &loss : &r->trainer.logits}, 1);
+    if (is_fused) leave_fsdp(r, &fused);
+    else leave_fsdp_with(r, loss ? &loss : &r->trainer.logits);
     zero_leave_model(e, &r->zero, fused.aux_loss && fused.aux_loss->requires_grad ? 2 : 1);
-    if (is_fused) loss = trl_loss(r, &fused, &batch, true, &held);
+    if (is_fused) loss = trl_loss(r, &fused, &batch, true, reduces, &held);
     sft_held_drop(e, &held);
     if (is_dpo) tensor_drop(e, batch.labels);
     if (!loss) loss = label_smoother_loss(e, &r->model, r->trainer.logits, r->batch.labels);
@@ -434,8 +445,8 @@ static struct tensor *evaluate_once(struct training_run *r, const struct batch *
     else loss = decoder_loss(e, &r->model, &given, logits);
     autocast(r, false);
     if (!fused) *logits = trainer_loop_widen(e, *logits, is_mixed(r));
-    if (fused) fsdp_after_forward(e, &r->fsdp, FUSED_OUTPUTS(*fused));
-    else fsdp_after_forward(e, &r->fsdp, (struct tensor **[]){loss ? &loss : logits}, 1);
+    if (fused) leave_fsdp(r, fused);
+    else leave_fsdp_with(r, loss ? &loss : logits);
     zero_leave_model(e, &r->zero, 1);
     return loss;
 }
@@ -450,7 +461,7 @@ static struct tensor *evaluate_fused(struct training_run *r, const struct batch 
     unlabelled.labels = NULL;
     if (batch->completions) labelled.labels = dpo_labels(e, batch);
     evaluate_once(r, &labelled, NULL, &fused);
-    struct tensor *loss = trl_loss(r, &fused, &labelled, false, &held);
+    struct tensor *loss = trl_loss(r, &fused, &labelled, false, false, &held);
     if (batch->completions) tensor_drop(e, labelled.labels);
     zero_after_forward(e, &r->zero);
     if (r->setting.evaluation.keeps != PLIM_PREDICTIONS_LOSS) {
