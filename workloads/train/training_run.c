@@ -136,26 +136,21 @@ static struct tensor *trl_loss(struct training_run *r, const struct fused_output
     return dpo_loss(e, &compared, batch, &r->model, trains);
 }
 
-/* `recorded`: where the tape is told when forward is done; NULL: it is not recorded. */
-static void run_micro_step(struct training_run *r, struct plim_replay_step *s, bool last,
-                           struct stretch *recorded)
+/* A forward and its loss, named. `reduces`: its backward is to reduce the gradients. */
+static struct tensor *run_forward(struct training_run *r, bool reduces)
 {
     struct engine *e = r->e;
-    look_for_stop(r);
-    if (e->halted) return;
-    training_run_enter(r, "forward");
-    bool reduces = last || r->setting.reduction == PLIM_REDUCTION_EACH;
-    ddp_before_forward(e, &r->ddp, reduces);
     struct batch batch = r->batch;
-    bool is_trl = plim_loop_is_trl(r->setting.loop), is_dpo = batch.completions;
+    struct fused_output fused = {0};
+    struct sft_held held = {0};
+    struct tensor *logits = NULL, *loss = NULL;
+    bool is_trl = plim_loop_is_trl(r->setting.loop), is_fused = is_trl && !(r->setting.label_smoothing > 0);
+    bool is_dpo = batch.completions != NULL;
+    ddp_before_forward(e, &r->ddp, reduces);
     if (is_dpo) batch.labels = dpo_labels(e, &batch);
     batch.inputs = fsdp_before_forward(e, &r->fsdp, reduces, batch.inputs);
     batch.inputs = zero_before_forward(e, &r->zero, batch.inputs);
     autocast(r, true);
-    struct fused_output fused = {0};
-    struct sft_held held = {0};
-    bool is_fused = is_trl && !(r->setting.label_smoothing > 0);
-    struct tensor *logits = NULL, *loss = NULL;
     if (is_fused) fused = decoder_fused(e, &r->model, &batch, scores_of(r));
     else loss = decoder_loss(e, &r->model, &batch, &logits);
     if (!r->trainer.model) {
@@ -181,6 +176,18 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
         loss = measure_again(r, &r->batch, r->trainer.items, loss, reduces);
     }
     zero_after_forward(e, &r->zero);
+    return loss;
+}
+
+/* `recorded`: where the tape is told when forward is done; NULL: it is not recorded. */
+static void run_micro_step(struct training_run *r, struct plim_replay_step *s, bool last,
+                           struct stretch *recorded)
+{
+    struct engine *e = r->e;
+    look_for_stop(r);
+    if (e->halted) return;
+    training_run_enter(r, "forward");
+    struct tensor *loss = run_forward(r, last || r->setting.reduction == PLIM_REDUCTION_EACH);
     s->after_forward_bytes = engine_allocated(e);
     if (recorded) stretch_middle(e, recorded);
     training_run_enter(r, "backward");
