@@ -65,7 +65,8 @@ static void take_out(struct plim_request *request, const struct plim_config_job_
     }
 }
 
-/* Where all of it together is no job, what is mild is left out. *experts: how they are loaded is. */
+/* Where the keys together are no valid spec, those that jobs.yaml calls mild are left out. *experts: among them is how
+ * experts are loaded. */
 static enum plim_status leave_out_mild(struct plim_request *request, const struct plim_config_job *job,
                                        bool *experts, struct plim_error *err)
 {

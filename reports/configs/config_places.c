@@ -202,8 +202,8 @@ bool plim_config_match(const char *pattern, const char *name)
     return plim_config_match(rest, name + left + 1);
 }
 
-/* Of a call whose arguments begin at `open`: is it of what no model is? "AutoTokenizer.from_pretrained". */
-static bool is_beside_model(const char *text, size_t open)
+/* Does the call, whose arguments begin at `open`, load something else than a model: "AutoTokenizer.from_pretrained"? */
+static bool loads_no_model(const char *text, size_t open)
 {
     static const char *const words[] = {"Tokenizer", "Process", "Config", "Extractor"};
     size_t begin = open;
@@ -222,7 +222,7 @@ static bool is_argument_of(const struct plim_config_place *place, const char *pa
     char index[24];
     if (!dot || !function || strlen(function) != (size_t)(dot - pattern)) return false;
     if (strncmp(function, pattern, strlen(function)) != 0) return false;
-    if (!strcmp(function, "from_pretrained") && is_beside_model(place->document->text, call->begin)) return false;
+    if (!strcmp(function, "from_pretrained") && loads_no_model(place->document->text, call->begin)) return false;
     snprintf(index, sizeof(index), "%zu", node->index);
     return !strcmp(dot + 1, "*") || !strcmp(dot + 1, node->key ? node->key : index);
 }

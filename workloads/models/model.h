@@ -172,8 +172,8 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
 struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **logits);
 /* What a causal model with TRL's fused head returns in its place; wanted: TRL_... (workloads/engine/ops_trl.h) */
 struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch, unsigned wanted);
-/* Tokens of a batch whose predecessor is compared with them: all but the first of each row, those of its prompt, and
- * what is padded, of which there is the least there can be */
+/* How many tokens of a batch are labels of their predecessor: all but the first of each row, those of its prompt, and
+ * what is padded, which is taken to be one token */
 int64_t decoder_labels(const struct decoder *m);
 /* Does a batch's attention mask hide something? Of one row that is padded to its own length it does not. */
 bool decoder_hides_padding(const struct plim_train_setting *setting);
@@ -181,7 +181,7 @@ bool decoder_hides_padding(const struct plim_train_setting *setting);
 /* Floating-point operations of the model a token, forward and backward, as MFU counts them (PaLM,
  * arXiv:2204.02311, appendix B): 6 a weight that takes part in a matmul and 12 layers * heads *
  * head size * sequence for attention. A frozen weight has no gradient of its own: 4. What
- * checkpointing repeats is not counted. What judges a row besides (DPOTrainer's reference) is another forward. */
+ * checkpointing repeats is not counted. DPOTrainer's reference is another forward. */
 double decoder_flops_per_token(const struct decoder *m);
 
 /* --- the head (head.c) ------------------------------------------------------------------------ */
