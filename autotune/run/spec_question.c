@@ -301,7 +301,6 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
     for (size_t i = 0; i < ROWS && !st; i++)
         st = write_value(&rows[i], setting->value[i], out, err);
     if (!st && out->lora.r && !spec->lora.r) default_targets(spec->model.family, &out->lora);
-    if (spec->loop == PLIM_LOOP_TRL_DPO) out->lora.dropout = 0; /* disable_dropout */
     return st;
 }
 

@@ -313,12 +313,14 @@ static enum plim_status refuse_job(struct reader *r, const struct plim_yaml_node
     const struct plim_yaml_node *names = plim_yaml_get(rule, "names");
     const struct plim_config_document *document = first_document(r);
     struct seen seen;
+    bool here = false;
     enum plim_status st = see_told(r, rule, &seen);
-    struct plim_config_program program = {0};
-    if (!st && names) program = plim_config_job_program(names, document);
-    if (program.length)
+    if (!st && names) st = holds(r, rule, &here);
+    if (here) {
+        struct plim_config_program program = plim_config_job_program(names, document);
         return plim_config_fail(document, program.begin, r->err, "there is no plan of a job with '%.*s': %s",
                                 (int)program.length, document->text + program.begin, plim_yaml_get(rule, "say")->text);
+    }
     if (st || !seen.place) return st;
     return plim_config_refuse(&r->group, seen.place, "there is no plan of a job with '%.100s': %s", seen.place->path,
                               plim_yaml_get(rule, "say")->text);
@@ -454,7 +456,7 @@ static enum plim_status read_model(struct reader *r)
     return r->job->model_file ? PLIM_OK : plim_no_memory(r->err);
 }
 
-/* 0: nothing says it; -1: something else fills it in, which is told. */
+/* Where the sizes stand, and what they are. */
 static enum plim_status find_sizes(struct reader *r)
 {
     static const enum plim_config_role roles[] = {PLIM_CONFIG_MICRO, PLIM_CONFIG_ACCUMULATION, PLIM_CONFIG_STEP,
@@ -467,7 +469,7 @@ static enum plim_status find_sizes(struct reader *r)
     return st;
 }
 
-/* -1: something else fills it in, which is told. */
+/* *out: 0: nothing says it; -1: something else fills it in, which is told. */
 static enum plim_status read_size(struct reader *r, enum plim_config_role role, int64_t *out)
 {
     const struct plim_config_found *found = &r->group.found[role];

@@ -227,6 +227,8 @@ struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indice
 /* Simulated only, to op_masked_scatter(): nonzero() of a mask, `found` of which are not zero: (found) int64, which
  * stands for all of its columns */
 struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found);
+/* Simulated only: y[places] += x, in place; all named, y (n), places and x (m); no autograd */
+void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *places, struct tensor *x);
 /* zeros (count, ..) with the rows of x (n, ..) at their places (n) */
 struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *places, int64_t count);
 /* x[mask], mask (b, s), `found` of which are ones: rows of x (b, s, width), or elements of x (b, s) */

@@ -29,6 +29,11 @@ static void launch_by_places(struct engine *e, struct tensor *y, struct tensor *
     if (!e->halted) engine_launch(e, &op);
 }
 
+void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *places, struct tensor *x)
+{
+    if (!e->halted) launch_by_places(e, y, places, x);
+}
+
 /* --- rows ------------------------------------------------------------------------------------- */
 
 /* computeLinearIndex(): both columns of the places, wrapped and weighted, become one index; named */

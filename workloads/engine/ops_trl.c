@@ -117,10 +117,10 @@ static void run_tiles(struct engine *e, struct pass *p, bool goes_back)
 /* What is kept of each row over the tiles, in the order in which it is made */
 enum { RUNNING_MAX, SUM_EXP, X_SUM_EXP, SQUARE_SUM_EXP, Z_SUM, MAX_BEFORE_TARGET, TARGET_LOGIT, STATISTICS };
 
-/* torch.log(); named */
-static struct tensor *logarithm(struct engine *e, struct tensor *x)
+/* A function of each element of x, of its type and shape */
+static struct tensor *each_element(struct engine *e, struct tensor *x)
 {
-    struct tensor *y = tensor_keep(op_result(e, 1, &x, PLIM_F32, 1, x->a.shape, NULL));
+    struct tensor *y = op_result(e, 1, &x, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape, NULL);
     struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&x->a}};
     if (!e->halted) engine_launch(e, &op);
     return y;
@@ -147,7 +147,7 @@ static struct tensor *is_top1(struct engine *e, struct tensor *const *s)
 static struct tensor *conclude(struct engine *e, struct tensor *const *s, double classes, unsigned wanted,
                                struct token_scores *out)
 {
-    struct tensor *log = logarithm(e, s[SUM_EXP]);
+    struct tensor *log = tensor_keep(each_element(e, s[SUM_EXP])); /* torch.log() */
     struct tensor *log_z = tensor_keep(op_add(e, s[RUNNING_MAX], log));
     tensor_drop(e, log);
     out->log_probs = tensor_keep(op_sub(e, s[TARGET_LOGIT], log_z));
@@ -232,18 +232,10 @@ struct token_scores op_trl_token_scores(struct engine *e, struct tensor *x, stru
 
 /* --- logsigmoid ------------------------------------------------------------------------------- */
 
-static struct tensor *launch_fused(struct engine *e, struct tensor *x)
-{
-    struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
-    struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&x->a}};
-    if (!e->halted) engine_launch(e, &op);
-    return y;
-}
-
 static void log_sigmoid_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     (void)n;
-    out[0] = tensor_keep(launch_fused(e, grads[0]));
+    out[0] = tensor_keep(each_element(e, grads[0]));
 }
 static const struct node_kind log_sigmoid_kind = {"LogSigmoidBackward0", log_sigmoid_backward};
 
@@ -252,5 +244,5 @@ struct tensor *op_trl_log_sigmoid(struct engine *e, struct tensor *x)
     if (e->halted) return op_halted(e, 1, &x);
     struct node *n = op_node(e, &log_sigmoid_kind, 1, &x);
     if (n) node_save(e, n, 0, x);
-    return op_done(e, n, launch_fused(e, x), 1, &x);
+    return op_done(e, n, each_element(e, x), 1, &x);
 }

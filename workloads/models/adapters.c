@@ -41,7 +41,8 @@ static void add_adapter(struct engine *e, struct decoder *m, struct adapters *ad
     if (adapters->count == sizeof adapters->list / sizeof *adapters->list) return;
     m->parameters.dtype = adapter_dtype(l);
     struct lora_adapter *a = &adapters->list[adapters->count++];
-    *a = (struct lora_adapter){.dropout = lora->dropout,
+    bool drops = m->setting->loop != PLIM_LOOP_TRL_DPO; /* DPOConfig.disable_dropout */
+    *a = (struct lora_adapter){.dropout = drops ? lora->dropout : 0,
                                .scaling = 2,
                                .weight = l->weight,
                                .bias = l->bias,

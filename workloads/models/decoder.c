@@ -60,11 +60,11 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     *m = (struct decoder){.config = config, .setting = setting, .family = families[config->family]};
     if (!m->family) return PLIM_UNSUPPORTED;
     m->layers = calloc((size_t)config->layers, sizeof *m->layers);
+    if (!m->layers) return PLIM_NOMEM;
     if (experts_are_balanced(config, setting)) {
         m->router_logits = calloc((size_t)config->layers, sizeof(struct tensor *));
         if (!m->router_logits) return PLIM_NOMEM;
     }
-    if (!m->layers) return PLIM_NOMEM;
     m->parameters.dtype = decoder_parameter_dtype(setting);
     bool quantized = setting->quantization.type != PLIM_QUANTIZATION_NONE;
     bool sharded = setting->sharding >= PLIM_SHARDING_ZERO1;

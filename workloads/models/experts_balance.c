@@ -29,12 +29,7 @@ static void add_chosen(struct engine *e, struct balance *b, int64_t experts, int
     struct tensor *flat = tensor_keep(op_reshape(e, b->experts, SHAPE(tensor_elements(b->experts))));
     struct tensor *column = op_unsqueeze(e, b->mask, -1);
     struct tensor *each = tensor_keep(op_clone(e, op_expand(e, column, SHAPE(tensor_elements(b->mask), k))));
-    struct plim_op op = {.kind = PLIM_OP_FUSED,
-                         .n_out = 1,
-                         .n_in = 2,
-                         .out = {&zeros->a},
-                         .in = {&flat->a, &each->a}};
-    if (!e->halted) engine_launch(e, &op);
+    op_scatter_add_(e, zeros, flat, each);
     tensor_drop_all(e, each, flat);
     add(e, &b->chosen, zeros);
     tensor_drop(e, zeros);

@@ -469,6 +469,12 @@ static inline bool plim_sharding_is_zero(enum plim_sharding sharding)
     return sharding >= PLIM_SHARDING_ZERO1 && sharding < PLIM_SHARDING_FSDP;
 }
 
+/* The processes that train together, a GPU each; 1 where train.sharding is none. */
+static inline int64_t plim_setting_ranks(const struct plim_train_setting *setting)
+{
+    return setting->sharding >= PLIM_SHARDING_DDP ? setting->world : 1;
+}
+
 /* What a value of train.sharding comes to. */
 static inline enum plim_sharding plim_spec_sharding(const struct plim_spec *spec, int value)
 {

@@ -13,9 +13,8 @@ enum plim_status dpo_create(struct engine *e, const struct plim_model_config *co
     /* create_model_from_path(): by a device_map on one GPU, else on the host, from where accelerate moves it */
     bool is_alone = setting->sharding < PLIM_SHARDING_DDP;
     dpo->setting.made_on = is_alone ? PLIM_MADE_ON_LOADED : PLIM_MADE_ON_HOST;
-    if (is_alone)
-        tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_I64,
-                                                SHAPE(1)))); /* get_max_memory() asks the GPU */
+    /* get_max_memory() asks the GPU */
+    if (is_alone) tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1))));
     return decoder_create(e, config, &dpo->setting, &dpo->reference);
 }
 
@@ -138,7 +137,7 @@ static void read_sum(struct engine *e, struct tensor *x, int64_t world)
 /* accelerator.gather(x).mean().item() of what is gathered */
 static void read_mean_of(struct engine *e, struct tensor *x)
 {
-    struct tensor *mean = tensor_keep(sum(e, x));
+    struct tensor *mean = sum(e, x);
     engine_item(e, mean);
     tensor_drop(e, mean);
 }
@@ -276,7 +275,7 @@ struct tensor *dpo_loss(struct engine *e, struct dpo_compared *c, const struct b
                         bool trains)
 {
     if (e->halted) return NULL;
-    int64_t world = m->setting->sharding >= PLIM_SHARDING_DDP ? m->setting->world : 1;
+    int64_t world = plim_setting_ranks(m->setting);
     struct ratios r = compare(e, c, batch);
     struct tensor *loss = sigmoid_loss(e, r.delta, &r.losses);
     bool grad = e->grad_enabled;

@@ -41,7 +41,7 @@ struct tensor *sft_loss(struct engine *e, struct fused_output out, const struct 
 {
     *held = (struct sft_held){.out = out};
     if (e->halted) return NULL;
-    int64_t world = m->setting->sharding >= PLIM_SHARDING_DDP ? m->setting->world : 1;
+    int64_t world = plim_setting_ranks(m->setting);
     struct tensor *loss = smoothed;
     if (!smoothed) loss = loss_of(e, items, world, m, held);
     else if (items) tensor_set(e, &loss, op_mul_scalar(e, loss, (double)world));

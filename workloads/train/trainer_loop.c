@@ -120,8 +120,7 @@ static struct tensor *sum_of_ranks(struct engine *e, struct tensor *items, int64
 
 static int64_t world_of(const struct trainer_loop *loop)
 {
-    const struct plim_train_setting *setting = loop->model->setting;
-    return setting->sharding >= PLIM_SHARDING_DDP ? setting->world : 1;
+    return plim_setting_ranks(loop->model->setting);
 }
 
 /* _get_num_items_in_batch(): the labels that count, of all ranks; named */

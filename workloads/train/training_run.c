@@ -70,24 +70,34 @@ static unsigned scores_of(const struct training_run *r)
     return TRL_ENTROPY | TRL_IS_TOP1 | (r->setting.loop == PLIM_LOOP_TRL_DPO ? TRL_MEAN_LOGITS : 0);
 }
 
+/* A forward of a model with TRL's head beside the one that is trained on: no DistributedDataParallel and no engine of
+ * DeepSpeed's stands around it. `reduces`: the backward that follows is to reduce the gradients. */
+static struct fused_output run_fused(struct training_run *r, struct decoder *m, const struct batch *batch,
+                                     unsigned wanted, bool reduces)
+{
+    struct engine *e = r->e;
+    struct batch given = *batch;
+    given.inputs = fsdp_before_forward(e, &r->fsdp, reduces, batch->inputs);
+    given.inputs = zero_before_forward(e, &r->zero, given.inputs);
+    autocast(r, true);
+    struct fused_output out = decoder_fused(e, m, &given, wanted);
+    autocast(r, false);
+    leave_fsdp(r, &out);
+    zero_leave_model(e, &r->zero, 1);
+    return out;
+}
+
 /* What SFTTrainer measures where labels are smoothed is of a second forward, without gradients; `loss` is taken.
  * `reduces`: the backward that follows the first is to reduce the gradients. */
 static struct tensor *measure_again(struct training_run *r, const struct batch *batch, struct tensor *items,
                                     struct tensor *loss, bool reduces)
 {
     struct engine *e = r->e;
-    struct batch given = *batch;
     struct sft_held held;
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
     if (!e->evaluates) ddp_before_measuring(e, &r->ddp);
-    given.inputs = fsdp_before_forward(e, &r->fsdp, reduces, batch->inputs);
-    given.inputs = zero_before_forward(e, &r->zero, given.inputs);
-    autocast(r, true);
-    struct fused_output fused = decoder_fused(e, &r->model, &given, scores_of(r));
-    autocast(r, false);
-    leave_fsdp(r, &fused);
-    zero_leave_model(e, &r->zero, 1);
+    struct fused_output fused = run_fused(r, &r->model, batch, scores_of(r), reduces);
     e->grad_enabled = grad;
     loss = sft_loss(e, fused, batch, items, &r->model, loss, &held);
     sft_held_drop(e, &held);
@@ -106,16 +116,9 @@ static struct fused_output judge(struct training_run *r, const struct batch *bat
     e->grad_enabled = false;
     e->evaluates = true;
     e->adapters_off = !has_own;
-    struct batch given = *batch;
-    given.inputs = fsdp_before_forward(e, &r->fsdp, reduces, given.inputs);
-    given.inputs = zero_before_forward(e, &r->zero, given.inputs);
-    autocast(r, true);
     r->dpo.setting.micro_batch = r->model.setting->micro_batch; /* which is another in evaluations */
-    out = has_own ? decoder_fused(e, &r->dpo.reference, &given, 0)
-                  : decoder_fused(e, &r->model, &given, scores_of(r)); /* its head is the one that was put there */
-    autocast(r, false);
-    leave_fsdp(r, &out);
-    zero_leave_model(e, &r->zero, 1);
+    out = has_own ? run_fused(r, &r->dpo.reference, batch, 0, reduces)
+                  : run_fused(r, &r->model, batch, scores_of(r), reduces); /* its head is the one that was put there */
     zero_after_forward(e, &r->zero);
     e->adapters_off = false;
     e->evaluates = evaluates;
@@ -439,21 +442,18 @@ void training_run_step(struct training_run *r, struct plim_replay_step *s)
 
 /* A forward of an evaluation, of the model itself: neither DistributedDataParallel nor DeepSpeed's engine stands around
  * it. `fused` (NULL: it is not asked for) is what TRL's head returns, else the loss is, named or NULL, and *logits. */
-static struct tensor *evaluate_once(struct training_run *r, const struct batch *batch, struct tensor **logits,
-                                    struct fused_output *fused)
+/* A forward that gives logits too; the loss where the model makes one, else NULL. */
+static struct tensor *evaluate_logits(struct training_run *r, const struct batch *batch, struct tensor **logits)
 {
     struct engine *e = r->e;
     struct batch given = *batch;
-    struct tensor *loss = NULL;
     given.inputs = fsdp_before_forward(e, &r->fsdp, false, batch->inputs);
     given.inputs = zero_before_forward(e, &r->zero, given.inputs);
     autocast(r, true);
-    if (fused) *fused = decoder_fused(e, &r->model, &given, scores_of(r));
-    else loss = decoder_loss(e, &r->model, &given, logits);
+    struct tensor *loss = decoder_loss(e, &r->model, &given, logits);
     autocast(r, false);
-    if (!fused) *logits = trainer_loop_widen(e, *logits, is_mixed(r));
-    if (fused) leave_fsdp(r, fused);
-    else leave_fsdp_with(r, loss ? &loss : logits);
+    *logits = trainer_loop_widen(e, *logits, is_mixed(r));
+    leave_fsdp_with(r, loss ? &loss : logits);
     zero_leave_model(e, &r->zero, 1);
     return loss;
 }
@@ -462,17 +462,16 @@ static struct tensor *evaluate_once(struct training_run *r, const struct batch *
 static struct tensor *evaluate_fused(struct training_run *r, const struct batch *batch, struct tensor **logits)
 {
     struct engine *e = r->e;
-    struct fused_output fused;
     struct sft_held held = {0};
     struct batch labelled = *batch, unlabelled = *batch;
     unlabelled.labels = NULL;
     if (batch->completions) labelled.labels = dpo_labels(e, batch);
-    evaluate_once(r, &labelled, NULL, &fused);
+    struct fused_output fused = run_fused(r, &r->model, &labelled, scores_of(r), false);
     struct tensor *loss = trl_loss(r, &fused, &labelled, false, false, &held);
     if (batch->completions) tensor_drop(e, labelled.labels);
     zero_after_forward(e, &r->zero);
     if (r->setting.evaluation.keeps != PLIM_PREDICTIONS_LOSS) {
-        evaluate_once(r, &unlabelled, logits, NULL);
+        evaluate_logits(r, &unlabelled, logits);
         zero_after_forward(e, &r->zero);
     }
     sft_held_drop(e, &held);
@@ -486,7 +485,7 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
     bool is_trl = plim_loop_is_trl(r->setting.loop);
     *logits = NULL;
     if (is_trl && !(r->setting.label_smoothing > 0)) return evaluate_fused(r, batch, logits);
-    struct tensor *loss = evaluate_once(r, batch, logits, NULL);
+    struct tensor *loss = evaluate_logits(r, batch, logits);
     if (!loss) loss = label_smoother_loss(e, &r->model, *logits, batch->labels);
     if (is_trl) {
         tensor_drop(e, *logits);
