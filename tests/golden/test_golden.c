@@ -46,9 +46,13 @@ static void replay(struct plim_device *device, const struct plim_spec *spec,
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_replayer *replayer;
     cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    const char *trace = getenv("PLIM_GOLDEN_TRACE"); /* a file: what is allocated and freed, to look for a difference */
+    FILE *file = trace ? fopen(trace, "w") : NULL;
+    if (file) plim_replayer_trace(replayer, file);
     cr_assert_eq(plim_replay_run(replayer, &spec->model, setting, out, &err), PLIM_OK, "%s",
                  err.text);
     plim_replayer_destroy(&replayer);
+    if (file) fclose(file);
 }
 
 static void expect(const char *id, int step, const char *number, int64_t ours, const json_t *theirs)

@@ -77,6 +77,22 @@ def labels_of(config, ids):
     return torch.from_numpy(labels.astype(np.int64))
 
 
+def as_made(parameters):
+    """(name, parameter) in the order of the constructors: attention's sinks behind its linears, adapters and a masked-lm
+    head's own bias behind the rest."""
+    last = ("cls.predictions.bias", "lm_head.bias")
+    ordered, sinks = [], None
+    for name, p in parameters:
+        if sinks and ".self_attn." not in name:
+            ordered.append(sinks)
+            sinks = None
+        if name.endswith(".sinks"):
+            sinks = (name, p)
+        else:
+            ordered.append((name, p))
+    return sorted(ordered, key=lambda entry: "lora_" in entry[0] or entry[0] in last)
+
+
 def build(case):
     config = dict(case["hf"])
     cfg = transformers.AutoConfig.for_model(config.pop("model_type"), **config)
@@ -90,11 +106,8 @@ def build(case):
     torch.set_default_dtype(torch.float32)
     if "lora" in case:
         model = add_lora(model, case["lora"])
-    # adapters and a masked-lm head's own bias are made behind the rest, and come behind it here
-    last = ("cls.predictions.bias", "lm_head.bias")
-    parameters = sorted(model.named_parameters(), key=lambda entry: "lora_" in entry[0] or entry[0] in last)
     with torch.no_grad():
-        for n, (name, p) in enumerate(parameters):
+        for n, (name, p) in enumerate(as_made(model.named_parameters())):
             if p.ndim > 1:
                 p.copy_(torch.zeros(p.shape) if "lora_B" in name else weights(n, tuple(p.shape)))
             else:
@@ -182,6 +195,8 @@ EXPERTS = [
          moe_intermediate_size=16, shared_expert_intermediate_size=40, decoder_sparse_step=2),
     dict(ROTARY, model_type="qwen3_moe", num_key_value_heads=2, head_dim=8, num_experts=8, num_experts_per_tok=3,
          moe_intermediate_size=24, norm_topk_prob=True),
+    dict(ROTARY, model_type="gpt_oss", num_key_value_heads=2, head_dim=8, num_local_experts=6, num_experts_per_tok=3,
+         sliding_window=16, rms_norm_eps=1e-6, rope_parameters=default_rope()),
 ]
 
 
@@ -209,7 +224,8 @@ def cases(experts):
     plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
                  accumulation=1, clip=False, batch=3, seq=37)
     for hf in EXPERTS if experts else ():
-        yield dict(plain, hf=hf)
+        attention = "eager" if hf["model_type"] == "gpt_oss" else "sdpa"
+        yield dict({**plain, "attention": attention}, hf=hf)
     for hf in () if experts else (GPT2, LLAMA):
         yield dict(plain, hf=hf)
         for change in (dict(precision="bf16-mixed"), dict(attention="eager"),

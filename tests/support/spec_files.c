@@ -175,6 +175,8 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     if (m->experts)
         mlp = m->experts * (3 * h * m->expert_size + h) +
               (m->shared_expert_size ? 3 * h * m->shared_expert_size + h : 0);
+    if (f == PLIM_FAMILY_GPT_OSS) /* biases of the router and the experts; sinks */
+        mlp += m->experts * (1 + 2 * m->expert_size + h) + m->heads;
     bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_GEMMA3_TEXT;
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
     return attention + mlp + norms + (f == PLIM_FAMILY_OLMO2 ? q + kv : 0);

@@ -200,6 +200,33 @@ Test(hf_document, gives_the_weights_their_type)
     }
 }
 
+/* GptOssConfig's rope is yarn where config.json has none; published weights are in mxfp4, and trained in bf16. */
+Test(hf_document, gpt_oss_has_defaults_of_its_own)
+{
+    static const struct {
+        const char *keys;
+        enum plim_rope rope;
+        int64_t positions;
+        enum plim_weights weights;
+    } cases[] = {
+        {"", PLIM_ROPE_YARN, 4096, PLIM_WEIGHTS_FP32},
+        {", \"rope_parameters\": null", PLIM_ROPE_YARN, 4096, PLIM_WEIGHTS_FP32},
+        {", \"rope_parameters\": {\"rope_type\": \"default\"}", PLIM_ROPE_DEFAULT, 0, PLIM_WEIGHTS_FP32},
+        {", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 8.0}", PLIM_ROPE_YARN, 131072, PLIM_WEIGHTS_FP32},
+        {", \"quantization_config\": {\"quant_method\": \"mxfp4\"}", PLIM_ROPE_YARN, 4096, PLIM_WEIGHTS_BF16},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_spec spec;
+        char text[200];
+        snprintf(text, sizeof(text), "{\"model_type\": \"gpt_oss\"%s}", cases[i].keys);
+        spec_load_text("config.json", text, &spec);
+        cr_expect(eq(int, (int)spec.model.rope, (int)cases[i].rope), "%s", text);
+        cr_expect(eq(i64, spec.model.rope_original_positions, cases[i].positions), "%s", text);
+        cr_expect(eq(int, spec.weights.values[0], (int)cases[i].weights), "%s", text);
+        cr_expect(eq(int, spec.attention.values[0], PLIM_ATTENTION_EAGER));
+    }
+}
+
 /* Of keys that would be refused of a family whose class reads them. */
 Test(hf_document, keys_that_a_class_never_reads_change_nothing)
 {

@@ -98,6 +98,8 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .count = 1,
         .values = {mixed ? (int)between(state, PLIM_WEIGHTS_FP32, PLIM_WEIGHTS_BF16)
                          : PLIM_WEIGHTS_FP32}};
+    if (spec->model_as_given.family == PLIM_FAMILY_GPT_OSS && spec->precision.values[1] == PLIM_PRECISION_FP16)
+        spec->precision.values[1] = PLIM_PRECISION_BF16; /* its norms stay in fp32 */
     spec->model_as_given.dtype = (enum plim_weights)between(state, 0, PLIM_WEIGHTS_COUNT - 1);
     memset(spec->given, true, sizeof(spec->given));
     spec->optimizer = (struct plim_enum_axis){

@@ -31,6 +31,7 @@ static const struct published {
     {"mixtral-8x7b", 46702792704, 4096, PLIM_WEIGHTS_BF16},
     {"qwen1.5-moe-a2.7b", 14315784192, 2048, PLIM_WEIGHTS_BF16},
     {"qwen3-30b-a3b", 30532122624, 2048, PLIM_WEIGHTS_BF16},
+    {"gpt-oss-20b", 20914757184, 2048, PLIM_WEIGHTS_BF16},
     {"bert-base", 109514298, 512, PLIM_WEIGHTS_FP32},
     {"bert-large", 335174458, 512, PLIM_WEIGHTS_FP32},
     {"roberta-base", 124697433, 512, PLIM_WEIGHTS_FP32},

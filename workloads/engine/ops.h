@@ -52,6 +52,8 @@ struct tensor *op_expand(struct engine *e, struct tensor *x, int ndim, const int
 struct tensor *op_slice(struct engine *e, struct tensor *x, int dim, int64_t start, int64_t length);
 /* x[..., -length:, ...]; the whole dimension is a view like any other, as in Python */
 struct tensor *op_slice_end(struct engine *e, struct tensor *x, int dim, int64_t length);
+/* x[..., start::step, ...], step 2 or more */
+struct tensor *op_slice_every(struct engine *e, struct tensor *x, int dim, int64_t start, int64_t step);
 struct tensor *op_select(struct engine *e, struct tensor *x, int dim, int64_t index);
 /* x[...] where every index takes all: a view like any other to autograd */
 struct tensor *op_alias(struct engine *e, struct tensor *x);
@@ -131,9 +133,10 @@ struct tensor *op_silu(struct engine *e, struct tensor *x);
 struct tensor *op_relu(struct engine *e, struct tensor *x);
 struct tensor *op_sigmoid(struct engine *e, struct tensor *x);
 struct tensor *op_gelu(struct engine *e, struct tensor *x, bool tanh_formula);
+/* x between two numbers, of which one may be infinite: then the bound is not given */
+struct tensor *op_clamp(struct engine *e, struct tensor *x, double low, double high);
 /* not differentiable */
 struct tensor *op_unary(struct engine *e, struct tensor *x, enum plim_unary f);
-struct tensor *op_clamp(struct engine *e, struct tensor *x, double low, double high);
 struct tensor *op_tril(struct engine *e, struct tensor *x);
 /* where(condition, a, b): shapes broadcast; a or b may be NULL for a number, which has no
  * gradient. */
@@ -220,6 +223,8 @@ struct tensor *op_linear_4bit(struct engine *e, struct tensor *x, const struct q
 
 /* The `count` largest along the last dimension and where they stood (int64); both float. */
 void op_top_k(struct engine *e, struct tensor *x, int64_t count, struct tensor *out[2]);
+/* x.max(dim=-1, keepdim=True).values */
+struct tensor *op_max_last(struct engine *e, struct tensor *x);
 /* The elements (n) in order and where they stood; both float; no autograd. */
 void op_sort(struct engine *e, struct tensor *x, struct tensor *out[2]);
 /* x[indices]: elements of x (n), or rows of x (n, ..) */
@@ -246,6 +251,8 @@ struct tensor *op_masked_fill(struct engine *e, struct tensor *x, struct tensor 
 /* The same in the memory of x: what Python calls x from then on. Floating */
 struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor *mask);
 struct tensor *op_mul_scalar_(struct engine *e, struct tensor *x, double b); /* x *= b, likewise */
+/* x += other of the same shape and type, likewise */
+struct tensor *op_plus_(struct engine *e, struct tensor *x, struct tensor *other);
 /* x /= other, likewise */
 struct tensor *op_div_(struct engine *e, struct tensor *x, struct tensor *other);
 /* torch.nn.functional.grouped_mm: rows of x (s, k), group after group, times b (groups, k, n); `ends`

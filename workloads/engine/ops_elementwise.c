@@ -1,5 +1,6 @@
 /* Element-by-element operations and their derivatives. */
 #include "ops.h"
+#include <math.h>
 
 static struct tensor *result(struct engine *e, int count, struct tensor *const *x,
                              enum plim_dtype dtype)
@@ -280,14 +281,6 @@ struct tensor *op_unary(struct engine *e, struct tensor *x, enum plim_unary f)
     return unary(e, NULL, f, x, SAVES_NOTHING);
 }
 
-struct tensor *op_clamp(struct engine *e, struct tensor *x, double low, double high)
-{
-    if (e->halted) return op_halted(e, 1, &x);
-    struct tensor *y = result(e, 1, &x, (enum plim_dtype)x->a.dtype);
-    launch_unary(e, y, x, PLIM_UNARY_CLAMP, low, high);
-    return op_done(e, NULL, y, 1, &x);
-}
-
 struct tensor *op_tril(struct engine *e, struct tensor *x)
 {
     if (e->halted) return op_halted(e, 1, &x);
@@ -427,4 +420,44 @@ struct tensor *op_where(struct engine *e, struct tensor *condition, struct tenso
     if (!b) tensor_drop(e, right);
     if (!a) tensor_drop(e, left);
     return op_done(e, n, y, 3, given);
+}
+
+/* --- clamp ------------------------------------------------------------------------------------ */
+
+/* Where self is neither below nor above; a bound that is not given is not compared with. */
+static struct tensor *inside(struct engine *e, struct tensor *self, double low, double high)
+{
+    if (isinf(low)) return tensor_keep(op_compare_scalar(e, PLIM_BINARY_LE, self, high));
+    struct tensor *mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_GE, self, low));
+    if (isinf(high)) return mask;
+    struct tensor *below = tensor_keep(op_compare_scalar(e, PLIM_BINARY_LE, self, high));
+    op_binary_(e, PLIM_BINARY_MUL, mask, below); /* logical_and_() */
+    tensor_drop(e, below);
+    return mask;
+}
+
+/* clamp_backward: where(inside, grad, 0), the zero first */
+static void clamp_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *self = node_saved(e, n, 0);
+    if (e->halted) return;
+    struct tensor *zero = number_on_device(e, (enum plim_dtype)grads[0]->a.dtype, 0);
+    struct tensor *mask = inside(e, self, n->number, n->scale);
+    out[0] = tensor_keep(op_where(e, mask, grads[0], zero, (enum plim_dtype)grads[0]->a.dtype, 0, 0));
+    tensor_drop_all(e, mask, zero);
+}
+static const struct node_kind clamp_kind = {"ClampBackward1", clamp_backward};
+
+struct tensor *op_clamp(struct engine *e, struct tensor *x, double low, double high)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = op_node(e, &clamp_kind, 1, &x);
+    if (n) {
+        node_save(e, n, 0, x);
+        n->number = low;
+        n->scale = high;
+    }
+    struct tensor *y = result(e, 1, &x, (enum plim_dtype)x->a.dtype);
+    launch_unary(e, y, x, PLIM_UNARY_CLAMP, low, high);
+    return op_done(e, n, y, 1, &x);
 }

@@ -41,13 +41,15 @@ static void grouped_backward(struct engine *e, struct node *n, struct tensor **g
     struct tensor *a = node_wants(n, MAT2) ? node_saved(e, n, SELF) : NULL;
     enum plim_dtype dtype = (enum plim_dtype)dy->a.dtype;
     if (e->halted) return;
-    if (a) { /* in the layout of b, which is the transpose of a weight */
-        int64_t groups = tensor_elements(ends), rows = tensor_size(dy, 1), columns = tensor_size(a, 1);
-        struct tensor *dw = tensor_keep(tensor_empty(e, dtype, SHAPE(groups, rows, columns)));
-        struct tensor *left = tensor_keep(op_transpose(e, dy, 0, 1));
-        launch(e, dw, left, a, ends);
+    if (a) { /* in the layout of b, which may be the transpose of a weight */
+        bool turned = n->ints[0];
+        struct tensor *left = turned ? dy : a, *right = turned ? a : dy;
+        struct tensor *dw = tensor_keep(tensor_empty(
+            e, dtype, SHAPE(tensor_elements(ends), tensor_size(left, 1), tensor_size(right, 1))));
+        left = tensor_keep(op_transpose(e, left, 0, 1));
+        launch(e, dw, left, right, ends);
         tensor_drop(e, left);
-        out[MAT2] = tensor_keep(op_transpose(e, tensor_yield(dw), 1, 2));
+        out[MAT2] = turned ? tensor_keep(op_transpose(e, tensor_yield(dw), 1, 2)) : dw;
     }
     if (b) {
         out[SELF] = tensor_keep(tensor_empty(e, dtype, SHAPE(tensor_size(dy, 0), tensor_size(b, 1))));
@@ -68,6 +70,7 @@ struct tensor *op_grouped_mm(struct engine *e, struct tensor *x, struct tensor *
         if (x->requires_grad) node_save(e, n, MAT2, b);
         if (b->requires_grad) node_save(e, n, SELF, x);
         node_save(e, n, ENDS, ends);
+        n->ints[0] = b->a.stride[1] == 1;
     }
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype,
                                     SHAPE(tensor_size(x, 0), tensor_size(b, 2)));

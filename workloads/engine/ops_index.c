@@ -55,6 +55,15 @@ void op_top_k(struct engine *e, struct tensor *x, int64_t count, struct tensor *
     out[1] = indices;
 }
 
+/* Which of equal elements it is changes nothing but values. */
+struct tensor *op_max_last(struct engine *e, struct tensor *x)
+{
+    struct tensor *top[2];
+    op_top_k(e, x, 1, top);
+    tensor_drop(e, tensor_keep(top[1]));
+    return top[0];
+}
+
 void op_sort(struct engine *e, struct tensor *x, struct tensor *out[2])
 {
     struct tensor *held[PLIM_SORT_MAX_NEEDS] = {NULL};
@@ -275,4 +284,21 @@ struct tensor *op_mul_scalar_(struct engine *e, struct tensor *x, double b)
     if (n) n->number = b;
     op_binary_scalar_(e, PLIM_BINARY_MUL, x, b);
     return op_done(e, n, in_place(e, x), 1, &x);
+}
+
+static void add_in_place_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    (void)e;
+    for (int i = OTHER; i >= SELF; i--)
+        if (node_wants(n, i)) out[i] = tensor_ref(grads[0]);
+}
+static const struct node_kind add_in_place_kind = {"AddBackward0", add_in_place_backward};
+
+struct tensor *op_plus_(struct engine *e, struct tensor *x, struct tensor *other)
+{
+    struct tensor *operands[2] = {x, other};
+    if (e->halted) return op_halted(e, 2, operands);
+    struct node *n = op_node(e, &add_in_place_kind, 2, operands);
+    op_add_(e, x, other);
+    return op_done(e, n, in_place(e, x), 2, operands);
 }

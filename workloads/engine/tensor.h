@@ -55,6 +55,7 @@ struct tensor {
     bool requires_grad;
     bool is_view;
     bool is_parameter;
+    bool odd_name; /* of a parameter: it is named as a bias and has several dimensions, or one and another name */
     bool is_codes; /* of a parameter: the codes of a quantised weight, which nothing casts */
 };
 

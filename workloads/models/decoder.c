@@ -13,7 +13,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_ROBERTA] = &plim_family_bert,      [PLIM_FAMILY_DISTILBERT] = &plim_family_bert,
     [PLIM_FAMILY_MODERNBERT] = &plim_family_modernbert, [PLIM_FAMILY_MIXTRAL] = &plim_family_llama,
     [PLIM_FAMILY_QWEN2_MOE] = &plim_family_llama,   [PLIM_FAMILY_QWEN3_MOE] = &plim_family_llama,
-    [PLIM_FAMILY_VIT] = &plim_family_vit,
+    [PLIM_FAMILY_VIT] = &plim_family_vit,           [PLIM_FAMILY_GPT_OSS] = &plim_family_llama,
 };
 
 const char *decoder_refuses(const struct plim_device_info *info,

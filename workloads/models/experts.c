@@ -1,9 +1,10 @@
-/* A mixture of experts in the place of an MLP (mixtral, qwen2_moe, qwen3_moe), with the experts'
+/* A mixture of experts in the place of an MLP (mixtral, qwen2_moe, qwen3_moe, gpt_oss), with the experts'
  * implementation that from_pretrained takes: grouped_mm (transformers' integrations/moe.py). Rows are
  * sorted by their expert, and each expert multiplies its own. Every row goes to as many experts as any
  * other, so that no size depends on the routing; how rows spread over the experts only decides the
  * time, and the clock takes them as balanced. */
 #include "model.h"
+#include <math.h>
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
@@ -12,7 +13,12 @@ static const struct traits {
     bool normalized;        /* whatever the configuration says */
     bool widens_logits;     /* in front of the softmax, which others do inside */
     bool weights_are_low;   /* the weights of experts are cast to the type of the logits */
+    bool ranks_logits;      /* the largest logits are chosen first, and their softmax weighs them */
+    bool has_bias;          /* the router and each linear of the experts */
+    bool turned;            /* the experts' weights are (experts, in, out) */
+    bool clamps_gate;       /* gate and up alternate, and are clamped (GptOssExperts._apply_gate) */
 } all_traits[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_GPT_OSS] = {.ranks_logits = true, .has_bias = true, .turned = true, .clamps_gate = true},
     [PLIM_FAMILY_MIXTRAL] = {.normalized = true, .widens_logits = true},
     [PLIM_FAMILY_QWEN2_MOE] = {.weights_are_low = true},
     [PLIM_FAMILY_QWEN3_MOE] = {.weights_are_low = true, .experts_first = true},
@@ -27,6 +33,20 @@ static void build_router(struct engine *e, struct decoder *m, struct decoder_lay
 {
     l->router = nn_parameter(e, &m->parameters, INIT_WEIGHT,
                              SHAPE(m->config->experts, m->config->hidden_size));
+    if (traits_of(m)->has_bias)
+        l->router_bias = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(m->config->experts));
+}
+
+/* A linear of all experts */
+static void build_stack(struct engine *e, struct decoder *m, struct tensor **weight, struct tensor **bias,
+                        int64_t out, int64_t in)
+{
+    int64_t experts = m->config->experts;
+    bool turned = traits_of(m)->turned;
+    *weight = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(experts, turned ? in : out, turned ? out : in));
+    if (!traits_of(m)->has_bias) return;
+    *bias = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(experts, out));
+    if (!e->halted) (*bias)->odd_name = true;
 }
 
 void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -35,8 +55,8 @@ void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size, f = c->expert_size, shared = c->shared_expert_size;
     if (!traits_of(m)->experts_first) build_router(e, m, l);
-    l->experts_gate_up = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->experts, 2 * f, h));
-    l->experts_down = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->experts, h, f));
+    build_stack(e, m, &l->experts_gate_up, &l->experts_gate_up_bias, 2 * f, h);
+    build_stack(e, m, &l->experts_down, &l->experts_down_bias, h, f);
     if (traits_of(m)->experts_first) build_router(e, m, l);
     if (!shared) return;
     nn_linear_create(e, p, &l->gate, h, shared, false);
@@ -60,6 +80,20 @@ struct routing {
     struct tensor *logits;            /* (N, experts) */
     struct tensor *weights, *experts; /* (N, k): of a row's experts, and which they are */
 };
+
+/* GptOssTopKRouter: of the k largest logits; x (N, H) lent */
+static struct routing rank(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    struct routing r;
+    struct tensor *top[2];
+    r.logits = tensor_keep(nn_product(e, x, b->layer->router, b->layer->router_bias));
+    op_top_k(e, r.logits, b->m->config->experts_per_token, top);
+    struct tensor *largest = tensor_keep(top[0]);
+    r.experts = tensor_keep(top[1]);
+    r.weights = tensor_keep(op_softmax(e, largest, (enum plim_dtype)largest->a.dtype));
+    tensor_drop(e, largest);
+    return r;
+}
 
 /* x (N, H) lent */
 static struct routing route(struct engine *e, const struct block_call *b, struct tensor *x)
@@ -131,30 +165,61 @@ static void drop_pairs(struct engine *e, struct pairs *p)
                     p->nobodys);
 }
 
-/* A linear layer of every expert, whose weights are (experts, out, in); floating */
-static struct tensor *grouped_linear(struct engine *e, struct tensor *x, struct tensor *weight,
-                                     const struct pairs *p)
+/* A linear layer of every expert, whose weights are (experts, out, in), or turned; `bias` of each row's expert, or
+ * NULL; floating */
+static struct tensor *grouped_linear(struct engine *e, struct tensor *x, struct tensor *weight, bool turned,
+                                     struct tensor *bias, const struct pairs *p)
 {
     if (e->halted) return op_halted(e, 1, &x);
-    struct tensor *turned = op_transpose(e, weight, -2, -1);
+    struct tensor *matrices = turned ? weight : op_transpose(e, weight, -2, -1);
     struct tensor *input = op_to(e, x, (enum plim_dtype)weight->a.dtype);
-    return op_grouped_mm(e, input, turned, p->ends);
+    struct tensor *y = op_grouped_mm(e, input, matrices, p->ends);
+    return bias ? op_plus_(e, y, bias) : y;
 }
 
-/* down(activation(gate) * up) of the sorted rows; named */
-static struct tensor *expert_mlp(struct engine *e, const struct block_call *b,
-                                 const struct pairs *p)
+/* activation(gate) * up of what the first linear makes of the rows, (S, 2 F), lent; floating */
+static struct tensor *gated(struct engine *e, const struct plim_model_config *c, struct tensor *y)
 {
-    const struct plim_model_config *c = b->m->config;
-    const struct decoder_layer *l = b->layer;
-    struct tensor *part[2], *y = tensor_keep(grouped_linear(e, p->rows, l->experts_gate_up, p));
-    if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys));
+    struct tensor *part[2];
     op_split(e, y, -1, 2, (int64_t[]){c->expert_size, c->expert_size}, part);
     struct tensor *gate = tensor_keep(part[0]), *up = tensor_keep(part[1]);
-    tensor_set(e, &y, op_mul(e, decoder_activation(e, c->activation, gate), up));
-    tensor_drop(e, gate);
-    tensor_drop(e, up);
-    tensor_set(e, &y, grouped_linear(e, y, l->experts_down, p));
+    struct tensor *product = op_mul(e, decoder_activation(e, c->activation, gate), up);
+    tensor_drop_all(e, gate, up);
+    return product;
+}
+
+/* (up + 1) * gate * sigmoid(1.702 gate) of clamped ones, of which each second number is the gate's; the same */
+static struct tensor *gated_by_clamped(struct engine *e, struct tensor *y)
+{
+    static const double ALPHA = 1.702, LIMIT = 7;
+    struct tensor *gate = tensor_keep(op_slice_every(e, y, -1, 0, 2));
+    struct tensor *up = tensor_keep(op_slice_every(e, y, -1, 1, 2));
+    tensor_set(e, &gate, op_clamp(e, gate, -INFINITY, LIMIT));
+    tensor_set(e, &up, op_clamp(e, up, -LIMIT, LIMIT));
+    struct tensor *share = op_sigmoid(e, op_mul_scalar(e, gate, ALPHA));
+    struct tensor *glu = tensor_keep(op_mul(e, gate, share));
+    struct tensor *product = op_mul(e, op_add_scalar(e, up, 1), glu);
+    tensor_drop_all(e, gate, up, glu);
+    return product;
+}
+
+/* Rebinds *rows, which is named or NULL, to the bias of each row's expert, of a linear's (experts, out) or NULL. */
+static void select_bias(struct engine *e, struct tensor **rows, struct tensor *bias, const struct pairs *p)
+{
+    if (bias) tensor_set(e, rows, op_rows(e, bias, p->experts));
+}
+
+/* down(activation(gate) * up) of the sorted rows; named. *bias, Python's variable, is the caller's to drop. */
+static struct tensor *expert_mlp(struct engine *e, const struct block_call *b, const struct pairs *p,
+                                 struct tensor **bias)
+{
+    const struct traits *t = traits_of(b->m);
+    const struct decoder_layer *l = b->layer;
+    struct tensor *y = tensor_keep(grouped_linear(e, p->rows, l->experts_gate_up, t->turned, *bias, p));
+    if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys));
+    tensor_set(e, &y, t->clamps_gate ? gated_by_clamped(e, y) : gated(e, b->m->config, y));
+    select_bias(e, bias, l->experts_down_bias, p);
+    tensor_set(e, &y, grouped_linear(e, y, l->experts_down, t->turned, *bias, p));
     if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys));
     return y;
 }
@@ -176,15 +241,17 @@ static struct tensor *experts_forward(struct engine *e, const struct block_call 
     const struct plim_model_config *c = b->m->config;
     if (e->halted) return e->poison;
     struct pairs p = sort_pairs(e, b, r, x);
+    struct tensor *bias = NULL, *inverse;
+    select_bias(e, &bias, b->layer->experts_gate_up_bias, &p);
     if (p.nobodys) tensor_set(e, &p.rows, op_masked_fill_(e, p.rows, p.nobodys));
-    struct tensor *out = expert_mlp(e, b, &p), *inverse;
+    struct tensor *out = expert_mlp(e, b, &p, &bias);
     struct tensor *weighted = tensor_keep(op_mul(e, out, op_unsqueeze(e, p.weights, -1)));
     tensor_set(e, &weighted, unsorted(e, &p, weighted, &inverse));
     struct tensor *each = op_view(e, weighted, SHAPE(x->a.shape[0], c->experts_per_token, c->hidden_size));
     struct tensor *sum = tensor_keep(op_sum_dim(e, each, 1));
     struct tensor *y = tensor_hold(op_to(e, sum, (enum plim_dtype)x->a.dtype));
     drop_pairs(e, &p);
-    tensor_drop_all(e, out, weighted, inverse, sum);
+    tensor_drop_all(e, bias, out, weighted, inverse, sum);
     return tensor_yield(y);
 }
 
@@ -197,7 +264,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     int64_t width = tensor_size(x, -1);
     struct tensor *rows = tensor_keep(op_view(e, x, SHAPE(tensor_elements(x) / width, width)));
     struct tensor *shared = shares ? tensor_keep(decoder_gated_mlp(e, f, l, rows)) : NULL;
-    struct routing r = route(e, b, rows);
+    struct routing r = (traits_of(b->m)->ranks_logits ? rank : route)(e, b, rows);
     if (b->m->returns_router_logits && !e->halted) b->m->router_logits[b->layer - b->m->layers] = tensor_ref(r.logits);
     struct tensor *y = tensor_hold(experts_forward(e, b, rows, &r));
     if (shares) {
@@ -215,8 +282,10 @@ struct tensor *experts_block(struct engine *e, const struct block_call *b, struc
     const struct decoder_layer *l = b->layer;
     const struct linear *shared[] = {&l->gate, &l->up, &l->down, &l->shared_gate};
     struct tensor *weights[EXPERTS_WEIGHTS + 1] = {l->router, l->experts_gate_up, l->experts_down};
+    struct tensor *biases[] = {l->router_bias, l->experts_gate_up_bias, l->experts_down_bias};
     size_t count = 3;
     if (e->halted) return op_halted(e, 1, &x);
+    for (int i = 0; i < 3 && biases[i]; i++) weights[count++] = biases[i];
     for (int i = 0; i < 4 && shared[i]->weight; i++) weights[count++] = shared[i]->weight;
     for (int i = 0; i < 4; i++) {
         const struct lora_adapter *adapter = shared[i]->lora;

@@ -26,6 +26,8 @@ static const struct traits {
     bool scales_embeddings;
     bool two_rotaries; /* one for each kind of layer */
     bool softcaps_attention;
+    bool sinks;          /* each head has a score that stands for no token */
+    bool rotates_halves; /* nn_rotate_halves() */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_LLAMA] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_MISTRAL] = {.norm = NORM_RMS, .places = PRE},
@@ -48,6 +50,7 @@ static const struct traits {
     [PLIM_FAMILY_MIXTRAL] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_QWEN2_MOE] = {.norm = NORM_RMS, .places = PRE, .o_plain = true},
     [PLIM_FAMILY_QWEN3_MOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT},
+    [PLIM_FAMILY_GPT_OSS] = {.norm = NORM_RMS_OLMO, .places = PRE, .sinks = true, .rotates_halves = true},
 };
 
 static const struct traits *traits_of(const struct decoder *m)
@@ -74,10 +77,16 @@ static void build_attention(struct engine *e, struct decoder *m, struct decoder_
         return;
     }
     bool bias = t->qkv_bias || c->attention_bias;
+    size_t first = p->count;
     nn_linear_create(e, p, &l->q, h, queries, bias);
     nn_linear_create(e, p, &l->k, h, keys, bias);
     nn_linear_create(e, p, &l->v, h, keys, bias);
     nn_linear_create(e, p, &l->o, queries, h, !t->qkv_bias && !t->o_plain && c->attention_bias);
+    if (t->sinks) {
+        l->sinks = nn_parameter(e, p, INIT_ZEROS, SHAPE(c->heads));
+        nn_move_last(p, first);
+        if (!e->halted) l->sinks->odd_name = true;
+    }
     if (t->head_norm == HEAD_NORM_NONE) return;
     bool whole = t->head_norm == HEAD_NORM_WHOLE;
     nn_norm_create(e, p, &l->q_norm, norm_of(m), whole ? queries : c->head_dim, false);
@@ -127,6 +136,7 @@ static void build_rotaries(struct engine *e, struct decoder *m)
     else
         nn_rotary_initialise(e, local ? &m->rotary_local : &m->rotary);
     m->rotary.fp32 = t->rotates_in_fp32;
+    m->rotary.half = t->rotates_halves;
 }
 
 static void build(struct engine *e, struct decoder *m)
@@ -230,7 +240,8 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
     if (t->fused)
         nn_rotate_parts(e, qkv, cos, sin, turned);
     else
-        for (int i = Q; i <= K; i++) turned[i] = tensor_keep(nn_rotate(e, qkv[i], cos, sin));
+        for (int i = Q; i <= K; i++)
+            turned[i] = tensor_keep((t->rotates_halves ? nn_rotate_halves : nn_rotate)(e, qkv[i], cos, sin));
     for (int i = Q; i <= K; i++)
         cast[i] = tensor_hold(
             t->rotates_in_fp32 ? op_to(e, turned[i], (enum plim_dtype)qkv[i]->a.dtype) : turned[i]);
@@ -255,6 +266,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     (b->m->setting->liger ? rotate_in_place : rotate)(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     if (t->softcaps_attention) call.softcap = b->m->config->attn_logit_softcapping;
+    call.sinks = b->layer->sinks;
     struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
     for (int i = Q; i <= V; i++) tensor_drop(e, qkv[i]);
     return nn_end(e, y);

@@ -48,8 +48,10 @@ struct decoder_layer {
     struct linear gate, up, down; /* gated MLP */
     struct linear gate_up;        /* gate and up fused */
     struct linear fc1, fc2;       /* plain MLP */
-    struct tensor *router;        /* (experts, H); NULL: the layer has an MLP */
-    struct tensor *experts_gate_up, *experts_down; /* (experts, 2 F, H), (experts, H, F) */
+    struct tensor *router, *router_bias; /* (experts, H), (experts) or NULL; without a router the layer has an MLP */
+    struct tensor *experts_gate_up, *experts_down; /* (experts, 2 F, H), (experts, H, F), gpt_oss: both turned */
+    struct tensor *experts_gate_up_bias, *experts_down_bias; /* (experts, 2 F), (experts, H), or NULL */
+    struct tensor *sinks; /* (A), gpt_oss: of each head a score that stands for no token; else NULL */
     struct linear shared_gate; /* qwen2_moe: how much of the shared expert, which is gate, up, down */
     struct norm norm[4];          /* in the order of use; without a weight: none in this place */
     struct norm q_norm, k_norm;
@@ -279,7 +281,8 @@ struct tensor *decoder_gated_mlp(struct engine *e, enum plim_activation f,
 
 /* --- experts (experts.c) ---------------------------------------------------------------------- */
 
-/* A layer's router, two stacks of weights, four linears of a shared expert, and the matrices of their adapters. */
+/* A layer's router, two stacks of weights, the biases of these, or four linears of a shared expert with the matrices of
+ * their adapters. */
 enum { EXPERTS_WEIGHTS = 15 };
 
 /* The parameters of a layer's experts and router. */

@@ -56,6 +56,17 @@ static const struct module qwen3_moe_block[] = {GATED_MLP,
                                                 BLOCK("input_layernorm", norm[0], NORM),
                                                 BLOCK("post_attention_layernorm", norm[2], NORM),
                                                 {0}};
+static const struct module gpt_oss_block[] = {BLOCK("self_attn.sinks", sinks, WEIGHT),
+                                              ATTENTION,
+                                              BLOCK("mlp.router", router, WEIGHT),
+                                              BLOCK("mlp.router.bias", router_bias, WEIGHT),
+                                              BLOCK("mlp.experts.gate_up_proj", experts_gate_up, WEIGHT),
+                                              BLOCK("mlp.experts.gate_up_proj_bias", experts_gate_up_bias, WEIGHT),
+                                              BLOCK("mlp.experts.down_proj", experts_down, WEIGHT),
+                                              BLOCK("mlp.experts.down_proj_bias", experts_down_bias, WEIGHT),
+                                              BLOCK("input_layernorm", norm[0], NORM),
+                                              BLOCK("post_attention_layernorm", norm[2], NORM),
+                                              {0}};
 static const struct module phi3_block[] = {BLOCK("self_attn.o_proj", o, LINEAR),
                                            BLOCK("self_attn.qkv_proj", qkv, LINEAR),
                                            BLOCK("mlp.gate_up_proj", gate_up, LINEAR),
@@ -245,6 +256,7 @@ static const struct {
     [PLIM_FAMILY_MIXTRAL] = {llama_model, mixtral_block},
     [PLIM_FAMILY_QWEN2_MOE] = {llama_model, qwen2_moe_block},
     [PLIM_FAMILY_QWEN3_MOE] = {llama_model, qwen3_moe_block},
+    [PLIM_FAMILY_GPT_OSS] = {llama_model, gpt_oss_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)

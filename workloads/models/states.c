@@ -67,6 +67,20 @@ static void put_children_first(const struct decoder *m, struct tensor **states)
     memcpy(states + 2, own, sizeof(own));
 }
 
+/* gpt_oss' attention has a parameter of its own, and its linears; the router is next. */
+static void put_sinks_last(const struct decoder *m, struct tensor **states, size_t count)
+{
+    size_t at = 0;
+    for (int64_t i = 0; i < m->config->layers && m->layers[i].sinks; i++) {
+        while (at < count && states[at] != m->layers[i].sinks) at++;
+        for (; at + 1 < count && states[at + 1] != m->layers[i].router; at++) {
+            struct tensor *next = states[at + 1];
+            states[at + 1] = states[at];
+            states[at] = next;
+        }
+    }
+}
+
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
 {
     struct tensor *buffers[DECODER_BUFFERS];
@@ -87,5 +101,6 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
         for (size_t k = n; k-- > 0 && is_last && !norm_first;) out[--to] = buffers[k];
     }
     put_children_first(m, out);
+    put_sinks_last(m, out, count);
     return count;
 }

@@ -77,29 +77,61 @@ static struct tensor *upcast(struct engine *e, const struct attention_call *c, s
     return tensor_yield(out);
 }
 
+/* Rebinds the scores *w (B, A, S, S) to the weights: their softmax in the type that the family takes. */
+static void weigh(struct engine *e, const struct attention_call *c, struct tensor **w, struct tensor *q,
+                  struct tensor *v)
+{
+    enum plim_dtype dtype = (enum plim_dtype)(c->softmax_fp32 ? q : v)->a.dtype;
+    enum plim_dtype inside =
+        c->softmax_fp32 || e->autocast.on ? PLIM_F32 : (enum plim_dtype)(*w)->a.dtype;
+    if (c->softmax_fp32) {
+        tensor_set(e, w, op_to(e, op_softmax(e, *w, inside), dtype));
+    } else {
+        tensor_set(e, w, op_softmax(e, *w, inside));
+        if (!c->softmax_stays) tensor_set(e, w, op_to(e, *w, dtype));
+    }
+    tensor_set(e, w, op_dropout(e, *w, c->dropout));
+}
+
+/* What eager attention with sinks calls its variables, which live to its end */
+struct sink_variables {
+    struct tensor *sinks, *combined, *probabilities, *scores;
+};
+
+/* The same with a score more in each row, its head's sink, in the type of both together. */
+static void weigh_with_sinks(struct engine *e, const struct attention_call *c, struct tensor **w, struct tensor *v,
+                             struct sink_variables *s)
+{
+    if (e->halted) return;
+    const int64_t *n = (*w)->a.shape;
+    struct tensor *column = op_reshape(e, c->sinks, SHAPE(1, n[1], 1, 1));
+    s->sinks = tensor_keep(op_expand(e, column, SHAPE(n[0], n[1], n[2], 1)));
+    struct tensor *both[2] = {*w, s->sinks};
+    s->combined = tensor_keep(op_cat(e, 2, both, -1));
+    tensor_set(e, &s->combined, op_sub(e, s->combined, op_max_last(e, s->combined)));
+    if (e->halted) return;
+    s->probabilities = tensor_keep(op_softmax(e, s->combined, (enum plim_dtype)s->combined->a.dtype));
+    s->scores = tensor_keep(op_slice(e, s->probabilities, -1, 0, n[3]));
+    tensor_set(e, w, op_to(e, op_dropout(e, s->scores, c->dropout), (enum plim_dtype)v->a.dtype));
+}
+
 static struct tensor *eager(struct engine *e, const struct attention_call *c, struct tensor *q,
                             struct tensor *k, struct tensor *v, struct tensor **weights)
 {
     struct tensor *keys = tensor_hold(repeat_kv(e, k, c->groups));
     struct tensor *values = tensor_hold(repeat_kv(e, v, c->groups));
+    struct sink_variables s = {0};
     struct tensor *w =
         tensor_keep(op_mul_scalar(e, op_matmul(e, q, op_transpose(e, keys, 2, 3)), c->scaling));
     if (c->softcap > 0) nn_softcap(e, &w, c->softcap);
     if (c->mask) tensor_set(e, &w, op_add(e, w, c->mask));
-    enum plim_dtype dtype = (enum plim_dtype)(c->softmax_fp32 ? q : v)->a.dtype;
-    enum plim_dtype inside =
-        c->softmax_fp32 || e->autocast.on ? PLIM_F32 : (enum plim_dtype)w->a.dtype;
-    if (c->softmax_fp32) {
-        tensor_set(e, &w, op_to(e, op_softmax(e, w, inside), dtype));
-    } else {
-        tensor_set(e, &w, op_softmax(e, w, inside));
-        if (!c->softmax_stays) tensor_set(e, &w, op_to(e, w, dtype));
-    }
-    tensor_set(e, &w, op_dropout(e, w, c->dropout));
+    if (c->sinks)
+        weigh_with_sinks(e, c, &w, v, &s);
+    else
+        weigh(e, c, &w, q, v);
     struct tensor *out = tensor_keep(op_matmul(e, w, values));
     tensor_set(e, &out, op_contiguous(e, op_transpose(e, out, 1, 2)));
-    tensor_drop(e, keys);
-    tensor_drop(e, values);
+    tensor_drop_all(e, keys, values, s.sinks, s.combined, s.probabilities, s.scores);
     *weights = w;
     return tensor_yield(out);
 }

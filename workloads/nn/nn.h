@@ -178,6 +178,7 @@ struct rotary {
     int64_t positions, original_positions; /* of the model; before scaling (longrope) */
     int64_t longest_document; /* of a row in which positions start again; 0: they do not */
     bool fp32;                             /* cos and sin stay in fp32 (olmo2) */
+    bool half;        /* cos and sin have half the width, for nn_rotate_halves() (gpt_oss) */
     bool by_elements; /* positions times frequencies, not a matrix product (transformers from 5.20 on) */
 };
 /* Makes the buffers as the constructor does; the rest is given. */
@@ -189,13 +190,15 @@ void nn_rotary_initialise_both(struct engine *e, const struct rotary *a, const s
 /* rope.c: inverse frequencies by the rope type's formula; what a forward does to them first */
 struct tensor *nn_rope_frequencies(struct engine *e, const struct rotary *r);
 void nn_rope_update(struct engine *e, struct rotary *r, struct tensor *positions);
-/* cos and sin (1, S, dim) of the positions (1, S), in `dtype`; named */
+/* cos and sin (1, S, dim), or half as wide, of the positions (1, S), in `dtype`; named */
 void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enum plim_dtype dtype,
                struct tensor **cos, struct tensor **sin);
 /* x cos + rotate_half(x) sin; x (B, A, S, dim); cos, sin (1, 1, S, dim) */
 struct tensor *nn_rotate(struct engine *e, struct tensor *x, struct tensor *cos,
                          struct tensor *sin);
-/* The same of x.float(), which is computed twice, and stays in fp32 (modernbert) */
+/* The same by halves: cat((x1 cos - x2 sin, x2 cos + x1 sin)); cos, sin (1, 1, S, dim / 2) */
+struct tensor *nn_rotate_halves(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin);
+/* The same as nn_rotate() of x.float(), which is computed twice, and stays in fp32 (modernbert) */
 struct tensor *nn_rotate_wide(struct engine *e, struct tensor *x, struct tensor *cos,
                               struct tensor *sin);
 /* The same of q and k (lent) whose first elements turn, as many as cos has, and the rest stay; y
@@ -237,6 +240,8 @@ struct attention_call {
     struct tensor *mask; /* lent; NULL: none, the kernel masks the future unless bidirectional */
     int64_t groups;      /* query heads per key head */
     double dropout, scaling;
+    struct tensor *sinks; /* eager: (A), a score more of each head, which takes its share of the softmax and adds
+                             nothing (gpt_oss). Lent; NULL: none */
     double softcap;    /* gemma2: eager's, flash-attention-2's needs no memory; 0: none */
     struct tensor *positions; /* flash-attention-2: (1 or B, S) that the block was called with. Lent;
                                  NULL: none */

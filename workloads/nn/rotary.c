@@ -45,7 +45,7 @@ void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enu
     nn_rope_update(e, r, positions);
     struct tensor *variables[2] = {NULL, NULL}, *freqs = tensor_keep(angles(e, r, positions, variables));
     struct tensor *pair[2] = {freqs, freqs};
-    struct tensor *emb = tensor_keep(op_cat(e, 2, pair, -1));
+    struct tensor *emb = r->half ? tensor_ref(freqs) : tensor_keep(op_cat(e, 2, pair, -1));
     struct tensor *c = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_COS), 1));
     struct tensor *s = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_SIN), 1));
     *cos = tensor_hold(op_to(e, c, dtype));
@@ -81,6 +81,22 @@ struct tensor *nn_rotate(struct engine *e, struct tensor *x, struct tensor *cos,
     struct tensor *turned = op_mul(e, rotate_half(e, x), sin);
     struct tensor *y = op_add(e, straight, turned);
     tensor_leave(e, x, was);
+    return y;
+}
+
+struct tensor *nn_rotate_halves(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    int64_t half = tensor_size(x, -1) / 2;
+    struct tensor *part[2], *turned[2];
+    op_split(e, x, -1, 2, (int64_t[]){half, half}, part);
+    for (int i = 0; i < 2; i++) tensor_keep(part[i]);
+    struct tensor *straight = op_mul(e, part[0], cos);
+    turned[0] = tensor_keep(op_sub(e, straight, op_mul(e, part[1], sin)));
+    straight = op_mul(e, part[1], cos);
+    turned[1] = tensor_keep(op_add(e, straight, op_mul(e, part[0], sin)));
+    struct tensor *y = op_cat(e, 2, turned, -1);
+    tensor_drop_all(e, part[0], part[1], turned[0], turned[1]);
     return y;
 }
 

@@ -107,7 +107,8 @@ enum plim_status plim_family_defaults(enum plim_family family, struct plim_model
     const struct plim_family_info *info = plim_family_info(family);
     enum plim_status st = PLIM_OK;
     *model = (struct plim_model_config){
-        .family = family, .partial_rotary_factor = 1, .pad_token_id = PLIM_NO_TOKEN};
+        .family = family, .partial_rotary_factor = 1, .pad_token_id = PLIM_NO_TOKEN,
+        .rope = info->rope, .rope_original_positions = info->rope_original_positions};
     for (size_t i = 0; i < info->key_count && st == PLIM_OK; i++) {
         const struct plim_family_key *key = &info->keys[i];
         if (!key->fallback) continue;

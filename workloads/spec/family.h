@@ -164,6 +164,8 @@ struct plim_family_info {
     bool learned_positions;  /* a sequence cannot be longer than the table of positions */
     bool images;             /* rows are images; their sequence is the model's */
     bool rotary;
+    enum plim_rope rope;     /* where config.json has no rope_parameters, and */
+    int64_t rope_original_positions; /* its original_max_position_embeddings; 0: the model's */
     bool rotary_rounds_up;   /* the rotating part of a head is rounded up to an even width */
     bool heads_must_divide;  /* hidden_size % heads must be 0 even where head_dim is given */
     unsigned tasks;          /* bit mask of enum plim_task; 0: a causal language model alone */

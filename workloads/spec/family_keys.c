@@ -390,6 +390,26 @@ static const struct plim_family_key qwen3_moe_keys[] = {
     NUL("pad_token_id", PAD_TOKEN, "null"),
 };
 
+static const struct plim_family_key gpt_oss_keys[] = {
+    KEY("num_hidden_layers", LAYERS, "36"),
+    TWO("num_local_experts", "num_experts", EXPERTS, "128"),
+    KEY("vocab_size", VOCAB_SIZE, "201088"),
+    KEY("hidden_size", HIDDEN_SIZE, "2880"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "2880"),
+    NUL("head_dim", HEAD_DIM, "64"),
+    KEY("num_attention_heads", HEADS, "64"),
+    NUL("num_key_value_heads", KV_HEADS, "8"),
+    KEY("sliding_window", SLIDING_WINDOW, "128"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "131072"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "4"),
+    KEY("router_aux_loss_coef", AUX_LOSS_COEF, "0.001"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("attention_bias", ATTENTION_BIAS, "true"),
+};
+
 static const struct plim_family_key vit_keys[] = {
     KEY("task", TASK, "classification"),
     KEY("num_labels", LABELS, "2"),
@@ -475,6 +495,9 @@ static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
                                            "up_proj", "down_proj", "shared_expert_gate"}},
     [PLIM_FAMILY_QWEN3_MOE] = {KEYS(qwen3_moe_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
                                .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_GPT_OSS] = {KEYS(gpt_oss_keys), .sliding = PLIM_SLIDING_ALTERNATE, .layer_types = true,
+                             .rotary = true, .rope = PLIM_ROPE_YARN, .rope_original_positions = 4096,
+                             .eager_only = true, .linears = ATTENTION_LINEARS},
 };
 
 /* ACT2FN's names that run the kernels of enum plim_activation. swish is silu by another name. */

@@ -140,7 +140,8 @@ static enum plim_status read_rope(const struct plim_place *place, const struct p
     static const struct plim_value type = {
         .type = PLIM_VALUE_ENUM, .names = plim_rope_names, .name_count = PLIM_ROPE_COUNT};
     struct plim_model_config *model = &spec->model_as_given;
-    enum plim_rope rope = PLIM_ROPE_DEFAULT;
+    const struct plim_family_info *info = plim_family_info(model->family);
+    enum plim_rope rope = is_filled(node) ? PLIM_ROPE_DEFAULT : info->rope;
     enum plim_status st = PLIM_OK;
     if (!plim_yaml_is_null(node) && node->kind != PLIM_YAML_MAPPING)
         return plim_value_refuse(place, node, "a mapping such as {rope_type: linear, factor: 2.0}");
@@ -162,6 +163,7 @@ static enum plim_status read_rope(const struct plim_place *place, const struct p
         if (!name && !ignored) name = plim_yaml_get(map, "type");
         share = plim_yaml_get(map, "partial_rotary_factor");
         positions = plim_yaml_get(map, "original_max_position_embeddings");
+        if (info->rope) model->rope_original_positions = 0;
     }
     if (name) st = plim_value_read(&type, place, name, &rope);
     if (st == PLIM_OK && model->family == PLIM_FAMILY_PHI3) {
@@ -295,6 +297,14 @@ static enum plim_status read_bitsandbytes(const struct plim_place *place,
     return st;
 }
 
+/* gpt_oss is published so. What trains it dequantises it to bf16 when it loads (Mxfp4Config(dequantize=True));
+ * transformers refuses to train it else (Mxfp4HfQuantizer.is_trainable). */
+static bool is_mxfp4(const struct plim_yaml_node *node, const struct plim_spec *spec)
+{
+    return node->kind == PLIM_YAML_MAPPING && spec->model_as_given.family == PLIM_FAMILY_GPT_OSS &&
+           is_text(plim_yaml_get(node, "quant_method"), "mxfp4");
+}
+
 static enum plim_status read_quantization(const struct plim_place *place,
                                           const struct plim_yaml_node *node, struct plim_spec *spec)
 {
@@ -306,6 +316,10 @@ static enum plim_status read_quantization(const struct plim_place *place,
                                   is_true(place->yaml, node, "load_in_8bit"));
     if (loads)
         return read_bitsandbytes(place, node, spec);
+    if (is_mxfp4(node, spec)) {
+        spec->model_as_given.dtype = PLIM_WEIGHTS_BF16;
+        return PLIM_OK;
+    }
     return plim_yaml_fail(place->yaml, node, place->err,
                           "quantization_config: its weights are stored in other types than they "
                           "are trained in, expected bitsandbytes in 4 or 8 bits, or a config.json "

@@ -10,7 +10,7 @@ static const struct other_kind {
     const char *types[20];
 } other_kinds[] = {
     {"a mixture of experts",
-     {"deepseek_v2", "deepseek_v3", "gpt_oss", "olmoe", "dbrx",
+     {"deepseek_v2", "deepseek_v3", "olmoe", "dbrx",
       "phimoe", "granitemoe", "jamba", "llama4", "glm4_moe"}},
     {"a state-space model",
      {"mamba", "mamba2", "falcon_mamba", "rwkv", "recurrent_gemma", "zamba2"}},
@@ -47,7 +47,7 @@ enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HA
 enum {
     OF_BERTS = OF(BERT) | OF(ROBERTA),
     OF_ENCODERS = OF_BERTS | OF(DISTILBERT) | OF(MODERNBERT) | OF(VIT),
-    OF_EXPERTS = OF(MIXTRAL) | OF(QWEN2_MOE) | OF(QWEN3_MOE),
+    OF_EXPERTS = OF(MIXTRAL) | OF(QWEN2_MOE) | OF(QWEN3_MOE) | OF(GPT_OSS),
     OF_ALL = -1,
     OF_DECODERS = ~OF_ENCODERS,
 };

@@ -38,6 +38,7 @@
     X(MIXTRAL, "mixtral")                                                                          \
     X(QWEN2_MOE, "qwen2_moe")                                                                      \
     X(QWEN3_MOE, "qwen3_moe")                                                                      \
+    X(GPT_OSS, "gpt_oss")                                                                          \
     X(VIT, "vit")
 
 enum plim_family {

@@ -176,10 +176,22 @@ static enum plim_status check_attention(const struct plim_spec *spec, struct pli
     for (size_t i = 0; i < spec->attention.count; i++)
         if (spec->attention.values[i] != PLIM_ATTENTION_EAGER)
             return plim_fail(err, PLIM_SPEC,
-                             "train.attention is %s, expected eager: transformers' %s has no other",
+                             "train.attention is %s, expected eager, transformers' own for %s",
                              plim_attention_names[spec->attention.values[i]],
                              plim_family_names[spec->model.family]);
     return PLIM_OK;
+}
+
+/* GptOssPreTrainedModel._keep_in_fp32_modules */
+static enum plim_status check_kept_norms(const struct plim_spec *spec, struct plim_error *err)
+{
+    bool all = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_FP16);
+    bool is_fp16 = all || plim_enum_axis_has(&spec->weights, PLIM_WEIGHTS_FP16);
+    if (spec->model.family != PLIM_FAMILY_GPT_OSS || !is_fp16) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.%s is fp16, in which transformers keeps the norms of gpt_oss in fp32: that is not in this "
+                     "version, expected bf16 or fp32 (plimsoll exec runs any training program)",
+                     all ? "precision" : "weights");
 }
 
 /* torch's _grouped_mm, which multiplies experts: "strides should be multiple of 16 bytes". */
@@ -429,6 +441,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
     static const struct spec_check checks[] = {
         {check_attention, "train.attention"},
         {check_experts, "train.precision"},
+        {check_kept_norms, "train.weights"},
         {check_liger, "train.liger"},
         {check_quantized, "train.quantization"},
     }, later_checks[] = {

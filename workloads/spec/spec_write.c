@@ -100,7 +100,7 @@ static void write_value(const struct plim_value *value, const void *in, FILE *fi
 
 static void write_rope(const struct plim_model_config *model, FILE *file)
 {
-    if (model->rope == PLIM_ROPE_DEFAULT) return;
+    if (model->rope == PLIM_ROPE_DEFAULT && !plim_family_info(model->family)->rope) return;
     bool nested = model->family == PLIM_FAMILY_GEMMA3_TEXT;
     fprintf(file, "  rope_parameters: {%srope_type: %s", nested ? "full_attention: {" : "",
             plim_rope_names[model->rope]);

@@ -33,6 +33,7 @@ static const struct {
     {"mixtral-8x7b", {"mistralai/Mixtral-8x7B-v0.1", "mistralai/Mixtral-8x7B-Instruct-v0.1"}},
     {"qwen1.5-moe-a2.7b", {"Qwen/Qwen1.5-MoE-A2.7B"}},
     {"qwen3-30b-a3b", {"Qwen/Qwen3-30B-A3B"}},
+    {"gpt-oss-20b", {"openai/gpt-oss-20b"}},
     {"bert-base", {"google-bert/bert-base-uncased", "bert-base-uncased"}},
     {"bert-large", {"google-bert/bert-large-uncased", "bert-large-uncased"}},
     {"roberta-base", {"FacebookAI/roberta-base"}},

@@ -52,10 +52,11 @@ extern const struct optimizer_kind optimizer_adamw, optimizer_adamw_fused, optim
 enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind,
                                   const struct parameters *p) PLIM_MUST_CHECK;
 void optimizer_finish(struct optimizer *o); /* host memory only */
-/* Does Trainer let it decay? Biases and norms do not, which it knows by their names; of adapters all do. */
+/* Does Trainer let it decay? Biases and norms do not, which it knows by their names; of adapters all do. Nearly all
+ * of these have one dimension, and nothing else has. */
 static inline bool optimizer_decays(bool is_adapter, const struct tensor *parameter)
 {
-    return is_adapter || parameter->a.ndim > 1;
+    return is_adapter || (parameter->a.ndim > 1) != parameter->odd_name;
 }
 /* From now on it is as transformers' Trainer makes it: of two groups, what decays and what does not; SGD without
  * momentum; Adafactor by transformers; bitsandbytes' states of embeddings (NULL: there are no more) in fp32. */
