@@ -133,7 +133,7 @@ struct tensor *op_silu(struct engine *e, struct tensor *x);
 struct tensor *op_relu(struct engine *e, struct tensor *x);
 struct tensor *op_sigmoid(struct engine *e, struct tensor *x);
 struct tensor *op_gelu(struct engine *e, struct tensor *x, bool tanh_formula);
-/* x between two numbers, of which one may be infinite: then the bound is not given */
+/* x between two numbers; one of them may be infinite: then this bound is not given */
 struct tensor *op_clamp(struct engine *e, struct tensor *x, double low, double high);
 /* not differentiable */
 struct tensor *op_unary(struct engine *e, struct tensor *x, enum plim_unary f);

@@ -424,27 +424,20 @@ struct tensor *op_where(struct engine *e, struct tensor *condition, struct tenso
 
 /* --- clamp ------------------------------------------------------------------------------------ */
 
-/* Where self is neither below nor above; a bound that is not given is not compared with. */
-static struct tensor *inside(struct engine *e, struct tensor *self, double low, double high)
-{
-    if (isinf(low)) return tensor_keep(op_compare_scalar(e, PLIM_BINARY_LE, self, high));
-    struct tensor *mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_GE, self, low));
-    if (isinf(high)) return mask;
-    struct tensor *below = tensor_keep(op_compare_scalar(e, PLIM_BINARY_LE, self, high));
-    op_binary_(e, PLIM_BINARY_MUL, mask, below); /* logical_and_() */
-    tensor_drop(e, below);
-    return mask;
-}
-
-/* clamp_backward: where(inside, grad, 0), the zero first */
+/* clamp_backward: where(self >= low and self <= high, grad, 0), the zero first; both comparisons live until `where` has
+ * run. A bound that is not given is not compared with. */
 static void clamp_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
-    struct tensor *self = node_saved(e, n, 0);
+    struct tensor *self = node_saved(e, n, 0), *above = NULL, *below = NULL;
+    double low = n->number, high = n->scale;
     if (e->halted) return;
-    struct tensor *zero = number_on_device(e, (enum plim_dtype)grads[0]->a.dtype, 0);
-    struct tensor *mask = inside(e, self, n->number, n->scale);
-    out[0] = tensor_keep(op_where(e, mask, grads[0], zero, (enum plim_dtype)grads[0]->a.dtype, 0, 0));
-    tensor_drop_all(e, mask, zero);
+    enum plim_dtype dtype = (enum plim_dtype)grads[0]->a.dtype;
+    struct tensor *zero = number_on_device(e, dtype, 0);
+    if (!isinf(low)) above = tensor_keep(op_compare_scalar(e, PLIM_BINARY_GE, self, low));
+    if (!isinf(high)) below = tensor_keep(op_compare_scalar(e, PLIM_BINARY_LE, self, high));
+    if (above && below) op_binary_(e, PLIM_BINARY_MUL, above, below); /* logical_and_() */
+    out[0] = tensor_keep(op_where(e, above ? above : below, grads[0], zero, dtype, 0, 0));
+    tensor_drop_all(e, above, below, zero);
 }
 static const struct node_kind clamp_kind = {"ClampBackward1", clamp_backward};
 

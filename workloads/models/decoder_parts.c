@@ -122,6 +122,7 @@ struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct te
     struct mask_request r = mask_request(m, embeddings);
     r.window = window;
     r.positions = positions;
+    r.packed = r.packed && positions;
     r.attention_mask = m->attention_mask;
     return e->halted ? NULL : nn_causal_mask(e, &r);
 }
@@ -269,18 +270,19 @@ bool decoder_has_layers(const struct decoder *m, bool sliding)
 
 enum { FULL, SLIDING }; /* kinds of layers */
 
-/* Which masks a model's forward makes: mistral, phi3 and their kind one for all layers, gemma and
- * qwen2_moe both whatever the layers are (qwen2_moe for a window of 0 where none is used), the others
- * the sliding one where a layer asks for it. */
+/* Which masks a model's forward makes: mistral, phi3 and their kind one for all layers, gemma, qwen2_moe and gpt_oss
+ * both whatever the layers are (qwen2_moe for a window of 0 where none is used), the others the sliding one where a
+ * layer asks for it. gpt_oss tells them no positions, so that a token sees the documents before its own. */
 static void make_masks(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                        struct block_call calls[2])
 {
     enum plim_family f = m->config->family;
     bool one = f == PLIM_FAMILY_MISTRAL || f == PLIM_FAMILY_PHI3 || f == PLIM_FAMILY_MIXTRAL ||
                f == PLIM_FAMILY_QWEN3_MOE;
-    bool both = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_QWEN2_MOE;
+    bool both = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_QWEN2_MOE ||
+                f == PLIM_FAMILY_GPT_OSS;
     bool sliding = both || decoder_has_layers(m, true), full = !one || !sliding;
-    struct tensor *positions = calls[FULL].positions;
+    struct tensor *positions = f == PLIM_FAMILY_GPT_OSS ? NULL : calls[FULL].positions;
     int64_t window = m->config->sliding_window; /* of 0 a mask is made like any other */
     if (full) calls[FULL].mask = decoder_mask(e, m, embeddings, positions, 0);
     if (sliding)

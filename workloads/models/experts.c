@@ -255,9 +255,15 @@ static struct tensor *experts_forward(struct engine *e, const struct block_call 
     return tensor_yield(y);
 }
 
+struct experts_call {
+    const struct block_call *block;
+    struct tensor **besides;
+};
+
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
 {
-    const struct block_call *b = module;
+    const struct experts_call *call = module;
+    const struct block_call *b = call->block;
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
     bool shares = l->shared_gate.weight;
@@ -273,12 +279,15 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
         tensor_set(e, &y, op_add(e, y, shared));
     }
     if (!e->halted) tensor_set(e, &y, op_view(e, y, x->a.ndim, x->a.shape));
+    if (traits_of(b->m)->ranks_logits && !e->halted) tensor_set(e, call->besides, r.weights);
     tensor_drop_all(e, rows, shared, r.logits, r.weights, r.experts);
     return tensor_yield(y);
 }
 
-struct tensor *experts_block(struct engine *e, const struct block_call *b, struct tensor *x)
+struct tensor *experts_block(struct engine *e, const struct block_call *b, struct tensor *x,
+                             struct tensor **besides)
 {
+    const struct experts_call call = {b, besides};
     const struct decoder_layer *l = b->layer;
     const struct linear *shared[] = {&l->gate, &l->up, &l->down, &l->shared_gate};
     struct tensor *weights[EXPERTS_WEIGHTS + 1] = {l->router, l->experts_gate_up, l->experts_down};
@@ -291,5 +300,5 @@ struct tensor *experts_block(struct engine *e, const struct block_call *b, struc
         const struct lora_adapter *adapter = shared[i]->lora;
         if (adapter) weights[count++] = adapter->a, weights[count++] = adapter->b;
     }
-    return nn_run(e, weights, NN_LEAF, forward, b, x);
+    return nn_run(e, weights, NN_LEAF, forward, &call, x);
 }

@@ -294,9 +294,10 @@ static struct tensor *dense(struct engine *e, const struct block_call *b, struct
     return y;
 }
 
-static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x)
+/* *besides: the attention's weights, which gpt_oss gives up for its router's */
+static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x, struct tensor **besides)
 {
-    if (b->layer->router) return experts_block(e, b, x);
+    if (b->layer->router) return experts_block(e, b, x, besides);
     nn_begin(e);
     return nn_end(e, dense(e, b, x));
 }
@@ -320,7 +321,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     tensor_set(e, &h, op_add(e, residual, dropout(e, h, p)));
     tensor_set(e, &residual, h);
     norm(e, b, BEFORE_MLP, &h);
-    tensor_set(e, &h, mlp(e, b, h));
+    tensor_set(e, &h, mlp(e, b, h, &weights));
     norm(e, b, BEHIND_MLP, &h);
     tensor_set(e, &h, op_add(e, residual, dropout(e, h, p)));
     tensor_drop(e, residual);

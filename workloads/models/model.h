@@ -287,8 +287,9 @@ enum { EXPERTS_WEIGHTS = 15 };
 
 /* The parameters of a layer's experts and router. */
 void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
-/* What stands in the MLP's place: x (B, S, H) -> (B, S, H); floating. */
-struct tensor *experts_block(struct engine *e, const struct block_call *b, struct tensor *x);
+/* What stands in the MLP's place: x (B, S, H) -> (B, S, H); floating. gpt_oss rebinds *besides, which is named or
+ * NULL, to how each row's experts are weighed; the others leave it. */
+struct tensor *experts_block(struct engine *e, const struct block_call *b, struct tensor *x, struct tensor **besides);
 /* Does SFTTrainer add a loss that balances the experts? */
 bool experts_are_balanced(const struct plim_model_config *config, const struct plim_train_setting *setting);
 /* load_balancing_loss_func() of the router's logits that a forward returned, of tokens by the attention mask (B, S);

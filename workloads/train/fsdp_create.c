@@ -23,17 +23,24 @@ static void become_sharded(struct engine *e, const struct fsdp *f, struct fsdp_p
     p->shard = shard;
     shard->is_parameter = true;
     shard->requires_grad = whole->requires_grad;
+    shard->odd_name = whole->odd_name;
     if (f->is_mixed) whole->a.dtype = (uint8_t)f->param_dtype;
     if (whole->accumulator) whole->accumulator->output[0].dtype = whole->a.dtype;
     p->output = tensor_keep(tensor_alias(e, whole, whole->a.ndim, whole->a.shape, whole->a.stride, 0));
 }
 
-/* For the optimizer, in the order of the model's parameters */
+/* For the optimizer, in the order of the model's parameters, which is nearly that of the shards */
 static void list_trained(struct fsdp *f, size_t parameters)
 {
-    for (size_t i = 0; i < parameters; i++)
-        if (f->parameters[i].whole->requires_grad)
-            f->sharded.list[f->sharded.count++] = f->parameters[i].shard;
+    const struct parameters *model = &f->model->parameters;
+    size_t at = 0;
+    for (size_t i = 0; i < model->count; i++) {
+        size_t looked = 0;
+        while (looked < parameters && f->parameters[at].whole != model->list[i])
+            at = (at + 1) % parameters, looked++;
+        if (looked < parameters && model->list[i]->requires_grad)
+            f->sharded.list[f->sharded.count++] = f->parameters[at].shard;
+    }
 }
 
 /* --- made on the meta device ------------------------------------------------------------------ */
