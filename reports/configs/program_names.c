@@ -38,7 +38,6 @@ static struct plim_config_program in_command(const char *text, size_t at, size_t
     if (strchr(name, ' ')) return find_words(text, at, end, name);
     while (at < end && text[at] != '#') {
         size_t length = strcspn(text + at, " \t\r\n\\\"';="), begin;
-        if (length > end - at) length = end - at;
         for (begin = at + length; begin > at && text[begin - 1] != '/';) begin--;
         struct plim_config_program file = {begin, at + length - begin};
         if (is_named(text, file, name)) return file;

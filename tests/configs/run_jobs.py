@@ -10,6 +10,7 @@ A case is a file of `jobs`: lines `name: value`, then files after `=== NAME`, th
     has       KEY=VALUE of the spec, or of the report, by its path; may be repeated
     hasnt     KEY that is not there; may be repeated
     says      text that stderr has to have; may be repeated
+    silent    text that stderr must not have; may be repeated
     env       NAME=VALUE, with {dir} for the case's folder; may be repeated
 """
 import json
@@ -20,7 +21,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MANY = ('has', 'hasnt', 'says', 'env')
+MANY = ('has', 'hasnt', 'says', 'silent', 'env')
 
 
 def read_case(path):
@@ -97,6 +98,7 @@ def run(plimsoll, path):
             wrong.append(f'{key} is {values.get(key)}, expected {value}')
     wrong += [f'{key} is {values[key]}' for key in case['hasnt'] if key in values]
     wrong += [f'not said: {text}' for text in case['says'] if text not in done.stderr]
+    wrong += [f'said: {text}' for text in case['silent'] if text in done.stderr]
     if wrong:
         print(f'{os.path.basename(path)}: ' + '; '.join(wrong) + '\n' + done.stderr)
     return not wrong
