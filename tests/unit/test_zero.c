@@ -242,6 +242,28 @@ Test(zero, says_which_models_fail)
     plim_device_close(&gpu);
 }
 
+/* "expected data_ptr to be aligned to 16 bytes", as PyTorch says of such experts in flat weights */
+Test(zero, says_which_experts_are_unaligned)
+{
+    struct plim_device *gpu = rank_gpu("A100-SXM4-80GB");
+    struct plim_model_config model = {.family = PLIM_FAMILY_GPT_OSS, .heads = 8, .experts = 8};
+    struct plim_train_setting setting = rank_of_two;
+    setting.precision = PLIM_PRECISION_BF16;
+    setting.sharding = PLIM_SHARDING_ZERO2;
+    cr_expect_null(decoder_refuses(&gpu->info, &model, &setting));
+    model.experts = 12;
+    cr_expect_not_null(decoder_refuses(&gpu->info, &model, &setting));
+    setting.precision = PLIM_PRECISION_FP32;
+    cr_expect_null(decoder_refuses(&gpu->info, &model, &setting));
+    setting.precision = PLIM_PRECISION_BF16;
+    setting.sharding = PLIM_SHARDING_ZERO3;
+    cr_expect_null(decoder_refuses(&gpu->info, &model, &setting));
+    model.experts = 8, model.heads = 4;
+    setting.sharding = PLIM_SHARDING_ZERO1;
+    cr_expect_not_null(decoder_refuses(&gpu->info, &model, &setting));
+    plim_device_close(&gpu);
+}
+
 static const struct plim_lora small_adapters = {.r = 8, .target_count = 1, .targets = {"q_proj"}};
 
 /* DeepSpeed casts all that floats, and gathers what persists as if it were of one type. */

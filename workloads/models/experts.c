@@ -13,15 +13,16 @@ static const struct traits {
     bool normalized;        /* whatever the configuration says */
     bool widens_logits;     /* in front of the softmax, which others do inside */
     bool weights_are_low;   /* the weights of experts are cast to the type of the logits */
+    bool is_leaf;           /* to DeepSpeed, whose leaf modules have names */
     bool ranks_logits;      /* the largest logits are chosen first, and their softmax weighs them */
     bool has_bias;          /* the router and each linear of the experts */
     bool turned;            /* the experts' weights are (experts, in, out) */
     bool clamps_gate;       /* gate and up alternate, and are clamped (GptOssExperts._apply_gate) */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GPT_OSS] = {.ranks_logits = true, .has_bias = true, .turned = true, .clamps_gate = true},
-    [PLIM_FAMILY_MIXTRAL] = {.normalized = true, .widens_logits = true},
-    [PLIM_FAMILY_QWEN2_MOE] = {.weights_are_low = true},
-    [PLIM_FAMILY_QWEN3_MOE] = {.weights_are_low = true, .experts_first = true},
+    [PLIM_FAMILY_MIXTRAL] = {.is_leaf = true, .normalized = true, .widens_logits = true},
+    [PLIM_FAMILY_QWEN2_MOE] = {.is_leaf = true, .weights_are_low = true},
+    [PLIM_FAMILY_QWEN3_MOE] = {.is_leaf = true, .weights_are_low = true, .experts_first = true},
 };
 
 static const struct traits *traits_of(const struct decoder *m)
@@ -255,14 +256,47 @@ static struct tensor *experts_forward(struct engine *e, const struct block_call 
     return tensor_yield(y);
 }
 
+/* --- the module ------------------------------------------------------------------------------- */
+
 struct experts_call {
     const struct block_call *block;
     struct tensor **besides;
+    struct routing routing;
 };
+
+/* The router as a module: its weights of rows (N, H), floating; the rest in the call's routing */
+static struct tensor *run_router(struct engine *e, const void *module, struct tensor *rows)
+{
+    struct experts_call *call = *(struct experts_call *const *)module;
+    const struct block_call *b = call->block;
+    call->routing = (traits_of(b->m)->ranks_logits ? rank : route)(e, b, rows);
+    return tensor_yield(call->routing.weights);
+}
+
+static struct tensor *run_experts(struct engine *e, const void *module, struct tensor *rows)
+{
+    const struct experts_call *call = *(struct experts_call *const *)module;
+    return experts_forward(e, call->block, rows, &call->routing);
+}
+
+/* What the experts make of rows (N, H), lent, by the router's choice; floating */
+static struct tensor *routed(struct engine *e, struct experts_call *call, struct tensor *rows)
+{
+    const struct block_call *b = call->block;
+    const struct decoder_layer *l = b->layer;
+    struct tensor *router[] = {l->router, l->router_bias, NULL};
+    struct tensor *experts[] = {l->experts_gate_up, l->experts_down, l->experts_gate_up_bias, l->experts_down_bias,
+                                NULL};
+    struct tensor *weights = tensor_keep(nn_run(e, router, NN_LINEAR, run_router, &call, rows));
+    call->routing.weights = weights;
+    if (b->m->returns_router_logits && !e->halted)
+        b->m->router_logits[b->layer - b->m->layers] = tensor_ref(call->routing.logits);
+    return nn_run(e, experts, NN_LINEAR, run_experts, &call, rows);
+}
 
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
 {
-    const struct experts_call *call = module;
+    struct experts_call *call = *(struct experts_call *const *)module;
     const struct block_call *b = call->block;
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
@@ -270,35 +304,36 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     int64_t width = tensor_size(x, -1);
     struct tensor *rows = tensor_keep(op_view(e, x, SHAPE(tensor_elements(x) / width, width)));
     struct tensor *shared = shares ? tensor_keep(decoder_gated_mlp(e, f, l, rows)) : NULL;
-    struct routing r = (traits_of(b->m)->ranks_logits ? rank : route)(e, b, rows);
-    if (b->m->returns_router_logits && !e->halted) b->m->router_logits[b->layer - b->m->layers] = tensor_ref(r.logits);
-    struct tensor *y = tensor_hold(experts_forward(e, b, rows, &r));
+    struct tensor *y = tensor_hold(routed(e, call, rows));
     if (shares) {
         struct tensor *share = op_sigmoid(e, nn_linear(e, &l->shared_gate, rows));
         tensor_set(e, &shared, op_mul(e, share, shared));
         tensor_set(e, &y, op_add(e, y, shared));
     }
     if (!e->halted) tensor_set(e, &y, op_view(e, y, x->a.ndim, x->a.shape));
-    if (traits_of(b->m)->ranks_logits && !e->halted) tensor_set(e, call->besides, r.weights);
-    tensor_drop_all(e, rows, shared, r.logits, r.weights, r.experts);
+    const struct routing *r = &call->routing;
+    if (traits_of(b->m)->ranks_logits && !e->halted) tensor_set(e, call->besides, r->weights);
+    tensor_drop_all(e, rows, shared, r->logits, r->weights, r->experts);
     return tensor_yield(y);
 }
 
 struct tensor *experts_block(struct engine *e, const struct block_call *b, struct tensor *x,
                              struct tensor **besides)
 {
-    const struct experts_call call = {b, besides};
+    struct experts_call call = {.block = b, .besides = besides}, *module = &call;
     const struct decoder_layer *l = b->layer;
     const struct linear *shared[] = {&l->gate, &l->up, &l->down, &l->shared_gate};
     struct tensor *weights[EXPERTS_WEIGHTS + 1] = {l->router, l->experts_gate_up, l->experts_down};
-    struct tensor *biases[] = {l->router_bias, l->experts_gate_up_bias, l->experts_down_bias};
     size_t count = 3;
     if (e->halted) return op_halted(e, 1, &x);
-    for (int i = 0; i < 3 && biases[i]; i++) weights[count++] = biases[i];
+    if (!traits_of(b->m)->is_leaf) {
+        nn_begin(e);
+        return nn_end(e, forward(e, &module, x));
+    }
     for (int i = 0; i < 4 && shared[i]->weight; i++) weights[count++] = shared[i]->weight;
     for (int i = 0; i < 4; i++) {
         const struct lora_adapter *adapter = shared[i]->lora;
         if (adapter) weights[count++] = adapter->a, weights[count++] = adapter->b;
     }
-    return nn_run(e, weights, NN_LEAF, forward, &call, x);
+    return nn_run(e, weights, NN_LEAF, forward, &module, x);
 }

@@ -281,8 +281,7 @@ struct tensor *decoder_gated_mlp(struct engine *e, enum plim_activation f,
 
 /* --- experts (experts.c) ---------------------------------------------------------------------- */
 
-/* A layer's router, two stacks of weights, the biases of these, or four linears of a shared expert with the matrices of
- * their adapters. */
+/* A layer's router, two stacks of weights, four linears of a shared expert, and the matrices of their adapters. */
 enum { EXPERTS_WEIGHTS = 15 };
 
 /* The parameters of a layer's experts and router. */
