@@ -107,7 +107,7 @@ static void save(struct engine *e, struct node *n, int slot, struct tensor *x)
         n->saved[n->saved_count] = NULL;
         n->handle[n->saved_count++] = NULL;
     }
-    void *handle = hooks ? hooks->pack(e, x) : NULL;
+    void *handle = hooks && x ? hooks->pack(e, x) : NULL; /* SavedVariable packs no undefined tensor */
     if (handle) {
         n->hooks = hooks;
         n->handle[slot] = handle;
