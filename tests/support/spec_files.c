@@ -92,6 +92,7 @@ static bool model_equal(const struct plim_model_config *a, const struct plim_mod
 #define SAME_MEMBER(suffix, member, ...) &&same(&a->member, &b->member, sizeof(a->member))
     return a->family == b->family && a->rope == b->rope && a->dtype == b->dtype &&
            a->has_padding_idx == b->has_padding_idx &&
+           same(a->layer_is_nope, b->layer_is_nope, sizeof(a->layer_is_nope)) &&
            same(a->layer_is_sliding, b->layer_is_sliding, sizeof(a->layer_is_sliding))
                PLIM_FIELD_MAP(SAME_MEMBER);
 #undef SAME_MEMBER
@@ -164,14 +165,16 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     int64_t h = m->hidden_size, i = m->intermediate_size, q = m->heads * m->head_dim,
             kv = m->kv_heads * m->head_dim;
     bool phi = f == PLIM_FAMILY_PHI, in_bias = phi || f == PLIM_FAMILY_QWEN2 || m->attention_bias;
-    bool out_bias = phi || (m->attention_bias && f != PLIM_FAMILY_QWEN2_MOE);
+    bool out_bias = phi || (m->attention_bias && f != PLIM_FAMILY_QWEN2_MOE && f != PLIM_FAMILY_STABLELM &&
+                             f != PLIM_FAMILY_GLM && f != PLIM_FAMILY_GLM4);
     int64_t attention =
         linear(h, q, in_bias) + 2 * linear(h, kv, in_bias) + linear(q, h, out_bias);
     if (phi)
         return attention + linear(h, i, true) + linear(i, h, true) + 2 * h +
                (m->qk_layernorm ? 4 * m->head_dim : 0);
     int64_t mlp = 2 * linear(h, i, m->mlp_bias) + linear(i, h, m->mlp_bias);
-    bool four_norms = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT;
+    if (f == PLIM_FAMILY_STARCODER2) mlp -= linear(h, i, m->mlp_bias);
+    bool four_norms = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GLM4;
     if (m->experts)
         mlp = m->experts * (3 * h * m->expert_size + h) +
               (m->shared_expert_size ? 3 * h * m->shared_expert_size + h : 0);
@@ -179,7 +182,11 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
         mlp += m->experts * (1 + 2 * m->expert_size + h) + m->heads;
     bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_GEMMA3_TEXT;
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
-    return attention + mlp + norms + (f == PLIM_FAMILY_OLMO2 ? q + kv : 0);
+    if (f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_STABLELM) norms = m->parallel_residual ? 2 * h : 4 * h;
+    if (f == PLIM_FAMILY_OLMO) norms = 0;
+    if (f == PLIM_FAMILY_COHERE || f == PLIM_FAMILY_COHERE2) norms = h + (m->qk_layernorm ? q + kv : 0);
+    bool whole = f == PLIM_FAMILY_OLMO2 || f == PLIM_FAMILY_OLMO3;
+    return attention + mlp + norms + (whole ? q + kv : 0);
 }
 
 /* bert, roberta, distilbert: linears and LayerNorms with biases, a head of one linear and one
@@ -244,6 +251,11 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return of_modernbert(m);
     case PLIM_FAMILY_VIT:
         return of_vit(m);
+    case PLIM_FAMILY_STARCODER2:
+    case PLIM_FAMILY_STABLELM: /* a LayerNorm with a bias at the end */
+        return m->layers * layer_of_llamas(m) + v * h + 2 * h + head;
+    case PLIM_FAMILY_OLMO: /* norms without weights */
+        return m->layers * layer_of_llamas(m) + v * h + head;
     default:
         return m->layers * layer_of_llamas(m) + v * h + h + head;
     }

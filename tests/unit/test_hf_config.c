@@ -42,6 +42,10 @@ static bool put_expected(struct plim_model_config *want, const char *key, const 
         for (size_t i = 0; value[i]; i++) want->layer_is_sliding[i] = value[i] == '1';
         return true;
     }
+    if (strcmp(key, "layer_is_nope") == 0) {
+        for (size_t i = 0; value[i]; i++) want->layer_is_nope[i] = value[i] == '1';
+        return true;
+    }
     return strcmp(key, "parameters") == 0;
 }
 
@@ -74,6 +78,8 @@ static void compare_fields(const char *name, const struct plim_model_config *got
         eq(int,
            memcmp(got->layer_is_sliding, want->layer_is_sliding, sizeof(got->layer_is_sliding)), 0),
         "%s: layer_is_sliding", name);
+    cr_expect(eq(int, memcmp(got->layer_is_nope, want->layer_is_nope, sizeof(got->layer_is_nope)), 0),
+              "%s: layer_is_nope", name);
 }
 
 static void check_case(const char *name, const char *json, char *expected)
@@ -139,6 +145,17 @@ FAMILY_TEST(gpt_neox, 80)
 FAMILY_TEST(opt, 60)
 FAMILY_TEST(bloom, 60)
 FAMILY_TEST(olmo2, 80)
+FAMILY_TEST(gemma, 80)
+FAMILY_TEST(starcoder2, 80)
+FAMILY_TEST(smollm3, 100)
+FAMILY_TEST(granite, 80)
+FAMILY_TEST(olmo, 80)
+FAMILY_TEST(olmo3, 80)
+FAMILY_TEST(stablelm, 80)
+FAMILY_TEST(cohere, 80)
+FAMILY_TEST(cohere2, 80)
+FAMILY_TEST(glm, 80)
+FAMILY_TEST(glm4, 80)
 
 /* --- what is around the model ----------------------------------------------------------------- */
 

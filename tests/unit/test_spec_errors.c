@@ -23,7 +23,8 @@ static void check_all(const char *name, const struct refusal *cases, size_t coun
 #define CHECK_ALL(name, cases) check_all(name, cases, sizeof(cases) / sizeof((cases)[0]))
 #define FAMILIES                                                                                   \
     "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, bloom, "   \
-    "olmo2, bert, roberta, distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, "                \
+    "olmo2, gemma, starcoder2, smollm3, granite, olmo, olmo3, stablelm, cohere, cohere2, glm, "    \
+    "glm4, bert, roberta, distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, "  \
     "gpt_oss, vit"
 #define RUN_IT " (plimsoll exec runs any training program)"
 
@@ -120,6 +121,10 @@ Test(spec_errors, layers_must_agree)
         {"model:\n  family: qwen2\n  layer_types: [chunked_attention]\n",
          "s.yaml:3:17: model.layer_types is 'chunked_attention', expected full_attention or "
          "sliding_attention"},
+        {"model:\n  family: smollm3\n  num_hidden_layers: 3\n  no_rope_layers: [1, 0]\n",
+         "s.yaml:4:19: no_rope_layers has 2 entries, expected num_hidden_layers = 3 or more"},
+        {"model:\n  family: smollm3\n  no_rope_layers: [1, 2]\n",
+         "s.yaml:3:23: model.no_rope_layers is '2', expected an integer from 0 to 1"},
         {"model: {family: llama, layer_types: [full_attention]}\n",
          "s.yaml:1:24: unknown key model.layer_types for llama, expected a key of its config.json"},
     };
@@ -165,8 +170,10 @@ Test(spec_errors, values_have_types)
         {"model: {}\n", "s.yaml:1:8: the model has no origin, expected family, hf or zoo"},
         {"model: {family: gpt3}\n", "s.yaml:1:17: model.family is 'gpt3', expected gpt2, llama, "
                                     "mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, "
-                                    "gpt_neox, opt, bloom, olmo2, bert, roberta, distilbert, "
-                                    "modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss or vit"},
+                                    "gpt_neox, opt, bloom, olmo2, gemma, starcoder2, smollm3, "
+                                    "granite, olmo, olmo3, stablelm, cohere, cohere2, glm, glm4, "
+                                    "bert, roberta, distilbert, modernbert, mixtral, qwen2_moe, "
+                                    "qwen3_moe, gpt_oss or vit"},
         {"model: {family: gpt2, zoo: gpt2-124m}\n",
          "s.yaml:1:28: model.zoo stands beside model.family, expected one of them"},
         {"model: {family: gpt2, activation_function: mish}\n",
@@ -485,6 +492,8 @@ Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
         {"{\"model_type\": \"llama\", \"is_causal\": false}",
          "config.json:1:38: is_causal: a decoder's bidirectional attention is not in this version, expected "
          "true" RUN_IT},
+        {"{\"model_type\": \"stablelm\", \"qk_layernorm\": true}", "config.json:1:44: qk_layernorm: a norm of "
+         "its own for each head is not in this version, expected false" RUN_IT},
         {"{\"model_type\": \"bloom\", \"slow_but_exact\": true}",
          "config.json:1:43: slow_but_exact: bloom's sliced projections are not in this version, "
          "expected false" RUN_IT},

@@ -61,6 +61,7 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     bool bert = plim_family_has_task(family, PLIM_TASK_MASKED_LM) && info->learned_positions;
     if (family == PLIM_FAMILY_GPT_NEOX || family == PLIM_FAMILY_VIT || bert)
         m->dropout_embedding = m->dropout_residual; /* one key */
+    if (family == PLIM_FAMILY_STARCODER2) m->mlp_bias = m->attention_bias; /* one key */
     if (bert) m->positions = 1024;
     if (m->labels) m->labels = between(state, 2, 2000);
     if (m->labels && !m->patch_size)
@@ -69,10 +70,14 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     m->kv_heads = plim_family_find(family, "num_key_value_heads", false) ? m->heads : 0;
     m->hidden_size = m->heads * 8 * between(state, 1, 40);
     m->layers = between(state, 1, 60);
-    m->vocab_size = info->images ? 0 : between(state, 60000, 300000);
+    m->vocab_size = info->images ? 0 : between(state, 152000, 300000);
     m->activation = family == PLIM_FAMILY_BLOOM ? 0 : (enum plim_activation)between(state, 0, 4);
     if (info->rotary) m->rope = (enum plim_rope)between(state, 0, PLIM_ROPE_COUNT - 1);
     if (family == PLIM_FAMILY_PHI3 && m->rope != PLIM_ROPE_DEFAULT) m->rope = PLIM_ROPE_LONGROPE;
+    if (info->nope == PLIM_NOPE_INTERVAL && between(state, 0, 1)) {
+        spec->nope_layers_given = (size_t)m->layers;
+        for (int64_t i = 0; i < m->layers; i++) m->layer_is_nope[i] = between(state, 0, 1);
+    }
     if (info->layer_types && between(state, 0, 1)) {
         spec->layer_types_given = (size_t)m->layers;
         m->use_sliding_window = plim_family_find(family, "use_sliding_window", false) != NULL;

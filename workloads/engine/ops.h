@@ -50,10 +50,10 @@ struct tensor *op_unsqueeze(struct engine *e, struct tensor *x, int dim);
 struct tensor *op_expand(struct engine *e, struct tensor *x, int ndim, const int64_t *shape);
 /* x[..., start:start+length, ...]; the whole dimension is no operation at all, as in Python. */
 struct tensor *op_slice(struct engine *e, struct tensor *x, int dim, int64_t start, int64_t length);
+/* x[..., start::step] */
+struct tensor *op_slice_steps(struct engine *e, struct tensor *x, int64_t start, int64_t step);
 /* x[..., -length:, ...]; the whole dimension is a view like any other, as in Python */
 struct tensor *op_slice_end(struct engine *e, struct tensor *x, int dim, int64_t length);
-/* x[..., start::step, ...], step 2 or more */
-struct tensor *op_slice_every(struct engine *e, struct tensor *x, int dim, int64_t start, int64_t step);
 struct tensor *op_select(struct engine *e, struct tensor *x, int dim, int64_t index);
 /* x[...] where every index takes all: a view like any other to autograd */
 struct tensor *op_alias(struct engine *e, struct tensor *x);
@@ -253,6 +253,8 @@ struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor
 struct tensor *op_mul_scalar_(struct engine *e, struct tensor *x, double b); /* x *= b, likewise */
 /* x += other of the same shape and type, likewise */
 struct tensor *op_plus_(struct engine *e, struct tensor *x, struct tensor *other);
+/* x.clamp_(-limit, limit), likewise; backward has a copy of what it was */
+struct tensor *op_clip_(struct engine *e, struct tensor *x, double limit);
 /* x /= other, likewise */
 struct tensor *op_div_(struct engine *e, struct tensor *x, struct tensor *other);
 /* torch.nn.functional.grouped_mm: rows of x (s, k), group after group, times b (groups, k, n); `ends`

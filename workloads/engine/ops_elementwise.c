@@ -435,7 +435,7 @@ static void clamp_backward(struct engine *e, struct node *n, struct tensor **gra
     struct tensor *zero = number_on_device(e, dtype, 0);
     if (!isinf(low)) above = tensor_keep(op_compare_scalar(e, PLIM_BINARY_GE, self, low));
     if (!isinf(high)) below = tensor_keep(op_compare_scalar(e, PLIM_BINARY_LE, self, high));
-    if (above && below) op_binary_(e, PLIM_BINARY_MUL, above, below); /* logical_and_() */
+    if (above && below) op_binary_(e, PLIM_BINARY_AND, above, below);
     out[0] = tensor_keep(op_where(e, above ? above : below, grads[0], zero, dtype, 0, 0));
     tensor_drop_all(e, above, below, zero);
 }
@@ -453,4 +453,22 @@ struct tensor *op_clamp(struct engine *e, struct tensor *x, double low, double h
     struct tensor *y = result(e, 1, &x, (enum plim_dtype)x->a.dtype);
     launch_unary(e, y, x, PLIM_UNARY_CLAMP, low, high);
     return op_done(e, n, y, 1, &x);
+}
+
+struct tensor *op_clip_(struct engine *e, struct tensor *x, double limit)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = op_node(e, &clamp_kind, 1, &x);
+    if (n) {
+        bool grad = e->grad_enabled;
+        e->grad_enabled = false;
+        struct tensor *before = tensor_keep(op_clone(e, x));
+        e->grad_enabled = grad;
+        n->number = -limit;
+        n->scale = limit;
+        if (!e->halted) node_save(e, n, 0, before);
+        tensor_drop(e, before);
+    }
+    if (!e->halted) op_clamp_(e, x, -limit, limit);
+    return op_done(e, n, tensor_alias(e, x, x->a.ndim, x->a.shape, x->a.stride, 0), 1, &x);
 }

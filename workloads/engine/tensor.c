@@ -18,7 +18,7 @@ static struct tensor *tensor_on(struct engine *e, struct storage *s)
     x->layer = x->place = 0;
     x->output_number = 0;
     x->floating = true;
-    x->requires_grad = x->is_view = x->is_parameter = x->is_codes = x->odd_name = false;
+    x->requires_grad = x->is_view = x->is_parameter = x->odd_name = x->is_codes = false;
     return x;
 }
 

@@ -173,7 +173,8 @@ struct attention_call decoder_attention(const struct block_call *b)
                                    .mask = b->mask,
                                    .groups = c->heads / c->kv_heads,
                                    .dropout = c->dropout_attention,
-                                   .scaling = 1 / sqrt((double)c->head_dim),
+                                   .scaling = c->attention_multiplier > 0 ? c->attention_multiplier
+                                                                          : 1 / sqrt((double)c->head_dim),
                                    .softmax_fp32 = true};
 }
 
@@ -278,9 +279,9 @@ static void make_masks(struct engine *e, const struct decoder *m, struct tensor 
 {
     enum plim_family f = m->config->family;
     bool one = f == PLIM_FAMILY_MISTRAL || f == PLIM_FAMILY_PHI3 || f == PLIM_FAMILY_MIXTRAL ||
-               f == PLIM_FAMILY_QWEN3_MOE;
+               f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_STARCODER2;
     bool both = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_QWEN2_MOE ||
-                f == PLIM_FAMILY_GPT_OSS;
+                f == PLIM_FAMILY_OLMO3 || f == PLIM_FAMILY_COHERE2 || f == PLIM_FAMILY_GPT_OSS;
     bool sliding = both || decoder_has_layers(m, true), full = !one || !sliding;
     struct tensor *positions = f == PLIM_FAMILY_GPT_OSS ? NULL : calls[FULL].positions;
     int64_t window = m->config->sliding_window; /* of 0 a mask is made like any other */
@@ -305,9 +306,23 @@ static void make_rotary(struct engine *e, struct decoder *m, enum plim_dtype dty
     calls[SLIDING].sin = tensor_ref(calls[FULL].sin);
 }
 
+/* Of x (taken); named */
+static struct tensor *last_norm(struct engine *e, const struct decoder *m, struct tensor *x)
+{
+    const struct decoder_hooks *hooks = m->final_norm.weight ? NULL : m->hooks;
+    bool is_seen = hooks && hooks->before_bare_norm && !e->halted;
+    struct tensor *input = is_seen ? tensor_hold(hooks->before_bare_norm(e, hooks->context, x)) : tensor_ref(x);
+    struct tensor *y = tensor_keep(nn_norm(e, &m->final_norm, input));
+    if (is_seen && !e->halted) hooks->after_bare_norm(e, hooks->context, y);
+    tensor_drop_all(e, input, x);
+    return y;
+}
+
 struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct tensor *ids)
 {
     struct tensor *embeddings = decoder_embed(e, m, ids);
+    double multiplier = m->config->embedding_multiplier;
+    if (multiplier > 0) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
     struct tensor *positions = decoder_positions(e, m, tensor_size(ids, 1));
     struct block_call calls[2] = {{.positions = positions}, {.positions = positions}};
     make_masks(e, m, embeddings, calls);
@@ -319,7 +334,7 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
         tensor_set(e, &embeddings, x); /* one variable there */
     make_rotary(e, m, (enum plim_dtype)x->a.dtype, calls);
     x = decoder_blocks(e, m, x, &calls[FULL], &calls[SLIDING]);
-    tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
+    x = last_norm(e, m, x);
     for (int kind = FULL; kind <= SLIDING; kind++) {
         tensor_drop(e, calls[kind].mask);
         tensor_drop(e, calls[kind].cos);

@@ -193,8 +193,8 @@ static struct tensor *gated(struct engine *e, const struct plim_model_config *c,
 static struct tensor *gated_by_clamped(struct engine *e, struct tensor *y)
 {
     static const double ALPHA = 1.702, LIMIT = 7;
-    struct tensor *gate = tensor_keep(op_slice_every(e, y, -1, 0, 2));
-    struct tensor *up = tensor_keep(op_slice_every(e, y, -1, 1, 2));
+    struct tensor *gate = tensor_keep(op_slice_steps(e, y, 0, 2));
+    struct tensor *up = tensor_keep(op_slice_steps(e, y, 1, 2));
     tensor_set(e, &gate, op_clamp(e, gate, -INFINITY, LIMIT));
     tensor_set(e, &up, op_clamp(e, up, -LIMIT, LIMIT));
     struct tensor *share = op_sigmoid(e, op_mul_scalar(e, gate, ALPHA));

@@ -153,6 +153,8 @@ static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, 
     bool is_sum = is_of_items(m);
     if (m->setting->liger && labels) return tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels, is_sum));
     *logits = logits_of(e, m, x);
+    if (m->config->logits_scaling > 0) tensor_set(e, logits, op_div_scalar(e, *logits, m->config->logits_scaling));
+    if (m->config->logit_scale > 0) tensor_set(e, logits, op_mul_scalar(e, *logits, m->config->logit_scale));
     if (m->config->final_logit_softcapping > 0)
         nn_softcap(e, logits, m->config->final_logit_softcapping);
     hook(e, m, logits);

@@ -28,12 +28,20 @@ static const struct traits {
     bool softcaps_attention;
     bool sinks;          /* each head has a score that stands for no token */
     bool rotates_halves; /* nn_rotate_halves() */
+    bool norm_bias; /* norms have biases */
+    bool plain_mlp; /* fc1 and fc2, without a gate */
+    bool drops_inside; /* dropouts of attention and MLP are functions within these modules */
+    bool fused_mlp;  /* one projection for gate and up alone */
+    bool pairs;     /* neighbours of a head turn together, in fp32, and not its halves */
+    bool some_pairs; /* so do neighbours of a part of the head, in their own type, with cos and sin of halves */
+    bool parallel;  /* attention and MLP side by side on one norm */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_LLAMA] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_MISTRAL] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_QWEN2] = {.norm = NORM_RMS, .places = PRE, .qkv_bias = true},
     [PLIM_FAMILY_QWEN3] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT},
     [PLIM_FAMILY_PHI3] = {.norm = NORM_RMS, .places = PRE, .fused = true},
+    [PLIM_FAMILY_GEMMA] = {.norm = NORM_RMS_GEMMA, .places = PRE, .scales_embeddings = true},
     [PLIM_FAMILY_GEMMA2] = {.norm = NORM_RMS_GEMMA,
                             .places = PRE | POST,
                             .scales_embeddings = true,
@@ -47,6 +55,30 @@ static const struct traits {
                            .places = POST,
                            .head_norm = HEAD_NORM_WHOLE,
                            .rotates_in_fp32 = true},
+    [PLIM_FAMILY_STARCODER2] = {.norm = NORM_LAYER,
+                                .places = PRE,
+                                .norm_bias = true,
+                                .plain_mlp = true,
+                                .drops_inside = true},
+    [PLIM_FAMILY_SMOLLM3] = {.norm = NORM_RMS, .places = PRE},
+    [PLIM_FAMILY_GRANITE] = {.norm = NORM_RMS, .places = PRE},
+    [PLIM_FAMILY_OLMO] = {.norm = NORM_LAYER_FP32, .places = PRE, .rotates_in_fp32 = true},
+    [PLIM_FAMILY_OLMO3] = {.norm = NORM_RMS_OLMO,
+                           .places = POST,
+                           .head_norm = HEAD_NORM_WHOLE,
+                           .rotates_in_fp32 = true,
+                           .two_rotaries = true},
+    [PLIM_FAMILY_COHERE] = {.norm = NORM_LAYER_STEPS, .places = 1 << BEFORE_ATTENTION, .pairs = true, .parallel = true},
+    [PLIM_FAMILY_COHERE2] = {.norm = NORM_LAYER_STEPS,
+                             .places = 1 << BEFORE_ATTENTION,
+                             .pairs = true,
+                             .parallel = true},
+    [PLIM_FAMILY_GLM] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .fused_mlp = true, .some_pairs = true},
+    [PLIM_FAMILY_GLM4] = {.norm = NORM_RMS,
+                          .places = PRE | POST,
+                          .o_plain = true,
+                          .fused_mlp = true,
+                          .some_pairs = true},
     [PLIM_FAMILY_MIXTRAL] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_QWEN2_MOE] = {.norm = NORM_RMS, .places = PRE, .o_plain = true},
     [PLIM_FAMILY_QWEN3_MOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT},
@@ -82,6 +114,10 @@ static void build_attention(struct engine *e, struct decoder *m, struct decoder_
     nn_linear_create(e, p, &l->k, h, keys, bias);
     nn_linear_create(e, p, &l->v, h, keys, bias);
     nn_linear_create(e, p, &l->o, queries, h, !t->qkv_bias && !t->o_plain && c->attention_bias);
+    if (c->qk_layernorm) {
+        nn_norm_create_of_heads(e, p, &l->q_norm, norm_of(m), c->heads, c->head_dim);
+        nn_norm_create_of_heads(e, p, &l->k_norm, norm_of(m), c->kv_heads, c->head_dim);
+    }
     if (t->sinks) {
         l->sinks = nn_parameter(e, p, INIT_ZEROS, SHAPE(c->heads));
         nn_move_last(p, first);
@@ -98,7 +134,12 @@ static void build_mlp(struct engine *e, struct decoder *m, struct decoder_layer 
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size, f = c->intermediate_size;
-    if (traits_of(m)->fused) {
+    if (traits_of(m)->plain_mlp) {
+        nn_linear_create(e, p, &l->fc1, h, f, c->mlp_bias);
+        nn_linear_create(e, p, &l->fc2, f, h, c->mlp_bias);
+        return;
+    }
+    if (traits_of(m)->fused || traits_of(m)->fused_mlp) {
         nn_linear_create(e, p, &l->gate_up, h, 2 * f, false);
     } else {
         nn_linear_create(e, p, &l->gate, h, f, c->mlp_bias);
@@ -119,7 +160,7 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
         build_mlp(e, m, l);
     for (int i = 0; i < NORM_PLACES; i++)
         if (traits_of(m)->places >> i & 1)
-            nn_norm_create(e, p, &l->norm[i], norm_of(m), h, false);
+            nn_norm_create(e, p, &l->norm[i], norm_of(m), h, traits_of(m)->norm_bias);
 }
 
 /* A kind of layers that there is none of has no rotary embedding, where each kind has its own. */
@@ -135,7 +176,8 @@ static void build_rotaries(struct engine *e, struct decoder *m)
         nn_rotary_initialise_both(e, &m->rotary, &m->rotary_local);
     else
         nn_rotary_initialise(e, local ? &m->rotary_local : &m->rotary);
-    m->rotary.fp32 = t->rotates_in_fp32;
+    m->rotary.fp32 = m->rotary_local.fp32 = t->rotates_in_fp32;
+    m->rotary.pairs = t->pairs;
     m->rotary.half = t->rotates_halves;
 }
 
@@ -150,7 +192,8 @@ static void build(struct engine *e, struct decoder *m)
         tensor_classify(e, m->embedding_scale, PLIM_MEMORY_PARAMETERS);
     }
     decoder_build_layers(e, m, build_layer);
-    nn_norm_create(e, &m->parameters, &m->final_norm, norm_of(m), c->hidden_size, false);
+    nn_norm_create(e, &m->parameters, &m->final_norm, norm_of(m), c->hidden_size,
+                   traits_of(m)->norm_bias);
     build_rotaries(e, m);
     m->head = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     if (c->tie_word_embeddings) nn_tie(e, &m->parameters, &m->head, m->embedding);
@@ -205,6 +248,38 @@ static void project_whole(struct engine *e, const struct block_call *b, struct t
     split_heads(e, b->m->config, qkv);
 }
 
+/* cohere: norms between all projections and the change of heads and positions */
+static void project_then_norm(struct engine *e, const struct block_call *b, struct tensor *x,
+                              struct tensor *qkv[3])
+{
+    const struct plim_model_config *c = b->m->config;
+    const struct decoder_layer *l = b->layer;
+    const struct linear *projections[] = {&l->q, &l->k, &l->v};
+    if (e->halted) {
+        qkv[Q] = qkv[K] = qkv[V] = e->poison;
+        return;
+    }
+    int64_t batch = x->a.shape[0], seq = x->a.shape[1];
+    for (int i = Q; i <= V; i++)
+        qkv[i] = tensor_keep(op_view(e, nn_linear(e, projections[i], x),
+                                     SHAPE(batch, seq, i == Q ? c->heads : c->kv_heads, c->head_dim)));
+    tensor_set(e, &qkv[Q], nn_norm(e, &l->q_norm, qkv[Q]));
+    tensor_set(e, &qkv[K], nn_norm(e, &l->k_norm, qkv[K]));
+    for (int i = Q; i <= V; i++) tensor_set(e, &qkv[i], op_transpose(e, qkv[i], 1, 2));
+}
+
+/* olmo: none is larger than the configuration says */
+static void project_clipped(struct engine *e, const struct block_call *b, struct tensor *x,
+                            struct tensor *qkv[3])
+{
+    const struct plim_model_config *c = b->m->config;
+    const struct linear *projections[] = {&b->layer->q, &b->layer->k, &b->layer->v};
+    for (int i = Q; i <= V; i++) qkv[i] = tensor_keep(nn_linear(e, projections[i], x));
+    for (int i = Q; i <= V; i++) tensor_set(e, &qkv[i], op_clip_(e, qkv[i], c->clip_qkv));
+    for (int i = Q; i <= V; i++)
+        tensor_set(e, &qkv[i], decoder_heads(e, qkv[i], i == Q ? c->heads : c->kv_heads, c->head_dim));
+}
+
 /* phi3: parts of one projection */
 static void project_fused(struct engine *e, const struct block_call *b, struct tensor *x,
                           struct tensor *qkv[3])
@@ -236,16 +311,25 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
     const struct traits *t = traits_of(b->m);
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)),
                   *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
-    struct tensor *turned[2], *cast[2];
-    if (t->fused)
+    struct tensor *turned[2], *cast[2], *wide[2] = {NULL, NULL};
+    for (int i = Q; i <= K && t->pairs; i++) wide[i] = tensor_hold(op_to(e, qkv[i], PLIM_F32));
+    if (t->some_pairs) {
+        int64_t half = e->halted ? 1 : tensor_size(cos, -1) / 2;
+        tensor_set(e, &cos, nn_repeat_each(e, op_slice(e, cos, -1, 0, half)));
+        tensor_set(e, &sin, nn_repeat_each(e, op_slice(e, sin, -1, 0, half)));
+        nn_rotate_pairs_then_join(e, qkv, cos, sin, turned);
+    } else if (t->fused)
         nn_rotate_parts(e, qkv, cos, sin, turned);
     else
         for (int i = Q; i <= K; i++)
-            turned[i] = tensor_keep((t->rotates_halves ? nn_rotate_halves : nn_rotate)(e, qkv[i], cos, sin));
-    for (int i = Q; i <= K; i++)
-        cast[i] = tensor_hold(
-            t->rotates_in_fp32 ? op_to(e, turned[i], (enum plim_dtype)qkv[i]->a.dtype) : turned[i]);
-    tensor_drop_all(e, cos, sin, turned[Q], turned[K], qkv[Q], qkv[K]);
+            turned[i] = tensor_keep(t->pairs ? nn_rotate_pairs(e, wide[i], cos, sin) 
+                                      : t->rotates_halves ? nn_rotate_halves(e, qkv[i], cos, sin)
+                                                          : nn_rotate(e, qkv[i], cos, sin));
+    for (int i = Q; i <= K; i++) {
+        bool is_wide = t->rotates_in_fp32 || t->pairs;
+        cast[i] = tensor_hold(is_wide ? op_to(e, turned[i], (enum plim_dtype)qkv[i]->a.dtype) : turned[i]);
+    }
+    tensor_drop_all(e, cos, sin, turned[Q], turned[K], qkv[Q], qkv[K], wide[Q], wide[K]);
     qkv[Q] = cast[Q];
     qkv[K] = cast[K];
 }
@@ -261,18 +345,33 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
         project_fused(e, b, x, qkv);
     else if (t->head_norm == HEAD_NORM_WHOLE)
         project_whole(e, b, x, qkv);
+    else if (b->m->config->qk_layernorm)
+        project_then_norm(e, b, x, qkv);
+    else if (b->m->config->clip_qkv > 0)
+        project_clipped(e, b, x, qkv);
     else
         project_each(e, b, x, qkv);
-    (b->m->setting->liger ? rotate_in_place : rotate)(e, b, qkv);
+    if (!b->m->config->layer_is_nope[b->layer - b->m->layers])
+        (b->m->setting->liger ? rotate_in_place : rotate)(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     if (t->softcaps_attention) call.softcap = b->m->config->attn_logit_softcapping;
     call.sinks = b->layer->sinks;
     struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
+    if (t->drops_inside) y = op_dropout(e, y, b->m->config->dropout_residual);
     for (int i = Q; i <= V; i++) tensor_drop(e, qkv[i]);
     return nn_end(e, y);
 }
 
 /* --- the block -------------------------------------------------------------------------------- */
+
+static struct tensor *plain(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    struct tensor *h = tensor_keep(nn_linear(e, &b->layer->fc1, x));
+    tensor_set(e, &h, decoder_activation(e, b->m->config->activation, h));
+    tensor_set(e, &h, nn_linear(e, &b->layer->fc2, h));
+    if (traits_of(b->m)->drops_inside) tensor_set(e, &h, op_dropout(e, h, b->m->config->dropout_residual));
+    return tensor_yield(h);
+}
 
 static struct tensor *dense(struct engine *e, const struct block_call *b, struct tensor *x)
 {
@@ -282,7 +381,8 @@ static struct tensor *dense(struct engine *e, const struct block_call *b, struct
         struct tensor *gate_part = nn_linear(e, &l->gate, x);
         return nn_linear(e, &l->down, op_liger_silu_mul(e, gate_part, nn_linear(e, &l->up, x)));
     }
-    if (!traits_of(b->m)->fused) return decoder_gated_mlp(e, f, l, x);
+    if (traits_of(b->m)->plain_mlp) return plain(e, b, x);
+    if (!traits_of(b->m)->fused && !traits_of(b->m)->fused_mlp) return decoder_gated_mlp(e, f, l, x);
     struct tensor *part[2];
     int64_t width = b->m->config->intermediate_size;
     op_split(e, nn_linear(e, &l->gate_up, x), 2, 2, (int64_t[]){width, width}, part);
@@ -305,25 +405,44 @@ static struct tensor *mlp(struct engine *e, const struct block_call *b, struct t
 /* Rebinds *x to its norm, where the family has one in this place. */
 static void norm(struct engine *e, const struct block_call *b, int place, struct tensor **x)
 {
-    const struct norm *n = &b->layer->norm[place];
-    if (n->weight) tensor_set(e, x, nn_norm(e, n, *x));
+    if (traits_of(b->m)->places >> place & 1) tensor_set(e, x, nn_norm(e, &b->layer->norm[place], *x));
+}
+
+/* residual + x * residual_multiplier, where the family has that; floating */
+static struct tensor *join(struct engine *e, const struct block_call *b, struct tensor *residual, struct tensor *x)
+{
+    double multiplier = b->m->config->residual_multiplier;
+    return op_add(e, residual, multiplier > 0 ? op_mul_scalar(e, x, multiplier) : x);
+}
+
+/* x + attention(norm(x)) + mlp(norm(x)) */
+static struct tensor *parallel_block(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    struct tensor *weights, *h = tensor_ref(x);
+    norm(e, b, BEFORE_ATTENTION, &h);
+    struct tensor *attended = tensor_keep(attention(e, b, h, &weights));
+    struct tensor *fed = tensor_keep(mlp(e, b, h, &weights));
+    struct tensor *y = op_add(e, op_add(e, x, attended), fed);
+    tensor_drop_all(e, h, attended, fed, weights);
+    return y;
 }
 
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
-    double p = b->m->config->dropout_residual; /* a module of phi3's */
+    if (traits_of(b->m)->parallel) return parallel_block(e, b, x);
+    double p = traits_of(b->m)->drops_inside ? 0 : b->m->config->dropout_residual; /* a module of phi3's */
     struct tensor *(*dropout)(struct engine *, struct tensor *, double) =
         traits_of(b->m)->fused ? nn_dropout : op_dropout;
     struct tensor *weights, *residual = tensor_ref(x), *h = tensor_ref(x);
     norm(e, b, BEFORE_ATTENTION, &h);
     tensor_set(e, &h, attention(e, b, h, &weights));
     norm(e, b, BEHIND_ATTENTION, &h);
-    tensor_set(e, &h, op_add(e, residual, dropout(e, h, p)));
+    tensor_set(e, &h, join(e, b, residual, dropout(e, h, p)));
     tensor_set(e, &residual, h);
     norm(e, b, BEFORE_MLP, &h);
     tensor_set(e, &h, mlp(e, b, h, &weights));
     norm(e, b, BEHIND_MLP, &h);
-    tensor_set(e, &h, op_add(e, residual, dropout(e, h, p)));
+    tensor_set(e, &h, join(e, b, residual, dropout(e, h, p)));
     tensor_drop(e, residual);
     tensor_drop(e, weights);
     return tensor_yield(h);

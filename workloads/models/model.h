@@ -53,7 +53,7 @@ struct decoder_layer {
     struct tensor *experts_gate_up_bias, *experts_down_bias; /* (experts, 2 F), (experts, H), or NULL */
     struct tensor *sinks; /* (A), gpt_oss: of each head a score that stands for no token; else NULL */
     struct linear shared_gate; /* qwen2_moe: how much of the shared expert, which is gate, up, down */
-    struct norm norm[4];          /* in the order of use; without a weight: none in this place */
+    struct norm norm[4];          /* in the order of use; a family knows which it has */
     struct norm q_norm, k_norm;
     struct adapters adapters;
 };
@@ -69,6 +69,9 @@ struct decoder_hooks {
                                    struct tensor *x);
     /* `y`: the block's result (lent, floating). */
     void (*after_block)(struct engine *e, void *context, struct block_call *c, struct tensor *y);
+    /* Around a last norm that has no weight by which module_hooks would tell it: as of a block. */
+    struct tensor *(*before_bare_norm)(struct engine *e, void *context, struct tensor *x);
+    void (*after_bare_norm)(struct engine *e, void *context, struct tensor *y);
     /* Returns what is to stand for the model's logits: `logits` (lent), or a floating tensor. */
     struct tensor *(*logits)(struct engine *e, void *context, struct tensor *logits);
     void *context;
@@ -136,7 +139,7 @@ struct family {
 
 extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
-    plim_family_modernbert, plim_family_vit;
+    plim_family_modernbert, plim_family_vit, plim_family_stablelm;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
  * be sharded by FSDP or ZeRO has no memory yet. */

@@ -81,6 +81,15 @@ static void put_sinks_last(const struct decoder *m, struct tensor **states, size
     }
 }
 
+/* The last one that is not of the head */
+static const struct tensor *before_head(const struct decoder *m, struct tensor *const *states, size_t count)
+{
+    size_t end = count;
+    for (size_t i = 0; i < count; i++)
+        if (states[i] == m->head && m->head != m->embedding) end = i;
+    return end ? states[end - 1] : NULL;
+}
+
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
 {
     struct tensor *buffers[DECODER_BUFFERS];
@@ -88,6 +97,7 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
     bool norm_first = m->config->family != PLIM_FAMILY_PHI;
     const struct norm *beside = m->position_ids ? &m->embedding_norm : &m->final_norm; /* bert's, else rotary ones */
     const struct tensor *last = norm_first && beside->bias ? beside->bias : beside->weight;
+    if (!last) last = before_head(m, out, count - n); /* a norm without a weight */
     if (m->config->family == PLIM_FAMILY_ROBERTA) last = m->position_embedding; /* it stands behind the norm */
     /* from the back, so that nothing is written over that is still to be moved */
     size_t to = count;

@@ -136,7 +136,9 @@ enum norm_kind {
     NORM_RMS,       /* LlamaRMSNorm: in fp32, weight * x.to(dtype) */
     NORM_RMS_LIGER, /* LigerRMSNorm: the same in one kernel, on the simulated device only */
     NORM_RMS_GEMMA, /* GemmaRMSNorm: (x.float() normed * (1 + weight.float())).to(dtype) */
-    NORM_RMS_OLMO   /* Olmo2RMSNorm: (weight * x).to(dtype) */
+    NORM_RMS_OLMO,   /* Olmo2RMSNorm: (weight * x).to(dtype) */
+    NORM_LAYER_FP32, /* OlmoLayerNorm: torch's in fp32, without a weight */
+    NORM_LAYER_STEPS /* CohereLayerNorm: a LayerNorm in fp32, every step a kernel */
 };
 struct norm {
     enum norm_kind kind;
@@ -146,6 +148,9 @@ struct norm {
 
 void nn_norm_create(struct engine *e, struct parameters *p, struct norm *n, enum norm_kind kind,
                     int64_t size, bool bias);
+/* The same whose weight, (heads, size), is one for each head. */
+void nn_norm_create_of_heads(struct engine *e, struct parameters *p, struct norm *n, enum norm_kind kind,
+                             int64_t heads, int64_t size);
 struct tensor *nn_norm(struct engine *e, const struct norm *n, struct tensor *x);
 
 /* --- activations, rotary positions, masks ----------------------------------------------------- */
@@ -179,6 +184,7 @@ struct rotary {
     int64_t longest_document; /* of a row in which positions start again; 0: they do not */
     bool fp32;                             /* cos and sin stay in fp32 (olmo2) */
     bool half;        /* cos and sin have half the width, for nn_rotate_halves() (gpt_oss) */
+    bool pairs; /* an angle is that of two neighbours (cohere), not of the two halves of a head */
     bool by_elements; /* positions times frequencies, not a matrix product (transformers from 5.20 on) */
 };
 /* Makes the buffers as the constructor does; the rest is given. */
@@ -196,6 +202,9 @@ void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enu
 /* x cos + rotate_half(x) sin; x (B, A, S, dim); cos, sin (1, 1, S, dim) */
 struct tensor *nn_rotate(struct engine *e, struct tensor *x, struct tensor *cos,
                          struct tensor *sin);
+/* The same where the two halves of a rotation are neighbours */
+struct tensor *nn_rotate_pairs(struct engine *e, struct tensor *x, struct tensor *cos,
+                               struct tensor *sin);
 /* The same by halves: cat((x1 cos - x2 sin, x2 cos + x1 sin)); cos, sin (1, 1, S, dim / 2) */
 struct tensor *nn_rotate_halves(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin);
 /* The same as nn_rotate() of x.float(), which is computed twice, and stays in fp32 (modernbert) */
@@ -209,6 +218,11 @@ void nn_rotate_parts(struct engine *e, struct tensor *const x[2], struct tensor 
  * parts, named, where they outlive the call as variables; NULL: each goes once it is joined. */
 void nn_rotate_then_join(struct engine *e, struct tensor *const x[2], struct tensor *cos,
                          struct tensor *sin, struct tensor *y[2], struct tensor *turned[2]);
+/* The same of neighbours, whose turned parts go once they are joined (glm) */
+void nn_rotate_pairs_then_join(struct engine *e, struct tensor *const x[2], struct tensor *cos,
+                               struct tensor *sin, struct tensor *y[2]);
+/* torch.repeat_interleave(x, 2, dim=-1); no autograd */
+struct tensor *nn_repeat_each(struct engine *e, struct tensor *x);
 
 /* transformers' attn_implementation */
 enum attention_function { ATTENTION_SDPA, ATTENTION_EAGER, ATTENTION_FLASH2 };

@@ -9,8 +9,16 @@ void nn_norm_create(struct engine *e, struct parameters *p, struct norm *n, enum
                     int64_t size, bool bias)
 {
     *n = (struct norm){.kind = kind};
+    if (kind == NORM_LAYER_FP32) return;
     n->weight = nn_parameter(e, p, kind == NORM_RMS_GEMMA ? INIT_ZEROS : INIT_ONES, SHAPE(size));
     if (bias) n->bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(size));
+}
+
+void nn_norm_create_of_heads(struct engine *e, struct parameters *p, struct norm *n, enum norm_kind kind,
+                             int64_t heads, int64_t size)
+{
+    *n = (struct norm){.kind = kind, .weight = nn_parameter(e, p, INIT_ONES, SHAPE(heads, size))};
+    n->weight->odd_name = true;
 }
 
 /* x.float() * rsqrt(mean(x.float()^2) + eps), every step a kernel */
@@ -43,11 +51,39 @@ static struct tensor *rms_norm_gemma(struct engine *e, const struct norm *n, str
     return tensor_yield(y);
 }
 
+/* weight.float() * ((x - mean) * rsqrt(mean((x - mean)^2) + eps)) of x.float() */
+static struct tensor *layer_norm_steps(struct engine *e, const struct norm *n, struct tensor *x)
+{
+    bool was = tensor_enter(x);
+    struct tensor *h = tensor_hold(op_to(e, x, PLIM_F32));
+    struct tensor *mean = tensor_keep(op_mean_last(e, h));
+    struct tensor *variance = tensor_keep(op_mean_last(e, op_pow_scalar(e, op_sub(e, h, mean), 2)));
+    struct tensor *centred = op_sub(e, h, mean);
+    tensor_set(e, &h, op_mul(e, centred, op_rsqrt(e, op_add_scalar(e, variance, LAYER_EPSILON))));
+    tensor_set(e, &h, op_mul(e, op_to(e, n->weight, PLIM_F32), h));
+    struct tensor *y = tensor_hold(op_to(e, h, (enum plim_dtype)x->a.dtype));
+    tensor_drop_all(e, h, mean, variance);
+    tensor_leave(e, x, was);
+    return tensor_yield(y);
+}
+
+/* torch's in fp32 */
+static struct tensor *layer_norm_fp32(struct engine *e, struct tensor *x)
+{
+    bool was = tensor_enter(x);
+    struct tensor *y = op_layer_norm(e, op_to(e, x, PLIM_F32), NULL, NULL, LAYER_EPSILON);
+    y = op_to(e, y, (enum plim_dtype)x->a.dtype);
+    tensor_leave(e, x, was);
+    return y;
+}
+
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
 {
     const struct norm *n = module;
     if (n->kind == NORM_LAYER)
         return op_layer_norm(e, x, n->weight, n->bias, n->epsilon ? n->epsilon : LAYER_EPSILON);
+    if (n->kind == NORM_LAYER_FP32) return layer_norm_fp32(e, x);
+    if (n->kind == NORM_LAYER_STEPS) return layer_norm_steps(e, n, x);
     if (n->kind == NORM_RMS_GEMMA) return rms_norm_gemma(e, n, x);
     if (n->kind == NORM_RMS_LIGER) return op_liger_rms_norm(e, x, n->weight);
     return rms_norm(e, n, x);

@@ -36,6 +36,24 @@ static struct tensor *angles(struct engine *e, const struct rotary *r, struct te
     return op_transpose(e, op_matmul(e, variables[0], variables[1]), 1, 2);
 }
 
+/* torch.cat((x, x), dim=-1) */
+static struct tensor *twice(struct engine *e, struct tensor *x)
+{
+    return op_cat(e, 2, (struct tensor *[]){x, x}, -1);
+}
+
+struct tensor *nn_repeat_each(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    int64_t shape[PLIM_MAX_DIMS];
+    int ndim = x->a.ndim;
+    for (int i = 0; i < ndim; i++) shape[i] = x->a.shape[i];
+    shape[ndim] = 2;
+    struct tensor *y = op_clone(e, op_expand(e, op_unsqueeze(e, x, -1), ndim + 1, shape));
+    shape[ndim - 1] *= 2;
+    return op_view(e, y, ndim, shape);
+}
+
 void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enum plim_dtype dtype,
                struct tensor **cos, struct tensor **sin)
 {
@@ -44,8 +62,9 @@ void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enu
     e->grad_enabled = e->autocast.on = false;
     nn_rope_update(e, r, positions);
     struct tensor *variables[2] = {NULL, NULL}, *freqs = tensor_keep(angles(e, r, positions, variables));
-    struct tensor *pair[2] = {freqs, freqs};
-    struct tensor *emb = r->half ? tensor_ref(freqs) : tensor_keep(op_cat(e, 2, pair, -1));
+    struct tensor *emb = r->half    ? tensor_ref(freqs)
+                         : r->pairs ? tensor_keep(nn_repeat_each(e, freqs))
+                                    : tensor_keep(twice(e, freqs));
     struct tensor *c = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_COS), 1));
     struct tensor *s = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_SIN), 1));
     *cos = tensor_hold(op_to(e, c, dtype));
@@ -100,6 +119,31 @@ struct tensor *nn_rotate_halves(struct engine *e, struct tensor *x, struct tenso
     return y;
 }
 
+/* stack((-x2, x1), dim=-1).flatten(-2) of the neighbours x1 and x2 */
+static struct tensor *rotate_neighbours(struct engine *e, struct tensor *x)
+{
+    int64_t shape[PLIM_MAX_DIMS];
+    int ndim = x->a.ndim;
+    for (int i = 0; i < ndim; i++) shape[i] = x->a.shape[i];
+    struct tensor *x1 = tensor_keep(op_slice_steps(e, x, 0, 2));
+    struct tensor *x2 = tensor_keep(op_slice_steps(e, x, 1, 2));
+    struct tensor *parts[2] = {op_unsqueeze(e, op_neg(e, x2), -1), op_unsqueeze(e, x1, -1)};
+    struct tensor *y = op_view(e, op_cat(e, 2, parts, -1), ndim, shape);
+    tensor_drop_all(e, x1, x2);
+    return y;
+}
+
+struct tensor *nn_rotate_pairs(struct engine *e, struct tensor *x, struct tensor *cos,
+                               struct tensor *sin)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    bool was = tensor_enter(x);
+    struct tensor *straight = op_mul(e, x, cos);
+    struct tensor *y = op_add(e, straight, op_mul(e, rotate_neighbours(e, x), sin));
+    tensor_leave(e, x, was);
+    return y;
+}
+
 struct tensor *nn_rotate_wide(struct engine *e, struct tensor *x, struct tensor *cos,
                               struct tensor *sin)
 {
@@ -138,8 +182,10 @@ void nn_rotate_parts(struct engine *e, struct tensor *const x[2], struct tensor 
     }
 }
 
-void nn_rotate_then_join(struct engine *e, struct tensor *const x[2], struct tensor *cos,
-                         struct tensor *sin, struct tensor *y[2], struct tensor *turned[2])
+typedef struct tensor *rotation(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin);
+
+static void rotate_then_join(struct engine *e, rotation *rotate, struct tensor *const x[2], struct tensor *cos,
+                             struct tensor *sin, struct tensor *y[2], struct tensor *turned[2])
 {
     struct tensor *turns[2], *stays[2], *own[2];
     bool keep = turned != NULL;
@@ -147,7 +193,7 @@ void nn_rotate_then_join(struct engine *e, struct tensor *const x[2], struct ten
     for (int i = 0; i < 2; i++) y[i] = turned[i] = e->poison;
     if (e->halted) return;
     for (int i = 0; i < 2; i++) cut(e, x[i], tensor_size(cos, -1), &turns[i], &stays[i]);
-    for (int i = 0; i < 2; i++) turned[i] = tensor_keep(nn_rotate(e, turns[i], cos, sin));
+    for (int i = 0; i < 2; i++) turned[i] = tensor_keep(rotate(e, turns[i], cos, sin));
     for (int i = 0; i < 2; i++) {
         struct tensor *parts[2] = {turned[i], stays[i]};
         y[i] = tensor_keep(op_cat(e, 2, parts, -1));
@@ -157,4 +203,16 @@ void nn_rotate_then_join(struct engine *e, struct tensor *const x[2], struct ten
         tensor_drop(e, turns[i]);
         tensor_drop(e, stays[i]);
     }
+}
+
+void nn_rotate_then_join(struct engine *e, struct tensor *const x[2], struct tensor *cos,
+                         struct tensor *sin, struct tensor *y[2], struct tensor *turned[2])
+{
+    rotate_then_join(e, nn_rotate, x, cos, sin, y, turned);
+}
+
+void nn_rotate_pairs_then_join(struct engine *e, struct tensor *const x[2], struct tensor *cos,
+                               struct tensor *sin, struct tensor *y[2])
+{
+    rotate_then_join(e, nn_rotate_pairs, x, cos, sin, y, NULL);
 }

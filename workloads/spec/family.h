@@ -75,6 +75,18 @@
       "share of a head that rotates")                                                              \
     X(ROPE_ORIGINAL_POSITIONS, rope_original_positions, INT, 1, INT32_MAX,                         \
       "original_max_position_embeddings", "tokens", "sequence length before long-context scaling") \
+    X(EMBEDDING_MULTIPLIER, embedding_multiplier, NUMBER, 1e-9, 1e9, "embedding_multiplier", "",   \
+      "granite: embeddings are multiplied with it")                                                \
+    X(RESIDUAL_MULTIPLIER, residual_multiplier, NUMBER, 1e-9, 1e9, "residual_multiplier", "",      \
+      "granite: what joins the residual is multiplied with it")                                    \
+    X(ATTENTION_MULTIPLIER, attention_multiplier, NUMBER, 1e-9, 1e9, "attention_multiplier", "",   \
+      "granite: scores are multiplied with it, and not with 1 / sqrt(head_dim)")                   \
+    X(LOGITS_SCALING, logits_scaling, NUMBER, 1e-9, 1e9, "logits_scaling", "",                     \
+      "granite: logits are divided by it")                                                         \
+    X(LOGIT_SCALE, logit_scale, NUMBER, 1e-9, 1e9, "logit_scale", "",                              \
+      "cohere: logits are multiplied with it")                                                     \
+    X(CLIP_QKV, clip_qkv, NUMBER, 1e-9, 1e9, "clip_qkv", "",                                       \
+      "olmo: largest magnitude of queries, keys and values; null: any")                            \
     X(ATTN_SOFTCAP, attn_logit_softcapping, NUMBER, 1e-6, 1e9, "attn_logit_softcapping", "",       \
       "tanh cap of attention scores (eager attention only)")                                       \
     X(FINAL_SOFTCAP, final_logit_softcapping, NUMBER, 1e-6, 1e9, "final_logit_softcapping", "",    \
@@ -105,6 +117,8 @@
       "layers from this one on are sliding")                                                       \
     X(SLIDING_PATTERN, sliding_window_pattern, INT, 1, 1 << 20, "sliding_window_pattern",          \
       "layers", "every n-th layer is not sliding (modernbert: from the first layer on)")           \
+    X(NO_ROPE_INTERVAL, no_rope_interval, INT, 1, 1 << 20, "no_rope_layer_interval", "layers",     \
+      "smollm3: every n-th layer has no rotary positions")                                         \
     X(PAD_TOKEN, pad_token_id, INT, -(1 << 26), (1 << 26) - 1, "pad_token_id", "token",            \
       "nn.Embedding's padding_idx")                                                                \
     X(DROPOUT_EMBEDDING, dropout_embedding, NUMBER, 0, 1, "embd_pdrop", "probability",             \
@@ -153,20 +167,32 @@ enum plim_sliding_rule {
     PLIM_SLIDING_PATTERN,    /* all but every sliding_window_pattern-th */
     PLIM_SLIDING_TAIL,       /* from max_window_layers on, when use_sliding_window */
     PLIM_SLIDING_HEAD,       /* 0, 2, 4, ... below max_window_layers, when use_sliding_window */
+    PLIM_SLIDING_FOURTH,     /* all but layers 3, 7, 11, ... */
+    PLIM_SLIDING_NOPE,       /* those without rotary positions, when use_sliding_window */
     PLIM_SLIDING_BETWEEN     /* all but layers 0, n, 2n, ..., n = sliding_window_pattern */
+};
+
+/* Which layers have no rotary positions. */
+enum plim_nope_rule {
+    PLIM_NOPE_NONE,
+    PLIM_NOPE_INTERVAL, /* every no_rope_layer_interval-th, or as no_rope_layers says */
+    PLIM_NOPE_FULL      /* those that see all */
 };
 
 struct plim_family_info {
     const struct plim_family_key *keys;
     size_t key_count;
     enum plim_sliding_rule sliding;
+    enum plim_nope_rule nope;
     bool layer_types;        /* config.json may list the layers' types */
     bool learned_positions;  /* a sequence cannot be longer than the table of positions */
     bool images;             /* rows are images; their sequence is the model's */
     bool rotary;
     enum plim_rope rope;     /* where config.json has no rope_parameters, and */
     int64_t rope_original_positions; /* its original_max_position_embeddings; 0: the model's */
+    bool rotary_by_layers;   /* rope_parameters has a mapping for each type of layers */
     bool rotary_rounds_up;   /* the rotating part of a head is rounded up to an even width */
+    bool head_dim_derives;   /* a head_dim must be hidden_size / heads */
     bool heads_must_divide;  /* hidden_size % heads must be 0 even where head_dim is given */
     unsigned tasks;          /* bit mask of enum plim_task; 0: a causal language model alone */
     bool liger;              /* liger-kernel's patch is known here: rotary embedding, RMSNorm, SwiGLU, loss */
@@ -218,5 +244,7 @@ int64_t plim_model_longest(const struct plim_model_config *model);
 
 /* What layer_is_sliding is without a layer_types list; `is_sliding` has PLIM_MAX_LAYERS. */
 void plim_model_sliding_layers(const struct plim_model_config *model, bool *is_sliding);
+/* What layer_is_nope is without a no_rope_layers list; likewise. */
+void plim_model_nope_layers(const struct plim_model_config *model, bool *is_nope);
 
 #endif

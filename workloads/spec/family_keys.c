@@ -1,10 +1,5 @@
 /* The families: how the keys of their config.json are called, and what tells them apart. */
-#include "family.h"
-
-/* Rows are in the order of the configuration classes. KEY: not null, NUL: may be null. */
-#define KEY(name, field, fallback) {name, NULL, PLIM_FIELD_##field, false, fallback}
-#define NUL(name, field, fallback) {name, NULL, PLIM_FIELD_##field, true, fallback}
-#define TWO(name, alias, field, fallback) {name, alias, PLIM_FIELD_##field, false, fallback}
+#include "family_rows.h"
 
 static const struct plim_family_key gpt2_keys[] = {
     KEY("vocab_size", VOCAB_SIZE, "50257"),
@@ -427,8 +422,6 @@ static const struct plim_family_key vit_keys[] = {
     KEY("qkv_bias", ATTENTION_BIAS, "true"),
 };
 
-#define KEYS(table) .keys = table, .key_count = sizeof(table) / sizeof((table)[0])
-#define LLAMA_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 #define ATTENTION_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj"}
 #define ENCODER_TASKS (1u << PLIM_TASK_MASKED_LM | 1u << PLIM_TASK_CLASSIFICATION)
 #define NEOX_LINEARS {"query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"}
@@ -456,8 +449,9 @@ static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
                             .layer_types = true, .rotary = true, .heads_must_divide = true,
                             .linears = LLAMA_LINEARS, .lora_default = {"q_proj", "v_proj"}},
     [PLIM_FAMILY_GEMMA3_TEXT] = {KEYS(gemma3_text_keys), .sliding = PLIM_SLIDING_PATTERN,
-                                 .layer_types = true, .rotary = true, .heads_must_divide = true,
-                                 .linears = LLAMA_LINEARS, .lora_default = {"q_proj", "v_proj"}},
+                                 .layer_types = true, .rotary = true, .rotary_by_layers = true,
+                                 .heads_must_divide = true, .linears = LLAMA_LINEARS,
+                                 .lora_default = {"q_proj", "v_proj"}},
     [PLIM_FAMILY_GPT_NEOX] = {KEYS(gpt_neox_keys), .rotary = true, .rotary_rounds_up = true,
                               .heads_must_divide = true, .linears = NEOX_LINEARS,
                               .lora_default = {"query_key_value"}},
@@ -504,5 +498,6 @@ static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
 
 const struct plim_family_info *plim_family_info(enum plim_family family)
 {
-    return &families[family];
+    bool is_further = !families[family].keys;
+    return is_further ? &plim_further_families[family] : &families[family];
 }

@@ -20,7 +20,7 @@ static void list_families(char *out, size_t size)
 static enum plim_status unknown_type(const struct plim_yaml *yaml,
                                      const struct plim_yaml_node *node, struct plim_error *err)
 {
-    char known[256], near_text[64] = "";
+    char known[512], near_text[64] = "";
     list_families(known, sizeof(known));
     const char *kind = plim_hf_other_kind(node->text);
     if (kind)
@@ -45,7 +45,7 @@ static enum plim_status read_family(const struct plim_yaml *yaml, const enum pli
     const struct plim_yaml_node *node = plim_yaml_get(yaml->root, "model_type");
     if (wanted) *family = *wanted;
     if (!node || node->kind != PLIM_YAML_SCALAR || plim_yaml_is_null(node)) {
-        char known[256];
+        char known[512];
         list_families(known, sizeof(known));
         return wanted ? PLIM_OK
                       : plim_yaml_fail(yaml, node ? node : yaml->root, err,
@@ -96,6 +96,27 @@ static enum plim_status read_layer_types(const struct plim_place *place,
     return PLIM_OK;
 }
 
+/* A 0 stands where a layer's queries and keys do not turn. */
+static enum plim_status read_nope_layers(const struct plim_place *place,
+                                         const struct plim_yaml_node *node, struct plim_spec *spec)
+{
+    bool is_nope[PLIM_MAX_LAYERS] = {false};
+    spec->nope_layers_given = 0;
+    if (plim_yaml_is_null(node)) return PLIM_OK;
+    if (node->kind != PLIM_YAML_SEQUENCE || node->count == 0 || node->count > PLIM_MAX_LAYERS)
+        return plim_value_refuse(place, node, "0 or 1 for each layer");
+    for (size_t i = 0; i < node->count; i++) {
+        static const struct plim_value flag = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = 1};
+        int64_t turns = 0;
+        enum plim_status st = plim_value_read(&flag, place, node->items[i], &turns);
+        if (st != PLIM_OK) return st;
+        is_nope[i] = !turns;
+    }
+    memcpy(spec->model_as_given.layer_is_nope, is_nope, sizeof(is_nope));
+    spec->nope_layers_given = node->count;
+    return PLIM_OK;
+}
+
 static bool is_filled(const struct plim_yaml_node *node)
 {
     return node && node->kind == PLIM_YAML_MAPPING && node->count > 0;
@@ -107,7 +128,7 @@ static bool rope_is_superseded(const struct plim_yaml_node *map, const struct pl
                                const char *name, enum plim_family family)
 {
     bool empty = plim_yaml_is_null(node) || (node->kind == PLIM_YAML_MAPPING && node->count == 0);
-    bool newer = strcmp(name, "rope_parameters") == 0 && family != PLIM_FAMILY_GEMMA3_TEXT;
+    bool newer = strcmp(name, "rope_parameters") == 0 && !plim_family_info(family)->rotary_by_layers;
     return empty || (newer && is_filled(plim_yaml_get(map, "rope_scaling")));
 }
 
@@ -129,7 +150,7 @@ static enum plim_status check_uncounted(const struct plim_place *place, const st
 static const struct plim_yaml_node *rope_mapping(enum plim_family family, const char *name,
                                                  const struct plim_yaml_node *node)
 {
-    bool nested = family == PLIM_FAMILY_GEMMA3_TEXT && strcmp(name, "rope_parameters") == 0;
+    bool nested = plim_family_info(family)->rotary_by_layers && strcmp(name, "rope_parameters") == 0;
     return nested ? plim_yaml_get(node, "full_attention") : node;
 }
 
@@ -155,11 +176,11 @@ static enum plim_status read_rope(const struct plim_place *place, const struct p
         is_filled(node) ? rope_mapping(model->family, place->key, node) : NULL;
     if (is_filled(node) && !map && !plim_yaml_get(node, "sliding_attention"))
         return plim_value_refuse(
-            place, node, "a mapping of full_attention and sliding_attention for gemma3_text");
+            place, node, "a mapping of full_attention and sliding_attention");
     if (is_filled(map)) {
         name = plim_yaml_get(map, "rope_type");
         /* gemma3 puts rope_scaling on top of a mapping whose rope_type wins over type. */
-        bool ignored = model->family == PLIM_FAMILY_GEMMA3_TEXT && map == node;
+        bool ignored = plim_family_info(model->family)->rotary_by_layers && map == node;
         if (!name && !ignored) name = plim_yaml_get(map, "type");
         share = plim_yaml_get(map, "partial_rotary_factor");
         positions = plim_yaml_get(map, "original_max_position_embeddings");
@@ -329,7 +350,7 @@ static enum plim_status read_quantization(const struct plim_place *place,
 /* --- keys ------------------------------------------------------------------------------------- */
 
 /* Which families have a key. */
-enum whose { OF_ALL, OF_LAYER_TYPES, OF_CLASSIFIERS, OF_ROTARY, OF_ROTARY_BUT_GEMMA3 };
+enum whose { OF_ALL, OF_LAYER_TYPES, OF_NOPE, OF_CLASSIFIERS, OF_ROTARY, OF_ROTARY_OF_ALL };
 
 /* Keys that no row of a family stands for. Later ones win where they set the same field. */
 static const struct special_key {
@@ -339,11 +360,12 @@ static const struct special_key {
     enum whose whose;
 } special_keys[] = {
     {"layer_types", read_layer_types, OF_LAYER_TYPES},
+    {"no_rope_layers", read_nope_layers, OF_NOPE},
     {"id2label", read_labels, OF_CLASSIFIERS},
     {"problem_type", read_problem, OF_CLASSIFIERS},
     {"rope_parameters", read_rope, OF_ROTARY},
     {"rope_scaling", read_rope, OF_ROTARY},
-    {"original_max_position_embeddings", read_original_positions, OF_ROTARY_BUT_GEMMA3},
+    {"original_max_position_embeddings", read_original_positions, OF_ROTARY_OF_ALL},
     {"torch_dtype", read_dtype, OF_ALL},
     {"dtype", read_dtype, OF_ALL},
     {"quantization_config", read_quantization, OF_ALL},
@@ -359,9 +381,10 @@ static bool has_special(enum plim_family family, size_t special)
     switch (special_keys[special].whose) {
     case OF_ALL: return true;
     case OF_LAYER_TYPES: return info->layer_types;
+    case OF_NOPE: return info->nope == PLIM_NOPE_INTERVAL;
     case OF_CLASSIFIERS: return plim_family_has_task(family, PLIM_TASK_CLASSIFICATION);
     case OF_ROTARY: return info->rotary || family == PLIM_FAMILY_MODERNBERT;
-    case OF_ROTARY_BUT_GEMMA3: return info->rotary && family != PLIM_FAMILY_GEMMA3_TEXT;
+    case OF_ROTARY_OF_ALL: return info->rotary && !info->rotary_by_layers;
     }
     return false;
 }
@@ -459,7 +482,7 @@ enum plim_status plim_hf_read(const struct plim_yaml *yaml, const enum plim_fami
     PLIM_TRY(plim_family_defaults(family, &spec->model_as_given, err));
     if (!wanted) PLIM_TRY(plim_hf_refuse_other_code(yaml, err));
     PLIM_TRY(plim_hf_read_task(yaml, family, wanted != NULL, &spec->model_as_given.task, err));
-    spec->layer_types_given = 0;
+    spec->layer_types_given = spec->nope_layers_given = 0;
     PLIM_TRY(read_known(yaml, yaml->root, "", false, spec, err));
 out:
     return st;

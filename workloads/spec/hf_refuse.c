@@ -27,8 +27,7 @@ static const struct other_kind {
      {"clip", "siglip", "gemma3", "llava", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "idefics3",
       "paligemma", "mllama", "blip-2", "internvl"}},
     {"a decoder of another family",
-     {"gemma", "falcon", "gpt_neo", "gptj", "codegen", "gpt_bigcode", "mpt", "cohere", "stablelm",
-      "starcoder2", "olmo", "olmo3", "granite", "glm", "smollm3", "gpt-j"}},
+     {"falcon", "gpt_neo", "gptj", "codegen", "gpt_bigcode", "mpt", "gpt-j"}},
 };
 
 const char *plim_hf_other_kind(const char *type)
@@ -43,21 +42,19 @@ const char *plim_hf_other_kind(const char *type)
 enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HARMLESS_GROUPED };
 
 /* Of which families a key is refused: of those whose classes read it. */
-#define OF(family) (1u << PLIM_FAMILY_##family)
-enum {
-    OF_BERTS = OF(BERT) | OF(ROBERTA),
-    OF_ENCODERS = OF_BERTS | OF(DISTILBERT) | OF(MODERNBERT) | OF(VIT),
-    OF_EXPERTS = OF(MIXTRAL) | OF(QWEN2_MOE) | OF(QWEN3_MOE) | OF(GPT_OSS),
-    OF_ALL = -1,
-    OF_DECODERS = ~OF_ENCODERS,
-};
-_Static_assert(PLIM_FAMILY_COUNT < 31, "families are bits");
+#define OF(family) (UINT64_C(1) << PLIM_FAMILY_##family)
+#define OF_BERTS (OF(BERT) | OF(ROBERTA))
+#define OF_ENCODERS (OF_BERTS | OF(DISTILBERT) | OF(MODERNBERT) | OF(VIT))
+#define OF_EXPERTS (OF(MIXTRAL) | OF(QWEN2_MOE) | OF(QWEN3_MOE) | OF(GPT_OSS))
+#define OF_ALL UINT64_MAX
+#define OF_DECODERS (~OF_ENCODERS)
+_Static_assert(PLIM_FAMILY_COUNT <= 64, "families are bits");
 
 static const struct refused_key {
     const char *key;
     enum harmless harmless;
     const char *why;
-    int families;
+    uint64_t families;
 } refused_keys[] = {
     {"per_layer_config", HARMLESS_EMPTY, "its layers differ", OF_ALL},
     {"add_cross_attention", HARMLESS_FALSE, "cross-attention is not in this version", OF_ALL},
@@ -65,7 +62,7 @@ static const struct refused_key {
     {"is_causal", HARMLESS_TRUE, "a decoder's bidirectional attention is not in this version",
      OF_DECODERS},
     {"use_bidirectional_attention", HARMLESS_FALSE,
-     "a decoder's bidirectional attention is not in this version", OF(GEMMA2) | OF(GEMMA3_TEXT)},
+     "a decoder's bidirectional attention is not in this version", OF(GEMMA) | OF(GEMMA2) | OF(GEMMA3_TEXT)},
     {"is_decoder", HARMLESS_FALSE, "an encoder's causal attention is not in this version",
      OF_BERTS},
     {"chunk_size_feed_forward", HARMLESS_ZERO, "MLPs in parts are not in this version",
@@ -82,6 +79,7 @@ static const struct refused_key {
      "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
     {"_experts_implementation", HARMLESS_GROUPED,
      "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
+    {"qk_layernorm", HARMLESS_FALSE, "a norm of its own for each head is not in this version", OF(STABLELM)},
     {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not in this version", OF(BLOOM)},
     {"output_hidden_states", HARMLESS_FALSE, "kept hidden states are not in this version", OF_ALL},
     {"output_attentions", HARMLESS_FALSE, "kept attention scores are not in this version", OF_ALL},
@@ -112,7 +110,7 @@ enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, enum plim_fam
     for (size_t i = 0; i < sizeof(refused_keys) / sizeof(refused_keys[0]); i++) {
         const struct refused_key *refused = &refused_keys[i];
         const struct plim_yaml_node *node = plim_yaml_get(yaml->root, refused->key);
-        if (!((unsigned)refused->families >> family & 1)) continue;
+        if (!(refused->families >> family & 1)) continue;
         if (node && !is_harmless(yaml, node, refused->harmless))
             return plim_yaml_fail(yaml, node, err,
                                   "%s: %s, expected %s (plimsoll exec runs any training program)",

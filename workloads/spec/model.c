@@ -15,6 +15,10 @@ void plim_model_sliding_layers(const struct plim_model_config *model, bool *is_s
         case PLIM_SLIDING_ALL: sliding = model->sliding_window > 0; break;
         case PLIM_SLIDING_ALTERNATE: sliding = i % 2 == 0; break;
         case PLIM_SLIDING_PATTERN: sliding = (i + 1) % model->sliding_window_pattern != 0; break;
+        case PLIM_SLIDING_FOURTH: sliding = (i + 1) % 4 != 0; break;
+        case PLIM_SLIDING_NOPE:
+            sliding = model->use_sliding_window && model->sliding_window > 0 && model->layer_is_nope[i];
+            break;
         case PLIM_SLIDING_BETWEEN: sliding = i % model->sliding_window_pattern != 0; break;
         case PLIM_SLIDING_HEAD:
             sliding = model->sliding_window > 0 && i < model->max_window_layers && i % 2 == 0;
@@ -25,6 +29,15 @@ void plim_model_sliding_layers(const struct plim_model_config *model, bool *is_s
         }
         is_sliding[i] = sliding;
     }
+}
+
+void plim_model_nope_layers(const struct plim_model_config *model, bool *is_nope)
+{
+    enum plim_nope_rule rule = plim_family_info(model->family)->nope;
+    memset(is_nope, 0, PLIM_MAX_LAYERS * sizeof(*is_nope));
+    for (int64_t i = 0; i < model->layers; i++)
+        is_nope[i] = rule == PLIM_NOPE_INTERVAL ? (i + 1) % model->no_rope_interval == 0
+                                                : rule == PLIM_NOPE_FULL && !model->layer_is_sliding[i];
 }
 
 int64_t plim_model_longest(const struct plim_model_config *model)
@@ -57,7 +70,8 @@ void plim_model_derive(struct plim_spec *spec)
     if (model->experts && !model->expert_size) model->expert_size = model->intermediate_size;
     if (model->experts && !model->sparse_step) model->sparse_step = 1; /* mixtral */
     bool may_slide = plim_family_find(model->family, "use_sliding_window", false);
-    if (may_slide && !model->use_sliding_window)
+    bool keeps_window = plim_family_info(model->family)->sliding == PLIM_SLIDING_NOPE;
+    if (may_slide && !model->use_sliding_window && !keeps_window)
         model->sliding_window = 0;
 
     bool scaled = model->rope == PLIM_ROPE_LONGROPE || model->rope == PLIM_ROPE_YARN ||
@@ -68,7 +82,12 @@ void plim_model_derive(struct plim_spec *spec)
         model->rope_original_positions = model->positions;
 
     model->has_padding_idx = model->pad_token_id != PLIM_NO_TOKEN;
+    bool by_interval = plim_family_info(model->family)->nope == PLIM_NOPE_INTERVAL;
+    if (spec->nope_layers_given) /* there may be more entries than layers */
+        memset(model->layer_is_nope + model->layers, 0, (size_t)(PLIM_MAX_LAYERS - model->layers));
+    if (by_interval && !spec->nope_layers_given) plim_model_nope_layers(model, model->layer_is_nope);
     if (!spec->layer_types_given) plim_model_sliding_layers(model, model->layer_is_sliding);
+    if (!by_interval) plim_model_nope_layers(model, model->layer_is_nope);
 }
 
 /* --- checks ----------------------------------------------------------------------------------- */
@@ -94,6 +113,9 @@ static enum plim_status check_heads(const struct plim_spec *spec, const char **c
             KV_HEADS,
             "%s is %lld and num_key_value_heads is %lld, expected key-value heads that divide it",
             heads, (long long)model->heads, (long long)model->kv_heads);
+    if (info->head_dim_derives && model->head_dim * model->heads != model->hidden_size)
+        REFUSE(HEAD_DIM, "head_dim is %lld, expected %s / %s = %lld", (long long)model->head_dim, hidden, heads,
+               (long long)(model->hidden_size / model->heads));
     if (model->head_dim < 1)
         REFUSE(HEADS, "%s is %lld for %s %lld, expected heads of at least one element", heads,
                (long long)model->heads, hidden, (long long)model->hidden_size);
@@ -124,6 +146,13 @@ static enum plim_status check_layers(const struct plim_spec *spec, const char **
         *culprit = "layer_types";
         return plim_fail(err, PLIM_SPEC, "layer_types has %zu entries, expected %s = %lld",
                          spec->layer_types_given,
+                         plim_family_key_name(model->family, PLIM_FIELD_LAYERS),
+                         (long long)model->layers);
+    }
+    if (spec->nope_layers_given && (int64_t)spec->nope_layers_given < model->layers) {
+        *culprit = "no_rope_layers";
+        return plim_fail(err, PLIM_SPEC, "no_rope_layers has %zu entries, expected %s = %lld or more",
+                         spec->nope_layers_given,
                          plim_family_key_name(model->family, PLIM_FIELD_LAYERS),
                          (long long)model->layers);
     }

@@ -31,6 +31,17 @@
     X(OPT, "opt")                                                                                  \
     X(BLOOM, "bloom")                                                                              \
     X(OLMO2, "olmo2")                                                                              \
+    X(GEMMA, "gemma")                                                                              \
+    X(STARCODER2, "starcoder2")                                                                    \
+    X(SMOLLM3, "smollm3")                                                                          \
+    X(GRANITE, "granite")                                                                          \
+    X(OLMO, "olmo")                                                                                \
+    X(OLMO3, "olmo3")                                                                              \
+    X(STABLELM, "stablelm")                                                                        \
+    X(COHERE, "cohere")                                                                            \
+    X(COHERE2, "cohere2")                                                                          \
+    X(GLM, "glm")                                                                                  \
+    X(GLM4, "glm4")                                                                                \
     X(BERT, "bert")                                                                                \
     X(ROBERTA, "roberta")                                                                          \
     X(DISTILBERT, "distilbert")                                                                    \
@@ -142,6 +153,10 @@ struct plim_model_config {
     enum plim_rope rope;            /* gemma3_text: of its full-attention layers */
     int64_t rope_original_positions; /* original_max_position_embeddings; 0: none (default, linear,
                                       * dynamic, proportional) */
+    double embedding_multiplier, residual_multiplier; /* granite: of embeddings; of what joins the residual; 0: none */
+    double attention_multiplier;    /* granite: of scores; 0: 1 / sqrt(head_dim) */
+    double logits_scaling, logit_scale; /* granite: logits are divided; cohere: multiplied; 0: neither */
+    double clip_qkv;                /* olmo: largest magnitude of queries, keys and values; 0: any */
     double attn_logit_softcapping;  /* gemma2; eager attention only; 0: none. gemma3 has the key,
                                      * but transformers 5.17 never uses it */
     double final_logit_softcapping; /* gemma2, gemma3; 0: none */
@@ -160,6 +175,8 @@ struct plim_model_config {
     int64_t sliding_window_pattern; /* gemma3: every n-th layer is not sliding, modernbert: layers 0,
                                      * n, 2n, ... are not; already applied */
     bool layer_is_sliding[PLIM_MAX_LAYERS]; /* resolved from layer_types or the family's pattern */
+    int64_t no_rope_interval;       /* smollm3: queries and keys of every n-th layer do not turn; already applied */
+    bool layer_is_nope[PLIM_MAX_LAYERS]; /* no rotary positions: of no_rope_layers or the family's pattern */
     int64_t pad_token_id;           /* PLIM_NO_TOKEN: null, or the family's embedding takes none */
     bool has_padding_idx;           /* a pad_token_id is given: nn.Embedding(padding_idx=...) */
     double dropout_embedding;  /* gpt2, phi embd_pdrop, gpt_neox hidden_dropout; phi3 has none */
@@ -424,6 +441,7 @@ struct plim_spec {
     uint64_t hash;             /* of the resolved content; independent of the file's layout */
     struct plim_model_config model;     /* computed by plim_spec_resolve() from the next two: */
     struct plim_model_config model_as_given; /* given or default; 0 (PLIM_NO_TOKEN) where null */
+    size_t nope_layers_given;  /* entries of a given no_rope_layers; 0: the family's pattern */
     size_t layer_types_given; /* entries of a given layer_types; 0: the family's pattern */
 
     struct plim_int_axis micro_batch;   /* empty: search all */

@@ -101,7 +101,7 @@ static void write_value(const struct plim_value *value, const void *in, FILE *fi
 static void write_rope(const struct plim_model_config *model, FILE *file)
 {
     if (model->rope == PLIM_ROPE_DEFAULT && !plim_family_info(model->family)->rope) return;
-    bool nested = model->family == PLIM_FAMILY_GEMMA3_TEXT;
+    bool nested = plim_family_info(model->family)->rotary_by_layers;
     fprintf(file, "  rope_parameters: {%srope_type: %s", nested ? "full_attention: {" : "",
             plim_rope_names[model->rope]);
     if (model->rope_original_positions &&
@@ -123,6 +123,17 @@ static void write_layer_types(const struct plim_model_config *model, FILE *file)
                 model->layer_is_sliding[i] ? "sliding_attention" : "full_attention");
 }
 
+static void write_nope_layers(const struct plim_model_config *model, FILE *file)
+{
+    bool usual[PLIM_MAX_LAYERS];
+    plim_model_nope_layers(model, usual);
+    if (memcmp(usual, model->layer_is_nope, sizeof(usual)) == 0) return;
+    fputs("  no_rope_layers: [", file);
+    for (int64_t i = 0; i < model->layers; i++)
+        fprintf(file, "%s%d", i ? ", " : "", !model->layer_is_nope[i]);
+    fputs("]\n", file);
+}
+
 static void write_model(const struct plim_model_config *model, FILE *file)
 {
     const struct plim_family_info *info = plim_family_info(model->family);
@@ -142,6 +153,7 @@ static void write_model(const struct plim_model_config *model, FILE *file)
     if (model->dtype) fprintf(file, "  dtype: %s\n", plim_dtype_names[model->dtype]);
     write_rope(model, file);
     write_layer_types(model, file);
+    write_nope_layers(model, file);
 }
 
 /* --- the rest --------------------------------------------------------------------------------- */

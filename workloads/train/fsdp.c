@@ -366,26 +366,45 @@ static struct fsdp_unit *unit_of_module(struct fsdp *f, const struct tensor *wei
 
 /* The first of a unit's modules makes it whole. Ids need no gradient, so that behind an embedding
  * nothing says that its backward has ended. */
+static struct tensor *before_module_of(struct engine *e, struct fsdp_unit *u, struct tensor *x)
+{
+    if (!u || u->modules_left) return x;
+    u->modules_left = u->modules;
+    gather(e, u, u->fsdp->may_gather);
+    copy_out(e, u, true);
+    return autograd_mark(e, x, &u->after_backward);
+}
+
+static void after_module_of(struct engine *e, struct fsdp_unit *u, struct tensor *y)
+{
+    if (u && --u->modules_left == 0) after_forward(e, u, y);
+}
+
 struct tensor *fsdp_before_module(struct engine *e, void *context, struct tensor *const *weights, int kind,
                                   struct tensor *x)
 {
     (void)kind;
-    struct fsdp *f = context;
-    struct fsdp_unit *u = unit_of_module(f, weights[0]);
-    if (!u || u->modules_left) return x;
-    u->modules_left = u->modules;
-    gather(e, u, f->may_gather);
-    copy_out(e, u, true);
-    return autograd_mark(e, x, &u->after_backward);
+    return before_module_of(e, unit_of_module(context, weights[0]), x);
 }
 
 struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor *const *weights, int kind,
                                  struct tensor *y)
 {
     (void)kind;
-    struct fsdp_unit *u = unit_of_module(context, weights[0]);
-    if (u && --u->modules_left == 0) after_forward(e, u, y);
+    after_module_of(e, unit_of_module(context, weights[0]), y);
     return y;
+}
+
+struct tensor *fsdp_before_bare_norm(struct engine *e, void *context, struct tensor *x)
+{
+    struct fsdp *f = context;
+    return f->has_bare_norm ? before_module_of(e, &f->units[FSDP_TAIL], x) : x;
+}
+
+void fsdp_after_bare_norm(struct engine *e, void *context, struct tensor *y)
+{
+    struct fsdp *f = context;
+    if (f->has_bare_norm) after_module_of(e, &f->units[FSDP_TAIL], y);
 }
 
 static struct fsdp_parameter *parameter_of(const struct fsdp_unit *u, const struct tensor *whole)

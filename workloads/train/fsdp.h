@@ -86,6 +86,7 @@ struct fsdp {
     struct decoder *model; /* NULL: nothing is sharded */
     int64_t world, rank;
     bool is_mixed, reduces, by_accelerate;
+    bool has_bare_norm; /* accelerate: a last norm without a weight stands with the head */
     enum plim_dtype param_dtype, reduce_dtype; /* where is_mixed */
     struct decoder_hooks hooks;
     struct module_hooks modules; /* by_accelerate */

@@ -141,7 +141,7 @@ static struct held held_of(const struct fsdp *f, size_t parameters)
         struct tensor *x = f->parameters[i].whole;
         bool adapts = m->setting->lora.r && x->requires_grad;
         if (adapts) held.list[3] = x;
-        else if (x != m->head_bias && (x != m->head || x == m->embedding)) held.list[2] = x;
+        else if (!x->layer && x != m->head_bias && (x != m->head || x == m->embedding)) held.list[2] = x;
     }
     return held;
 }
@@ -371,7 +371,8 @@ static void make_units(struct fsdp *f, size_t parameters)
     f->units[FSDP_EMBEDDING].modules = 1;
     bool has_norm =
         f->units[FSDP_TAIL].count && is_final_norm(m, f->units[FSDP_TAIL].parameters[0].whole);
-    f->units[FSDP_TAIL].modules = 1 + has_norm + (m->head == m->embedding);
+    f->has_bare_norm = f->by_accelerate && !m->final_norm.weight && finds_final_norm(m);
+    f->units[FSDP_TAIL].modules = 1 + (has_norm || f->has_bare_norm) + (m->head == m->embedding);
 }
 
 /* accelerate's plan: units first, then their shards */
@@ -436,10 +437,10 @@ const char *fsdp_refuses(const struct plim_device_info *info,
     if (is_reentrant && !plim_loop_is_trainers(setting->loop))
         return "reentrant checkpointing under fsdp is known here with --loop trainer: else use_reentrant false, or a "
                "program under exec";
-    if (config->family == PLIM_FAMILY_OLMO2 && is_mixed(setting) &&
-        setting->checkpointing == PLIM_CHECKPOINTING_FULL)
-        return "checkpointed olmo2 fails in mixed precision: a block is recomputed from other "
-               "types";
+    enum plim_family f = config->family;
+    bool rotates_in_fp32 = f == PLIM_FAMILY_OLMO || f == PLIM_FAMILY_OLMO2 || f == PLIM_FAMILY_OLMO3;
+    if (rotates_in_fp32 && is_mixed(setting) && setting->checkpointing == PLIM_CHECKPOINTING_FULL)
+        return "checkpointed olmo, olmo2 and olmo3 fail in mixed precision: a block is recomputed from other types";
     return NULL;
 }
 
@@ -471,7 +472,8 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
         .rank = setting->rank > 0 && setting->rank < setting->world ? setting->rank : 0,
         .by_accelerate = plim_loop_is_trainers(setting->loop),
         .unit_count = FSDP_BLOCKS + (size_t)model->config->layers,
-        .hooks = {.before_block = fsdp_before_block, .after_block = fsdp_after_block, .context = f},
+        .hooks = {.before_block = fsdp_before_block, .after_block = fsdp_after_block,
+                  .before_bare_norm = fsdp_before_bare_norm, .after_bare_norm = fsdp_after_bare_norm, .context = f},
         .modules = {.before = fsdp_before_module, .after = fsdp_after_module, .context = f, .lend = fsdp_lend}};
     enum plim_status st = states ? PLIM_OK : PLIM_NOMEM;
     f->is_mixed = is_mixed(setting);

@@ -39,6 +39,9 @@ struct tensor *fsdp_before_module(struct engine *e, void *context, struct tensor
                                   struct tensor *x);
 struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor *const *weights, int kind,
                                  struct tensor *y);
+/* The same of a last norm without a weight. */
+struct tensor *fsdp_before_bare_norm(struct engine *e, void *context, struct tensor *x);
+void fsdp_after_bare_norm(struct engine *e, void *context, struct tensor *y);
 /* A weight of the head that the model computes with itself. */
 struct tensor *fsdp_lend(struct engine *e, void *context, struct tensor *weight);
 

@@ -24,7 +24,8 @@ import transformers
 transformers.logging.set_verbosity_error()
 
 FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2', 'gemma3_text',
-            'gpt_neox', 'opt', 'bloom', 'olmo2']
+            'gpt_neox', 'opt', 'bloom', 'olmo2', 'gemma', 'starcoder2', 'smollm3', 'granite', 'olmo', 'olmo3',
+            'stablelm', 'cohere', 'cohere2', 'glm', 'glm4']
 NO_TOKEN = -2**63
 ACTIVATIONS = {'swish': 'silu'}
 UNNAMED = dict(pad_token_id=NO_TOKEN, partial_rotary_factor=1.0, rope='default')
@@ -40,7 +41,7 @@ COMMON = dict(vocab_size=640, hidden_size=64, intermediate_size=96, num_hidden_l
 
 def small(family, **more):
     base = dict(SMALL.get(family, COMMON))
-    if family == 'phi3':
+    if family in ('phi3', 'smollm3', 'glm', 'glm4'):
         base['pad_token_id'] = 0
     if family == 'gemma3_text':
         base['num_hidden_layers'] = 7  # the sixth is its first with full attention
@@ -71,22 +72,25 @@ def resolved(raw):
     number = lambda value: 0 if value is None else value
     heads, hidden, layers = config.num_attention_heads, config.hidden_size, config.num_hidden_layers
     rope = get('rope_parameters', None) or {}
-    if family == 'gemma3_text':
+    if family in ('gemma3_text', 'olmo3'):
         rope = rope['full_attention']
     scaled = rope.get('rope_type') in ('longrope', 'yarn', 'llama3')
     pad = config.pad_token_id
     padding = model.get_input_embeddings().padding_idx is not None
     embedding_dropout = {'gpt2': ['drop'], 'gpt_neox': ['emb_dropout'], 'phi': ['embed_dropout']}
-    residual_dropout = {'gpt2': 'resid_pdrop', 'phi3': 'resid_pdrop', 'phi': 'resid_pdrop',
+    residual_dropout = {'starcoder2': 'residual_dropout', 'stablelm': 'hidden_dropout', 'gpt2': 'resid_pdrop', 'phi3': 'resid_pdrop', 'phi': 'resid_pdrop',
                         'gpt_neox': 'hidden_dropout', 'opt': 'dropout', 'bloom': 'hidden_dropout'}
     # bloom has its own function and no key
     activation = get('hidden_act', get('activation_function', get('hidden_activation', 'gelu')))
-    if family in ('mistral', 'phi3'):
+    if family in ('mistral', 'phi3', 'starcoder2'):
         sliding = [config.sliding_window is not None] * layers
     else:
         sliding = [t == 'sliding_attention' for t in get('layer_types', None) or ['full'] * layers]
-    partial = family in ('phi', 'phi3', 'gpt_neox')
-    takes_head_dim = family not in ('gpt2', 'opt', 'bloom', 'gpt_neox')
+    partial = family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4')
+    takes_head_dim = family not in ('gpt2', 'opt', 'bloom', 'gpt_neox', 'stablelm')
+    nope = [not turns for turns in get('no_rope_layers', None) or []][:layers]
+    if family == 'cohere2':
+        nope = [not s for s in sliding]
     residual = residual_dropout.get(family)
     return dict(
         family=family, vocab_size=config.vocab_size, hidden_size=hidden,
@@ -98,13 +102,14 @@ def resolved(raw):
         word_embed_proj_dim=get('word_embed_proj_dim'),
         activation=ACTIVATIONS.get(activation, activation),
         tie_word_embeddings=config.tie_word_embeddings,
-        attention_bias=get('attention_bias', False), mlp_bias=get('mlp_bias', False),
+        attention_bias=get('attention_bias', get('use_bias', get('use_qkv_bias', False))),
+        mlp_bias=get('mlp_bias', get('use_bias', False)),
         enable_bias=get('enable_bias', False),
         layer_norm_elementwise_affine=get('layer_norm_elementwise_affine', False),
         do_layer_norm_before=get('do_layer_norm_before', False),
         remove_final_layer_norm=get('_remove_final_layer_norm', False),
         parallel_residual=get('use_parallel_residual', False),
-        qk_layernorm=get('qk_layernorm', False),
+        qk_layernorm=get('use_qk_norm', get('qk_layernorm', False)),
         apply_residual_connection_post_layernorm=get('apply_residual_connection_post_layernorm'),
         scale_attn_weights=get('scale_attn_weights', False),
         scale_attn_by_inverse_layer_idx=get('scale_attn_by_inverse_layer_idx', False),
@@ -112,15 +117,20 @@ def resolved(raw):
         partial_rotary_factor=rope.get('partial_rotary_factor', 1.0) if partial else 1.0,
         rope=rope.get('rope_type', 'default'),
         rope_original_positions=rope.get('original_max_position_embeddings', 0) if scaled else 0,
+        **{name: get(name) for name in ('embedding_multiplier', 'residual_multiplier', 'attention_multiplier',
+                                        'logits_scaling', 'logit_scale')},
+        clip_qkv=number(get('clip_qkv')), no_rope_interval=get('no_rope_layer_interval'),
         attn_logit_softcapping=number(get('attn_logit_softcapping')),
         final_logit_softcapping=number(get('final_logit_softcapping')),
         sliding_window=number(get('sliding_window')),
         use_sliding_window=get('use_sliding_window', False),
         max_window_layers=get('max_window_layers'),
-        sliding_window_pattern=config._sliding_window_pattern if family == 'gemma3_text' else 0,
+        sliding_window_pattern=(config._sliding_window_pattern if family == 'gemma3_text' else
+                                raw.get('sliding_window_pattern', 4) if family == 'cohere2' else 0),
         layer_is_sliding=''.join('01'[s] for s in sliding).rstrip('0') or 0,
+        layer_is_nope=''.join('01'[n] for n in nope).rstrip('0') or 0,
         pad_token_id=pad if padding else NO_TOKEN, has_padding_idx=padding,
-        dropout_embedding=module_p(model, *embedding_dropout.get(family, [])),
+        dropout_embedding=float(get('embedding_dropout')) or module_p(model, *embedding_dropout.get(family, [])),
         dropout_attention=float(get('attn_pdrop', get('attention_dropout', 0.0))),
         dropout_residual=float(get(residual)) if residual else 0.0,
         layerdrop=float(get('layerdrop')),
@@ -161,7 +171,7 @@ def variations(family):
         yield f'{key}=null', put(**{key: None})
     base = put()
     base.pop('num_key_value_heads', None)
-    if family not in ('qwen2', 'qwen3', 'mistral'):  # their defaults do not divide 4 heads
+    if family not in ('qwen2', 'qwen3', 'mistral', 'gemma', 'starcoder2', 'stablelm', 'glm', 'glm4'):  # their defaults do not divide 4 heads
         yield 'without-kv-heads', base
     wide = {} if letters else dict(num_attention_heads=32, hidden_size=256)
     yield 'without-kv-heads-32', dict(base, **wide)
@@ -170,22 +180,38 @@ def variations(family):
                 'qk_layernorm', 'scale_attn_weights', 'apply_residual_connection_post_layernorm',
                 'scale_attn_by_inverse_layer_idx', 'reorder_and_upcast_attn'):
         for value in (True, False):
-            yield f'{key}={value}', put(**{key: value})
+            if (family, key, value) != ('stablelm', 'qk_layernorm', True):  # not in plimsoll
+                yield f'{key}={value}', put(**{key: value})
     for key in ('attn_pdrop', 'embd_pdrop', 'resid_pdrop', 'attention_dropout', 'hidden_dropout',
                 'dropout', 'layerdrop'):
         for value in (0, 0.25):
             yield f'{key}={value}', put(**{key: value})
     for window in (None, 16, 4096):
         yield f'sliding_window={window}', put(sliding_window=window)
-        for use in (True, False) if family in ('qwen2', 'qwen3') else ():
+        for use in (True, False) if family in ('qwen2', 'qwen3', 'smollm3') else ():
             for first in (0, 2, 4, 28):
                 yield f'window-{window}-{use}-{first}', put(
                     sliding_window=window, use_sliding_window=use, max_window_layers=first)
     yield 'default-window', put(use_sliding_window=True, max_window_layers=1)
-    for pattern in (1, 2, 3, 6, 100) if family == 'gemma3_text' else (2,):
+    for pattern in (1, 2, 3, 6, 100) if family in ('gemma3_text', 'cohere2') else (2,):
         deep = {} if letters else dict(num_hidden_layers=13)
         yield f'sliding_window_pattern={pattern}', put(sliding_window_pattern=pattern, **deep)
-    if family in ('qwen2', 'qwen3', 'gemma2', 'gemma3_text'):
+    for layers in ([1, 0, 0, 1], [0, 1, 1, 0, 1], [0], None) if family == 'smollm3' else ():
+        yield f'no_rope_layers={layers}', put(no_rope_layers=layers)
+        yield f'no_rope_layers={layers}-window', put(
+            no_rope_layers=layers, use_sliding_window=True, sliding_window=32, no_rope_layer_interval=3)
+    for key in ('embedding_multiplier', 'residual_multiplier', 'attention_multiplier', 'logits_scaling', 'logit_scale',
+                'clip_qkv', 'no_rope_layer_interval'):
+        if family in ('granite', 'olmo', 'cohere', 'cohere2', 'smollm3'):
+            value = 2 if family == 'granite' or key == 'no_rope_layer_interval' else 2.5  # a strict float
+            yield f'{key}={value}', put(**{key: value})
+            yield f'{key}=null', put(**{key: None})
+    for key in ('use_bias', 'use_qkv_bias', 'use_qk_norm') if family in ('starcoder2', 'stablelm', 'cohere') else ():
+        yield f'{key}=True', put(**{key: True})
+        yield f'{key}=False', put(**{key: False})
+    for key in ('residual_dropout', 'embedding_dropout') if family == 'starcoder2' else ():
+        yield f'{key}=0.25', put(**{key: 0.25})
+    if family in ('qwen2', 'qwen3', 'gemma2', 'gemma3_text', 'smollm3', 'olmo3', 'cohere2'):
         types = ['sliding_attention', 'full_attention', 'full_attention', 'sliding_attention']
         yield 'layer_types', put(
             num_hidden_layers=4, layer_types=types, use_sliding_window=True, sliding_window=32)
@@ -194,7 +220,7 @@ def variations(family):
     # rotary embeddings, old names and new ones
     if family in ('gpt2', 'opt', 'bloom'):
         return
-    half = {'qwen3': 64, 'gemma2': 128, 'gemma3_text': 128, 'phi': 4, 'gpt_neox': 2}.get(family, 8)
+    half = {'gemma': 128, 'stablelm': 2, 'glm': 32, 'glm4': 32, 'qwen3': 64, 'gemma2': 128, 'gemma3_text': 128, 'phi': 4, 'gpt_neox': 2}.get(family, 8)
     longrope = dict(short_factor=[1.0] * half, long_factor=[2.0] * half)
     yield 'rope-linear-old', put(rope_scaling=dict(type='linear', factor=2.0))
     yield 'rope-linear', put(rope_scaling=dict(rope_type='linear', factor=2.0))
@@ -219,13 +245,13 @@ def variations(family):
         rope_parameters=dict(rope_type='dynamic', factor=3.0, rope_theta=1e4),
         rope_scaling=dict(rope_type='linear', factor=2.0))
     yield 'rope-theta', put(rope_theta=1e6)
-    if family in ('phi', 'phi3', 'gpt_neox'):
+    if family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4'):
         yield 'partial', put(partial_rotary_factor=0.25)
         yield 'partial-inside', put(partial_rotary_factor=0.25, rope_parameters=dict(
             rope_type='default', rope_theta=1e4, partial_rotary_factor=0.75))
         yield 'rotary_pct', put(rotary_pct=1.0)
         yield 'rotary_pct-and-partial', put(rotary_pct=1.0, partial_rotary_factor=0.5)
-    if family == 'gemma3_text':
+    if family in ('gemma3_text', 'olmo3'):
         yield 'rope-nested', put(rope_parameters=dict(
             full_attention=dict(rope_type='linear', factor=8.0, rope_theta=1e6),
             sliding_attention=dict(rope_type='default', rope_theta=1e4)))
