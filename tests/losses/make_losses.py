@@ -3,6 +3,7 @@
 
     make_losses.py > losses.jsonl        (needs torch and transformers; no GPU)
     make_losses.py experts > experts.jsonl
+    make_losses.py further [FAMILY ...] > further.jsonl
 
 Weights, tokens and data are those of the engine: Philox4x32-10 streams (devices/random.h), the n-th
 parameter by seed n, the tokens by seed 2^30. test_losses.c trains the same models and compares.
@@ -108,7 +109,7 @@ def build(case):
         model = add_lora(model, case["lora"])
     with torch.no_grad():
         for n, (name, p) in enumerate(as_made(model.named_parameters())):
-            if p.ndim > 1:
+            if p.ndim > 1 and "norm" not in name:
                 p.copy_(torch.zeros(p.shape) if "lora_B" in name else weights(n, tuple(p.shape)))
             else:
                 ones = name.endswith("weight") and "gemma" not in case["hf"]["model_type"]
@@ -188,6 +189,26 @@ FAMILIES = [
 ]
 
 
+FURTHER = [
+    dict(ROTARY, model_type="gemma", num_key_value_heads=1, head_dim=12),
+    dict(ROTARY, model_type="starcoder2", num_key_value_heads=2, tie_word_embeddings=False),
+    dict(ROTARY, model_type="smollm3", num_key_value_heads=2, no_rope_layer_interval=2, use_sliding_window=True,
+         sliding_window=16),
+    dict(ROTARY, model_type="granite", num_key_value_heads=2, embedding_multiplier=12.0, residual_multiplier=0.5,
+         attention_multiplier=0.7, logits_scaling=0.25),
+    dict(ROTARY, model_type="olmo", num_key_value_heads=2, clip_qkv=0.2),
+    dict(ROTARY, model_type="olmo3", num_key_value_heads=2, rms_norm_eps=1e-6, sliding_window=16,
+         layer_types=["sliding_attention", "full_attention"]),
+    dict(ROTARY, model_type="stablelm", num_key_value_heads=2, use_qkv_bias=True),
+    dict(ROTARY, model_type="stablelm", num_key_value_heads=2, use_parallel_residual=True, partial_rotary_factor=0.5),
+    dict(ROTARY, model_type="cohere", num_key_value_heads=2, use_qk_norm=True, logit_scale=3.0),
+    dict(ROTARY, model_type="cohere2", num_key_value_heads=2, logit_scale=0.7, sliding_window=16,
+         layer_types=["sliding_attention", "full_attention"]),
+    dict(ROTARY, model_type="glm", num_key_value_heads=2, head_dim=8, partial_rotary_factor=0.5, rms_norm_eps=1e-6),
+    dict(ROTARY, model_type="glm4", num_key_value_heads=2, head_dim=12, partial_rotary_factor=1.0, rms_norm_eps=1e-6),
+]
+
+
 EXPERTS = [
     dict(ROTARY, model_type="mixtral", num_key_value_heads=2, num_local_experts=5, num_experts_per_tok=2,
          rms_norm_eps=1e-6, rope_parameters=default_rope()),
@@ -220,6 +241,20 @@ ENCODER_MODELS = [
 ]
 
 
+def further(families):
+    """By sdpa, and by eager with a recomputed forward."""
+    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
+                 accumulation=1, clip=False, batch=3, seq=37)
+    for hf in FURTHER:
+        if families and hf["model_type"] not in families:
+            continue
+        hf = {"rope_parameters": default_rope(partial_rotary_factor=hf.get("partial_rotary_factor", 0.25)), **hf}
+        if hf["model_type"] == "olmo3":
+            hf["rope_parameters"] = dict(sliding_attention=default_rope(), full_attention=default_rope())
+        yield dict(plain, hf=hf)
+        yield dict({**plain, "attention": "eager", "checkpointing": "full"}, hf=hf)
+
+
 def cases(experts):
     plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
                  accumulation=1, clip=False, batch=3, seq=37)
@@ -249,7 +284,8 @@ def cases(experts):
 
 def main():
     torch.set_num_threads(1)
-    for case in cases("experts" in sys.argv[1:]):
+    asked = sys.argv[1:]
+    for case in further(asked[1:]) if asked[:1] == ["further"] else cases("experts" in asked):
         changed = [case["hf"]["model_type"], case["precision"], case["optimizer"], case["attention"]]
         name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])
         for key, text in (("checkpointing", "full"), ("clip", True)):

@@ -1,0 +1,99 @@
+"""What training allocates of decoders of further families, case by case, on plimsoll's virtual GPU: writes the cases, and
+joins them with the figures.
+
+    python make_families.py [FAMILY ...] > families_cases.jsonl
+    export PYTHONPATH=flash2                             the stand-in for the package flash-attn (make_flash2.py)
+    plimsoll exec --device sim:GPU,placement=ascending --observe -- VENV/bin/python ../virtual/programs/golden.py \\
+        families_cases.jsonl ID [ID ...]                 and with torchrun as make_trl.py says
+    python make_families.py --join FIGURES > families.jsonl      FIGURES: those lines
+
+VENV as of make_trl.py. The fields are those of more.jsonl, trainer.jsonl and trl.jsonl. Each family has a small odd model, and
+another that turns round what the first leaves at its default. olmo3 makes the positions of its
+kinds of layers in the order of a Python set: PYTHONHASHSEED=0 has those of full attention first.
+"""
+import json
+import sys
+
+import make_trl
+
+MIXED, FULL = {'precision': 'bf16-mixed', 'optimizer': 'adamw-fused'}, {'checkpointing': 'full'}
+GATED = ['gate_proj', 'up_proj', 'down_proj']
+ATTENTION = ['q_proj', 'k_proj', 'v_proj', 'o_proj']
+QUERIES = ['q_proj', 'v_proj']
+FAMILIES = {  # what peft adapts where nothing is said (or a usual choice, where it has none), all linears
+    'gemma': (QUERIES, ATTENTION + GATED),
+    'starcoder2': (QUERIES, [*ATTENTION, 'c_fc', 'c_proj']),
+    'smollm3': (QUERIES, ATTENTION + GATED),
+    'granite': (QUERIES, ATTENTION + GATED),
+    'olmo': (QUERIES, ATTENTION + GATED),
+    'olmo3': (QUERIES, ATTENTION + GATED),
+    'stablelm': (QUERIES, ATTENTION + GATED),
+    'cohere': (QUERIES, ATTENTION + GATED),
+    'cohere2': (QUERIES, ATTENTION + GATED),
+    'glm': (QUERIES, [*ATTENTION, 'gate_up_proj', 'down_proj']),
+    'glm4': (QUERIES, [*ATTENTION, 'gate_up_proj', 'down_proj']),
+}
+SLIDING = ('starcoder2', 'smollm3', 'olmo3', 'cohere2')
+
+
+def lora(rank, targets, **more):
+    return {'lora': {'r': rank, 'target_modules': targets, **more}}
+
+
+def name_of(case):
+    name = make_trl.name_of(case)
+    return '/'.join([name, *(mark for mark in ('packed', 'clip') if case.get(mark)),
+                     *([f'd{case["documents"]}'] if 'documents' in case else [])])
+
+
+def case(config, batch, seq, **more):
+    made = {'kind': 'lm', 'config': f'configs/{config}.json', 'precision': 'fp32', 'optimizer': 'adamw',
+            'checkpointing': 'none', 'attention': 'sdpa', 'compute_capability': 80, 'batch': batch, 'seq': seq,
+            'made_on': 'gpu', 'loop': 'plain', **more}
+    if made['loop'] != 'plain':
+        made = {**made, 'made_on': more.get('made_on', 'host'), 'clip': 1.0}
+    return {'id': name_of(made), **made}
+
+
+def cases_of(family):
+    few, every = FAMILIES[family]
+    first, second = f'x-{family}', f'x-{family}-odd'
+    eager = {'attention': 'eager'}
+    for config in (first, second):
+        yield case(config, 2, 65)
+        yield case(config, 2, 257, **MIXED, **FULL)
+        yield case(config, 2, 33, **eager, precision='fp16-mixed')
+        yield case(config, 2, 128, **MIXED, packed=True)
+    yield case(first, 3, 128, **MIXED, made_on='host', accumulation=2, clip=True)
+    yield case(second, 1, 200, precision='bf16', optimizer='sgd', compute_capability=90)
+    yield case(first, 3, 96, precision='bf16', optimizer='adafactor', **FULL, **eager)
+    yield case(first, 2, 96, **MIXED, **FULL, weights='bf16', made_on='host', **lora(8, few))
+    yield case(first, 2, 64, precision='fp16', optimizer='adamw-8bit', compute_capability=75)
+    yield case(first, 2, 100, **eager, packed=True, compute_capability=90)
+    yield case(second, 3, 64, **MIXED, padded=True)
+    yield case(second, 2, 128, precision='fp32', **lora(8, every, dropout=0.1))
+    yield case(first, 2, 64, **MIXED, weights='bf16', attention='flash_attention_2')
+    yield case(second, 2, 100, precision='bf16', **FULL, attention='flash_attention_2', packing='one-row', documents=2)
+    yield case(first, 2, 65, **MIXED, loop='trainer', accumulation=2)
+    yield case(second, 2, 64, **MIXED, **FULL, weights='bf16', loop='trainer', **lora(8, few),
+               quantization={'type': 'nf4', 'double': True, 'compute': 'bf16'})
+    yield case(second, 2, 64, **MIXED, loop='trainer', world=2, sharding='ddp', accumulation=2)
+    checkpointed = {} if family.startswith('olmo') else FULL  # theirs fail: a block is recomputed from other types
+    yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='fsdp', weights='bf16', **checkpointed)
+    if list(FAMILIES).index(family) % 2:
+        yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='zero2', accumulation=2)
+    else:  # without biases, where weights are cut in another order (KNOWN.md)
+        yield case(first if family == 'olmo' else second, 2, 64, **MIXED, **FULL, loop='trainer', world=2,
+                   sharding='zero3')
+    yield case(first, 2, 64, **MIXED, loop='trl-sft')
+    if family in SLIDING:  # an evaluation's peak has the masks in it
+        yield case(second, 2, 300, **MIXED, **eager, loop='trainer', evaluation={'batch': 5})
+
+
+if __name__ == '__main__':
+    names = sys.argv[1:] or list(FAMILIES)
+    made = [one for family in names if family in FAMILIES for one in cases_of(family)]
+    if names[0] == '--join':
+        made = make_trl.joined(names[1], [one for family in FAMILIES for one in cases_of(family)])
+    for one in made:
+        print(json.dumps(one))
