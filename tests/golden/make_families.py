@@ -87,7 +87,7 @@ def cases_of(family):
                    sharding='zero3')
     yield case(first, 2, 64, **MIXED, loop='trl-sft')
     if family in SLIDING:  # an evaluation's peak has the masks in it
-        yield case(second, 2, 300, **MIXED, **eager, loop='trainer', evaluation={'batch': 5})
+        yield case(second, 2, 500, **MIXED, **eager, loop='trainer', evaluation={'batch': 5})
 
 
 if __name__ == '__main__':
