@@ -43,7 +43,7 @@ struct plim_result_spec {
     PLIM_ARRAY(struct plim_result_option) options; /* in the order in which they were set */
     char config[320];    /* the trainer's config that the spec was read from: "train.yaml (axolotl)"; "": none was */
     char unplanned[256]; /* keys of it that no plan has, though they change memory: "torch_compile, use_unsloth" */
-    char lora[224];     /* "r=16 on q_proj, v_proj"; "": all parameters are trained */
+    char lora[640];     /* "r=16 on q_proj, v_proj"; "": all parameters are trained */
     char quantization[128]; /* "nf4 (double quantisation, computes in bf16)"; "": none */
     char use_reentrant[8]; /* "true", "false": of what is checkpointed; "": nothing is, or it is not known */
     double host_speed; /* as of train.host_speed; 0: not known */

@@ -2,6 +2,7 @@
 #include "allowance.h"
 #include "workloads/spec/family.h"
 #include "workloads/spec/key.h"
+#include "workloads/spec/lora_modules.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -261,8 +262,8 @@ static enum plim_status write_value(const struct row *row, int64_t value,
 static void default_targets(enum plim_family family, struct plim_lora *lora)
 {
     const char *const *names = plim_family_info(family)->lora_default;
-    for (; *names && lora->target_count < PLIM_LORA_TARGETS; names++)
-        snprintf(lora->targets[lora->target_count++], sizeof(lora->targets[0]), "%s", *names);
+    for (; *names; names++)
+        if (!plim_modules_add(lora->targets, *names)) return;
 }
 
 enum plim_status plim_spec_question_setting(const struct plim_spec_question *question,

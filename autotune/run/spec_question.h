@@ -26,7 +26,7 @@ struct plim_spec_question {
     size_t doubt_count;
     struct plim_question question;
     int64_t values[PLIM_AXES][PLIM_MAX_CHOICES];
-    char lora[224], quantization[128], defaults[512]; /* what reports say of the spec; "": nothing */
+    char lora[640], quantization[128], defaults[512]; /* what reports say of the spec; "": nothing */
 };
 
 /* `spec` is resolved and outlives `out`. */

@@ -26,6 +26,7 @@ struct seen {
     const struct plim_config_place *place; /* NULL: nothing, or null */
     const char *text;                      /* of the value, behind references */
     const char *list; /* of it and the words behind it on a command line; NULL: there are none */
+    const char *regex; /* it, where it has characters that no name has, and is no list; NULL: it has none */
     bool foreign;     /* something else fills it in */
 };
 
@@ -124,6 +125,8 @@ static enum plim_status look_at(struct reader *r, const struct plim_config_place
         if (!st) document = found.end->document;
     }
     if (node->words_end && !write_list(document, node, text)) out->list = keep(r, text);
+    bool is_regex = node->kind == PLIM_CONFIG_SCALAR && node->text && strpbrk(node->text, "\\()*?|^$");
+    if (is_regex) out->regex = keep(r, node->text);
     if (write_value(document, node, text))
         return plim_config_refuse(&r->group, place, "'%.200s' is too long%s", place->path, "");
     if (plim_config_word_is_null(text)) return PLIM_OK;
@@ -250,8 +253,10 @@ static enum plim_status refuse_word(struct reader *r, const struct plim_yaml_nod
 static enum plim_status apply_rule(struct reader *r, const struct plim_yaml_node *rule)
 {
     const struct plim_yaml_node *key = plim_yaml_get(rule, "key"), *is = plim_yaml_get(rule, "is"),
-                                *words = plim_yaml_get(rule, "words");
+                                *words = plim_yaml_get(rule, "words"), *regex = plim_yaml_get(rule, "regex"),
+                                *besides = plim_yaml_get(rule, "besides");
     struct seen seen;
+    char text[MAX_TEXT];
     bool here;
     if (!key) return plim_config_job_damaged(rule, "a rule without a key", r->err);
     if (has_key(r, key->text)) return PLIM_OK;
@@ -263,6 +268,8 @@ static enum plim_status apply_rule(struct reader *r, const struct plim_yaml_node
     if (plim_yaml_get(rule, "whole") && !seen.foreign && !plim_config_whole(seen.text)) return PLIM_OK;
     bool is_list = seen.list && plim_yaml_get(rule, "list");
     const char *value = words ? value_for(words, seen.text) : is_list ? seen.list : seen.text;
+    if (seen.regex && regex) value = keep(r, plim_config_word_quote(regex->text, seen.regex, text));
+    if (besides) value = keep(r, plim_config_word_besides(besides->text, value, text));
     bool known = words && value && value_for(words, "") != value && !plim_config_word_is_same(value, "*");
     if (seen.foreign && !known)
         return plim_config_refuse(

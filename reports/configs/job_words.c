@@ -58,3 +58,22 @@ size_t plim_config_words_among(const struct plim_yaml_node *words, const char *t
     }
     return among;
 }
+
+const char *plim_config_word_quote(const char *mark, const char *text, char out[PLIM_CONFIG_JOB_TEXT])
+{
+    size_t used = (size_t)snprintf(out, PLIM_CONFIG_JOB_TEXT, "'%s", mark);
+    for (; *text && used + 3 < PLIM_CONFIG_JOB_TEXT; text++) {
+        if (*text == '\'') out[used++] = '\'';
+        out[used++] = *text;
+    }
+    snprintf(out + used, PLIM_CONFIG_JOB_TEXT - used, "'");
+    return out;
+}
+
+const char *plim_config_word_besides(const char *name, const char *list, char out[PLIM_CONFIG_JOB_TEXT])
+{
+    bool has_names = *list == '[' && strlen(list) > 2;
+    snprintf(out, PLIM_CONFIG_JOB_TEXT, "%s%s%s%s", has_names ? "[" : "", name, has_names ? ", " : "",
+             has_names ? list + 1 : "");
+    return out;
+}

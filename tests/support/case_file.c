@@ -1,4 +1,5 @@
 #include "case_file.h"
+#include "workloads/spec/lora_modules.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -42,17 +43,36 @@ const char *case_text(const json_t *object, const char *key, const char *absent)
     return value ? json_string_value(value) : absent;
 }
 
-static void read_lora(const json_t *lora, struct plim_lora *out)
+/* A list of names, or a text: a regular expression */
+static void read_modules(const json_t *modules, char out[PLIM_MODULES_TEXT])
+{
+    for (size_t i = 0; i < json_array_size(modules); i++)
+        cr_assert(plim_modules_add(out, json_string_value(json_array_get(modules, i))));
+    if (json_is_string(modules))
+        snprintf(out, PLIM_MODULES_TEXT, "%s%s", PLIM_MODULES_REGEX, json_string_value(modules));
+}
+
+void case_lora(const json_t *lora, struct plim_lora *out)
 {
     if (!lora) return;
     const json_t *targets = json_object_get(lora, "target_modules");
     out->r = case_integer(lora, "r", 0);
     out->dropout = json_number_value(json_object_get(lora, "dropout"));
     out->dora = json_is_true(json_object_get(lora, "dora"));
-    out->target_count = json_array_size(targets);
-    for (size_t i = 0; i < out->target_count; i++)
-        snprintf(out->targets[i], sizeof out->targets[i], "%s",
-                 json_string_value(json_array_get(targets, i)));
+    const json_t *exclude = json_object_get(lora, "exclude_modules"),
+                 *layers = json_object_get(lora, "layers_to_transform"), *ranks = json_object_get(lora, "rank_pattern");
+    read_modules(targets, out->targets);
+    read_modules(exclude, out->exclude);
+    read_modules(json_object_get(lora, "layers_pattern"), out->layers_pattern);
+    for (size_t i = 0; i < json_array_size(layers); i++)
+        out->layers.values[out->layers.count++] = json_integer_value(json_array_get(layers, i));
+    const char *name;
+    json_t *rank;
+    json_object_foreach((json_t *)ranks, name, rank) {
+        struct plim_lora_rank *r = &out->ranks[out->rank_count++];
+        snprintf(r->regex, sizeof(r->regex), "%s", name);
+        r->r = json_integer_value(rank);
+    }
 }
 
 static void read_quantization(const json_t *q, struct plim_quantization *out)
@@ -153,6 +173,6 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
     s->rank = case_integer(c, "rank", 0);
     read_ddp(json_object_get(c, "ddp"), &s->ddp);
     read_zero(json_object_get(c, "zero"), &s->zero);
-    read_lora(json_object_get(c, "lora"), &s->lora);
+    case_lora(json_object_get(c, "lora"), &s->lora);
     read_quantization(json_object_get(c, "quantization"), &s->quantization);
 }

@@ -19,6 +19,8 @@ struct case_line *case_lines(const char *path, size_t *count);
 
 int64_t case_integer(const json_t *object, const char *key, int64_t absent);
 const char *case_text(const json_t *object, const char *key, const char *absent);
+/* LoraConfig's fields, as they are; none where `lora` is NULL */
+void case_lora(const json_t *lora, struct plim_lora *out);
 /* How the case is trained; the test fails on a name that is not known. */
 void case_setting(const json_t *c, struct plim_train_setting *setting);
 

@@ -132,9 +132,11 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
         a->accumulation == b->accumulation && a->schedule_count == b->schedule_count &&
         same(a->schedule, b->schedule, a->schedule_count * sizeof(a->schedule[0]));
     bool lora = x->r == y->r && same(&x->dropout, &y->dropout, sizeof(double)) &&
-                x->target_count == y->target_count;
-    for (size_t i = 0; lora && i < x->target_count; i++)
-        lora = strcmp(x->targets[i], y->targets[i]) == 0;
+                !strcmp(x->targets, y->targets) && !strcmp(x->exclude, y->exclude) &&
+                !strcmp(x->layers_pattern, y->layers_pattern) && same(&x->layers, &y->layers, sizeof(x->layers)) &&
+                x->rank_count == y->rank_count;
+    for (size_t i = 0; lora && i < x->rank_count; i++)
+        lora = !strcmp(x->ranks[i].regex, y->ranks[i].regex) && x->ranks[i].r == y->ranks[i].r;
     return model_equal(&a->model, &b->model) && axes && batch && lora &&
            same(&a->clip, &b->clip, sizeof(double)) && strcmp(a->device, b->device) == 0 &&
            a->hash == b->hash;

@@ -173,7 +173,7 @@ static const struct plim_train_setting qlora = {
     .accumulation = 1,
     .precision = PLIM_PRECISION_BF16,
     .optimizer = PLIM_OPTIMIZER_ADAMW_FUSED,
-    .lora = {.r = 4, .target_count = 1, .targets = {"q_proj"}},
+    .lora = {.r = 4, .targets = "q_proj"},
     .quantization = {.type = PLIM_QUANTIZATION_NF4, .prepared = true, .compute = PLIM_WEIGHTS_BF16}};
 
 static void replay(struct plim_device *device, const struct plim_train_setting *setting,

@@ -173,8 +173,18 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     spec->empty_cache_steps = spec->loop == PLIM_LOOP_TRAINER ? between(state, 0, 3) : 0;
     spec->label_smoothing = may_smooth ? (double)between(state, 0, 10) / 10 : 0;
     const char *target = plim_family_info(spec->model_as_given.family)->linears[0];
-    spec->lora.target_count = 1;
-    snprintf(spec->lora.targets[0], sizeof(spec->lora.targets[0]), "%s", target);
+    bool by_regex = !spec->model_as_given.experts && between(state, 0, 1);
+    const char *before = by_regex ? "re:.*\\.(\"|" : between(state, 0, 1) ? "a." : "";
+    snprintf(spec->lora.targets, sizeof(spec->lora.targets), "%s%s%s", before, target, by_regex ? ")" : "");
+    snprintf(spec->lora.exclude, sizeof(spec->lora.exclude), "%s", between(state, 0, 1) ? "a.b,c" : "");
+    spec->lora.layers.count = by_regex ? 0 : (size_t)between(state, 0, 3);
+    for (size_t i = 0; i < spec->lora.layers.count; i++) spec->lora.layers.values[i] = 7 * (int64_t)i;
+    bool has_pattern = between(state, 0, 1);
+    snprintf(spec->lora.layers_pattern, sizeof(spec->lora.layers_pattern), "%s", has_pattern ? "layers,h" : "");
+    spec->lora.rank_count = (size_t)between(state, 0, 2);
+    for (size_t i = 0; i < spec->lora.rank_count; i++)
+        spec->lora.ranks[i] = (struct plim_lora_rank){.regex = "it's (\\d|\"): #", .r = 1 + (int64_t)i};
+    if (spec->lora.rank_count == 2) spec->lora.ranks[1].regex[0] = 'I';
     snprintf(spec->name, sizeof(spec->name),
              "n \"%lld\" \\ #:", (long long)between(state, 0, 1000));
     snprintf(spec->device, sizeof(spec->device), "%s", between(state, 0, 1) ? "sim:RTX-4090" : "");

@@ -206,7 +206,7 @@ Test(zero, says_what_it_cannot_train)
     setting.zero.optimizer = PLIM_OFFLOAD_NONE;
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "without offload_optimizer");
     setting.zero.parameters = PLIM_OFFLOAD_NONE;
-    setting.lora = (struct plim_lora){.r = 8, .target_count = 1, .targets = {"q_proj"}};
+    setting.lora = (struct plim_lora){.r = 8, .targets = "q_proj"};
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "adapters");
     setting.loop = PLIM_LOOP_TRAINER;
     rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
@@ -264,7 +264,7 @@ Test(zero, says_which_experts_are_unaligned)
     plim_device_close(&gpu);
 }
 
-static const struct plim_lora small_adapters = {.r = 8, .target_count = 1, .targets = {"q_proj"}};
+static const struct plim_lora small_adapters = {.r = 8, .targets = "q_proj"};
 
 /* DeepSpeed casts all that floats, and gathers what persists as if it were of one type. */
 Test(zero, quantised_weights_that_it_would_lose_are_refused)
@@ -354,7 +354,7 @@ Test(zero, stage_3_gathers_adapters_with_the_layers_that_look_at_them)
     struct plim_train_setting setting = rank_of_two;
     setting.sharding = PLIM_SHARDING_ZERO3;
     setting.loop = PLIM_LOOP_TRAINER;
-    setting.lora = (struct plim_lora){.r = 8, .target_count = 2, .targets = {"q_proj", "v_proj"}};
+    setting.lora = (struct plim_lora){.r = 8, .targets = "q_proj,v_proj"};
     setting.zero.prefetch_elements = 1;
     setting.zero.persistent_elements = setting.zero.reuse_elements = 0;
     rank_simulate(&setting);
@@ -430,7 +430,7 @@ Test(zero, is_an_answer_whatever_the_memory_with_what_is_offloaded_and_with_adap
         bool is_stage_3 = setting.sharding == PLIM_SHARDING_ZERO3;
         setting.zero.parameters = is_stage_3 && mib % 4 ? PLIM_OFFLOAD_CPU : PLIM_OFFLOAD_NONE;
         setting.zero.persistent_elements = mib % 5 ? 100000 : 0;
-        setting.lora = (struct plim_lora){.r = mib % 7 ? 8 : 0, .target_count = 1, .targets = {"q_proj"}};
+        setting.lora = (struct plim_lora){.r = mib % 7 ? 8 : 0, .targets = "q_proj"};
         snprintf(uri, sizeof uri, "A100-SXM4-80GB,memory=%dMiB", mib);
         rank_replay(rank_gpu(uri), &setting, NULL);
         cr_expect(rank_trace.out.verdict == PLIM_OK || rank_trace.out.verdict == PLIM_OOM, "%d MiB: %s", mib,

@@ -1,12 +1,30 @@
 /* get_peft_model(model, LoraConfig(...)): the base is frozen, chosen linears get adapters. */
 #include "model.h"
+#include "workloads/spec/lora_modules.h"
+#include <stdio.h>
 #include <string.h>
 
-static bool wanted(const struct plim_lora *lora, const char *name)
+static void refuse(struct engine *e, struct decoder *m, const char *format, const char *name)
 {
-    for (size_t i = 0; i < lora->target_count; i++)
-        if (strcmp(lora->targets[i], name) == 0) return true;
-    return false;
+    snprintf(m->refusal, sizeof(m->refusal), format, name);
+    engine_halt(e, HALT_UNSUPPORTED);
+}
+
+/* The rank that peft gives a module, which has to be one that it has adapters for; 0: none. */
+static int64_t rank_of(struct engine *e, struct decoder *m, const struct module *module, int64_t layer)
+{
+    char name[MODULE_NAME_MAX];
+    module_full_name(m, module, layer, name);
+    int64_t rank = plim_lora_rank(&m->setting->lora, name);
+    bool has = module->kind == MODULE_LINEAR || module->kind == MODULE_CLASSIFIER;
+    if (rank && !has) refuse(e, m, "train.lora.targets matches %.80s, for which there are no adapters here", name);
+    if (layer > 0) return rank;
+    for (char *dot = strrchr(name, '.'); dot && !e->halted; dot = strrchr(name, '.')) {
+        *dot = '\0';
+        if (plim_lora_rank(&m->setting->lora, name))
+            refuse(e, m, "train.lora.targets matches %.80s, which consists of modules: peft fails then", name);
+    }
+    return rank;
 }
 
 /* The base model's parameters need no gradient any more and leave the list of trainable ones. */
@@ -33,8 +51,7 @@ static enum plim_dtype adapter_dtype(const struct linear *l)
     return nn_is_int8(l) ? PLIM_F32 : l->quantized.compute;
 }
 
-static void add_adapter(struct engine *e, struct decoder *m, struct adapters *adapters,
-                        struct linear *l)
+static void add_adapter(struct engine *e, struct decoder *m, struct adapters *adapters, struct linear *l, int64_t rank)
 {
     const struct plim_lora *lora = &m->setting->lora;
     enum plim_dtype before = m->parameters.dtype;
@@ -47,38 +64,53 @@ static void add_adapter(struct engine *e, struct decoder *m, struct adapters *ad
                                .weight = l->weight,
                                .bias = l->bias,
                                .conv1d = l->conv1d};
-    a->a = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(lora->r, l->in));
-    a->b = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(l->out, lora->r));
+    a->a = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(rank, l->in));
+    a->b = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(l->out, rank));
     l->lora = a;
     if (lora->dora) nn_dora_create(e, &m->parameters, l);
     m->parameters.dtype = before;
 }
 
 /* The linear to which a classification comes, whose weights stand in the model itself. */
-static void adapt_classifier(struct engine *e, struct decoder *m, struct adapters *adapters)
+static void adapt_classifier(struct engine *e, struct decoder *m, struct adapters *adapters, int64_t rank)
 {
     if (m->config->task != PLIM_TASK_CLASSIFICATION || m->classifier_lora) return;
     struct linear l = head_linear(m);
-    add_adapter(e, m, adapters, &l);
+    add_adapter(e, m, adapters, &l, rank);
     m->classifier_lora = l.lora;
 }
 
+/* Is it a module that is there, in this layer and for this task? What experts and vit's first token are made of is
+ * none, but parameters. */
+static bool is_there(const struct decoder *m, const struct module *module, const void *owner)
+{
+    const void *place = (const char *)owner + module->offset;
+    bool classifies = m->config->task == PLIM_TASK_CLASSIFICATION;
+    if (strstr(module->path, "experts.") || strstr(module->path, "cls_token")) return false;
+    if (module->kind == MODULE_HEAD || module->kind == MODULE_CLASSIFIER)
+        return classifies == (module->kind == MODULE_CLASSIFIER);
+    if (module->kind == MODULE_NORM) return ((const struct norm *)place)->weight != NULL;
+    if (module->kind == MODULE_LINEAR) return ((const struct linear *)place)->weight != NULL;
+    return *(struct tensor *const *)place != NULL;
+}
+
 /* Adapters for the chosen ones of `modules`, up to the blocks, which stand at offsets from `owner`. */
-static void add_adapters(struct engine *e, struct decoder *m, const struct module *modules,
+static void add_adapters(struct engine *e, struct decoder *m, const struct module *modules, int64_t layer,
                          void *owner, struct adapters *adapters)
 {
     for (const struct module *at = modules; at->path && !e->halted; at++) {
         struct linear *l = (struct linear *)((char *)owner + at->offset);
         if (at->kind == MODULE_BLOCKS) return;
-        if (!wanted(&m->setting->lora, module_name(at))) continue;
-        if (at->kind == MODULE_CLASSIFIER) adapt_classifier(e, m, adapters);
-        if (at->kind == MODULE_LINEAR && l->weight && !l->lora) add_adapter(e, m, adapters, l);
+        int64_t rank = is_there(m, at, owner) ? rank_of(e, m, at, layer) : 0;
+        if (!rank || e->halted) continue;
+        if (at->kind == MODULE_CLASSIFIER) adapt_classifier(e, m, adapters, rank);
+        if (at->kind == MODULE_LINEAR && !l->lora) add_adapter(e, m, adapters, l, rank);
     }
 }
 
 static void adapt_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
-    add_adapters(e, m, decoder_block_modules(m->config->family), l, &l->adapters);
+    add_adapters(e, m, decoder_block_modules(m->config->family), l - m->layers, l, &l->adapters);
 }
 
 static void cast(struct engine *e, struct parameters *p, struct tensor **x, size_t index, enum plim_dtype dtype)
@@ -115,15 +147,25 @@ static void cast_adapters(struct engine *e, struct decoder *m, enum plim_dtype d
     cast_list(e, m, &m->adapters_behind, dtype, &index);
 }
 
+static void refuse_unmatched(struct engine *e, struct decoder *m)
+{
+    const struct module *first = decoder_block_modules(m->config->family);
+    char name[MODULE_NAME_MAX];
+    while (first->kind != MODULE_LINEAR) first++;
+    module_full_name(m, first, 0, name);
+    refuse(e, m, "train.lora.targets matches no module of this model, such as %.80s", name);
+}
+
 void decoder_add_lora(struct engine *e, struct decoder *m)
 {
     if (e->halted) return;
     freeze(e, &m->parameters);
     const struct module *model = decoder_modules(m->config->family), *behind = model;
     while (behind->kind != MODULE_BLOCKS) behind++;
-    add_adapters(e, m, model, m, &m->adapters);
+    add_adapters(e, m, model, 0, m, &m->adapters);
     decoder_build_layers(e, m, adapt_layer);
-    add_adapters(e, m, behind + 1, m, &m->adapters_behind);
+    add_adapters(e, m, behind + 1, 0, m, &m->adapters_behind);
+    if (!e->halted && !m->parameters.count) refuse_unmatched(e, m);
     cast_adapters(e, m, PLIM_F32); /* cast_adapter_dtype, of those in a half type */
     if (plim_loop_is_trl(m->setting->loop) && m->setting->quantization.type)
         cast_adapters(e, m, PLIM_BF16); /* SFTTrainer.__init__, beside a quantised base */

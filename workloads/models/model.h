@@ -32,7 +32,10 @@ struct module {
  * named_modules(). NULL: a family that is not quantised and has no adapters. */
 const struct module *decoder_modules(enum plim_family family);
 const struct module *decoder_block_modules(enum plim_family family);
-const char *module_name(const struct module *module); /* the last part of its path */
+/* A module's full name in transformers; `layer`: of a block's */
+enum { MODULE_NAME_MAX = 128 };
+struct decoder;
+void module_full_name(const struct decoder *m, const struct module *module, int64_t layer, char name[MODULE_NAME_MAX]);
 
 /* The LoRA adapters of a block, or of the modules beside the blocks, in the order of
  * named_modules(). */
@@ -103,6 +106,7 @@ struct decoder {
         rotary_local; /* local: of the sliding layers, where they have their own */
     struct decoder_layer *layers;
     const struct decoder_hooks *hooks; /* lent; NULL: none */
+    char refusal[160]; /* why it cannot be built so, found while it was built (HALT_UNSUPPORTED); "": it can */
 };
 
 /* A micro-batch: tokens (B, S), or images (B, channels, height, width); what the loss compares with: tokens too, or
@@ -164,8 +168,7 @@ size_t decoder_cast_loaded(struct engine *e, const struct decoder *m, struct ten
 /* Would a cast of all that floats to `dtype` reach codes of quantised weights, which lie in floats of another type?
  * They are lost then. */
 bool decoder_cast_loses_codes(const struct plim_train_setting *setting, enum plim_dtype dtype);
-/* get_peft_model(): freezes the model and adds the adapters of setting->lora, whose targets are
- * modules of the model (plim_spec_resolve() refuses others). */
+/* get_peft_model(): freezes the model and adds the adapters of setting->lora. Where peft fails, m->refusal says why. */
 void decoder_add_lora(struct engine *e, struct decoder *m);
 void decoder_finish(struct decoder *m); /* host memory; tensors go with the engine */
 

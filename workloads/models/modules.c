@@ -1,5 +1,6 @@
 /* What a model is made of, by the names that its modules have in transformers. */
 #include "model.h"
+#include <stdio.h>
 #include <string.h>
 
 #define BLOCK(path, field, kind) {path, offsetof(struct decoder_layer, field), MODULE_##kind}
@@ -209,7 +210,7 @@ static const struct module bloom_model[] = {
     MODEL("lm_head", head, HEAD),
     {0}};
 
-/* The encoders' heads have other names for other tasks; adapters see the last part. */
+/* Heads have other names for other tasks, and roberta's modules have its own: see renamed[]. */
 static const struct module bert_model[] = {
     MODEL("bert.embeddings.word_embeddings", embedding, WEIGHT),
     MODEL("bert.embeddings.position_embeddings", position_embedding, WEIGHT),
@@ -298,8 +299,51 @@ const struct module *decoder_block_modules(enum plim_family family)
     return modules[family].block;
 }
 
-const char *module_name(const struct module *module)
+/* What encoders' names begin with, where it is not what the lists above say. The first that fits counts. */
+static const struct renamed {
+    enum plim_family family;
+    enum plim_task task; /* PLIM_TASK_COUNT: any */
+    const char *from, *to;
+} renamed[] = {
+    {PLIM_FAMILY_BERT, PLIM_TASK_MASKED_LM, "head.decoder", "cls.predictions.decoder"},
+    {PLIM_FAMILY_BERT, PLIM_TASK_MASKED_LM, "head.", "cls.predictions.transform."},
+    {PLIM_FAMILY_BERT, PLIM_TASK_CLASSIFICATION, "head.", "bert.pooler."},
+    {PLIM_FAMILY_ROBERTA, PLIM_TASK_MASKED_LM, "head.LayerNorm", "lm_head.layer_norm"},
+    {PLIM_FAMILY_ROBERTA, PLIM_TASK_MASKED_LM, "head.", "lm_head."},
+    {PLIM_FAMILY_ROBERTA, PLIM_TASK_CLASSIFICATION, "head.", "classifier."},
+    {PLIM_FAMILY_ROBERTA, PLIM_TASK_COUNT, "bert.", "roberta."},
+};
+
+static const struct renamed *find_renamed(const struct decoder *m, const char *path)
 {
-    const char *dot = strrchr(module->path, '.');
-    return dot ? dot + 1 : module->path;
+    for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
+        const struct renamed *r = &renamed[i];
+        bool is_task = r->task == PLIM_TASK_COUNT || r->task == m->config->task;
+        if (r->family == m->config->family && is_task && !strncmp(path, r->from, strlen(r->from))) return r;
+    }
+    return NULL;
+}
+
+static void put_name(const struct decoder *m, const char *path, char *name, size_t size)
+{
+    const struct renamed *r = find_renamed(m, path);
+    snprintf(name, size, "%s%s", r ? r->to : "", path + (r ? strlen(r->from) : 0));
+}
+
+void module_full_name(const struct decoder *m, const struct module *module, int64_t layer, char name[MODULE_NAME_MAX])
+{
+    const struct module *blocks = decoder_modules(m->config->family), *first = decoder_block_modules(m->config->family);
+    const char *path = module->path, *shared = "mlp.shared_expert.";
+    bool is_of_block = false;
+    for (; first->path; first++) is_of_block |= first == module;
+    if (!is_of_block) {
+        put_name(m, path, name, MODULE_NAME_MAX);
+        return;
+    }
+    while (blocks->kind != MODULE_BLOCKS) blocks++;
+    put_name(m, blocks->path, name, MODULE_NAME_MAX);
+    size_t used = strlen(name);
+    bool is_bare = !m->layers[layer].router && !strncmp(path, shared, strlen(shared));
+    snprintf(name + used, MODULE_NAME_MAX - used, ".%lld.%s%s", (long long)layer, is_bare ? "mlp." : "",
+             path + (is_bare ? strlen(shared) : 0));
 }

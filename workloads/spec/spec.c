@@ -1,4 +1,5 @@
 #include "family.h"
+#include "lora_modules.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,14 +42,35 @@ const char *const plim_torch_names[PLIM_TORCH_COUNT] = {"2.11", "2.15"};
 const char *const plim_transformers_names[PLIM_TRANSFORMERS_COUNT] = {"5.17", "5.24"};
 const char *const plim_pooling_names[PLIM_POOLING_COUNT] = {"cls", "mean"};
 
+/* Returns how much of the text is used. */
+static size_t describe_modules(const char *modules, char *text, size_t used, size_t size)
+{
+    char name[PLIM_MODULE_NAME];
+    bool is_first = true;
+    if (plim_modules_is_regex(modules) && used < size)
+        used += (size_t)snprintf(text + used, size - used, " %s", modules);
+    for (const char *at = modules; plim_modules_next(&at, name) && used < size; is_first = false)
+        used += (size_t)snprintf(text + used, size - used, "%s %s", is_first ? "" : ",", name);
+    return used;
+}
+
 void plim_spec_describe_lora(const struct plim_spec *spec, char *text, size_t size)
 {
     const struct plim_lora *lora = &spec->lora;
     text[0] = '\0';
     if (!lora->r) return;
     size_t used = (size_t)snprintf(text, size, "r=%lld on", (long long)lora->r);
-    for (size_t i = 0; i < lora->target_count && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s %s", i ? "," : "", lora->targets[i]);
+    used = describe_modules(lora->targets, text, used, size);
+    for (size_t i = 0; i < lora->rank_count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%lld on %s", i ? ", " : "; r=",
+                                 (long long)lora->ranks[i].r, lora->ranks[i].regex);
+    for (size_t i = 0; i < lora->layers.count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s %lld", i ? "," : "; of layers",
+                                 (long long)lora->layers.values[i]);
+    if (*lora->exclude && used < size) {
+        used += (size_t)snprintf(text + used, size - used, "; not on");
+        used = describe_modules(lora->exclude, text, used, size);
+    }
     if (lora->dora && used < size) snprintf(text + used, size - used, ", DoRA");
 }
 

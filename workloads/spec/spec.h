@@ -313,15 +313,36 @@ extern const char *const plim_padding_names[PLIM_PADDING_COUNT];
 extern const char *const plim_torch_names[PLIM_TORCH_COUNT];
 extern const char *const plim_transformers_names[PLIM_TRANSFORMERS_COUNT];
 
-enum { PLIM_LORA_TARGETS = 16 };
+/* Modules as peft is told of them, by the ends of their names, "q_proj,mlp.down_proj", or by a regular expression of
+ * Python's behind PLIM_MODULES_REGEX; "": none (lora_modules.h). */
+enum { PLIM_MODULES_TEXT = 1024 };
+#define PLIM_MODULES_REGEX "re:"
+
+/* The rank of modules by a regular expression for the end of their names (rank_pattern). */
+enum { PLIM_LORA_RANKS = 16 };
+struct plim_lora_rank {
+    char regex[112];
+    int64_t r;
+};
+
+enum { PLIM_MAX_CHOICES = 64, PLIM_MAX_PHASES = 64 };
+
+/* What may be chosen along one axis, in the order of preference given. count 0: plimsoll chooses.
+ * Enumerated axes are never empty after loading: what the spec leaves out has its default. */
+struct plim_int_axis { size_t count; int64_t values[PLIM_MAX_CHOICES]; };
+struct plim_enum_axis { size_t count; int values[PLIM_MAX_CHOICES]; };
 
 /* peft's LoraConfig: result = base(x) + B(A(dropout(x))) * alpha / r. r == 0: no LoRA. */
 struct plim_lora {
     int64_t r;
     double dropout;
     bool dora; /* use_dora: magnitudes beside the matrices */
-    size_t target_count;
-    char targets[PLIM_LORA_TARGETS][32]; /* module names: "q_proj", "c_attn" */
+    char targets[PLIM_MODULES_TEXT]; /* target_modules */
+    char exclude[PLIM_MODULES_TEXT]; /* exclude_modules */
+    struct plim_int_axis layers;     /* layers_to_transform; none: all */
+    char layers_pattern[PLIM_MODULES_TEXT]; /* names that a layer's number stands behind; "": the first number counts */
+    size_t rank_count;
+    struct plim_lora_rank ranks[PLIM_LORA_RANKS]; /* the first that matches counts, else r */
 };
 
 /* In elements of which type codes in 4 bits lie (bnb_4bit_quant_storage). */
@@ -424,14 +445,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_MAX_CHOICES = 64, PLIM_MAX_PHASES = 64 };
-
-/* What may be chosen along one axis, in the order of preference given. count 0: plimsoll chooses.
- * Enumerated axes are never empty after loading: what the spec leaves out has its default. */
-struct plim_int_axis { size_t count; int64_t values[PLIM_MAX_CHOICES]; };
-struct plim_enum_axis { size_t count; int values[PLIM_MAX_CHOICES]; };
-
-enum { PLIM_SPEC_KEYS = 69 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 73 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 

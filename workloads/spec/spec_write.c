@@ -3,6 +3,7 @@
 #include "autotune/base/text_stream.h"
 #include "family.h"
 #include "key.h"
+#include "lora_modules.h"
 #include "spec_internal.h"
 
 #include <math.h>
@@ -62,12 +63,27 @@ static void write_schedule(const struct plim_spec *spec, FILE *file)
     fputc('}', file);
 }
 
-static void write_targets(const struct plim_lora *lora, FILE *file)
+static void write_modules(const char *modules, FILE *file)
 {
+    char name[PLIM_MODULE_NAME];
+    if (plim_modules_is_regex(modules)) {
+        write_text(modules, file);
+        return;
+    }
     fputc('[', file);
-    for (size_t i = 0; i < lora->target_count; i++)
-        fprintf(file, "%s%s", i ? ", " : "", lora->targets[i]);
+    for (const char *at = modules; plim_modules_next(&at, name);) fprintf(file, "%s%s", name, *at ? ", " : "");
     fputc(']', file);
+}
+
+static void write_ranks(const struct plim_lora *lora, FILE *file)
+{
+    fputc('{', file);
+    for (size_t i = 0; i < lora->rank_count; i++) {
+        fputs(i ? ", " : "", file);
+        write_text(lora->ranks[i].regex, file);
+        fprintf(file, ": %lld", (long long)lora->ranks[i].r);
+    }
+    fputc('}', file);
 }
 
 /* The value at `in` as YAML that plim_value_read() reads back exactly. */
@@ -91,7 +107,8 @@ static void write_value(const struct plim_value *value, const void *in, FILE *fi
     case PLIM_VALUE_INT_AXIS: write_int_axis(in, file); break;
     case PLIM_VALUE_ENUM_AXIS: write_enum_axis(value, in, file); break;
     case PLIM_VALUE_SCHEDULE: write_schedule(in, file); break;
-    case PLIM_VALUE_TARGETS: write_targets(in, file); break;
+    case PLIM_VALUE_MODULES: write_modules(in, file); break;
+    case PLIM_VALUE_RANKS: write_ranks(in, file); break;
     case PLIM_VALUE_TYPE_COUNT: break;
     }
 }

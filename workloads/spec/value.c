@@ -77,8 +77,13 @@ void plim_value_describe(const struct plim_value *value, char *out, size_t size)
         snprintf(out, size, "a mapping from epoch to accumulation such as {0: 4, 4: 2, 8: 1}%s",
                  or_null);
         break;
-    case PLIM_VALUE_TARGETS:
-        snprintf(out, size, "module names such as [q_proj, v_proj]%s", or_null);
+    case PLIM_VALUE_MODULES:
+        snprintf(out, size, "module names such as [q_proj, v_proj], or a regular expression such as 're:.*_proj'%s",
+                 or_null);
+        break;
+    case PLIM_VALUE_RANKS:
+        snprintf(out, size, "a mapping from the end of names, or a regular expression for it, to a rank such as "
+                            "{v_proj: 32}%s", or_null);
         break;
     case PLIM_VALUE_TYPE_COUNT:
         break;
@@ -177,11 +182,12 @@ bool plim_value_is_null(const struct plim_value *value, const void *in)
     case PLIM_VALUE_INT: return *(const int64_t *)in == value->null_value;
     case PLIM_VALUE_NUMBER:
     case PLIM_VALUE_SHARE: return *(const double *)in == (double)value->null_value;
-    case PLIM_VALUE_TEXT: return *(const char *)in == '\0';
+    case PLIM_VALUE_TEXT:
+    case PLIM_VALUE_MODULES: return *(const char *)in == '\0';
     case PLIM_VALUE_INT_AXIS: return ((const struct plim_int_axis *)in)->count == 0;
     case PLIM_VALUE_ENUM_AXIS: return ((const struct plim_enum_axis *)in)->count == 0;
     case PLIM_VALUE_SCHEDULE: return ((const struct plim_spec *)in)->schedule_count == 0;
-    case PLIM_VALUE_TARGETS: return ((const struct plim_lora *)in)->target_count == 0;
+    case PLIM_VALUE_RANKS: return ((const struct plim_lora *)in)->rank_count == 0;
     default: return false;
     }
 }
@@ -192,11 +198,12 @@ static void set_null(const struct plim_value *value, void *out)
     case PLIM_VALUE_INT: *(int64_t *)out = value->null_value; break;
     case PLIM_VALUE_NUMBER:
     case PLIM_VALUE_SHARE: *(double *)out = (double)value->null_value; break;
-    case PLIM_VALUE_TEXT: *(char *)out = '\0'; break;
+    case PLIM_VALUE_TEXT:
+    case PLIM_VALUE_MODULES: *(char *)out = '\0'; break;
     case PLIM_VALUE_INT_AXIS: *(struct plim_int_axis *)out = (struct plim_int_axis){0}; break;
     case PLIM_VALUE_ENUM_AXIS: *(struct plim_enum_axis *)out = (struct plim_enum_axis){0}; break;
     case PLIM_VALUE_SCHEDULE: ((struct plim_spec *)out)->schedule_count = 0; break;
-    case PLIM_VALUE_TARGETS: ((struct plim_lora *)out)->target_count = 0; break;
+    case PLIM_VALUE_RANKS: ((struct plim_lora *)out)->rank_count = 0; break;
     default: break;
     }
 }
@@ -214,7 +221,8 @@ enum plim_status plim_value_read(const struct plim_value *value, const struct pl
         [PLIM_VALUE_INT_AXIS] = plim_value_read_int_axis,
         [PLIM_VALUE_ENUM_AXIS] = plim_value_read_enum_axis,
         [PLIM_VALUE_SCHEDULE] = plim_value_read_schedule,
-        [PLIM_VALUE_TARGETS] = plim_value_read_targets,
+        [PLIM_VALUE_MODULES] = plim_value_read_modules,
+        [PLIM_VALUE_RANKS] = plim_value_read_ranks,
     };
     bool is_word = value->null_word && node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, value->null_word);
     if (plim_yaml_is_null(node) || is_word) {

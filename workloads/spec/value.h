@@ -20,7 +20,8 @@ enum plim_value_type {
     PLIM_VALUE_INT_AXIS,  /* struct plim_int_axis: one, a list, "512,1024", "512:4096:512" */
     PLIM_VALUE_ENUM_AXIS, /* struct plim_enum_axis: one, a list, "none,full" */
     PLIM_VALUE_SCHEDULE,  /* struct plim_spec: its schedule; {0: 4, 4: 2} */
-    PLIM_VALUE_TARGETS,   /* struct plim_lora: its targets; a list, "q_proj+v_proj" */
+    PLIM_VALUE_MODULES,   /* char[PLIM_MODULES_TEXT]; a list, "q_proj+v_proj", "re:.*_proj" */
+    PLIM_VALUE_RANKS,     /* struct plim_lora: its ranks; {v_proj: 32} */
     PLIM_VALUE_TYPE_COUNT
 };
 

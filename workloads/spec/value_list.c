@@ -1,4 +1,6 @@
 #include "value_list.h"
+#include "autotune/base/regex.h"
+#include "lora_modules.h"
 
 #include <string.h>
 
@@ -122,7 +124,7 @@ enum plim_status plim_value_read_enum_axis(const struct plim_value *value,
     return st;
 }
 
-/* --- the accumulation schedule and LoRA's targets --------------------------------------------- */
+/* --- the accumulation schedule and LoRA's modules --------------------------------------------- */
 
 enum plim_status plim_value_read_schedule(const struct plim_value *value,
                                           const struct plim_place *place,
@@ -164,28 +166,66 @@ enum plim_status plim_value_read_schedule(const struct plim_value *value,
     return PLIM_OK;
 }
 
-static enum plim_status push_target(const struct plim_value *value, const struct plim_place *place,
-                                    const struct plim_yaml_node *node, void *out)
+static bool is_module_name(const char *text)
 {
-    struct plim_lora *lora = out;
-    if (lora->target_count == PLIM_LORA_TARGETS || strlen(node->text) >= sizeof(lora->targets[0]))
-        return plim_value_mismatch(value, place, node);
-    for (size_t i = 0; i < lora->target_count; i++)
-        if (strcmp(lora->targets[i], node->text) == 0)
-            return plim_yaml_fail(place->yaml, node, place->err,
-                                  "%s%s has %s twice, expected it once", place->prefix, place->key,
-                                  node->text);
-    memcpy(lora->targets[lora->target_count++], node->text, strlen(node->text) + 1);
-    return PLIM_OK;
+    return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")] == '\0';
 }
 
-enum plim_status plim_value_read_targets(const struct plim_value *value,
-                                         const struct plim_place *place,
+static enum plim_status push_module(const struct plim_value *value, const struct plim_place *place,
+                                    const struct plim_yaml_node *node, void *out)
+{
+    char *modules = out;
+    if (!is_module_name(node->text)) return plim_value_mismatch(value, place, node);
+    if (plim_modules_has(modules, node->text))
+        return plim_yaml_fail(place->yaml, node, place->err, "%s%s has %s twice, expected it once", place->prefix,
+                              place->key, node->text);
+    return plim_modules_add(modules, node->text) ? PLIM_OK : plim_value_mismatch(value, place, node);
+}
+
+static enum plim_status check_regex(const struct plim_place *place, const struct plim_yaml_node *node,
+                                    const char *regex)
+{
+    const char *why = plim_regex_refuses(regex);
+    if (!why) return PLIM_OK;
+    return plim_yaml_fail(place->yaml, node, place->err, "%s%s has '%.200s', which is not read here: %s, expected a "
+                          "regular expression without it", place->prefix, place->key, regex, why);
+}
+
+enum plim_status plim_value_read_modules(const struct plim_value *value, const struct plim_place *place,
                                          const struct plim_yaml_node *node, void *out)
 {
-    struct plim_lora *lora = out, targets = *lora;
-    targets.target_count = 0;
-    enum plim_status st = each_piece(value, place, node, "+,", push_target, &targets);
-    if (st == PLIM_OK) *lora = targets;
+    char modules[PLIM_MODULES_TEXT] = "";
+    bool is_regex = node->kind == PLIM_YAML_SCALAR && plim_modules_is_regex(node->text);
+    enum plim_status st;
+    if (is_regex && strlen(node->text) >= sizeof(modules)) return plim_value_mismatch(value, place, node);
+    if (is_regex) {
+        st = check_regex(place, node, node->text + strlen(PLIM_MODULES_REGEX));
+        snprintf(modules, sizeof(modules), "%s", node->text);
+    } else {
+        st = each_piece(value, place, node, "+,", push_module, modules);
+    }
+    if (st == PLIM_OK) memcpy(out, modules, sizeof(modules));
     return st;
+}
+
+enum plim_status plim_value_read_ranks(const struct plim_value *value, const struct plim_place *place,
+                                       const struct plim_yaml_node *node, void *out)
+{
+    struct plim_lora *lora = out;
+    struct plim_lora_rank ranks[PLIM_LORA_RANKS];
+    const struct plim_value rank = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 16};
+    enum plim_status st = PLIM_OK;
+    if (node->kind != PLIM_YAML_MAPPING || node->count == 0 || node->count > PLIM_LORA_RANKS)
+        return plim_value_mismatch(value, place, node);
+    for (size_t i = 0; i < node->count && !st; i++) {
+        const char *regex = node->keys[i]->text;
+        if (strlen(regex) >= sizeof(ranks[i].regex)) return plim_value_mismatch(value, place, node);
+        snprintf(ranks[i].regex, sizeof(ranks[i].regex), "%s", regex);
+        st = check_regex(place, node->keys[i], regex);
+        if (!st) st = plim_value_read_int(&rank, place, node->items[i], &ranks[i].r);
+    }
+    if (st) return st;
+    memcpy(lora->ranks, ranks, node->count * sizeof(ranks[0]));
+    lora->rank_count = node->count;
+    return PLIM_OK;
 }

@@ -13,7 +13,8 @@ plim_value_read_fn plim_value_read_int;
 plim_value_read_fn plim_value_read_int_axis;
 plim_value_read_fn plim_value_read_enum_axis;
 plim_value_read_fn plim_value_read_schedule;
-plim_value_read_fn plim_value_read_targets;
+plim_value_read_fn plim_value_read_modules;
+plim_value_read_fn plim_value_read_ranks;
 
 /* Fails with "KEY is 'x', expected" what plim_value_describe() says. */
 enum plim_status plim_value_mismatch(const struct plim_value *value, const struct plim_place *place,

@@ -120,6 +120,10 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     }
     if (r->setting.sharding != PLIM_SHARDING_ZERO3) trainer_loop_meet(e, &r->setting, &r->link);
     PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
+    if (*r->model.refusal) {
+        r->refusal = r->model.refusal;
+        return PLIM_OK;
+    }
     PLIM_TRY(dpo_create(e, model, &r->setting, &r->dpo));
     bool is_trainers = plim_loop_is_trainers(r->setting.loop);
     if (is_trainers && !e->halted) plim_allocator_empty_cache(e->allocator); /* train(): accelerate's free_memory() */

@@ -129,9 +129,11 @@ def make_batch(case, config, model, size):
 
 
 def lora_of(options):
+    """`dropout` and `dora` have names of their own, the others are LoraConfig's."""
     from peft import LoraConfig
-    return LoraConfig(r=options['r'], lora_alpha=2 * options['r'], target_modules=options['target_modules'],
-                      lora_dropout=options.get('dropout', 0.0), use_dora=options.get('dora', False))
+    others = {name: value for name, value in options.items() if name not in ('dropout', 'dora')}
+    return LoraConfig(lora_alpha=2 * options['r'], lora_dropout=options.get('dropout', 0.0), use_dora=options.get('dora', False),
+                      **others)
 
 
 def with_lora(model, options):

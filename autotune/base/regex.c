@@ -1,0 +1,349 @@
+/* A pattern is a function of sets of places in the text: from where one may be before it to where one may be behind it.
+ * It is followed as it is read; what is repeated is read again. */
+#include "regex.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* DEEPEST, MOST_LOOPS: groups, and repetitions, that stand within each other; MOST_TIMES: of one repetition */
+enum { DEEPEST = 32, MOST_LOOPS = 3, MOST_TIMES = 255, ENDLESS = -1 };
+
+struct places { bool at[PLIM_REGEX_TEXT + 1]; };
+
+struct matcher {
+    const char *at;   /* in the pattern */
+    const char *text;
+    size_t length;
+    int depth, loops;
+    const char *refused; /* why; NULL: it is not */
+};
+
+static void follow_alternatives(struct matcher *m, const struct places *in, struct places *out);
+
+static void refuse(struct matcher *m, const char *why)
+{
+    if (!m->refused) m->refused = why;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_word(char c)
+{
+    return is_letter(c) || is_digit(c) || c == '_';
+}
+
+static bool is_space(char c)
+{
+    return c && strchr(" \t\n\r\f\v", c);
+}
+
+/* The class of "\d" and the like; false: `letter` names none. */
+static bool in_class(char letter, char c, bool *is_in)
+{
+    switch (letter) {
+    case 'd': case 'D': *is_in = is_digit(c) == (letter == 'd'); return true;
+    case 'w': case 'W': *is_in = is_word(c) == (letter == 'w'); return true;
+    case 's': case 'S': *is_in = is_space(c) == (letter == 's'); return true;
+    default: return false;
+    }
+}
+
+/* --- one character ---------------------------------------------------------------------------- */
+
+/* An item of a set, "\d", "\]" or a character, of which *low is the code, -1 for a class. Is `c` in it? */
+static bool read_item(struct matcher *m, char c, int *low)
+{
+    bool is_in = false;
+    char first = *m->at ? *m->at++ : '\0';
+    *low = (unsigned char)first;
+    if (first != '\\') return first == c;
+    char escaped = *m->at ? *m->at++ : '\0';
+    *low = (unsigned char)escaped;
+    if (in_class(escaped, c, &is_in)) {
+        *low = -1;
+        return is_in;
+    }
+    if (!escaped || is_letter(escaped) || is_digit(escaped)) refuse(m, "a letter or digit behind a backslash");
+    return escaped == c;
+}
+
+/* A set behind its "[", to behind its "]". Is `c` in it? */
+static bool read_set(struct matcher *m, char c)
+{
+    bool is_in = false, negates = *m->at == '^';
+    if (negates) m->at++;
+    for (bool is_first = true; (*m->at != ']' || is_first) && !m->refused; is_first = false) {
+        int low, high;
+        if (!*m->at) refuse(m, "a set without an end");
+        is_in |= read_item(m, c, &low);
+        if (*m->at != '-' || !m->at[1] || m->at[1] == ']') continue;
+        m->at++;
+        read_item(m, c, &high);
+        if (low < 0 || high < low) refuse(m, "a range of a set that is none");
+        is_in |= (unsigned char)c >= low && (unsigned char)c <= high;
+    }
+    if (*m->at) m->at++;
+    return is_in != negates;
+}
+
+/* One character of the pattern, from m->at on. Is it `c`? */
+static bool read_character(struct matcher *m, char c)
+{
+    int low;
+    if (*m->at == '.') return m->at++, c != '\n';
+    if (*m->at == '[') return m->at++, read_set(m, c);
+    return read_item(m, c, &low);
+}
+
+static void follow_character(struct matcher *m, const struct places *in, struct places *out)
+{
+    const char *begin = m->at;
+    for (size_t i = 0; i < m->length; i++) {
+        m->at = begin;
+        out->at[i + 1] = read_character(m, m->text[i]) && in->at[i];
+    }
+    m->at = begin;
+    read_character(m, '\0');
+}
+
+/* --- what has no width ------------------------------------------------------------------------ */
+
+static bool is_boundary(const struct matcher *m, size_t i)
+{
+    bool before = i > 0 && is_word(m->text[i - 1]), behind = i < m->length && is_word(m->text[i]);
+    return before != behind;
+}
+
+/* Does an anchor stand here? `length`: of it in the pattern */
+static bool is_anchor(const struct matcher *m, size_t *length)
+{
+    bool is_escaped = m->at[0] == '\\' && m->at[1] && strchr("bBAZ", m->at[1]);
+    *length = is_escaped ? 2 : 1;
+    return is_escaped || *m->at == '^' || *m->at == '$';
+}
+
+static void follow_anchor(struct matcher *m, size_t length, const struct places *in, struct places *out)
+{
+    char kind = m->at[length - 1];
+    for (size_t i = 0; i <= m->length; i++) {
+        bool is_here = kind == '^' || kind == 'A'   ? i == 0
+                       : kind == '$' || kind == 'Z' ? i == m->length
+                                                    : m->length && is_boundary(m, i) == (kind == 'b');
+        if (kind == '$' && i + 1 == m->length && m->text[i] == '\n') is_here = true;
+        out->at[i] = in->at[i] && is_here;
+    }
+    m->at += length;
+}
+
+/* "(?=...)", "(?!...)", "(?<=...)", "(?<!...)" behind what opens them. */
+static void follow_look(struct matcher *m, bool is_behind, bool is_wanted, const struct places *in, struct places *out)
+{
+    const char *begin = m->at;
+    struct places one = {0}, ends = {0};
+    if (is_behind && begin[strcspn(begin, "*+?{|()[")] != ')') refuse(m, "looking behind at more than characters");
+    follow_alternatives(m, &one, &ends);
+    const char *end = m->at;
+    for (size_t i = 0; i <= m->length && !m->refused; i++) {
+        bool found = false;
+        for (size_t from = is_behind ? 0 : i; from <= i && in->at[i]; from++) {
+            one = ends = (struct places){0};
+            one.at[from] = true;
+            m->at = begin;
+            follow_alternatives(m, &one, &ends);
+            for (size_t k = from; k <= m->length; k++) found |= ends.at[k] && (!is_behind || k == i);
+        }
+        out->at[i] = in->at[i] && found == is_wanted;
+    }
+    m->at = end;
+}
+
+/* --- groups and repetition -------------------------------------------------------------------- */
+
+static bool take(struct matcher *m, const char *text)
+{
+    size_t length = strlen(text);
+    if (strncmp(m->at, text, length)) return false;
+    m->at += length;
+    return true;
+}
+
+/* A group behind its "(", to behind its ")". */
+static void follow_group(struct matcher *m, const struct places *in, struct places *out)
+{
+    if (++m->depth > DEEPEST) refuse(m, "groups that stand too deep");
+    if (take(m, "?=")) follow_look(m, false, true, in, out);
+    else if (take(m, "?!")) follow_look(m, false, false, in, out);
+    else if (take(m, "?<=")) follow_look(m, true, true, in, out);
+    else if (take(m, "?<!")) follow_look(m, true, false, in, out);
+    else {
+        if (!take(m, "?:") && *m->at == '?') refuse(m, "a group of a kind that is not known here");
+        if (!m->refused) follow_alternatives(m, in, out);
+    }
+    if (!take(m, ")")) refuse(m, "a group without an end");
+    m->depth--;
+}
+
+static void follow_atom(struct matcher *m, const struct places *in, struct places *out)
+{
+    *out = (struct places){0};
+    if (take(m, "(")) follow_group(m, in, out);
+    else follow_character(m, in, out);
+}
+
+static int read_number(struct matcher *m, int absent)
+{
+    int number = 0;
+    if (!is_digit(*m->at)) return absent;
+    for (; is_digit(*m->at); m->at++)
+        if (number <= MOST_TIMES) number = 10 * number + *m->at - '0';
+    if (number > MOST_TIMES) refuse(m, "a number of repetitions that is too large");
+    return number;
+}
+
+/* "{2}", "{2,}", "{,2}", "{1,2}"; false: a brace that stands for itself */
+static bool read_braces(struct matcher *m, int *least, int *most)
+{
+    const char *begin = m->at++;
+    bool is_empty = *m->at == '}';
+    *least = *most = read_number(m, 0);
+    if (take(m, ",")) *most = read_number(m, ENDLESS);
+    if (is_empty || !take(m, "}")) {
+        m->at = begin;
+        return false;
+    }
+    if (*most != ENDLESS && *most < *least) refuse(m, "a repetition with more at least than at most");
+    return true;
+}
+
+/* How often what stands before is wanted; false: once, as nothing says so */
+static bool read_repetition(struct matcher *m, int *least, int *most)
+{
+    *least = 0, *most = ENDLESS;
+    if (*m->at == '{') {
+        if (!read_braces(m, least, most)) return false;
+    } else if (*m->at == '?') {
+        m->at++, *most = 1;
+    } else if (*m->at == '+') {
+        m->at++, *least = 1;
+    } else if (*m->at == '*') {
+        m->at++;
+    } else {
+        return false;
+    }
+    if (*m->at == '?') m->at++; /* lazy */
+    int none;
+    if (*m->at == '+') refuse(m, "a possessive repetition");
+    if (*m->at == '*' || *m->at == '?' || (*m->at == '{' && read_braces(m, &none, &none)))
+        refuse(m, "a repetition of a repetition");
+    return true;
+}
+
+/* Adds to *out where one may be that was not there; false: nowhere. *step: the new ones alone */
+static bool add_new(struct places *step, struct places *out)
+{
+    bool any = false;
+    for (size_t i = 0; i <= PLIM_REGEX_TEXT; i++) {
+        step->at[i] = step->at[i] && !out->at[i];
+        any |= step->at[i];
+        out->at[i] |= step->at[i];
+    }
+    return any;
+}
+
+static void repeat(struct matcher *m, const char *atom, int least, int most, const struct places *in,
+                   struct places *out)
+{
+    const char *end = m->at;
+    struct places step = *in, next;
+    bool is_loop = most == ENDLESS || most > 1;
+    m->loops += is_loop;
+    if (m->loops > MOST_LOOPS) refuse(m, "repetitions within each other");
+    for (int i = 0; i < least && !m->refused; i++) {
+        m->at = atom;
+        follow_atom(m, &step, &next);
+        step = next;
+    }
+    *out = step;
+    for (int i = least; i != most && !m->refused; i++) {
+        m->at = atom;
+        follow_atom(m, &step, &next);
+        step = next;
+        if (!add_new(&step, out)) break;
+    }
+    m->loops -= is_loop;
+    m->at = end;
+}
+
+/* An atom, and how often it is wanted. */
+static void follow_piece(struct matcher *m, const struct places *in, struct places *out)
+{
+    const char *atom = m->at;
+    int least, most;
+    size_t length;
+    if (is_anchor(m, &length)) {
+        follow_anchor(m, length, in, out);
+        if (*m->at && strchr("*+?", *m->at)) refuse(m, "nothing to repeat");
+        else if (*m->at == '{' && read_braces(m, &least, &most)) refuse(m, "nothing to repeat");
+        return;
+    }
+    if (strchr("*+?", *m->at)) refuse(m, "nothing to repeat");
+    if ((unsigned char)*m->at >= 0x80) refuse(m, "a character that is not of ASCII");
+    const char *brace = m->at;
+    if (*brace == '{' && read_braces(m, &least, &most)) refuse(m, "nothing to repeat");
+    m->at = brace;
+    follow_atom(m, in, out);
+    if (m->refused || !read_repetition(m, &least, &most)) return;
+    if (!m->refused) repeat(m, atom, least, most, in, out);
+}
+
+static void follow_sequence(struct matcher *m, const struct places *in, struct places *out)
+{
+    struct places here = *in;
+    while (*m->at && *m->at != '|' && *m->at != ')' && !m->refused) {
+        struct places next = {0};
+        follow_piece(m, &here, &next);
+        here = next;
+    }
+    *out = here;
+}
+
+static void follow_alternatives(struct matcher *m, const struct places *in, struct places *out)
+{
+    follow_sequence(m, in, out);
+    while (!m->refused && take(m, "|")) {
+        struct places other;
+        follow_sequence(m, in, &other);
+        add_new(&other, out);
+    }
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+static bool follow(struct matcher *m)
+{
+    struct places begin = {.at = {true}}, end;
+    follow_alternatives(m, &begin, &end);
+    if (*m->at) refuse(m, "a closing bracket that closes nothing");
+    return !m->refused && end.at[m->length];
+}
+
+const char *plim_regex_refuses(const char *pattern)
+{
+    struct matcher m = {.at = pattern, .text = ""};
+    follow(&m);
+    return m.refused;
+}
+
+bool plim_regex_matches(const char *pattern, const char *text)
+{
+    struct matcher m = {.at = pattern, .text = text, .length = strlen(text)};
+    return m.length <= PLIM_REGEX_TEXT && follow(&m);
+}

@@ -1,0 +1,68 @@
+"""What adapters as LoraConfig describes them allocate, case by case, on plimsoll's virtual GPU: writes the cases, and joins
+them with the figures, as make_trl.py does, whose commands and installation are the same:
+
+    python make_adapters.py > adapters_cases.jsonl
+    plimsoll exec ... golden.py adapters_cases.jsonl ID
+    python make_adapters.py FIGURES > adapters.jsonl
+
+Fields of `lora` besides `dropout` and `dora` are LoraConfig's: a `target_modules` that is a text is a regular expression.
+"""
+import json
+import sys
+
+from make_trl import ALL, FULL, QUERIES, joined, quantized
+
+BASE = {'kind': 'lm', 'attention': 'sdpa', 'compute_capability': 80, 'loop': 'plain', 'clip': 1.0, 'checkpointing': 'none',
+        'made_on': 'host', 'optimizer': 'adamw-fused', 'precision': 'bf16-mixed', 'packing': 'no'}
+SMALL = 'x-llama-odd'
+TRAINER, TRL = {'loop': 'trainer'}, {'loop': 'trl-sft'}
+LOW = {'weights': 'bf16'}
+
+
+def lora(rank=8, targets=QUERIES, **more):
+    return {'lora': {'r': rank, 'target_modules': targets, **more}}
+
+
+def case(name, config, batch, seq, *parts):
+    made = {**BASE, 'config': f'configs/{config}.json', 'batch': batch, 'seq': seq}
+    for part in parts:
+        made.update(part)
+    marks = [name, config, made['loop'], made['precision'], made.get('weights'), made['checkpointing'],
+             made.get('quantization', {}).get('type'), 'sharding' in made and f'{made["sharding"]}{made["world"]}']
+    return {'id': '/'.join(str(mark) for mark in marks if mark), **made}
+
+
+def ranks(sharding, world=2):
+    return {'sharding': sharding, 'world': world}
+
+
+def chosen():
+    """By expressions, ends of names, layers and ranks of their own"""
+    yield case('regex', SMALL, 2, 64, lora(8, r'model.layers.[\d]+.(mlp|self_attn).(up|down|gate|q|k|v|o)_proj'))
+    yield case('regex-one-layer', 'x-llama-2l', 2, 64, lora(8, r'.*\.1\.self_attn\.(q|v)_proj'))
+    yield case('regex-one-layer', 'x-llama-2l', 2, 64, FULL, LOW, TRAINER, lora(8, r'.*\.1\.self_attn\.(q|v)_proj'))
+    yield case('dotted', 'x-phi', 2, 64, LOW, lora(8, ['self_attn.q_proj', 'model.layers.0.mlp.fc1']))
+    yield case('dotted', 'x-gpt2-odd', 2, 60, FULL, lora(8, ['mlp.c_proj', 'c_attn']))
+    yield case('layers', 'x-llama-2l', 2, 64, FULL, TRL, LOW, lora(8, ALL, layers_to_transform=[1]))
+    yield case('layers', 'x-llama-2l', 2, 64, TRAINER, lora(8, ALL, layers_to_transform=[0], layers_pattern=['layers']))
+    yield case('ranks', SMALL, 2, 64, lora(8, ALL, rank_pattern={'q_proj': 32, r'.*mlp.*': 4, 'v_proj': 2}))
+    yield case('exclude', SMALL, 2, 64, FULL, LOW, TRL, lora(8, ALL, exclude_modules=['mlp.up_proj', 'k_proj'],
+                                                             rank_pattern={'self_attn.o_proj': 64}, dropout=0.05))
+    yield case('layers', 'x-llama-2l', 2, 64, FULL, LOW, quantized('nf4', compute='bf16', double=True, prepare=True),
+               {'made_on': 'gpu'}, lora(16, ALL, layers_to_transform=[1]))
+    yield case('ranks-layers', 'x-llama-2l', 2, 64, FULL, LOW, TRAINER, ranks('ddp'),
+               lora(8, ALL, layers_to_transform=[1], rank_pattern={'q_proj': 32}))
+    for sharding in ('fsdp', 'zero2', 'zero3'):
+        yield case('ranks-layers', 'x-llama-2l', 2, 64, FULL, LOW, TRAINER, ranks(sharding),
+                   lora(8, ALL, layers_to_transform=[1], rank_pattern={'q_proj': 32}))
+    yield case('encoder-regex', 'x-bert-class', 3, 40, {'kind': 'classify'},
+               lora(8, r'(bert\.encoder\.layer\.0\.attention\.self\.(query|value)|bert\.pooler\.dense)'))
+
+
+def cases():
+    yield from chosen()
+
+
+if __name__ == '__main__':
+    for made in joined(sys.argv[1], cases()) if len(sys.argv) > 1 else cases():
+        print(json.dumps(made))

@@ -1,0 +1,72 @@
+/* Specs of adapters: which modules have them, and of which rank. */
+#include "support/spec_files.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(spec_lora, .fini = spec_files_remove);
+
+static void load(const char *model, const char *lora, struct plim_spec *spec)
+{
+    char text[1024];
+    snprintf(text, sizeof(text), "model: {%s}\ntrain:\n  lora: {r: 4, %s}\n", model, lora);
+    spec_load_text("s.yaml", text, spec);
+}
+
+static void expect_refusal(const char *model, const char *lora, const char *line)
+{
+    char text[1024];
+    snprintf(text, sizeof(text), "model: {%s}\ntrain:\n  lora: {r: 4, %s}\n", model, lora);
+    cr_expect(eq(str, (char *)spec_refusal("s.yaml", text), (char *)line), "%s", text);
+}
+
+Test(spec_lora, all_linear_may_stand_beside_names)
+{
+    struct plim_spec s;
+    load("family: phi3", "targets: [all-linear, self_attn.o_proj, qkv_proj]", &s);
+    cr_expect(eq(str, s.lora.targets, "qkv_proj,o_proj,gate_up_proj,down_proj,self_attn.o_proj"));
+}
+
+Test(spec_lora, some_layers_and_several_ranks)
+{
+    struct plim_spec s;
+    char text[200];
+    load("family: llama",
+         "targets: [q_proj, mlp.up_proj], exclude: 're:.*\\.3\\..*', layers: [1, 3], layers_pattern: layers, "
+         "rank_pattern: {'mlp\\..*': 2, q_proj: 8}",
+         &s);
+    cr_expect(eq(str, s.lora.exclude, "re:.*\\.3\\..*"));
+    cr_assert(eq(sz, s.lora.layers.count, 2));
+    cr_expect(eq(str, s.lora.layers_pattern, "layers"));
+    cr_assert(eq(sz, s.lora.rank_count, 2));
+    cr_expect(s.lora.ranks[1].r == 8 && !strcmp(s.lora.ranks[0].regex, "mlp\\..*"));
+    plim_spec_describe_lora(&s, text, sizeof(text));
+    cr_expect(eq(str, text, "r=4 on q_proj, mlp.up_proj; r=2 on mlp\\..*, 8 on q_proj; of layers 1, 3; "
+                            "not on re:.*\\.3\\..*"));
+}
+
+Test(spec_lora, expressions_are_read_as_python_reads_them)
+{
+    expect_refusal("family: llama", "targets: 're:(?i)q_proj'",
+                   "s.yaml:3:25: train.lora.targets has '(?i)q_proj', which is not read here: a group of a kind that "
+                   "is not known here, expected a regular expression without it");
+    expect_refusal("family: llama", "rank_pattern: {'(': 3}",
+                   "s.yaml:3:31: train.lora.rank_pattern has '(', which is not read here: a group without an end, "
+                   "expected a regular expression without it");
+    expect_refusal("family: mixtral", "targets: 're:.*q_proj'",
+                   "s.yaml:3:25: train.lora.targets has a regular expression, which peft reads otherwise beside the "
+                   "experts of mixtral, expected names of modules, as q_proj");
+}
+
+Test(spec_lora, what_peft_refuses_is_refused)
+{
+    expect_refusal("family: llama", "targets: ['.*q_proj']",
+                   "s.yaml:3:26: train.lora.targets is '.*q_proj', expected module names such as [q_proj, v_proj], or "
+                   "a regular expression such as 're:.*_proj', or null");
+    expect_refusal("family: llama", "targets: 're:.*q_proj', layers: 3",
+                   "s.yaml:3:25: train.lora.targets is a regular expression and train.lora.layers is there, too, which "
+                   "peft refuses, expected the layers in the expression");
+    expect_refusal("family: llama", "rank_pattern: {q_proj: 0}",
+                   "s.yaml:3:39: train.lora.rank_pattern is '0', expected an integer from 1 to 65536");
+}
