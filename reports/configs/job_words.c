@@ -6,7 +6,7 @@
 
 bool plim_config_word_is_null(const char *text)
 {
-    static const char *const words[] = {"", "null", "~", "none", "???"};
+    static const char *const words[] = {"", "null", "~", "none", "???", "[]"};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (!strcasecmp(text, words[i])) return true;
     return false;

@@ -6,7 +6,7 @@
 
 enum { PLIM_CONFIG_JOB_TEXT = 1024 }; /* of a value, with its end */
 
-/* "", null, None: is it no value? */
+/* "", null, None, []: is it no value? */
 bool plim_config_word_is_null(const char *word);
 /* Is something set? A number of zero is nothing. */
 bool plim_config_word_is_set(const char *word);

@@ -54,13 +54,57 @@ def chosen():
                lora(8, ALL, layers_to_transform=[1], rank_pattern={'q_proj': 32}))
     for sharding in ('fsdp', 'zero2', 'zero3'):
         yield case('ranks-layers', 'x-llama-2l', 2, 64, FULL, LOW, TRAINER, ranks(sharding),
+                   {'use_reentrant': sharding == 'zero3'},
                    lora(8, ALL, layers_to_transform=[1], rank_pattern={'q_proj': 32}))
-    yield case('encoder-regex', 'x-bert-class', 3, 40, {'kind': 'classify'},
+    yield case('encoder-regex', 'x-bert-class', 3, 40, {'kind': 'classify', 'padded': True},
                lora(8, r'(bert\.encoder\.layer\.0\.attention\.self\.(query|value)|bert\.pooler\.dense)'))
+
+
+def saved():
+    """Modules that are trained in full besides: embeddings and heads, tied or not, and norms"""
+    both = ['embed_tokens', 'lm_head']
+    yield case('saved', SMALL, 2, 64, lora(modules_to_save=both))
+    yield case('saved', SMALL, 2, 64, FULL, LOW, TRAINER, lora(modules_to_save=both))
+    yield case('saved', SMALL, 2, 64, FULL, LOW, TRL, lora(modules_to_save=['lm_head']))
+    yield case('saved-norm', SMALL, 2, 64, lora(modules_to_save=['model.norm', 'embed_tokens']), {'made_on': 'gpu'})
+    yield case('saved', 'x-qwen2-window', 2, 64, FULL, TRAINER, lora(modules_to_save=both))  # tied
+    yield case('saved-embedding', 'x-qwen2-window', 2, 64, LOW, lora(modules_to_save=['embed_tokens']))
+    yield case('saved-tied', 'x-qwen2-window', 2, 64, FULL, LOW, TRAINER,
+               lora(modules_to_save=['lm_head'], ensure_weight_tying=True))
+    yield case('saved', 'x-gpt2-odd', 2, 60, TRAINER, lora(8, ['c_attn'], modules_to_save=['wte', 'ln_f', 'lm_head']))
+    yield case('saved', 'x-gemma3-small', 2, 64, FULL, TRAINER, {'attention': 'eager'}, lora(modules_to_save=both))
+    yield case('saved', 'x-phi', 2, 64, FULL, {'optimizer': 'adamw-8bit'}, TRAINER, lora(modules_to_save=both))
+    yield case('saved', SMALL, 2, 64, FULL, LOW, quantized('nf4', compute='bf16', double=True, prepare=True), {'made_on': 'gpu'},
+               lora(16, ALL, modules_to_save=both))
+    yield case('saved', SMALL, 2, 64, FULL, LOW, TRL, quantized('nf4', compute='bf16'), lora(16, ALL, modules_to_save=both))
+    yield case('saved', 'x-llama-2l', 2, 64, LOW, TRAINER, {'made_on': 'loaded', 'accumulation': 2}, lora(modules_to_save=both))
+    yield case('saved', 'x-bert-class', 3, 40, {'kind': 'classify', 'padded': True}, lora(8, ['query'], modules_to_save=['classifier']))
+    yield case('saved', SMALL, 2, 64, FULL, LOW, TRAINER, ranks('ddp'), lora(modules_to_save=both))
+    yield case('saved', SMALL, 2, 64, FULL, LOW, TRL, ranks('zero2'), lora(modules_to_save=both))
+
+
+def embedded():
+    """Adapters of embeddings and heads"""
+    both = QUERIES + ['embed_tokens', 'lm_head']
+    yield case('embedded', SMALL, 2, 64, lora(8, both))
+    yield case('embedded', SMALL, 2, 64, FULL, LOW, lora(8, both), {'precision': 'bf16'})
+    yield case('embedded', SMALL, 2, 64, FULL, LOW, TRAINER, lora(8, both))
+    yield case('embedded-drop', SMALL, 2, 64, FULL, LOW, TRAINER, lora(8, QUERIES + ['embed_tokens'], dropout=0.05))
+    yield case('embedded', SMALL, 2, 64, FULL, LOW, TRL, lora(8, QUERIES + ['embed_tokens']))  # it refuses those of a head
+    yield case('embedded', 'x-qwen2-window', 2, 64, FULL, TRAINER, lora(16, ['embed_tokens', 'q_proj']))  # tied
+    yield case('embedded', 'x-gpt2-odd', 2, 60, lora(8, ['c_attn', 'wte']))
+    yield case('embedded', 'x-gemma3-small', 2, 64, TRAINER, LOW, {'attention': 'eager'}, lora(8, both))
+    yield case('head', 'x-llama-2l', 2, 64, {'precision': 'fp32'}, lora(8, ['lm_head', 'up_proj']))
+    yield case('embedded', SMALL, 2, 64, FULL, LOW, quantized('nf4', compute='bf16', double=True, prepare=True),
+               {'made_on': 'gpu'}, lora(16, both))
+    yield case('embedded', SMALL, 2, 64, FULL, LOW, TRAINER, ranks('ddp'), lora(8, both))
+    yield case('embedded', SMALL, 2, 64, FULL, LOW, TRAINER, ranks('zero2'), lora(8, both))
 
 
 def cases():
     yield from chosen()
+    yield from saved()
+    yield from embedded()
 
 
 if __name__ == '__main__':

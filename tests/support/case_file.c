@@ -63,6 +63,8 @@ void case_lora(const json_t *lora, struct plim_lora *out)
                  *layers = json_object_get(lora, "layers_to_transform"), *ranks = json_object_get(lora, "rank_pattern");
     read_modules(targets, out->targets);
     read_modules(exclude, out->exclude);
+    read_modules(json_object_get(lora, "modules_to_save"), out->saved);
+    out->ties = json_is_true(json_object_get(lora, "ensure_weight_tying"));
     read_modules(json_object_get(lora, "layers_pattern"), out->layers_pattern);
     for (size_t i = 0; i < json_array_size(layers); i++)
         out->layers.values[out->layers.count++] = json_integer_value(json_array_get(layers, i));

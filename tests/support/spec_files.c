@@ -133,6 +133,7 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
         same(a->schedule, b->schedule, a->schedule_count * sizeof(a->schedule[0]));
     bool lora = x->r == y->r && same(&x->dropout, &y->dropout, sizeof(double)) &&
                 !strcmp(x->targets, y->targets) && !strcmp(x->exclude, y->exclude) &&
+                !strcmp(x->saved, y->saved) && x->ties == y->ties &&
                 !strcmp(x->layers_pattern, y->layers_pattern) && same(&x->layers, &y->layers, sizeof(x->layers)) &&
                 x->rank_count == y->rank_count;
     for (size_t i = 0; lora && i < x->rank_count; i++)

@@ -28,6 +28,53 @@ Test(spec_lora, all_linear_may_stand_beside_names)
     cr_expect(eq(str, s.lora.targets, "qkv_proj,o_proj,gate_up_proj,down_proj,self_attn.o_proj"));
 }
 
+/* They match nothing, as in peft. */
+Test(spec_lora, names_of_other_families_are_left_out)
+{
+    struct plim_spec s;
+    load("family: phi3", "targets: [q_proj, k_proj, o_proj, down_proj, lm_head]", &s);
+    cr_expect(eq(str, s.lora.targets, "o_proj,down_proj,lm_head"));
+    load("family: mixtral", "targets: [q_proj, gate_proj, mlp.up_proj, down_proj]", &s);
+    cr_expect(eq(str, s.lora.targets, "q_proj"));
+    expect_refusal("family: phi3", "targets: [q_proj, k_proj]",
+                   "s.yaml:3:25: train.lora.targets has 'q_proj', expected linear modules of phi3: qkv_proj, o_proj, "
+                   "gate_up_proj, down_proj");
+    expect_refusal("family: phi3", "targets: [o_proj, in_proj]",
+                   "s.yaml:3:25: train.lora.targets has 'in_proj', expected linear modules of phi3: qkv_proj, o_proj, "
+                   "gate_up_proj, down_proj");
+}
+
+/* axolotl's and LLaMA-Factory's, by which no expert has an adapter; peft's all-linear means them. */
+Test(spec_lora, names_of_linears_are_not_those_of_experts)
+{
+    struct plim_spec s;
+    load("family: mixtral", "targets: linear-names, dropout: 0.05", &s);
+    cr_expect(eq(str, s.lora.targets, "q_proj,k_proj,v_proj,o_proj"));
+    load("family: qwen3_moe", "targets: [linear-names, q_proj]", &s);
+    cr_expect(eq(str, s.lora.targets, "q_proj,k_proj,v_proj,o_proj"));
+    load("family: qwen2_moe", "targets: linear-names", &s);
+    cr_expect(eq(str, s.lora.targets, "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj,shared_expert_gate"));
+    expect_refusal("family: mixtral", "targets: [q_proj, w1, w2, w3], dropout: 0.05",
+                   "s.yaml:3:25: train.lora.targets has 'w1', by which peft adapts the experts' stacked weights of "
+                   "mixtral, which it refuses beside train.lora.dropout: that is not known here, expected modules of "
+                   "attention, as q_proj (plimsoll exec runs any training program)");
+}
+
+Test(spec_lora, modules_to_save_are_told)
+{
+    struct plim_spec s;
+    char text[200];
+    load("family: llama", "targets: q_proj, modules_to_save: [embed_tokens, lm_head], ensure_weight_tying: true", &s);
+    cr_expect(eq(str, s.lora.saved, "embed_tokens,lm_head"));
+    plim_spec_describe_lora(&s, text, sizeof(text));
+    cr_expect(eq(str, text, "r=4 on q_proj; and tied copies of embed_tokens, lm_head"));
+    plim_spec_describe_lora(&s, text, 24);
+    cr_expect(eq(str, text, "r=4 on q_proj; and tied"));
+    expect_refusal("family: llama", "modules_to_save: 're:.*'",
+                   "s.yaml:3:9: train.lora.modules_to_save is a regular expression, expected names such as "
+                   "embed_tokens");
+}
+
 Test(spec_lora, some_layers_and_several_ranks)
 {
     struct plim_spec s;

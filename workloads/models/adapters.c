@@ -10,14 +10,30 @@ static void refuse(struct engine *e, struct decoder *m, const char *format, cons
     engine_halt(e, HALT_UNSUPPORTED);
 }
 
-/* The rank that peft gives a module, which has to be one that it has adapters for; 0: none. */
+/* Are there adapters for a module? Of embeddings for that of the tokens, of heads for those without a module around
+ * them. */
+static bool has_adapters(const struct decoder *m, const struct module *module, int64_t layer)
+{
+    const struct plim_train_setting *s = m->setting;
+    bool is_embedding = layer < 0 && module->offset == offsetof(struct decoder, embedding),
+         is_sharded = s->sharding == PLIM_SHARDING_FSDP || s->sharding == PLIM_SHARDING_ZERO3;
+    switch (module->kind) {
+    case MODULE_WEIGHT: return is_embedding && !is_sharded && !s->lora.dora;
+    case MODULE_HEAD: /* TRL's trainers refuse them: their loss takes the head's weight alone */
+        return m->config->task == PLIM_TASK_CAUSAL_LM && !is_sharded && !s->lora.dora && !plim_loop_is_trl(s->loop);
+    default: return module->kind == MODULE_LINEAR || module->kind == MODULE_CLASSIFIER;
+    }
+}
+
+/* The rank that peft gives a module, which has to be one that there are adapters for; 0: none. layer: -1 beside the
+ * blocks */
 static int64_t rank_of(struct engine *e, struct decoder *m, const struct module *module, int64_t layer)
 {
     char name[MODULE_NAME_MAX];
     module_full_name(m, module, layer, name);
     int64_t rank = plim_lora_rank(&m->setting->lora, name);
-    bool has = module->kind == MODULE_LINEAR || module->kind == MODULE_CLASSIFIER;
-    if (rank && !has) refuse(e, m, "train.lora.targets matches %.80s, for which there are no adapters here", name);
+    if (rank && !has_adapters(m, module, layer))
+        refuse(e, m, "train.lora.targets matches %.80s, for which there are no adapters here", name);
     if (layer > 0) return rank;
     for (char *dot = strrchr(name, '.'); dot && !e->halted; dot = strrchr(name, '.')) {
         *dot = '\0';
@@ -71,13 +87,28 @@ static void add_adapter(struct engine *e, struct decoder *m, struct adapters *ad
     m->parameters.dtype = before;
 }
 
-/* The linear to which a classification comes, whose weights stand in the model itself. */
-static void adapt_classifier(struct engine *e, struct decoder *m, struct adapters *adapters, int64_t rank)
+/* The linear of the head, whose weights stand in the model itself. */
+static void adapt_head(struct engine *e, struct decoder *m, struct adapters *adapters, int64_t rank)
 {
-    if (m->config->task != PLIM_TASK_CLASSIFICATION || m->classifier_lora) return;
+    if (m->head_lora) return;
     struct linear l = head_linear(m);
     add_adapter(e, m, adapters, &l, rank);
-    m->classifier_lora = l.lora;
+    m->head_lora = l.lora;
+}
+
+/* lora.Embedding, whose matrices are parameters of its own, the first of zeros */
+static void adapt_embedding(struct engine *e, struct decoder *m, struct adapters *adapters, int64_t rank)
+{
+    struct parameters *p = &m->parameters;
+    int64_t rows = tensor_size(m->embedding, 0), width = tensor_size(m->embedding, 1);
+    enum plim_dtype before = p->dtype;
+    p->dtype = (enum plim_dtype)m->embedding->a.dtype;
+    struct lora_adapter *a = &adapters->list[adapters->count++];
+    *a = (struct lora_adapter){.scaling = 2, .weight = m->embedding};
+    a->a = nn_parameter(e, p, INIT_ZEROS, SHAPE(rank, rows));
+    a->b = nn_parameter(e, p, INIT_WEIGHT, SHAPE(width, rank));
+    p->dtype = before;
+    m->embedding_lora = a;
 }
 
 /* Is it a module that is there, in this layer and for this task? What experts and vit's first token are made of is
@@ -103,7 +134,8 @@ static void add_adapters(struct engine *e, struct decoder *m, const struct modul
         if (at->kind == MODULE_BLOCKS) return;
         int64_t rank = is_there(m, at, owner) ? rank_of(e, m, at, layer) : 0;
         if (!rank || e->halted) continue;
-        if (at->kind == MODULE_CLASSIFIER) adapt_classifier(e, m, adapters, rank);
+        if (at->kind == MODULE_HEAD || at->kind == MODULE_CLASSIFIER) adapt_head(e, m, adapters, rank);
+        if (at->kind == MODULE_WEIGHT) adapt_embedding(e, m, adapters, rank);
         if (at->kind == MODULE_LINEAR && !l->lora) add_adapter(e, m, adapters, l, rank);
     }
 }
@@ -113,9 +145,11 @@ static void adapt_layer(struct engine *e, struct decoder *m, struct decoder_laye
     add_adapters(e, m, decoder_block_modules(m->config->family), l - m->layers, l, &l->adapters);
 }
 
-static void cast(struct engine *e, struct parameters *p, struct tensor **x, size_t index, enum plim_dtype dtype)
+static void cast(struct engine *e, struct parameters *p, struct tensor **x, enum plim_dtype dtype)
 {
-    if (e->halted || (*x)->a.dtype == dtype) return;
+    size_t index = 0;
+    if (!*x || e->halted || (*x)->a.dtype == dtype) return;
+    while (p->list[index] != *x) index++;
     struct tensor *y = tensor_keep(tensor_empty(e, dtype, (*x)->a.ndim, (*x)->a.shape));
     if (e->halted) return;
     op_copy_(e, y, *x);
@@ -127,24 +161,21 @@ static void cast(struct engine *e, struct parameters *p, struct tensor **x, size
     *x = p->list[index] = y;
 }
 
-static void cast_list(struct engine *e, struct decoder *m, struct adapters *adapters, enum plim_dtype dtype,
-                      size_t *index)
+static void cast_list(struct engine *e, struct decoder *m, struct adapters *adapters, enum plim_dtype dtype)
 {
     for (size_t i = 0; i < adapters->count && !e->halted; i++) {
-        cast(e, &m->parameters, &adapters->list[i].a, (*index)++, dtype);
-        cast(e, &m->parameters, &adapters->list[i].b, (*index)++, dtype);
-        if (adapters->list[i].magnitude)
-            cast(e, &m->parameters, &adapters->list[i].magnitude, (*index)++, PLIM_F32);
+        cast(e, &m->parameters, &adapters->list[i].a, dtype);
+        cast(e, &m->parameters, &adapters->list[i].b, dtype);
+        cast(e, &m->parameters, &adapters->list[i].magnitude, PLIM_F32);
     }
 }
 
 /* All adapters, one after the other; magnitudes become fp32. */
 static void cast_adapters(struct engine *e, struct decoder *m, enum plim_dtype dtype)
 {
-    size_t index = 0;
-    cast_list(e, m, &m->adapters, dtype, &index);
-    for (int64_t i = 0; i < m->config->layers; i++) cast_list(e, m, &m->layers[i].adapters, dtype, &index);
-    cast_list(e, m, &m->adapters_behind, dtype, &index);
+    cast_list(e, m, &m->adapters, dtype);
+    for (int64_t i = 0; i < m->config->layers; i++) cast_list(e, m, &m->layers[i].adapters, dtype);
+    cast_list(e, m, &m->adapters_behind, dtype);
 }
 
 static void refuse_unmatched(struct engine *e, struct decoder *m)
@@ -162,10 +193,11 @@ void decoder_add_lora(struct engine *e, struct decoder *m)
     freeze(e, &m->parameters);
     const struct module *model = decoder_modules(m->config->family), *behind = model;
     while (behind->kind != MODULE_BLOCKS) behind++;
-    add_adapters(e, m, model, 0, m, &m->adapters);
+    add_adapters(e, m, model, -1, m, &m->adapters);
     decoder_build_layers(e, m, adapt_layer);
-    add_adapters(e, m, behind + 1, 0, m, &m->adapters_behind);
+    add_adapters(e, m, behind + 1, -1, m, &m->adapters_behind);
     if (!e->halted && !m->parameters.count) refuse_unmatched(e, m);
+    decoder_save_modules(e, m);
     cast_adapters(e, m, PLIM_F32); /* cast_adapter_dtype, of those in a half type */
     if (plim_loop_is_trl(m->setting->loop) && m->setting->quantization.type)
         cast_adapters(e, m, PLIM_BF16); /* SFTTrainer.__init__, beside a quantised base */

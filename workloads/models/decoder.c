@@ -50,6 +50,10 @@ const char *decoder_refuses(const struct plim_device_info *info,
     if (config->patch_size && setting->lora.r && is_reentrant && plim_loop_is_trainers(setting->loop))
         return "vit's adapters get no gradient by reentrant checkpointing with Trainer, as its patches need none "
                "(element 0 of tensors does not require grad); use_reentrant false runs";
+    bool is_sharded = setting->sharding == PLIM_SHARDING_FSDP || setting->sharding == PLIM_SHARDING_ZERO3;
+    if (setting->lora.r && *setting->lora.saved && (is_sharded || setting->loop == PLIM_LOOP_TRL_DPO))
+        return "train.lora.modules_to_save is not known here with fsdp, zero3 and trl-dpo (plimsoll exec runs the "
+               "program)";
     const struct plim_quantization *quantization = &setting->quantization;
     bool is_moved = setting->sharding == PLIM_SHARDING_FSDP && quantization->storage != PLIM_STORAGE_UINT8;
     if (quantization->type && quantization->loaded_on == PLIM_MADE_ON_HOST && !is_moved)
@@ -275,9 +279,11 @@ double decoder_flops_per_token(const struct decoder *m)
     if (m->embedding && m->head != m->embedding) looked_up += (double)tensor_elements(m->embedding);
     if (m->type_embedding) looked_up += (double)tensor_elements(m->type_embedding);
     looked_up += (double)head_weights_a_row(m);
-    double idle = (double)experts_idle_weights(m);
+    double idle = (double)experts_idle_weights(m) + (double)m->replaced_elements;
     double weights = (double)p->elements - looked_up - idle, frozen = 0;
-    if (m->setting->lora.r) frozen = weights - (double)p->trainable_elements;
+    bool is_looked_up = m->embedding && m->head != m->embedding && m->embedding->requires_grad;
+    double trained = (double)p->trainable_elements - (is_looked_up ? (double)tensor_elements(m->embedding) : 0);
+    if (m->setting->lora.r) frozen = weights - trained;
     double attention =
         12.0 * (double)c->layers * (double)(c->heads * c->head_dim) * (double)m->setting->seq;
     bool is_judged = m->setting->loop == PLIM_LOOP_TRL_DPO && !m->setting->precomputed_reference;

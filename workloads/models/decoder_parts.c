@@ -17,6 +17,24 @@ enum plim_dtype decoder_parameter_dtype(const struct plim_train_setting *setting
     return decoder_weights_dtype(weights);
 }
 
+/* peft's lora.Embedding.forward(): rebinds *x, what the base's embedding gave, to it plus
+ * embed(ids, A.T) B.T * scaling, in its own type. */
+static void add_embedding_adapter(struct engine *e, const struct decoder *m, struct tensor *ids, struct tensor **x)
+{
+    const struct lora_adapter *lora = m->embedding_lora;
+    if (e->halted) return;
+    enum plim_dtype dtype = (enum plim_dtype)(*x)->a.dtype;
+    struct tensor *a = tensor_keep(op_transpose(e, lora->a, 0, 1));
+    struct tensor *b = tensor_keep(op_transpose(e, lora->b, 0, 1));
+    struct tensor *low = tensor_keep(op_embedding(e, a, ids));
+    struct tensor *y = tensor_keep(op_mul_scalar(e, op_matmul(e, low, b), lora->scaling));
+    if (m->embedding_scale && !e->halted)
+        tensor_set(e, &y, op_mul(e, y, op_to(e, m->embedding_scale, (enum plim_dtype)y->a.dtype)));
+    tensor_set(e, x, op_add(e, *x, y));
+    tensor_set(e, x, e->halted ? *x : op_to(e, *x, dtype));
+    tensor_drop_all(e, a, b, low, y);
+}
+
 /* nn.Embedding, or gemma's, which scales what it looked up; then PEFT's hook, which stands before a sharding's */
 static struct tensor *embedding(struct engine *e, const void *module, struct tensor *ids)
 {
@@ -24,6 +42,7 @@ static struct tensor *embedding(struct engine *e, const void *module, struct ten
     struct tensor *x = tensor_keep(op_embedding(e, m->embedding, ids));
     if (m->embedding_scale)
         tensor_set(e, &x, op_mul(e, x, op_to(e, m->embedding_scale, (enum plim_dtype)m->embedding->a.dtype)));
+    if (m->embedding_lora && !e->adapters_off) add_embedding_adapter(e, m, ids, &x);
     if (m->setting->checkpointing == PLIM_CHECKPOINTING_FULL) tensor_require_input_grad(e, x);
     return tensor_yield(x);
 }

@@ -120,7 +120,7 @@ struct linear head_linear(const struct decoder *m)
                            .bias = m->head_bias,
                            .in = m->config->hidden_size,
                            .out = tensor_size(m->head, 0),
-                           .lora = m->classifier_lora};
+                           .lora = m->head_lora};
 }
 
 /* The last linear, to (.., classes); named */

@@ -61,6 +61,13 @@ struct decoder_layer {
     struct adapters adapters;
 };
 
+/* A module beside the blocks in whose place a copy is trained (peft's ModulesToSaveWrapper): its weight and its bias,
+ * NULL where it has none. The copy stands where the original stood; that is frozen. */
+struct saved_module {
+    struct tensor *original[2], *copy[2];
+    bool is_tied; /* the original's weight is the embedding's */
+};
+
 struct family;
 struct block_call;
 
@@ -100,7 +107,11 @@ struct decoder {
     bool returns_router_logits;            /* it runs */
     struct adapters adapters;              /* of these two */
     struct adapters adapters_behind;       /* of head_dense and the classifier */
-    struct lora_adapter *classifier_lora;  /* one of these, or NULL */
+    struct lora_adapter *head_lora, *embedding_lora; /* of the head's linear and of the tokens' embedding, or NULL */
+    struct saved_module saved[8];          /* modules_to_save, in the order of named_modules() */
+    size_t saved_count;
+    int64_t replaced_elements;             /* of their originals, which no token meets */
+    struct tensor *saved_scale;            /* gemma: the copy's own embedding_scale */
     struct norm embedding_norm, final_norm;
     struct rotary rotary,
         rotary_local; /* local: of the sliding layers, where they have their own */
@@ -170,6 +181,8 @@ size_t decoder_cast_loaded(struct engine *e, const struct decoder *m, struct ten
 bool decoder_cast_loses_codes(const struct plim_train_setting *setting, enum plim_dtype dtype);
 /* get_peft_model(): freezes the model and adds the adapters of setting->lora. Where peft fails, m->refusal says why. */
 void decoder_add_lora(struct engine *e, struct decoder *m);
+/* _set_trainable(): copies the modules of lora.modules_to_save, for decoder_add_lora(). */
+void decoder_save_modules(struct engine *e, struct decoder *m);
 void decoder_finish(struct decoder *m); /* host memory; tensors go with the engine */
 
 /* A micro-batch of the setting's size, by `seed`; made before the first step, and named. */
@@ -219,7 +232,7 @@ const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m,
  * behind its parameters, and these behind those of its children. */
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
 /* The buffers alone: DECODER_BUFFERS at most. */
-enum { DECODER_BUFFERS = 7 };
+enum { DECODER_BUFFERS = 8 };
 size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 
 /* Why this device cannot train the model with the setting's kernels; NULL: it can. Kernels that run on a

@@ -6,7 +6,7 @@ size_t decoder_buffers(const struct decoder *m, struct tensor **out)
 {
     struct tensor *const all[DECODER_BUFFERS] = {
         m->position_ids, m->type_ids, m->embedding_scale, m->rotary.inv_freq, m->rotary.original_inv_freq,
-        m->rotary_local.inv_freq, m->rotary_local.original_inv_freq};
+        m->rotary_local.inv_freq, m->rotary_local.original_inv_freq, m->saved_scale};
     size_t count = 0;
     for (int i = 0; i < DECODER_BUFFERS; i++)
         if (all[i]) out[count++] = all[i];
@@ -41,6 +41,22 @@ const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m,
     return found ? found : find_magnitude(&m->adapters_behind, x);
 }
 
+/* Copies of a saved module, which stand behind the original's last parameter `x`, or of those whose weight is another
+ * module's, which stands at another place (NULL). */
+static size_t copies_behind(const struct decoder *m, const struct tensor *x, struct tensor **out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < m->saved_count; i++) {
+        const struct saved_module *saved = &m->saved[i];
+        const struct tensor *last = saved->original[1] ? saved->original[1] : saved->original[0];
+        bool is_alone = saved->is_tied && !saved->original[1];
+        if (is_alone ? x != NULL : x != last) continue;
+        for (int k = 0; k < 2; k++)
+            if (saved->copy[k]) out[count++] = saved->copy[k];
+    }
+    return count;
+}
+
 size_t decoder_states(const struct decoder *m, struct tensor **out)
 {
     const struct parameters *p = &m->parameters;
@@ -54,7 +70,9 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
         count += adapters_behind(&m->adapters_behind, p->frozen[i], out + count);
         for (int64_t k = 0; k < m->config->layers; k++)
             count += adapters_behind(&m->layers[k].adapters, p->frozen[i], out + count);
+        count += copies_behind(m, p->frozen[i], out + count);
     }
+    count += copies_behind(m, NULL, out + count);
     return count + decoder_buffers(m, out + count);
 }
 
@@ -94,6 +112,8 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
 {
     struct tensor *buffers[DECODER_BUFFERS];
     size_t count = decoder_states(m, out), n = decoder_buffers(m, buffers);
+    const struct tensor *saved = m->saved_count ? m->saved[0].copy[0] : NULL, *embedded = m->embedding;
+    if (saved == embedded) embedded = m->saved_count ? m->saved[0].original[0] : embedded;
     bool norm_first = m->config->family != PLIM_FAMILY_PHI;
     const struct norm *beside = m->position_ids ? &m->embedding_norm : &m->final_norm; /* bert's, else rotary ones */
     const struct tensor *last = norm_first && beside->bias ? beside->bias : beside->weight;
@@ -102,10 +122,11 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
     /* from the back, so that nothing is written over that is still to be moved */
     size_t to = count;
     for (size_t from = count - n; from-- > 0;) {
-        bool is_last = out[from] == last, embedding = out[from] == m->embedding;
+        bool is_last = out[from] == last, embedding = out[from] == embedded;
         struct tensor *x = out[from];
         for (size_t k = n; k-- > 0 && is_last && norm_first;)
-            if (buffers[k] != m->embedding_scale) out[--to] = buffers[k];
+            if (buffers[k] != m->embedding_scale && buffers[k] != m->saved_scale) out[--to] = buffers[k];
+        if (m->saved_scale && out[from] == m->embedding) out[--to] = m->saved_scale;
         if (embedding && m->embedding_scale) out[--to] = m->embedding_scale;
         out[--to] = x;
         for (size_t k = n; k-- > 0 && is_last && !norm_first;) out[--to] = buffers[k];

@@ -105,10 +105,31 @@ static bool is_in_layers(const struct plim_lora *lora, const char *module)
     return lora->layers.count == 0;
 }
 
+/* Is it a saved module, or a part of one? */
+static bool is_within_saved(const struct plim_lora *lora, const char *module)
+{
+    char name[PLIM_MODULE_NAME], regex[PLIM_MODULE_NAME + 32];
+    for (const char *at = lora->saved; plim_modules_next(&at, name);) {
+        snprintf(regex, sizeof(regex), "(^|.*\\.)%s($|\\..*)", name);
+        if (plim_regex_matches(regex, module)) return true;
+    }
+    return false;
+}
+
+bool plim_lora_saves(const struct plim_lora *lora, const char *module)
+{
+    char name[PLIM_MODULE_NAME];
+    for (const char *at = lora->saved; plim_modules_next(&at, name);) {
+        size_t length = strlen(module), n = strlen(name);
+        if (length >= n && !strcmp(module + length - n, name)) return true;
+    }
+    return false;
+}
+
 static bool is_target(const struct plim_lora *lora, const char *module)
 {
     bool is_whole;
-    if (is_listed(lora->exclude, module, &is_whole)) return false;
+    if (is_listed(lora->exclude, module, &is_whole) || is_within_saved(lora, module)) return false;
     return is_listed(lora->targets, module, &is_whole) && (is_whole || is_in_layers(lora, module));
 }
 

@@ -10,6 +10,9 @@ enum { PLIM_MODULE_NAME = 64 }; /* the longest name in a list, and the byte behi
 /* The rank of a module's adapter; 0: it has none. */
 int64_t plim_lora_rank(const struct plim_lora *lora, const char *module);
 
+/* Is a copy of the module trained in full (modules_to_save)? peft looks at the end of its name alone, dot or not. */
+bool plim_lora_saves(const struct plim_lora *lora, const char *module);
+
 /* The names of a list one by one: copies the one at *at, which begins with the list's text, and goes on to the next.
  * false: there are no more. Of a regular expression there are none. */
 bool plim_modules_next(const char **at, char name[PLIM_MODULE_NAME]);

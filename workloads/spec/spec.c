@@ -71,7 +71,10 @@ void plim_spec_describe_lora(const struct plim_spec *spec, char *text, size_t si
         used += (size_t)snprintf(text + used, size - used, "; not on");
         used = describe_modules(lora->exclude, text, used, size);
     }
-    if (lora->dora && used < size) snprintf(text + used, size - used, ", DoRA");
+    if (lora->dora && used < size) used += (size_t)snprintf(text + used, size - used, ", DoRA");
+    if (!*lora->saved || used >= size) return;
+    used += (size_t)snprintf(text + used, size - used, "; and%s copies of", lora->ties ? " tied" : "");
+    describe_modules(lora->saved, text, used, size);
 }
 
 void plim_spec_describe_quantization(const struct plim_spec *spec, char *text, size_t size)

@@ -339,6 +339,8 @@ struct plim_lora {
     bool dora; /* use_dora: magnitudes beside the matrices */
     char targets[PLIM_MODULES_TEXT]; /* target_modules */
     char exclude[PLIM_MODULES_TEXT]; /* exclude_modules */
+    char saved[PLIM_MODULES_TEXT];   /* modules_to_save: copied, and trained in full */
+    bool ties;                       /* ensure_weight_tying: a head with the embedding's weight has the copy's, too */
     struct plim_int_axis layers;     /* layers_to_transform; none: all */
     char layers_pattern[PLIM_MODULES_TEXT]; /* names that a layer's number stands behind; "": the first number counts */
     size_t rank_count;
@@ -445,7 +447,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 73 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 75 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 

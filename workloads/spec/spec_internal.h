@@ -41,4 +41,8 @@ static inline bool plim_enum_axis_has(const struct plim_enum_axis *axis, int val
 enum plim_status plim_spec_resolve_types(struct plim_spec *spec,
                                          struct plim_error *err) PLIM_MUST_CHECK;
 
+/* Spells out the targets of train.lora, or takes the family's; refuses those that peft refuses, or that are not known
+ * here. The culprit is train.lora.targets. */
+enum plim_status plim_spec_resolve_lora(struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
+
 #endif

@@ -3,132 +3,12 @@
 #include "autotune/base/text_stream.h"
 #include "family.h"
 #include "key.h"
-#include "lora_modules.h"
 #include "spec_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* --- LoRA ------------------------------------------------------------------------------------- */
-
-#define ALL_LINEAR "all-linear"
-
-/* Is `name` a linear module of this model? A classification's last one is none where there is no classification;
- * distilbert's head has another one for each task, OPT has its projections only where the embedding has a width of its
- * own. */
-static bool has_linear(const struct plim_model_config *model, const char *name)
-{
-    bool projected = model->word_embed_proj_dim != model->hidden_size;
-    if (model->family == PLIM_FAMILY_OPT && !projected && strncmp(name, "project_", 8) == 0)
-        return false;
-    bool classifies = model->task == PLIM_TASK_CLASSIFICATION;
-    if (strcmp(name, classifies ? "vocab_transform" : "pre_classifier") == 0) return false;
-    const struct plim_family_info *info = plim_family_info(model->family);
-    if (!classifies && info->classifier && strcmp(name, info->classifier) == 0) return false;
-    const char *const *linears = info->linears;
-    while (*linears && strcmp(*linears, name) != 0) linears++;
-    return *linears != NULL;
-}
-
-static void take_targets(struct plim_lora *lora, const struct plim_model_config *model,
-                         const char *const *names)
-{
-    for (; *names; names++)
-        if (has_linear(model, *names) && !plim_modules_has(lora->targets, *names) &&
-            !plim_modules_add(lora->targets, *names))
-            return;
-}
-
-/* Spells out all-linear, which may stand among names. */
-static void take_all_linear(struct plim_lora *lora, const struct plim_model_config *model)
-{
-    char given[PLIM_MODULES_TEXT], name[PLIM_MODULE_NAME];
-    if (!plim_modules_has(lora->targets, ALL_LINEAR)) return;
-    snprintf(given, sizeof(given), "%s", lora->targets);
-    lora->targets[0] = '\0';
-    take_targets(lora, model, plim_family_info(model->family)->linears);
-    for (const char *at = given; plim_modules_next(&at, name);) {
-        bool is_new = strcmp(name, ALL_LINEAR) && !plim_modules_has(lora->targets, name);
-        if (is_new && !plim_modules_add(lora->targets, name)) return;
-    }
-}
-
-static enum plim_status check_target(const struct plim_model_config *model, const char *target,
-                                     struct plim_error *err)
-{
-    const char *const *linears = plim_family_info(model->family)->linears;
-    if (has_linear(model, plim_module_leaf(target))) return PLIM_OK;
-    char known[256] = "";
-    for (size_t used = 0; *linears && used < sizeof(known); linears++)
-        if (has_linear(model, *linears))
-            used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "",
-                                     *linears);
-    return plim_fail(err, PLIM_SPEC,
-                     "train.lora.targets has '%s', expected linear modules of %s: %s", target,
-                     plim_family_names[model->family], known);
-}
-
-/* The names of targets, each of which is one of the model's; what an expression matches is seen where the model is. */
-static enum plim_status check_targets(const struct plim_spec *spec, struct plim_error *err)
-{
-    char name[PLIM_MODULE_NAME];
-    enum plim_status st = PLIM_OK;
-    for (const char *at = spec->lora.targets; !st && plim_modules_next(&at, name);)
-        st = check_target(&spec->model, name, err);
-    return st;
-}
-
-/* peft 0.21 takes all-linear, and the names that the experts' projections had, for adapters of the stacked weights and
- * of the router: where transformers stacked them when it loaded (_MOE_TARGET_MODULE_MAPPING). */
-static enum plim_status check_expert_targets(const struct plim_spec *spec, struct plim_error *err)
-{
-    static const char *const of_experts[] = {ALL_LINEAR, "gate_proj", "up_proj", "down_proj"};
-    bool converts = spec->model.family == PLIM_FAMILY_MIXTRAL || spec->model.family == PLIM_FAMILY_QWEN3_MOE;
-    char name[PLIM_MODULE_NAME];
-    if (converts && plim_modules_is_regex(spec->lora.targets))
-        return plim_fail(err, PLIM_SPEC,
-                         "train.lora.targets has a regular expression, which peft reads otherwise beside the experts "
-                         "of %s, expected names of modules, as q_proj",
-                         plim_family_names[spec->model.family]);
-    for (const char *at = spec->lora.targets; converts && plim_modules_next(&at, name);)
-        for (size_t k = 0; k < sizeof(of_experts) / sizeof(of_experts[0]); k++)
-            if (strcmp(plim_module_leaf(name), of_experts[k]) == 0)
-                return plim_fail(err, PLIM_SPEC,
-                                 "train.lora.targets has '%s', by which peft adapts the experts' stacked weights of "
-                                 "%s: that is not known here, expected modules of attention, as q_proj (plimsoll exec "
-                                 "runs any training program)",
-                                 of_experts[k], plim_family_names[spec->model.family]);
-    return PLIM_OK;
-}
-
-/* The family's default targets, all-linear spelled out, unknown ones refused. */
-static enum plim_status resolve_lora(struct plim_spec *spec, struct plim_error *err)
-{
-    const struct plim_family_info *info = plim_family_info(spec->model.family);
-    struct plim_lora *lora = &spec->lora;
-    if (lora->r == 0) {
-        *lora = (struct plim_lora){0};
-        return PLIM_OK;
-    }
-    enum plim_status st = check_expert_targets(spec, err);
-    if (st) return st;
-    if (plim_modules_is_regex(lora->targets) && lora->layers.count)
-        return plim_fail(err, PLIM_SPEC,
-                         "train.lora.targets is a regular expression and train.lora.layers is there, too, which peft "
-                         "refuses, expected the layers in the expression");
-    if (plim_modules_is_regex(lora->layers_pattern))
-        return plim_fail(err, PLIM_SPEC,
-                         "train.lora.layers_pattern is a regular expression, expected names such as layers");
-    take_all_linear(lora, &spec->model);
-    if (!*lora->targets)
-        take_targets(lora, &spec->model, info->lora_default);
-    if (!*lora->targets)
-        return plim_fail(
-            err, PLIM_SPEC,
-            "train.lora has no targets and peft no default for %s, expected module names",
-            plim_family_names[spec->model.family]);
-    return check_targets(spec, err);
-}
+/* --- weights in a few bits -------------------------------------------------------------------- */
 
 static enum plim_status check_quantized(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -499,7 +379,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         return st;
     }
     snprintf(culprit, size, "train.lora.targets");
-    st = resolve_lora(spec, err);
+    st = plim_spec_resolve_lora(spec, err);
     if (st == PLIM_OK) {
         snprintf(culprit, size, "train.weights");
         st = plim_spec_resolve_types(spec, err);

@@ -203,9 +203,7 @@ def run(case, folder, size):
     batch = make_batch(case, config, model, size)
     if case.get('channels_last'):
         batch['pixel_values'] = batch['pixel_values'].to(memory_format=torch.channels_last)
-    figures = {'parameters': sum(p.numel() for p in model.parameters()),
-               'trainable_parameters': sum(p.numel() for p in trained),
-               'parameters_allocated': torch.cuda.memory_allocated(), 'steps': []}
+    figures = {**count(model), 'parameters_allocated': torch.cuda.memory_allocated(), 'steps': []}
     for _ in range(STEPS):
         torch.cuda.reset_peak_memory_stats()
         for _ in range(case.get('accumulation', 1)):

@@ -1,0 +1,121 @@
+/* Modules beside the blocks that are trained in full beside adapters: peft 0.21.2's modules_to_save
+ * (set_additional_trainable_modules() in utils/other.py) deep-copies each, freezes the original and trains the copy,
+ * which does what the original did. */
+#include "model.h"
+#include "workloads/spec/lora_modules.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void refuse(struct engine *e, struct decoder *m, const char *name)
+{
+    snprintf(m->refusal, sizeof(m->refusal), "train.lora.modules_to_save has %.80s, which is not known here", name);
+    engine_halt(e, HALT_UNSUPPORTED);
+}
+
+/* Parameter.__deepcopy__(), a clone; rebinds *x, which may be NULL. */
+static void copy_parameter(struct engine *e, struct decoder *m, struct saved_module *saved, int i, struct tensor **x)
+{
+    if (!*x || e->halted) return;
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct tensor *copy = tensor_keep(op_clone(e, *x));
+    e->grad_enabled = grad;
+    nn_adopt(e, &m->parameters, copy);
+    m->replaced_elements += tensor_elements(*x);
+    saved->original[i] = *x;
+    saved->copy[i] = *x = copy;
+}
+
+/* Where the module's weight and its bias stand; false: a module of a kind that is not known here. */
+static bool find_parameters(struct decoder *m, const struct module *module, struct tensor **found[2])
+{
+    void *place = (char *)m + module->offset;
+    struct norm *norm = place;
+    struct linear *linear = place;
+    found[0] = place;
+    found[1] = NULL;
+    switch (module->kind) {
+    case MODULE_WEIGHT: return found[0] == &m->embedding;
+    case MODULE_NORM: found[0] = &norm->weight, found[1] = &norm->bias; return true;
+    case MODULE_LINEAR: found[0] = &linear->weight, found[1] = &linear->bias; return !linear->quantized.codes;
+    case MODULE_HEAD: found[1] = &m->head_bias; return m->config->task == PLIM_TASK_CAUSAL_LM;
+    case MODULE_CLASSIFIER: found[1] = &m->head_bias; return true;
+    default: return false;
+    }
+}
+
+static void save(struct engine *e, struct decoder *m, const struct module *module, const char *name)
+{
+    struct tensor **parameters[2];
+    struct saved_module *saved = &m->saved[m->saved_count];
+    bool is_head = module->kind == MODULE_HEAD, has_room = m->saved_count < sizeof(m->saved) / sizeof(m->saved[0]);
+    if (!has_room || !find_parameters(m, module, parameters)) {
+        refuse(e, m, name);
+        return;
+    }
+    m->saved_count++;
+    const struct tensor *embedding = m->saved[0].copy[0] == m->embedding ? m->saved[0].original[0] : m->embedding;
+    *saved = (struct saved_module){.is_tied = is_head && m->head == embedding};
+    copy_parameter(e, m, saved, 0, parameters[0]);
+    if (parameters[0] == &m->embedding && m->embedding_scale) m->saved_scale = nn_deep_copy(e, m->embedding_scale);
+    if (parameters[1]) copy_parameter(e, m, saved, 1, parameters[1]);
+}
+
+/* A module of a block, or what it is a part of */
+static void refuse_within_blocks(struct engine *e, struct decoder *m)
+{
+    char name[MODULE_NAME_MAX];
+    for (const struct module *at = decoder_block_modules(m->config->family); at->path && !e->halted; at++) {
+        module_full_name(m, at, 0, name);
+        for (char *dot = name; dot && !e->halted; dot = strrchr(name, '.')) {
+            if (dot != name) *dot = '\0';
+            if (plim_lora_saves(&m->setting->lora, name)) refuse(e, m, name);
+        }
+    }
+}
+
+/* The trained parameters in the order of named_parameters(). */
+static void sort_trained(struct engine *e, struct decoder *m)
+{
+    struct parameters *p = &m->parameters;
+    struct tensor **states = calloc(decoder_states(m, NULL), sizeof(*states));
+    if (!states) {
+        engine_fail(e, PLIM_NOMEM);
+        return;
+    }
+    size_t count = decoder_states(m, states), trained = 0;
+    for (size_t i = 0; i < count; i++)
+        if (states[i]->is_parameter && states[i]->requires_grad) p->list[trained++] = states[i];
+    free(states);
+}
+
+static bool is_of_task(const struct decoder *m, const struct module *module)
+{
+    bool is_head = module->kind == MODULE_HEAD || module->kind == MODULE_CLASSIFIER;
+    bool classifies = m->config->task == PLIM_TASK_CLASSIFICATION;
+    return !is_head || classifies == (module->kind == MODULE_CLASSIFIER);
+}
+
+void decoder_save_modules(struct engine *e, struct decoder *m)
+{
+    const struct plim_lora *lora = &m->setting->lora;
+    bool ties = lora->ties && m->head == m->embedding, any = false;
+    char name[MODULE_NAME_MAX];
+    if (!*lora->saved || e->halted) return;
+    refuse_within_blocks(e, m);
+    const struct module *modules = decoder_modules(m->config->family);
+    for (const struct module *at = modules; at->path && ties; at++) { /* a tied head means the embedding, too */
+        module_full_name(m, at, 0, name);
+        bool shares = at->kind == MODULE_HEAD || at->offset == offsetof(struct decoder, embedding);
+        any |= at->kind != MODULE_BLOCKS && shares && plim_lora_saves(lora, name);
+    }
+    for (const struct module *at = modules; at->path && !e->halted; at++) {
+        if (at->kind == MODULE_BLOCKS || !is_of_task(m, at) || (ties && at->kind == MODULE_HEAD)) continue;
+        module_full_name(m, at, 0, name);
+        bool is_embedding = at->kind == MODULE_WEIGHT && at->offset == offsetof(struct decoder, embedding);
+        if (plim_lora_saves(lora, name) || (is_embedding && any)) save(e, m, at, name);
+    }
+    if (any) m->head = m->embedding;
+    if (!e->halted) sort_trained(e, m);
+}
