@@ -89,6 +89,7 @@ def embedded():
     yield case('embedded', SMALL, 2, 64, lora(8, both))
     yield case('embedded', SMALL, 2, 64, FULL, LOW, lora(8, both), {'precision': 'bf16'})
     yield case('embedded', SMALL, 2, 64, FULL, LOW, TRAINER, lora(8, both))
+    yield case('head-drop', SMALL, 2, 64, FULL, LOW, TRAINER, lora(8, both, dropout=0.05))
     yield case('embedded-drop', SMALL, 2, 64, FULL, LOW, TRAINER, lora(8, QUERIES + ['embed_tokens'], dropout=0.05))
     yield case('embedded', SMALL, 2, 64, FULL, LOW, TRL, lora(8, QUERIES + ['embed_tokens']))  # it refuses those of a head
     yield case('embedded', 'x-qwen2-window', 2, 64, FULL, TRAINER, lora(16, ['embed_tokens', 'q_proj']))  # tied

@@ -54,8 +54,7 @@ def as_one_row(case, ids):
 
 def add_lora(model, lora):
     from peft import LoraConfig, get_peft_model
-    return get_peft_model(model, LoraConfig(r=lora["r"], lora_alpha=2 * lora["r"], lora_dropout=0.0,
-                                            target_modules=lora["target_modules"]))
+    return get_peft_model(model, LoraConfig(lora_alpha=2 * lora["r"], lora_dropout=0.0, **lora))
 
 
 ENCODERS = ("bert", "roberta", "distilbert", "modernbert")
@@ -107,13 +106,18 @@ def build(case):
     torch.set_default_dtype(torch.float32)
     if "lora" in case:
         model = add_lora(model, case["lora"])
+    made = [(name, p) for name, p in model.named_parameters() if ".modules_to_save." not in name]
+    zeros = ("lora_B", "lora_embedding_A")
     with torch.no_grad():
-        for n, (name, p) in enumerate(as_made(model.named_parameters())):
+        for n, (name, p) in enumerate(as_made(made)):
             if p.ndim > 1 and "norm" not in name:
-                p.copy_(torch.zeros(p.shape) if "lora_B" in name else weights(n, tuple(p.shape)))
+                p.copy_(torch.zeros(p.shape) if any(zero in name for zero in zeros) else weights(n, tuple(p.shape)))
             else:
                 ones = name.endswith("weight") and "gemma" not in case["hf"]["model_type"]
                 p.fill_(1.0 if ones else 0.0)
+        for module in model.modules():  # what modules_to_save copies
+            if hasattr(module, "modules_to_save") and hasattr(module, "original_module"):
+                module.modules_to_save["default"].load_state_dict(module.original_module.state_dict())
     model.train()
     if case["checkpointing"] == "full":
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=dict(use_reentrant=False))
@@ -255,6 +259,16 @@ def further(families):
         yield dict({**plain, "attention": "eager", "checkpointing": "full"}, hf=hf)
 
 
+ADAPTERS = [
+    dict(r=4, target_modules=["q_proj", "embed_tokens", "lm_head"]),
+    dict(r=4, target_modules=["c_attn", "wte"]),
+    dict(r=4, target_modules=["q_proj", "up_proj"], modules_to_save=["embed_tokens", "lm_head", "model.norm"]),
+    dict(r=4, target_modules=["c_attn"], modules_to_save=["wte", "lm_head"]),
+    dict(r=4, target_modules=["c_attn"], modules_to_save=["wte"], ensure_weight_tying=True),
+    dict(r=4, target_modules=r".*\.0\..*_proj", rank_pattern={"q_proj": 8}),
+]
+
+
 def cases(experts):
     plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
                  accumulation=1, clip=False, batch=3, seq=37)
@@ -280,6 +294,8 @@ def cases(experts):
         yield dict(row, hf=hf)
     if not experts:
         yield dict({**row, "attention": "eager", "documents": 1}, hf=LLAMA)
+    for lora in () if experts else ADAPTERS:
+        yield dict(plain, lora=lora, hf=GPT2 if "wte" in json.dumps(lora) else LLAMA)
 
 
 def main():
@@ -292,6 +308,8 @@ def main():
             name += f"/{key}" if case[key] == text else ""
         name += "/classification" if "architectures" in case["hf"] else ""
         name += "/lora" if "lora" in case else ""
+        if case.get("lora") in ADAPTERS:
+            name += f"-{ADAPTERS.index(case['lora']) + 1}"
         name += f"/acc{case['accumulation']}" if case["accumulation"] > 1 else ""
         name += f"/row{case['documents']}" if "documents" in case else ""
         name += f"/window{case['hf']['sliding_window']}" if case["hf"].get("sliding_window") else ""

@@ -60,6 +60,21 @@ Test(spec_lora, names_of_linears_are_not_those_of_experts)
                    "attention, as q_proj (plimsoll exec runs any training program)");
 }
 
+/* Copies in 16 bits have gradients in 16 bits; a base that peft prepared has its embeddings in fp32. */
+Test(spec_lora, copies_in_16_bits_go_with_no_scaler)
+{
+#define HALF "model: {family: llama}\ntrain:\n  precision: fp16-mixed\n  weights: fp16\n  clip: 1\n"
+    struct plim_spec s;
+    spec_load_text("s.yaml", HALF "  lora: {r: 4, targets: q_proj}\n", &s);
+    spec_load_text("s.yaml",
+                   HALF "  lora: {r: 4, targets: q_proj, modules_to_save: lm_head}\n  quantization: {type: nf4}\n", &s);
+    const char *refusal = spec_refusal("s.yaml", HALF "  lora: {r: 4, targets: q_proj, modules_to_save: lm_head}\n");
+    cr_expect(eq(str, (char *)refusal,
+                 "s.yaml:4:12: train.precision is fp16-mixed and the weights are in fp16, whose gradients PyTorch's "
+                 "GradScaler refuses, expected train.weights fp32"));
+#undef HALF
+}
+
 Test(spec_lora, modules_to_save_are_told)
 {
     struct plim_spec s;

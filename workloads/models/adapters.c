@@ -111,20 +111,6 @@ static void adapt_embedding(struct engine *e, struct decoder *m, struct adapters
     m->embedding_lora = a;
 }
 
-/* Is it a module that is there, in this layer and for this task? What experts and vit's first token are made of is
- * none, but parameters. */
-static bool is_there(const struct decoder *m, const struct module *module, const void *owner)
-{
-    const void *place = (const char *)owner + module->offset;
-    bool classifies = m->config->task == PLIM_TASK_CLASSIFICATION;
-    if (strstr(module->path, "experts.") || strstr(module->path, "cls_token")) return false;
-    if (module->kind == MODULE_HEAD || module->kind == MODULE_CLASSIFIER)
-        return classifies == (module->kind == MODULE_CLASSIFIER);
-    if (module->kind == MODULE_NORM) return ((const struct norm *)place)->weight != NULL;
-    if (module->kind == MODULE_LINEAR) return ((const struct linear *)place)->weight != NULL;
-    return *(struct tensor *const *)place != NULL;
-}
-
 /* Adapters for the chosen ones of `modules`, up to the blocks, which stand at offsets from `owner`. */
 static void add_adapters(struct engine *e, struct decoder *m, const struct module *modules, int64_t layer,
                          void *owner, struct adapters *adapters)
@@ -132,7 +118,7 @@ static void add_adapters(struct engine *e, struct decoder *m, const struct modul
     for (const struct module *at = modules; at->path && !e->halted; at++) {
         struct linear *l = (struct linear *)((char *)owner + at->offset);
         if (at->kind == MODULE_BLOCKS) return;
-        int64_t rank = is_there(m, at, owner) ? rank_of(e, m, at, layer) : 0;
+        int64_t rank = module_is_there(m, at, owner) ? rank_of(e, m, at, layer) : 0;
         if (!rank || e->halted) continue;
         if (at->kind == MODULE_HEAD || at->kind == MODULE_CLASSIFIER) adapt_head(e, m, adapters, rank);
         if (at->kind == MODULE_WEIGHT) adapt_embedding(e, m, adapters, rank);

@@ -24,6 +24,9 @@ static void add_embedding_adapter(struct engine *e, const struct decoder *m, str
     const struct lora_adapter *lora = m->embedding_lora;
     if (e->halted) return;
     enum plim_dtype dtype = (enum plim_dtype)(*x)->a.dtype;
+    const struct plim_quantization *q = &m->setting->quantization;
+    bool is_leaf = q->type && q->prepared && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL;
+    if (is_leaf) tensor_require_input_grad(e, *x); /* prepare_model_for_kbit_training()'s hook, which the base has */
     struct tensor *a = tensor_keep(op_transpose(e, lora->a, 0, 1));
     struct tensor *b = tensor_keep(op_transpose(e, lora->b, 0, 1));
     struct tensor *low = tensor_keep(op_embedding(e, a, ids));

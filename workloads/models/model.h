@@ -32,9 +32,12 @@ struct module {
  * named_modules(). NULL: a family that is not quantised and has no adapters. */
 const struct module *decoder_modules(enum plim_family family);
 const struct module *decoder_block_modules(enum plim_family family);
-/* A module's full name in transformers; `layer`: of a block's */
 enum { MODULE_NAME_MAX = 128 };
 struct decoder;
+/* Is it a module that is there, in its owner (a layer, or `m`) and for the model's task? What experts and vit's first
+ * token are made of is none, but parameters. */
+bool module_is_there(const struct decoder *m, const struct module *module, const void *owner);
+/* A module's full name in transformers; `layer`: of a block's */
 void module_full_name(const struct decoder *m, const struct module *module, int64_t layer, char name[MODULE_NAME_MAX]);
 
 /* The LoRA adapters of a block, or of the modules beside the blocks, in the order of
@@ -226,6 +229,8 @@ int64_t head_weights_a_row(const struct decoder *m);
 /* What the model is made of, in the order of named_parameters() and then named_buffers(); lent.
  * `out` (NULL: nothing is written) has room for as many as there are; returns how many. */
 size_t decoder_states(const struct decoder *m, struct tensor **out);
+/* The base's embedding, of which m->embedding may be a trained copy */
+const struct tensor *decoder_base_embedding(const struct decoder *m);
 /* The adapter whose magnitude a parameter is; NULL: it is none. */
 const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m, const struct tensor *x);
 /* The same in the order in which Module._apply() comes to them (to(), to_empty()): a module's buffers

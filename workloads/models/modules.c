@@ -1,5 +1,7 @@
 /* What a model is made of, by the names that its modules have in transformers. */
 #include "model.h"
+#include "workloads/spec/family.h"
+#include "workloads/spec/lora_modules.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -346,4 +348,28 @@ void module_full_name(const struct decoder *m, const struct module *module, int6
     bool is_bare = !m->layers[layer].router && !strncmp(path, shared, strlen(shared));
     snprintf(name + used, MODULE_NAME_MAX - used, ".%lld.%s%s", (long long)layer, is_bare ? "mlp." : "",
              path + (is_bare ? strlen(shared) : 0));
+}
+
+/* bert's and roberta's classifiers stand in one list. */
+static bool is_classifier_of(const struct decoder *m, const struct module *module)
+{
+    const char *name = plim_family_info(m->config->family)->classifier;
+    return m->config->task == PLIM_TASK_CLASSIFICATION && (!name || !strcmp(plim_module_leaf(module->path), name));
+}
+
+bool module_is_there(const struct decoder *m, const struct module *module, const void *owner)
+{
+    const void *place = (const char *)owner + module->offset;
+    const struct norm *norm = place;
+    const struct linear *linear = place;
+    switch (module->kind) {
+    case MODULE_HEAD: return m->config->task != PLIM_TASK_CLASSIFICATION;
+    case MODULE_CLASSIFIER: return is_classifier_of(m, module);
+    case MODULE_NORM: return norm->weight != NULL;
+    case MODULE_LINEAR: return linear->weight != NULL;
+    case MODULE_WEIGHT:
+        if (strstr(module->path, "experts.") || strstr(module->path, "cls_token")) return false;
+        return *(struct tensor *const *)place != NULL;
+    default: return false;
+    }
 }

@@ -54,25 +54,32 @@ static void save(struct engine *e, struct decoder *m, const struct module *modul
         refuse(e, m, name);
         return;
     }
+    *saved = (struct saved_module){.is_tied = is_head && m->head == decoder_base_embedding(m)};
     m->saved_count++;
-    const struct tensor *embedding = m->saved[0].copy[0] == m->embedding ? m->saved[0].original[0] : m->embedding;
-    *saved = (struct saved_module){.is_tied = is_head && m->head == embedding};
     copy_parameter(e, m, saved, 0, parameters[0]);
     if (parameters[0] == &m->embedding && m->embedding_scale) m->saved_scale = nn_deep_copy(e, m->embedding_scale);
     if (parameters[1]) copy_parameter(e, m, saved, 1, parameters[1]);
 }
 
-/* A module of a block, or what it is a part of */
-static void refuse_within_blocks(struct engine *e, struct decoder *m)
+/* What a module is a part of, and, where it is one of a block, the module itself */
+static void refuse_parents(struct engine *e, struct decoder *m, const struct module *module, bool is_of_block)
 {
     char name[MODULE_NAME_MAX];
-    for (const struct module *at = decoder_block_modules(m->config->family); at->path && !e->halted; at++) {
-        module_full_name(m, at, 0, name);
-        for (char *dot = name; dot && !e->halted; dot = strrchr(name, '.')) {
-            if (dot != name) *dot = '\0';
-            if (plim_lora_saves(&m->setting->lora, name)) refuse(e, m, name);
-        }
+    module_full_name(m, module, 0, name);
+    if (is_of_block && plim_lora_saves(&m->setting->lora, name)) refuse(e, m, name);
+    for (char *dot = strrchr(name, '.'); dot && !e->halted; dot = strrchr(name, '.')) {
+        *dot = '\0';
+        if (plim_lora_saves(&m->setting->lora, name)) refuse(e, m, name);
     }
+}
+
+/* Whole blocks, parts of them, and modules of modules beside them are not known here. */
+static void refuse_others(struct engine *e, struct decoder *m)
+{
+    for (const struct module *at = decoder_block_modules(m->config->family); at->path; at++)
+        refuse_parents(e, m, at, true);
+    for (const struct module *at = decoder_modules(m->config->family); at->path; at++)
+        if (module_is_there(m, at, m)) refuse_parents(e, m, at, false);
 }
 
 /* The trained parameters in the order of named_parameters(). */
@@ -90,32 +97,30 @@ static void sort_trained(struct engine *e, struct decoder *m)
     free(states);
 }
 
-static bool is_of_task(const struct decoder *m, const struct module *module)
+/* Is there a name by which peft knows tied modules (EMBEDDING_LAYER_NAMES)? The embedding is saved then, and the head
+ * has its copy's weight (_add_modules_to_save_to_tie). */
+static bool names_tied(const char *modules)
 {
-    bool is_head = module->kind == MODULE_HEAD || module->kind == MODULE_CLASSIFIER;
-    bool classifies = m->config->task == PLIM_TASK_CLASSIFICATION;
-    return !is_head || classifies == (module->kind == MODULE_CLASSIFIER);
+    char name[PLIM_MODULE_NAME];
+    while (plim_modules_next(&modules, name))
+        if (!strcmp(plim_module_leaf(name), "embed_tokens") || !strcmp(plim_module_leaf(name), "lm_head")) return true;
+    return false;
 }
 
 void decoder_save_modules(struct engine *e, struct decoder *m)
 {
     const struct plim_lora *lora = &m->setting->lora;
-    bool ties = lora->ties && m->head == m->embedding, any = false;
+    bool ties = lora->ties && m->head == m->embedding && names_tied(lora->saved);
     char name[MODULE_NAME_MAX];
     if (!*lora->saved || e->halted) return;
-    refuse_within_blocks(e, m);
+    refuse_others(e, m);
     const struct module *modules = decoder_modules(m->config->family);
-    for (const struct module *at = modules; at->path && ties; at++) { /* a tied head means the embedding, too */
-        module_full_name(m, at, 0, name);
-        bool shares = at->kind == MODULE_HEAD || at->offset == offsetof(struct decoder, embedding);
-        any |= at->kind != MODULE_BLOCKS && shares && plim_lora_saves(lora, name);
-    }
     for (const struct module *at = modules; at->path && !e->halted; at++) {
-        if (at->kind == MODULE_BLOCKS || !is_of_task(m, at) || (ties && at->kind == MODULE_HEAD)) continue;
+        if (at->kind == MODULE_BLOCKS || !module_is_there(m, at, m) || (ties && at->kind == MODULE_HEAD)) continue;
         module_full_name(m, at, 0, name);
         bool is_embedding = at->kind == MODULE_WEIGHT && at->offset == offsetof(struct decoder, embedding);
-        if (plim_lora_saves(lora, name) || (is_embedding && any)) save(e, m, at, name);
+        if (plim_lora_saves(lora, name) || (is_embedding && ties)) save(e, m, at, name);
     }
-    if (any) m->head = m->embedding;
+    if (ties) m->head = m->embedding;
     if (!e->halted) sort_trained(e, m);
 }

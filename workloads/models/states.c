@@ -13,13 +13,26 @@ size_t decoder_buffers(const struct decoder *m, struct tensor **out)
     return count;
 }
 
-/* Adapters of `list` that stand behind the frozen parameter `x`. */
-static size_t adapters_behind(const struct adapters *list, const struct tensor *x,
+const struct tensor *decoder_base_embedding(const struct decoder *m)
+{
+    bool is_copied = m->saved_count && m->saved[0].copy[0] == m->embedding;
+    return is_copied ? m->saved[0].original[0] : m->embedding;
+}
+
+/* The frozen parameter that an adapter stands behind; NULL: behind all, as its linear has the embedding's weight. */
+static const struct tensor *stands_behind(const struct decoder *m, const struct lora_adapter *a)
+{
+    bool is_tied = a == m->head_lora && a->weight == decoder_base_embedding(m);
+    return a->bias ? a->bias : is_tied ? NULL : a->weight;
+}
+
+/* Adapters of `list` that stand behind `x`. */
+static size_t adapters_behind(const struct decoder *m, const struct adapters *list, const struct tensor *x,
                               struct tensor **out)
 {
     size_t count = 0;
     for (size_t i = 0; i < list->count; i++) {
-        if (x != (list->list[i].bias ? list->list[i].bias : list->list[i].weight)) continue;
+        if (x != stands_behind(m, &list->list[i])) continue;
         out[count++] = list->list[i].a;
         out[count++] = list->list[i].b;
         if (list->list[i].magnitude) out[count++] = list->list[i].magnitude;
@@ -66,12 +79,13 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
         for (; count < p->count; count++) out[count] = p->list[count];
     for (size_t i = 0; i < p->frozen_count; i++) {
         out[count++] = p->frozen[i];
-        count += adapters_behind(&m->adapters, p->frozen[i], out + count);
-        count += adapters_behind(&m->adapters_behind, p->frozen[i], out + count);
+        count += adapters_behind(m, &m->adapters, p->frozen[i], out + count);
+        count += adapters_behind(m, &m->adapters_behind, p->frozen[i], out + count);
         for (int64_t k = 0; k < m->config->layers; k++)
-            count += adapters_behind(&m->layers[k].adapters, p->frozen[i], out + count);
+            count += adapters_behind(m, &m->layers[k].adapters, p->frozen[i], out + count);
         count += copies_behind(m, p->frozen[i], out + count);
     }
+    count += adapters_behind(m, &m->adapters_behind, NULL, out + count);
     count += copies_behind(m, NULL, out + count);
     return count + decoder_buffers(m, out + count);
 }
@@ -112,8 +126,7 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
 {
     struct tensor *buffers[DECODER_BUFFERS];
     size_t count = decoder_states(m, out), n = decoder_buffers(m, buffers);
-    const struct tensor *saved = m->saved_count ? m->saved[0].copy[0] : NULL, *embedded = m->embedding;
-    if (saved == embedded) embedded = m->saved_count ? m->saved[0].original[0] : embedded;
+    const struct tensor *embedded = decoder_base_embedding(m);
     bool norm_first = m->config->family != PLIM_FAMILY_PHI;
     const struct norm *beside = m->position_ids ? &m->embedding_norm : &m->final_norm; /* bert's, else rotary ones */
     const struct tensor *last = norm_first && beside->bias ? beside->bias : beside->weight;

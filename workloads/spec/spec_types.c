@@ -52,7 +52,8 @@ static bool is_only_auto(const struct plim_enum_axis *weights)
 }
 
 /* GradScaler has no kernel for gradients in bf16, and refuses those in fp16 wherever it unscales them
- * itself: for clipping, and for all but fused optimizers. LoRA's are in fp32. */
+ * itself: for clipping, and for all but fused optimizers. LoRA's are in fp32, copies of modules beside it are not, but
+ * where peft prepared the base. */
 static enum plim_status check_scaler(const struct plim_spec *spec, struct plim_error *err)
 {
     bool in_bf16 = plim_enum_axis_has(&spec->weights, PLIM_WEIGHTS_BF16),
@@ -61,7 +62,8 @@ static enum plim_status check_scaler(const struct plim_spec *spec, struct plim_e
     bool fused = spec->optimizer.count == 1 &&
                  plim_enum_axis_has(&spec->optimizer, PLIM_OPTIMIZER_ADAMW_FUSED);
     bool refused = in_bf16 || (in_fp16 && (!fused || spec->clip > 0));
-    if (!refused || spec->lora.r || !scales) return PLIM_OK;
+    bool has_copies = *spec->lora.saved && !(spec->quantization.type && spec->quantization.prepared);
+    if (!refused || (spec->lora.r && !has_copies) || !scales) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
                      "train.precision is fp16-mixed and the weights are in %s, whose gradients "
                      "PyTorch's GradScaler refuses, expected train.weights fp32",
