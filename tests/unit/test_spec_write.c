@@ -178,7 +178,7 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     snprintf(spec->lora.targets, sizeof(spec->lora.targets), "%s%s%s", before, target, by_regex ? ")" : "");
     snprintf(spec->lora.exclude, sizeof(spec->lora.exclude), "%s", between(state, 0, 1) ? "a.b,c" : "");
     snprintf(spec->lora.saved, sizeof(spec->lora.saved), "%s", between(state, 0, 1) ? "embed_tokens,lm_head" : "");
-    spec->lora.ties = between(state, 0, 1);
+    spec->lora.ties = *spec->lora.saved && between(state, 0, 1);
     spec->lora.layers.count = by_regex ? 0 : (size_t)between(state, 0, 3);
     for (size_t i = 0; i < spec->lora.layers.count; i++) spec->lora.layers.values[i] = 7 * (int64_t)i;
     bool has_pattern = between(state, 0, 1);
