@@ -35,7 +35,7 @@
 
 enum {
     PLIM_MAX_DIMS = 6,
-    PLIM_OP_MAX_OUT = 4,
+    PLIM_OP_MAX_OUT = 5,
     PLIM_OP_MAX_IN = 8,
     PLIM_OP_MAX_LISTS = 5,
     PLIM_OP_MAX_SCRATCH = 16

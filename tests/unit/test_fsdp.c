@@ -178,6 +178,19 @@ Test(fsdp, says_what_it_cannot_train)
     setting.loop = rank_of_two.loop;
     setting.optimizer = PLIM_OPTIMIZER_ADAMW_8BIT;
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "bitsandbytes");
+    setting.optimizer = PLIM_OPTIMIZER_ADAMW_TORCH_4BIT;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "--loop trainer");
+    setting.loop = PLIM_LOOP_TRAINER;
+    setting.precision = PLIM_PRECISION_BF16;
+    setting.optimizer = PLIM_OPTIMIZER_ADAMW_TORCH_8BIT;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "in 16 bits");
+    for (int precision = PLIM_PRECISION_FP32; precision <= PLIM_PRECISION_BF16_MIXED; precision++) {
+        setting.precision = (enum plim_precision)precision;
+        rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
+        cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+    }
+    setting.precision = rank_of_two.precision;
+    setting.loop = rank_of_two.loop;
     setting.optimizer = PLIM_OPTIMIZER_SGD;
     setting.quantization = (struct plim_quantization){.type = PLIM_QUANTIZATION_NF4};
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "--loop trainer");

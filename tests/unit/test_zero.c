@@ -195,7 +195,11 @@ Test(zero, says_what_it_cannot_train)
     setting.sharding = rank_of_two.sharding;
     rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
     cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+    setting.optimizer = PLIM_OPTIMIZER_ADAMW_TORCH_8BIT;
+    rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
+    cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
     setting.loop = rank_of_two.loop;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "--loop trainer");
     setting.optimizer = PLIM_OPTIMIZER_SGD;
     setting.zero.optimizer = PLIM_OFFLOAD_CPU;
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "DeepSpeedCPUAdam");

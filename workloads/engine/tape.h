@@ -16,13 +16,13 @@
 #include "autotune/base/array.h"
 #include "memory_class.h"
 
-enum { TAPE_CARRIED = 2 };
+enum { TAPE_CARRIED = 4 };
 
 enum tape_action { TAPE_TAKE, TAPE_CLASSIFY, TAPE_GIVE_BACK };
 
 struct tape_event {
     int64_t bytes;        /* TAKE: asked for; CLASSIFY of a storage that is older than the tape: its */
-    int32_t slot;         /* the storage, from 1; 0: one that is older than the tape; -1, -2: what a variable carried */
+    int32_t slot;         /* the storage, from 1; 0: one that is older than the tape; below: what a variable carried */
     int16_t stream;       /* TAKE */
     uint8_t action;       /* enum tape_action */
     uint8_t memory_class; /* from now on: TAKE, CLASSIFY */

@@ -38,6 +38,8 @@ const char *decoder_refuses(const struct plim_device_info *info,
 {
     if (setting->liger && !info->simulated)
         return "Liger's kernels are simulated only: this device has none of them";
+    if (plim_optimizer_is_torchao(setting->optimizer) && !info->simulated)
+        return "torchao's optimizers are simulated only: this device has none of their kernels";
     if (plim_loop_is_trl(setting->loop) && !info->simulated)
         return "the kernels of TRL's trainers are simulated only: this device has none of them";
     if (config->experts && setting->lora.r && info->compute_capability && info->compute_capability < 80)

@@ -95,7 +95,8 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .unit = "",
      .fallback = "adamw-fused",
      .example = "adamw-8bit",
-     .help = "the optimizer"},
+     .help = "the optimizer; adamw-torch-8bit and adamw-torch-4bit are torchao's (Trainer's adamw_torch_8bit and "
+             "adamw_torch_4bit), the last three bitsandbytes'"},
     {.path = "train.checkpointing",
      .value = {.type = PLIM_VALUE_ENUM_AXIS,
                NAMES(plim_checkpointing_names, PLIM_CHECKPOINTING_COUNT)},

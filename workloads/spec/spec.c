@@ -16,7 +16,7 @@ const char *const plim_weights_names[PLIM_WEIGHTS_COUNT] = {"auto", "fp32", "bf1
 const char *const plim_dtype_names[PLIM_WEIGHTS_COUNT] = {"auto", "float32", "bfloat16",
                                                           "float16"};
 const char *const plim_optimizer_names[PLIM_OPTIMIZER_COUNT] = {
-    "adamw",      "adamw-fused",       "sgd",             "adafactor",
+    "adamw",      "adamw-fused",       "sgd",             "adafactor", "adamw-torch-8bit", "adamw-torch-4bit",
     "adamw-8bit", "paged-adamw-32bit", "paged-adamw-8bit"};
 const char *const plim_checkpointing_names[PLIM_CHECKPOINTING_COUNT] = {"none", "full"};
 const char *const plim_attention_names[PLIM_ATTENTION_COUNT] = {"sdpa", "eager",

@@ -197,7 +197,8 @@ enum plim_precision { PLIM_PRECISION_FP32, PLIM_PRECISION_TF32, PLIM_PRECISION_B
                       PLIM_PRECISION_FP16_MIXED, PLIM_PRECISION_BF16, PLIM_PRECISION_FP16,
                       PLIM_PRECISION_COUNT };
 enum plim_optimizer { PLIM_OPTIMIZER_ADAMW, PLIM_OPTIMIZER_ADAMW_FUSED, PLIM_OPTIMIZER_SGD,
-                      PLIM_OPTIMIZER_ADAFACTOR, PLIM_OPTIMIZER_ADAMW_8BIT,
+                      PLIM_OPTIMIZER_ADAFACTOR, PLIM_OPTIMIZER_ADAMW_TORCH_8BIT, /* torchao's */
+                      PLIM_OPTIMIZER_ADAMW_TORCH_4BIT, PLIM_OPTIMIZER_ADAMW_8BIT, /* bitsandbytes', from here on */
                       PLIM_OPTIMIZER_PAGED_ADAMW_32BIT, PLIM_OPTIMIZER_PAGED_ADAMW_8BIT,
                       PLIM_OPTIMIZER_COUNT };
 enum plim_checkpointing { PLIM_CHECKPOINTING_NONE, PLIM_CHECKPOINTING_FULL,
@@ -245,6 +246,11 @@ enum plim_made_on {
 static inline bool plim_is_loaded(enum plim_made_on made_on)
 {
     return made_on >= PLIM_MADE_ON_LOADED;
+}
+
+static inline bool plim_optimizer_is_torchao(enum plim_optimizer optimizer)
+{
+    return optimizer == PLIM_OPTIMIZER_ADAMW_TORCH_8BIT || optimizer == PLIM_OPTIMIZER_ADAMW_TORCH_4BIT;
 }
 
 /* Around the forward and the backward pass: a loop as in PyTorch's tutorials, or transformers' Trainer's

@@ -411,6 +411,17 @@ static const char *accelerate_refuses(const struct plim_model_config *config)
                : NULL;
 }
 
+/* torchao's step casts a state that stands for one in 16 bits, of which torch.compile cannot make a DTensor's. */
+static const char *torchao_refuses(const struct plim_train_setting *setting)
+{
+    if (!plim_loop_is_trainers(setting->loop))
+        return "torchao's optimizers under fsdp are known here with --loop trainer; a program runs under exec";
+    bool is_in_fp32 = setting->lora.r || is_mixed(setting) || decoder_parameter_dtype(setting) == PLIM_F32;
+    if (is_in_fp32) return NULL;
+    return "torchao's optimizers fail on sharded parameters in 16 bits (OptimState8bit has no aten.view to another "
+           "type): --precision bf16-mixed trains them in fp32";
+}
+
 const char *fsdp_refuses(const struct plim_device_info *info,
                          const struct plim_model_config *config,
                          const struct plim_train_setting *setting)
@@ -426,6 +437,7 @@ const char *fsdp_refuses(const struct plim_device_info *info,
                    : "torch.optim's Adafactor fails on sharded parameters (DTensor has no such aten.pow_)";
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT) /* and its paged ones */
         return "bitsandbytes' optimizers do not take sharded parameters (DTensor)";
+    if (plim_optimizer_is_torchao(setting->optimizer) && torchao_refuses(setting)) return torchao_refuses(setting);
     if (setting->quantization.type == PLIM_QUANTIZATION_INT8)
         return "weights in 8 bits fail under fsdp in PyTorch: its parameters of integers would need gradients";
     if (is_mixed(setting) && decoder_cast_loses_codes(setting, policy_dtype(setting)))

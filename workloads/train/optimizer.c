@@ -8,6 +8,8 @@ static const struct optimizer_kind *const kinds[PLIM_OPTIMIZER_COUNT] = {
     [PLIM_OPTIMIZER_ADAMW_FUSED] = &optimizer_adamw_fused,
     [PLIM_OPTIMIZER_SGD] = &optimizer_sgd,
     [PLIM_OPTIMIZER_ADAFACTOR] = &optimizer_adafactor,
+    [PLIM_OPTIMIZER_ADAMW_TORCH_8BIT] = &optimizer_adamw_torch_8bit,
+    [PLIM_OPTIMIZER_ADAMW_TORCH_4BIT] = &optimizer_adamw_torch_4bit,
     [PLIM_OPTIMIZER_ADAMW_8BIT] = &optimizer_adamw_8bit,
     [PLIM_OPTIMIZER_PAGED_ADAMW_32BIT] = &optimizer_paged_adamw_32bit,
     [PLIM_OPTIMIZER_PAGED_ADAMW_8BIT] = &optimizer_paged_adamw_8bit,
@@ -83,6 +85,7 @@ static void step_part(struct engine *e, const struct parameters *list, size_t fi
     step_all(e, &part, found_inf, grad_scale);
     memcpy(o->shared, part.shared, sizeof(o->shared));
     o->managed_bytes = part.managed_bytes;
+    o->has_compiled = part.has_compiled;
     if (!is_last) return;
     o->steps = part.steps;
     o->started = true;

@@ -8,7 +8,7 @@
 #include "workloads/nn/nn.h"
 #include "workloads/spec/spec.h"
 
-enum { OPTIMIZER_STATES = 5, OPTIMIZER_EMBEDDINGS = 3 };
+enum { OPTIMIZER_STATES = 6, OPTIMIZER_EMBEDDINGS = 3 };
 
 /* The learning rate of the golden runs; the rest are the defaults of torch.optim. A rate changes
  * neither bytes nor seconds. */
@@ -29,6 +29,7 @@ struct optimizer {
     struct tensor *shared[2]; /* one for all parameters (bitsandbytes' quantisation maps) */
     bool sharded; /* the parameters are DTensors, of which this rank has a part each */
     bool started;
+    bool has_compiled;     /* torch.compile has made kernels for a parameter */
     int64_t steps;         /* done and running */
     int64_t managed_bytes; /* of states in managed memory, which is no GPU's own */
 };
@@ -42,11 +43,13 @@ struct optimizer_kind {
     bool takes_scaler; /* the kernel unscales the gradients itself (fused) */
     bool in_fp32;      /* of bitsandbytes' kinds: states are not quantised */
     bool walks;        /* steps the parameters of all groups in one loop, whose variables outlive a group */
-    bool is_paged;     /* the same: large states are in managed memory */
+    int bits;          /* of torchao's kinds: of a quantised state's element */
+    bool is_paged;     /* of bitsandbytes': large states are in managed memory */
 };
 
 extern const struct optimizer_kind optimizer_adamw, optimizer_adamw_fused, optimizer_sgd,
-    optimizer_adafactor, optimizer_adafactor_transformers, optimizer_adamw_8bit, optimizer_paged_adamw_32bit,
+    optimizer_adafactor, optimizer_adafactor_transformers, optimizer_adamw_torch_8bit,
+    optimizer_adamw_torch_4bit, optimizer_adamw_8bit, optimizer_paged_adamw_32bit,
     optimizer_paged_adamw_8bit;
 
 enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind,

@@ -206,6 +206,7 @@ void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_c
     tape_rewind(&replayer->tape);
     replayer->tape.carried[0] = &r->trainer.loss;
     replayer->tape.carried[1] = &r->trainer.norm;
+    for (int i = 0; i < RATE_GROUPS; i++) replayer->tape.carried[2 + i] = &r->trainer.rates.last[i];
     engine_reset(r->e);
     r->records = plim_device_can_repeat(replayer->device) && !training_run_is_sharded(r) &&
                  !r->e->memory.trace && !replayer->timeline && !setting->empty_cache_steps;

@@ -29,6 +29,8 @@ enum plim_status trainer_loop_create(struct engine *e, struct decoder *model, ui
     *loop = (struct trainer_loop){.model = model, .seed = seed, .count = count};
     loop->batches = calloc((size_t)count, sizeof(*loop->batches));
     if (!loop->batches) return PLIM_NOMEM;
+    bool is_zero = plim_sharding_is_zero(model->setting->sharding); /* DeepSpeed's engine leaves rates on the host */
+    if (plim_optimizer_is_torchao(model->setting->optimizer) && !is_zero) rates_create(e, &loop->rates);
     loop->sum = tensor_keep(op_full(e, PLIM_F32, 0, NULL, 0));
     return PLIM_OK;
 }
@@ -222,6 +224,11 @@ void trainer_loop_take_norm(struct engine *e, struct trainer_loop *loop, struct 
     else tensor_drop(e, norm);
 }
 
+void trainer_loop_after_update(struct engine *e, struct trainer_loop *loop)
+{
+    rates_step(e, &loop->rates);
+}
+
 /* --- an evaluation ---------------------------------------------------------------------------- */
 
 /* What is kept of an evaluation's batches (EvalLoopContainer); named or NULL */
@@ -350,7 +357,8 @@ static uint64_t add_place(uint64_t hash, const struct tensor *x)
 uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fingerprint)
 {
     if (!loop->model || !fingerprint) return fingerprint;
-    const struct tensor *const kept[] = {loop->items, loop->loss, loop->norm};
+    const struct tensor *const kept[] = {loop->items, loop->loss, loop->norm, loop->rates.last[0],
+                                         loop->rates.last[1]};
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) fingerprint = add_place(fingerprint, kept[i]);
     int64_t every = loop->model->setting->empty_cache_steps;
     if (every > 1) {

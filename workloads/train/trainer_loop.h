@@ -27,6 +27,7 @@
 
 #include "link.h"
 #include "optimizer.h"
+#include "rates.h"
 #include "workloads/models/model.h"
 
 /* Zeroed: the plain loop. */
@@ -38,6 +39,7 @@ struct trainer_loop {
     struct tensor *logits;       /* of a forward, until they are copied */
     struct tensor *loss;         /* of the last micro-step */
     struct tensor *norm;         /* of the last update's gradients */
+    struct rates rates;
     struct batch *batches;       /* of a step */
     int64_t count;
     int64_t steps;               /* that have begun */
@@ -72,6 +74,8 @@ void trainer_loop_end_micro_step(struct engine *e, struct trainer_loop *loop, st
 /* Where an update begins, and where the norm of its gradients is known, which it takes (NULL: it is not asked for). */
 void trainer_loop_begin_update(struct engine *e, struct trainer_loop *loop);
 void trainer_loop_take_norm(struct engine *e, struct trainer_loop *loop, struct tensor *norm);
+/* Where the optimizer has stepped; the gradients are there still. */
+void trainer_loop_after_update(struct engine *e, struct trainer_loop *loop);
 
 /* A forward of an evaluation's batch: the loss, named, and *logits as Trainer sees them, named (NULL: none). */
 typedef struct tensor *trainer_loop_forward(void *user, const struct batch *batch, struct tensor **logits);

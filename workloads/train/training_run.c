@@ -261,6 +261,7 @@ static void run_update(struct training_run *r)
     }
     scaler_step(e, &r->scaler, &r->optimizer);
     scaler_update(e, &r->scaler);
+    trainer_loop_after_update(e, &r->trainer);
     optimizer_zero_grad(e, &r->optimizer);
 }
 

@@ -35,6 +35,8 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT && !is_trainers)
         return "bitsandbytes' optimizers under ZeRO are known here with --loop trainer and zero1 or zero2; a program "
                "runs under exec";
+    if (plim_optimizer_is_torchao(setting->optimizer) && !plim_loop_is_trainers(setting->loop))
+        return "torchao's optimizers under ZeRO are known here with --loop trainer; a program runs under exec";
     if (casts_codes(setting))
         return "DeepSpeed casts the codes of quantised weights (train.quantization.storage), which are lost: store "
                "them in the type of train.precision, or as uint8";

@@ -146,6 +146,9 @@ def make_optimizer(name, parameters):
     if name == 'adamw-8bit':
         import bitsandbytes
         return bitsandbytes.optim.AdamW8bit(parameters, lr=rate)
+    if name.startswith('adamw-torch'):
+        import torchao.optim
+        return {'8bit': torchao.optim.AdamW8bit, '4bit': torchao.optim.AdamW4bit}[name[-4:]](parameters, lr=rate)
     return {'adamw': lambda: torch.optim.AdamW(parameters, lr=rate),
             'adamw-fused': lambda: torch.optim.AdamW(parameters, lr=rate, fused=True),
             'sgd': lambda: torch.optim.SGD(parameters, lr=rate, momentum=0.9),

@@ -11,7 +11,7 @@ from rows import Images, Rows, in_one_row, pad
 
 OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd': 'sgd', 'adamw-8bit': 'adamw_bnb_8bit',
               'paged-adamw-8bit': 'paged_adamw_8bit', 'paged-adamw-32bit': 'paged_adamw_32bit',
-              'adafactor': 'adafactor'}
+              'adafactor': 'adafactor', 'adamw-torch-8bit': 'adamw_torch_8bit', 'adamw-torch-4bit': 'adamw_torch_4bit'}
 
 
 class Steps(TrainerCallback):

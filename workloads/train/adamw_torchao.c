@@ -1,0 +1,182 @@
+/* torchao.optim (0.18): AdamW8bit and AdamW4bit. A state of at least 4096 elements that are whole blocks is kept in 8
+ * or 4 bits with an fp32 scale for each block, and a table of its own of the 256 or 16 numbers that the codes mean; any
+ * other state is as its parameter (_AdamBase._new_buffer in adam.py, zeros() in subclass_8bit.py and _4bit.py).
+ *
+ * torch.compile makes kernels of single_param_adam(). What they allocate stands in the code that TorchInductor (2.11)
+ * writes, in call(): it is the same for all sizes and types but for what parts_of_block() says. It is that of a launch
+ * which finds its kernels in TorchInductor's cache: one that compiles them has, while it times them, as much more as
+ * the GPU's L2 cache holds. */
+#include "optimizer.h"
+
+enum {
+    CODES,
+    SCALES,
+    BOOK,
+    MOMENT_STATES
+}; /* of the first moment, then of the second; CODES alone: a plain state */
+enum { MIN_QUANTIZED_ELEMENTS = 4096, TRAINER_BLOCK = 256 };
+
+/* transformers' Trainer asks for blocks of 256 in both (_get_torchao_optimizer), torchao itself for 128 in 4 bits. */
+static int64_t block_of(const struct optimizer *o)
+{
+    return o->by_trainer || o->kind->bits == 8 ? TRAINER_BLOCK : TRAINER_BLOCK / 2;
+}
+
+static struct tensor **state_of(const struct optimizer *o, int moment, int which, size_t i)
+{
+    return &o->state[moment * MOMENT_STATES + which][i];
+}
+
+static void make_moment(struct engine *e, const struct optimizer *o, int moment, size_t i)
+{
+    struct tensor *x = o->params[i];
+    int64_t elements = tensor_elements(x);
+    struct tensor **codes = state_of(o, moment, CODES, i);
+    if (elements < MIN_QUANTIZED_ELEMENTS || elements % block_of(o)) {
+        *codes = optimizer_state_like(e, x, (enum plim_dtype)x->a.dtype);
+        return;
+    }
+    *codes = tensor_keep(op_full(e, PLIM_U8, SHAPE(elements * o->kind->bits / 8), 0));
+    *state_of(o, moment, SCALES, i) =
+        tensor_keep(op_full(e, PLIM_F32, SHAPE(elements / block_of(o)), 0));
+    *state_of(o, moment, BOOK, i) =
+        tensor_keep(op_full(e, PLIM_F32, SHAPE((int64_t)1 << o->kind->bits), 0));
+}
+
+static void make_states(struct engine *e, struct optimizer *o, size_t i)
+{
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
+    for (int moment = 0; moment < 2; moment++) make_moment(e, o, moment, i);
+    engine_set_class(e, before);
+    if (o->has_compiled) return;
+    /* the first tensor of the GPU that torch.compile looks at (init_gpu_context() in fake_tensor.py) */
+    tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1))));
+    o->has_compiled = true;
+}
+
+/* Writes the `n_out` first of `arrays` and reads the `n_in` behind them. */
+static void launch(struct engine *e, int n_out, int n_in, struct tensor *const *arrays)
+{
+    struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = (uint8_t)n_out, .n_in = (uint8_t)n_in};
+    if (e->halted) return;
+    for (int i = 0; i < n_out; i++) op.out[i] = &arrays[i]->a;
+    for (int i = 0; i < n_in; i++) op.in[i] = &arrays[n_out + i]->a;
+    engine_launch(e, &op);
+}
+
+/* One parameter's step: its states, and what its kernels hand on, of both moments each */
+struct call {
+    struct tensor *x, *grad, *codes[2], *scales[2];
+    struct tensor *new_scales[2]; /* fp32, one a block */
+    struct tensor *scaled[2];     /* fp32, as many as x has: the moments over their scales */
+    struct tensor *index[2]; /* int64, as many: in 4 bits, the codes before two become a byte */
+};
+
+static void make_both(struct engine *e, struct tensor *both[2], enum plim_dtype dtype,
+                      int64_t elements)
+{
+    for (int k = 0; k < 2; k++) both[k] = tensor_keep(tensor_empty(e, dtype, SHAPE(elements)));
+}
+
+static void drop_both(struct engine *e, struct tensor *const both[2])
+{
+    tensor_drop(e, both[0]);
+    tensor_drop(e, both[1]);
+}
+
+/* scale.copy_(), which rounds nothing */
+static void keep_scales(struct engine *e, struct call *c, int k)
+{
+    launch(e, 1, 1, (struct tensor *[]){c->scales[k], c->new_scales[k]});
+    tensor_drop(e, c->new_scales[k]);
+}
+
+static void step_8bit(struct engine *e, struct call *c, int64_t blocks)
+{
+    make_both(e, c->new_scales, PLIM_F32, blocks);
+    make_both(e, c->scaled, PLIM_F32, tensor_elements(c->x));
+    launch(e, 4, 5,
+           (struct tensor *[]){c->new_scales[0], c->new_scales[1], c->scaled[0], c->scaled[1],
+                               c->grad, c->codes[0], c->codes[1], c->scales[0], c->scales[1]});
+    launch(e, 3, 8,
+           (struct tensor *[]){c->x, c->codes[0], c->codes[1], c->x, c->grad, c->codes[0],
+                               c->codes[1], c->scales[0], c->scales[1], c->scaled[0],
+                               c->scaled[1]});
+    drop_both(e, c->scaled);
+    for (int k = 0; k < 2; k++) keep_scales(e, c, k);
+}
+
+/* A block's largest is found in so many parts where there are few blocks for the GPU's multiprocessors
+ * (Reduction.num_splits() in ir.py, reduction_split_factor() in choices.py): as two codes of 4 bits are one byte, it
+ * counts as a reduction over what does not lie side by side. */
+static int64_t parts_of_block(const struct engine *e, int64_t block, int64_t blocks)
+{
+    enum { BLOCKS_OF_MULTIPROCESSOR = 2 * 32, ELEMENTS_OF_PART = 4 * 32 };
+    if (blocks >= (int64_t)e->device->info.multiprocessors * BLOCKS_OF_MULTIPROCESSOR) return 1;
+    return (block + ELEMENTS_OF_PART - 1) / ELEMENTS_OF_PART;
+}
+
+static void find_scales(struct engine *e, struct call *c, int64_t blocks, int64_t parts)
+{
+    struct tensor *in_parts[2];
+    make_both(e, in_parts, PLIM_F32, blocks * parts);
+    launch(e, 2, 5,
+           (struct tensor *[]){in_parts[0], in_parts[1], c->grad, c->codes[0], c->codes[1],
+                               c->scales[0], c->scales[1]});
+    for (int k = 0; k < 2; k++) {
+        if (parts == 1) {
+            c->new_scales[k] = in_parts[k];
+            continue;
+        }
+        c->new_scales[k] = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(blocks)));
+        launch(e, 1, 1, (struct tensor *[]){c->new_scales[k], in_parts[k]});
+        tensor_drop(e, in_parts[k]);
+    }
+}
+
+static void step_4bit(struct engine *e, struct call *c, int64_t block)
+{
+    int64_t elements = tensor_elements(c->x), blocks = elements / block;
+    find_scales(e, c, blocks, parts_of_block(e, block, blocks));
+    make_both(e, c->scaled, PLIM_F32, elements);
+    make_both(e, c->index, PLIM_I64, elements);
+    launch(e, 5, 8,
+           (struct tensor *[]){c->x, c->scaled[0], c->scaled[1], c->index[0], c->index[1], c->x,
+                               c->grad, c->codes[0], c->codes[1], c->scales[0], c->scales[1],
+                               c->new_scales[0], c->new_scales[1]});
+    for (int k = 0; k < 2; k++) {
+        launch(e, 1, 2, (struct tensor *[]){c->codes[k], c->scaled[k], c->index[k]});
+        tensor_drop(e, c->scaled[k]);
+        tensor_drop(e, c->index[k]);
+        keep_scales(e, c, k);
+    }
+}
+
+static void step(struct engine *e, struct optimizer *o, struct tensor *found_inf,
+                 struct tensor *grad_scale)
+{
+    (void)found_inf;
+    (void)grad_scale;
+    for (size_t i = 0; i < o->count && !e->halted; i++) {
+        if (!o->started) make_states(e, o, i);
+        struct call c = {.x = o->params[i], .grad = o->grads[i]};
+        for (int k = 0; k < 2; k++) {
+            c.codes[k] = *state_of(o, k, CODES, i);
+            c.scales[k] = *state_of(o, k, SCALES, i);
+        }
+        if (e->halted) return;
+        if (!c.scales[0])
+            launch(e, 3, 4,
+                   (struct tensor *[]){c.x, c.codes[0], c.codes[1], c.x, c.grad, c.codes[0],
+                                       c.codes[1]});
+        else if (o->kind->bits == 8)
+            step_8bit(e, &c, tensor_elements(c.scales[0]));
+        else
+            step_4bit(e, &c, block_of(o));
+    }
+}
+
+const struct optimizer_kind optimizer_adamw_torch_8bit = {
+    .name = "adamw-torch-8bit", .step = step, .bits = 8};
+const struct optimizer_kind optimizer_adamw_torch_4bit = {
+    .name = "adamw-torch-4bit", .step = step, .bits = 4};

@@ -1,0 +1,21 @@
+/* Learning rates that are tensors on the GPU, as torchao's optimizers have them once accelerate has prepared them: what
+ * transformers' Trainer and its schedule (LambdaLR, PyTorch 2.11) make of those of its two groups. Zeroed: they are
+ * Python's numbers. */
+#ifndef PLIM_TRAIN_RATES_H
+#define PLIM_TRAIN_RATES_H
+
+#include "workloads/nn/nn.h"
+
+enum { RATE_GROUPS = 2 };
+
+struct rates {
+    bool exist;
+    struct tensor *last[RATE_GROUPS]; /* the schedule's get_last_lr(), which each step makes anew */
+};
+
+/* accelerate.prepare(optimizer), then the schedule, which makes its first step. */
+void rates_create(struct engine *e, struct rates *rates);
+/* lr_scheduler.step() behind an optimizer's step; nothing where they are numbers. */
+void rates_step(struct engine *e, struct rates *rates);
+
+#endif
