@@ -132,3 +132,13 @@ Test(spec_lora, what_peft_refuses_is_refused)
     expect_refusal("family: llama", "rank_pattern: {q_proj: 0}",
                    "s.yaml:3:39: train.lora.rank_pattern is '0', expected an integer from 1 to 65536");
 }
+
+#define STACKED(name, family)                                                                                        \
+    "s.yaml:3:25: train.lora.targets has '" name "', by which peft adapts the experts' stacked weights of " family   \
+    ": that is not known here, expected modules of attention, as q_proj (plimsoll exec runs any training program)"
+
+Test(spec_lora, adapters_of_stacked_experts_are_named)
+{
+    expect_refusal("family: mixtral", "targets: all-linear", STACKED("all-linear", "mixtral"));
+    expect_refusal("family: qwen3_moe", "targets: [q_proj, down_proj]", STACKED("down_proj", "qwen3_moe"));
+}

@@ -55,7 +55,7 @@ struct tensor {
     bool requires_grad;
     bool is_view;
     bool is_parameter;
-    bool odd_name; /* of a parameter: it is a bias or a norm by its name and has several dimensions, or one and is neither */
+    bool odd_name; /* of a parameter: by its name a bias or a norm, and of several dimensions; or neither, and of one */
     bool is_codes; /* of a parameter: the codes of a quantised weight, which nothing casts */
 };
 

@@ -322,9 +322,9 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
         nn_rotate_parts(e, qkv, cos, sin, turned);
     else
         for (int i = Q; i <= K; i++)
-            turned[i] = tensor_keep(t->pairs ? nn_rotate_pairs(e, wide[i], cos, sin) 
-                                      : t->rotates_halves ? nn_rotate_halves(e, qkv[i], cos, sin)
-                                                          : nn_rotate(e, qkv[i], cos, sin));
+            turned[i] = tensor_keep(t->pairs            ? nn_rotate_pairs(e, wide[i], cos, sin)
+                                    : t->rotates_halves ? nn_rotate_halves(e, qkv[i], cos, sin)
+                                                        : nn_rotate(e, qkv[i], cos, sin));
     for (int i = Q; i <= K; i++) {
         bool is_wide = t->rotates_in_fp32 || t->pairs;
         cast[i] = tensor_hold(is_wide ? op_to(e, turned[i], (enum plim_dtype)qkv[i]->a.dtype) : turned[i]);
