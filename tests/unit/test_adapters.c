@@ -123,3 +123,14 @@ Test(adapters, copies_of_what_is_not_known_are_refused)
                    "train.lora.modules_to_save is not known here with fsdp, zero3 and trl-dpo (plimsoll exec runs the "
                    "program)");
 }
+
+/* peft asks modules alone, of which sinks and the router's bias are none. */
+Test(adapters, are_not_of_parameters)
+{
+    const char *model = "model: {family: gpt_oss, vocab_size: 97, hidden_size: 64, intermediate_size: 128, "
+                        "num_hidden_layers: 2, num_attention_heads: 2, num_key_value_heads: 2, head_dim: 32, "
+                        "num_local_experts: 8}\n";
+    struct plim_train_setting setting = with("re:.*(q_proj|sinks|bias)", "");
+    setting.attention = PLIM_ATTENTION_EAGER;
+    expect_trained(model, &setting, OF_QUERIES);
+}

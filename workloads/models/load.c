@@ -119,7 +119,8 @@ static void load_module(struct load *load, const struct module *module, void *ow
     struct norm *norm = place;
     struct tensor **weight = place;
     switch (module->kind) {
-    case MODULE_WEIGHT: load_tensor(load, *weight, INIT_WEIGHT); break;
+    case MODULE_WEIGHT:
+    case MODULE_PARAMETER: load_tensor(load, *weight, INIT_WEIGHT); break;
     case MODULE_NORM:
         load_tensor(load, norm->bias, INIT_ZEROS);
         load_tensor(load, norm->weight, norm->kind == NORM_RMS_GEMMA ? INIT_ZEROS : INIT_ONES);

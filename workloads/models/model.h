@@ -15,7 +15,8 @@
 /* A module by its name in transformers: below a block's ("mlp.up_proj") or the model's
  * ("model.norm"), and where it stands in struct decoder_layer or struct decoder. */
 enum module_kind {
-    MODULE_WEIGHT, /* struct tensor *: an embedding */
+    MODULE_WEIGHT, /* struct tensor *: an embedding, or a router */
+    MODULE_PARAMETER, /* the same, which is no module: of experts, of attention, of vit's embeddings */
     MODULE_NORM,   /* struct norm; without a weight where the model has none */
     MODULE_LINEAR, /* struct linear; the same */
     MODULE_BLOCKS, /* all blocks */
@@ -34,8 +35,7 @@ const struct module *decoder_modules(enum plim_family family);
 const struct module *decoder_block_modules(enum plim_family family);
 enum { MODULE_NAME_MAX = 128 };
 struct decoder;
-/* Is it a module that is there, in its owner (a layer, or `m`) and for the model's task? What experts and vit's first
- * token are made of is none, but parameters. */
+/* Is it a module that is there, in its owner (a layer, or `m`) and for the model's task? A parameter is none. */
 bool module_is_there(const struct decoder *m, const struct module *module, const void *owner);
 /* A module's full name in transformers; `layer`: of a block's */
 void module_full_name(const struct decoder *m, const struct module *module, int64_t layer, char name[MODULE_NAME_MAX]);

@@ -9,8 +9,8 @@
 #define MODEL(path, field, kind) {path, offsetof(struct decoder, field), MODULE_##kind}
 #define BLOCKS(path) {path, 0, MODULE_BLOCKS}
 #define EXPERTS                                                                                    \
-    BLOCK("mlp.experts.gate_up_proj", experts_gate_up, WEIGHT),                                    \
-        BLOCK("mlp.experts.down_proj", experts_down, WEIGHT)
+    BLOCK("mlp.experts.gate_up_proj", experts_gate_up, PARAMETER),                                    \
+        BLOCK("mlp.experts.down_proj", experts_down, PARAMETER)
 #define ATTENTION                                                                                  \
     BLOCK("self_attn.q_proj", q, LINEAR), BLOCK("self_attn.k_proj", k, LINEAR),                    \
         BLOCK("self_attn.v_proj", v, LINEAR), BLOCK("self_attn.o_proj", o, LINEAR),                \
@@ -77,14 +77,13 @@ static const struct module qwen3_moe_block[] = {GATED_MLP,
                                                 BLOCK("input_layernorm", norm[0], NORM),
                                                 BLOCK("post_attention_layernorm", norm[2], NORM),
                                                 {0}};
-static const struct module gpt_oss_block[] = {BLOCK("self_attn.sinks", sinks, WEIGHT),
+static const struct module gpt_oss_block[] = {BLOCK("self_attn.sinks", sinks, PARAMETER),
                                               ATTENTION,
                                               BLOCK("mlp.router", router, WEIGHT),
-                                              BLOCK("mlp.router.bias", router_bias, WEIGHT),
-                                              BLOCK("mlp.experts.gate_up_proj", experts_gate_up, WEIGHT),
-                                              BLOCK("mlp.experts.gate_up_proj_bias", experts_gate_up_bias, WEIGHT),
-                                              BLOCK("mlp.experts.down_proj", experts_down, WEIGHT),
-                                              BLOCK("mlp.experts.down_proj_bias", experts_down_bias, WEIGHT),
+                                              BLOCK("mlp.router.bias", router_bias, PARAMETER),
+                                              EXPERTS,
+                                              BLOCK("mlp.experts.gate_up_proj_bias", experts_gate_up_bias, PARAMETER),
+                                              BLOCK("mlp.experts.down_proj_bias", experts_down_bias, PARAMETER),
                                               BLOCK("input_layernorm", norm[0], NORM),
                                               BLOCK("post_attention_layernorm", norm[2], NORM),
                                               {0}};
@@ -247,7 +246,7 @@ static const struct module modernbert_model[] = {
     MODEL("classifier", head, CLASSIFIER),
     {0}};
 
-static const struct module vit_model[] = {MODEL("vit.embeddings.cls_token", class_token, WEIGHT),
+static const struct module vit_model[] = {MODEL("vit.embeddings.cls_token", class_token, PARAMETER),
                                           BLOCKS("vit.layers"),
                                           MODEL("vit.layernorm", final_norm, NORM),
                                           MODEL("classifier", head, CLASSIFIER),
@@ -367,9 +366,7 @@ bool module_is_there(const struct decoder *m, const struct module *module, const
     case MODULE_CLASSIFIER: return is_classifier_of(m, module);
     case MODULE_NORM: return norm->weight != NULL;
     case MODULE_LINEAR: return linear->weight != NULL;
-    case MODULE_WEIGHT:
-        if (strstr(module->path, "experts.") || strstr(module->path, "cls_token")) return false;
-        return *(struct tensor *const *)place != NULL;
+    case MODULE_WEIGHT: return *(struct tensor *const *)place != NULL;
     default: return false;
     }
 }
