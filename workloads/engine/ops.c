@@ -3,6 +3,11 @@
 #include "ops.h"
 #include <string.h>
 
+struct tensor *op_in_place(struct engine *e, const struct tensor *x)
+{
+    return tensor_alias(e, x, x->a.ndim, x->a.shape, x->a.stride, 0);
+}
+
 struct tensor *op_halted(struct engine *e, int count, struct tensor *const *operands)
 {
     for (int i = 0; i < count; i++) tensor_consume(e, operands[i]);

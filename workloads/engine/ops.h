@@ -13,6 +13,8 @@
 
 /* --- how an operation begins and ends (for the files that define operations) ------------------ */
 
+/* What Python calls x behind an operation in place: the same memory behind another node. Floating */
+struct tensor *op_in_place(struct engine *e, const struct tensor *x);
 /* Gives up floating operands; returns the poison tensor. */
 struct tensor *op_halted(struct engine *e, int count, struct tensor *const *operands);
 /* The end of an operation: attaches `y` to `n` (either may be NULL), gives up floating operands. */
@@ -73,6 +75,7 @@ struct tensor *op_to(struct engine *e, struct tensor *x,
                      enum plim_dtype dtype);                      /* x itself if it has it */
 struct tensor *op_contiguous(struct engine *e, struct tensor *x); /* x itself if it is */
 struct tensor *op_clone(struct engine *e, struct tensor *x);      /* always contiguous */
+struct tensor *op_detached_clone(struct engine *e, struct tensor *x); /* the same; no autograd */
 /* zeros behind the last dimension; negative `count` cuts */
 struct tensor *op_pad_last(struct engine *e, struct tensor *x, int64_t count);
 struct tensor *op_cat(struct engine *e, int count, struct tensor *const *x, int dim);

@@ -88,6 +88,15 @@ struct tensor *op_add(struct engine *e, struct tensor *a, struct tensor *b)
     return binary(e, &add_kind, PLIM_BINARY_ADD, a, b, false);
 }
 
+struct tensor *op_plus_(struct engine *e, struct tensor *x, struct tensor *other)
+{
+    struct tensor *operands[2] = {x, other};
+    if (e->halted) return op_halted(e, 2, operands);
+    struct node *n = op_node(e, &add_kind, 2, operands);
+    op_add_(e, x, other);
+    return op_done(e, n, op_in_place(e, x), 2, operands);
+}
+
 static void sub_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {
@@ -460,15 +469,12 @@ struct tensor *op_clip_(struct engine *e, struct tensor *x, double limit)
     if (e->halted) return op_halted(e, 1, &x);
     struct node *n = op_node(e, &clamp_kind, 1, &x);
     if (n) {
-        bool grad = e->grad_enabled;
-        e->grad_enabled = false;
-        struct tensor *before = tensor_keep(op_clone(e, x));
-        e->grad_enabled = grad;
+        struct tensor *before = tensor_keep(op_detached_clone(e, x));
         n->number = -limit;
         n->scale = limit;
         if (!e->halted) node_save(e, n, 0, before);
         tensor_drop(e, before);
     }
     if (!e->halted) op_clamp_(e, x, -limit, limit);
-    return op_done(e, n, tensor_alias(e, x, x->a.ndim, x->a.shape, x->a.stride, 0), 1, &x);
+    return op_done(e, n, op_in_place(e, x), 1, &x);
 }

@@ -215,19 +215,13 @@ struct tensor *op_masked_fill(struct engine *e, struct tensor *x, struct tensor 
     return op_done(e, n, y, 2, operands);
 }
 
-/* The tensor that x is from now on: the same memory behind another node. */
-static struct tensor *in_place(struct engine *e, const struct tensor *x)
-{
-    return tensor_alias(e, x, x->a.ndim, x->a.shape, x->a.stride, 0);
-}
-
 struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor *mask)
 {
     struct tensor *operands[2] = {x, mask};
     if (e->halted) return op_halted(e, 2, operands);
     struct node *n = op_node(e, &masked_fill_kind, 1, &x);
     if (n) node_save(e, n, 0, mask);
-    struct tensor *y = in_place(e, x);
+    struct tensor *y = op_in_place(e, x);
     launch_fill(e, y, x, mask);
     return op_done(e, n, y, 2, operands);
 }
@@ -259,16 +253,13 @@ struct tensor *op_div_(struct engine *e, struct tensor *x, struct tensor *other)
     if (e->halted) return op_halted(e, 2, operands);
     struct node *n = op_node(e, &div_in_place_kind, 2, operands);
     if (n) {
-        bool grad = e->grad_enabled;
-        e->grad_enabled = false;
-        struct tensor *before = other->requires_grad ? tensor_keep(op_clone(e, x)) : NULL;
-        e->grad_enabled = grad;
+        struct tensor *before = other->requires_grad ? tensor_keep(op_detached_clone(e, x)) : NULL;
         if (x->requires_grad) node_save(e, n, OTHER, other);
         if (before && !e->halted) node_save(e, n, SELF, before);
         tensor_drop(e, before);
     }
     op_binary_(e, PLIM_BINARY_DIV, x, other);
-    return op_done(e, n, in_place(e, x), 2, operands);
+    return op_done(e, n, op_in_place(e, x), 2, operands);
 }
 
 static void mul_in_place_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
@@ -283,22 +274,5 @@ struct tensor *op_mul_scalar_(struct engine *e, struct tensor *x, double b)
     struct node *n = op_node(e, &mul_in_place_kind, 1, &x);
     if (n) n->number = b;
     op_binary_scalar_(e, PLIM_BINARY_MUL, x, b);
-    return op_done(e, n, in_place(e, x), 1, &x);
-}
-
-static void add_in_place_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
-{
-    (void)e;
-    for (int i = OTHER; i >= SELF; i--)
-        if (node_wants(n, i)) out[i] = tensor_ref(grads[0]);
-}
-static const struct node_kind add_in_place_kind = {"AddBackward0", add_in_place_backward};
-
-struct tensor *op_plus_(struct engine *e, struct tensor *x, struct tensor *other)
-{
-    struct tensor *operands[2] = {x, other};
-    if (e->halted) return op_halted(e, 2, operands);
-    struct node *n = op_node(e, &add_in_place_kind, 2, operands);
-    op_add_(e, x, other);
-    return op_done(e, n, in_place(e, x), 2, operands);
+    return op_done(e, n, op_in_place(e, x), 1, &x);
 }

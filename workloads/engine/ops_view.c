@@ -126,13 +126,22 @@ struct tensor *op_unsqueeze(struct engine *e, struct tensor *x, int dim)
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-static struct tensor *part(struct engine *e, const struct tensor *x, int dim, int64_t start,
-                           int64_t length)
+/* x[..., start:start + length * step:step, ...] */
+static struct tensor *steps(struct engine *e, const struct tensor *x, int dim, int64_t start,
+                            int64_t length, int64_t step)
 {
     struct tensor *y =
         tensor_alias(e, x, x->a.ndim, x->a.shape, x->a.stride, start * x->a.stride[dim]);
-    if (y != e->poison) y->a.shape[dim] = length;
+    if (y == e->poison) return y;
+    y->a.shape[dim] = length;
+    y->a.stride[dim] *= step;
     return y;
+}
+
+static struct tensor *part(struct engine *e, const struct tensor *x, int dim, int64_t start,
+                           int64_t length)
+{
+    return steps(e, x, dim, start, length, 1);
 }
 
 void op_copy_(struct engine *e, struct tensor *to, struct tensor *from)
@@ -149,69 +158,45 @@ static void slice_backward(struct engine *e, struct node *n, struct tensor **gra
     struct tensor *zeros =
         tensor_keep(op_full(e, grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
     int dim = (int)n->number;
-    struct tensor *into = tensor_keep(part(e, zeros, dim, n->ints[7], grads[0]->a.shape[dim]));
+    int64_t length = grads[0]->a.shape[dim], step = (int64_t)n->scale;
+    struct tensor *into = tensor_keep(steps(e, zeros, dim, n->ints[7], length, step));
     op_copy_(e, into, grads[0]);
     tensor_drop(e, into);
     out[0] = zeros;
 }
 static const struct node_kind slice_kind = {"SliceBackward0", slice_backward};
 
-static struct tensor *slice(struct engine *e, struct tensor *x, int d, int64_t start, int64_t length)
+static struct tensor *slice(struct engine *e, struct tensor *x, int d, int64_t start, int64_t length, int64_t step)
 {
     struct node *n = op_node(e, &slice_kind, 1, &x);
     if (n) {
         op_note_shape(n, x);
         n->ints[7] = start;
         n->number = d;
+        n->scale = (double)step;
     }
-    return op_done(e, n, part(e, x, d, start, length), 1, &x);
+    return op_done(e, n, steps(e, x, d, start, length, step), 1, &x);
 }
 
 struct tensor *op_slice(struct engine *e, struct tensor *x, int dim, int64_t start, int64_t length)
 {
     if (e->halted) return op_halted(e, 1, &x);
     int d = tensor_dim(x, dim);
-    return start == 0 && length == x->a.shape[d] ? x : slice(e, x, d, start, length);
+    return start == 0 && length == x->a.shape[d] ? x : slice(e, x, d, start, length, 1);
 }
-
-/* x[..., start::step] */
-static struct tensor *steps(struct engine *e, const struct tensor *x, int64_t start, int64_t step)
-{
-    int last = x->a.ndim - 1;
-    struct tensor *y = tensor_alias(e, x, x->a.ndim, x->a.shape, x->a.stride, start * x->a.stride[last]);
-    if (y == e->poison) return y;
-    y->a.shape[last] = (x->a.shape[last] - start + step - 1) / step;
-    y->a.stride[last] *= step;
-    return y;
-}
-
-static void slice_steps_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
-{
-    struct tensor *zeros = tensor_keep(op_full(e, grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
-    struct tensor *into = tensor_keep(steps(e, zeros, n->ints[7], (int64_t)n->number));
-    op_copy_(e, into, grads[0]);
-    tensor_drop(e, into);
-    out[0] = zeros;
-}
-static const struct node_kind slice_steps_kind = {"SliceBackward0", slice_steps_backward};
 
 struct tensor *op_slice_steps(struct engine *e, struct tensor *x, int64_t start, int64_t step)
 {
     if (e->halted) return op_halted(e, 1, &x);
-    struct node *n = op_node(e, &slice_steps_kind, 1, &x);
-    if (n) {
-        op_note_shape(n, x);
-        n->ints[7] = start;
-        n->number = (double)step;
-    }
-    return op_done(e, n, steps(e, x, start, step), 1, &x);
+    int last = x->a.ndim - 1;
+    return slice(e, x, last, start, (x->a.shape[last] - start + step - 1) / step, step);
 }
 
 struct tensor *op_slice_end(struct engine *e, struct tensor *x, int dim, int64_t length)
 {
     if (e->halted) return op_halted(e, 1, &x);
     int d = tensor_dim(x, dim);
-    return slice(e, x, d, x->a.shape[d] - length, length);
+    return slice(e, x, d, x->a.shape[d] - length, length, 1);
 }
 
 static void select_backward(struct engine *e, struct node *n, struct tensor **grads,
@@ -301,6 +286,15 @@ struct tensor *op_clone(struct engine *e, struct tensor *x)
     struct tensor *y = op_result(e, 1, &x, x->a.dtype, x->a.ndim, x->a.shape, NULL);
     op_copy_(e, y, x);
     return op_done(e, n, y, 1, &x);
+}
+
+struct tensor *op_detached_clone(struct engine *e, struct tensor *x)
+{
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct tensor *y = op_clone(e, x);
+    e->grad_enabled = grad;
+    return y;
 }
 
 struct tensor *op_contiguous(struct engine *e, struct tensor *x)

@@ -1,14 +1,7 @@
 /* get_peft_model(model, LoraConfig(...)): the base is frozen, chosen linears get adapters. */
 #include "model.h"
 #include "workloads/spec/lora_modules.h"
-#include <stdio.h>
 #include <string.h>
-
-static void refuse(struct engine *e, struct decoder *m, const char *format, const char *name)
-{
-    snprintf(m->refusal, sizeof(m->refusal), format, name);
-    engine_halt(e, HALT_UNSUPPORTED);
-}
 
 /* Are there adapters for a module? Of embeddings for that of the tokens, of heads for those without a module around
  * them. */
@@ -33,12 +26,12 @@ static int64_t rank_of(struct engine *e, struct decoder *m, const struct module 
     module_full_name(m, module, layer, name);
     int64_t rank = plim_lora_rank(&m->setting->lora, name);
     if (rank && !has_adapters(m, module, layer))
-        refuse(e, m, "train.lora.targets matches %.80s, for which there are no adapters here", name);
+        decoder_refuse(e, m, "train.lora.targets matches %.80s, for which there are no adapters here", name);
     if (layer > 0) return rank;
     for (char *dot = strrchr(name, '.'); dot && !e->halted; dot = strrchr(name, '.')) {
         *dot = '\0';
         if (plim_lora_rank(&m->setting->lora, name))
-            refuse(e, m, "train.lora.targets matches %.80s, which consists of modules: peft fails then", name);
+            decoder_refuse(e, m, "train.lora.targets matches %.80s, which consists of modules: peft fails then", name);
     }
     return rank;
 }
@@ -170,7 +163,7 @@ static void refuse_unmatched(struct engine *e, struct decoder *m)
     char name[MODULE_NAME_MAX];
     while (first->kind != MODULE_LINEAR) first++;
     module_full_name(m, first, 0, name);
-    refuse(e, m, "train.lora.targets matches no module of this model, such as %.80s", name);
+    decoder_refuse(e, m, "train.lora.targets matches no module of this model, such as %.80s", name);
 }
 
 void decoder_add_lora(struct engine *e, struct decoder *m)

@@ -2,6 +2,7 @@
 #include "model.h"
 #include "workloads/engine/checkpoint.h"
 #include <math.h>
+#include <stdio.h>
 
 enum plim_dtype decoder_weights_dtype(enum plim_weights weights)
 {
@@ -15,6 +16,12 @@ enum plim_dtype decoder_parameter_dtype(const struct plim_train_setting *setting
     enum plim_weights weights = plim_precision_weights(setting->precision);
     if (weights == PLIM_WEIGHTS_AUTO) weights = setting->weights;
     return decoder_weights_dtype(weights);
+}
+
+void decoder_refuse(struct engine *e, struct decoder *m, const char *format, const char *name)
+{
+    snprintf(m->refusal, sizeof(m->refusal), format, name);
+    engine_halt(e, HALT_UNSUPPORTED);
 }
 
 /* peft's lora.Embedding.forward(): rebinds *x, what the base's embedding gave, to it plus
@@ -217,6 +224,18 @@ struct tensor *decoder_attend(struct engine *e, const struct block_call *b,
     return tensor_yield(y);
 }
 
+struct tensor *decoder_attend_turned(struct engine *e, const struct block_call *b, struct tensor *const qkv[3],
+                                     struct tensor **weights)
+{
+    struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)), *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
+    struct tensor *joined[3] = {NULL, NULL, qkv[2]}, *turned[2];
+    nn_rotate_then_join(e, qkv, cos, sin, joined, turned);
+    struct attention_call call = decoder_attention(b);
+    struct tensor *y = decoder_attend(e, b, &call, joined, weights);
+    tensor_drop_all(e, cos, sin, qkv[0], qkv[1], joined[0], joined[1], joined[2], turned[0], turned[1]);
+    return y;
+}
+
 struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     const struct plim_model_config *c = b->m->config;
@@ -293,18 +312,25 @@ bool decoder_has_layers(const struct decoder *m, bool sliding)
 
 enum { FULL, SLIDING }; /* kinds of layers */
 
-/* Which masks a model's forward makes: mistral, phi3 and their kind one for all layers, gemma, qwen2_moe and gpt_oss
- * both whatever the layers are (qwen2_moe for a window of 0 where none is used), the others the sliding one where a
- * layer asks for it. gpt_oss tells them no positions, so that a token sees the documents before its own. */
+/* Which masks a model's forward makes: one for all layers; both whatever the layers are (qwen2_moe for a window of 0
+ * where none is used); the others the sliding one where a layer asks for it. */
+enum masks { MASKS_BY_LAYERS, MASKS_ONE, MASKS_BOTH };
+static const enum masks masks_of[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_MISTRAL] = MASKS_ONE,     [PLIM_FAMILY_PHI3] = MASKS_ONE,
+    [PLIM_FAMILY_MIXTRAL] = MASKS_ONE,     [PLIM_FAMILY_QWEN3_MOE] = MASKS_ONE,
+    [PLIM_FAMILY_STARCODER2] = MASKS_ONE,  [PLIM_FAMILY_GEMMA2] = MASKS_BOTH,
+    [PLIM_FAMILY_GEMMA3_TEXT] = MASKS_BOTH, [PLIM_FAMILY_QWEN2_MOE] = MASKS_BOTH,
+    [PLIM_FAMILY_OLMO3] = MASKS_BOTH,      [PLIM_FAMILY_COHERE2] = MASKS_BOTH,
+    [PLIM_FAMILY_GPT_OSS] = MASKS_BOTH,
+};
+
+/* gpt_oss tells its masks no positions, so that a token sees the documents before its own. */
 static void make_masks(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                        struct block_call calls[2])
 {
     enum plim_family f = m->config->family;
-    bool one = f == PLIM_FAMILY_MISTRAL || f == PLIM_FAMILY_PHI3 || f == PLIM_FAMILY_MIXTRAL ||
-               f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_STARCODER2;
-    bool both = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_QWEN2_MOE ||
-                f == PLIM_FAMILY_OLMO3 || f == PLIM_FAMILY_COHERE2 || f == PLIM_FAMILY_GPT_OSS;
-    bool sliding = both || decoder_has_layers(m, true), full = !one || !sliding;
+    enum masks masks = masks_of[f];
+    bool sliding = masks == MASKS_BOTH || decoder_has_layers(m, true), full = masks != MASKS_ONE || !sliding;
     struct tensor *positions = f == PLIM_FAMILY_GPT_OSS ? NULL : calls[FULL].positions;
     int64_t window = m->config->sliding_window; /* of 0 a mask is made like any other */
     if (full) calls[FULL].mask = decoder_mask(e, m, embeddings, positions, 0);
@@ -338,6 +364,20 @@ static struct tensor *last_norm(struct engine *e, const struct decoder *m, struc
     if (is_seen && !e->halted) hooks->after_bare_norm(e, hooks->context, y);
     tensor_drop_all(e, input, x);
     return y;
+}
+
+void decoder_build_rotary(struct engine *e, struct decoder *m,
+                          void (*build_layer)(struct engine *e, struct decoder *m, struct decoder_layer *l))
+{
+    const struct plim_model_config *c = m->config;
+    struct parameters *p = &m->parameters;
+    m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
+    decoder_build_layers(e, m, build_layer);
+    nn_norm_create(e, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
+    decoder_create_rotary(e, m, c->rope, &m->rotary);
+    nn_rotary_initialise(e, &m->rotary);
+    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
+    if (c->tie_word_embeddings) nn_tie(e, p, &m->head, m->embedding);
 }
 
 struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct tensor *ids)

@@ -17,15 +17,7 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
 
 static void build(struct engine *e, struct decoder *m)
 {
-    const struct plim_model_config *c = m->config;
-    struct parameters *p = &m->parameters;
-    m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    decoder_build_layers(e, m, build_layer);
-    nn_norm_create(e, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
-    decoder_create_rotary(e, m, c->rope, &m->rotary);
-    nn_rotary_initialise(e, &m->rotary);
-    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    if (c->tie_word_embeddings) nn_tie(e, p, &m->head, m->embedding);
+    decoder_build_rotary(e, m, build_layer);
 }
 
 static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,

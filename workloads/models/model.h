@@ -248,6 +248,8 @@ const char *decoder_refuses(const struct plim_device_info *info,
 
 /* --- for the families (decoder_parts.c) ------------------------------------------------------- */
 
+/* Notes why the model cannot be built so (`format` has one %s, for `name`), and halts. */
+void decoder_refuse(struct engine *e, struct decoder *m, const char *format, const char *name);
 enum plim_dtype decoder_weights_dtype(enum plim_weights weights); /* AUTO is fp32 */
 /* The type that the setting loads the weights in */
 enum plim_dtype decoder_parameter_dtype(const struct plim_train_setting *setting);
@@ -255,6 +257,9 @@ enum plim_dtype decoder_parameter_dtype(const struct plim_train_setting *setting
 void decoder_build_layers(struct engine *e, struct decoder *m,
                           void (*build)(struct engine *e, struct decoder *m,
                                         struct decoder_layer *l));
+/* Builds embeddings, layers, a last LayerNorm, a rotary embedding and a head. */
+void decoder_build_rotary(struct engine *e, struct decoder *m,
+                          void (*build_layer)(struct engine *e, struct decoder *m, struct decoder_layer *l));
 /* A body: embeddings, masks, rotary positions, blocks, the final norm (LlamaModel.forward). */
 struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct tensor *ids);
 /* Runs every block on `x` (taken), under checkpointing where the setting says so; a named tensor. */
@@ -296,6 +301,9 @@ struct tensor *decoder_context(struct engine *e, const struct attention_call *ca
 struct tensor *decoder_attend(struct engine *e, const struct block_call *b,
                               const struct attention_call *call, struct tensor *const qkv[3],
                               struct tensor **weights);
+/* The same of queries and keys that are turned first, of which a part of each head turns; takes qkv. */
+struct tensor *decoder_attend_turned(struct engine *e, const struct block_call *b, struct tensor *const qkv[3],
+                                     struct tensor **weights);
 /* The plain MLP: fc2(activation(fc1(x))), each result in the place of the one before; floating. */
 struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct tensor *x);
 

@@ -40,7 +40,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
-    struct tensor *qkv[3], *turned[2];
+    struct tensor *qkv[3];
     nn_begin(e);
     qkv[0] = tensor_keep(decoder_heads(e, nn_linear(e, &l->q, x), c->heads, c->head_dim));
     qkv[1] = tensor_keep(decoder_heads(e, nn_linear(e, &l->k, x), c->kv_heads, c->head_dim));
@@ -49,14 +49,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
         tensor_set(e, &qkv[0], nn_norm(e, &l->q_norm, qkv[0]));
         tensor_set(e, &qkv[1], nn_norm(e, &l->k_norm, qkv[1]));
     }
-    struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1));
-    struct tensor *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
-    struct tensor *given[2] = {qkv[0], qkv[1]};
-    nn_rotate_then_join(e, given, cos, sin, qkv, turned);
-    struct attention_call call = decoder_attention(b);
-    struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
-    tensor_drop_all(e, cos, sin, given[0], given[1], qkv[0], qkv[1], qkv[2], turned[0], turned[1]);
-    return nn_end(e, y);
+    return nn_end(e, decoder_attend_turned(e, b, qkv, weights));
 }
 
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)

@@ -3,24 +3,19 @@
  * which does what the original did. */
 #include "model.h"
 #include "workloads/spec/lora_modules.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static void refuse(struct engine *e, struct decoder *m, const char *name)
 {
-    snprintf(m->refusal, sizeof(m->refusal), "train.lora.modules_to_save has %.80s, which is not known here", name);
-    engine_halt(e, HALT_UNSUPPORTED);
+    decoder_refuse(e, m, "train.lora.modules_to_save has %.80s, which is not known here", name);
 }
 
 /* Parameter.__deepcopy__(), a clone; rebinds *x, which may be NULL. */
 static void copy_parameter(struct engine *e, struct decoder *m, struct saved_module *saved, int i, struct tensor **x)
 {
     if (!*x || e->halted) return;
-    bool grad = e->grad_enabled;
-    e->grad_enabled = false;
-    struct tensor *copy = tensor_keep(op_clone(e, *x));
-    e->grad_enabled = grad;
+    struct tensor *copy = tensor_keep(op_detached_clone(e, *x));
     nn_adopt(e, &m->parameters, copy);
     m->replaced_elements += tensor_elements(*x);
     saved->original[i] = *x;

@@ -20,15 +20,7 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
 
 static void build(struct engine *e, struct decoder *m)
 {
-    const struct plim_model_config *c = m->config;
-    struct parameters *p = &m->parameters;
-    m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    decoder_build_layers(e, m, build_layer);
-    nn_norm_create(e, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
-    decoder_create_rotary(e, m, c->rope, &m->rotary);
-    nn_rotary_initialise(e, &m->rotary);
-    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    if (c->tie_word_embeddings) nn_tie(e, p, &m->head, m->embedding);
+    decoder_build_rotary(e, m, build_layer);
 }
 
 static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
@@ -37,19 +29,12 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
     const struct linear *projections[] = {&l->q, &l->k, &l->v};
-    struct tensor *qkv[3], *turned[2];
+    struct tensor *qkv[3];
     nn_begin(e);
     for (int i = 0; i < 3; i++) qkv[i] = tensor_keep(nn_linear(e, projections[i], x));
     for (int i = 0; i < 3; i++)
         tensor_set(e, &qkv[i], decoder_heads(e, qkv[i], i ? c->kv_heads : c->heads, c->head_dim));
-    struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1));
-    struct tensor *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
-    struct tensor *given[2] = {qkv[0], qkv[1]};
-    nn_rotate_then_join(e, given, cos, sin, qkv, turned);
-    struct attention_call call = decoder_attention(b);
-    struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
-    tensor_drop_all(e, cos, sin, given[0], given[1], qkv[0], qkv[1], qkv[2], turned[0], turned[1]);
-    return nn_end(e, y);
+    return nn_end(e, decoder_attend_turned(e, b, qkv, weights));
 }
 
 static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x)

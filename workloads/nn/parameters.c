@@ -157,10 +157,7 @@ struct tensor *nn_embedding(struct engine *e, struct tensor *weight, struct tens
 
 void nn_renew(struct engine *e, struct tensor *parameter)
 {
-    bool grad = e->grad_enabled;
-    e->grad_enabled = false;
-    struct tensor *copy = tensor_keep(op_clone(e, parameter));
-    e->grad_enabled = grad;
+    struct tensor *copy = tensor_keep(op_detached_clone(e, parameter));
     if (e->halted) return;
     tensor_classify(e, copy, PLIM_MEMORY_PARAMETERS);
     tensor_set_data(e, parameter, copy);

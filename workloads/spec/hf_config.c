@@ -180,7 +180,7 @@ static enum plim_status read_rope(const struct plim_place *place, const struct p
     if (is_filled(map)) {
         name = plim_yaml_get(map, "rope_type");
         /* gemma3 puts rope_scaling on top of a mapping whose rope_type wins over type. */
-        bool ignored = plim_family_info(model->family)->rotary_by_layers && map == node;
+        bool ignored = info->rotary_by_layers && map == node;
         if (!name && !ignored) name = plim_yaml_get(map, "type");
         share = plim_yaml_get(map, "partial_rotary_factor");
         positions = plim_yaml_get(map, "original_max_position_embeddings");
