@@ -75,8 +75,12 @@ struct plim_array {
     X(BINARY, binary, 1, 1, 0)                                                                        \
     /* out <- condition, a, b, broadcast */                                                           \
     X(WHERE, where, 1, 3, 0)                                                                          \
-    /* out <- a (rows, columns): zero above the diagonal */                                           \
+    /* out <- a (rows, columns): zero above the diagonal `dim`; 0: the main one, 1: right of it */ \
     X(TRIL, tril, 1, 1, 0)                                                                            \
+    /* the same below it */                                                                           \
+    X(TRIU, triu, 1, 1, 0)                                                                            \
+    /* out <- a: the last dimension backwards */                                                      \
+    X(FLIP, flip, 1, 1, 0)                                                                            \
     /* out <- lists[0]: along dimension `dim`; scalars count as one element */                        \
     X(CAT, cat, 1, 0, 1)                                                                              \
     /* out <- a: folded by `binary` over the dimensions in the bit mask `dims`, times `alpha`. Of  \
@@ -161,6 +165,16 @@ struct plim_array {
     X(PATCHES, patches, 1, 2, 0)                                                                      \
     /* dweight <- dout, images */                                                                     \
     X(PATCHES_BACKWARD, patches_backward, 1, 2, 0)                                                    \
+    /* out (b, c, l) <- a (b, c, s), weight (c, 1, k): each channel with a kernel of its own, over zeros on either  \
+       side of a row, (l - s + k - 1) / 2 of them */ \
+    X(DEPTHWISE, depthwise, 1, 2, 0)                                                                  \
+    /* da <- dout, weight */                                                                          \
+    X(DEPTHWISE_BACKWARD, depthwise_backward, 1, 2, 0)                                                \
+    /* dweight <- dout, a */                                                                          \
+    X(DEPTHWISE_BACKWARD_WEIGHT, depthwise_backward_weight, 1, 2, 0)                                  \
+    /* out <- a (.., n, n), b (.., n, m): x of a x = b, where a is triangular, `upper` or lower, and its diagonal    \
+       counts as ones */ \
+    X(SOLVE_TRIANGULAR, solve_triangular, 1, 2, 0)                                                    \
     /* a kernel of Triton: it reads in and writes out, in place where one is among both; what it computes  \
        is not said, and a device that computes has none */ \
     X(FUSED, fused, 1, 1, 0)                                                                          \
@@ -185,6 +199,8 @@ enum plim_unary {
     PLIM_UNARY_POW,                        /* to the power of alpha */
     PLIM_UNARY_RECIPROCAL, PLIM_UNARY_NOT, PLIM_UNARY_ABS,
     PLIM_UNARY_CLAMP,                      /* between alpha and beta */
+    PLIM_UNARY_EXP,
+    PLIM_UNARY_SOFTPLUS,                   /* log(1 + exp(x)); x where that is above 20 */
     PLIM_UNARY_COUNT
 };
 
@@ -260,6 +276,7 @@ struct plim_op {
     uint8_t dims; /* REDUCE: bit mask of dimensions */
     uint8_t part; /* REDUCE: number of the launch */
     int8_t dim;
+    bool upper;  /* SOLVE_TRIANGULAR */
     bool tf32;   /* MATMUL of fp32: may use TF32 */
     bool causal; /* ATTENTION: the future is masked, also where a mask is given: then that mask says
                     the same, and either may be used */

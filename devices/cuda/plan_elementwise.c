@@ -213,6 +213,7 @@ enum plim_status plim_cuda_plan_tril(const struct plim_cuda_plan *plan, const st
     const struct plim_array *operands[] = {op->out[0], op->in[0]}, *out = op->out[0];
     struct plim_elementwise_args args = args_of(op, 0);
     if (out->ndim < 2) return PLIM_INVALID;
+    if (op->dim) return PLIM_UNSUPPORTED; /* of the main diagonal alone */
     enum plim_status st = plim_walk_init(&args.walk, operands, 2, PLIM_WALK_ORDERED);
     if (st != PLIM_OK || args.walk.elements == 0) return st;
     args.rows = plim_divider_of((uint64_t)out->shape[out->ndim - 2]);

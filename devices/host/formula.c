@@ -51,6 +51,8 @@ FORMULA(unary_reciprocal, 1 / x)
 FORMULA(unary_not, x == 0)
 FORMULA(unary_abs, fabs(x))
 FORMULA(unary_clamp, (x < alpha ? alpha : x) > beta ? beta : (x < alpha ? alpha : x))
+FORMULA(unary_exp, exp(x))
+FORMULA(unary_softplus, x > 20 ? x : log1p(exp(x)))
 
 plim_unary_formula *const plim_unary_formulas[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_NEG] = unary_neg,
@@ -68,6 +70,8 @@ plim_unary_formula *const plim_unary_formulas[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_NOT] = unary_not,
     [PLIM_UNARY_ABS] = unary_abs,
     [PLIM_UNARY_CLAMP] = unary_clamp,
+    [PLIM_UNARY_EXP] = unary_exp,
+    [PLIM_UNARY_SOFTPLUS] = unary_softplus,
 };
 
 /* --- derivatives ------------------------------------------------------------------------------ */
@@ -103,6 +107,8 @@ DERIVATIVE(pow_slope, alpha == 0 ? 0 : dy * alpha * pow(saved, alpha - 1))
 DERIVATIVE(reciprocal_slope, -dy / (saved * saved))
 DERIVATIVE(abs_slope, saved > 0 ? dy : saved < 0 ? -dy : 0)
 DERIVATIVE(clamp_slope, saved >= alpha && saved <= beta ? dy : 0)
+DERIVATIVE(exp_slope, dy * exp(saved))
+DERIVATIVE(softplus_slope, saved > 20 ? dy : dy * sigmoid(saved))
 
 plim_unary_derivative *const plim_unary_derivatives[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_NEG] = neg_slope,
@@ -119,6 +125,8 @@ plim_unary_derivative *const plim_unary_derivatives[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_RECIPROCAL] = reciprocal_slope,
     [PLIM_UNARY_ABS] = abs_slope,
     [PLIM_UNARY_CLAMP] = clamp_slope,
+    [PLIM_UNARY_EXP] = exp_slope,
+    [PLIM_UNARY_SOFTPLUS] = softplus_slope,
 };
 
 /* --- two numbers ------------------------------------------------------------------------------ */

@@ -135,15 +135,36 @@ enum plim_status plim_reference_cat(const struct plim_op *op)
 enum plim_status plim_reference_tril(const struct plim_op *op)
 {
     const struct plim_array *y = op->out[0];
+    bool above = op->kind == PLIM_OP_TRIL;
     double x[PLIM_ELEMENTS_RUN];
     if (y->ndim < 2 || !plim_elements_same_shape(y, op->in[0])) return PLIM_INVALID;
     int64_t rows = y->shape[y->ndim - 2], columns = y->shape[y->ndim - 1];
     FOR_RUNS(y)
     {
         plim_elements_read(op->in[0], first, count, x);
-        for (int64_t i = 0; i < count; i++)
-            if ((first + i) % columns > (first + i) / columns % rows) x[i] = 0;
+        for (int64_t i = 0; i < count; i++) {
+            int64_t right = (first + i) % columns - (first + i) / columns % rows - op->dim;
+            if (above ? right > 0 : right < 0) x[i] = 0;
+        }
         plim_elements_write(y, first, count, x);
+    }
+    return PLIM_OK;
+}
+
+enum plim_status plim_reference_triu(const struct plim_op *op)
+{
+    return plim_reference_tril(op);
+}
+
+enum plim_status plim_reference_flip(const struct plim_op *op)
+{
+    const struct plim_array *y = op->out[0];
+    if (y->ndim < 1 || !plim_elements_same_shape(y, op->in[0])) return PLIM_INVALID;
+    int64_t length = y->shape[y->ndim - 1];
+    for (int64_t i = 0; i < plim_array_elements(y); i++) {
+        double x;
+        plim_elements_read(op->in[0], i - i % length + length - 1 - i % length, 1, &x);
+        plim_elements_write(y, i, 1, &x);
     }
     return PLIM_OK;
 }

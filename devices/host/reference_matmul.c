@@ -109,3 +109,37 @@ enum plim_status plim_reference_matmul(const struct plim_op *op)
     free(p.a);
     return st;
 }
+
+/* --- triangular systems ------------------------------------------------------------------------- */
+
+/* Column `j` of the matrices number `m`: from the row that stands alone on. */
+static void solve_column(const struct plim_op *op, int64_t m, int64_t j, double *x)
+{
+    const struct plim_array *y = op->out[0];
+    int64_t n = y->shape[y->ndim - 2], columns = y->shape[y->ndim - 1];
+    for (int64_t done = 0; done < n; done++) {
+        int64_t i = op->upper ? n - 1 - done : done;
+        plim_elements_read(op->in[1], (m * n + i) * columns + j, 1, &x[i]);
+        for (int64_t before = 0; before < done; before++) {
+            int64_t k = op->upper ? n - 1 - before : before;
+            double a;
+            plim_elements_read(op->in[0], (m * n + i) * n + k, 1, &a);
+            x[i] -= a * x[k];
+        }
+        plim_elements_write(y, (m * n + i) * columns + j, 1, &x[i]);
+    }
+}
+
+enum plim_status plim_reference_solve_triangular(const struct plim_op *op)
+{
+    const struct plim_array *y = op->out[0], *a = op->in[0];
+    if (y->ndim < 2 || a->ndim != y->ndim || !plim_elements_same_shape(y, op->in[1])) return PLIM_INVALID;
+    int64_t n = y->shape[y->ndim - 2], columns = y->shape[y->ndim - 1], size = n * columns;
+    for (int d = 0; d < y->ndim; d++)
+        if (a->shape[d] != (d < y->ndim - 1 ? y->shape[d] : n)) return PLIM_INVALID;
+    double *x = plim_reference_numbers(n);
+    if (!x) return PLIM_NOMEM;
+    for (int64_t i = 0; size > 0 && i < plim_array_elements(y) / n; i++) solve_column(op, i / columns, i % columns, x);
+    free(x);
+    return PLIM_OK;
+}

@@ -221,6 +221,15 @@ int plim_grouped_matmul_needs(const struct plim_device_info *info, enum plim_dty
     return PLIM_GROUPED_MATMUL_NEEDS;
 }
 
+/* --- triangular systems ----------------------------------------------------------------------- */
+
+int64_t plim_triangular_list_bytes(const struct plim_array *a)
+{
+    enum { FEW = 8, LARGE = 64, ADDRESS_BYTES = 8 };
+    int64_t n = a->shape[a->ndim - 1], matrices = n > 0 ? plim_array_elements(a) / (n * n) : 0;
+    return matrices <= FEW && n >= LARGE ? 0 : matrices * ADDRESS_BYTES;
+}
+
 /* --- patches of images ------------------------------------------------------------------------ */
 
 int64_t plim_patches_workspace_bytes(const struct plim_device_info *info,

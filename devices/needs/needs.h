@@ -114,6 +114,10 @@ enum { PLIM_GROUPED_MATMUL_NEEDS = 2 };
 int plim_grouped_matmul_needs(const struct plim_device_info *info, enum plim_dtype dtype,
                               int64_t groups, struct plim_need needs[PLIM_GROUPED_MATMUL_NEEDS]);
 
+/* A triangular solve's list of the addresses of its matrices a (.., n, n), of which there are two; 0: it goes without
+ * (triangular_solve_kernel, native/cuda/linalg/BatchLinearAlgebra.cpp). */
+int64_t plim_triangular_list_bytes(const struct plim_array *a);
+
 /* cuDNN's workspace for a convolution of images whose stride is its kernel's size, forward and
  * backward: where it takes tensor cores it turns images, kernels and result into another layout, with
  * channels padded to 16 bytes. An estimate where cuDNN's heuristic takes another engine (small images

@@ -223,6 +223,11 @@ Test(reference_unary, known_values)
         {PLIM_UNARY_CLAMP, -1, 2, 5, 2},
         {PLIM_UNARY_CLAMP, -1, 2, -5, -1},
         {PLIM_UNARY_CLAMP, -1, 2, 0.5, 0.5},
+        {PLIM_UNARY_EXP, 0, 0, 1, 2.7182818284590452},
+        {PLIM_UNARY_EXP, 0, 0, -INFINITY, 0},
+        {PLIM_UNARY_SOFTPLUS, 0, 0, 1, 1.3132616875182228},
+        {PLIM_UNARY_SOFTPLUS, 0, 0, -10, 4.5398899216870535e-5},
+        {PLIM_UNARY_SOFTPLUS, 0, 0, 100, 100}, /* exp(100) is infinite in fp32 */
     };
     bool seen[PLIM_UNARY_COUNT] = {false};
     struct plim_array x = SCALAR(PLIM_F32), y = SCALAR(PLIM_F32);
@@ -446,6 +451,29 @@ Test(reference_tril, keeps_the_diagonal_and_what_is_below)
     VALUES(&x, 1, 2, NAN, 4, 5, 6, 1, 2, 3, 4, 5, INFINITY);
     run_op(&(struct plim_op){.kind = PLIM_OP_TRIL, .n_out = 1, .n_in = 1, .out = {&y}, .in = {&x}});
     EXPECT_VALUES(&y, 0, 1, 0, 0, 4, 5, 0, 1, 0, 0, 4, 5, 0);
+}
+
+Test(reference_tril, a_diagonal_is_another_one_on_either_side)
+{
+    struct plim_array x = ARRAY(PLIM_F32, 3, 3), y = ARRAY(PLIM_F32, 3, 3);
+    VALUES(&x, 1, 2, 3, 4, 5, 6, 7, 8, 9);
+    struct plim_op op = {.kind = PLIM_OP_TRIL, .dim = -1, .n_out = 1, .n_in = 1, .out = {&y}, .in = {&x}};
+    run_op(&op);
+    EXPECT_VALUES(&y, 0, 0, 0, 0, 4, 0, 0, 7, 8, 0);
+    op.kind = PLIM_OP_TRIU, op.dim = 1;
+    run_op(&op);
+    EXPECT_VALUES(&y, 0, 0, 2, 3, 0, 0, 6, 0, 0, 0);
+    op.dim = 0;
+    run_op(&op);
+    EXPECT_VALUES(&y, 0, 1, 2, 3, 0, 5, 6, 0, 0, 9);
+}
+
+Test(reference_flip, turns_the_last_dimension_of_a_strided_array)
+{
+    struct plim_array x = array_transposed(ARRAY(PLIM_F32, 3, 2), 0, 1), y = ARRAY(PLIM_F32, 2, 3);
+    VALUES(&x, 1, 2, 3, 4, 5, 6);
+    run_op(&(struct plim_op){.kind = PLIM_OP_FLIP, .n_out = 1, .n_in = 1, .out = {&y}, .in = {&x}});
+    EXPECT_VALUES(&y, 0, 3, 2, 1, 6, 5, 4);
 }
 
 Test(reference_cat, along_an_inner_dimension_of_a_strided_result)

@@ -9,7 +9,7 @@ static struct tensor *causal_mask(struct engine *e, int64_t rows, int64_t column
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
     struct tensor *ones = tensor_keep(op_full(e, PLIM_BOOL, SHAPE(rows, columns), 1));
-    struct tensor *lower = tensor_keep(op_tril(e, ones));
+    struct tensor *lower = tensor_keep(op_tril(e, ones, 0));
     tensor_drop(e, ones);
     struct tensor *mask = tensor_keep(op_where(e, lower, NULL, NULL, PLIM_F32, 0, -INFINITY));
     tensor_drop(e, lower);

@@ -4,7 +4,8 @@
 #include "ops.h"
 #include <string.h>
 
-enum { FRAME_CONTEXT = 128, FRAME_HOLDERS = 1024 };
+/* As many holders as a linear-attention layer of 400,000 tokens has, ten a chunk */
+enum { FRAME_CONTEXT = 128, BLOCK_HOLDERS = 256, FRAME_BLOCKS = 256 };
 
 struct checkpoint_holder {
     struct checkpoint_frame *frame;
@@ -23,13 +24,20 @@ struct checkpoint_frame {
     enum plim_dtype autocast_dtype;
     uint64_t seed; /* preserve_rng_state: what was dropped is dropped again */
     _Alignas(16) unsigned char context[FRAME_CONTEXT];
-    struct checkpoint_holder holders[FRAME_HOLDERS];
+    int32_t block_count;
+    struct checkpoint_holder *blocks[FRAME_BLOCKS]; /* of BLOCK_HOLDERS */
 };
+
+static struct checkpoint_holder *holder_of(const struct checkpoint_frame *f, int32_t i)
+{
+    return &f->blocks[i / BLOCK_HOLDERS][i % BLOCK_HOLDERS];
+}
 
 static void frame_give(struct engine *e, void *frame)
 {
     struct checkpoint_frame *f = frame;
     for (int i = 0; i < CHECKPOINT_HELD; i++) tensor_drop(e, f->held[i]);
+    while (f->block_count > 0) pool_give(&e->holders, f->blocks[--f->block_count]);
     pool_give(&e->frames, f);
 }
 
@@ -43,15 +51,27 @@ static void frame_drop(struct engine *e, struct checkpoint_frame *f)
 
 /* --- the hooks -------------------------------------------------------------------------------- */
 
+/* The frame's next holder; NULL: the engine has failed. */
+static struct checkpoint_holder *new_holder(struct engine *e, struct checkpoint_frame *f)
+{
+    if (f->count == f->block_count * BLOCK_HOLDERS) {
+        struct checkpoint_holder *block =
+            f->block_count < FRAME_BLOCKS ? pool_take(&e->holders, BLOCK_HOLDERS * sizeof *block) : NULL;
+        if (!block) {
+            engine_fail(e, f->block_count < FRAME_BLOCKS ? PLIM_NOMEM : PLIM_INTERNAL);
+            return NULL;
+        }
+        f->blocks[f->block_count++] = block;
+    }
+    return holder_of(f, f->count++);
+}
+
 static void *pack(struct engine *e, struct tensor *x)
 {
     struct checkpoint_frame *f = e->frame;
+    struct checkpoint_holder *h = new_holder(e, f);
     (void)x;
-    if (f->count == FRAME_HOLDERS) {
-        engine_fail(e, PLIM_INTERNAL);
-        return NULL;
-    }
-    struct checkpoint_holder *h = &f->holders[f->count++];
+    if (!h) return NULL;
     h->frame = f;
     h->tensor = NULL;
     h->alive = true;
@@ -63,7 +83,7 @@ static void *pack(struct engine *e, struct tensor *x)
 static void *pack_again(struct engine *e, struct tensor *x)
 {
     struct checkpoint_frame *f = e->frame;
-    struct checkpoint_holder *h = &f->holders[f->refilled++];
+    struct checkpoint_holder *h = holder_of(f, f->refilled++);
     if (h->alive && x) {
         h->tensor = tensor_keep(tensor_detach(e, x));
         storage_saved(e, x->storage, +1);
@@ -149,6 +169,7 @@ static struct checkpoint_frame *frame_make(struct engine *e, checkpoint_fn fn, c
         return NULL;
     }
     f->fn = fn;
+    f->block_count = 0;
     f->beside = (struct plim_array){.ndim = 0};
     f->beside_again = NULL;
     f->autocast = e->autocast.on;

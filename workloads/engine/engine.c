@@ -31,6 +31,7 @@ void engine_reset(struct engine *e)
     pool_reset(&e->storages);
     pool_reset(&e->nodes);
     pool_reset(&e->frames);
+    pool_reset(&e->holders);
     plim_allocator_reset(e->allocator);
     e->halted = HALT_NONE;
     e->grad_enabled = true;
@@ -64,6 +65,7 @@ void engine_destroy(struct engine **ep)
     pool_finish(&e->storages);
     pool_finish(&e->nodes);
     pool_finish(&e->frames);
+    pool_finish(&e->holders);
     free(e->autocast.cache);
     free(e->autograd.ready);
     free(e->poison);

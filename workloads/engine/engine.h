@@ -87,7 +87,7 @@ struct engine {
     bool tf32;           /* torch.backends.cuda.matmul.allow_tf32 */
     uint64_t seed;       /* of the next random operation */
 
-    struct pool tensors, storages, nodes, frames;
+    struct pool tensors, storages, nodes, frames, holders;
 };
 
 enum plim_status engine_create(struct plim_device *device, struct plim_allocator *allocator,

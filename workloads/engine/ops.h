@@ -73,11 +73,15 @@ void op_split(struct engine *e, struct tensor *x, int dim, int count, const int6
 
 struct tensor *op_to(struct engine *e, struct tensor *x,
                      enum plim_dtype dtype);                      /* x itself if it has it */
+/* The same, and contiguous where it is copied */
+struct tensor *op_to_contiguous(struct engine *e, struct tensor *x, enum plim_dtype dtype);
 struct tensor *op_contiguous(struct engine *e, struct tensor *x); /* x itself if it is */
 struct tensor *op_clone(struct engine *e, struct tensor *x);      /* always contiguous */
 struct tensor *op_detached_clone(struct engine *e, struct tensor *x); /* the same; no autograd */
-/* zeros behind the last dimension; negative `count` cuts */
-struct tensor *op_pad_last(struct engine *e, struct tensor *x, int64_t count);
+/* torch.nn.functional.pad behind the end of a dimension: with zeros; negative `count` cuts; 0 copies */
+struct tensor *op_pad(struct engine *e, struct tensor *x, int dim, int64_t count);
+/* torch.repeat_interleave(x, times, dim) */
+struct tensor *op_repeat_each(struct engine *e, struct tensor *x, int dim, int64_t times);
 struct tensor *op_cat(struct engine *e, int count, struct tensor *const *x, int dim);
 /* to.copy_(from): of one shape, in any types and layouts; no autograd. Nothing where the engine halted. */
 void op_copy_(struct engine *e, struct tensor *to, struct tensor *from);
@@ -134,13 +138,17 @@ struct tensor *op_rsqrt(struct engine *e, struct tensor *x);
 struct tensor *op_tanh(struct engine *e, struct tensor *x);
 struct tensor *op_silu(struct engine *e, struct tensor *x);
 struct tensor *op_relu(struct engine *e, struct tensor *x);
+struct tensor *op_exp(struct engine *e, struct tensor *x);
+struct tensor *op_softplus(struct engine *e, struct tensor *x);
 struct tensor *op_sigmoid(struct engine *e, struct tensor *x);
 struct tensor *op_gelu(struct engine *e, struct tensor *x, bool tanh_formula);
 /* x between two numbers; one of them may be infinite: then this bound is not given */
 struct tensor *op_clamp(struct engine *e, struct tensor *x, double low, double high);
 /* not differentiable */
 struct tensor *op_unary(struct engine *e, struct tensor *x, enum plim_unary f);
-struct tensor *op_tril(struct engine *e, struct tensor *x);
+/* of (.., rows, columns) what is not above a diagonal, not below it: 0 is the main one, 1 right of it; no autograd */
+struct tensor *op_tril(struct engine *e, struct tensor *x, int diagonal);
+struct tensor *op_triu(struct engine *e, struct tensor *x, int diagonal);
 /* where(condition, a, b): shapes broadcast; a or b may be NULL for a number, which has no
  * gradient. */
 struct tensor *op_where(struct engine *e, struct tensor *condition, struct tensor *a,
@@ -164,7 +172,7 @@ struct tensor *op_argmax_last(struct engine *e, struct tensor *x);
 /* reduction over the dimensions in the bit mask, into elements of type `result`; no autograd */
 struct tensor *op_reduce(struct engine *e, struct tensor *x, unsigned dims, bool keep,
                          enum plim_binary fold, double factor, enum plim_dtype result);
-/* running sums along the last dimension, in `dtype`; no autograd */
+/* running sums along the last dimension, in `dtype` */
 struct tensor *op_cumsum_last(struct engine *e, struct tensor *x, enum plim_dtype dtype);
 
 /* --- matrices --------------------------------------------------------------------------------- */
@@ -178,6 +186,9 @@ struct tensor *op_baddbmm(struct engine *e, struct tensor *c, struct tensor *a, 
 struct tensor *op_bmm(struct engine *e, struct tensor *a, struct tensor *b);
 /* torch.matmul of operands with three dimensions or more on the left */
 struct tensor *op_matmul(struct engine *e, struct tensor *a, struct tensor *b);
+/* torch.linalg.solve_triangular(a, b, upper=upper, unitriangular=True): x of a x = b; a (.., n, n), b (.., n, m); x
+ * lies in memory by columns. No autocast */
+struct tensor *op_solve_triangular(struct engine *e, struct tensor *a, struct tensor *b, bool upper);
 /* torch.mm(a, b, out=y), or torch.addmm(y, a, b, out=y) where it `adds`; no autocast, no autograd */
 void op_mm_into(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b, bool adds);
 /* torch.nn.functional.linear: x w^T + bias; weight (out, in); bias may be NULL */
@@ -249,11 +260,13 @@ struct tensor *op_gather_last(struct engine *e, struct tensor *x, struct tensor 
 void op_scatter_(struct engine *e, struct tensor *x, struct tensor *indices, struct tensor *from);
 /* int32: how many of x are 0, 1, .. bins - 1; no autograd */
 struct tensor *op_histogram(struct engine *e, struct tensor *x, int64_t bins);
-/* `x` where the mask (broadcast) is 0, and 0 where it is 1 */
-struct tensor *op_masked_fill(struct engine *e, struct tensor *x, struct tensor *mask);
-/* The same in the memory of x: what Python calls x from then on. Floating */
+/* `x` where the mask (broadcast) is 0, and `value` where it is 1 */
+struct tensor *op_masked_fill(struct engine *e, struct tensor *x, struct tensor *mask, double value);
+/* The same in the memory of x, with 0: what Python calls x from then on. Floating */
 struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor *mask);
 struct tensor *op_mul_scalar_(struct engine *e, struct tensor *x, double b); /* x *= b, likewise */
+/* x.select(dim, index).copy_(value), likewise; x is dense */
+struct tensor *op_set_part_(struct engine *e, struct tensor *x, int dim, int64_t index, struct tensor *value);
 /* x += other of the same shape and type, likewise */
 struct tensor *op_plus_(struct engine *e, struct tensor *x, struct tensor *other);
 /* x.clamp_(-limit, limit), likewise; backward has a copy of what it was */
@@ -286,6 +299,10 @@ struct tensor *op_embedding(struct engine *e, struct tensor *weight, struct tens
  * (b, k, h / size, w / size); images have no gradient. Autocast applies */
 struct tensor *op_patches(struct engine *e, struct tensor *x, struct tensor *weight,
                           struct tensor *bias);
+
+/* torch.nn.functional.conv1d of x (b, c, s) and weight (c, 1, k), groups=c, without a bias, over `padding` zeros on
+ * either side of a row: (b, c, s + 2 padding - k + 1). Autocast applies */
+struct tensor *op_depthwise(struct engine *e, struct tensor *x, struct tensor *weight, int64_t padding);
 
 /* --- attention -------------------------------------------------------------------------------- */
 

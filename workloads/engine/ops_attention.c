@@ -123,7 +123,7 @@ static void take(struct engine *e, struct blocks *b, int i, enum plim_sdpa kerne
 static struct tensor *pad_heads(struct engine *e, struct tensor *x, int64_t size)
 {
     if (e->halted || x->a.shape[3] == size) return x;
-    struct tensor *wide = op_pad_last(e, op_transpose(e, x, 1, 2), size - x->a.shape[3]);
+    struct tensor *wide = op_pad(e, op_transpose(e, x, 1, 2), -1, size - x->a.shape[3]);
     return op_transpose(e, wide, 1, 2);
 }
 
@@ -311,7 +311,7 @@ static struct tensor *fused_padded(struct engine *e, enum plim_sdpa kernel, stru
     int64_t size = shape.head_size, wide = plim_sdpa_head_size(kernel, size);
     if (wide == size) return fused(e, kernel, qkv, qkv, mask, p, shape);
     struct tensor *padded[3];
-    for (int i = Q; i <= V; i++) padded[i] = tensor_keep(op_pad_last(e, qkv[i], wide - size));
+    for (int i = Q; i <= V; i++) padded[i] = tensor_keep(op_pad(e, qkv[i], -1, wide - size));
     shape.head_size = wide;
     shape.contiguous_heads = false;
     struct tensor *y = e->halted ? e->poison : fused(e, kernel, padded, padded, mask, p, shape);

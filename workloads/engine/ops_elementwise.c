@@ -290,14 +290,25 @@ struct tensor *op_unary(struct engine *e, struct tensor *x, enum plim_unary f)
     return unary(e, NULL, f, x, SAVES_NOTHING);
 }
 
-struct tensor *op_tril(struct engine *e, struct tensor *x)
+/* Of x the part on one side of a diagonal */
+static struct tensor *triangle(struct engine *e, struct tensor *x, enum plim_op_kind kind, int diagonal)
 {
     if (e->halted) return op_halted(e, 1, &x);
     struct tensor *y = result(e, 1, &x, (enum plim_dtype)x->a.dtype);
     struct plim_op op = {
-        .kind = PLIM_OP_TRIL, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&x->a}};
+        .kind = kind, .n_out = 1, .n_in = 1, .dim = (int8_t)diagonal, .out = {&y->a}, .in = {&x->a}};
     if (!e->halted) engine_launch(e, &op);
     return op_done(e, NULL, y, 1, &x);
+}
+
+struct tensor *op_tril(struct engine *e, struct tensor *x, int diagonal)
+{
+    return triangle(e, x, PLIM_OP_TRIL, diagonal);
+}
+
+struct tensor *op_triu(struct engine *e, struct tensor *x, int diagonal)
+{
+    return triangle(e, x, PLIM_OP_TRIU, diagonal);
 }
 
 static void neg_backward(struct engine *e, struct node *n, struct tensor **grads,
@@ -358,6 +369,7 @@ KERNEL_DERIVATIVE(tanh, "TanhBackward0", PLIM_UNARY_TANH)
 KERNEL_DERIVATIVE(silu, "SiluBackward0", PLIM_UNARY_SILU)
 KERNEL_DERIVATIVE(relu, "ReluBackward0", PLIM_UNARY_RELU)
 KERNEL_DERIVATIVE(sigmoid, "SigmoidBackward0", PLIM_UNARY_SIGMOID)
+KERNEL_DERIVATIVE(softplus, "SoftplusBackward0", PLIM_UNARY_SOFTPLUS)
 KERNEL_DERIVATIVE(gelu, "GeluBackward0", PLIM_UNARY_GELU)
 KERNEL_DERIVATIVE(gelu_tanh, "GeluBackward0", PLIM_UNARY_GELU_TANH)
 
@@ -385,6 +397,23 @@ struct tensor *op_gelu(struct engine *e, struct tensor *x, bool tanh_formula)
 {
     if (tanh_formula) return unary(e, &gelu_tanh_kind, PLIM_UNARY_GELU_TANH, x, SAVES_INPUT);
     return unary(e, &gelu_kind, PLIM_UNARY_GELU, x, SAVES_INPUT);
+}
+
+struct tensor *op_softplus(struct engine *e, struct tensor *x)
+{
+    return unary(e, &softplus_kind, PLIM_UNARY_SOFTPLUS, autocast_fp32(e, x), SAVES_INPUT);
+}
+
+/* grad * result */
+static void exp_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    out[0] = tensor_keep(op_mul(e, grads[0], node_saved(e, n, 0)));
+}
+static const struct node_kind exp_kind = {"ExpBackward0", exp_backward};
+
+struct tensor *op_exp(struct engine *e, struct tensor *x)
+{
+    return unary(e, &exp_kind, PLIM_UNARY_EXP, autocast_fp32(e, x), SAVES_RESULT);
 }
 
 /* --- where ------------------------------------------------------------------------------------ */

@@ -187,11 +187,12 @@ void op_scatter_(struct engine *e, struct tensor *x, struct tensor *indices, str
 
 /* --- in place --------------------------------------------------------------------------------- */
 
-static void launch_fill(struct engine *e, struct tensor *y, struct tensor *x, struct tensor *mask)
+static void launch_fill(struct engine *e, struct tensor *y, struct tensor *x, struct tensor *mask, double value)
 {
     struct plim_op op = {.kind = PLIM_OP_MASKED_FILL,
                          .n_out = 1,
                          .n_in = 2,
+                         .alpha = value,
                          .out = {&y->a},
                          .in = {&x->a, &mask->a}};
     if (!e->halted) engine_launch(e, &op);
@@ -200,18 +201,18 @@ static void launch_fill(struct engine *e, struct tensor *y, struct tensor *x, st
 static void masked_fill_backward(struct engine *e, struct node *n, struct tensor **grads,
                                  struct tensor **out)
 {
-    out[0] = tensor_keep(op_masked_fill(e, grads[0], node_saved(e, n, 0)));
+    out[0] = tensor_keep(op_masked_fill(e, grads[0], node_saved(e, n, 0), 0));
 }
 static const struct node_kind masked_fill_kind = {"MaskedFillBackward0", masked_fill_backward};
 
-struct tensor *op_masked_fill(struct engine *e, struct tensor *x, struct tensor *mask)
+struct tensor *op_masked_fill(struct engine *e, struct tensor *x, struct tensor *mask, double value)
 {
     struct tensor *operands[2] = {x, mask};
     if (e->halted) return op_halted(e, 2, operands);
     struct node *n = op_node(e, &masked_fill_kind, 1, &x);
     if (n) node_save(e, n, 0, mask);
     struct tensor *y = op_result(e, 1, &x, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape, NULL);
-    launch_fill(e, y, x, mask);
+    launch_fill(e, y, x, mask, value);
     return op_done(e, n, y, 2, operands);
 }
 
@@ -222,7 +223,7 @@ struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor
     struct node *n = op_node(e, &masked_fill_kind, 1, &x);
     if (n) node_save(e, n, 0, mask);
     struct tensor *y = op_in_place(e, x);
-    launch_fill(e, y, x, mask);
+    launch_fill(e, y, x, mask, 0);
     return op_done(e, n, y, 2, operands);
 }
 

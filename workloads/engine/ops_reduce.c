@@ -104,6 +104,17 @@ struct tensor *op_expand(struct engine *e, struct tensor *x, int ndim, const int
     return op_done(e, n, y, 1, &x);
 }
 
+struct tensor *op_repeat_each(struct engine *e, struct tensor *x, int dim, int64_t times)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    int64_t shape[PLIM_MAX_DIMS], flat[PLIM_MAX_DIMS];
+    int d = tensor_dim(x, dim), ndim = x->a.ndim;
+    for (int i = 0; i <= ndim; i++) shape[i] = i == d + 1 ? times : x->a.shape[i - (i > d)];
+    for (int i = 0; i < ndim; i++) flat[i] = x->a.shape[i] * (i == d ? times : 1);
+    struct tensor *wide = op_expand(e, op_unsqueeze(e, x, d + 1), ndim + 1, shape);
+    return op_view(e, op_clone(e, wide), ndim, flat);
+}
+
 static void sum_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {
@@ -185,12 +196,35 @@ struct tensor *op_mean_last(struct engine *e, struct tensor *x)
     return y;
 }
 
+/* x.flip(-1); no autograd */
+static struct tensor *flip_last(struct engine *e, struct tensor *x)
+{
+    struct tensor *y = tensor_empty_like(e, x, (enum plim_dtype)x->a.dtype);
+    struct plim_op op = {.kind = PLIM_OP_FLIP, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&x->a}};
+    if (!e->halted) engine_launch(e, &op);
+    return y;
+}
+
+/* grad.flip(-1).cumsum(-1).flip(-1) */
+static void cumsum_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    (void)n;
+    enum plim_dtype dtype = (enum plim_dtype)grads[0]->a.dtype;
+    struct tensor *backwards = tensor_keep(flip_last(e, grads[0]));
+    struct tensor *sums = tensor_keep(op_cumsum_last(e, backwards, dtype));
+    out[0] = tensor_keep(flip_last(e, sums));
+    tensor_drop_all(e, sums, backwards);
+}
+static const struct node_kind cumsum_kind = {"CumsumBackward0", cumsum_backward};
+
 struct tensor *op_cumsum_last(struct engine *e, struct tensor *x, enum plim_dtype dtype)
 {
     if (e->halted) return op_halted(e, 1, &x);
     bool was = tensor_enter(x);
+    struct node *n = op_node(e, &cumsum_kind, 1, &x);
     struct tensor *y = tensor_empty(e, dtype, x->a.ndim, x->a.shape);
     struct tensor *wide = tensor_hold(op_to(e, x, dtype));
+    tensor_set(e, &wide, op_contiguous(e, wide));
     int64_t scratch_bytes =
         e->halted ? 0
                   : plim_cumsum_temporary_bytes(dtype, tensor_elements(x) / tensor_size(x, -1),
@@ -202,7 +236,7 @@ struct tensor *op_cumsum_last(struct engine *e, struct tensor *x, enum plim_dtyp
     if (!e->halted) engine_launch(e, &op);
     tensor_drop(e, scratch);
     tensor_drop(e, wide);
-    y = op_done(e, NULL, y, 0, NULL);
+    y = op_done(e, n, y, 0, NULL);
     tensor_leave(e, x, was);
     return y;
 }

@@ -310,17 +310,29 @@ static void to_backward(struct engine *e, struct node *n, struct tensor **grads,
 }
 static const struct node_kind to_kind = {"ToCopyBackward0", to_backward};
 
+/* stride NULL: contiguous */
+static struct tensor *cast(struct engine *e, struct tensor *x, enum plim_dtype dtype, const int64_t *stride)
+{
+    struct node *n = op_node(e, &to_kind, 1, &x);
+    if (n) n->ints[0] = x->a.dtype;
+    struct tensor *y = op_result(e, 1, &x, dtype, x->a.ndim, x->a.shape, stride);
+    op_copy_(e, y, x);
+    return op_done(e, n, y, 1, &x);
+}
+
 struct tensor *op_to(struct engine *e, struct tensor *x, enum plim_dtype dtype)
 {
     if (e->halted) return op_halted(e, 1, &x);
     if (x->a.dtype == dtype) return x;
-    struct node *n = op_node(e, &to_kind, 1, &x);
-    if (n) n->ints[0] = x->a.dtype;
     int64_t stride[PLIM_MAX_DIMS];
     op_result_strides(1, &x, x->a.ndim, x->a.shape, stride);
-    struct tensor *y = op_result(e, 1, &x, dtype, x->a.ndim, x->a.shape, stride);
-    op_copy_(e, y, x);
-    return op_done(e, n, y, 1, &x);
+    return cast(e, x, dtype, stride);
+}
+
+struct tensor *op_to_contiguous(struct engine *e, struct tensor *x, enum plim_dtype dtype)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    return x->a.dtype == dtype ? x : cast(e, x, dtype, NULL);
 }
 
 struct tensor *op_copy_like(struct engine *e, struct tensor *x, const struct tensor *like)
@@ -333,23 +345,24 @@ struct tensor *op_copy_like(struct engine *e, struct tensor *x, const struct ten
 static void pad_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {
-    out[0] = tensor_keep(op_pad_last(e, grads[0], -n->ints[0]));
+    out[0] = tensor_keep(op_pad(e, grads[0], (int)n->ints[1], -n->ints[0]));
 }
 static const struct node_kind pad_kind = {"ConstantPadNdBackward0", pad_backward};
 
-struct tensor *op_pad_last(struct engine *e, struct tensor *x, int64_t count)
+struct tensor *op_pad(struct engine *e, struct tensor *x, int dim, int64_t count)
 {
     if (e->halted) return op_halted(e, 1, &x);
-    int last = x->a.ndim - 1;
+    int d = tensor_dim(x, dim);
     struct node *n = op_node(e, &pad_kind, 1, &x);
-    if (n) n->ints[0] = count;
+    if (n) n->ints[0] = count, n->ints[1] = d;
+    enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
     int64_t shape[PLIM_MAX_DIMS];
     memcpy(shape, x->a.shape, sizeof shape);
-    shape[last] += count;
-    struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape);
-    int64_t common = count < 0 ? shape[last] : x->a.shape[last];
-    struct tensor *from = tensor_keep(part(e, x, last, 0, common)),
-                  *into = tensor_keep(part(e, y, last, 0, common));
+    shape[d] += count;
+    int64_t common = count < 0 ? shape[d] : x->a.shape[d];
+    struct tensor *from = tensor_keep(part(e, x, d, 0, common));
+    struct tensor *y = count > 0 ? tensor_empty(e, dtype, x->a.ndim, shape) : tensor_empty_like(e, from, dtype);
+    struct tensor *into = tensor_keep(part(e, y, d, 0, common));
     if (count > 0) op_fill_(e, y, 0);
     op_copy_(e, into, from);
     tensor_drop(e, into);

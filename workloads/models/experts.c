@@ -217,11 +217,11 @@ static struct tensor *expert_mlp(struct engine *e, const struct block_call *b, c
     const struct traits *t = traits_of(b->m);
     const struct decoder_layer *l = b->layer;
     struct tensor *y = tensor_keep(grouped_linear(e, p->rows, l->experts_gate_up, t->turned, *bias, p));
-    if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys));
+    if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys, 0));
     tensor_set(e, &y, t->clamps_gate ? gated_by_clamped(e, y) : gated(e, b->m->config, y));
     select_bias(e, bias, l->experts_down_bias, p);
     tensor_set(e, &y, grouped_linear(e, y, l->experts_down, t->turned, *bias, p));
-    if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys));
+    if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys, 0));
     return y;
 }
 

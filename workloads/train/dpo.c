@@ -31,7 +31,7 @@ struct tensor *dpo_labels(struct engine *e, const struct batch *batch)
     if (e->halted) return NULL;
     struct tensor *is_prompt =
         tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, batch->completions, 0));
-    struct tensor *labels = tensor_keep(op_masked_fill(e, batch->inputs, is_prompt));
+    struct tensor *labels = tensor_keep(op_masked_fill(e, batch->inputs, is_prompt, 0));
     tensor_drop(e, is_prompt);
     return labels;
 }

@@ -105,6 +105,8 @@ __device__ inline void unary_function(float (&v)[V], int function, float alpha, 
     case PLIM_UNARY_NOT: EACH(x == 0.0f ? 1.0f : 0.0f)
     case PLIM_UNARY_ABS: EACH(fabsf(x))
     case PLIM_UNARY_CLAMP: EACH(smaller()(larger()(x, alpha), beta))
+    case PLIM_UNARY_EXP: EACH(expf(x))
+    case PLIM_UNARY_SOFTPLUS: EACH(x > 20.0f ? x : log1pf(expf(x)))
     }
 }
 
@@ -142,6 +144,8 @@ __device__ inline void unary_derivative(float (&v)[V], const float (&saved)[V], 
     case PLIM_UNARY_RECIPROCAL: EACH(-x / (S * S))
     case PLIM_UNARY_ABS: EACH(S > 0.0f ? x : S < 0.0f ? -x : 0.0f)
     case PLIM_UNARY_CLAMP: EACH(S >= alpha && S <= beta ? x : 0.0f)
+    case PLIM_UNARY_EXP: EACH(x * expf(S))
+    case PLIM_UNARY_SOFTPLUS: EACH(S > 20.0f ? x : x * sigmoid(S))
     }
 #undef S
 }

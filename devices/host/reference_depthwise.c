@@ -1,0 +1,81 @@
+/* A convolution along rows in which each channel has a kernel of its own. */
+#include "reference_internal.h"
+
+/* Rows (b, c, s), kernels (c, 1, k), results (b, c, l) of it, with `padding` zeros on either side of a row. */
+struct depthwise {
+    const struct plim_array *x, *w, *y;
+    int64_t batch, channels, length, kernel, results, padding;
+};
+
+static bool is_depthwise(const struct plim_array *x, const struct plim_array *w,
+                         const struct plim_array *y, struct depthwise *d)
+{
+    if (x->ndim != 3 || w->ndim != 3 || y->ndim != 3 || w->shape[1] != 1 ||
+        w->shape[0] != x->shape[1] || y->shape[0] != x->shape[0] || y->shape[1] != x->shape[1])
+        return false;
+    int64_t around = y->shape[2] - x->shape[2] + w->shape[2] - 1;
+    *d = (struct depthwise){x,           w,           y,           x->shape[0], x->shape[1],
+                            x->shape[2], w->shape[2], y->shape[2], around / 2};
+    return around >= 0 && around % 2 == 0;
+}
+
+static double number(const struct plim_array *a, int64_t i)
+{
+    double x;
+    plim_elements_read(a, i, 1, &x);
+    return x;
+}
+
+enum plim_status plim_reference_depthwise(const struct plim_op *op)
+{
+    struct depthwise d;
+    if (!is_depthwise(op->in[0], op->in[1], op->out[0], &d)) return PLIM_INVALID;
+    for (int64_t row = 0; row < d.batch * d.channels; row++)
+        for (int64_t i = 0; i < d.results; i++) {
+            double sum = 0;
+            for (int64_t k = 0; k < d.kernel; k++) {
+                int64_t at = i + k - d.padding;
+                if (at < 0 || at >= d.length) continue;
+                sum +=
+                    number(d.x, row * d.length + at) * number(d.w, row % d.channels * d.kernel + k);
+            }
+            plim_elements_write(d.y, row * d.results + i, 1, &sum);
+        }
+    return PLIM_OK;
+}
+
+enum plim_status plim_reference_depthwise_backward(const struct plim_op *op)
+{
+    struct depthwise d;
+    if (!is_depthwise(op->out[0], op->in[1], op->in[0], &d)) return PLIM_INVALID;
+    for (int64_t row = 0; row < d.batch * d.channels; row++)
+        for (int64_t at = 0; at < d.length; at++) {
+            double sum = 0;
+            for (int64_t k = 0; k < d.kernel; k++) {
+                int64_t i = at - k + d.padding;
+                if (i < 0 || i >= d.results) continue;
+                sum +=
+                    number(d.y, row * d.results + i) * number(d.w, row % d.channels * d.kernel + k);
+            }
+            plim_elements_write(d.x, row * d.length + at, 1, &sum);
+        }
+    return PLIM_OK;
+}
+
+enum plim_status plim_reference_depthwise_backward_weight(const struct plim_op *op)
+{
+    struct depthwise d;
+    if (!is_depthwise(op->in[1], op->out[0], op->in[0], &d)) return PLIM_INVALID;
+    for (int64_t channel = 0; channel < d.channels; channel++)
+        for (int64_t k = 0; k < d.kernel; k++) {
+            double sum = 0;
+            for (int64_t row = channel; row < d.batch * d.channels; row += d.channels)
+                for (int64_t i = 0; i < d.results; i++) {
+                    int64_t at = i + k - d.padding;
+                    if (at >= 0 && at < d.length)
+                        sum += number(d.y, row * d.results + i) * number(d.x, row * d.length + at);
+                }
+            plim_elements_write(d.w, channel * d.kernel + k, 1, &sum);
+        }
+    return PLIM_OK;
+}
