@@ -32,6 +32,7 @@ FAMILIES = {  # what peft adapts where nothing is said (or a usual choice, where
     'cohere2': (QUERIES, ATTENTION + GATED),
     'glm': (QUERIES, [*ATTENTION, 'gate_up_proj', 'down_proj']),
     'glm4': (QUERIES, [*ATTENTION, 'gate_up_proj', 'down_proj']),
+    'qwen3-5': (QUERIES, [*ATTENTION, *GATED, 'in_proj_qkv', 'in_proj_z', 'in_proj_b', 'in_proj_a', 'out_proj']),
 }
 SLIDING = ('starcoder2', 'smollm3', 'olmo3', 'cohere2')
 
@@ -79,12 +80,19 @@ def cases_of(family):
                quantization={'type': 'nf4', 'double': True, 'compute': 'bf16'})
     yield case(second, 2, 64, **MIXED, loop='trainer', world=2, sharding='ddp', accumulation=2)
     checkpointed = {} if family.startswith('olmo') else FULL  # theirs fail: a block is recomputed from other types
+    if family == 'qwen3-5':  # accelerate looks for its vision model's blocks, too, unless it is told
+        checkpointed = {**FULL, 'fsdp_config': {'transformer_layer_cls_to_wrap': ['Qwen3_5DecoderLayer']}}
     yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='fsdp', weights='bf16', **checkpointed)
     if list(FAMILIES).index(family) % 2:
         yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='zero2', accumulation=2)
     else:  # without biases, where weights are cut in another order (KNOWN.md)
         yield case(first if family == 'olmo' else second, 2, 64, **MIXED, **FULL, loop='trainer', world=2,
                    sharding='zero3')
+    if family == 'qwen3-5':  # and ZeRO 3; padded rows, whose mask layers of linear attention see; and more chunks
+        yield case(second, 2, 64, **MIXED, **FULL, loop='trainer', world=2, sharding='zero3')
+        yield case(first, 3, 64, **MIXED, loop='trainer', padded=True)
+        yield case(second, 1, 500, precision='fp16-mixed', optimizer='adamw', **FULL, compute_capability=86)
+        yield case(first, 2, 64, **MIXED, weights='bf16', loop='trl-sft', **lora(8, every))
     yield case(first, 2, 64, **MIXED, loop='trl-sft')
     if family in SLIDING:  # an evaluation's peak has the masks in it
         yield case(second, 2, 500, **MIXED, **eager, loop='trainer', evaluation={'batch': 5})

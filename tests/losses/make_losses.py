@@ -78,18 +78,17 @@ def labels_of(config, ids):
 
 
 def as_made(parameters):
-    """(name, parameter) in the order of the constructors: attention's sinks behind its linears, adapters and a masked-lm
-    head's own bias behind the rest."""
+    """(name, parameter) in the order of the constructors: attention's sinks behind its linears, what linear attention
+    has of its own behind its convolution, adapters and a masked-lm head's own bias behind the rest."""
     last = ("cls.predictions.bias", "lm_head.bias")
-    ordered, sinks = [], None
+    ordered, own = [], []
     for name, p in parameters:
-        if sinks and ".self_attn." not in name:
-            ordered.append(sinks)
-            sinks = None
-        if name.endswith(".sinks"):
-            sinks = (name, p)
-        else:
-            ordered.append((name, p))
+        if name.endswith((".sinks", ".dt_bias", ".A_log")):
+            own.append((name, p))
+            continue
+        if ".self_attn." not in name and ".conv1d." not in name:
+            ordered, own = ordered + own, []
+        ordered.append((name, p))
     return sorted(ordered, key=lambda entry: "lora_" in entry[0] or entry[0] in last)
 
 
@@ -113,8 +112,9 @@ def build(case):
             if p.ndim > 1 and "norm" not in name:
                 p.copy_(torch.zeros(p.shape) if any(zero in name for zero in zeros) else weights(n, tuple(p.shape)))
             else:
-                ones = name.endswith("weight") and "gemma" not in case["hf"]["model_type"]
-                p.fill_(1.0 if ones else 0.0)
+                from_one = case["hf"]["model_type"] == "qwen3_5_text" and ".linear_attn." not in name
+                ones = name.endswith(("weight", "A_log", "dt_bias")) and "gemma" not in case["hf"]["model_type"]
+                p.fill_(1.0 if ones and not from_one else 0.0)
         for module in model.modules():  # what modules_to_save copies
             if hasattr(module, "modules_to_save") and hasattr(module, "original_module"):
                 module.modules_to_save["default"].load_state_dict(module.original_module.state_dict())
@@ -210,6 +210,9 @@ FURTHER = [
          layer_types=["sliding_attention", "full_attention"]),
     dict(ROTARY, model_type="glm", num_key_value_heads=2, head_dim=8, partial_rotary_factor=0.5, rms_norm_eps=1e-6),
     dict(ROTARY, model_type="glm4", num_key_value_heads=2, head_dim=12, partial_rotary_factor=1.0, rms_norm_eps=1e-6),
+    dict(ROTARY, model_type="qwen3_5_text", num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-6,
+         linear_key_head_dim=6, linear_value_head_dim=10, linear_num_key_heads=2, linear_num_value_heads=4,
+         layer_types=["linear_attention", "full_attention"]),
 ]
 
 
@@ -257,6 +260,8 @@ def further(families):
             hf["rope_parameters"] = dict(sliding_attention=default_rope(), full_attention=default_rope())
         yield dict(plain, hf=hf)
         yield dict({**plain, "attention": "eager", "checkpointing": "full"}, hf=hf)
+        if hf["model_type"] == "qwen3_5_text":  # chunks of 64
+            yield dict({**plain, "batch": 2, "seq": 150}, hf=hf)
 
 
 ADAPTERS = [

@@ -93,6 +93,7 @@ static bool model_equal(const struct plim_model_config *a, const struct plim_mod
     return a->family == b->family && a->rope == b->rope && a->dtype == b->dtype &&
            a->has_padding_idx == b->has_padding_idx &&
            same(a->layer_is_nope, b->layer_is_nope, sizeof(a->layer_is_nope)) &&
+           same(a->layer_is_linear, b->layer_is_linear, sizeof(a->layer_is_linear)) &&
            same(a->layer_is_sliding, b->layer_is_sliding, sizeof(a->layer_is_sliding))
                PLIM_FIELD_MAP(SAME_MEMBER);
 #undef SAME_MEMBER
@@ -183,13 +184,27 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
               (m->shared_expert_size ? 3 * h * m->shared_expert_size + h : 0);
     if (f == PLIM_FAMILY_GPT_OSS) /* biases of the router and the experts; sinks */
         mlp += m->experts * (1 + 2 * m->expert_size + h) + m->heads;
-    bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_GEMMA3_TEXT;
+    if (f == PLIM_FAMILY_QWEN3_5_TEXT) attention += linear(h, q, in_bias); /* a gate beside the queries */
+    bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_GEMMA3_TEXT ||
+                      f == PLIM_FAMILY_QWEN3_5_TEXT;
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
     if (f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_STABLELM) norms = m->parallel_residual ? 2 * h : 4 * h;
     if (f == PLIM_FAMILY_OLMO) norms = 0;
     if (f == PLIM_FAMILY_COHERE || f == PLIM_FAMILY_COHERE2) norms = h + (m->qk_layernorm ? q + kv : 0);
     bool whole = f == PLIM_FAMILY_OLMO2 || f == PLIM_FAMILY_OLMO3;
     return attention + mlp + norms + (whole ? q + kv : 0);
+}
+
+/* What a layer of linear attention has more than one of attention to all. */
+static int64_t linear_attention_beyond(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
+    int64_t full = linear(h, 2 * q, m->attention_bias) + 2 * linear(h, kv, m->attention_bias) +
+                   linear(q, h, m->attention_bias) + 2 * m->head_dim;
+    int64_t keys = m->linear_key_heads * m->linear_key_dim, values = m->linear_value_heads * m->linear_value_dim;
+    int64_t projections = h * (2 * keys + 3 * values + 2 * m->linear_value_heads);
+    int64_t own = m->linear_kernel * (2 * keys + values) + 2 * m->linear_value_heads + m->linear_value_dim;
+    return projections + own - full;
 }
 
 /* bert, roberta, distilbert: linears and LayerNorms with biases, a head of one linear and one
@@ -259,7 +274,10 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return m->layers * layer_of_llamas(m) + v * h + 2 * h + head;
     case PLIM_FAMILY_OLMO: /* norms without weights */
         return m->layers * layer_of_llamas(m) + v * h + head;
-    default:
-        return m->layers * layer_of_llamas(m) + v * h + h + head;
+    default: {
+        int64_t linear_layers = 0;
+        for (int64_t i = 0; i < m->layers; i++) linear_layers += m->layer_is_linear[i];
+        return m->layers * layer_of_llamas(m) + linear_layers * linear_attention_beyond(m) + v * h + h + head;
+    }
     }
 }

@@ -46,6 +46,10 @@ static bool put_expected(struct plim_model_config *want, const char *key, const 
         for (size_t i = 0; value[i]; i++) want->layer_is_nope[i] = value[i] == '1';
         return true;
     }
+    if (strcmp(key, "layer_is_linear") == 0) {
+        for (size_t i = 0; value[i]; i++) want->layer_is_linear[i] = value[i] == '1';
+        return true;
+    }
     return strcmp(key, "parameters") == 0;
 }
 
@@ -80,6 +84,8 @@ static void compare_fields(const char *name, const struct plim_model_config *got
         "%s: layer_is_sliding", name);
     cr_expect(eq(int, memcmp(got->layer_is_nope, want->layer_is_nope, sizeof(got->layer_is_nope)), 0),
               "%s: layer_is_nope", name);
+    cr_expect(eq(int, memcmp(got->layer_is_linear, want->layer_is_linear, sizeof(got->layer_is_linear)), 0),
+              "%s: layer_is_linear", name);
 }
 
 static void check_case(const char *name, const char *json, char *expected)

@@ -78,11 +78,12 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
         spec->nope_layers_given = (size_t)m->layers;
         for (int64_t i = 0; i < m->layers; i++) m->layer_is_nope[i] = between(state, 0, 1);
     }
+    if (info->linear && m->full_interval > m->layers) m->full_interval = m->layers; /* one attends to all */
     if (info->layer_types && between(state, 0, 1)) {
         spec->layer_types_given = (size_t)m->layers;
         m->use_sliding_window = plim_family_find(family, "use_sliding_window", false) != NULL;
-        m->sliding_window = 100;
-        for (int64_t i = 0; i < m->layers; i++) m->layer_is_sliding[i] = between(state, 0, 1);
+        m->sliding_window = info->linear ? 0 : 100;
+        for (int64_t i = 0; i < m->layers; i++) plim_model_layer_types(m)[i] = between(state, 0, 1) && i;
     }
 }
 

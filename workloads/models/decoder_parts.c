@@ -285,7 +285,8 @@ struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor
                               const struct block_call *full, const struct block_call *sliding)
 {
     for (int64_t i = 0; i < m->config->layers; i++) {
-        struct block_call call = sliding && m->config->layer_is_sliding[i] ? *sliding : *full;
+        bool is_other = m->config->layer_is_sliding[i] || m->config->layer_is_linear[i];
+        struct block_call call = sliding && is_other ? *sliding : *full;
         call.m = m;
         call.layer = &m->layers[i];
         call.ends = m->ends;
@@ -336,18 +337,31 @@ static void make_masks(struct engine *e, const struct decoder *m, struct tensor 
     if (full) calls[FULL].mask = decoder_mask(e, m, embeddings, positions, 0);
     if (sliding)
         calls[SLIDING].mask = decoder_mask(e, m, embeddings, positions, window > 0 ? window : 1);
+    if (m->config->linear_kernel)
+        calls[SLIDING].mask = nn_recurrent_mask(e, m->attention_mask, decoder_hides_padding(m->setting));
+}
+
+/* qwen3_5: positions (1, S) become four times (B, S), of which the first is the text's, and the others are of images'
+ * grids, by which queries and keys turn. Rebinds both, which are the same and named. */
+static void on_grids(struct engine *e, int64_t batch, struct tensor **text, struct tensor **grids)
+{
+    if (e->halted) return;
+    struct tensor *wide = op_view(e, *text, SHAPE(1, 1, tensor_size(*text, 1)));
+    struct tensor *all = tensor_keep(op_expand(e, wide, SHAPE(4, batch, tensor_size(*text, 1))));
+    tensor_set(e, text, op_select(e, all, 0, 0));
+    tensor_set(e, grids, op_slice(e, all, 0, 1, 3));
+    tensor_drop(e, all);
 }
 
 /* cos and sin: one pair for all layers, or one for each kind of layer that there is (gemma3) */
-static void make_rotary(struct engine *e, struct decoder *m, enum plim_dtype dtype,
+static void make_rotary(struct engine *e, struct decoder *m, enum plim_dtype dtype, struct tensor *positions,
                         struct block_call calls[2])
 {
     struct rotary *rotary[2] = {&m->rotary, &m->rotary_local};
     for (int kind = FULL; kind <= SLIDING; kind++) {
         if (!rotary[kind]->dim) continue;
         nn_begin(e); /* its results need no gradient */
-        nn_rotary(e, rotary[kind], calls[kind].positions, dtype, &calls[kind].cos,
-                      &calls[kind].sin);
+        nn_rotary(e, rotary[kind], positions, dtype, &calls[kind].cos, &calls[kind].sin);
     }
     if (m->rotary_local.dim) return;
     calls[SLIDING].cos = tensor_ref(calls[FULL].cos);
@@ -385,7 +399,8 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     struct tensor *embeddings = decoder_embed(e, m, ids);
     double multiplier = m->config->embedding_multiplier;
     if (multiplier > 0) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
-    struct tensor *positions = decoder_positions(e, m, tensor_size(ids, 1));
+    struct tensor *positions = decoder_positions(e, m, tensor_size(ids, 1)), *turning = tensor_ref(positions);
+    if (m->rotary.of_grids) on_grids(e, tensor_size(ids, 0), &positions, &turning);
     struct block_call calls[2] = {{.positions = positions}, {.positions = positions}};
     make_masks(e, m, embeddings, calls);
     enum plim_family f = m->config->family;
@@ -394,7 +409,7 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
         (drops ? nn_dropout : op_dropout)(e, embeddings, m->config->dropout_embedding));
     if (f == PLIM_FAMILY_PHI)
         tensor_set(e, &embeddings, x); /* one variable there */
-    make_rotary(e, m, (enum plim_dtype)x->a.dtype, calls);
+    make_rotary(e, m, (enum plim_dtype)x->a.dtype, turning, calls);
     x = decoder_blocks(e, m, x, &calls[FULL], &calls[SLIDING]);
     x = last_norm(e, m, x);
     for (int kind = FULL; kind <= SLIDING; kind++) {
@@ -402,7 +417,6 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
         tensor_drop(e, calls[kind].cos);
         tensor_drop(e, calls[kind].sin);
     }
-    tensor_drop(e, positions);
-    tensor_drop(e, embeddings);
+    tensor_drop_all(e, positions, turning, embeddings);
     return x;
 }

@@ -35,6 +35,7 @@ static const struct traits {
     bool pairs;     /* neighbours of a head turn together, in fp32, and not its halves */
     bool some_pairs; /* so do neighbours of a part of the head, in their own type, with cos and sin of halves */
     bool parallel;  /* attention and MLP side by side on one norm */
+    bool gated;     /* what the attention gives is multiplied with a sigmoid of a second half of the queries */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_LLAMA] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_MISTRAL] = {.norm = NORM_RMS, .places = PRE},
@@ -83,6 +84,7 @@ static const struct traits {
     [PLIM_FAMILY_QWEN2_MOE] = {.norm = NORM_RMS, .places = PRE, .o_plain = true},
     [PLIM_FAMILY_QWEN3_MOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT},
     [PLIM_FAMILY_GPT_OSS] = {.norm = NORM_RMS_OLMO, .places = PRE, .sinks = true, .rotates_halves = true},
+    [PLIM_FAMILY_QWEN3_5_TEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true},
 };
 
 static const struct traits *traits_of(const struct decoder *m)
@@ -110,7 +112,7 @@ static void build_attention(struct engine *e, struct decoder *m, struct decoder_
     }
     bool bias = t->qkv_bias || c->attention_bias;
     size_t first = p->count;
-    nn_linear_create(e, p, &l->q, h, queries, bias);
+    nn_linear_create(e, p, &l->q, h, t->gated ? 2 * queries : queries, bias);
     nn_linear_create(e, p, &l->k, h, keys, bias);
     nn_linear_create(e, p, &l->v, h, keys, bias);
     nn_linear_create(e, p, &l->o, queries, h, !t->qkv_bias && !t->o_plain && c->attention_bias);
@@ -153,7 +155,7 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size;
-    build_attention(e, m, l);
+    (c->layer_is_linear[l - m->layers] ? delta_net_build : build_attention)(e, m, l);
     if (c->experts && (l - m->layers + 1) % c->sparse_step == 0)
         experts_build(e, m, l);
     else
@@ -172,6 +174,7 @@ static void build_rotaries(struct engine *e, struct decoder *m)
     bool global = !t->two_rotaries || decoder_has_layers(m, false);
     if (global) decoder_create_rotary(e, m, c->rope, &m->rotary);
     if (local) decoder_create_rotary(e, m, PLIM_ROPE_DEFAULT, &m->rotary_local);
+    delta_net_initialise(e, m);
     if (local && global)
         nn_rotary_initialise_both(e, &m->rotary, &m->rotary_local);
     else
@@ -179,6 +182,7 @@ static void build_rotaries(struct engine *e, struct decoder *m)
     m->rotary.fp32 = m->rotary_local.fp32 = t->rotates_in_fp32;
     m->rotary.pairs = t->pairs;
     m->rotary.half = t->rotates_halves;
+    m->rotary.of_grids = t->gated;
 }
 
 static void build(struct engine *e, struct decoder *m)
@@ -203,6 +207,25 @@ static void build(struct engine *e, struct decoder *m)
 
 enum { Q, K, V }; /* (B, A, S, D) each, named */
 
+/* qwen3_5: queries (B, A, S, D), normed, and their gate (B, S, A * D), both of one projection; both named */
+static void project_gated(struct engine *e, const struct block_call *b, struct tensor *x, struct tensor **queries,
+                          struct tensor **gate)
+{
+    const struct plim_model_config *c = b->m->config;
+    *queries = *gate = e->poison;
+    if (e->halted) return;
+    int64_t batch = x->a.shape[0], seq = x->a.shape[1], width = c->head_dim;
+    struct tensor *parts[2];
+    struct tensor *both = op_view(e, nn_linear(e, &b->layer->q, x), SHAPE(batch, seq, c->heads, 2 * width));
+    op_split(e, both, -1, 2, (int64_t[]){width, width}, parts);
+    struct tensor *unnormed = tensor_keep(parts[0]);
+    *gate = tensor_keep(parts[1]);
+    tensor_set(e, gate, op_reshape(e, *gate, SHAPE(batch, seq, c->heads * width)));
+    struct tensor *heads = op_view(e, unnormed, SHAPE(batch, seq, c->heads, width));
+    *queries = tensor_keep(op_transpose(e, nn_norm(e, &b->layer->q_norm, heads), 1, 2));
+    tensor_drop(e, unnormed);
+}
+
 /* A projection seen as heads, normed on the way (qwen3) */
 static struct tensor *project(struct engine *e, const struct plim_model_config *c,
                               const struct linear *l, const struct norm *n, struct tensor *x,
@@ -215,13 +238,16 @@ static struct tensor *project(struct engine *e, const struct plim_model_config *
 }
 
 static void project_each(struct engine *e, const struct block_call *b, struct tensor *x,
-                         struct tensor *qkv[3])
+                         struct tensor *qkv[3], struct tensor **gate)
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
     enum head_norm head_norm = traits_of(b->m)->head_norm;
     bool split = head_norm == HEAD_NORM_SPLIT;
-    qkv[Q] = project(e, c, &l->q, split ? &l->q_norm : NULL, x, c->heads);
+    if (traits_of(b->m)->gated)
+        project_gated(e, b, x, &qkv[Q], gate);
+    else
+        qkv[Q] = project(e, c, &l->q, split ? &l->q_norm : NULL, x, c->heads);
     qkv[K] = project(e, c, &l->k, split ? &l->k_norm : NULL, x, c->kv_heads);
     qkv[V] = project(e, c, &l->v, NULL, x, c->kv_heads);
     if (head_norm != HEAD_NORM_TRANSPOSED) return;
@@ -315,10 +341,12 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
     for (int i = Q; i <= K && t->pairs; i++) wide[i] = tensor_hold(op_to(e, qkv[i], PLIM_F32));
     if (t->some_pairs) {
         int64_t half = e->halted ? 1 : tensor_size(cos, -1) / 2;
-        tensor_set(e, &cos, nn_repeat_each(e, op_slice(e, cos, -1, 0, half)));
-        tensor_set(e, &sin, nn_repeat_each(e, op_slice(e, sin, -1, 0, half)));
+        tensor_set(e, &cos, op_repeat_each(e, op_slice(e, cos, -1, 0, half), -1, 2));
+        tensor_set(e, &sin, op_repeat_each(e, op_slice(e, sin, -1, 0, half), -1, 2));
         nn_rotate_pairs_then_join(e, qkv, cos, sin, turned);
-    } else if (t->fused)
+    } else if (t->gated)
+        nn_rotate_then_join(e, qkv, cos, sin, turned, NULL);
+    else if (t->fused)
         nn_rotate_parts(e, qkv, cos, sin, turned);
     else
         for (int i = Q; i <= K; i++)
@@ -334,12 +362,23 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
     qkv[K] = cast[K];
 }
 
+static struct tensor *attend_gated(struct engine *e, const struct block_call *b, const struct attention_call *call,
+                                   struct tensor *const qkv[3], struct tensor *gate, struct tensor **weights)
+{
+    struct tensor *y = decoder_context(e, call, qkv, weights);
+    tensor_set(e, &y, op_mul(e, y, op_sigmoid(e, gate)));
+    tensor_set(e, &y, nn_linear(e, &b->layer->o, y));
+    return tensor_yield(y);
+}
+
 /* (B, S, H) floating; *weights as of nn_attention */
 static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor **weights)
 {
     const struct traits *t = traits_of(b->m);
-    struct tensor *qkv[3];
+    struct tensor *qkv[3], *gate = NULL;
+    *weights = NULL;
+    if (b->m->config->layer_is_linear[b->layer - b->m->layers]) return delta_net(e, b, x);
     nn_begin(e);
     if (t->fused)
         project_fused(e, b, x, qkv);
@@ -350,15 +389,16 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     else if (b->m->config->clip_qkv > 0)
         project_clipped(e, b, x, qkv);
     else
-        project_each(e, b, x, qkv);
+        project_each(e, b, x, qkv, &gate);
     if (!b->m->config->layer_is_nope[b->layer - b->m->layers])
         (b->m->setting->liger ? rotate_in_place : rotate)(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     if (t->softcaps_attention) call.softcap = b->m->config->attn_logit_softcapping;
     call.sinks = b->layer->sinks;
-    struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
+    struct tensor *y = gate ? attend_gated(e, b, &call, qkv, gate, weights) : decoder_attend(e, b, &call, qkv, weights);
     if (t->drops_inside) y = op_dropout(e, y, b->m->config->dropout_residual);
     for (int i = Q; i <= V; i++) tensor_drop(e, qkv[i]);
+    tensor_drop(e, gate);
     return nn_end(e, y);
 }
 

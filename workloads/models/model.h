@@ -58,6 +58,9 @@ struct decoder_layer {
     struct tensor *experts_gate_up, *experts_down; /* (experts, 2 F, H), (experts, H, F), gpt_oss: both turned */
     struct tensor *experts_gate_up_bias, *experts_down_bias; /* (experts, 2 F), (experts, H), or NULL */
     struct tensor *sinks; /* (A), gpt_oss: of each head a score that stands for no token; else NULL */
+    struct linear in_qkv, in_z, in_b, in_a, linear_out; /* linear attention (qwen3_5), in the place of the other */
+    struct norm linear_norm;
+    struct tensor *conv, *dt_bias, *a_log; /* of it: (channels, 1, tokens), (value heads), (value heads), or NULL */
     struct linear shared_gate; /* qwen2_moe: how much of the shared expert, which is gate, up, down */
     struct norm norm[4];          /* in the order of use; a family knows which it has */
     struct norm q_norm, k_norm;
@@ -318,6 +321,15 @@ enum { EXPERTS_WEIGHTS = 15 };
 
 /* The parameters of a layer's experts and router. */
 void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
+/* --- linear attention (delta_net.c) ------------------------------------------------------------- */
+
+/* What stands in the attention's place in a layer of linear attention (Qwen3_5GatedDeltaNet). */
+void delta_net_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
+/* Initialises those of all layers once more, when all are built. */
+void delta_net_initialise(struct engine *e, const struct decoder *m);
+/* x (B, S, H) lent -> (B, S, H) floating */
+struct tensor *delta_net(struct engine *e, const struct block_call *b, struct tensor *x);
+
 /* What stands in the MLP's place: x (B, S, H) -> (B, S, H); floating. gpt_oss rebinds *besides, which is named or
  * NULL, to how each row's experts are weighed; the others leave it. */
 struct tensor *experts_block(struct engine *e, const struct block_call *b, struct tensor *x, struct tensor **besides);

@@ -87,6 +87,19 @@ static const struct module gpt_oss_block[] = {BLOCK("self_attn.sinks", sinks, PA
                                               BLOCK("input_layernorm", norm[0], NORM),
                                               BLOCK("post_attention_layernorm", norm[2], NORM),
                                               {0}};
+static const struct module qwen3_5_block[] = {BLOCK("linear_attn.dt_bias", dt_bias, PARAMETER),
+                                              BLOCK("linear_attn.A_log", a_log, PARAMETER),
+                                              BLOCK("linear_attn.conv1d", conv, WEIGHT),
+                                              BLOCK("linear_attn.norm", linear_norm, NORM),
+                                              BLOCK("linear_attn.out_proj", linear_out, LINEAR),
+                                              BLOCK("linear_attn.in_proj_qkv", in_qkv, LINEAR),
+                                              BLOCK("linear_attn.in_proj_z", in_z, LINEAR),
+                                              BLOCK("linear_attn.in_proj_b", in_b, LINEAR),
+                                              BLOCK("linear_attn.in_proj_a", in_a, LINEAR),
+                                              GATED_MLP,
+                                              BLOCK("input_layernorm", norm[0], NORM),
+                                              BLOCK("post_attention_layernorm", norm[2], NORM),
+                                              {0}};
 static const struct module phi3_block[] = {BLOCK("self_attn.o_proj", o, LINEAR),
                                            BLOCK("self_attn.qkv_proj", qkv, LINEAR),
                                            BLOCK("mlp.gate_up_proj", gate_up, LINEAR),
@@ -288,6 +301,7 @@ static const struct {
     [PLIM_FAMILY_QWEN2_MOE] = {llama_model, qwen2_moe_block},
     [PLIM_FAMILY_QWEN3_MOE] = {llama_model, qwen3_moe_block},
     [PLIM_FAMILY_GPT_OSS] = {llama_model, gpt_oss_block},
+    [PLIM_FAMILY_QWEN3_5_TEXT] = {llama_model, qwen3_5_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)

@@ -99,17 +99,27 @@ static void put_children_first(const struct decoder *m, struct tensor **states)
     memcpy(states + 2, own, sizeof(own));
 }
 
-/* gpt_oss' attention has a parameter of its own, and its linears; the router is next. */
-static void put_sinks_last(const struct decoder *m, struct tensor **states, size_t count)
+/* Moves `own` (NULL: none) from where it stands behind what stands before `next` */
+static void put_before(struct tensor **states, size_t count, const struct tensor *own, const struct tensor *next)
 {
     size_t at = 0;
-    for (int64_t i = 0; i < m->config->layers && m->layers[i].sinks; i++) {
-        while (at < count && states[at] != m->layers[i].sinks) at++;
-        for (; at + 1 < count && states[at + 1] != m->layers[i].router; at++) {
-            struct tensor *next = states[at + 1];
-            states[at + 1] = states[at];
-            states[at] = next;
-        }
+    while (own && at < count && states[at] != own) at++;
+    for (; own && at + 1 < count && states[at + 1] != next; at++) {
+        struct tensor *moved = states[at + 1];
+        states[at + 1] = states[at];
+        states[at] = moved;
+    }
+}
+
+/* Attention that has parameters of its own has them behind its linears: gpt_oss', then the router is next; and linear
+ * attention, then the MLP. */
+static void put_own_last(const struct decoder *m, struct tensor **states, size_t count)
+{
+    for (int64_t i = 0; i < m->config->layers; i++) {
+        const struct decoder_layer *l = &m->layers[i];
+        put_before(states, count, l->sinks, l->router);
+        put_before(states, count, l->dt_bias, l->gate.weight);
+        put_before(states, count, l->a_log, l->gate.weight);
     }
 }
 
@@ -145,6 +155,6 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
         for (size_t k = n; k-- > 0 && is_last && !norm_first;) out[--to] = buffers[k];
     }
     put_children_first(m, out);
-    put_sinks_last(m, out, count);
+    put_own_last(m, out, count);
     return count;
 }

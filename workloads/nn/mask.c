@@ -239,3 +239,15 @@ struct tensor *nn_bidirectional_mask(struct engine *e, const struct mask_request
     e->grad_enabled = grad;
     return mask;
 }
+
+/* create_recurrent_attention_mask: the host asks whether it hides something */
+struct tensor *nn_recurrent_mask(struct engine *e, struct tensor *attention_mask, bool hides)
+{
+    if (e->halted || !attention_mask || tensor_size(attention_mask, 1) == 1) return NULL;
+    struct tensor *same = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, attention_mask, 1));
+    struct tensor *all = tensor_keep(op_reduce(e, same, 3, false, PLIM_BINARY_MIN, 1, PLIM_BOOL));
+    tensor_drop(e, same);
+    engine_item(e, all);
+    tensor_drop(e, all);
+    return hides ? tensor_ref(attention_mask) : NULL;
+}

@@ -56,7 +56,7 @@ struct tensor *nn_run(struct engine *e, struct tensor *const *weights, int kind,
 /* Kinds of modules. NN_ADAPTED: a LoRA layer, told by its adapter's A, whose parts are modules of their own.
  * NN_HEAD: a head with a bias of its own, whose parts are too. NN_MODEL: a model that looks at a parameter, by which it
  * is told, within it. NN_LEAF: one that has all parameters of its parts, where hooks take it so. */
-enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_ADAPTED, NN_HEAD, NN_MODEL, NN_LEAF, NN_KINDS };
+enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_ADAPTED, NN_HEAD, NN_MODEL, NN_LEAF, NN_OWN, NN_KINDS };
 
 /* torch.nn.Embedding: the rows of `weight` */
 struct tensor *nn_embedding(struct engine *e, struct tensor *weight, struct tensor *rows);
@@ -135,6 +135,7 @@ enum norm_kind {
     NORM_LAYER,     /* torch.nn.LayerNorm */
     NORM_RMS,       /* LlamaRMSNorm: in fp32, weight * x.to(dtype) */
     NORM_RMS_LIGER, /* LigerRMSNorm: the same in one kernel, on the simulated device only */
+    NORM_RMS_GATED, /* Qwen3_5RMSNormGated: weight * x.to(dtype) * silu(gate.float()); nn_norm_gated() */
     NORM_RMS_GEMMA, /* GemmaRMSNorm: (x.float() normed * (1 + weight.float())).to(dtype) */
     NORM_RMS_OLMO,   /* Olmo2RMSNorm: (weight * x).to(dtype) */
     NORM_LAYER_FP32, /* OlmoLayerNorm: torch's in fp32, without a weight */
@@ -152,6 +153,7 @@ void nn_norm_create(struct engine *e, struct parameters *p, struct norm *n, enum
 void nn_norm_create_of_heads(struct engine *e, struct parameters *p, struct norm *n, enum norm_kind kind,
                              int64_t heads, int64_t size);
 struct tensor *nn_norm(struct engine *e, const struct norm *n, struct tensor *x);
+struct tensor *nn_norm_gated(struct engine *e, const struct norm *n, struct tensor *x, struct tensor *gate);
 
 /* --- activations, rotary positions, masks ----------------------------------------------------- */
 
@@ -185,6 +187,7 @@ struct rotary {
     bool fp32;                             /* cos and sin stay in fp32 (olmo2) */
     bool half;        /* cos and sin have half the width, for nn_rotate_halves() (gpt_oss) */
     bool pairs; /* an angle is that of two neighbours (cohere), not of the two halves of a head */
+    bool of_grids; /* positions are (4, B, S): of which the last three turn a third of the angles each (qwen3_5) */
     bool by_elements; /* positions times frequencies, not a matrix product (transformers from 5.20 on) */
 };
 /* Makes the buffers as the constructor does; the rest is given. */
@@ -196,7 +199,7 @@ void nn_rotary_initialise_both(struct engine *e, const struct rotary *a, const s
 /* rope.c: inverse frequencies by the rope type's formula; what a forward does to them first */
 struct tensor *nn_rope_frequencies(struct engine *e, const struct rotary *r);
 void nn_rope_update(struct engine *e, struct rotary *r, struct tensor *positions);
-/* cos and sin (1, S, dim), or half as wide, of the positions (1, S), in `dtype`; named */
+/* cos and sin (1, S, dim), or half as wide, of the positions (1, S), in `dtype`; of grids (B, S, dim); named */
 void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enum plim_dtype dtype,
                struct tensor **cos, struct tensor **sin);
 /* x cos + rotate_half(x) sin; x (B, A, S, dim); cos, sin (1, 1, S, dim) */
@@ -221,8 +224,6 @@ void nn_rotate_then_join(struct engine *e, struct tensor *const x[2], struct ten
 /* The same of neighbours, whose turned parts go once they are joined (glm) */
 void nn_rotate_pairs_then_join(struct engine *e, struct tensor *const x[2], struct tensor *cos,
                                struct tensor *sin, struct tensor *y[2]);
-/* torch.repeat_interleave(x, 2, dim=-1); no autograd */
-struct tensor *nn_repeat_each(struct engine *e, struct tensor *x);
 
 /* transformers' attn_implementation */
 enum attention_function { ATTENTION_SDPA, ATTENTION_EAGER, ATTENTION_FLASH2 };
@@ -245,6 +246,10 @@ struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r);
  * sees what comes behind it, as far as the window in both directions. `packed` means nothing here,
  * `attention_mask` hides something. */
 struct tensor *nn_bidirectional_mask(struct engine *e, const struct mask_request *r);
+
+/* What layers of linear attention multiply their tokens with: an attention mask (B, S), lent, that hides something, or
+ * NULL. Named. */
+struct tensor *nn_recurrent_mask(struct engine *e, struct tensor *attention_mask, bool hides);
 
 /* --- attention -------------------------------------------------------------------------------- */
 
@@ -273,6 +278,13 @@ struct attention_call {
  * caller to drop (NULL for SDPA). */
 struct tensor *nn_attention(struct engine *e, const struct attention_call *c, struct tensor *q,
                             struct tensor *k, struct tensor *v, struct tensor **weights);
+
+/* --- the gated delta rule --------------------------------------------------------------------- */
+
+/* torch_chunk_gated_delta_rule of transformers' qwen3_5, with norms of queries and keys: q, k (B, S, heads, D),
+ * v (B, S, heads, E), decay and beta (B, S, heads) -> (B, S, heads, E); in fp32, given back in q's type. All lent. */
+struct tensor *nn_gated_delta_rule(struct engine *e, struct tensor *const qkv[3], struct tensor *decay,
+                                   struct tensor *beta);
 
 /* --- loss ------------------------------------------------------------------------------------- */
 

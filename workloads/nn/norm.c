@@ -37,6 +37,32 @@ static struct tensor *rms_norm(struct engine *e, const struct norm *n, struct te
     return y;
 }
 
+/* The same, and what comes of it */
+struct gated_norm {
+    const struct norm *norm;
+    struct tensor *gate;
+};
+static struct tensor *gated(struct engine *e, const void *module, struct tensor *x)
+{
+    const struct gated_norm *g = module;
+    enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
+    struct tensor *h = tensor_hold(op_to(e, x, PLIM_F32));
+    struct tensor *variance = tensor_keep(op_mean_last(e, op_pow_scalar(e, h, 2)));
+    tensor_set(e, &h, op_mul(e, h, op_rsqrt(e, op_add_scalar(e, variance, RMS_EPSILON))));
+    tensor_set(e, &h, op_mul(e, g->norm->weight, op_to(e, h, dtype)));
+    tensor_set(e, &h, op_mul(e, h, op_silu(e, op_to(e, g->gate, PLIM_F32))));
+    struct tensor *y = tensor_hold(op_to(e, h, dtype));
+    tensor_drop_all(e, h, variance);
+    return tensor_yield(y);
+}
+
+struct tensor *nn_norm_gated(struct engine *e, const struct norm *n, struct tensor *x, struct tensor *gate)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    const struct gated_norm g = {n, gate};
+    return nn_run(e, (struct tensor *const[]){n->weight, NULL}, NN_NORM, gated, &g, x);
+}
+
 /* the same in fp32 to the end, with a weight that counts from 1 */
 static struct tensor *rms_norm_gemma(struct engine *e, const struct norm *n, struct tensor *x)
 {

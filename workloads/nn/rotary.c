@@ -42,16 +42,53 @@ static struct tensor *twice(struct engine *e, struct tensor *x)
     return op_cat(e, 2, (struct tensor *[]){x, x}, -1);
 }
 
-struct tensor *nn_repeat_each(struct engine *e, struct tensor *x)
+/* The angles (3, B, S, dim / 2) of positions (3, B, S). */
+static struct tensor *grid_angles(struct engine *e, const struct rotary *r, struct tensor *positions,
+                                  struct tensor *variables[2])
 {
-    if (e->halted) return op_halted(e, 1, &x);
-    int64_t shape[PLIM_MAX_DIMS];
-    int ndim = x->a.ndim;
-    for (int i = 0; i < ndim; i++) shape[i] = x->a.shape[i];
-    shape[ndim] = 2;
-    struct tensor *y = op_clone(e, op_expand(e, op_unsqueeze(e, x, -1), ndim + 1, shape));
-    shape[ndim - 1] *= 2;
-    return op_view(e, y, ndim, shape);
+    if (e->halted) return e->poison;
+    int64_t half = (r->dim + 1) / 2, grids = positions->a.shape[0], batch = positions->a.shape[1];
+    struct tensor *frequencies = op_view(e, r->inv_freq, SHAPE(1, 1, half, 1));
+    variables[0] = tensor_keep(op_expand(e, frequencies, SHAPE(grids, batch, half, 1)));
+    variables[1] = tensor_keep(op_to(e, op_unsqueeze(e, positions, 2), PLIM_F32));
+    return op_transpose(e, op_matmul(e, variables[0], variables[1]), 2, 3);
+}
+
+/* recomposition_frequencies: of cos or sin (3, B, S, dim / 2) each third element is that of another grid;
+ * (B, S, dim) */
+static struct tensor *recompose(struct engine *e, struct tensor *x)
+{
+    struct tensor *first = tensor_keep(op_select(e, x, 0, 0));
+    for (int64_t i = 1; i < 3 && !e->halted && i < tensor_size(x, -1); i++) {
+        struct tensor *into = tensor_keep(op_slice_steps(e, first, i, 3));
+        struct tensor *from = tensor_keep(op_slice_steps(e, op_select(e, x, 0, i), i, 3));
+        op_copy_(e, into, from);
+        tensor_drop_all(e, into, from);
+    }
+    struct tensor *y = twice(e, first);
+    tensor_drop(e, first);
+    return y;
+}
+
+/* cos and sin of grids, in fp32; named */
+static void turn_grids(struct engine *e, const struct rotary *r, struct tensor *freqs, struct tensor *turned[3])
+{
+    (void)r;
+    turned[2] = NULL;
+    turned[0] = tensor_keep(op_mul_scalar(e, op_unary(e, freqs, PLIM_UNARY_COS), 1));
+    turned[1] = tensor_keep(op_mul_scalar(e, op_unary(e, freqs, PLIM_UNARY_SIN), 1));
+    tensor_set(e, &turned[1], recompose(e, turned[1]));
+    tensor_set(e, &turned[0], recompose(e, turned[0]));
+}
+
+/* The same of others, each angle for two elements; behind them the angles, a variable there */
+static void turn(struct engine *e, const struct rotary *r, struct tensor *freqs, struct tensor *turned[3])
+{
+    struct tensor *emb = turned[2] = r->half    ? tensor_ref(freqs)
+                                     : r->pairs ? tensor_keep(op_repeat_each(e, freqs, -1, 2))
+                                                : tensor_keep(twice(e, freqs));
+    turned[0] = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_COS), 1));
+    turned[1] = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_SIN), 1));
 }
 
 void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enum plim_dtype dtype,
@@ -61,20 +98,12 @@ void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enu
     if (r->fp32) dtype = PLIM_F32;
     e->grad_enabled = e->autocast.on = false;
     nn_rope_update(e, r, positions);
-    struct tensor *variables[2] = {NULL, NULL}, *freqs = tensor_keep(angles(e, r, positions, variables));
-    struct tensor *emb = r->half    ? tensor_ref(freqs)
-                         : r->pairs ? tensor_keep(nn_repeat_each(e, freqs))
-                                    : tensor_keep(twice(e, freqs));
-    struct tensor *c = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_COS), 1));
-    struct tensor *s = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_SIN), 1));
-    *cos = tensor_hold(op_to(e, c, dtype));
-    *sin = tensor_hold(op_to(e, s, dtype));
-    tensor_drop(e, variables[0]);
-    tensor_drop(e, variables[1]);
-    tensor_drop(e, freqs);
-    tensor_drop(e, emb);
-    tensor_drop(e, c);
-    tensor_drop(e, s);
+    struct tensor *variables[2] = {NULL, NULL}, *turned[3];
+    struct tensor *freqs = tensor_keep((r->of_grids ? grid_angles : angles)(e, r, positions, variables));
+    (r->of_grids ? turn_grids : turn)(e, r, freqs, turned);
+    *cos = tensor_hold(op_to(e, turned[0], dtype));
+    *sin = tensor_hold(op_to(e, turned[1], dtype));
+    tensor_drop_all(e, variables[0], variables[1], freqs, turned[2], turned[0], turned[1]);
     e->autocast.on = autocast;
     e->grad_enabled = grad;
 }

@@ -119,6 +119,18 @@
       "layers", "every n-th layer is not sliding (modernbert: from the first layer on)")           \
     X(NO_ROPE_INTERVAL, no_rope_interval, INT, 1, 1 << 20, "no_rope_layer_interval", "layers",     \
       "smollm3: every n-th layer has no rotary positions")                                         \
+    X(LINEAR_KERNEL, linear_kernel, INT, 1, 1 << 10, "linear_conv_kernel_dim", "tokens",           \
+      "tokens that the convolution of linear attention sees")                                      \
+    X(LINEAR_KEY_HEADS, linear_key_heads, INT, 1, 1 << 16, "linear_num_key_heads", "heads",        \
+      "heads of queries and keys of linear attention")                                             \
+    X(LINEAR_VALUE_HEADS, linear_value_heads, INT, 1, 1 << 16, "linear_num_value_heads", "heads",  \
+      "heads of values of linear attention")                                                       \
+    X(LINEAR_KEY_DIM, linear_key_dim, INT, 1, 1 << 16, "linear_key_head_dim", "elements",          \
+      "width of a head of queries or keys of linear attention")                                    \
+    X(LINEAR_VALUE_DIM, linear_value_dim, INT, 1, 1 << 16, "linear_value_head_dim", "elements",    \
+      "width of a head of values of linear attention")                                             \
+    X(FULL_INTERVAL, full_interval, INT, 1, 1 << 20, "full_attention_interval", "layers",          \
+      "every n-th layer attends to all tokens, the others linearly")                               \
     X(PAD_TOKEN, pad_token_id, INT, -(1 << 26), (1 << 26) - 1, "pad_token_id", "token",            \
       "nn.Embedding's padding_idx")                                                                \
     X(DROPOUT_EMBEDDING, dropout_embedding, NUMBER, 0, 1, "embd_pdrop", "probability",             \
@@ -157,7 +169,7 @@ struct plim_family_key {
     const char *fallback;   /* the class's default, as YAML; NULL: derived from others */
 };
 
-enum { PLIM_FAMILY_MAX_LINEARS = 10 };
+enum { PLIM_FAMILY_MAX_LINEARS = 12 };
 
 /* Which layers attend only to a window. */
 enum plim_sliding_rule {
@@ -185,6 +197,7 @@ struct plim_family_info {
     enum plim_sliding_rule sliding;
     enum plim_nope_rule nope;
     bool layer_types;        /* config.json may list the layers' types */
+    bool linear;             /* layers attend linearly, or to all; else in a window, or to all */
     bool learned_positions;  /* a sequence cannot be longer than the table of positions */
     bool images;             /* rows are images; their sequence is the model's */
     bool rotary;
@@ -244,7 +257,15 @@ int64_t plim_model_longest(const struct plim_model_config *model);
 
 /* What layer_is_sliding is without a layer_types list; `is_sliding` has PLIM_MAX_LAYERS. */
 void plim_model_sliding_layers(const struct plim_model_config *model, bool *is_sliding);
+/* What layer_is_linear is without a layer_types list; likewise. */
+void plim_model_linear_layers(const struct plim_model_config *model, bool *is_linear);
 /* What layer_is_nope is without a no_rope_layers list; likewise. */
 void plim_model_nope_layers(const struct plim_model_config *model, bool *is_nope);
+
+/* What a layer_types list decides: layer_is_linear or layer_is_sliding. */
+static inline bool *plim_model_layer_types(struct plim_model_config *model)
+{
+    return plim_family_info(model->family)->linear ? model->layer_is_linear : model->layer_is_sliding;
+}
 
 #endif

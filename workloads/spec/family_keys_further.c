@@ -188,6 +188,31 @@ static const struct plim_family_key glm_keys[] = {
     KEY("attention_bias", ATTENTION_BIAS, "true"),
 };
 
+/* partial_rotary_factor and full_attention_interval are no fields of the class, which takes both where they are
+ * given. */
+static const struct plim_family_key qwen3_5_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "248320"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "12288"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "16"),
+    KEY("num_key_value_heads", KV_HEADS, "4"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "32768"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("partial_rotary_factor", PARTIAL_ROTARY, "0.25"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("head_dim", HEAD_DIM, "256"),
+    KEY("linear_conv_kernel_dim", LINEAR_KERNEL, "4"),
+    KEY("linear_key_head_dim", LINEAR_KEY_DIM, "128"),
+    KEY("linear_value_head_dim", LINEAR_VALUE_DIM, "128"),
+    KEY("linear_num_key_heads", LINEAR_KEY_HEADS, "16"),
+    KEY("linear_num_value_heads", LINEAR_VALUE_HEADS, "32"),
+    KEY("full_attention_interval", FULL_INTERVAL, "4"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+};
+
 #define GLM_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"}
 #define QUERIES {"q_proj", "v_proj"}
 
@@ -209,4 +234,8 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
                              .layer_types = true, .rotary = true, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_GLM] = {KEYS(glm_keys), .rotary = true, .rotary_rounds_up = true, .linears = GLM_LINEARS},
     [PLIM_FAMILY_GLM4] = {KEYS(glm_keys), .rotary = true, .rotary_rounds_up = true, .linears = GLM_LINEARS},
+    [PLIM_FAMILY_QWEN3_5_TEXT] = {KEYS(qwen3_5_keys), .layer_types = true, .linear = true, .rotary = true,
+                                  .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "out_proj", "in_proj_qkv",
+                                              "in_proj_z", "in_proj_b", "in_proj_a", "gate_proj", "up_proj",
+                                              "down_proj"}},
 };

@@ -74,24 +74,25 @@ static bool is_text(const struct plim_yaml_node *node, const char *text)
 static enum plim_status read_layer_types(const struct plim_place *place,
                                          const struct plim_yaml_node *node, struct plim_spec *spec)
 {
-    static const char *const names[] = {"full_attention", "sliding_attention"};
-    static const struct plim_value type = {
-        .type = PLIM_VALUE_ENUM, .names = names, .name_count = 2};
+    bool linear = plim_family_info(spec->model_as_given.family)->linear;
+    const char *const names[] = {"full_attention", linear ? "linear_attention" : "sliding_attention"};
+    const struct plim_value type = {.type = PLIM_VALUE_ENUM, .names = names, .name_count = 2};
     if (plim_yaml_is_null(node)) {
         spec->layer_types_given = 0;
         return PLIM_OK;
     }
     if (node->kind != PLIM_YAML_SEQUENCE || node->count == 0 || node->count > PLIM_MAX_LAYERS)
         return plim_value_refuse(place, node,
-                                 "one of full_attention or sliding_attention for each layer");
-    bool is_sliding[PLIM_MAX_LAYERS] = {false};
+                                 linear ? "one of full_attention or linear_attention for each layer"
+                                        : "one of full_attention or sliding_attention for each layer");
+    bool is_other[PLIM_MAX_LAYERS] = {false};
     for (size_t i = 0; i < node->count; i++) {
         int index = 0;
         enum plim_status st = plim_value_read(&type, place, node->items[i], &index);
         if (st != PLIM_OK) return st;
-        is_sliding[i] = index == 1;
+        is_other[i] = index == 1;
     }
-    memcpy(spec->model_as_given.layer_is_sliding, is_sliding, sizeof(is_sliding));
+    memcpy(plim_model_layer_types(&spec->model_as_given), is_other, sizeof(is_other));
     spec->layer_types_given = node->count;
     return PLIM_OK;
 }
@@ -469,14 +470,24 @@ enum plim_status plim_model_section_read(const struct plim_yaml *yaml,
     return read_known(yaml, section, "model.", true, spec, err);
 }
 
-enum plim_status plim_hf_read(const struct plim_yaml *yaml, const enum plim_family *wanted,
+/* AutoModelForCausalLM makes of these multimodal models the one of their text_config, as which it loads the weights. */
+static struct plim_yaml_node *text_of(struct plim_yaml_node *root)
+{
+    struct plim_yaml_node *text = (struct plim_yaml_node *)plim_yaml_get(root, "text_config");
+    return is_filled(text) && is_text(plim_yaml_get(root, "model_type"), "qwen3_5") ? text : root;
+}
+
+enum plim_status plim_hf_read(const struct plim_yaml *document, const enum plim_family *wanted,
                               struct plim_spec *spec, struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
     enum plim_family family = PLIM_FAMILY_GPT2;
-    if (!yaml->root || yaml->root->kind != PLIM_YAML_MAPPING)
-        return plim_fail_at(err, PLIM_SPEC, yaml->source, 1, 1,
+    if (!document->root || document->root->kind != PLIM_YAML_MAPPING)
+        return plim_fail_at(err, PLIM_SPEC, document->source, 1, 1,
                             "expected a config.json: a mapping with a model_type");
+    struct plim_yaml text = *document;
+    text.root = text_of(document->root);
+    const struct plim_yaml *yaml = &text;
     PLIM_TRY(read_family(yaml, wanted, &family, err));
     PLIM_TRY(plim_hf_refuse_keys(yaml, family, err));
     PLIM_TRY(plim_family_defaults(family, &spec->model_as_given, err));

@@ -40,6 +40,13 @@ void plim_model_nope_layers(const struct plim_model_config *model, bool *is_nope
                                                 : rule == PLIM_NOPE_FULL && !model->layer_is_sliding[i];
 }
 
+void plim_model_linear_layers(const struct plim_model_config *model, bool *is_linear)
+{
+    memset(is_linear, 0, PLIM_MAX_LAYERS * sizeof(*is_linear));
+    for (int64_t i = 0; i < model->layers && model->full_interval; i++)
+        is_linear[i] = (i + 1) % model->full_interval != 0;
+}
+
 int64_t plim_model_longest(const struct plim_model_config *model)
 {
     int64_t unused = model->family == PLIM_FAMILY_ROBERTA ? model->pad_token_id + 1 : 0;
@@ -86,7 +93,10 @@ void plim_model_derive(struct plim_spec *spec)
     if (spec->nope_layers_given) /* there may be more entries than layers */
         memset(model->layer_is_nope + model->layers, 0, (size_t)(PLIM_MAX_LAYERS - model->layers));
     if (by_interval && !spec->nope_layers_given) plim_model_nope_layers(model, model->layer_is_nope);
-    if (!spec->layer_types_given) plim_model_sliding_layers(model, model->layer_is_sliding);
+    if (!spec->layer_types_given) {
+        plim_model_sliding_layers(model, model->layer_is_sliding);
+        plim_model_linear_layers(model, model->layer_is_linear);
+    }
     if (!by_interval) plim_model_nope_layers(model, model->layer_is_nope);
 }
 
@@ -156,6 +166,14 @@ static enum plim_status check_layers(const struct plim_spec *spec, const char **
                          plim_family_key_name(model->family, PLIM_FIELD_LAYERS),
                          (long long)model->layers);
     }
+    if (model->linear_key_heads && model->linear_value_heads % model->linear_key_heads != 0)
+        REFUSE(LINEAR_KEY_HEADS,
+               "linear_num_value_heads is %lld and linear_num_key_heads is %lld, expected key heads that divide it",
+               (long long)model->linear_value_heads, (long long)model->linear_key_heads);
+    int64_t linear_layers = 0;
+    for (int64_t i = 0; i < model->layers; i++) linear_layers += model->layer_is_linear[i];
+    if (linear_layers == model->layers)
+        REFUSE(FULL_INTERVAL, "all layers attend linearly, expected one of full_attention: transformers fails without");
     for (int64_t i = 0; i < model->layers; i++)
         if (model->layer_is_sliding[i] && model->sliding_window == 0)
             REFUSE(SLIDING_WINDOW,
@@ -174,7 +192,12 @@ static double parameters_bound(const struct plim_model_config *model)
            attention = (double)model->heads * (double)model->head_dim;
     double mlp = 3 * (double)(model->intermediate_size + model->shared_expert_size) +
                  (double)model->experts * (3 * (double)model->expert_size + 1);
-    double layer = h * (4 * attention + mlp + 16) + 8 * attention;
+    double keys = (double)model->linear_key_heads * (double)model->linear_key_dim,
+           values = (double)model->linear_value_heads * (double)model->linear_value_dim;
+    double linear = h * (2 * keys + 3 * values + 2 * (double)model->linear_value_heads) +
+                    (double)model->linear_kernel * (2 * keys + values);
+    if (model->linear_kernel) attention *= 5.0 / 4; /* the queries' gate */
+    double layer = h * (4 * attention + mlp + 16) + 8 * attention + linear;
     double embed = h + (double)model->word_embed_proj_dim;
     return (double)model->layers * layer +
            embed * (2 * (double)model->vocab_size + (double)model->positions + h);

@@ -1,5 +1,6 @@
 /* The model, sharded. */
 #include "fsdp_internal.h"
+#include "workloads/spec/family.h"
 #include <stdlib.h>
 
 static struct fsdp_parameter parameter_of(struct tensor *whole)
@@ -404,7 +405,7 @@ static enum plim_dtype policy_dtype(const struct plim_train_setting *setting)
 
 static const char *accelerate_refuses(const struct plim_model_config *config)
 {
-    bool is_encoder = config->family >= PLIM_FAMILY_BERT && !config->experts;
+    bool is_encoder = !plim_family_has_task(config->family, PLIM_TASK_CAUSAL_LM);
     return is_encoder && config->family != PLIM_FAMILY_DISTILBERT
                ? "accelerate 1.15 fails to shard the embedding of bert, roberta, modernbert and vit by FSDP2: its "
                  "module is sharded already (--loop plain is known)"

@@ -25,7 +25,7 @@ transformers.logging.set_verbosity_error()
 
 FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2', 'gemma3_text',
             'gpt_neox', 'opt', 'bloom', 'olmo2', 'gemma', 'starcoder2', 'smollm3', 'granite', 'olmo', 'olmo3',
-            'stablelm', 'cohere', 'cohere2', 'glm', 'glm4']
+            'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text']
 NO_TOKEN = -2**63
 ACTIVATIONS = {'swish': 'silu'}
 UNNAMED = dict(pad_token_id=NO_TOKEN, partial_rotary_factor=1.0, rope='default')
@@ -86,7 +86,8 @@ def resolved(raw):
         sliding = [config.sliding_window is not None] * layers
     else:
         sliding = [t == 'sliding_attention' for t in get('layer_types', None) or ['full'] * layers]
-    partial = family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4')
+    partial = family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', 'qwen3_5_text')
+    linear = [t == 'linear_attention' for t in get('layer_types', None) or []]
     takes_head_dim = family not in ('gpt2', 'opt', 'bloom', 'gpt_neox', 'stablelm')
     nope = [not turns for turns in get('no_rope_layers', None) or []][:layers]
     if family == 'cohere2':
@@ -129,6 +130,11 @@ def resolved(raw):
                                 raw.get('sliding_window_pattern', 4) if family == 'cohere2' else 0),
         layer_is_sliding=''.join('01'[s] for s in sliding).rstrip('0') or 0,
         layer_is_nope=''.join('01'[n] for n in nope).rstrip('0') or 0,
+        layer_is_linear=''.join('01'[n] for n in linear).rstrip('0') or 0,
+        linear_kernel=get('linear_conv_kernel_dim'), linear_key_heads=get('linear_num_key_heads'),
+        linear_value_heads=get('linear_num_value_heads'), linear_key_dim=get('linear_key_head_dim'),
+        linear_value_dim=get('linear_value_head_dim'),
+        full_interval=raw.get('full_attention_interval', 4) if family == 'qwen3_5_text' else 0,
         pad_token_id=pad if padding else NO_TOKEN, has_padding_idx=padding,
         dropout_embedding=float(get('embedding_dropout')) or module_p(model, *embedding_dropout.get(family, [])),
         dropout_attention=float(get('attn_pdrop', get('attention_dropout', 0.0))),
@@ -171,7 +177,7 @@ def variations(family):
         yield f'{key}=null', put(**{key: None})
     base = put()
     base.pop('num_key_value_heads', None)
-    if family not in ('qwen2', 'qwen3', 'mistral', 'gemma', 'starcoder2', 'stablelm', 'glm', 'glm4'):  # their defaults do not divide 4 heads
+    if family not in ('qwen2', 'qwen3', 'mistral', 'gemma', 'starcoder2', 'stablelm', 'glm', 'glm4', 'qwen3_5_text'):  # their defaults do not divide 4 heads
         yield 'without-kv-heads', base
     wide = {} if letters else dict(num_attention_heads=32, hidden_size=256)
     yield 'without-kv-heads-32', dict(base, **wide)
@@ -216,11 +222,23 @@ def variations(family):
         yield 'layer_types', put(
             num_hidden_layers=4, layer_types=types, use_sliding_window=True, sliding_window=32)
         yield 'layer_types-too-short', put(num_hidden_layers=4, layer_types=types[:2])
+    if family == 'qwen3_5_text':
+        for key in ('linear_conv_kernel_dim', 'linear_key_head_dim', 'linear_value_head_dim', 'linear_num_key_heads',
+                    'full_attention_interval'):
+            for value in (1, 2, 8):
+                yield f'{key}={value}', put(**{key: value})
+        for value in (16, 24, 48):
+            yield f'linear_num_value_heads={value}', put(linear_num_value_heads=value)
+        types = ['linear_attention', 'full_attention', 'full_attention', 'linear_attention']
+        yield 'linear-layers', put(layer_types=types)
+        yield 'linear-layers-too-short', put(layer_types=types[:2])
+        yield 'all-full', put(layer_types=['full_attention'] * 4)
     yield 'softcaps', put(attn_logit_softcapping=20.0, final_logit_softcapping=15.5)
     # rotary embeddings, old names and new ones
     if family in ('gpt2', 'opt', 'bloom'):
         return
-    half = {'gemma': 128, 'stablelm': 2, 'glm': 32, 'glm4': 32, 'qwen3': 64, 'gemma2': 128, 'gemma3_text': 128, 'phi': 4, 'gpt_neox': 2}.get(family, 8)
+    half = {'gemma': 128, 'stablelm': 2, 'glm': 32, 'glm4': 32, 'qwen3': 64, 'gemma2': 128, 'gemma3_text': 128, 'phi': 4, 'gpt_neox': 2,
+            'qwen3_5_text': 32}.get(family, 8)
     longrope = dict(short_factor=[1.0] * half, long_factor=[2.0] * half)
     yield 'rope-linear-old', put(rope_scaling=dict(type='linear', factor=2.0))
     yield 'rope-linear', put(rope_scaling=dict(rope_type='linear', factor=2.0))
@@ -245,7 +263,7 @@ def variations(family):
         rope_parameters=dict(rope_type='dynamic', factor=3.0, rope_theta=1e4),
         rope_scaling=dict(rope_type='linear', factor=2.0))
     yield 'rope-theta', put(rope_theta=1e6)
-    if family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4'):
+    if family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', 'qwen3_5_text'):
         yield 'partial', put(partial_rotary_factor=0.25)
         yield 'partial-inside', put(partial_rotary_factor=0.25, rope_parameters=dict(
             rope_type='default', rope_theta=1e4, partial_rotary_factor=0.75))

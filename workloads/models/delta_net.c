@@ -1,0 +1,134 @@
+/* Linear attention by the gated delta rule: Qwen3_5GatedDeltaNet of transformers' qwen3_5, as it runs where none of the
+ * packages flash-linear-attention and causal-conv1d is installed. */
+#include "model.h"
+
+enum { Q, K, V };
+
+void delta_net_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    const struct plim_model_config *c = m->config;
+    struct parameters *p = &m->parameters;
+    int64_t h = c->hidden_size, heads = c->linear_value_heads,
+            keys = c->linear_key_heads * c->linear_key_dim, values = heads * c->linear_value_dim,
+            channels = 2 * keys + values;
+    size_t first = p->count;
+    l->conv = nn_parameter(e, p, INIT_WEIGHT, SHAPE(channels, 1, c->linear_kernel));
+    l->dt_bias = nn_parameter(e, p, INIT_ONES, SHAPE(heads));
+    nn_move_last(p, first);
+    struct tensor *uniform =
+        tensor_keep(tensor_empty(e, p->dtype, 1, &heads)); /* of which A_log is the logarithm */
+    l->a_log = nn_parameter(e, p, INIT_ONES, SHAPE(heads));
+    nn_move_last(p, first + 1);
+    if (!e->halted) l->a_log->odd_name = true;
+    nn_norm_create(e, p, &l->linear_norm, NORM_RMS_GATED, c->linear_value_dim, false);
+    nn_linear_create(e, p, &l->linear_out, values, h, false);
+    nn_linear_create(e, p, &l->in_qkv, h, channels, false);
+    nn_linear_create(e, p, &l->in_z, h, values, false);
+    nn_linear_create(e, p, &l->in_b, h, heads, false);
+    nn_linear_create(e, p, &l->in_a, h, heads, false);
+    tensor_drop(e, uniform);
+}
+
+void delta_net_initialise(struct engine *e, const struct decoder *m)
+{
+    for (int64_t i = 0; i < m->config->layers; i++)
+        if (m->layers[i].a_log)
+            tensor_drop(e,
+                        tensor_keep(tensor_empty_like(e, m->layers[i].a_log, m->parameters.dtype)));
+}
+
+/* causal_conv1d_fn: of x (B, channels, S), lent, what the tokens before each add to it, through silu; floating */
+static struct tensor *convolve(struct engine *e, const struct tensor *weight, struct tensor *x)
+{
+    if (e->halted) return e->poison;
+    int64_t channels = weight->a.shape[0], tokens = weight->a.shape[2], seq = x->a.shape[2];
+    enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
+    struct tensor *cast = tensor_hold(op_to(e, x, (enum plim_dtype)weight->a.dtype));
+    struct tensor *squeezed =
+        tensor_keep(op_view(e, (struct tensor *)weight, SHAPE(channels, tokens)));
+    struct tensor *y = tensor_keep(op_depthwise(e, cast, op_unsqueeze(e, squeezed, 1), tokens - 1));
+    tensor_drop(e, cast);
+    tensor_set(e, &y, op_slice(e, y, 2, 0, seq));
+    nn_begin(e);
+    tensor_set(e, &y, nn_end(e, op_silu(e, y)));
+    tensor_set(e, &y, op_to(e, y, dtype));
+    tensor_drop(e, squeezed);
+    return tensor_yield(y);
+}
+
+/* -exp(A_log) * softplus(a + dt_bias), in fp32; floating */
+static struct tensor *decay_of(struct engine *e, const struct decoder_layer *l, struct tensor *a)
+{
+    struct tensor *rate = op_neg(e, op_exp(e, op_to(e, l->a_log, PLIM_F32)));
+    struct tensor *step = op_softplus(e, op_add(e, op_to(e, a, PLIM_F32), l->dt_bias));
+    return op_mul(e, rate, step);
+}
+
+/* Rebinds x (B, S, H) to zeros where a token is padded */
+static void hide_padding(struct engine *e, struct tensor *mask, struct tensor **x)
+{
+    if (!mask) return;
+    enum plim_dtype dtype = (enum plim_dtype)(*x)->a.dtype;
+    tensor_set(e, x, op_to(e, op_mul(e, *x, op_unsqueeze(e, mask, 2)), dtype));
+}
+
+/* Queries, keys and values of their convolved projection (B, channels, S), taken: (B, S, heads, D) each; named */
+static void split(struct engine *e, const struct plim_model_config *c, struct tensor *mixed,
+                  struct tensor *qkv[3])
+{
+    const int64_t heads[] = {c->linear_key_heads, c->linear_key_heads, c->linear_value_heads},
+                  width[] = {c->linear_key_dim, c->linear_key_dim, c->linear_value_dim};
+    const int64_t sizes[] = {heads[Q] * width[Q], heads[K] * width[K], heads[V] * width[V]};
+    struct tensor *turned = tensor_keep(op_transpose(e, mixed, 1, 2));
+    tensor_drop(e, mixed);
+    op_split(e, turned, 2, 3, sizes, qkv);
+    for (int i = Q; i <= V; i++) tensor_keep(qkv[i]);
+    for (int i = Q; i <= V && !e->halted; i++)
+        tensor_set(e, &qkv[i],
+                   op_reshape(e, qkv[i],
+                              SHAPE(turned->a.shape[0], turned->a.shape[1], heads[i], width[i])));
+    tensor_drop(e, turned);
+}
+
+static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
+{
+    const struct block_call *b = module;
+    const struct plim_model_config *c = b->m->config;
+    const struct decoder_layer *l = b->layer;
+    struct tensor *qkv[3], *hidden = tensor_ref(x);
+    if (e->halted) return e->poison;
+    int64_t batch = x->a.shape[0], seq = x->a.shape[1],
+            groups = c->linear_value_heads / c->linear_key_heads;
+    hide_padding(e, b->mask, &hidden);
+    struct tensor *mixed = tensor_keep(nn_linear(e, &l->in_qkv, hidden));
+    tensor_set(e, &mixed, op_transpose(e, mixed, 1, 2));
+    struct tensor *z = tensor_keep(nn_linear(e, &l->in_z, hidden));
+    tensor_set(e, &z,
+               op_reshape(e, z, SHAPE(batch, seq, c->linear_value_heads, c->linear_value_dim)));
+    struct tensor *rate = tensor_keep(nn_linear(e, &l->in_b, hidden)),
+                  *step = tensor_keep(nn_linear(e, &l->in_a, hidden));
+    nn_look(e, l->dt_bias, NN_OWN, l->conv);
+    tensor_set(e, &mixed, convolve(e, l->conv, mixed));
+    split(e, c, mixed, qkv);
+    struct tensor *beta = tensor_keep(op_sigmoid(e, rate)),
+                  *decay = tensor_keep(decay_of(e, l, step));
+    for (int i = Q; i <= K && groups > 1; i++)
+        tensor_set(e, &qkv[i], op_repeat_each(e, qkv[i], 2, groups));
+    struct tensor *y = tensor_keep(nn_gated_delta_rule(e, qkv, decay, beta));
+    tensor_set(e, &y,
+               op_reshape(e, y, SHAPE(batch * seq * c->linear_value_heads, c->linear_value_dim)));
+    tensor_set(e, &z,
+               op_reshape(e, z, SHAPE(batch * seq * c->linear_value_heads, c->linear_value_dim)));
+    tensor_set(e, &y, nn_norm_gated(e, &l->linear_norm, y, z));
+    tensor_set(e, &y,
+               op_reshape(e, y, SHAPE(batch, seq, c->linear_value_heads * c->linear_value_dim)));
+    tensor_set(e, &y, nn_linear(e, &l->linear_out, y));
+    tensor_drop_all(e, hidden, z, rate, step, qkv[Q], qkv[K], qkv[V], beta, decay);
+    return tensor_yield(y);
+}
+
+struct tensor *delta_net(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    return nn_run(e, (struct tensor *const[]){b->layer->dt_bias, b->layer->a_log, NULL}, NN_OWN,
+                  forward, b, x);
+}
