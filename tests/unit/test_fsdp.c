@@ -164,6 +164,22 @@ static void expect_refusal(struct plim_device *device, const struct plim_train_s
     cr_expect(strstr(rank_trace.out.why, why) != NULL, "%s", rank_trace.out.why);
 }
 
+Test(fsdp, ligers_loss_beside_adapters_wants_a_tied_head)
+{
+    struct plim_train_setting setting = rank_of_two;
+    setting.loop = PLIM_LOOP_TRAINER;
+    setting.liger = true;
+    setting.lora = (struct plim_lora){.r = 8, .targets = "q_proj"};
+    rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
+    cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+    rank_take_model("{\"model_type\": \"llama\", \"hidden_size\": 256, \"intermediate_size\": 512, "
+                    "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"tie_word_embeddings\": false}");
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "an untied head");
+    setting.loop = PLIM_LOOP_TRL_SFT; /* whose loss is TRL's own */
+    rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
+    cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+}
+
 Test(fsdp, says_what_it_cannot_train)
 {
     struct plim_error err = PLIM_ERROR_INIT;
@@ -190,6 +206,13 @@ Test(fsdp, says_what_it_cannot_train)
         cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
     }
     setting.precision = rank_of_two.precision;
+    setting.liger = true;
+    rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
+    cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+    setting.evaluation = (struct plim_evaluation){.batch = 2, .batches = 2, .every = 1};
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "leave the head");
+    setting.evaluation = rank_of_two.evaluation;
+    setting.liger = false;
     setting.loop = rank_of_two.loop;
     setting.optimizer = PLIM_OPTIMIZER_SGD;
     setting.quantization = (struct plim_quantization){.type = PLIM_QUANTIZATION_NF4};

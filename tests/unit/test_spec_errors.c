@@ -387,16 +387,16 @@ Test(spec_errors, liger_is_known_for_some)
 {
     static const struct refusal cases[] = {
         {"model: {family: gpt2}\ntrain: {liger: true}\n",
-         "s.yaml:2:16: train.liger is true, which is in this version for llama, mistral, qwen2 and "
-         "qwen3, not for gpt2 (plimsoll exec runs the training script as it is)"},
+         "s.yaml:2:16: train.liger is true, which is in this version for llama, mistral, qwen2, qwen3, phi3, "
+         "gemma2 and gemma3_text, not for gpt2 (plimsoll exec runs the training script as it is)"},
         {"model: {family: llama, hidden_act: gelu}\ntrain: {liger: true}\n",
          "s.yaml:2:16: train.liger is true, and Liger's SwiGLU wants the activation silu"},
-        {"model: {family: llama}\ntrain: {liger: true, quantization: nf4, lora: {r: 8}}\n",
-         "s.yaml:2:16: train.liger is true and train.quantization too, which is not in this version "
-         "(plimsoll exec runs the training script as it is)"},
+        {"model: {family: phi3, partial_rotary_factor: 0.5}\ntrain: {liger: true}\n",
+         "s.yaml:2:16: train.liger is true, and Liger's rotary embedding turns the whole of a head, of which "
+         "partial_rotary_factor 0.5 is a part (plimsoll exec runs the training script as it is)"},
         {"model: {family: llama}\ntrain: {liger: true, sharding: [ddp, fsdp]}\n",
-         "s.yaml:2:16: train.liger is true and train.sharding is fsdp, which is not in this version, "
-         "expected ddp or none"},
+         "s.yaml:2:16: train.liger is true and train.sharding is fsdp, which is in this version with train.loop "
+         "trainer, trl-sft or trl-dpo, expected ddp or none"},
     };
     CHECK_ALL("s.yaml", cases);
 }

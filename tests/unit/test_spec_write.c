@@ -167,7 +167,9 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .prepared = between(state, 0, 1)};
     bool may_liger = plim_family_info(spec->model_as_given.family)->liger &&
                      spec->model_as_given.activation == PLIM_ACTIVATION_SILU &&
-                     !spec->quantization.type && spec->sharding.values[0] < PLIM_SHARDING_ZERO1;
+                     (plim_loop_is_trainers(spec->loop) || spec->sharding.values[0] < PLIM_SHARDING_ZERO1) &&
+                     (spec->model_as_given.family != PLIM_FAMILY_PHI3 ||
+                      spec->model_as_given.partial_rotary_factor >= 1);
     spec->liger = (struct plim_enum_axis){
         .count = 1, .values = {may_liger && between(state, 0, 1) ? PLIM_LIGER_TRUE : PLIM_LIGER_FALSE}};
     bool may_smooth = spec->loop == PLIM_LOOP_TRAINER && spec->liger.values[0] == PLIM_LIGER_FALSE;

@@ -195,6 +195,18 @@ Test(zero, says_what_it_cannot_train)
     setting.sharding = rank_of_two.sharding;
     rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
     cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+    setting.liger = true;
+    rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
+    cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+    setting.sharding = PLIM_SHARDING_ZERO3;
+    setting.optimizer = PLIM_OPTIMIZER_ADAMW;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "trl-sft");
+    setting.loop = PLIM_LOOP_TRL_SFT;
+    rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
+    cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+    setting.loop = PLIM_LOOP_TRAINER;
+    setting.sharding = rank_of_two.sharding;
+    setting.liger = false;
     setting.optimizer = PLIM_OPTIMIZER_ADAMW_TORCH_8BIT;
     rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
     cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);

@@ -35,9 +35,9 @@ static struct tensor *same_memory(struct engine *e, struct tensor *x)
 
 enum { NORM_X, NORM_WEIGHT, NORM_RSTD };
 
-/* dX takes the place of dY; dW is summed over partial sums, one for each multiprocessor. */
-static void rms_norm_backward(struct engine *e, struct node *n, struct tensor **grads,
-                              struct tensor **out)
+/* dX takes the place of dY (`in_place`) or has its own; dW is summed over partial sums, one for each multiprocessor. */
+static void differentiate_rms_norm(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out,
+                                   bool in_place)
 {
     struct tensor *x = node_saved(e, n, NORM_X), *weight = node_saved(e, n, NORM_WEIGHT),
                   *rstd = node_saved(e, n, NORM_RSTD);
@@ -46,11 +46,13 @@ static void rms_norm_backward(struct engine *e, struct node *n, struct tensor **
     struct tensor *dy = tensor_hold(op_contiguous(e, grads[0]));
     struct tensor *partial =
         node_wants(n, NORM_WEIGHT) ? tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(parts, width))) : NULL;
+    struct tensor *dx = in_place ? tensor_ref(dy) : tensor_keep(op_full_like(e, dy, 0));
     if (partial)
-        launch(e, 2, 4, (struct tensor *[]){dy, partial, dy, x, weight, rstd});
+        launch(e, 2, 4, (struct tensor *[]){dx, partial, dy, x, weight, rstd});
     else
-        launch(e, 1, 4, (struct tensor *[]){dy, dy, x, weight, rstd});
-    if (node_wants(n, NORM_X)) out[NORM_X] = same_memory(e, dy);
+        launch(e, 1, 4, (struct tensor *[]){dx, dy, x, weight, rstd});
+    if (node_wants(n, NORM_X)) out[NORM_X] = same_memory(e, dx);
+    tensor_drop(e, dx);
     if (partial && !e->halted) {
         struct tensor *sum = op_reduce(e, partial, 1, false, PLIM_BINARY_ADD, 1, PLIM_F32);
         out[NORM_WEIGHT] = tensor_keep(op_to(e, sum, (enum plim_dtype)weight->a.dtype));
@@ -58,14 +60,25 @@ static void rms_norm_backward(struct engine *e, struct node *n, struct tensor **
     tensor_drop(e, partial);
     tensor_drop(e, dy);
 }
+
+static void rms_norm_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    differentiate_rms_norm(e, n, grads, out, true);
+}
 static const struct node_kind rms_norm_kind = {"LigerRMSNormFunctionBackward", rms_norm_backward};
 
-struct tensor *op_liger_rms_norm(struct engine *e, struct tensor *x, struct tensor *weight)
+static void rms_norm_apart_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    differentiate_rms_norm(e, n, grads, out, false);
+}
+static const struct node_kind rms_norm_apart_kind = {"LigerRMSNormFunctionBackward", rms_norm_apart_backward};
+
+struct tensor *op_liger_rms_norm(struct engine *e, struct tensor *x, struct tensor *weight, bool in_place)
 {
     struct tensor *given[2] = {x, weight};
     if (e->halted) return op_halted(e, 2, given);
     bool was = tensor_enter(x);
-    struct node *n = op_node(e, &rms_norm_kind, 2, given);
+    struct node *n = op_node(e, in_place ? &rms_norm_kind : &rms_norm_apart_kind, 2, given);
     bool grad = enter_function(e);
     struct tensor *dense = tensor_hold(op_contiguous(e, x));
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
@@ -133,11 +146,11 @@ void op_liger_rope(struct engine *e, struct tensor *const x[2], struct tensor *c
     for (int i = 0; i < 2; i++) node_attach(n, y[i]);
 }
 
-/* --- SwiGLU ----------------------------------------------------------------------------------- */
+/* --- SwiGLU and GeGLU ------------------------------------------------------------------------- */
 
 enum { GATE, UP };
 
-/* Both gradients take the places of what was saved. */
+/* Both gradients take the places of what was saved: ensure_contiguous()'s copies of the halves of one projection. */
 static void silu_mul_backward(struct engine *e, struct node *n, struct tensor **grads,
                               struct tensor **out)
 {
@@ -155,15 +168,22 @@ struct tensor *op_liger_silu_mul(struct engine *e, struct tensor *gate, struct t
 {
     struct tensor *given[2] = {gate, up};
     if (e->halted) return op_halted(e, 2, given);
+    bool was[2] = {tensor_enter(gate), tensor_enter(up)};
     struct node *n = op_node(e, &silu_mul_kind, 2, given);
-    struct tensor *y =
-        tensor_empty(e, (enum plim_dtype)gate->a.dtype, gate->a.ndim, gate->a.shape);
-    launch(e, 1, 2, (struct tensor *[]){y, gate, up});
+    bool grad = enter_function(e);
+    struct tensor *dense[2] = {tensor_hold(op_contiguous(e, gate)), tensor_hold(op_contiguous(e, up))};
+    struct tensor *y = tensor_empty(e, (enum plim_dtype)gate->a.dtype, gate->a.ndim, gate->a.shape);
+    launch(e, 1, 2, (struct tensor *[]){y, dense[GATE], dense[UP]});
+    e->grad_enabled = grad;
     if (n) {
-        node_save(e, n, GATE, gate);
-        node_save(e, n, UP, up);
+        node_save(e, n, GATE, dense[GATE]);
+        node_save(e, n, UP, dense[UP]);
     }
-    return op_done(e, n, y, 2, given);
+    tensor_drop_all(e, dense[GATE], dense[UP]);
+    y = op_done(e, n, y, 0, NULL);
+    tensor_leave(e, gate, was[GATE]);
+    tensor_leave(e, up, was[UP]);
+    return y;
 }
 
 /* --- the fused linear cross entropy ----------------------------------------------------------- */

@@ -6,11 +6,12 @@
 
 #include "engine.h"
 
-struct tensor *op_liger_rms_norm(struct engine *e, struct tensor *x, struct tensor *weight);
+/* in_place: the gradient of x takes the place of y's. */
+struct tensor *op_liger_rms_norm(struct engine *e, struct tensor *x, struct tensor *weight, bool in_place);
 /* q and k (B, A, S, D), lent; y named: on the memory of x, which holds the result from then on */
 void op_liger_rope(struct engine *e, struct tensor *const x[2], struct tensor *cos,
                    struct tensor *sin, struct tensor *y[2]);
-/* silu(gate) up */
+/* silu(gate) up; GeGLU's gelu(gate) up is the same but for what is computed. */
 struct tensor *op_liger_silu_mul(struct engine *e, struct tensor *gate, struct tensor *up);
 /* The mean cross entropy of x weight^T against target, some rows at a time; x (rows, hidden), weight
  * (classes, hidden) and target (rows) lent. Both gradients are made here and kept for backward. */

@@ -96,7 +96,9 @@ static const struct traits *traits_of(const struct decoder *m)
 
 static enum norm_kind norm_of(const struct decoder *m)
 {
-    return m->setting->liger ? NORM_RMS_LIGER : traits_of(m)->norm;
+    enum norm_kind own = traits_of(m)->norm;
+    if (!m->setting->liger) return own;
+    return own == NORM_RMS_GEMMA ? NORM_RMS_LIGER_GEMMA : NORM_RMS_LIGER;
 }
 
 static void build_attention(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -417,7 +419,8 @@ static struct tensor *dense(struct engine *e, const struct block_call *b, struct
 {
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
-    if (b->m->setting->liger) {
+    bool liger = b->m->setting->liger;
+    if (liger && !traits_of(b->m)->fused) {
         struct tensor *gate_part = nn_linear(e, &l->gate, x);
         return nn_linear(e, &l->down, op_liger_silu_mul(e, gate_part, nn_linear(e, &l->up, x)));
     }
@@ -427,7 +430,7 @@ static struct tensor *dense(struct engine *e, const struct block_call *b, struct
     int64_t width = b->m->config->intermediate_size;
     op_split(e, nn_linear(e, &l->gate_up, x), 2, 2, (int64_t[]){width, width}, part);
     struct tensor *gate = tensor_keep(part[0]), *up = tensor_keep(part[1]);
-    tensor_set(e, &up, op_mul(e, up, decoder_activation(e, f, gate)));
+    tensor_set(e, &up, liger ? op_liger_silu_mul(e, gate, up) : op_mul(e, up, decoder_activation(e, f, gate)));
     struct tensor *y = nn_linear(e, &l->down, up);
     tensor_drop(e, gate);
     tensor_drop(e, up);

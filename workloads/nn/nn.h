@@ -136,6 +136,7 @@ enum norm_kind {
     NORM_RMS,       /* LlamaRMSNorm: in fp32, weight * x.to(dtype) */
     NORM_RMS_LIGER, /* LigerRMSNorm: the same in one kernel, on the simulated device only */
     NORM_RMS_GATED, /* Qwen3_5RMSNormGated: weight * x.to(dtype) * silu(gate.float()); nn_norm_gated() */
+    NORM_RMS_LIGER_GEMMA, /* LigerRMSNormForGemma2 and 3: so for the next one, but the gradient of x is apart */
     NORM_RMS_GEMMA, /* GemmaRMSNorm: (x.float() normed * (1 + weight.float())).to(dtype) */
     NORM_RMS_OLMO,   /* Olmo2RMSNorm: (weight * x).to(dtype) */
     NORM_LAYER_FP32, /* OlmoLayerNorm: torch's in fp32, without a weight */

@@ -385,8 +385,8 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .unit = "",
      .fallback = "false",
      .example = "[false, true]",
-     .help = "transformers' use_liger_kernel: rotary embedding, RMSNorm, SwiGLU and loss are "
-             "liger-kernel's (llama, mistral, qwen2, qwen3)"},
+     .help = "transformers' use_liger_kernel: rotary embedding, RMSNorm, SwiGLU or GeGLU and loss are "
+             "liger-kernel's (llama, mistral, qwen2, qwen3, phi3, gemma2, gemma3_text)"},
     {.path = "train.made_on",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_made_on_names, PLIM_MADE_ON_COUNT)},
      AT(made_on),

@@ -135,21 +135,23 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
     if (!plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return PLIM_OK;
     if (!plim_family_info(model->family)->liger)
         return plim_fail(err, PLIM_SPEC,
-                         "train.liger is true, which is in this version for llama, mistral, qwen2 and "
-                         "qwen3, not for %s (plimsoll exec runs the training script as it is)",
+                         "train.liger is true, which is in this version for llama, mistral, qwen2, qwen3, phi3, "
+                         "gemma2 and gemma3_text, not for %s (plimsoll exec runs the training script as it is)",
                          plim_family_names[model->family]);
-    if (model->activation != PLIM_ACTIVATION_SILU)
+    bool is_gemma = model->family == PLIM_FAMILY_GEMMA2 || model->family == PLIM_FAMILY_GEMMA3_TEXT; /* GeGLU */
+    if (model->activation != PLIM_ACTIVATION_SILU && !is_gemma)
         return plim_fail(err, PLIM_SPEC,
                          "train.liger is true, and Liger's SwiGLU wants the activation silu");
-    if (spec->quantization.type)
+    if (model->family == PLIM_FAMILY_PHI3 && model->partial_rotary_factor < 1)
         return plim_fail(err, PLIM_SPEC,
-                         "train.liger is true and train.quantization too, which is not in this "
-                         "version (plimsoll exec runs the training script as it is)");
-    for (size_t i = 0; i < spec->sharding.count; i++)
+                         "train.liger is true, and Liger's rotary embedding turns the whole of a head, of which "
+                         "partial_rotary_factor %g is a part (plimsoll exec runs the training script as it is)",
+                         model->partial_rotary_factor);
+    for (size_t i = 0; i < spec->sharding.count && !plim_loop_is_trainers(spec->loop); i++)
         if (spec->sharding.values[i] >= PLIM_SHARDING_ZERO1)
             return plim_fail(err, PLIM_SPEC,
-                             "train.liger is true and train.sharding is %s, which is not in this "
-                             "version, expected ddp or none",
+                             "train.liger is true and train.sharding is %s, which is in this version with train.loop "
+                             "trainer, trl-sft or trl-dpo, expected ddp or none",
                              plim_sharding_names[spec->sharding.values[i]]);
     return PLIM_OK;
 }

@@ -423,6 +423,20 @@ static const char *torchao_refuses(const struct plim_train_setting *setting)
            "type): --precision bf16-mixed trains them in fp32";
 }
 
+/* Liger's loss takes the head's weight without calling the head. Its unit is whole then where another module of it has
+ * run: the last norm, which accelerate does not find below adapters, or a tied embedding. */
+static const char *liger_refuses(const struct plim_model_config *config, const struct plim_train_setting *setting)
+{
+    if (!setting->liger || setting->loop != PLIM_LOOP_TRAINER) return NULL;
+    if (setting->lora.r && !config->tie_word_embeddings)
+        return "Liger's loss fails beside adapters under fsdp, where nothing gathers the weight of an untied head (got "
+               "mixed torch.Tensor and DTensor)";
+    if (setting->evaluation.batch)
+        return "evaluations with Liger's loss under fsdp leave the head and the last norm whole, which is not known "
+               "here; a program runs under exec";
+    return NULL;
+}
+
 const char *fsdp_refuses(const struct plim_device_info *info,
                          const struct plim_model_config *config,
                          const struct plim_train_setting *setting)
@@ -438,6 +452,7 @@ const char *fsdp_refuses(const struct plim_device_info *info,
                    : "torch.optim's Adafactor fails on sharded parameters (DTensor has no such aten.pow_)";
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT) /* and its paged ones */
         return "bitsandbytes' optimizers do not take sharded parameters (DTensor)";
+    if (liger_refuses(config, setting)) return liger_refuses(config, setting);
     if (plim_optimizer_is_torchao(setting->optimizer) && torchao_refuses(setting)) return torchao_refuses(setting);
     if (setting->quantization.type == PLIM_QUANTIZATION_INT8)
         return "weights in 8 bits fail under fsdp in PyTorch: its parameters of integers would need gradients";

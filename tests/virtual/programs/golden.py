@@ -190,6 +190,9 @@ def run(case, folder, size):
     model, config = make_model(case, folder)
     if case.get('channels_last'):
         model = model.to(memory_format=torch.channels_last)
+    if case.get('liger'):
+        from liger_kernel.transformers import _apply_liger_kernel_to_instance
+        _apply_liger_kernel_to_instance(model=model)
     if 'lora' in case:
         model = with_lora(model, case['lora'])
     model.to('cuda').train()
