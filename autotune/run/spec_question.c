@@ -294,6 +294,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .torch = spec->torch,
                                        .transformers = spec->transformers,
                                        .use_reentrant = spec->use_reentrant,
+                                       .liger_kernels = spec->liger_kernels,
                                        .clip = spec->clip,
                                        .lora = spec->lora,
                                        .quantization = spec->quantization};

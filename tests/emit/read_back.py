@@ -87,6 +87,10 @@ def same_from_everywhere(program, folder):
     liger = run(program, 'plan', 'llama-3.2-1b', '--device', 'sim:L40S', '--seq', '1024', '--liger', 'true', '--emit', 'hf.yaml')
     if 'use_liger_kernel: true' not in liger.stdout or 'liger' in texts[0]:
         return f'{liger.stdout} {texts[0]}'
+    some = run(program, 'plan', 'llama-3.2-1b', '--device', 'sim:L40S', '--seq', '1024', '--liger', 'true', '--set',
+               'train.liger_kernels.rope=false', '--emit', 'hf.yaml')
+    if 'does not say:' not in some.stderr or 'liger_kernels.rope false' not in some.stderr:
+        return some.stderr
     nothing = run(program, 'plan', 'llama-3-8b', '--device', 'sim:4GiB', '--emit', 'hf')
     if nothing.returncode != 1 or nothing.stdout or 'fits' not in nothing.stderr:
         return f'nothing fits: {nothing.returncode} {nothing.stdout} {nothing.stderr}'

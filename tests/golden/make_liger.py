@@ -13,18 +13,22 @@ import golden
 import make_finetune
 import make_sharded
 
-build, model_of = golden.build, make_finetune.model_of
+build, load, model_of = golden.build, make_finetune.load, make_finetune.model_of
 
 
-def build_with_liger(case, root):
-    from liger_kernel.transformers import _apply_liger_kernel_to_instance  # asks for the GPU, which comes after the fork
-    model, config = build(case, root)
-    _apply_liger_kernel_to_instance(model=model)
-    return model, config
+def with_liger(make):
+    def made(case, root):
+        from liger_kernel.transformers import _apply_liger_kernel_to_instance  # asks for the GPU, which comes after the fork
+        model, config = make(case, root)
+        _apply_liger_kernel_to_instance(model=model)
+        return model, config
+    return made
 
 
 def model_in_type(case, root):
     """Made in the type of its weights from the start, as from_pretrained makes it."""
+    if "quantization" in case:
+        return model_of(case, root)
     case = dict(case, precision=case.get("weights", case["precision"]))
     case.pop("weights", None)
     return model_of(case, root)
@@ -34,5 +38,6 @@ def train(case, *args):
     return (make_sharded if "sharding" in case else make_finetune).train(case, *args)
 
 
-golden.build, golden.train, make_finetune.model_of = build_with_liger, train, model_in_type
+golden.build, make_finetune.load = with_liger(build), with_liger(load)
+golden.train, make_finetune.model_of = train, model_in_type
 golden.main(sys.argv[1])

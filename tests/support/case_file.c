@@ -117,6 +117,24 @@ static void read_zero(const json_t *zero, struct plim_zero *out)
     out->persistent_elements = case_integer(zero, "stage3_param_persistence_threshold", 100000);
 }
 
+static enum plim_liger_kernel liger_kernel(const json_t *asked, const char *name)
+{
+    return json_is_false(json_object_get(asked, name)) ? PLIM_LIGER_KERNEL_LEFT : PLIM_LIGER_KERNEL_TAKEN;
+}
+
+/* Trainer's liger_kernel_config: arguments of apply_liger_kernel_to_*() */
+static struct plim_liger_kernels liger_kernels(const json_t *asked)
+{
+    bool is_fused = !json_is_false(json_object_get(asked, "fused_linear_cross_entropy"));
+    bool is_of_logits = json_is_true(json_object_get(asked, "cross_entropy"));
+    const char *glu = json_object_get(asked, "geglu") ? "geglu" : "swiglu";
+    struct plim_liger_kernels kernels = {.rope = liger_kernel(asked, "rope"),
+                                         .rms_norm = liger_kernel(asked, "rms_norm"),
+                                         .glu = liger_kernel(asked, glu)};
+    if (!is_fused) kernels.loss = is_of_logits ? PLIM_LIGER_CHOICE_OF_LOGITS : PLIM_LIGER_CHOICE_NONE;
+    return kernels;
+}
+
 void case_setting(const json_t *c, struct plim_train_setting *s)
 {
     const json_t *evaluation = json_object_get(c, "evaluation"), *arguments = json_object_get(c, "arguments");
@@ -171,6 +189,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
                                                          case_text(c, "transformers", "5.17")),
         .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : json_number_value(json_object_get(c, "clip")),
         .liger = json_is_true(json_object_get(c, "liger")),
+        .liger_kernels = liger_kernels(json_object_get(arguments, "liger_kernel_config")),
     };
     s->rank = case_integer(c, "rank", 0);
     read_ddp(json_object_get(c, "ddp"), &s->ddp);

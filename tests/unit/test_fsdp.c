@@ -211,6 +211,10 @@ Test(fsdp, says_what_it_cannot_train)
     cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
     setting.evaluation = (struct plim_evaluation){.batch = 2, .batches = 2, .every = 1};
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "leave the head");
+    setting.liger_kernels.loss = PLIM_LIGER_CHOICE_NONE;
+    rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
+    cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
+    setting.liger_kernels = rank_of_two.liger_kernels;
     setting.evaluation = rank_of_two.evaluation;
     setting.liger = false;
     setting.loop = rank_of_two.loop;

@@ -386,14 +386,17 @@ Test(spec_errors, flash_attention_2_computes_in_16_bits_and_not_on_packed_rows)
 Test(spec_errors, liger_is_known_for_some)
 {
     static const struct refusal cases[] = {
-        {"model: {family: gpt2}\ntrain: {liger: true}\n",
-         "s.yaml:2:16: train.liger is true, which is in this version for llama, mistral, qwen2, qwen3, phi3, "
-         "gemma2 and gemma3_text, not for gpt2 (plimsoll exec runs the training script as it is)"},
+        {"model: {family: gpt2}\ntrain: {liger: true, liger_kernels: {loss: fused_linear_cross_entropy}}\n",
+         "s.yaml:2:16: train.liger_kernels.loss is fused_linear_cross_entropy, which Liger does not have for gpt2, "
+         "expected auto"},
+        {"model: {family: granite}\ntrain: {liger: true, liger_kernels: {loss: fused_linear_cross_entropy}}\n",
+         "s.yaml:2:16: train.liger_kernels.loss is fused_linear_cross_entropy, which Liger does not have for granite, "
+         "expected auto"},
+        {"model: {family: mixtral}\ntrain: {liger: true}\n",
+         "s.yaml:2:16: train.liger is true, and Liger's kernels for the experts of mixtral are not in this version, "
+         "expected train.liger_kernels.glu false (plimsoll exec runs the training script as it is)"},
         {"model: {family: llama, hidden_act: gelu}\ntrain: {liger: true}\n",
          "s.yaml:2:16: train.liger is true, and Liger's SwiGLU wants the activation silu"},
-        {"model: {family: phi3, partial_rotary_factor: 0.5}\ntrain: {liger: true}\n",
-         "s.yaml:2:16: train.liger is true, and Liger's rotary embedding turns the whole of a head, of which "
-         "partial_rotary_factor 0.5 is a part (plimsoll exec runs the training script as it is)"},
         {"model: {family: llama}\ntrain: {liger: true, sharding: [ddp, fsdp]}\n",
          "s.yaml:2:16: train.liger is true and train.sharding is fsdp, which is in this version with train.loop "
          "trainer, trl-sft or trl-dpo, expected ddp or none"},

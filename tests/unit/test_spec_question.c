@@ -205,6 +205,8 @@ Test(spec_question, a_setting_becomes_the_engines)
     spec.packing = PLIM_PACKING_ONE_ROW;
     spec.documents = 5;
     spec.clip = 0.5;
+    spec.liger_kernels = (struct plim_liger_kernels){.rope = PLIM_LIGER_KERNEL_LEFT,
+                                                     .loss = PLIM_LIGER_CHOICE_OF_LOGITS};
     make();
     const struct plim_axes *axes = &question.question.axes;
     struct plim_setting setting = plim_space_first(axes);
@@ -221,6 +223,8 @@ Test(spec_question, a_setting_becomes_the_engines)
     cr_expect(eq(int, training.packing, PLIM_PACKING_ONE_ROW));
     cr_expect(eq(i64, training.documents, 5));
     cr_expect(eq(dbl, training.clip, 0.5));
+    cr_expect(eq(int, training.liger_kernels.rope, PLIM_LIGER_KERNEL_LEFT));
+    cr_expect(eq(int, training.liger_kernels.loss, PLIM_LIGER_CHOICE_OF_LOGITS));
     cr_expect(eq(int, training.precision, PLIM_PRECISION_FP16));
     cr_expect(eq(int, training.checkpointing, PLIM_CHECKPOINTING_FULL));
     cr_expect(eq(i64, training.lora.r, 8));

@@ -165,11 +165,14 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .nested = between(state, 0, 1),
         .compute = (enum plim_weights)between(state, 0, PLIM_WEIGHTS_COUNT - 1),
         .prepared = between(state, 0, 1)};
-    bool may_liger = plim_family_info(spec->model_as_given.family)->liger &&
-                     spec->model_as_given.activation == PLIM_ACTIVATION_SILU &&
-                     (plim_loop_is_trainers(spec->loop) || spec->sharding.values[0] < PLIM_SHARDING_ZERO1) &&
-                     (spec->model_as_given.family != PLIM_FAMILY_PHI3 ||
-                      spec->model_as_given.partial_rotary_factor >= 1);
+    const struct plim_liger_patches *liger = &plim_family_info(spec->model_as_given.family)->liger;
+    bool is_glu_taken = liger->mlp != PLIM_LIGER_MLP_EXPERTS && between(state, 0, 1);
+    spec->liger_kernels = (struct plim_liger_kernels){
+        .rope = between(state, 0, 1), .rms_norm = between(state, 0, 1),
+        .glu = is_glu_taken ? PLIM_LIGER_KERNEL_TAKEN : PLIM_LIGER_KERNEL_LEFT,
+        .loss = between(state, 0, 1) ? PLIM_LIGER_CHOICE_NONE : PLIM_LIGER_CHOICE_AUTO};
+    bool may_liger = spec->model_as_given.activation == PLIM_ACTIVATION_SILU &&
+                     (plim_loop_is_trainers(spec->loop) || spec->sharding.values[0] < PLIM_SHARDING_ZERO1);
     spec->liger = (struct plim_enum_axis){
         .count = 1, .values = {may_liger && between(state, 0, 1) ? PLIM_LIGER_TRUE : PLIM_LIGER_FALSE}};
     bool may_smooth = spec->loop == PLIM_LOOP_TRAINER && spec->liger.values[0] == PLIM_LIGER_FALSE;

@@ -102,14 +102,17 @@ struct tensor *op_liger_rms_norm(struct engine *e, struct tensor *x, struct tens
 
 enum { ROPE_COS, ROPE_SIN };
 
-/* Turns both in place, if their heads lie behind the length; else it turns copies that do. */
+/* Turns both in place, if their heads lie behind the length; else it turns copies that do. *angles: cos and sin as they
+ * are taken, contiguous; named */
 static void turn(struct engine *e, struct tensor *const x[2], struct tensor *cos,
-                 struct tensor *sin, struct tensor *y[2])
+                 struct tensor *sin, struct tensor *angles[2], struct tensor *y[2])
 {
     struct tensor *dense[2];
     for (int i = 0; i < 2; i++)
         dense[i] = tensor_hold(op_contiguous(e, op_transpose(e, x[i], 1, 2)));
-    launch(e, 2, 4, (struct tensor *[]){dense[0], dense[1], dense[0], dense[1], cos, sin});
+    angles[0] = tensor_hold(op_contiguous(e, cos));
+    angles[1] = tensor_hold(op_contiguous(e, sin));
+    launch(e, 2, 4, (struct tensor *[]){dense[0], dense[1], dense[0], dense[1], angles[0], angles[1]});
     for (int i = 0; i < 2; i++) {
         y[i] = tensor_keep(op_transpose(e, dense[i], 1, 2));
         tensor_drop(e, dense[i]);
@@ -119,9 +122,10 @@ static void turn(struct engine *e, struct tensor *const x[2], struct tensor *cos
 static void rope_backward(struct engine *e, struct node *n, struct tensor **grads,
                           struct tensor **out)
 {
-    struct tensor *cos = node_saved(e, n, ROPE_COS), *sin = node_saved(e, n, ROPE_SIN), *turned[2];
+    struct tensor *cos = node_saved(e, n, ROPE_COS), *sin = node_saved(e, n, ROPE_SIN), *angles[2], *turned[2];
     if (e->halted) return;
-    turn(e, grads, cos, sin, turned);
+    turn(e, grads, cos, sin, angles, turned);
+    tensor_drop_all(e, angles[0], angles[1]);
     for (int i = 0; i < 2; i++) {
         if (node_wants(n, i))
             out[i] = turned[i];
@@ -138,12 +142,15 @@ void op_liger_rope(struct engine *e, struct tensor *const x[2], struct tensor *c
     if (e->halted) return;
     struct node *n = op_node(e, &rope_kind, 2, x);
     bool grad = enter_function(e);
-    turn(e, x, cos, sin, y);
+    struct tensor *dense[2];
+    turn(e, x, cos, sin, dense, y);
     e->grad_enabled = grad;
-    if (!n || e->halted) return;
-    node_save(e, n, ROPE_COS, cos);
-    node_save(e, n, ROPE_SIN, sin);
-    for (int i = 0; i < 2; i++) node_attach(n, y[i]);
+    if (n && !e->halted) {
+        node_save(e, n, ROPE_COS, dense[0]);
+        node_save(e, n, ROPE_SIN, dense[1]);
+        for (int i = 0; i < 2; i++) node_attach(n, y[i]);
+    }
+    tensor_drop_all(e, dense[0], dense[1]);
 }
 
 /* --- SwiGLU and GeGLU ------------------------------------------------------------------------- */
@@ -186,9 +193,7 @@ struct tensor *op_liger_silu_mul(struct engine *e, struct tensor *gate, struct t
     return y;
 }
 
-/* --- the fused linear cross entropy ----------------------------------------------------------- */
-
-enum { LOSS_X, LOSS_WEIGHT };
+/* --- cross entropy ---------------------------------------------------------------------------- */
 
 /* torch.equal(grad, 1.0), which the host reads; whatever it says, no memory hangs on it. */
 static void ask_whether_one(struct engine *e, struct tensor *grad)
@@ -200,6 +205,64 @@ static void ask_whether_one(struct engine *e, struct tensor *grad)
     tensor_drop(e, all);
     tensor_drop(e, one);
 }
+
+/* How many targets count, which the host reads; the comparison outlives the call. Named */
+static struct tensor *count_targets(struct engine *e, struct tensor *target)
+{
+    struct tensor *counts = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, target, PLIM_IGNORED_TARGET));
+    struct tensor *number = tensor_keep(op_reduce(e, counts, 1, false, PLIM_BINARY_ADD, 1, PLIM_I64));
+    engine_item(e, number);
+    tensor_drop(e, number);
+    return counts;
+}
+
+/* assert fold(target * counts) compares with `bound`, which the host reads. */
+static void check_targets(struct engine *e, struct tensor *target, struct tensor *counts, enum plim_binary fold,
+                          enum plim_binary compares, double bound)
+{
+    struct tensor *found = op_reduce(e, op_mul(e, target, counts), 1, false, fold, 1, PLIM_I64);
+    struct tensor *is_within = tensor_keep(op_compare_scalar(e, compares, found, bound));
+    engine_item(e, is_within);
+    tensor_drop(e, is_within);
+}
+
+/* The gradient took the place of the logits in forward, and is scaled there. */
+static void cross_entropy_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *logits = node_saved(e, n, 0);
+    if (e->halted) return;
+    ask_whether_one(e, grads[0]);
+    launch(e, 1, 2, (struct tensor *[]){logits, logits, grads[0]});
+    out[0] = same_memory(e, logits);
+}
+static const struct node_kind cross_entropy_kind = {"LigerCrossEntropyFunctionBackward", cross_entropy_backward};
+
+struct tensor *op_liger_cross_entropy(struct engine *e, struct tensor *logits, struct tensor *target)
+{
+    struct tensor *given[2] = {logits, target};
+    if (e->halted) return op_halted(e, 2, given);
+    bool was[2] = {tensor_enter(logits), tensor_enter(target)};
+    struct node *n = op_node(e, &cross_entropy_kind, 1, given);
+    bool grad = enter_function(e);
+    struct tensor *loss =
+        tensor_keep(op_full(e, (enum plim_dtype)logits->a.dtype, SHAPE(logits->a.shape[0]), 0));
+    struct tensor *counts = count_targets(e, target);
+    check_targets(e, target, counts, PLIM_BINARY_MAX, PLIM_BINARY_LT, (double)logits->a.shape[1]);
+    check_targets(e, target, counts, PLIM_BINARY_MIN, PLIM_BINARY_GE, 0);
+    launch(e, 2, 2, (struct tensor *[]){logits, loss, logits, target});
+    struct tensor *y = op_reduce(e, loss, 1, false, PLIM_BINARY_ADD, 1, PLIM_F32);
+    e->grad_enabled = grad;
+    if (n) node_save(e, n, 0, logits);
+    tensor_drop_all(e, loss, counts);
+    y = op_done(e, n, y, 0, NULL);
+    tensor_leave(e, logits, was[0]);
+    tensor_leave(e, target, was[1]);
+    return y;
+}
+
+/* --- the fused linear cross entropy ----------------------------------------------------------- */
+
+enum { LOSS_X, LOSS_WEIGHT };
 
 /* Both gradients were made in forward. */
 static void linear_cross_entropy_backward(struct engine *e, struct node *n, struct tensor **grads,
@@ -275,26 +338,17 @@ static int64_t divide_up(int64_t n, int64_t by)
     return (n + by - 1) / by;
 }
 
-/* As many rows at once as make the logits no larger than x, rounded up to a power of two. */
-static int64_t rows_of_chunk(int64_t rows, int64_t hidden, int64_t classes)
+/* As many rows at once as make the logits no larger than `budget` times x (rows, hidden), rounded up to a power
+ * of two. */
+static int64_t rows_of_chunk(int64_t rows, int64_t hidden, int64_t classes, int64_t budget)
 {
-    int64_t wanted = divide_up(rows, divide_up(classes, hidden)), chunk = 1;
+    int64_t wanted = divide_up(rows, divide_up(classes, budget * hidden)), chunk = 1;
     while (chunk < wanted) chunk *= 2;
     return chunk < rows ? chunk : rows;
 }
 
-/* How many targets count, which the host reads; the comparison outlives the call. Named */
-static struct tensor *count_targets(struct engine *e, struct tensor *target)
-{
-    struct tensor *counts = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, target, -100));
-    struct tensor *number = tensor_keep(op_reduce(e, counts, 1, false, PLIM_BINARY_ADD, 1, PLIM_I64));
-    engine_item(e, number);
-    tensor_drop(e, number);
-    return counts;
-}
-
-struct tensor *op_liger_cross_entropy(struct engine *e, struct tensor *x, struct tensor *weight,
-                                      struct tensor *target)
+struct tensor *op_liger_linear_cross_entropy(struct engine *e, struct tensor *x, struct tensor *weight,
+                                             struct tensor *target, int64_t budget)
 {
     struct tensor *given[2] = {x, weight};
     if (e->halted) return op_halted(e, 1, &x);
@@ -303,7 +357,7 @@ struct tensor *op_liger_cross_entropy(struct engine *e, struct tensor *x, struct
     bool grad = enter_function(e);
     bool plain = x->a.dtype == weight->a.dtype && (!e->autocast.on || x->a.dtype == e->autocast.dtype);
     int64_t rows = x->a.shape[0], classes = weight->a.shape[0];
-    int64_t chunk = rows_of_chunk(rows, x->a.shape[1], classes);
+    int64_t chunk = rows_of_chunk(rows, x->a.shape[1], classes, budget ? budget : 1);
     struct loss_call c = {.x = x, .weight = weight, .target = target, .wants_gradients = n != NULL};
     c.dx = tensor_keep(op_full_like(e, x, 0));
     if (n && node_wants(n, LOSS_WEIGHT)) c.dweight = tensor_keep(op_full_like(e, weight, 0));

@@ -13,9 +13,13 @@ void op_liger_rope(struct engine *e, struct tensor *const x[2], struct tensor *c
                    struct tensor *sin, struct tensor *y[2]);
 /* silu(gate) up; GeGLU's gelu(gate) up is the same but for what is computed. */
 struct tensor *op_liger_silu_mul(struct engine *e, struct tensor *gate, struct tensor *up);
-/* The mean cross entropy of x weight^T against target, some rows at a time; x (rows, hidden), weight
- * (classes, hidden) and target (rows) lent. Both gradients are made here and kept for backward. */
-struct tensor *op_liger_cross_entropy(struct engine *e, struct tensor *x, struct tensor *weight,
-                                      struct tensor *target);
+/* The cross entropy of logits (rows, classes) against target (rows); its gradient takes the place of the logits, in
+ * forward already. */
+struct tensor *op_liger_cross_entropy(struct engine *e, struct tensor *logits, struct tensor *target);
+/* The cross entropy of x weight^T against target, some rows at a time; x (rows, hidden), weight (classes, hidden) and
+ * target (rows) lent. Both gradients are made here and kept for backward. The logits of the rows at once are as many
+ * numbers as `budget` times x (0: once). */
+struct tensor *op_liger_linear_cross_entropy(struct engine *e, struct tensor *x, struct tensor *weight,
+                                             struct tensor *target, int64_t budget);
 
 #endif

@@ -248,6 +248,11 @@ struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct 
     return nn_end(e, tensor_yield(h));
 }
 
+struct plim_liger_patches decoder_liger(const struct decoder *m)
+{
+    return plim_family_liger(m->config, m->setting);
+}
+
 struct tensor *decoder_gated_mlp(struct engine *e, enum plim_activation f,
                                  const struct decoder_layer *l, struct tensor *x)
 {

@@ -151,7 +151,9 @@ static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, 
                                      struct tensor *labels, struct tensor **logits)
 {
     bool is_sum = is_of_items(m);
-    if (m->setting->liger && labels) return tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels, is_sum));
+    struct plim_liger_patches liger = decoder_liger(m);
+    if (liger.loss == PLIM_LIGER_LOSS_FUSED && labels)
+        return tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels, liger.loss_budget, is_sum));
     *logits = logits_of(e, m, x);
     if (m->config->logits_scaling > 0) tensor_set(e, logits, op_div_scalar(e, *logits, m->config->logits_scaling));
     if (m->config->logit_scale > 0) tensor_set(e, logits, op_mul_scalar(e, *logits, m->config->logit_scale));
@@ -159,7 +161,7 @@ static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, 
         nn_softcap(e, logits, m->config->final_logit_softcapping);
     hook(e, m, logits);
     if (!labels) return NULL;
-    return tensor_keep(nn_causal_lm_loss(e, *logits, labels, is_sum));
+    return tensor_keep(nn_causal_lm_loss(e, *logits, labels, liger.loss == PLIM_LIGER_LOSS_OF_LOGITS, is_sum));
 }
 
 /* Mean cross entropy of logits (.., classes) and as many labels; named */

@@ -96,9 +96,13 @@ static const struct traits *traits_of(const struct decoder *m)
 
 static enum norm_kind norm_of(const struct decoder *m)
 {
-    enum norm_kind own = traits_of(m)->norm;
-    if (!m->setting->liger) return own;
-    return own == NORM_RMS_GEMMA ? NORM_RMS_LIGER_GEMMA : NORM_RMS_LIGER;
+    return traits_of(m)->norm;
+}
+
+/* Liger's own in the place of a norm that is there */
+static void patch_norm(struct norm *n, enum plim_liger_norm how)
+{
+    if (how != PLIM_LIGER_NORM_NONE) n->kind = how == PLIM_LIGER_NORM_APART ? NORM_RMS_LIGER_APART : NORM_RMS_LIGER;
 }
 
 static void build_attention(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -131,6 +135,8 @@ static void build_attention(struct engine *e, struct decoder *m, struct decoder_
     bool whole = t->head_norm == HEAD_NORM_WHOLE;
     nn_norm_create(e, p, &l->q_norm, norm_of(m), whole ? queries : c->head_dim, false);
     nn_norm_create(e, p, &l->k_norm, norm_of(m), whole ? keys : c->head_dim, false);
+    patch_norm(&l->q_norm, decoder_liger(m).head_norms);
+    patch_norm(&l->k_norm, decoder_liger(m).head_norms);
 }
 
 static void build_mlp(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -162,9 +168,11 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
         experts_build(e, m, l);
     else
         build_mlp(e, m, l);
-    for (int i = 0; i < NORM_PLACES; i++)
-        if (traits_of(m)->places >> i & 1)
-            nn_norm_create(e, p, &l->norm[i], norm_of(m), h, traits_of(m)->norm_bias);
+    for (int i = 0; i < NORM_PLACES; i++) {
+        if (!(traits_of(m)->places >> i & 1)) continue;
+        nn_norm_create(e, p, &l->norm[i], norm_of(m), h, traits_of(m)->norm_bias);
+        patch_norm(&l->norm[i], decoder_liger(m).norms);
+    }
 }
 
 /* A kind of layers that there is none of has no rotary embedding, where each kind has its own. */
@@ -200,6 +208,7 @@ static void build(struct engine *e, struct decoder *m)
     decoder_build_layers(e, m, build_layer);
     nn_norm_create(e, &m->parameters, &m->final_norm, norm_of(m), c->hidden_size,
                    traits_of(m)->norm_bias);
+    patch_norm(&m->final_norm, decoder_liger(m).last_norm);
     build_rotaries(e, m);
     m->head = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     if (c->tie_word_embeddings) nn_tie(e, &m->parameters, &m->head, m->embedding);
@@ -393,7 +402,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     else
         project_each(e, b, x, qkv, &gate);
     if (!b->m->config->layer_is_nope[b->layer - b->m->layers])
-        (b->m->setting->liger ? rotate_in_place : rotate)(e, b, qkv);
+        (decoder_liger(b->m).rope ? rotate_in_place : rotate)(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     if (t->softcaps_attention) call.softcap = b->m->config->attn_logit_softcapping;
     call.sinks = b->layer->sinks;
@@ -419,13 +428,14 @@ static struct tensor *dense(struct engine *e, const struct block_call *b, struct
 {
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
-    bool liger = b->m->setting->liger;
-    if (liger && !traits_of(b->m)->fused) {
+    bool liger = decoder_liger(b->m).mlp != PLIM_LIGER_MLP_NONE;
+    bool is_joined = traits_of(b->m)->fused || traits_of(b->m)->fused_mlp;
+    if (liger && !is_joined) {
         struct tensor *gate_part = nn_linear(e, &l->gate, x);
         return nn_linear(e, &l->down, op_liger_silu_mul(e, gate_part, nn_linear(e, &l->up, x)));
     }
     if (traits_of(b->m)->plain_mlp) return plain(e, b, x);
-    if (!traits_of(b->m)->fused && !traits_of(b->m)->fused_mlp) return decoder_gated_mlp(e, f, l, x);
+    if (!is_joined) return decoder_gated_mlp(e, f, l, x);
     struct tensor *part[2];
     int64_t width = b->m->config->intermediate_size;
     op_split(e, nn_linear(e, &l->gate_up, x), 2, 2, (int64_t[]){width, width}, part);

@@ -10,6 +10,7 @@
 #define PLIM_MODELS_MODEL_H
 
 #include "workloads/nn/nn.h"
+#include "workloads/spec/family.h"
 #include "workloads/spec/spec.h"
 
 /* A module by its name in transformers: below a block's ("mlp.up_proj") or the model's
@@ -309,6 +310,9 @@ struct tensor *decoder_attend_turned(struct engine *e, const struct block_call *
                                      struct tensor **weights);
 /* The plain MLP: fc2(activation(fc1(x))), each result in the place of the one before; floating. */
 struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct tensor *x);
+
+/* What of Liger's stands in the place of the family's own. */
+struct plim_liger_patches decoder_liger(const struct decoder *m);
 
 /* The gated MLP: down(activation(gate(x)) * up(x)); floating. */
 struct tensor *decoder_gated_mlp(struct engine *e, enum plim_activation f,

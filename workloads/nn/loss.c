@@ -13,7 +13,8 @@ static struct tensor *padded_by_one(struct engine *e, struct tensor *labels)
     return y;
 }
 
-struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct tensor *labels, bool is_sum)
+struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct tensor *labels, bool is_liger,
+                                 bool is_sum)
 {
     if (e->halted) return e->poison;
     int64_t classes = tensor_size(logits, -1), rows = tensor_elements(logits) / classes;
@@ -21,8 +22,10 @@ struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct
     struct tensor *padded = padded_by_one(e, labels);
     struct tensor *target =
         tensor_hold(op_contiguous(e, op_slice(e, padded, 1, 1, tensor_size(labels, 1))));
-    struct tensor *loss = tensor_keep(op_cross_entropy(e, op_view(e, wide, SHAPE(rows, classes)),
-                                                       op_view(e, target, SHAPE(rows))));
+    struct tensor *(*cross_entropy)(struct engine *, struct tensor *, struct tensor *) =
+        is_liger ? op_liger_cross_entropy : op_cross_entropy;
+    struct tensor *loss = tensor_keep(cross_entropy(e, op_view(e, wide, SHAPE(rows, classes)),
+                                                    op_view(e, target, SHAPE(rows))));
     if (is_sum) tensor_set(e, &loss, op_div_scalar(e, loss, 1));
     tensor_drop(e, wide);
     tensor_drop(e, padded);
@@ -31,7 +34,7 @@ struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct
 }
 
 struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struct tensor *weight,
-                                       struct tensor *labels, bool is_sum)
+                                       struct tensor *labels, int64_t budget, bool is_sum)
 {
     if (e->halted) return e->poison;
     int64_t width = tensor_size(x, -1), rows = tensor_elements(x) / width;
@@ -40,7 +43,7 @@ struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struc
         tensor_hold(op_contiguous(e, op_slice(e, padded, 1, 1, tensor_size(labels, 1))));
     struct tensor *target = tensor_keep(op_view(e, shifted, SHAPE(rows)));
     struct tensor *loss = tensor_keep(
-        op_liger_cross_entropy(e, op_view(e, x, SHAPE(rows, width)), weight, target));
+        op_liger_linear_cross_entropy(e, op_view(e, x, SHAPE(rows, width)), weight, target, budget));
     if (is_sum) tensor_set(e, &loss, op_div_scalar(e, loss, 1));
     tensor_drop_all(e, padded, shifted, target);
     return tensor_yield(loss);

@@ -134,13 +134,15 @@ struct tensor *nn_dora(struct engine *e, const struct linear *l, struct tensor *
 enum norm_kind {
     NORM_LAYER,     /* torch.nn.LayerNorm */
     NORM_RMS,       /* LlamaRMSNorm: in fp32, weight * x.to(dtype) */
-    NORM_RMS_LIGER, /* LigerRMSNorm: the same in one kernel, on the simulated device only */
     NORM_RMS_GATED, /* Qwen3_5RMSNormGated: weight * x.to(dtype) * silu(gate.float()); nn_norm_gated() */
-    NORM_RMS_LIGER_GEMMA, /* LigerRMSNormForGemma2 and 3: so for the next one, but the gradient of x is apart */
     NORM_RMS_GEMMA, /* GemmaRMSNorm: (x.float() normed * (1 + weight.float())).to(dtype) */
     NORM_RMS_OLMO,   /* Olmo2RMSNorm: (weight * x).to(dtype) */
     NORM_LAYER_FP32, /* OlmoLayerNorm: torch's in fp32, without a weight */
-    NORM_LAYER_STEPS /* CohereLayerNorm: a LayerNorm in fp32, every step a kernel */
+    NORM_LAYER_STEPS, /* CohereLayerNorm: a LayerNorm in fp32, every step a kernel */
+    /* LigerRMSNorm in the place of another RMS norm, on the simulated device only: one kernel, whose gradient of x
+     * takes the place of that of its result, or is apart from it. */
+    NORM_RMS_LIGER,
+    NORM_RMS_LIGER_APART
 };
 struct norm {
     enum norm_kind kind;
@@ -289,12 +291,15 @@ struct tensor *nn_gated_delta_rule(struct engine *e, struct tensor *const qkv[3]
 
 /* --- loss ------------------------------------------------------------------------------------- */
 
-/* ForCausalLMLoss: logits (B, S, V) lent, labels (B, S) lent -> scalar. `is_sum`: the sum over the labels' number in a
- * step, which the caller of the model knows, in place of the mean */
-struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct tensor *labels, bool is_sum);
-/* LigerForCausalLMLoss: the same of x (B, S, H), lent, and the head's weight, without the logits */
+/* ForCausalLMLoss: logits (B, S, V) lent, labels (B, S) lent -> scalar. `is_liger`: its cross entropy is
+ * liger-kernel's; `is_sum`: the sum over the labels' number in a step, which the caller of the model knows, in place of
+ * the mean */
+struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct tensor *labels, bool is_liger,
+                                 bool is_sum);
+/* LigerForCausalLMLoss: the same of x (B, S, H), lent, and the head's weight, with few of the logits at once (`budget`
+ * as of op_liger_linear_cross_entropy()) */
 struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struct tensor *weight,
-                                       struct tensor *labels, bool is_sum);
+                                       struct tensor *labels, int64_t budget, bool is_sum);
 
 /* FusedCausalLMOutput of TRL: of each token but the last of a row (B, S - 1), named; label_mask: which have a label.
  * NULL where the engine is halted, and what was not wanted. */

@@ -10,8 +10,7 @@ void nn_norm_create(struct engine *e, struct parameters *p, struct norm *n, enum
 {
     *n = (struct norm){.kind = kind};
     if (kind == NORM_LAYER_FP32) return;
-    bool counts_from_one = kind == NORM_RMS_GEMMA || kind == NORM_RMS_LIGER_GEMMA;
-    n->weight = nn_parameter(e, p, counts_from_one ? INIT_ZEROS : INIT_ONES, SHAPE(size));
+    n->weight = nn_parameter(e, p, kind == NORM_RMS_GEMMA ? INIT_ZEROS : INIT_ONES, SHAPE(size));
     if (bias) n->bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(size));
 }
 
@@ -113,7 +112,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     if (n->kind == NORM_LAYER_STEPS) return layer_norm_steps(e, n, x);
     if (n->kind == NORM_RMS_GEMMA) return rms_norm_gemma(e, n, x);
     if (n->kind == NORM_RMS_LIGER) return op_liger_rms_norm(e, x, n->weight, true);
-    if (n->kind == NORM_RMS_LIGER_GEMMA) return op_liger_rms_norm(e, x, n->weight, false);
+    if (n->kind == NORM_RMS_LIGER_APART) return op_liger_rms_norm(e, x, n->weight, false);
     return rms_norm(e, n, x);
 }
 

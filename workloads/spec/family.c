@@ -30,6 +30,13 @@ static const char *const activation_names[] = {
      : (field) == PLIM_FIELD_DROPOUT_CLASSIFIER ? -1                                                \
                                                 : 0)
 
+struct plim_liger_patches plim_family_liger(const struct plim_model_config *config,
+                                            const struct plim_train_setting *setting)
+{
+    if (!setting->liger) return (struct plim_liger_patches){0};
+    return plim_liger_taken(&plim_family_info(config->family)->liger, &setting->liger_kernels);
+}
+
 const struct plim_field_info *plim_field_info(enum plim_field field)
 {
 #define FIELD(suffix, member, type_suffix, low, high, usual, unit_text, help_text)                 \

@@ -208,13 +208,17 @@ struct plim_family_info {
     bool head_dim_derives;   /* a head_dim must be hidden_size / heads */
     bool heads_must_divide;  /* hidden_size % heads must be 0 even where head_dim is given */
     unsigned tasks;          /* bit mask of enum plim_task; 0: a causal language model alone */
-    bool liger;              /* liger-kernel's patch is known here: rotary embedding, RMSNorm, SwiGLU, loss */
+    struct plim_liger_patches liger;
     bool eager_only;         /* _supports_sdpa is not set: sdpa raises a ValueError */
     const char *classifier;  /* the last linear of a classification, by the last part of its name, or NULL */
     /* What LoRA may target, and peft 0.21's choice (empty: it has none); NULL-terminated. */
     const char *linears[PLIM_FAMILY_MAX_LINEARS + 1];
     const char *lora_default[PLIM_FAMILY_MAX_LINEARS + 1];
 };
+
+/* What of Liger's stands in the place of a model's own. */
+struct plim_liger_patches plim_family_liger(const struct plim_model_config *config,
+                                            const struct plim_train_setting *setting);
 
 const struct plim_field_info *plim_field_info(enum plim_field field);
 const struct plim_family_info *plim_family_info(enum plim_family family);

@@ -192,6 +192,7 @@ static const struct special {
     {"train.quantization", read_described},
     {"train.evaluation", read_described},
     {"train.ddp", read_section},
+    {"train.liger_kernels", read_section},
     {"train.zero", read_section},
 };
 

@@ -3,6 +3,9 @@
 
 #define NAMES(table, number) .names = table, .name_count = number
 #define AT(member) .offset = offsetof(struct plim_spec, member)
+#define LIGER_KERNEL(name)                                                                                   \
+    .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_liger_kernel_names, PLIM_LIGER_KERNEL_COUNT)},             \
+    AT(liger_kernels.name), .unit = "", .fallback = "true", .example = "false"
 
 /* Limits are far beyond what exists and small enough for products of a few of them. */
 const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
@@ -259,26 +262,16 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
              "null: 25, and 1 in the first"},
     {.path = "train.ddp.gradient_as_bucket_view",
      .value = {.type = PLIM_VALUE_BOOL},
-     AT(ddp.as_view),
-     .unit = "",
-     .fallback = "false",
-     .example = "true",
+     AT(ddp.as_view), .unit = "", .fallback = "false", .example = "true",
      .help = "DistributedDataParallel's gradient_as_bucket_view: gradients are their places in the "
              "buckets, not copied there"},
     {.path = "train.ddp.find_unused_parameters",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_find_unused_names, PLIM_FIND_UNUSED_COUNT)},
-     AT(ddp.finds_unused),
-     .unit = "",
-     .fallback = "auto",
-     .example = "true",
+     AT(ddp.finds_unused), .unit = "", .fallback = "auto", .example = "true",
      .help = "DistributedDataParallel's find_unused_parameters, which copies the model's outputs; auto: "
              "with train.loop trainer where nothing is checkpointed or adapters are trained, as there"},
-    {.path = "train.ddp.static_graph",
-     .value = {.type = PLIM_VALUE_BOOL},
-     AT(ddp.is_static),
-     .unit = "",
-     .fallback = "false",
-     .example = "true",
+    {.path = "train.ddp.static_graph", .value = {.type = PLIM_VALUE_BOOL},
+     AT(ddp.is_static), .unit = "", .fallback = "false", .example = "true",
      .help = "DistributedDataParallel's static_graph, which copies the model's outputs once and makes "
              "the buckets a reduction later"},
     {.path = "train.zero.rank",
@@ -381,12 +374,23 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
              "auto: 10 times hidden_size"},
     {.path = "train.liger",
      .value = {.type = PLIM_VALUE_ENUM_AXIS, NAMES(plim_liger_names, PLIM_LIGER_COUNT)},
-     AT(liger),
-     .unit = "",
-     .fallback = "false",
-     .example = "[false, true]",
-     .help = "transformers' use_liger_kernel: rotary embedding, RMSNorm, SwiGLU or GeGLU and loss are "
-             "liger-kernel's (llama, mistral, qwen2, qwen3, phi3, gemma2, gemma3_text)"},
+     AT(liger), .unit = "", .fallback = "false", .example = "[false, true]",
+     .help = "transformers' use_liger_kernel: rotary embedding, RMSNorm, SwiGLU or GeGLU and loss are liger-kernel's; "
+             "nothing changes where it does not know the family"},
+    {.path = "train.liger_kernels.rope",
+     LIGER_KERNEL(rope),
+     .help = "train.liger: its rotary embedding, where it has one for the family; else the model's own"},
+    {.path = "train.liger_kernels.rms_norm",
+     LIGER_KERNEL(rms_norm),
+     .help = "train.liger: its RMSNorm; else the model's own"},
+    {.path = "train.liger_kernels.glu",
+     LIGER_KERNEL(glu),
+     .help = "train.liger: its SwiGLU or GeGLU; else the model's own"},
+    {.path = "train.liger_kernels.loss",
+     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_liger_choice_names, PLIM_LIGER_CHOICE_COUNT)},
+     AT(liger_kernels.loss), .unit = "", .fallback = "auto", .example = "none",
+     .help = "train.liger: its loss without all logits, its cross entropy of logits, or the model's own loss "
+             "(none); auto: Liger's choice for the family"},
     {.path = "train.made_on",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_made_on_names, PLIM_MADE_ON_COUNT)},
      AT(made_on),

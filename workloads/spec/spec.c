@@ -23,7 +23,6 @@ const char *const plim_attention_names[PLIM_ATTENTION_COUNT] = {"sdpa", "eager",
                                                                  "flash_attention_2"};
 const char *const plim_sharding_names[PLIM_SHARDING_COUNT] = {"auto",  "none",  "ddp",
                                                                 "zero1", "zero2", "zero3", "fsdp"};
-const char *const plim_liger_names[PLIM_LIGER_COUNT] = {"false", "true"};
 const char *const plim_resharding_names[PLIM_RESHARDING_COUNT] = {"yes", "no"};
 const char *const plim_reduce_type_names[PLIM_REDUCE_TYPE_COUNT] = {"auto", "fp32", "low"};
 const char *const plim_reduction_names[PLIM_REDUCTION_COUNT] = {"last", "each"};

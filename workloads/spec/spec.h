@@ -10,6 +10,7 @@
 #define PLIM_WORKLOADS_SPEC_H
 
 #include "autotune/base/status.h"
+#include "liger.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -223,8 +224,6 @@ enum plim_reduction { PLIM_REDUCTION_LAST, PLIM_REDUCTION_EACH, PLIM_REDUCTION_C
 /* FSDP: are the parameters of a block given up between its forward and its backward? */
 enum plim_resharding { PLIM_RESHARDING_YES, PLIM_RESHARDING_NO, PLIM_RESHARDING_COUNT };
 
-/* transformers' use_liger_kernel */
-enum plim_liger { PLIM_LIGER_FALSE, PLIM_LIGER_TRUE, PLIM_LIGER_COUNT };
 /* FSDP: the type in which mixed precision's gradients are reduced: fp32, or that of the computation. */
 enum plim_reduce_type { PLIM_REDUCE_TYPE_AUTO, PLIM_REDUCE_TYPE_FP32, PLIM_REDUCE_TYPE_LOW, PLIM_REDUCE_TYPE_COUNT };
 
@@ -314,7 +313,6 @@ extern const char *const plim_attention_names[PLIM_ATTENTION_COUNT];
 extern const char *const plim_sharding_names[PLIM_SHARDING_COUNT];
 extern const char *const plim_reduction_names[PLIM_REDUCTION_COUNT];
 extern const char *const plim_resharding_names[PLIM_RESHARDING_COUNT];
-extern const char *const plim_liger_names[PLIM_LIGER_COUNT];
 extern const char *const plim_reduce_type_names[PLIM_REDUCE_TYPE_COUNT];
 extern const char *const plim_overlap_names[PLIM_OVERLAP_COUNT];
 extern const char *const plim_packing_names[PLIM_PACKING_COUNT];
@@ -452,13 +450,14 @@ struct plim_train_setting {
     enum plim_transformers transformers;
     double clip;           /* max norm of clip_grad_norm_; 0: none */
     enum plim_liger liger;
+    struct plim_liger_kernels liger_kernels;
     struct plim_lora lora;
     struct plim_quantization quantization;
 };
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 75 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 79 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -474,6 +473,7 @@ struct plim_spec {
     struct plim_int_axis micro_batch;   /* empty: search all */
     struct plim_int_axis seq;
     struct plim_enum_axis precision, weights, optimizer, checkpointing, attention, liger, sharding;
+    struct plim_liger_kernels liger_kernels;
     enum plim_reduction reduction;
     enum plim_resharding resharding;
     bool efficient_loading; /* fsdp: accelerate's cpu_ram_efficient_loading */

@@ -133,20 +133,21 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
 {
     const struct plim_model_config *model = &spec->model;
     if (!plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return PLIM_OK;
-    if (!plim_family_info(model->family)->liger)
+    const struct plim_liger_patches *all = &plim_family_info(model->family)->liger;
+    struct plim_liger_patches liger = plim_liger_taken(all, &spec->liger_kernels);
+    if (spec->liger_kernels.loss == PLIM_LIGER_CHOICE_FUSED && all->loss != PLIM_LIGER_LOSS_FUSED)
         return plim_fail(err, PLIM_SPEC,
-                         "train.liger is true, which is in this version for llama, mistral, qwen2, qwen3, phi3, "
-                         "gemma2 and gemma3_text, not for %s (plimsoll exec runs the training script as it is)",
+                         "train.liger_kernels.loss is fused_linear_cross_entropy, which Liger does not have for %s, "
+                         "expected auto",
                          plim_family_names[model->family]);
-    bool is_gemma = model->family == PLIM_FAMILY_GEMMA2 || model->family == PLIM_FAMILY_GEMMA3_TEXT; /* GeGLU */
-    if (model->activation != PLIM_ACTIVATION_SILU && !is_gemma)
+    if (liger.mlp == PLIM_LIGER_MLP_EXPERTS)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.liger is true, and Liger's kernels for the experts of %s are not in this version, "
+                         "expected train.liger_kernels.glu false (plimsoll exec runs the training script as it is)",
+                         plim_family_names[model->family]);
+    if (liger.mlp == PLIM_LIGER_MLP_SWIGLU && model->activation != PLIM_ACTIVATION_SILU)
         return plim_fail(err, PLIM_SPEC,
                          "train.liger is true, and Liger's SwiGLU wants the activation silu");
-    if (model->family == PLIM_FAMILY_PHI3 && model->partial_rotary_factor < 1)
-        return plim_fail(err, PLIM_SPEC,
-                         "train.liger is true, and Liger's rotary embedding turns the whole of a head, of which "
-                         "partial_rotary_factor %g is a part (plimsoll exec runs the training script as it is)",
-                         model->partial_rotary_factor);
     for (size_t i = 0; i < spec->sharding.count && !plim_loop_is_trainers(spec->loop); i++)
         if (spec->sharding.values[i] >= PLIM_SHARDING_ZERO1)
             return plim_fail(err, PLIM_SPEC,
@@ -389,6 +390,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
     if (!st) st = run_checks(spec, checks, COUNT_OF(checks), culprit, size, err);
     if (!st) st = run_checks(spec, plim_spec_loop_checks, PLIM_SPEC_LOOP_CHECKS, culprit, size, err);
     if (!st) st = run_checks(spec, later_checks, COUNT_OF(later_checks), culprit, size, err);
+    if (!st && spec->liger_kernels.loss == PLIM_LIGER_CHOICE_FUSED) spec->liger_kernels.loss = PLIM_LIGER_CHOICE_AUTO;
     return st == PLIM_OK ? hash_spec(spec, err) : st;
 }
 

@@ -213,6 +213,8 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
     if (key->offset == offsetof(struct plim_spec, evaluation.batch_metrics)) return !spec->evaluation.batch_metrics;
     if (key->offset == offsetof(struct plim_spec, rank) && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))
         return false;
+    if (is_below(key, "train.liger_kernels."))
+        return memcmp(&spec->liger_kernels, &(struct plim_liger_kernels){0}, sizeof(spec->liger_kernels)) == 0;
     if (key->offset == offsetof(struct plim_spec, lora.ties)) return !spec->lora.ties;
     return (is_below(key, "train.lora.") && !spec->lora.r) ||
            (is_below(key, "train.quantization.") && !spec->quantization.type) ||

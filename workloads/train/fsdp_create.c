@@ -427,7 +427,8 @@ static const char *torchao_refuses(const struct plim_train_setting *setting)
  * run: the last norm, which accelerate does not find below adapters, or a tied embedding. */
 static const char *liger_refuses(const struct plim_model_config *config, const struct plim_train_setting *setting)
 {
-    if (!setting->liger || setting->loop != PLIM_LOOP_TRAINER) return NULL;
+    bool is_fused = plim_family_liger(config, setting).loss == PLIM_LIGER_LOSS_FUSED;
+    if (!is_fused || setting->loop != PLIM_LOOP_TRAINER) return NULL;
     if (setting->lora.r && !config->tie_word_embeddings)
         return "Liger's loss fails beside adapters under fsdp, where nothing gathers the weight of an untied head (got "
                "mixed torch.Tensor and DTensor)";
