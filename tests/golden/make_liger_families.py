@@ -60,6 +60,17 @@ def parts():
         yield some_of(config, 11, {'swiglu': False})
 
 
+def gathered():
+    """With ZeRO 3, which gathers the head's weight where the loss looks at it, of untied heads and of tied ones."""
+    zero3 = {**TRAINER, 'world': 2, 'sharding': 'zero3'}
+    yield case('x-llama-2l', 2, 64, **zero3, accumulation=2)
+    yield case('x-qwen3', 2, 100, **zero3, **FULL)
+    yield case('x-llama-2l', 2, 64, **zero3, weights='bf16', **lora(8, QUERIES))
+    yield case('x-llama-2l', 2, 64, **zero3, evaluation={'batch': 4})
+    yield case('x-llama-odd', 3, 64, **zero3, **FULL)
+    yield case('x-qwen2-window', 2, 64, **zero3, **lora(8, QUERIES))
+
+
 def cases():
     for name in FAMILIES:
         yield from cases_of(name)
@@ -74,6 +85,7 @@ def cases():
         yield case(f'x-{name}', 2, 64, **TRAINER)
     yield case('x-qwen2-moe', 2, 64, **TRAINER, evaluation={'batch': 4})
     yield from parts()
+    yield from gathered()
 
 
 if __name__ == '__main__':

@@ -200,11 +200,8 @@ Test(zero, says_what_it_cannot_train)
     cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
     setting.sharding = PLIM_SHARDING_ZERO3;
     setting.optimizer = PLIM_OPTIMIZER_ADAMW;
-    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "trl-sft");
-    setting.liger_kernels.loss = PLIM_LIGER_CHOICE_OF_LOGITS;
     rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
     cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
-    setting.liger_kernels = rank_of_two.liger_kernels;
     setting.loop = PLIM_LOOP_TRL_SFT;
     rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
     cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);

@@ -152,8 +152,10 @@ static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, 
 {
     bool is_sum = is_of_items(m);
     struct plim_liger_patches liger = decoder_liger(m);
-    if (liger.loss == PLIM_LIGER_LOSS_FUSED && labels)
+    if (liger.loss == PLIM_LIGER_LOSS_FUSED && labels) {
+        nn_look(e, NULL, NN_MODEL, m->head);
         return tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels, liger.loss_budget, is_sum));
+    }
     *logits = logits_of(e, m, x);
     if (m->config->logits_scaling > 0) tensor_set(e, logits, op_div_scalar(e, *logits, m->config->logits_scaling));
     if (m->config->logit_scale > 0) tensor_set(e, logits, op_mul_scalar(e, *logits, m->config->logit_scale));

@@ -35,10 +35,6 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT && !is_trainers)
         return "bitsandbytes' optimizers under ZeRO are known here with --loop trainer and zero1 or zero2; a program "
                "runs under exec";
-    bool is_fused = plim_family_liger(config, setting).loss == PLIM_LIGER_LOSS_FUSED;
-    if (is_fused && setting->loop == PLIM_LOOP_TRAINER && setting->sharding == PLIM_SHARDING_ZERO3)
-        return "Liger's loss reads the head's weight outside of its module, which ZeRO 3 then gathers at other times "
-               "(not known here): --sharding zero2, or --loop trl-sft, whose loss is TRL's; a program runs under exec";
     if (plim_optimizer_is_torchao(setting->optimizer) && !plim_loop_is_trainers(setting->loop))
         return "torchao's optimizers under ZeRO are known here with --loop trainer; a program runs under exec";
     if (casts_codes(setting))
