@@ -37,9 +37,9 @@ def cases_of(name):
         yield case(config, 2, 64, **TRAINER, **attention, world=2, sharding='zero2', accumulation=2)
 
 
-def some_of(config, number, kernels, **more):
+def some_of(config, number, kernels, seq=64, **more):
     """With a part of the kernels, as Trainer's liger_kernel_config says."""
-    made = case(config, 2, 64, **{**TRAINER, **more}, arguments={'liger_kernel_config': kernels})
+    made = case(config, 2, seq, **{**TRAINER, **more}, arguments={'liger_kernel_config': kernels})
     return {**made, 'id': f'{made["id"]}/kernels{number}'}
 
 
@@ -53,7 +53,7 @@ def parts():
     yield some_of('x-qwen2-window', 5, {**of_logits, 'rms_norm': False}, accumulation=2)
     yield some_of('x-qwen2-window', 6, of_logits, world=2, sharding='zero3')
     yield some_of('x-gemma2', 7, {**of_logits, 'geglu': False, 'rope': False})
-    yield some_of('x-mistral-window', 8, of_logits)
+    yield some_of('x-mistral-window', 8, of_logits, seq=1000)
     yield some_of('x-qwen3', 9, {'rms_norm': False, 'swiglu': False}, precision='bf16')
     yield some_of('x-granite', 10, {'cross_entropy': False, 'fused_linear_cross_entropy': False})
     for config in ('x-mixtral', 'x-qwen3-moe'):
