@@ -100,6 +100,14 @@ def dpo_cases():
     yield case('x-gpt2-odd', 2, 60, **dpo, **FULL, **lora(8, ['c_attn']), weights='bf16', sharding='fsdp', world=2)
     yield case(small, 2, 100, **dpo, **FULL, **lora(8), weights='bf16', sharding='fsdp', world=3, prompt=20,
                evaluation={'batch': 2, 'batches': 2, 'every': 2})
+    for stage in ('zero1', 'zero2'):  # whole models, whose reference DeepSpeed casts, too
+        yield case(small, 2, 100, **dpo, **FULL, sharding=stage, world=2)
+    yield case(small, 2, 100, **dpo, sharding='zero2', world=2, accumulation=2, prompt=20)
+    yield case(small, 3, 200, **dpo, **FULL, sharding='zero2', world=3, padded=True)
+    yield case(small, 2, 100, **dpo, **FULL, sharding='zero2', world=2, precision='fp32')
+    yield case(small, 2, 100, **dpo, **FULL, sharding='zero1', world=2, precision='fp16-mixed', accumulation=2)
+    yield case('x-gpt2-odd', 2, 60, **dpo, **FULL, sharding='zero2', world=2, prompt=10,
+               evaluation={'batch': 2, 'batches': 2, 'every': 2})
     # x-gpt2-odd so: 1,200 bytes more at the peak
     yield case(small, 2, 100, **dpo, **FULL, **lora(8), weights='bf16', sharding='zero3', world=2, use_reentrant=True, accumulation=2)
     yield case(small, 2, 100, **dpo, **lora(8), weights='bf16', sharding='zero3', world=2)

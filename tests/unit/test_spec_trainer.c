@@ -108,7 +108,9 @@ Test(spec_trainer, what_dpo_trainer_does_otherwise_is_refused)
         {"loop: trl-sft, evaluation: {batch: 8}, lora: {r: 8}", "trl-dpo", NULL},
         {"world: 2, sharding: ddp", "trl-dpo", NULL},
         {"world: 2, sharding: zero3, precision: bf16-mixed, lora: {r: 8}", "trl-dpo", NULL},
-        {"world: 2, sharding: zero2, precision: bf16-mixed", "trl-dpo", "ZeRO without adapters"},
+        {"world: 2, sharding: [zero1, zero2], precision: bf16-mixed", "trl-dpo", NULL},
+        {"world: 2, sharding: zero3, precision: bf16-mixed", "trl-dpo", "zero3 without adapters"},
+        {"loop: trl-dpo, world: 2, precomputed_reference: true", "trl-dpo", NULL},
         {"world: 2, sharding: fsdp, lora: {r: 8}", "trl-dpo", NULL},
         {"world: 2, sharding: fsdp", "trl-dpo", "fsdp without adapters"},
         {"loop: trainer, label_smoothing: 0.1", "trl-dpo", "train.loop is trl-dpo beside train.label_smoothing"},
@@ -121,6 +123,8 @@ Test(spec_trainer, prompts_and_references_are_of_trl)
     static const struct {
         const char *text, *why;
     } cases[] = {
+        {"model: {family: llama}\ntrain: {loop: trl-dpo, world: 2, sharding: zero1, precision: bf16-mixed, "
+         "precomputed_reference: true}\n", "ZeRO and train.precomputed_reference"},
         {"model: {family: llama}\ndata: {prompt: 5}\n", "data.prompt is given and train.loop is plain"},
         {"model: {family: llama}\ndata: {prompt: 5}\ntrain: {loop: trainer}\n", "expected trl-sft or trl-dpo"},
         {"model: {family: llama}\ndata: {prompt: 64, seq: [128, 64]}\ntrain: {loop: trl-sft}\n",

@@ -123,7 +123,7 @@ static enum plim_status check_reference(const struct plim_spec *spec, struct pli
 /* What TRL's trainers do in another way than it is played here. */
 static enum plim_status check_trl(const struct plim_spec *spec, struct plim_error *err)
 {
-    bool is_dpo = spec->loop == PLIM_LOOP_TRL_DPO;
+    bool is_dpo = spec->loop == PLIM_LOOP_TRL_DPO, is_whole = is_dpo && !spec->lora.r;
     if (!plim_loop_is_trl(spec->loop)) return PLIM_OK;
     bool keeps = spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS;
     const char *what = NULL;
@@ -141,10 +141,12 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
         what = "data.packing and experts, whose balance is counted in another way without a mask";
     else if (is_dpo && spec->packing == PLIM_PACKING_ONE_ROW) what = "data.packing, which it has not";
     else if (is_dpo && spec->model.experts) what = "experts, whose balance it adds to the loss";
-    else if (is_dpo && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP) && !spec->lora.r)
+    else if (is_whole && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))
         what = "fsdp without adapters, in which it cuts the reference as a whole";
-    else if (is_dpo && plim_enum_axis_has_zero(&spec->sharding) && !spec->lora.r)
-        what = "ZeRO without adapters, for which DeepSpeed takes the reference, too";
+    else if (is_whole && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3))
+        what = "zero3 without adapters, in which DeepSpeed cuts the reference, too";
+    else if (is_whole && spec->precomputed_reference && plim_enum_axis_has_zero(&spec->sharding))
+        what = "ZeRO and train.precomputed_reference, for which DeepSpeed takes the model before it is trained";
     if (!what) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
                      "train.loop is %s beside %s: this is not in this version (plimsoll exec runs the training "

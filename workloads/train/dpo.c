@@ -1,5 +1,6 @@
 #include "dpo.h"
 #include "measures.h"
+#include "zero.h"
 #include "workloads/engine/ops_trl.h"
 
 /* --- the reference ---------------------------------------------------------------------------- */
@@ -15,7 +16,9 @@ enum plim_status dpo_create(struct engine *e, const struct plim_model_config *co
     dpo->setting.made_on = is_alone ? PLIM_MADE_ON_LOADED : PLIM_MADE_ON_HOST;
     /* get_max_memory() asks the GPU */
     if (is_alone) tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1))));
-    return decoder_create(e, config, &dpo->setting, &dpo->reference);
+    enum plim_status st = decoder_create(e, config, &dpo->setting, &dpo->reference);
+    if (st || !plim_sharding_is_zero(setting->sharding)) return st;
+    return zero_move(e, &dpo->reference); /* prepare_deepspeed(): an engine of stage 0 */
 }
 
 void dpo_finish(struct dpo *dpo)

@@ -42,6 +42,8 @@ void zero_settle_precision(struct plim_train_setting *setting);
  * it. */
 enum plim_status zero_create(struct engine *e, struct decoder *model, struct link *link,
                              struct zero *z) PLIM_MUST_CHECK;
+/* The same of a model that is not trained, by an engine without ZeRO: cast and moved. */
+enum plim_status zero_move(struct engine *e, struct decoder *m) PLIM_MUST_CHECK;
 /* Why DeepSpeed fails on a model that it has taken, in one line; NULL: it does not. */
 const char *zero_fails(const struct zero *z);
 void zero_finish(struct zero *z); /* host memory; tensors go with the engine */

@@ -75,6 +75,15 @@ static void materialise(struct engine *e, struct decoder *m, struct tensor **sta
     engine_set_class(e, before);
 }
 
+enum plim_status zero_move(struct engine *e, struct decoder *m)
+{
+    struct tensor **states = calloc(decoder_states(m, NULL) + 1, sizeof(struct tensor *));
+    if (!states) return PLIM_NOMEM;
+    materialise(e, m, states);
+    free(states);
+    return PLIM_OK;
+}
+
 /* The group's weights one behind the other, and views of them in their place. */
 static void flatten(struct engine *e, const struct zero *z, struct zero_group *g, int64_t elements)
 {
