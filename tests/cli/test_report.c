@@ -101,6 +101,24 @@ Test(report, says_what_the_base_below_adapters_is_kept_in)
     program_finish(&p);
 }
 
+static void expect_quantization(const char *options, const char *expected)
+{
+    char arguments[256];
+    snprintf(arguments, sizeof(arguments), "explain qwen1.5-moe-a2.7b --device sim:B200 --batch 1 --seq 64 --json "
+             "--lora r=8,targets=q_proj --quantization %s", options);
+    struct program p = program_run(arguments);
+    json_t *root = program_json(&p);
+    cr_expect(eq(str, (char *)json_text_at(root, "spec.quantization"), (char *)expected));
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(report, says_what_experts_beside_quantised_linears_are_kept_in)
+{
+    expect_quantization("nf4", "nf4 (computes in fp32, experts and the rest in fp32)");
+    expect_quantization("int8,prepare=false", "int8 (activations without outliers, experts as they are)");
+}
+
 /* As transformers loads and trains the model; what was not asked for is said. */
 Test(report, says_what_was_taken_by_default_and_what_lora_trains)
 {

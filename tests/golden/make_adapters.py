@@ -17,6 +17,7 @@ BASE = {'kind': 'lm', 'attention': 'sdpa', 'compute_capability': 80, 'loop': 'pl
 SMALL = 'x-llama-odd'
 TRAINER, TRL = {'loop': 'trainer'}, {'loop': 'trl-sft'}
 LOW = {'weights': 'bf16'}
+EAGER = {'attention': 'eager'}
 
 
 def lora(rank=8, targets=QUERIES, **more):
@@ -102,10 +103,44 @@ def embedded():
     yield case('embedded', SMALL, 2, 64, FULL, LOW, TRAINER, ranks('zero2'), lora(8, both))
 
 
+def on_gpu(kind, **more):
+    """A quantised base is loaded there."""
+    return {'made_on': 'gpu', **LOW, **quantized(kind, **more)}
+
+
+def beside_experts():
+    """Adapters of attention and of a shared expert, of bases whose linears are in 4 or 8 bits and whose experts are not"""
+    nf4 = {'compute': 'bf16', 'double': True}
+    shared = [*QUERIES, 'gate_proj', 'shared_expert_gate', 'down_proj']
+    yield case('experts', 'x-mixtral-wide', 2, 64, on_gpu('nf4', prepare=True, **nf4), lora())
+    yield case('experts', 'x-mixtral-wide', 2, 64, FULL, on_gpu('nf4', **nf4), lora())
+    yield case('experts', 'x-mixtral-wide', 2, 64, FULL, on_gpu('int8', prepare=True), lora())
+    yield case('experts', 'x-qwen2-moe', 2, 100, on_gpu('nf4', compute='bf16'), lora(8, shared))
+    yield case('experts', 'x-qwen2-moe', 2, 100, FULL, on_gpu('int8'), lora(8, shared))
+    yield case('experts', 'x-qwen2-moe-window', 3, 100, FULL, on_gpu('fp4', prepare=True), lora(8, shared), {'precision': 'bf16'})
+    yield case('experts', 'x-qwen3-moe-odd', 2, 100, on_gpu('nf4', prepare=True, **nf4), lora(8, ['q_proj', 'o_proj']))
+    yield case('experts', 'x-qwen3-moe', 2, 300, FULL, on_gpu('nf4', **nf4), lora(8, ['q_proj', 'o_proj']), {'compute_capability': 90})
+    yield case('experts', 'x-gpt-oss', 2, 64, on_gpu('nf4', prepare=True, **nf4), lora(), EAGER)
+    yield case('experts', 'x-gpt-oss-odd', 2, 64, FULL, on_gpu('int8'), lora(), EAGER)
+    yield case('experts', 'x-mixtral-wide', 2, 64, FULL, TRAINER, on_gpu('nf4', prepare=True, **nf4), lora(), {'accumulation': 2})
+    yield case('experts', 'x-qwen2-moe', 2, 100, TRAINER, on_gpu('int8'), lora(8, shared))
+    yield case('experts', 'x-gpt-oss', 2, 64, FULL, TRAINER, on_gpu('nf4', **nf4), lora(), EAGER)
+    yield case('experts', 'x-qwen3-moe', 2, 100, FULL, TRL, on_gpu('nf4', **nf4), lora(8, ['q_proj', 'o_proj']))
+    yield case('experts', 'x-mixtral-wide', 2, 64, TRL, on_gpu('nf4', prepare=True, **nf4), lora())
+    for config, targets in (('x-mixtral-wide', QUERIES), ('x-qwen2-moe', shared), ('x-qwen3-moe', QUERIES)):
+        yield case('experts', config, 2, 64, FULL, TRAINER, ranks('ddp'), on_gpu('nf4', prepare=True, **nf4), lora(8, targets))
+    yield case('experts', 'x-gpt-oss', 2, 64, FULL, TRL, ranks('ddp'), on_gpu('nf4', **nf4), lora(), EAGER)
+    yield case('experts', 'x-mixtral-wide', 2, 64, FULL, TRAINER, ranks('fsdp'), on_gpu('nf4', storage='bf16', **nf4), lora())
+    yield case('experts', 'x-qwen2-moe', 2, 64, FULL, TRAINER, ranks('zero2'), on_gpu('nf4', **nf4), lora(8, shared))
+    yield case('experts', 'x-mixtral-wide', 2, 64, FULL, TRAINER, ranks('zero3'), on_gpu('nf4', storage='bf16', **nf4), lora(),
+               {'use_reentrant': True})
+
+
 def cases():
     yield from chosen()
     yield from saved()
     yield from embedded()
+    yield from beside_experts()
 
 
 if __name__ == '__main__':

@@ -3,6 +3,7 @@
  * before it is quantised, and then comes what peft's prepare_model_for_kbit_training() does. And model.to(device). */
 #include "model.h"
 #include "devices/allocator/allocator.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,16 +86,74 @@ static void load_quantized(struct load *load, struct linear *l)
     if (is_parameter) l->quantized.codes = l->weight;
 }
 
+/* --- stacked weights of experts --------------------------------------------------------------- */
+
+/* What MergeModulelist makes of the experts' matrices (out, in), each of which is on the GPU first; named */
+static struct tensor *merge(struct load *load, struct tensor **parts, int64_t out, int64_t in)
+{
+    struct engine *e = load->e;
+    int64_t experts = load->m->config->experts;
+    struct tensor *stack = tensor_keep(tensor_empty(e, load->m->parameters.dtype, SHAPE(experts, out, in)));
+    for (int64_t i = experts; i-- > 0;) tensor_drop(e, parts[i]);
+    return stack;
+}
+
+/* A parameter (experts, 2 F, H) or (experts, H, F) of a checkpoint that has each expert's linears: those of all
+ * experts come, are stacked, and gate and up are joined. What is read changes nothing: only the memory is played. */
+static void load_stack(struct load *load, struct tensor *x, bool is_joined)
+{
+    struct engine *e = load->e;
+    int64_t experts = x->a.shape[0], halves = is_joined ? 2 : 1, out = x->a.shape[1] / halves, in = x->a.shape[2];
+    struct tensor **parts = calloc((size_t)(halves * experts), sizeof(*parts)), *stacks[2] = {NULL};
+    if (!parts) {
+        engine_fail(e, PLIM_NOMEM);
+        return;
+    }
+    for (int64_t i = 0; i < halves * experts; i++)
+        parts[i] = tensor_keep(tensor_empty(e, load->m->parameters.dtype, SHAPE(out, in)));
+    for (int64_t i = 0; i < halves; i++) stacks[i] = merge(load, parts + i * experts, out, in);
+    free(parts);
+    struct tensor *weight = is_joined ? memory_of(e, x) : tensor_ref(stacks[0]);
+    if (!e->halted) tensor_classify(e, weight, PLIM_MEMORY_PARAMETERS);
+    nn_initialise(e, weight, INIT_WEIGHT, x->a.data);
+    for (int64_t i = 0; i < halves; i++) tensor_drop(e, stacks[i]);
+    if (!e->halted) tensor_set_data(e, x, weight);
+}
+
+static bool is_stack(const struct module *module)
+{
+    return module->offset == offsetof(struct decoder_layer, experts_gate_up) ||
+           module->offset == offsetof(struct decoder_layer, experts_down);
+}
+
 /* --- in the order of names -------------------------------------------------------------------- */
 
-/* The modules of a list, sorted by path; numbers in a name are single digits. */
-static int sorted(const struct module *modules, const struct module *out[MODULES_MAX])
+enum { STORED_NAME = 64 };
+
+/* The name in a checkpoint of a module, or of its weight where it is known by that alone; mixtral's experts and router
+ * have an older one there. */
+static void stored_name(const struct decoder *m, const struct module *module, char name[STORED_NAME])
 {
+    bool is_renamed = m->config->family == PLIM_FAMILY_MIXTRAL && !strncmp(module->path, "mlp.", 4);
+    snprintf(name, STORED_NAME, "%s%s%s", is_renamed ? "block_sparse_moe." : "", module->path + (is_renamed ? 4 : 0),
+             module->kind == MODULE_WEIGHT ? ".weight" : "");
+    if (is_renamed && !strcmp(module->path, "mlp.experts.gate_up_proj")) /* experts.0.w1 is read before experts.0.w2 */
+        snprintf(name, STORED_NAME, "block_sparse_moe.experts.");
+}
+
+/* The modules of a list, sorted by their names there; numbers in a name are single digits. */
+static int sorted(const struct decoder *m, const struct module *modules, const struct module *out[MODULES_MAX])
+{
+    char name[STORED_NAME], before[STORED_NAME];
     int count = 0;
     for (; modules[count].path && count < MODULES_MAX; count++) {
         int at = count;
-        for (; at > 0 && strcmp(out[at - 1]->path, modules[count].path) > 0; at--)
+        stored_name(m, &modules[count], name);
+        for (; at > 0; at--) {
+            stored_name(m, out[at - 1], before);
+            if (strcmp(before, name) <= 0) break;
             out[at] = out[at - 1];
+        }
         out[at] = &modules[count];
     }
     return count;
@@ -106,7 +165,7 @@ static void load_blocks(struct load *load)
 {
     struct decoder *m = load->m;
     const struct module *block[MODULES_MAX];
-    int count = sorted(decoder_block_modules(m->config->family), block);
+    int count = sorted(m, decoder_block_modules(m->config->family), block);
     for (int64_t i = 0; i < m->config->layers; i++)
         for (int k = 0; k < count; k++) load_module(load, block[k], &m->layers[i]);
 }
@@ -120,7 +179,11 @@ static void load_module(struct load *load, const struct module *module, void *ow
     struct tensor **weight = place;
     switch (module->kind) {
     case MODULE_WEIGHT:
-    case MODULE_PARAMETER: load_tensor(load, *weight, INIT_WEIGHT); break;
+    case MODULE_PARAMETER:
+        if (!*weight || load->e->halted) break;
+        if (!is_stack(module) || m->config->family == PLIM_FAMILY_GPT_OSS) load_tensor(load, *weight, INIT_WEIGHT);
+        else load_stack(load, *weight, module->offset == offsetof(struct decoder_layer, experts_gate_up));
+        break;
     case MODULE_NORM:
         load_tensor(load, norm->bias, INIT_ZEROS);
         load_tensor(load, norm->weight, norm->kind == NORM_RMS_GEMMA ? INIT_ZEROS : INIT_ONES);
@@ -155,8 +218,21 @@ static int64_t ranks_of_plan(const struct decoder *m)
 static bool plans_norm(const struct decoder *m, const struct module *module)
 {
     enum plim_family family = m->config->family;
-    bool plans = family == PLIM_FAMILY_QWEN3 || family == PLIM_FAMILY_GEMMA3_TEXT;
+    bool plans = family == PLIM_FAMILY_QWEN3 || family == PLIM_FAMILY_QWEN3_MOE || family == PLIM_FAMILY_GEMMA3_TEXT;
     return plans && (strstr(module->path, "q_norm") || strstr(module->path, "k_norm"));
+}
+
+/* gpt_oss' plan is the head's alone, and a shared expert is in none. */
+static bool plans_linear(const struct decoder *m, const struct decoder_layer *l, const struct module *module)
+{
+    bool is_shared = l->router && strstr(module->path, "shared_expert");
+    return m->config->family != PLIM_FAMILY_GPT_OSS && !is_shared;
+}
+
+static bool plans_stack(const struct decoder *m, const struct module *module)
+{
+    enum plim_family family = m->config->family;
+    return is_stack(module) && (family == PLIM_FAMILY_MIXTRAL || family == PLIM_FAMILY_QWEN3_MOE);
 }
 
 static int64_t other_ranks_share(const struct tensor *x, int64_t bytes_of_two, int64_t ranks)
@@ -174,10 +250,12 @@ static int64_t bytes_left_out(const struct decoder *m, int64_t size, int64_t cod
     for (int64_t i = 0; i < m->config->layers; i++)
         for (const struct module *module = modules; module->path; module++) {
             const void *place = (const char *)&m->layers[i] + module->offset;
-            if (module->kind == MODULE_LINEAR) {
+            if (module->kind == MODULE_LINEAR && plans_linear(m, &m->layers[i], module)) {
                 const struct linear *linear = place;
                 bytes += other_ranks_share(linear->weight, code_size, ranks);
                 bytes += other_ranks_share(linear->bias, 2 * size, ranks);
+            } else if (plans_stack(m, module)) {
+                bytes += other_ranks_share(*(struct tensor *const *)place, 2 * size, ranks);
             } else if (plans_norm(m, module)) {
                 bytes += other_ranks_share(((const struct norm *)place)->weight, 2 * size, ranks);
             }
@@ -240,7 +318,7 @@ void decoder_load(struct engine *e, struct decoder *m)
     struct load load = {.e = e, .m = m};
     const struct module *top[MODULES_MAX];
     struct tensor *buffers[DECODER_BUFFERS];
-    int count = sorted(decoder_modules(m->config->family), top);
+    int count = sorted(m, decoder_modules(m->config->family), top);
     e->meta = m->setting->quantization.loaded_on == PLIM_MADE_ON_HOST;
     warm_up(e, m);
     for (int i = 0; i < count; i++) load_module(&load, top[i], m);

@@ -82,6 +82,7 @@ void plim_spec_describe_quantization(const struct plim_spec *spec, char *text, s
     text[0] = '\0';
     if (!q->type) return;
     const char *rest = q->prepared ? ", the rest in fp32" : "";
+    if (spec->model.experts) rest = q->prepared ? ", experts and the rest in fp32" : ", experts as they are";
     if (q->type == PLIM_QUANTIZATION_INT8)
         snprintf(text, size, "int8 (activations without outliers%s)", rest);
     else

@@ -13,13 +13,11 @@
 static enum plim_status check_quantized(const struct plim_spec *spec, struct plim_error *err)
 {
     bool encoder = spec->model.task != PLIM_TASK_CAUSAL_LM;
-    if (!spec->quantization.type || (!encoder && !spec->model.experts)) return PLIM_OK;
+    if (!spec->quantization.type || !encoder) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
-                     "train.quantization is %s, expected none for the %s %s (plimsoll exec runs any "
+                     "train.quantization is %s, expected none for the encoder %s (plimsoll exec runs any "
                      "training program)",
-                     plim_quantization_names[spec->quantization.type],
-                     encoder ? "encoder" : "mixture of experts",
-                     plim_family_names[spec->model.family]);
+                     plim_quantization_names[spec->quantization.type], plim_family_names[spec->model.family]);
 }
 
 /* Weights in a few bits have no gradients. A document may leave it to the command line to ask for

@@ -183,6 +183,14 @@ def run_by_trainer(case, folder, size):
         return {**rank, **before, **(count(model) if gives_adapters else {}), **figures}
 
 
+def loading_peaks(case):
+    """What loading and quantising the model took at most"""
+    if 'quantization' not in case:
+        return {}
+    seen = torch.cuda.memory_stats()
+    return {'loading_peak_allocated': seen['allocated_bytes.all.peak'], 'loading_peak_reserved': seen['reserved_bytes.all.peak']}
+
+
 def run(case, folder, size):
     torch.manual_seed(0)
     if case.get('loop', 'plain') != 'plain':
@@ -196,6 +204,7 @@ def run(case, folder, size):
     if 'lora' in case:
         model = with_lora(model, case['lora'])
     model.to('cuda').train()
+    loading = loading_peaks(case)
     if case.get('checkpointing') == 'full':
         reenters = case.get('use_reentrant', False)
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={'use_reentrant': reenters})
@@ -209,7 +218,7 @@ def run(case, folder, size):
     batch = make_batch(case, config, model, size)
     if case.get('channels_last'):
         batch['pixel_values'] = batch['pixel_values'].to(memory_format=torch.channels_last)
-    figures = {**count(model), 'parameters_allocated': torch.cuda.memory_allocated(), 'steps': []}
+    figures = {**count(model), 'parameters_allocated': torch.cuda.memory_allocated(), **loading, 'steps': []}
     for _ in range(STEPS):
         torch.cuda.reset_peak_memory_stats()
         for _ in range(case.get('accumulation', 1)):
