@@ -136,11 +136,55 @@ def beside_experts():
                {'use_reentrant': True})
 
 
+def stacked():
+    """Adapters of the experts' stacked weights and of routers (peft's ParamWrapper), by names of old and as target_parameters"""
+    nf4 = {'compute': 'bf16', 'double': True}
+    both = {'target_parameters': ['mlp.experts.gate_up_proj', 'mlp.experts.down_proj']}
+    first = {'target_parameters': ['0.mlp.experts.gate_up_proj', '0.mlp.experts.down_proj']}
+    mixtral, qwen, oss, every = 'x-mixtral-wide', 'x-qwen3-moe', 'x-gpt-oss', 'all-linear'
+    shared = [*QUERIES, 'gate_proj', 'shared_expert_gate', 'down_proj']
+    yield case('stacked', mixtral, 2, 64, LOW, lora(8, **both))
+    yield case('stacked-all', 'x-mixtral', 2, 64, FULL, LOW, lora(8, every))
+    yield case('stacked-names', 'x-mixtral', 2, 64, lora(8, ['w1', 'w2', 'w3'], rank_pattern={'.*down_proj': 2}))
+    yield case('stacked-names', qwen, 2, 100, FULL, LOW, lora(4, ['q_proj', 'gate_proj', 'up_proj', 'down_proj']),
+               {'precision': 'bf16', 'compute_capability': 90})
+    yield case('stacked-all', 'x-qwen3-moe-odd', 2, 100, LOW, lora(8, every), {'accumulation': 2})
+    yield case('stacked-router', 'x-qwen2-moe', 2, 100, FULL, LOW,
+               lora(8, shared, target_parameters=[*both['target_parameters'], 'mlp.gate.weight']))
+    yield case('stacked-first', oss, 2, 64, LOW, EAGER, lora(8, every, **first))
+    yield case('stacked-router', 'x-gpt-oss-odd', 2, 64, FULL, LOW, EAGER,
+               lora(8, [], target_parameters=[*both['target_parameters'], 'router.weight']))
+    yield case('stacked-down', 'x-mixtral-window', 2, 64, LOW, lora(8, target_parameters=['down_proj']))
+    yield case('stacked-gate-up', oss, 2, 64, {'precision': 'fp32'}, EAGER, lora(8, target_parameters=['experts.gate_up_proj']))
+    yield case('stacked', mixtral, 2, 64, FULL, on_gpu('nf4', prepare=True, **nf4), lora(8, **both))
+    yield case('stacked-all', qwen, 2, 100, on_gpu('nf4', **nf4), lora(8, every))
+    yield case('stacked', oss, 2, 64, FULL, EAGER, on_gpu('nf4', **nf4), lora(8, **both))
+    yield case('stacked-all', mixtral, 2, 64, FULL, LOW, TRAINER, lora(8, every), {'accumulation': 2})
+    yield case('stacked', qwen, 2, 64, LOW, TRAINER, lora(8, **both))
+    yield case('stacked', oss, 2, 64, FULL, LOW, EAGER, TRAINER, lora(8, **both))
+    yield case('stacked-re', qwen, 2, 64, FULL, LOW, TRAINER, lora(8, **both), {'use_reentrant': True})
+    yield case('stacked', mixtral, 2, 64, FULL, TRAINER, on_gpu('nf4', prepare=True, **nf4), lora(8, **both))
+    yield case('stacked-all', mixtral, 2, 64, FULL, LOW, TRL, lora(8, every))
+    yield case('stacked', qwen, 2, 64, LOW, TRL, lora(8, **both))
+    yield case('stacked', oss, 2, 64, FULL, EAGER, TRL, on_gpu('nf4', **nf4), lora(8, every, **both))
+    yield case('stacked-router', 'x-qwen2-moe', 2, 64, FULL, TRL, on_gpu('nf4', **nf4),
+               lora(8, target_parameters=[*both['target_parameters'], 'mlp.gate.weight']))
+    yield case('stacked', mixtral, 2, 64, FULL, LOW, TRAINER, ranks('ddp'), lora(8, **both))
+    yield case('stacked', oss, 2, 64, FULL, LOW, EAGER, TRL, ranks('ddp'), lora(8, **both))
+    yield case('stacked', qwen, 2, 64, FULL, LOW, TRAINER, ranks('fsdp'), lora(8, **both))
+    yield case('stacked-all', mixtral, 2, 64, LOW, TRAINER, ranks('fsdp'), lora(8, every))
+    yield case('stacked', mixtral, 2, 64, FULL, TRAINER, ranks('fsdp'), on_gpu('nf4', storage='bf16', **nf4), lora(8, **both))
+    yield case('stacked', oss, 2, 64, FULL, LOW, EAGER, TRL, ranks('fsdp'), lora(8, **both))
+    yield case('stacked', mixtral, 2, 64, FULL, LOW, TRAINER, ranks('zero2'), lora(8, **both))
+    yield case('stacked', oss, 2, 64, LOW, EAGER, TRAINER, ranks('zero1'), lora(8, **both))
+
+
 def cases():
     yield from chosen()
     yield from saved()
     yield from embedded()
     yield from beside_experts()
+    yield from stacked()
 
 
 if __name__ == '__main__':

@@ -123,6 +123,7 @@ ParameterizedTest(struct case_line *given, golden, allocates_what_pytorch_alloca
     if (json_object_get(c, "dropout")) plim_spec_set_dropout(&spec, 0);
     struct plim_train_setting setting;
     case_setting(c, &setting);
+    case_resolve_lora(&spec, &setting);
     if (setting.loop == PLIM_LOOP_TRL_DPO) plim_model_disable_dropout(&spec.model);
     if (spec.model.patch_size) setting.seq = spec.model.positions;
     struct plim_device *device = open_gpu(c);

@@ -62,6 +62,7 @@ static void train(struct plim_replayer *replayer, const json_t *c)
     const json_t *losses = json_object_get(c, "losses");
     load(c, &spec);
     case_setting(c, &setting);
+    case_resolve_lora(&spec, &setting);
     double bound = bound_of(setting.precision);
     plim_replay_begin(replayer, &spec.model, &setting);
     for (size_t i = 0; i < json_array_size(losses); i++) {

@@ -1,5 +1,6 @@
 #include "case_file.h"
 #include "workloads/spec/lora_modules.h"
+#include "workloads/spec/spec_internal.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -43,13 +44,13 @@ const char *case_text(const json_t *object, const char *key, const char *absent)
     return value ? json_string_value(value) : absent;
 }
 
-/* A list of names, or a text: a regular expression */
+/* A list of names, or a text: all-linear, or a regular expression */
 static void read_modules(const json_t *modules, char out[PLIM_MODULES_TEXT])
 {
     for (size_t i = 0; i < json_array_size(modules); i++)
         cr_assert(plim_modules_add(out, json_string_value(json_array_get(modules, i))));
-    if (json_is_string(modules))
-        snprintf(out, PLIM_MODULES_TEXT, "%s%s", PLIM_MODULES_REGEX, json_string_value(modules));
+    const char *text = json_string_value(modules);
+    if (text) snprintf(out, PLIM_MODULES_TEXT, "%s%s", strcmp(text, "all-linear") ? PLIM_MODULES_REGEX : "", text);
 }
 
 void case_lora(const json_t *lora, struct plim_lora *out)
@@ -62,6 +63,8 @@ void case_lora(const json_t *lora, struct plim_lora *out)
     const json_t *exclude = json_object_get(lora, "exclude_modules"),
                  *layers = json_object_get(lora, "layers_to_transform"), *ranks = json_object_get(lora, "rank_pattern");
     read_modules(targets, out->targets);
+    read_modules(json_object_get(lora, "target_parameters"), out->parameters);
+    if (json_is_array(targets) && !json_array_size(targets)) snprintf(out->targets, sizeof(out->targets), "none");
     read_modules(exclude, out->exclude);
     read_modules(json_object_get(lora, "modules_to_save"), out->saved);
     out->ties = json_is_true(json_object_get(lora, "ensure_weight_tying"));
@@ -196,4 +199,13 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
     read_zero(json_object_get(c, "zero"), &s->zero);
     case_lora(json_object_get(c, "lora"), &s->lora);
     read_quantization(json_object_get(c, "quantization"), &s->quantization);
+}
+
+void case_resolve_lora(struct plim_spec *spec, struct plim_train_setting *setting)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    if (!spec->model.experts || !setting->lora.r) return;
+    spec->lora = setting->lora;
+    cr_assert(plim_spec_resolve_lora(spec, &err) == PLIM_OK, "%s", err.text);
+    setting->lora = spec->lora;
 }

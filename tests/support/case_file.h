@@ -21,6 +21,8 @@ int64_t case_integer(const json_t *object, const char *key, int64_t absent);
 const char *case_text(const json_t *object, const char *key, const char *absent);
 /* LoraConfig's fields, as they are; none where `lora` is NULL */
 void case_lora(const json_t *lora, struct plim_lora *out);
+/* Names of targets that mean experts are those of their stacked weights in a spec that is resolved. */
+void case_resolve_lora(struct plim_spec *spec, struct plim_train_setting *setting);
 /* How the case is trained; the test fails on a name that is not known. */
 void case_setting(const json_t *c, struct plim_train_setting *setting);
 

@@ -44,6 +44,10 @@ Test(spec_lora, names_of_other_families_are_left_out)
                    "gate_up_proj, down_proj");
 }
 
+#define STACKED(what, key)                                                                          \
+    "s.yaml:3:25: train.lora adapts parameters of " what ", which peft refuses beside train.lora." key \
+    ", expected none, or modules of attention alone as targets"
+
 /* axolotl's and LLaMA-Factory's, by which no expert has an adapter; peft's all-linear means them. */
 Test(spec_lora, names_of_linears_are_not_those_of_experts)
 {
@@ -55,9 +59,7 @@ Test(spec_lora, names_of_linears_are_not_those_of_experts)
     load("family: qwen2_moe", "targets: linear-names", &s);
     cr_expect(eq(str, s.lora.targets, "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj,shared_expert_gate"));
     expect_refusal("family: mixtral", "targets: [q_proj, w1, w2, w3], dropout: 0.05",
-                   "s.yaml:3:25: train.lora.targets has 'w1', by which peft adapts the experts' stacked weights of "
-                   "mixtral, which it refuses beside train.lora.dropout: that is not known here, expected modules of "
-                   "attention, as q_proj (plimsoll exec runs any training program)");
+                   STACKED("mixtral (gate_up_proj,down_proj)", "dropout"));
 }
 
 /* Copies in 16 bits have gradients in 16 bits; a base that peft prepared has its embeddings in fp32. */
@@ -133,12 +135,47 @@ Test(spec_lora, what_peft_refuses_is_refused)
                    "s.yaml:3:39: train.lora.rank_pattern is '0', expected an integer from 1 to 65536");
 }
 
-#define STACKED(name, family)                                                                                        \
-    "s.yaml:3:25: train.lora.targets has '" name "', by which peft adapts the experts' stacked weights of " family   \
-    ": that is not known here, expected modules of attention, as q_proj (plimsoll exec runs any training program)"
-
-Test(spec_lora, adapters_of_stacked_experts_are_named)
+/* _convert_peft_config_moe(): names from before the experts were stacked */
+Test(spec_lora, names_of_experts_mean_their_stacked_weights)
 {
-    expect_refusal("family: mixtral", "targets: all-linear", STACKED("all-linear", "mixtral"));
-    expect_refusal("family: qwen3_moe", "targets: [q_proj, down_proj]", STACKED("down_proj", "qwen3_moe"));
+    struct plim_spec s;
+    char text[200];
+    load("family: mixtral", "targets: all-linear", &s);
+    cr_expect(eq(str, s.lora.targets, "q_proj,k_proj,v_proj,o_proj"));
+    cr_expect(eq(str, s.lora.parameters, "gate.weight,gate_up_proj,down_proj"));
+    cr_assert(eq(sz, s.lora.rank_count, 1));
+    cr_expect(s.lora.ranks[0].r == 8 && !strcmp(s.lora.ranks[0].regex, ".*\\.gate_up_proj"));
+    plim_spec_describe_lora(&s, text, sizeof(text));
+    cr_expect(eq(str, text, "r=4 on q_proj, k_proj, v_proj, o_proj and parameters gate.weight, gate_up_proj, "
+                            "down_proj; r=8 on .*\\.gate_up_proj"));
+    load("family: qwen3_moe", "targets: [q_proj, mlp.experts.down_proj]", &s);
+    cr_expect(eq(str, s.lora.targets, "q_proj"));
+    cr_expect(eq(str, s.lora.parameters, "down_proj"));
+    cr_expect(eq(sz, s.lora.rank_count, 0));
+    load("family: mixtral", "targets: [w3, w1]", &s);
+    cr_expect(eq(str, s.lora.targets, "none"));
+    cr_expect(eq(str, s.lora.parameters, "gate_up_proj"));
+    load("family: qwen2_moe", "targets: [down_proj]", &s);
+    cr_expect(eq(str, s.lora.targets, "down_proj"));
+    cr_expect(eq(str, s.lora.parameters, ""));
+}
+
+Test(spec_lora, parameters_are_those_of_experts)
+{
+    struct plim_spec s;
+    load("family: gpt_oss", "targets: none, parameters: [7.mlp.experts.gate_up_proj, mlp.router.weight]", &s);
+    cr_expect(eq(str, s.lora.targets, "none"));
+    load("family: llama", "targets: q_proj, parameters: mlp.down_proj, dropout: 0.05", &s);
+    expect_refusal("family: mixtral", "targets: q_proj, parameters: 're:.*down_proj'",
+                   "s.yaml:3:25: train.lora.parameters is a regular expression, expected names such as "
+                   "mlp.experts.down_proj");
+    expect_refusal("family: mixtral", "targets: q_proj, parameters: q_proj.weight",
+                   "s.yaml:3:25: train.lora.parameters has 'q_proj.weight', which is not known here, expected "
+                   "gate_up_proj or down_proj of experts, or a router's gate.weight (plimsoll exec runs any training "
+                   "program)");
+    expect_refusal("family: gpt_oss", "targets: q_proj, parameters: mlp.experts.down_proj, dora: true",
+                   STACKED("gpt_oss (mlp.experts.down_proj)", "dora"));
+    expect_refusal("family: mixtral", "targets: [q_proj, w3]",
+                   "s.yaml:3:25: train.lora.targets has 'w3' alone, which peft refuses, as it is one half of the "
+                   "experts' gate_up_proj, expected both halves");
 }

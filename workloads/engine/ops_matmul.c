@@ -46,6 +46,30 @@ static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct 
     blas_workspace_give(e, workspace);
 }
 
+/* A batch of matrices as cuBLAS takes it, by rows or by columns, else a copy (prepare_batch_matrix_for_cublas() in
+ * native/cuda/Blas.cpp); named */
+static struct tensor *dense_matrices(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return tensor_ref(x);
+    int64_t rows = x->a.shape[1], columns = x->a.shape[2], row = x->a.stride[1], column = x->a.stride[2];
+    bool by_columns = row == 1 && column >= rows, by_rows = column == 1 && row >= columns;
+    if (by_columns || by_rows) return tensor_ref(x);
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct tensor *dense = tensor_keep(op_contiguous(e, x));
+    e->grad_enabled = grad;
+    return dense;
+}
+
+/* launch() of batches */
+static void launch_batch(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b,
+                         struct tensor *c, double beta, double alpha)
+{
+    struct tensor *left = dense_matrices(e, a), *right = dense_matrices(e, b);
+    launch(e, y, left, right, c, beta, alpha);
+    tensor_drop_all(e, right, left);
+}
+
 static struct tensor *product_shape(struct engine *e, const struct tensor *a,
                                     const struct tensor *b)
 {
@@ -161,7 +185,7 @@ static struct tensor *bmm(struct engine *e, struct tensor *a, struct tensor *b)
     if (n && a->requires_grad) node_save(e, n, MAT2, b);
     if (n && b->requires_grad) node_save(e, n, SELF, a);
     struct tensor *y = product_shape(e, a, b);
-    launch(e, y, a, b, NULL, 0, 1);
+    launch_batch(e, y, a, b, NULL, 0, 1);
     return op_done(e, n, y, 2, x);
 }
 
@@ -235,7 +259,7 @@ static struct tensor *baddbmm(struct engine *e, struct tensor *c, struct tensor 
         if (a->requires_grad) node_save(e, n, FACTOR2, b);
     }
     struct tensor *y = product_shape(e, a, b);
-    launch(e, y, a, b, beta == 0 ? NULL : c, beta, alpha);
+    launch_batch(e, y, a, b, beta == 0 ? NULL : c, beta, alpha);
     return op_done(e, n, y, 3, x);
 }
 

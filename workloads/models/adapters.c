@@ -124,6 +124,43 @@ static void adapt_layer(struct engine *e, struct decoder *m, struct decoder_laye
     add_adapters(e, m, decoder_block_modules(m->config->family), l - m->layers, l, &l->adapters);
 }
 
+/* lora.ParamWrapper of a parameter of experts, or of a router's matrix. NULL: none is asked for. */
+static struct lora_adapter *adapt_parameter(struct engine *e, struct decoder *m, struct decoder_layer *l,
+                                            const struct module *module, const struct tensor *last)
+{
+    char name[MODULE_NAME_MAX];
+    struct tensor *weight = *(struct tensor **)((char *)l + module->offset);
+    module_full_name(m, module, l - m->layers, name);
+    if (module->kind == MODULE_WEIGHT) strncat(name, ".weight", sizeof(name) - strlen(name) - 1);
+    int64_t rank = weight ? plim_lora_parameter_rank(&m->setting->lora, name) : 0;
+    if (!rank || e->halted) return NULL;
+    bool is_stack = weight->a.ndim == 3, turned = is_stack && m->config->family == PLIM_FAMILY_GPT_OSS;
+    int64_t experts = is_stack ? weight->a.shape[0] : 1, out = tensor_size(weight, turned ? -1 : -2),
+            in = tensor_size(weight, turned ? -2 : -1);
+    enum plim_dtype before = m->parameters.dtype;
+    m->parameters.dtype = (enum plim_dtype)weight->a.dtype;
+    struct lora_adapter *a = &l->adapters.list[l->adapters.count++];
+    *a = (struct lora_adapter){.scaling = 2, .weight = weight, .experts = experts, .turned = turned, .last = last};
+    a->a = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(rank * experts, in));
+    a->b = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(out, rank * experts));
+    m->parameters.dtype = before;
+    return a;
+}
+
+/* _inject_parameters(), of one layer */
+static void adapt_parameters(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    const struct tensor *last = l->experts_down_bias ? l->experts_down_bias : l->experts_down;
+    for (const struct module *at = decoder_block_modules(m->config->family); at->path && !e->halted; at++) {
+        if (at->offset == offsetof(struct decoder_layer, router))
+            l->router_lora = adapt_parameter(e, m, l, at, l->router_bias ? l->router_bias : l->router);
+        if (at->offset == offsetof(struct decoder_layer, experts_gate_up))
+            l->experts_lora[0] = adapt_parameter(e, m, l, at, last);
+        if (at->offset == offsetof(struct decoder_layer, experts_down))
+            l->experts_lora[1] = adapt_parameter(e, m, l, at, last);
+    }
+}
+
 static void cast(struct engine *e, struct parameters *p, struct tensor **x, enum plim_dtype dtype)
 {
     size_t index = 0;
@@ -175,7 +212,9 @@ void decoder_add_lora(struct engine *e, struct decoder *m)
     add_adapters(e, m, model, -1, m, &m->adapters);
     decoder_build_layers(e, m, adapt_layer);
     add_adapters(e, m, behind + 1, -1, m, &m->adapters_behind);
+    if (*m->setting->lora.parameters) decoder_build_layers(e, m, adapt_parameters);
     if (!e->halted && !m->parameters.count) refuse_unmatched(e, m);
+    if (*m->setting->lora.parameters && !e->halted) decoder_sort_trained(e, m);
     decoder_save_modules(e, m);
     cast_adapters(e, m, PLIM_F32); /* cast_adapter_dtype, of those in a half type */
     if (plim_loop_is_trl(m->setting->loop) && m->setting->quantization.type)

@@ -82,12 +82,12 @@ struct routing {
     struct tensor *weights, *experts; /* (N, k): of a row's experts, and which they are */
 };
 
-/* GptOssTopKRouter: of the k largest logits; x (N, H) lent */
-static struct routing rank(struct engine *e, const struct block_call *b, struct tensor *x)
+/* GptOssTopKRouter: of the k largest logits; x (N, H) and the router's weight, lent */
+static struct routing rank(struct engine *e, const struct block_call *b, struct tensor *weight, struct tensor *x)
 {
     struct routing r;
     struct tensor *top[2];
-    r.logits = tensor_keep(nn_product(e, x, b->layer->router, b->layer->router_bias));
+    r.logits = tensor_keep(nn_product(e, x, weight, b->layer->router_bias));
     op_top_k(e, r.logits, b->m->config->experts_per_token, top);
     struct tensor *largest = tensor_keep(top[0]);
     r.experts = tensor_keep(top[1]);
@@ -96,14 +96,14 @@ static struct routing rank(struct engine *e, const struct block_call *b, struct 
     return r;
 }
 
-/* x (N, H) lent */
-static struct routing route(struct engine *e, const struct block_call *b, struct tensor *x)
+/* The same of the others */
+static struct routing route(struct engine *e, const struct block_call *b, struct tensor *weight, struct tensor *x)
 {
     const struct plim_model_config *c = b->m->config;
     const struct traits *t = traits_of(b->m);
     struct routing r;
     struct tensor *top[2];
-    r.logits = tensor_keep(nn_product(e, x, b->layer->router, NULL));
+    r.logits = tensor_keep(nn_product(e, x, weight, NULL));
     struct tensor *given = t->widens_logits ? op_to(e, r.logits, PLIM_F32) : r.logits;
     struct tensor *probabilities = tensor_keep(op_softmax(e, given, PLIM_F32));
     op_top_k(e, probabilities, c->experts_per_token, top);
@@ -210,17 +210,21 @@ static void select_bias(struct engine *e, struct tensor **rows, struct tensor *b
     if (bias) tensor_set(e, rows, op_rows(e, bias, p->experts));
 }
 
-/* down(activation(gate) * up) of the sorted rows; named. *bias, Python's variable, is the caller's to drop. */
+enum { GATE_UP, DOWN }; /* of wrappers */
+
+/* down(activation(gate) * up) of the sorted rows; named. gate_up: the first weight. *bias, Python's variable, is the
+ * caller's to drop. */
 static struct tensor *expert_mlp(struct engine *e, const struct block_call *b, const struct pairs *p,
-                                 struct tensor **bias)
+                                 struct tensor *gate_up, struct lora_wrapper *wrappers, struct tensor **bias)
 {
     const struct traits *t = traits_of(b->m);
     const struct decoder_layer *l = b->layer;
-    struct tensor *y = tensor_keep(grouped_linear(e, p->rows, l->experts_gate_up, t->turned, *bias, p));
+    struct tensor *y = tensor_keep(grouped_linear(e, p->rows, gate_up, t->turned, *bias, p));
     if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys, 0));
     tensor_set(e, &y, t->clamps_gate ? gated_by_clamped(e, y) : gated(e, b->m->config, y));
+    struct tensor *down = nn_wrapped(e, &wrappers[DOWN], l->experts_down);
     select_bias(e, bias, l->experts_down_bias, p);
-    tensor_set(e, &y, grouped_linear(e, y, l->experts_down, t->turned, *bias, p));
+    tensor_set(e, &y, grouped_linear(e, y, down, t->turned, *bias, p));
     if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys, 0));
     return y;
 }
@@ -235,17 +239,30 @@ static struct tensor *unsorted(struct engine *e, const struct pairs *p, struct t
     return op_rows(e, y, *inverse);
 }
 
+/* Ends the inner wrapper, which is gate_up's where both are there, and the outer one, with which the values go. */
+static void unwrap(struct engine *e, struct lora_wrapper *wrappers)
+{
+    for (int i = GATE_UP; i <= DOWN; i++) {
+        bool is_outer = i == DOWN || !wrappers[DOWN].adapter;
+        for (int k = GATE_UP; k <= DOWN && is_outer; k++) nn_forget(e, &wrappers[k]);
+        nn_unwrap(e, &wrappers[i]);
+    }
+}
+
 /* grouped_mm_experts_forward: x (N, H) lent -> (N, H) floating */
 static struct tensor *experts_forward(struct engine *e, const struct block_call *b,
                                       struct tensor *x, const struct routing *r)
 {
     const struct plim_model_config *c = b->m->config;
+    struct lora_wrapper wrappers[2];
+    if (e->halted) return e->poison;
+    for (int i = DOWN; i >= GATE_UP; i--) nn_wrap(e, &wrappers[i], b->layer->experts_lora[i]);
     if (e->halted) return e->poison;
     struct pairs p = sort_pairs(e, b, r, x);
-    struct tensor *bias = NULL, *inverse;
+    struct tensor *bias = NULL, *inverse, *gate_up = nn_wrapped(e, &wrappers[GATE_UP], b->layer->experts_gate_up);
     select_bias(e, &bias, b->layer->experts_gate_up_bias, &p);
     if (p.nobodys) tensor_set(e, &p.rows, op_masked_fill_(e, p.rows, p.nobodys));
-    struct tensor *out = expert_mlp(e, b, &p, &bias);
+    struct tensor *out = expert_mlp(e, b, &p, gate_up, wrappers, &bias);
     struct tensor *weighted = tensor_keep(op_mul(e, out, op_unsqueeze(e, p.weights, -1)));
     tensor_set(e, &weighted, unsorted(e, &p, weighted, &inverse));
     struct tensor *each = op_view(e, weighted, SHAPE(x->a.shape[0], c->experts_per_token, c->hidden_size));
@@ -253,6 +270,7 @@ static struct tensor *experts_forward(struct engine *e, const struct block_call 
     struct tensor *y = tensor_hold(op_to(e, sum, (enum plim_dtype)x->a.dtype));
     drop_pairs(e, &p);
     tensor_drop_all(e, bias, out, weighted, inverse, sum);
+    unwrap(e, wrappers);
     return tensor_yield(y);
 }
 
@@ -269,7 +287,12 @@ static struct tensor *run_router(struct engine *e, const void *module, struct te
 {
     struct experts_call *call = *(struct experts_call *const *)module;
     const struct block_call *b = call->block;
-    call->routing = (traits_of(b->m)->ranks_logits ? rank : route)(e, b, rows);
+    struct lora_wrapper wrapper;
+    nn_wrap(e, &wrapper, b->layer->router_lora);
+    struct tensor *weight = nn_wrapped(e, &wrapper, b->layer->router);
+    call->routing = (traits_of(b->m)->ranks_logits ? rank : route)(e, b, weight, rows);
+    nn_forget(e, &wrapper);
+    nn_unwrap(e, &wrapper);
     return tensor_yield(call->routing.weights);
 }
 

@@ -44,7 +44,7 @@ void module_full_name(const struct decoder *m, const struct module *module, int6
 /* The LoRA adapters of a block, or of the modules beside the blocks, in the order of
  * named_modules(). */
 struct adapters {
-    struct lora_adapter list[8];
+    struct lora_adapter list[12];
     size_t count;
 };
 
@@ -58,6 +58,7 @@ struct decoder_layer {
     struct tensor *router, *router_bias; /* (experts, H), (experts) or NULL; without a router the layer has an MLP */
     struct tensor *experts_gate_up, *experts_down; /* (experts, 2 F, H), (experts, H, F), gpt_oss: both turned */
     struct tensor *experts_gate_up_bias, *experts_down_bias; /* (experts, 2 F), (experts, H), or NULL */
+    struct lora_adapter *router_lora, *experts_lora[2]; /* of the router's weight; of gate_up and down; or NULL */
     struct tensor *sinks; /* (A), gpt_oss: of each head a score that stands for no token; else NULL */
     struct linear in_qkv, in_z, in_b, in_a, linear_out; /* linear attention (qwen3_5), in the place of the other */
     struct norm linear_norm;
@@ -188,6 +189,8 @@ size_t decoder_cast_loaded(struct engine *e, const struct decoder *m, struct ten
 bool decoder_cast_loses_codes(const struct plim_train_setting *setting, enum plim_dtype dtype);
 /* get_peft_model(): freezes the model and adds the adapters of setting->lora. Where peft fails, m->refusal says why. */
 void decoder_add_lora(struct engine *e, struct decoder *m);
+/* The trained parameters in the order of named_parameters(). */
+void decoder_sort_trained(struct engine *e, struct decoder *m);
 /* _set_trainable(): copies the modules of lora.modules_to_save, for decoder_add_lora(). */
 void decoder_save_modules(struct engine *e, struct decoder *m);
 void decoder_finish(struct decoder *m); /* host memory; tensors go with the engine */

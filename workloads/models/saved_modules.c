@@ -77,8 +77,7 @@ static void refuse_others(struct engine *e, struct decoder *m)
         if (module_is_there(m, at, m)) refuse_parents(e, m, at, false);
 }
 
-/* The trained parameters in the order of named_parameters(). */
-static void sort_trained(struct engine *e, struct decoder *m)
+void decoder_sort_trained(struct engine *e, struct decoder *m)
 {
     struct parameters *p = &m->parameters;
     struct tensor **states = calloc(decoder_states(m, NULL), sizeof(*states));
@@ -117,5 +116,5 @@ void decoder_save_modules(struct engine *e, struct decoder *m)
         if (plim_lora_saves(lora, name) || (is_embedding && ties)) save(e, m, at, name);
     }
     if (ties) m->head = m->embedding;
-    if (!e->halted) sort_trained(e, m);
+    if (!e->halted) decoder_sort_trained(e, m);
 }

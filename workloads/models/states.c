@@ -23,6 +23,7 @@ const struct tensor *decoder_base_embedding(const struct decoder *m)
 static const struct tensor *stands_behind(const struct decoder *m, const struct lora_adapter *a)
 {
     bool is_tied = a == m->head_lora && a->weight == decoder_base_embedding(m);
+    if (a->experts) return a->last;
     return a->bias ? a->bias : is_tied ? NULL : a->weight;
 }
 

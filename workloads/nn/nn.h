@@ -76,6 +76,11 @@ struct lora_adapter {     /* peft: base(x) + B(A(dropout(x))) * scaling */
     struct tensor *weight, *bias; /* of the linear that it stands beside; bias may be NULL, */
     bool conv1d;                  /* and is it a Conv1D? */
     double dropout, scaling;
+    /* Of a parameter that is no linear's weight: the matrices that stand in it, of which a, (r * experts, in), and b,
+     * (out, r * experts), have a part each; 0: of a linear. */
+    int64_t experts;
+    bool turned;                /* the parameter is (experts, in, out), not (experts, out, in) */
+    const struct tensor *last;  /* the last parameter of the module that it is of */
 };
 
 struct linear {
@@ -114,6 +119,20 @@ struct tensor *nn_lora_quantized(struct engine *e, const struct linear *l, struc
                                  struct tensor *x);
 /* torch.nn.Linear of one of an adapter's matrices */
 struct tensor *nn_adapter_product(struct engine *e, struct tensor *const *matrix, struct tensor *x);
+/* An adapted parameter while the module around it runs (nn/lora_parameter.c): what the adapter makes of it, and what it
+ * is then, once it was asked for. All named, or NULL. */
+struct lora_wrapper {
+    const struct lora_adapter *adapter;
+    struct tensor *left, *right, *value;
+};
+/* Before the module; a: NULL: the parameter is not adapted. */
+void nn_wrap(struct engine *e, struct lora_wrapper *w, const struct lora_adapter *a);
+/* What stands for the parameter `weight`; lent. */
+struct tensor *nn_wrapped(struct engine *e, struct lora_wrapper *w, struct tensor *weight);
+/* Behind the module: what the adapter made goes; and the value, which goes once no parameter of that module is adapted
+ * any more (parametrize.cached()). */
+void nn_unwrap(struct engine *e, struct lora_wrapper *w);
+void nn_forget(struct engine *e, struct lora_wrapper *w);
 /* The module of `first` and `kind`, which runs, looks at a weight of another one (engine.modules); NULL and NN_MODEL:
  * the model itself. */
 void nn_look(struct engine *e, struct tensor *first, int kind, struct tensor *weight);

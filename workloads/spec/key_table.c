@@ -511,7 +511,10 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .example = "[q_proj, v_proj]",
      .help = "target_modules: linear modules that get adapters, by the end of their names, by a regular expression for "
              "the whole of them, all-linear, or linear-names (the last parts of the names of all linear modules, as "
-             "axolotl and LLaMA-Factory list them); null: peft's choice for the family"},
+             "axolotl and LLaMA-Factory list them); null: peft's choice for the family; none: parameters alone"},
+    {.path = "train.lora.parameters", .value = {.type = PLIM_VALUE_MODULES, .nullable = true},
+     AT(lora.parameters), .unit = "", .fallback = "null", .example = "[mlp.experts.down_proj]",
+     .help = "target_parameters: the experts' stacked weights and the router's, by the end of their names"},
     {.path = "train.lora.exclude", .value = {.type = PLIM_VALUE_MODULES, .nullable = true},
      AT(lora.exclude), .unit = "", .fallback = "null", .example = "[k_proj]",
      .help = "exclude_modules: modules that get none, whatever the targets say"},

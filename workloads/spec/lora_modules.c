@@ -133,13 +133,24 @@ static bool is_target(const struct plim_lora *lora, const char *module)
     return is_listed(lora->targets, module, &is_whole) && (is_whole || is_in_layers(lora, module));
 }
 
-int64_t plim_lora_rank(const struct plim_lora *lora, const char *module)
+/* The rank of what has an adapter */
+static int64_t rank_of(const struct plim_lora *lora, const char *module)
 {
     char regex[sizeof(lora->ranks[0].regex) + 16];
-    if (!is_target(lora, module)) return 0;
     for (size_t i = 0; i < lora->rank_count; i++) {
         snprintf(regex, sizeof(regex), "(.*\\.)?(%s)", lora->ranks[i].regex);
         if (plim_regex_matches(regex, module)) return lora->ranks[i].r;
     }
     return lora->r;
+}
+
+int64_t plim_lora_rank(const struct plim_lora *lora, const char *module)
+{
+    return is_target(lora, module) ? rank_of(lora, module) : 0;
+}
+
+int64_t plim_lora_parameter_rank(const struct plim_lora *lora, const char *parameter)
+{
+    bool is_whole;
+    return is_listed(lora->parameters, parameter, &is_whole) ? rank_of(lora, parameter) : 0;
 }

@@ -10,6 +10,10 @@ enum { PLIM_MODULE_NAME = 64 }; /* the longest name in a list, and the byte behi
 /* The rank of a module's adapter; 0: it has none. */
 int64_t plim_lora_rank(const struct plim_lora *lora, const char *module);
 
+/* The same of a parameter by its full name ("model.layers.0.mlp.experts.down_proj", target_parameters): layers and
+ * exclude_modules mean nothing to it (_inject_parameters() in tuners/tuners_utils.py). */
+int64_t plim_lora_parameter_rank(const struct plim_lora *lora, const char *parameter);
+
 /* Is a copy of the module trained in full (modules_to_save)? peft looks at the end of its name alone, dot or not. */
 bool plim_lora_saves(const struct plim_lora *lora, const char *module);
 

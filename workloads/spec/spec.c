@@ -60,6 +60,10 @@ void plim_spec_describe_lora(const struct plim_spec *spec, char *text, size_t si
     if (!lora->r) return;
     size_t used = (size_t)snprintf(text, size, "r=%lld on", (long long)lora->r);
     used = describe_modules(lora->targets, text, used, size);
+    if (*lora->parameters && used < size) {
+        used += (size_t)snprintf(text + used, size - used, " and parameters");
+        used = describe_modules(lora->parameters, text, used, size);
+    }
     for (size_t i = 0; i < lora->rank_count && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%lld on %s", i ? ", " : "; r=",
                                  (long long)lora->ranks[i].r, lora->ranks[i].regex);

@@ -347,6 +347,7 @@ struct plim_lora {
     double dropout;
     bool dora; /* use_dora: magnitudes beside the matrices */
     char targets[PLIM_MODULES_TEXT]; /* target_modules */
+    char parameters[PLIM_MODULES_TEXT]; /* target_parameters: of experts and routers */
     char exclude[PLIM_MODULES_TEXT]; /* exclude_modules */
     char saved[PLIM_MODULES_TEXT];   /* modules_to_save: copied, and trained in full */
     bool ties;                       /* ensure_weight_tying: a head with the embedding's weight has the copy's, too */
@@ -457,7 +458,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 79 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 80 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 

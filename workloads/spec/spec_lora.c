@@ -8,6 +8,7 @@
 
 #define ALL_LINEAR "all-linear"
 #define LINEAR_NAMES "linear-names"
+#define NO_TARGETS "none"
 
 /* Is `name` a linear module of this model? A classification's last one is none where there is no classification;
  * distilbert's head has another one for each task, OPT has its projections only where the embedding has a width of its
@@ -99,6 +100,7 @@ static enum plim_status check_targets(struct plim_spec *spec, struct plim_error 
     char given[PLIM_MODULES_TEXT], name[PLIM_MODULE_NAME], strange[PLIM_MODULE_NAME] = "";
     struct plim_lora *lora = &spec->lora;
     if (plim_modules_is_regex(lora->targets)) return PLIM_OK;
+    if (!strcmp(lora->targets, NO_TARGETS) && *lora->parameters) return PLIM_OK;
     snprintf(given, sizeof(given), "%s", lora->targets);
     lora->targets[0] = '\0';
     for (const char *at = given; plim_modules_next(&at, name);) {
@@ -111,35 +113,111 @@ static enum plim_status check_targets(struct plim_spec *spec, struct plim_error 
     return *lora->targets ? PLIM_OK : refuse_target(&spec->model, strange, err);
 }
 
-/* The names by which peft 0.21 adapts the experts' stacked weights and the router, where transformers stacked them when
- * it loaded (_MOE_TARGET_MODULE_MAPPING in utils/transformers_weight_conversion.py); NULL: not of this family. */
-static const char *const *names_of_experts(enum plim_family family)
+/* --- parameters ------------------------------------------------------------------------------- */
+
+/* The names by which peft 0.21 knows the experts' stacked weights and the router where transformers stacked them when
+ * it loaded (_MOE_TARGET_MODULE_MAPPING in utils/transformers_weight_conversion.py). */
+struct stacked {
+    const char *name, *parameter;
+};
+
+static const struct stacked *stacked_of(enum plim_family family)
 {
-    static const char *const mixtral[] = {ALL_LINEAR, "gate", "w1", "w2", "w3", NULL},
-                      *const qwen[] = {ALL_LINEAR, "gate", "gate_proj", "up_proj", "down_proj", NULL};
+    static const struct stacked mixtral[] = {{"gate", "gate.weight"},
+                                             {"w1", "gate_up_proj"},
+                                             {"w3", "gate_up_proj"},
+                                             {"w2", "down_proj"},
+                                             {NULL, NULL}},
+                                qwen[] = {{"gate", "gate.weight"},
+                                          {"gate_proj", "gate_up_proj"},
+                                          {"up_proj", "gate_up_proj"},
+                                          {"down_proj", "down_proj"},
+                                          {NULL, NULL}};
     return family == PLIM_FAMILY_MIXTRAL ? mixtral : family == PLIM_FAMILY_QWEN3_MOE ? qwen : NULL;
 }
 
-static enum plim_status check_expert_targets(const struct plim_spec *spec, struct plim_error *err)
+static enum plim_status refuse_length(struct plim_error *err)
 {
-    const char *const *names = names_of_experts(spec->model.family);
-    const char *family = plim_family_names[spec->model.family];
-    char name[PLIM_MODULE_NAME];
-    if (names && plim_modules_is_regex(spec->lora.targets))
+    return plim_fail(err, PLIM_SPEC, "train.lora has more names or ranks than there is room for, expected fewer");
+}
+
+/* all-linear means them, too, by the names that they had. */
+static bool add_stacked(struct plim_lora *lora, const struct stacked *stacked)
+{
+    for (; stacked->name; stacked++)
+        if (!plim_modules_has(lora->targets, stacked->name) && !plim_modules_add(lora->targets, stacked->name))
+            return false;
+    return true;
+}
+
+/* gate_up_proj stands for two linears, whose ranks add up (_MOE_FUSED_TARGETS). halves: which of them are targets */
+static enum plim_status join_ranks(struct plim_lora *lora, const char *const halves[2], struct plim_error *err)
+{
+    if (!halves[0] && !halves[1]) return PLIM_OK;
+    if (!halves[0] || !halves[1])
         return plim_fail(err, PLIM_SPEC,
-                         "train.lora.targets has a regular expression, which peft reads otherwise beside the experts "
-                         "of %s, expected names of modules, as q_proj",
-                         family);
-    for (const char *at = spec->lora.targets; names && plim_modules_next(&at, name);)
-        for (const char *const *of = names; *of; of++)
-            if (strcmp(plim_module_leaf(name), *of) == 0)
-                return plim_fail(err, PLIM_SPEC,
-                                 "train.lora.targets has '%s', by which peft adapts the experts' stacked weights of "
-                                 "%s%s: that is not known here, expected modules of attention, as q_proj (plimsoll "
-                                 "exec runs any training program)",
-                                 *of, family,
-                                 spec->lora.dropout > 0 ? ", which it refuses beside train.lora.dropout" : "");
+                         "train.lora.targets has '%s' alone, which peft refuses, as it is one half of the experts' "
+                         "gate_up_proj, expected both halves", halves[0] ? halves[0] : halves[1]);
+    if (lora->rank_count == PLIM_LORA_RANKS) return refuse_length(err);
+    struct plim_lora_rank *rank = &lora->ranks[lora->rank_count++];
+    *rank = (struct plim_lora_rank){.r = 2 * lora->r};
+    snprintf(rank->regex, sizeof(rank->regex), ".*\\.gate_up_proj");
     return PLIM_OK;
+}
+
+/* Targets that mean the experts' stacked weights or the router become parameters (_convert_peft_config_moe()). */
+static enum plim_status take_stacked(struct plim_lora *lora, const struct stacked *stacked, struct plim_error *err)
+{
+    char given[PLIM_MODULES_TEXT], name[PLIM_MODULE_NAME];
+    const char *halves[2] = {NULL, NULL};
+    snprintf(given, sizeof(given), "%s", lora->targets);
+    lora->targets[0] = '\0';
+    for (const char *at = given; plim_modules_next(&at, name);) {
+        const struct stacked *of = stacked;
+        while (of->name && strcmp(plim_module_leaf(name), of->name) != 0) of++;
+        char *list = of->name ? lora->parameters : lora->targets;
+        const char *added = of->name ? of->parameter : name;
+        if (of->name && !strcmp(added, "gate_up_proj")) halves[of - stacked - 1] = of->name;
+        if (!plim_modules_has(list, added) && !plim_modules_add(list, added)) return refuse_length(err);
+    }
+    if (!*lora->targets && *given) snprintf(lora->targets, sizeof(lora->targets), "%s", NO_TARGETS);
+    return join_ranks(lora, halves, err);
+}
+
+/* Is it the name of experts' stacked weights, or of a router's matrix? */
+static bool is_stacked(const char *name)
+{
+    static const char *const matrices[] = {"gate.weight", "router.weight"};
+    const char *leaf = plim_module_leaf(name);
+    if (!strcmp(leaf, "gate_up_proj") || !strcmp(leaf, "down_proj")) return true;
+    for (size_t i = 0; i < sizeof(matrices) / sizeof(matrices[0]); i++) {
+        size_t length = strlen(name), n = strlen(matrices[i]);
+        bool is_end = length == n || (length > n && name[length - n - 1] == '.');
+        if (is_end && !strcmp(name + length - n, matrices[i])) return true;
+    }
+    return false;
+}
+
+static enum plim_status check_parameters(const struct plim_spec *spec, struct plim_error *err)
+{
+    const struct plim_lora *lora = &spec->lora;
+    const char *family = plim_family_names[spec->model.family], *what = NULL;
+    char name[PLIM_MODULE_NAME];
+    if (!*lora->parameters) return PLIM_OK;
+    if (plim_modules_is_regex(lora->parameters))
+        return plim_fail(err, PLIM_SPEC, "train.lora.parameters is a regular expression, expected names such as "
+                         "mlp.experts.down_proj");
+    for (const char *at = lora->parameters; plim_modules_next(&at, name);)
+        if (!is_stacked(name))
+            return plim_fail(err, PLIM_SPEC, "train.lora.parameters has '%s', which is not known here, expected "
+                             "gate_up_proj or down_proj of experts, or a router's gate.weight (plimsoll exec runs any "
+                             "training program)", name);
+    if (lora->dropout > 0) what = "dropout";
+    if (lora->dora) what = "dora";
+    if (!what || !spec->model.experts) return PLIM_OK; /* elsewhere they match nothing, and are warned of */
+    return plim_fail(err, PLIM_SPEC,
+                     "train.lora adapts parameters of %s (%s), which peft refuses beside train.lora.%s, expected none, "
+                     "or modules of attention alone as targets", family, lora->parameters, what);
 }
 
 /* The family's default targets, all-linear spelled out, unknown ones refused. */
@@ -151,8 +229,12 @@ enum plim_status plim_spec_resolve_lora(struct plim_spec *spec, struct plim_erro
         *lora = (struct plim_lora){0};
         return PLIM_OK;
     }
-    enum plim_status st = check_expert_targets(spec, err);
-    if (st) return st;
+    const struct stacked *stacked = stacked_of(spec->model.family);
+    if (stacked && plim_modules_is_regex(lora->targets))
+        return plim_fail(err, PLIM_SPEC,
+                         "train.lora.targets has a regular expression, which peft reads otherwise beside the experts "
+                         "of %s, expected names of modules, as q_proj",
+                         plim_family_names[spec->model.family]);
     if (plim_modules_is_regex(lora->targets) && lora->layers.count)
         return plim_fail(err, PLIM_SPEC,
                          "train.lora.targets is a regular expression and train.lora.layers is there, too, which peft "
@@ -163,7 +245,9 @@ enum plim_status plim_spec_resolve_lora(struct plim_spec *spec, struct plim_erro
     if (plim_modules_is_regex(lora->layers_pattern))
         return plim_fail(err, PLIM_SPEC,
                          "train.lora.layers_pattern is a regular expression, expected names such as layers");
+    bool takes_all = plim_modules_has(lora->targets, ALL_LINEAR);
     take_all_linear(lora, &spec->model);
+    if (stacked && takes_all && !add_stacked(lora, stacked)) return refuse_length(err);
     if (!*lora->targets)
         take_targets(lora, &spec->model, info->lora_default);
     if (!*lora->targets)
@@ -171,5 +255,7 @@ enum plim_status plim_spec_resolve_lora(struct plim_spec *spec, struct plim_erro
             err, PLIM_SPEC,
             "train.lora has no targets and peft no default for %s, expected module names",
             plim_family_names[spec->model.family]);
-    return check_targets(spec, err);
+    enum plim_status st = stacked ? take_stacked(lora, stacked, err) : PLIM_OK;
+    if (st == PLIM_OK) st = check_parameters(spec, err);
+    return st ? st : check_targets(spec, err);
 }

@@ -9,6 +9,8 @@ static const char *zero3_refuses_adapters(const struct plim_train_setting *setti
 {
     if (!plim_loop_is_trainers(setting->loop))
         return "adapters under ZeRO 3 are known here with --loop trainer; else zero2, fsdp, or a program under exec";
+    if (*setting->lora.parameters)
+        return "adapters of experts' stacked weights are not known here under ZeRO 3: zero2, fsdp, or exec";
     if (setting->checkpointing == PLIM_CHECKPOINTING_FULL && !setting->use_reentrant)
         return "torch.utils.checkpoint fails there: frozen weights that ZeRO 3 gave up have another shape when a "
                "block is recomputed (CheckpointError); use_reentrant runs";
