@@ -89,7 +89,9 @@ def as_made(parameters):
         if ".self_attn." not in name and ".conv1d." not in name:
             ordered, own = ordered + own, []
         ordered.append((name, p))
-    return sorted(ordered, key=lambda entry: "lora_" in entry[0] or entry[0] in last)
+    stacked = (".mlp.experts.", ".mlp.gate.")  # whose adapters peft makes behind those of modules
+    return sorted(ordered, key=lambda entry: ("lora_" in entry[0] or entry[0] in last,
+                                              "lora_" in entry[0] and any(part in entry[0] for part in stacked)))
 
 
 def build(case):
@@ -274,12 +276,22 @@ ADAPTERS = [
 ]
 
 
+BOTH = ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]
+STACKED = [  # of EXPERTS
+    dict(r=4, target_modules="all-linear"),
+    dict(r=4, target_modules=["q_proj"], target_parameters=[*BOTH, "mlp.gate.weight"]),
+    dict(r=4, target_modules=["gate_proj", "up_proj"]),
+    dict(r=4, target_modules=["q_proj"], target_parameters=BOTH),
+]
+
+
 def cases(experts):
     plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
                  accumulation=1, clip=False, batch=3, seq=37)
     for hf in EXPERTS if experts else ():
         attention = "eager" if hf["model_type"] == "gpt_oss" else "sdpa"
         yield dict({**plain, "attention": attention}, hf=hf)
+        yield dict({**plain, "attention": attention, "checkpointing": "full"}, hf=hf, lora=STACKED[EXPERTS.index(hf)])
     for hf in () if experts else (GPT2, LLAMA):
         yield dict(plain, hf=hf)
         for change in (dict(precision="bf16-mixed"), dict(attention="eager"),
