@@ -119,6 +119,15 @@ Test(report, says_what_experts_beside_quantised_linears_are_kept_in)
     expect_quantization("int8,prepare=false", "int8 (activations without outliers, experts as they are)");
 }
 
+Test(report, adapters_of_stacked_experts_are_refused_under_zero3)
+{
+    struct program p = program_run("explain mixtral-8x7b --device sim:B200 --batch 1 --seq 64 --loop trainer --world 8 "
+                                   "--sharding zero3 --precision bf16-mixed --lora r=4,targets=w1+w3");
+    cr_expect(strstr(p.err, "adapters of experts' stacked weights are not known here under ZeRO 3") != NULL, "%s",
+              p.err);
+    program_finish(&p);
+}
+
 /* As transformers loads and trains the model; what was not asked for is said. */
 Test(report, says_what_was_taken_by_default_and_what_lora_trains)
 {
