@@ -17,7 +17,7 @@ from make_families import FULL, MIXED, QUERIES, case, lora
 TRAINER = {**MIXED, 'loop': 'trainer', 'liger': True}
 FSDP = {'world': 2, 'sharding': 'fsdp'}
 NF4 = {'quantization': {'type': 'nf4', 'double': True, 'compute': 'bf16'}, 'weights': 'bf16', **lora(8, QUERIES)}
-FAMILIES = ('gemma', 'smollm3', 'granite', 'olmo2', 'olmo3', 'glm4', 'gpt-oss', 'phi3-part')
+FAMILIES = ('gemma', 'smollm3', 'granite', 'olmo2', 'olmo3', 'glm4', 'gpt-oss', 'phi3-part', 'qwen3-5')
 
 
 def cases_of(name):

@@ -415,10 +415,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
              "ZeRO 3)"},
     {.path = "train.precomputed_reference",
      .value = {.type = PLIM_VALUE_BOOL},
-     AT(precomputed_reference),
-     .unit = "",
-     .fallback = "false",
-     .example = "true",
+     AT(precomputed_reference), .unit = "", .fallback = "false", .example = "true",
      .help = "trl-dpo: precompute_ref_log_probs: what the reference makes of the rows comes with them, and there is no "
              "second model"},
     {.path = "train.label_smoothing",

@@ -179,10 +179,9 @@ struct plim_model_config {
     bool layer_is_sliding[PLIM_MAX_LAYERS]; /* resolved from layer_types or the family's pattern */
     int64_t no_rope_interval;       /* smollm3: queries and keys of every n-th layer do not turn; already applied */
     bool layer_is_nope[PLIM_MAX_LAYERS]; /* no rotary positions: of no_rope_layers or the family's pattern */
-    int64_t linear_kernel;          /* qwen3_5: tokens that the convolution of a linear-attention layer sees */
+    int64_t linear_kernel, full_interval; /* qwen3_5: tokens of the convolution; every n-th layer attends to all */
     int64_t linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim; /* its heads, and their widths */
-    int64_t full_interval;          /* every n-th layer attends to all, the others linearly; already applied */
-    bool layer_is_linear[PLIM_MAX_LAYERS]; /* resolved from layer_types or full_interval */
+    bool layer_is_linear[PLIM_MAX_LAYERS]; /* of layer_types or full_interval */
     int64_t pad_token_id;           /* PLIM_NO_TOKEN: null, or the family's embedding takes none */
     bool has_padding_idx;           /* a pad_token_id is given: nn.Embedding(padding_idx=...) */
     double dropout_embedding;  /* gpt2, phi embd_pdrop, gpt_neox hidden_dropout; phi3 has none */
