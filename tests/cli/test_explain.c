@@ -305,3 +305,16 @@ Test(explain, an_explanation_has_no_choice_to_write_down)
     program_finish(&p);
     unlink(path);
 }
+
+Test(explain, linear_attention_is_not_counted_as_attention_to_all)
+{
+    struct program p = program_run("explain qwen3.5-0.8b --device sim:A100-SXM4-80GB --batch 1 --seq 8192 "
+                                   "--precision bf16 --checkpointing full --json");
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    json_t *root = program_json(&p);
+    double tokens = json_real_value(json_at(root, "tokens_per_second")), peak = 312e12;
+    double full = 6 * 12.0 * 8 * 256 * 8192, linear = 18 * 18.0 * 16 * 128 * 128; /* of 24 layers */
+    double mfu = (6 * 752393024.0 + full + linear) * tokens / peak;
+    cr_expect(epsilon_eq(dbl, json_real_value(json_at(root, "mfu")), mfu, 0.01 * mfu));
+    json_decref(root);
+}

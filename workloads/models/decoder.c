@@ -273,6 +273,14 @@ struct fused_output decoder_fused(struct engine *e, struct decoder *m, const str
     return out;
 }
 
+static double attention_flops_per_token(const struct plim_model_config *c, int64_t seq)
+{
+    double full = 12.0 * (double)(c->heads * c->head_dim) * (double)seq;
+    double linear = 18.0 * (double)c->linear_value_heads * (double)(c->linear_key_dim * c->linear_value_dim), sum = 0;
+    for (int64_t i = 0; i < c->layers; i++) sum += c->layer_is_linear[i] ? linear : full;
+    return sum;
+}
+
 double decoder_flops_per_token(const struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
@@ -287,8 +295,7 @@ double decoder_flops_per_token(const struct decoder *m)
     bool is_looked_up = m->embedding && m->head != m->embedding && m->embedding->requires_grad;
     double trained = (double)p->trainable_elements - (is_looked_up ? (double)tensor_elements(m->embedding) : 0);
     if (m->setting->lora.r) frozen = weights - trained;
-    double attention =
-        12.0 * (double)c->layers * (double)(c->heads * c->head_dim) * (double)m->setting->seq;
+    double attention = attention_flops_per_token(c, m->setting->seq);
     bool is_judged = m->setting->loop == PLIM_LOOP_TRL_DPO && !m->setting->precomputed_reference;
     double forward = 2 * weights + attention / 3;
     return 6 * weights - 2 * frozen + attention + (is_judged ? forward : 0);

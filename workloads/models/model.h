@@ -211,7 +211,8 @@ bool decoder_hides_padding(const struct plim_train_setting *setting);
 
 /* Floating-point operations of the model a token, forward and backward, as MFU counts them (PaLM,
  * arXiv:2204.02311, appendix B): 6 a weight that takes part in a matmul and 12 layers * heads *
- * head size * sequence for attention. A frozen weight has no gradient of its own: 4. What
+ * head size * sequence for attention; of linear attention 18 heads * key size * value size: a state is read
+ * by a key, written, and read by a query. A frozen weight has no gradient of its own: 4. What
  * checkpointing repeats is not counted. DPOTrainer's reference is another forward. */
 double decoder_flops_per_token(const struct decoder *m);
 
