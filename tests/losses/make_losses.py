@@ -115,7 +115,7 @@ def build(case):
                 p.copy_(torch.zeros(p.shape) if any(zero in name for zero in zeros) else weights(n, tuple(p.shape)))
             else:
                 from_one = case["hf"]["model_type"] == "qwen3_5_text" and ".linear_attn." not in name
-                ones = name.endswith(("weight", "A_log", "dt_bias")) and "gemma" not in case["hf"]["model_type"]
+                ones = name.endswith("weight") and "gemma" not in case["hf"]["model_type"]
                 p.fill_(1.0 if ones and not from_one else 0.0)
         for module in model.modules():  # what modules_to_save copies
             if hasattr(module, "modules_to_save") and hasattr(module, "original_module"):

@@ -348,3 +348,15 @@ Test(needs, first_matmuls_take_the_workspaces)
     for_each_call("cublas", 24, matmuls_ask_alike);
     for_each_call_of(true, "cublas", 21, matmuls_ask_alike);
 }
+
+/* Two lists of addresses but of few large matrices (triangular_solve_kernel). */
+Test(needs, triangular_systems_ask_for_lists_of_addresses)
+{
+    static const struct {
+        int64_t matrices, n, bytes;
+    } rows[] = {{16, 64, 128}, {9, 64, 72}, {8, 64, 0}, {8, 63, 64}, {1, 1, 8}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct plim_array a = {.ndim = 3, .shape = {rows[i].matrices, rows[i].n, rows[i].n}};
+        cr_expect(eq(i64, plim_triangular_list_bytes(&a), rows[i].bytes), "%zu", i);
+    }
+}

@@ -13,11 +13,11 @@ void delta_net_build(struct engine *e, struct decoder *m, struct decoder_layer *
             channels = 2 * keys + values;
     size_t first = p->count;
     l->conv = nn_parameter(e, p, INIT_WEIGHT, SHAPE(channels, 1, c->linear_kernel));
-    l->dt_bias = nn_parameter(e, p, INIT_ONES, SHAPE(heads));
+    l->dt_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(heads));
     nn_move_last(p, first);
     struct tensor *uniform =
         tensor_keep(tensor_empty(e, p->dtype, 1, &heads)); /* of which A_log is the logarithm */
-    l->a_log = nn_parameter(e, p, INIT_ONES, SHAPE(heads));
+    l->a_log = nn_parameter(e, p, INIT_ZEROS, SHAPE(heads)); /* a token forgets half of the state */
     nn_move_last(p, first + 1);
     if (!e->halted) l->a_log->odd_name = true;
     nn_norm_create(e, p, &l->linear_norm, NORM_RMS_GATED, c->linear_value_dim, false);

@@ -1,0 +1,156 @@
+/* Gradients of the engine's operations against differences of what they compute, on the host. */
+#include "devices/host/host.h"
+#include "support/arrays.h"
+#include "workloads/engine/autograd.h"
+#include "workloads/engine/ops.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+static struct plim_device *device;
+static struct plim_allocator *allocator;
+static struct engine *e;
+
+static void setup(void)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    const struct plim_allocator_config config = PLIM_ALLOCATOR_CONFIG_DEFAULT;
+    cr_assert_eq(plim_host_open("", &device, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_allocator_create(device, &config, &allocator, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(engine_create(device, allocator, &e, &err), PLIM_OK, "%s", err.text);
+}
+
+static void teardown(void)
+{
+    engine_destroy(&e);
+    plim_allocator_destroy(&allocator);
+    plim_device_close(&device);
+}
+
+TestSuite(engine_gradients, .init = setup, .fini = teardown);
+
+typedef struct tensor *function(struct tensor *const x[2]);
+
+/* The sum of f's elements, each with a weight of its own; named */
+static struct tensor *weighed(function *f, struct tensor *const x[2])
+{
+    struct tensor *y = tensor_keep(f(x));
+    struct tensor *weights = tensor_keep(op_full_like(e, y, 0));
+    op_random_(e, weights, 1, 7);
+    struct tensor *sum = tensor_keep(op_sum_all(e, op_mul(e, y, weights)));
+    tensor_drop_all(e, y, weights);
+    return sum;
+}
+
+static double value(function *f, struct tensor *const x[2])
+{
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct tensor *sum = weighed(f, x);
+    double result = array_at(&sum->a, 0);
+    tensor_drop(e, sum);
+    e->grad_enabled = grad;
+    return result;
+}
+
+static struct tensor *variable(int ndim, const int64_t *shape, uint64_t seed)
+{
+    struct tensor *x = tensor_keep(tensor_empty(e, PLIM_F32, ndim, shape));
+    op_random_(e, x, 1, seed);
+    tensor_require_grad(e, x);
+    return x;
+}
+
+static void expect_slopes(function *f, struct tensor *const x[2])
+{
+    const double step = 1e-2;
+    struct tensor *sum = weighed(f, x);
+    autograd_backward(e, sum);
+    tensor_drop(e, sum);
+    for (int k = 0; k < 2 && x[k]; k++)
+        for (int64_t i = 0; i < tensor_elements(x[k]); i++) {
+            double at = array_at(&x[k]->a, i), ahead, behind;
+            array_put(&x[k]->a, i, at + step), ahead = value(f, x);
+            array_put(&x[k]->a, i, at - step), behind = value(f, x);
+            array_put(&x[k]->a, i, at);
+            double slope = (ahead - behind) / (2 * step), grad = array_at(&x[k]->grad->a, i);
+            cr_assert(fabs(slope - grad) <= 2e-3 * fmax(1, fabs(slope)),
+                      "operand %d, element %d: %g, differences %g", k, (int)i, grad, slope);
+        }
+    cr_expect(!e->halted);
+    for (int k = 0; k < 2; k++) tensor_drop(e, x[k]);
+}
+
+static struct tensor *solve_lower(struct tensor *const x[2])
+{
+    return op_solve_triangular(e, x[0], x[1], false);
+}
+static struct tensor *solve_upper(struct tensor *const x[2])
+{
+    return op_solve_triangular(e, x[0], x[1], true);
+}
+Test(engine_gradients, of_triangular_systems)
+{
+    expect_slopes(solve_lower,
+                  (struct tensor *[]){variable(SHAPE(2, 4, 4), 1), variable(SHAPE(2, 4, 3), 2)});
+    expect_slopes(solve_upper,
+                  (struct tensor *[]){variable(SHAPE(2, 4, 4), 3), variable(SHAPE(2, 4, 3), 4)});
+}
+
+static struct tensor *running_sums(struct tensor *const x[2])
+{
+    return op_cumsum_last(e, x[0], PLIM_F32);
+}
+Test(engine_gradients, of_running_sums)
+{
+    expect_slopes(running_sums, (struct tensor *[]){variable(SHAPE(2, 5), 1), NULL});
+}
+
+/* The second part is written over what the first operand is made of. */
+static struct tensor *write_parts(struct tensor *const x[2])
+{
+    struct tensor *y = tensor_keep(op_mul_scalar(e, x[0], 3));
+    tensor_set(e, &y, op_set_part_(e, y, 1, 2, op_mul_scalar(e, x[1], 2)));
+    tensor_set(e, &y, op_set_part_(e, y, 1, 0, x[1]));
+    return tensor_yield(y);
+}
+Test(engine_gradients, of_what_is_written_into_parts)
+{
+    expect_slopes(write_parts,
+                  (struct tensor *[]){variable(SHAPE(2, 3, 4), 1), variable(SHAPE(2, 4), 2)});
+}
+
+static struct tensor *convolve(struct tensor *const x[2])
+{
+    return op_depthwise(e, x[0], x[1], 2);
+}
+Test(engine_gradients, of_convolutions_of_channels)
+{
+    expect_slopes(convolve,
+                  (struct tensor *[]){variable(SHAPE(2, 3, 5), 1), variable(SHAPE(3, 1, 3), 2)});
+}
+
+static struct tensor *grow(struct tensor *const x[2])
+{
+    struct tensor *y = op_pad(e, op_pad(e, x[0], 1, 2), 0, -1);
+    return op_softplus(e, op_exp(e, op_repeat_each(e, op_masked_fill(e, y, x[1], -1), 1, 3)));
+}
+Test(engine_gradients, of_padding_repeating_masks_and_exponentials)
+{
+    struct tensor *mask = tensor_keep(op_full(e, PLIM_BOOL, SHAPE(2, 6), 0));
+    array_put(&mask->a, 3, 1);
+    struct tensor *x = variable(SHAPE(3, 4), 1), *given[2] = {x, mask};
+    struct tensor *sum = weighed(grow, given);
+    autograd_backward(e, sum);
+    tensor_drop(e, sum);
+    for (int64_t i = 0; i < 12; i++) {
+        double at = array_at(&x->a, i), ahead, behind;
+        array_put(&x->a, i, at + 1e-2), ahead = value(grow, given);
+        array_put(&x->a, i, at - 1e-2), behind = value(grow, given);
+        array_put(&x->a, i, at);
+        cr_expect(fabs((ahead - behind) / 2e-2 - array_at(&x->grad->a, i)) <= 5e-3, "element %d",
+                  (int)i);
+    }
+    cr_expect_eq(array_at(&x->grad->a, 3), 0, "masked");
+    tensor_drop_all(e, x, mask);
+}
