@@ -317,4 +317,5 @@ Test(explain, linear_attention_is_not_counted_as_attention_to_all)
     double mfu = (6 * 752393024.0 + full + linear) * tokens / peak;
     cr_expect(epsilon_eq(dbl, json_real_value(json_at(root, "mfu")), mfu, 0.01 * mfu));
     json_decref(root);
+    program_finish(&p);
 }
