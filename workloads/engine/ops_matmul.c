@@ -53,12 +53,7 @@ static struct tensor *dense_matrices(struct engine *e, struct tensor *x)
     if (e->halted) return tensor_ref(x);
     int64_t rows = x->a.shape[1], columns = x->a.shape[2], row = x->a.stride[1], column = x->a.stride[2];
     bool by_columns = row == 1 && column >= rows, by_rows = column == 1 && row >= columns;
-    if (by_columns || by_rows) return tensor_ref(x);
-    bool grad = e->grad_enabled;
-    e->grad_enabled = false;
-    struct tensor *dense = tensor_keep(op_contiguous(e, x));
-    e->grad_enabled = grad;
-    return dense;
+    return by_columns || by_rows ? tensor_ref(x) : tensor_keep(op_detached_clone(e, x));
 }
 
 /* launch() of batches */

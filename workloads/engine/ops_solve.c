@@ -9,16 +9,12 @@ enum { SAVED_MATRIX, SAVED_RESULT };
 /* Memory by columns for what has the shape of x. */
 static struct tensor *empty_by_columns(struct engine *e, const struct tensor *x)
 {
-    int64_t stride[PLIM_MAX_DIMS];
+    int64_t shape[PLIM_MAX_DIMS];
     int last = x->a.ndim - 1;
-    int64_t step = x->a.shape[last] * x->a.shape[last - 1];
-    stride[last - 1] = 1;
-    stride[last] = x->a.shape[last - 1];
-    for (int i = last - 2; i >= 0; i--) {
-        stride[i] = step;
-        step *= x->a.shape[i];
-    }
-    return tensor_empty_strided(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape, stride);
+    memcpy(shape, x->a.shape, sizeof shape);
+    shape[last] = x->a.shape[last - 1];
+    shape[last - 1] = x->a.shape[last];
+    return op_transpose(e, tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape), -2, -1);
 }
 
 /* Rows or columns behind one another, matrix after matrix */

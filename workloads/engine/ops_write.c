@@ -1,7 +1,6 @@
 /* Writes into a part of a tensor (x[.., i] = value), which autograd follows: torch/csrc/autograd/functions/tensor.cpp,
  * CopySlices. */
 #include "ops.h"
-#include <string.h>
 
 enum { BASE, VALUE }; /* edges */
 enum { NDIM, SHAPE_FROM, ORDER = 6, INDEX };
@@ -47,8 +46,9 @@ static void set_part_backward(struct engine *e, struct node *n, struct tensor **
     op_copy_(e, all, grads[0]);
     struct tensor *part = tensor_keep(op_select(e, all, (int)n->number, n->ints[INDEX]));
     if (e->halted) return;
-    struct tensor *own =
-        tensor_keep(empty_in_order(e, dtype, part->a.ndim, part->a.shape, order_of(part)));
+    int64_t stride[PLIM_MAX_DIMS];
+    op_result_strides(1, &part, part->a.ndim, part->a.shape, stride);
+    struct tensor *own = tensor_keep(tensor_empty_strided(e, dtype, part->a.ndim, part->a.shape, stride));
     op_copy_(e, own, part);
     struct tensor *zeros = node_wants(n, BASE) ? tensor_keep(op_full_like(e, own, 0)) : NULL;
     if (node_wants(n, VALUE)) out[VALUE] = tensor_hold(op_to(e, own, (enum plim_dtype)n->scale));

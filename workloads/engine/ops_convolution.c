@@ -1,0 +1,148 @@
+/* The convolutions that models have here: of an image whose windows do not overlap, and of channels along rows. */
+#include "devices/needs/needs.h"
+#include "ops.h"
+
+enum { INPUT, WEIGHT, BIAS };
+
+/* Casts operands as autocast does, the last one first, as C++ evaluates arguments, and holds them for the call. */
+static void enter(struct engine *e, int count, struct tensor **operands, bool *was)
+{
+    for (int i = count; i-- > 0;) {
+        operands[i] = autocast_low(e, operands[i]);
+        was[i] = tensor_enter(operands[i]);
+    }
+}
+
+/* A node that has saved what is convolved, and the weight; NULL: none is needed. */
+static struct node *node_of(struct engine *e, const struct node_kind *kind, int count, struct tensor *const *operands)
+{
+    struct node *n = e->halted ? NULL : op_node(e, kind, count, operands);
+    if (!n) return NULL;
+    node_save(e, n, INPUT, operands[INPUT]);
+    node_save(e, n, WEIGHT, operands[WEIGHT]);
+    return n;
+}
+
+static struct tensor *leave(struct engine *e, struct node *n, struct tensor *y, int count,
+                            struct tensor *const *operands, const bool *was)
+{
+    y = op_done(e, n, y, 0, NULL);
+    for (int i = 0; i < count; i++) tensor_leave(e, operands[i], was[i]);
+    return y;
+}
+
+/* --- an image as patches (Conv2d with kernel_size = stride), by cuDNN --------------------------- */
+
+/* cuDNN's workspace, for the length of a call. */
+static void launch_patches(struct engine *e, struct plim_op *op, const struct tensor *x,
+                           const struct tensor *weight, const struct tensor *y)
+{
+    int64_t bytes = plim_patches_workspace_bytes(&e->device->info, &x->a, &weight->a, &y->a);
+    struct tensor *workspace = bytes ? tensor_keep(tensor_empty_bytes(e, bytes)) : NULL;
+    if (!e->halted) engine_launch(e, op);
+    tensor_drop(e, workspace);
+}
+
+/* ConvolutionBackward0: the gradients of weight and bias; an image has none. */
+static void patches_backward(struct engine *e, struct node *n, struct tensor **grads,
+                             struct tensor **out)
+{
+    struct tensor *x = node_saved(e, n, INPUT), *weight = node_saved(e, n, WEIGHT);
+    if (e->halted) return;
+    enum plim_dtype dtype = (enum plim_dtype)weight->a.dtype;
+    if (node_wants(n, WEIGHT)) {
+        struct tensor *dy = tensor_hold(op_contiguous(e, grads[0]));
+        struct tensor *dw = tensor_keep(tensor_empty_like(e, weight, dtype));
+        struct plim_op op = {.kind = PLIM_OP_PATCHES_BACKWARD,
+                             .n_out = 1,
+                             .n_in = 2,
+                             .out = {&dw->a},
+                             .in = {&dy->a, &x->a}};
+        launch_patches(e, &op, x, weight, dy);
+        tensor_drop(e, dy);
+        out[WEIGHT] = dw;
+    }
+    if (node_wants(n, BIAS))
+        out[BIAS] = tensor_keep(op_reduce(e, grads[0], 1u << 0 | 1u << 2 | 1u << 3, false,
+                                          PLIM_BINARY_ADD, 1, dtype));
+}
+static const struct node_kind patches_kind = {"ConvolutionBackward0", patches_backward};
+
+struct tensor *op_patches(struct engine *e, struct tensor *x, struct tensor *weight,
+                          struct tensor *bias)
+{
+    struct tensor *operands[3] = {x, weight, bias};
+    bool was[3];
+    if (e->halted) return op_halted(e, 3, operands);
+    enter(e, 3, operands, was);
+    x = operands[INPUT], weight = operands[WEIGHT], bias = operands[BIAS];
+    struct node *n = node_of(e, &patches_kind, 3, operands);
+    struct tensor *y = e->poison;
+    if (!e->halted) {
+        int64_t size = tensor_size(weight, 2);
+        y = tensor_empty(e, (enum plim_dtype)x->a.dtype,
+                         SHAPE(tensor_size(x, 0), tensor_size(weight, 0), tensor_size(x, 2) / size,
+                               tensor_size(x, 3) / size));
+        struct plim_op op = {.kind = PLIM_OP_PATCHES,
+                             .n_out = 1,
+                             .n_in = 3,
+                             .out = {&y->a},
+                             .in = {&x->a, &weight->a, &bias->a}};
+        if (!e->halted) launch_patches(e, &op, x, weight, y);
+    }
+    return leave(e, n, y, 3, operands, was);
+}
+
+/* --- along rows, each channel with a kernel of its own (conv1d with groups = channels), by ATen's own kernels
+ * (native/cuda/DepthwiseConv2d.cu) --------------------------------------------------------------- */
+
+static void launch_depthwise(struct engine *e, enum plim_op_kind kind, struct tensor *out, struct tensor *a,
+                             struct tensor *b)
+{
+    struct plim_op op = {
+        .kind = kind, .n_out = 1, .n_in = 2, .out = {&out->a}, .in = {&a->a, &b->a}};
+    if (!e->halted) engine_launch(e, &op);
+}
+
+/* convolution_backward: a row becomes an image, for which it must be contiguous; the
+ * weight's gradient is computed first. */
+static void depthwise_backward(struct engine *e, struct node *n, struct tensor **grads,
+                               struct tensor **out)
+{
+    struct tensor *x = node_saved(e, n, INPUT), *weight = node_saved(e, n, WEIGHT);
+    if (e->halted) return;
+    struct tensor *dy = tensor_hold(op_contiguous(e, grads[0])),
+                  *rows = tensor_hold(op_contiguous(e, x));
+    enum plim_dtype dtype = (enum plim_dtype)dy->a.dtype;
+    if (node_wants(n, WEIGHT)) {
+        out[WEIGHT] = tensor_keep(tensor_empty(e, dtype, weight->a.ndim, weight->a.shape));
+        launch_depthwise(e, PLIM_OP_DEPTHWISE_BACKWARD_WEIGHT, out[WEIGHT], dy, rows);
+    }
+    if (node_wants(n, INPUT)) {
+        out[INPUT] = tensor_keep(tensor_empty(e, dtype, x->a.ndim, x->a.shape));
+        launch_depthwise(e, PLIM_OP_DEPTHWISE_BACKWARD, out[INPUT], dy, weight);
+    }
+    tensor_drop_all(e, rows, dy);
+}
+static const struct node_kind depthwise_kind = {"ConvolutionBackward0", depthwise_backward};
+
+struct tensor *op_depthwise(struct engine *e, struct tensor *x, struct tensor *weight,
+                            int64_t padding)
+{
+    struct tensor *operands[2] = {x, weight};
+    bool was[2];
+    if (e->halted) return op_halted(e, 2, operands);
+    enter(e, 2, operands, was);
+    x = operands[INPUT], weight = operands[WEIGHT];
+    struct node *n = node_of(e, &depthwise_kind, 2, operands);
+    struct tensor *y = e->poison;
+    if (!e->halted) {
+        struct tensor *rows = tensor_hold(tensor_is_contiguous(x) ? x : op_detached_clone(e, x));
+        int64_t length = tensor_size(x, 2) + 2 * padding - tensor_size(weight, 2) + 1;
+        y = tensor_empty(e, (enum plim_dtype)x->a.dtype,
+                         SHAPE(tensor_size(x, 0), tensor_size(x, 1), length));
+        launch_depthwise(e, PLIM_OP_DEPTHWISE, y, rows, weight);
+        tensor_drop(e, rows);
+    }
+    return leave(e, n, y, 2, operands, was);
+}
