@@ -186,7 +186,8 @@ static bool nothing_padded(struct engine *e, const struct mask_request *r, struc
     return !hides;
 }
 
-/* _ignore_bidirectional_mask_sdpa, flash_attention_mask: the host reads whether nothing is hidden. */
+/* _ignore_bidirectional_mask_sdpa, flash_attention_mask, create_recurrent_attention_mask: the host reads whether
+ * nothing is hidden. */
 static void ask_whether_all(struct engine *e, struct tensor *padding)
 {
     struct tensor *all =
@@ -240,14 +241,12 @@ struct tensor *nn_bidirectional_mask(struct engine *e, const struct mask_request
     return mask;
 }
 
-/* create_recurrent_attention_mask: the host asks whether it hides something */
+/* create_recurrent_attention_mask */
 struct tensor *nn_recurrent_mask(struct engine *e, struct tensor *attention_mask, bool hides)
 {
     if (e->halted || !attention_mask || tensor_size(attention_mask, 1) == 1) return NULL;
     struct tensor *same = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, attention_mask, 1));
-    struct tensor *all = tensor_keep(op_reduce(e, same, 3, false, PLIM_BINARY_MIN, 1, PLIM_BOOL));
+    ask_whether_all(e, same);
     tensor_drop(e, same);
-    engine_item(e, all);
-    tensor_drop(e, all);
     return hides ? tensor_ref(attention_mask) : NULL;
 }

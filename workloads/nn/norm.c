@@ -21,14 +21,20 @@ void nn_norm_create_of_heads(struct engine *e, struct parameters *p, struct norm
     n->weight->odd_name = true;
 }
 
-/* x.float() * rsqrt(mean(x.float()^2) + eps), every step a kernel */
+/* x.float() * rsqrt(mean(x.float()^2) + eps), every step a kernel; named. *variance: the mean, a variable there */
+static struct tensor *normed(struct engine *e, struct tensor *x, struct tensor **variance)
+{
+    struct tensor *h = tensor_hold(op_to(e, x, PLIM_F32));
+    *variance = tensor_keep(op_mean_last(e, op_pow_scalar(e, h, 2)));
+    tensor_set(e, &h, op_mul(e, h, op_rsqrt(e, op_add_scalar(e, *variance, RMS_EPSILON))));
+    return h;
+}
+
 static struct tensor *rms_norm(struct engine *e, const struct norm *n, struct tensor *x)
 {
     bool was = tensor_enter(x);
     enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
-    struct tensor *h = tensor_hold(op_to(e, x, PLIM_F32));
-    struct tensor *variance = tensor_keep(op_mean_last(e, op_pow_scalar(e, h, 2)));
-    tensor_set(e, &h, op_mul(e, h, op_rsqrt(e, op_add_scalar(e, variance, RMS_EPSILON))));
+    struct tensor *variance, *h = normed(e, x, &variance);
     struct tensor *y = n->kind == NORM_RMS_OLMO ? op_to(e, op_mul(e, n->weight, h), dtype)
                                                 : op_mul(e, n->weight, op_to(e, h, dtype));
     tensor_drop(e, h);
@@ -46,9 +52,7 @@ static struct tensor *gated(struct engine *e, const void *module, struct tensor 
 {
     const struct gated_norm *g = module;
     enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
-    struct tensor *h = tensor_hold(op_to(e, x, PLIM_F32));
-    struct tensor *variance = tensor_keep(op_mean_last(e, op_pow_scalar(e, h, 2)));
-    tensor_set(e, &h, op_mul(e, h, op_rsqrt(e, op_add_scalar(e, variance, RMS_EPSILON))));
+    struct tensor *variance, *h = normed(e, x, &variance);
     tensor_set(e, &h, op_mul(e, g->norm->weight, op_to(e, h, dtype)));
     tensor_set(e, &h, op_mul(e, h, op_silu(e, op_to(e, g->gate, PLIM_F32))));
     struct tensor *y = tensor_hold(op_to(e, h, dtype));

@@ -70,27 +70,6 @@ static struct tensor *recompose(struct engine *e, struct tensor *x)
     return y;
 }
 
-/* cos and sin of grids, in fp32; named */
-static void turn_grids(struct engine *e, const struct rotary *r, struct tensor *freqs, struct tensor *turned[3])
-{
-    (void)r;
-    turned[2] = NULL;
-    turned[0] = tensor_keep(op_mul_scalar(e, op_unary(e, freqs, PLIM_UNARY_COS), 1));
-    turned[1] = tensor_keep(op_mul_scalar(e, op_unary(e, freqs, PLIM_UNARY_SIN), 1));
-    tensor_set(e, &turned[1], recompose(e, turned[1]));
-    tensor_set(e, &turned[0], recompose(e, turned[0]));
-}
-
-/* The same of others, each angle for two elements; behind them the angles, a variable there */
-static void turn(struct engine *e, const struct rotary *r, struct tensor *freqs, struct tensor *turned[3])
-{
-    struct tensor *emb = turned[2] = r->half    ? tensor_ref(freqs)
-                                     : r->pairs ? tensor_keep(op_repeat_each(e, freqs, -1, 2))
-                                                : tensor_keep(twice(e, freqs));
-    turned[0] = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_COS), 1));
-    turned[1] = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_SIN), 1));
-}
-
 void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enum plim_dtype dtype,
                struct tensor **cos, struct tensor **sin)
 {
@@ -98,12 +77,20 @@ void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enu
     if (r->fp32) dtype = PLIM_F32;
     e->grad_enabled = e->autocast.on = false;
     nn_rope_update(e, r, positions);
-    struct tensor *variables[2] = {NULL, NULL}, *turned[3];
+    struct tensor *variables[2] = {NULL, NULL};
     struct tensor *freqs = tensor_keep((r->of_grids ? grid_angles : angles)(e, r, positions, variables));
-    (r->of_grids ? turn_grids : turn)(e, r, freqs, turned);
-    *cos = tensor_hold(op_to(e, turned[0], dtype));
-    *sin = tensor_hold(op_to(e, turned[1], dtype));
-    tensor_drop_all(e, variables[0], variables[1], freqs, turned[2], turned[0], turned[1]);
+    struct tensor *emb = r->half || r->of_grids ? tensor_ref(freqs)
+                         : r->pairs             ? tensor_keep(op_repeat_each(e, freqs, -1, 2))
+                                                : tensor_keep(twice(e, freqs));
+    struct tensor *c = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_COS), 1));
+    struct tensor *s = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_SIN), 1));
+    if (r->of_grids) {
+        tensor_set(e, &s, recompose(e, s));
+        tensor_set(e, &c, recompose(e, c));
+    }
+    *cos = tensor_hold(op_to(e, c, dtype));
+    *sin = tensor_hold(op_to(e, s, dtype));
+    tensor_drop_all(e, variables[0], variables[1], freqs, emb, c, s);
     e->autocast.on = autocast;
     e->grad_enabled = grad;
 }
