@@ -26,21 +26,29 @@ static double number(const struct plim_array *a, int64_t i)
     return x;
 }
 
+/* to[i] <- the sum over k of from[i + k - padding] * w[k], or (`back`) of from[i - k + padding] * w[k] */
+static void convolve(const struct depthwise *d, const struct plim_array *from,
+                     const struct plim_array *to, bool back)
+{
+    int64_t length = from->shape[2], results = to->shape[2];
+    for (int64_t row = 0; row < d->batch * d->channels; row++)
+        for (int64_t i = 0; i < results; i++) {
+            double sum = 0;
+            for (int64_t k = 0; k < d->kernel; k++) {
+                int64_t at = back ? i - k + d->padding : i + k - d->padding;
+                if (at < 0 || at >= length) continue;
+                sum += number(from, row * length + at) *
+                       number(d->w, row % d->channels * d->kernel + k);
+            }
+            plim_elements_write(to, row * results + i, 1, &sum);
+        }
+}
+
 enum plim_status plim_reference_depthwise(const struct plim_op *op)
 {
     struct depthwise d;
     if (!is_depthwise(op->in[0], op->in[1], op->out[0], &d)) return PLIM_INVALID;
-    for (int64_t row = 0; row < d.batch * d.channels; row++)
-        for (int64_t i = 0; i < d.results; i++) {
-            double sum = 0;
-            for (int64_t k = 0; k < d.kernel; k++) {
-                int64_t at = i + k - d.padding;
-                if (at < 0 || at >= d.length) continue;
-                sum +=
-                    number(d.x, row * d.length + at) * number(d.w, row % d.channels * d.kernel + k);
-            }
-            plim_elements_write(d.y, row * d.results + i, 1, &sum);
-        }
+    convolve(&d, d.x, d.y, false);
     return PLIM_OK;
 }
 
@@ -48,17 +56,7 @@ enum plim_status plim_reference_depthwise_backward(const struct plim_op *op)
 {
     struct depthwise d;
     if (!is_depthwise(op->out[0], op->in[1], op->in[0], &d)) return PLIM_INVALID;
-    for (int64_t row = 0; row < d.batch * d.channels; row++)
-        for (int64_t at = 0; at < d.length; at++) {
-            double sum = 0;
-            for (int64_t k = 0; k < d.kernel; k++) {
-                int64_t i = at - k + d.padding;
-                if (i < 0 || i >= d.results) continue;
-                sum +=
-                    number(d.y, row * d.results + i) * number(d.w, row % d.channels * d.kernel + k);
-            }
-            plim_elements_write(d.x, row * d.length + at, 1, &sum);
-        }
+    convolve(&d, d.y, d.x, true);
     return PLIM_OK;
 }
 

@@ -67,7 +67,7 @@ static void expect_slopes(function *f, struct tensor *const x[2])
     struct tensor *sum = weighed(f, x);
     autograd_backward(e, sum);
     tensor_drop(e, sum);
-    for (int k = 0; k < 2 && x[k]; k++)
+    for (int k = 0; k < 2 && x[k] && x[k]->requires_grad; k++)
         for (int64_t i = 0; i < tensor_elements(x[k]); i++) {
             double at = array_at(&x[k]->a, i), ahead, behind;
             array_put(&x[k]->a, i, at + step), ahead = value(f, x);
@@ -139,18 +139,8 @@ Test(engine_gradients, of_padding_repeating_masks_and_exponentials)
 {
     struct tensor *mask = tensor_keep(op_full(e, PLIM_BOOL, SHAPE(2, 6), 0));
     array_put(&mask->a, 3, 1);
-    struct tensor *x = variable(SHAPE(3, 4), 1), *given[2] = {x, mask};
-    struct tensor *sum = weighed(grow, given);
-    autograd_backward(e, sum);
-    tensor_drop(e, sum);
-    for (int64_t i = 0; i < 12; i++) {
-        double at = array_at(&x->a, i), ahead, behind;
-        array_put(&x->a, i, at + 1e-2), ahead = value(grow, given);
-        array_put(&x->a, i, at - 1e-2), behind = value(grow, given);
-        array_put(&x->a, i, at);
-        cr_expect(fabs((ahead - behind) / 2e-2 - array_at(&x->grad->a, i)) <= 5e-3, "element %d",
-                  (int)i);
-    }
+    struct tensor *x = variable(SHAPE(3, 4), 1), *given[2] = {tensor_ref(x), tensor_ref(mask)};
+    expect_slopes(grow, given);
     cr_expect_eq(array_at(&x->grad->a, 3), 0, "masked");
     tensor_drop_all(e, x, mask);
 }
