@@ -284,6 +284,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .packing = spec->packing,
                                        .documents = spec->documents,
                                        .made_on = spec->made_on,
+                                       .upcast = spec->upcast,
                                        .loop = spec->loop,
                                        .evaluation = spec->evaluation,
                                        .label_smoothing = spec->label_smoothing,

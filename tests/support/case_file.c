@@ -53,6 +53,15 @@ static void read_modules(const json_t *modules, char out[PLIM_MODULES_TEXT])
     if (text) snprintf(out, PLIM_MODULES_TEXT, "%s%s", strcmp(text, "all-linear") ? PLIM_MODULES_REGEX : "", text);
 }
 
+/* Is `word` one of the list that the key has? */
+static bool has_word(const json_t *object, const char *key, const char *word)
+{
+    const json_t *list = json_object_get(object, key);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (!strcmp(json_string_value(json_array_get(list, i)), word)) return true;
+    return false;
+}
+
 void case_lora(const json_t *lora, struct plim_lora *out)
 {
     if (!lora) return;
@@ -60,6 +69,9 @@ void case_lora(const json_t *lora, struct plim_lora *out)
     out->r = case_integer(lora, "r", 0);
     out->dropout = json_number_value(json_object_get(lora, "dropout"));
     out->dora = json_is_true(json_object_get(lora, "dora"));
+    out->qkv_kernel = has_word(lora, "kernels", "qkv");
+    out->o_kernel = has_word(lora, "kernels", "o");
+    out->mlp_kernel = has_word(lora, "kernels", "mlp");
     const json_t *exclude = json_object_get(lora, "exclude_modules"),
                  *layers = json_object_get(lora, "layers_to_transform"), *ranks = json_object_get(lora, "rank_pattern");
     read_modules(targets, out->targets);
@@ -186,6 +198,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
         .empty_cache_steps = case_integer(arguments, "torch_empty_cache_steps", 0),
         .label_smoothing = json_number_value(json_object_get(arguments, "label_smoothing_factor")),
         .made_on = (enum plim_made_on)index_of(plim_made_on_names, PLIM_MADE_ON_COUNT, case_text(c, "made_on", "gpu")),
+        .upcast = (enum plim_upcast)index_of(plim_upcast_names, PLIM_UPCAST_COUNT, case_text(c, "upcast", "none")),
         .padding = json_is_true(json_object_get(c, "padded")) ? PLIM_PADDING_YES : PLIM_PADDING_NO,
         .torch = (enum plim_torch)index_of(plim_torch_names, PLIM_TORCH_COUNT, case_text(c, "torch", "2.11")),
         .transformers = (enum plim_transformers)index_of(plim_transformers_names, PLIM_TRANSFORMERS_COUNT,

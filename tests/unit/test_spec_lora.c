@@ -179,3 +179,55 @@ Test(spec_lora, parameters_are_those_of_experts)
                    "s.yaml:3:25: train.lora.targets has 'w3' alone, which peft refuses, as it is one half of the "
                    "experts' gate_up_proj, expected both halves");
 }
+
+#define HALF "loop: trainer, precision: bf16-mixed, weights: bf16"
+#define ALL "lora: {r: 8, qkv_kernel: true, o_kernel: true, mlp_kernel: true"
+
+Test(spec_lora, axolotls_functions_stand_where_axolotl_can_put_them)
+{
+    static const struct {
+        const char *family, *train, *why; /* NULL: nothing is wrong */
+    } cases[] = {
+        {"llama", HALF ", " ALL "}", NULL},
+        {"gpt_oss", HALF ", " ALL ", targets: q_proj}", NULL},
+        {"olmo2", HALF ", lora: {r: 8, mlp_kernel: true, targets: up_proj}", NULL},
+        {"olmo2", HALF ", " ALL ", targets: q_proj}", "train.lora.qkv_kernel is true, which axolotl cannot"},
+        {"phi3", HALF ", lora: {r: 8, o_kernel: true, targets: o_proj}", "train.lora.o_kernel is true, which axolotl"},
+        {"gpt2", HALF ", lora: {r: 8, mlp_kernel: true}", "train.lora.mlp_kernel is true, which axolotl cannot put"},
+        {"qwen3_5_text", HALF ", " ALL ", targets: [q_proj, down_proj]}", NULL},
+        {"qwen3_5_text", HALF ", " ALL ", targets: all-linear}", "functions for the linear attention of qwen3_5_text"},
+        {"llama", "precision: fp32, " ALL "}", NULL},
+        {"llama", "precision: bf16, " ALL "}", NULL},
+        {"llama", "precision: bf16-mixed, weights: fp32, " ALL "}", "autocast is to another type than that of activ"},
+        {"llama", "precision: fp16-mixed, weights: bf16, " ALL "}", "autocast is to another type than that of activ"},
+        {"llama", HALF ", upcast: kept, " ALL "}", "autocast is to another type than that of activations"},
+        {"llama", HALF ", " ALL "}, quantization: nf4", "train.quantization.prepare false or train.upcast undone"},
+        {"llama", HALF ", upcast: undone, " ALL "}, quantization: nf4", NULL},
+        {"llama", HALF ", upcast: undone, " ALL "}, quantization: int8", "int8, which axolotl refuses, expected false"},
+        {"llama", HALF ", " ALL ", dora: true}", "beside train.lora.dora, which is not in this version"},
+        {"llama", "loop: trl-sft, precision: bf16, " ALL "}", "beside one of TRL's trainers"},
+        {"llama", HALF ", world: 2, sharding: [ddp, fsdp], " ALL "}", "beside fsdp, which is not in this version"},
+        {"llama", HALF ", world: 2, sharding: zero3, " ALL "}", "beside zero3, which is not in this version"},
+        {"llama", HALF ", world: 2, sharding: zero2, " ALL "}", NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_spec s;
+        char text[512];
+        snprintf(text, sizeof(text), "model: {family: %s}\ntrain: {%s}\n", cases[i].family, cases[i].train);
+        if (!cases[i].why) {
+            spec_load_text("s.yaml", text, &s);
+            continue;
+        }
+        const char *why = spec_refusal("s.yaml", text);
+        cr_expect(strstr(why, cases[i].why) != NULL, "%s: %s", cases[i].family, why);
+    }
+}
+
+Test(spec_lora, axolotls_functions_are_told)
+{
+    struct plim_spec s;
+    char text[200];
+    load("family: llama", "targets: q_proj, o_kernel: true, mlp_kernel: true", &s);
+    plim_spec_describe_lora(&s, text, sizeof(text));
+    cr_expect(eq(str, text, "r=4 on q_proj; axolotl's functions o, mlp"));
+}

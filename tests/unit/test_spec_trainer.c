@@ -164,6 +164,19 @@ Test(spec_trainer, sft_trainer_trains_causal_models)
     }
 }
 
+Test(spec_trainer, casts_behind_loading_are_of_whole_models_under_autocast)
+{
+    static const struct asked cases[] = {
+        {"loop: trainer, precision: bf16-mixed, weights: bf16", "kept", NULL},
+        {"loop: trainer, precision: bf16", "undone", NULL},
+        {"loop: trainer, precision: bf16", "kept", "train.precision bf16, whose layers fail on what is in fp32"},
+        {"loop: trainer, world: 2, sharding: zero2, precision: bf16-mixed", "kept", NULL},
+        {"loop: trainer, world: 2, sharding: zero3, precision: bf16-mixed", "undone", "beside fsdp or zero3"},
+        {"loop: trainer, world: 2, sharding: [ddp, fsdp]", "undone", "beside fsdp or zero3"},
+    };
+    ask_each("train.upcast", cases, sizeof(cases) / sizeof(cases[0]));
+}
+
 Test(spec_trainer, what_is_loaded_onto_the_gpu_is_whole_there)
 {
     static const struct asked cases[] = {

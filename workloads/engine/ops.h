@@ -23,6 +23,9 @@ struct tensor *op_done(struct engine *e, struct node *n, struct tensor *y, int c
 /* A node if one of the operands needs a gradient, else NULL. */
 struct node *op_node(struct engine *e, const struct node_kind *kind, int count,
                      struct tensor *const *operands);
+/* A kernel of a library that computes nothing here, and so runs on a simulated device alone (PLIM_OP_FUSED): it writes
+ * the `n_out` first of `arrays` and reads the `n_in` behind them; NULLs in the end are left out. */
+void op_fused(struct engine *e, int n_out, int n_in, struct tensor *const *arrays);
 /* Notes an operand's shape for backward: its ndim in ints[0], then the sizes. `n` may be NULL. */
 void op_note_shape(struct node *n, const struct tensor *x);
 struct plim_need;
@@ -191,6 +194,8 @@ struct tensor *op_matmul(struct engine *e, struct tensor *a, struct tensor *b);
 struct tensor *op_solve_triangular(struct engine *e, struct tensor *a, struct tensor *b, bool upper);
 /* torch.mm(a, b, out=y), or torch.addmm(y, a, b, out=y) where it `adds`; no autocast, no autograd */
 void op_mm_into(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b, bool adds);
+/* y.addmm_(a, b, beta=beta, alpha=alpha), likewise */
+void op_mm_scaled(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b, double beta, double alpha);
 /* torch.nn.functional.linear: x w^T + bias; weight (out, in); bias may be NULL */
 struct tensor *op_linear(struct engine *e, struct tensor *x, struct tensor *weight,
                          struct tensor *bias);
@@ -223,6 +228,9 @@ void op_quantize_4bit(struct engine *e, struct quantized *q, struct tensor *weig
                       struct tensor **map);
 /* the weight, in the type that it had */
 struct tensor *op_dequantize_4bit(struct engine *e, const struct quantized *q);
+/* the same as axolotl has it (kernels/quantize.py): memory for the matrix comes before that for its scales, where they
+ * are nested */
+struct tensor *op_dequantize_4bit_late(struct engine *e, const struct quantized *q);
 /* The same in 8 bits: the largest magnitude of a row is 127. */
 void op_quantize_int8(struct engine *e, struct quantized *q, struct tensor *weight);
 struct tensor *op_dequantize_int8(struct engine *e, const struct quantized *q); /* in fp32 */

@@ -7,16 +7,6 @@
 
 enum { GENERATION_OF_ADDMM = 80 }; /* compute capability from which gradients are added up in place */
 
-/* Writes the `n_out` first of `arrays` and reads the `n_in` behind them; NULLs in the end are left out. */
-static void launch(struct engine *e, int n_out, int n_in, struct tensor *const *arrays)
-{
-    struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = (uint8_t)n_out, .n_in = (uint8_t)n_in};
-    if (e->halted) return;
-    for (int i = 0; i < n_out; i++) op.out[i] = &arrays[i]->a;
-    for (int i = 0; i < n_in; i++) op.in[i] = &arrays[n_out + i]->a;
-    engine_launch(e, &op);
-}
-
 /* Python's autograd.Function runs its forward without gradients. */
 static bool enter_function(struct engine *e)
 {
@@ -48,9 +38,9 @@ static void differentiate_rms_norm(struct engine *e, struct node *n, struct tens
         node_wants(n, NORM_WEIGHT) ? tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(parts, width))) : NULL;
     struct tensor *dx = in_place ? tensor_ref(dy) : tensor_keep(op_full_like(e, dy, 0));
     if (partial)
-        launch(e, 2, 4, (struct tensor *[]){dx, partial, dy, x, weight, rstd});
+        op_fused(e, 2, 4, (struct tensor *[]){dx, partial, dy, x, weight, rstd});
     else
-        launch(e, 1, 4, (struct tensor *[]){dx, dy, x, weight, rstd});
+        op_fused(e, 1, 4, (struct tensor *[]){dx, dy, x, weight, rstd});
     if (node_wants(n, NORM_X)) out[NORM_X] = same_memory(e, dx);
     tensor_drop(e, dx);
     if (partial && !e->halted) {
@@ -84,7 +74,7 @@ struct tensor *op_liger_rms_norm(struct engine *e, struct tensor *x, struct tens
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
     struct tensor *rstd =
         tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(tensor_elements(x) / tensor_size(x, -1))));
-    launch(e, 2, 2, (struct tensor *[]){y, rstd, dense, weight});
+    op_fused(e, 2, 2, (struct tensor *[]){y, rstd, dense, weight});
     e->grad_enabled = grad;
     if (n) {
         node_save(e, n, NORM_X, dense);
@@ -112,7 +102,7 @@ static void turn(struct engine *e, struct tensor *const x[2], struct tensor *cos
         dense[i] = tensor_hold(op_contiguous(e, op_transpose(e, x[i], 1, 2)));
     angles[0] = tensor_hold(op_contiguous(e, cos));
     angles[1] = tensor_hold(op_contiguous(e, sin));
-    launch(e, 2, 4, (struct tensor *[]){dense[0], dense[1], dense[0], dense[1], angles[0], angles[1]});
+    op_fused(e, 2, 4, (struct tensor *[]){dense[0], dense[1], dense[0], dense[1], angles[0], angles[1]});
     for (int i = 0; i < 2; i++) {
         y[i] = tensor_keep(op_transpose(e, dense[i], 1, 2));
         tensor_drop(e, dense[i]);
@@ -164,7 +154,7 @@ static void silu_mul_backward(struct engine *e, struct node *n, struct tensor **
     struct tensor *gate = node_saved(e, n, GATE), *up = node_saved(e, n, UP);
     if (e->halted) return;
     struct tensor *dy = tensor_hold(op_contiguous(e, grads[0]));
-    launch(e, 2, 3, (struct tensor *[]){gate, up, dy, gate, up});
+    op_fused(e, 2, 3, (struct tensor *[]){gate, up, dy, gate, up});
     if (node_wants(n, GATE)) out[GATE] = same_memory(e, gate);
     if (node_wants(n, UP)) out[UP] = same_memory(e, up);
     tensor_drop(e, dy);
@@ -180,7 +170,7 @@ struct tensor *op_liger_silu_mul(struct engine *e, struct tensor *gate, struct t
     bool grad = enter_function(e);
     struct tensor *dense[2] = {tensor_hold(op_contiguous(e, gate)), tensor_hold(op_contiguous(e, up))};
     struct tensor *y = tensor_empty(e, (enum plim_dtype)gate->a.dtype, gate->a.ndim, gate->a.shape);
-    launch(e, 1, 2, (struct tensor *[]){y, dense[GATE], dense[UP]});
+    op_fused(e, 1, 2, (struct tensor *[]){y, dense[GATE], dense[UP]});
     e->grad_enabled = grad;
     if (n) {
         node_save(e, n, GATE, dense[GATE]);
@@ -232,7 +222,7 @@ static void cross_entropy_backward(struct engine *e, struct node *n, struct tens
     struct tensor *logits = node_saved(e, n, 0);
     if (e->halted) return;
     ask_whether_one(e, grads[0]);
-    launch(e, 1, 2, (struct tensor *[]){logits, logits, grads[0]});
+    op_fused(e, 1, 2, (struct tensor *[]){logits, logits, grads[0]});
     out[0] = same_memory(e, logits);
 }
 static const struct node_kind cross_entropy_kind = {"LigerCrossEntropyFunctionBackward", cross_entropy_backward};
@@ -249,7 +239,7 @@ struct tensor *op_liger_cross_entropy(struct engine *e, struct tensor *logits, s
     struct tensor *counts = count_targets(e, target);
     check_targets(e, target, counts, PLIM_BINARY_MAX, PLIM_BINARY_LT, (double)logits->a.shape[1]);
     check_targets(e, target, counts, PLIM_BINARY_MIN, PLIM_BINARY_GE, 0);
-    launch(e, 2, 2, (struct tensor *[]){logits, loss, logits, target});
+    op_fused(e, 2, 2, (struct tensor *[]){logits, loss, logits, target});
     struct tensor *y = op_reduce(e, loss, 1, false, PLIM_BINARY_ADD, 1, PLIM_F32);
     e->grad_enabled = grad;
     if (n) node_save(e, n, 0, logits);
@@ -319,7 +309,7 @@ static void run_chunk(struct engine *e, const struct loss_call *c, int64_t start
         logits = tensor_keep(op_matmul(e, x, op_transpose(e, c->weight, 0, 1)));
     }
     engine_set_class(e, before);
-    launch(e, 2, 2, (struct tensor *[]){logits, loss, logits, c->target});
+    op_fused(e, 2, 2, (struct tensor *[]){logits, loss, logits, c->target});
     if (!c->wants_gradients) {
         /* the loss is all */
     } else if (c->logits) {

@@ -125,11 +125,16 @@ static struct tensor *mm(struct engine *e, struct tensor *a, struct tensor *b)
     return op_done(e, n, y, 2, x);
 }
 
-void op_mm_into(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b, bool adds)
+void op_mm_scaled(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b, double beta, double alpha)
 {
     struct tensor *x[2] = {a, b};
-    if (!e->halted) launch(e, y, a, b, adds ? y : NULL, adds, 1);
+    if (!e->halted) launch(e, y, a, b, beta == 0 ? NULL : y, beta, alpha);
     op_halted(e, 2, x);
+}
+
+void op_mm_into(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b, bool adds)
+{
+    op_mm_scaled(e, y, a, b, adds, 1);
 }
 
 static void addmm_backward(struct engine *e, struct node *n, struct tensor **grads,

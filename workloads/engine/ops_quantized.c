@@ -156,6 +156,17 @@ struct tensor *op_dequantize_4bit(struct engine *e, const struct quantized *q)
     return tensor_yield(w);
 }
 
+struct tensor *op_dequantize_4bit_late(struct engine *e, const struct quantized *q)
+{
+    if (e->halted || !is_nested(q)) return op_dequantize_4bit(e, q);
+    struct tensor *w = tensor_keep(tensor_empty(e, q->dtype, SHAPE(q->rows, q->columns)));
+    struct tensor *scales = centred_scales(e, q);
+    op_add_(e, scales, q->offset);
+    dequantize(e, q->type, BLOCK, w, q->codes, scales, NULL);
+    tensor_drop(e, scales);
+    return tensor_yield(w);
+}
+
 /* --- the product ------------------------------------------------------------------------------ */
 
 /* _dequant_linear_fallback() */

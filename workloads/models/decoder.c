@@ -107,6 +107,7 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     m->family->build(e, m);
     if (quantized || loaded) decoder_load(e, m);
     if (cast) decoder_widen(e, m);
+    decoder_upcast(e, m);
     if (setting->lora.r) decoder_add_lora(e, m);
     m->parameters.dtype = dtype;
     e->meta = false;

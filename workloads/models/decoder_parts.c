@@ -215,12 +215,19 @@ struct tensor *decoder_context(struct engine *e, const struct attention_call *ca
     return y;
 }
 
+struct tensor *decoder_project_out(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    const struct linear *o = &b->layer->o;
+    bool fuses = b->m->setting->lora.o_kernel && o->lora && !e->adapters_off;
+    return (fuses ? nn_lora_o : nn_linear)(e, o, x);
+}
+
 struct tensor *decoder_attend(struct engine *e, const struct block_call *b,
                               const struct attention_call *call, struct tensor *const qkv[3],
                               struct tensor **weights)
 {
     struct tensor *y = decoder_context(e, call, qkv, weights);
-    tensor_set(e, &y, nn_linear(e, &b->layer->o, y));
+    tensor_set(e, &y, decoder_project_out(e, b, y));
     return tensor_yield(y);
 }
 

@@ -218,16 +218,16 @@ static void build(struct engine *e, struct decoder *m)
 
 enum { Q, K, V }; /* (B, A, S, D) each, named */
 
-/* qwen3_5: queries (B, A, S, D), normed, and their gate (B, S, A * D), both of one projection; both named */
-static void project_gated(struct engine *e, const struct block_call *b, struct tensor *x, struct tensor **queries,
-                          struct tensor **gate)
+/* qwen3_5: queries (B, A, S, D), normed, and their gate (B, S, A * D), both of one projection's result; both named */
+static void split_gated(struct engine *e, const struct block_call *b, struct tensor *y, struct tensor **queries,
+                        struct tensor **gate)
 {
     const struct plim_model_config *c = b->m->config;
     *queries = *gate = e->poison;
     if (e->halted) return;
-    int64_t batch = x->a.shape[0], seq = x->a.shape[1], width = c->head_dim;
+    int64_t batch = y->a.shape[0], seq = y->a.shape[1], width = c->head_dim;
     struct tensor *parts[2];
-    struct tensor *both = op_view(e, nn_linear(e, &b->layer->q, x), SHAPE(batch, seq, c->heads, 2 * width));
+    struct tensor *both = op_view(e, y, SHAPE(batch, seq, c->heads, 2 * width));
     op_split(e, both, -1, 2, (int64_t[]){width, width}, parts);
     struct tensor *unnormed = tensor_keep(parts[0]);
     *gate = tensor_keep(parts[1]);
@@ -237,15 +237,25 @@ static void project_gated(struct engine *e, const struct block_call *b, struct t
     tensor_drop(e, unnormed);
 }
 
-/* A projection seen as heads, normed on the way (qwen3) */
-static struct tensor *project(struct engine *e, const struct plim_model_config *c,
-                              const struct linear *l, const struct norm *n, struct tensor *x,
-                              int64_t heads)
+/* A projection's result seen as heads, normed on the way (qwen3) */
+static struct tensor *as_heads(struct engine *e, const struct plim_model_config *c, const struct norm *n,
+                               struct tensor *y, int64_t heads)
 {
-    struct tensor *y = nn_linear(e, l, x);
     if (!n || e->halted) return tensor_keep(decoder_heads(e, y, heads, c->head_dim));
-    struct tensor *split = op_view(e, y, SHAPE(x->a.shape[0], x->a.shape[1], heads, c->head_dim));
+    struct tensor *split = op_view(e, y, SHAPE(y->a.shape[0], y->a.shape[1], heads, c->head_dim));
     return tensor_keep(op_transpose(e, nn_norm(e, n, split), 1, 2));
+}
+
+/* As axolotl rewrites an attention's forward() (monkeypatch/lora_kernels.py): all three projections come first. */
+static void project_first(struct engine *e, const struct block_call *b, struct tensor *x, struct tensor *y[3])
+{
+    const struct decoder_layer *l = b->layer;
+    const struct linear *const projections[] = {&l->q, &l->k, &l->v};
+    bool fuses = b->m->setting->lora.qkv_kernel && l->q.lora && l->k.lora && l->v.lora && !e->adapters_off;
+    if (fuses)
+        nn_lora_qkv(e, projections, x, y);
+    else
+        for (int i = Q; i <= V; i++) y[i] = tensor_keep(nn_linear(e, projections[i], x));
 }
 
 static void project_each(struct engine *e, const struct block_call *b, struct tensor *x,
@@ -253,14 +263,21 @@ static void project_each(struct engine *e, const struct block_call *b, struct te
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
+    const struct plim_lora *lora = &b->m->setting->lora;
     enum head_norm head_norm = traits_of(b->m)->head_norm;
-    bool split = head_norm == HEAD_NORM_SPLIT;
+    bool split = head_norm == HEAD_NORM_SPLIT, first = lora->qkv_kernel || lora->o_kernel;
+    struct tensor *y[3] = {NULL, NULL, NULL};
+    if (first) project_first(e, b, x, y);
+    struct tensor *queries = first ? y[Q] : nn_linear(e, &l->q, x);
     if (traits_of(b->m)->gated)
-        project_gated(e, b, x, &qkv[Q], gate);
+        split_gated(e, b, queries, &qkv[Q], gate);
     else
-        qkv[Q] = project(e, c, &l->q, split ? &l->q_norm : NULL, x, c->heads);
-    qkv[K] = project(e, c, &l->k, split ? &l->k_norm : NULL, x, c->kv_heads);
-    qkv[V] = project(e, c, &l->v, NULL, x, c->kv_heads);
+        qkv[Q] = as_heads(e, c, split ? &l->q_norm : NULL, queries, c->heads);
+    tensor_drop(e, y[Q]);
+    qkv[K] = as_heads(e, c, split ? &l->k_norm : NULL, first ? y[K] : nn_linear(e, &l->k, x), c->kv_heads);
+    tensor_drop(e, y[K]);
+    qkv[V] = as_heads(e, c, NULL, first ? y[V] : nn_linear(e, &l->v, x), c->kv_heads);
+    tensor_drop(e, y[V]);
     if (head_norm != HEAD_NORM_TRANSPOSED) return;
     tensor_set(e, &qkv[Q], nn_norm(e, &l->q_norm, qkv[Q]));
     tensor_set(e, &qkv[K], nn_norm(e, &l->k_norm, qkv[K]));
@@ -378,7 +395,7 @@ static struct tensor *attend_gated(struct engine *e, const struct block_call *b,
 {
     struct tensor *y = decoder_context(e, call, qkv, weights);
     tensor_set(e, &y, op_mul(e, y, op_sigmoid(e, gate)));
-    tensor_set(e, &y, nn_linear(e, &b->layer->o, y));
+    tensor_set(e, &y, decoder_project_out(e, b, y));
     return tensor_yield(y);
 }
 
@@ -435,6 +452,9 @@ static struct tensor *dense(struct engine *e, const struct block_call *b, struct
         return nn_linear(e, &l->down, op_liger_silu_mul(e, gate_part, nn_linear(e, &l->up, x)));
     }
     if (traits_of(b->m)->plain_mlp) return plain(e, b, x);
+    bool has_adapters = l->gate.lora && l->up.lora && l->down.lora && !e->adapters_off;
+    if (b->m->setting->lora.mlp_kernel && has_adapters)
+        return nn_lora_mlp(e, (const struct linear *const[]){&l->gate, &l->up, &l->down}, x);
     if (!is_joined) return decoder_gated_mlp(e, f, l, x);
     struct tensor *part[2];
     int64_t width = b->m->config->intermediate_size;

@@ -1,6 +1,6 @@
 /* from_pretrained() with a device_map, as transformers 5.17 does it: the model is made without memory, and the
  * checkpoint's weights come one by one, in the order of their names; with bitsandbytes each is on the GPU in full
- * before it is quantised, and then comes what peft's prepare_model_for_kbit_training() does. And model.to(device). */
+ * before it is quantised. And model.to(device). */
 #include "model.h"
 #include "devices/allocator/allocator.h"
 #include <stdio.h>
@@ -290,23 +290,6 @@ static void warm_up(struct engine *e, const struct decoder *m)
     tensor_drop(e, tensor_keep(tensor_empty_bytes(e, bytes / 2 * 2)));
 }
 
-void decoder_widen(struct engine *e, struct decoder *m)
-{
-    struct parameters *p = &m->parameters;
-    for (size_t i = 0; i < p->count && !e->halted; i++)
-        if (!p->list[i]->is_codes) nn_cast(e, p->list[i], PLIM_F32);
-    p->dtype = PLIM_F32;
-}
-
-/* prepare_model_for_kbit_training(): then torch.cuda.empty_cache(). */
-static void prepare(struct engine *e, struct decoder *m)
-{
-    enum plim_dtype before = m->parameters.dtype;
-    decoder_widen(e, m);
-    m->parameters.dtype = before;
-    if (!e->halted) plim_allocator_empty_cache(e->allocator);
-}
-
 bool decoder_is_loaded(const struct plim_train_setting *setting)
 {
     bool is_whole = setting->sharding != PLIM_SHARDING_FSDP && setting->sharding != PLIM_SHARDING_ZERO3;
@@ -324,7 +307,6 @@ void decoder_load(struct engine *e, struct decoder *m)
     for (int i = 0; i < count; i++) load_module(&load, top[i], m);
     size_t buffer_count = decoder_buffers(m, buffers);
     for (size_t i = 0; i < buffer_count; i++) give_memory(e, buffers[i]);
-    if (m->setting->quantization.type && m->setting->quantization.prepared && !e->halted) prepare(e, m);
 }
 
 const struct quantized *decoder_quantized(const struct decoder *m, const struct tensor *codes)

@@ -177,6 +177,8 @@ enum plim_status decoder_move(struct engine *e, struct decoder *m) PLIM_MUST_CHE
 void decoder_load(struct engine *e, struct decoder *m);
 /* Does from_pretrained() bring the model to the GPU, before anything shards it? */
 bool decoder_is_loaded(const struct plim_train_setting *setting);
+/* What is cast behind loading (train.upcast, train.quantization.prepare); nothing where neither is asked for. */
+void decoder_upcast(struct engine *e, struct decoder *m);
 /* Each parameter in 16 bits becomes fp32, one after the other. */
 void decoder_widen(struct engine *e, struct decoder *m);
 /* Whose codes these are; NULL: it is no quantised weight. */
@@ -304,6 +306,8 @@ struct attention_call decoder_attention(const struct block_call *b);
 /* Attention of q, k, v (lent), heads merged; named. *weights as of nn_attention. */
 struct tensor *decoder_context(struct engine *e, const struct attention_call *call,
                                struct tensor *const qkv[3], struct tensor **weights);
+/* The output projection of attention's result; floating */
+struct tensor *decoder_project_out(struct engine *e, const struct block_call *b, struct tensor *x);
 /* Attention of q, k, v (lent), heads merged, the output projection; floating. *weights as of
  * nn_attention. */
 struct tensor *decoder_attend(struct engine *e, const struct block_call *b,

@@ -1,5 +1,7 @@
-/* peft's LoRA layers: result = base(x) + B(A(dropout(x))) * scaling, in the base's type. */
+/* peft's LoRA layers: result = base(x) + B(A(dropout(x))) * scaling, in the base's type. And axolotl's functions in
+ * their place. */
 #include "nn.h"
+#include "workloads/engine/ops_lora.h"
 
 /* B(A(dropout(x))) * scaling; floating */
 static struct tensor *delta(struct engine *e, const struct lora_adapter *a, struct tensor *x)
@@ -53,4 +55,51 @@ struct tensor *nn_lora_quantized(struct engine *e, const struct linear *l, struc
     }
     tensor_drop(e, input);
     return tensor_yield(result);
+}
+
+/* --- axolotl's functions ---------------------------------------------------------------------- */
+
+/* get_lora_parameters() */
+static struct lora_projection projection_of(const struct linear *l)
+{
+    return (struct lora_projection){.weight = l->weight,
+                                    .bias = l->bias,
+                                    .quantized = l->quantized.codes ? &l->quantized : NULL,
+                                    .a = l->lora->a,
+                                    .b = l->lora->b,
+                                    .scaling = l->lora->scaling};
+}
+
+/* _apply_dropout(): the dropout of one adapter, which others share; named, or NULL: there is none */
+static struct tensor *dropped_once(struct engine *e, const struct linear *l, struct tensor *x)
+{
+    return l->lora->dropout > 0 && !e->evaluates ? tensor_hold(nn_dropout(e, x, l->lora->dropout)) : NULL;
+}
+
+void nn_lora_qkv(struct engine *e, const struct linear *const l[3], struct tensor *x, struct tensor *y[3])
+{
+    const struct lora_projection p[] = {projection_of(l[0]), projection_of(l[1]), projection_of(l[2])};
+    struct tensor *dropped = dropped_once(e, l[0], x);
+    op_lora_qkv(e, x, dropped, p, y);
+    tensor_drop(e, dropped);
+}
+
+struct tensor *nn_lora_o(struct engine *e, const struct linear *l, struct tensor *x)
+{
+    const struct lora_projection p = projection_of(l);
+    bool was = tensor_enter(x);
+    struct tensor *dropped = dropped_once(e, l, x), *y = op_lora_o(e, x, dropped, &p);
+    tensor_drop(e, dropped);
+    tensor_leave(e, x, was);
+    return y;
+}
+
+struct tensor *nn_lora_mlp(struct engine *e, const struct linear *const l[3], struct tensor *x)
+{
+    const struct lora_projection p[] = {projection_of(l[0]), projection_of(l[1]), projection_of(l[2])};
+    bool was = tensor_enter(x);
+    struct tensor *dropped = dropped_once(e, l[0], x), *y = op_lora_mlp(e, x, dropped, p);
+    tensor_drop(e, dropped);
+    tensor_leave(e, x, was);
+    return y;
 }

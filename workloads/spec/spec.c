@@ -35,6 +35,7 @@ const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes", "one-ro
 const char *const plim_predictions_names[PLIM_PREDICTIONS_COUNT] = {"loss", "logits", "argmax"};
 const char *const plim_loop_names[PLIM_LOOP_COUNT] = {"plain", "trainer", "trl-sft", "trl-dpo"};
 const char *const plim_find_unused_names[PLIM_FIND_UNUSED_COUNT] = {"auto", "false", "true"};
+const char *const plim_upcast_names[PLIM_UPCAST_COUNT] = {"none", "kept", "undone"};
 const char *const plim_made_on_names[PLIM_MADE_ON_COUNT] = {"gpu", "host", "loaded", "cast"};
 const char *const plim_padding_names[PLIM_PADDING_COUNT] = {"no", "yes", "longest"};
 const char *const plim_torch_names[PLIM_TORCH_COUNT] = {"2.11", "2.15"};
@@ -50,6 +51,23 @@ static size_t describe_modules(const char *modules, char *text, size_t used, siz
         used += (size_t)snprintf(text + used, size - used, " %s", modules);
     for (const char *at = modules; plim_modules_next(&at, name) && used < size; is_first = false)
         used += (size_t)snprintf(text + used, size - used, "%s %s", is_first ? "" : ",", name);
+    return used;
+}
+
+/* Which of axolotl's functions stand in the place of peft's modules */
+static size_t describe_kernels(const struct plim_lora *lora, char *text, size_t used, size_t size)
+{
+    const struct {
+        bool is_taken;
+        const char *name;
+    } kernels[] = {{lora->qkv_kernel, "qkv"}, {lora->o_kernel, "o"}, {lora->mlp_kernel, "mlp"}};
+    bool is_first = true;
+    for (size_t i = 0; i < sizeof(kernels) / sizeof(*kernels) && used < size; i++) {
+        if (!kernels[i].is_taken) continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%s", is_first ? "; axolotl's functions " : ", ",
+                                 kernels[i].name);
+        is_first = false;
+    }
     return used;
 }
 
@@ -75,6 +93,7 @@ void plim_spec_describe_lora(const struct plim_spec *spec, char *text, size_t si
         used = describe_modules(lora->exclude, text, used, size);
     }
     if (lora->dora && used < size) used += (size_t)snprintf(text + used, size - used, ", DoRA");
+    used = describe_kernels(lora, text, used, size);
     if (!*lora->saved || used >= size) return;
     used += (size_t)snprintf(text + used, size - used, "; and%s copies of", lora->ties ? " tied" : "");
     describe_modules(lora->saved, text, used, size);
@@ -85,8 +104,11 @@ void plim_spec_describe_quantization(const struct plim_spec *spec, char *text, s
     const struct plim_quantization *q = &spec->quantization;
     text[0] = '\0';
     if (!q->type) return;
-    const char *rest = q->prepared ? ", the rest in fp32" : "";
-    if (spec->model.experts) rest = q->prepared ? ", experts and the rest in fp32" : ", experts as they are";
+    bool keeps = q->prepared && spec->upcast != PLIM_UPCAST_UNDONE;
+    const char *rest = keeps ? ", the rest in fp32" : "", *also = keeps ? " and the rest" : "";
+    char experts[48] = "";
+    if (spec->model.experts && q->prepared) snprintf(experts, sizeof(experts), ", experts%s in fp32", also);
+    if (spec->model.experts) rest = q->prepared ? experts : ", experts as they are";
     if (q->type == PLIM_QUANTIZATION_INT8)
         snprintf(text, size, "int8 (activations without outliers%s)", rest);
     else

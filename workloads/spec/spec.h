@@ -10,7 +10,9 @@
 #define PLIM_WORKLOADS_SPEC_H
 
 #include "autotune/base/status.h"
+#include "axis.h"
 #include "liger.h"
+#include "lora.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -246,6 +248,8 @@ enum plim_made_on {
     PLIM_MADE_ON_CAST,
     PLIM_MADE_ON_COUNT
 };
+/* axolotl's casts behind loading: embeddings, norms and the head become fp32, and (UNDONE) the weights' type again. */
+enum plim_upcast { PLIM_UPCAST_NONE, PLIM_UPCAST_KEPT, PLIM_UPCAST_UNDONE, PLIM_UPCAST_COUNT };
 static inline bool plim_is_loaded(enum plim_made_on made_on)
 {
     return made_on >= PLIM_MADE_ON_LOADED;
@@ -316,45 +320,13 @@ extern const char *const plim_reduce_type_names[PLIM_REDUCE_TYPE_COUNT];
 extern const char *const plim_overlap_names[PLIM_OVERLAP_COUNT];
 extern const char *const plim_packing_names[PLIM_PACKING_COUNT];
 extern const char *const plim_made_on_names[PLIM_MADE_ON_COUNT];
+extern const char *const plim_upcast_names[PLIM_UPCAST_COUNT];
 extern const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT];
 extern const char *const plim_padding_names[PLIM_PADDING_COUNT];
 extern const char *const plim_torch_names[PLIM_TORCH_COUNT];
 extern const char *const plim_transformers_names[PLIM_TRANSFORMERS_COUNT];
 
-/* Modules as peft is told of them, by the ends of their names, "q_proj,mlp.down_proj", or by a regular expression of
- * Python's behind PLIM_MODULES_REGEX; "": none (lora_modules.h). */
-enum { PLIM_MODULES_TEXT = 1024 };
-#define PLIM_MODULES_REGEX "re:"
-
-/* The rank of modules by a regular expression for the end of their names (rank_pattern). */
-enum { PLIM_LORA_RANKS = 16 };
-struct plim_lora_rank {
-    char regex[112];
-    int64_t r;
-};
-
-enum { PLIM_MAX_CHOICES = 64, PLIM_MAX_PHASES = 64 };
-
-/* What may be chosen along one axis, in the order of preference given. count 0: plimsoll chooses.
- * Enumerated axes are never empty after loading: what the spec leaves out has its default. */
-struct plim_int_axis { size_t count; int64_t values[PLIM_MAX_CHOICES]; };
-struct plim_enum_axis { size_t count; int values[PLIM_MAX_CHOICES]; };
-
-/* peft's LoraConfig: result = base(x) + B(A(dropout(x))) * alpha / r. r == 0: no LoRA. */
-struct plim_lora {
-    int64_t r;
-    double dropout;
-    bool dora; /* use_dora: magnitudes beside the matrices */
-    char targets[PLIM_MODULES_TEXT]; /* target_modules */
-    char parameters[PLIM_MODULES_TEXT]; /* target_parameters: of experts and routers */
-    char exclude[PLIM_MODULES_TEXT]; /* exclude_modules */
-    char saved[PLIM_MODULES_TEXT];   /* modules_to_save: copied, and trained in full */
-    bool ties;                       /* ensure_weight_tying: a head with the embedding's weight has the copy's, too */
-    struct plim_int_axis layers;     /* layers_to_transform; none: all */
-    char layers_pattern[PLIM_MODULES_TEXT]; /* names that a layer's number stands behind; "": the first number counts */
-    size_t rank_count;
-    struct plim_lora_rank ranks[PLIM_LORA_RANKS]; /* the first that matches counts, else r */
-};
+enum { PLIM_MAX_PHASES = 64 };
 
 /* In elements of which type codes in 4 bits lie (bnb_4bit_quant_storage). */
 enum plim_storage { PLIM_STORAGE_UINT8, PLIM_STORAGE_BF16, PLIM_STORAGE_FP16, PLIM_STORAGE_FP32, PLIM_STORAGE_COUNT };
@@ -439,6 +411,7 @@ struct plim_train_setting {
     enum plim_packing packing;
     int64_t documents; /* of one row: in each sample of `seq` tokens */
     enum plim_made_on made_on;
+    enum plim_upcast upcast;
     enum plim_loop loop;
     struct plim_evaluation evaluation;
     double label_smoothing; /* label_smoothing_factor of Trainer; 0: none */
@@ -457,7 +430,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 80 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 84 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -484,6 +457,7 @@ struct plim_spec {
     enum plim_packing packing;
     int64_t documents;
     enum plim_made_on made_on;
+    enum plim_upcast upcast;
     enum plim_loop loop;
     struct plim_evaluation evaluation;
     double label_smoothing;

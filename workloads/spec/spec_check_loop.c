@@ -83,6 +83,26 @@ bool plim_spec_leaves_experts(const struct plim_spec *spec)
     return plim_is_loaded(spec->made_on) && spec->model.experts && !why_not_loaded(spec);
 }
 
+/* Layers in 16 bits get activations in fp32 where norms are, which autocast alone casts. */
+static enum plim_status check_upcast(const struct plim_spec *spec, struct plim_error *err)
+{
+    bool is_cut = plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP) ||
+                  plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3);
+    if (spec->upcast != PLIM_UPCAST_NONE && is_cut)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.upcast is %s beside fsdp or zero3, which is not in this version, expected none",
+                         plim_upcast_names[spec->upcast]);
+    for (size_t i = 0; spec->upcast == PLIM_UPCAST_KEPT && i < spec->precision.count; i++) {
+        enum plim_precision precision = (enum plim_precision)spec->precision.values[i];
+        if (precision == PLIM_PRECISION_BF16 || precision == PLIM_PRECISION_FP16)
+            return plim_fail(err, PLIM_SPEC,
+                             "train.upcast is kept and train.precision %s, whose layers fail on what is in fp32 (there "
+                             "is no autocast), expected undone or a mixed precision",
+                             plim_precision_names[precision]);
+    }
+    return PLIM_OK;
+}
+
 /* What is known to be loaded by a device_map. */
 static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -159,6 +179,7 @@ const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS] = {
     {check_prompt, "data.prompt"},
     {check_reference, "train.precomputed_reference"},
     {check_made_on, "train.made_on"},
+    {check_upcast, "train.upcast"},
     {check_emptied, "train.empty_cache_steps"},
     {check_smoothing, "train.label_smoothing"},
     {check_evaluation, "train.evaluation"},

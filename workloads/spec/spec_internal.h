@@ -18,7 +18,7 @@ struct spec_check {
     enum plim_status (*check)(const struct plim_spec *, struct plim_error *);
     const char *culprit;
 };
-enum { PLIM_SPEC_LOOP_CHECKS = 8 };
+enum { PLIM_SPEC_LOOP_CHECKS = 9 };
 extern const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS]; /* of what goes with the loop */
 
 /* Is one of an axis of shardings DeepSpeed's ZeRO? */
@@ -44,5 +44,8 @@ enum plim_status plim_spec_resolve_types(struct plim_spec *spec,
 /* Spells out the targets of train.lora, or takes the family's; refuses those that peft refuses, or that are not known
  * here. The culprit is train.lora.targets. */
 enum plim_status plim_spec_resolve_lora(struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
+
+/* What axolotl's fused functions of LoRA go with (train.lora.qkv_kernel and the others) */
+enum plim_status plim_spec_check_lora_kernels(const struct plim_spec *spec, struct plim_error *err);
 
 #endif

@@ -362,6 +362,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_kept_norms, "train.weights"},
         {check_liger, "train.liger"},
         {check_quantized, "train.quantization"},
+        {plim_spec_check_lora_kernels, "train.lora.qkv_kernel"},
     }, later_checks[] = {
         {check_seq, "data.seq"},
         {check_packing, "data.packing"},

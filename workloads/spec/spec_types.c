@@ -62,7 +62,8 @@ static enum plim_status check_scaler(const struct plim_spec *spec, struct plim_e
     bool fused = spec->optimizer.count == 1 &&
                  plim_enum_axis_has(&spec->optimizer, PLIM_OPTIMIZER_ADAMW_FUSED);
     bool refused = in_bf16 || (in_fp16 && (!fused || spec->clip > 0));
-    bool has_copies = *spec->lora.saved && !(spec->quantization.type && spec->quantization.prepared);
+    bool is_wide = spec->quantization.type && spec->quantization.prepared && spec->upcast != PLIM_UPCAST_UNDONE;
+    bool has_copies = *spec->lora.saved && !is_wide;
     if (!refused || (spec->lora.r && !has_copies) || !scales) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
                      "train.precision is fp16-mixed and the weights are in %s, whose gradients "
@@ -182,6 +183,8 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
                "no autocast");
     if (!plim_spec_key_given(spec, "train.optimizer"))
         append(text, size, "optimizer %s%s", plim_optimizer_names[spec->optimizer.values[0]], "");
+    if (spec->upcast == PLIM_UPCAST_KEPT)
+        append(text, size, "embeddings, norms and the head in fp32 (train.upcast)%s%s", "", "");
     if (!plim_spec_key_given(spec, "train.attention") && spec->model.attention != PLIM_ATTENTION_SDPA)
         append(text, size, "attention %s (%s)", plim_attention_names[spec->attention.values[0]],
                "the model's configuration");

@@ -216,6 +216,10 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
     if (is_below(key, "train.liger_kernels."))
         return memcmp(&spec->liger_kernels, &(struct plim_liger_kernels){0}, sizeof(spec->liger_kernels)) == 0;
     if (key->offset == offsetof(struct plim_spec, lora.ties)) return !spec->lora.ties;
+    if (key->offset == offsetof(struct plim_spec, lora.qkv_kernel)) return !spec->lora.qkv_kernel;
+    if (key->offset == offsetof(struct plim_spec, lora.o_kernel)) return !spec->lora.o_kernel;
+    if (key->offset == offsetof(struct plim_spec, lora.mlp_kernel)) return !spec->lora.mlp_kernel;
+    if (key->offset == offsetof(struct plim_spec, upcast)) return spec->upcast == PLIM_UPCAST_NONE;
     return (is_below(key, "train.lora.") && !spec->lora.r) ||
            (is_below(key, "train.quantization.") && !spec->quantization.type) ||
            (is_below(key, "train.evaluation.") && !spec->evaluation.batch) ||

@@ -54,16 +54,6 @@ static void make_states(struct engine *e, struct optimizer *o, size_t i)
     o->has_compiled = true;
 }
 
-/* Writes the `n_out` first of `arrays` and reads the `n_in` behind them. */
-static void launch(struct engine *e, int n_out, int n_in, struct tensor *const *arrays)
-{
-    struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = (uint8_t)n_out, .n_in = (uint8_t)n_in};
-    if (e->halted) return;
-    for (int i = 0; i < n_out; i++) op.out[i] = &arrays[i]->a;
-    for (int i = 0; i < n_in; i++) op.in[i] = &arrays[n_out + i]->a;
-    engine_launch(e, &op);
-}
-
 /* One parameter's step: its states, and what its kernels hand on, of both moments each */
 struct call {
     struct tensor *x, *grad, *codes[2], *scales[2];
@@ -87,7 +77,7 @@ static void drop_both(struct engine *e, struct tensor *const both[2])
 /* scale.copy_(), which rounds nothing */
 static void keep_scales(struct engine *e, struct call *c, int k)
 {
-    launch(e, 1, 1, (struct tensor *[]){c->scales[k], c->new_scales[k]});
+    op_fused(e, 1, 1, (struct tensor *[]){c->scales[k], c->new_scales[k]});
     tensor_drop(e, c->new_scales[k]);
 }
 
@@ -95,10 +85,10 @@ static void step_8bit(struct engine *e, struct call *c, int64_t blocks)
 {
     make_both(e, c->new_scales, PLIM_F32, blocks);
     make_both(e, c->scaled, PLIM_F32, tensor_elements(c->x));
-    launch(e, 4, 5,
+    op_fused(e, 4, 5,
            (struct tensor *[]){c->new_scales[0], c->new_scales[1], c->scaled[0], c->scaled[1],
                                c->grad, c->codes[0], c->codes[1], c->scales[0], c->scales[1]});
-    launch(e, 3, 8,
+    op_fused(e, 3, 8,
            (struct tensor *[]){c->x, c->codes[0], c->codes[1], c->x, c->grad, c->codes[0],
                                c->codes[1], c->scales[0], c->scales[1], c->scaled[0],
                                c->scaled[1]});
@@ -120,7 +110,7 @@ static void find_scales(struct engine *e, struct call *c, int64_t blocks, int64_
 {
     struct tensor *in_parts[2];
     make_both(e, in_parts, PLIM_F32, blocks * parts);
-    launch(e, 2, 5,
+    op_fused(e, 2, 5,
            (struct tensor *[]){in_parts[0], in_parts[1], c->grad, c->codes[0], c->codes[1],
                                c->scales[0], c->scales[1]});
     for (int k = 0; k < 2; k++) {
@@ -129,7 +119,7 @@ static void find_scales(struct engine *e, struct call *c, int64_t blocks, int64_
             continue;
         }
         c->new_scales[k] = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(blocks)));
-        launch(e, 1, 1, (struct tensor *[]){c->new_scales[k], in_parts[k]});
+        op_fused(e, 1, 1, (struct tensor *[]){c->new_scales[k], in_parts[k]});
         tensor_drop(e, in_parts[k]);
     }
 }
@@ -140,12 +130,12 @@ static void step_4bit(struct engine *e, struct call *c, int64_t block)
     find_scales(e, c, blocks, parts_of_block(e, block, blocks));
     make_both(e, c->scaled, PLIM_F32, elements);
     make_both(e, c->index, PLIM_I64, elements);
-    launch(e, 5, 8,
+    op_fused(e, 5, 8,
            (struct tensor *[]){c->x, c->scaled[0], c->scaled[1], c->index[0], c->index[1], c->x,
                                c->grad, c->codes[0], c->codes[1], c->scales[0], c->scales[1],
                                c->new_scales[0], c->new_scales[1]});
     for (int k = 0; k < 2; k++) {
-        launch(e, 1, 2, (struct tensor *[]){c->codes[k], c->scaled[k], c->index[k]});
+        op_fused(e, 1, 2, (struct tensor *[]){c->codes[k], c->scaled[k], c->index[k]});
         tensor_drop(e, c->scaled[k]);
         tensor_drop(e, c->index[k]);
         keep_scales(e, c, k);
@@ -166,7 +156,7 @@ static void step(struct engine *e, struct optimizer *o, struct tensor *found_inf
         }
         if (e->halted) return;
         if (!c.scales[0])
-            launch(e, 3, 4,
+            op_fused(e, 3, 4,
                    (struct tensor *[]){c.x, c.codes[0], c.codes[1], c.x, c.grad, c.codes[0],
                                        c.codes[1]});
         else if (o->kind->bits == 8)

@@ -86,6 +86,9 @@ def make_model(case, folder):
                                      device_map={'': int(os.environ.get('LOCAL_RANK', 0))})
         for parameter in model.parameters() if case['made_on'] == 'cast' else ():  # LLaMA-Factory's _setup_full_tuning()
             parameter.data = parameter.data.to(dtype)
+        if 'upcast' in case:
+            from axolotl_model import cast_around
+            cast_around(case, model, None, dtype)
         return model, config
     torch.set_default_dtype(dtype)
     with torch.device('cpu' if case.get('made_on') == 'host' else 'cuda'):
@@ -129,16 +132,22 @@ def make_batch(case, config, model, size):
 
 
 def lora_of(options):
-    """`dropout` and `dora` have names of their own, the others are LoraConfig's."""
+    """`dropout` and `dora` have names of their own, `kernels` are axolotl's, the others are LoraConfig's."""
     from peft import LoraConfig
-    others = {name: value for name, value in options.items() if name not in ('dropout', 'dora')}
+    others = {name: value for name, value in options.items() if name not in ('dropout', 'dora', 'kernels')}
+    if 'kernels' in options:  # they ask for it, and axolotl always says it
+        others['task_type'] = 'CAUSAL_LM'
     return LoraConfig(lora_alpha=2 * options['r'], lora_dropout=options.get('dropout', 0.0), use_dora=options.get('dora', False),
                       **others)
 
 
 def with_lora(model, options):
     from peft import get_peft_model
-    return get_peft_model(model, lora_of(options))
+    model = get_peft_model(model, lora_of(options))
+    if 'kernels' in options:
+        from axolotl_model import patch
+        return patch(model, options['kernels'])
+    return model
 
 
 def make_optimizer(name, parameters):

@@ -1,5 +1,6 @@
 """A golden case's model with weights in 4 or 8 bits (`quantization`), as from_pretrained() of transformers and peft's
 prepare_model_for_kbit_training() make it, from a checkpoint whose values do not matter."""
+import functools
 import hashlib
 import os
 import shutil
@@ -52,5 +53,11 @@ def load(case, auto, config, dtype):
                                  attn_implementation=case.get('attention', 'sdpa'), quantization_config=how(case),
                                  device_map=where)
     if case['quantization'].get('prepare', True):
-        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=case.get('checkpointing') == 'full')
-    return model
+        prepare = functools.partial(prepare_model_for_kbit_training,
+                                    use_gradient_checkpointing=case.get('checkpointing') == 'full')
+    else:
+        prepare = None
+    if 'upcast' in case:
+        from axolotl_model import cast_around
+        return cast_around(case, model, prepare, dtype)
+    return prepare(model) if prepare else model

@@ -1,0 +1,111 @@
+"""What training allocates with what axolotl (0.19.0) makes of a model, its fused LoRA functions and its casts of embeddings,
+norms and the head, case by case, on plimsoll's virtual GPU: writes the cases, and joins them with the figures.
+
+    python make_axolotl.py > axolotl_cases.jsonl
+    export PYTHONPATH=flash2:AXOLOTL     AXOLOTL: the unpacked wheel, and beside it addict and colorama (pip --target)
+    plimsoll exec --device sim:GPU,placement=ascending --observe -- VENV/bin/python ../virtual/programs/golden.py \\
+        axolotl_cases.jsonl ID [ID ...]                 and with torchrun as make_trl.py says
+    python make_axolotl.py --join FIGURES > axolotl.jsonl      FIGURES: those lines
+
+VENV as of make_trl.py. The fields are those of make_families.py; `kernels` of an adapter are the functions that stand in the
+place of peft's modules, `upcast` is train.upcast. olmo3: PYTHONHASHSEED=0, as there.
+"""
+import json
+import sys
+
+import make_trl
+from make_families import ATTENTION, FULL, GATED, MIXED, QUERIES, case, lora
+
+HALF = {**MIXED, 'weights': 'bf16', 'loop': 'trainer', 'made_on': 'loaded'}
+NF4 = {'quantization': {'type': 'nf4', 'double': True, 'compute': 'bf16'}, 'upcast': 'undone'}
+FLASH = {'attention': 'flash_attention_2'}
+ROW = {**FLASH, 'packing': 'one-row', 'documents': 2}
+KERNELS = ['mlp', 'qkv', 'o']
+LINEARS = ATTENTION + GATED
+REENTERS = {**FULL, 'use_reentrant': True}
+
+
+def fused(rank=8, targets=LINEARS, kernels=KERNELS, **more):
+    return lora(rank, targets, kernels=kernels, **more)
+
+
+def kernels():
+    dense = ('x-llama-2l', 'x-llama-odd', 'x-mistral-window', 'x-qwen2-window', 'x-qwen3', 'x-gemma', 'x-gemma2', 'x-gemma3',
+             'x-granite', 'x-smollm3', 'x-cohere2')
+    for at, config in enumerate(dense):
+        yield case(config, 2, 128, **HALF, **fused(dropout=0.05))
+        yield case(config, 3, 65, **HALF, **fused(16), **(REENTERS if at % 2 else FULL), accumulation=2)
+        yield case(config, 2, 64, **HALF, **fused(), **NF4, **(FULL if at % 2 else REENTERS))
+    for config, targets in (('x-glm', [*ATTENTION, 'down_proj']), ('x-glm4', ATTENTION), ('x-starcoder2', ATTENTION),
+                            ('x-mixtral', ATTENTION), ('x-qwen2-moe', ATTENTION), ('x-qwen3-moe', ATTENTION),
+                            ('x-gpt-oss', ATTENTION)):
+        eager = {'attention': 'eager'} if config == 'x-gpt-oss' else {}
+        experts = {'made_on': 'host'} if config in ('x-mixtral', 'x-qwen2-moe', 'x-qwen3-moe', 'x-gpt-oss') else {}
+        yield case(config, 2, 64, **{**HALF, **experts}, **eager, **fused(8, targets, dropout=0.1))
+
+
+def parts():
+    """One function alone, and beside projections that have no adapters"""
+    for number, one in enumerate((['mlp'], ['qkv'], ['o'], ['qkv', 'o'])):
+        yield numbered(case('x-qwen3', 2, 96, **HALF, **fused(8, LINEARS, one)), number)
+    yield numbered(case('x-llama-odd', 2, 96, **HALF, **fused(8, QUERIES)), 4)
+    yield numbered(case('x-qwen3', 2, 96, **HALF, **fused(8, QUERIES)), 5)
+    yield numbered(case('x-gemma3', 2, 96, **HALF, **fused(8, ['o_proj', *GATED])), 6)
+    yield numbered(case('x-olmo2', 2, 96, **HALF, **fused(8, LINEARS, ['mlp'])), 7)
+    yield numbered(case('x-stablelm', 2, 96, **HALF, **fused(8, LINEARS, ['mlp'], dropout=0.1)), 8)
+
+
+def numbered(made, number):
+    return {**made, 'id': f'{made["id"]}/part{number}'}
+
+
+def others():
+    plain = {'made_on': 'gpu', 'loop': 'plain', 'weights': 'bf16'}
+    yield case('x-llama-odd', 2, 65, **fused(), **MIXED, **plain)
+    yield case('x-qwen3', 2, 65, **fused(dropout=0.1), precision='fp32')
+    yield case('x-llama-odd', 3, 64, **fused(dropout=0.1), precision='bf16', **FULL)
+    yield case('x-llama-odd', 2, 100, precision='fp16-mixed', optimizer='adamw-fused', weights='fp16', loop='trainer',
+               made_on='loaded', compute_capability=75, **fused())
+    yield case('x-llama-2l', 2, 128, **HALF, **FLASH, **fused(dropout=0.05), compute_capability=90)
+    yield case('x-mistral-window', 2, 128, **HALF, **ROW, **fused(dropout=0.05), **REENTERS)
+    yield case('x-qwen3', 2, 256, **HALF, **ROW, **fused(32, dropout=0.05), **NF4, **REENTERS, accumulation=2)
+    yield case('x-llama-2l', 2, 64, **HALF, **fused(), padded=True)
+    yield case('x-llama-2l', 2, 64, **HALF, **fused(dropout=0.05), evaluation={'batch': 4}, **FULL)
+    yield case('x-llama-2l', 2, 64, **{**HALF, 'optimizer': 'adamw-8bit'}, **fused(), **NF4, **REENTERS)
+    yield case('x-llama-2l', 2, 64, **HALF, **fused(), quantization={'type': 'nf4', 'compute': 'bf16', 'storage': 'bf16'},
+               upcast='undone')
+    yield case('x-llama-2l', 2, 64, **HALF, **fused(dropout=0.05), liger=True)
+    yield case('x-llama-2l', 2, 64, **{**HALF, 'made_on': 'host'}, **fused(dropout=0.05), **FULL, sharding='ddp', world=2)
+    yield case('x-qwen3', 2, 64, **{**HALF, 'made_on': 'host'}, **fused(), **REENTERS, sharding='ddp', world=2, accumulation=2)
+    yield case('x-llama-2l', 2, 64, **HALF, **fused(dropout=0.05), sharding='zero2', world=2)
+    yield case('x-llama-2l', 2, 64, **HALF, **fused(), **REENTERS, sharding='zero1', world=2, accumulation=2)
+
+
+def casts():
+    for config in ('x-llama-odd', 'x-qwen2-window', 'x-gemma2', 'x-phi', 'x-gpt2-odd', 'x-neox', 'x-olmo2', 'x-cohere2'):
+        few = {'x-gpt2-odd': ['c_attn'], 'x-neox': ['query_key_value']}.get(config, QUERIES)
+        yield case(config, 2, 65, **HALF, upcast='kept')
+        yield case(config, 2, 96, **HALF, **lora(8, few), upcast='undone')
+        if config != 'x-gpt2-odd':
+            yield case(config, 2, 64, **HALF, **lora(8, few), **NF4, **REENTERS)
+    yield case('x-llama-odd', 2, 64, **HALF, **FULL, upcast='kept', accumulation=2)
+    yield case('x-llama-odd', 2, 64, **HALF, **FLASH, upcast='undone')
+    yield case('x-llama-odd', 3, 64, **{**HALF, 'optimizer': 'adamw'}, upcast='kept')
+    yield case('x-qwen3', 3, 64, **{**HALF, 'optimizer': 'adamw-8bit'}, upcast='kept', compute_capability=90)
+    yield case('x-llama-odd', 2, 64, **HALF, upcast='kept', sharding='zero2', world=2)
+    yield case('x-llama-odd', 2, 64, **HALF, **lora(8, QUERIES), upcast='undone', sharding='zero1', world=2)
+    yield case('x-llama-2l', 2, 64, **HALF, **lora(8, QUERIES, modules_to_save=['embed_tokens', 'lm_head']), upcast='undone')
+    yield case('x-llama-2l', 2, 64, **HALF, **lora(8, QUERIES, modules_to_save=['embed_tokens', 'lm_head']), **NF4)
+
+
+def cases():
+    for made in (*kernels(), *parts(), *others(), *casts()):
+        mark = '/undone' if made.get('upcast') == 'undone' else '/upcast' if 'upcast' in made else ''
+        kernels_mark = '/fused' if 'kernels' in made.get('lora', {}) else ''
+        yield {**made, 'id': f'{made["id"]}{kernels_mark}{mark}'}
+
+
+if __name__ == '__main__':
+    joins = len(sys.argv) > 1 and sys.argv[1] == '--join'
+    for made in make_trl.joined(sys.argv[2], cases()) if joins else cases():
+        print(json.dumps(made))

@@ -1,0 +1,15 @@
+/* Axes of choices of a spec. */
+#ifndef PLIM_WORKLOADS_SPEC_AXIS_H
+#define PLIM_WORKLOADS_SPEC_AXIS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PLIM_MAX_CHOICES = 64 };
+
+/* What may be chosen along one axis, in the order of preference given. count 0: plimsoll chooses.
+ * Enumerated axes are never empty after loading: what the spec leaves out has its default. */
+struct plim_int_axis { size_t count; int64_t values[PLIM_MAX_CHOICES]; };
+struct plim_enum_axis { size_t count; int values[PLIM_MAX_CHOICES]; };
+
+#endif

@@ -1,0 +1,84 @@
+/* axolotl's fused LoRA functions (axolotl 0.19.0, kernels/lora.py, monkeypatch/lora_kernels.py): where they stand. */
+#include "family.h"
+#include "lora_modules.h"
+#include "spec_internal.h"
+
+/* Of which families patch_self_attn_lora() finds the lines of attention's forward() that it rewrites */
+static const bool attention_is_known[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_LLAMA] = true,     [PLIM_FAMILY_MISTRAL] = true,    [PLIM_FAMILY_QWEN2] = true,
+    [PLIM_FAMILY_QWEN3] = true,     [PLIM_FAMILY_GEMMA] = true,      [PLIM_FAMILY_GEMMA2] = true,
+    [PLIM_FAMILY_GEMMA3_TEXT] = true, [PLIM_FAMILY_STARCODER2] = true, [PLIM_FAMILY_SMOLLM3] = true,
+    [PLIM_FAMILY_GRANITE] = true,   [PLIM_FAMILY_COHERE2] = true,    [PLIM_FAMILY_GLM] = true,
+    [PLIM_FAMILY_GLM4] = true,      [PLIM_FAMILY_MIXTRAL] = true,    [PLIM_FAMILY_QWEN2_MOE] = true,
+    [PLIM_FAMILY_QWEN3_MOE] = true, [PLIM_FAMILY_GPT_OSS] = true,    [PLIM_FAMILY_QWEN3_5_TEXT] = true,
+};
+
+/* Of which get_layers() finds the layers besides: their names are model.layers */
+static const bool layers_are_known[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_OLMO] = true,   [PLIM_FAMILY_OLMO2] = true, [PLIM_FAMILY_OLMO3] = true,
+    [PLIM_FAMILY_COHERE] = true, [PLIM_FAMILY_PHI] = true,   [PLIM_FAMILY_PHI3] = true,
+    [PLIM_FAMILY_STABLELM] = true,
+};
+
+/* Are there adapters of linear attention, which has functions of its own? */
+static bool adapts_linear_attention(const struct plim_spec *spec)
+{
+    static const char *const linears[] = {"in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "out_proj"};
+    char name[96];
+    for (size_t i = 0; spec->model.family == PLIM_FAMILY_QWEN3_5_TEXT && i < sizeof(linears) / sizeof(*linears); i++) {
+        snprintf(name, sizeof(name), "model.layers.0.linear_attn.%s", linears[i]);
+        if (plim_lora_rank(&spec->lora, name)) return true;
+    }
+    return false;
+}
+
+static enum plim_status check_family(const struct plim_spec *spec, const char *key, struct plim_error *err)
+{
+    enum plim_family family = spec->model.family;
+    bool of_attention = spec->lora.qkv_kernel || spec->lora.o_kernel, is_known = attention_is_known[family];
+    if (adapts_linear_attention(spec))
+        return plim_fail(err, PLIM_SPEC,
+                         "train.lora.%s is true, and axolotl's functions for the linear attention of %s are not in "
+                         "this version, expected false", key, plim_family_names[family]);
+    if (is_known || (layers_are_known[family] && !of_attention)) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.lora.%s is true, which axolotl cannot put into %s (it stops there), expected false", key,
+                     plim_family_names[family]);
+}
+
+/* Autocast casts nothing in place: activations and the adapters' products have to be of its type. */
+static bool mixes_types(const struct plim_spec *spec)
+{
+    for (size_t i = 0; i < spec->precision.count; i++) {
+        enum plim_precision precision = (enum plim_precision)spec->precision.values[i];
+        if (plim_precision_weights(precision) != PLIM_WEIGHTS_AUTO) continue;
+        int half = precision == PLIM_PRECISION_BF16_MIXED ? PLIM_WEIGHTS_BF16 : PLIM_WEIGHTS_FP16;
+        for (size_t j = 0; j < spec->weights.count; j++)
+            if (spec->weights.values[j] != half) return true;
+        bool is_wide = spec->upcast == PLIM_UPCAST_KEPT || (spec->quantization.type && spec->quantization.prepared);
+        if (is_wide && spec->upcast != PLIM_UPCAST_UNDONE) return true;
+    }
+    return false;
+}
+
+enum plim_status plim_spec_check_lora_kernels(const struct plim_spec *spec, struct plim_error *err)
+{
+    const struct plim_lora *lora = &spec->lora;
+    const char *key = lora->qkv_kernel ? "qkv_kernel" : lora->o_kernel ? "o_kernel" : "mlp_kernel", *beside = NULL;
+    if (!lora->r || !(lora->qkv_kernel || lora->o_kernel || lora->mlp_kernel)) return PLIM_OK;
+    enum plim_status st = check_family(spec, key, err);
+    if (st) return st;
+    if (mixes_types(spec))
+        return plim_fail(err, PLIM_SPEC,
+                         "train.lora.%s is true and autocast is to another type than that of activations, with which "
+                         "axolotl's functions fail (addmm_), expected train.weights of that type, and "
+                         "train.quantization.prepare false or train.upcast undone",
+                         key);
+    if (spec->quantization.type == PLIM_QUANTIZATION_INT8) beside = "train.quantization int8, which axolotl refuses";
+    if (lora->dora) beside = "train.lora.dora, which is not in this version";
+    if (plim_loop_is_trl(spec->loop)) beside = "one of TRL's trainers, which axolotl's functions are not of";
+    if (plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP)) beside = "fsdp, which is not in this version";
+    if (plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3)) beside = "zero3, which is not in this version";
+    if (!beside) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "train.lora.%s is true beside %s, expected false", key, beside);
+}
