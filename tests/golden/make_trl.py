@@ -37,7 +37,8 @@ def quantized(kind, **more):
 def name_of(case):
     marks = [case['loop'], case['config'].split('/')[-1][:-5], case['precision'], case['optimizer'],
              case['checkpointing'], case.get('weights'), 'lora' in case and f'lora{case["lora"]["r"]}',
-             case.get('lora', {}).get('dora') and 'dora', case.get('prompt') and f'p{case["prompt"]}', case.get('reference'),
+             case.get('lora', {}).get('dora') and 'dora', case.get('prompt') and f'p{case["prompt"]}', case.get('reference'), case.get('updates') and f'u{case["updates"]}', case.get('iterations') and f'i{case["iterations"]}',
+             *(map(str, case.get('arguments', {}).values()) if case['loop'] == 'trl-grpo' else ()),
              case.get('padded') and 'padded', case.get('use_reentrant') and 're', case.get('liger') and 'liger',
              case.get('quantization', {}).get('type'), case['attention'] != 'sdpa' and case['attention'],
              'sharding' in case and f'{case["sharding"]}{case["world"]}',
@@ -113,6 +114,45 @@ def dpo_cases():
     yield case(small, 2, 100, **dpo, **lora(8), weights='bf16', sharding='zero3', world=2)
     yield case(small, 2, 100, **dpo, **FULL, **lora(8), weights='bf16', sharding='zero3', world=2, use_reentrant=True, prompt=20,
                evaluation={'batch': 2, 'batches': 2, 'every': 2})
+
+
+def beta(value=0.04, **more):
+    return {'arguments': {'beta': value, **more}}
+
+
+def grpo_cases():
+    """Answers come from a stand-in of a vLLM server (golden_grpo.py)."""
+    small, grpo = 'x-llama-odd', {'loop': 'trl-grpo', 'prompt': 16}
+    for precision in ('bf16-mixed', 'fp32', 'bf16', 'fp16-mixed'):
+        yield case(small, 4, 64, **grpo, precision=precision)
+    yield case(small, 4, 2048, **{**grpo, 'prompt': 500})  # 6,192 labels: more than one tile of rows
+    yield case(small, 4, 2048, **grpo, **FULL)
+    yield case(small, 2, 300, **grpo, **FULL, accumulation=3, weights='bf16')
+    yield case(small, 2, 300, **grpo, **FULL, accumulation=2, updates=2)
+    yield case(small, 2, 300, **grpo, accumulation=2, updates=2, iterations=2, generations=4)
+    yield case(small, 4, 300, **grpo, **FULL, **beta())
+    yield case(small, 4, 300, **{**grpo, 'prompt': 200}, **FULL, **beta(), accumulation=2, weights='bf16')
+    yield case(small, 4, 100, **grpo, **FULL, padded=True)
+    yield case(small, 16, 2048, **grpo, **FULL, rewards=3)
+    for loss in ('grpo', 'bnpo', 'dr_grpo'):
+        yield case(small, 4, 300, **grpo, arguments={'loss_type': loss}, accumulation=2)
+    for mode in ('sequence_truncate', 'token_mask', 'token_truncate'):
+        yield case(small, 4, 300, **grpo, arguments={'vllm_importance_sampling_mode': mode})
+    uncorrected = {'vllm_importance_sampling_correction': False}
+    yield case(small, 4, 300, **grpo, arguments=uncorrected)
+    yield case(small, 4, 300, **grpo, arguments=uncorrected, updates=2)
+    for config in ('x-gpt2-odd', 'x-phi', 'x-qwen2-window', 'x-opt', 'x-qwen3'):
+        yield case(config, 2, 60, **grpo, **FULL)
+    for config in ('x-bloom', 'x-gemma2'):
+        yield case(config, 2, 64, **grpo, attention='eager')
+    yield case('x-llama-2l', 2, 100, **grpo, **FULL, optimizer='sgd')
+    yield case(small, 2, 300, **grpo, **FULL, compute_capability=90, accumulation=2)
+    yield case(small, 4, 100, **grpo, **FULL, made_on='loaded')
+    yield case(small, 4, 100, **grpo, **FULL, made_on='loaded', **beta())
+    yield case('smollm2-135m', 8, 768, **{**grpo, 'prompt': 256}, **FULL)
+    yield case('qwen2.5-0.5b', 4, 768, **{**grpo, 'prompt': 256}, **FULL)  # in two chunks
+    yield case('qwen2.5-0.5b', 4, 768, **{**grpo, 'prompt': 256}, **FULL, weights='bf16', optimizer='adamw-8bit', **beta())
+    yield case('llama-3.2-1b', 4, 768, **{**grpo, 'prompt': 256}, **FULL, weights='bf16', accumulation=2)
 
 
 def sft_cases():
@@ -275,6 +315,6 @@ def joined(path, made):
 
 
 if __name__ == '__main__':
-    asked = {'sft': sft_cases, 'dpo': dpo_cases}[sys.argv[1]]()
+    asked = {'sft': sft_cases, 'dpo': dpo_cases, 'grpo': grpo_cases}[sys.argv[1]]()
     for made in joined(sys.argv[2], asked) if len(sys.argv) > 2 else asked:
         print(json.dumps(made))

@@ -150,6 +150,22 @@ static struct plim_liger_kernels liger_kernels(const json_t *asked)
     return kernels;
 }
 
+/* GRPOConfig's fields; `c`: the case, with the fields of `updates` and of `generations` */
+static struct plim_grpo grpo(const json_t *c, const json_t *asked)
+{
+    bool corrects = !json_is_false(json_object_get(asked, "vllm_importance_sampling_correction"));
+    const char *how = case_text(asked, "vllm_importance_sampling_mode", "sequence_mask");
+    return (struct plim_grpo){
+        .generations = case_integer(c, "generations", 2),
+        .updates = case_integer(c, "updates", 1),
+        .iterations = case_integer(c, "iterations", 1),
+        .reference = json_number_value(json_object_get(asked, "beta")) != 0,
+        .loss = (enum plim_grpo_loss)index_of(plim_grpo_loss_names, PLIM_GRPO_LOSS_COUNT,
+                                              case_text(asked, "loss_type", "dapo")),
+        .correction = (enum plim_grpo_correction)index_of(plim_grpo_correction_names, PLIM_GRPO_CORRECTION_COUNT,
+                                                          corrects ? how : "none")};
+}
+
 void case_setting(const json_t *c, struct plim_train_setting *s)
 {
     const json_t *evaluation = json_object_get(c, "evaluation"), *arguments = json_object_get(c, "arguments");
@@ -195,6 +211,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
                                                          case_text(evaluation, "keeps", "loss"))},
         .prompt = case_integer(c, "prompt", 0),
         .precomputed_reference = !strcmp(case_text(c, "reference", ""), "precomputed"),
+        .grpo = grpo(c, arguments),
         .empty_cache_steps = case_integer(arguments, "torch_empty_cache_steps", 0),
         .label_smoothing = json_number_value(json_object_get(arguments, "label_smoothing_factor")),
         .made_on = (enum plim_made_on)index_of(plim_made_on_names, PLIM_MADE_ON_COUNT, case_text(c, "made_on", "gpu")),

@@ -399,7 +399,7 @@ Test(spec_errors, liger_is_known_for_some)
          "s.yaml:2:16: train.liger is true, and Liger's SwiGLU wants the activation silu"},
         {"model: {family: llama}\ntrain: {liger: true, sharding: [ddp, fsdp]}\n",
          "s.yaml:2:16: train.liger is true and train.sharding is fsdp, which is in this version with train.loop "
-         "trainer, trl-sft or trl-dpo, expected ddp or none"},
+         "trainer or one of TRL's, expected ddp or none"},
     };
     CHECK_ALL("s.yaml", cases);
 }

@@ -126,7 +126,8 @@ Test(spec_trainer, prompts_and_references_are_of_trl)
         {"model: {family: llama}\ntrain: {loop: trl-dpo, world: 2, sharding: zero1, precision: bf16-mixed, "
          "precomputed_reference: true}\n", "ZeRO and train.precomputed_reference"},
         {"model: {family: llama}\ndata: {prompt: 5}\n", "data.prompt is given and train.loop is plain"},
-        {"model: {family: llama}\ndata: {prompt: 5}\ntrain: {loop: trainer}\n", "expected trl-sft or trl-dpo"},
+        {"model: {family: llama}\ndata: {prompt: 5}\ntrain: {loop: trainer}\n",
+         "expected trl-sft, trl-dpo or trl-grpo"},
         {"model: {family: llama}\ndata: {prompt: 64, seq: [128, 64]}\ntrain: {loop: trl-sft}\n",
          "data.prompt is 64 and data.seq 64"},
         {"model: {family: llama}\ntrain: {loop: trl-sft, precomputed_reference: true}\n",
@@ -136,6 +137,39 @@ Test(spec_trainer, prompts_and_references_are_of_trl)
         const char *why = spec_refusal("s.yaml", cases[i].text);
         cr_expect(strstr(why, cases[i].why) != NULL, "%s", why);
     }
+}
+
+Test(spec_trainer, answers_are_generated_for_whole_prompts)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"model: {family: llama}\ntrain: {loop: trl-grpo}\n", "expected the tokens of a prompt"},
+        {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, effective_batch: 12}\n",
+         "train.grpo.generations is 8, which does not divide the 12 samples"},
+        {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, effective_batch: 12, "
+         "grpo: {generations: 9, updates: 2}}\n", "which does not divide the 24 samples"},
+        {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, world: 2}\n", "whose ranks send answers"},
+        {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, evaluation: {batch: 8}}\n",
+         "whose answers are generated, too"},
+        {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, label_smoothing: 0.1}\n",
+         "which it has not"},
+        {"model: {family: llama}\ndata: {prompt: 9, packing: one-row}\ntrain: {loop: trl-grpo}\n", "data.packing"},
+        {"model: {family: bert}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n", "no causal language model"},
+        {"model: {zoo: qwen3-30b-a3b}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n", "experts, whose balance"},
+        {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, lora: {r: 8}, quantization: nf4}\n",
+         "of which it sends the codes"},
+        {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, lora: {r: 8, dora: true}}\n", "lora.dora"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *why = spec_refusal("s.yaml", cases[i].text);
+        cr_expect(strstr(why, cases[i].why) != NULL, "%s", why);
+    }
+    struct plim_spec spec;
+    spec_load_text("g.yaml", "model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, effective_batch: 12, "
+                   "grpo: {generations: 6, updates: 2, iterations: 3}}\n", &spec);
+    cr_expect(eq(i64, spec.grpo.iterations, 3));
+    cr_expect(eq(int, spec.grpo.correction, PLIM_GRPO_CORRECTION_SEQUENCE_MASK));
 }
 
 Test(spec_trainer, dpo_trainer_drops_nothing)

@@ -15,7 +15,8 @@ struct storage *blas_workspace_take(struct engine *e, bool is_lt)
     int64_t bytes = plim_cublas_workspace_bytes(info, e->torch_2_15);
     int64_t lt_bytes = plim_cublaslt_workspace_bytes(info);
     if (e->torch_2_15) return get(e, is_lt ? lt_bytes : bytes);
-    struct storage **blas = &e->blas_workspace[e->thread], **lt = &e->blaslt_workspace[e->thread];
+    struct storage **blas = &e->blas_workspace[e->stream][e->thread],
+                   **lt = &e->blaslt_workspace[e->stream][e->thread];
     if (!*blas) *blas = get(e, bytes);
     if (is_lt && !*lt) *lt = get(e, lt_bytes);
     return is_lt ? *lt : *blas;

@@ -1,6 +1,6 @@
 /* The memory that the handles of cuBLAS and cuBLASLt take at their first use and keep. PyTorch has
- * one handle of each for the main thread and one for the autograd thread. From 2.15 on each product takes
- * it, and gives it back (engine.h: torch_2_15). */
+ * one handle of each for the main thread and one for the autograd thread, whose memory is of a stream. From 2.15 on
+ * each product takes it, and gives it back (engine.h: torch_2_15). */
 #ifndef PLIM_ENGINE_BLAS_WORKSPACE_H
 #define PLIM_ENGINE_BLAS_WORKSPACE_H
 

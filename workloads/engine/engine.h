@@ -25,6 +25,7 @@ enum halt {
     HALT_EARLY_STOP   /* a checkpointed region was recomputed far enough (checkpoint.h) */
 };
 
+enum { ENGINE_STREAMS = 3 }; /* on which products are computed: the default one and two beside it */
 enum thread { THREAD_MAIN, THREAD_AUTOGRAD, THREAD_COUNT };
 
 struct checkpoint_frame;
@@ -71,6 +72,7 @@ struct engine {
     struct memory_use memory;
     int stream; /* of new storages: 0 the default one (plim_allocator_malloc()) */
     bool grad_enabled;
+    bool checkpointing_off; /* gradient_checkpointing_disable(): no block is checkpointed */
     bool evaluates; /* model.eval(): nothing is dropped, no block is checkpointed */
     bool adapters_off; /* peft's disable_adapter(): linear layers are those below their adapters */
     bool meta; /* torch.device("meta"): new tensors have no memory and nothing is launched */
@@ -80,7 +82,7 @@ struct engine {
     enum thread thread;             /* whose cuBLAS handle and workspace */
     struct autocast autocast;
 
-    struct storage *blas_workspace[THREAD_COUNT], *blaslt_workspace[THREAD_COUNT];
+    struct storage *blas_workspace[ENGINE_STREAMS][THREAD_COUNT], *blaslt_workspace[ENGINE_STREAMS][THREAD_COUNT];
     /* As PyTorch 2.15: a product takes its workspace and gives it back; and devices/needs/needs_attention.h. */
     bool torch_2_15;
     const struct module_hooks *modules; /* lent; NULL: none */

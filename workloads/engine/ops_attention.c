@@ -64,7 +64,7 @@ static struct tensor *result_like(struct engine *e, enum plim_sdpa kernel, struc
 static void hand_over(struct engine *e, struct plim_op *op, const struct blocks *b,
                       struct plim_array *lent)
 {
-    const struct storage *workspace = e->blas_workspace[e->thread];
+    const struct storage *workspace = e->blas_workspace[e->stream][e->thread];
     for (int i = 0; i < b->count && op->n_scratch < PLIM_OP_MAX_SCRATCH - 1; i++)
         if (b->temporary[i]) op->scratch[op->n_scratch++] = &b->temporary[i]->a;
     if (!workspace) return;

@@ -246,3 +246,48 @@ struct tensor *op_trl_log_sigmoid(struct engine *e, struct tensor *x)
     if (n) node_save(e, n, 0, x);
     return op_done(e, n, each_element(e, x), 1, &x);
 }
+
+/* --- minimum ---------------------------------------------------------------------------------- */
+
+enum { SELF, OTHER };
+
+/* where(mine == others, grad / 2, grad), but 0 where mine is the larger one (derivatives.yaml); named */
+static struct tensor *share_of_smaller(struct engine *e, struct tensor *grad, struct tensor *mine,
+                                       struct tensor *others)
+{
+    struct tensor *half = tensor_keep(op_div_scalar(e, grad, 2));
+    struct tensor *is_equal = tensor_keep(op_compare(e, PLIM_BINARY_EQ, mine, others));
+    struct tensor *share = tensor_keep(op_where(e, is_equal, half, grad, PLIM_F32, 0, 0));
+    struct tensor *is_larger = tensor_keep(op_compare(e, PLIM_BINARY_GT, mine, others));
+    tensor_drop(e, tensor_hold(op_masked_fill_(e, share, is_larger)));
+    tensor_drop_all(e, is_larger, is_equal, half);
+    return share;
+}
+
+static void minimum_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *self = node_saved(e, n, SELF), *other = node_saved(e, n, OTHER);
+    if (e->halted) return;
+    if (node_wants(n, OTHER)) out[OTHER] = share_of_smaller(e, grads[0], other, self);
+    if (node_wants(n, SELF)) out[SELF] = share_of_smaller(e, grads[0], self, other);
+}
+static const struct node_kind minimum_kind = {"MinimumBackward0", minimum_backward};
+
+struct tensor *op_trl_minimum(struct engine *e, struct tensor *a, struct tensor *b)
+{
+    struct tensor *x[2] = {a, b};
+    if (e->halted) return op_halted(e, 2, x);
+    struct node *n = op_node(e, &minimum_kind, 2, x);
+    if (n) node_save(e, n, OTHER, b);
+    if (n) node_save(e, n, SELF, a);
+    struct tensor *y = op_result(e, 2, x, PLIM_F32, a->a.ndim, a->a.shape, NULL);
+    struct plim_op op = {.kind = PLIM_OP_BINARY,
+                         .n_out = 1,
+                         .n_in = 2,
+                         .binary = PLIM_BINARY_MIN,
+                         .alpha = 1,
+                         .out = {&y->a},
+                         .in = {&a->a, &b->a}};
+    if (!e->halted) engine_launch(e, &op);
+    return op_done(e, n, y, 2, x);
+}

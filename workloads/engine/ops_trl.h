@@ -22,4 +22,7 @@ struct token_scores op_trl_token_scores(struct engine *e, struct tensor *x, stru
 /* torch.nn.functional.logsigmoid(x): backward needs x. Floating */
 struct tensor *op_trl_log_sigmoid(struct engine *e, struct tensor *x);
 
+/* torch.min(a, b) of one shape, fp32: backward needs both. Floating */
+struct tensor *op_trl_minimum(struct engine *e, struct tensor *a, struct tensor *b);
+
 #endif

@@ -54,9 +54,9 @@ const char *decoder_refuses(const struct plim_device_info *info,
         return "vit's adapters get no gradient by reentrant checkpointing with Trainer, as its patches need none "
                "(element 0 of tensors does not require grad); use_reentrant false runs";
     bool is_sharded = setting->sharding == PLIM_SHARDING_FSDP || setting->sharding == PLIM_SHARDING_ZERO3;
-    if (setting->lora.r && *setting->lora.saved && (is_sharded || setting->loop == PLIM_LOOP_TRL_DPO))
-        return "train.lora.modules_to_save is not known here with fsdp, zero3 and trl-dpo (plimsoll exec runs the "
-               "program)";
+    if (setting->lora.r && *setting->lora.saved && (is_sharded || setting->loop >= PLIM_LOOP_TRL_DPO))
+        return "train.lora.modules_to_save is not known here with fsdp, zero3, trl-dpo and trl-grpo (plimsoll exec "
+               "runs the program)";
     const struct plim_quantization *quantization = &setting->quantization;
     bool is_moved = setting->sharding == PLIM_SHARDING_FSDP && quantization->storage != PLIM_STORAGE_UINT8;
     if (quantization->type && quantization->loaded_on == PLIM_MADE_ON_HOST && !is_moved)
@@ -282,6 +282,16 @@ static double attention_flops_per_token(const struct plim_model_config *c, int64
     return sum;
 }
 
+/* Forwards without gradients of each sample that is trained on */
+static double judgements(const struct plim_train_setting *s)
+{
+    const struct plim_grpo *grpo = &s->grpo;
+    if (s->loop == PLIM_LOOP_TRL_DPO) return !s->precomputed_reference;
+    if (s->loop != PLIM_LOOP_TRL_GRPO) return 0;
+    bool is_scored = grpo->correction || grpo->updates * grpo->iterations > 1;
+    return (is_scored + grpo->reference) / (double)grpo->iterations;
+}
+
 double decoder_flops_per_token(const struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
@@ -297,7 +307,6 @@ double decoder_flops_per_token(const struct decoder *m)
     double trained = (double)p->trainable_elements - (is_looked_up ? (double)tensor_elements(m->embedding) : 0);
     if (m->setting->lora.r) frozen = weights - trained;
     double attention = attention_flops_per_token(c, m->setting->seq);
-    bool is_judged = m->setting->loop == PLIM_LOOP_TRL_DPO && !m->setting->precomputed_reference;
     double forward = 2 * weights + attention / 3;
-    return 6 * weights - 2 * frozen + attention + (is_judged ? forward : 0);
+    return 6 * weights - 2 * frozen + attention + forward * judgements(m->setting);
 }

@@ -305,7 +305,7 @@ struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor
         struct tensor *const held[CHECKPOINT_HELD] = {call.mask, call.cos, call.sin, call.positions,
                                                       call.alibi, call.ends};
         struct tensor *y;
-        if (m->setting->checkpointing == PLIM_CHECKPOINTING_NONE || e->evaluates)
+        if (m->setting->checkpointing == PLIM_CHECKPOINTING_NONE || e->evaluates || e->checkpointing_off)
             y = run_block(e, &call, x);
         else if (m->setting->use_reentrant)
             y = checkpoint_run_reentrant(e, run_block, &call, sizeof call, held, x);

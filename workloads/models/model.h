@@ -215,7 +215,8 @@ bool decoder_hides_padding(const struct plim_train_setting *setting);
  * arXiv:2204.02311, appendix B): 6 a weight that takes part in a matmul and 12 layers * heads *
  * head size * sequence for attention; of linear attention 18 heads * key size * value size: a state is read
  * by a key, written, and read by a query. A frozen weight has no gradient of its own: 4. What
- * checkpointing repeats is not counted. DPOTrainer's reference is another forward. */
+ * checkpointing repeats is not counted. DPOTrainer's reference is another forward,
+ * and so is each of GRPOTrainer's scores of a sample, which is trained on several times. */
 double decoder_flops_per_token(const struct decoder *m);
 
 /* --- the head (head.c) ------------------------------------------------------------------------ */

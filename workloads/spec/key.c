@@ -194,6 +194,7 @@ static const struct special {
     {"train.ddp", read_section},
     {"train.liger_kernels", read_section},
     {"train.zero", read_section},
+    {"train.grpo", read_section},
 };
 
 enum { SPECIAL_COUNT = sizeof(specials) / sizeof(specials[0]), PATH_SIZE = 128 };

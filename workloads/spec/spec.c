@@ -33,7 +33,10 @@ const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT] = {"none", "n
 const char *const plim_storage_names[PLIM_STORAGE_COUNT] = {"uint8", "bf16", "fp16", "fp32"};
 const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes", "one-row"};
 const char *const plim_predictions_names[PLIM_PREDICTIONS_COUNT] = {"loss", "logits", "argmax"};
-const char *const plim_loop_names[PLIM_LOOP_COUNT] = {"plain", "trainer", "trl-sft", "trl-dpo"};
+const char *const plim_loop_names[PLIM_LOOP_COUNT] = {"plain", "trainer", "trl-sft", "trl-dpo", "trl-grpo"};
+const char *const plim_grpo_loss_names[PLIM_GRPO_LOSS_COUNT] = {"dapo", "grpo", "bnpo", "dr_grpo"};
+const char *const plim_grpo_correction_names[PLIM_GRPO_CORRECTION_COUNT] = {
+    "none", "sequence_mask", "sequence_truncate", "token_mask", "token_truncate"};
 const char *const plim_find_unused_names[PLIM_FIND_UNUSED_COUNT] = {"auto", "false", "true"};
 const char *const plim_upcast_names[PLIM_UPCAST_COUNT] = {"none", "kept", "undone"};
 const char *const plim_made_on_names[PLIM_MADE_ON_COUNT] = {"gpu", "host", "loaded", "cast"};

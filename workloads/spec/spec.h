@@ -11,6 +11,7 @@
 
 #include "autotune/base/status.h"
 #include "axis.h"
+#include "grpo.h"
 #include "liger.h"
 #include "lora.h"
 #include <stdbool.h>
@@ -241,14 +242,7 @@ enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_ONE_ROW, PLI
  * given up, and leaves its room behind. LOADED: from_pretrained() with a device_map brings the weights there one by
  * one, in the order of their names, where room for all was taken before; CAST: in 16 bits, and then each becomes fp32.
  * Models that are sharded from the start or quantized are made without memory. */
-enum plim_made_on {
-    PLIM_MADE_ON_GPU,
-    PLIM_MADE_ON_HOST,
-    PLIM_MADE_ON_LOADED,
-    PLIM_MADE_ON_CAST,
-    PLIM_MADE_ON_COUNT
-};
-/* axolotl's casts behind loading: embeddings, norms and the head become fp32, and (UNDONE) the weights' type again. */
+enum plim_made_on { PLIM_MADE_ON_GPU, PLIM_MADE_ON_HOST, PLIM_MADE_ON_LOADED, PLIM_MADE_ON_CAST, PLIM_MADE_ON_COUNT };
 enum plim_upcast { PLIM_UPCAST_NONE, PLIM_UPCAST_KEPT, PLIM_UPCAST_UNDONE, PLIM_UPCAST_COUNT };
 static inline bool plim_is_loaded(enum plim_made_on made_on)
 {
@@ -261,9 +255,11 @@ static inline bool plim_optimizer_is_torchao(enum plim_optimizer optimizer)
 }
 
 /* Around the forward and the backward pass: a loop as in PyTorch's tutorials, or transformers' Trainer's
- * (workloads/train/trainer_loop.h); or that of TRL's SFTTrainer or DPOTrainer, which are Trainers with losses of their
- * own. A sample of the latter is a pair of rows. */
-enum plim_loop { PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_TRL_SFT, PLIM_LOOP_TRL_DPO, PLIM_LOOP_COUNT };
+ * (workloads/train/trainer_loop.h); or that of TRL's SFTTrainer, DPOTrainer or GRPOTrainer, which are Trainers with
+ * losses of their own. A sample of DPO is a pair of rows, of GRPO (grpo.h) an answer. */
+enum plim_loop {
+    PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_TRL_SFT, PLIM_LOOP_TRL_DPO, PLIM_LOOP_TRL_GRPO, PLIM_LOOP_COUNT
+};
 extern const char *const plim_loop_names[PLIM_LOOP_COUNT];
 static inline bool plim_loop_is_trainers(enum plim_loop loop)
 {
@@ -418,6 +414,7 @@ struct plim_train_setting {
     int64_t empty_cache_steps; /* torch_empty_cache_steps of Trainer; 0: None */
     int64_t prompt; /* tokens at the beginning of each row that are no labels, of TRL's trainers */
     bool precomputed_reference; /* precompute_ref_log_probs of DPOTrainer */
+    struct plim_grpo grpo;
     enum plim_padding padding; /* of encoders */
     enum plim_torch torch;
     enum plim_transformers transformers;
@@ -430,7 +427,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 84 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 90 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -464,6 +461,7 @@ struct plim_spec {
     int64_t empty_cache_steps;
     int64_t prompt;
     bool precomputed_reference;
+    struct plim_grpo grpo;
     enum plim_padding padding;
     enum plim_torch torch;
     enum plim_transformers transformers;

@@ -6,7 +6,8 @@
 static enum plim_status expect_trainer(const struct plim_spec *spec, const char *key, struct plim_error *err)
 {
     if (plim_loop_is_trainers(spec->loop)) return PLIM_OK;
-    return plim_fail(err, PLIM_SPEC, "%s is given and train.loop is %s, expected trainer, trl-sft or trl-dpo", key,
+    return plim_fail(err, PLIM_SPEC,
+                     "%s is given and train.loop is %s, expected trainer, trl-sft, trl-dpo or trl-grpo", key,
                      plim_loop_names[spec->loop]);
 }
 
@@ -124,8 +125,8 @@ static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_
 static enum plim_status check_prompt(const struct plim_spec *spec, struct plim_error *err)
 {
     if (!plim_loop_is_trl(spec->loop) && spec->prompt)
-        return plim_fail(err, PLIM_SPEC, "data.prompt is given and train.loop is %s, expected trl-sft or trl-dpo: "
-                         "elsewhere it changes nothing", plim_loop_names[spec->loop]);
+        return plim_fail(err, PLIM_SPEC, "data.prompt is given and train.loop is %s, expected trl-sft, trl-dpo or "
+                         "trl-grpo: elsewhere it changes nothing", plim_loop_names[spec->loop]);
     for (size_t i = 0; i < spec->seq.count; i++)
         if (spec->prompt >= spec->seq.values[i])
             return plim_fail(err, PLIM_SPEC, "data.prompt is %lld and data.seq %lld, expected a longer row",
@@ -140,6 +141,36 @@ static enum plim_status check_reference(const struct plim_spec *spec, struct pli
                      plim_loop_names[spec->loop]);
 }
 
+/* What GRPOTrainer does in another way than it is played here; NULL: nothing. */
+static const char *why_no_grpo(const struct plim_spec *spec)
+{
+    if (spec->model.task != PLIM_TASK_CAUSAL_LM) return "a model that is no causal language model";
+    if (spec->packing) return "data.packing, which it has not";
+    if (spec->evaluation.batch) return "train.evaluation, whose answers are generated, too";
+    if (spec->label_smoothing > 0) return "train.label_smoothing, which it has not";
+    if (spec->model.experts) return "experts, whose balance it adds to the loss";
+    if (spec->quantization.type) return "a quantised base, of which it sends the codes to vLLM's server";
+    if (spec->lora.dora) return "train.lora.dora, whose weights it makes anew when it merges them for vLLM";
+    for (size_t i = 0; i < spec->sharding.count; i++)
+        if (plim_spec_sharding(spec, (int)spec->sharding.values[i]) >= PLIM_SHARDING_DDP)
+            return "train.sharding, whose ranks send answers to one another through the GPU";
+    return NULL;
+}
+
+/* The samples of a generation are whole prompts'. */
+static enum plim_status check_grpo(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (spec->loop != PLIM_LOOP_TRL_GRPO) return PLIM_OK;
+    if (!spec->prompt)
+        return plim_fail(err, PLIM_SPEC, "data.prompt is 0 and train.loop trl-grpo, expected the tokens of a prompt, "
+                         "which are a part of data.seq");
+    int64_t samples = spec->effective_batch * spec->grpo.updates;
+    if (!samples || samples % spec->grpo.generations == 0) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "train.grpo.generations is %lld, which does not divide the %lld samples that are "
+                     "generated at once (train.effective_batch x train.grpo.updates): GRPOTrainer refuses that",
+                     (long long)spec->grpo.generations, (long long)samples);
+}
+
 /* What TRL's trainers do in another way than it is played here. */
 static enum plim_status check_trl(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -148,6 +179,7 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
     bool keeps = spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS;
     const char *what = NULL;
     if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
+    else if (spec->loop == PLIM_LOOP_TRL_GRPO) what = why_no_grpo(spec);
     else if (spec->packing == PLIM_PACKING_YES) what = "data.packing yes, where it has one-row";
     else if (spec->label_smoothing > 0 && spec->model.experts)
         what = "train.label_smoothing and experts, for whose balance it runs the model twice";
@@ -176,6 +208,7 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
 const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS] = {
     {check_loop, "train.precision"},
     {check_trl, "train.loop"},
+    {check_grpo, "train.grpo"},
     {check_prompt, "data.prompt"},
     {check_reference, "train.precomputed_reference"},
     {check_made_on, "train.made_on"},

@@ -150,7 +150,7 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
         if (spec->sharding.values[i] >= PLIM_SHARDING_ZERO1)
             return plim_fail(err, PLIM_SPEC,
                              "train.liger is true and train.sharding is %s, which is in this version with train.loop "
-                             "trainer, trl-sft or trl-dpo, expected ddp or none",
+                             "trainer or one of TRL's, expected ddp or none",
                              plim_sharding_names[spec->sharding.values[i]]);
     return PLIM_OK;
 }

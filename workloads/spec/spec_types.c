@@ -205,10 +205,13 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
                plim_loop_names[PLIM_LOOP_TRAINER], "");
     else if (plim_loop_is_trainers(spec->loop) && !spec->evaluation.batch)
         append(text, size, "no evaluations (--evaluation plays them)%s%s", "", "");
-    if (plim_loop_is_trl(spec->loop) && !plim_spec_key_given(spec, "data.prompt"))
+    if (plim_loop_is_trl(spec->loop) && spec->loop != PLIM_LOOP_TRL_GRPO && !plim_spec_key_given(spec, "data.prompt"))
         append(text, size, "every token has a label (data.prompt: those of a prompt have none)%s%s", "", "");
     if (spec->loop == PLIM_LOOP_TRL_DPO)
         append(text, size, "a sample is a pair of rows%s%s", "", "");
+    if (spec->loop == PLIM_LOOP_TRL_GRPO)
+        append(text, size, "a sample is an answer, as long as it may be, from a vLLM server on other GPUs, whose time "
+               "is in no speed%s%s", "", "");
     bool has_torch = plim_spec_key_given(spec, "train.torch"),
          has_transformers = plim_spec_key_given(spec, "train.transformers");
     const char *torch = plim_torch_names[spec->torch],

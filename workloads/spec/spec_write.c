@@ -223,6 +223,7 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
     return (is_below(key, "train.lora.") && !spec->lora.r) ||
            (is_below(key, "train.quantization.") && !spec->quantization.type) ||
            (is_below(key, "train.evaluation.") && !spec->evaluation.batch) ||
+           (is_below(key, "train.grpo.") && spec->loop != PLIM_LOOP_TRL_GRPO) ||
            (is_below(key, "train.zero.") && !plim_enum_axis_has_zero(&spec->sharding));
 }
 

@@ -1,31 +1,6 @@
 #include "dpo.h"
 #include "measures.h"
-#include "zero.h"
 #include "workloads/engine/ops_trl.h"
-
-/* --- the reference ---------------------------------------------------------------------------- */
-
-enum plim_status dpo_create(struct engine *e, const struct plim_model_config *config,
-                            const struct plim_train_setting *setting, struct dpo *dpo)
-{
-    *dpo = (struct dpo){.setting = *setting};
-    if (setting->loop != PLIM_LOOP_TRL_DPO || setting->lora.r || setting->precomputed_reference)
-        return PLIM_OK;
-    /* create_model_from_path(): by a device_map on one GPU, else on the host, from where accelerate moves it */
-    bool is_alone = setting->sharding < PLIM_SHARDING_DDP;
-    dpo->setting.made_on = is_alone ? PLIM_MADE_ON_LOADED : PLIM_MADE_ON_HOST;
-    /* get_max_memory() asks the GPU */
-    if (is_alone) tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1))));
-    enum plim_status st = decoder_create(e, config, &dpo->setting, &dpo->reference);
-    if (st || !plim_sharding_is_zero(setting->sharding)) return st;
-    return zero_move(e, &dpo->reference); /* prepare_deepspeed(): an engine of stage 0 */
-}
-
-void dpo_finish(struct dpo *dpo)
-{
-    if (dpo->reference.family) decoder_finish(&dpo->reference);
-    *dpo = (struct dpo){0};
-}
 
 /* --- rows ------------------------------------------------------------------------------------- */
 

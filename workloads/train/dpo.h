@@ -6,19 +6,6 @@
 
 #include "workloads/models/model.h"
 
-/* Zeroed: there is no reference of its own. */
-struct dpo {
-    struct plim_train_setting setting;
-    struct decoder reference; /* family NULL: there is none */
-};
-
-/* Behind the model that is trained, whose setting this is; `setting` is copied. Nothing in other loops, beside adapters
- * and where the reference's log-probabilities come with the rows. */
-enum plim_status dpo_create(struct engine *e, const struct plim_model_config *config,
-                            const struct plim_train_setting *setting,
-                            struct dpo *dpo) PLIM_MUST_CHECK;
-void dpo_finish(struct dpo *dpo); /* host memory only */
-
 /* The labels of a micro-step: input_ids.masked_fill(completion_mask == 0, -100); named. NULL where the engine halted */
 struct tensor *dpo_labels(struct engine *e, const struct batch *batch);
 /* Of each row the sum of its tokens' log-probabilities (2 pairs), named. NULL where the engine is halted */

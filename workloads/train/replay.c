@@ -124,7 +124,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
         r->refusal = r->model.refusal;
         return PLIM_OK;
     }
-    PLIM_TRY(dpo_create(e, model, &r->setting, &r->dpo));
+    PLIM_TRY(reference_create(e, model, &r->setting, &r->reference));
     bool is_trainers = plim_loop_is_trainers(r->setting.loop);
     if (is_trainers && !e->halted) plim_allocator_empty_cache(e->allocator); /* train(): accelerate's free_memory() */
     if (is_ddp) PLIM_TRY(ddp_create(e, &r->model, r->setting.world, &r->link, &r->ddp));
@@ -150,6 +150,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
         optimizer_as_trainer(&r->optimizer, r->setting.lora.r > 0,
                              (struct tensor *[]){r->model.embedding, positions, r->model.type_embedding});
         PLIM_TRY(trainer_loop_create(e, &r->model, TOKEN_SEED, &r->trainer));
+        grpo_create(&r->model, &r->grpo);
     } else {
         r->batch = decoder_batch(e, &r->model, TOKEN_SEED);
     }
@@ -161,7 +162,7 @@ out:
 static void note_oom(const struct training_run *r, struct plim_replay *out)
 {
     const struct engine *e = r->e;
-    bool built = r->batch.inputs != NULL;
+    bool built = r->batch.inputs != NULL || r->trainer.steps > 0;
     out->oom_asked_bytes = e->oom_asked_bytes;
     out->oom_class = e->oom_class;
     if (built)
@@ -335,7 +336,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     zero_finish(&r->zero);
     trainer_loop_finish(&r->trainer);
     decoder_finish(&r->model);
-    dpo_finish(&r->dpo);
+    reference_finish(&r->reference);
     optimizer_finish(&r->optimizer);
     if (r->st == PLIM_CANCELLED) return r->st;
     return r->st == PLIM_OK

@@ -54,6 +54,12 @@ static bool is_dpo(const struct trainer_loop *loop)
     return loop->model->setting->loop == PLIM_LOOP_TRL_DPO;
 }
 
+/* Its batches are prompts, which stay on the host; what it makes of them is its own (grpo.h). */
+static bool is_grpo(const struct trainer_loop *loop)
+{
+    return loop->model->setting->loop == PLIM_LOOP_TRL_GRPO;
+}
+
 static struct batch make_batch(struct engine *e, const struct trainer_loop *loop)
 {
     struct batch batch = decoder_batch(e, loop->model, loop->seed);
@@ -143,8 +149,9 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
         return;
     }
     e->grad_enabled = false;
-    for (int64_t i = 0; i < loop->count; i++) batches[i] = make_batch(e, loop);
-    struct tensor *items = is_dpo(loop) ? NULL : items_of(e, loop, batches, loop->count); /* no labels, no number */
+    for (int64_t i = 0; i < loop->count && !is_grpo(loop); i++) batches[i] = make_batch(e, loop);
+    bool is_unlabelled = is_dpo(loop) || is_grpo(loop); /* then nothing is counted */
+    struct tensor *items = is_unlabelled ? NULL : items_of(e, loop, batches, loop->count);
     for (int64_t i = 0; i < last; i++) drop_batch(e, &loop->batches[i]);
     tensor_drop(e, loop->items);
     drop_batch(e, &loop->batches[last]); /* the loop's own variable still had it */
@@ -347,8 +354,7 @@ void trainer_loop_evaluate(struct engine *e, const struct trainer_loop *loop, st
 
 /* --- the proof -------------------------------------------------------------------------------- */
 
-/* Goes on with where the memory of x stood when the allocator's fingerprint was taken; NULL has none. */
-static uint64_t add_place(uint64_t hash, const struct tensor *x)
+uint64_t trainer_loop_add_place(uint64_t hash, const struct tensor *x)
 {
     uint32_t place = x && x->storage && x->storage->block ? plim_block_place(x->storage->block) : 0;
     return plim_hash(hash, &place, sizeof(place));
@@ -359,7 +365,8 @@ uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fing
     if (!loop->model || !fingerprint) return fingerprint;
     const struct tensor *const kept[] = {loop->items, loop->loss, loop->norm, loop->rates.last[0],
                                          loop->rates.last[1]};
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) fingerprint = add_place(fingerprint, kept[i]);
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        fingerprint = trainer_loop_add_place(fingerprint, kept[i]);
     int64_t every = loop->model->setting->empty_cache_steps;
     if (every > 1) {
         int64_t at = loop->steps % every; /* what comes next is not what came behind another step */
@@ -370,7 +377,7 @@ uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fing
     for (int64_t i = 0; i < loop->count; i++) {
         struct tensor *parts[BATCH_PARTS];
         parts_of(&loop->batches[i], parts);
-        for (size_t k = 0; k < BATCH_PARTS; k++) batches += add_place(PLIM_HASH_START, parts[k]);
+        for (size_t k = 0; k < BATCH_PARTS; k++) batches += trainer_loop_add_place(PLIM_HASH_START, parts[k]);
     }
     return plim_hash(fingerprint, &batches, sizeof(batches)) | 1;
 }

@@ -84,6 +84,8 @@ void trainer_loop_evaluate(struct engine *e, const struct trainer_loop *loop, st
                            trainer_loop_forward *forward, void *user);
 
 /* For the proof that steps repeat: it has to be the same memory that the next step gives up. */
+/* Goes on with where the memory of x stood when the allocator's fingerprint was taken; NULL has none. */
+uint64_t trainer_loop_add_place(uint64_t hash, const struct tensor *x);
 uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fingerprint);
 
 #endif

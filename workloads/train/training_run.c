@@ -67,6 +67,7 @@ static void leave_fsdp_with(struct training_run *r, struct tensor **output)
 /* What TRL's trainers ask of the model's head */
 static unsigned scores_of(const struct training_run *r)
 {
+    if (r->setting.loop == PLIM_LOOP_TRL_GRPO) return TRL_ENTROPY;
     return TRL_ENTROPY | TRL_IS_TOP1 | (r->setting.loop == PLIM_LOOP_TRL_DPO ? TRL_MEAN_LOGITS : 0);
 }
 
@@ -110,14 +111,14 @@ static struct tensor *measure_again(struct training_run *r, const struct batch *
 static struct fused_output judge(struct training_run *r, const struct batch *batch, bool reduces)
 {
     struct engine *e = r->e;
-    bool grad = e->grad_enabled, evaluates = e->evaluates, has_own = r->dpo.reference.family;
+    bool grad = e->grad_enabled, evaluates = e->evaluates, has_own = r->reference.model.family;
     struct fused_output out = {0};
     if (e->halted || batch->known[0]) return out;
     e->grad_enabled = false;
     e->evaluates = true;
     e->adapters_off = !has_own;
-    r->dpo.setting.micro_batch = r->model.setting->micro_batch; /* which is another in evaluations */
-    out = has_own ? run_fused(r, &r->dpo.reference, batch, 0, reduces)
+    r->reference.setting.micro_batch = r->model.setting->micro_batch; /* which is another in evaluations */
+    out = has_own ? run_fused(r, &r->reference.model, batch, 0, reduces)
                   : run_fused(r, &r->model, batch, scores_of(r), reduces); /* its head is the one that was put there */
     zero_after_forward(e, &r->zero);
     e->adapters_off = false;
@@ -128,10 +129,11 @@ static struct fused_output judge(struct training_run *r, const struct batch *bat
 
 /* The loss of what the model's head returned, which is taken. `trains`: it is of no evaluation; `reduces` as above.
  * *held is the caller's to drop. */
-static struct tensor *trl_loss(struct training_run *r, const struct fused_output *fused, const struct batch *batch,
+static struct tensor *trl_loss(struct training_run *r, struct fused_output *fused, struct batch *batch,
                                bool trains, bool reduces, struct sft_held *held)
 {
     struct engine *e = r->e;
+    if (r->setting.loop == PLIM_LOOP_TRL_GRPO) return grpo_loss(e, &r->grpo, fused, batch);
     if (r->setting.loop == PLIM_LOOP_TRL_SFT)
         return sft_loss(e, *fused, batch, trains ? r->trainer.items : NULL, &r->model, NULL, held);
     struct dpo_compared compared = {.model = *fused, .log_probs = dpo_log_probs(e, fused)};
@@ -149,6 +151,7 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
     struct tensor *logits = NULL, *loss = NULL;
     bool is_trl = plim_loop_is_trl(r->setting.loop), is_fused = is_trl && !(r->setting.label_smoothing > 0);
     bool is_dpo = batch.completions != NULL;
+    if (r->grpo.model) batch = grpo_batch(e, &r->grpo);
     ddp_before_forward(e, &r->ddp, reduces);
     if (is_dpo) batch.labels = dpo_labels(e, &batch);
     batch.inputs = fsdp_before_forward(e, &r->fsdp, reduces, batch.inputs);
@@ -310,7 +313,8 @@ size_t training_run_since_this_state(struct training_run *r, struct state_list *
 {
     size_t since = 0;
     struct state now = {
-        .fingerprint = trainer_loop_fingerprint(&r->trainer, plim_allocator_fingerprint(r->e->allocator)),
+        .fingerprint = grpo_fingerprint(
+            &r->grpo, trainer_loop_fingerprint(&r->trainer, plim_allocator_fingerprint(r->e->allocator))),
         .use = training_run_driver_use(r)};
     for (size_t i = states->count; i-- > 0 && !since && now.fingerprint;)
         if (states->items[i].fingerprint == now.fingerprint) since = states->count - i;
@@ -400,6 +404,22 @@ static void micro_steps(struct training_run *r, struct plim_replay_step *s)
     if (last_differs && !e->halted) run_micro_step(r, s, true, NULL);
 }
 
+/* A sample's scores in a generation of GRPOTrainer's: of the model while it trains, without checkpoints, which the
+ * accelerator wrapped in nothing but autocast */
+static struct fused_output score_samples(void *user, const struct batch *batch, bool by_reference)
+{
+    struct training_run *r = user;
+    struct engine *e = r->e;
+    bool has_own = by_reference && r->reference.model.family;
+    e->checkpointing_off = true;
+    e->evaluates = has_own; /* what from_pretrained() made */
+    e->adapters_off = by_reference && !has_own;
+    struct fused_output out =
+        run_fused(r, has_own ? &r->reference.model : &r->model, batch, has_own ? 0 : scores_of(r), false);
+    e->checkpointing_off = e->evaluates = e->adapters_off = false;
+    return out;
+}
+
 static void begin_timeline(struct training_run *r, double start)
 {
     struct plim_timeline *timeline = r->timeline;
@@ -422,6 +442,8 @@ void training_run_step(struct training_run *r, struct plim_replay_step *s)
         training_run_enter(r, "batches");
         trainer_loop_begin_step(e, &r->trainer);
         r->batch = r->trainer.batches[0];
+        if (r->grpo.model) training_run_enter(r, "generation");
+        grpo_begin_step(e, &r->grpo, score_samples, r);
     }
     micro_steps(r, s);
     update(r);

@@ -6,6 +6,8 @@
 #include "ddp.h"
 #include "dpo.h"
 #include "fsdp.h"
+#include "grpo.h"
+#include "reference.h"
 #include "replay.h"
 #include "scaler.h"
 #include "stretch.h"
@@ -38,7 +40,8 @@ struct training_run {
     struct plim_timeline *timeline; /* of the second step; NULL: none is recorded */
     struct plim_train_setting setting;
     struct decoder model;
-    struct dpo dpo;
+    struct reference reference;
+    struct grpo grpo;
     struct link link;
     struct ddp ddp;
     struct fsdp fsdp;

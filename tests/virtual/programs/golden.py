@@ -178,12 +178,13 @@ def count(model):
 
 def run_by_trainer(case, folder, size):
     """Trainer moves the model, makes the optimizer and runs the steps. Its arguments come first: with ZeRO 3 they are
-    why the model is made in pieces. DPOTrainer gives it the adapters itself."""
+    why the model is made in pieces. DPOTrainer and GRPOTrainer give it
+    the adapters themselves."""
     from golden_trainer import make_arguments, train
     with tempfile.TemporaryDirectory() as output:
         arguments = make_arguments(case, output, size, STEPS)
         model, config = make_model(case, folder)
-        gives_adapters = case['loop'] == 'trl-dpo'
+        gives_adapters = case['loop'] in ('trl-dpo', 'trl-grpo')
         if 'lora' in case and not gives_adapters:
             model = with_lora(model, case['lora'])
         rank = {'rank': int(os.environ['RANK'])} if case.get('sharding') else {}

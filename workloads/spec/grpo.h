@@ -1,0 +1,40 @@
+/* What TRL's GRPOTrainer (1.16, trainer/grpo_config.py) is told beside what all trainers are. Answers come from a vLLM
+ * server on other GPUs (use_vllm, vllm_mode: server). */
+#ifndef PLIM_WORKLOADS_SPEC_GRPO_H
+#define PLIM_WORKLOADS_SPEC_GRPO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* loss_type: what the sum of the tokens' losses is divided by */
+enum plim_grpo_loss {
+    PLIM_GRPO_LOSS_DAPO,
+    PLIM_GRPO_LOSS_GRPO,
+    PLIM_GRPO_LOSS_BNPO,
+    PLIM_GRPO_LOSS_DR_GRPO,
+    PLIM_GRPO_LOSS_COUNT
+};
+extern const char *const plim_grpo_loss_names[PLIM_GRPO_LOSS_COUNT];
+
+/* vllm_importance_sampling_mode: how samples are weighted by how likely they are to the model and were to vLLM; NONE:
+ * vllm_importance_sampling_correction is false */
+enum plim_grpo_correction {
+    PLIM_GRPO_CORRECTION_NONE,
+    PLIM_GRPO_CORRECTION_SEQUENCE_MASK,
+    PLIM_GRPO_CORRECTION_SEQUENCE_TRUNCATE,
+    PLIM_GRPO_CORRECTION_TOKEN_MASK,
+    PLIM_GRPO_CORRECTION_TOKEN_TRUNCATE,
+    PLIM_GRPO_CORRECTION_COUNT
+};
+extern const char *const plim_grpo_correction_names[PLIM_GRPO_CORRECTION_COUNT];
+
+struct plim_grpo {
+    int64_t generations; /* answers to a prompt */
+    int64_t updates;     /* optimizer steps whose samples are generated at once */
+    int64_t iterations;  /* times that they are trained on */
+    bool reference;      /* beta is not 0 */
+    enum plim_grpo_loss loss;
+    enum plim_grpo_correction correction;
+};
+
+#endif

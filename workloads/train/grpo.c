@@ -1,0 +1,551 @@
+#include "grpo.h"
+#include "autotune/base/hash.h"
+#include "grpo_rewards.h"
+#include "measures.h"
+#include "trainer_loop.h"
+#include "vllm_server.h"
+#include "workloads/engine/ops_trl.h"
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_ITEMS = 1 << 30 }; /* clamp(min=1) has no upper end */
+
+void grpo_create(const struct decoder *model, struct grpo *grpo)
+{
+    *grpo = (struct grpo){0};
+    if (model->setting->loop == PLIM_LOOP_TRL_GRPO) grpo->model = model;
+}
+
+static const struct plim_train_setting *setting_of(const struct grpo *g)
+{
+    return g->model->setting;
+}
+
+static int64_t answer_tokens(const struct grpo *g)
+{
+    return setting_of(g)->seq - setting_of(g)->prompt;
+}
+
+static int64_t steps_of_generation(const struct grpo *g)
+{
+    return setting_of(g)->grpo.updates * setting_of(g)->grpo.iterations;
+}
+
+/* Rows: all of a generation */
+static int64_t rows_of(const struct grpo *g)
+{
+    const struct plim_train_setting *s = setting_of(g);
+    return s->micro_batch * s->accumulation * s->grpo.updates;
+}
+
+static bool is_corrected_by_token(const struct grpo *g)
+{
+    return setting_of(g)->grpo.correction >= PLIM_GRPO_CORRECTION_TOKEN_MASK;
+}
+
+/* --- labels ----------------------------------------------------------------------------------- */
+
+/* Of tokens and mask (B, P + C): what is no answer is no label; named, NULL where the engine halted */
+static struct tensor *labels_of(struct engine *e, const struct grpo *g, struct tensor *tokens,
+                                struct tensor *mask)
+{
+    struct tensor *is_padding = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, mask, 0));
+    struct tensor *labels = tensor_keep(op_masked_fill(e, tokens, is_padding, 0));
+    tensor_drop(e, is_padding);
+    if (e->halted) return NULL;
+    struct tensor *prompt = tensor_keep(op_slice(e, labels, 1, 0, setting_of(g)->prompt));
+    op_fill_(e, prompt, PLIM_IGNORED_TARGET);
+    tensor_drop(e, prompt);
+    return labels;
+}
+
+/* x[:, -C:] of what stands for each label, (B, P + C - 1); floating */
+static struct tensor *of_answers(struct engine *e, const struct grpo *g, struct tensor *x)
+{
+    return op_slice_end(e, x, 1, e->halted ? 0 : answer_tokens(g));
+}
+
+/* --- scores ----------------------------------------------------------------------------------- */
+
+/* All that are scored; what a chunk returned lives until the next one has, its log-probabilities until the end. */
+struct scores {
+    struct tensor *tokens, *mask; /* (N, P + C), lent */
+    struct tensor *labels;        /* of the last chunk */
+    struct fused_output out;
+    struct tensor **log_probs; /* (B, C) of each chunk */
+    int64_t count;
+};
+
+static void score_chunk(struct engine *e, const struct grpo *g, grpo_score *score, void *user,
+                        bool by_reference, struct scores *s)
+{
+    int64_t rows = setting_of(g)->micro_batch, start = s->count * rows;
+    struct batch batch = {.inputs = tensor_hold(op_slice(e, s->tokens, 0, start, rows)),
+                          .mask = tensor_hold(op_slice(e, s->mask, 0, start, rows))};
+    batch.labels = labels_of(e, g, batch.inputs, batch.mask);
+    tensor_drop(e, s->labels);
+    s->labels = batch.labels;
+    if (!e->halted) {
+        struct fused_output out = score(user, &batch, by_reference);
+        nn_fused_output_drop(e, &s->out);
+        s->out = out;
+    }
+    if (!e->halted) s->log_probs[s->count++] = tensor_keep(of_answers(e, g, s->out.log_probs));
+    tensor_drop_all(e, batch.inputs, batch.mask);
+}
+
+/* _get_per_token_logps_and_entropies() of all rows: (N, C), named; NULL where the engine halted */
+static struct tensor *score_all(struct engine *e, const struct grpo *g, grpo_score *score,
+                                void *user, bool by_reference, struct tensor *tokens,
+                                struct tensor *mask)
+{
+    int64_t rows = rows_of(g), chunks = rows / setting_of(g)->micro_batch;
+    struct scores s = {
+        .tokens = tokens, .mask = mask, .log_probs = calloc((size_t)chunks, sizeof(*s.log_probs))};
+    struct tensor *all = NULL;
+    if (!s.log_probs) engine_fail(e, PLIM_NOMEM);
+    for (int64_t i = 0; i < chunks && !e->halted; i++)
+        score_chunk(e, g, score, user, by_reference, &s);
+    if (!e->halted)
+        all = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(rows, answer_tokens(g)))); /* cat() */
+    if (s.log_probs) tensor_drop_list(e, s.log_probs, (size_t)s.count);
+    tensor_drop(e, s.labels);
+    nn_fused_output_drop(e, &s.out);
+    free(s.log_probs);
+    return all;
+}
+
+/* --- what vLLM made of the answers ------------------------------------------------------------ */
+
+/* Variables of _generate_and_score_completions() that live until it returns, named */
+struct corrected {
+    struct tensor *difference, *logs, *invalid;
+};
+
+static struct tensor *truncate(struct engine *e, struct tensor *ratios)
+{
+    struct tensor *clipped = tensor_keep(op_clamp(e, ratios, -INFINITY, 3));
+    tensor_drop(e, ratios);
+    return clipped;
+}
+
+static struct tensor *mask_out(struct engine *e, struct tensor *ratios, struct corrected *c)
+{
+    struct tensor *is_small = tensor_keep(op_compare_scalar(e, PLIM_BINARY_LT, ratios, 0));
+    struct tensor *is_large = tensor_keep(op_compare_scalar(e, PLIM_BINARY_GT, ratios, 3));
+    c->invalid = tensor_keep(op_compare(e, PLIM_BINARY_OR, is_small, is_large));
+    tensor_drop_all(e, is_small, is_large);
+    struct tensor *kept = tensor_keep(op_masked_fill(e, ratios, c->invalid, 0));
+    tensor_drop(e, ratios);
+    return kept;
+}
+
+/* exp(of what the two differ by), without what is too large: samples->ratios */
+static void correct(struct engine *e, const struct grpo *g, struct samples *s, struct corrected *c)
+{
+    enum plim_grpo_correction how = setting_of(g)->grpo.correction;
+    if (how == PLIM_GRPO_CORRECTION_NONE || e->halted) return;
+    c->difference = tensor_keep(op_mul(e, op_sub(e, s->before, s->sampled), s->answer_mask));
+    tensor_set(e, &c->difference, op_unary(e, c->difference, PLIM_UNARY_ABS)); /* nan_to_num() */
+    c->logs = is_corrected_by_token(g) ? tensor_ref(c->difference)
+                                       : tensor_keep(op_sum_last(e, c->difference));
+    struct tensor *ratios = tensor_keep(op_exp(e, c->logs));
+    bool truncates =
+        how == PLIM_GRPO_CORRECTION_SEQUENCE_TRUNCATE || how == PLIM_GRPO_CORRECTION_TOKEN_TRUNCATE;
+    s->ratios = truncates ? truncate(e, ratios) : mask_out(e, ratios, c);
+}
+
+/* Numbers that are told of it, variables like those above */
+enum { TOLD = 5 };
+
+/* delta[mask & ~isnan(delta)], whose mean and maximum are told, and the ratios of the same tokens; what lives on goes
+ * into `told`, named. */
+static void measure_correction(struct engine *e, const struct grpo *g, const struct samples *s,
+                               struct tensor *told[TOLD])
+{
+    if (!s->ratios || e->halted) return;
+    int64_t found = tensor_elements(s->before) - decoder_hides_padding(setting_of(g));
+    struct tensor *delta =
+        tensor_keep(op_unary(e, op_sub(e, s->before, s->sampled), PLIM_UNARY_ABS));
+    struct tensor *mask = tensor_keep(op_to(e, s->answer_mask, PLIM_BOOL));
+    struct tensor *is_nan = tensor_keep(op_compare(e, PLIM_BINARY_NE, delta, delta));
+    struct tensor *is_number = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, is_nan, 0));
+    tensor_drop(e, is_nan);
+    struct tensor *counts = tensor_keep(op_compare(e, PLIM_BINARY_AND, mask, is_number));
+    tensor_drop(e, is_number);
+    struct tensor *counted = tensor_keep(op_rows_where(e, delta, counts, found)), *ratios = NULL;
+    tensor_drop_all(e, counts, delta);
+    for (int i = 0; i < 2; i++) told[i] = tensor_keep(tensor_empty(e, PLIM_F32, 0, NULL));
+    if (is_corrected_by_token(g)) ratios = tensor_keep(op_rows_where(e, s->ratios, mask, found));
+    for (int i = 2; i < TOLD; i++) told[i] = tensor_keep(tensor_empty(e, PLIM_F32, 0, NULL));
+    tensor_drop_all(e, mask, counted, ratios);
+}
+
+/* --- a generation ----------------------------------------------------------------------------- */
+
+enum { SAMPLES = sizeof(struct samples) / sizeof(struct tensor *) };
+
+/* In the order of the dictionary that holds them */
+static void list_samples(const struct samples *s, struct tensor *out[SAMPLES])
+{
+    struct tensor *const list[SAMPLES] = {s->prompts,    s->prompt_mask, s->answers, s->answer_mask,
+                                          s->advantages, s->items,       s->before,  s->ratios,
+                                          s->sampled,    s->reference};
+    for (int i = 0; i < SAMPLES; i++) out[i] = list[i];
+}
+
+static void drop_samples(struct engine *e, struct samples *s)
+{
+    struct tensor *list[SAMPLES];
+    list_samples(s, list);
+    tensor_drop_list(e, list, SAMPLES);
+    *s = (struct samples){0};
+}
+
+/* x[permutation] of rows, whose indices come from the host; named */
+static struct tensor *permuted(struct engine *e, struct tensor *x)
+{
+    if (!x || e->halted) return NULL;
+    if (!x->a.ndim) return tensor_ref(x);
+    struct tensor *order = tensor_keep(tensor_empty(e, PLIM_I64, 1, x->a.shape));
+    struct tensor *y = tensor_keep(op_clone(e, x));
+    tensor_drop(e, order);
+    return y;
+}
+
+/* shuffle_sequence_dict() */
+static struct samples shuffled(struct engine *e, const struct samples *s)
+{
+    struct samples out;
+    out.prompts = permuted(e, s->prompts);
+    out.prompt_mask = permuted(e, s->prompt_mask);
+    out.answers = permuted(e, s->answers);
+    out.answer_mask = permuted(e, s->answer_mask);
+    out.advantages = permuted(e, s->advantages);
+    out.items = permuted(e, s->items);
+    out.before = permuted(e, s->before);
+    out.ratios = permuted(e, s->ratios);
+    out.sampled = permuted(e, s->sampled);
+    out.reference = permuted(e, s->reference);
+    return out;
+}
+
+/* The rows as they come from the server: completions are as long as they may be. */
+static void receive(struct engine *e, const struct grpo *g, struct samples *s)
+{
+    int64_t rows = rows_of(g), prompt = setting_of(g)->prompt, tokens = answer_tokens(g);
+    s->prompts = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, prompt), 1));
+    s->prompt_mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, prompt), 1));
+    s->answers = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, tokens), 1));
+    s->answer_mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, tokens), 1));
+    s->sampled = tensor_keep(op_full(e, PLIM_F32, SHAPE(rows, tokens), 0));
+    s->items = measures_sum_of_ranks(e, measures_count(e, s->answer_mask),
+                                     plim_setting_ranks(setting_of(g)));
+}
+
+/* _generate_and_score_completions(); named */
+static struct samples generate(struct engine *e, const struct grpo *g, grpo_score *score,
+                               void *user)
+{
+    const struct plim_grpo *asked = &setting_of(g)->grpo;
+    struct samples s = {0};
+    struct corrected c = {0};
+    struct grpo_rewards rewards = {0};
+    int64_t rows = rows_of(g);
+    vllm_server_send(e, g->model, !g->samples.prompts);
+    if (!e->halted) receive(e, g, &s);
+    if (e->halted) return s;
+    struct tensor *tokens = tensor_keep(op_cat(e, 2, (struct tensor *[]){s.prompts, s.answers}, 1));
+    struct tensor *mask =
+        tensor_keep(op_cat(e, 2, (struct tensor *[]){s.prompt_mask, s.answer_mask}, 1));
+    bool is_late = steps_of_generation(g) > 1; /* some samples are of an earlier model */
+    if (asked->correction || is_late) s.before = score_all(e, g, score, user, false, tokens, mask);
+    correct(e, g, &s, &c);
+    if (asked->reference && !e->halted)
+        s.reference = score_all(e, g, score, user, true, tokens, mask);
+    s.advantages = grpo_rewards_compare(e, rows, asked->generations, &rewards);
+    struct tensor *told[TOLD] = {NULL};
+    measure_correction(e, g, &s, told);
+    tensor_drop_all(e, tokens, mask, c.difference, c.logs, c.invalid);
+    tensor_drop_list(e, told, TOLD);
+    grpo_rewards_drop(e, &rewards);
+    return s;
+}
+
+void grpo_begin_step(struct engine *e, struct grpo *g, grpo_score *score, void *user)
+{
+    if (!g->model || e->halted) return;
+    bool is_due = !g->samples.prompts || g->steps == steps_of_generation(g);
+    if (is_due) {
+        bool grad = e->grad_enabled;
+        e->grad_enabled = false;
+        struct samples made = generate(e, g, score, user), kept = shuffled(e, &made);
+        drop_samples(e, &made);
+        drop_samples(e, &g->samples); /* the trainer's own variable still had them */
+        g->samples = kept;
+        g->steps = 0;
+        e->grad_enabled = grad;
+    }
+    g->steps++;
+}
+
+/* --- a micro-step ----------------------------------------------------------------------------- */
+
+/* The first rows of x (N, ..): a micro-step's; held, NULL of nothing */
+static struct tensor *part(struct engine *e, const struct grpo *g, struct tensor *x)
+{
+    return x && !e->halted ? tensor_hold(op_slice(e, x, 0, 0, setting_of(g)->micro_batch)) : NULL;
+}
+
+static struct tensor *joined(struct engine *e, const struct grpo *g, struct tensor *prompts,
+                             struct tensor *answers)
+{
+    struct tensor *parts[2] = {part(e, g, prompts), part(e, g, answers)};
+    if (e->halted) return NULL;
+    struct tensor *all = tensor_keep(op_cat(e, 2, parts, 1));
+    tensor_drop_all(e, parts[0], parts[1]);
+    return all;
+}
+
+struct batch grpo_batch(struct engine *e, const struct grpo *g)
+{
+    const struct samples *s = &g->samples;
+    struct batch batch = {.inputs = joined(e, g, s->prompts, s->answers),
+                          .mask = joined(e, g, s->prompt_mask, s->answer_mask)};
+    if (!e->halted) batch.labels = labels_of(e, g, batch.inputs, batch.mask);
+    return batch;
+}
+
+/* --- the loss --------------------------------------------------------------------------------- */
+
+/* Of a micro-step: variables of _compute_loss(), named; of tokens (B, C) */
+struct loss {
+    struct samples part;
+    struct tensor *advantages; /* (B, 1) */
+    struct tensor *log_probs, *entropy, *log_ratio, *ratio, *clipped, *kl;
+    struct tensor *one, *other, *each, *normalizer;
+};
+
+static struct samples part_of(struct engine *e, const struct grpo *g)
+{
+    const struct samples *s = &g->samples;
+    return (struct samples){.answer_mask = part(e, g, s->answer_mask),
+                            .advantages = part(e, g, s->advantages),
+                            .items = s->items ? tensor_ref(s->items) : NULL,
+                            .before = part(e, g, s->before),
+                            .ratios = part(e, g, s->ratios),
+                            .reference = part(e, g, s->reference)};
+}
+
+/* cat([x[:, -C:]]); named */
+static struct tensor *copy_of_answers(struct engine *e, const struct grpo *g, struct tensor *x)
+{
+    struct tensor *answers = of_answers(e, g, x);
+    return tensor_keep(op_cat(e, 1, &answers, 0));
+}
+
+/* (exp(ref - own) - (ref - own) - 1) * ratio */
+static struct tensor *kl_of(struct engine *e, const struct loss *l)
+{
+    struct tensor *power = tensor_keep(op_exp(e, op_sub(e, l->part.reference, l->log_probs)));
+    struct tensor *kl = tensor_keep(op_sub(e, power, op_sub(e, l->part.reference, l->log_probs)));
+    tensor_drop(e, power);
+    tensor_set(e, &kl, op_add_scalar(e, kl, -1));
+    tensor_set(e, &kl, op_mul(e, kl, l->ratio));
+    return kl;
+}
+
+/* The loss of each token */
+static void each_loss(struct engine *e, const struct grpo *g, struct loss *l)
+{
+    struct tensor *before =
+        l->part.before ? tensor_ref(l->part.before) : tensor_keep(tensor_detach(e, l->log_probs));
+    l->log_ratio = tensor_keep(op_sub(e, l->log_probs, before));
+    l->ratio = tensor_keep(op_exp(e, l->log_ratio));
+    if (setting_of(g)->grpo.reference) l->kl = kl_of(e, l);
+    l->clipped = tensor_keep(op_clamp(e, l->ratio, 0.8, 1.2));
+    l->one = tensor_keep(op_mul(e, l->ratio, l->advantages));
+    l->other = tensor_keep(op_mul(e, l->clipped, l->advantages));
+    l->each = tensor_keep(op_neg(e, op_trl_minimum(e, l->one, l->other)));
+    if (l->part.ratios) tensor_set(e, &l->each, op_mul(e, l->each, l->part.ratios));
+    if (l->kl) tensor_set(e, &l->each, op_add(e, l->each, op_mul_scalar(e, l->kl, 0.04)));
+    tensor_drop(e, before);
+}
+
+/* clamp(min=1.0) of an integer or of several: a number with a point; takes x, named */
+static struct tensor *at_least_one(struct engine *e, struct tensor *x)
+{
+    struct tensor *wide = tensor_keep(op_to(e, x, PLIM_F32));
+    tensor_drop(e, x);
+    tensor_set(e, &wide, op_clamp(e, wide, 1, MOST_ITEMS));
+    return wide;
+}
+
+static struct tensor *masked(struct engine *e, const struct loss *l, struct tensor *x)
+{
+    return op_mul(e, x, l->part.answer_mask);
+}
+
+/* mask.sum(-1), (B) int64, named */
+static struct tensor *count_rows(struct engine *e, const struct loss *l)
+{
+    return tensor_keep(op_reduce(e, l->part.answer_mask, 2, false, PLIM_BINARY_ADD, 1, PLIM_I64));
+}
+
+/* (x * mask).sum(-1).mean() where each row counts as much */
+static struct tensor *mean_of_rows(struct engine *e, struct loss *l)
+{
+    struct tensor *sums = tensor_keep(op_sum_dim(e, masked(e, l, l->each), 1));
+    struct tensor *counts = at_least_one(e, count_rows(e, l));
+    struct tensor *means = tensor_keep(op_div(e, sums, counts));
+    tensor_drop_all(e, sums, counts);
+    struct tensor *loss = tensor_keep(op_view(e, op_mean_last(e, means), 0, (const int64_t[]){0}));
+    tensor_drop(e, means);
+    return loss;
+}
+
+static struct tensor *divided(struct engine *e, struct tensor *sum, struct tensor *number)
+{
+    struct tensor *loss = tensor_keep(op_div(e, sum, number));
+    tensor_drop(e, sum);
+    return loss;
+}
+
+/* loss_type; named */
+static struct tensor *reduced(struct engine *e, const struct grpo *g, struct loss *l)
+{
+    const struct plim_train_setting *s = setting_of(g);
+    struct tensor *loss;
+    if (s->grpo.loss == PLIM_GRPO_LOSS_DAPO) {
+        l->normalizer = at_least_one(e, tensor_ref(l->part.items));
+        tensor_set(e, &l->normalizer,
+                   op_div_scalar(e, l->normalizer, (double)plim_setting_ranks(s)));
+        tensor_set(e, &l->normalizer,
+                   op_div_scalar(e, op_mul_scalar(e, l->normalizer, 1), (double)s->grpo.updates));
+        return divided(e, tensor_keep(op_sum_all(e, masked(e, l, l->each))), l->normalizer);
+    }
+    if (s->grpo.loss == PLIM_GRPO_LOSS_GRPO) {
+        loss = mean_of_rows(e, l);
+    } else {
+        loss = tensor_keep(op_sum_all(e, masked(e, l, l->each)));
+        if (s->grpo.loss == PLIM_GRPO_LOSS_BNPO) {
+            struct tensor *count = at_least_one(e, measures_count(e, l->part.answer_mask));
+            loss = divided(e, loss, count);
+            tensor_drop(e, count);
+        } else {
+            tensor_set(e, &loss, op_div_scalar(e, loss, (double)tensor_elements(l->each)));
+        }
+    }
+    tensor_set(e, &loss, op_div_scalar(e, loss, (double)s->accumulation));
+    return loss;
+}
+
+/* --- what is measured ------------------------------------------------------------------------- */
+
+/* global_masked_mean(x).item() */
+static void read_mean(struct engine *e, const struct loss *l, struct tensor *x)
+{
+    struct tensor *sum = tensor_keep(op_sum_all(e, masked(e, l, x)));
+    struct tensor *count = measures_count(e, l->part.answer_mask);
+    tensor_set(e, &count, op_to(e, count, PLIM_F32));
+    struct tensor *both = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(2))); /* stack() */
+    struct tensor *all = tensor_keep(op_clone(e, both)); /* accelerate's reduce() */
+    tensor_drop(e, both);
+    struct tensor *least = tensor_keep(tensor_empty(e, PLIM_F32, 0, NULL)), *mean;
+    mean = tensor_keep(tensor_empty(e, PLIM_F32, 0, NULL));
+    tensor_drop(e, least);
+    engine_item(e, mean);
+    tensor_drop_all(e, mean, sum, count, all);
+}
+
+static void read_mean_of_whether(struct engine *e, const struct loss *l, struct tensor *is)
+{
+    struct tensor *wide = tensor_keep(op_to(e, is, PLIM_F32));
+    read_mean(e, l, wide);
+    tensor_drop(e, wide);
+}
+
+/* accelerator.gather(masked_seq_mean(is.float())), (B world), named, of which an extreme is told */
+static struct tensor *gather_rows(struct engine *e, const struct loss *l, struct tensor *is,
+                                  int64_t world)
+{
+    struct tensor *wide = tensor_keep(op_to(e, is, PLIM_F32));
+    struct tensor *sums = tensor_keep(op_sum_dim(e, masked(e, l, wide), 1));
+    struct tensor *counts = count_rows(e, l);
+    struct tensor *means = tensor_keep(op_div(e, sums, counts));
+    tensor_drop_all(e, sums, counts, wide);
+    struct tensor *all = measures_gather(e, means, world);
+    tensor_drop(e, means);
+    return all;
+}
+
+/* (ratio < or > limit) & (advantages < or > 0); named */
+static struct tensor *is_clipped(struct engine *e, const struct loss *l, enum plim_binary how,
+                                 double limit)
+{
+    struct tensor *is_far = tensor_keep(op_compare_scalar(e, how, l->ratio, limit));
+    struct tensor *counts = tensor_keep(op_compare_scalar(e, how, l->advantages, 0));
+    struct tensor *both = tensor_keep(op_compare(e, PLIM_BINARY_AND, is_far, counts));
+    tensor_drop_all(e, is_far, counts);
+    return both;
+}
+
+static void measure(struct engine *e, const struct grpo *g, const struct loss *l)
+{
+    enum { LOW, HIGH, REGION, LOW_ROWS, HIGH_ROWS, KEPT };
+    int64_t world = plim_setting_ranks(setting_of(g));
+    struct tensor *kept[KEPT];
+    if (l->kl) read_mean(e, l, l->kl);
+    read_mean(e, l, l->entropy);
+    kept[LOW] = is_clipped(e, l, PLIM_BINARY_LT, 0.8);
+    kept[HIGH] = is_clipped(e, l, PLIM_BINARY_GT, 1.2);
+    kept[REGION] = tensor_keep(op_compare(e, PLIM_BINARY_OR, kept[LOW], kept[HIGH]));
+    for (int i = LOW; i <= REGION; i++) read_mean_of_whether(e, l, kept[i]);
+    kept[LOW_ROWS] = gather_rows(e, l, kept[LOW], world);
+    kept[HIGH_ROWS] = gather_rows(e, l, kept[HIGH], world);
+    tensor_drop_list(e, kept, KEPT);
+}
+
+static void drop_loss(struct engine *e, struct loss *l)
+{
+    drop_samples(e, &l->part);
+    tensor_drop_all(e, l->advantages, l->log_probs, l->entropy, l->log_ratio, l->ratio, l->clipped,
+                    l->kl, l->one, l->other, l->each, l->normalizer);
+}
+
+struct tensor *grpo_loss(struct engine *e, const struct grpo *g, struct fused_output *out,
+                         struct batch *batch)
+{
+    struct tensor *loss = NULL;
+    if (!e->halted) {
+        struct loss l = {.part = part_of(e, g)};
+        l.advantages = tensor_keep(op_unsqueeze(e, l.part.advantages, 1));
+        l.log_probs = copy_of_answers(e, g, out->log_probs);
+        l.entropy = copy_of_answers(e, g, out->entropy);
+        tensor_drop(e, batch->labels);
+        batch->labels = NULL;
+        nn_fused_output_drop(e, out);
+        each_loss(e, g, &l);
+        loss = reduced(e, g, &l);
+        bool grad = e->grad_enabled;
+        e->grad_enabled = false; /* their graphs keep nothing that is not kept */
+        if (!e->halted) measure(e, g, &l);
+        e->grad_enabled = grad;
+        drop_loss(e, &l);
+    }
+    nn_fused_output_drop(e, out);
+    tensor_drop_all(e, batch->inputs, batch->mask, batch->labels);
+    *batch = (struct batch){0};
+    return loss;
+}
+
+/* --- the proof -------------------------------------------------------------------------------- */
+
+uint64_t grpo_fingerprint(const struct grpo *g, uint64_t fingerprint)
+{
+    if (!g->model || !fingerprint) return fingerprint;
+    struct tensor *list[SAMPLES];
+    list_samples(&g->samples, list);
+    for (int i = 0; i < SAMPLES; i++) fingerprint = trainer_loop_add_place(fingerprint, list[i]);
+    return plim_hash(fingerprint, &g->steps, sizeof(g->steps)) | 1;
+}

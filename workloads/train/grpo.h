@@ -1,0 +1,54 @@
+/* TRL's GRPOTrainer (1.16, trainer/grpo_trainer.py) whose answers a vLLM server generates on other GPUs. Every few
+ * optimizer steps (train.grpo.updates times train.grpo.iterations) it
+ *
+ *     sends       the weights to the server, in chunks of a GiB and more that vLLM packs, two of which are on their way
+ *                 at a time, each in memory of a stream of its own (vllm/distributed/weight_transfer/packed_tensor.py;
+ *                 since vLLM's change 52951 the streams stay, and so do 2 GiB, where the weights are as many); adapters
+ *                 are merged into them for that and taken out again (generation/vllm_generation.py)
+ *     scores      the answers, a micro-batch at a time and without gradients: by the model, for the difference to what
+ *                 they were to vLLM, and by a reference, where there is one
+ *     rewards     them and keeps all in one order by chance, of which each micro-step takes a part (_prepare_inputs)
+ *
+ * Rewards are taken to be numbers that a function makes on the host. What is measured of a generation in one number,
+ * or in one a row, is given up before anything that stays is made, and is not in it. */
+#ifndef PLIM_TRAIN_GRPO_H
+#define PLIM_TRAIN_GRPO_H
+
+#include "workloads/models/model.h"
+
+/* What is kept of a generation, named: N rows, of which a micro-step takes B */
+struct samples {
+    struct tensor *prompts, *prompt_mask; /* (N, P) int64 */
+    struct tensor *answers, *answer_mask; /* (N, C) int64 */
+    struct tensor *advantages;            /* (N) */
+    struct tensor *items;                 /* tokens of all answers of all ranks, int64 */
+    struct tensor *before;    /* (N, C): what the model made of them then; NULL: it did not */
+    struct tensor *ratios;    /* (N, C) or (N, 1): the model's and vLLM's; NULL: not wanted */
+    struct tensor *sampled;   /* (N, C): what vLLM made of them */
+    struct tensor *reference; /* (N, C), NULL: there is none */
+};
+
+/* Zeroed: another loop. */
+struct grpo {
+    const struct decoder *model;
+    struct samples samples;
+    int64_t steps; /* optimizer steps since they were generated */
+};
+
+void grpo_create(const struct decoder *model, struct grpo *grpo);
+
+/* What a model, or where `by_reference` the reference, makes of a batch, without gradients */
+typedef struct fused_output grpo_score(void *user, const struct batch *batch, bool by_reference);
+/* Where an optimizer step begins: generates samples where that is due. */
+void grpo_begin_step(struct engine *e, struct grpo *grpo, grpo_score *score, void *user);
+
+/* A micro-step's tokens, mask and labels, named; all NULL where the engine is halted */
+struct batch grpo_batch(struct engine *e, const struct grpo *grpo);
+/* Its loss, named, NULL where the engine halted; takes what the model's head returned, and the batch. */
+struct tensor *grpo_loss(struct engine *e, const struct grpo *grpo, struct fused_output *out,
+                         struct batch *batch);
+
+/* For the proof that steps repeat */
+uint64_t grpo_fingerprint(const struct grpo *grpo, uint64_t fingerprint);
+
+#endif

@@ -1,0 +1,20 @@
+/* What GRPOTrainer makes of the rewards of a generation (trainer/grpo_trainer.py of TRL 1.16, sum_then_normalize and
+ * scale_rewards: group): one function's, which the host has, one number a row. Small tensors, told in the order in
+ * which they come and go: they lie between those that stay. */
+#ifndef PLIM_TRAIN_GRPO_REWARDS_H
+#define PLIM_TRAIN_GRPO_REWARDS_H
+
+#include "workloads/engine/ops.h"
+
+/* Variables of _generate_and_score_completions(), named, of the rows of all ranks */
+struct grpo_rewards {
+    struct tensor *given, *unscorable, *sums, *means, *deviations, *is_zero, *all_advantages;
+};
+
+/* The advantages, named, of `rows` of all ranks in groups of `group`; NULL where the engine halted. *out is the
+ * caller's to drop. */
+struct tensor *grpo_rewards_compare(struct engine *e, int64_t rows, int64_t group,
+                                    struct grpo_rewards *out);
+void grpo_rewards_drop(struct engine *e, struct grpo_rewards *rewards);
+
+#endif

@@ -1,0 +1,30 @@
+#include "reference.h"
+#include "zero.h"
+
+static bool is_wanted(const struct plim_train_setting *setting)
+{
+    if (setting->loop == PLIM_LOOP_TRL_GRPO) return setting->grpo.reference;
+    return setting->loop == PLIM_LOOP_TRL_DPO && !setting->precomputed_reference;
+}
+
+enum plim_status reference_create(struct engine *e, const struct plim_model_config *config,
+                                  const struct plim_train_setting *setting,
+                                  struct reference *reference)
+{
+    *reference = (struct reference){.setting = *setting};
+    if (!is_wanted(setting) || setting->lora.r) return PLIM_OK;
+    /* create_model_from_path(): by a device_map on one GPU, else on the host, from where accelerate moves it */
+    bool is_alone = setting->sharding < PLIM_SHARDING_DDP;
+    reference->setting.made_on = is_alone ? PLIM_MADE_ON_LOADED : PLIM_MADE_ON_HOST;
+    /* get_max_memory() asks the GPU */
+    if (is_alone) tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1))));
+    enum plim_status st = decoder_create(e, config, &reference->setting, &reference->model);
+    if (st || !plim_sharding_is_zero(setting->sharding)) return st;
+    return zero_move(e, &reference->model); /* prepare_deepspeed(): an engine of stage 0 */
+}
+
+void reference_finish(struct reference *reference)
+{
+    if (reference->model.family) decoder_finish(&reference->model);
+    *reference = (struct reference){0};
+}

@@ -1,0 +1,15 @@
+/* What TRL (1.16, generation/vllm_generation.py) does on the training's GPU to bring the weights to a vLLM server. vLLM
+ * packs them (vllm/distributed/weight_transfer/packed_tensor.py): parameters that are more than a GiB together are
+ * copied into one chunk, of which two are on their way at a time, each in memory of a stream of its own. Since its
+ * change 52951 the streams stay, and with them two chunks of cached memory; before it, each time took two more. */
+#ifndef PLIM_TRAIN_VLLM_SERVER_H
+#define PLIM_TRAIN_VLLM_SERVER_H
+
+#include "workloads/models/model.h"
+
+/* sync_weights(). Adapters are merged into the weights when the first chunk begins, and taken out of them when the last
+ * parameter is in a chunk; where `is_first`, once more before that, for the names and shapes, which the client keeps.
+ * Under DistributedDataParallel rank 0 sends. */
+void vllm_server_send(struct engine *e, const struct decoder *m, bool is_first);
+
+#endif
