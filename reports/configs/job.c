@@ -224,17 +224,6 @@ static enum plim_status add_key(struct reader *r, const struct plim_yaml_node *r
     return PLIM_OK;
 }
 
-/* What a word says; NULL: it is none of the rule's. */
-static const char *value_for(const struct plim_yaml_node *words, const char *word)
-{
-    const char *any = NULL;
-    for (size_t i = 0; i < words->count; i++) {
-        if (plim_config_word_is_same(words->keys[i]->text, word)) return words->items[i]->text;
-        if (!strcmp(words->keys[i]->text, "*")) any = words->items[i]->text;
-    }
-    return any;
-}
-
 static enum plim_status refuse_word(struct reader *r, const struct plim_yaml_node *words,
                                     const struct seen *seen, const char *key)
 {
@@ -248,6 +237,31 @@ static enum plim_status refuse_word(struct reader *r, const struct plim_yaml_nod
              list);
     return plim_config_refuse(&r->group, seen->place, "it is %s; --set %s=VALUE plans another",
                               text, key);
+}
+
+/* "plus" and "over" of a rule, what a number is added to or divided by: a number or paths, of which one has to be set
+ * (of "over" none is 1). *value is NULL where the rule does not hold. */
+static enum plim_status calculate(struct reader *r, const struct plim_yaml_node *rule, const struct seen *seen,
+                                  const char **value)
+{
+    const struct plim_yaml_node *plus = plim_yaml_get(rule, "plus"), *over = plim_yaml_get(rule, "over"),
+                                *paths = plus ? plus : over;
+    struct seen other = {0};
+    char text[24];
+    if (!paths) return PLIM_OK;
+    enum plim_status st = see(r, paths, &other);
+    if (st) return st;
+    const char *counted = other.place ? other.text : over ? "1" : plim_config_job_text(paths, 0);
+    int64_t number = plim_config_whole(seen->text), by = plim_config_whole(counted);
+    *value = NULL;
+    if (!number || !by) return PLIM_OK;
+    if (over && number % by)
+        return plim_config_refuse(&r->group, seen->place, "'%.100s' is no multiple of %s: answers are generated in the "
+                                  "middle of an optimizer step, of which there is no plan", seen->place->path,
+                                  other.place->path);
+    snprintf(text, sizeof(text), "%" PRId64, plus ? number + by : number / by);
+    *value = keep(r, text);
+    return *value ? PLIM_OK : plim_no_memory(r->err);
 }
 
 static enum plim_status apply_rule(struct reader *r, const struct plim_yaml_node *rule)
@@ -267,10 +281,12 @@ static enum plim_status apply_rule(struct reader *r, const struct plim_yaml_node
     if (st || !seen.place) return st;
     if (plim_yaml_get(rule, "whole") && !seen.foreign && !plim_config_whole(seen.text)) return PLIM_OK;
     bool is_list = seen.list && plim_yaml_get(rule, "list");
-    const char *value = words ? value_for(words, seen.text) : is_list ? seen.list : seen.text;
+    const char *value = words ? plim_config_word_value(words, seen.text) : is_list ? seen.list : seen.text;
     if (seen.regex && regex) value = keep(r, plim_config_word_quote(regex->text, seen.regex, text));
     if (besides) value = keep(r, plim_config_word_besides(besides->text, value, text));
-    bool known = words && value && value_for(words, "") != value && !plim_config_word_is_same(value, "*");
+    if (!seen.foreign && (st = calculate(r, rule, &seen, &value))) return st;
+    if (!value && !words) return PLIM_OK;
+    bool known = words && value && plim_config_word_value(words, "") != value && !plim_config_word_is_same(value, "*");
     if (seen.foreign && !known)
         return plim_config_refuse(
             &r->group, seen.place,

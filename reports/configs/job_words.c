@@ -59,6 +59,16 @@ size_t plim_config_words_among(const struct plim_yaml_node *words, const char *t
     return among;
 }
 
+const char *plim_config_word_value(const struct plim_yaml_node *words, const char *word)
+{
+    const char *any = NULL;
+    for (size_t i = 0; i < words->count; i++) {
+        if (plim_config_word_is_same(words->keys[i]->text, word)) return words->items[i]->text;
+        if (!strcmp(words->keys[i]->text, "*")) any = words->items[i]->text;
+    }
+    return any;
+}
+
 const char *plim_config_word_quote(const char *mark, const char *text, char out[PLIM_CONFIG_JOB_TEXT])
 {
     size_t used = (size_t)snprintf(out, PLIM_CONFIG_JOB_TEXT, "'%s", mark);

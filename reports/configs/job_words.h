@@ -15,6 +15,9 @@ bool plim_config_word_is_same(const char *a, const char *b);
 /* Of "[a, b]": how many items are among the words, and how many there are. Anything else is one item. */
 size_t plim_config_words_among(const struct plim_yaml_node *words, const char *text, size_t *count);
 
+/* What a rule's words say for one; NULL: it is none of them, nor do they have "*". */
+const char *plim_config_word_value(const struct plim_yaml_node *words, const char *word);
+
 /* A mark and a text, in YAML's quotes; returns `out`. */
 const char *plim_config_word_quote(const char *mark, const char *text, char out[PLIM_CONFIG_JOB_TEXT]);
 /* A name in front of those of a list ("[a, b]"), or alone in front of anything else; returns `out`. */
