@@ -98,6 +98,13 @@ int64_t plim_config_number_at(const struct plim_config_group *g, const char *con
     return number;
 }
 
+int64_t plim_config_with_accumulation(const struct plim_config_group *g, int64_t number)
+{
+    int64_t before = g->found[PLIM_CONFIG_ACCUMULATION].number;
+    if (before < 1) before = 1; /* it is not there */
+    return number * g->sizes.accumulation % before ? 0 : number * g->sizes.accumulation / before;
+}
+
 /* A pattern without its last name: "trainer" of "trainer.accumulate_grad_batches". */
 static void split_pattern(const char *pattern, char *parent, size_t size, const char **name)
 {

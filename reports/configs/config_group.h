@@ -35,6 +35,9 @@ int64_t plim_config_number_of(const struct plim_config_group *g, enum plim_confi
 /* The number at the first of the patterns, 0 where there is none. */
 int64_t plim_config_number_at(const struct plim_config_group *g, const char *const *patterns);
 
+/* What a number that is a multiple of the accumulation becomes with the new one; 0: it would be no whole number. */
+int64_t plim_config_with_accumulation(const struct plim_config_group *g, int64_t number);
+
 /* The data-parallel GPUs by the keys that a row of the table names; 0: they are not there; -1: something else fills one
  * of them in. */
 int64_t plim_config_dp(const struct plim_config_group *g, const struct plim_config_framework *row);

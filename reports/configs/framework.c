@@ -71,6 +71,7 @@ static const struct field {
     {"nodes", LIST, AT(nodes)},
     {"parallel", LIST, AT(parallel)},
     {"multiple_of", LIST, AT(multiple_of)},
+    {"with_accumulation", LIST, AT(with_accumulation)},
     {"rates", LIST, AT(rates)},
     {"outputs", LIST, AT(outputs)},
     {"single", LIST, AT(single)},

@@ -54,6 +54,7 @@ struct plim_config_framework {
     const char *dp[PLIM_CONFIG_LIST], *devices[PLIM_CONFIG_LIST], *nodes[PLIM_CONFIG_LIST],
         *parallel[PLIM_CONFIG_LIST];
     const char *multiple_of[PLIM_CONFIG_LIST]; /* what has to divide M*A*D */
+    const char *with_accumulation[PLIM_CONFIG_LIST]; /* multiples of A, which stay so, and stand for it above */
     const char *rates[PLIM_CONFIG_LIST];       /* learning rates */
     const char *outputs[PLIM_CONFIG_LIST];     /* folders that checkpoints go to */
     const char *single[PLIM_CONFIG_LIST];      /* where one is set, its trainer refuses an accumulation */

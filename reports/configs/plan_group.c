@@ -141,7 +141,8 @@ static void find_dp(struct plim_config_group *g)
 
 static enum plim_status check_multiples(struct plim_config_group *g)
 {
-    int64_t all = g->sizes.micro * g->sizes.accumulation * (g->sizes.dp ? g->sizes.dp : 1);
+    int64_t steps = plim_config_with_accumulation(g, plim_config_number_at(g, g->framework->with_accumulation));
+    int64_t all = g->sizes.micro * (steps ? steps : g->sizes.accumulation) * (g->sizes.dp ? g->sizes.dp : 1);
     for (size_t i = 0; g->framework->multiple_of[i]; i++) {
         const char *const one[2] = {g->framework->multiple_of[i], NULL};
         int64_t number = plim_config_number_at(g, one);

@@ -38,6 +38,26 @@ static enum plim_status write_role(struct plim_config_group *g, enum plim_config
                                &found->value, number, g->framework->numbers, g->err);
 }
 
+/* What is a multiple of the accumulation stays as many times it. */
+static enum plim_status write_multiples(struct plim_config_group *g)
+{
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; g->framework->with_accumulation[i] && !st; i++) {
+        const char *const one[2] = {g->framework->with_accumulation[i], NULL};
+        struct plim_config_found found;
+        st = plim_config_find(g->plan, one, NULL, "", &found, g->err);
+        if (st || !plim_config_is_size(&found) || !found.number) continue;
+        int64_t number = plim_config_with_accumulation(g, found.number);
+        if (!number)
+            return plim_config_refuse(g, found.place, "'%s' is a number of micro-steps that %s", found.place->path,
+                                      "the new accumulation has no whole multiple for");
+        struct plim_config_file *file = plim_config_group_file(g, found.end->document);
+        st = plim_config_replace(file, found.end->path, plim_config_node_of(found.end), &found.value, number,
+                                 g->framework->numbers, g->err);
+    }
+    return st;
+}
+
 enum plim_status plim_config_write_sizes(struct plim_config_group *g)
 {
     enum plim_status st = PLIM_OK;
@@ -52,5 +72,5 @@ enum plim_status plim_config_write_sizes(struct plim_config_group *g)
                  !plim_config_is_default(g, (enum plim_config_role)role))
             st = plim_config_add_size(g, (enum plim_config_role)role);
     }
-    return st;
+    return st ? st : write_multiples(g);
 }
