@@ -36,9 +36,8 @@ def kernels():
         yield case(config, 2, 128, **HALF, **fused(dropout=0.05))
         yield case(config, 3, 65, **HALF, **fused(16), **(REENTERS if at % 2 else FULL), accumulation=2)
         yield case(config, 2, 64, **HALF, **fused(), **NF4, **(FULL if at % 2 else REENTERS))
-    for config, targets in (('x-glm', [*ATTENTION, 'down_proj']), ('x-glm4', ATTENTION), ('x-starcoder2', ATTENTION),
-                            ('x-mixtral', ATTENTION), ('x-qwen2-moe', ATTENTION), ('x-qwen3-moe', ATTENTION),
-                            ('x-gpt-oss', ATTENTION)):
+    for config, targets in (('x-glm', [*ATTENTION, 'down_proj']), ('x-glm4', ATTENTION), ('x-mixtral', ATTENTION),
+                            ('x-qwen2-moe', ATTENTION), ('x-qwen3-moe', ATTENTION), ('x-gpt-oss', ATTENTION)):
         eager = {'attention': 'eager'} if config == 'x-gpt-oss' else {}
         experts = {'made_on': 'host'} if config in ('x-mixtral', 'x-qwen2-moe', 'x-qwen3-moe', 'x-gpt-oss') else {}
         yield case(config, 2, 64, **{**HALF, **experts}, **eager, **fused(8, targets, dropout=0.1))
@@ -52,7 +51,9 @@ def parts():
     yield numbered(case('x-qwen3', 2, 96, **HALF, **fused(8, QUERIES)), 5)
     yield numbered(case('x-gemma3', 2, 96, **HALF, **fused(8, ['o_proj', *GATED])), 6)
     yield numbered(case('x-olmo2', 2, 96, **HALF, **fused(8, LINEARS, ['mlp'])), 7)
-    yield numbered(case('x-stablelm', 2, 96, **HALF, **fused(8, LINEARS, ['mlp'], dropout=0.1)), 8)
+    yield numbered(case('x-stablelm', 2, 96, **{**HALF, 'precision': 'bf16'}, **fused(8, LINEARS, ['mlp'], dropout=0.1)), 8)
+    yield numbered(case('x-starcoder2', 2, 96, **{**HALF, 'precision': 'bf16'}, **fused(8, ATTENTION, dropout=0.1)), 9)
+    yield numbered(case('x-qwen3-5', 2, 96, **HALF, **fused(8, [*ATTENTION, 'up_proj', 'down_proj'])), 10)
 
 
 def numbered(made, number):
@@ -98,9 +99,29 @@ def casts():
     yield case('x-llama-2l', 2, 64, **HALF, **lora(8, QUERIES, modules_to_save=['embed_tokens', 'lm_head']), **NF4)
 
 
+def shards():
+    """Whole models; of the last with the ranks' parts of other lengths"""
+    at = {**MIXED, 'weights': 'bf16', 'loop': 'trainer', 'sharding': 'fsdp', 'world': 2, 'fsdp_plan': 'axolotl'}
+    for config in ('x-llama-2l', 'x-qwen3', 'x-llama-odd', 'x-gemma2', 'x-mistral-window', 'x-olmo', 'x-gpt2-odd', 'x-neox'):
+        yield case(config, 2, 64, **at)
+    for config in ('x-qwen3', 'x-gemma3'):
+        yield case(config, 2, 65, **at, **FULL, accumulation=2)
+        yield case(config, 2, 64, **at, reshard='no')
+        yield case(config, 2, 64, **at, fsdp_config={'cpu_ram_efficient_loading': True})
+    yield case('x-llama-2l', 2, 128, **at, **REENTERS, accumulation=2)
+    yield case('x-llama-2l', 2, 128, **at, **FLASH, **FULL)
+    yield case('x-llama-odd', 2, 64, **{**at, 'weights': 'fp32'})
+    yield case('x-llama-odd', 2, 64, **{**at, 'precision': 'bf16', 'optimizer': 'adamw-8bit'})
+    yield case('x-qwen3', 2, 64, **at, evaluation={'batch': 4}, compute_capability=90)
+    yield case('x-llama-odd', 2, 64, **{**at, 'world': 3}, fsdp_config={'cpu_ram_efficient_loading': True})
+    yield case('x-qwen3', 2, 64, **{**at, 'world': 3}, **FULL)
+
+
 def cases():
-    for made in (*kernels(), *parts(), *others(), *casts()):
+    for made in (*kernels(), *parts(), *others(), *casts(), *shards()):
         mark = '/undone' if made.get('upcast') == 'undone' else '/upcast' if 'upcast' in made else ''
+        mark += '/axolotl' if 'fsdp_plan' in made else ''
+        mark += '/whole' if made.get('reshard') == 'no' else ''
         kernels_mark = '/fused' if 'kernels' in made.get('lora', {}) else ''
         yield {**made, 'id': f'{made["id"]}{kernels_mark}{mark}'}
 

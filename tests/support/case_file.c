@@ -215,6 +215,8 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
         .empty_cache_steps = case_integer(arguments, "torch_empty_cache_steps", 0),
         .label_smoothing = json_number_value(json_object_get(arguments, "label_smoothing_factor")),
         .made_on = (enum plim_made_on)index_of(plim_made_on_names, PLIM_MADE_ON_COUNT, case_text(c, "made_on", "gpu")),
+        .fsdp_plan = (enum plim_fsdp_plan)index_of(plim_fsdp_plan_names, PLIM_FSDP_PLAN_COUNT,
+                                                   case_text(c, "fsdp_plan", "accelerate")),
         .upcast = (enum plim_upcast)index_of(plim_upcast_names, PLIM_UPCAST_COUNT, case_text(c, "upcast", "none")),
         .padding = json_is_true(json_object_get(c, "padded")) ? PLIM_PADDING_YES : PLIM_PADDING_NO,
         .torch = (enum plim_torch)index_of(plim_torch_names, PLIM_TORCH_COUNT, case_text(c, "torch", "2.11")),

@@ -203,6 +203,8 @@ Test(spec_lora, axolotls_functions_stand_where_axolotl_can_put_them)
         {"llama", HALF ", upcast: kept, " ALL "}", "autocast is to another type than that of activations"},
         {"llama", HALF ", " ALL "}, quantization: nf4", "train.quantization.prepare false or train.upcast undone"},
         {"llama", HALF ", upcast: undone, " ALL "}, quantization: nf4", NULL},
+        {"starcoder2", HALF ", " ALL ", targets: q_proj}", "autocast is to another type than that of activations"},
+        {"starcoder2", "precision: bf16, " ALL ", targets: q_proj}", NULL},
         {"llama", HALF ", upcast: undone, " ALL "}, quantization: int8", "int8, which axolotl refuses, expected false"},
         {"llama", HALF ", " ALL ", dora: true}", "beside train.lora.dora, which is not in this version"},
         {"llama", "loop: trl-sft, precision: bf16, " ALL "}", "beside one of TRL's trainers"},

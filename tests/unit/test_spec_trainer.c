@@ -198,6 +198,17 @@ Test(spec_trainer, sft_trainer_trains_causal_models)
     }
 }
 
+Test(spec_trainer, axolotl_shards_whole_models_its_own_way)
+{
+    static const struct asked cases[] = {
+        {"loop: trainer, world: 2, sharding: fsdp, precision: bf16-mixed, weights: bf16", "axolotl", NULL},
+        {"loop: trainer, world: 2, sharding: fsdp, lora: {r: 8}", "axolotl", "units of their own there"},
+        {"loop: trl-sft, world: 2, sharding: fsdp", "axolotl", "expected train.loop trainer and train.sharding fsdp"},
+        {"loop: trainer, world: 2, sharding: zero2, precision: bf16-mixed", "axolotl", "expected train.loop trainer"},
+    };
+    ask_each("train.fsdp_plan", cases, sizeof(cases) / sizeof(cases[0]));
+}
+
 Test(spec_trainer, casts_behind_loading_are_of_whole_models_under_autocast)
 {
     static const struct asked cases[] = {

@@ -247,6 +247,10 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .example = "true",
      .help = "fsdp where loop is trainer or trl-sft: the host of the first rank alone has the weights, which come to "
              "each GPU in full, one after the other, to be cut (accelerate's cpu_ram_efficient_loading)"},
+    {.path = "train.fsdp_plan", .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_fsdp_plan_names, PLIM_FSDP_PLAN_COUNT)},
+     AT(fsdp_plan), .unit = "", .fallback = "accelerate", .example = "axolotl",
+     .help = "fsdp under Trainer: whose units and types: accelerate's, where the embedding and the head are units and "
+             "weights that train become fp32, or axolotl's, where they are the root's and keep their type"},
     {.path = "train.reduce_dtype",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_reduce_type_names, PLIM_REDUCE_TYPE_COUNT)},
      AT(reduce_type),

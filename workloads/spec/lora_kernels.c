@@ -46,6 +46,12 @@ static enum plim_status check_family(const struct plim_spec *spec, const char *k
                      plim_family_names[family]);
 }
 
+/* torch.nn.LayerNorm gives fp32 under autocast. */
+static bool norms_widen(enum plim_family family)
+{
+    return family == PLIM_FAMILY_STARCODER2 || family == PLIM_FAMILY_STABLELM || family == PLIM_FAMILY_PHI;
+}
+
 /* Autocast casts nothing in place: activations and the adapters' products have to be of its type. */
 static bool mixes_types(const struct plim_spec *spec)
 {
@@ -56,7 +62,7 @@ static bool mixes_types(const struct plim_spec *spec)
         for (size_t j = 0; j < spec->weights.count; j++)
             if (spec->weights.values[j] != half) return true;
         bool is_wide = spec->upcast == PLIM_UPCAST_KEPT || (spec->quantization.type && spec->quantization.prepared);
-        if (is_wide && spec->upcast != PLIM_UPCAST_UNDONE) return true;
+        if (norms_widen(spec->model.family) || (is_wide && spec->upcast != PLIM_UPCAST_UNDONE)) return true;
     }
     return false;
 }

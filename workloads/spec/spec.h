@@ -243,6 +243,9 @@ enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_ONE_ROW, PLI
  * one, in the order of their names, where room for all was taken before; CAST: in 16 bits, and then each becomes fp32.
  * Models that are sharded from the start or quantized are made without memory. */
 enum plim_made_on { PLIM_MADE_ON_GPU, PLIM_MADE_ON_HOST, PLIM_MADE_ON_LOADED, PLIM_MADE_ON_CAST, PLIM_MADE_ON_COUNT };
+/* Whose fsdp2_prepare_model() shards a model under Trainer (train/fsdp.h) */
+enum plim_fsdp_plan { PLIM_FSDP_PLAN_ACCELERATE, PLIM_FSDP_PLAN_AXOLOTL, PLIM_FSDP_PLAN_COUNT };
+/* axolotl's casts behind loading: embeddings, norms and the head become fp32, and (UNDONE) the weights' type again. */
 enum plim_upcast { PLIM_UPCAST_NONE, PLIM_UPCAST_KEPT, PLIM_UPCAST_UNDONE, PLIM_UPCAST_COUNT };
 static inline bool plim_is_loaded(enum plim_made_on made_on)
 {
@@ -316,6 +319,7 @@ extern const char *const plim_reduce_type_names[PLIM_REDUCE_TYPE_COUNT];
 extern const char *const plim_overlap_names[PLIM_OVERLAP_COUNT];
 extern const char *const plim_packing_names[PLIM_PACKING_COUNT];
 extern const char *const plim_made_on_names[PLIM_MADE_ON_COUNT];
+extern const char *const plim_fsdp_plan_names[PLIM_FSDP_PLAN_COUNT];
 extern const char *const plim_upcast_names[PLIM_UPCAST_COUNT];
 extern const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT];
 extern const char *const plim_padding_names[PLIM_PADDING_COUNT];
@@ -400,6 +404,7 @@ struct plim_train_setting {
     enum plim_reduction reduction;
     enum plim_resharding resharding;
     bool efficient_loading; /* fsdp: accelerate's cpu_ram_efficient_loading */
+    enum plim_fsdp_plan fsdp_plan;
     enum plim_reduce_type reduce_type;
     struct plim_ddp ddp;
     struct plim_zero zero;
@@ -427,7 +432,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 90 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 91 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -447,6 +452,7 @@ struct plim_spec {
     enum plim_reduction reduction;
     enum plim_resharding resharding;
     bool efficient_loading; /* fsdp: accelerate's cpu_ram_efficient_loading */
+    enum plim_fsdp_plan fsdp_plan;
     enum plim_reduce_type reduce_type;
     struct plim_ddp ddp;
     struct plim_zero zero;

@@ -84,6 +84,19 @@ bool plim_spec_leaves_experts(const struct plim_spec *spec)
     return plim_is_loaded(spec->made_on) && spec->model.experts && !why_not_loaded(spec);
 }
 
+/* axolotl's FSDP2 is Trainer's. It makes a unit of each adapter's matrix, too. */
+static enum plim_status check_fsdp_plan(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (spec->fsdp_plan == PLIM_FSDP_PLAN_ACCELERATE) return PLIM_OK;
+    if (spec->loop != PLIM_LOOP_TRAINER || !plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))
+        return plim_fail(err, PLIM_SPEC,
+                         "train.fsdp_plan is axolotl, expected train.loop trainer and train.sharding fsdp");
+    if (!spec->lora.r) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.fsdp_plan is axolotl beside adapters, which are units of their own there: this is not in "
+                     "this version, expected accelerate");
+}
+
 /* Layers in 16 bits get activations in fp32 where norms are, which autocast alone casts. */
 static enum plim_status check_upcast(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -213,6 +226,7 @@ const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS] = {
     {check_reference, "train.precomputed_reference"},
     {check_made_on, "train.made_on"},
     {check_upcast, "train.upcast"},
+    {check_fsdp_plan, "train.fsdp_plan"},
     {check_emptied, "train.empty_cache_steps"},
     {check_smoothing, "train.label_smoothing"},
     {check_evaluation, "train.evaluation"},

@@ -159,7 +159,7 @@ const char *plim_spec_reentrant(const struct plim_spec *spec)
 static void describe_fsdp(const struct plim_spec *spec, char *text, size_t size)
 {
     bool is_quantized = spec->quantization.type != PLIM_QUANTIZATION_NONE;
-    if (!is_quantized && any_mixed(&spec->precision))
+    if (!is_quantized && any_mixed(&spec->precision) && spec->fsdp_plan == PLIM_FSDP_PLAN_ACCELERATE)
         append(text, size, "weights fp32 under FSDP in mixed precision, as accelerate makes them%s%s", "", "");
     if (is_quantized && !plim_spec_key_given(spec, "train.quantization.storage"))
         append(text, size, "codes in uint8, which FSDP leaves whole on every GPU (train.quantization.storage)%s%s", "",

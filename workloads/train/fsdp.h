@@ -41,7 +41,10 @@
  *   gathered where they lie in floats (bnb_4bit_quant_storage); in integers every rank keeps all of them
  *   (ignored_params). Scales are no parameters: every rank has them.
  * - In mixed precision weights are fp32, gradients are reduced in the type of the computation, and what the model
- *   gives, so the loss, is cast to it. */
+ *   gives, so the loss, is cast to it.
+ *
+ * axolotl 0.19 puts a function of its own in the place of that (monkeypatch/accelerate/fsdp2.py): units are the blocks
+ * and the root, which reshards like them, and weights keep their type. */
 #ifndef PLIM_TRAIN_FSDP_H
 #define PLIM_TRAIN_FSDP_H
 
@@ -85,7 +88,7 @@ struct fsdp_unit {
 struct fsdp {
     struct decoder *model; /* NULL: nothing is sharded */
     int64_t world, rank;
-    bool is_mixed, reduces, by_accelerate;
+    bool is_mixed, reduces, by_accelerate, by_axolotl; /* by_axolotl: and then by_accelerate, too */
     bool has_bare_norm; /* accelerate: a last norm without a weight stands with the head */
     enum plim_dtype param_dtype, reduce_dtype; /* where is_mixed */
     struct decoder_hooks hooks;

@@ -124,7 +124,7 @@ static bool is_of_output(const struct decoder *m, const struct tensor *x)
 }
 
 /* What the variables of accelerate's functions refer to until they return: the embedding, the head, the base model's
- * last parameter, and the last adapter. */
+ * last parameter, and the last adapter; those of axolotl's: the last parameter. */
 struct held {
     struct tensor *list[4];
 };
@@ -137,6 +137,7 @@ static bool is_held(const struct held *held, const struct tensor *x)
 static struct held held_of(const struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
+    if (f->by_axolotl) return (struct held){{f->parameters[parameters - 1].whole}};
     struct held held = {{m->embedding, is_of_output(m, m->head) ? m->head : NULL}};
     for (size_t i = 0; i < parameters; i++) {
         struct tensor *x = f->parameters[i].whole;
@@ -176,13 +177,19 @@ static void move_scales(struct engine *e, const struct decoder *m, const struct 
         if (state[i]) materialise(e, state[i]);
 }
 
+/* Weights that train become fp32 before they are sharded; axolotl leaves them as they are. */
+static bool widens(const struct fsdp *f, const struct tensor *x)
+{
+    return f->is_mixed && x->requires_grad && !f->by_axolotl;
+}
+
 /* The same of one on the host: what it has comes to the GPU, is sharded, and goes. */
 static void move_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit *u,
                       const struct held *held, struct tensor *const *buffers, size_t buffer_count)
 {
     for (size_t i = 0; i < u->count; i++) {
         struct tensor *whole = u->parameters[i].whole;
-        if (f->is_mixed && whole->requires_grad) whole->a.dtype = PLIM_F32;
+        if (widens(f, whole)) whole->a.dtype = PLIM_F32;
         move_scales(e, f->model, whole);
         materialise(e, whole);
     }
@@ -201,14 +208,14 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
     struct tensor *buffers[DECODER_BUFFERS], *scale = m->embedding_scale;
     size_t count = 0, all = decoder_buffers(m, buffers);
     for (size_t i = 0; i < all; i++)
-        if (buffers[i] != scale) buffers[count++] = buffers[i];
+        if (buffers[i] != scale || f->by_axolotl) buffers[count++] = buffers[i];
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
     const struct fsdp_unit *embeddings =
         &f->units[m->head == m->embedding ? FSDP_TAIL : FSDP_EMBEDDING];
     for (size_t k = FSDP_BLOCKS; k < f->unit_count; k++)
         move_unit(e, f, &f->units[k], &held, NULL, 0);
     for (int k = FSDP_EMBEDDING; k <= FSDP_TAIL; k++)
-        move_unit(e, f, &f->units[k], &held, &scale, scale && &f->units[k] == embeddings);
+        move_unit(e, f, &f->units[k], &held, &scale, scale && &f->units[k] == embeddings && !f->by_axolotl);
     move_unit(e, f, &f->units[FSDP_ROOT], &held, buffers, count);
     for (size_t i = 0; i < sizeof(held.list) / sizeof(held.list[0]) && !e->halted; i++)
         if (held.list[i]) storage_resize(e, held.list[i]->storage, 0);
@@ -233,6 +240,11 @@ static struct tensor *distribute(struct engine *e, const struct fsdp *f, const s
         padded[rank - full] = tensor_keep(tensor_empty(e, dtype, SHAPE(elements)));
     struct tensor *piece = tensor_keep(tensor_empty(e, dtype, SHAPE(elements)));
     for (int64_t rank = full; rank < f->world; rank++) tensor_drop(e, padded[rank - full]);
+    if (!f->by_axolotl) return piece;
+    /* it copies a piece out of more memory than that needs, and gives up the whole at once */
+    if (own_rows(f, p) < rows) tensor_set(e, &piece, tensor_empty(e, dtype, SHAPE(own_rows(f, p) * p->row_elements)));
+    tensor_drop(e, *whole);
+    *whole = NULL;
     return piece;
 }
 
@@ -247,7 +259,7 @@ static void load_units(struct engine *e, struct fsdp *f, size_t parameters)
     for (size_t i = 0; i < parameters && !e->halted; i++) {
         struct fsdp_parameter *p = &f->parameters[i];
         int64_t shape[PLIM_MAX_DIMS];
-        if (f->is_mixed && p->whole->requires_grad) p->whole->a.dtype = PLIM_F32;
+        if (widens(f, p->whole)) p->whole->a.dtype = PLIM_F32;
         own_shape(f, p, shape);
         struct tensor *piece = distribute(e, f, p, &whole);
         if (e->halted) break;
@@ -340,7 +352,7 @@ static size_t unit_of_parameter(const struct fsdp *f, const struct tensor *x)
     const struct decoder *m = f->model;
     bool names_blocks = m->config->family != PLIM_FAMILY_DISTILBERT; /* in _no_split_modules */
     if (x->layer && (names_blocks || !f->by_accelerate)) return FSDP_BLOCKS + (size_t)x->layer - 1;
-    if (!f->by_accelerate) return FSDP_ROOT;
+    if (!f->by_accelerate || f->by_axolotl) return FSDP_ROOT;
     if (is_of_output(m, x)) return FSDP_TAIL;
     if (is_final_norm(m, x)) return finds_final_norm(m) ? FSDP_TAIL : FSDP_ROOT;
     return x == m->embedding ? FSDP_EMBEDDING : FSDP_ROOT;
@@ -356,7 +368,7 @@ static void make_units(struct fsdp *f, size_t parameters)
         struct fsdp_unit *u = &f->units[k];
         *u = (struct fsdp_unit){.fsdp = f,
                                 .parameters = sorted + count,
-                                .reshards = k != FSDP_ROOT && k != FSDP_TAIL &&
+                                .reshards = (k >= FSDP_BLOCKS || k == FSDP_EMBEDDING || f->by_axolotl) &&
                                             m->setting->resharding == PLIM_RESHARDING_YES,
                                 .before_backward = {fsdp_unit_before_backward, u},
                                 .after_backward = {fsdp_unit_after_backward, u}};
@@ -372,7 +384,7 @@ static void make_units(struct fsdp *f, size_t parameters)
     f->units[FSDP_EMBEDDING].modules = 1;
     bool has_norm =
         f->units[FSDP_TAIL].count && is_final_norm(m, f->units[FSDP_TAIL].parameters[0].whole);
-    f->has_bare_norm = f->by_accelerate && !m->final_norm.weight && finds_final_norm(m);
+    f->has_bare_norm = f->by_accelerate && !f->by_axolotl && !m->final_norm.weight && finds_final_norm(m);
     f->units[FSDP_TAIL].modules = 1 + (has_norm || f->has_bare_norm) + (m->head == m->embedding);
 }
 
@@ -500,6 +512,7 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
         .world = setting->world,
         .rank = setting->rank > 0 && setting->rank < setting->world ? setting->rank : 0,
         .by_accelerate = plim_loop_is_trainers(setting->loop),
+        .by_axolotl = setting->fsdp_plan == PLIM_FSDP_PLAN_AXOLOTL,
         .unit_count = FSDP_BLOCKS + (size_t)model->config->layers,
         .hooks = {.before_block = fsdp_before_block, .after_block = fsdp_after_block,
                   .before_bare_norm = fsdp_before_bare_norm, .after_bare_norm = fsdp_after_bare_norm, .context = f},

@@ -1,5 +1,6 @@
 """What axolotl makes of a model: its fused LoRA functions (lora_mlp_kernel, lora_qkv_kernel, lora_o_kernel), by its own code
-without what else its packages import, and its casts of embeddings, norms and the head (`upcast`)."""
+without what else its packages import, its casts of embeddings, norms and the head (`upcast`), and its own way to shard by
+FSDP2 (`fsdp_plan`)."""
 import importlib.util
 import os
 import sys
@@ -26,7 +27,8 @@ def patch(model, kernels):
     chosen = DictDefault({f'lora_{name}_kernel': name in kernels for name in ('mlp', 'qkv', 'o')})
     with tempfile.TemporaryDirectory() as folder:
         model.config.save_pretrained(folder)
-        patch_self_attn_lora(DictDefault({'base_model': folder}))
+        if set(kernels) & {'qkv', 'o'}:
+            patch_self_attn_lora(DictDefault({'base_model': folder}))
     return apply_lora_kernel_patches(model, chosen)
 
 
@@ -50,3 +52,10 @@ def cast_around(case, model, prepare, dtype):
     if upcast == 'undone':
         cast(model, dtype, False)
     return model
+
+
+def shard():
+    """Its fsdp2_prepare_model() in the place of accelerate's"""
+    bare_packages()
+    from axolotl.monkeypatch.accelerate.fsdp2 import patch_accelerate_fsdp2
+    patch_accelerate_fsdp2()
