@@ -111,10 +111,18 @@ def shards():
     yield case('x-llama-2l', 2, 128, **at, **REENTERS, accumulation=2)
     yield case('x-llama-2l', 2, 128, **at, **FLASH, **FULL)
     yield case('x-llama-odd', 2, 64, **{**at, 'weights': 'fp32'})
-    yield case('x-llama-odd', 2, 64, **{**at, 'precision': 'bf16', 'optimizer': 'adamw-8bit'})
     yield case('x-qwen3', 2, 64, **at, evaluation={'batch': 4}, compute_capability=90)
     yield case('x-llama-odd', 2, 64, **{**at, 'world': 3}, fsdp_config={'cpu_ram_efficient_loading': True})
     yield case('x-qwen3', 2, 64, **{**at, 'world': 3}, **FULL)
+    codes = {'quantization': {'type': 'nf4', 'double': True, 'compute': 'bf16', 'storage': 'bf16', 'prepare': False}}
+    for adapters in (fused(), fused(dropout=0.05), lora(8, LINEARS), lora(8, LINEARS, dropout=0.05)):
+        drops = 'dropout' in adapters['lora']
+        yield case('x-llama-2l', 2, 64, **at, **adapters, **({'accumulation': 2} if drops else {}))
+        yield case('x-qwen3', 2, 65, **at, **adapters, **(REENTERS if drops else FULL))
+        yield case('x-llama-2l', 2, 128, **at, **adapters, **codes, **({} if drops else FULL))
+        yield case('x-llama-odd', 2, 64, **{**at, 'world': 3}, **adapters, **(FULL if drops else {'reshard': 'no'}))
+    yield case('x-qwen3', 2, 64, **at, **fused(), fsdp_config={'cpu_ram_efficient_loading': True})
+    yield case('x-qwen2-window', 2, 64, **at, **fused(8, [*ATTENTION, 'up_proj']), evaluation={'batch': 4})
 
 
 def cases():
@@ -123,6 +131,7 @@ def cases():
         mark += '/axolotl' if 'fsdp_plan' in made else ''
         mark += '/whole' if made.get('reshard') == 'no' else ''
         kernels_mark = '/fused' if 'kernels' in made.get('lora', {}) else ''
+        kernels_mark += '/dropout' if 'fsdp_plan' in made and 'dropout' in made.get('lora', {}) else ''
         yield {**made, 'id': f'{made["id"]}{kernels_mark}{mark}'}
 
 

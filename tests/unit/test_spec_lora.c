@@ -208,7 +208,8 @@ Test(spec_lora, axolotls_functions_stand_where_axolotl_can_put_them)
         {"llama", HALF ", upcast: undone, " ALL "}, quantization: int8", "int8, which axolotl refuses, expected false"},
         {"llama", HALF ", " ALL ", dora: true}", "beside train.lora.dora, which is not in this version"},
         {"llama", "loop: trl-sft, precision: bf16, " ALL "}", "beside one of TRL's trainers"},
-        {"llama", HALF ", world: 2, sharding: [ddp, fsdp], " ALL "}", "beside fsdp, which is not in this version"},
+        {"llama", HALF ", world: 2, sharding: [ddp, fsdp], " ALL "}", "beside fsdp without train.fsdp_plan axolotl"},
+        {"llama", HALF ", world: 2, sharding: fsdp, fsdp_plan: axolotl, " ALL "}", NULL},
         {"llama", HALF ", world: 2, sharding: zero3, " ALL "}", "beside zero3, which is not in this version"},
         {"llama", HALF ", world: 2, sharding: zero2, " ALL "}", NULL},
     };

@@ -198,11 +198,15 @@ Test(spec_trainer, sft_trainer_trains_causal_models)
     }
 }
 
-Test(spec_trainer, axolotl_shards_whole_models_its_own_way)
+Test(spec_trainer, axolotl_shards_its_own_way)
 {
     static const struct asked cases[] = {
         {"loop: trainer, world: 2, sharding: fsdp, precision: bf16-mixed, weights: bf16", "axolotl", NULL},
-        {"loop: trainer, world: 2, sharding: fsdp, lora: {r: 8}", "axolotl", "units of their own there"},
+        {"loop: trainer, world: 2, sharding: fsdp, lora: {r: 8}", "axolotl", NULL},
+        {"loop: trainer, world: 2, sharding: fsdp, lora: {r: 8, dora: true}", "axolotl", "whose magnitudes are units"},
+        {"loop: trainer, world: 2, sharding: fsdp, lora: {r: 8}, quantization: nf4", "axolotl", "codes in uint8"},
+        {"loop: trainer, world: 2, sharding: fsdp, lora: {r: 8}, quantization: {type: nf4, storage: bf16}", "axolotl",
+         NULL},
         {"loop: trl-sft, world: 2, sharding: fsdp", "axolotl", "expected train.loop trainer and train.sharding fsdp"},
         {"loop: trainer, world: 2, sharding: zero2, precision: bf16-mixed", "axolotl", "expected train.loop trainer"},
     };

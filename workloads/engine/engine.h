@@ -52,6 +52,8 @@ struct module_hooks {
      * and that it has been computed with. NULL: it does itself, and nothing is done. */
     struct tensor *(*lend)(struct engine *e, void *context, struct tensor *weight);
     void (*take_back)(struct engine *e, void *context, struct tensor *weight);
+    /* A function computes with a weight in the place of the module that has it: makes it whole. NULL: it is. */
+    void (*unshard)(struct engine *e, void *context, struct tensor *weight);
     bool own_linear; /* op_linear_function() stands for torch's linear */
     /* What the parts of a leaf (NN_LEAF) see; NULL: a leaf is no module here, its parts are. */
     const struct module_hooks *inside;

@@ -4,11 +4,10 @@
 #include "devices/allocator/allocator.h"
 #include <string.h>
 
-/* get_linear_embedding_layers() */
+/* get_linear_embedding_layers(). gpt_neox's head is called lm_head by now, which it does not look for there. */
 static const char *const *embedding_names(enum plim_family family)
 {
-    static const char *const neox[] = {"embed_in", "embed_out", NULL};
-    static const char *const others[] = {"embed_tokens", "lm_head", NULL};
+    static const char *const neox[] = {"embed_in", NULL}, *const others[] = {"embed_tokens", "lm_head", NULL};
     return family == PLIM_FAMILY_GPT_NEOX ? neox : others;
 }
 

@@ -60,8 +60,11 @@ struct tensor *nn_lora_quantized(struct engine *e, const struct linear *l, struc
 /* --- axolotl's functions ---------------------------------------------------------------------- */
 
 /* get_lora_parameters() */
-static struct lora_projection projection_of(const struct linear *l)
+static struct lora_projection projection_of(struct engine *e, const struct linear *l)
 {
+    struct tensor *const matrices[2] = {l->lora->a, l->lora->b};
+    for (int i = 0; i < 2 && e->modules && e->modules->unshard && !e->halted; i++)
+        e->modules->unshard(e, e->modules->context, matrices[i]);
     return (struct lora_projection){.weight = l->weight,
                                     .bias = l->bias,
                                     .quantized = l->quantized.codes ? &l->quantized : NULL,
@@ -78,7 +81,7 @@ static struct tensor *dropped_once(struct engine *e, const struct linear *l, str
 
 void nn_lora_qkv(struct engine *e, const struct linear *const l[3], struct tensor *x, struct tensor *y[3])
 {
-    const struct lora_projection p[] = {projection_of(l[0]), projection_of(l[1]), projection_of(l[2])};
+    const struct lora_projection p[] = {projection_of(e, l[0]), projection_of(e, l[1]), projection_of(e, l[2])};
     struct tensor *dropped = dropped_once(e, l[0], x);
     op_lora_qkv(e, x, dropped, p, y);
     tensor_drop(e, dropped);
@@ -86,7 +89,7 @@ void nn_lora_qkv(struct engine *e, const struct linear *const l[3], struct tenso
 
 struct tensor *nn_lora_o(struct engine *e, const struct linear *l, struct tensor *x)
 {
-    const struct lora_projection p = projection_of(l);
+    const struct lora_projection p = projection_of(e, l);
     bool was = tensor_enter(x);
     struct tensor *dropped = dropped_once(e, l, x), *y = op_lora_o(e, x, dropped, &p);
     tensor_drop(e, dropped);
@@ -96,7 +99,7 @@ struct tensor *nn_lora_o(struct engine *e, const struct linear *l, struct tensor
 
 struct tensor *nn_lora_mlp(struct engine *e, const struct linear *const l[3], struct tensor *x)
 {
-    const struct lora_projection p[] = {projection_of(l[0]), projection_of(l[1]), projection_of(l[2])};
+    const struct lora_projection p[] = {projection_of(e, l[0]), projection_of(e, l[1]), projection_of(e, l[2])};
     bool was = tensor_enter(x);
     struct tensor *dropped = dropped_once(e, l[0], x), *y = op_lora_mlp(e, x, dropped, p);
     tensor_drop(e, dropped);

@@ -83,7 +83,8 @@ enum plim_status plim_spec_check_lora_kernels(const struct plim_spec *spec, stru
     if (spec->quantization.type == PLIM_QUANTIZATION_INT8) beside = "train.quantization int8, which axolotl refuses";
     if (lora->dora) beside = "train.lora.dora, which is not in this version";
     if (plim_loop_is_trl(spec->loop)) beside = "one of TRL's trainers, which axolotl's functions are not of";
-    if (plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP)) beside = "fsdp, which is not in this version";
+    if (plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP) && spec->fsdp_plan != PLIM_FSDP_PLAN_AXOLOTL)
+        beside = "fsdp without train.fsdp_plan axolotl";
     if (plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3)) beside = "zero3, which is not in this version";
     if (!beside) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC, "train.lora.%s is true beside %s, expected false", key, beside);

@@ -84,17 +84,21 @@ bool plim_spec_leaves_experts(const struct plim_spec *spec)
     return plim_is_loaded(spec->made_on) && spec->model.experts && !why_not_loaded(spec);
 }
 
-/* axolotl's FSDP2 is Trainer's. It makes a unit of each adapter's matrix, too. */
+/* axolotl's FSDP2 is Trainer's. */
 static enum plim_status check_fsdp_plan(const struct plim_spec *spec, struct plim_error *err)
 {
     if (spec->fsdp_plan == PLIM_FSDP_PLAN_ACCELERATE) return PLIM_OK;
     if (spec->loop != PLIM_LOOP_TRAINER || !plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))
         return plim_fail(err, PLIM_SPEC,
                          "train.fsdp_plan is axolotl, expected train.loop trainer and train.sharding fsdp");
-    if (!spec->lora.r) return PLIM_OK;
+    const char *what = NULL;
+    if (spec->lora.r && spec->lora.dora) what = "train.lora.dora, whose magnitudes are units there";
+    if (spec->lora.r && *spec->lora.parameters) what = "train.lora.parameters";
+    if (spec->quantization.type && !spec->quantization.storage)
+        what = "codes in uint8 (train.quantization.storage), which it shards, too";
+    if (!what) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
-                     "train.fsdp_plan is axolotl beside adapters, which are units of their own there: this is not in "
-                     "this version, expected accelerate");
+                     "train.fsdp_plan is axolotl beside %s: this is not in this version, expected accelerate", what);
 }
 
 /* Layers in 16 bits get activations in fp32 where norms are, which autocast alone casts. */

@@ -302,6 +302,7 @@ struct tensor *fsdp_before_block(struct engine *e, void *context, struct block_c
                                  struct tensor *x)
 {
     struct fsdp_unit *u = unit_of(context, c);
+    u->fsdp->block_recomputes = u->in_backward;
     if (u->in_backward) { /* recomputed: fsdp_unit_before_backward() has seen to it */
         gather(e, u, link_now(u->fsdp->link));
         copy_out(e, u, false);
@@ -330,6 +331,7 @@ struct tensor *fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduce
     f->inputs = inputs;
     cast_input(e, f, &f->inputs);
     f->reduces = reduces;
+    f->block_recomputes = false;
     f->may_gather = f->copied_out_at = link_now(f->link);
     gather(e, &f->units[FSDP_ROOT], f->may_gather);
     copy_out(e, &f->units[FSDP_ROOT], true);
@@ -361,6 +363,8 @@ static struct fsdp_unit *unit_of_module(struct fsdp *f, const struct tensor *wei
     for (int k = FSDP_EMBEDDING; k <= FSDP_TAIL; k++)
         for (size_t i = 0; i < f->units[k].count; i++)
             if (f->units[k].parameters[i].whole == weight) return &f->units[k];
+    for (size_t k = f->first_matrix; k < f->unit_count; k++)
+        if (f->units[k].parameters->whole == weight) return &f->units[k];
     return NULL;
 }
 
@@ -368,7 +372,7 @@ static struct fsdp_unit *unit_of_module(struct fsdp *f, const struct tensor *wei
  * nothing says that its backward has ended. */
 static struct tensor *before_module_of(struct engine *e, struct fsdp_unit *u, struct tensor *x)
 {
-    if (!u || u->modules_left) return x;
+    if (!u || u->modules_left || u->in_backward) return x; /* in_backward: its block is recomputed, and it is whole */
     u->modules_left = u->modules;
     gather(e, u, u->fsdp->may_gather);
     copy_out(e, u, true);
@@ -377,7 +381,9 @@ static struct tensor *before_module_of(struct engine *e, struct fsdp_unit *u, st
 
 static void after_module_of(struct engine *e, struct fsdp_unit *u, struct tensor *y)
 {
-    if (u && --u->modules_left == 0) after_forward(e, u, y);
+    if (!u || u->in_backward || --u->modules_left) return;
+    after_forward(e, u, y);
+    if (u->fsdp->block_recomputes) drop_copied_out(e, u->fsdp); /* the module was the root of this forward */
 }
 
 struct tensor *fsdp_before_module(struct engine *e, void *context, struct tensor *const *weights, int kind,
@@ -393,6 +399,19 @@ struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor 
     (void)kind;
     after_module_of(e, unit_of_module(context, weights[0]), y);
     return y;
+}
+
+void fsdp_look(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight)
+{
+    (void)e, (void)context, (void)first, (void)kind, (void)weight;
+}
+
+void fsdp_unshard(struct engine *e, void *context, struct tensor *weight)
+{
+    struct fsdp_unit *u = unit_of_module(context, weight);
+    if (!u) return;
+    gather(e, u, link_now(u->fsdp->link));
+    copy_out(e, u, false);
 }
 
 struct tensor *fsdp_before_bare_norm(struct engine *e, void *context, struct tensor *x)

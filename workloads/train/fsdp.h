@@ -44,7 +44,9 @@
  *   gives, so the loss, is cast to it.
  *
  * axolotl 0.19 puts a function of its own in the place of that (monkeypatch/accelerate/fsdp2.py): units are the blocks
- * and the root, which reshards like them, and weights keep their type. */
+ * and the root, which reshards like them, and weights keep their type. Each matrix of an adapter is a unit, too, which
+ * its module makes whole; axolotl's fused functions call unshard() in that module's place, and nothing gives it up but
+ * the end of backward. */
 #ifndef PLIM_TRAIN_FSDP_H
 #define PLIM_TRAIN_FSDP_H
 
@@ -95,7 +97,10 @@ struct fsdp {
     struct module_hooks modules; /* by_accelerate */
     struct parameters sharded; /* for the optimizer: the shards that train */
     struct fsdp_parameter *parameters;
-    struct fsdp_unit *units; /* FSDP_ROOT and so on, a unit a block from FSDP_BLOCKS on */
+    struct fsdp_unit *units; /* FSDP_ROOT and so on, a unit a block from FSDP_BLOCKS on, then axolotl's of matrices */
+    size_t first_matrix;          /* of units; where there is none their count */
+    struct fsdp_unit **sequence;  /* in the order in which they are sharded */
+    bool block_recomputes;        /* the block that runs is in its backward */
     size_t unit_count;
     struct fsdp_unit **order; /* of forwards */
     size_t order_count;

@@ -134,10 +134,18 @@ static bool is_held(const struct held *held, const struct tensor *x)
     return x == held->list[0] || x == held->list[1] || x == held->list[2] || x == held->list[3];
 }
 
+/* Its loop over the parameters ends with the first that has codes, or the last one. */
+static struct tensor *axolotl_holds(const struct fsdp *f, size_t parameters)
+{
+    for (size_t i = 0; i < parameters; i++)
+        if (f->parameters[i].whole->is_codes) return f->parameters[i].whole;
+    return f->parameters[parameters - 1].whole;
+}
+
 static struct held held_of(const struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
-    if (f->by_axolotl) return (struct held){{f->parameters[parameters - 1].whole}};
+    if (f->by_axolotl) return (struct held){{axolotl_holds(f, parameters)}};
     struct held held = {{m->embedding, is_of_output(m, m->head) ? m->head : NULL}};
     for (size_t i = 0; i < parameters; i++) {
         struct tensor *x = f->parameters[i].whole;
@@ -200,7 +208,6 @@ static void move_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit *
             storage_resize(e, u->parameters[i].whole->storage, 0);
 }
 
-/* Blocks first, the root last. */
 static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
@@ -212,11 +219,11 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
     const struct fsdp_unit *embeddings =
         &f->units[m->head == m->embedding ? FSDP_TAIL : FSDP_EMBEDDING];
-    for (size_t k = FSDP_BLOCKS; k < f->unit_count; k++)
-        move_unit(e, f, &f->units[k], &held, NULL, 0);
-    for (int k = FSDP_EMBEDDING; k <= FSDP_TAIL; k++)
-        move_unit(e, f, &f->units[k], &held, &scale, scale && &f->units[k] == embeddings && !f->by_axolotl);
-    move_unit(e, f, &f->units[FSDP_ROOT], &held, buffers, count);
+    for (size_t i = 0; i < f->unit_count; i++) {
+        const struct fsdp_unit *u = f->sequence[i];
+        bool is_root = u == &f->units[FSDP_ROOT], has_scale = scale && u == embeddings && !f->by_axolotl;
+        move_unit(e, f, u, &held, is_root ? buffers : &scale, is_root ? count : has_scale);
+    }
     for (size_t i = 0; i < sizeof(held.list) / sizeof(held.list[0]) && !e->halted; i++)
         if (held.list[i]) storage_resize(e, held.list[i]->storage, 0);
     engine_set_class(e, before);
@@ -321,9 +328,7 @@ static void shard_loaded_units(struct engine *e, struct fsdp *f)
 {
     size_t count = stand_ins(e, f, f->scratch);
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
-    for (size_t k = FSDP_BLOCKS; k < f->unit_count; k++) shard_unit(e, f, &f->units[k]);
-    for (size_t k = FSDP_EMBEDDING; k <= FSDP_TAIL; k++) shard_unit(e, f, &f->units[k]);
-    shard_unit(e, f, &f->units[FSDP_ROOT]);
+    for (size_t i = 0; i < f->unit_count; i++) shard_unit(e, f, f->sequence[i]);
     engine_set_class(e, before);
     for (size_t k = 0; k < f->unit_count && !e->halted; k++)
         for (size_t i = 0; i < f->units[k].count; i++)
@@ -347,9 +352,16 @@ static bool finds_final_norm(const struct decoder *m)
     return family != PLIM_FAMILY_OPT && (!m->setting->lora.r || names_base);
 }
 
+/* axolotl makes a unit of each matrix of an adapter. */
+static bool is_matrix_unit(const struct fsdp *f, const struct tensor *x)
+{
+    return f->by_axolotl && f->model->setting->lora.r && x->requires_grad;
+}
+
 static size_t unit_of_parameter(const struct fsdp *f, const struct tensor *x)
 {
     const struct decoder *m = f->model;
+    if (is_matrix_unit(f, x)) return f->unit_count; /* none of those before the matrices' */
     bool names_blocks = m->config->family != PLIM_FAMILY_DISTILBERT; /* in _no_split_modules */
     if (x->layer && (names_blocks || !f->by_accelerate)) return FSDP_BLOCKS + (size_t)x->layer - 1;
     if (!f->by_accelerate || f->by_axolotl) return FSDP_ROOT;
@@ -358,20 +370,41 @@ static size_t unit_of_parameter(const struct fsdp *f, const struct tensor *x)
     return x == m->embedding ? FSDP_EMBEDDING : FSDP_ROOT;
 }
 
+static struct fsdp_unit *begin_unit(struct fsdp *f, size_t k, struct fsdp_parameter *parameters)
+{
+    struct fsdp_unit *u = &f->units[k];
+    bool may_reshard = k >= FSDP_BLOCKS || k == FSDP_EMBEDDING || f->by_axolotl;
+    *u = (struct fsdp_unit){.fsdp = f,
+                            .parameters = parameters,
+                            .modules = 1,
+                            .reshards = may_reshard && f->model->setting->resharding == PLIM_RESHARDING_YES,
+                            .before_backward = {fsdp_unit_before_backward, u},
+                            .after_backward = {fsdp_unit_after_backward, u}};
+    return u;
+}
+
+/* The order in which units are sharded: a block behind the matrices of its adapters, the root last */
+static void order_units(struct fsdp *f)
+{
+    size_t count = 0, matrix = f->first_matrix;
+    for (size_t k = FSDP_BLOCKS; k < f->first_matrix; k++) {
+        int32_t layer = (int32_t)(k - FSDP_BLOCKS + 1);
+        while (matrix < f->unit_count && f->units[matrix].parameters->whole->layer == layer)
+            f->sequence[count++] = &f->units[matrix++];
+        f->sequence[count++] = &f->units[k];
+    }
+    for (int k = FSDP_EMBEDDING; k <= FSDP_TAIL; k++) f->sequence[count++] = &f->units[k];
+    f->sequence[count] = &f->units[FSDP_ROOT];
+}
+
 /* Which parameters each unit has, in the model's order; in the tail the norm stands before a tied embedding. */
 static void make_units(struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
     struct fsdp_parameter *sorted = f->parameters + parameters;
-    size_t count = 0;
-    for (size_t k = 0; k < f->unit_count; k++) {
-        struct fsdp_unit *u = &f->units[k];
-        *u = (struct fsdp_unit){.fsdp = f,
-                                .parameters = sorted + count,
-                                .reshards = (k >= FSDP_BLOCKS || k == FSDP_EMBEDDING || f->by_axolotl) &&
-                                            m->setting->resharding == PLIM_RESHARDING_YES,
-                                .before_backward = {fsdp_unit_before_backward, u},
-                                .after_backward = {fsdp_unit_after_backward, u}};
+    size_t count = 0, matrix = f->first_matrix;
+    for (size_t k = 0; k < f->first_matrix; k++) {
+        struct fsdp_unit *u = begin_unit(f, k, sorted + count);
         for (int pass = 0; pass < 2; pass++)
             for (size_t i = 0; i < parameters; i++) {
                 const struct tensor *x = f->parameters[i].whole;
@@ -381,7 +414,12 @@ static void make_units(struct fsdp *f, size_t parameters)
             }
         u->count = (size_t)(sorted + count - u->parameters);
     }
-    f->units[FSDP_EMBEDDING].modules = 1;
+    for (size_t i = 0; i < parameters && matrix < f->unit_count; i++) {
+        if (!is_matrix_unit(f, f->parameters[i].whole)) continue;
+        begin_unit(f, matrix++, sorted + count)->count = 1;
+        sorted[count++] = f->parameters[i];
+    }
+    order_units(f);
     bool has_norm =
         f->units[FSDP_TAIL].count && is_final_norm(m, f->units[FSDP_TAIL].parameters[0].whole);
     f->has_bare_norm = f->by_accelerate && !f->by_axolotl && !m->final_norm.weight && finds_final_norm(m);
@@ -403,100 +441,19 @@ static size_t make_units_and_shards(struct engine *e, struct fsdp *f, struct ten
     return parameters;
 }
 
-static bool is_mixed(const struct plim_train_setting *setting)
-{
-    return setting->precision == PLIM_PRECISION_BF16_MIXED ||
-           setting->precision == PLIM_PRECISION_FP16_MIXED;
-}
-
-/* What a policy of mixed precision computes in */
-static enum plim_dtype policy_dtype(const struct plim_train_setting *setting)
-{
-    return setting->precision == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16;
-}
-
-static const char *accelerate_refuses(const struct plim_model_config *config)
-{
-    bool is_encoder = !plim_family_has_task(config->family, PLIM_TASK_CAUSAL_LM);
-    return is_encoder && config->family != PLIM_FAMILY_DISTILBERT
-               ? "accelerate 1.15 fails to shard the embedding of bert, roberta, modernbert and vit by FSDP2: its "
-                 "module is sharded already (--loop plain is known)"
-               : NULL;
-}
-
-/* torchao's step casts a state that stands for one in 16 bits, of which torch.compile cannot make a DTensor's. */
-static const char *torchao_refuses(const struct plim_train_setting *setting)
-{
-    if (!plim_loop_is_trainers(setting->loop))
-        return "torchao's optimizers under fsdp are known here with --loop trainer; a program runs under exec";
-    bool is_in_fp32 = setting->lora.r || is_mixed(setting) || decoder_parameter_dtype(setting) == PLIM_F32;
-    if (is_in_fp32) return NULL;
-    return "torchao's optimizers fail on sharded parameters in 16 bits (OptimState8bit has no aten.view to another "
-           "type): --precision bf16-mixed trains them in fp32";
-}
-
-/* Liger's loss takes the head's weight without calling the head. Its unit is whole then where another module of it has
- * run: the last norm, which accelerate does not find below adapters, or a tied embedding. */
-static const char *liger_refuses(const struct plim_model_config *config, const struct plim_train_setting *setting)
-{
-    bool is_fused = plim_family_liger(config, setting).loss == PLIM_LIGER_LOSS_FUSED;
-    if (!is_fused || setting->loop != PLIM_LOOP_TRAINER) return NULL;
-    if (setting->lora.r && !config->tie_word_embeddings)
-        return "Liger's loss fails beside adapters under fsdp, where nothing gathers the weight of an untied head (got "
-               "mixed torch.Tensor and DTensor)";
-    if (setting->evaluation.batch)
-        return "evaluations with Liger's loss under fsdp leave the head and the last norm whole, which is not known "
-               "here; a program runs under exec";
-    return NULL;
-}
-
-const char *fsdp_refuses(const struct plim_device_info *info,
-                         const struct plim_model_config *config,
-                         const struct plim_train_setting *setting)
-{
-    if (!info->simulated)
-        return "fsdp is simulated only: one GPU has not the parameters of the others";
-    if (setting->world < 2) return "fsdp shards over 2 GPUs or more (world)";
-    const char *why = plim_loop_is_trainers(setting->loop) ? accelerate_refuses(config) : NULL;
-    if (why) return why;
-    if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
-        return plim_loop_is_trainers(setting->loop)
-                   ? "transformers' Adafactor fails on sharded parameters (mixed torch.Tensor and DTensor)"
-                   : "torch.optim's Adafactor fails on sharded parameters (DTensor has no such aten.pow_)";
-    if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT) /* and its paged ones */
-        return "bitsandbytes' optimizers do not take sharded parameters (DTensor)";
-    if (liger_refuses(config, setting)) return liger_refuses(config, setting);
-    if (plim_optimizer_is_torchao(setting->optimizer) && torchao_refuses(setting)) return torchao_refuses(setting);
-    if (setting->quantization.type == PLIM_QUANTIZATION_INT8)
-        return "weights in 8 bits fail under fsdp in PyTorch: its parameters of integers would need gradients";
-    if (is_mixed(setting) && decoder_cast_loses_codes(setting, policy_dtype(setting)))
-        return "FSDP's policy casts the codes of quantised weights (train.quantization.storage), which are lost: store "
-               "them in the type of train.precision, or as uint8";
-    if (setting->quantization.type != PLIM_QUANTIZATION_NONE && !plim_loop_is_trainers(setting->loop))
-        return "quantised weights under fsdp are known here with --loop trainer; a program runs under exec";
-    bool is_reentrant = setting->checkpointing == PLIM_CHECKPOINTING_FULL && setting->use_reentrant;
-    if (is_reentrant && !plim_loop_is_trainers(setting->loop))
-        return "reentrant checkpointing under fsdp is known here with --loop trainer: else use_reentrant false, or a "
-               "program under exec";
-    enum plim_family f = config->family;
-    bool rotates_in_fp32 = f == PLIM_FAMILY_OLMO || f == PLIM_FAMILY_OLMO2 || f == PLIM_FAMILY_OLMO3;
-    if (rotates_in_fp32 && is_mixed(setting) && setting->checkpointing == PLIM_CHECKPOINTING_FULL)
-        return "checkpointed olmo, olmo2 and olmo3 fail in mixed precision: a block is recomputed from other types";
-    return NULL;
-}
-
 static enum plim_status allocate(struct fsdp *f, size_t parameters)
 {
     size_t n = parameters ? parameters : 1;
     f->parameters = calloc(2 * n, sizeof *f->parameters);
     f->units = calloc(f->unit_count, sizeof *f->units);
+    f->sequence = calloc(f->unit_count, sizeof *f->sequence);
     f->order = calloc(2 * f->unit_count, sizeof(struct fsdp_unit *)); /* SFTTrainer may run a forward twice */
     f->chunks = calloc(n, sizeof *f->chunks);
     f->reduction.of = calloc(n, sizeof(struct fsdp_parameter *));
     f->reduction.grads = calloc(n, sizeof(struct tensor *));
     f->scratch = calloc(n > (size_t)f->world ? n : (size_t)f->world, sizeof(struct tensor *));
     f->sharded.list = calloc(n, sizeof(struct tensor *));
-    bool all = f->parameters && f->units && f->order && f->chunks && f->reduction.of &&
+    bool all = f->parameters && f->units && f->sequence && f->order && f->chunks && f->reduction.of &&
                f->reduction.grads && f->scratch && f->sharded.list;
     return all ? PLIM_OK : PLIM_NOMEM;
 }
@@ -513,13 +470,16 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
         .rank = setting->rank > 0 && setting->rank < setting->world ? setting->rank : 0,
         .by_accelerate = plim_loop_is_trainers(setting->loop),
         .by_axolotl = setting->fsdp_plan == PLIM_FSDP_PLAN_AXOLOTL,
-        .unit_count = FSDP_BLOCKS + (size_t)model->config->layers,
+        .first_matrix = FSDP_BLOCKS + (size_t)model->config->layers,
         .hooks = {.before_block = fsdp_before_block, .after_block = fsdp_after_block,
                   .before_bare_norm = fsdp_before_bare_norm, .after_bare_norm = fsdp_after_bare_norm, .context = f},
         .modules = {.before = fsdp_before_module, .after = fsdp_after_module, .context = f, .lend = fsdp_lend}};
     enum plim_status st = states ? PLIM_OK : PLIM_NOMEM;
-    f->is_mixed = is_mixed(setting);
-    f->param_dtype = policy_dtype(setting);
+    bool has_matrices = f->by_axolotl && setting->lora.r;
+    f->unit_count = f->first_matrix + (has_matrices ? model->parameters.count : 0);
+    if (has_matrices) f->modules.look = fsdp_look, f->modules.unshard = fsdp_unshard;
+    f->is_mixed = fsdp_is_mixed(setting);
+    f->param_dtype = fsdp_policy_dtype(setting);
     bool reduces_fp32 = setting->reduce_type == PLIM_REDUCE_TYPE_AUTO
                             ? !f->by_accelerate
                             : setting->reduce_type == PLIM_REDUCE_TYPE_FP32;
@@ -563,6 +523,7 @@ void fsdp_finish(struct fsdp *f)
 {
     free(f->parameters);
     free(f->units);
+    free(f->sequence);
     free(f->order);
     free(f->chunks);
     free(f->reduction.of);

@@ -26,6 +26,18 @@ static inline enum plim_dtype dtype_of(const struct tensor *x)
     return (enum plim_dtype)x->a.dtype;
 }
 
+static inline bool fsdp_is_mixed(const struct plim_train_setting *setting)
+{
+    return setting->precision == PLIM_PRECISION_BF16_MIXED ||
+           setting->precision == PLIM_PRECISION_FP16_MIXED;
+}
+
+/* What a policy of mixed precision computes in */
+static inline enum plim_dtype fsdp_policy_dtype(const struct plim_train_setting *setting)
+{
+    return setting->precision == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16;
+}
+
 /* Hooks: around a block, around the backward of a unit (the context), at the end of all (struct fsdp). */
 struct tensor *fsdp_before_block(struct engine *e, void *context, struct block_call *c,
                                  struct tensor *x);
@@ -42,6 +54,9 @@ struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor 
 /* The same of a last norm without a weight. */
 struct tensor *fsdp_before_bare_norm(struct engine *e, void *context, struct tensor *x);
 void fsdp_after_bare_norm(struct engine *e, void *context, struct tensor *y);
+/* Adapters' matrices are modules of their own; and one that a function computes with in its module's place. */
+void fsdp_look(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight);
+void fsdp_unshard(struct engine *e, void *context, struct tensor *weight);
 /* A weight of the head that the model computes with itself. */
 struct tensor *fsdp_lend(struct engine *e, void *context, struct tensor *weight);
 

@@ -543,8 +543,9 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
     *z = (struct zero3){.zero = zero, .count = count, .frozen = p->frozen_count, .order_capacity = 4 * modules};
     bool own_linear = !zero_is_loaded(zero); /* deepspeed.zero.Init replaces it, around the making of a model */
     z->inside = (struct module_hooks){.own_linear = own_linear};
-    z->hooks = (struct module_hooks){begin, end, before_forward, after_forward, z,
-                                     look, lend, take_back, own_linear, &z->inside};
+    z->hooks = (struct module_hooks){.begin = begin, .end = end, .before = before_forward, .after = after_forward,
+                                     .context = z, .look = look, .lend = lend, .take_back = take_back,
+                                     .own_linear = own_linear, .inside = &z->inside};
     z->parameters = calloc(n, sizeof *z->parameters);
     z->updated = calloc(n, sizeof(struct zero3_parameter *));
     z->groups = calloc(n, sizeof *z->groups);
