@@ -35,15 +35,15 @@ static struct tensor *cast_shards(struct engine *e, const struct fsdp_unit *u)
     return flat;
 }
 
-/* unshard(): starts the all-gather, whose streams wait for nothing that is later than `ready` */
-static void gather(struct engine *e, struct fsdp_unit *u, double ready)
+/* unshard(): starts the all-gather, whose stream waits for nothing that is later than `ready` */
+static void gather_on(struct engine *e, struct fsdp_unit *u, int stream, double ready)
 {
     if (u->gathered || u->is_whole || e->halted || !u->count) return;
     int64_t bytes = 0;
     for (size_t i = 0; i < u->count; i++) bytes += gathered_bytes(u->fsdp, &u->parameters[i]);
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
     double start = link_now(u->fsdp->link);
-    e->stream = COPY_IN;
+    e->stream = stream;
     struct tensor *flat = cast_shards(e, u);
     u->gathered = tensor_keep(tensor_empty_bytes(e, bytes));
     buffer_copy(e, bytes / u->fsdp->world, u->gathered, PLIM_U8);
@@ -52,6 +52,12 @@ static void gather(struct engine *e, struct fsdp_unit *u, double ready)
     engine_set_class(e, before);
     ready += link_now(u->fsdp->link) - start;
     u->arrival = link_send(u->fsdp->link, ready, (double)bytes, 1);
+}
+
+/* That of a unit's forward and backward */
+static void gather(struct engine *e, struct fsdp_unit *u, double ready)
+{
+    gather_on(e, u, COPY_IN, ready);
 }
 
 /* wait_for_unshard(): each parameter out of the gathered buffer. In forward that is kept until the
@@ -410,7 +416,7 @@ void fsdp_unshard(struct engine *e, void *context, struct tensor *weight)
 {
     struct fsdp_unit *u = unit_of_module(context, weight);
     if (!u) return;
-    gather(e, u, link_now(u->fsdp->link));
+    gather_on(e, u, 0, link_now(u->fsdp->link)); /* get_all_gather_streams(): the current one, by a hand's call */
     copy_out(e, u, false);
 }
 

@@ -54,8 +54,13 @@ def cast_around(case, model, prepare, dtype):
     return model
 
 
-def shard():
-    """Its fsdp2_prepare_model() in the place of accelerate's"""
+def shard(case):
+    """Its fsdp2_prepare_model() in the place of accelerate's, and what has quantised weights keep how they are"""
     bare_packages()
+    from axolotl.monkeypatch import fsdp2_qlora
     from axolotl.monkeypatch.accelerate.fsdp2 import patch_accelerate_fsdp2
     patch_accelerate_fsdp2()
+    if 'quantization' in case:
+        fsdp2_qlora.apply_init_sharded_param_patch()
+        fsdp2_qlora.apply_init_unsharded_param_patch()
+        fsdp2_qlora.apply_init_dtype_attrs_patch()

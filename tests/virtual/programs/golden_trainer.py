@@ -178,7 +178,7 @@ def train(case, arguments, model, config, size, count):
     measure = measured if keeps in ('logits', 'argmax') or asked.get('measures') else None
     if case.get('fsdp_plan') == 'axolotl':
         from axolotl_model import shard
-        shard()
+        shard(case)
     make = classes_of(case)[1]
     make(model=model, args=arguments, train_dataset=rows, eval_dataset=others, compute_metrics=measure,
          preprocess_logits_for_metrics=largest if keeps == 'argmax' else None,
