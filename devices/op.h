@@ -284,6 +284,8 @@ struct plim_op {
                        the simulated clock knows windows: see decoder_refuses() */
     int64_t rows; /* ATTENTION: q, k and v of one batch are so many rows behind one another; 0: they are not. Only the
                      simulated clock knows that, and takes the rows to be of one length */
+    double flops;   /* FUSED: of its products, in the type of in[0]; 0: it has none */
+    int64_t blocks; /* FUSED: of threads, that share these products */
     int64_t block; /* QUANTIZE, DEQUANTIZE, MATMUL_4BIT: elements of a scale */
     double alpha, beta;
     uint64_t seed;

@@ -188,12 +188,22 @@ static double attention_seconds(const struct plim_roofline *r, const struct plim
     return PLIM_KERNEL_SECONDS + fmax(fmax(work, longest), memory);
 }
 
+/* What a kernel of Triton multiplies, by the instructions that it shares with kernels of attention; fewer blocks of
+ * threads than multiprocessors leave some of these idle. */
+static double fused_seconds(const struct plim_roofline *r, const struct plim_work *w)
+{
+    if (w->flops <= 0) return 0;
+    double busy = fmin(1, (double)w->batch / r->multiprocessors);
+    return w->flops / (r->attention_rate[w->rate] * busy);
+}
+
 /* --- all -------------------------------------------------------------------------------------- */
 
 double plim_roofline_seconds(struct plim_roofline *r, const struct plim_work *work)
 {
     switch ((enum plim_work_kind)work->kind) {
-    case PLIM_WORK_MOVE: return PLIM_KERNEL_SECONDS + memory_seconds(r, work->bytes);
+    case PLIM_WORK_MOVE:
+        return PLIM_KERNEL_SECONDS + fmax(fused_seconds(r, work), memory_seconds(r, work->bytes));
     case PLIM_WORK_STRIDED:
         return PLIM_KERNEL_SECONDS + memory_seconds(r, work->bytes) / PLIM_STRIDED_SHARE;
     case PLIM_WORK_PRODUCT: return (double)work->times * product_seconds(r, work);

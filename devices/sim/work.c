@@ -160,6 +160,16 @@ static struct plim_work softmax(const struct plim_op *op)
     return w;
 }
 
+/* A kernel of Triton may multiply on its way. */
+static struct plim_work fused(const struct plim_op *op)
+{
+    return (struct plim_work){.kind = PLIM_WORK_MOVE,
+                              .rate = rate_of(op, op->in[0]->dtype),
+                              .batch = op->blocks,
+                              .flops = op->flops,
+                              .bytes = plim_op_bytes(op)};
+}
+
 /* --- all -------------------------------------------------------------------------------------- */
 
 static struct plim_work sizes_of(const struct plim_op *op)
@@ -178,6 +188,7 @@ static struct plim_work sizes_of(const struct plim_op *op)
     case PLIM_OP_SOFTMAX_BACKWARD:
     case PLIM_OP_LOG_SOFTMAX_BACKWARD:
         return softmax(op);
+    case PLIM_OP_FUSED: return fused(op);
     case PLIM_OP_READ_BACK: return (struct plim_work){.kind = PLIM_WORK_LINK, .bytes = plim_op_bytes(op)};
     case PLIM_OP_COPY:
     case PLIM_OP_UNARY:

@@ -31,6 +31,7 @@ struct plim_work {
     uint8_t result_alignment; /* of its result's rows; 0: not known */
     int64_t m, n, k, batch, times;
     int64_t window;      /* ATTENTION: as of struct plim_op */
+    double flops;        /* MOVE: of products in it, which `batch` blocks of threads share; 0: there are none */
     double bytes;        /* read and written by a launch */
     double host_seconds; /* that the host is busy with launching all of it */
 };

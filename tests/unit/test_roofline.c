@@ -377,6 +377,22 @@ Test(roofline, attention_kernels_are_ordered)
         lt(dbl, efficient, attention(r, PLIM_SDPA_EFFICIENT, 4, 4096, PLIM_F32, true, false)));
 }
 
+Test(roofline, what_a_fused_kernel_multiplies_takes_time)
+{
+    struct plim_roofline *r = clock_of("A100-SXM4-80GB");
+    struct plim_array x = {.shape = {1 << 20}, .stride = {1}, .ndim = 1, .dtype = PLIM_BF16};
+    struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = 1, .n_in = 1, .out = {&x}, .in = {&x}};
+    double moved = plim_roofline_device_seconds(r, &op);
+    op.flops = 1e12, op.blocks = 1 << 20;
+    double all = plim_roofline_device_seconds(r, &op);
+    cr_expect(all > 1e12 / 312e12 && all < 2e12 / 312e12, "%g", all);
+    op.blocks = 54; /* of 108 multiprocessors */
+    cr_expect(ieee_ulp_eq(dbl, plim_roofline_device_seconds(r, &op) - PLIM_KERNEL_SECONDS,
+                          2 * (all - PLIM_KERNEL_SECONDS), 64));
+    op.flops = 1; /* bytes take longer */
+    cr_expect(eq(dbl, plim_roofline_device_seconds(r, &op), moved));
+}
+
 Test(roofline, a_list_costs_the_host_by_its_length)
 {
     struct plim_op one = {.kind = PLIM_OP_FOREACH, .list_length = 1},
