@@ -85,7 +85,7 @@ static void *pack_again(struct engine *e, struct tensor *x)
     struct checkpoint_frame *f = e->frame;
     struct checkpoint_holder *h = holder_of(f, f->refilled++);
     if (h->alive && x) {
-        h->tensor = tensor_keep(tensor_detach(e, x));
+        h->tensor = x->requires_grad ? tensor_keep(tensor_detach(e, x)) : tensor_ref(x); /* as checkpoint.py has it */
         storage_saved(e, x->storage, +1);
     }
     if (f->refilled == f->count) engine_halt(e, HALT_EARLY_STOP);
