@@ -48,7 +48,7 @@ struct plim_result_spec {
     char use_reentrant[8]; /* "true", "false": of what is checkpointed; "": nothing is, or it is not known */
     double host_speed; /* as of train.host_speed; 0: not known */
     char defaults
-        [384]; /* what was not asked for, and taken: "optimizer adamw-fused, ..."; "": nothing */
+        [512]; /* what was not asked for, and taken: "optimizer adamw-fused, ..."; "": nothing */
 };
 
 struct plim_result_device {

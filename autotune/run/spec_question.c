@@ -297,6 +297,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .torch = spec->torch,
                                        .transformers = spec->transformers,
                                        .use_reentrant = spec->use_reentrant,
+                                       .linear_attention = spec->linear_attention,
                                        .liger_kernels = spec->liger_kernels,
                                        .clip = spec->clip,
                                        .lora = spec->lora,

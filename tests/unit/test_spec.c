@@ -469,6 +469,8 @@ static const char *model_with(const char *path)
         return "model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n";
     if (strcmp(path, "train.fsdp_plan") == 0)
         return "model: {family: llama}\ntrain: {loop: trainer, world: 2, sharding: fsdp}\n";
+    if (strcmp(path, "train.linear_attention") == 0 || strcmp(path, "train.causal_conv1d") == 0)
+        return "model: {family: qwen3_5_text}\n";
     if (strcmp(path, "data.documents") == 0) return "model: {family: llama}\ndata: {packing: one-row}\n";
     if (strcmp(path, "data.padding") == 0)
         return "model: {family: bert}\ntrain: {lora: {r: 3, targets: [key], dropout: 0.3}}\n";

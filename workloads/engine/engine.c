@@ -44,6 +44,7 @@ void engine_reset(struct engine *e)
     e->memory = (struct memory_use){.new_class = PLIM_MEMORY_TEMPORARIES, .trace = e->memory.trace};
     memset(e->blas_workspace, 0, sizeof e->blas_workspace);
     memset(e->blaslt_workspace, 0, sizeof e->blaslt_workspace);
+    e->chunks = (struct chunk_memos){0};
     e->seed = 0;
     e->autograd.sequence = 0;
     e->autograd.hooks = NULL;

@@ -11,6 +11,7 @@
 #define PLIM_ENGINE_ENGINE_H
 
 #include "autocast.h"
+#include "chunk_indices.h"
 #include "devices/allocator/allocator.h"
 #include "node.h"
 #include "object_pool.h"
@@ -83,6 +84,7 @@ struct engine {
     bool reenters; /* a reentrant region runs for the second time */
     enum thread thread;             /* whose cuBLAS handle and workspace */
     struct autocast autocast;
+    struct chunk_memos chunks; /* of flash-linear-attention */
 
     struct storage *blas_workspace[ENGINE_STREAMS][THREAD_COUNT], *blaslt_workspace[ENGINE_STREAMS][THREAD_COUNT];
     /* As PyTorch 2.15: a product takes its workspace and gives it back; and devices/needs/needs_attention.h. */

@@ -10,7 +10,7 @@
 #include "tensor.h"
 #include <stddef.h>
 
-enum { NODE_MAX_EDGES = 8, NODE_MAX_OUTPUTS = 4, NODE_MAX_SAVED = 10, NODE_INTS = 8 };
+enum { NODE_MAX_EDGES = 8, NODE_MAX_OUTPUTS = 4, NODE_MAX_SAVED = 12, NODE_INTS = 8 };
 
 /* Gradients of the outputs come in `grads` (lent; NULL where none arrived). Gradients of the
  * inputs go to `out`, one reference each, not floating; only where node_wants() says so. */

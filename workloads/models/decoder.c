@@ -39,6 +39,9 @@ const char *decoder_refuses(const struct plim_device_info *info,
 {
     if (setting->liger && !info->simulated)
         return "Liger's kernels are simulated only: this device has none of them";
+    if (plim_family_info(config->family)->linear && !info->simulated &&
+        (setting->linear_attention.rule == PLIM_DELTA_RULE_FLA || setting->linear_attention.causal_conv1d))
+        return "flash-linear-attention and causal-conv1d are simulated only: this device has none of their kernels";
     if (plim_optimizer_is_torchao(setting->optimizer) && !info->simulated)
         return "torchao's optimizers are simulated only: this device has none of their kernels";
     if (plim_loop_is_trl(setting->loop) && !info->simulated)
@@ -225,6 +228,7 @@ static void lend(struct decoder *m, const struct batch *batch)
     m->attention_mask = batch->mask;
     m->positions = batch->positions;
     m->ends = batch->ends[0];
+    m->document = batch->document;
 }
 
 struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **logits)

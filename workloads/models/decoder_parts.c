@@ -302,8 +302,9 @@ struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor
         call.m = m;
         call.layer = &m->layers[i];
         call.ends = m->ends;
+        call.document = m->document;
         struct tensor *const held[CHECKPOINT_HELD] = {call.mask, call.cos, call.sin, call.positions,
-                                                      call.alibi, call.ends};
+                                                      call.alibi, call.ends, call.document};
         struct tensor *y;
         if (m->setting->checkpointing == PLIM_CHECKPOINTING_NONE || e->evaluates || e->checkpointing_off)
             y = run_block(e, &call, x);

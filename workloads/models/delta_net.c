@@ -1,6 +1,7 @@
-/* Linear attention by the gated delta rule: Qwen3_5GatedDeltaNet of transformers' qwen3_5, as it runs where none of the
- * packages flash-linear-attention and causal-conv1d is installed. */
+/* Linear attention by the gated delta rule: Qwen3_5GatedDeltaNet of transformers' qwen3_5, with and without the
+ * packages flash-linear-attention and causal-conv1d. */
 #include "model.h"
+#include "workloads/engine/ops_fla.h"
 
 enum { Q, K, V };
 
@@ -56,6 +57,17 @@ static struct tensor *convolve(struct engine *e, const struct tensor *weight, st
     return tensor_yield(y);
 }
 
+/* The same of the package causal-conv1d */
+static struct tensor *convolve_by_package(struct engine *e, struct tensor *weight, struct tensor *x,
+                                          struct tensor *document)
+{
+    if (e->halted) return e->poison;
+    struct tensor *squeezed = tensor_keep(op_view(e, weight, SHAPE(weight->a.shape[0], weight->a.shape[2])));
+    struct tensor *y = op_causal_conv1d(e, x, squeezed, document);
+    tensor_drop(e, squeezed);
+    return y;
+}
+
 /* -exp(A_log) * softplus(a + dt_bias), in fp32; floating */
 static struct tensor *decay_of(struct engine *e, const struct decoder_layer *l, struct tensor *a)
 {
@@ -90,10 +102,20 @@ static void split(struct engine *e, const struct plim_model_config *c, struct te
     tensor_drop(e, turned);
 }
 
+/* Of all documents of the one row, which are as long as one another but for the last: in chunks of 64 tokens */
+static int64_t chunks_of(const struct decoder *m)
+{
+    enum { CHUNK = 64 };
+    int64_t tokens = m->setting->micro_batch * m->setting->seq, longest = decoder_longest_document(m);
+    if (!longest) return 0;
+    return tokens / longest * ((longest + CHUNK - 1) / CHUNK) + (tokens % longest + CHUNK - 1) / CHUNK;
+}
+
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
 {
     const struct block_call *b = module;
     const struct plim_model_config *c = b->m->config;
+    const struct plim_linear_attention *packages = &b->m->setting->linear_attention;
     const struct decoder_layer *l = b->layer;
     struct tensor *qkv[3], *hidden = tensor_ref(x);
     if (e->halted) return e->poison;
@@ -108,13 +130,17 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     struct tensor *rate = tensor_keep(nn_linear(e, &l->in_b, hidden)),
                   *step = tensor_keep(nn_linear(e, &l->in_a, hidden));
     nn_look(e, l->dt_bias, NN_OWN, l->conv);
-    tensor_set(e, &mixed, convolve(e, l->conv, mixed));
+    tensor_set(e, &mixed, packages->causal_conv1d ? convolve_by_package(e, l->conv, mixed, b->document)
+                                                  : convolve(e, l->conv, mixed));
     split(e, c, mixed, qkv);
     struct tensor *beta = tensor_keep(op_sigmoid(e, rate)),
                   *decay = tensor_keep(decay_of(e, l, step));
     for (int i = Q; i <= K && groups > 1; i++)
         tensor_set(e, &qkv[i], op_repeat_each(e, qkv[i], 2, groups));
-    struct tensor *y = tensor_keep(nn_gated_delta_rule(e, qkv, decay, beta));
+    const struct fla_documents documents = {b->ends, chunks_of(b->m)};
+    struct tensor *y = tensor_keep(packages->rule == PLIM_DELTA_RULE_FLA
+                                       ? op_fla_gated_delta_rule(e, qkv, decay, beta, &documents)
+                                       : nn_gated_delta_rule(e, qkv, decay, beta));
     tensor_set(e, &y,
                op_reshape(e, y, SHAPE(batch * seq * c->linear_value_heads, c->linear_value_dim)));
     tensor_set(e, &z,

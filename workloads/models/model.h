@@ -109,7 +109,7 @@ struct decoder {
     struct tensor *type_embedding, *position_ids, *type_ids; /* encoders; the latter two buffers */
     struct tensor *embedding_scale;        /* gemma: a buffer, multiplied with the embeddings */
     struct linear project_in, project_out; /* opt: embeddings of another width */
-    struct tensor *attention_mask, *positions, *ends; /* the batch's, lent during a forward */
+    struct tensor *attention_mask, *positions, *ends, *document; /* the batch's, lent during a forward */
     struct tensor *pooled;                 /* bert: from the body to the head, else NULL */
     struct tensor **router_logits;         /* by layer, named, while a forward is to return them; NULL: none does */
     bool returns_router_logits;            /* it runs */
@@ -146,7 +146,7 @@ struct block_call {
     const struct decoder *m;
     const struct decoder_layer *layer;
     struct tensor *mask, *cos, *sin, *positions, *alibi;
-    struct tensor *ends; /* of the batch; NULL: positions say where documents end */
+    struct tensor *ends, *document; /* of the batch; NULL: positions say where documents end */
     struct tensor *
         *outputs; /* bloom: where the loop over the blocks holds what a block returns besides x */
 };

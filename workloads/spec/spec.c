@@ -21,6 +21,7 @@ const char *const plim_optimizer_names[PLIM_OPTIMIZER_COUNT] = {
 const char *const plim_checkpointing_names[PLIM_CHECKPOINTING_COUNT] = {"none", "full"};
 const char *const plim_attention_names[PLIM_ATTENTION_COUNT] = {"sdpa", "eager",
                                                                  "flash_attention_2"};
+const char *const plim_delta_rule_names[PLIM_DELTA_RULE_COUNT] = {"torch", "fla"};
 const char *const plim_sharding_names[PLIM_SHARDING_COUNT] = {"auto",  "none",  "ddp",
                                                                 "zero1", "zero2", "zero3", "fsdp"};
 const char *const plim_resharding_names[PLIM_RESHARDING_COUNT] = {"yes", "no"};

@@ -14,6 +14,7 @@
 #include "grpo.h"
 #include "liger.h"
 #include "lora.h"
+#include "linear_attention.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -426,13 +427,14 @@ struct plim_train_setting {
     double clip;           /* max norm of clip_grad_norm_; 0: none */
     enum plim_liger liger;
     struct plim_liger_kernels liger_kernels;
+    struct plim_linear_attention linear_attention;
     struct plim_lora lora;
     struct plim_quantization quantization;
 };
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 91 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 93 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -445,10 +447,10 @@ struct plim_spec {
     size_t nope_layers_given;  /* entries of a given no_rope_layers; 0: the family's pattern */
     size_t layer_types_given; /* entries of a given layer_types; 0: the family's pattern */
 
-    struct plim_int_axis micro_batch;   /* empty: search all */
-    struct plim_int_axis seq;
+    struct plim_int_axis micro_batch, seq; /* micro_batch empty: search all */
     struct plim_enum_axis precision, weights, optimizer, checkpointing, attention, liger, sharding;
     struct plim_liger_kernels liger_kernels;
+    struct plim_linear_attention linear_attention;
     enum plim_reduction reduction;
     enum plim_resharding resharding;
     bool efficient_loading; /* fsdp: accelerate's cpu_ram_efficient_loading */
@@ -463,9 +465,8 @@ struct plim_spec {
     enum plim_upcast upcast;
     enum plim_loop loop;
     struct plim_evaluation evaluation;
-    double label_smoothing;
-    int64_t empty_cache_steps;
-    int64_t prompt;
+    double label_smoothing, clip;
+    int64_t empty_cache_steps, prompt;
     bool precomputed_reference;
     struct plim_grpo grpo;
     enum plim_padding padding;
@@ -481,7 +482,6 @@ struct plim_spec {
     size_t schedule_count;              /* accumulation schedule by epoch; 0: none */
     struct plim_phase schedule[PLIM_MAX_PHASES];
     bool use_reentrant; /* of what is checkpointed */
-    double clip;
     struct plim_lora lora;
     struct plim_quantization quantization;
     char device[96];                    /* the spec's own default device, or "" */

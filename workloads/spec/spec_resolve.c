@@ -155,6 +155,35 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
     return PLIM_OK;
 }
 
+/* "current kernel does not support head dimension larger than 256" */
+static enum plim_status check_linear_attention(const struct plim_spec *spec, struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    bool by_fla = spec->linear_attention.rule == PLIM_DELTA_RULE_FLA;
+    if (!plim_family_info(model->family)->linear) return PLIM_OK;
+    if (by_fla && model->linear_key_dim > PLIM_FLA_KEY_DIM_MAX)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.linear_attention is fla, which takes keys of at most %d numbers, and the model's have "
+                         "%lld, expected torch", PLIM_FLA_KEY_DIM_MAX, (long long)model->linear_key_dim);
+    return PLIM_OK;
+}
+
+/* causal_conv1d_fwd(): "only supports channel dimension divisible by 8", "width between 2 and 4" */
+static enum plim_status check_conv1d(const struct plim_spec *spec, struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    int64_t channels = 2 * model->linear_key_heads * model->linear_key_dim +
+                       model->linear_value_heads * model->linear_value_dim;
+    bool fits = channels % PLIM_CONV1D_CHANNELS_UNIT == 0 && model->linear_kernel >= PLIM_CONV1D_TOKENS_MIN &&
+                model->linear_kernel <= PLIM_CONV1D_TOKENS_MAX;
+    if (!plim_family_info(model->family)->linear || !spec->linear_attention.causal_conv1d || fits) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.causal_conv1d is true, and the package takes multiples of %d channels and %d to %d tokens, "
+                     "the model's convolution has %lld and %lld, expected false", PLIM_CONV1D_CHANNELS_UNIT,
+                     PLIM_CONV1D_TOKENS_MIN, PLIM_CONV1D_TOKENS_MAX, (long long)channels,
+                     (long long)model->linear_kernel);
+}
+
 /* --- sequences and batches -------------------------------------------------------------------- */
 
 static enum plim_status check_seq(const struct plim_spec *spec, struct plim_error *err)
@@ -361,6 +390,8 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_experts, "train.precision"},
         {check_kept_norms, "train.weights"},
         {check_liger, "train.liger"},
+        {check_linear_attention, "train.linear_attention"},
+        {check_conv1d, "train.causal_conv1d"},
         {check_quantized, "train.quantization"},
         {plim_spec_check_lora_kernels, "train.lora.qkv_kernel"},
     }, later_checks[] = {

@@ -1,6 +1,7 @@
 /* In what type weights are stored and computed with, where the user leaves it open: as a job of
  * transformers' Trainer does without options. from_pretrained (transformers 5.17) loads weights in
  * the dtype of the config.json, and TrainingArguments asks for no autocast. */
+#include "family.h"
 #include "key.h"
 #include "spec_internal.h"
 
@@ -169,6 +170,20 @@ static void describe_fsdp(const struct plim_spec *spec, char *text, size_t size)
                "");
 }
 
+/* Which packages are taken to be there. */
+static void describe_linear_attention(const struct plim_spec *spec, char *text, size_t size)
+{
+    if (!plim_family_info(spec->model.family)->linear) return;
+    bool has_rule = plim_spec_key_given(spec, "train.linear_attention"),
+         has_conv1d = plim_spec_key_given(spec, "train.causal_conv1d");
+    if (!has_rule && !has_conv1d)
+        append(text, size, "neither flash-linear-attention nor causal-conv1d (train.linear_attention)%s%s", "", "");
+    else if (!has_rule)
+        append(text, size, "no flash-linear-attention (train.linear_attention)%s%s", "", "");
+    else if (!has_conv1d)
+        append(text, size, "no causal-conv1d (train.causal_conv1d)%s%s", "", "");
+}
+
 void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_t size)
 {
     const char *type = plim_weights_names[spec->weights.values[0]];
@@ -188,6 +203,7 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
     if (!plim_spec_key_given(spec, "train.attention") && spec->model.attention != PLIM_ATTENTION_SDPA)
         append(text, size, "attention %s (%s)", plim_attention_names[spec->attention.values[0]],
                "the model's configuration");
+    describe_linear_attention(spec, text, size);
     if (spec->quantization.type && spec->quantization.type != PLIM_QUANTIZATION_INT8 &&
         !spec->quantization.compute)
         append(text, size, "%s computes in fp32 (BitsAndBytesConfig)%s",

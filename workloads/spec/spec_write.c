@@ -215,6 +215,9 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
         return false;
     if (is_below(key, "train.liger_kernels."))
         return memcmp(&spec->liger_kernels, &(struct plim_liger_kernels){0}, sizeof(spec->liger_kernels)) == 0;
+    if (key->offset == offsetof(struct plim_spec, linear_attention.rule) ||
+        key->offset == offsetof(struct plim_spec, linear_attention.causal_conv1d))
+        return !plim_family_info(spec->model.family)->linear;
     if (key->offset == offsetof(struct plim_spec, lora.ties)) return !spec->lora.ties;
     if (key->offset == offsetof(struct plim_spec, lora.qkv_kernel)) return !spec->lora.qkv_kernel;
     if (key->offset == offsetof(struct plim_spec, lora.o_kernel)) return !spec->lora.o_kernel;

@@ -1,0 +1,319 @@
+/* ChunkGatedDeltaRuleFunction (fla/ops/gated_delta_rule/chunk.py of flash-linear-attention 0.6.0) and CausalConv1dFn
+ * (causal_conv1d/causal_conv1d_interface.py of causal-conv1d 1.7.0), allocation by allocation. */
+#include "devices/catalogue/architecture.h"
+#include "ops.h"
+#include "ops_fla.h"
+
+enum { CHUNK = 64, STATE_COLUMNS = 32 }; /* tokens of a chunk; columns of a state that a block of threads has */
+
+/* How much a kernel multiplies, and in how many blocks of threads: as of struct plim_op */
+struct effort {
+    double flops;
+    int64_t blocks;
+};
+
+/* Writes the `n_out` first of `arrays` and reads the `n_in` behind them. */
+static void launch(struct engine *e, struct effort effort, int n_out, int n_in, struct tensor *const *arrays)
+{
+    struct plim_op op = {.kind = PLIM_OP_FUSED,
+                         .n_out = (uint8_t)n_out,
+                         .n_in = (uint8_t)n_in,
+                         .flops = effort.flops,
+                         .blocks = effort.blocks};
+    if (e->halted) return;
+    for (int i = 0; i < n_out; i++) op.out[i] = &arrays[i]->a;
+    for (int i = 0; i < n_in; i++) op.in[i] = &arrays[n_out + i]->a;
+    engine_launch(e, &op);
+}
+
+static struct tensor *empty_like(struct engine *e, const struct tensor *x, enum plim_dtype dtype)
+{
+    return tensor_keep(tensor_empty(e, dtype, x->a.ndim, x->a.shape));
+}
+
+/* --- the gated delta rule --------------------------------------------------------------------- */
+
+enum { Q, K, V, DECAY, BETA }; /* edges */
+/* what is saved; beta stands there twice, as it came and as the kernels take it */
+enum {
+    SAVED_Q, SAVED_Q_RSTD, SAVED_K, SAVED_K_RSTD, SAVED_V, SAVED_DECAY, SAVED_BETA, SAVED_BETA_TAKEN, SAVED_INVERSE,
+    SAVED_ENDS, SAVED_INDICES
+};
+
+/* A call: queries and keys of length 1, the decay added up along each chunk, and of each chunk the inverse of the
+ * triangular system, (B, S, heads, 64); where documents end, and which chunks they have (chunk_indices.h), or NULL. */
+struct rule {
+    struct tensor *q, *k, *v, *decay, *beta, *inverse, *ends, *indices;
+};
+
+struct sizes {
+    int64_t batch, seq, heads, key, value;
+    int64_t chunks, documents; /* of a row */
+};
+
+static struct sizes sizes_of(const struct rule *r)
+{
+    const int64_t *k = r->k->a.shape;
+    return (struct sizes){.batch = k[0],
+                          .seq = k[1],
+                          .heads = k[2],
+                          .key = k[3],
+                          .value = r->v->a.shape[3],
+                          .chunks = r->indices ? r->indices->a.shape[0] : (k[1] + CHUNK - 1) / CHUNK,
+                          .documents = r->ends ? r->ends->a.shape[0] - 1 : 1};
+}
+
+/* A kernel that multiplies chunk by chunk, all at once: so many numbers for each key and each value of a head and each
+ * product of both, by 2 * 64 */
+static struct effort by_chunks(const struct sizes *s, double keys, double values, double states)
+{
+    double k = (double)s->key, v = (double)s->value;
+    int64_t blocks = s->batch * s->heads * s->chunks;
+    return (struct effort){2.0 * CHUNK * (double)blocks * (CHUNK * (keys * k + values * v) + states * k * v), blocks};
+}
+
+/* One that goes from chunk to chunk of a document */
+static struct effort along_documents(const struct sizes *s, double states)
+{
+    struct effort effort = by_chunks(s, 0, 0, states);
+    effort.blocks = s->batch * s->documents * s->heads * ((s->value + STATE_COLUMNS - 1) / STATE_COLUMNS);
+    return effort;
+}
+
+static const struct effort no_product = {0, 0};
+
+/* l2norm_fwd(): x / |x|, and 1 / |x| of each head; both named */
+static struct tensor *unit_length(struct engine *e, struct tensor *x, struct tensor **rstd)
+{
+    struct tensor *y = empty_like(e, x, (enum plim_dtype)x->a.dtype);
+    *rstd = tensor_keep(tensor_empty(e, PLIM_F32, x->a.ndim - 1, x->a.shape));
+    launch(e, no_product, 2, 1, (struct tensor *[]){y, *rstd, x});
+    return y;
+}
+
+/* l2norm_bwd(): rebinds the gradient of y to that of x */
+static void unit_length_backward(struct engine *e, struct tensor *y, struct tensor *rstd, struct tensor **grad)
+{
+    struct tensor *dx = empty_like(e, y, (enum plim_dtype)y->a.dtype);
+    launch(e, no_product, 1, 3, (struct tensor *[]){dx, y, rstd, *grad});
+    tensor_set(e, grad, dx);
+    tensor_drop(e, dx);
+}
+
+/* chunk_local_cumsum(); named */
+static struct tensor *add_up(struct engine *e, struct tensor *x)
+{
+    struct tensor *y = empty_like(e, x, PLIM_F32);
+    launch(e, no_product, 1, 1, (struct tensor *[]){y, x});
+    return y;
+}
+
+/* recompute_w_u_fwd(): the systems' solutions for keys and for values; both named */
+static void solve(struct engine *e, const struct rule *r, const struct sizes *s, struct tensor **w, struct tensor **u)
+{
+    *w = empty_like(e, r->k, (enum plim_dtype)r->k->a.dtype);
+    *u = empty_like(e, r->v, (enum plim_dtype)r->v->a.dtype);
+    launch(e, by_chunks(s, 1, 1, 0), 2, 5, (struct tensor *[]){*w, *u, r->k, r->v, r->beta, r->inverse, r->decay});
+}
+
+/* chunk_gated_delta_rule_fwd_h(): the state before each chunk, and what each adds to it; both named */
+static void run_states(struct engine *e, const struct rule *r, const struct sizes *s, struct tensor *w,
+                       struct tensor *u, struct tensor **states, struct tensor **fresh)
+{
+    tensor_drop(e, r->ends ? chunk_offsets(e, r->ends) : NULL);
+    *states = tensor_keep(tensor_empty(e, (enum plim_dtype)r->k->a.dtype,
+                                       SHAPE(s->batch, s->chunks, s->heads, s->key, s->value)));
+    *fresh = empty_like(e, u, (enum plim_dtype)u->a.dtype);
+    launch(e, along_documents(s, 2), 2, 4, (struct tensor *[]){*states, *fresh, r->k, w, u, r->decay});
+}
+
+/* chunk_gated_delta_rule_fwd(): fills in the decay and the inverse of `r`; named */
+static struct tensor *run_rule(struct engine *e, struct rule *r, struct tensor *decay)
+{
+    if (e->halted) return e->poison;
+    const struct sizes s = sizes_of(r);
+    r->decay = add_up(e, decay);
+    r->inverse = tensor_keep(
+        op_full(e, (enum plim_dtype)r->k->a.dtype, SHAPE(s.batch, s.seq, s.heads, CHUNK), 0));
+    /* 10 of 16 parts of the products of keys, and the inverse out of them */
+    launch(e, by_chunks(&s, 0.625, 0, 0), 1, 3, (struct tensor *[]){r->inverse, r->k, r->decay, r->beta});
+    struct tensor *w, *u, *states, *fresh;
+    solve(e, r, &s, &w, &u);
+    run_states(e, r, &s, w, u, &states, &fresh);
+    struct tensor *y = empty_like(e, fresh, (enum plim_dtype)fresh->a.dtype);
+    launch(e, by_chunks(&s, 1, 1, 1), 1, 5, (struct tensor *[]){y, r->q, r->k, fresh, states, r->decay});
+    tensor_drop_all(e, w, u, states, fresh);
+    return y;
+}
+
+/* The gradients of a call, as they come; of keys and of the decay in two parts, the second of what the systems are made
+ * of; and that of the systems' solution for keys. Named */
+struct rule_gradients {
+    struct tensor *q, *k, *v, *decay, *beta;
+    struct tensor *system_k, *system_decay, *solution;
+};
+
+/* chunk_bwd_dv_local() and chunk_gated_delta_rule_bwd_dhu(): the gradients of the states and of what is fresh; named */
+static void states_backward(struct engine *e, const struct rule *r, const struct sizes *s, struct tensor *w,
+                            struct tensor *states, struct tensor *dy, struct tensor **dstates, struct tensor **dfresh)
+{
+    struct tensor *local = empty_like(e, dy, (enum plim_dtype)dy->a.dtype);
+    launch(e, by_chunks(s, 1, 1, 0), 1, 4, (struct tensor *[]){local, r->q, r->k, r->decay, dy});
+    tensor_drop(e, r->ends ? chunk_offsets(e, r->ends) : NULL);
+    *dstates = empty_like(e, states, (enum plim_dtype)states->a.dtype);
+    *dfresh = empty_like(e, local, (enum plim_dtype)local->a.dtype);
+    launch(e, along_documents(s, 3), 2, 6, (struct tensor *[]){*dstates, *dfresh, r->q, r->k, w, r->decay, dy, local});
+    tensor_drop(e, local);
+}
+
+/* In how many parts chunk_bwd_dqkwg() adds the gradient of the decay up: one for so many numbers of a key as a block of
+ * threads has room for. Of Hopper it is TileLang's kernel, as Triton before 3.7.1 computes something else there. */
+static int64_t decay_parts(const struct engine *e, const struct tensor *q)
+{
+    int generation = e->device->info.compute_capability, kib = plim_architecture_of(generation)->shared_block_kib;
+    bool is_wide = q->a.dtype == PLIM_F32, by_tilelang = generation / 10 == 9;
+    int64_t room = by_tilelang ? 64 : kib >= 227 || (kib >= 163 && !is_wide) ? 128 : kib >= 99 ? 64 : 32;
+    return (q->a.shape[3] + room - 1) / room;
+}
+
+/* chunk_bwd_dqkwg() */
+static void products_backward(struct engine *e, const struct rule *r, const struct sizes *s,
+                              struct tensor *const *given, struct rule_gradients *d)
+{
+    enum { W, STATES, FRESH, DY, DSTATES, DFRESH };
+    bool by_tilelang = e->device->info.compute_capability / 10 == 9;
+    enum plim_dtype dtype = (enum plim_dtype)r->q->a.dtype;
+    struct tensor *decay;
+    d->q = empty_like(e, r->q, dtype);
+    d->k = empty_like(e, r->k, dtype);
+    if (by_tilelang) d->solution = empty_like(e, given[W], dtype);
+    const int64_t parts[] = {decay_parts(e, r->q), s->batch, s->seq, s->heads};
+    decay = tensor_keep(by_tilelang ? op_full(e, PLIM_F32, 4, parts, 0) : tensor_empty(e, PLIM_F32, 4, parts));
+    if (!by_tilelang) d->solution = empty_like(e, given[W], dtype);
+    launch(e, by_chunks(s, 2, 1, 3), 4, 8,
+           (struct tensor *[]){d->q, d->k, d->solution, decay, r->q, r->k, r->decay, given[FRESH], given[STATES],
+                               given[DY], given[DSTATES], given[DFRESH]});
+    d->decay = tensor_keep(op_sum_dim(e, decay, 0));
+    tensor_drop(e, decay);
+}
+
+/* prepare_wy_repr_bwd() */
+static void solve_backward(struct engine *e, const struct rule *r, const struct sizes *s, struct tensor *du,
+                           struct rule_gradients *d)
+{
+    d->system_k = empty_like(e, r->k, (enum plim_dtype)r->k->a.dtype);
+    d->v = empty_like(e, r->v, (enum plim_dtype)r->v->a.dtype);
+    d->system_decay = empty_like(e, r->decay, PLIM_F32);
+    d->beta = empty_like(e, r->beta, (enum plim_dtype)r->beta->a.dtype);
+    launch(e, by_chunks(s, 5, 2, 0), 4, 7,
+           (struct tensor *[]){d->system_k, d->v, d->beta, d->system_decay, r->k, r->v, r->beta, r->decay, r->inverse,
+                               d->solution, du});
+}
+
+/* chunk_gated_delta_rule_bwd(): what forward has not kept is computed again. */
+static void differentiate_rule(struct engine *e, const struct rule *r, struct tensor *dy, struct rule_gradients *d)
+{
+    const struct sizes s = sizes_of(r);
+    struct tensor *w, *u, *states, *fresh, *dstates, *dfresh;
+    solve(e, r, &s, &w, &u);
+    run_states(e, r, &s, w, u, &states, &fresh);
+    states_backward(e, r, &s, w, states, dy, &dstates, &dfresh);
+    products_backward(e, r, &s, (struct tensor *[]){w, states, fresh, dy, dstates, dfresh}, d);
+    solve_backward(e, r, &s, dfresh, d);
+    tensor_drop(e, dfresh);
+    op_add_(e, d->k, d->system_k);
+    op_add_(e, d->decay, d->system_decay);
+    struct tensor *decay = add_up(e, d->decay);
+    tensor_drop(e, d->decay);
+    d->decay = decay;
+    tensor_drop_all(e, w, u, states, fresh, dstates, d->solution, d->system_k, d->system_decay);
+}
+
+static void rule_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    const struct rule r = {.q = node_saved(e, n, SAVED_Q),
+                           .k = node_saved(e, n, SAVED_K),
+                           .v = node_saved(e, n, SAVED_V),
+                           .decay = node_saved(e, n, SAVED_DECAY),
+                           .beta = node_saved(e, n, SAVED_BETA),
+                           .inverse = node_saved(e, n, SAVED_INVERSE),
+                           .ends = node_saved(e, n, SAVED_ENDS),
+                           .indices = node_saved(e, n, SAVED_INDICES)};
+    struct tensor *q_rstd = node_saved(e, n, SAVED_Q_RSTD), *k_rstd = node_saved(e, n, SAVED_K_RSTD);
+    struct rule_gradients d = {NULL};
+    if (e->halted) return;
+    struct tensor *dy = tensor_hold(op_contiguous(e, grads[0]));
+    differentiate_rule(e, &r, dy, &d);
+    unit_length_backward(e, r.q, q_rstd, &d.q);
+    unit_length_backward(e, r.k, k_rstd, &d.k);
+    tensor_drop(e, dy);
+    struct tensor *made[] = {d.q, d.k, d.v, d.decay, d.beta};
+    for (int i = Q; i <= BETA; i++) {
+        if (node_wants(n, i))
+            out[i] = made[i];
+        else
+            tensor_drop(e, made[i]);
+    }
+}
+static const struct node_kind rule_kind = {"ChunkGatedDeltaRuleFunctionBackward", rule_backward};
+
+struct tensor *op_fla_gated_delta_rule(struct engine *e, struct tensor *const qkv[3], struct tensor *decay,
+                                       struct tensor *beta, const struct fla_documents *documents)
+{
+    struct tensor *given[] = {qkv[Q], qkv[K], qkv[V], decay, beta}, *dense[5], *q_rstd, *k_rstd;
+    if (e->halted) return e->poison;
+    struct node *n = op_node(e, &rule_kind, 5, given);
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false; /* as an autograd.Function runs */
+    for (int i = Q; i <= BETA; i++) dense[i] = tensor_hold(op_contiguous(e, given[i])); /* input_guard */
+    struct rule r = {.v = dense[V], .beta = dense[BETA], .ends = documents->ends};
+    r.q = unit_length(e, dense[Q], &q_rstd);
+    r.k = unit_length(e, dense[K], &k_rstd);
+    r.indices = r.ends ? chunk_indices(e, r.ends, documents->chunks) : NULL;
+    struct tensor *y = run_rule(e, &r, dense[DECAY]);
+    e->grad_enabled = grad;
+    struct tensor *const saved[] = {r.q,    q_rstd, r.k,       k_rstd, r.v,      r.decay,
+                                    r.beta, r.beta, r.inverse, r.ends, r.indices};
+    for (int i = SAVED_Q; n && i <= (r.ends ? SAVED_INDICES : SAVED_INVERSE); i++) node_save(e, n, i, saved[i]);
+    tensor_drop_all(e, r.q, q_rstd, r.k, k_rstd, r.decay, r.inverse, r.indices);
+    tensor_drop_list(e, dense, 5);
+    return op_done(e, n, tensor_yield(y), 0, NULL);
+}
+
+/* --- the convolution -------------------------------------------------------------------------- */
+
+enum { INPUT, WEIGHT, DOCUMENT };
+
+/* causal_conv1d_bwd_function(): the weight's gradient is added up in fp32, whatever its type */
+static void conv1d_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *x = node_saved(e, n, INPUT), *weight = node_saved(e, n, WEIGHT);
+    if (e->halted) return;
+    struct tensor *dx = tensor_keep(tensor_empty_like(e, x, (enum plim_dtype)x->a.dtype)),
+                  *dweight = tensor_keep(op_full(e, PLIM_F32, 2, weight->a.shape, 0));
+    launch(e, no_product, 2, 3, (struct tensor *[]){dx, dweight, grads[0], x, weight});
+    tensor_set(e, &dweight, op_to(e, dweight, (enum plim_dtype)weight->a.dtype));
+    struct tensor *made[] = {dx, dweight};
+    for (int i = INPUT; i <= WEIGHT; i++) {
+        if (node_wants(n, i))
+            out[i] = made[i];
+        else
+            tensor_drop(e, made[i]);
+    }
+}
+static const struct node_kind conv1d_kind = {"CausalConv1dFnBackward", conv1d_backward};
+
+struct tensor *op_causal_conv1d(struct engine *e, struct tensor *x, struct tensor *weight, struct tensor *document)
+{
+    struct tensor *given[] = {x, weight};
+    if (e->halted) return e->poison;
+    struct node *n = op_node(e, &conv1d_kind, 2, given);
+    struct tensor *y = tensor_empty_like(e, x, (enum plim_dtype)x->a.dtype);
+    launch(e, no_product, 1, 2, (struct tensor *[]){y, x, weight});
+    if (n) {
+        node_save(e, n, INPUT, x);
+        node_save(e, n, WEIGHT, weight);
+        if (document) node_save(e, n, DOCUMENT, document);
+    }
+    return op_done(e, n, y, 0, NULL);
+}

@@ -1,0 +1,24 @@
+/* What layers of linear attention run. transformers takes packages for them where it finds them, and each alone. */
+#ifndef PLIM_WORKLOADS_SPEC_LINEAR_ATTENTION_H
+#define PLIM_WORKLOADS_SPEC_LINEAR_ATTENTION_H
+
+#include <stdbool.h>
+
+/* The gated delta rule: transformers' own code, or flash-linear-attention's */
+enum plim_delta_rule { PLIM_DELTA_RULE_TORCH, PLIM_DELTA_RULE_FLA, PLIM_DELTA_RULE_COUNT };
+extern const char *const plim_delta_rule_names[PLIM_DELTA_RULE_COUNT];
+
+struct plim_linear_attention {
+    enum plim_delta_rule rule;
+    bool causal_conv1d; /* the convolution is that package's */
+};
+
+/* What the packages take: widths of a head of keys, channels and tokens of a convolution. */
+enum {
+    PLIM_FLA_KEY_DIM_MAX = 256,
+    PLIM_CONV1D_CHANNELS_UNIT = 8,
+    PLIM_CONV1D_TOKENS_MIN = 2,
+    PLIM_CONV1D_TOKENS_MAX = 4
+};
+
+#endif
