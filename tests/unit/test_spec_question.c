@@ -205,6 +205,7 @@ Test(spec_question, a_setting_becomes_the_engines)
     spec.packing = PLIM_PACKING_ONE_ROW;
     spec.documents = 5;
     spec.clip = 0.5;
+    spec.linear_attention = (struct plim_linear_attention){PLIM_DELTA_RULE_FLA, .causal_conv1d = true};
     spec.liger_kernels = (struct plim_liger_kernels){.rope = PLIM_LIGER_KERNEL_LEFT,
                                                      .loss = PLIM_LIGER_CHOICE_OF_LOGITS};
     make();
@@ -223,6 +224,8 @@ Test(spec_question, a_setting_becomes_the_engines)
     cr_expect(eq(int, training.packing, PLIM_PACKING_ONE_ROW));
     cr_expect(eq(i64, training.documents, 5));
     cr_expect(eq(dbl, training.clip, 0.5));
+    cr_expect(eq(int, training.linear_attention.rule, PLIM_DELTA_RULE_FLA));
+    cr_expect(eq(int, training.linear_attention.causal_conv1d, true));
     cr_expect(eq(int, training.liger_kernels.rope, PLIM_LIGER_KERNEL_LEFT));
     cr_expect(eq(int, training.liger_kernels.loss, PLIM_LIGER_CHOICE_OF_LOGITS));
     cr_expect(eq(int, training.precision, PLIM_PRECISION_FP16));
