@@ -67,6 +67,8 @@ def make_model(case, folder):
         answer_masks(case.get('packed', False))
     with open(os.path.join(folder, case['config'])) as file:
         keys = json.load(file)
+    from linear_packages import take
+    take(case)
     config = transformers.AutoConfig.for_model(keys.pop('model_type'), **keys)
     if case.get('dropout') == 0:
         without_dropout(config)
