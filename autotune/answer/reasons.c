@@ -286,8 +286,9 @@ static void tell_overhead(const struct plim_limit *limit, struct plim_result *re
     if (limit->communicator_bytes)
         plim_result_reason(result,
                            "%s of what the framework needs are an assumption for NCCL's "
-                           "communicator.",
-                           plim_format_bytes(limit->communicator_bytes, bytes));
+                           "communicator%s.",
+                           plim_format_bytes(limit->communicator_bytes, bytes),
+                           limit->communicator_bytes > PLIM_COMMUNICATOR_BYTES ? "s" : "");
     if (!limit->overhead_source || strcmp(limit->overhead_source, "estimate") != 0) return;
     if (limit->overhead_bytes > 0)
         plim_result_reason(result,

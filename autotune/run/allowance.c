@@ -56,7 +56,7 @@ void plim_allowance_add_communicator(const struct plim_allowance *allowance,
                                      struct plim_limit *limit)
 {
     if (allowance->overhead_given) return;
-    limit->communicator_bytes = PLIM_COMMUNICATOR_BYTES;
-    limit->overhead_bytes += limit->communicator_bytes;
-    limit->budget_bytes -= limit->communicator_bytes;
+    limit->communicator_bytes += PLIM_COMMUNICATOR_BYTES;
+    limit->overhead_bytes += PLIM_COMMUNICATOR_BYTES;
+    limit->budget_bytes -= PLIM_COMMUNICATOR_BYTES;
 }

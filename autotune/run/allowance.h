@@ -30,7 +30,8 @@ int64_t plim_context_estimate(int compute_capability);
 struct plim_limit plim_allowance_limit(const struct plim_allowance *allowance, int64_t usable_bytes,
                                        int64_t estimate_bytes, int64_t measured_bytes);
 
-/* Makes room in the limit for a communicator of NCCL's (PLIM_COMMUNICATOR_BYTES), unless the overhead was given. */
+/* Makes room in the limit for one more communicator of NCCL's (PLIM_COMMUNICATOR_BYTES), unless the overhead was
+ * given. */
 void plim_allowance_add_communicator(const struct plim_allowance *allowance,
                                      struct plim_limit *limit);
 

@@ -327,7 +327,7 @@ struct plim_limit plim_run_limit(const struct plim_run_device *d, int64_t usable
     const struct plim_spec_question *question = d->options->question;
     struct plim_limit limit =
         plim_allowance_limit(allowance, usable_bytes, estimate_bytes, measured_bytes);
-    if (question && plim_run_communicates(question->spec))
+    for (int64_t i = 0; question && i < plim_run_communicators(question->spec); i++)
         plim_allowance_add_communicator(allowance, &limit);
     return limit;
 }

@@ -310,6 +310,11 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
     return st;
 }
 
+int64_t plim_run_communicators(const struct plim_spec *spec)
+{
+    return plim_run_communicates(spec) + (spec->loop == PLIM_LOOP_TRL_GRPO);
+}
+
 bool plim_run_communicates(const struct plim_spec *spec)
 {
     const struct plim_enum_axis *sharding = &spec->sharding;

@@ -54,6 +54,28 @@ Test(report, several_gpus_are_data_parallel_unless_told_otherwise)
     }
 }
 
+Test(report, a_vllm_server_is_another_group_of_gpus)
+{
+    static const struct {
+        const char *options, *said;
+        int64_t overhead_mib;
+    } cases[] = {{"", "an assumption for NCCL's communicator.", 610 + 512},
+                 {"--world 2", "an assumption for NCCL's communicators.", 610 + 2 * 512}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char command[256];
+        snprintf(command, sizeof(command),
+                 "explain gpt2-124m --device sim:A100-SXM4-80GB --batch 8 --seq 256 --loop trl-grpo "
+                 "--set data.prompt=64 --json %s",
+                 cases[i].options);
+        struct program p = program_run(command);
+        json_t *root = program_json(&p);
+        cr_expect(eq(i64, json_int_at(root, "breakdown.overhead_bytes"), cases[i].overhead_mib << 20));
+        cr_expect(says(root, cases[i].said), "%s", cases[i].options);
+        json_decref(root);
+        program_finish(&p);
+    }
+}
+
 /* 30 is what PyTorch itself reached in this memory (golden case
  * gpt2/bf16-mixed/adamw/ckpt/fit24g). */
 Test(report, plan_has_the_schema_and_the_answer)

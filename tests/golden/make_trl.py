@@ -1,7 +1,7 @@
-"""What TRL's SFTTrainer and DPOTrainer allocate, case by case, on plimsoll's virtual GPU: writes the cases, and joins them
+"""What TRL's SFTTrainer, DPOTrainer and GRPOTrainer allocate, case by case, on plimsoll's virtual GPU: writes the cases, and joins them
 with the figures.
 
-    python make_trl.py sft > trl_cases.jsonl               or dpo, here and below
+    python make_trl.py sft > trl_cases.jsonl               or dpo or grpo, here and below
     plimsoll exec --device sim:GPU,placement=ascending --observe -- VENV/bin/python ../virtual/programs/golden.py \\
         trl_cases.jsonl ID [ID ...]                          one GPU, that of the cases' compute capability
     plimsoll exec --device sim:GPU,placement=ascending --gpus N --observe -- VENV/bin/torchrun --nproc_per_node N \\
@@ -13,7 +13,8 @@ trainer.jsonl; quantised bases are not prepared for training by peft, as SFTTrai
 from_pretrained() with a device_map, of a checkpoint in the type of the weights or in that of `checkpoint`; `cast`: so in
 16 bits, and then each weight becomes fp32. DPOTrainer's `batch` counts pairs, of which the first `prompt` tokens of each row
 are no answer; its reference is loaded by it, `none` beside adapters, or `precomputed`. With `padded` the last row of a batch is
-one token shorter.
+one token shorter. GRPOTrainer's fields are `prompt`, `generations` (num_generations), `updates` (steps_per_generation
+over accumulation), `iterations` (num_iterations) and `rewards` (functions); `arguments` are GRPOConfig's.
 """
 import json
 import sys
@@ -149,10 +150,25 @@ def grpo_cases():
     yield case(small, 2, 300, **grpo, **FULL, compute_capability=90, accumulation=2)
     yield case(small, 4, 100, **grpo, **FULL, made_on='loaded')
     yield case(small, 4, 100, **grpo, **FULL, made_on='loaded', **beta())
+    yield case(small, 2, 300, **grpo, **FULL, **lora(8), weights='bf16')
+    yield case(small, 2, 300, **grpo, **lora(8, ALL, dropout=0.05), **beta())
+    yield case(small, 2, 300, **grpo, **FULL, **lora(8), weights='bf16', made_on='loaded', accumulation=2, **beta())
+    yield case('x-gpt2-odd', 2, 60, **grpo, **FULL, **lora(8, ['c_attn']), weights='bf16')
+    yield case(small, 2, 300, **grpo, **FULL, **lora(8), weights='bf16', use_reentrant=True)
     yield case('smollm2-135m', 8, 768, **{**grpo, 'prompt': 256}, **FULL)
     yield case('qwen2.5-0.5b', 4, 768, **{**grpo, 'prompt': 256}, **FULL)  # in two chunks
     yield case('qwen2.5-0.5b', 4, 768, **{**grpo, 'prompt': 256}, **FULL, weights='bf16', optimizer='adamw-8bit', **beta())
     yield case('llama-3.2-1b', 4, 768, **{**grpo, 'prompt': 256}, **FULL, weights='bf16', accumulation=2)
+    yield case('llama-3.2-1b', 4, 768, **{**grpo, 'prompt': 256}, **FULL, **lora(16, ALL), weights='bf16', **beta())
+    at = {'sharding': 'ddp', 'world': 2}
+    yield case(small, 2, 100, **grpo, **FULL, **at)
+    yield case(small, 2, 100, **grpo, **at, **beta(), accumulation=2)  # find_unused_parameters: outputs are copied
+    yield case(small, 2, 100, **grpo, **FULL, **lora(8), weights='bf16', **at)
+    yield case('x-qwen3', 2, 100, **grpo, **FULL, **{**at, 'world': 3}, accumulation=2, updates=2, generations=3)
+    at = {'sharding': 'zero2', 'world': 2}
+    yield case(small, 2, 100, **grpo, **FULL, **at, accumulation=2)
+    yield case(small, 2, 100, **grpo, **FULL, **{**at, 'sharding': 'zero1'}, **beta())
+    yield case(small, 2, 100, **grpo, **FULL, **lora(8), weights='bf16', **at)
 
 
 def sft_cases():

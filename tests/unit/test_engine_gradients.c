@@ -4,6 +4,7 @@
 #include "workloads/engine/autograd.h"
 #include "workloads/engine/ops.h"
 #include "workloads/engine/ops_lora.h"
+#include "workloads/engine/ops_trl.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -144,6 +145,18 @@ Test(engine_gradients, of_padding_repeating_masks_and_exponentials)
     expect_slopes(grow, given);
     cr_expect_eq(array_at(&x->grad->a, 3), 0, "masked");
     tensor_drop_all(e, x, mask);
+}
+
+static struct tensor *smaller_of(struct tensor *const x[2])
+{
+    return op_trl_minimum(e, x[0], x[1]);
+}
+/* Each has half of the gradient where they are equal, of which the difference to both sides is half, too. */
+Test(engine_gradients, of_minima)
+{
+    struct tensor *a = variable(SHAPE(2, 6), 1), *b = variable(SHAPE(2, 6), 2);
+    array_put(&b->a, 4, array_at(&a->a, 4));
+    expect_slopes(smaller_of, (struct tensor *[]){a, b});
 }
 
 /* --- axolotl's functions of LoRA -------------------------------------------------------------- */

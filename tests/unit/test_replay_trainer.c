@@ -44,6 +44,44 @@ Test(replay_trainer, running_out_of_memory_where_labels_are_smoothed_is_an_answe
     run_out_anywhere(&setting);
 }
 
+static struct plim_train_setting by_grpo(void)
+{
+    struct plim_train_setting setting = by_trainer;
+    setting.loop = PLIM_LOOP_TRL_GRPO;
+    setting.prompt = setting.seq / 4;
+    setting.grpo = (struct plim_grpo){.generations = 2,
+                                      .updates = 2,
+                                      .iterations = 1,
+                                      .reference = true,
+                                      .correction = PLIM_GRPO_CORRECTION_TOKEN_MASK};
+    return setting;
+}
+
+Test(replay_trainer, running_out_of_memory_where_answers_are_scored_is_an_answer)
+{
+    struct plim_train_setting setting = by_grpo();
+    run_out_anywhere(&setting);
+}
+
+Test(replay_trainer, what_grpo_trainer_is_not_known_with_is_refused)
+{
+    struct plim_train_setting sharded = by_grpo(), quantized = by_grpo(), short_rows = by_grpo(), fits = by_grpo();
+    open_bench(&bench, "gpt2-124m");
+    sharded.world = 2;
+    sharded.sharding = PLIM_SHARDING_FSDP;
+    expect_refused(&bench, sharded, "in which it gathers what it sends");
+    sharded.sharding = PLIM_SHARDING_ZERO3;
+    expect_refused(&bench, sharded, "in which it gathers what it sends");
+    quantized.quantization.type = PLIM_QUANTIZATION_NF4;
+    expect_refused(&bench, quantized, "makes the weights anew");
+    short_rows.prompt = short_rows.seq;
+    expect_refused(&bench, short_rows, "ends in its prompt");
+    fits.prompt = fits.seq - 1;
+    run(&bench, &fits, &first);
+    cr_expect_eq(first.verdict, PLIM_OK, "%s", first.why);
+    close_bench(&bench);
+}
+
 static double loss_on_host(double smoothing, int step)
 {
     static const char *const tiny[][2] = {

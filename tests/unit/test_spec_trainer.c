@@ -149,7 +149,8 @@ Test(spec_trainer, answers_are_generated_for_whole_prompts)
          "train.grpo.generations is 8, which does not divide the 12 samples"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, effective_batch: 12, "
          "grpo: {generations: 9, updates: 2}}\n", "which does not divide the 24 samples"},
-        {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, world: 2}\n", "whose ranks send answers"},
+        {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, world: 2, sharding: fsdp}\n",
+         "in which it gathers what it sends"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, evaluation: {batch: 8}}\n",
          "whose answers are generated, too"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, label_smoothing: 0.1}\n",

@@ -397,7 +397,8 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
              "them (one GPU, or several with DDP, FSDP2 or ZeRO); or TRL's SFTTrainer (trl-sft: version 1.16, whose "
              "head and loss make no logits), or its DPOTrainer (trl-dpo: a sample is a pair of rows, which a second "
              "model judges, too; one GPU, or several with DDP or ZeRO 1 or 2, beside adapters also with FSDP2 or "
-             "ZeRO 3), or its GRPOTrainer (trl-grpo: a sample is an answer that a vLLM server generates)"},
+             "ZeRO 3), or its GRPOTrainer (trl-grpo: a sample is an answer that a vLLM server generates; "
+             "one GPU, or several with DDP or ZeRO 1 or 2)"},
     {.path = "train.precomputed_reference",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(precomputed_reference), .unit = "", .fallback = "false", .example = "true",

@@ -169,8 +169,8 @@ static const char *why_no_grpo(const struct plim_spec *spec)
     if (spec->quantization.type) return "a quantised base, of which it sends the codes to vLLM's server";
     if (spec->lora.dora) return "train.lora.dora, whose weights it makes anew when it merges them for vLLM";
     for (size_t i = 0; i < spec->sharding.count; i++)
-        if (plim_spec_sharding(spec, (int)spec->sharding.values[i]) >= PLIM_SHARDING_DDP)
-            return "train.sharding, whose ranks send answers to one another through the GPU";
+        if (plim_spec_sharding(spec, (int)spec->sharding.values[i]) > PLIM_SHARDING_ZERO2)
+            return "fsdp or zero3, in which it gathers what it sends to vLLM's server";
     return NULL;
 }
 

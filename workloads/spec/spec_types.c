@@ -227,7 +227,8 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
         append(text, size, "a sample is a pair of rows%s%s", "", "");
     if (spec->loop == PLIM_LOOP_TRL_GRPO)
         append(text, size, "a sample is an answer, as long as it may be, from a vLLM server on other GPUs, whose time "
-               "is in no speed%s%s", "", "");
+               "is in no speed%s%s",
+               spec->grpo.updates * spec->grpo.iterations > 1 ? ", nor is that of scoring it" : "", "");
     bool has_torch = plim_spec_key_given(spec, "train.torch"),
          has_transformers = plim_spec_key_given(spec, "train.transformers");
     const char *torch = plim_torch_names[spec->torch],

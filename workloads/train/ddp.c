@@ -264,7 +264,8 @@ void ddp_copy_scores(struct engine *e, const struct ddp *d, struct fused_output 
     struct tensor *loss = tensor_keep(op_clone(e, out->loss)), *memory = tensor_keep(op_clone(e, out->log_probs));
     struct tensor *entropy = tensor_keep(op_clone(e, out->entropy));
     struct tensor *logits = out->mean_logits ? tensor_keep(op_clone(e, out->mean_logits)) : NULL;
-    struct tensor *is_top1 = tensor_keep(op_clone(e, out->is_top1)), *mask = tensor_keep(op_clone(e, out->label_mask));
+    struct tensor *is_top1 = out->is_top1 ? tensor_keep(op_clone(e, out->is_top1)) : NULL;
+    struct tensor *mask = tensor_keep(op_clone(e, out->label_mask));
     if (aux) aux_memory = tensor_keep(op_clone(e, out->aux_loss));
     e->grad_enabled = grad_enabled;
     tensor_drop_all(e, logits, is_top1, mask); /* they need no gradient: the output has the model's own */

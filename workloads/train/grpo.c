@@ -234,13 +234,16 @@ static struct samples shuffled(struct engine *e, const struct samples *s)
 static void receive(struct engine *e, const struct grpo *g, struct samples *s)
 {
     int64_t rows = rows_of(g), prompt = setting_of(g)->prompt, tokens = answer_tokens(g);
+    int64_t world = plim_setting_ranks(setting_of(g));
     s->prompts = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, prompt), 1));
     s->prompt_mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, prompt), 1));
     s->answers = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, tokens), 1));
     s->answer_mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, tokens), 1));
     s->sampled = tensor_keep(op_full(e, PLIM_F32, SHAPE(rows, tokens), 0));
-    s->items = measures_sum_of_ranks(e, measures_count(e, s->answer_mask),
-                                     plim_setting_ranks(setting_of(g)));
+    struct tensor *own = measures_count(e, s->answer_mask), *all = measures_gather(e, own, world);
+    tensor_drop(e, own);
+    s->items = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1)); /* all.sum() */
+    tensor_drop(e, all);
 }
 
 /* _generate_and_score_completions(); named */
@@ -253,6 +256,7 @@ static struct samples generate(struct engine *e, const struct grpo *g, grpo_scor
     struct grpo_rewards rewards = {0};
     int64_t rows = rows_of(g);
     vllm_server_send(e, g->model, !g->samples.prompts);
+    if (!e->halted) vllm_server_exchange(e, g->model, rows);
     if (!e->halted) receive(e, g, &s);
     if (e->halted) return s;
     struct tensor *tokens = tensor_keep(op_cat(e, 2, (struct tensor *[]){s.prompts, s.answers}, 1));
@@ -263,7 +267,7 @@ static struct samples generate(struct engine *e, const struct grpo *g, grpo_scor
     correct(e, g, &s, &c);
     if (asked->reference && !e->halted)
         s.reference = score_all(e, g, score, user, true, tokens, mask);
-    s.advantages = grpo_rewards_compare(e, rows, asked->generations, &rewards);
+    s.advantages = grpo_rewards_compare(e, rows, plim_setting_ranks(setting_of(g)), asked->generations, &rewards);
     struct tensor *told[TOLD] = {NULL};
     measure_correction(e, g, &s, told);
     tensor_drop_all(e, tokens, mask, c.difference, c.logs, c.invalid);

@@ -1,16 +1,14 @@
 /* TRL's GRPOTrainer (1.16, trainer/grpo_trainer.py) whose answers a vLLM server generates on other GPUs. Every few
  * optimizer steps (train.grpo.updates times train.grpo.iterations) it
  *
- *     sends       the weights to the server, in chunks of a GiB and more that vLLM packs, two of which are on their way
- *                 at a time, each in memory of a stream of its own (vllm/distributed/weight_transfer/packed_tensor.py;
- *                 since vLLM's change 52951 the streams stay, and so do 2 GiB, where the weights are as many); adapters
- *                 are merged into them for that and taken out again (generation/vllm_generation.py)
+ *     sends       the weights to the server, adapters merged into them (vllm_server.h)
  *     scores      the answers, a micro-batch at a time and without gradients: by the model, for the difference to what
  *                 they were to vLLM, and by a reference, where there is one
- *     rewards     them and keeps all in one order by chance, of which each micro-step takes a part (_prepare_inputs)
+ *     rewards     them (grpo_rewards.h) and keeps all in one order by chance, of which each micro-step takes a part
+ *                 (_prepare_inputs())
  *
- * Rewards are taken to be numbers that a function makes on the host. What is measured of a generation in one number,
- * or in one a row, is given up before anything that stays is made, and is not in it. */
+ * Rewards are numbers that a function makes on the host. What is measured in one number, or in one a row, and given up
+ * before anything else is made is not in it. */
 #ifndef PLIM_TRAIN_GRPO_H
 #define PLIM_TRAIN_GRPO_H
 

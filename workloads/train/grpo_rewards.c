@@ -63,14 +63,15 @@ static struct tensor *weighted(struct engine *e, int64_t n)
 }
 
 /* _calculate_rewards() */
-static struct tensor *calculate(struct engine *e, int64_t n)
+static struct tensor *calculate(struct engine *e, int64_t own, int64_t world)
 {
-    struct tensor *rewards = make(e, PLIM_F32, n), *given = make(e, PLIM_F32, n);
-    replace(e, &given, make(e, PLIM_BOOL, n)); /* isnan().all(dim=1).any() */
-    struct tensor *is_none = make(e, PLIM_BOOL, n);
-    tensor_drop(e, given);
-    engine_item(e, is_none);
-    tensor_drop(e, is_none);
+    struct tensor *rewards = make(e, PLIM_F32, own);
+    tensor_drop(e, make(e, PLIM_F32, own)); /* what the function returned */
+    struct tensor *is_nan = make(e, PLIM_BOOL, own);
+    replace(e, &is_nan, make(e, PLIM_BOOL, own)); /* isnan().all(dim=1).any() */
+    struct tensor *is_any = make(e, PLIM_BOOL, 1);
+    tensor_drop_all(e, is_nan, is_any);
+    if (world > 1) replace(e, &rewards, make(e, PLIM_F32, own * world));
     return rewards;
 }
 
@@ -80,11 +81,11 @@ static void tell(struct engine *e, struct tensor *number)
     tensor_drop(e, number);
 }
 
-struct tensor *grpo_rewards_compare(struct engine *e, int64_t rows, int64_t group,
+struct tensor *grpo_rewards_compare(struct engine *e, int64_t own, int64_t world, int64_t group,
                                     struct grpo_rewards *r)
 {
-    int64_t groups = rows / group > 0 ? rows / group : 1;
-    *r = (struct grpo_rewards){.given = calculate(e, rows)};
+    int64_t rows = own * world, groups = rows / group > 0 ? rows / group : 1;
+    *r = (struct grpo_rewards){.given = calculate(e, own, world)};
     struct tensor *is_nan = make(e, PLIM_BOOL, rows);
     r->unscorable = make(e, PLIM_BOOL, rows);
     tensor_drop(e, is_nan);
@@ -106,7 +107,9 @@ struct tensor *grpo_rewards_compare(struct engine *e, int64_t rows, int64_t grou
     replace(e, &r->sums, weighted(e, rows));
     tell(e, nanmean(e, rows, 1));
     tell(e, nanstd(e, rows, 1));
-    return e->halted ? NULL : advantages;
+    struct tensor *part = e->halted ? NULL : tensor_hold(op_slice(e, advantages, 0, 0, own));
+    tensor_drop(e, advantages);
+    return part;
 }
 
 void grpo_rewards_drop(struct engine *e, struct grpo_rewards *r)

@@ -11,9 +11,9 @@ struct grpo_rewards {
     struct tensor *given, *unscorable, *sums, *means, *deviations, *is_zero, *all_advantages;
 };
 
-/* The advantages, named, of `rows` of all ranks in groups of `group`; NULL where the engine halted. *out is the
- * caller's to drop. */
-struct tensor *grpo_rewards_compare(struct engine *e, int64_t rows, int64_t group,
+/* The advantages, named, of this rank's `own` rows among those of `world` ranks in groups of `group`: a part of the
+ * memory of all; NULL where the engine halted. *out is the caller's to drop. */
+struct tensor *grpo_rewards_compare(struct engine *e, int64_t own, int64_t world, int64_t group,
                                     struct grpo_rewards *out);
 void grpo_rewards_drop(struct engine *e, struct grpo_rewards *rewards);
 

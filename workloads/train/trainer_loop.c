@@ -10,12 +10,21 @@ const char *trainer_loop_refuses(const struct plim_train_setting *setting)
     if (!plim_loop_is_trainers(setting->loop)) return NULL;
     if (setting->accumulation > MOST_BATCHES)
         return "transformers' Trainer (train.loop) is played with at most 65,536 micro-steps, whose batches it keeps";
+    if (setting->prompt >= setting->seq) return "a row (data.seq) ends in its prompt (data.prompt)";
+    if (setting->loop != PLIM_LOOP_TRL_GRPO) return NULL;
+    if (setting->sharding == PLIM_SHARDING_FSDP || setting->sharding == PLIM_SHARDING_ZERO3)
+        return "TRL's GRPOTrainer (train.loop) is not known here with fsdp and zero3, in which it gathers what it "
+               "sends to vLLM's server";
+    if (setting->quantization.type || setting->lora.dora)
+        return "TRL's GRPOTrainer (train.loop) is not known here with a quantised base and train.lora.dora, of which "
+               "it makes the weights anew to send them";
     return NULL;
 }
 
 void trainer_loop_meet(struct engine *e, const struct plim_train_setting *setting, struct link *link)
 {
-    if (!plim_loop_is_trl(setting->loop) || setting->sharding < PLIM_SHARDING_DDP) return;
+    bool has_data = plim_loop_is_trl(setting->loop) && setting->loop != PLIM_LOOP_TRL_GRPO;
+    if (!has_data || setting->sharding < PLIM_SHARDING_DDP) return;
     for (int i = 0; i < 2; i++) {
         link_meet(e, link);
         tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1))));

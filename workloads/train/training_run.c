@@ -416,6 +416,7 @@ static struct fused_output score_samples(void *user, const struct batch *batch, 
     e->adapters_off = by_reference && !has_own;
     struct fused_output out =
         run_fused(r, has_own ? &r->reference.model : &r->model, batch, has_own ? 0 : scores_of(r), false);
+    zero_after_forward(e, &r->zero);
     e->checkpointing_off = e->evaluates = e->adapters_off = false;
     return out;
 }

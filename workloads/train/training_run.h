@@ -12,6 +12,7 @@
 #include "scaler.h"
 #include "stretch.h"
 #include "trainer_loop.h"
+#include "vllm_server.h"
 #include "workloads/models/model.h"
 #include "zero.h"
 

@@ -1,21 +1,32 @@
 #include "vllm_server.h"
 #include "workloads/engine/ops.h"
 
-/* weight += get_delta_weight(), or -= (peft 0.21, LoraLayer in tuners/lora/layer.py), in place whatever its type */
-static void move_by_product(struct engine *e, const struct lora_adapter *a)
+enum direction { MERGE, UNMERGE };
+
+/* weight += get_delta_weight(), in place whatever its type, or weight -= get_delta_weight().to(weight.dtype): peft
+ * 0.21, LoraLayer in tuners/lora/layer.py */
+static void move_by_product(struct engine *e, const struct lora_adapter *a, enum direction direction)
 {
     struct tensor *product = tensor_keep(op_matmul(e, a->b, a->a));
-    struct tensor *delta = tensor_keep(op_mul_scalar(e, product, a->scaling));
-    tensor_drop_all(e, product, delta);
+    struct tensor *delta = tensor_keep(op_mul_scalar(e, product, a->scaling)), *cast = NULL;
+    tensor_drop(e, product);
+    if (direction == UNMERGE && !e->halted) cast = tensor_hold(op_to(e, delta, (enum plim_dtype)a->weight->a.dtype));
+    tensor_drop_all(e, cast, delta);
 }
 
 /* merge_adapter(), or unmerge_adapter() */
-static void move_by_adapters(struct engine *e, const struct decoder *m)
+static void move_by_adapters(struct engine *e, const struct decoder *m, enum direction direction)
 {
-    for (size_t i = 0; i < m->adapters.count; i++) move_by_product(e, &m->adapters.list[i]);
+    for (size_t i = 0; i < m->adapters.count; i++) move_by_product(e, &m->adapters.list[i], direction);
     for (int64_t layer = 0; layer < m->config->layers; layer++)
         for (size_t i = 0; i < m->layers[layer].adapters.count; i++)
-            move_by_product(e, &m->layers[layer].adapters.list[i]);
+            move_by_product(e, &m->layers[layer].adapters.list[i], direction);
+}
+
+/* The main process: of others nothing is sent, but they do with their adapters what it does. */
+static bool is_sender(const struct plim_train_setting *setting)
+{
+    return setting->sharding < PLIM_SHARDING_DDP || setting->rank <= 0;
 }
 
 void vllm_server_send(struct engine *e, const struct decoder *m, bool is_first)
@@ -26,23 +37,88 @@ void vllm_server_send(struct engine *e, const struct decoder *m, bool is_first)
     bool has_adapters = p->frozen_count > 0;
     struct tensor *const *weights = has_adapters ? p->frozen : p->list, *under_way[CHUNKS] = {NULL};
     size_t count = has_adapters ? p->frozen_count : p->count;
-    if (has_adapters && is_first) {
-        move_by_adapters(e, m);
-        move_by_adapters(e, m);
+    bool sends = is_sender(m->setting);
+    for (int times = (has_adapters && is_first) + (has_adapters && !sends); times > 0; times--) {
+        move_by_adapters(e, m, MERGE);
+        move_by_adapters(e, m, UNMERGE);
     }
+    if (!sends) return;
     int turn = 0;
+    bool is_over = false; /* the iterator over the parameters has come to its end, where adapters are taken out again */
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
     for (size_t i = 0; i < count && !e->halted; turn = 1 - turn) {
         int64_t bytes = 0;
         tensor_drop(e, under_way[turn]);
         e->stream = 1 + turn;
-        if (has_adapters && i == 0) move_by_adapters(e, m);
+        if (has_adapters && i == 0) move_by_adapters(e, m, MERGE);
         for (; i < count && bytes <= BUFFER; i++)
-            bytes +=
-                tensor_elements(weights[i]) * plim_dtype_size((enum plim_dtype)weights[i]->a.dtype);
-        if (has_adapters && bytes <= BUFFER)
-            move_by_adapters(e, m); /* the generator has come to its end */
+            bytes += tensor_elements(weights[i]) * plim_dtype_size((enum plim_dtype)weights[i]->a.dtype);
+        is_over = bytes <= BUFFER;
+        if (has_adapters && is_over) move_by_adapters(e, m, UNMERGE);
         under_way[turn] = tensor_keep(tensor_empty_bytes(e, bytes));
         e->stream = 0;
     }
+    e->stream = 1 + turn;
+    if (has_adapters && !is_over && !e->halted) move_by_adapters(e, m, UNMERGE);
+    e->stream = 0;
     tensor_drop_list(e, under_way, CHUNKS);
+    engine_set_class(e, before);
+}
+
+/* --- ranks ------------------------------------------------------------------------------------ */
+
+void vllm_server_meet(struct engine *e, const struct plim_train_setting *setting, struct link *link)
+{
+    if (setting->loop != PLIM_LOOP_TRL_GRPO) return;
+    if (is_sender(setting)) { /* PyNcclCommunicator: an all-reduce */
+        struct tensor *number = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1)));
+        struct tensor *sum = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1)));
+        tensor_drop_all(e, sum, number);
+    }
+    if (setting->sharding < PLIM_SHARDING_DDP) return;
+    link_meet(e, link); /* wait_for_everyone() */
+    tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1))));
+}
+
+/* pickle's protocol 4 (Lib/pickletools.py): a number of one, two or four bytes behind its opcode; a list is made, noted
+ * and filled by a thousand items at a time; what is sent begins with two opcodes and has a frame for each 64 KiB. */
+enum { FLOAT_BYTES = 9 };
+
+static int64_t pickled_number(int64_t number)
+{
+    return number < 1 << 8 ? 2 : number < 1 << 16 ? 3 : 5;
+}
+
+static int64_t pickled_list(int64_t items, int64_t item_bytes)
+{
+    enum { BATCH = 1000 };
+    int64_t rest = items % BATCH, marks = 2 * (items / BATCH) + (rest > 1 ? 2 : rest);
+    return 2 + items * item_bytes + marks;
+}
+
+static int64_t pickled(int64_t bytes)
+{
+    enum { FRAME = 1 << 16, ENDS = 3, HEAD = 9 };
+    return bytes + ENDS + HEAD * (1 + bytes / FRAME);
+}
+
+void vllm_server_exchange(struct engine *e, const struct decoder *m, int64_t rows)
+{
+    const struct plim_train_setting *s = m->setting;
+    int64_t world = plim_setting_ranks(s), all = rows * world, tokens = s->seq - s->prompt;
+    if (world < 2) return;
+    int64_t number = pickled_number(m->config->vocab_size - 1), prompt = pickled_list(s->prompt, number);
+    int64_t own = pickled(pickled_list(rows, prompt));
+    struct tensor *mine = tensor_keep(tensor_empty_bytes(e, own)); /* all_gather_object() */
+    struct tensor *size = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1)));
+    struct tensor *sizes = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(world)));
+    struct tensor *theirs = tensor_keep(tensor_empty_bytes(e, own * world));
+    struct tensor *flat = tensor_keep(tensor_empty_bytes(e, own * world));
+    tensor_drop_all(e, flat, mine, size, theirs, sizes);
+    int64_t numbers = pickled_list(tokens, number), each = pickled_list(tokens, pickled_list(1, number));
+    int64_t chances = pickled_list(tokens, pickled_list(1, FLOAT_BYTES));
+    int64_t answers = pickled_list(all, numbers) + pickled_list(all, each) + pickled_list(all, chances);
+    enum { TUPLE = 3 };
+    int64_t payload = pickled(pickled_list(all / s->grpo.generations, prompt) + answers + TUPLE);
+    tensor_drop(e, tensor_keep(tensor_empty_bytes(e, payload))); /* broadcast_object_list() */
 }

@@ -5,11 +5,20 @@
 #ifndef PLIM_TRAIN_VLLM_SERVER_H
 #define PLIM_TRAIN_VLLM_SERVER_H
 
+#include "link.h"
 #include "workloads/models/model.h"
+
+/* The trainer meets the server, behind the model that is trained: vLLM's communicator is tried out, and the ranks wait
+ * for one another. Nothing in other loops. */
+void vllm_server_meet(struct engine *e, const struct plim_train_setting *setting, struct link *link);
+
+/* What ranks send one another, pickled and through the GPU: each its `rows` prompts, and the first one what the server
+ * answered, of each token its number and its log-probability. Numbers are taken to be the longest of a vocabulary. */
+void vllm_server_exchange(struct engine *e, const struct decoder *m, int64_t rows);
 
 /* sync_weights(). Adapters are merged into the weights when the first chunk begins, and taken out of them when the last
  * parameter is in a chunk; where `is_first`, once more before that, for the names and shapes, which the client keeps.
- * Under DistributedDataParallel rank 0 sends. */
+ * Of several ranks the first sends. */
 void vllm_server_send(struct engine *e, const struct decoder *m, bool is_first);
 
 #endif

@@ -77,7 +77,7 @@ from quantized import checkpoint_of
 
 
 class Client(VLLMClient):
-    case = None
+    case = token = None
 
     def __init__(self, **_):
         self.base_url, self.group_port, self._updating_weights, self.communicator = '', 0, False, None
@@ -98,12 +98,14 @@ class Client(VLLMClient):
         pass
 
     def generate(self, prompts, n, **_):
-        """With `padded` the last answer is one token shorter."""
+        """Of the last token of the vocabulary, whose number is the longest; with `padded` the last answer is one token
+        shorter."""
         tokens = self.case['seq'] - self.case['prompt']
         lengths = [tokens] * (len(prompts) * n)
         lengths[-1] -= bool(self.case.get('padded'))
-        return {'prompt_ids': prompts, 'completion_ids': [[1] * length for length in lengths],
-                'logprobs': [[[0.0]] * length for length in lengths], 'logprob_token_ids': None}
+        return {'prompt_ids': prompts, 'completion_ids': [[self.token] * length for length in lengths],
+                'logprobs': [[[0.0] for _ in range(length)] for length in lengths],
+                'logprob_token_ids': [[[self.token] for _ in range(length)] for length in lengths]}
 
 
 vllm_generation.VLLMClient = Client
@@ -122,7 +124,7 @@ class Numbered(GRPOTrainer):
     """Prompts are numbers already."""
 
     def _tokenize_prompts(self, prompts):
-        return [[1] * int(prompt) for prompt in prompts], None, {}
+        return [[Client.token] * int(prompt) for prompt in prompts], None, {}
 
 
 def reward(completions, **_):
@@ -133,7 +135,7 @@ def make_grpo(case, model, train_dataset, eval_dataset, data_collator, compute_m
               **named):
     """A reference (`arguments`: beta) is loaded from a checkpoint in the type of the weights; beside adapters there is
     none."""
-    Client.case = case
+    Client.case, Client.token = case, model.config.vocab_size - 1
     if 'lora' not in case and case.get('arguments', {}).get('beta'):
         model.config._name_or_path = checkpoint_of(AutoModelForCausalLM, model.config, model.dtype)
     from golden import lora_of
