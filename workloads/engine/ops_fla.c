@@ -240,7 +240,7 @@ static void rule_backward(struct engine *e, struct node *n, struct tensor **grad
                            .ends = node_saved(e, n, SAVED_ENDS),
                            .indices = node_saved(e, n, SAVED_INDICES)};
     struct tensor *q_rstd = node_saved(e, n, SAVED_Q_RSTD), *k_rstd = node_saved(e, n, SAVED_K_RSTD);
-    struct rule_gradients d = {NULL};
+    struct rule_gradients d = {0};
     if (e->halted) return;
     struct tensor *dy = tensor_hold(op_contiguous(e, grads[0]));
     differentiate_rule(e, &r, dy, &d);
