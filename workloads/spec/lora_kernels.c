@@ -1,9 +1,9 @@
 /* axolotl's fused LoRA functions (axolotl 0.19.0, kernels/lora.py, monkeypatch/lora_kernels.py): where they stand. */
 #include "family.h"
-#include "lora_modules.h"
 #include "spec_internal.h"
 
-/* Of which families patch_self_attn_lora() finds the lines of attention's forward() that it rewrites */
+/* Of which families patch_self_attn_lora() finds the lines of attention's forward() that it rewrites. qwen3_5's linear
+ * attention has functions, too, which only axolotl's own forward of packed rows calls. */
 static const bool attention_is_known[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_LLAMA] = true,     [PLIM_FAMILY_MISTRAL] = true,    [PLIM_FAMILY_QWEN2] = true,
     [PLIM_FAMILY_QWEN3] = true,     [PLIM_FAMILY_GEMMA] = true,      [PLIM_FAMILY_GEMMA2] = true,
@@ -20,26 +20,10 @@ static const bool layers_are_known[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_STABLELM] = true,
 };
 
-/* Are there adapters of linear attention, which has functions of its own? */
-static bool adapts_linear_attention(const struct plim_spec *spec)
-{
-    static const char *const linears[] = {"in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "out_proj"};
-    char name[96];
-    for (size_t i = 0; spec->model.family == PLIM_FAMILY_QWEN3_5_TEXT && i < sizeof(linears) / sizeof(*linears); i++) {
-        snprintf(name, sizeof(name), "model.layers.0.linear_attn.%s", linears[i]);
-        if (plim_lora_rank(&spec->lora, name)) return true;
-    }
-    return false;
-}
-
 static enum plim_status check_family(const struct plim_spec *spec, const char *key, struct plim_error *err)
 {
     enum plim_family family = spec->model.family;
     bool of_attention = spec->lora.qkv_kernel || spec->lora.o_kernel, is_known = attention_is_known[family];
-    if (adapts_linear_attention(spec))
-        return plim_fail(err, PLIM_SPEC,
-                         "train.lora.%s is true, and axolotl's functions for the linear attention of %s are not in "
-                         "this version, expected false", key, plim_family_names[family]);
     if (is_known || (layers_are_known[family] && !of_attention)) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
                      "train.lora.%s is true, which axolotl cannot put into %s (it stops there), expected false", key,
