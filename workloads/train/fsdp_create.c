@@ -123,8 +123,14 @@ static bool is_of_output(const struct decoder *m, const struct tensor *x)
     return m->config->task != PLIM_TASK_CLASSIFICATION && (x == m->head || x == m->head_bias);
 }
 
+/* axolotl makes a unit of each matrix of an adapter. */
+static bool is_matrix_unit(const struct fsdp *f, const struct tensor *x)
+{
+    return f->by_axolotl && f->model->setting->lora.r && x->requires_grad;
+}
+
 /* What the variables of accelerate's functions refer to until they return: the embedding, the head, the base model's
- * last parameter, and the last adapter; those of axolotl's: the last parameter. */
+ * last parameter, and the last adapter; beside axolotl's: one parameter, and the last adapter. */
 struct held {
     struct tensor *list[4];
 };
@@ -134,18 +140,21 @@ static bool is_held(const struct held *held, const struct tensor *x)
     return x == held->list[0] || x == held->list[1] || x == held->list[2] || x == held->list[3];
 }
 
-/* Its loop over the parameters ends with the first that has codes, or the last one. */
-static struct tensor *axolotl_holds(const struct fsdp *f, size_t parameters)
+/* axolotl's loop over the parameters ends with the first that has codes, or the last one. */
+static struct held held_by_axolotl(const struct fsdp *f, size_t parameters)
 {
+    struct held held = {{f->parameters[parameters - 1].whole}};
+    for (size_t i = parameters; i-- > 0;)
+        if (f->parameters[i].whole->is_codes) held.list[0] = f->parameters[i].whole;
     for (size_t i = 0; i < parameters; i++)
-        if (f->parameters[i].whole->is_codes) return f->parameters[i].whole;
-    return f->parameters[parameters - 1].whole;
+        if (is_matrix_unit(f, f->parameters[i].whole)) held.list[1] = f->parameters[i].whole;
+    return held;
 }
 
 static struct held held_of(const struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
-    if (f->by_axolotl) return (struct held){{axolotl_holds(f, parameters)}};
+    if (f->by_axolotl) return held_by_axolotl(f, parameters);
     struct held held = {{m->embedding, is_of_output(m, m->head) ? m->head : NULL}};
     for (size_t i = 0; i < parameters; i++) {
         struct tensor *x = f->parameters[i].whole;
@@ -256,7 +265,8 @@ static struct tensor *distribute(struct engine *e, const struct fsdp *f, const s
 }
 
 /* fsdp2_load_full_state_dict(): every parameter by its name, a tied head's, too, whose piece goes when it is tied
- * again; a rank with fewer rows pads its pieces when all are there (reset_sharded_param()), and only then they go. */
+ * again; a rank with fewer rows pads its pieces when all are there (reset_sharded_param()), and only then they go, of
+ * axolotl's each behind its own. */
 static void load_units(struct engine *e, struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
@@ -278,7 +288,7 @@ static void load_units(struct engine *e, struct fsdp *f, size_t parameters)
     for (size_t i = 0; i < parameters && !e->halted; i++) {
         struct fsdp_parameter *p = &f->parameters[i];
         if (own_rows(f, p) == shard_rows(f, p)) continue;
-        loaded[count++] = tensor_keep(tensor_detach(e, p->shard));
+        if (!f->by_axolotl) loaded[count++] = tensor_keep(tensor_detach(e, p->shard));
         move_shard(e, p->shard, tensor_keep(tensor_empty(e, dtype_of(p->shard), SHAPE(shard_elements(f, p)))));
     }
     engine_set_class(e, before);
@@ -350,12 +360,6 @@ static bool finds_final_norm(const struct decoder *m)
     enum plim_family family = m->config->family;
     bool names_base = family == PLIM_FAMILY_GPT2 || family == PLIM_FAMILY_BLOOM || family == PLIM_FAMILY_GPT_NEOX;
     return family != PLIM_FAMILY_OPT && (!m->setting->lora.r || names_base);
-}
-
-/* axolotl makes a unit of each matrix of an adapter. */
-static bool is_matrix_unit(const struct fsdp *f, const struct tensor *x)
-{
-    return f->by_axolotl && f->model->setting->lora.r && x->requires_grad;
 }
 
 static size_t unit_of_parameter(const struct fsdp *f, const struct tensor *x)
