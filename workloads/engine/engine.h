@@ -53,6 +53,8 @@ struct module_hooks {
      * and that it has been computed with. NULL: it does itself, and nothing is done. */
     struct tensor *(*lend)(struct engine *e, void *context, struct tensor *weight);
     void (*take_back)(struct engine *e, void *context, struct tensor *weight);
+    /* The type that a weight has outside of its module, between its uses. NULL: its own. */
+    enum plim_dtype (*type_of)(struct engine *e, void *context, struct tensor *weight);
     /* A function computes with a weight in the place of the module that has it: makes it whole. NULL: it is. */
     void (*unshard)(struct engine *e, void *context, struct tensor *weight);
     bool own_linear; /* op_linear_function() stands for torch's linear */

@@ -16,6 +16,13 @@ static void look_at_type(struct engine *e, const struct lora_adapter *a)
     nn_look(e, a->a, NN_ADAPTED, a->a);
 }
 
+/* lora_A.weight.dtype */
+static enum plim_dtype type_of(struct engine *e, struct tensor *weight)
+{
+    const struct module_hooks *hooks = e->modules;
+    return hooks && hooks->type_of ? hooks->type_of(e, hooks->context, weight) : (enum plim_dtype)weight->a.dtype;
+}
+
 struct tensor *nn_lora(struct engine *e, const struct linear *l, struct tensor *y,
                        struct tensor *x)
 {
@@ -23,7 +30,7 @@ struct tensor *nn_lora(struct engine *e, const struct linear *l, struct tensor *
     struct tensor *result = tensor_hold(y);
     enum plim_dtype dtype = (enum plim_dtype)result->a.dtype;
     look_at_type(e, a);
-    struct tensor *input = tensor_hold(e->halted ? x : op_to(e, x, (enum plim_dtype)a->a->a.dtype));
+    struct tensor *input = tensor_hold(e->halted ? x : op_to(e, x, type_of(e, a->a)));
     tensor_set(e, &result,
                a->magnitude ? nn_dora(e, l, result, input) : op_add(e, result, delta(e, a, input)));
     tensor_set(e, &result, e->halted ? result : op_to(e, result, dtype));
@@ -43,7 +50,7 @@ struct tensor *nn_lora_quantized(struct engine *e, const struct linear *l, struc
     struct tensor *result = tensor_keep(nn_is_int8(l) ? y : op_clone(e, y));
     if (converts) look_at_type(e, a);
     struct tensor *input =
-        tensor_hold(converts ? op_to(e, x, (enum plim_dtype)a->a->a.dtype) : x);
+        tensor_hold(converts ? op_to(e, x, type_of(e, a->a)) : x);
     if (a->magnitude) {
         tensor_set(e, &result, nn_dora(e, l, result, input));
         if (converts && !e->halted) tensor_set(e, &result, op_to(e, result, dtype));

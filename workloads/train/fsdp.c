@@ -363,6 +363,12 @@ void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor *trained
 
 /* --- modules of the embedding and of the tail ------------------------------------------------- */
 
+/* Is it one of axolotl's, of an adapter's matrix? */
+static bool is_of_matrix(const struct fsdp_unit *u)
+{
+    return u >= u->fsdp->units + u->fsdp->first_matrix;
+}
+
 /* The unit whose module has this weight; NULL: it is a block's, or the root's. */
 static struct fsdp_unit *unit_of_module(struct fsdp *f, const struct tensor *weight)
 {
@@ -374,15 +380,27 @@ static struct fsdp_unit *unit_of_module(struct fsdp *f, const struct tensor *wei
     return NULL;
 }
 
+/* The same of a module that runs: a LoRA layer is told by its first matrix, of which another module is. */
+static struct fsdp_unit *unit_that_runs(struct fsdp *f, const struct tensor *weight, int kind)
+{
+    struct fsdp_unit *u = unit_of_module(f, weight);
+    return u && is_of_matrix(u) && kind != NN_LINEAR ? NULL : u;
+}
+
 /* The first of a unit's modules makes it whole. Ids need no gradient, so that behind an embedding
  * nothing says that its backward has ended. */
 static struct tensor *before_module_of(struct engine *e, struct fsdp_unit *u, struct tensor *x)
 {
     if (!u || u->modules_left || u->in_backward) return x; /* in_backward: its block is recomputed, and it is whole */
+    struct tensor *input = x;
     u->modules_left = u->modules;
+    if (is_of_matrix(u)) cast_input(e, u->fsdp, &input);
     gather(e, u, u->fsdp->may_gather);
     copy_out(e, u, true);
-    return autograd_mark(e, x, &u->after_backward);
+    if (!is_of_matrix(u)) return autograd_mark(e, x, &u->after_backward);
+    struct tensor *marked = tensor_hold(autograd_mark(e, input, &u->after_backward));
+    tensor_drop(e, input);
+    return tensor_yield(marked);
 }
 
 static void after_module_of(struct engine *e, struct fsdp_unit *u, struct tensor *y)
@@ -395,21 +413,26 @@ static void after_module_of(struct engine *e, struct fsdp_unit *u, struct tensor
 struct tensor *fsdp_before_module(struct engine *e, void *context, struct tensor *const *weights, int kind,
                                   struct tensor *x)
 {
-    (void)kind;
-    return before_module_of(e, unit_of_module(context, weights[0]), x);
+    return before_module_of(e, unit_that_runs(context, weights[0], kind), x);
 }
 
 struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor *const *weights, int kind,
                                  struct tensor *y)
 {
-    (void)kind;
-    after_module_of(e, unit_of_module(context, weights[0]), y);
+    after_module_of(e, unit_that_runs(context, weights[0], kind), y);
     return y;
 }
 
 void fsdp_look(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight)
 {
     (void)e, (void)context, (void)first, (void)kind, (void)weight;
+}
+
+enum plim_dtype fsdp_type_of(struct engine *e, void *context, struct tensor *weight)
+{
+    (void)e;
+    const struct fsdp_unit *u = unit_of_module(context, weight);
+    return u && is_of_matrix(u) && !u->is_whole ? dtype_of(u->parameters->shard) : dtype_of(weight);
 }
 
 void fsdp_unshard(struct engine *e, void *context, struct tensor *weight)

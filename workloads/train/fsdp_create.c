@@ -481,7 +481,11 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
     enum plim_status st = states ? PLIM_OK : PLIM_NOMEM;
     bool has_matrices = f->by_axolotl && setting->lora.r;
     f->unit_count = f->first_matrix + (has_matrices ? model->parameters.count : 0);
-    if (has_matrices) f->modules.look = fsdp_look, f->modules.unshard = fsdp_unshard;
+    if (has_matrices) {
+        f->modules.look = fsdp_look;
+        f->modules.type_of = fsdp_type_of;
+        f->modules.unshard = fsdp_unshard;
+    }
     f->is_mixed = fsdp_is_mixed(setting);
     f->param_dtype = fsdp_policy_dtype(setting);
     bool reduces_fp32 = setting->reduce_type == PLIM_REDUCE_TYPE_AUTO

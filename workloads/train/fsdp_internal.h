@@ -56,6 +56,7 @@ struct tensor *fsdp_before_bare_norm(struct engine *e, void *context, struct ten
 void fsdp_after_bare_norm(struct engine *e, void *context, struct tensor *y);
 /* Adapters' matrices are modules of their own; and one that a function computes with in its module's place. */
 void fsdp_look(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight);
+enum plim_dtype fsdp_type_of(struct engine *e, void *context, struct tensor *weight);
 void fsdp_unshard(struct engine *e, void *context, struct tensor *weight);
 /* A weight of the head that the model computes with itself. */
 struct tensor *fsdp_lend(struct engine *e, void *context, struct tensor *weight);
