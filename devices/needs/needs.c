@@ -31,6 +31,7 @@ int64_t plim_cublaslt_workspace_bytes(const struct plim_device_info *info)
 
 enum {
     INDEX_BYTES = 8,        /* the indices are int64, and so are CUB's offsets */
+    KEY_4_BYTES = 4,
     CUB_ALIGNMENT = 256,
     RADIX_BITS = 8, RADIX_DIGITS = 1 << RADIX_BITS, /* of a pass */
     KEY_BITS = 64,
@@ -41,11 +42,11 @@ enum {
 
 /* Items a block takes, by the GPU for which the kernels were compiled: the newest not after it. */
 static const struct cub_tiles {
-    int from_compute_capability, sort, unique, unique_2_15, select; /* unique_2_15: of PyTorch 2.15 */
+    int from_compute_capability, sort, sort_4_bytes, unique, unique_2_15, select; /* unique_2_15: of PyTorch 2.15 */
 } cub_tiles[] = {
-    {100, 384 * 12, 384 * 10, 448 * 11, 320 * 22}, {90, 384 * 12, 640 * 7, 448 * 11, 384 * 22},
-    {86, 384 * 10, 64 * 5, 64 * 5, 128 * 10},      {80, 384 * 10, 256 * 7, 192 * 7, 384 * 12},
-    {0, 256 * 11, 64 * 5, 64 * 5, 128 * 10},
+    {100, 384 * 12, 384 * 14, 384 * 10, 448 * 11, 320 * 22}, {90, 384 * 12, 384 * 14, 640 * 7, 448 * 11, 384 * 22},
+    {86, 384 * 10, 384 * 8, 64 * 5, 64 * 5, 128 * 10},       {80, 384 * 10, 384 * 8, 256 * 7, 192 * 7, 384 * 12},
+    {0, 256 * 11, 256 * 11, 64 * 5, 64 * 5, 128 * 10},
 };
 
 static const struct cub_tiles *cub_tiles_of(const struct plim_device_info *info)
@@ -68,15 +69,16 @@ static int bits_of(int64_t n)
     return bits;
 }
 
-/* Pairs of 8 + 8 bytes, sorted by the lowest `bits` of the key, into other arrays. */
-static int64_t sort_bytes(const struct plim_device_info *info, int64_t items, int bits)
+/* Keys of so many bytes (8 or 4) with indices, sorted by the lowest `bits` of the key, into other arrays. */
+static int64_t sort_bytes(const struct plim_device_info *info, int64_t items, int64_t key_bytes, int bits)
 {
-    int64_t passes = ceil_div(bits, RADIX_BITS), tile = cub_tiles_of(info)->sort;
+    int64_t passes = ceil_div(bits, RADIX_BITS),
+            tile = key_bytes == KEY_4_BYTES ? cub_tiles_of(info)->sort_4_bytes : cub_tiles_of(info)->sort;
     int64_t portion = ((1 << 28) - 1) / tile * tile, portions = ceil_div(items, portion);
     int64_t bins = portions * passes * RADIX_DIGITS * INDEX_BYTES;
     int64_t lookback = ceil_div(smaller(items, portion), tile) * RADIX_DIGITS * LOOKBACK_BYTES;
     int64_t counters = portions * passes * COUNTER_BYTES;
-    int64_t between = passes > 1 ? 2 * cub_aligned(items * INDEX_BYTES) : 0; /* keys and values */
+    int64_t between = passes > 1 ? cub_aligned(items * key_bytes) + cub_aligned(items * INDEX_BYTES) : 0;
     return cub_aligned(bins) + cub_aligned(lookback) + between + cub_aligned(counters) +
            CUB_ALIGNMENT - 1;
 }
@@ -127,7 +129,7 @@ static int sorted_embedding_needs(const struct plim_device_info *info, enum plim
         {index_bytes, false, END},                                         /* sorted */
         {index_bytes, false, END},                                         /* where they were */
         {index_bytes, false, RANGE_END},                                   /* 0 1 2 ... */
-        {sort_bytes(info, tokens, key_bits), false, RANGE_END},
+        {sort_bytes(info, tokens, INDEX_BYTES, key_bits), false, RANGE_END},
         {rows * width * plim_dtype_size(dtype), true, END},
         {index_bytes, false, END},                                         /* starts of segments */
         {INDEX_BYTES, false, END},                                         /* how many */
@@ -161,13 +163,14 @@ int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim
 
 /* --- rows by index ---------------------------------------------------------------------------- */
 
-int plim_sort_needs(const struct plim_device_info *info, int64_t items,
+int plim_sort_needs(const struct plim_device_info *info, enum plim_dtype dtype, int64_t items,
                     struct plim_need needs[PLIM_SORT_MAX_NEEDS])
 {
     enum { IN_ONE_BLOCK = 4096 };
     int count = items > IN_ONE_BLOCK ? 2 : 1;
     needs[0] = (struct plim_need){items * INDEX_BYTES, false, count};
-    needs[1] = (struct plim_need){sort_bytes(info, items, KEY_BITS), false, count};
+    int64_t key_bytes = plim_dtype_size(dtype);
+    needs[1] = (struct plim_need){sort_bytes(info, items, key_bytes, (int)(8 * key_bytes)), false, count};
     return count;
 }
 
@@ -198,7 +201,7 @@ void plim_index_add_needs(const struct plim_device_info *info, int64_t items, in
     enum { IN_ONE_TILE = 256 * 9, END = PLIM_INDEX_ADD_NEEDS };
     for (int i = 0; i < END; i++) needs[i] = (struct plim_need){items * INDEX_BYTES, false, END};
     needs[0].before = 2; /* as they were given */
-    needs[END - 1].bytes = items > IN_ONE_TILE ? sort_bytes(info, items, bits_of(rows - 1)) : 1;
+    needs[END - 1].bytes = items > IN_ONE_TILE ? sort_bytes(info, items, INDEX_BYTES, bits_of(rows - 1)) : 1;
 }
 
 void plim_masked_scatter_needs(int64_t items, struct plim_need needs[PLIM_MASKED_SCATTER_NEEDS])

@@ -79,10 +79,10 @@ int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim
  * Source: scan_dim in aten/src/ATen/native/cuda/ScanUtils.cuh. */
 int64_t plim_cumsum_temporary_bytes(enum plim_dtype dtype, int64_t rows, int64_t length);
 
-/* What sorting `items` int64 asks for besides values and places, in order.
+/* What sorting `items` int64 or fp32 asks for besides values and places, in order.
  * Source: sort_stable_kernel in aten/src/ATen/native/cuda/Sort.cpp. */
 enum { PLIM_SORT_MAX_NEEDS = 2 };
-int plim_sort_needs(const struct plim_device_info *info, int64_t items,
+int plim_sort_needs(const struct plim_device_info *info, enum plim_dtype dtype, int64_t items,
                     struct plim_need needs[PLIM_SORT_MAX_NEEDS]);
 
 /* What adding rows to an array of `rows` by `items` indices asks for (index_put_ with accumulate=True,

@@ -181,6 +181,7 @@ static struct plim_work sizes_of(const struct plim_op *op)
     case PLIM_OP_MATMUL_GROUPED: return matmul_grouped(op);
     case PLIM_OP_MATMUL_4BIT:
     case PLIM_OP_MATMUL_INT8: return matmul_quantized(op);
+    case PLIM_OP_FUSED: return fused(op);
     case PLIM_OP_ATTENTION:
     case PLIM_OP_ATTENTION_BACKWARD: return attention(op);
     case PLIM_OP_SOFTMAX:
@@ -188,7 +189,6 @@ static struct plim_work sizes_of(const struct plim_op *op)
     case PLIM_OP_SOFTMAX_BACKWARD:
     case PLIM_OP_LOG_SOFTMAX_BACKWARD:
         return softmax(op);
-    case PLIM_OP_FUSED: return fused(op);
     case PLIM_OP_READ_BACK: return (struct plim_work){.kind = PLIM_WORK_LINK, .bytes = plim_op_bytes(op)};
     case PLIM_OP_COPY:
     case PLIM_OP_UNARY:

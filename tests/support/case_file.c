@@ -228,6 +228,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
         .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : json_number_value(json_object_get(c, "clip")),
         .liger = json_is_true(json_object_get(c, "liger")),
         .liger_kernels = liger_kernels(json_object_get(arguments, "liger_kernel_config")),
+        .cut_cross_entropy = json_is_true(json_object_get(c, "cut_cross_entropy")),
     };
     s->rank = case_integer(c, "rank", 0);
     read_ddp(json_object_get(c, "ddp"), &s->ddp);

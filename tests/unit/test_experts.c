@@ -138,12 +138,29 @@ static const struct plim_device_info a100 = {.compute_capability = 80, .multipro
 Test(experts, many_items_are_sorted_with_a_temporary_of_cub)
 {
     struct plim_need needs[PLIM_SORT_MAX_NEEDS];
-    cr_expect(eq(int, plim_sort_needs(&a100, 4096, needs), 1));
+    cr_expect(eq(int, plim_sort_needs(&a100, PLIM_I64, 4096, needs), 1));
     cr_expect(eq(i64, needs[0].bytes, 32768));
-    cr_expect(eq(int, plim_sort_needs(&a100, 4097, needs), 2));
+    cr_expect(eq(int, plim_sort_needs(&a100, PLIM_I64, 4097, needs), 2));
     cr_expect(eq(i64, needs[1].bytes, 84991));
-    cr_expect(eq(int, plim_sort_needs(&h100, 4097, needs), 2));
+    cr_expect(eq(int, plim_sort_needs(&h100, PLIM_I64, 4097, needs), 2));
     cr_expect(eq(i64, needs[1].bytes, 83967));
+}
+
+/* torch.sort(x, stable=True) of fp32 on the virtual GPUs */
+Test(experts, keys_of_four_bytes_are_sorted_in_tiles_of_their_own)
+{
+    static const struct {
+        int compute_capability;
+        int64_t items, bytes;
+    } seen[] = {
+        {75, 32003, 405503}, {80, 32003, 404479}, {86, 262144, 3242495}, {90, 151936, 1861631}, {100, 5000, 70143}};
+    for (size_t i = 0; i < sizeof(seen) / sizeof(seen[0]); i++) {
+        const struct plim_device_info info = {.compute_capability = seen[i].compute_capability};
+        struct plim_need needs[PLIM_SORT_MAX_NEEDS];
+        cr_expect(eq(int, plim_sort_needs(&info, PLIM_F32, seen[i].items, needs), 2));
+        cr_expect(eq(i64, needs[0].bytes, 8 * seen[i].items));
+        cr_expect(eq(i64, needs[1].bytes, seen[i].bytes));
+    }
 }
 
 Test(experts, rows_are_added_by_as_many_bits_as_there_are_rows)

@@ -175,6 +175,11 @@ Test(fsdp, ligers_loss_beside_adapters_wants_a_tied_head)
     rank_take_model("{\"model_type\": \"llama\", \"hidden_size\": 256, \"intermediate_size\": 512, "
                     "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"tie_word_embeddings\": false}");
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "an untied head");
+    setting.liger = false;
+    setting.cut_cross_entropy = true;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "cut cross entropy fails beside adapters");
+    setting.cut_cross_entropy = false;
+    setting.liger = true;
     setting.loop = PLIM_LOOP_TRL_SFT; /* whose loss is TRL's own */
     rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
     cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
@@ -212,6 +217,9 @@ Test(fsdp, says_what_it_cannot_train)
     setting.evaluation = (struct plim_evaluation){.batch = 2, .batches = 2, .every = 1};
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "leave the head");
     setting.liger_kernels.loss = PLIM_LIGER_CHOICE_NONE;
+    setting.cut_cross_entropy = true;
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "leave the head");
+    setting.cut_cross_entropy = false;
     rank_replay(rank_gpu("A100-SXM4-80GB"), &setting, NULL);
     cr_expect_eq(rank_trace.out.verdict, PLIM_OK, "%s", rank_trace.out.why);
     setting.liger_kernels = rank_of_two.liger_kernels;

@@ -52,6 +52,8 @@ Test(spec_trainer, evaluations_are_read_as_text_and_refused_where_they_cannot_be
         {"loop: trainer", "batch_metrics=true", "without its batch"},
         {"loop: trainer, liger: true", "batch=8,keeps=logits,batches=4", "train.liger"},
         {"loop: trainer, liger: true", "batch=8,keeps=argmax,batches=4", "keeps is argmax and train.liger true"},
+        {"loop: trainer, cut_cross_entropy: true", "batch=8,keeps=logits,batches=4", "train.cut_cross_entropy true"},
+        {"loop: trainer, cut_cross_entropy: true", "batch=8", NULL},
         {"loop: trainer, world: 2, sharding: zero3, precision: bf16-mixed", "8", NULL},
         {"loop: trainer", "batch=8,batch=9", "each of its keys once"},
     };

@@ -175,7 +175,12 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
                      (plim_loop_is_trainers(spec->loop) || spec->sharding.values[0] < PLIM_SHARDING_ZERO1);
     spec->liger = (struct plim_enum_axis){
         .count = 1, .values = {may_liger && between(state, 0, 1) ? PLIM_LIGER_TRUE : PLIM_LIGER_FALSE}};
-    bool may_smooth = spec->loop == PLIM_LOOP_TRAINER && spec->liger.values[0] == PLIM_LIGER_FALSE;
+    bool is_decoder = !spec->model_as_given.labels && !spec->model_as_given.patch_size,
+         has_liger = spec->liger.values[0] == PLIM_LIGER_TRUE,
+         may_cut = is_decoder && !has_liger && !plim_family_info(spec->model_as_given.family)->uncut &&
+                   (spec->loop == PLIM_LOOP_TRAINER || spec->sharding.values[0] < PLIM_SHARDING_ZERO1);
+    spec->cut_cross_entropy = may_cut && between(state, 0, 1);
+    bool may_smooth = spec->loop == PLIM_LOOP_TRAINER && !has_liger;
     spec->empty_cache_steps = spec->loop == PLIM_LOOP_TRAINER ? between(state, 0, 3) : 0;
     spec->label_smoothing = may_smooth ? (double)between(state, 0, 10) / 10 : 0;
     const char *target = plim_family_info(spec->model_as_given.family)->linears[0];

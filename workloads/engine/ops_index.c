@@ -73,7 +73,7 @@ void op_sort(struct engine *e, struct tensor *x, struct tensor *out[2])
         op_halted(e, 1, &x);
         return;
     }
-    int count = plim_sort_needs(&e->device->info, tensor_elements(x), needs);
+    int count = plim_sort_needs(&e->device->info, (enum plim_dtype)x->a.dtype, tensor_elements(x), needs);
     out[0] = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
     out[1] = tensor_empty(e, PLIM_I64, x->a.ndim, x->a.shape);
     op_take_needs(e, count, needs, held);

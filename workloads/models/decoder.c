@@ -33,6 +33,22 @@ static bool is_unaligned(const struct plim_model_config *config, const struct pl
            ((config->heads * bytes) % 16 || (config->experts * bytes) % 16);
 }
 
+/* cce_backward_kernel() takes no other types: "Backwards requires embeddings to be bf16 or fp16". */
+static const char *cut_refuses(const struct plim_device_info *info, const struct plim_train_setting *setting)
+{
+    if (!setting->cut_cross_entropy) return NULL;
+    if (!info->simulated) return "cut cross entropy's kernels are simulated only: this device has none of them";
+    if (setting->sharding == PLIM_SHARDING_ZERO3)
+        return "cut cross entropy fails under zero3: it gathers the head within backward, where DeepSpeed holds it "
+               "already (Cannot free a ZeRO-3 parameter while it is still active in submodules)";
+    bool is_mixed = plim_precision_weights(setting->precision) == PLIM_WEIGHTS_AUTO;
+    bool is_cast = is_mixed && setting->sharding >= PLIM_SHARDING_ZERO1; /* by DeepSpeed, and by FSDP's policy */
+    bool is_prepared = setting->quantization.type && setting->quantization.prepared;
+    if (is_cast || (decoder_parameter_dtype(setting) != PLIM_F32 && !is_prepared)) return NULL;
+    return is_prepared ? "cut cross entropy needs the head in 16 bits, which train.quantization.prepare makes fp32"
+                       : "cut cross entropy needs weights in 16 bits (train.weights bf16)";
+}
+
 const char *decoder_refuses(const struct plim_device_info *info,
                             const struct plim_model_config *config,
                             const struct plim_train_setting *setting)
@@ -42,6 +58,7 @@ const char *decoder_refuses(const struct plim_device_info *info,
     if (plim_family_info(config->family)->linear && !info->simulated &&
         (setting->linear_attention.rule == PLIM_DELTA_RULE_FLA || setting->linear_attention.causal_conv1d))
         return "flash-linear-attention and causal-conv1d are simulated only: this device has none of their kernels";
+    if (cut_refuses(info, setting)) return cut_refuses(info, setting);
     if (plim_optimizer_is_torchao(setting->optimizer) && !info->simulated)
         return "torchao's optimizers are simulated only: this device has none of their kernels";
     if (plim_loop_is_trl(setting->loop) && !info->simulated)
@@ -239,14 +256,6 @@ struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct ba
     struct tensor *loss = head_loss(e, m, x, labels, logits);
     tensor_drop(e, x);
     return loss;
-}
-
-int64_t decoder_labels(const struct decoder *m)
-{
-    const struct plim_train_setting *s = m->setting;
-    int64_t rows = s->micro_batch * plim_loop_rows(s->loop), documents = decoder_documents(m);
-    if (!documents) documents = rows;
-    return rows * s->seq - documents - rows * (s->prompt ? s->prompt - 1 : 0) - decoder_hides_padding(s);
 }
 
 /* What balances the experts joins the model's own loss. */

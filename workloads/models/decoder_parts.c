@@ -67,6 +67,14 @@ int64_t decoder_documents(const struct decoder *m)
     return m->setting->packing == PLIM_PACKING_ONE_ROW ? m->setting->micro_batch * m->setting->documents : 0;
 }
 
+int64_t decoder_labels(const struct decoder *m)
+{
+    const struct plim_train_setting *s = m->setting;
+    int64_t rows = s->micro_batch * plim_loop_rows(s->loop), documents = decoder_documents(m);
+    if (!documents) documents = rows;
+    return rows * s->seq - documents - rows * (s->prompt ? s->prompt - 1 : 0) - decoder_hides_padding(s);
+}
+
 int64_t decoder_longest_document(const struct decoder *m)
 {
     const struct plim_train_setting *s = m->setting;

@@ -145,8 +145,29 @@ static bool is_of_items(const struct decoder *m)
     return plim_loop_is_trainers(m->setting->loop);
 }
 
+/* What the model's family does to the logits, but for the cap; cut cross entropy does it to what the head reads. */
+static void scale(struct engine *e, const struct decoder *m, struct tensor **x)
+{
+    if (m->config->logits_scaling > 0) tensor_set(e, x, op_div_scalar(e, *x, m->config->logits_scaling));
+    if (m->config->logit_scale > 0) tensor_set(e, x, op_mul_scalar(e, *x, m->config->logit_scale));
+}
+
+/* cce_forward() of cut-cross-entropy's transformers/llama.py and of its others */
+static struct tensor *cut_loss(struct engine *e, const struct decoder *m, struct tensor *x, struct tensor *labels)
+{
+    const struct linear head = head_linear(m);
+    struct tensor *h = tensor_ref(x);
+    scale(e, m, &h);
+    nn_look(e, NULL, NN_MODEL, head.weight);
+    if (head.bias) nn_look(e, NULL, NN_MODEL, head.bias);
+    struct tensor *loss = tensor_keep(nn_cut_causal_lm_loss(e, &head, h, labels, decoder_labels(m),
+                                                            m->config->final_logit_softcapping, is_of_items(m)));
+    tensor_drop(e, h);
+    return loss;
+}
+
 /* Losses below: named, NULL where there are no labels, and what is left of the logits in *logits, named; Liger's own
- * loss leaves none. */
+ * loss leaves none, and cut cross entropy none. */
 static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, struct tensor *x,
                                      struct tensor *labels, struct tensor **logits)
 {
@@ -156,9 +177,9 @@ static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, 
         nn_look(e, NULL, NN_MODEL, m->head);
         return tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels, liger.loss_budget, is_sum));
     }
+    if (m->setting->cut_cross_entropy && labels) return cut_loss(e, m, x, labels);
     *logits = logits_of(e, m, x);
-    if (m->config->logits_scaling > 0) tensor_set(e, logits, op_div_scalar(e, *logits, m->config->logits_scaling));
-    if (m->config->logit_scale > 0) tensor_set(e, logits, op_mul_scalar(e, *logits, m->config->logit_scale));
+    scale(e, m, logits);
     if (m->config->final_logit_softcapping > 0)
         nn_softcap(e, logits, m->config->final_logit_softcapping);
     hook(e, m, logits);

@@ -1,5 +1,6 @@
 /* ForCausalLMLoss: fp32 logits, labels shifted by padding, mean cross entropy. */
 #include "nn.h"
+#include "workloads/engine/ops_cut.h"
 #include "workloads/engine/ops_liger.h"
 
 /* pad(labels, (0, 1), value=-100); named */
@@ -46,5 +47,23 @@ struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struc
         op_liger_linear_cross_entropy(e, op_view(e, x, SHAPE(rows, width)), weight, target, budget));
     if (is_sum) tensor_set(e, &loss, op_div_scalar(e, loss, 1));
     tensor_drop_all(e, padded, shifted, target);
+    return tensor_yield(loss);
+}
+
+struct tensor *nn_cut_causal_lm_loss(struct engine *e, const struct linear *head, struct tensor *x,
+                                     struct tensor *labels, int64_t found, double softcap, bool is_sum)
+{
+    if (e->halted) return e->poison;
+    struct tensor *narrow = tensor_hold(op_to(e, x, (enum plim_dtype)head->weight->a.dtype));
+    const struct cut_call call = {.x = narrow,
+                                  .weight = head->weight,
+                                  .bias = head->bias,
+                                  .labels = labels,
+                                  .found = found,
+                                  .softcap = softcap,
+                                  .is_sum = is_sum};
+    struct tensor *loss = tensor_keep(op_cut_cross_entropy(e, &call));
+    tensor_drop(e, narrow);
+    if (is_sum) tensor_set(e, &loss, op_div_scalar(e, loss, 1));
     return tensor_yield(loss);
 }

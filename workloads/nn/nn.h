@@ -325,6 +325,11 @@ struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct
 struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struct tensor *weight,
                                        struct tensor *labels, int64_t budget, bool is_sum);
 
+/* apply_lce() of cut-cross-entropy (axolotl's fork, transformers/utils.py): the same of x (B, S, H), lent, and the
+ * head, with none of the logits; `found` of the labels count (op_cut_cross_entropy()) */
+struct tensor *nn_cut_causal_lm_loss(struct engine *e, const struct linear *head, struct tensor *x,
+                                     struct tensor *labels, int64_t found, double softcap, bool is_sum);
+
 /* FusedCausalLMOutput of TRL: of each token but the last of a row (B, S - 1), named; label_mask: which have a label.
  * NULL where the engine is halted, and what was not wanted. */
 struct fused_output {

@@ -209,6 +209,7 @@ struct plim_family_info {
     bool heads_must_divide;  /* hidden_size % heads must be 0 even where head_dim is given */
     unsigned tasks;          /* bit mask of enum plim_task; 0: a causal language model alone */
     struct plim_liger_patches liger;
+    bool uncut;              /* cut cross entropy's forward fails: the causal model has no `model` or no `lm_head` */
     bool eager_only;         /* _supports_sdpa is not set: sdpa raises a ValueError */
     const char *classifier;  /* the last linear of a classification, by the last part of its name, or NULL */
     /* What LoRA may target, and peft 0.21's choice (empty: it has none); NULL-terminated. */

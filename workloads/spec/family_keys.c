@@ -427,7 +427,7 @@ static const struct plim_family_key vit_keys[] = {
 #define NEOX_LINEARS {"query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"}
 
 static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
-    [PLIM_FAMILY_GPT2] = {KEYS(gpt2_keys), .learned_positions = true, .heads_must_divide = true,
+    [PLIM_FAMILY_GPT2] = {KEYS(gpt2_keys), .uncut = true, .learned_positions = true, .heads_must_divide = true,
                           .linears = {"c_attn", "c_proj", "c_fc"}, .lora_default = {"c_attn"}},
     [PLIM_FAMILY_LLAMA] = {KEYS(llama_keys), .rotary = true, .liger = LIGER_LLAMA,
                            .heads_must_divide = true, .linears = LLAMA_LINEARS, .lora_default = {"q_proj", "v_proj"}},
@@ -457,14 +457,14 @@ static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
                                  .liger = {LIGER_DECODER(APART, GEGLU), .head_norms = PLIM_LIGER_NORM_APART},
                                  .heads_must_divide = true, .linears = LLAMA_LINEARS,
                                  .lora_default = {"q_proj", "v_proj"}},
-    [PLIM_FAMILY_GPT_NEOX] = {KEYS(gpt_neox_keys), .rotary = true, .rotary_rounds_up = true,
+    [PLIM_FAMILY_GPT_NEOX] = {KEYS(gpt_neox_keys), .uncut = true, .rotary = true, .rotary_rounds_up = true,
                               .heads_must_divide = true, .linears = NEOX_LINEARS,
                               .lora_default = {"query_key_value"}},
     [PLIM_FAMILY_OPT] = {KEYS(opt_keys), .learned_positions = true, .heads_must_divide = true,
                          .linears = {"q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2",
                                      "project_in", "project_out"},
                          .lora_default = {"q_proj", "v_proj"}},
-    [PLIM_FAMILY_BLOOM] = {KEYS(bloom_keys), .heads_must_divide = true, .eager_only = true,
+    [PLIM_FAMILY_BLOOM] = {KEYS(bloom_keys), .uncut = true, .heads_must_divide = true, .eager_only = true,
                            .linears = NEOX_LINEARS, .lora_default = {"query_key_value"}},
     [PLIM_FAMILY_OLMO2] = {KEYS(olmo2_keys), .rotary = true, .liger = LIGER_OLMO2, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_BERT] = {KEYS(bert_keys), .learned_positions = true, .heads_must_divide = true,

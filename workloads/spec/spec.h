@@ -427,6 +427,7 @@ struct plim_train_setting {
     double clip;           /* max norm of clip_grad_norm_; 0: none */
     enum plim_liger liger;
     struct plim_liger_kernels liger_kernels;
+    bool cut_cross_entropy; /* of axolotl's plugin: no logits are made */
     struct plim_linear_attention linear_attention;
     struct plim_lora lora;
     struct plim_quantization quantization;
@@ -434,7 +435,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 93 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 94 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -451,6 +452,7 @@ struct plim_spec {
     struct plim_enum_axis precision, weights, optimizer, checkpointing, attention, liger, sharding;
     struct plim_liger_kernels liger_kernels;
     struct plim_linear_attention linear_attention;
+    bool cut_cross_entropy, use_reentrant; /* of what is checkpointed */
     enum plim_reduction reduction;
     enum plim_resharding resharding;
     bool efficient_loading; /* fsdp: accelerate's cpu_ram_efficient_loading */
@@ -481,7 +483,6 @@ struct plim_spec {
     int64_t accumulation;               /* fixed by the user; 0: follows from the effective batch */
     size_t schedule_count;              /* accumulation schedule by epoch; 0: none */
     struct plim_phase schedule[PLIM_MAX_PHASES];
-    bool use_reentrant; /* of what is checkpointed */
     struct plim_lora lora;
     struct plim_quantization quantization;
     char device[96];                    /* the spec's own default device, or "" */

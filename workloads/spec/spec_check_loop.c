@@ -29,10 +29,12 @@ static enum plim_status check_evaluation(const struct plim_spec *spec, struct pl
         return plim_fail(err, PLIM_SPEC,
                          "train.evaluation.keeps is %s, which add up, expected train.evaluation.batches",
                          plim_predictions_names[asked->keeps]);
-    if (keeps && plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE))
+    bool has_liger = plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE);
+    if (keeps && (has_liger || spec->cut_cross_entropy))
         return plim_fail(err, PLIM_SPEC,
-                         "train.evaluation.keeps is %s and train.liger true, which is not in this version "
-                         "(plimsoll exec runs the training script as it is)", plim_predictions_names[asked->keeps]);
+                         "train.evaluation.keeps is %s and train.%s true, which is not in this version "
+                         "(plimsoll exec runs the training script as it is)", plim_predictions_names[asked->keeps],
+                         has_liger ? "liger" : "cut_cross_entropy");
     return PLIM_OK;
 }
 

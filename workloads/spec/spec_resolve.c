@@ -184,6 +184,33 @@ static enum plim_status check_conv1d(const struct plim_spec *spec, struct plim_e
                      (long long)model->linear_kernel);
 }
 
+/* axolotl's plugin: its own checks, and what its forward does not find. */
+static enum plim_status check_cut(const struct plim_spec *spec, struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    if (!spec->cut_cross_entropy) return PLIM_OK;
+    if (model->task != PLIM_TASK_CAUSAL_LM || plim_family_info(model->family)->uncut)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.cut_cross_entropy is true, whose forward fails for %s as a %s, expected false",
+                         plim_family_names[model->family], plim_task_names[model->task]);
+    if (plim_loop_is_trl(spec->loop))
+        return plim_fail(err, PLIM_SPEC,
+                         "train.cut_cross_entropy is true and train.loop is %s, which is not in this version, expected "
+                         "trainer or plain", plim_loop_names[spec->loop]);
+    struct plim_liger_patches liger = plim_liger_taken(&plim_family_info(model->family)->liger, &spec->liger_kernels);
+    if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE) && liger.loss != PLIM_LIGER_LOSS_NONE)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.cut_cross_entropy is true beside Liger's loss, of which axolotl refuses one, expected "
+                         "train.liger_kernels.loss none");
+    for (size_t i = 0; i < spec->sharding.count && spec->loop == PLIM_LOOP_PLAIN; i++)
+        if (spec->sharding.values[i] >= PLIM_SHARDING_ZERO1)
+            return plim_fail(err, PLIM_SPEC,
+                             "train.cut_cross_entropy is true and train.sharding is %s, which is in this version with "
+                             "train.loop trainer, expected ddp or none",
+                             plim_sharding_names[spec->sharding.values[i]]);
+    return PLIM_OK;
+}
+
 /* --- sequences and batches -------------------------------------------------------------------- */
 
 static enum plim_status check_seq(const struct plim_spec *spec, struct plim_error *err)
@@ -392,6 +419,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_liger, "train.liger"},
         {check_linear_attention, "train.linear_attention"},
         {check_conv1d, "train.causal_conv1d"},
+        {check_cut, "train.cut_cross_entropy"},
         {check_quantized, "train.quantization"},
         {plim_spec_check_lora_kernels, "train.lora.qkv_kernel"},
     }, later_checks[] = {

@@ -206,6 +206,7 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
         return spec->padding == PLIM_PADDING_NO && spec->model.task == PLIM_TASK_CAUSAL_LM;
     if (key->offset == offsetof(struct plim_spec, documents)) return spec->packing != PLIM_PACKING_ONE_ROW;
     if (key->offset == offsetof(struct plim_spec, label_smoothing)) return spec->label_smoothing == 0;
+    if (key->offset == offsetof(struct plim_spec, cut_cross_entropy)) return !spec->cut_cross_entropy;
     if (key->offset == offsetof(struct plim_spec, efficient_loading)) return !spec->efficient_loading;
     if (key->offset == offsetof(struct plim_spec, prompt)) return spec->prompt == 0;
     if (key->offset == offsetof(struct plim_spec, precomputed_reference)) return !spec->precomputed_reference;

@@ -23,18 +23,22 @@ static const char *torchao_refuses(const struct plim_train_setting *setting)
            "type): --precision bf16-mixed trains them in fp32";
 }
 
-/* Liger's loss takes the head's weight without calling the head. Its unit is whole then where another module of it has
- * run: the last norm, which accelerate does not find below adapters, or a tied embedding. */
-static const char *liger_refuses(const struct plim_model_config *config, const struct plim_train_setting *setting)
+/* Liger's loss and cut cross entropy take the head's weight without calling the head. Its unit is whole then where
+ * another module of it has run: the last norm, which accelerate does not find below adapters, or a tied embedding; and
+ * axolotl's, which is the root. */
+static const char *fused_loss_refuses(const struct plim_model_config *config, const struct plim_train_setting *setting)
 {
-    bool is_fused = plim_family_liger(config, setting).loss == PLIM_LIGER_LOSS_FUSED;
-    if (!is_fused || setting->loop != PLIM_LOOP_TRAINER) return NULL;
+    bool is_ligers = plim_family_liger(config, setting).loss == PLIM_LIGER_LOSS_FUSED;
+    if (!(is_ligers || setting->cut_cross_entropy) || setting->loop != PLIM_LOOP_TRAINER) return NULL;
+    if (setting->fsdp_plan == PLIM_FSDP_PLAN_AXOLOTL) return NULL;
     if (setting->lora.r && !config->tie_word_embeddings)
-        return "Liger's loss fails beside adapters under fsdp, where nothing gathers the weight of an untied head (got "
-               "mixed torch.Tensor and DTensor)";
+        return is_ligers ? "Liger's loss fails beside adapters under fsdp, where nothing gathers the weight of an "
+                           "untied head (got mixed torch.Tensor and DTensor)"
+                         : "cut cross entropy fails beside adapters under fsdp, where nothing gathers the weight of an "
+                           "untied head (Received c as a torch.distributed.tensor.DTensor)";
     if (setting->evaluation.batch)
-        return "evaluations with Liger's loss under fsdp leave the head and the last norm whole, which is not known "
-               "here; a program runs under exec";
+        return "evaluations with Liger's loss or cut cross entropy under fsdp leave the head and the last norm whole, "
+               "which is not known here; a program runs under exec";
     return NULL;
 }
 
@@ -53,7 +57,7 @@ const char *fsdp_refuses(const struct plim_device_info *info,
                    : "torch.optim's Adafactor fails on sharded parameters (DTensor has no such aten.pow_)";
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT) /* and its paged ones */
         return "bitsandbytes' optimizers do not take sharded parameters (DTensor)";
-    if (liger_refuses(config, setting)) return liger_refuses(config, setting);
+    if (fused_loss_refuses(config, setting)) return fused_loss_refuses(config, setting);
     if (plim_optimizer_is_torchao(setting->optimizer) && torchao_refuses(setting)) return torchao_refuses(setting);
     if (setting->quantization.type == PLIM_QUANTIZATION_INT8)
         return "weights in 8 bits fail under fsdp in PyTorch: its parameters of integers would need gradients";

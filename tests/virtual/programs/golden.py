@@ -76,6 +76,9 @@ def make_model(case, folder):
     config._attn_implementation = attention
     if hasattr(config, 'use_cache'):
         config.use_cache = False
+    if case.get('cut_cross_entropy'):
+        from cut_head import patch
+        patch(config.model_type)
     auto = getattr(transformers, AUTO_CLASS[case['kind']])
     if 'quantization' in case:
         from quantized import load
