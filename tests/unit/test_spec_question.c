@@ -206,6 +206,8 @@ Test(spec_question, a_setting_becomes_the_engines)
     spec.documents = 5;
     spec.clip = 0.5;
     spec.linear_attention = (struct plim_linear_attention){PLIM_DELTA_RULE_FLA, .causal_conv1d = true};
+    spec.cut_cross_entropy = true;
+    spec.upcast = PLIM_UPCAST_UNDONE;
     spec.liger_kernels = (struct plim_liger_kernels){.rope = PLIM_LIGER_KERNEL_LEFT,
                                                      .loss = PLIM_LIGER_CHOICE_OF_LOGITS};
     make();
@@ -226,6 +228,8 @@ Test(spec_question, a_setting_becomes_the_engines)
     cr_expect(eq(dbl, training.clip, 0.5));
     cr_expect(eq(int, training.linear_attention.rule, PLIM_DELTA_RULE_FLA));
     cr_expect(eq(int, training.linear_attention.causal_conv1d, true));
+    cr_expect(training.cut_cross_entropy);
+    cr_expect(eq(int, training.upcast, PLIM_UPCAST_UNDONE));
     cr_expect(eq(int, training.liger_kernels.rope, PLIM_LIGER_KERNEL_LEFT));
     cr_expect(eq(int, training.liger_kernels.loss, PLIM_LIGER_CHOICE_OF_LOGITS));
     cr_expect(eq(int, training.precision, PLIM_PRECISION_FP16));
