@@ -45,10 +45,9 @@ def of_llama():
     yield case('x-llama-odd', 3, 300, **PLAIN, **FULL, accumulation=2)
     yield case('x-llama-2l', 2, 300, **{**PLAIN, **MIXED}, weights='bf16', **FULL)
     yield case('x-llama-2l', 2, 64, **{**TRAINER, 'precision': 'fp16-mixed', 'weights': 'fp16'}, **lora(8, QUERIES))
-    for gpu in (75, 86, 90):
+    for gpu in (86, 90):
         yield case('x-llama-odd', 2, 64, **{**PLAIN, 'precision': 'fp16'}, compute_capability=gpu)
-        yield case('x-llama-2l', 2, 100, **PLAIN if gpu > 80 else {**PLAIN, 'precision': 'fp16'}, compute_capability=gpu,
-                   **lora(8, QUERIES))
+        yield case('x-llama-2l', 2, 100, **PLAIN, compute_capability=gpu, **lora(8, QUERIES))
     yield case('x-llama-wide', 2, 64, **TRAINER)
     yield case('smollm2-135m', 2, 1024, **TRAINER, **FULL)
     yield case('qwen2.5-0.5b', 2, 2048, **TRAINER, **FULL)

@@ -30,11 +30,11 @@ static void replay(struct plim_device *device, const struct plim_train_setting *
 
 static struct plim_replay ours, theirs;
 
-static struct plim_device *a100(void)
+static struct plim_device *gpu(const char *name)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_device *device;
-    cr_assert_eq(plim_sim_open("A100-SXM4-80GB", &device, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_sim_open(name, &device, &err), PLIM_OK, "%s", err.text);
     return device;
 }
 
@@ -42,7 +42,7 @@ static struct plim_device *a100(void)
  * what goes over the logits in fp32 takes longer than that. */
 Test(cut, saves_memory_for_a_product_more)
 {
-    struct plim_device *device = a100();
+    struct plim_device *device = gpu("A100-SXM4-80GB");
     struct plim_train_setting plain = cut;
     plain.cut_cross_entropy = false;
     replay(device, &cut, &ours);
@@ -71,9 +71,18 @@ Test(cut, is_simulated_only)
     plim_device_close(&host);
 }
 
+Test(cut, wants_a_gpu_with_room_for_its_tiles)
+{
+    struct plim_device *t4 = gpu("T4");
+    struct plim_train_setting setting = cut;
+    setting.precision = PLIM_PRECISION_FP16;
+    expect_refusal(t4, &setting, "compute capability 8.0 or later");
+    plim_device_close(&t4);
+}
+
 Test(cut, wants_the_head_in_16_bits)
 {
-    struct plim_device *device = a100();
+    struct plim_device *device = gpu("A100-SXM4-80GB");
     struct plim_train_setting setting = cut;
     setting.precision = PLIM_PRECISION_FP32;
     expect_refusal(device, &setting, "needs weights in 16 bits");

@@ -38,6 +38,9 @@ static const char *cut_refuses(const struct plim_device_info *info, const struct
 {
     if (!setting->cut_cross_entropy) return NULL;
     if (!info->simulated) return "cut cross entropy's kernels are simulated only: this device has none of them";
+    if (info->compute_capability && info->compute_capability < 80)
+        return "cut cross entropy needs a GPU of compute capability 8.0 or later: its kernels take 96 KiB of shared "
+               "memory (OutOfResources)";
     if (setting->sharding == PLIM_SHARDING_ZERO3)
         return "cut cross entropy fails under zero3: it gathers the head within backward, where DeepSpeed holds it "
                "already (Cannot free a ZeRO-3 parameter while it is still active in submodules)";
