@@ -91,6 +91,10 @@ def same_from_everywhere(program, folder):
                'train.liger_kernels.rope=false', '--emit', 'hf.yaml')
     if 'does not say:' not in some.stderr or 'liger_kernels.rope false' not in some.stderr:
         return some.stderr
+    cut = run(program, 'plan', 'llama-3.2-1b', '--device', 'sim:L40S', '--seq', '1024', '--precision', 'bf16', '--set',
+              'train.cut_cross_entropy=true', '--set', 'train.upcast=undone', '--emit', 'hf.yaml')
+    if 'cut_cross_entropy true' not in cut.stderr or 'upcast undone' not in cut.stderr:
+        return cut.stderr
     nothing = run(program, 'plan', 'llama-3-8b', '--device', 'sim:4GiB', '--emit', 'hf')
     if nothing.returncode != 1 or nothing.stdout or 'fits' not in nothing.stderr:
         return f'nothing fits: {nothing.returncode} {nothing.stdout} {nothing.stderr}'

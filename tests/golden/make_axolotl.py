@@ -123,6 +123,9 @@ def shards():
         yield case('x-llama-odd', 2, 64, **{**at, 'world': 3}, **adapters, **(FULL if drops else {'reshard': 'no'}))
     yield case('x-qwen3', 2, 64, **at, **fused(), fsdp_config={'cpu_ram_efficient_loading': True})
     yield case('x-qwen2-window', 2, 64, **at, **fused(8, [*ATTENTION, 'up_proj']), evaluation={'batch': 4})
+    yield case('x-llama-2l', 2, 96, **at, **fused(), **FULL, liger=True, evaluation={'batch': 4})
+    yield case('x-llama-2l', 2, 96, **at, **fused(), **FULL, cut_cross_entropy=True, evaluation={'batch': 4})
+    yield case('x-qwen3', 2, 96, **at, cut_cross_entropy=True, accumulation=2)
 
 
 def cases():
@@ -130,6 +133,7 @@ def cases():
         mark = '/undone' if made.get('upcast') == 'undone' else '/upcast' if 'upcast' in made else ''
         mark += '/axolotl' if 'fsdp_plan' in made else ''
         mark += '/whole' if made.get('reshard') == 'no' else ''
+        mark += '/cut' if made.get('cut_cross_entropy') else ''
         kernels_mark = '/fused' if 'kernels' in made.get('lora', {}) else ''
         kernels_mark += '/dropout' if 'fsdp_plan' in made and 'dropout' in made.get('lora', {}) else ''
         yield {**made, 'id': f'{made["id"]}{kernels_mark}{mark}'}

@@ -98,6 +98,12 @@ Test(cut, wants_the_head_in_16_bits)
     setting.quantization =
         (struct plim_quantization){.type = PLIM_QUANTIZATION_NF4, .prepared = true};
     expect_refusal(device, &setting, "train.quantization.prepare");
+    setting.quantization.type = PLIM_QUANTIZATION_NONE;
+    setting.upcast = PLIM_UPCAST_KEPT;
+    expect_refusal(device, &setting, "train.upcast kept");
+    setting.upcast = PLIM_UPCAST_UNDONE;
+    replay(device, &setting, &ours);
+    cr_expect_eq(ours.verdict, PLIM_OK);
     plim_device_close(&device);
 }
 

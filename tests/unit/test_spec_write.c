@@ -179,6 +179,8 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
          has_liger = spec->liger.values[0] == PLIM_LIGER_TRUE,
          may_cut = is_decoder && !has_liger && !plim_family_info(spec->model_as_given.family)->uncut &&
                    (spec->loop == PLIM_LOOP_TRAINER || spec->sharding.values[0] < PLIM_SHARDING_ZERO1);
+    bool may_upcast = spec->sharding.values[0] < PLIM_SHARDING_ZERO1;
+    spec->upcast = may_upcast && between(state, 0, 1) ? PLIM_UPCAST_UNDONE : PLIM_UPCAST_NONE;
     spec->cut_cross_entropy = may_cut && between(state, 0, 1);
     bool may_smooth = spec->loop == PLIM_LOOP_TRAINER && !has_liger;
     spec->empty_cache_steps = spec->loop == PLIM_LOOP_TRAINER ? between(state, 0, 3) : 0;

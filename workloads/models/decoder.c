@@ -46,8 +46,12 @@ static const char *cut_refuses(const struct plim_device_info *info, const struct
                "already (Cannot free a ZeRO-3 parameter while it is still active in submodules)";
     bool is_mixed = plim_precision_weights(setting->precision) == PLIM_WEIGHTS_AUTO;
     bool is_cast = is_mixed && setting->sharding >= PLIM_SHARDING_ZERO1; /* by DeepSpeed, and by FSDP's policy */
-    bool is_prepared = setting->quantization.type && setting->quantization.prepared;
-    if (is_cast || (decoder_parameter_dtype(setting) != PLIM_F32 && !is_prepared)) return NULL;
+    bool is_prepared = setting->quantization.type && setting->quantization.prepared &&
+                       setting->upcast != PLIM_UPCAST_UNDONE;
+    bool is_wide = is_prepared || setting->upcast == PLIM_UPCAST_KEPT;
+    if (is_cast || (decoder_parameter_dtype(setting) != PLIM_F32 && !is_wide)) return NULL;
+    if (setting->upcast == PLIM_UPCAST_KEPT)
+        return "cut cross entropy needs the head in 16 bits, which train.upcast kept makes fp32";
     return is_prepared ? "cut cross entropy needs the head in 16 bits, which train.quantization.prepare makes fp32"
                        : "cut cross entropy needs weights in 16 bits (train.weights bf16)";
 }

@@ -8,6 +8,7 @@ import tempfile
 import types
 
 import torch
+import transformers
 
 
 def bare_packages():
@@ -26,7 +27,8 @@ def patch(model, kernels):
     from axolotl.utils.dict import DictDefault
     chosen = DictDefault({f'lora_{name}_kernel': name in kernels for name in ('mlp', 'qkv', 'o')})
     with tempfile.TemporaryDirectory() as folder:
-        model.config.save_pretrained(folder)
+        kind = model.config.model_type.replace('qwen3_5_text', 'qwen3_5')  # which published ones are
+        transformers.AutoConfig.for_model(kind).save_pretrained(folder)
         if set(kernels) & {'qkv', 'o'}:
             patch_self_attn_lora(DictDefault({'base_model': folder}))
     return apply_lora_kernel_patches(model, chosen)
