@@ -247,7 +247,7 @@ static enum plim_status calculate(struct reader *r, const struct plim_yaml_node 
     const struct plim_yaml_node *plus = plim_yaml_get(rule, "plus"), *over = plim_yaml_get(rule, "over"),
                                 *paths = plus ? plus : over;
     struct seen other = {0};
-    char text[24];
+    char text[24], why[400];
     if (!paths) return PLIM_OK;
     enum plim_status st = see(r, paths, &other);
     if (st) return st;
@@ -255,10 +255,11 @@ static enum plim_status calculate(struct reader *r, const struct plim_yaml_node 
     int64_t number = plim_config_whole(seen->text), by = plim_config_whole(counted);
     *value = NULL;
     if (!number || !by) return PLIM_OK;
-    if (over && number % by)
-        return plim_config_refuse(&r->group, seen->place, "'%.100s' is no multiple of %s: answers are generated in the "
-                                  "middle of an optimizer step, of which there is no plan", seen->place->path,
-                                  other.place->path);
+    if (over && number % by) {
+        const char *said = plim_config_job_text(plim_yaml_get(rule, "say"), 0);
+        snprintf(why, sizeof(why), "%s: %.200s", other.place->path, said);
+        return plim_config_refuse(&r->group, seen->place, "'%.100s' is no multiple of %s", seen->place->path, why);
+    }
     snprintf(text, sizeof(text), "%" PRId64, plus ? number + by : number / by);
     *value = keep(r, text);
     return *value ? PLIM_OK : plim_no_memory(r->err);

@@ -275,6 +275,15 @@ struct tensor *decoder_gated_mlp(struct engine *e, enum plim_activation f,
     return nn_linear(e, &l->down, op_mul(e, gate, nn_linear(e, &l->up, x)));
 }
 
+struct tensor *decoder_layer_mlp(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    const struct decoder_layer *l = b->layer;
+    bool has_adapters = l->gate.lora && l->up.lora && l->down.lora && !e->adapters_off;
+    if (b->m->setting->lora.mlp_kernel && has_adapters)
+        return nn_lora_mlp(e, (const struct linear *const[]){&l->gate, &l->up, &l->down}, x);
+    return decoder_gated_mlp(e, b->m->config->activation, l, x);
+}
+
 /* --- the loops over the blocks ---------------------------------------------------------------- */
 
 void decoder_build_layers(struct engine *e, struct decoder *m,

@@ -452,10 +452,7 @@ static struct tensor *dense(struct engine *e, const struct block_call *b, struct
         return nn_linear(e, &l->down, op_liger_silu_mul(e, gate_part, nn_linear(e, &l->up, x)));
     }
     if (traits_of(b->m)->plain_mlp) return plain(e, b, x);
-    bool has_adapters = l->gate.lora && l->up.lora && l->down.lora && !e->adapters_off;
-    if (b->m->setting->lora.mlp_kernel && has_adapters)
-        return nn_lora_mlp(e, (const struct linear *const[]){&l->gate, &l->up, &l->down}, x);
-    if (!is_joined) return decoder_gated_mlp(e, f, l, x);
+    if (!is_joined) return decoder_layer_mlp(e, b, x);
     struct tensor *part[2];
     int64_t width = b->m->config->intermediate_size;
     op_split(e, nn_linear(e, &l->gate_up, x), 2, 2, (int64_t[]){width, width}, part);

@@ -326,6 +326,8 @@ struct plim_liger_patches decoder_liger(const struct decoder *m);
 /* The gated MLP: down(activation(gate(x)) * up(x)); floating. */
 struct tensor *decoder_gated_mlp(struct engine *e, enum plim_activation f,
                                  const struct decoder_layer *l, struct tensor *x);
+/* The same of a layer's own, which axolotl's function may stand in the place of; floating */
+struct tensor *decoder_layer_mlp(struct engine *e, const struct block_call *b, struct tensor *x);
 
 /* --- experts (experts.c) ---------------------------------------------------------------------- */
 

@@ -40,7 +40,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
 static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     nn_begin(e);
-    return nn_end(e, decoder_gated_mlp(e, b->m->config->activation, b->layer, x));
+    return nn_end(e, decoder_layer_mlp(e, b, x));
 }
 
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)

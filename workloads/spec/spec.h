@@ -13,8 +13,8 @@
 #include "axis.h"
 #include "grpo.h"
 #include "liger.h"
-#include "lora.h"
 #include "linear_attention.h"
+#include "lora.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
