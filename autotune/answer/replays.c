@@ -203,7 +203,11 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
     tell_kernels(replay, result);
 }
 
-/* Where fewer micro-steps were run than the step has, the rest is taken to be as they are. */
+/*
+ * Where fewer micro-steps were run than the step has, the rest is taken to be as they are. What is
+ * idle is a difference of long sums: what it has under a nanosecond is their rounding, which differs
+ * between a step that was run and one that was played back from a tape.
+ */
 static void describe_time(const struct plim_trial *trial, struct plim_result *result)
 {
     const double *running = replay_of(trial)->running_seconds;
@@ -215,7 +219,7 @@ static void describe_time(const struct plim_trial *trial, struct plim_result *re
                                     .waits_seconds = times * trial->communication_seconds};
     double busy = plim_result_time_all(&time);
     if (busy <= time.waits_seconds) return;
-    time.idle_seconds = fmax(0, result->choice.step_seconds - busy);
+    time.idle_seconds = fmax(0, round(1e9 * (result->choice.step_seconds - busy)) / 1e9);
     result->time = time;
 }
 
