@@ -3,8 +3,6 @@
 #include "chunk_indices.h"
 #include "ops.h"
 
-enum { CHUNK = 64 };
-
 /* Another reference to what is kept for `argument`, or NULL */
 static struct tensor *recall(const struct memo *m, const struct tensor *argument)
 {
@@ -88,7 +86,7 @@ struct tensor *chunk_indices(struct engine *e, struct tensor *ends, int64_t chun
     struct tensor *kept = recall(m, ends);
     if (kept || e->halted) return kept ? kept : e->poison;
     struct tensor *lengths = lengths_of(e, ends);
-    struct tensor *counts = tensor_keep(op_div_scalar(e, op_add_scalar(e, lengths, CHUNK - 1), CHUNK));
+    struct tensor *counts = tensor_keep(op_div_scalar(e, op_add_scalar(e, lengths, CHUNK_TOKENS - 1), CHUNK_TOKENS));
     tensor_drop(e, lengths);
     struct tensor *documents = repeat(e, counts, chunks), *starts = sums_before(e, counts);
     struct tensor *within = places_within(e, chunks);
@@ -105,8 +103,8 @@ struct tensor *chunk_offsets(struct engine *e, struct tensor *ends)
     struct tensor *kept = recall(m, ends);
     if (kept || e->halted) return kept ? kept : e->poison;
     struct tensor *lengths = lengths_of(e, ends);
-    struct tensor *counts = op_add_scalar(e, op_add_scalar(e, lengths, CHUNK), -1); /* triton.cdiv */
-    counts = op_div_scalar(e, counts, CHUNK);
+    struct tensor *counts = op_add_scalar(e, op_add_scalar(e, lengths, CHUNK_TOKENS), -1); /* triton.cdiv */
+    counts = op_div_scalar(e, counts, CHUNK_TOKENS);
     tensor_drop(e, lengths);
     struct tensor *padded = op_pad(e, counts, 0, 1);
     return keep(e, m, ends, tensor_keep(op_cumsum_last(e, padded, PLIM_I64)));

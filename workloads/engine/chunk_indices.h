@@ -16,6 +16,14 @@ struct memo {
     int count;
 };
 
+enum { CHUNK_TOKENS = 64 };
+
+/* Of so many tokens of a document */
+static inline int64_t chunks_of_tokens(int64_t tokens)
+{
+    return (tokens + CHUNK_TOKENS - 1) / CHUNK_TOKENS;
+}
+
 struct chunk_memos {
     struct memo lengths, indices, offsets;
 };

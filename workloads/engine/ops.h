@@ -24,8 +24,15 @@ struct tensor *op_done(struct engine *e, struct node *n, struct tensor *y, int c
 struct node *op_node(struct engine *e, const struct node_kind *kind, int count,
                      struct tensor *const *operands);
 /* A kernel of a library that computes nothing here, and so runs on a simulated device alone (PLIM_OP_FUSED): it writes
- * the `n_out` first of `arrays` and reads the `n_in` behind them; NULLs in the end are left out. */
+ * the `n_out` first of `arrays` and reads the `n_in` behind them. */
 void op_fused(struct engine *e, int n_out, int n_in, struct tensor *const *arrays);
+/* The same of one that multiplies: how much, and in how many blocks of threads (struct plim_op) */
+struct op_products {
+    double flops;
+    int64_t blocks;
+};
+void op_fused_products(struct engine *e, struct op_products products, int n_out, int n_in,
+                       struct tensor *const *arrays);
 /* Notes an operand's shape for backward: its ndim in ints[0], then the sizes. `n` may be NULL. */
 void op_note_shape(struct node *n, const struct tensor *x);
 struct plim_need;

@@ -4,6 +4,7 @@
 
 enum { LOCK_ROWS = 128, LOCK_COLUMNS = 64 }; /* what one lock guards */
 enum { TILE = 128 };                         /* rows and classes of a block of threads */
+enum { OUTPUTS = 2 };                        /* of a kernel, at most */
 enum { X, WEIGHT, BIAS, LSE, TARGETS, VALIDS, AVERAGES };
 
 static int64_t divide_up(int64_t n, int64_t by)
@@ -17,15 +18,15 @@ static void launch(struct engine *e, int products, int count, struct tensor *con
 {
     if (e->halted) return;
     int64_t rows = x->a.shape[0], classes = weight->a.shape[0];
-    struct plim_op op = {.kind = PLIM_OP_FUSED,
-                         .n_in = 2,
-                         .flops = 2.0 * products * (double)rows * (double)classes * (double)x->a.shape[1],
-                         .blocks = divide_up(rows, TILE) * divide_up(classes, TILE)};
+    const struct op_products all = {2.0 * products * (double)rows * (double)classes * (double)x->a.shape[1],
+                                    divide_up(rows, TILE) * divide_up(classes, TILE)};
+    struct tensor *arrays[OUTPUTS + 2];
+    int written = 0;
     for (int i = 0; i < count; i++)
-        if (out[i]) op.out[op.n_out++] = &out[i]->a;
-    op.in[0] = &x->a;
-    op.in[1] = &weight->a;
-    engine_launch(e, &op);
+        if (out[i]) arrays[written++] = out[i];
+    arrays[written] = x;
+    arrays[written + 1] = weight;
+    op_fused_products(e, all, written, 2, arrays);
 }
 
 /* _build_flat_valids() of utils.py: where a label behind the first counts, (found) int64; named */

@@ -4,27 +4,7 @@
 #include "ops.h"
 #include "ops_fla.h"
 
-enum { CHUNK = 64, STATE_COLUMNS = 32 }; /* tokens of a chunk; columns of a state that a block of threads has */
-
-/* How much a kernel multiplies, and in how many blocks of threads: as of struct plim_op */
-struct effort {
-    double flops;
-    int64_t blocks;
-};
-
-/* Writes the `n_out` first of `arrays` and reads the `n_in` behind them. */
-static void launch(struct engine *e, struct effort effort, int n_out, int n_in, struct tensor *const *arrays)
-{
-    struct plim_op op = {.kind = PLIM_OP_FUSED,
-                         .n_out = (uint8_t)n_out,
-                         .n_in = (uint8_t)n_in,
-                         .flops = effort.flops,
-                         .blocks = effort.blocks};
-    if (e->halted) return;
-    for (int i = 0; i < n_out; i++) op.out[i] = &arrays[i]->a;
-    for (int i = 0; i < n_in; i++) op.in[i] = &arrays[n_out + i]->a;
-    engine_launch(e, &op);
-}
+enum { STATE_COLUMNS = 32 }; /* columns of a state that a block of threads has */
 
 static struct tensor *empty_like(struct engine *e, const struct tensor *x, enum plim_dtype dtype)
 {
@@ -59,35 +39,34 @@ static struct sizes sizes_of(const struct rule *r)
                           .heads = k[2],
                           .key = k[3],
                           .value = r->v->a.shape[3],
-                          .chunks = r->indices ? r->indices->a.shape[0] : (k[1] + CHUNK - 1) / CHUNK,
+                          .chunks = r->indices ? r->indices->a.shape[0] : chunks_of_tokens(k[1]),
                           .documents = r->ends ? r->ends->a.shape[0] - 1 : 1};
 }
 
 /* A kernel that multiplies chunk by chunk, all at once: so many numbers for each key and each value of a head and each
  * product of both, by 2 * 64 */
-static struct effort by_chunks(const struct sizes *s, double keys, double values, double states)
+static struct op_products by_chunks(const struct sizes *s, double keys, double values, double states)
 {
     double k = (double)s->key, v = (double)s->value;
     int64_t blocks = s->batch * s->heads * s->chunks;
-    return (struct effort){2.0 * CHUNK * (double)blocks * (CHUNK * (keys * k + values * v) + states * k * v), blocks};
+    double each = CHUNK_TOKENS * (keys * k + values * v) + states * k * v;
+    return (struct op_products){2.0 * CHUNK_TOKENS * (double)blocks * each, blocks};
 }
 
 /* One that goes from chunk to chunk of a document */
-static struct effort along_documents(const struct sizes *s, double states)
+static struct op_products along_documents(const struct sizes *s, double states)
 {
-    struct effort effort = by_chunks(s, 0, 0, states);
-    effort.blocks = s->batch * s->documents * s->heads * ((s->value + STATE_COLUMNS - 1) / STATE_COLUMNS);
-    return effort;
+    struct op_products products = by_chunks(s, 0, 0, states);
+    products.blocks = s->batch * s->documents * s->heads * ((s->value + STATE_COLUMNS - 1) / STATE_COLUMNS);
+    return products;
 }
-
-static const struct effort no_product = {0, 0};
 
 /* l2norm_fwd(): x / |x|, and 1 / |x| of each head; both named */
 static struct tensor *unit_length(struct engine *e, struct tensor *x, struct tensor **rstd)
 {
     struct tensor *y = empty_like(e, x, (enum plim_dtype)x->a.dtype);
     *rstd = tensor_keep(tensor_empty(e, PLIM_F32, x->a.ndim - 1, x->a.shape));
-    launch(e, no_product, 2, 1, (struct tensor *[]){y, *rstd, x});
+    op_fused(e, 2, 1, (struct tensor *[]){y, *rstd, x});
     return y;
 }
 
@@ -95,7 +74,7 @@ static struct tensor *unit_length(struct engine *e, struct tensor *x, struct ten
 static void unit_length_backward(struct engine *e, struct tensor *y, struct tensor *rstd, struct tensor **grad)
 {
     struct tensor *dx = empty_like(e, y, (enum plim_dtype)y->a.dtype);
-    launch(e, no_product, 1, 3, (struct tensor *[]){dx, y, rstd, *grad});
+    op_fused(e, 1, 3, (struct tensor *[]){dx, y, rstd, *grad});
     tensor_set(e, grad, dx);
     tensor_drop(e, dx);
 }
@@ -104,7 +83,7 @@ static void unit_length_backward(struct engine *e, struct tensor *y, struct tens
 static struct tensor *add_up(struct engine *e, struct tensor *x)
 {
     struct tensor *y = empty_like(e, x, PLIM_F32);
-    launch(e, no_product, 1, 1, (struct tensor *[]){y, x});
+    op_fused(e, 1, 1, (struct tensor *[]){y, x});
     return y;
 }
 
@@ -113,7 +92,8 @@ static void solve(struct engine *e, const struct rule *r, const struct sizes *s,
 {
     *w = empty_like(e, r->k, (enum plim_dtype)r->k->a.dtype);
     *u = empty_like(e, r->v, (enum plim_dtype)r->v->a.dtype);
-    launch(e, by_chunks(s, 1, 1, 0), 2, 5, (struct tensor *[]){*w, *u, r->k, r->v, r->beta, r->inverse, r->decay});
+    op_fused_products(e, by_chunks(s, 1, 1, 0), 2, 5,
+                      (struct tensor *[]){*w, *u, r->k, r->v, r->beta, r->inverse, r->decay});
 }
 
 /* chunk_gated_delta_rule_fwd_h(): the state before each chunk, and what each adds to it; both named */
@@ -124,7 +104,7 @@ static void run_states(struct engine *e, const struct rule *r, const struct size
     *states = tensor_keep(tensor_empty(e, (enum plim_dtype)r->k->a.dtype,
                                        SHAPE(s->batch, s->chunks, s->heads, s->key, s->value)));
     *fresh = empty_like(e, u, (enum plim_dtype)u->a.dtype);
-    launch(e, along_documents(s, 2), 2, 4, (struct tensor *[]){*states, *fresh, r->k, w, u, r->decay});
+    op_fused_products(e, along_documents(s, 2), 2, 4, (struct tensor *[]){*states, *fresh, r->k, w, u, r->decay});
 }
 
 /* chunk_gated_delta_rule_fwd(): fills in the decay and the inverse of `r`; named */
@@ -134,14 +114,14 @@ static struct tensor *run_rule(struct engine *e, struct rule *r, struct tensor *
     const struct sizes s = sizes_of(r);
     r->decay = add_up(e, decay);
     r->inverse = tensor_keep(
-        op_full(e, (enum plim_dtype)r->k->a.dtype, SHAPE(s.batch, s.seq, s.heads, CHUNK), 0));
+        op_full(e, (enum plim_dtype)r->k->a.dtype, SHAPE(s.batch, s.seq, s.heads, CHUNK_TOKENS), 0));
     /* 10 of 16 parts of the products of keys, and the inverse out of them */
-    launch(e, by_chunks(&s, 0.625, 0, 0), 1, 3, (struct tensor *[]){r->inverse, r->k, r->decay, r->beta});
+    op_fused_products(e, by_chunks(&s, 0.625, 0, 0), 1, 3, (struct tensor *[]){r->inverse, r->k, r->decay, r->beta});
     struct tensor *w, *u, *states, *fresh;
     solve(e, r, &s, &w, &u);
     run_states(e, r, &s, w, u, &states, &fresh);
     struct tensor *y = empty_like(e, fresh, (enum plim_dtype)fresh->a.dtype);
-    launch(e, by_chunks(&s, 1, 1, 1), 1, 5, (struct tensor *[]){y, r->q, r->k, fresh, states, r->decay});
+    op_fused_products(e, by_chunks(&s, 1, 1, 1), 1, 5, (struct tensor *[]){y, r->q, r->k, fresh, states, r->decay});
     tensor_drop_all(e, w, u, states, fresh);
     return y;
 }
@@ -158,11 +138,12 @@ static void states_backward(struct engine *e, const struct rule *r, const struct
                             struct tensor *states, struct tensor *dy, struct tensor **dstates, struct tensor **dfresh)
 {
     struct tensor *local = empty_like(e, dy, (enum plim_dtype)dy->a.dtype);
-    launch(e, by_chunks(s, 1, 1, 0), 1, 4, (struct tensor *[]){local, r->q, r->k, r->decay, dy});
+    op_fused_products(e, by_chunks(s, 1, 1, 0), 1, 4, (struct tensor *[]){local, r->q, r->k, r->decay, dy});
     tensor_drop(e, r->ends ? chunk_offsets(e, r->ends) : NULL);
     *dstates = empty_like(e, states, (enum plim_dtype)states->a.dtype);
     *dfresh = empty_like(e, local, (enum plim_dtype)local->a.dtype);
-    launch(e, along_documents(s, 3), 2, 6, (struct tensor *[]){*dstates, *dfresh, r->q, r->k, w, r->decay, dy, local});
+    op_fused_products(e, along_documents(s, 3), 2, 6,
+                      (struct tensor *[]){*dstates, *dfresh, r->q, r->k, w, r->decay, dy, local});
     tensor_drop(e, local);
 }
 
@@ -190,7 +171,7 @@ static void products_backward(struct engine *e, const struct rule *r, const stru
     const int64_t parts[] = {decay_parts(e, r->q), s->batch, s->seq, s->heads};
     decay = tensor_keep(by_tilelang ? op_full(e, PLIM_F32, 4, parts, 0) : tensor_empty(e, PLIM_F32, 4, parts));
     if (!by_tilelang) d->solution = empty_like(e, given[W], dtype);
-    launch(e, by_chunks(s, 2, 1, 3), 4, 8,
+    op_fused_products(e, by_chunks(s, 2, 1, 3), 4, 8,
            (struct tensor *[]){d->q, d->k, d->solution, decay, r->q, r->k, r->decay, given[FRESH], given[STATES],
                                given[DY], given[DSTATES], given[DFRESH]});
     d->decay = tensor_keep(op_sum_dim(e, decay, 0));
@@ -205,7 +186,7 @@ static void solve_backward(struct engine *e, const struct rule *r, const struct 
     d->v = empty_like(e, r->v, (enum plim_dtype)r->v->a.dtype);
     d->system_decay = empty_like(e, r->decay, PLIM_F32);
     d->beta = empty_like(e, r->beta, (enum plim_dtype)r->beta->a.dtype);
-    launch(e, by_chunks(s, 5, 2, 0), 4, 7,
+    op_fused_products(e, by_chunks(s, 5, 2, 0), 4, 7,
            (struct tensor *[]){d->system_k, d->v, d->beta, d->system_decay, r->k, r->v, r->beta, r->decay, r->inverse,
                                d->solution, du});
 }
@@ -291,7 +272,7 @@ static void conv1d_backward(struct engine *e, struct node *n, struct tensor **gr
     if (e->halted) return;
     struct tensor *dx = tensor_keep(tensor_empty_like(e, x, (enum plim_dtype)x->a.dtype)),
                   *dweight = tensor_keep(op_full(e, PLIM_F32, 2, weight->a.shape, 0));
-    launch(e, no_product, 2, 3, (struct tensor *[]){dx, dweight, grads[0], x, weight});
+    op_fused(e, 2, 3, (struct tensor *[]){dx, dweight, grads[0], x, weight});
     tensor_set(e, &dweight, op_to(e, dweight, (enum plim_dtype)weight->a.dtype));
     struct tensor *made[] = {dx, dweight};
     for (int i = INPUT; i <= WEIGHT; i++) {
@@ -309,7 +290,7 @@ struct tensor *op_causal_conv1d(struct engine *e, struct tensor *x, struct tenso
     if (e->halted) return e->poison;
     struct node *n = op_node(e, &conv1d_kind, 2, given);
     struct tensor *y = tensor_empty_like(e, x, (enum plim_dtype)x->a.dtype);
-    launch(e, no_product, 1, 2, (struct tensor *[]){y, x, weight});
+    op_fused(e, 1, 2, (struct tensor *[]){y, x, weight});
     if (n) {
         node_save(e, n, INPUT, x);
         node_save(e, n, WEIGHT, weight);

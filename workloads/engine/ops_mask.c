@@ -25,8 +25,7 @@ struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found)
 /* What writes y, reading x and the places. */
 static void launch_by_places(struct engine *e, struct tensor *y, struct tensor *x, struct tensor *places)
 {
-    struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = 1, .n_in = 2, .out = {&y->a}, .in = {&x->a, &places->a}};
-    if (!e->halted) engine_launch(e, &op);
+    op_fused(e, 1, 2, (struct tensor *[]){y, x, places});
 }
 
 void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *places, struct tensor *x)

@@ -31,12 +31,7 @@ static struct tensor *make_room(struct engine *e, const struct pass *p)
 static void fold(struct engine *e, const struct pass *p, struct tensor *tile)
 {
     struct tensor *written = p->dx || p->dweight ? tile : p->statistics;
-    struct plim_op op = {.kind = PLIM_OP_FUSED,
-                         .n_out = 1,
-                         .n_in = 2,
-                         .out = {&written->a},
-                         .in = {&tile->a, &p->targets->a}};
-    if (!e->halted) engine_launch(e, &op);
+    op_fused(e, 1, 2, (struct tensor *[]){written, tile, p->targets});
 }
 
 static void add_bias(struct engine *e, const struct pass *p, struct tensor *tile, int64_t start, int64_t classes)
@@ -121,8 +116,7 @@ enum { RUNNING_MAX, SUM_EXP, X_SUM_EXP, SQUARE_SUM_EXP, Z_SUM, MAX_BEFORE_TARGET
 static struct tensor *each_element(struct engine *e, struct tensor *x)
 {
     struct tensor *y = op_result(e, 1, &x, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape, NULL);
-    struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&x->a}};
-    if (!e->halted) engine_launch(e, &op);
+    op_fused(e, 1, 1, (struct tensor *[]){y, x});
     return y;
 }
 

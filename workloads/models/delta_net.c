@@ -102,13 +102,12 @@ static void split(struct engine *e, const struct plim_model_config *c, struct te
     tensor_drop(e, turned);
 }
 
-/* Of all documents of the one row, which are as long as one another but for the last: in chunks of 64 tokens */
+/* Of all documents of the one row, which are as long as one another but for the last: in chunks */
 static int64_t chunks_of(const struct decoder *m)
 {
-    enum { CHUNK = 64 };
     int64_t tokens = m->setting->micro_batch * m->setting->seq, longest = decoder_longest_document(m);
     if (!longest) return 0;
-    return tokens / longest * ((longest + CHUNK - 1) / CHUNK) + (tokens % longest + CHUNK - 1) / CHUNK;
+    return tokens / longest * chunks_of_tokens(longest) + chunks_of_tokens(tokens % longest);
 }
 
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
