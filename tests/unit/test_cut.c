@@ -1,8 +1,7 @@
 /* Cut cross entropy: where it runs, and what it saves. What it allocates is in tests/golden/cut_cross_entropy.jsonl. */
 #include "devices/host/host.h"
 #include "devices/sim/sim.h"
-#include "workloads/spec/spec.h"
-#include "workloads/train/replay.h"
+#include "support/replay_model.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,15 +16,7 @@ static const struct plim_train_setting cut = {.micro_batch = 4,
 static void replay(struct plim_device *device, const struct plim_train_setting *setting,
                    struct plim_replay *out)
 {
-    static struct plim_spec spec;
-    struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_replayer *replayer;
-    cr_assert_eq(plim_spec_load("llama-3.2-1b", &spec, &err), PLIM_OK, "%s", err.text);
-    spec.model.layers = 2;
-    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_replay_run(replayer, &spec.model, setting, out, &err), PLIM_OK, "%s",
-                 err.text);
-    plim_replayer_destroy(&replayer);
+    replay_model(device, "llama-3.2-1b", 2, setting, out);
 }
 
 static struct plim_replay ours, theirs;

@@ -2,8 +2,7 @@
  * tests/golden/fla.jsonl. */
 #include "devices/host/host.h"
 #include "devices/sim/sim.h"
-#include "workloads/spec/spec.h"
-#include "workloads/train/replay.h"
+#include "support/replay_model.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <string.h>
@@ -17,16 +16,9 @@ static const struct plim_train_setting plain = {.micro_batch = 4,
 static void replay(struct plim_device *device, const char *model, struct plim_linear_attention packages,
                    struct plim_replay *out)
 {
-    static struct plim_spec spec;
     struct plim_train_setting setting = plain;
-    struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_replayer *replayer;
-    cr_assert(eq(int, plim_spec_load(model, &spec, &err), PLIM_OK), "%s", err.text);
-    spec.model.layers = 4;
     setting.linear_attention = packages;
-    cr_assert(eq(int, plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK), "%s", err.text);
-    cr_assert(eq(int, plim_replay_run(replayer, &spec.model, &setting, out, &err), PLIM_OK), "%s", err.text);
-    plim_replayer_destroy(&replayer);
+    replay_model(device, model, 4, &setting, out);
 }
 
 static const struct plim_linear_attention none, rule = {.rule = PLIM_DELTA_RULE_FLA},

@@ -1,8 +1,7 @@
 /* Liger's kernels: where they run, and what they save. What they allocate is in tests/golden/liger.jsonl. */
 #include "devices/host/host.h"
 #include "devices/sim/sim.h"
-#include "workloads/spec/spec.h"
-#include "workloads/train/replay.h"
+#include "support/replay_model.h"
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -16,15 +15,7 @@ static const struct plim_train_setting liger = {.micro_batch = 4,
 static void replay(struct plim_device *device, const struct plim_train_setting *setting,
                    struct plim_replay *out)
 {
-    static struct plim_spec spec;
-    struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_replayer *replayer;
-    cr_assert_eq(plim_spec_load("llama-3.2-1b", &spec, &err), PLIM_OK, "%s", err.text);
-    spec.model.layers = 2;
-    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_replay_run(replayer, &spec.model, setting, out, &err), PLIM_OK, "%s",
-                 err.text);
-    plim_replayer_destroy(&replayer);
+    replay_model(device, "llama-3.2-1b", 2, setting, out);
 }
 
 static struct plim_replay ours, theirs;
