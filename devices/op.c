@@ -29,6 +29,12 @@ int64_t plim_array_bytes(const struct plim_array *a)
     return count;
 }
 
+const struct plim_array *plim_attention_ends(const struct plim_op *op)
+{
+    int place = op->kind == PLIM_OP_ATTENTION_BACKWARD ? 7 : 4;
+    return op->n_in > place ? op->in[place] : NULL;
+}
+
 bool plim_foreach_has_its_lists(const struct plim_op *op)
 {
     static const struct {

@@ -119,13 +119,14 @@ struct plim_array {
     /* out[.., m, n] = alpha a[.., m, k] b[.., k, n] + beta c, c broadcast; transposition is in    \
        the strides; a, b, [c]; with `epilogue` BIAS c is a row (n); scratch[0]: the workspace */  \
     X(MATMUL, matmul, 1, 2, 0)                                                                        \
-    /* out, [logsumexp] <- q, k, v, [mask]; all (b, heads, s, d), k and v with fewer heads where   \
-       groups share them; out = dropout(softmax(beta q k^T + mask)) v with probability `alpha`,    \
-       of rows counted in (b, heads, s_q) as random.h has it.                                      \
+    /* out, [logsumexp] <- q, k, v, [mask], [ends]; all (b, heads, s, d), k and v with fewer heads where \
+       groups share them; out = dropout(softmax(cap(beta q k^T) + mask)) v with probability `alpha`, \
+       of rows counted in (b, heads, s_q) as random.h has it; cap(x) is x, or `softcap` tanh(x / `softcap`). \
+       `ends` (n + 1) int32: rows of q and k between two neighbours of it are a document, and see one another alone. \
        The mask is additive and broadcasts to (b, heads, s_q, s_k). logsumexp: natural, fp32       \
        (b, heads, s_q) at the start of its block. `attention` says which kernel PyTorch runs */  \
     X(ATTENTION, attention, 1, 3, 0)                                                                  \
-    /* dq, dk, dv <- dout, q, k, v, out, logsumexp, [mask] */                                         \
+    /* dq, dk, dv <- dout, q, k, v, out, logsumexp, [mask], [ends] */                                         \
     X(ATTENTION_BACKWARD, attention_backward, 3, 6, 0)                                                \
     /* codes (bytes), scales <- a, [book]: in blocks of `block` elements, counted in row-major     \
        order, by `quantized` */ \
@@ -280,10 +281,9 @@ struct plim_op {
     bool tf32;   /* MATMUL of fp32: may use TF32 */
     bool causal; /* ATTENTION: the future is masked, also where a mask is given: then that mask says
                     the same, and either may be used */
-    int64_t window; /* ATTENTION: how many keys back a query sees, itself one of them; 0: all. Only
-                       the simulated clock knows windows: see decoder_refuses() */
-    int64_t rows; /* ATTENTION: q, k and v of one batch are so many rows behind one another; 0: they are not. Only the
-                     simulated clock knows that, and takes the rows to be of one length */
+    int64_t window; /* ATTENTION: how many keys back a query sees, itself one of them, and as many
+                       ahead unless `causal`; 0: all */
+    double softcap; /* ATTENTION; 0: none */
     double flops;   /* FUSED: of its products, in the type of in[0]; 0: it has none */
     int64_t blocks; /* FUSED: of threads, that share these products */
     int64_t block; /* QUANTIZE, DEQUANTIZE, MATMUL_4BIT: elements of a scale */
@@ -306,6 +306,9 @@ const char *plim_op_name(enum plim_op_kind kind);
  * is one element). */
 int64_t plim_array_elements(const struct plim_array *a);
 int64_t plim_array_bytes(const struct plim_array *a);
+
+/* `ends` of an ATTENTION or its backward; NULL: none. */
+const struct plim_array *plim_attention_ends(const struct plim_op *op);
 
 /* Is a FOREACH one of those over lists (ADD to UNSCALE), with as many lists as it takes? */
 bool plim_foreach_has_its_lists(const struct plim_op *op);

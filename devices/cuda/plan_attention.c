@@ -2,7 +2,8 @@
 #include "plan_flash.h"
 #include "plan_rows.h"
 
-enum { BATCH, HEADS, LENGTH, SIZE, DIMS, VECTOR = 8, VECTOR_BYTES = 16, MAX_BLOCKS = 0x7fffffff };
+enum { BATCH, HEADS, LENGTH, SIZE, DIMS, VECTOR = 8, VECTOR_BYTES = 16, MAX_BLOCKS = 0x7fffffff,
+       MAX_LENGTH = 1 << 30 /* numbers of rows and tiles beyond them fit 32 bits */ };
 
 static struct plim_cuda_heads heads_of(const struct plim_array *a)
 {
@@ -54,12 +55,24 @@ static enum plim_status describe_mask(const struct plim_array *mask, struct plim
     return PLIM_OK;
 }
 
+/* (n + 1) int32, of queries and keys alike. NULL: one document. */
+static enum plim_status describe_documents(const struct plim_array *ends, struct plim_attention_args *a)
+{
+    if (!ends) return PLIM_OK;
+    if (ends->ndim != 1 || ends->shape[0] < 2 || a->q_length != a->k_length) return PLIM_INVALID;
+    if (ends->dtype != PLIM_I32 || ends->stride[0] != 1) return PLIM_UNSUPPORTED;
+    a->ends = ends->data;
+    a->documents = (int32_t)(ends->shape[0] - 1);
+    return PLIM_OK;
+}
+
 static enum plim_status describe(const struct plim_op *op, const struct plim_array *const qkv[3],
                                  const struct plim_array *mask, struct plim_attention_args *args)
 {
     const struct plim_array *q = qkv[0], *k = qkv[1], *v = qkv[2];
     enum plim_status st = check_inputs(q, k, v);
     if (st != PLIM_OK) return st;
+    if (q->shape[LENGTH] > MAX_LENGTH || k->shape[LENGTH] > MAX_LENGTH) return PLIM_UNSUPPORTED;
     *args = (struct plim_attention_args){
         .q = heads_of(q),
         .k = heads_of(k),
@@ -71,13 +84,16 @@ static enum plim_status describe(const struct plim_op *op, const struct plim_arr
         .size = (int32_t)q->shape[SIZE],
         .v_size = (int32_t)v->shape[SIZE],
         .scale = (float)op->beta,
+        .softcap = (float)op->softcap,
+        .window = (int32_t)(op->window < MAX_LENGTH ? op->window : 0),
         .dropout_limit = plim_dropout_limit(op->alpha),
         .kept = op->alpha < 1 ? (float)(1 / (1 - op->alpha)) : 0,
         .causal = op->causal,
         .dropout = op->alpha > 0,
         .seed = op->seed,
     };
-    return describe_mask(mask, args, q->shape[BATCH]);
+    st = describe_documents(plim_attention_ends(op), args);
+    return st ? st : describe_mask(mask, args, q->shape[BATCH]);
 }
 
 static enum plim_status describe_forward(const struct plim_op *op, struct plim_attention_args *args)

@@ -17,7 +17,8 @@ struct attention {
     struct plim_array mask; /* over (batch, heads, q_length, k_length) */
     double *numbers, *qkv[3], *grad[3];
     double *out, *dout;   /* a row each */
-    double *score, *unit; /* a row each: scores, then probabilities; dropout's factors */
+    /* a row each: scores, then probabilities; softcapping's slopes; dropout's factors */
+    double *score, *slope, *unit;
 };
 
 /* --- set up ----------------------------------------------------------------------------------- */
@@ -52,7 +53,7 @@ static enum plim_status attention_init(struct attention *t, const struct plim_op
     if (st != PLIM_OK) return st;
     int64_t count[3] = {t->q_length * t->size, t->k_length * t->size, t->k_length * t->v_size};
     t->numbers = plim_reference_numbers(2 * (count[Q] + count[K] + count[V]) + 2 * t->v_size +
-                                        2 * t->k_length);
+                                        3 * t->k_length);
     if (!t->numbers) return PLIM_NOMEM;
     double *next = t->numbers;
     for (int i = Q; i <= V; i++) {
@@ -61,7 +62,8 @@ static enum plim_status attention_init(struct attention *t, const struct plim_op
         next += 2 * count[i];
     }
     t->out = next, t->dout = t->out + t->v_size;
-    t->score = t->dout + t->v_size, t->unit = t->score + t->k_length;
+    t->score = t->dout + t->v_size, t->slope = t->score + t->k_length;
+    t->unit = t->slope + t->k_length;
     return PLIM_OK;
 }
 
@@ -103,16 +105,51 @@ static void add_scaled(double *to, double factor, const double *from, int64_t co
 
 /* --- one row of scores ------------------------------------------------------------------------ */
 
-/* score = beta q k^T + mask, minus infinity in the future; unit = 0 or 1 / (1 - alpha). */
+struct span {
+    int64_t first, end; /* the last is the one before `end` */
+};
+
+/* The document that has query i. */
+static struct span document_of(const struct attention *t, int64_t i)
+{
+    const struct plim_array *ends = plim_attention_ends(t->op);
+    int64_t documents = ends ? plim_array_elements(ends) - 1 : 0;
+    for (int64_t n = 0; n < documents; n++) {
+        double edge[2];
+        plim_elements_read(ends, n, 2, edge);
+        if (i < (int64_t)edge[1] || n == documents - 1) return (struct span){(int64_t)edge[0], (int64_t)edge[1]};
+    }
+    return (struct span){0, t->k_length};
+}
+
+/* The keys that query i sees. */
+static struct span keys_of(const struct attention *t, int64_t i)
+{
+    struct span s = document_of(t, i);
+    int64_t window = t->op->window;
+    if (window && s.first < i - window + 1) s.first = i - window + 1;
+    if (window && s.end > i + window) s.end = i + window;
+    if (t->op->causal && s.end > i + 1) s.end = i + 1;
+    return s;
+}
+
+/* score = cap(beta q k^T) + mask, minus infinity where nothing is seen; unit = 0 or 1 / (1 - alpha). */
 static void score_row(struct attention *t, int64_t b, int64_t head, int64_t i)
 {
     const struct plim_op *op = t->op;
     int64_t row = (b * t->heads + head) * t->q_length + i;
+    struct span keys = keys_of(t, i);
     if (t->has_mask) plim_elements_read(&t->mask, row * t->k_length, t->k_length, t->score);
     for (int64_t j = 0; j < t->k_length; j++) {
         double added = t->has_mask ? t->score[j] : 0;
-        double product = dot(t->qkv[Q] + i * t->size, t->qkv[K] + j * t->size, t->size);
-        t->score[j] = op->causal && j > i ? -INFINITY : op->beta * product + added;
+        double product = op->beta * dot(t->qkv[Q] + i * t->size, t->qkv[K] + j * t->size, t->size);
+        t->slope[j] = 1;
+        if (op->softcap > 0) {
+            double tanh_of = tanh(product / op->softcap);
+            product = op->softcap * tanh_of;
+            t->slope[j] = 1 - tanh_of * tanh_of;
+        }
+        t->score[j] = j < keys.first || j >= keys.end ? -INFINITY : product + added;
         t->unit[j] = 1;
         if (op->alpha > 0) {
             int byte = plim_dropout_byte(op->seed, row, t->k_length, j);
@@ -179,8 +216,8 @@ enum plim_status plim_reference_attention(const struct plim_op *op)
 
 enum { DOUT, IN_Q, IN_K, IN_V, IN_OUT, LOGSUMEXP, MASK };
 
-/* With p the probabilities and u their dropout: dv = (p u)^T dout, dp = (dout v^T) u,
- * ds = p (dp - sum of p dp over the row), where that sum is dout . out; dq = beta ds k,
+/* With p the probabilities, u their dropout and c the slopes of softcapping: dv = (p u)^T dout,
+ * dp = (dout v^T) u, ds = c p (dp - sum of p dp over the row), where that sum is dout . out; dq = beta ds k,
  * dk = beta ds^T q. */
 static void backward_head(struct attention *t, int64_t b, int64_t head)
 {
@@ -197,7 +234,7 @@ static void backward_head(struct attention *t, int64_t b, int64_t head)
         for (int64_t j = 0; j < t->k_length; j++) {
             double p = exp(t->score[j] - logsumexp);
             double dp = dot(t->dout, t->qkv[V] + j * t->v_size, t->v_size) * t->unit[j];
-            double ds = op->beta * p * (dp - mean);
+            double ds = op->beta * p * (dp - mean) * t->slope[j];
             add_scaled(t->grad[V] + j * t->v_size, p * t->unit[j], t->dout, t->v_size);
             add_scaled(t->grad[Q] + i * t->size, ds, t->qkv[K] + j * t->size, t->size);
             add_scaled(t->grad[K] + j * t->size, ds, t->qkv[Q] + i * t->size, t->size);

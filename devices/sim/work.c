@@ -125,12 +125,13 @@ static struct plim_work patches(const struct plim_op *op)
 
 /* --- attention -------------------------------------------------------------------------------- */
 
-/* q, k: (batch, heads, length, head size). */
+/* q, k: (batch, heads, length, head size). Documents are taken to be of one length. */
 static struct plim_work attention(const struct plim_op *op)
 {
     bool backward = op->kind == PLIM_OP_ATTENTION_BACKWARD;
     const struct plim_array *q = op->in[backward], *k = op->in[backward + 1];
-    int64_t rows = op->rows ? op->rows : 1;
+    const struct plim_array *ends = plim_attention_ends(op);
+    int64_t rows = ends ? plim_array_elements(ends) - 1 : 1;
     return (struct plim_work){.kind = PLIM_WORK_ATTENTION,
                               .rate = rate_of(op, q->dtype),
                               .sdpa = op->sdpa,

@@ -33,6 +33,10 @@ struct call {
     bool heads_inside; /* in memory (batch, length, heads, size) */
     int64_t offset;    /* of the operands from an aligned address */
     int unseen;        /* this query's mask is minus infinity; 0: none */
+    int64_t window;
+    double softcap;
+    int documents;     /* 0: one */
+    int ends[12];      /* of the documents, from 0 on */
 };
 
 enum { Q, K, V };
@@ -57,14 +61,24 @@ static const struct plim_array *make_mask(const struct call *t)
     return mask;
 }
 
+static const struct plim_array *make_ends(const struct call *t)
+{
+    if (!t->documents) return NULL;
+    const struct plim_array *ends = KERNEL_ARRAY(&c, PLIM_I32, t->documents + 1);
+    for (int i = 0; i <= t->documents; i++) kernel_case_set(ends, i, t->ends[i]);
+    return ends;
+}
+
 static void make_forward(struct plim_op *op, const struct call *t)
 {
-    const struct plim_array *mask = make_mask(t);
+    const struct plim_array *mask = make_mask(t), *ends = make_ends(t);
     *op = (struct plim_op){
         .kind = PLIM_OP_ATTENTION,
         .n_out = 2,
-        .n_in = mask ? 4 : 3,
+        .n_in = ends ? 5 : mask ? 4 : 3,
         .alpha = t->dropout,
+        .window = t->window,
+        .softcap = t->softcap,
         .beta = 1 / sqrt((double)t->size),
         .causal = t->causal,
         .seed = 0xfedcba9876543210u,
@@ -72,7 +86,7 @@ static void make_forward(struct plim_op *op, const struct call *t)
                 KERNEL_ARRAY(&c, PLIM_F32, t->batch, t->heads, t->q_length)},
         .in = {operand(t, t->heads, t->q_length, t->size),
                operand(t, t->kv_heads, t->k_length, t->size),
-               operand(t, t->kv_heads, t->k_length, t->v_size), mask},
+               operand(t, t->kv_heads, t->k_length, t->v_size), mask, ends},
     };
 }
 
@@ -109,14 +123,14 @@ static void check_backward(const struct call *t)
     struct plim_op op;
     make_forward(&op, t);
     cr_assert(eq(int, plim_reference_run(&op), PLIM_OK));
-    const struct plim_array *q = op.in[Q], *k = op.in[K], *v = op.in[V], *mask = op.in[3];
+    const struct plim_array *q = op.in[Q], *k = op.in[K], *v = op.in[V], *mask = op.in[3], *ends = op.in[4];
     const struct plim_array *out = op.out[0], *logsumexp = op.out[1];
     op.kind = PLIM_OP_ATTENTION_BACKWARD;
-    op.n_in = mask ? 7 : 6;
+    op.n_in = ends ? 8 : mask ? 7 : 6;
     op.n_out = 3;
     const struct plim_array *in[] = {
-        operand(t, t->heads, t->q_length, t->v_size), q, k, v, out, logsumexp, mask};
-    for (int i = 0; i < 7; i++) op.in[i] = in[i];
+        operand(t, t->heads, t->q_length, t->v_size), q, k, v, out, logsumexp, mask, ends};
+    for (int i = 0; i < 8; i++) op.in[i] = in[i];
     op.out[Q] = operand(t, t->heads, t->q_length, t->size);
     op.out[K] = operand(t, t->kv_heads, t->k_length, t->size);
     op.out[V] = operand(t, t->kv_heads, t->k_length, t->v_size);
@@ -358,6 +372,73 @@ Test(kernels_attention, a_query_that_sees_nothing_gives_zeros)
                         .mask_dims = 2,
                         .mask_shape = {0, 0, 68, 130},
                         .unseen = 66});
+}
+
+/* Around the tiles' edges, of lengths that differ too. */
+Test(kernels_attention, windows)
+{
+    static const int64_t windows[] = {1, 15, 16, 64, 65, 100, 300};
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
+        for (int causal = 0; causal < 2; causal++)
+            check((struct call){.heads = 2,
+                                .kv_heads = i % 2 ? 1 : 2,
+                                .q_length = 193,
+                                .k_length = i % 3 || !causal ? 193 : 150,
+                                .size = i % 2 ? 16 : 72,
+                                .causal = causal,
+                                .window = windows[i],
+                                .dropout = i % 3 == 1 ? 0.2 : 0,
+                                .dtype = types[i % 3]});
+}
+
+Test(kernels_attention, documents_of_one_row)
+{
+    static const struct call calls[] = {
+        {.documents = 1, .ends = {0, 70}},
+        {.documents = 4, .ends = {0, 1, 17, 64, 70}},
+        {.documents = 3, .ends = {0, 64, 128, 192}},
+        {.documents = 7, .ends = {0, 3, 5, 70, 71, 130, 131, 200}},
+        {.documents = 5, .ends = {0, 0, 40, 40, 140, 200}}, /* of which two have no tokens */
+        {.documents = 4, .ends = {0, 30, 129, 140, 200}, .window = 20},
+        {.documents = 4, .ends = {0, 30, 129, 140, 200}, .window = 90, .dropout = 0.3}};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (int causal = 0; causal < 2; causal++) {
+            struct call t = calls[i];
+            t.heads = 4;
+            t.kv_heads = i % 2 ? 4 : 2;
+            t.q_length = t.k_length = t.ends[t.documents];
+            t.size = i % 3 == 0 ? 136 : 24;
+            t.heads_inside = true;
+            t.causal = causal;
+            t.dtype = types[(i + 1) % 3];
+            check(t);
+        }
+}
+
+Test(kernels_attention, documents_are_of_queries_and_keys_of_one_length)
+{
+    struct plim_op op;
+    struct call t = {.batch = 1, .heads = 1, .kv_heads = 1, .q_length = 9, .k_length = 8, .size = 8, .v_size = 8,
+                     .documents = 1, .ends = {0, 8}};
+    make_forward(&op, &t);
+    cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID));
+}
+
+/* Scores far beyond the cap, where it is flat, and far below it, where it does nothing. */
+Test(kernels_attention, softcapping)
+{
+    static const double caps[] = {0.05, 0.5, 50};
+    for (int t = 0; t < 3; t++)
+        for (size_t i = 0; i < sizeof caps / sizeof *caps; i++)
+            check((struct call){.heads = 2,
+                                .q_length = 70,
+                                .k_length = 90,
+                                .size = i == 1 ? 136 : 40,
+                                .causal = i != 2,
+                                .window = i == 1 ? 33 : 0,
+                                .softcap = caps[i],
+                                .dropout = i == 0 ? 0.2 : 0,
+                                .dtype = types[t]});
 }
 
 Test(kernels_attention, a_mask_beside_causality)

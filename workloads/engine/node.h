@@ -66,7 +66,7 @@ struct node {
     void *context;
     void (*drop_context)(struct engine *e, void *context);
     int64_t ints[NODE_INTS];                 /* parameters of the operation */
-    double number, scale;
+    double number, scale, softcap;
     struct tensor *variable; /* AccumulateGrad: the leaf (lent); NULL in all others */
     /* the backward pass */
     uint32_t pass;

@@ -327,9 +327,10 @@ struct attention_params {
     bool causal;
     bool flash2;    /* it is flash_attn_func of the package flash-attn, for which q, k and v are of 16
                        bits, and change their dimensions 1 and 2 before the call and back after it */
-    int64_t window; /* flash2: as of struct plim_op */
-    /* flash2: flash_attn_varlen_func, to which q, k and v (1, heads, tokens, d) are rows behind one another: where they
-     * end, (rows + 1) int32; NULL: none. Simulated only. */
+    /* flash2: as of struct plim_op. `ends`: flash_attn_varlen_func, to which q, k and v (1, heads, tokens, d) are rows
+     * behind one another; where they end, (rows + 1) int32; NULL: none */
+    int64_t window;
+    double softcap;
     struct tensor *ends;
 };
 /* torch.nn.functional.scaled_dot_product_attention; q, k, v (b, heads, s, d) */

@@ -134,20 +134,22 @@ static void launch_backward(struct engine *e, struct node *n, const struct block
 {
     struct tensor *y = node_saved(e, n, SAVED_OUT), *lse = node_saved(e, n, SAVED_LSE);
     struct tensor *mask = node_saved(e, n, SAVED_MASK);
+    struct tensor *ends = n->ints[7] ? node_saved(e, n, SAVED_OFFSET) : NULL;
     if (e->halted) return;
     struct plim_op op = {
         .kind = PLIM_OP_ATTENTION_BACKWARD,
         .n_out = 3,
-        .n_in = (uint8_t)(mask ? 7 : 6),
+        .n_in = (uint8_t)(ends ? 8 : mask ? 7 : 6),
         .sdpa = (uint8_t)n->ints[0],
         .causal = n->ints[2],
         .window = n->ints[6],
-        .rows = n->ints[7],
+        .softcap = n->softcap,
         .alpha = n->number,
         .beta = n->scale,
         .seed = (uint64_t)n->ints[5],
         .out = {&b->grad[Q]->a, &b->grad[K]->a, &b->grad[V]->a},
-        .in = {&dy->a, &qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, &y->a, &lse->a, mask ? &mask->a : NULL}};
+        .in = {&dy->a, &qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, &y->a, &lse->a, mask ? &mask->a : NULL,
+               ends ? &ends->a : NULL}};
     struct plim_array lent;
     hand_over(e, &op, b, &lent);
     engine_launch(e, &op);
@@ -204,6 +206,7 @@ static void save_inputs(struct engine *e, struct node *n, struct tensor *const *
     n->ints[7] = shape->rows;
     n->number = p->dropout;
     n->scale = p->scale;
+    n->softcap = p->softcap;
     for (int i = Q; i <= V; i++) node_save(e, n, SAVED_Q + i, qkv[i]);
 }
 
@@ -258,16 +261,16 @@ static struct tensor *fused(struct engine *e, enum plim_sdpa kernel, struct tens
         struct plim_op op = {
             .kind = PLIM_OP_ATTENTION,
             .n_out = (uint8_t)(b.lse ? 2 : 1),
-            .n_in = (uint8_t)(mask ? 4 : 3),
+            .n_in = (uint8_t)(p->ends ? 5 : mask ? 4 : 3),
             .sdpa = (uint8_t)kernel,
             .causal = p->causal,
             .window = p->window,
-            .rows = shape.rows,
+            .softcap = p->softcap,
             .alpha = p->dropout,
             .beta = p->scale,
             .seed = seed,
             .out = {&b.out->a, b.lse ? &b.lse->a : NULL},
-            .in = {&qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, mask ? &mask->a : NULL}};
+            .in = {&qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, mask ? &mask->a : NULL, p->ends ? &p->ends->a : NULL}};
         struct plim_array lent;
         hand_over(e, &op, &b, &lent);
         engine_launch(e, &op);

@@ -99,14 +99,10 @@ const char *decoder_refuses(const struct plim_device_info *info,
                                          .training = true};
     if (!info->simulated && (setting->padding != PLIM_PADDING_NO || setting->packing == PLIM_PACKING_ONE_ROW))
         return "flash_attention_2 with rows of different lengths (data.padding, data.packing) is simulated only";
-    bool slides = config->sliding_window && config->sliding_window < setting->seq;
     if (info->compute_capability && !plim_flash2_fits(info, &shape))
         return info->compute_capability < 80
                    ? "flash_attention_2 needs a GPU of compute capability 8.0 or later"
                    : "flash_attention_2 has no backward for heads of this size on this GPU";
-    if (!info->simulated && (slides || config->attn_logit_softcapping > 0))
-        return "flash_attention_2 with a sliding window or softcapping is simulated only: what runs on "
-               "this device in its place has neither";
     return NULL;
 }
 

@@ -78,6 +78,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     rotate(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     call.bidirectional = true;
+    if (call.window) call.window++; /* the tokens on one side, and the token itself */
     struct tensor *y = decoder_context(e, &call, qkv, weights);
     tensor_set(e, &y, op_dropout(e, nn_linear(e, &b->layer->o, y), b->m->config->dropout_attention));
     tensor_drop_all(e, all, qkv[0], qkv[1], qkv[2]);

@@ -245,6 +245,7 @@ static struct tensor *flash2(struct engine *e, const struct attention_call *c, s
                                  .scale = c->scaling,
                                  .causal = !c->bidirectional,
                                  .flash2 = true,
+                                 .softcap = c->softcap,
                                  .window = c->window < k->a.shape[2] ? c->window : 0};
     if (packed && !c->mask && !c->ends) engine_item(e, packed);
     bool tells = c->ends || c->documents > 1; /* one document alone is a row like any other */

@@ -288,13 +288,13 @@ struct attention_call {
     double dropout, scaling;
     struct tensor *sinks; /* eager: (A), a score more of each head, which takes its share of the softmax and adds
                              nothing (gpt_oss). Lent; NULL: none */
-    double softcap;    /* gemma2: eager's, flash-attention-2's needs no memory; 0: none */
+    double softcap;    /* gemma2: eager's and flash-attention-2's; 0: none */
     struct tensor *positions; /* flash-attention-2: (1 or B, S) that the block was called with. Lent;
                                  NULL: none */
     struct tensor *ends; /* flash-attention-2: where the documents of the one row begin and end, (documents + 1) int32,
                             as TRL's collator says it. Lent; NULL: the positions say it */
     int64_t documents; /* flash-attention-2: in the one row; 0: rows are documents */
-    int64_t window;           /* flash-attention-2: sliding window; 0: none */
+    int64_t window; /* flash-attention-2: tokens back, itself one of them, and if bidirectional as many ahead; 0: all */
     enum plim_dtype low;      /* flash-attention-2: what queries in fp32 are cast to without autocast */
     bool softmax_fp32; /* eager: softmax(dtype=float32); else in the scores' own type */
     bool softmax_stays; /* eager: the weights stay in softmax's type (bert: autocast's fp32) */

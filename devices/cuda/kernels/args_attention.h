@@ -21,13 +21,16 @@ struct plim_attention_args {
     struct plim_cuda_heads q, k, v, out, mask; /* mask: steps of 0 where it broadcasts */
     struct plim_cuda_heads dout, dq, dk, dv;   /* backward */
     uint64_t logsumexp;                        /* fp32 (batch, heads, q_length); forward: or 0 */
+    uint64_t ends; /* int32: `documents` begin at the element of their number, and end at the next; 0: one document */
     int64_t q_length, k_length;
     int32_t heads, sharing; /* of q; how many of them share one of k and v */
     int32_t size, v_size;   /* of a head of q and k; of v and out */
     float scale;            /* of q k^T */
     float kept;             /* what dropout multiplies with what it keeps */
     int32_t dropout_limit;  /* plim_dropout_limit() */
+    float softcap; /* 0: none */
     uint32_t causal, dropout;
+    int32_t window, documents; /* window 0: none */
     uint64_t seed;
 };
 

@@ -180,15 +180,17 @@ __device__ inline void mask_scores(fragment &s, const plim_attention_args &args,
 {
     PLIM_UNROLL
     for (int r = 0; r < SIDE; r++) {
+        int64_t i = row + first_row() + r;
+        span keys = keys_of(args, i);
         PLIM_UNROLL
         for (int c = 0; c < SIDE; c++) {
-            int64_t i = row + first_row() + r, j = column + first_column() + c;
-            bool seen = i < args.q_length && j < args.k_length && !(args.causal && j > i);
-            float added = 0;
+            int64_t j = column + first_column() + c;
+            bool seen = j >= keys.first && j < keys.end;
+            float score = s[r][c] * args.scale;
+            if (args.softcap > 0) score = args.softcap * tanhf(score / args.softcap);
             if (seen && args.mask.data)
-                added = load_float(view.mask.data, view.mask.dtype,
-                                   i * view.mask.step + j * view.mask.column_step);
-            s[r][c] = seen ? s[r][c] * args.scale + added : -INFINITY;
+                score += load_float(view.mask.data, view.mask.dtype, i * view.mask.step + j * view.mask.column_step);
+            s[r][c] = seen ? score : -INFINITY;
         }
     }
 }
@@ -280,7 +282,8 @@ template <int PANELS> __device__ inline void forward(const plim_attention_args &
     float factor[SIDE];
     PLIM_UNROLL
     for (int r = 0; r < SIDE; r++) rows.maximum[r] = -INFINITY, rows.sum[r] = 0;
-    for (int64_t key = 0, end = keys_seen(args, at.row, TILE); key < end; key += TILE) {
+    span range = keys_of_tile(args, at.row, TILE, TILE);
+    for (int64_t key = range.first; key < range.end; key += TILE) {
         fragment p, u;
         multiply_rows(p, stage, q, at.row, k, key);
         mask_scores(p, args, view, at.row, key);
@@ -327,9 +330,9 @@ __device__ inline void load_queries(query_tile &to, const plim_attention_args &a
 }
 
 /* From scores and dout v^T (`ds`): p u, the weights of dout in dv, into `s`, and the gradient of the
- * scores, p (u dp - mean), into `ds`. */
+ * products, p (u dp - mean), times softcapping's slope, 1 - tanh^2, into `ds`. */
 __device__ inline void differentiate(fragment &s, fragment &ds, const fragment &u,
-                                     const query_tile &queries)
+                                     const query_tile &queries, float softcap)
 {
     PLIM_UNROLL
     for (int r = 0; r < SIDE; r++) {
@@ -337,8 +340,9 @@ __device__ inline void differentiate(fragment &s, fragment &ds, const fragment &
         float mean = queries.mean[first_row() + r];
         PLIM_UNROLL
         for (int c = 0; c < SIDE; c++) {
-            float p = expf(s[r][c] - logsumexp);
+            float p = expf(s[r][c] - logsumexp), tanh = fmaxf(s[r][c] / softcap, -1.0f);
             ds[r][c] = p * (u[r][c] * ds[r][c] - mean);
+            if (softcap > 0) ds[r][c] *= 1 - tanh * tanh;
             s[r][c] = p * u[r][c];
         }
     }
@@ -360,13 +364,14 @@ template <int PANELS> __device__ inline void backward_queries(const plim_attenti
     fragment dq[PANELS];
     clear(dq);
     load_queries(queries, args, view, dout, out, at.row);
-    for (int64_t key = 0, end = keys_seen(args, at.row, TILE); key < end; key += TILE) {
+    span range = keys_of_tile(args, at.row, TILE, TILE);
+    for (int64_t key = range.first; key < range.end; key += TILE) {
         fragment s, ds, u;
         multiply_rows(s, stage, q, at.row, k, key);
         multiply_rows(ds, stage, dout, at.row, v, key);
         mask_scores(s, args, view, at.row, key);
         dropout_factors(u, args, view, at.row, key);
-        differentiate(s, ds, u, queries);
+        differentiate(s, ds, u, queries, args.softcap);
         share_transposed(weights, ds);
         multiply_panels(dq, weights, stage, k, key);
     }
@@ -383,6 +388,8 @@ template <int PANELS> __device__ inline void backward_keys(const plim_attention_
     head_view k = view_of(args.k, at.batch, at.head, args.k_length, args.size);
     head_view v = view_of(args.v, at.batch, at.head, args.k_length, args.v_size);
 
+    span range = queries_of_tile(args, at.row, TILE, TILE);
+
     fragment dk[PANELS], dv[PANELS];
     clear(dk);
     clear(dv);
@@ -391,7 +398,7 @@ template <int PANELS> __device__ inline void backward_keys(const plim_attention_
         head_view dout = view_of(args.dout, at.batch, head, args.q_length, args.v_size);
         head_view out = view_of(args.out, at.batch, head, args.q_length, args.v_size);
         score_view view = scores_of(args, at.batch, head);
-        for (int64_t row = args.causal ? at.row : 0; row < args.q_length; row += TILE) {
+        for (int64_t row = range.first; row < range.end; row += TILE) {
             fragment s, ds, u;
             __syncthreads(); /* the queries before are done with */
             load_queries(queries, args, view, dout, out, row);
@@ -399,7 +406,7 @@ template <int PANELS> __device__ inline void backward_keys(const plim_attention_
             multiply_rows(ds, stage, dout, row, v, at.row);
             mask_scores(s, args, view, row, at.row);
             dropout_factors(u, args, view, row, at.row);
-            differentiate(s, ds, u, queries);
+            differentiate(s, ds, u, queries, args.softcap);
             share(weights, s);
             multiply_panels(dv, weights, stage, dout, row);
             __syncthreads();

@@ -70,6 +70,60 @@ __device__ inline uint32_t kept_of_keys(const plim_attention_args &args, int64_t
     return kept;
 }
 
+/* --- what sees what --------------------------------------------------------------------------- */
+
+/* Rows from `first` on, before `end`. Those that neighbours see begin and end no earlier than their own. */
+struct span {
+    int first, end;
+};
+
+/* The document that has this row, by bisection. */
+__device__ inline span document_of(const plim_attention_args &args, int row)
+{
+    const int *ends = (const int *)args.ends;
+    int low = 0, high = args.documents;
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        if (ends[middle] <= row)
+            low = middle;
+        else
+            high = middle;
+    }
+    return {ends[low], ends[low + 1]};
+}
+
+/* The keys that a query sees; none behind the last query. */
+__device__ inline span keys_of(const plim_attention_args &args, int64_t query)
+{
+    span s = {0, (int)args.k_length};
+    int row = (int)query;
+    if (query >= args.q_length) return {INT32_MAX, 0};
+    if (args.ends) s = document_of(args, row);
+    if (args.window && row - args.window >= s.first) s.first = row - args.window + 1;
+    if (args.window && s.end - row > args.window) s.end = row + args.window;
+    if (args.causal && s.end > row) s.end = row + 1;
+    return s;
+}
+
+/* The queries that see a key; none behind the last key. */
+__device__ inline span queries_of(const plim_attention_args &args, int64_t key)
+{
+    span s = {0, (int)args.q_length};
+    int row = (int)key;
+    if (key >= args.k_length) return {INT32_MAX, 0};
+    if (args.ends) s = document_of(args, row);
+    if (args.window && row - args.window >= s.first) s.first = row - args.window + 1;
+    if (args.window && s.end - row > args.window) s.end = row + args.window;
+    if (args.causal && s.first < row) s.first = row;
+    return s;
+}
+
+/* What the rows of a tile see, whose first and last rows see `first` and `last`, from a multiple of `step` on. */
+__device__ inline span joined(const span &first, const span &last, int step)
+{
+    return {first.first / step * step, last.end};
+}
+
 /* --- tiles ------------------------------------------------------------------------------------ */
 
 /* The block's tile of so many rows of a head. */
@@ -94,10 +148,18 @@ __device__ inline block_place longest_keys_first(int64_t length, int heads, int 
     return {head / (uint32_t)heads, (int64_t)(blockIdx.x / all) * rows, (int)(head % (uint32_t)heads)};
 }
 
-/* How many keys the queries of a tile may see. */
-__device__ inline int64_t keys_seen(const plim_attention_args &args, int64_t row, int rows)
+/* What `rows` queries from `row` on see of the keys, in whole tiles of `step` but the last. */
+__device__ inline span keys_of_tile(const plim_attention_args &args, int64_t row, int rows, int step)
 {
-    return args.causal && row + rows < args.k_length ? row + rows : args.k_length;
+    int64_t last = row + rows < args.q_length ? row + rows : args.q_length;
+    return joined(keys_of(args, row), keys_of(args, last - 1), step);
+}
+
+/* The same of keys and the queries that see them. */
+__device__ inline span queries_of_tile(const plim_attention_args &args, int64_t row, int rows, int step)
+{
+    int64_t last = row + rows < args.k_length ? row + rows : args.k_length;
+    return joined(queries_of(args, row), queries_of(args, last - 1), step);
 }
 
 #endif

@@ -73,25 +73,28 @@ __device__ inline void forward(const plim_attention_args &args)
     typedef typename Math::element T;
     typedef tile<T, COLUMNS> rows_of_head;
     PLIM_DYNAMIC_SHARED(T, shared);
+    __shared__ span seen[QUERIES];
     rows_of_head q = {shared}, k = {q.data + QUERIES * COLUMNS};
     tile<T, WIDTH> v = {k.data + KEYS * COLUMNS};
 
     block_place at = place_of_block(args.q_length, args.heads, QUERIES);
     int sharer = at.head / args.sharing, warp_row = (int)threadIdx.x / 32 * ROWS;
     int first_column = (int)blockIdx.y * WIDTH;
-    int64_t row = at.row + warp_row, end = keys_seen(args, at.row, QUERIES);
+    int64_t row = at.row + warp_row;
+    span range = keys_of_tile(args, at.row, QUERIES, KEYS);
     head_view keys = view_of(args.k, at.batch, sharer, args.k_length, args.size);
     head_view values =
         columns_of<T>(view_of(args.v, at.batch, sharer, args.k_length, args.v_size), first_column);
     score_view view = scores_of(args, at.batch, at.head);
     load_tile<QUERIES, THREADS>(
         q, view_of(args.q, at.batch, at.head, args.q_length, args.size), at.row);
-    load_tile<KEYS, THREADS>(k, keys, 0);
+    load_tile<KEYS, THREADS>(k, keys, range.first);
     copy_commit();
+    for (int i = (int)threadIdx.x; i < QUERIES; i += THREADS) seen[i] = keys_of(args, at.row + i);
 
     float out[WIDTH / BLOCK][4] = {}, factor[2];
     softmax_rows softmax = {{-INFINITY, -INFINITY}, {0, 0}};
-    for (int64_t key = 0; key < end; key += KEYS) {
+    for (int key = range.first; key < range.end; key += KEYS) {
         copy_wait<0>();
         __syncthreads(); /* the keys are here; the values before them are done with */
         load_tile<KEYS, THREADS>(v, values, key);
@@ -99,7 +102,7 @@ __device__ inline void forward(const plim_attention_args &args)
         float p[KEYS / BLOCK][4] = {};
         score_place first = {row, key};
         multiply_rows<Math>(p, q, warp_row, k, args.size);
-        make_scores<false>(p, args, view, first);
+        make_scores<false>(p, args, view, first, seen + warp_row);
         advance(softmax, p, factor);
         if (args.dropout) drop(p, args, view, first);
         PLIM_UNROLL
@@ -109,7 +112,7 @@ __device__ inline void forward(const plim_attention_args &args)
         }
         copy_wait<0>();
         __syncthreads(); /* the values are here, the keys are done with */
-        if (key + KEYS < end) load_tile<KEYS, THREADS>(k, keys, key + KEYS);
+        if (key + KEYS < range.end) load_tile<KEYS, THREADS>(k, keys, key + KEYS);
         copy_commit();
         multiply_columns<Math>(out, p, v, 0, values.size);
     }

@@ -282,42 +282,49 @@ __device__ inline score_place place_of(const score_place &first, int n, int e)
     return {first.query + (TURNED ? column : row), first.key + (TURNED ? row : column)};
 }
 
-/* Is every score of so many queries and keys just a product? */
-__device__ inline bool is_plain(const plim_attention_args &args, const score_place &first,
-                                int queries, int keys)
-{
-    return !args.mask.data && first.query + queries <= args.q_length &&
-           first.key + keys <= args.k_length &&
-           !(args.causal && first.key + keys - 1 > first.query);
-}
-
 __device__ inline float masked_score(const plim_attention_args &args, const score_view &view,
                                      const score_place &at, float scaled)
 {
-    if (at.query >= args.q_length || at.key >= args.k_length || (args.causal && at.key > at.query))
-        return -INFINITY;
     if (!args.mask.data) return scaled;
     return scaled + LOG2_E * load_float(view.mask.data, view.mask.dtype,
                                         at.query * view.mask.step + at.key * view.mask.column_step);
 }
 
-/* Products become scores; minus infinity where nothing is seen, and beyond the ends. */
-template <bool TURNED, int N>
-__device__ inline void make_scores(float (&s)[N][4], const plim_attention_args &args,
-                                   const score_view &view, const score_place &first)
+/* cap tanh(x / cap), as 1 - 2 / (1 + exp(2 x / cap)) */
+__device__ inline float draw_in(float x, float cap)
 {
-    bool plain = is_plain(args, first, TURNED ? N * BLOCK : ROWS, TURNED ? ROWS : N * BLOCK);
+    return cap - 2 * cap / (1 + exp2_normal(2 * LOG2_E / cap * x));
+}
+
+/* Products become scores; minus infinity where nothing is seen, and beyond the ends. `seen`: the queries or keys, as
+ * the columns are, that the warp's rows see. */
+template <bool TURNED, int N>
+__device__ inline void make_scores(float (&s)[N][4], const plim_attention_args &args, const score_view &view,
+                                   const score_place &first, const span *seen)
+{
+    int column = (int)(TURNED ? first.query : first.key);
+    bool all_seen = seen[ROWS - 1].first <= column && seen[0].end >= column + N * BLOCK;
     PLIM_UNROLL
     for (int n = 0; n < N; n++) {
         PLIM_UNROLL
-        for (int e = 0; e < 4; e++) s[n][e] *= args.scale * LOG2_E;
+        for (int e = 0; e < 4; e++) {
+            s[n][e] *= args.scale * LOG2_E;
+            if (args.softcap > 0) s[n][e] = draw_in(s[n][e], args.softcap * LOG2_E);
+        }
     }
-    if (plain) return;
+    if (all_seen && !args.mask.data) return;
     PLIM_UNROLL
-    for (int n = 0; n < N; n++) {
+    for (int r = 0; r < 2; r++) {
+        span of_row = seen[group() + 8 * r];
         PLIM_UNROLL
-        for (int e = 0; e < 4; e++)
-            s[n][e] = masked_score(args, view, place_of<TURNED>(first, n, e), s[n][e]);
+        for (int n = 0; n < N; n++) {
+            PLIM_UNROLL
+            for (int e = 2 * r; e < 2 * r + 2; e++) {
+                int at = column + n * BLOCK + pair() + e % 2;
+                bool is_seen = at >= of_row.first && at < of_row.end;
+                s[n][e] = is_seen ? masked_score(args, view, place_of<TURNED>(first, n, e), s[n][e]) : -INFINITY;
+            }
+        }
     }
 }
 

@@ -6,9 +6,16 @@
 namespace flash
 {
 
+/* The derivative of what softcapping makes a score, 1 - tanh^2, by the score; 0 of one that is not seen. */
+__device__ inline float slope_at(float score, float cap)
+{
+    float t = fmaxf(score / cap, -1.0f);
+    return 1 - t * t;
+}
+
 /* From scores `s` and dout v^T `dp`, with dropout's factors u: p u, the weights of dout in dv, into
- * `s`, and the gradient of the scores, p (u dp - sum), into `dp`. `base` and `sum` are those of the
- * accumulators' queries, by block and accumulator. */
+ * `s`, and the gradient of the products, p (u dp - sum), times softcapping's slope, into `dp`. `base` and `sum` are
+ * those of the accumulators' queries, by block and accumulator. */
 template <bool TURNED, int N, class Base, class Sum>
 __device__ inline void differentiate(float (&s)[N][4], float (&dp)[N][4],
                                      const plim_attention_args &args, const score_view &view,
@@ -27,8 +34,9 @@ __device__ inline void differentiate(float (&s)[N][4], float (&dp)[N][4],
         PLIM_UNROLL
         for (int e = 0; e < 4; e++) {
             float p = exp2_normal(s[n][e] - base(n, e)), u = kept[n] >> e & 1 ? unit : 0;
-            s[n][e] = p * u;
             dp[n][e] = p * (u * dp[n][e] - sum(n, e));
+            if (args.softcap > 0) dp[n][e] *= slope_at(s[n][e], args.softcap * LOG2_E);
+            s[n][e] = p * u;
         }
     }
 }
@@ -44,13 +52,15 @@ __device__ inline void backward_queries(const plim_flash_args &flash)
     typedef tile<T, COLUMNS> rows_of_head;
     const plim_attention_args &args = flash.attention;
     PLIM_DYNAMIC_SHARED(T, shared);
+    __shared__ span seen[QUERIES];
     rows_of_head q = {shared}, dout = {q.data + QUERIES * COLUMNS};
     rows_of_head k = {dout.data + QUERIES * COLUMNS}, v = {k.data + KEYS * COLUMNS};
 
     block_place at = place_of_block(args.q_length, args.heads, QUERIES);
     int sharer = at.head / args.sharing, warp_row = (int)threadIdx.x / 32 * ROWS;
     int first_column = (int)blockIdx.y * WIDTH;
-    int64_t row = at.row + warp_row, end = keys_seen(args, at.row, QUERIES);
+    int64_t row = at.row + warp_row;
+    span range = keys_of_tile(args, at.row, QUERIES, KEYS);
     head_view keys = view_of(args.k, at.batch, sharer, args.k_length, args.size);
     head_view values = view_of(args.v, at.batch, sharer, args.k_length, args.v_size);
     score_view view = scores_of(args, at.batch, at.head);
@@ -58,9 +68,10 @@ __device__ inline void backward_queries(const plim_flash_args &flash)
         q, view_of(args.q, at.batch, at.head, args.q_length, args.size), at.row);
     load_tile<QUERIES, THREADS>(
         dout, view_of(args.dout, at.batch, at.head, args.q_length, args.v_size), at.row);
-    load_tile<KEYS, THREADS>(k, keys, 0);
-    load_tile<KEYS, THREADS>(v, values, 0);
+    load_tile<KEYS, THREADS>(k, keys, range.first);
+    load_tile<KEYS, THREADS>(v, values, range.first);
     copy_commit();
+    for (int i = (int)threadIdx.x; i < QUERIES; i += THREADS) seen[i] = keys_of(args, at.row + i);
 
     float dq[WIDTH / BLOCK][4] = {}, bases[2], sums[2];
     PLIM_UNROLL
@@ -68,7 +79,7 @@ __device__ inline void backward_queries(const plim_flash_args &flash)
         bases[r] = base_of(flash, view.head, row + group() + 8 * r);
         sums[r] = sum_of(flash, view.head, row + group() + 8 * r);
     }
-    for (int64_t key = 0; key < end; key += KEYS) {
+    for (int key = range.first; key < range.end; key += KEYS) {
         copy_wait<0>();
         __syncthreads(); /* keys and values are here */
         float s[KEYS / BLOCK][4] = {}, ds[KEYS / BLOCK][4] = {};
@@ -76,14 +87,14 @@ __device__ inline void backward_queries(const plim_flash_args &flash)
         multiply_rows<Math>(s, q, warp_row, k, args.size);
         multiply_rows<Math>(ds, dout, warp_row, v, args.v_size);
         __syncthreads(); /* the values are done with */
-        if (key + KEYS < end) load_tile<KEYS, THREADS>(v, values, key + KEYS);
-        make_scores<false>(s, args, view, first);
+        if (key + KEYS < range.end) load_tile<KEYS, THREADS>(v, values, key + KEYS);
+        make_scores<false>(s, args, view, first, seen + warp_row);
         differentiate<false>(
             s, ds, args, view, first, [&](int, int e) { return bases[e / 2]; },
             [&](int, int e) { return sums[e / 2]; });
         multiply_columns<Math>(dq, ds, k, first_column, args.size);
         __syncthreads(); /* the keys are done with */
-        if (key + KEYS < end) load_tile<KEYS, THREADS>(k, keys, key + KEYS);
+        if (key + KEYS < range.end) load_tile<KEYS, THREADS>(k, keys, key + KEYS);
         copy_commit();
     }
     copy_wait<0>();
@@ -155,19 +166,21 @@ __device__ inline void backward_keys(const plim_flash_args &flash)
     typedef query_tile<T, COLUMNS, QUERIES> queries;
     const plim_attention_args &args = flash.attention;
     PLIM_DYNAMIC_SHARED(unsigned char, shared);
+    __shared__ span seen[KEYS];
     tile<T, COLUMNS> k = {(T *)shared}, v = {k.data + KEYS * COLUMNS};
     unsigned char *stages = (unsigned char *)(v.data + KEYS * COLUMNS);
 
     block_place at = longest_keys_first(args.k_length, args.heads / args.sharing, KEYS);
     int warp_row = (int)threadIdx.x / 32 * ROWS, first_column = (int)blockIdx.y * WIDTH;
     int64_t row = at.row + warp_row;
-    int64_t first_row = args.causal ? at.row / QUERIES * QUERIES : 0;
-    query_step step = {first_row, at.head * args.sharing}, coming = step;
-    query_steps steps = {first_row, args.q_length, step.head + args.sharing - 1};
+    span range = queries_of_tile(args, at.row, KEYS, QUERIES);
+    query_step step = {range.first, at.head * args.sharing}, coming = step;
+    query_steps steps = {range.first, range.end, step.head + args.sharing - 1};
     load_tile<KEYS, THREADS>(
         k, view_of(args.k, at.batch, at.head, args.k_length, args.size), at.row);
     load_tile<KEYS, THREADS>(
         v, view_of(args.v, at.batch, at.head, args.k_length, args.v_size), at.row);
+    for (int i = (int)threadIdx.x; i < KEYS; i += THREADS) seen[i] = queries_of(args, at.row + i);
     int loaded = 0;
     auto load = [&] {
         if (steps.has(coming))
@@ -189,7 +202,7 @@ __device__ inline void backward_keys(const plim_flash_args &flash)
         score_view view = scores_of(args, at.batch, step.head);
         multiply_rows<Math>(s, k, warp_row, x.q, args.size);
         multiply_rows<Math>(ds, v, warp_row, x.dout, args.v_size);
-        make_scores<true>(s, args, view, first);
+        make_scores<true>(s, args, view, first, seen + warp_row);
         differentiate<true>(
             s, ds, args, view, first,
             [&](int n, int e) { return x.bases[n * BLOCK + pair() + e % 2]; },
