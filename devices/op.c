@@ -98,6 +98,9 @@ double plim_op_bytes(const struct plim_op *op)
     switch (op->kind) {
     case PLIM_OP_EMBEDDING: /* of the table only the rows that are asked for */
         return 2.0 * (double)plim_array_bytes(op->out[0]) + (double)plim_array_bytes(op->in[1]);
+    case PLIM_OP_TAKE_ROWS: /* the same of its rows */
+        return 2.0 * (double)plim_array_bytes(op->out[0]) + (double)plim_array_bytes(op->in[1]);
+    case PLIM_OP_PUT_ROWS:
     case PLIM_OP_EMBEDDING_BACKWARD:
         return 2.0 * (double)plim_array_bytes(op->in[0]) + (double)plim_array_bytes(op->in[1]);
     case PLIM_OP_NLL_LOSS: /* one class of each row */

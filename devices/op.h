@@ -156,6 +156,20 @@ struct plim_array {
     X(GATHER, gather, 1, 2, 0)                                                                        \
     /* out <- a, mask, broadcast: a, or where the mask is 1 `alpha` */                                \
     X(MASKED_FILL, masked_fill, 1, 2, 0)                                                              \
+    /* out (n) int64 <- a: where a is not 0, counted row-major; out (n, dimensions of a): the coordinates. Less \
+       than 0 behind the last of them */ \
+    X(NONZERO, nonzero, 1, 1, 0)                                                                      \
+    /* out (n, ..) <- a, indices (n): out[i, ..] = a[indices[i], ..]; an index counts the leading dimensions   \
+       of a, one or more, row-major. Out of range: 0 */ \
+    X(TAKE_ROWS, take_rows, 1, 2, 0)                                                                  \
+    /* out <- a (n, ..), indices (n), which differ: out[indices[i], ..] = a[i, ..], counted as there; the rest of \
+       out stays */ \
+    X(PUT_ROWS, put_rows, 1, 2, 0)                                                                    \
+    /* out <- a, mask, source (n), the first three of one shape: a, or where the mask is not 0 the source's   \
+       elements in their order */ \
+    X(MASKED_SCATTER, masked_scatter, 1, 3, 0)                                                        \
+    /* out (bins) <- a (n), indices (n): a[i] is added to out[indices[i]] */                          \
+    X(SCATTER_ADD, scatter_add, 1, 2, 0)                                                              \
     /* A product for each group of rows; `ends` (int32) has the row behind each group's last. Rows   \
        of the left: out (s, n) <- a (s, k), b (groups, k, n), ends. Summed over the rows: out         \
        (groups, m, n) <- a (m, s), b (s, n), ends. scratch: what one kernel for all groups takes;     \

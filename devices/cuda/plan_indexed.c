@@ -1,6 +1,7 @@
 /* What stands where an index says. */
 #include "kernels/args_indexed.h"
 #include "plan_rows.h"
+#include "walk.h"
 
 /* `rows` and `named` along the last dimension; the kernel's name without its type. */
 static enum plim_status by_index(const struct plim_cuda_plan *plan, const struct plim_array *rows,
@@ -38,4 +39,80 @@ enum plim_status plim_cuda_plan_scatter(const struct plim_cuda_plan *plan, const
 {
     static const char *const kernels[] = {"put_float", "put_integer"};
     return by_index(plan, op->in[0], op->out[0], op->in[1], kernels);
+}
+
+/* --- whole rows ------------------------------------------------------------------------------- */
+
+/* `named` as rows that repeat its first one, and how its leading dimensions count them. */
+static enum plim_status count_rows(const struct plim_array *rows, const struct plim_array *named,
+                                   const struct plim_array *indices, struct plim_array *first,
+                                   struct plim_rows_by_index_args *args)
+{
+    int leading = named->ndim - rows->ndim + 1, bytes = plim_dtype_size((enum plim_dtype)named->dtype);
+    if (rows->ndim < 1 || leading < 1 || indices->ndim != 1 || indices->shape[0] != rows->shape[0])
+        return PLIM_INVALID;
+    *first = *rows;
+    first->data = named->data;
+    first->dtype = named->dtype;
+    first->stride[0] = 0;
+    for (int d = 1; d < rows->ndim; d++) {
+        if (named->shape[leading - 1 + d] != rows->shape[d]) return PLIM_INVALID;
+        first->stride[d] = named->stride[leading - 1 + d];
+    }
+    args->count = 1;
+    args->leading = (uint32_t)leading;
+    for (int d = 0; d < leading; d++) {
+        int from = leading - 1 - d;
+        args->count *= (uint64_t)named->shape[from];
+        args->extent[d] = plim_divider_of(named->shape[from] > 0 ? (uint64_t)named->shape[from] : 1);
+        args->step[d] = named->stride[from] * bytes;
+    }
+    return PLIM_OK;
+}
+
+static bool row_steps_are_vectors(const struct plim_rows_by_index_args *args)
+{
+    bool are = plim_walk_is_vector(&args->walk);
+    int bytes = plim_walk_element_bytes(&args->walk, 1);
+    for (uint32_t d = 0; are && d < args->leading; d++)
+        are = plim_address_is_aligned((uint64_t)args->step[d], bytes, PLIM_WALK_VECTOR);
+    return are;
+}
+
+/* `kernels`: of floats by vectors, of floats, of integers. */
+static enum plim_status move_rows(const struct plim_cuda_plan *plan, const struct plim_array *rows,
+                                  const struct plim_array *named, const struct plim_array *indices,
+                                  const char *const kernels[3])
+{
+    struct plim_rows_by_index_args args = {.count = 0};
+    struct plim_array first, wide = *indices;
+    enum plim_status st = count_rows(rows, named, indices, &first, &args);
+    if (st != PLIM_OK) return st;
+    if (!plim_cuda_plan_is_integer(indices)) return PLIM_UNSUPPORTED;
+    for (; wide.ndim < rows->ndim; wide.ndim++) {
+        wide.shape[wide.ndim] = 1;
+        wide.stride[wide.ndim] = 0;
+    }
+    st = plim_walk_init(&args.walk, (const struct plim_array *const[]){rows, &first, &wide}, 3, PLIM_WALK_KEEP_INNER);
+    if (st != PLIM_OK || args.walk.elements == 0) return st;
+    bool integers = plim_cuda_plan_is_integer(rows) && plim_cuda_plan_is_integer(named);
+    bool vector = !integers && row_steps_are_vectors(&args);
+    int64_t work = (int64_t)args.walk.elements / (vector ? PLIM_WALK_VECTOR : 1);
+    return plim_cuda_plan_launch(plan, kernels[integers ? 2 : !vector],
+                                 plim_cuda_plan_all_blocks(work, PLIM_INDEXED_THREADS), PLIM_INDEXED_THREADS, &args,
+                                 sizeof args);
+}
+
+enum plim_status plim_cuda_plan_take_rows(const struct plim_cuda_plan *plan, const struct plim_op *op)
+{
+    static const char *const kernels[] = {"take_rows_float_vector", "take_rows_float_scalar",
+                                          "take_rows_integer_scalar"};
+    return move_rows(plan, op->out[0], op->in[0], op->in[1], kernels);
+}
+
+enum plim_status plim_cuda_plan_put_rows(const struct plim_cuda_plan *plan, const struct plim_op *op)
+{
+    static const char *const kernels[] = {"put_rows_float_vector", "put_rows_float_scalar",
+                                          "put_rows_integer_scalar"};
+    return move_rows(plan, op->in[0], op->out[0], op->in[1], kernels);
 }

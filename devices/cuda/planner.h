@@ -60,11 +60,15 @@ plim_cuda_plan_function plim_cuda_plan_softmax, plim_cuda_plan_softmax_backward,
 plim_cuda_plan_function plim_cuda_plan_attention, plim_cuda_plan_attention_backward;
 
 /* plan_indexed.c */
-plim_cuda_plan_function plim_cuda_plan_gather, plim_cuda_plan_scatter;
+plim_cuda_plan_function plim_cuda_plan_gather, plim_cuda_plan_scatter, plim_cuda_plan_take_rows,
+    plim_cuda_plan_put_rows;
+
+/* plan_marked.c */
+plim_cuda_plan_function plim_cuda_plan_nonzero, plim_cuda_plan_masked_scatter;
 
 /* plan_ranking.c */
 plim_cuda_plan_function plim_cuda_plan_argmax, plim_cuda_plan_top_k, plim_cuda_plan_sort,
-    plim_cuda_plan_histogram;
+    plim_cuda_plan_histogram, plim_cuda_plan_scatter_add;
 
 /* plan_quantized.c */
 plim_cuda_plan_function plim_cuda_plan_quantize, plim_cuda_plan_dequantize, plim_cuda_plan_matmul_4bit,

@@ -96,3 +96,115 @@ Test(kernels_indexed, what_a_mask_hides_becomes_a_number)
                      KERNEL_ARRAY(&c, PLIM_BOOL, 33), value);
     }
 }
+
+/* --- where a mask is not 0 -------------------------------------------------------------------- */
+
+/* Of `elements`, about so many in a hundred; returns how many. */
+static int64_t mark(const struct plim_array *mask, int hundredth)
+{
+    int64_t marked = 0;
+    for (int64_t i = 0; i < plim_array_elements(mask); i++) {
+        bool is_set = (i * 7919 + 13) % 100 < hundredth;
+        kernel_case_set(mask, i, is_set);
+        marked += is_set;
+    }
+    return marked;
+}
+
+/* `more` places than there are, or fewer. */
+static void check_nonzero(const struct plim_array *mask, int hundredth, int64_t more)
+{
+    struct plim_op op = {.kind = PLIM_OP_NONZERO, .n_out = 1, .n_in = 1, .in = {mask}};
+    int64_t found = mark(mask, hundredth) + more;
+    if (found < 0) found = 0;
+    op.out[0] = KERNEL_ARRAY(&c, PLIM_I64, found);
+    kernel_case_check(&c, &op, 0, 0);
+    const int64_t shape[] = {found, mask->ndim}, columns[] = {1, found + 3};
+    op.out[0] = kernel_case_strided(&c, PLIM_I64, 2, shape, columns, 0);
+    kernel_case_check(&c, &op, 0, 0);
+    kernel_case_finish(&c);
+}
+
+Test(kernels_indexed, places_that_are_not_0)
+{
+    for (int hundredth = 0; hundredth <= 100; hundredth += 50) {
+        check_nonzero(KERNEL_ARRAY(&c, PLIM_BOOL, 1), hundredth, 0);
+        check_nonzero(KERNEL_ARRAY(&c, PLIM_I64, 300), hundredth, 2);
+        check_nonzero(KERNEL_ARRAY(&c, PLIM_BOOL, 7, 13, 5), hundredth, -3);
+        check_nonzero(KERNEL_ARRAY(&c, PLIM_F32, 4, 5003), hundredth, 0); /* of several blocks */
+        check_nonzero(KERNEL_ARRAY(&c, PLIM_BOOL, 0, 4), hundredth, 1);
+    }
+    const int64_t shape[] = {9, 40}, apart[] = {1, 11};
+    check_nonzero(kernel_case_strided(&c, PLIM_I64, 2, shape, apart, 1), 30, 0);
+}
+
+static void check_masked_scatter(enum plim_dtype type, int64_t rows, int64_t columns, int hundredth)
+{
+    const struct plim_array *mask = KERNEL_ARRAY(&c, PLIM_BOOL, rows, columns);
+    int64_t marked = mark(mask, hundredth);
+    struct plim_op op = {.kind = PLIM_OP_MASKED_SCATTER, .n_out = 1, .n_in = 3};
+    op.out[0] = KERNEL_ARRAY(&c, type, rows, columns);
+    op.in[0] = KERNEL_ARRAY(&c, type, rows, columns);
+    op.in[1] = mask;
+    op.in[2] = KERNEL_ARRAY(&c, type, marked);
+    kernel_case_check(&c, &op, 0, 0);
+    kernel_case_finish(&c);
+}
+
+Test(kernels_indexed, elements_that_go_where_a_mask_is)
+{
+    for (int t = 0; t < 4; t++)
+        for (int hundredth = 0; hundredth <= 100; hundredth += 25) {
+            check_masked_scatter(types[t], 1, 1, hundredth);
+            check_masked_scatter(types[t], 33, 65, hundredth);
+            check_masked_scatter(types[t], 2, 9001, hundredth);
+        }
+}
+
+/* --- whole rows ------------------------------------------------------------------------------- */
+
+/* `own` rows (n, ..) and `named` ones, of which so many are counted by leading dimensions. */
+static void check_rows(enum plim_op_kind kind, const struct plim_array *own, const struct plim_array *named,
+                       int64_t count)
+{
+    const struct plim_array *indices = KERNEL_ARRAY(&c, count % 2 ? PLIM_I64 : PLIM_I32, own->shape[0]);
+    struct plim_op op = {.kind = kind, .n_out = 1, .n_in = 2, .in = {NULL, indices}};
+    op.out[0] = kind == PLIM_OP_TAKE_ROWS ? own : named;
+    op.in[0] = kind == PLIM_OP_TAKE_ROWS ? named : own;
+    for (int64_t i = 0; i < own->shape[0]; i++) kernel_case_set(indices, i, (double)((i * 5 + 3) % count));
+    kernel_case_check(&c, &op, 0, 0);
+    kernel_case_finish(&c);
+}
+
+/* Counts are no multiples of 5, so that rows differ. */
+Test(kernels_indexed, rows_by_index)
+{
+    static const enum plim_op_kind kinds[] = {PLIM_OP_TAKE_ROWS, PLIM_OP_PUT_ROWS};
+    const int64_t turned_shape[] = {23, 4, 16}, turned[] = {16, 23 * 16, 1}; /* (heads, tokens, size) in memory */
+    const int64_t odd[] = {17, 2 * 23 * 17, 2};
+    for (int k = 0; k < 2; k++)
+        for (int t = 0; t < 4; t++) {
+            enum plim_dtype x = types[t];
+            check_rows(kinds[k], KERNEL_ARRAY(&c, x, 9), KERNEL_ARRAY(&c, x, 11), 11);
+            check_rows(kinds[k], KERNEL_ARRAY(&c, x, 9), KERNEL_ARRAY(&c, x, 3, 4), 12);
+            check_rows(kinds[k], KERNEL_ARRAY(&c, x, 20, 64), KERNEL_ARRAY(&c, x, 21, 64), 21);
+            check_rows(kinds[k], KERNEL_ARRAY(&c, x, 20, 65), KERNEL_ARRAY(&c, x, 3, 8, 65), 24);
+            check_rows(kinds[k], KERNEL_ARRAY(&c, x, 20, 40), KERNEL_ARRAY(&c, x, 2, 2, 6, 40), 24);
+            check_rows(kinds[k], KERNEL_ARRAY(&c, x, 17, 4, 16),
+                       kernel_case_strided(&c, x, 3, turned_shape, turned, 0), 23);
+            check_rows(kinds[k], KERNEL_ARRAY(&c, x, 17, 4, 16), kernel_case_strided(&c, x, 3, turned_shape, odd, 1),
+                       23);
+            check_rows(kinds[k], KERNEL_ARRAY(&c, x, 0, 16), KERNEL_ARRAY(&c, x, 4, 16), 4);
+        }
+}
+
+Test(kernels_indexed, rows_that_fit_no_index_are_refused)
+{
+    const struct plim_array *own = KERNEL_ARRAY(&c, PLIM_F32, 3, 4), *named = KERNEL_ARRAY(&c, PLIM_F32, 8, 5);
+    const struct plim_array *indices = KERNEL_ARRAY(&c, PLIM_I64, 3), *floats = KERNEL_ARRAY(&c, PLIM_F32, 3);
+    struct plim_op op = {.kind = PLIM_OP_TAKE_ROWS, .n_out = 1, .n_in = 2, .out = {own}, .in = {named, indices}};
+    cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID));
+    op.in[0] = own;
+    op.in[1] = floats;
+    cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_UNSUPPORTED));
+}

@@ -119,3 +119,21 @@ Test(kernels_ranking, how_many_there_are_of_each)
     check_histogram(PLIM_I32, 3000, 60);
     check_histogram(PLIM_I64, 100, 700);
 }
+
+Test(kernels_ranking, sums_by_index)
+{
+    static const struct {
+        int64_t elements, bins;
+        enum plim_dtype type;
+    } cases[] = {{0, 4, PLIM_F32}, {5, 1, PLIM_F32}, {5000, 8, PLIM_F32}, {300, 129, PLIM_BF16}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct plim_op op = {.kind = PLIM_OP_SCATTER_ADD, .n_out = 1, .n_in = 2};
+        const struct plim_array *indices = KERNEL_ARRAY(&c, PLIM_I64, cases[i].elements);
+        kernel_case_fill(&c, indices, 0, (double)cases[i].bins);
+        op.out[0] = KERNEL_ARRAY(&c, cases[i].type, cases[i].bins);
+        op.in[0] = KERNEL_ARRAY(&c, cases[i].type, cases[i].elements);
+        op.in[1] = indices;
+        kernel_case_check(&c, &op, cases[i].type == PLIM_F32 ? 256 : 2, 1);
+        kernel_case_finish(&c);
+    }
+}

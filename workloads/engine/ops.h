@@ -258,11 +258,14 @@ struct tensor *op_max_last(struct engine *e, struct tensor *x);
 void op_sort(struct engine *e, struct tensor *x, struct tensor *out[2]);
 /* x[indices]: elements of x (n), or rows of x (n, ..) */
 struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indices);
-/* Simulated only, to op_masked_scatter(): nonzero() of a mask, `found` of which are not zero: (found) int64, which
- * stands for all of its columns */
+/* The same of indices that differ from one another */
+struct tensor *op_different_rows(struct engine *e, struct tensor *x, struct tensor *indices);
+/* nonzero() of a mask, `found` of which are not zero: (found) int64, which are numbers of elements and stand for all of
+ * its columns; or the columns, (found, dimensions) int64 */
 struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found);
-/* Simulated only: y[places] += x, in place; all named, y (n), places and x (m); no autograd */
-void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *places, struct tensor *x);
+struct tensor *op_coordinates(struct engine *e, struct tensor *mask, int64_t found);
+/* y.scatter_add_(0, indices, x); all named, y (n), indices and x (m); no autograd */
+void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *indices, struct tensor *x);
 /* zeros (count, ..) with the rows of x (n, ..) at their places (n) */
 struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *places, int64_t count);
 /* x[mask], mask (b, s), `found` of which are ones: rows of x (b, s, width), or elements of x (b, s) */

@@ -94,7 +94,7 @@ struct tensor *op_histogram(struct engine *e, struct tensor *x, int64_t bins)
 
 /* --- rows by index ---------------------------------------------------------------------------- */
 
-/* An array (n) as a table of rows of one element. */
+/* An array (n) as a table of rows of one element, and one of many dimensions as rows that lie together. */
 static struct plim_array as_table(const struct tensor *x)
 {
     struct plim_array a = x->a;
@@ -102,12 +102,24 @@ static struct plim_array as_table(const struct tensor *x)
         a.shape[a.ndim] = 1;
         a.stride[a.ndim++] = 1;
     }
+    while (a.ndim > 2 && a.stride[1] == a.shape[2] * a.stride[2]) {
+        a.shape[1] *= a.shape[2];
+        a.stride[1] = a.stride[2];
+        a.ndim--;
+        for (int d = 2; d < a.ndim; d++) a.shape[d] = a.shape[d + 1], a.stride[d] = a.stride[d + 1];
+    }
     return a;
 }
 
-/* index_backward: zeros, to which the rows are added in the order of their indices */
-static void rows_backward(struct engine *e, struct node *n, struct tensor **grads,
-                          struct tensor **out)
+static void launch_rows(struct engine *e, enum plim_op_kind kind, const struct plim_array *out,
+                        const struct plim_array *in, const struct tensor *indices)
+{
+    struct plim_op op = {.kind = kind, .n_out = 1, .n_in = 2, .out = {out}, .in = {in, &indices->a}};
+    if (!e->halted) engine_launch(e, &op);
+}
+
+/* index_backward: zeros, to which the rows are added in the order of their indices, or put where indices differ */
+static void return_rows(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out, bool differ)
 {
     struct tensor *indices = node_saved(e, n, 0), *held[PLIM_INDEX_ADD_NEEDS] = {NULL};
     struct plim_need needs[PLIM_INDEX_ADD_NEEDS];
@@ -117,36 +129,50 @@ static void rows_backward(struct engine *e, struct node *n, struct tensor **grad
     plim_index_add_needs(&e->device->info, tensor_elements(indices), n->ints[1], needs);
     op_take_needs(e, PLIM_INDEX_ADD_NEEDS, needs, held);
     struct plim_array table = as_table(dx), rows = as_table(grads[0]);
-    struct plim_op op = {.kind = PLIM_OP_EMBEDDING_BACKWARD,
-                         .n_out = 1,
-                         .n_in = 2,
-                         .out = {&table},
-                         .in = {&rows, &indices->a}};
-    if (!e->halted) engine_launch(e, &op);
+    if (differ)
+        launch_rows(e, PLIM_OP_PUT_ROWS, &dx->a, &grads[0]->a, indices);
+    else
+        launch_rows(e, PLIM_OP_EMBEDDING_BACKWARD, &table, &rows, indices);
     op_release_needs(e, needs, held, PLIM_INDEX_ADD_NEEDS, PLIM_INDEX_ADD_NEEDS);
     out[0] = dx;
 }
+
+static void rows_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    return_rows(e, n, grads, out, false);
+}
 static const struct node_kind rows_kind = {"IndexBackward0", rows_backward};
 
-struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indices)
+static void different_rows_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    return_rows(e, n, grads, out, true);
+}
+static const struct node_kind different_rows_kind = {"IndexBackward0", different_rows_backward};
+
+static struct tensor *take_rows(struct engine *e, struct tensor *x, struct tensor *indices,
+                                const struct node_kind *kind)
 {
     struct tensor *operands[2] = {x, indices};
     if (e->halted) return op_halted(e, 2, operands);
-    struct node *n = op_node(e, &rows_kind, 1, &x);
+    struct node *n = op_node(e, kind, 1, &x);
     op_note_shape(n, x);
     if (n) node_save(e, n, 0, indices);
     int64_t shape[PLIM_MAX_DIMS];
     memcpy(shape, x->a.shape, sizeof shape);
     shape[0] = tensor_elements(indices);
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape);
-    struct plim_array table = as_table(x), rows = as_table(y);
-    struct plim_op op = {.kind = PLIM_OP_EMBEDDING,
-                         .n_out = 1,
-                         .n_in = 2,
-                         .out = {&rows},
-                         .in = {&table, &indices->a}};
-    if (!e->halted) engine_launch(e, &op);
+    launch_rows(e, PLIM_OP_TAKE_ROWS, &y->a, &x->a, indices);
     return op_done(e, n, y, 2, operands);
+}
+
+struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indices)
+{
+    return take_rows(e, x, indices, &rows_kind);
+}
+
+struct tensor *op_different_rows(struct engine *e, struct tensor *x, struct tensor *indices)
+{
+    return take_rows(e, x, indices, &different_rows_kind);
 }
 
 /* gather_backward: zeros of the shape of self, to which the gradient is added where it came from. Of self only the

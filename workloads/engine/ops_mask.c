@@ -3,18 +3,20 @@
 #include "ops.h"
 #include <string.h>
 
-struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found)
+/* nonzero() of a mask: a block of int64, of which `y` is (found) numbers or (found, dimensions) coordinates */
+static struct tensor *nonzero(struct engine *e, struct tensor *mask, int64_t found, bool has_columns)
 {
     enum { PLACES = PLIM_NONZERO_PLACES };
     if (e->halted) return op_halted(e, 1, &mask);
+    const int64_t shape[] = {found, mask->a.ndim}, stride[] = {1, found};
     struct tensor *held[PLIM_NONZERO_NEEDS] = {NULL};
     struct plim_need needs[PLIM_NONZERO_NEEDS];
     plim_nonzero_needs(&e->device->info, tensor_elements(mask), found, mask->a.ndim, needs);
     op_take_needs(e, PLIM_NONZERO_NEEDS, needs, held);
-    struct tensor *y = tensor_alias(e, held[PLACES], 1, &found, (const int64_t[]){1}, 0);
+    struct tensor *y = tensor_alias(e, held[PLACES], has_columns ? 2 : 1, shape, stride, 0);
     if (!e->halted) {
         y->a.dtype = PLIM_I64;
-        struct plim_op op = {.kind = PLIM_OP_CUMSUM, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&mask->a}};
+        struct plim_op op = {.kind = PLIM_OP_NONZERO, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&mask->a}};
         engine_launch(e, &op);
     }
     op_release_needs(e, needs, held, PLIM_NONZERO_NEEDS, PLIM_NONZERO_NEEDS);
@@ -22,32 +24,45 @@ struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found)
     return op_done(e, NULL, y, 1, &mask);
 }
 
-/* What writes y, reading x and the places. */
-static void launch_by_places(struct engine *e, struct tensor *y, struct tensor *x, struct tensor *places)
+struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found)
 {
-    op_fused(e, 1, 2, (struct tensor *[]){y, x, places});
+    return nonzero(e, mask, found, false);
 }
 
-void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *places, struct tensor *x)
+struct tensor *op_coordinates(struct engine *e, struct tensor *mask, int64_t found)
 {
-    if (!e->halted) launch_by_places(e, y, places, x);
+    return nonzero(e, mask, found, true);
+}
+
+static void launch(struct engine *e, enum plim_op_kind kind, struct tensor *y, struct tensor *x,
+                   struct tensor *indices)
+{
+    struct plim_op op = {.kind = kind, .n_out = 1, .n_in = 2, .out = {&y->a}, .in = {&x->a, &indices->a}};
+    if (!e->halted) engine_launch(e, &op);
+}
+
+void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *indices, struct tensor *x)
+{
+    launch(e, PLIM_OP_SCATTER_ADD, y, x, indices);
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* computeLinearIndex(): both columns of the places, wrapped and weighted, become one index; named */
-static struct tensor *linear_index(struct engine *e, int64_t items)
+/* computeLinearIndex(): both columns of the places, wrapped and weighted, become one index, which they are here; named */
+static struct tensor *linear_index(struct engine *e, struct tensor *places)
 {
+    int64_t items = tensor_elements(places);
     struct tensor *outer = tensor_keep(tensor_empty(e, PLIM_I64, 1, &items));
     struct tensor *index = tensor_keep(tensor_empty(e, PLIM_I64, 1, &items));
     tensor_drop(e, outer);
     struct tensor *inner = tensor_keep(tensor_empty(e, PLIM_I64, 1, &items));
     struct tensor *weighted = tensor_keep(tensor_empty(e, PLIM_I64, 1, &items));
     tensor_drop_all(e, inner, weighted);
+    op_copy_(e, index, places);
     return index;
 }
 
-/* index_put_(accumulate=True): the indices are sorted, and rows added in their order. */
+/* index_put_(accumulate=True) of zeros: the indices are sorted, and rows added in their order. */
 static void add_rows(struct engine *e, struct tensor *dx, struct tensor *mask, struct tensor *rows)
 {
     enum { SORTED = 2, COUNT = PLIM_INDEX_ADD_NEEDS - SORTED }; /* behind what makes one column linear */
@@ -56,12 +71,12 @@ static void add_rows(struct engine *e, struct tensor *dx, struct tensor *mask, s
     int64_t items = rows->a.shape[0];
     struct tensor *places = tensor_keep(op_places(e, mask, items));
     if (e->halted) return;
-    struct tensor *index = linear_index(e, items);
+    struct tensor *index = linear_index(e, places);
     tensor_drop(e, places);
     plim_index_add_needs(&e->device->info, items, tensor_elements(mask), needs);
     for (int i = 0; i < COUNT; i++) needs[SORTED + i].before = COUNT;
     op_take_needs(e, COUNT, needs + SORTED, held);
-    launch_by_places(e, dx, rows, index);
+    launch(e, PLIM_OP_PUT_ROWS, dx, rows, index);
     op_release_needs(e, needs + SORTED, held, COUNT, COUNT);
     tensor_drop(e, index);
 }
@@ -86,7 +101,7 @@ struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *
     int64_t shape[2] = {found, x->a.ndim > mask->a.ndim ? tensor_size(x, -1) : 1};
     struct tensor *places = tensor_keep(op_places(e, mask, found));
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim - mask->a.ndim + 1, shape);
-    launch_by_places(e, y, x, places);
+    launch(e, PLIM_OP_TAKE_ROWS, y, x, places);
     tensor_drop(e, places);
     return op_done(e, n, y, 2, operands);
 }
@@ -110,9 +125,7 @@ struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *pl
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
     struct tensor *y = tensor_keep(op_full(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape, 0));
-    struct tensor *into = tensor_keep(tensor_alias(e, y, x->a.ndim, x->a.shape, y->a.stride, 0));
-    op_copy_(e, into, x); /* to the first rows, which takes as long */
-    tensor_drop(e, into);
+    launch(e, PLIM_OP_PUT_ROWS, y, x, places);
     e->grad_enabled = grad;
     return op_done(e, n, tensor_yield(y), 2, operands);
 }
@@ -127,7 +140,7 @@ static void masked_scatter_backward(struct engine *e, struct node *n, struct ten
     int64_t items = n->ints[0];
     struct tensor *places = tensor_keep(op_places(e, mask, items));
     out[0] = tensor_keep(tensor_empty(e, (enum plim_dtype)grads[0]->a.dtype, 1, &items));
-    launch_by_places(e, out[0], grads[0], places);
+    launch(e, PLIM_OP_TAKE_ROWS, out[0], grads[0], places);
     tensor_drop(e, places);
 }
 static const struct node_kind masked_scatter_kind = {"MaskedScatterBackward0", masked_scatter_backward};
@@ -145,7 +158,12 @@ struct tensor *op_masked_scatter(struct engine *e, struct tensor *x, struct tens
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
     plim_masked_scatter_needs(tensor_elements(x), needs);
     op_take_needs(e, PLIM_MASKED_SCATTER_NEEDS, needs, held);
-    launch_by_places(e, y, source, mask);
+    struct plim_op op = {.kind = PLIM_OP_MASKED_SCATTER,
+                         .n_out = 1,
+                         .n_in = 3,
+                         .out = {&y->a},
+                         .in = {&x->a, &mask->a, &source->a}};
+    if (!e->halted) engine_launch(e, &op);
     op_release_needs(e, needs, held, PLIM_MASKED_SCATTER_NEEDS, PLIM_MASKED_SCATTER_NEEDS);
     return op_done(e, n, y, 3, operands);
 }

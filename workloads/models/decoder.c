@@ -97,8 +97,6 @@ const char *decoder_refuses(const struct plim_device_info *info,
                                          .dtype = PLIM_F16, /* or bf16, to which the same applies */
                                          .dropout = config->dropout_attention > 0,
                                          .training = true};
-    if (!info->simulated && (setting->padding != PLIM_PADDING_NO || setting->packing == PLIM_PACKING_ONE_ROW))
-        return "flash_attention_2 with rows of different lengths (data.padding, data.packing) is simulated only";
     if (info->compute_capability && !plim_flash2_fits(info, &shape))
         return info->compute_capability < 80
                    ? "flash_attention_2 needs a GPU of compute capability 8.0 or later"
@@ -164,40 +162,79 @@ static struct batch images(struct engine *e, const struct decoder *m, uint64_t s
     return b;
 }
 
+/* `count` places of x, so many elements apart, from element `start` on; NULL: none. Named */
+static struct tensor *places_of(struct engine *e, struct tensor *x, int64_t count, int64_t apart, int64_t start)
+{
+    if (e->halted || !count) return NULL;
+    return tensor_keep(tensor_alias(e, x, 1, &count, &apart, start));
+}
+
+/* They become start, start + step, .. */
+static void count_in(struct engine *e, struct tensor *places, double start, double step)
+{
+    struct plim_op op = {.kind = PLIM_OP_ARANGE, .n_out = 1, .alpha = step, .beta = start};
+    if (!places) return;
+    op.out[0] = &places->a;
+    if (!e->halted) engine_launch(e, &op);
+    tensor_drop(e, places);
+}
+
+static void fill_in(struct engine *e, struct tensor *places, double value)
+{
+    if (places) op_fill_(e, places, value);
+    tensor_drop(e, places);
+}
+
+/* Documents of one row: so many of `longest` tokens, then the others, which have one less. */
+struct documents {
+    int64_t longest, of_longest, others;
+};
+
+static struct documents documents_of(const struct decoder *m, int64_t tokens)
+{
+    int64_t all = decoder_documents(m), longest = decoder_longest_document(m), others = longest * all - tokens;
+    return (struct documents){longest, all - others, others};
+}
+
 /* Those of the first document once more, `rows` times behind one another from `start` on */
 static void repeat_positions(struct engine *e, struct tensor *positions, int64_t start, int64_t rows, int64_t length)
 {
     const int64_t shape[] = {rows, length};
-    if (!rows || !length || e->halted) return;
+    if (rows < 1 || !length || e->halted) return;
     struct tensor *first = tensor_keep(tensor_alias(e, positions, 2, shape, (const int64_t[]){0, 1}, 0));
     struct tensor *later = tensor_keep(tensor_alias(e, positions, 2, shape, (const int64_t[]){length, 1}, start));
     op_copy_(e, later, first);
     tensor_drop_all(e, first, later);
 }
 
-/* (1, tokens) int64: from 0 on, and again behind each `length` tokens; named */
-static struct tensor *document_positions(struct engine *e, int64_t tokens, int64_t length)
+/* (1, tokens) int64: from 0 on, and again where a document begins; named */
+static struct tensor *document_positions(struct engine *e, int64_t tokens, struct documents d)
 {
     struct tensor *positions = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1, tokens)));
-    if (e->halted) return positions;
-    struct tensor *first = tensor_keep(tensor_alias(e, positions, 1, &length, (const int64_t[]){1}, 0));
-    struct plim_op count = {.kind = PLIM_OP_ARANGE, .n_out = 1, .alpha = 1, .out = {&first->a}};
-    engine_launch(e, &count);
-    tensor_drop(e, first);
-    int64_t whole = tokens / length;
-    repeat_positions(e, positions, length, whole - 1, length);
-    repeat_positions(e, positions, whole * length, 1, tokens - whole * length);
+    count_in(e, places_of(e, positions, d.longest, 1, 0), 0, 1);
+    repeat_positions(e, positions, d.longest, d.of_longest - 1, d.longest);
+    repeat_positions(e, positions, d.of_longest * d.longest, d.others, d.longest - 1);
     return positions;
 }
 
 /* What tells the documents of one row: positions, and of TRL's collator (DataCollatorForLanguageModeling with
- * padding_free) cu_seq_lens_q, cu_seq_lens_k and seq_idx, in this order */
-static void add_documents(struct engine *e, const struct decoder *m, struct batch *b)
+ * padding_free) cu_seq_lens_q, cu_seq_lens_k and seq_idx, in this order. What a document begins with is no label. */
+static void add_documents(struct engine *e, const struct decoder *m, struct batch *b, bool own_labels)
 {
     int64_t tokens = tensor_elements(b->inputs), ends = decoder_documents(m) + 1;
-    b->positions = document_positions(e, tokens, decoder_longest_document(m));
+    const struct documents d = documents_of(m, tokens);
+    int64_t behind = d.of_longest * d.longest, others = d.longest - 1;
+    b->positions = document_positions(e, tokens, d);
+    if (own_labels) {
+        fill_in(e, places_of(e, b->labels, d.of_longest, d.longest, 0), PLIM_IGNORED_TARGET);
+        fill_in(e, places_of(e, b->labels, d.others, others, behind), PLIM_IGNORED_TARGET);
+    }
     if (m->setting->loop != PLIM_LOOP_TRL_SFT) return;
-    for (int i = 0; i < 2; i++) b->ends[i] = tensor_keep(op_full(e, PLIM_I32, 1, &ends, 0));
+    for (int i = 0; i < 2; i++) {
+        b->ends[i] = tensor_keep(tensor_empty(e, PLIM_I32, 1, &ends));
+        count_in(e, places_of(e, b->ends[i], d.of_longest + 1, 1, 0), 0, (double)d.longest);
+        count_in(e, places_of(e, b->ends[i], d.others, 1, d.of_longest + 1), (double)(behind + others), (double)others);
+    }
     b->document = tensor_keep(op_full(e, PLIM_I32, SHAPE(1, tokens), 0));
 }
 
@@ -211,8 +248,10 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, length)))};
     op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
     bool own_labels = s->padding != PLIM_PADDING_NO || (in_one && plim_loop_is_trainers(s->loop));
+    int64_t last = decoder_hides_padding(s) ? rows * length - 1 : -1; /* the token that is padded; -1: none */
     if (s->padding != PLIM_PADDING_NO || (plim_loop_is_trl(s->loop) && !in_one))
         b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
+    if (b.mask && last >= 0) fill_in(e, places_of(e, b.mask, 1, 1, last), 0);
     if (s->loop == PLIM_LOOP_TRL_DPO) {
         b.completions = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
         for (int i = 0; i < 2 && s->precomputed_reference; i++)
@@ -221,13 +260,13 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
         b.labels = tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows));
         op_random_(e, b.labels, (double)m->config->labels, seed - 1);
     } else if (m->config->task == PLIM_TASK_CAUSAL_LM && own_labels) {
-        /* what is padded is no label, nor what a document begins with */
         b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
         op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
+        if (last >= 0) fill_in(e, places_of(e, b.labels, 1, 1, last), PLIM_IGNORED_TARGET);
     } else {
         b.labels = b.inputs;
     }
-    if (in_one) add_documents(e, m, &b);
+    if (in_one) add_documents(e, m, &b, own_labels && b.labels != b.inputs && !classifies);
     return b;
 }
 

@@ -167,7 +167,9 @@ static struct tensor *look_for_tokens(struct engine *e, struct tensor *mask, str
     tensor_drop(e, longest);
     struct tensor *sums = tensor_keep(op_cumsum_last(e, lengths, PLIM_I32));
     *ends = tensor_keep(op_full(e, PLIM_I32, SHAPE(rows + 1), 0));
-    tensor_drop_all(e, sums, lengths);
+    struct tensor *later = tensor_hold(op_slice(e, *ends, 0, 1, rows));
+    op_copy_(e, later, sums);
+    tensor_drop_all(e, later, sums, lengths);
     return places;
 }
 
@@ -183,7 +185,7 @@ static struct tensor *unpadded(struct engine *e, struct tensor *mask, struct ten
         int of = order[i];
         struct tensor *flat = op_transpose(e, qkv[of], 1, 2);
         flat = op_reshape(e, flat, SHAPE(all_tokens, qkv[of]->a.shape[1], n[3]));
-        rows[of] = tensor_keep(op_rows(e, flat, places));
+        rows[of] = tensor_keep(op_different_rows(e, flat, places));
     }
     for (int i = Q; i <= V; i++) x[i] = op_transpose(e, op_unsqueeze(e, rows[i], 0), 1, 2);
     p->ends = ends;
@@ -206,7 +208,8 @@ static struct tensor *look_for_documents(struct engine *e, struct tensor *positi
     struct tensor *begins = tensor_keep(op_compare(e, PLIM_BINARY_EQ, row, least));
     struct tensor *places = tensor_keep(op_places(e, begins, documents));
     tensor_drop(e, begins);
-    struct tensor *parts[2] = {tensor_keep(op_to(e, places, PLIM_I32)), tensor_keep(op_full(e, PLIM_I32, SHAPE(1), 0))};
+    struct tensor *parts[2] = {tensor_keep(op_to(e, places, PLIM_I32)),
+                               tensor_keep(op_full(e, PLIM_I32, SHAPE(1), (double)tokens))};
     struct tensor *ends = tensor_keep(op_cat(e, 2, parts, 0));
     tensor_drop_all(e, parts[0], parts[1]);
     struct tensor *behind = tensor_keep(op_slice(e, ends, 0, 1, documents));

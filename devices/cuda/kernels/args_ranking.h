@@ -1,4 +1,4 @@
-/* Arguments of ARGMAX, TOP_K, SORT and HISTOGRAM (ranking.cu). */
+/* Arguments of ARGMAX, TOP_K, SORT, HISTOGRAM and SCATTER_ADD (ranking.cu). */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_RANKING_H
 #define PLIM_DEVICES_CUDA_KERNELS_ARGS_RANKING_H
 
@@ -37,6 +37,12 @@ struct plim_sort_args {
 /* A block for each bin, which counts those that are its number. */
 struct plim_histogram_args {
     struct plim_cuda_flat_operand out, x; /* integers, contiguous */
+    uint64_t bins, elements;
+};
+
+/* The same of those whose index it is, which it adds up; contiguous. */
+struct plim_scatter_add_args {
+    struct plim_cuda_flat_operand out, x, indices;
     uint64_t bins, elements;
 };
 

@@ -1,6 +1,6 @@
 /* What stands where an index says. */
 #include "args_indexed.h"
-#include "kernel.cuh"
+#include "walk.cuh"
 
 /* Where element i of `rows` stands in `named`; false: its index is out of range. */
 __device__ inline bool named_place(const plim_by_index_args &args, uint64_t i, uint64_t &place)
@@ -53,3 +53,59 @@ PLIM_KERNEL(put_integer, plim_by_index_args, PLIM_INDEXED_THREADS)
 {
     scatter<int64_t>(args);
 }
+
+/* --- whole rows ------------------------------------------------------------------------------- */
+
+/* How far row `index` is from the first; false: there is none. */
+__device__ inline bool find_row(const plim_rows_by_index_args &args, uint64_t at, uint64_t &distance)
+{
+    int64_t index[1];
+    load(index, args.walk.dtype[2], at);
+    uint64_t rest = (uint64_t)index[0];
+    distance = 0;
+    if (index[0] < 0 || rest >= args.count) return false;
+    for (uint32_t d = 0; d < args.leading; d++) {
+        uint64_t next = plim_divide(rest, &args.extent[d]);
+        distance += (rest - next * args.extent[d].divisor) * (uint64_t)args.step[d];
+        rest = next;
+    }
+    return true;
+}
+
+template <class A> struct take_rows {
+    template <int V> __device__ static void run(const plim_rows_by_index_args &args, uint64_t first)
+    {
+        const struct plim_walk &w = args.walk;
+        uint64_t at[3], distance;
+        A x[V] = {};
+        walk_to(w, first, at);
+        if (find_row(args, at[2], distance)) load(x, w.dtype[1], at[1] + distance);
+        store(w.dtype[0], at[0], x);
+    }
+};
+
+template <class A> struct put_rows {
+    template <int V> __device__ static void run(const plim_rows_by_index_args &args, uint64_t first)
+    {
+        const struct plim_walk &w = args.walk;
+        uint64_t at[3], distance;
+        A x[V];
+        walk_to(w, first, at);
+        if (!find_row(args, at[2], distance)) return;
+        load(x, w.dtype[0], at[0]);
+        store(w.dtype[1], at[1] + distance, x);
+    }
+};
+
+#define ROWS_BY_INDEX(name, body, V)                                                               \
+    PLIM_KERNEL(name, plim_rows_by_index_args, PLIM_INDEXED_THREADS)                               \
+    {                                                                                              \
+        for_elements<body, V>(args);                                                               \
+    }
+
+ROWS_BY_INDEX(take_rows_float_vector, take_rows<float>, PLIM_WALK_VECTOR)
+ROWS_BY_INDEX(take_rows_float_scalar, take_rows<float>, 1)
+ROWS_BY_INDEX(take_rows_integer_scalar, take_rows<int64_t>, 1)
+ROWS_BY_INDEX(put_rows_float_vector, put_rows<float>, PLIM_WALK_VECTOR)
+ROWS_BY_INDEX(put_rows_float_scalar, put_rows<float>, 1)
+ROWS_BY_INDEX(put_rows_integer_scalar, put_rows<int64_t>, 1)

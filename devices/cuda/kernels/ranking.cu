@@ -181,3 +181,16 @@ PLIM_KERNEL(histogram, plim_histogram_args, PLIM_RANKING_THREADS)
         if (threadIdx.x == 0) set_integer(args.out, bin, count);
     }
 }
+
+PLIM_KERNEL(scatter_add, plim_scatter_add_args, PLIM_RANKING_THREADS)
+{
+    for (uint64_t bin = blockIdx.x; bin < args.bins; bin += gridDim.x) {
+        float sum = 0;
+        for (uint64_t i = threadIdx.x; i < args.elements; i += blockDim.x)
+            if (integer_at(args.indices, i) == (int64_t)bin) sum += load_float(args.x.data, args.x.dtype, (int64_t)i);
+        sum = block_fold(sum, 0.0f, adding<float>());
+        if (threadIdx.x > 0) continue;
+        sum += load_float(args.out.data, args.out.dtype, (int64_t)bin);
+        store_float(args.out.data, args.out.dtype, (int64_t)bin, sum);
+    }
+}

@@ -1,30 +1,6 @@
 /* Running sums: a block for a row, a stretch of it after the other. */
-#include "args_reduce.h"
-#include "functions.cuh"
+#include "scan.cuh"
 #include "walk.cuh"
-
-/* The sums of all threads before this one; `all` becomes the sum of the block. */
-template <class A> __device__ inline A sum_before(A value, A &all)
-{
-    __shared__ A of_warp[PLIM_SCAN_THREADS / 32];
-    unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    A upto = value;
-    for (unsigned step = 1; step < 32; step *= 2) {
-        A before = __shfl_up_sync(0xffffffffu, upto, step);
-        if (lane >= step) upto = add(upto, before);
-    }
-    __syncthreads(); /* the last stretch's sums have been read */
-    if (lane == 31) of_warp[warp] = upto;
-    __syncthreads();
-    A warps_before = 0;
-    all = 0;
-    for (unsigned w = 0; w < PLIM_SCAN_THREADS / 32; w++) {
-        if (w == warp) warps_before = all;
-        all = add(all, of_warp[w]);
-    }
-    A before = __shfl_up_sync(0xffffffffu, upto, 1u);
-    return lane == 0 ? warps_before : add(warps_before, before);
-}
 
 template <class A> __device__ inline void scan_row(const struct plim_walk &w, uint64_t to,
                                                    uint64_t from)

@@ -1,0 +1,28 @@
+/* Arguments of NONZERO and MASKED_SCATTER (marked.cu). A block has a share of the elements, in their row-major order,
+ * and counts those before it. */
+#ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_MARKED_H
+#define PLIM_DEVICES_CUDA_KERNELS_ARGS_MARKED_H
+
+#include "args_elementwise.h"
+#include "args_reduce.h"
+
+enum { PLIM_MARKED_THREADS = PLIM_SCAN_THREADS };
+
+/* The walk: a. */
+struct plim_nonzero_args {
+    struct plim_walk walk;
+    uint64_t places;                           /* int64 */
+    int64_t step, column_step;                 /* bytes from place to place, and from coordinate to coordinate */
+    uint64_t room;                             /* places that are written */
+    struct plim_divider extent[PLIM_MAX_DIMS]; /* of a, the last dimension first */
+    uint32_t columns;                          /* coordinates of a place; 0: it is a number */
+};
+
+/* The walk: out, a, mask. */
+struct plim_masked_scatter_args {
+    struct plim_walk walk;
+    uint64_t source; /* contiguous, in the type of a */
+    uint64_t count;  /* of its elements */
+};
+
+#endif
