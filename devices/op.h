@@ -168,7 +168,7 @@ struct plim_array {
     /* out <- a, mask, source (n), the first three of one shape: a, or where the mask is not 0 the source's   \
        elements in their order */ \
     X(MASKED_SCATTER, masked_scatter, 1, 3, 0)                                                        \
-    /* out (bins) <- a (n), indices (n): a[i] is added to out[indices[i]] */                          \
+    /* out (bins) <- a, indices of as many elements: a[i] is added to out[indices[i]] */              \
     X(SCATTER_ADD, scatter_add, 1, 2, 0)                                                              \
     /* A product for each group of rows; `ends` (int32) has the row behind each group's last. Rows   \
        of the left: out (s, n) <- a (s, k), b (groups, k, n), ends. Summed over the rows: out         \

@@ -207,18 +207,31 @@ enum plim_status plim_cuda_plan_masked_fill(const struct plim_cuda_plan *plan, c
     return launch(plan, forms, integers, &args);
 }
 
-enum plim_status plim_cuda_plan_tril(const struct plim_cuda_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_triangle(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
-    static kernel_forms forms = FORMS("tril");
+    static kernel_forms forms = FORMS("triangle");
     const struct plim_array *operands[] = {op->out[0], op->in[0]}, *out = op->out[0];
-    struct plim_elementwise_args args = args_of(op, 0);
+    struct plim_elementwise_args args = args_of(op, op->kind);
     if (out->ndim < 2) return PLIM_INVALID;
-    if (op->dim) return PLIM_UNSUPPORTED; /* of the main diagonal alone */
+    args.dim = op->dim;
     enum plim_status st = plim_walk_init(&args.walk, operands, 2, PLIM_WALK_ORDERED);
     if (st != PLIM_OK || args.walk.elements == 0) return st;
     args.rows = plim_divider_of((uint64_t)out->shape[out->ndim - 2]);
     args.columns = plim_divider_of((uint64_t)out->shape[out->ndim - 1]);
     return launch(plan, forms, are_integers(operands, 2), &args);
+}
+
+/* A copy from the end. */
+enum plim_status plim_cuda_plan_flip(const struct plim_cuda_plan *plan, const struct plim_op *op)
+{
+    struct plim_array turned = *op->in[0];
+    struct plim_op copy = {.kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {op->out[0]}, .in = {&turned}};
+    int last = turned.ndim - 1;
+    if (last < 0 || op->out[0]->ndim != turned.ndim) return PLIM_INVALID;
+    int64_t steps = turned.shape[last] > 0 ? turned.shape[last] - 1 : 0;
+    turned.data += (uint64_t)(steps * turned.stride[last] * plim_dtype_size((enum plim_dtype)turned.dtype));
+    turned.stride[last] = -turned.stride[last];
+    return plim_cuda_plan_copy(plan, &copy);
 }
 
 enum plim_status plim_cuda_plan_dropout(const struct plim_cuda_plan *plan, const struct plim_op *op)

@@ -101,7 +101,8 @@ enum plim_status plim_cuda_plan_histogram(const struct plim_cuda_plan *plan, con
 enum plim_status plim_cuda_plan_scatter_add(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     const struct plim_array *out = op->out[0], *x = op->in[0], *indices = op->in[1];
-    if (out->ndim != 1 || x->ndim != 1 || indices->ndim != 1 || x->shape[0] != indices->shape[0]) return PLIM_INVALID;
+    int64_t elements = plim_array_elements(x);
+    if (out->ndim != 1 || plim_array_elements(indices) != elements) return PLIM_INVALID;
     bool flat = plim_cuda_plan_is_contiguous(out) && plim_cuda_plan_is_contiguous(x) && is_flat_integer(indices) &&
                 plim_dtype_is_float(out->dtype) && plim_dtype_is_float(x->dtype);
     if (!flat) return PLIM_UNSUPPORTED;
@@ -109,7 +110,7 @@ enum plim_status plim_cuda_plan_scatter_add(const struct plim_cuda_plan *plan, c
                                                .x = plim_cuda_plan_flat(x),
                                                .indices = plim_cuda_plan_flat(indices),
                                                .bins = (uint64_t)out->shape[0],
-                                               .elements = (uint64_t)x->shape[0]};
+                                               .elements = (uint64_t)elements};
     if (args.bins == 0) return PLIM_OK;
     int64_t threads = (int64_t)args.bins * PLIM_RANKING_THREADS;
     return plim_cuda_plan_launch(plan, "scatter_add", plim_cuda_plan_blocks(plan, threads, PLIM_RANKING_THREADS),

@@ -42,7 +42,7 @@ bool plim_cuda_plan_is_contiguous(const struct plim_array *a);
 /* plan_elementwise.c */
 plim_cuda_plan_function plim_cuda_plan_nullary, plim_cuda_plan_copy, plim_cuda_plan_unary,
     plim_cuda_plan_unary_backward, plim_cuda_plan_binary, plim_cuda_plan_where, plim_cuda_plan_masked_fill,
-    plim_cuda_plan_tril, plim_cuda_plan_dropout, plim_cuda_plan_cat;
+    plim_cuda_plan_triangle, plim_cuda_plan_flip, plim_cuda_plan_dropout, plim_cuda_plan_cat;
 
 /* plan_reduce.c, plan_embedding.c */
 plim_cuda_plan_function plim_cuda_plan_reduce, plim_cuda_plan_cumsum, plim_cuda_plan_embedding,
@@ -69,6 +69,10 @@ plim_cuda_plan_function plim_cuda_plan_nonzero, plim_cuda_plan_masked_scatter;
 /* plan_ranking.c */
 plim_cuda_plan_function plim_cuda_plan_argmax, plim_cuda_plan_top_k, plim_cuda_plan_sort,
     plim_cuda_plan_histogram, plim_cuda_plan_scatter_add;
+
+/* plan_convolution.c, plan_solve.c */
+plim_cuda_plan_function plim_cuda_plan_patches, plim_cuda_plan_patches_backward, plim_cuda_plan_depthwise,
+    plim_cuda_plan_depthwise_backward, plim_cuda_plan_depthwise_backward_weight, plim_cuda_plan_solve_triangular;
 
 /* plan_quantized.c */
 plim_cuda_plan_function plim_cuda_plan_quantize, plim_cuda_plan_dequantize, plim_cuda_plan_matmul_4bit,

@@ -104,11 +104,11 @@ enum plim_status plim_reference_put_rows(const struct plim_op *op)
 enum plim_status plim_reference_scatter_add(const struct plim_op *op)
 {
     const struct plim_array *out = op->out[0], *a = op->in[0], *indices = op->in[1];
-    if (out->ndim != 1 || a->ndim != 1 || !plim_elements_same_shape(a, indices)) return PLIM_INVALID;
+    if (out->ndim != 1 || plim_array_elements(a) != plim_array_elements(indices)) return PLIM_INVALID;
     double *sums = plim_reference_numbers(out->shape[0]);
     enum plim_status st = sums ? PLIM_OK : PLIM_NOMEM;
     if (!st) plim_elements_read(out, 0, out->shape[0], sums);
-    for (int64_t i = 0; i < a->shape[0] && !st; i++) {
+    for (int64_t i = 0; i < plim_array_elements(a) && !st; i++) {
         int64_t index;
         double value;
         plim_elements_read_integers(indices, i, 1, &index);

@@ -463,20 +463,43 @@ Test(kernels_elementwise, where_chooses)
 
 /* --- the rest --------------------------------------------------------------------------------- */
 
-Test(kernels_elementwise, tril_clears_above_the_diagonal)
+Test(kernels_elementwise, triangles_of_every_diagonal)
 {
     static const int64_t shapes[][2] = {{1, 1}, {5, 3}, {3, 5}, {40, 40}, {33, 64}};
     static const enum plim_dtype types[] = {PLIM_F32, PLIM_BF16, PLIM_BOOL, PLIM_I64};
     for (int i = 0; i < 5; i++)
         for (int t = 0; t < 4; t++) {
-            struct plim_op op = {.kind = PLIM_OP_TRIL,
-                                 .n_out = 1,
+            struct plim_op op = {.n_out = 1,
                                  .n_in = 1,
                                  .out = {kernel_case_array(&c, types[t], 2, shapes[i])},
                                  .in = {kernel_case_array(&c, types[t], 2, shapes[i])}};
-            kernel_case_check(&c, &op, 0, 0);
+            for (op.dim = -2; op.dim <= 3; op.dim++) {
+                op.kind = op.dim % 2 ? PLIM_OP_TRIU : PLIM_OP_TRIL;
+                kernel_case_check(&c, &op, 0, 0);
+                op.kind = op.dim % 2 ? PLIM_OP_TRIL : PLIM_OP_TRIU;
+                kernel_case_check(&c, &op, 0, 0);
+            }
             kernel_case_finish(&c);
         }
+}
+
+Test(kernels_elementwise, rows_backwards)
+{
+    static const enum plim_dtype types[] = {PLIM_F32, PLIM_BF16, PLIM_BOOL, PLIM_I64};
+    const int64_t shape[] = {3, 70}, turned[] = {1, 3};
+    for (int t = 0; t < 4; t++) {
+        struct plim_op op = {.kind = PLIM_OP_FLIP,
+                             .n_out = 1,
+                             .n_in = 1,
+                             .out = {KERNEL_ARRAY(&c, types[t], 3, 70)},
+                             .in = {KERNEL_ARRAY(&c, types[t], 3, 70)}};
+        kernel_case_check(&c, &op, 0, 0);
+        op.in[0] = kernel_case_strided(&c, types[t], 2, shape, turned, 1);
+        kernel_case_check(&c, &op, 0, 0);
+        op.in[0] = op.out[0] = KERNEL_ARRAY(&c, types[t], 4, 0);
+        kernel_case_check(&c, &op, 0, 0);
+        kernel_case_finish(&c);
+    }
 }
 
 Test(kernels_elementwise, dropout_drops_what_the_host_drops)

@@ -30,7 +30,8 @@ struct plim_elementwise_args {
     struct plim_walk walk;
     double alpha, beta;
     uint64_t seed;
-    struct plim_divider rows, columns; /* TRIL: of a matrix */
+    struct plim_divider rows, columns; /* TRIL, TRIU: of a matrix */
+    int32_t dim;                       /* TRIL, TRIU: the diagonal */
     uint8_t function;                  /* enum plim_op_kind, plim_unary or plim_binary */
 };
 

@@ -1,4 +1,4 @@
-/* Operations without operands, of one, two and three; dropout and tril. */
+/* Operations without operands, of one, two and three; dropout and triangles. */
 #include "functions.cuh"
 #include "walk.cuh"
 
@@ -78,7 +78,8 @@ struct unary_backward {
     }
 };
 
-template <class A> struct tril {
+/* What lies on the other side of the diagonal `dim` becomes 0. */
+template <class A> struct triangle {
     template <int V>
     __device__ static void run(const struct plim_elementwise_args &args, uint64_t first)
     {
@@ -91,7 +92,8 @@ template <class A> struct tril {
             uint64_t row = plim_divide(first + i, &args.columns);
             uint64_t column = first + i - row * args.columns.divisor;
             row -= plim_divide(row, &args.rows) * args.rows.divisor;
-            if (column > row) x[i] = 0;
+            int64_t right = (int64_t)(column - row) - args.dim;
+            if (args.function == PLIM_OP_TRIL ? right > 0 : right < 0) x[i] = 0;
         }
         store(args.walk.dtype[0], at[0], x);
     }
@@ -200,8 +202,8 @@ ELEMENTWISE(copy_integer, copy<int64_t>)
 ELEMENTWISE(unary_float, unary<float>)
 ELEMENTWISE(unary_integer, unary<int64_t>)
 ELEMENTWISE(unary_backward, unary_backward)
-ELEMENTWISE(tril_float, tril<float>)
-ELEMENTWISE(tril_integer, tril<int64_t>)
+ELEMENTWISE(triangle_float, triangle<float>)
+ELEMENTWISE(triangle_integer, triangle<int64_t>)
 ELEMENTWISE(dropout, dropout)
 ELEMENTWISE(binary_float, binary<float>)
 ELEMENTWISE(binary_integer, binary<int64_t>)
