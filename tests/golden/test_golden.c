@@ -1,10 +1,11 @@
 /* Every training run that PyTorch made on the virtual GPU (cases.jsonl, cases-packed.jsonl: the
  * project's golden runs; more.jsonl: small and odd models made with the same script), or on a real one
  * (h100.jsonl), run by the engine on the simulated device and compared byte for byte. One test a case; its
- * message names the case and the number. */
+ * message names the case and the number. Each operation of theirs has a kernel on a GPU, too. */
 #include "autotune/base/status.h"
 #include "devices/sim/sim.h"
 #include "support/case_file.h"
+#include "support/planned.h"
 #include "workloads/spec/spec.h"
 #include "workloads/train/replay.h"
 #include <criterion/criterion.h>
@@ -128,8 +129,11 @@ ParameterizedTest(struct case_line *given, golden, allocates_what_pytorch_alloca
     if (spec.model.patch_size) setting.seq = spec.model.positions;
     struct plim_device *device = open_gpu(c);
     static struct plim_replay r;
+    planned_watch(device);
     replay(device, &spec, &setting, &r);
     compare(c, &r);
+    cr_expect_str_eq(planned_without_kernels(), "", "%s: no kernel for %s", case_text(c, "id", "?"),
+                     planned_without_kernels());
     if (json_object_get(c, "fit")) { /* and not one sample more */
         setting.micro_batch++;
         replay(device, &spec, &setting, &r);

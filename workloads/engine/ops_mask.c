@@ -48,7 +48,8 @@ void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *indices,
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* computeLinearIndex(): both columns of the places, wrapped and weighted, become one index, which they are here; named */
+/* computeLinearIndex(): both columns of the places, wrapped and weighted, become one index, which they are here;
+ * named */
 static struct tensor *linear_index(struct engine *e, struct tensor *places)
 {
     int64_t items = tensor_elements(places);

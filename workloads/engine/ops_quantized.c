@@ -57,17 +57,28 @@ static struct tensor *nibble_book(struct engine *e)
     return book;
 }
 
+/* What codes are to a kernel, whatever type they are kept in (bnb_4bit_quant_storage). */
+static struct plim_array as_bytes(const struct tensor *codes)
+{
+    return (struct plim_array){.data = codes->a.data,
+                               .shape = {tensor_elements(codes) * plim_dtype_size(codes->a.dtype)},
+                               .stride = {1},
+                               .ndim = 1,
+                               .dtype = PLIM_U8};
+}
+
 /* --- quantising ------------------------------------------------------------------------------- */
 
 static void quantize(struct engine *e, enum plim_quantized how, int64_t block, struct tensor *codes,
                      struct tensor *scales, struct tensor *x, struct tensor *book)
 {
+    struct plim_array bytes = as_bytes(codes);
     struct plim_op op = {.kind = PLIM_OP_QUANTIZE,
                          .quantized = (uint8_t)how,
                          .block = block,
                          .n_out = 2,
                          .n_in = (uint8_t)(book ? 2 : 1),
-                         .out = {&codes->a, &scales->a},
+                         .out = {&bytes, &scales->a},
                          .in = {&x->a, book ? &book->a : NULL}};
     if (!e->halted) engine_launch(e, &op);
 }
@@ -116,13 +127,14 @@ void op_quantize_4bit(struct engine *e, struct quantized *q, struct tensor *weig
 static void dequantize(struct engine *e, enum plim_quantized how, int64_t block, struct tensor *out,
                        struct tensor *codes, struct tensor *scales, struct tensor *book)
 {
+    struct plim_array bytes = as_bytes(codes);
     struct plim_op op = {.kind = PLIM_OP_DEQUANTIZE,
                          .quantized = (uint8_t)how,
                          .block = block,
                          .n_out = 1,
                          .n_in = (uint8_t)(book ? 3 : 2),
                          .out = {&out->a},
-                         .in = {&codes->a, &scales->a, book ? &book->a : NULL}};
+                         .in = {&bytes, &scales->a, book ? &book->a : NULL}};
     if (!e->halted) engine_launch(e, &op);
 }
 
@@ -193,13 +205,14 @@ static struct tensor *fused(struct engine *e, struct tensor *x, const struct qua
     memcpy(shape, x->a.shape, sizeof shape);
     shape[x->a.ndim - 1] = q->rows;
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape);
+    struct plim_array bytes = as_bytes(q->codes);
     struct plim_op op = {.kind = PLIM_OP_MATMUL_4BIT,
                          .quantized = (uint8_t)q->type,
                          .block = BLOCK,
                          .n_out = 1,
                          .n_in = (uint8_t)(is_nested(q) ? 7 : 4),
                          .out = {&y->a},
-                         .in = {&dense->a, &q->codes->a, &q->scales->a, bias ? &bias->a : NULL}};
+                         .in = {&dense->a, &bytes, &q->scales->a, bias ? &bias->a : NULL}};
     if (is_nested(q)) {
         op.in[4] = &q->scale_codes->a;
         op.in[5] = &q->scale_book->a;
