@@ -3,6 +3,7 @@
 #include "support/arrays.h"
 #include "workloads/engine/autograd.h"
 #include "workloads/engine/ops.h"
+#include "workloads/engine/ops_liger.h"
 #include "workloads/engine/ops_lora.h"
 #include "workloads/engine/ops_trl.h"
 
@@ -255,4 +256,104 @@ Test(engine_gradients, fused_lora_is_what_the_modules_compute)
             cr_assert(fabs(array_at(&fused->a, k) - array_at(&plain->a, k)) < 1e-5, "case %d, element %d", i, (int)k);
         tensor_drop_all(e, fused, plain, x[0], x[1]);
     }
+}
+
+/* --- liger-kernel's --------------------------------------------------------------------------- */
+
+static struct tensor *rms_norm_in_place(struct tensor *const x[2])
+{
+    return op_liger_rms_norm(e, x[0], x[1], 1e-2, 0, true);
+}
+static struct tensor *rms_norm_apart(struct tensor *const x[2])
+{
+    return op_liger_rms_norm(e, x[0], x[1], 1e-2, 1, false);
+}
+/* Of copies, which are overwritten */
+static struct tensor *swiglu(struct tensor *const x[2])
+{
+    return op_liger_gated(e, PLIM_UNARY_SILU, op_mul_scalar(e, x[0], 1), op_mul_scalar(e, x[1], 1));
+}
+static struct tensor *geglu(struct tensor *const x[2])
+{
+    return op_liger_gated(e, PLIM_UNARY_GELU_TANH, op_mul_scalar(e, x[0], 1), op_mul_scalar(e, x[1], 1));
+}
+
+Test(engine_gradients, of_ligers_norms_and_gates)
+{
+    expect_slopes(rms_norm_in_place, (struct tensor *[]){variable(SHAPE(2, 3, 7), 1), variable(SHAPE(7), 2)});
+    expect_slopes(rms_norm_apart, (struct tensor *[]){variable(SHAPE(2, 3, 7), 3), variable(SHAPE(7), 4)});
+    expect_slopes(swiglu, (struct tensor *[]){variable(SHAPE(2, 9), 5), variable(SHAPE(2, 9), 6)});
+    expect_slopes(geglu, (struct tensor *[]){variable(SHAPE(2, 9), 7), variable(SHAPE(2, 9), 8)});
+}
+
+/* Copies of (B, S, A, D) turn as (B, A, S, D); x[1] has fewer heads. Of each head two pairs turn, one number does
+ * not. */
+static struct tensor *rope(struct tensor *const x[2])
+{
+    struct tensor *const angles[2] = {constant(3, (int64_t[]){1, 3, 2}, 50), constant(3, (int64_t[]){1, 3, 2}, 51)};
+    struct tensor *copies[2], *y[2];
+    for (int i = 0; i < 2; i++) copies[i] = tensor_keep(op_transpose(e, op_mul_scalar(e, x[i], 1), 1, 2));
+    op_liger_rope(e, copies, angles, 2, y);
+    struct tensor *sum = op_add(e, op_mul_scalar(e, y[0], 2), y[1]);
+    tensor_drop_all(e, copies[0], copies[1], y[0], y[1], angles[0], angles[1]);
+    return sum;
+}
+
+Test(engine_gradients, of_ligers_rope)
+{
+    expect_slopes(rope, (struct tensor *[]){variable(SHAPE(2, 3, 2, 5), 1), variable(SHAPE(2, 3, 1, 5), 2)});
+}
+
+enum { ROWS = 5, CLASSES = 7, WIDTH = 3 };
+
+static struct tensor *targets(void)
+{
+    struct tensor *x = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(ROWS)));
+    for (int i = 0; i < ROWS; i++) array_put(&x->a, i, i == 2 ? PLIM_IGNORED_TARGET : (3 * i) % CLASSES);
+    return x;
+}
+
+/* In 2 rows, 2 and 1 */
+static struct tensor *linear_cross_entropy(struct tensor *const x[2])
+{
+    struct tensor *target = targets(), *y = op_liger_linear_cross_entropy(e, x[0], x[1], target, 0, 0);
+    tensor_drop(e, target);
+    return y;
+}
+static struct tensor *capped_linear_cross_entropy(struct tensor *const x[2])
+{
+    struct tensor *target = targets(), *y = op_liger_linear_cross_entropy(e, x[0], x[1], target, 9, 0.5);
+    tensor_drop(e, target);
+    return y;
+}
+/* Its logits are overwritten. */
+static struct tensor *cross_entropy(struct tensor *const x[2])
+{
+    struct tensor *target = targets(), *logits = op_mul_scalar(e, x[0], 3);
+    struct tensor *y = op_liger_cross_entropy(e, logits, target);
+    tensor_drop(e, target);
+    return y;
+}
+
+/* What the losses are multiplied with in weighed() is their gradient, and not 1. */
+Test(engine_gradients, of_ligers_losses)
+{
+    expect_slopes(linear_cross_entropy,
+                  (struct tensor *[]){variable(SHAPE(ROWS, WIDTH), 1), variable(SHAPE(CLASSES, WIDTH), 2)});
+    expect_slopes(capped_linear_cross_entropy,
+                  (struct tensor *[]){variable(SHAPE(ROWS, WIDTH), 3), variable(SHAPE(CLASSES, WIDTH), 4)});
+    expect_slopes(cross_entropy, (struct tensor *[]){variable(SHAPE(ROWS, CLASSES), 5), NULL});
+}
+
+/* torch.nn.functional.cross_entropy(x weight^T) */
+Test(engine_gradients, ligers_losses_are_pytorchs)
+{
+    struct tensor *const x[2] = {variable(SHAPE(ROWS, WIDTH), 1), variable(SHAPE(CLASSES, WIDTH), 2)};
+    struct tensor *target = targets(), *plain, *logits = tensor_keep(op_linear(e, x[0], x[1], NULL));
+    plain = tensor_keep(op_cross_entropy(e, logits, target));
+    struct tensor *fused = tensor_keep(op_liger_linear_cross_entropy(e, x[0], x[1], target, 0, 0));
+    struct tensor *of_logits = tensor_keep(op_liger_cross_entropy(e, logits, target));
+    cr_expect(fabs(array_at(&fused->a, 0) - array_at(&plain->a, 0)) < 1e-6);
+    cr_expect(fabs(array_at(&of_logits->a, 0) - array_at(&plain->a, 0)) < 1e-6);
+    tensor_drop_all(e, plain, fused, of_logits, logits, target, x[0], x[1]);
 }

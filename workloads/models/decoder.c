@@ -60,8 +60,6 @@ const char *decoder_refuses(const struct plim_device_info *info,
                             const struct plim_model_config *config,
                             const struct plim_train_setting *setting)
 {
-    if (setting->liger && !info->simulated)
-        return "Liger's kernels are simulated only: this device has none of them";
     if (plim_family_info(config->family)->linear && !info->simulated &&
         (setting->linear_attention.rule == PLIM_DELTA_RULE_FLA || setting->linear_attention.causal_conv1d))
         return "flash-linear-attention and causal-conv1d are simulated only: this device has none of their kernels";

@@ -172,6 +172,7 @@ struct norm {
     enum norm_kind kind;
     struct tensor *weight, *bias;
     double epsilon; /* 0: the usual one of its kind. It changes nothing but values. */
+    double offset;  /* Liger's: of the weight (Gemma's 1) */
 };
 
 void nn_norm_create(struct engine *e, struct parameters *p, struct norm *n, enum norm_kind kind,
@@ -321,9 +322,9 @@ struct tensor *nn_gated_delta_rule(struct engine *e, struct tensor *const qkv[3]
 struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct tensor *labels, bool is_liger,
                                  bool is_sum);
 /* LigerForCausalLMLoss: the same of x (B, S, H), lent, and the head's weight, with few of the logits at once (`budget`
- * as of op_liger_linear_cross_entropy()) */
+ * and `softcap` as of op_liger_linear_cross_entropy()) */
 struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struct tensor *weight,
-                                       struct tensor *labels, int64_t budget, bool is_sum);
+                                       struct tensor *labels, int64_t budget, double softcap, bool is_sum);
 
 /* apply_lce() of cut-cross-entropy (axolotl's fork, transformers/utils.py): the same of x (B, S, H), lent, and the
  * head, with none of the logits; `found` of the labels count (op_cut_cross_entropy()) */
