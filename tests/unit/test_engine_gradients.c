@@ -258,6 +258,71 @@ Test(engine_gradients, fused_lora_is_what_the_modules_compute)
     }
 }
 
+/* --- axolotl's gated MLP ---------------------------------------------------------------------- */
+
+enum { INNER = 5, MLP_MATRICES = 2 * RANK * (IN + INNER) + RANK * (INNER + OUT) };
+
+/* gate and up of IN to INNER, down of INNER to OUT */
+static void make_mlp(struct tensor *all, struct lora_projection p[PARTS])
+{
+    for (int64_t i = 0, at = 0; i < PARTS; i++) {
+        int64_t in = i == 2 ? INNER : IN, out = i == 2 ? OUT : INNER;
+        p[i] = (struct lora_projection){.weight = constant(2, (int64_t[]){out, in}, 40 + (uint64_t)i),
+                                        .scaling = 0.5 + (double)i};
+        p[i].a = tensor_keep(op_view(e, op_slice(e, all, 0, at, RANK * in), SHAPE(RANK, in)));
+        p[i].b = tensor_keep(op_view(e, op_slice(e, all, 0, at + RANK * in, out * RANK), SHAPE(out, RANK)));
+        at += RANK * (in + out);
+    }
+}
+
+static struct tensor *gated_mlp(struct tensor *const x[2], enum plim_unary f, bool drops, bool fuses)
+{
+    struct lora_projection p[PARTS];
+    make_mlp(x[1], p);
+    struct tensor *dropped = dropped_of(x[0], drops), *seen = dropped ? dropped : x[0], *y;
+    if (fuses) {
+        y = tensor_keep(op_lora_mlp(e, f, x[0], dropped, p));
+    } else {
+        struct tensor *gate = apart(x[0], seen, &p[0]);
+        gate = f == PLIM_UNARY_SILU ? op_silu(e, gate) : op_gelu(e, gate, false);
+        struct tensor *hidden = tensor_keep(op_mul(e, gate, apart(x[0], seen, &p[1])));
+        y = tensor_keep(apart(hidden, hidden, &p[2]));
+        tensor_drop(e, hidden);
+    }
+    tensor_drop(e, dropped);
+    give_up(p);
+    return tensor_yield(y);
+}
+
+static struct tensor *fused_swiglu(struct tensor *const x[2])
+{
+    return gated_mlp(x, PLIM_UNARY_SILU, false, true);
+}
+static struct tensor *fused_geglu_with_dropout(struct tensor *const x[2])
+{
+    return gated_mlp(x, PLIM_UNARY_GELU, true, true);
+}
+
+Test(engine_gradients, of_a_fused_gated_mlp)
+{
+    expect_slopes(fused_swiglu, (struct tensor *[]){variable(SHAPE(2, 3, IN), 1), variable(SHAPE(MLP_MATRICES), 2)});
+    expect_slopes(fused_geglu_with_dropout,
+                  (struct tensor *[]){variable(SHAPE(2, 3, IN), 3), variable(SHAPE(MLP_MATRICES), 4)});
+}
+
+Test(engine_gradients, a_fused_gated_mlp_is_what_the_modules_compute)
+{
+    for (int i = 0; i < 4; i++) {
+        enum plim_unary f = i < 2 ? PLIM_UNARY_SILU : PLIM_UNARY_GELU;
+        struct tensor *const x[2] = {variable(SHAPE(2, 3, IN), 1), variable(SHAPE(MLP_MATRICES), 2)};
+        struct tensor *fused = tensor_keep(gated_mlp(x, f, i % 2, true));
+        struct tensor *plain = tensor_keep(gated_mlp(x, f, i % 2, false));
+        for (int64_t k = 0; k < tensor_elements(plain); k++)
+            cr_assert(fabs(array_at(&fused->a, k) - array_at(&plain->a, k)) < 1e-5, "case %d, element %d", i, (int)k);
+        tensor_drop_all(e, fused, plain, x[0], x[1]);
+    }
+}
+
 /* --- liger-kernel's --------------------------------------------------------------------------- */
 
 static struct tensor *rms_norm_in_place(struct tensor *const x[2])

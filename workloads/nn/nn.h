@@ -118,10 +118,11 @@ struct tensor *nn_lora(struct engine *e, const struct linear *l, struct tensor *
 struct tensor *nn_lora_quantized(struct engine *e, const struct linear *l, struct tensor *y,
                                  struct tensor *x);
 /* axolotl's fused functions in the place of linears that all have adapters, of which the first one's dropout is taken
- * (engine/ops_lora.h): of queries, keys and values, y named; of attention's output; of gate, up and down */
+ * (engine/ops_lora.h): of queries, keys and values, y named; of attention's output; of gate, up and down, f: SILU or
+ * GELU */
 void nn_lora_qkv(struct engine *e, const struct linear *const l[3], struct tensor *x, struct tensor *y[3]);
 struct tensor *nn_lora_o(struct engine *e, const struct linear *l, struct tensor *x);
-struct tensor *nn_lora_mlp(struct engine *e, const struct linear *const l[3], struct tensor *x);
+struct tensor *nn_lora_mlp(struct engine *e, enum plim_unary f, const struct linear *const l[3], struct tensor *x);
 /* torch.nn.Linear of one of an adapter's matrices */
 struct tensor *nn_adapter_product(struct engine *e, struct tensor *const *matrix, struct tensor *x);
 /* An adapted parameter while the module around it runs (nn/lora_parameter.c): what the adapter makes of it, and what it
