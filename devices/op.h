@@ -190,6 +190,24 @@ struct plim_array {
     /* out <- a (.., n, n), b (.., n, m): x of a x = b, where a is triangular, `upper` or lower, and its diagonal    \
        counts as ones */ \
     X(SOLVE_TRIANGULAR, solve_triangular, 1, 2, 0)                                                    \
+    /* over the last dimension: out, rstd <- x, weight (h): x rstd (beta + weight) with rstd = 1 / sqrt(mean(x^2)  \
+       + alpha) */ \
+    X(RMS_NORM, rms_norm, 2, 2, 0)                                                                    \
+    /* dx, [dweight (parts, h), fp32] <- dout, x, weight, rstd; dx may lie where dout does. dweight: partial      \
+       sums, row p over any share of the rows, every row in one of them */ \
+    X(RMS_NORM_BACKWARD, rms_norm_backward, 1, 4, 0)                                                  \
+    /* q, k <- q, k, cos, sin, in place; q (b, s, heads, size), k the same with heads of its own, cos and sin     \
+       (1 or b, s, n), of which the first `pairs` columns count. Of each head elements i and i + pairs, i below   \
+       pairs, turn: x cos - y sin and y cos + x sin, with sin times beta: 1, or -1 to turn back. The rest stays */ \
+    X(ROTATE, rotate, 2, 4, 0)                                                                        \
+    /* out <- gate, up: f(gate) up, f by `unary`: SILU, GELU or GELU_TANH */                          \
+    X(GATED, gated, 1, 2, 0)                                                                          \
+    /* dgate, dup, [out] <- dout, gate, up; any of the results may lie where an input does */         \
+    X(GATED_BACKWARD, gated_backward, 2, 3, 0)                                                        \
+    /* loss (n), [dlogits] <- logits (n, classes), target (n): alpha (log(sum(exp(x))) - x[target]) with x the    \
+       logits, or beta tanh(logits / beta) where beta is above 0, and its gradient, which may lie where the       \
+       logits do. Both are 0 for targets that are ignored */ \
+    X(CROSS_ENTROPY, cross_entropy, 1, 2, 0)                                                          \
     /* a kernel of Triton: it reads in and writes out, in place where one is among both; what it computes  \
        is not said, and a device that computes has none */ \
     X(FUSED, fused, 1, 1, 0)                                                                          \
@@ -298,6 +316,7 @@ struct plim_op {
     int64_t window; /* ATTENTION: how many keys back a query sees, itself one of them, and as many
                        ahead unless `causal`; 0: all */
     double softcap; /* ATTENTION; 0: none */
+    int64_t pairs;  /* ROTATE: of a head, that turn */
     double flops;   /* FUSED: of its products, in the type of in[0]; 0: it has none */
     int64_t blocks; /* FUSED: of threads, that share these products */
     int64_t block; /* QUANTIZE, DEQUANTIZE, MATMUL_4BIT: elements of a scale */

@@ -79,3 +79,24 @@ enum plim_status plim_cuda_plan_nll_loss_backward(const struct plim_cuda_plan *p
                                  plim_cuda_plan_blocks(plan, args.rows, LOSS_BACKWARD_THREADS),
                                  LOSS_BACKWARD_THREADS, &args, sizeof args);
 }
+
+/* The targets and losses of rows, of any step */
+enum plim_status plim_cuda_plan_cross_entropy(const struct plim_cuda_plan *plan, const struct plim_op *op)
+{
+    const struct plim_array *logits = op->in[0], *target = op->in[1], *loss = op->out[0];
+    const struct plim_array *dlogits = op->n_out > 1 ? op->out[1] : NULL;
+    enum plim_status st = check_loss(logits, target);
+    if (st != PLIM_OK) return st;
+    if (loss->ndim != 1 || loss->shape[0] != target->shape[0]) return PLIM_INVALID;
+    if (!plim_dtype_is_float(loss->dtype)) return PLIM_UNSUPPORTED;
+    struct plim_cross_entropy_args args = {.loss = plim_cuda_plan_flat(loss),
+                                           .target = target->data,
+                                           .loss_step = loss->stride[0],
+                                           .target_step = target->stride[0],
+                                           .scale = (float)op->alpha,
+                                           .cap = op->beta > 0 ? (float)op->beta : 0};
+    const struct plim_row_operand_of operands[] = {{logits, &args.logits}, {dlogits, &args.dlogits}};
+    st = plim_cuda_plan_rows(&args.rows, dlogits ? 2 : 1, operands);
+    if (st != PLIM_OK) return st;
+    return plim_cuda_plan_rows_launch(plan, "cross_entropy", &args.rows, &args, sizeof args);
+}

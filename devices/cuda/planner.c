@@ -55,6 +55,12 @@ static plim_cuda_plan_function *const planners[PLIM_OP_KIND_COUNT] = {
     [PLIM_OP_MATMUL_4BIT] = plim_cuda_plan_matmul_4bit,
     [PLIM_OP_MATMUL_INT8] = plim_cuda_plan_matmul_int8,
     [PLIM_OP_SCALE_INT32] = plim_cuda_plan_scale_int32,
+    [PLIM_OP_RMS_NORM] = plim_cuda_plan_rms_norm,
+    [PLIM_OP_RMS_NORM_BACKWARD] = plim_cuda_plan_rms_norm_backward,
+    [PLIM_OP_ROTATE] = plim_cuda_plan_rotate,
+    [PLIM_OP_GATED] = plim_cuda_plan_gated,
+    [PLIM_OP_GATED_BACKWARD] = plim_cuda_plan_gated_backward,
+    [PLIM_OP_CROSS_ENTROPY] = plim_cuda_plan_cross_entropy,
     [PLIM_OP_FOREACH] = plim_cuda_plan_foreach,
     [PLIM_OP_OPTIMIZER] = plim_cuda_plan_optimizer,
 };

@@ -50,11 +50,14 @@ plim_cuda_plan_function plim_cuda_plan_reduce, plim_cuda_plan_cumsum, plim_cuda_
 
 /* plan_norm.c */
 plim_cuda_plan_function plim_cuda_plan_layer_norm, plim_cuda_plan_layer_norm_backward,
-    plim_cuda_plan_layer_norm_params;
+    plim_cuda_plan_layer_norm_params, plim_cuda_plan_rms_norm, plim_cuda_plan_rms_norm_backward;
 
 /* plan_softmax.c: SOFTMAX and LOG_SOFTMAX, the losses */
 plim_cuda_plan_function plim_cuda_plan_softmax, plim_cuda_plan_softmax_backward,
-    plim_cuda_plan_nll_loss, plim_cuda_plan_nll_loss_backward;
+    plim_cuda_plan_nll_loss, plim_cuda_plan_nll_loss_backward, plim_cuda_plan_cross_entropy;
+
+/* plan_gated.c, plan_rotate.c */
+plim_cuda_plan_function plim_cuda_plan_gated, plim_cuda_plan_gated_backward, plim_cuda_plan_rotate;
 
 /* plan_attention.c */
 plim_cuda_plan_function plim_cuda_plan_attention, plim_cuda_plan_attention_backward;

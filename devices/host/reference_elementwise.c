@@ -317,3 +317,52 @@ enum plim_status plim_reference_where(const struct plim_op *op)
     }
     return PLIM_OK;
 }
+
+/* --- gates ------------------------------------------------------------------------------------ */
+
+static bool is_a_gate(const struct plim_op *op)
+{
+    return op->unary == PLIM_UNARY_SILU || op->unary == PLIM_UNARY_GELU || op->unary == PLIM_UNARY_GELU_TANH;
+}
+
+enum plim_status plim_reference_gated(const struct plim_op *op)
+{
+    double gate[PLIM_ELEMENTS_RUN], up[PLIM_ELEMENTS_RUN];
+    if (!is_a_gate(op) || !plim_elements_same_shape(op->out[0], op->in[0]) ||
+        !plim_elements_same_shape(op->out[0], op->in[1]))
+        return PLIM_INVALID;
+    FOR_RUNS(op->out[0])
+    {
+        plim_elements_read(op->in[0], first, count, gate);
+        plim_elements_read(op->in[1], first, count, up);
+        for (int64_t i = 0; i < count; i++) up[i] *= plim_unary_formulas[op->unary](gate[i], 0, 0);
+        plim_elements_write(op->out[0], first, count, up);
+    }
+    return PLIM_OK;
+}
+
+/* A run is read in full before any of it is written. */
+enum plim_status plim_reference_gated_backward(const struct plim_op *op)
+{
+    double dy[PLIM_ELEMENTS_RUN], gate[PLIM_ELEMENTS_RUN], up[PLIM_ELEMENTS_RUN], y[PLIM_ELEMENTS_RUN];
+    const struct plim_array *out = op->n_out > 2 ? op->out[2] : NULL;
+    if (!is_a_gate(op) || (out && !plim_elements_same_shape(out, op->in[0]))) return PLIM_INVALID;
+    for (int i = 0; i < 3; i++)
+        if (!plim_elements_same_shape(op->out[i == 1], op->in[i])) return PLIM_INVALID;
+    FOR_RUNS(op->in[0])
+    {
+        plim_elements_read(op->in[0], first, count, dy);
+        plim_elements_read(op->in[1], first, count, gate);
+        plim_elements_read(op->in[2], first, count, up);
+        for (int64_t i = 0; i < count; i++) {
+            double f = plim_unary_formulas[op->unary](gate[i], 0, 0);
+            gate[i] = plim_unary_derivatives[op->unary](dy[i] * up[i], gate[i], 0, 0);
+            y[i] = f * up[i];
+            up[i] = dy[i] * f;
+        }
+        plim_elements_write(op->out[0], first, count, gate);
+        plim_elements_write(op->out[1], first, count, up);
+        if (out) plim_elements_write(out, first, count, y);
+    }
+    return PLIM_OK;
+}

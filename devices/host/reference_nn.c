@@ -145,6 +145,47 @@ enum plim_status plim_reference_nll_loss_backward(const struct plim_op *op)
     return PLIM_OK;
 }
 
+/* x: the logits of a row, become their gradient; `class` -1: it is ignored. The loss */
+static double cross_entropy_row(const struct plim_op *op, double *x, int64_t length, int64_t class)
+{
+    double largest = -INFINITY, sum = 0, cap = op->beta;
+    if (class < 0) {
+        for (int64_t i = 0; i < length; i++) x[i] = 0;
+        return 0;
+    }
+    for (int64_t i = 0; i < length; i++) {
+        x[i] = cap > 0 ? cap * tanh(x[i] / cap) : x[i];
+        largest = x[i] > largest || isnan(x[i]) ? x[i] : largest;
+    }
+    for (int64_t i = 0; i < length; i++) sum += exp(x[i] - largest);
+    double loss = largest + log(sum) - x[class];
+    for (int64_t i = 0; i < length; i++) {
+        double slope = cap > 0 ? 1 - x[i] * x[i] / (cap * cap) : 1;
+        x[i] = op->alpha * (exp(x[i] - largest) / sum - (i == class)) * slope;
+    }
+    return op->alpha * loss;
+}
+
+enum plim_status plim_reference_cross_entropy(const struct plim_op *op)
+{
+    const struct plim_array *x = op->in[0], *target = op->in[1], *dx = op->n_out > 1 ? op->out[1] : NULL;
+    enum plim_status st = PLIM_OK;
+    if (!are_log_probs(x, target) || !plim_elements_same_shape(op->out[0], target)) return PLIM_INVALID;
+    if (dx && !plim_elements_same_shape(dx, x)) return PLIM_INVALID;
+    double *row = plim_reference_numbers(x->shape[1]);
+    if (!row) return PLIM_NOMEM;
+    for (int64_t i = 0, n = x->shape[1], class; i < x->shape[0]; i++) {
+        st = target_class(target, i, n, &class);
+        if (st != PLIM_OK) break;
+        plim_elements_read(x, i * n, n, row);
+        double loss = cross_entropy_row(op, row, n, class);
+        if (dx) plim_elements_write(dx, i * n, n, row);
+        plim_elements_write(op->out[0], i, 1, &loss);
+    }
+    free(row);
+    return st;
+}
+
 /* --- embedding -------------------------------------------------------------------------------- */
 
 /* out[i] = table[rows[i], columns[i]] */

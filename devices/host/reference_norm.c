@@ -1,4 +1,5 @@
-/* Layer norm over the last dimension. With r = rstd and n = (x - mean) r, the result is n w + b. */
+/* Layer norm over the last dimension. With r = rstd and n = (x - mean) r, the result is n w + b. And RMSNorm, whose
+ * mean is 0 and whose weight counts from an offset. */
 #include "reference_internal.h"
 
 #include <math.h>
@@ -160,6 +161,75 @@ enum plim_status plim_reference_layer_norm_backward_params(const struct plim_op 
         }
         plim_elements_write(dweight, p * k.width, k.width, k.weight);
         if (dbias) plim_elements_write(dbias, p * k.width, k.width, k.bias);
+    }
+    norm_finish(&k);
+    return st;
+}
+
+/* --- RMSNorm ---------------------------------------------------------------------------------- */
+
+/* Of the row in k->x: 1 / sqrt(mean(x^2) + epsilon) */
+static double reciprocal_rms(const struct norm *k, double epsilon)
+{
+    double squares = 0;
+    for (int64_t j = 0; j < k->width; j++) squares += k->x[j] * k->x[j];
+    return 1 / sqrt(squares / (double)k->width + epsilon);
+}
+
+enum plim_status plim_reference_rms_norm(const struct plim_op *op)
+{
+    const struct plim_array *y = op->out[0], *x = op->in[0];
+    struct norm k;
+    if (!plim_elements_same_shape(y, x)) return PLIM_INVALID;
+    enum plim_status st = norm_init(&k, x, op->in[1], NULL);
+    if (st == PLIM_OK && !is_column(op->out[1], k.rows)) st = PLIM_INVALID;
+    for (int64_t i = 0; i < k.rows && st == PLIM_OK; i++) {
+        plim_elements_read(x, i * k.width, k.width, k.x);
+        double rstd = reciprocal_rms(&k, op->alpha);
+        normalize(&k, 0, rstd);
+        for (int64_t j = 0; j < k.width; j++) k.n[j] *= op->beta + k.weight[j];
+        plim_elements_write(y, i * k.width, k.width, k.n);
+        plim_elements_write(op->out[1], i, 1, &rstd);
+    }
+    norm_finish(&k);
+    return st;
+}
+
+/* dx = r (g - n mean(g n)), g = dy (beta + w), of the row in k->dy and k->n, in the place of k->dy */
+static void rms_norm_row_backward(struct norm *k, double offset, double rstd)
+{
+    double mean_gn = 0;
+    for (int64_t j = 0; j < k->width; j++) {
+        k->dy[j] *= offset + k->weight[j];
+        mean_gn += k->dy[j] * k->n[j] / (double)k->width;
+    }
+    for (int64_t j = 0; j < k->width; j++) k->dy[j] = rstd * (k->dy[j] - k->n[j] * mean_gn);
+}
+
+/* Part p is the rows from p rows / parts on; without sums there is one. They use the place of bias, which this
+ * operation does not have. */
+enum plim_status plim_reference_rms_norm_backward(const struct plim_op *op)
+{
+    const struct plim_array *dx = op->out[0], *dweight = op->n_out > 1 ? op->out[1] : NULL;
+    struct norm k;
+    if (!plim_elements_same_shape(op->in[0], op->in[1]) || !plim_elements_same_shape(dx, op->in[1]))
+        return PLIM_INVALID;
+    enum plim_status st = norm_init(&k, op->in[1], op->in[2], NULL);
+    int64_t parts = st == PLIM_OK && dweight ? params_parts(dweight, k.width) : 1;
+    if (st == PLIM_OK && (!is_column(op->in[3], k.rows) || !parts)) st = PLIM_INVALID;
+    for (int64_t p = 0; p < parts && st == PLIM_OK; p++) {
+        for (int64_t j = 0; j < k.width; j++) k.bias[j] = 0;
+        for (int64_t i = p * k.rows / parts; i < (p + 1) * k.rows / parts; i++) {
+            double rstd;
+            plim_elements_read(op->in[0], i * k.width, k.width, k.dy);
+            plim_elements_read(op->in[1], i * k.width, k.width, k.x);
+            plim_elements_read(op->in[3], i, 1, &rstd);
+            normalize(&k, 0, rstd);
+            for (int64_t j = 0; j < k.width; j++) k.bias[j] += k.dy[j] * k.n[j];
+            rms_norm_row_backward(&k, op->beta, rstd);
+            plim_elements_write(dx, i * k.width, k.width, k.dy);
+        }
+        if (dweight) plim_elements_write(dweight, p * k.width, k.width, k.bias);
     }
     norm_finish(&k);
     return st;

@@ -7,6 +7,7 @@
 #include "devices/sim/sim.h"
 #include "support/case_file.h"
 #include "support/spec_files.h"
+#include "workloads/spec/family.h"
 #include "workloads/train/replay.h"
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -29,6 +30,18 @@ static void load(const json_t *c, struct plim_spec *spec)
     spec_files_remove();
     free(config);
     plim_spec_set_dropout(spec, 0);
+}
+
+/* PLIM_LOSSES_LIGER: by liger-kernel's kernels, where it has some for the family; its experts are not known here.
+ * Losses are the same: they compute what the family's own modules do. false: the case says nothing of them */
+static bool take_liger(const struct plim_spec *spec, struct plim_train_setting *setting)
+{
+    const struct plim_liger_patches *all = &plim_family_info(spec->model.family)->liger;
+    if (!getenv("PLIM_LOSSES_LIGER")) return true;
+    setting->liger = PLIM_LIGER_TRUE;
+    if (all->mlp == PLIM_LIGER_MLP_EXPERTS) setting->liger_kernels.glu = PLIM_LIGER_KERNEL_LEFT;
+    /* LigerForCausalLMLoss reads the head's weight, and not what an adapter adds to it. */
+    return all->loss != PLIM_LIGER_LOSS_NONE && !strstr(setting->lora.targets, "lm_head");
 }
 
 /* What is computed takes the memory that the simulated GPU says, step by step. */
@@ -63,6 +76,7 @@ static void train(struct plim_replayer *replayer, const json_t *c)
     load(c, &spec);
     case_setting(c, &setting);
     case_resolve_lora(&spec, &setting);
+    if (!take_liger(&spec, &setting)) return;
     double bound = bound_of(setting.precision);
     plim_replay_begin(replayer, &spec.model, &setting);
     for (size_t i = 0; i < json_array_size(losses); i++) {

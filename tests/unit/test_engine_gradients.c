@@ -3,6 +3,7 @@
 #include "support/arrays.h"
 #include "workloads/engine/autograd.h"
 #include "workloads/engine/ops.h"
+#include "workloads/engine/ops_liger.h"
 #include "workloads/engine/ops_lora.h"
 #include "workloads/engine/ops_trl.h"
 
@@ -255,4 +256,169 @@ Test(engine_gradients, fused_lora_is_what_the_modules_compute)
             cr_assert(fabs(array_at(&fused->a, k) - array_at(&plain->a, k)) < 1e-5, "case %d, element %d", i, (int)k);
         tensor_drop_all(e, fused, plain, x[0], x[1]);
     }
+}
+
+/* --- axolotl's gated MLP ---------------------------------------------------------------------- */
+
+enum { INNER = 5, MLP_MATRICES = 2 * RANK * (IN + INNER) + RANK * (INNER + OUT) };
+
+/* gate and up of IN to INNER, down of INNER to OUT */
+static void make_mlp(struct tensor *all, struct lora_projection p[PARTS])
+{
+    for (int64_t i = 0, at = 0; i < PARTS; i++) {
+        int64_t in = i == 2 ? INNER : IN, out = i == 2 ? OUT : INNER;
+        p[i] = (struct lora_projection){.weight = constant(2, (int64_t[]){out, in}, 40 + (uint64_t)i),
+                                        .scaling = 0.5 + (double)i};
+        p[i].a = tensor_keep(op_view(e, op_slice(e, all, 0, at, RANK * in), SHAPE(RANK, in)));
+        p[i].b = tensor_keep(op_view(e, op_slice(e, all, 0, at + RANK * in, out * RANK), SHAPE(out, RANK)));
+        at += RANK * (in + out);
+    }
+}
+
+static struct tensor *gated_mlp(struct tensor *const x[2], enum plim_unary f, bool drops, bool fuses)
+{
+    struct lora_projection p[PARTS];
+    make_mlp(x[1], p);
+    struct tensor *dropped = dropped_of(x[0], drops), *seen = dropped ? dropped : x[0], *y;
+    if (fuses) {
+        y = tensor_keep(op_lora_mlp(e, f, x[0], dropped, p));
+    } else {
+        struct tensor *gate = apart(x[0], seen, &p[0]);
+        gate = f == PLIM_UNARY_SILU ? op_silu(e, gate) : op_gelu(e, gate, false);
+        struct tensor *hidden = tensor_keep(op_mul(e, gate, apart(x[0], seen, &p[1])));
+        y = tensor_keep(apart(hidden, hidden, &p[2]));
+        tensor_drop(e, hidden);
+    }
+    tensor_drop(e, dropped);
+    give_up(p);
+    return tensor_yield(y);
+}
+
+static struct tensor *fused_swiglu(struct tensor *const x[2])
+{
+    return gated_mlp(x, PLIM_UNARY_SILU, false, true);
+}
+static struct tensor *fused_geglu_with_dropout(struct tensor *const x[2])
+{
+    return gated_mlp(x, PLIM_UNARY_GELU, true, true);
+}
+
+Test(engine_gradients, of_a_fused_gated_mlp)
+{
+    expect_slopes(fused_swiglu, (struct tensor *[]){variable(SHAPE(2, 3, IN), 1), variable(SHAPE(MLP_MATRICES), 2)});
+    expect_slopes(fused_geglu_with_dropout,
+                  (struct tensor *[]){variable(SHAPE(2, 3, IN), 3), variable(SHAPE(MLP_MATRICES), 4)});
+}
+
+Test(engine_gradients, a_fused_gated_mlp_is_what_the_modules_compute)
+{
+    for (int i = 0; i < 4; i++) {
+        enum plim_unary f = i < 2 ? PLIM_UNARY_SILU : PLIM_UNARY_GELU;
+        struct tensor *const x[2] = {variable(SHAPE(2, 3, IN), 1), variable(SHAPE(MLP_MATRICES), 2)};
+        struct tensor *fused = tensor_keep(gated_mlp(x, f, i % 2, true));
+        struct tensor *plain = tensor_keep(gated_mlp(x, f, i % 2, false));
+        for (int64_t k = 0; k < tensor_elements(plain); k++)
+            cr_assert(fabs(array_at(&fused->a, k) - array_at(&plain->a, k)) < 1e-5, "case %d, element %d", i, (int)k);
+        tensor_drop_all(e, fused, plain, x[0], x[1]);
+    }
+}
+
+/* --- liger-kernel's --------------------------------------------------------------------------- */
+
+static struct tensor *rms_norm_in_place(struct tensor *const x[2])
+{
+    return op_liger_rms_norm(e, x[0], x[1], 1e-2, 0, true);
+}
+static struct tensor *rms_norm_apart(struct tensor *const x[2])
+{
+    return op_liger_rms_norm(e, x[0], x[1], 1e-2, 1, false);
+}
+/* Of copies, which are overwritten */
+static struct tensor *swiglu(struct tensor *const x[2])
+{
+    return op_liger_gated(e, PLIM_UNARY_SILU, op_mul_scalar(e, x[0], 1), op_mul_scalar(e, x[1], 1));
+}
+static struct tensor *geglu(struct tensor *const x[2])
+{
+    return op_liger_gated(e, PLIM_UNARY_GELU_TANH, op_mul_scalar(e, x[0], 1), op_mul_scalar(e, x[1], 1));
+}
+
+Test(engine_gradients, of_ligers_norms_and_gates)
+{
+    expect_slopes(rms_norm_in_place, (struct tensor *[]){variable(SHAPE(2, 3, 7), 1), variable(SHAPE(7), 2)});
+    expect_slopes(rms_norm_apart, (struct tensor *[]){variable(SHAPE(2, 3, 7), 3), variable(SHAPE(7), 4)});
+    expect_slopes(swiglu, (struct tensor *[]){variable(SHAPE(2, 9), 5), variable(SHAPE(2, 9), 6)});
+    expect_slopes(geglu, (struct tensor *[]){variable(SHAPE(2, 9), 7), variable(SHAPE(2, 9), 8)});
+}
+
+/* Copies of (B, S, A, D) turn as (B, A, S, D); x[1] has fewer heads. Of each head two pairs turn, one number does
+ * not. */
+static struct tensor *rope(struct tensor *const x[2])
+{
+    struct tensor *const angles[2] = {constant(3, (int64_t[]){1, 3, 2}, 50), constant(3, (int64_t[]){1, 3, 2}, 51)};
+    struct tensor *copies[2], *y[2];
+    for (int i = 0; i < 2; i++) copies[i] = tensor_keep(op_transpose(e, op_mul_scalar(e, x[i], 1), 1, 2));
+    op_liger_rope(e, copies, angles, 2, y);
+    struct tensor *sum = op_add(e, op_mul_scalar(e, y[0], 2), y[1]);
+    tensor_drop_all(e, copies[0], copies[1], y[0], y[1], angles[0], angles[1]);
+    return sum;
+}
+
+Test(engine_gradients, of_ligers_rope)
+{
+    expect_slopes(rope, (struct tensor *[]){variable(SHAPE(2, 3, 2, 5), 1), variable(SHAPE(2, 3, 1, 5), 2)});
+}
+
+enum { ROWS = 5, CLASSES = 7, WIDTH = 3 };
+
+static struct tensor *targets(void)
+{
+    struct tensor *x = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(ROWS)));
+    for (int i = 0; i < ROWS; i++) array_put(&x->a, i, i == 2 ? PLIM_IGNORED_TARGET : (3 * i) % CLASSES);
+    return x;
+}
+
+/* In 2 rows, 2 and 1 */
+static struct tensor *linear_cross_entropy(struct tensor *const x[2])
+{
+    struct tensor *target = targets(), *y = op_liger_linear_cross_entropy(e, x[0], x[1], target, 0, 0);
+    tensor_drop(e, target);
+    return y;
+}
+static struct tensor *capped_linear_cross_entropy(struct tensor *const x[2])
+{
+    struct tensor *target = targets(), *y = op_liger_linear_cross_entropy(e, x[0], x[1], target, 9, 0.5);
+    tensor_drop(e, target);
+    return y;
+}
+/* Its logits are overwritten. */
+static struct tensor *cross_entropy(struct tensor *const x[2])
+{
+    struct tensor *target = targets(), *logits = op_mul_scalar(e, x[0], 3);
+    struct tensor *y = op_liger_cross_entropy(e, logits, target);
+    tensor_drop(e, target);
+    return y;
+}
+
+/* What the losses are multiplied with in weighed() is their gradient, and not 1. */
+Test(engine_gradients, of_ligers_losses)
+{
+    expect_slopes(linear_cross_entropy,
+                  (struct tensor *[]){variable(SHAPE(ROWS, WIDTH), 1), variable(SHAPE(CLASSES, WIDTH), 2)});
+    expect_slopes(capped_linear_cross_entropy,
+                  (struct tensor *[]){variable(SHAPE(ROWS, WIDTH), 3), variable(SHAPE(CLASSES, WIDTH), 4)});
+    expect_slopes(cross_entropy, (struct tensor *[]){variable(SHAPE(ROWS, CLASSES), 5), NULL});
+}
+
+/* torch.nn.functional.cross_entropy(x weight^T) */
+Test(engine_gradients, ligers_losses_are_pytorchs)
+{
+    struct tensor *const x[2] = {variable(SHAPE(ROWS, WIDTH), 1), variable(SHAPE(CLASSES, WIDTH), 2)};
+    struct tensor *target = targets(), *plain, *logits = tensor_keep(op_linear(e, x[0], x[1], NULL));
+    plain = tensor_keep(op_cross_entropy(e, logits, target));
+    struct tensor *fused = tensor_keep(op_liger_linear_cross_entropy(e, x[0], x[1], target, 0, 0));
+    struct tensor *of_logits = tensor_keep(op_liger_cross_entropy(e, logits, target));
+    cr_expect(fabs(array_at(&fused->a, 0) - array_at(&plain->a, 0)) < 1e-6);
+    cr_expect(fabs(array_at(&of_logits->a, 0) - array_at(&plain->a, 0)) < 1e-6);
+    tensor_drop_all(e, plain, fused, of_logits, logits, target, x[0], x[1]);
 }

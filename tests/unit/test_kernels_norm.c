@@ -184,3 +184,93 @@ Test(kernels_norm, operands_that_no_kernel_takes_are_refused)
     op.out[0] = KERNEL_ARRAY(&c, PLIM_F32, 8, 2);
     cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID));
 }
+
+/* --- RMSNorm ---------------------------------------------------------------------------------- */
+
+static void check_rms(const struct plim_array *y, const struct plim_array *x, enum plim_dtype parameters, double offset)
+{
+    int64_t columns = x->shape[x->ndim - 1], rows = plim_array_elements(x) / columns;
+    struct plim_op op = {.kind = PLIM_OP_RMS_NORM,
+                         .n_out = 2,
+                         .n_in = 2,
+                         .alpha = 1e-6,
+                         .beta = offset,
+                         .out = {y, KERNEL_ARRAY(&c, PLIM_F32, rows)},
+                         .in = {x, KERNEL_ARRAY(&c, parameters, columns)}};
+    kernel_case_check(&c, &op, tolerance((enum plim_dtype)y->dtype), 4);
+    kernel_case_finish(&c);
+}
+
+Test(kernels_norm, rms_of_every_type_and_shape)
+{
+    for (int t = 0; t < 3; t++)
+        for (int i = 0; i < SHAPES; i++)
+            check_rms(KERNEL_ARRAY(&c, types[t], shapes[i][0], shapes[i][1]),
+                      KERNEL_ARRAY(&c, types[t], shapes[i][0], shapes[i][1]), types[t], i % 2);
+}
+
+Test(kernels_norm, rms_of_mixed_types_strides_and_long_rows)
+{
+    const int64_t shape[] = {5, 64}, apart[] = {67, 1};
+    check_rms(KERNEL_ARRAY(&c, PLIM_BF16, 5, 64), kernel_case_strided(&c, PLIM_F32, 2, shape, apart, 3), PLIM_F32, 1);
+    check_rms(KERNEL_ARRAY(&c, PLIM_F16, 2, 33001), KERNEL_ARRAY(&c, PLIM_F16, 2, 33001), PLIM_F32, 0);
+    check_rms(KERNEL_ARRAY(&c, PLIM_F32, 0, 8), KERNEL_ARRAY(&c, PLIM_F32, 0, 8), PLIM_F32, 0);
+    cr_expect(eq(int, c.launches, 0));
+}
+
+enum { APART, IN_PLACE };
+
+/* parts 0: without sums */
+static void check_rms_backward(enum plim_dtype dtype, int64_t rows, int64_t columns, int64_t parts, int where)
+{
+    struct plim_op op = {.kind = PLIM_OP_RMS_NORM_BACKWARD,
+                         .n_out = parts ? 2 : 1,
+                         .n_in = 4,
+                         .beta = where,
+                         .in = {KERNEL_ARRAY(&c, dtype, rows, columns), KERNEL_ARRAY(&c, dtype, rows, columns),
+                                KERNEL_ARRAY(&c, dtype, columns), KERNEL_ARRAY(&c, PLIM_F32, rows)}};
+    kernel_case_fill(&c, op.in[3], 0.5, 1);
+    op.out[0] = where == IN_PLACE ? op.in[0] : KERNEL_ARRAY(&c, dtype, rows, columns);
+    if (parts) op.out[1] = KERNEL_ARRAY(&c, PLIM_F32, parts, columns);
+    /* sums of up to 8200 terms; of two numbers beside each other in 16 bits */
+    kernel_case_check(&c, &op, 8, rows > 1000 ? 200 : 8);
+    kernel_case_finish(&c);
+}
+
+Test(kernels_norm, rms_backward_of_every_type_and_shape)
+{
+    for (int t = 0; t < 3; t++)
+        for (int i = 0; i < SHAPES; i++)
+            for (int where = APART; where <= IN_PLACE; where++) {
+                check_rms_backward(types[t], shapes[i][0], shapes[i][1], 0, where);
+                check_rms_backward(types[t], shapes[i][0], shapes[i][1], 3, where);
+            }
+}
+
+/* Sums of rows of 12289 numbers and more have no room in shared memory. */
+Test(kernels_norm, rms_backward_of_many_parts_and_of_long_rows)
+{
+    for (int t = 0; t < 3; t++) {
+        check_rms_backward(types[t], 3, 33, 5, APART); /* some parts have no rows */
+        check_rms_backward(types[t], 0, 40, 4, APART);
+        check_rms_backward(types[t], 64, 128, 7, IN_PLACE);
+        check_rms_backward(types[t], 5, 12296, 2, IN_PLACE);
+        check_rms_backward(types[t], 5, 12297, 2, IN_PLACE);
+    }
+}
+
+Test(kernels_norm, sums_of_another_type_are_refused)
+{
+    struct plim_op op = {.kind = PLIM_OP_RMS_NORM_BACKWARD,
+                         .n_out = 2,
+                         .n_in = 4,
+                         .out = {KERNEL_ARRAY(&c, PLIM_F32, 2, 8), KERNEL_ARRAY(&c, PLIM_BF16, 3, 8)},
+                         .in = {KERNEL_ARRAY(&c, PLIM_F32, 2, 8), KERNEL_ARRAY(&c, PLIM_F32, 2, 8),
+                                KERNEL_ARRAY(&c, PLIM_F32, 8), KERNEL_ARRAY(&c, PLIM_F32, 2)}};
+    cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_UNSUPPORTED));
+    op.out[1] = KERNEL_ARRAY(&c, PLIM_F32, 3, 7);
+    cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID));
+    op.out[1] = KERNEL_ARRAY(&c, PLIM_F32, 3, 8);
+    op.in[2] = KERNEL_ARRAY(&c, PLIM_F32, 7);
+    cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID));
+}

@@ -220,3 +220,83 @@ Test(kernels_softmax, loss_backward_writes_targets_only)
             kernel_case_finish(&c);
         }
 }
+
+/* --- cross entropy of logits ------------------------------------------------------------------ */
+
+enum { LOSS_ALONE, GRADIENT_APART, GRADIENT_IN_PLACE };
+
+/* Every third target is ignored. */
+static void check_cross_entropy(const struct plim_array *logits, enum plim_dtype loss, int gradient, double cap)
+{
+    int64_t rows = logits->shape[0], classes = logits->shape[1];
+    const struct plim_array *target = KERNEL_ARRAY(&c, PLIM_I64, rows);
+    kernel_case_fill(&c, target, 0, (double)classes);
+    for (int64_t i = 1; i < rows; i += 3) kernel_case_set(target, i, PLIM_IGNORED_TARGET);
+    kernel_case_fill(&c, logits, -6, 6);
+    struct plim_op op = {.kind = PLIM_OP_CROSS_ENTROPY,
+                         .n_out = gradient == LOSS_ALONE ? 1 : 2,
+                         .n_in = 2,
+                         .alpha = 0.25,
+                         .beta = cap,
+                         .out = {KERNEL_ARRAY(&c, loss, rows), logits},
+                         .in = {logits, target}};
+    if (gradient == GRADIENT_APART) op.out[1] = KERNEL_ARRAY(&c, (enum plim_dtype)logits->dtype, rows, classes);
+    /* a loss is a difference of logits, a gradient is below alpha */
+    kernel_case_check(&c, &op, tolerance(op.out[0]), gradient == LOSS_ALONE ? 2 : 0.25);
+    kernel_case_finish(&c);
+}
+
+Test(kernels_softmax, cross_entropy_of_every_type_and_shape)
+{
+    for (int t = 0; t < 3; t++)
+        for (int i = 0; i < SHAPES; i++)
+            for (int gradient = LOSS_ALONE; gradient <= GRADIENT_IN_PLACE; gradient++)
+                check_cross_entropy(KERNEL_ARRAY(&c, types[t], shapes[i][0], shapes[i][1]),
+                                    gradient == LOSS_ALONE ? PLIM_F32 : types[t], gradient, i % 2 * 3.5);
+}
+
+Test(kernels_softmax, cross_entropy_of_a_vocabulary_and_of_strided_rows)
+{
+    const int64_t shape[] = {7, 100}, apart[] = {109, 1}, columns_apart[] = {220, 2};
+    check_cross_entropy(KERNEL_ARRAY(&c, PLIM_BF16, 2, 50257), PLIM_BF16, GRADIENT_IN_PLACE, 0);
+    check_cross_entropy(KERNEL_ARRAY(&c, PLIM_F32, 2, 33001), PLIM_F32, GRADIENT_IN_PLACE, 30);
+    check_cross_entropy(kernel_case_strided(&c, PLIM_F16, 2, shape, apart, 1), PLIM_F16, GRADIENT_IN_PLACE, 0);
+    check_cross_entropy(kernel_case_strided(&c, PLIM_F32, 2, shape, columns_apart, 0), PLIM_F32, GRADIENT_APART, 2);
+    check_cross_entropy(KERNEL_ARRAY(&c, PLIM_F32, 0, 8), PLIM_F32, GRADIENT_IN_PLACE, 0);
+    cr_expect(eq(int, c.launches, 0));
+}
+
+/* The reference refuses it, PyTorch's assertion does; a kernel cannot stop. */
+Test(kernels_softmax, cross_entropy_of_a_class_out_of_range_is_nan)
+{
+    const struct plim_array *target = KERNEL_ARRAY(&c, PLIM_I64, 2), *logits = KERNEL_ARRAY(&c, PLIM_F32, 2, CLASSES);
+    const struct plim_array *loss = KERNEL_ARRAY(&c, PLIM_F32, 2);
+    struct plim_op op = {.kind = PLIM_OP_CROSS_ENTROPY,
+                         .n_out = 2,
+                         .n_in = 2,
+                         .alpha = 1,
+                         .out = {loss, logits},
+                         .in = {logits, target}};
+    kernel_case_set(target, 0, CLASSES);
+    kernel_case_set(target, 1, 3);
+    kernel_case_run(&c, &op);
+    cr_expect(isnan(kernel_case_get(loss, 0)));
+    cr_expect(isnan(kernel_case_get(logits, 0)));
+    cr_expect(isfinite(kernel_case_get(loss, 1)));
+    cr_expect(isfinite(kernel_case_get(logits, CLASSES + 3)));
+}
+
+Test(kernels_softmax, cross_entropy_that_no_kernel_takes_is_refused)
+{
+    struct plim_op op = {.kind = PLIM_OP_CROSS_ENTROPY,
+                         .n_out = 1,
+                         .n_in = 2,
+                         .out = {KERNEL_ARRAY(&c, PLIM_F32, 3)},
+                         .in = {KERNEL_ARRAY(&c, PLIM_F32, 3, 8), KERNEL_ARRAY(&c, PLIM_I32, 3)}};
+    cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_UNSUPPORTED));
+    op.in[1] = KERNEL_ARRAY(&c, PLIM_I64, 4);
+    cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID));
+    op.in[1] = KERNEL_ARRAY(&c, PLIM_I64, 3);
+    op.out[0] = KERNEL_ARRAY(&c, PLIM_F32, 2);
+    cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID));
+}

@@ -393,6 +393,21 @@ Test(roofline, what_a_fused_kernel_multiplies_takes_time)
     cr_expect(eq(dbl, plim_roofline_device_seconds(r, &op), moved));
 }
 
+/* Each operand once, as of any kernel of Triton that multiplies nothing */
+Test(roofline, kernels_of_libraries_cost_what_they_move)
+{
+    static const enum plim_op_kind kinds[] = {PLIM_OP_RMS_NORM, PLIM_OP_RMS_NORM_BACKWARD, PLIM_OP_ROTATE,
+                                              PLIM_OP_GATED,    PLIM_OP_GATED_BACKWARD,    PLIM_OP_CROSS_ENTROPY};
+    struct plim_roofline *r = clock_of("A100-SXM4-80GB");
+    struct plim_array x = {.shape = {1 << 12, 1 << 12}, .stride = {1 << 12, 1}, .ndim = 2, .dtype = PLIM_BF16};
+    struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = 2, .n_in = 4, .out = {&x, &x}, .in = {&x, &x, &x, &x}};
+    double seconds = plim_roofline_device_seconds(r, &op);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        op.kind = kinds[i];
+        cr_expect(eq(dbl, plim_roofline_device_seconds(r, &op), seconds), "%s", plim_op_name(op.kind));
+    }
+}
+
 Test(roofline, a_list_costs_the_host_by_its_length)
 {
     struct plim_op one = {.kind = PLIM_OP_FOREACH, .list_length = 1},

@@ -34,18 +34,21 @@ struct node *op_node(struct engine *e, const struct node_kind *kind, int count,
     return autograd_needed(e, count, operands) ? node_create(e, kind, count, operands) : NULL;
 }
 
-void op_fused_products(struct engine *e, struct op_products products, int n_out, int n_in,
-                       struct tensor *const *arrays)
+void op_launch(struct engine *e, struct plim_op op, int n_out, int n_in, struct tensor *const *arrays)
 {
-    struct plim_op op = {.kind = PLIM_OP_FUSED,
-                         .n_out = (uint8_t)n_out,
-                         .n_in = (uint8_t)n_in,
-                         .flops = products.flops,
-                         .blocks = products.blocks};
     if (e->halted) return;
+    op.n_out = (uint8_t)n_out;
+    op.n_in = (uint8_t)n_in;
     for (int i = 0; i < n_out; i++) op.out[i] = &arrays[i]->a;
     for (int i = 0; i < n_in; i++) op.in[i] = &arrays[n_out + i]->a;
     engine_launch(e, &op);
+}
+
+void op_fused_products(struct engine *e, struct op_products products, int n_out, int n_in,
+                       struct tensor *const *arrays)
+{
+    struct plim_op op = {.kind = PLIM_OP_FUSED, .flops = products.flops, .blocks = products.blocks};
+    op_launch(e, op, n_out, n_in, arrays);
 }
 
 void op_fused(struct engine *e, int n_out, int n_in, struct tensor *const *arrays)

@@ -23,6 +23,9 @@ struct tensor *op_done(struct engine *e, struct node *n, struct tensor *y, int c
 /* A node if one of the operands needs a gradient, else NULL. */
 struct node *op_node(struct engine *e, const struct node_kind *kind, int count,
                      struct tensor *const *operands);
+/* A launch of `op`, which has all but its operands: it writes the `n_out` first of `arrays` and reads the `n_in` behind
+ * them. */
+void op_launch(struct engine *e, struct plim_op op, int n_out, int n_in, struct tensor *const *arrays);
 /* A kernel of a library that computes nothing here, and so runs on a simulated device alone (PLIM_OP_FUSED): it writes
  * the `n_out` first of `arrays` and reads the `n_in` behind them. */
 void op_fused(struct engine *e, int n_out, int n_in, struct tensor *const *arrays);

@@ -1,7 +1,8 @@
-/* The kernels of liger-kernel 0.8 that transformers' use_liger_kernel puts into llama and its relatives:
- * what LigerRMSNormFunction, LigerRopeFunction, LigerSiLUMulFunction and
- * LigerFusedLinearCrossEntropyFunction allocate, keep and overwrite. What Triton's kernels compute is not
- * here: a launch says what it reads and writes (PLIM_OP_FUSED), which only the simulated clock runs. */
+/* The kernels of liger-kernel 0.8 that transformers' use_liger_kernel puts into llama and its relatives: what
+ * LigerRMSNormFunction, LigerRopeFunction, LigerSiLUMulFunction, LigerGELUMulFunction and
+ * LigerFusedLinearCrossEntropyFunction allocate, keep and overwrite. A launch of Triton's is an operation of its own
+ * (RMS_NORM, ROTATE, GATED, CROSS_ENTROPY and their backward); where they round on the way, to the type of 16 bits
+ * that a factor has, those do not. */
 #include "ops.h"
 #include "ops_liger.h"
 
@@ -37,10 +38,11 @@ static void differentiate_rms_norm(struct engine *e, struct node *n, struct tens
     struct tensor *partial =
         node_wants(n, NORM_WEIGHT) ? tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(parts, width))) : NULL;
     struct tensor *dx = in_place ? tensor_ref(dy) : tensor_keep(op_full_like(e, dy, 0));
+    struct plim_op op = {.kind = PLIM_OP_RMS_NORM_BACKWARD, .beta = n->number};
     if (partial)
-        op_fused(e, 2, 4, (struct tensor *[]){dx, partial, dy, x, weight, rstd});
+        op_launch(e, op, 2, 4, (struct tensor *[]){dx, partial, dy, x, weight, rstd});
     else
-        op_fused(e, 1, 4, (struct tensor *[]){dx, dy, x, weight, rstd});
+        op_launch(e, op, 1, 4, (struct tensor *[]){dx, dy, x, weight, rstd});
     if (node_wants(n, NORM_X)) out[NORM_X] = same_memory(e, dx);
     tensor_drop(e, dx);
     if (partial && !e->halted) {
@@ -63,7 +65,8 @@ static void rms_norm_apart_backward(struct engine *e, struct node *n, struct ten
 }
 static const struct node_kind rms_norm_apart_kind = {"LigerRMSNormFunctionBackward", rms_norm_apart_backward};
 
-struct tensor *op_liger_rms_norm(struct engine *e, struct tensor *x, struct tensor *weight, bool in_place)
+struct tensor *op_liger_rms_norm(struct engine *e, struct tensor *x, struct tensor *weight, double epsilon,
+                                 double offset, bool in_place)
 {
     struct tensor *given[2] = {x, weight};
     if (e->halted) return op_halted(e, 2, given);
@@ -74,9 +77,11 @@ struct tensor *op_liger_rms_norm(struct engine *e, struct tensor *x, struct tens
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
     struct tensor *rstd =
         tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(tensor_elements(x) / tensor_size(x, -1))));
-    op_fused(e, 2, 2, (struct tensor *[]){y, rstd, dense, weight});
+    struct plim_op op = {.kind = PLIM_OP_RMS_NORM, .alpha = epsilon, .beta = offset};
+    op_launch(e, op, 2, 2, (struct tensor *[]){y, rstd, dense, weight});
     e->grad_enabled = grad;
     if (n) {
+        n->number = offset;
         node_save(e, n, NORM_X, dense);
         node_save(e, n, NORM_WEIGHT, weight);
         node_save_output(e, n, NORM_RSTD, rstd);
@@ -92,17 +97,16 @@ struct tensor *op_liger_rms_norm(struct engine *e, struct tensor *x, struct tens
 
 enum { ROPE_COS, ROPE_SIN };
 
-/* Turns both in place, if their heads lie behind the length; else it turns copies that do. *angles: cos and sin as they
- * are taken, contiguous; named */
-static void turn(struct engine *e, struct tensor *const x[2], struct tensor *cos,
-                 struct tensor *sin, struct tensor *angles[2], struct tensor *y[2])
+/* Turns both in place, if their heads lie behind the length; else it turns copies that do. op: how; *angles: cos and
+ * sin as they are taken, contiguous; named */
+static void turn(struct engine *e, struct plim_op op, struct tensor *const x[2], struct tensor *const given[2],
+                 struct tensor *angles[2], struct tensor *y[2])
 {
     struct tensor *dense[2];
     for (int i = 0; i < 2; i++)
         dense[i] = tensor_hold(op_contiguous(e, op_transpose(e, x[i], 1, 2)));
-    angles[0] = tensor_hold(op_contiguous(e, cos));
-    angles[1] = tensor_hold(op_contiguous(e, sin));
-    op_fused(e, 2, 4, (struct tensor *[]){dense[0], dense[1], dense[0], dense[1], angles[0], angles[1]});
+    for (int i = 0; i < 2; i++) angles[i] = tensor_hold(op_contiguous(e, given[i]));
+    op_launch(e, op, 2, 4, (struct tensor *[]){dense[0], dense[1], dense[0], dense[1], angles[0], angles[1]});
     for (int i = 0; i < 2; i++) {
         y[i] = tensor_keep(op_transpose(e, dense[i], 1, 2));
         tensor_drop(e, dense[i]);
@@ -112,9 +116,11 @@ static void turn(struct engine *e, struct tensor *const x[2], struct tensor *cos
 static void rope_backward(struct engine *e, struct node *n, struct tensor **grads,
                           struct tensor **out)
 {
-    struct tensor *cos = node_saved(e, n, ROPE_COS), *sin = node_saved(e, n, ROPE_SIN), *angles[2], *turned[2];
+    struct tensor *const saved[2] = {node_saved(e, n, ROPE_COS), node_saved(e, n, ROPE_SIN)};
+    struct tensor *angles[2], *turned[2];
     if (e->halted) return;
-    turn(e, grads, cos, sin, angles, turned);
+    struct plim_op back = {.kind = PLIM_OP_ROTATE, .pairs = n->ints[0], .beta = -1};
+    turn(e, back, grads, saved, angles, turned);
     tensor_drop_all(e, angles[0], angles[1]);
     for (int i = 0; i < 2; i++) {
         if (node_wants(n, i))
@@ -125,17 +131,18 @@ static void rope_backward(struct engine *e, struct node *n, struct tensor **grad
 }
 static const struct node_kind rope_kind = {"LigerRopeFunctionBackward", rope_backward};
 
-void op_liger_rope(struct engine *e, struct tensor *const x[2], struct tensor *cos,
-                   struct tensor *sin, struct tensor *y[2])
+void op_liger_rope(struct engine *e, struct tensor *const x[2], struct tensor *const angles[2], int64_t pairs,
+                   struct tensor *y[2])
 {
     y[0] = y[1] = e->poison;
     if (e->halted) return;
     struct node *n = op_node(e, &rope_kind, 2, x);
     bool grad = enter_function(e);
     struct tensor *dense[2];
-    turn(e, x, cos, sin, dense, y);
+    turn(e, (struct plim_op){.kind = PLIM_OP_ROTATE, .pairs = pairs, .beta = 1}, x, angles, dense, y);
     e->grad_enabled = grad;
     if (n && !e->halted) {
+        n->ints[0] = pairs;
         node_save(e, n, ROPE_COS, dense[0]);
         node_save(e, n, ROPE_SIN, dense[1]);
         for (int i = 0; i < 2; i++) node_attach(n, y[i]);
@@ -148,31 +155,33 @@ void op_liger_rope(struct engine *e, struct tensor *const x[2], struct tensor *c
 enum { GATE, UP };
 
 /* Both gradients take the places of what was saved: ensure_contiguous()'s copies of the halves of one projection. */
-static void silu_mul_backward(struct engine *e, struct node *n, struct tensor **grads,
-                              struct tensor **out)
+static void gated_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *gate = node_saved(e, n, GATE), *up = node_saved(e, n, UP);
     if (e->halted) return;
     struct tensor *dy = tensor_hold(op_contiguous(e, grads[0]));
-    op_fused(e, 2, 3, (struct tensor *[]){gate, up, dy, gate, up});
+    struct plim_op op = {.kind = PLIM_OP_GATED_BACKWARD, .unary = (uint8_t)n->ints[0]};
+    op_launch(e, op, 2, 3, (struct tensor *[]){gate, up, dy, gate, up});
     if (node_wants(n, GATE)) out[GATE] = same_memory(e, gate);
     if (node_wants(n, UP)) out[UP] = same_memory(e, up);
     tensor_drop(e, dy);
 }
-static const struct node_kind silu_mul_kind = {"LigerSiLUMulFunctionBackward", silu_mul_backward};
+static const struct node_kind gated_kind = {"LigerSiLUMulFunctionBackward", gated_backward};
 
-struct tensor *op_liger_silu_mul(struct engine *e, struct tensor *gate, struct tensor *up)
+struct tensor *op_liger_gated(struct engine *e, enum plim_unary f, struct tensor *gate, struct tensor *up)
 {
     struct tensor *given[2] = {gate, up};
     if (e->halted) return op_halted(e, 2, given);
     bool was[2] = {tensor_enter(gate), tensor_enter(up)};
-    struct node *n = op_node(e, &silu_mul_kind, 2, given);
+    struct node *n = op_node(e, &gated_kind, 2, given);
     bool grad = enter_function(e);
     struct tensor *dense[2] = {tensor_hold(op_contiguous(e, gate)), tensor_hold(op_contiguous(e, up))};
     struct tensor *y = tensor_empty(e, (enum plim_dtype)gate->a.dtype, gate->a.ndim, gate->a.shape);
-    op_fused(e, 1, 2, (struct tensor *[]){y, dense[GATE], dense[UP]});
+    struct plim_op op = {.kind = PLIM_OP_GATED, .unary = (uint8_t)f};
+    op_launch(e, op, 1, 2, (struct tensor *[]){y, dense[GATE], dense[UP]});
     e->grad_enabled = grad;
     if (n) {
+        n->ints[0] = f;
         node_save(e, n, GATE, dense[GATE]);
         node_save(e, n, UP, dense[UP]);
     }
@@ -185,23 +194,26 @@ struct tensor *op_liger_silu_mul(struct engine *e, struct tensor *gate, struct t
 
 /* --- cross entropy ---------------------------------------------------------------------------- */
 
-/* torch.equal(grad, 1.0), which the host reads; whatever it says, no memory hangs on it. */
-static void ask_whether_one(struct engine *e, struct tensor *grad)
+/* torch.equal(grad, 1.0), which the host reads. A simulated device has no numbers: it says `simulated`. */
+static bool is_one(struct engine *e, struct tensor *grad, bool simulated)
 {
     struct tensor *one = tensor_keep(op_full(e, PLIM_F32, 0, NULL, 1));
     struct tensor *same = op_compare(e, PLIM_BINARY_EQ, grad, one);
     struct tensor *all = tensor_keep(op_reduce(e, same, 0, false, PLIM_BINARY_AND, 1, PLIM_BOOL));
-    engine_item(e, all);
+    bool answer = engine_item(e, all) != 0;
     tensor_drop(e, all);
     tensor_drop(e, one);
+    return e->device->info.simulated ? simulated : answer;
 }
 
-/* How many targets count, which the host reads; the comparison outlives the call. Named */
-static struct tensor *count_targets(struct engine *e, struct tensor *target)
+/* How many targets count, which the host reads: a loss is divided by it. Where the sum is asked for in place of the
+ * mean, it is the caller that divides, by 1 here. The comparison outlives the call. Named */
+static struct tensor *count_targets(struct engine *e, struct tensor *target, double *scale)
 {
     struct tensor *counts = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, target, PLIM_IGNORED_TARGET));
     struct tensor *number = tensor_keep(op_reduce(e, counts, 1, false, PLIM_BINARY_ADD, 1, PLIM_I64));
-    engine_item(e, number);
+    double found = engine_item(e, number);
+    *scale = found > 0 ? 1 / found : 0;
     tensor_drop(e, number);
     return counts;
 }
@@ -221,8 +233,7 @@ static void cross_entropy_backward(struct engine *e, struct node *n, struct tens
 {
     struct tensor *logits = node_saved(e, n, 0);
     if (e->halted) return;
-    ask_whether_one(e, grads[0]);
-    op_fused(e, 1, 2, (struct tensor *[]){logits, logits, grads[0]});
+    if (!is_one(e, grads[0], false)) op_binary_(e, PLIM_BINARY_MUL, logits, grads[0]);
     out[0] = same_memory(e, logits);
 }
 static const struct node_kind cross_entropy_kind = {"LigerCrossEntropyFunctionBackward", cross_entropy_backward};
@@ -236,10 +247,14 @@ struct tensor *op_liger_cross_entropy(struct engine *e, struct tensor *logits, s
     bool grad = enter_function(e);
     struct tensor *loss =
         tensor_keep(op_full(e, (enum plim_dtype)logits->a.dtype, SHAPE(logits->a.shape[0]), 0));
-    struct tensor *counts = count_targets(e, target);
+    struct plim_op op = {.kind = PLIM_OP_CROSS_ENTROPY};
+    struct tensor *counts = count_targets(e, target, &op.alpha);
     check_targets(e, target, counts, PLIM_BINARY_MAX, PLIM_BINARY_LT, (double)logits->a.shape[1]);
     check_targets(e, target, counts, PLIM_BINARY_MIN, PLIM_BINARY_GE, 0);
-    op_fused(e, 2, 2, (struct tensor *[]){logits, loss, logits, target});
+    if (n)
+        op_launch(e, op, 2, 2, (struct tensor *[]){loss, logits, logits, target});
+    else
+        op_launch(e, op, 1, 2, (struct tensor *[]){loss, logits, target});
     struct tensor *y = op_reduce(e, loss, 1, false, PLIM_BINARY_ADD, 1, PLIM_F32);
     e->grad_enabled = grad;
     if (n) node_save(e, n, 0, logits);
@@ -260,7 +275,10 @@ static void linear_cross_entropy_backward(struct engine *e, struct node *n, stru
 {
     struct tensor *dx = node_saved(e, n, LOSS_X), *dweight = node_saved(e, n, LOSS_WEIGHT);
     if (e->halted) return;
-    ask_whether_one(e, grads[0]);
+    if (!is_one(e, grads[0], true)) {
+        op_binary_(e, PLIM_BINARY_MUL, dx, grads[0]);
+        if (node_wants(n, LOSS_WEIGHT)) op_binary_(e, PLIM_BINARY_MUL, dweight, grads[0]);
+    }
     if (node_wants(n, LOSS_X)) out[LOSS_X] = tensor_ref(dx);
     if (node_wants(n, LOSS_WEIGHT)) out[LOSS_WEIGHT] = tensor_ref(dweight);
 }
@@ -272,6 +290,7 @@ struct loss_call {
     struct tensor *dx, *dweight, *loss; /* dweight NULL: not wanted */
     struct tensor *logits;              /* room of all chunks; NULL: each makes its own */
     bool wants_gradients;
+    double scale, cap; /* of losses; of logits, 0: none */
 };
 
 /* dweight += dlogits^T x */
@@ -300,6 +319,7 @@ static void run_chunk(struct engine *e, const struct loss_call *c, int64_t start
     struct tensor *x = tensor_hold(op_slice(e, c->x, 0, start, count));
     struct tensor *loss = tensor_hold(op_slice(e, c->loss, 0, start, count));
     struct tensor *dx = tensor_hold(op_slice(e, c->dx, 0, start, count));
+    struct tensor *target = tensor_hold(op_slice(e, c->target, 0, start, count));
     struct tensor *logits;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_LOGITS);
     if (c->logits) {
@@ -309,7 +329,11 @@ static void run_chunk(struct engine *e, const struct loss_call *c, int64_t start
         logits = tensor_keep(op_matmul(e, x, op_transpose(e, c->weight, 0, 1)));
     }
     engine_set_class(e, before);
-    op_fused(e, 2, 2, (struct tensor *[]){logits, loss, logits, c->target});
+    struct plim_op op = {.kind = PLIM_OP_CROSS_ENTROPY, .alpha = c->scale, .beta = c->cap};
+    if (c->wants_gradients)
+        op_launch(e, op, 2, 2, (struct tensor *[]){loss, logits, logits, target});
+    else
+        op_launch(e, op, 1, 2, (struct tensor *[]){loss, logits, target});
     if (!c->wants_gradients) {
         /* the loss is all */
     } else if (c->logits) {
@@ -320,7 +344,7 @@ static void run_chunk(struct engine *e, const struct loss_call *c, int64_t start
         tensor_drop(e, product);
     }
     if (c->dweight && !e->halted) add_to_weight(e, c, logits, x);
-    tensor_drop_all(e, logits, dx, loss, x);
+    tensor_drop_all(e, logits, dx, loss, x, target);
 }
 
 static int64_t divide_up(int64_t n, int64_t by)
@@ -338,7 +362,7 @@ static int64_t rows_of_chunk(int64_t rows, int64_t hidden, int64_t classes, int6
 }
 
 struct tensor *op_liger_linear_cross_entropy(struct engine *e, struct tensor *x, struct tensor *weight,
-                                             struct tensor *target, int64_t budget)
+                                             struct tensor *target, int64_t budget, double cap)
 {
     struct tensor *given[2] = {x, weight};
     if (e->halted) return op_halted(e, 1, &x);
@@ -348,11 +372,11 @@ struct tensor *op_liger_linear_cross_entropy(struct engine *e, struct tensor *x,
     bool plain = x->a.dtype == weight->a.dtype && (!e->autocast.on || x->a.dtype == e->autocast.dtype);
     int64_t rows = x->a.shape[0], classes = weight->a.shape[0];
     int64_t chunk = rows_of_chunk(rows, x->a.shape[1], classes, budget ? budget : 1);
-    struct loss_call c = {.x = x, .weight = weight, .target = target, .wants_gradients = n != NULL};
+    struct loss_call c = {.x = x, .weight = weight, .target = target, .wants_gradients = n != NULL, .cap = cap};
     c.dx = tensor_keep(op_full_like(e, x, 0));
     if (n && node_wants(n, LOSS_WEIGHT)) c.dweight = tensor_keep(op_full_like(e, weight, 0));
     c.loss = tensor_keep(op_full(e, PLIM_F32, SHAPE(rows), 0));
-    struct tensor *counts = count_targets(e, target);
+    struct tensor *counts = count_targets(e, target, &c.scale);
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_LOGITS);
     if (plain)
         c.logits = tensor_keep(tensor_empty(e, (enum plim_dtype)x->a.dtype, SHAPE(chunk, classes)));

@@ -11,6 +11,7 @@ enum { X, DROPPED, FIRST_MATRIX }; /* edges: those of x, then A and B of each pr
 struct lora_context {
     struct lora_projection part[PARTS];
     bool drops;
+    enum plim_unary f; /* LoRA_MLP: of its gate */
 };
 
 static void drop_context(struct engine *e, void *context)
@@ -261,15 +262,18 @@ static void mlp_backward(struct engine *e, struct node *n, struct tensor **grads
                                  .a = node_saved(e, n, MLP_MATRICES + 2 * i),
                                  .b = node_saved(e, n, MLP_MATRICES + 2 * i + 1)};
     if (e->halted) return;
-    bool drops = ((const struct lora_context *)n->context)->drops;
+    const struct lora_context *context = n->context;
+    bool drops = context->drops;
     struct tensor *rows = rows_of(e, dropped);
     g[DOWN].dy = rows_of(e, grads[0]);
     g[GATE].dy = rows_of(e, gate);
     g[UP].dy = rows_of(e, up);
     struct tensor *hidden = base_gradient(e, &g[DOWN], 1);
     add_product(e, hidden, g[DOWN].dy, g[DOWN].b, g[DOWN].a, g[DOWN].part->scaling);
-    struct tensor *const places[] = {hidden, g[GATE].dy, g[UP].dy, hidden, g[GATE].dy, g[UP].dy};
-    op_fused(e, 3, 3, places); /* the activation takes the place of its gradient, and gradients those of both parts */
+    /* The product of activation and up takes the place of its gradient, and gradients those of gate and up. */
+    struct plim_op op = {.kind = PLIM_OP_GATED_BACKWARD, .unary = (uint8_t)context->f};
+    struct tensor *const places[] = {g[GATE].dy, g[UP].dy, hidden, hidden, g[GATE].dy, g[UP].dy};
+    op_launch(e, op, 3, 3, places);
     adapter_gradients(e, &g[DOWN], hidden, &out[FIRST_MATRIX + 2 * DOWN]);
     adapter_gradients(e, &g[UP], rows, &out[FIRST_MATRIX + 2 * UP]);
     adapter_gradients(e, &g[GATE], rows, &out[FIRST_MATRIX + 2 * GATE]);
@@ -286,18 +290,20 @@ static void mlp_backward(struct engine *e, struct node *n, struct tensor **grads
 }
 static const struct node_kind mlp_kind = {"LoRA_MLPBackward", mlp_backward};
 
-struct tensor *op_lora_mlp(struct engine *e, struct tensor *x, struct tensor *dropped,
+struct tensor *op_lora_mlp(struct engine *e, enum plim_unary f, struct tensor *x, struct tensor *dropped,
                            const struct lora_projection p[3])
 {
     if (e->halted) return op_halted(e, 1, &x);
     bool was = tensor_enter(x);
     struct node *n = begin(e, &mlp_kind, x, dropped, p, PARTS);
+    if (n && !e->halted) ((struct lora_context *)n->context)->f = f;
     bool grad = e->grad_enabled;
     struct tensor *m[2 * PARTS];
     e->grad_enabled = false;
     struct tensor *gate = project(e, &p[GATE], x, dropped), *up = project(e, &p[UP], x, dropped);
     struct tensor *hidden = tensor_keep(tensor_empty(e, (enum plim_dtype)gate->a.dtype, gate->a.ndim, gate->a.shape));
-    op_fused(e, 1, 2, (struct tensor *[]){hidden, gate, up});
+    struct plim_op op = {.kind = PLIM_OP_GATED, .unary = (uint8_t)f};
+    op_launch(e, op, 1, 2, (struct tensor *[]){hidden, gate, up});
     struct tensor *y = project(e, &p[DOWN], hidden, NULL);
     convert(e, x, p, PARTS, m);
     e->grad_enabled = grad;

@@ -1,6 +1,6 @@
 /* axolotl's fused LoRA functions (axolotl 0.19.0, kernels/lora.py), as operations: what LoRA_QKV, LoRA_O and LoRA_MLP
- * allocate, keep and overwrite. The activations of LoRA_MLP are Triton's kernels, which compute nothing here
- * (PLIM_OP_FUSED): only a simulated device runs it. Arguments and results as of the operations in ops.h. */
+ * allocate, keep and overwrite. The activations of LoRA_MLP are Triton's kernels (swiglu.py, geglu.py): GATED and
+ * GATED_BACKWARD. Arguments and results as of the operations in ops.h. */
 #ifndef PLIM_ENGINE_OPS_LORA_H
 #define PLIM_ENGINE_OPS_LORA_H
 
@@ -21,8 +21,9 @@ struct lora_projection {
 void op_lora_qkv(struct engine *e, struct tensor *x, struct tensor *dropped, const struct lora_projection p[3],
                  struct tensor *y[3]);
 struct tensor *op_lora_o(struct engine *e, struct tensor *x, struct tensor *dropped, const struct lora_projection *p);
-/* down(activation(gate(x)) up(x)), whose gradient takes the places of gate's and up's results; p: gate, up and down */
-struct tensor *op_lora_mlp(struct engine *e, struct tensor *x, struct tensor *dropped,
+/* down(f(gate(x)) up(x)) with SILU or GELU, whose gradient takes the places of gate's and up's results; p: gate, up and
+ * down */
+struct tensor *op_lora_mlp(struct engine *e, enum plim_unary f, struct tensor *x, struct tensor *dropped,
                            const struct lora_projection p[3]);
 
 #endif

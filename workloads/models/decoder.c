@@ -60,14 +60,9 @@ const char *decoder_refuses(const struct plim_device_info *info,
                             const struct plim_model_config *config,
                             const struct plim_train_setting *setting)
 {
-    if (setting->liger && !info->simulated)
-        return "Liger's kernels are simulated only: this device has none of them";
     if (plim_family_info(config->family)->linear && !info->simulated &&
         (setting->linear_attention.rule == PLIM_DELTA_RULE_FLA || setting->linear_attention.causal_conv1d))
         return "flash-linear-attention and causal-conv1d are simulated only: this device has none of their kernels";
-    if (setting->lora.r && setting->lora.mlp_kernel && !info->simulated)
-        return "axolotl's function of a gated MLP is simulated only: this device has not its kernel (peft's modules "
-               "run: train.lora.mlp_kernel false)";
     if (cut_refuses(info, setting)) return cut_refuses(info, setting);
     if (plim_optimizer_is_torchao(setting->optimizer) && !info->simulated)
         return "torchao's optimizers are simulated only: this device has none of their kernels";

@@ -279,9 +279,11 @@ struct tensor *decoder_layer_mlp(struct engine *e, const struct block_call *b, s
 {
     const struct decoder_layer *l = b->layer;
     bool has_adapters = l->gate.lora && l->up.lora && l->down.lora && !e->adapters_off;
-    if (b->m->setting->lora.mlp_kernel && has_adapters)
-        return nn_lora_mlp(e, (const struct linear *const[]){&l->gate, &l->up, &l->down}, x);
-    return decoder_gated_mlp(e, b->m->config->activation, l, x);
+    enum plim_activation f = b->m->config->activation;
+    if (!b->m->setting->lora.mlp_kernel || !has_adapters) return decoder_gated_mlp(e, f, l, x);
+    /* Every gelu is the one by erf there (lora_kernels.py). */
+    enum plim_unary gates = f == PLIM_ACTIVATION_SILU ? PLIM_UNARY_SILU : PLIM_UNARY_GELU;
+    return nn_lora_mlp(e, gates, (const struct linear *const[]){&l->gate, &l->up, &l->down}, x);
 }
 
 /* --- the loops over the blocks ---------------------------------------------------------------- */

@@ -102,7 +102,9 @@ static enum norm_kind norm_of(const struct decoder *m)
 /* Liger's own in the place of a norm that is there */
 static void patch_norm(struct norm *n, enum plim_liger_norm how)
 {
-    if (how != PLIM_LIGER_NORM_NONE) n->kind = how == PLIM_LIGER_NORM_APART ? NORM_RMS_LIGER_APART : NORM_RMS_LIGER;
+    if (how == PLIM_LIGER_NORM_NONE) return;
+    n->offset = n->kind == NORM_RMS_GEMMA ? 1 : 0;
+    n->kind = how == PLIM_LIGER_NORM_APART ? NORM_RMS_LIGER_APART : NORM_RMS_LIGER;
 }
 
 static void build_attention(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -351,8 +353,10 @@ static void project_fused(struct engine *e, const struct block_call *b, struct t
 /* Rebinds them to other tensors on the same memory, which holds them turned. */
 static void rotate_in_place(struct engine *e, const struct block_call *b, struct tensor *qkv[3])
 {
+    struct tensor *const angles[2] = {b->cos, b->sin};
     struct tensor *turned[2];
-    op_liger_rope(e, qkv, b->cos, b->sin, turned);
+    int64_t width = e->halted ? 0 : tensor_size(b->cos, -1);
+    op_liger_rope(e, qkv, angles, b->m->rotary.half ? width : width / 2, turned);
     for (int i = Q; i <= K; i++) {
         tensor_drop(e, qkv[i]);
         qkv[i] = turned[i];
@@ -445,11 +449,12 @@ static struct tensor *dense(struct engine *e, const struct block_call *b, struct
 {
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
-    bool liger = decoder_liger(b->m).mlp != PLIM_LIGER_MLP_NONE;
+    enum plim_liger_mlp liger = decoder_liger(b->m).mlp;
+    enum plim_unary gates = liger == PLIM_LIGER_MLP_GEGLU ? PLIM_UNARY_GELU_TANH : PLIM_UNARY_SILU;
     bool is_joined = traits_of(b->m)->fused || traits_of(b->m)->fused_mlp;
     if (liger && !is_joined) {
         struct tensor *gate_part = nn_linear(e, &l->gate, x);
-        return nn_linear(e, &l->down, op_liger_silu_mul(e, gate_part, nn_linear(e, &l->up, x)));
+        return nn_linear(e, &l->down, op_liger_gated(e, gates, gate_part, nn_linear(e, &l->up, x)));
     }
     if (traits_of(b->m)->plain_mlp) return plain(e, b, x);
     if (!is_joined) return decoder_layer_mlp(e, b, x);
@@ -457,7 +462,7 @@ static struct tensor *dense(struct engine *e, const struct block_call *b, struct
     int64_t width = b->m->config->intermediate_size;
     op_split(e, nn_linear(e, &l->gate_up, x), 2, 2, (int64_t[]){width, width}, part);
     struct tensor *gate = tensor_keep(part[0]), *up = tensor_keep(part[1]);
-    tensor_set(e, &up, liger ? op_liger_silu_mul(e, gate, up) : op_mul(e, up, decoder_activation(e, f, gate)));
+    tensor_set(e, &up, liger ? op_liger_gated(e, gates, gate, up) : op_mul(e, up, decoder_activation(e, f, gate)));
     struct tensor *y = nn_linear(e, &l->down, up);
     tensor_drop(e, gate);
     tensor_drop(e, up);

@@ -104,11 +104,11 @@ struct tensor *nn_lora_o(struct engine *e, const struct linear *l, struct tensor
     return y;
 }
 
-struct tensor *nn_lora_mlp(struct engine *e, const struct linear *const l[3], struct tensor *x)
+struct tensor *nn_lora_mlp(struct engine *e, enum plim_unary f, const struct linear *const l[3], struct tensor *x)
 {
     const struct lora_projection p[] = {projection_of(e, l[0]), projection_of(e, l[1]), projection_of(e, l[2])};
     bool was = tensor_enter(x);
-    struct tensor *dropped = dropped_once(e, l[0], x), *y = op_lora_mlp(e, x, dropped, p);
+    struct tensor *dropped = dropped_once(e, l[0], x), *y = op_lora_mlp(e, f, x, dropped, p);
     tensor_drop(e, dropped);
     tensor_leave(e, x, was);
     return y;

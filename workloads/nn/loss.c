@@ -35,7 +35,7 @@ struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct
 }
 
 struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struct tensor *weight,
-                                       struct tensor *labels, int64_t budget, bool is_sum)
+                                       struct tensor *labels, int64_t budget, double softcap, bool is_sum)
 {
     if (e->halted) return e->poison;
     int64_t width = tensor_size(x, -1), rows = tensor_elements(x) / width;
@@ -44,7 +44,7 @@ struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struc
         tensor_hold(op_contiguous(e, op_slice(e, padded, 1, 1, tensor_size(labels, 1))));
     struct tensor *target = tensor_keep(op_view(e, shifted, SHAPE(rows)));
     struct tensor *loss = tensor_keep(
-        op_liger_linear_cross_entropy(e, op_view(e, x, SHAPE(rows, width)), weight, target, budget));
+        op_liger_linear_cross_entropy(e, op_view(e, x, SHAPE(rows, width)), weight, target, budget, softcap));
     if (is_sum) tensor_set(e, &loss, op_div_scalar(e, loss, 1));
     tensor_drop_all(e, padded, shifted, target);
     return tensor_yield(loss);

@@ -118,10 +118,11 @@ struct tensor *nn_lora(struct engine *e, const struct linear *l, struct tensor *
 struct tensor *nn_lora_quantized(struct engine *e, const struct linear *l, struct tensor *y,
                                  struct tensor *x);
 /* axolotl's fused functions in the place of linears that all have adapters, of which the first one's dropout is taken
- * (engine/ops_lora.h): of queries, keys and values, y named; of attention's output; of gate, up and down */
+ * (engine/ops_lora.h): of queries, keys and values, y named; of attention's output; of gate, up and down, f: SILU or
+ * GELU */
 void nn_lora_qkv(struct engine *e, const struct linear *const l[3], struct tensor *x, struct tensor *y[3]);
 struct tensor *nn_lora_o(struct engine *e, const struct linear *l, struct tensor *x);
-struct tensor *nn_lora_mlp(struct engine *e, const struct linear *const l[3], struct tensor *x);
+struct tensor *nn_lora_mlp(struct engine *e, enum plim_unary f, const struct linear *const l[3], struct tensor *x);
 /* torch.nn.Linear of one of an adapter's matrices */
 struct tensor *nn_adapter_product(struct engine *e, struct tensor *const *matrix, struct tensor *x);
 /* An adapted parameter while the module around it runs (nn/lora_parameter.c): what the adapter makes of it, and what it
@@ -172,6 +173,7 @@ struct norm {
     enum norm_kind kind;
     struct tensor *weight, *bias;
     double epsilon; /* 0: the usual one of its kind. It changes nothing but values. */
+    double offset;  /* Liger's: of the weight (Gemma's 1) */
 };
 
 void nn_norm_create(struct engine *e, struct parameters *p, struct norm *n, enum norm_kind kind,
@@ -321,9 +323,9 @@ struct tensor *nn_gated_delta_rule(struct engine *e, struct tensor *const qkv[3]
 struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct tensor *labels, bool is_liger,
                                  bool is_sum);
 /* LigerForCausalLMLoss: the same of x (B, S, H), lent, and the head's weight, with few of the logits at once (`budget`
- * as of op_liger_linear_cross_entropy()) */
+ * and `softcap` as of op_liger_linear_cross_entropy()) */
 struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struct tensor *weight,
-                                       struct tensor *labels, int64_t budget, bool is_sum);
+                                       struct tensor *labels, int64_t budget, double softcap, bool is_sum);
 
 /* apply_lce() of cut-cross-entropy (axolotl's fork, transformers/utils.py): the same of x (B, S, H), lent, and the
  * head, with none of the logits; `found` of the labels count (op_cut_cross_entropy()) */

@@ -115,8 +115,8 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     if (n->kind == NORM_LAYER_FP32) return layer_norm_fp32(e, x);
     if (n->kind == NORM_LAYER_STEPS) return layer_norm_steps(e, n, x);
     if (n->kind == NORM_RMS_GEMMA) return rms_norm_gemma(e, n, x);
-    if (n->kind == NORM_RMS_LIGER) return op_liger_rms_norm(e, x, n->weight, true);
-    if (n->kind == NORM_RMS_LIGER_APART) return op_liger_rms_norm(e, x, n->weight, false);
+    if (n->kind == NORM_RMS_LIGER || n->kind == NORM_RMS_LIGER_APART)
+        return op_liger_rms_norm(e, x, n->weight, RMS_EPSILON, n->offset, n->kind == NORM_RMS_LIGER);
     return rms_norm(e, n, x);
 }
 

@@ -18,4 +18,14 @@ struct plim_nll_loss_backward_args {
     int64_t rows, classes, row_step, class_step, target_step;
 };
 
+/* cross_entropy: block (threads of a row, rows) */
+struct plim_cross_entropy_args {
+    struct plim_cuda_rows rows;
+    struct plim_cuda_row_operand logits, dlogits; /* dlogits.data 0: not wanted */
+    struct plim_cuda_flat_operand loss;           /* loss_step apart */
+    uint64_t target;
+    int64_t loss_step, target_step;
+    float scale, cap; /* cap 0: none */
+};
+
 #endif

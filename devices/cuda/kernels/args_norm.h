@@ -1,4 +1,4 @@
-/* Arguments of the layer norm kernels (norm.cu). Statistics and sums are fp32. */
+/* Arguments of the kernels of layer norm and RMSNorm (norm.cu). Statistics and sums are fp32. */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_NORM_H
 #define PLIM_DEVICES_CUDA_KERNELS_ARGS_NORM_H
 
@@ -27,6 +27,28 @@ struct plim_layer_norm_params_args {
     struct plim_cuda_row_operand dout, x;
     struct plim_cuda_flat_operand mean, rstd, dweight, dbias; /* dbias may be absent */
     int64_t parts; /* part p: rows from p count / parts on */
+};
+
+/* rms_norm: block (threads of a row, rows) */
+struct plim_rms_norm_args {
+    struct plim_cuda_rows rows;
+    struct plim_cuda_row_operand out, x;
+    struct plim_cuda_flat_operand rstd, weight;
+    float epsilon, offset; /* of the weight */
+};
+
+/* rms_norm_backward: the same block. rms_norm_backward_parts: grid (parts), block (threads of a row, rows), of at most
+ * PLIM_RMS_PARTS_THREADS, with dynamic shared memory where sums_in_shared is not 0: fp32, sums_step for each of the
+ * block's rows. */
+enum { PLIM_RMS_PARTS_THREADS = 512 };
+struct plim_rms_norm_backward_args {
+    struct plim_cuda_rows rows;
+    struct plim_cuda_row_operand dx, dout, x;
+    struct plim_cuda_flat_operand rstd, weight;
+    uint64_t dweight; /* fp32 (parts, columns); part p: rows from p count / parts on */
+    int64_t parts, sums_step;
+    float offset;
+    uint32_t sums_in_shared; /* else a block has one row at a time, and adds to dweight */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* Layer norm, forward and backward. */
+/* Layer norm and RMSNorm, forward and backward. */
 #include "args_norm.h"
 #include "rows.cuh"
 
@@ -161,6 +161,113 @@ PLIM_KERNEL(layer_norm_backward_params, plim_layer_norm_params_args, 1024)
             int64_t at = part * rows.columns + column;
             store_float(args.dweight.data, args.dweight.dtype, at, mine.a);
             if (args.dbias.data) store_float(args.dbias.data, args.dbias.dtype, at, mine.b);
+        }
+        __syncthreads();
+    }
+}
+
+/* --- RMSNorm ---------------------------------------------------------------------------------- */
+
+PLIM_KERNEL(rms_norm, plim_rms_norm_args, 1024)
+{
+    const plim_cuda_rows &rows = args.rows;
+    for_rows(rows, args.x, [&](const team_row &row, const row_view &x) {
+        row_view out = row_of(rows, args.out, row);
+
+        sums mine = {0, 0};
+        row_visit(row.head, row.columns, [&](int64_t i, auto width) {
+            float v[decltype(width)::count];
+            row_load(x, i, v);
+            for (float a : v) mine.a += a * a;
+        });
+        float rstd = rsqrtf(team_fold(mine).a / rows.columns + args.epsilon);
+
+        row_visit(row.head, row.columns, [&](int64_t i, auto width) {
+            constexpr int N = decltype(width)::count;
+            float v[N], weight[N];
+            row_load(x, i, v);
+            load_floats(args.weight.data, args.weight.dtype, i, weight);
+            for (int k = 0; k < N; k++) v[k] = v[k] * rstd * (args.offset + weight[k]);
+            row_store(out, i, v);
+        });
+        if (row.live && threadIdx.x == 0) store_float(args.rstd.data, args.rstd.dtype, row.index, rstd);
+    });
+}
+
+/* With g = dout (offset + weight) and n = x rstd: dx = rstd (g - n mean(g n)). Adds dout n to `added` where that is not
+ * 0: fp32, one for each column, each of one thread. dx may lie where dout does. */
+__device__ inline void rms_norm_backward_row(const plim_rms_norm_backward_args &args, const team_row &row,
+                                             const row_view &x, uint64_t added)
+{
+    row_view dout = row_of(args.rows, args.dout, row), dx = row_of(args.rows, args.dx, row);
+    float rstd = row.live ? load_float(args.rstd.data, args.rstd.dtype, row.index) : 0;
+    sums mine = {0, 0};
+    row_visit(row.head, row.columns, [&](int64_t i, auto width) {
+        constexpr int N = decltype(width)::count;
+        float v[N], g[N], weight[N];
+        row_load(x, i, v);
+        row_load(dout, i, g);
+        load_floats(args.weight.data, args.weight.dtype, i, weight);
+        for (int k = 0; k < N; k++) mine.a += g[k] * (args.offset + weight[k]) * v[k];
+    });
+    float mean_gn = team_fold(mine).a * rstd / args.rows.columns;
+
+    row_visit(row.head, row.columns, [&](int64_t i, auto width) {
+        constexpr int N = decltype(width)::count;
+        float v[N], g[N], weight[N];
+        row_load(x, i, v);
+        row_load(dout, i, g);
+        if (added) {
+            float sum[N];
+            load_as<float>(sum, added + (uint64_t)i * sizeof(float));
+            for (int k = 0; k < N; k++) sum[k] += g[k] * v[k] * rstd;
+            store_as<float>(added + (uint64_t)i * sizeof(float), sum);
+        }
+        load_floats(args.weight.data, args.weight.dtype, i, weight);
+        for (int k = 0; k < N; k++) v[k] = rstd * (g[k] * (args.offset + weight[k]) - v[k] * rstd * mean_gn);
+        row_store(dx, i, v);
+    });
+}
+
+PLIM_KERNEL(rms_norm_backward, plim_rms_norm_backward_args, 1024)
+{
+    for_rows(args.rows, args.x,
+             [&](const team_row &row, const row_view &x) { rms_norm_backward_row(args, row, x, 0); });
+}
+
+/* The rows of a part, of which the block's teams take one each at a time. A column is of the same thread in all rows:
+ * the weight has vectors begin at column 0. */
+__device__ inline void rms_norm_backward_part(const plim_rms_norm_backward_args &args, int64_t part, uint64_t added)
+{
+    const plim_cuda_rows &rows = args.rows;
+    int64_t end = (part + 1) * rows.count / args.parts;
+    row_visit(row_head(rows, 0), rows.columns, [&](int64_t i, auto width) {
+        const float zeros[decltype(width)::count] = {};
+        store_as<float>(added + (uint64_t)i * sizeof(float), zeros);
+    });
+    for (int64_t first = part * rows.count / args.parts; first < end; first += blockDim.y) {
+        int64_t index = first + threadIdx.y;
+        bool live = index < end;
+        int64_t offset = live ? row_offset(rows, args.x, index) : 0;
+        team_row row = {index, live ? rows.columns : 0, live ? row_head(rows, offset) : 0, live};
+        rms_norm_backward_row(args, row, row_at(args.x, offset), added);
+    }
+}
+
+PLIM_KERNEL(rms_norm_backward_parts, plim_rms_norm_backward_args, PLIM_RMS_PARTS_THREADS, 1)
+{
+    PLIM_DYNAMIC_SHARED(float, shared);
+    int64_t columns = args.rows.columns;
+    for (int64_t part = blockIdx.x; part < args.parts; part += gridDim.x) {
+        float *dweight = (float *)args.dweight + part * columns;
+        float *added = args.sums_in_shared ? shared + threadIdx.y * args.sums_step : dweight;
+        rms_norm_backward_part(args, part, (uint64_t)added);
+        if (!args.sums_in_shared) continue;
+        __syncthreads();
+        for (int64_t i = threadIdx.y * blockDim.x + threadIdx.x; i < columns; i += blockDim.x * blockDim.y) {
+            float sum = shared[i];
+            for (int y = 1; y < (int)blockDim.y; y++) sum += shared[y * args.sums_step + i];
+            dweight[i] = sum;
         }
         __syncthreads();
     }
