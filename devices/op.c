@@ -93,6 +93,17 @@ static int64_t optimizer_bytes(const struct plim_op *op)
            2 * arrays_bytes(op->out, op->n_out);
 }
 
+/* The inputs that have to be there; not which token is of which document. */
+static double bytes_without_documents(const struct plim_op *op)
+{
+    static const uint8_t needed[PLIM_OP_KIND_COUNT] = {
+#define PLIM_OP_NEEDED(kind, name, outs, ins, lists) ins,
+        PLIM_OP_MAP(PLIM_OP_NEEDED)
+#undef PLIM_OP_NEEDED
+    };
+    return (double)(arrays_bytes(op->out, op->n_out) + arrays_bytes(op->in, needed[op->kind]));
+}
+
 double plim_op_bytes(const struct plim_op *op)
 {
     switch (op->kind) {
@@ -106,6 +117,8 @@ double plim_op_bytes(const struct plim_op *op)
     case PLIM_OP_NLL_LOSS: /* one class of each row */
     case PLIM_OP_NLL_LOSS_BACKWARD:
         return (double)SECTOR_BYTES * (double)plim_array_elements(op->in[1]);
+    case PLIM_OP_CAUSAL_CONV:
+    case PLIM_OP_CAUSAL_CONV_BACKWARD: return bytes_without_documents(op);
     case PLIM_OP_FOREACH: return (double)foreach_bytes(op);
     case PLIM_OP_OPTIMIZER: return (double)optimizer_bytes(op);
     case PLIM_OP_CAT:

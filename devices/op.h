@@ -208,6 +208,11 @@ struct plim_array {
        logits, or beta tanh(logits / beta) where beta is above 0, and its gradient, which may lie where the       \
        logits do. Both are 0 for targets that are ignored */ \
     X(CROSS_ENTROPY, cross_entropy, 1, 2, 0)                                                          \
+    /* out (b, channels, s) <- x the same, weight (channels, k), [document (b, s), int32]: silu of the sum over i  \
+       of x[t + i - k + 1] weight[i], over what a row has of them; with `document`, over those of t's own */ \
+    X(CAUSAL_CONV, causal_conv, 1, 2, 0)                                                              \
+    /* dx, dweight (fp32) <- dout, x, weight, [document] */                                           \
+    X(CAUSAL_CONV_BACKWARD, causal_conv_backward, 2, 3, 0)                                            \
     /* a kernel of Triton: it reads in and writes out, in place where one is among both; what it computes  \
        is not said, and a device that computes has none */ \
     X(FUSED, fused, 1, 1, 0)                                                                          \

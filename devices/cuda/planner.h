@@ -77,6 +77,9 @@ plim_cuda_plan_function plim_cuda_plan_argmax, plim_cuda_plan_top_k, plim_cuda_p
 plim_cuda_plan_function plim_cuda_plan_patches, plim_cuda_plan_patches_backward, plim_cuda_plan_depthwise,
     plim_cuda_plan_depthwise_backward, plim_cuda_plan_depthwise_backward_weight, plim_cuda_plan_solve_triangular;
 
+/* plan_causal_conv.c */
+plim_cuda_plan_function plim_cuda_plan_causal_conv, plim_cuda_plan_causal_conv_backward;
+
 /* plan_quantized.c */
 plim_cuda_plan_function plim_cuda_plan_quantize, plim_cuda_plan_dequantize, plim_cuda_plan_matmul_4bit,
     plim_cuda_plan_matmul_int8, plim_cuda_plan_scale_int32;
