@@ -268,11 +268,13 @@ enum { INPUT, WEIGHT, DOCUMENT };
 /* causal_conv1d_bwd_function(): the weight's gradient is added up in fp32, whatever its type */
 static void conv1d_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
-    struct tensor *x = node_saved(e, n, INPUT), *weight = node_saved(e, n, WEIGHT);
+    struct tensor *x = node_saved(e, n, INPUT), *weight = node_saved(e, n, WEIGHT),
+                  *document = node_saved(e, n, DOCUMENT);
     if (e->halted) return;
     struct tensor *dx = tensor_keep(tensor_empty_like(e, x, (enum plim_dtype)x->a.dtype)),
                   *dweight = tensor_keep(op_full(e, PLIM_F32, 2, weight->a.shape, 0));
-    op_fused(e, 2, 3, (struct tensor *[]){dx, dweight, grads[0], x, weight});
+    struct plim_op op = {.kind = PLIM_OP_CAUSAL_CONV_BACKWARD};
+    op_launch(e, op, 2, document ? 4 : 3, (struct tensor *[]){dx, dweight, grads[0], x, weight, document});
     tensor_set(e, &dweight, op_to(e, dweight, (enum plim_dtype)weight->a.dtype));
     struct tensor *made[] = {dx, dweight};
     for (int i = INPUT; i <= WEIGHT; i++) {
@@ -290,7 +292,8 @@ struct tensor *op_causal_conv1d(struct engine *e, struct tensor *x, struct tenso
     if (e->halted) return e->poison;
     struct node *n = op_node(e, &conv1d_kind, 2, given);
     struct tensor *y = tensor_empty_like(e, x, (enum plim_dtype)x->a.dtype);
-    op_fused(e, 1, 2, (struct tensor *[]){y, x, weight});
+    op_launch(e, (struct plim_op){.kind = PLIM_OP_CAUSAL_CONV}, 1, document ? 3 : 2,
+              (struct tensor *[]){y, x, weight, document});
     if (n) {
         node_save(e, n, INPUT, x);
         node_save(e, n, WEIGHT, weight);

@@ -61,8 +61,8 @@ const char *decoder_refuses(const struct plim_device_info *info,
                             const struct plim_train_setting *setting)
 {
     if (plim_family_info(config->family)->linear && !info->simulated &&
-        (setting->linear_attention.rule == PLIM_DELTA_RULE_FLA || setting->linear_attention.causal_conv1d))
-        return "flash-linear-attention and causal-conv1d are simulated only: this device has none of their kernels";
+        setting->linear_attention.rule == PLIM_DELTA_RULE_FLA)
+        return "flash-linear-attention is simulated only: this device has none of its kernels";
     if (cut_refuses(info, setting)) return cut_refuses(info, setting);
     if (plim_optimizer_is_torchao(setting->optimizer) && !info->simulated)
         return "torchao's optimizers are simulated only: this device has none of their kernels";
@@ -212,6 +212,20 @@ static struct tensor *document_positions(struct engine *e, int64_t tokens, struc
     return positions;
 }
 
+/* Which document a token is of: `rows` of `length` tokens from `start` on, the first of them number `first`. No
+ * memory is needed: a document's first token is numbered, and the others are copies of it. */
+static void number_tokens(struct engine *e, struct tensor *document, int64_t start, int64_t rows, int64_t length,
+                          int64_t first)
+{
+    const int64_t shape[] = {rows, length - 1};
+    count_in(e, places_of(e, document, rows, length, start), (double)first, 1);
+    if (rows < 1 || length < 2 || e->halted) return;
+    struct tensor *firsts = tensor_keep(tensor_alias(e, document, 2, shape, (const int64_t[]){length, 0}, start));
+    struct tensor *others = tensor_keep(tensor_alias(e, document, 2, shape, (const int64_t[]){length, 1}, start + 1));
+    op_copy_(e, others, firsts);
+    tensor_drop_all(e, firsts, others);
+}
+
 /* What tells the documents of one row: positions, and of TRL's collator (DataCollatorForLanguageModeling with
  * padding_free) cu_seq_lens_q, cu_seq_lens_k and seq_idx, in this order. What a document begins with is no label. */
 static void add_documents(struct engine *e, const struct decoder *m, struct batch *b, bool own_labels)
@@ -230,7 +244,9 @@ static void add_documents(struct engine *e, const struct decoder *m, struct batc
         count_in(e, places_of(e, b->ends[i], d.of_longest + 1, 1, 0), 0, (double)d.longest);
         count_in(e, places_of(e, b->ends[i], d.others, 1, d.of_longest + 1), (double)(behind + others), (double)others);
     }
-    b->document = tensor_keep(op_full(e, PLIM_I32, SHAPE(1, tokens), 0));
+    b->document = tensor_keep(tensor_empty(e, PLIM_I32, SHAPE(1, tokens)));
+    number_tokens(e, b->document, 0, d.of_longest, d.longest, 0);
+    number_tokens(e, b->document, behind, d.others, others, d.of_longest);
 }
 
 struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed)

@@ -102,12 +102,12 @@ static void split(struct engine *e, const struct plim_model_config *c, struct te
     tensor_drop(e, turned);
 }
 
-/* Of all documents of the one row, which are as long as one another but for the last: in chunks */
+/* Of all documents of the one row, of which some are a token shorter than the longest: in chunks */
 static int64_t chunks_of(const struct decoder *m)
 {
-    int64_t tokens = m->setting->micro_batch * m->setting->seq, longest = decoder_longest_document(m);
-    if (!longest) return 0;
-    return tokens / longest * chunks_of_tokens(longest) + chunks_of_tokens(tokens % longest);
+    int64_t tokens = m->setting->micro_batch * m->setting->seq, longest = decoder_longest_document(m),
+            documents = decoder_documents(m), shorter = longest * documents - tokens;
+    return (documents - shorter) * chunks_of_tokens(longest) + shorter * chunks_of_tokens(longest - 1);
 }
 
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)

@@ -1,0 +1,145 @@
+/* The kernels of flash-linear-attention and causal-conv1d, on the host, beside the operations that transformers
+ * composes the same functions of: results and gradients. And documents of a row beside the same as rows. */
+#include "devices/host/host.h"
+#include "support/arrays.h"
+#include "workloads/engine/autograd.h"
+#include "workloads/engine/ops.h"
+#include "workloads/engine/ops_fla.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+enum { MOST = 6 };
+static const double TOLERANCE = 2e-5; /* of numbers about 1 */
+
+static struct plim_device *device;
+static struct plim_allocator *allocator;
+static struct engine *e;
+
+static void setup(void)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    const struct plim_allocator_config config = PLIM_ALLOCATOR_CONFIG_DEFAULT;
+    cr_assert_eq(plim_host_open("", &device, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_allocator_create(device, &config, &allocator, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(engine_create(device, allocator, &e, &err), PLIM_OK, "%s", err.text);
+}
+
+static void teardown(void)
+{
+    engine_destroy(&e);
+    plim_allocator_destroy(&allocator);
+    plim_device_close(&device);
+}
+
+TestSuite(linear_attention, .init = setup, .fini = teardown);
+
+/* Numbers in [low, high) that are the same wherever they stand in a batch */
+static struct tensor *variable(int ndim, const int64_t *shape, uint64_t seed, double low, double high)
+{
+    struct tensor *x = tensor_keep(tensor_empty(e, PLIM_F32, ndim, shape));
+    op_random_(e, x, 1, seed);
+    for (int64_t i = 0; i < tensor_elements(x); i++)
+        array_put(&x->a, i, low + (high - low) * (array_at(&x->a, i) + 1) / 2);
+    tensor_require_grad(e, x);
+    return x;
+}
+
+static void differentiate(struct tensor *y)
+{
+    struct tensor *weights = tensor_keep(op_full_like(e, y, 0));
+    op_random_(e, weights, 1, 77);
+    struct tensor *sum = tensor_keep(op_sum_all(e, op_mul(e, y, weights)));
+    autograd_backward(e, sum);
+    tensor_drop_all(e, weights, sum);
+}
+
+static void expect_equal(const struct plim_array *a, const struct plim_array *b, const char *what)
+{
+    cr_assert_eq(plim_array_elements(a), plim_array_elements(b));
+    for (int64_t i = 0; i < plim_array_elements(a); i++) {
+        double ours = array_at(a, i), theirs = array_at(b, i);
+        cr_assert(fabs(ours - theirs) <= TOLERANCE * fmax(1, fabs(theirs)), "%s, element %d: %.8g, composed %.8g", what,
+                  (int)i, ours, theirs);
+    }
+}
+
+/* A function of `count` variables, two ways: results and gradients must be the same. Both sets are taken. */
+typedef struct tensor *function(struct tensor *const *x);
+
+static void expect_the_same(int count, function *f, function *g, struct tensor **x, struct tensor **y)
+{
+    static const char *const names[MOST] = {"gradient 0", "gradient 1", "gradient 2", "gradient 3", "gradient 4"};
+    struct tensor *a = tensor_keep(f(x)), *b = tensor_keep(g(y));
+    cr_assert(!e->halted);
+    expect_equal(&a->a, &b->a, "result");
+    differentiate(a);
+    differentiate(b);
+    cr_assert(!e->halted);
+    for (int i = 0; i < count; i++) expect_equal(&x[i]->grad->a, &y[i]->grad->a, names[i]);
+    tensor_drop_all(e, a, b);
+    tensor_drop_list(e, x, count);
+    tensor_drop_list(e, y, count);
+}
+
+/* (1, tokens) int32: `length` tokens a document */
+static struct tensor *numbers_of(int64_t documents, int64_t length)
+{
+    struct tensor *x = tensor_keep(tensor_empty(e, PLIM_I32, SHAPE(1, documents * length)));
+    for (int64_t i = 0; i < documents * length; i++) array_put(&x->a, i, (double)(i / length));
+    return x;
+}
+
+/* --- the convolution -------------------------------------------------------------------------- */
+
+static struct tensor *document; /* of op_causal_conv1d() */
+
+static struct tensor *by_package(struct tensor *const *x)
+{
+    struct tensor *turned = tensor_keep(op_transpose(e, x[0], 1, 2));
+    struct tensor *y = op_causal_conv1d(e, turned, x[1], document);
+    tensor_drop(e, turned);
+    return op_transpose(e, y, 1, 2);
+}
+
+/* (B, S, channels) -> the same */
+static struct tensor *composed(struct tensor *const *x)
+{
+    int64_t seq = tensor_size(x[0], 1), taps = tensor_size(x[1], 1);
+    struct tensor *turned = tensor_keep(op_contiguous(e, op_transpose(e, x[0], 1, 2)));
+    struct tensor *y = op_depthwise(e, turned, op_unsqueeze(e, x[1], 1), taps - 1);
+    tensor_drop(e, turned);
+    return op_transpose(e, op_silu(e, op_slice(e, y, 2, 0, seq)), 1, 2);
+}
+
+static void make(struct tensor *x[2], int64_t batch, int64_t seq, int64_t channels, int64_t taps)
+{
+    x[0] = variable(SHAPE(batch, seq, channels), 1, -2, 2);
+    x[1] = variable(SHAPE(channels, taps), 2, -1, 1);
+}
+
+Test(linear_attention, convolutions)
+{
+    static const int64_t lengths[] = {1, 2, 3, 4, 9};
+    struct tensor *x[2], *y[2];
+    for (int i = 0; i < 5; i++)
+        for (int64_t taps = 2; taps <= 4; taps++) {
+            make(x, 2, lengths[i], 3, taps);
+            make(y, 2, lengths[i], 3, taps);
+            expect_the_same(2, by_package, composed, x, y);
+        }
+}
+
+/* One row of documents is the documents as rows. */
+Test(linear_attention, convolutions_of_documents)
+{
+    static const int64_t lengths[] = {1, 2, 5};
+    struct tensor *x[2], *y[2];
+    for (int i = 0; i < 3; i++) {
+        make(x, 1, 4 * lengths[i], 3, 4);
+        make(y, 4, lengths[i], 3, 4);
+        document = numbers_of(4, lengths[i]);
+        expect_the_same(2, by_package, composed, x, y);
+        tensor_drop(e, document);
+    }
+}
