@@ -93,7 +93,7 @@ static int64_t optimizer_bytes(const struct plim_op *op)
            2 * arrays_bytes(op->out, op->n_out);
 }
 
-/* The inputs that have to be there; not which token is of which document. */
+/* The inputs that have to be there; not what tells documents. */
 static double bytes_without_documents(const struct plim_op *op)
 {
     static const uint8_t needed[PLIM_OP_KIND_COUNT] = {
@@ -118,7 +118,16 @@ double plim_op_bytes(const struct plim_op *op)
     case PLIM_OP_NLL_LOSS_BACKWARD:
         return (double)SECTOR_BYTES * (double)plim_array_elements(op->in[1]);
     case PLIM_OP_CAUSAL_CONV:
-    case PLIM_OP_CAUSAL_CONV_BACKWARD: return bytes_without_documents(op);
+    case PLIM_OP_CAUSAL_CONV_BACKWARD:
+    case PLIM_OP_CHUNK_SUMS:
+    case PLIM_OP_DELTA_INVERSE:
+    case PLIM_OP_DELTA_SOLVE:
+    case PLIM_OP_DELTA_STATES:
+    case PLIM_OP_DELTA_OUTPUT:
+    case PLIM_OP_DELTA_OUTPUT_BACKWARD_FRESH:
+    case PLIM_OP_DELTA_STATES_BACKWARD:
+    case PLIM_OP_DELTA_OUTPUT_BACKWARD:
+    case PLIM_OP_DELTA_SOLVE_BACKWARD: return bytes_without_documents(op);
     case PLIM_OP_FOREACH: return (double)foreach_bytes(op);
     case PLIM_OP_OPTIMIZER: return (double)optimizer_bytes(op);
     case PLIM_OP_CAT:

@@ -36,7 +36,7 @@
 enum {
     PLIM_MAX_DIMS = 6,
     PLIM_OP_MAX_OUT = 5,
-    PLIM_OP_MAX_IN = 8,
+    PLIM_OP_MAX_IN = 9,
     PLIM_OP_MAX_LISTS = 5,
     PLIM_OP_MAX_SCRATCH = 16
 };
@@ -196,6 +196,10 @@ struct plim_array {
     /* dx, [dweight (parts, h), fp32] <- dout, x, weight, rstd; dx may lie where dout does. dweight: partial      \
        sums, row p over any share of the rows, every row in one of them */ \
     X(RMS_NORM_BACKWARD, rms_norm_backward, 1, 4, 0)                                                  \
+    /* over the last dimension: out, rstd <- x: x rstd with rstd = 1 / sqrt(sum(x^2) + alpha) */      \
+    X(L2_NORM, l2_norm, 2, 1, 0)                                                                      \
+    /* dx <- out, rstd, dout */                                                                       \
+    X(L2_NORM_BACKWARD, l2_norm_backward, 1, 3, 0)                                                    \
     /* q, k <- q, k, cos, sin, in place; q (b, s, heads, size), k the same with heads of its own, cos and sin     \
        (1 or b, s, n), of which the first `pairs` columns count. Of each head elements i and i + pairs, i below   \
        pairs, turn: x cos - y sin and y cos + x sin, with sin times beta: 1, or -1 to turn back. The rest stays */ \
@@ -213,6 +217,34 @@ struct plim_array {
     X(CAUSAL_CONV, causal_conv, 1, 2, 0)                                                              \
     /* dx, dweight (fp32) <- dout, x, weight, [document] */                                           \
     X(CAUSAL_CONV_BACKWARD, causal_conv_backward, 2, 3, 0)                                            \
+    /* The gated delta rule (arXiv:2412.06464) as flash-linear-attention's kernels divide it. A row's tokens, or with \
+       `ends` (documents + 1, int32) those of each document of the one row, are taken in chunks of 64, the last of \
+       which may be shorter. q, k, w: (b, s, heads, d); v, u, fresh, out: (b, s, heads, e); beta and g, logarithms to \
+       base 2 that are added up along each chunk: (b, s, heads); inverse (b, s, heads, 64): a row of its chunk's \
+       matrix; states (b, chunks, heads, d, e): one before each chunk, documents one after another.   \
+       out <- x, [ends], of (b, s, heads): running sums along each chunk times alpha; backwards where beta is -1 */ \
+    X(CHUNK_SUMS, chunk_sums, 1, 1, 0)                                                                \
+    /* inverse <- k, g, beta, [ends]: of 1 + L, L(i, j) = beta(i) 2^(g(i) - g(j)) k(i) k(j) where j is below i */ \
+    X(DELTA_INVERSE, delta_inverse, 1, 3, 0)                                                          \
+    /* w, u <- k, v, beta, inverse, g, [ends]: inverse (beta 2^g k) and inverse (beta v) */           \
+    X(DELTA_SOLVE, delta_solve, 2, 5, 0)                                                              \
+    /* states, fresh <- k, w, u, g, [ends]: fresh = u - w S, and S of the next chunk is 2^l S plus the sum of \
+       2^(l - g(i)) k(i) fresh(i), l the last g of the chunk; the first S of a row or document is 0 */ \
+    X(DELTA_STATES, delta_states, 2, 4, 0)                                                            \
+    /* out <- q, k, fresh, states, g, [ends]: alpha (2^g(i) q(i) S + the sum over j up to i of        \
+       2^(g(i) - g(j)) q(i) k(j) fresh(j)) */                                                         \
+    X(DELTA_OUTPUT, delta_output, 1, 5, 0)                                                            \
+    /* dfresh <- q, k, g, dout, [ends]: of that sum */                                                \
+    X(DELTA_OUTPUT_BACKWARD_FRESH, delta_output_backward_fresh, 1, 4, 0)                              \
+    /* dstates, dfresh <- q, k, w, g, dout, dfresh of that sum, [ends]: of the state behind each chunk, and all of \
+       fresh's */                                                                                     \
+    X(DELTA_STATES_BACKWARD, delta_states_backward, 2, 6, 0)                                          \
+    /* dq, dk, dw, dg (parts, b, s, heads) <- q, k, g, fresh, states, dout, dstates, dfresh, [ends]: as DELTA_OUTPUT \
+       and DELTA_STATES have them; dg is that of natural logarithms, and part 0, the other parts are 0 */ \
+    X(DELTA_OUTPUT_BACKWARD, delta_output_backward, 4, 8, 0)                                          \
+    /* dk, dv, dbeta, dg <- k, v, beta, g, inverse, dw, du, [ends]: as DELTA_SOLVE and DELTA_INVERSE have them; dg as \
+       there */                                                                                       \
+    X(DELTA_SOLVE_BACKWARD, delta_solve_backward, 4, 7, 0)                                            \
     /* a kernel of Triton: it reads in and writes out, in place where one is among both; what it computes  \
        is not said, and a device that computes has none */ \
     X(FUSED, fused, 1, 1, 0)                                                                          \
@@ -322,8 +354,8 @@ struct plim_op {
                        ahead unless `causal`; 0: all */
     double softcap; /* ATTENTION; 0: none */
     int64_t pairs;  /* ROTATE: of a head, that turn */
-    double flops;   /* FUSED: of its products, in the type of in[0]; 0: it has none */
-    int64_t blocks; /* FUSED: of threads, that share these products */
+    double flops;   /* FUSED, DELTA_*: of its products, in the type of in[0]; 0: it has none. It tells the clock */
+    int64_t blocks; /* FUSED, DELTA_*: of threads, that share these products */
     int64_t block; /* QUANTIZE, DEQUANTIZE, MATMUL_4BIT: elements of a scale */
     double alpha, beta;
     uint64_t seed;

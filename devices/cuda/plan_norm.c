@@ -175,3 +175,30 @@ enum plim_status plim_cuda_plan_rms_norm_backward(const struct plim_cuda_plan *p
 out:
     return st;
 }
+
+/* --- L2 norm ---------------------------------------------------------------------------------- */
+
+enum plim_status plim_cuda_plan_l2_norm(const struct plim_cuda_plan *plan, const struct plim_op *op)
+{
+    struct plim_l2_norm_args args = {.rstd = plim_cuda_plan_flat(op->out[1]), .epsilon = (float)op->alpha};
+    const struct plim_row_operand_of operands[] = {{op->in[0], &args.x}, {op->out[0], &args.out}};
+    enum plim_status st;
+    PLIM_TRY(plim_cuda_plan_rows(&args.rows, 2, operands));
+    PLIM_TRY(check_flat(op->out[1], args.rows.count));
+    st = plim_cuda_plan_rows_launch(plan, "l2_norm", &args.rows, &args, sizeof args);
+out:
+    return st;
+}
+
+enum plim_status plim_cuda_plan_l2_norm_backward(const struct plim_cuda_plan *plan, const struct plim_op *op)
+{
+    struct plim_l2_norm_args args = {.rstd = plim_cuda_plan_flat(op->in[1])};
+    const struct plim_row_operand_of operands[] = {
+        {op->in[0], &args.x}, {op->in[2], &args.dout}, {op->out[0], &args.out}};
+    enum plim_status st;
+    PLIM_TRY(plim_cuda_plan_rows(&args.rows, 3, operands));
+    PLIM_TRY(check_flat(op->in[1], args.rows.count));
+    st = plim_cuda_plan_rows_launch(plan, "l2_norm_backward", &args.rows, &args, sizeof args);
+out:
+    return st;
+}

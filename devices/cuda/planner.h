@@ -50,7 +50,8 @@ plim_cuda_plan_function plim_cuda_plan_reduce, plim_cuda_plan_cumsum, plim_cuda_
 
 /* plan_norm.c */
 plim_cuda_plan_function plim_cuda_plan_layer_norm, plim_cuda_plan_layer_norm_backward,
-    plim_cuda_plan_layer_norm_params, plim_cuda_plan_rms_norm, plim_cuda_plan_rms_norm_backward;
+    plim_cuda_plan_layer_norm_params, plim_cuda_plan_rms_norm, plim_cuda_plan_rms_norm_backward,
+    plim_cuda_plan_l2_norm, plim_cuda_plan_l2_norm_backward;
 
 /* plan_softmax.c: SOFTMAX and LOG_SOFTMAX, the losses */
 plim_cuda_plan_function plim_cuda_plan_softmax, plim_cuda_plan_softmax_backward,
@@ -79,6 +80,11 @@ plim_cuda_plan_function plim_cuda_plan_patches, plim_cuda_plan_patches_backward,
 
 /* plan_causal_conv.c */
 plim_cuda_plan_function plim_cuda_plan_causal_conv, plim_cuda_plan_causal_conv_backward;
+
+/* plan_delta.c */
+plim_cuda_plan_function plim_cuda_plan_chunk_sums, plim_cuda_plan_delta_inverse, plim_cuda_plan_delta_solve,
+    plim_cuda_plan_delta_states, plim_cuda_plan_delta_output, plim_cuda_plan_delta_output_backward_fresh,
+    plim_cuda_plan_delta_states_backward, plim_cuda_plan_delta_output_backward, plim_cuda_plan_delta_solve_backward;
 
 /* plan_quantized.c */
 plim_cuda_plan_function plim_cuda_plan_quantize, plim_cuda_plan_dequantize, plim_cuda_plan_matmul_4bit,

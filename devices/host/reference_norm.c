@@ -234,3 +234,46 @@ enum plim_status plim_reference_rms_norm_backward(const struct plim_op *op)
     norm_finish(&k);
     return st;
 }
+
+/* --- L2 norm ---------------------------------------------------------------------------------- */
+
+enum plim_status plim_reference_l2_norm(const struct plim_op *op)
+{
+    const struct plim_array *y = op->out[0], *x = op->in[0];
+    struct norm k;
+    if (!plim_elements_same_shape(y, x)) return PLIM_INVALID;
+    enum plim_status st = norm_init(&k, x, NULL, NULL);
+    if (st == PLIM_OK && !is_column(op->out[1], k.rows)) st = PLIM_INVALID;
+    for (int64_t i = 0; i < k.rows && st == PLIM_OK; i++) {
+        double squares = op->alpha;
+        plim_elements_read(x, i * k.width, k.width, k.x);
+        for (int64_t j = 0; j < k.width; j++) squares += k.x[j] * k.x[j];
+        double rstd = 1 / sqrt(squares);
+        normalize(&k, 0, rstd);
+        plim_elements_write(y, i * k.width, k.width, k.n);
+        plim_elements_write(op->out[1], i, 1, &rstd);
+    }
+    norm_finish(&k);
+    return st;
+}
+
+/* dx = r (dy - y sum(dy y)) */
+enum plim_status plim_reference_l2_norm_backward(const struct plim_op *op)
+{
+    const struct plim_array *dx = op->out[0], *y = op->in[0], *dy = op->in[2];
+    struct norm k;
+    if (!plim_elements_same_shape(dx, y) || !plim_elements_same_shape(dy, y)) return PLIM_INVALID;
+    enum plim_status st = norm_init(&k, y, NULL, NULL);
+    if (st == PLIM_OK && !is_column(op->in[1], k.rows)) st = PLIM_INVALID;
+    for (int64_t i = 0; i < k.rows && st == PLIM_OK; i++) {
+        double rstd, sum = 0;
+        plim_elements_read(y, i * k.width, k.width, k.n);
+        plim_elements_read(dy, i * k.width, k.width, k.dy);
+        plim_elements_read(op->in[1], i, 1, &rstd);
+        for (int64_t j = 0; j < k.width; j++) sum += k.dy[j] * k.n[j];
+        for (int64_t j = 0; j < k.width; j++) k.dy[j] = rstd * (k.dy[j] - k.n[j] * sum);
+        plim_elements_write(dx, i * k.width, k.width, k.dy);
+    }
+    norm_finish(&k);
+    return st;
+}

@@ -182,6 +182,14 @@ static struct plim_work sizes_of(const struct plim_op *op)
     case PLIM_OP_MATMUL_GROUPED: return matmul_grouped(op);
     case PLIM_OP_MATMUL_4BIT:
     case PLIM_OP_MATMUL_INT8: return matmul_quantized(op);
+    case PLIM_OP_DELTA_INVERSE:
+    case PLIM_OP_DELTA_SOLVE:
+    case PLIM_OP_DELTA_STATES:
+    case PLIM_OP_DELTA_OUTPUT:
+    case PLIM_OP_DELTA_OUTPUT_BACKWARD_FRESH:
+    case PLIM_OP_DELTA_STATES_BACKWARD:
+    case PLIM_OP_DELTA_OUTPUT_BACKWARD:
+    case PLIM_OP_DELTA_SOLVE_BACKWARD:
     case PLIM_OP_FUSED: return fused(op);
     case PLIM_OP_ATTENTION:
     case PLIM_OP_ATTENTION_BACKWARD: return attention(op);

@@ -274,3 +274,36 @@ Test(kernels_norm, sums_of_another_type_are_refused)
     op.in[2] = KERNEL_ARRAY(&c, PLIM_F32, 7);
     cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID));
 }
+
+/* --- L2 norm ---------------------------------------------------------------------------------- */
+
+static void check_l2(enum plim_dtype dtype, int64_t rows, int64_t columns, bool in_place)
+{
+    struct plim_op op = {.kind = PLIM_OP_L2_NORM,
+                         .n_out = 2,
+                         .n_in = 1,
+                         .alpha = 1e-6,
+                         .out = {KERNEL_ARRAY(&c, dtype, rows, columns), KERNEL_ARRAY(&c, PLIM_F32, rows)},
+                         .in = {KERNEL_ARRAY(&c, dtype, rows, columns)}};
+    kernel_case_check(&c, &op, tolerance(dtype), 1);
+    kernel_case_finish(&c);
+    op = (struct plim_op){.kind = PLIM_OP_L2_NORM_BACKWARD,
+                          .n_out = 1,
+                          .n_in = 3,
+                          .in = {KERNEL_ARRAY(&c, dtype, rows, columns), KERNEL_ARRAY(&c, PLIM_F32, rows),
+                                 KERNEL_ARRAY(&c, dtype, rows, columns)}};
+    kernel_case_fill(&c, op.in[0], -0.1, 0.1);
+    op.out[0] = in_place ? op.in[2] : KERNEL_ARRAY(&c, dtype, rows, columns);
+    kernel_case_check(&c, &op, tolerance(dtype), 16);
+    kernel_case_finish(&c);
+}
+
+Test(kernels_norm, l2_of_every_type_and_shape)
+{
+    for (int t = 0; t < 3; t++)
+        for (int i = 0; i < SHAPES; i++)
+            for (int in_place = 0; in_place < 2; in_place++) check_l2(types[t], shapes[i][0], shapes[i][1], in_place);
+    check_l2(PLIM_F16, 2, 33001, false);
+    check_l2(PLIM_F32, 0, 8, false);
+    cr_expect(eq(int, c.launches, 0));
+}

@@ -37,6 +37,16 @@ struct plim_rms_norm_args {
     float epsilon, offset; /* of the weight */
 };
 
+/* l2_norm, l2_norm_backward: the same block */
+struct plim_l2_norm_args {
+    struct plim_cuda_rows rows;
+    struct plim_cuda_row_operand out, x; /* dx, the norm's result */
+    struct plim_cuda_row_operand dout;   /* l2_norm_backward */
+    struct plim_cuda_flat_operand rstd;
+    float epsilon;
+    uint32_t unused;
+};
+
 /* rms_norm_backward: the same block. rms_norm_backward_parts: grid (parts), block (threads of a row, rows), of at most
  * PLIM_RMS_PARTS_THREADS, with dynamic shared memory where sums_in_shared is not 0: fp32, sums_step for each of the
  * block's rows. */

@@ -79,7 +79,7 @@ PLIM_KERNEL(causal_conv_backward, plim_causal_conv_args, PLIM_CAUSAL_CONV_THREAD
 }
 
 /* A warp has neighbouring channels, each of its lanes one; the warps share the tokens. */
-PLIM_KERNEL(causal_conv_backward_weight, plim_causal_conv_args, PLIM_CAUSAL_CONV_THREADS)
+PLIM_KERNEL(causal_conv_backward_weight, plim_causal_conv_args, PLIM_CAUSAL_CONV_THREADS, 4)
 {
     __shared__ float part[PLIM_CAUSAL_CONV_SHARES][PLIM_CAUSAL_CONV_MOST][PLIM_CAUSAL_CONV_CHANNELS];
     int lane = (int)threadIdx.x % PLIM_CAUSAL_CONV_CHANNELS, share = (int)threadIdx.x / PLIM_CAUSAL_CONV_CHANNELS;

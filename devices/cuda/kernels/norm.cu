@@ -272,3 +272,50 @@ PLIM_KERNEL(rms_norm_backward_parts, plim_rms_norm_backward_args, PLIM_RMS_PARTS
         __syncthreads();
     }
 }
+
+/* --- L2 norm ---------------------------------------------------------------------------------- */
+
+PLIM_KERNEL(l2_norm, plim_l2_norm_args, 1024)
+{
+    for_rows(args.rows, args.x, [&](const team_row &row, const row_view &x) {
+        row_view out = row_of(args.rows, args.out, row);
+        sums mine = {0, 0};
+        row_visit(row.head, row.columns, [&](int64_t i, auto width) {
+            float v[decltype(width)::count];
+            row_load(x, i, v);
+            for (float a : v) mine.a += a * a;
+        });
+        float rstd = rsqrtf(team_fold(mine).a + args.epsilon);
+        row_visit(row.head, row.columns, [&](int64_t i, auto width) {
+            float v[decltype(width)::count];
+            row_load(x, i, v);
+            for (float &a : v) a *= rstd;
+            row_store(out, i, v);
+        });
+        if (row.live && threadIdx.x == 0) store_float(args.rstd.data, args.rstd.dtype, row.index, rstd);
+    });
+}
+
+/* With n the norm's result: dx = rstd (dout - n sum(dout n)) */
+PLIM_KERNEL(l2_norm_backward, plim_l2_norm_args, 1024)
+{
+    for_rows(args.rows, args.x, [&](const team_row &row, const row_view &x) {
+        row_view dout = row_of(args.rows, args.dout, row), dx = row_of(args.rows, args.out, row);
+        float rstd = row.live ? load_float(args.rstd.data, args.rstd.dtype, row.index) : 0;
+        sums mine = {0, 0};
+        row_visit(row.head, row.columns, [&](int64_t i, auto width) {
+            float v[decltype(width)::count], g[decltype(width)::count];
+            row_load(x, i, v);
+            row_load(dout, i, g);
+            for (int k = 0; k < decltype(width)::count; k++) mine.a += g[k] * v[k];
+        });
+        float sum = team_fold(mine).a;
+        row_visit(row.head, row.columns, [&](int64_t i, auto width) {
+            float v[decltype(width)::count], g[decltype(width)::count];
+            row_load(x, i, v);
+            row_load(dout, i, g);
+            for (int k = 0; k < decltype(width)::count; k++) v[k] = rstd * (g[k] - v[k] * sum);
+            row_store(dx, i, v);
+        });
+    });
+}

@@ -1,0 +1,47 @@
+/* Arguments of the gated delta rule's kernels (delta.cu, delta_backward.cu), by the names that op.h gives the operands.
+ * All arrays are without strides. */
+#ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_DELTA_H
+#define PLIM_DEVICES_CUDA_KERNELS_ARGS_DELTA_H
+
+#include "args_rows.h"
+
+enum {
+    PLIM_DELTA_CHUNK = 64,
+    PLIM_DELTA_THREADS = 256,
+    PLIM_DELTA_COLUMNS = 32,   /* of a state, that a block takes from chunk to chunk */
+    PLIM_DELTA_MOST_KEYS = 256 /* numbers of a key, for which such a block has room */
+};
+
+struct plim_delta_sizes {
+    int64_t batch, seq, heads;
+    int32_t key, value;
+    int64_t chunks;  /* of a row; with `ends`, of all documents, or more */
+    int64_t rows;    /* batch, or how many documents */
+    uint64_t ends;   /* int32 (documents + 1), or 0 */
+    int64_t places;  /* chunks of all rows that states have room for */
+};
+
+/* chunk_sums: a thread for each chunk and head */
+struct plim_chunk_sums_args {
+    struct plim_delta_sizes sizes;
+    struct plim_cuda_flat_operand out, x;
+    float scale;
+    uint32_t backwards;
+};
+
+/* delta_inverse, delta_solve, delta_output and their gradients: a block for each chunk and head. delta_states and its
+ * gradient: a block for each row or document, head and PLIM_DELTA_COLUMNS columns of the state. */
+struct plim_delta_args {
+    struct plim_delta_sizes sizes;
+    struct plim_cuda_flat_operand q, k, v, w, u, g, beta, inverse, states, fresh, out;
+    float alpha;
+    uint32_t parts; /* of dg in delta_output_backward */
+};
+
+/* Backward: dfresh is also u's gradient, and `local` what DELTA_OUTPUT_BACKWARD_FRESH has of it. */
+struct plim_delta_backward_args {
+    struct plim_delta_args of;
+    struct plim_cuda_flat_operand dout, dq, dk, dv, dw, dg, dbeta, dstates, dfresh, local;
+};
+
+#endif
