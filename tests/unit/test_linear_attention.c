@@ -5,6 +5,7 @@
 #include "workloads/engine/autograd.h"
 #include "workloads/engine/ops.h"
 #include "workloads/engine/ops_fla.h"
+#include "workloads/nn/nn.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -141,5 +142,84 @@ Test(linear_attention, convolutions_of_documents)
         document = numbers_of(4, lengths[i]);
         expect_the_same(2, by_package, composed, x, y);
         tensor_drop(e, document);
+    }
+}
+
+/* --- the gated delta rule --------------------------------------------------------------------- */
+
+static struct fla_documents rows_of_documents; /* of op_fla_gated_delta_rule() */
+
+static struct tensor *by_fla(struct tensor *const *x)
+{
+    return op_fla_gated_delta_rule(e, x, x[3], x[4], &rows_of_documents);
+}
+
+static struct tensor *by_transformers(struct tensor *const *x)
+{
+    return nn_gated_delta_rule(e, x, x[3], x[4]);
+}
+
+enum { HEADS = 2, KEY = 6, VALUE = 5 };
+
+static void make_rule(struct tensor *x[5], int64_t batch, int64_t seq)
+{
+    x[0] = variable(SHAPE(batch, seq, HEADS, KEY), 3, -1, 1);
+    x[1] = variable(SHAPE(batch, seq, HEADS, KEY), 4, -1, 1);
+    x[2] = variable(SHAPE(batch, seq, HEADS, VALUE), 5, -1, 1);
+    x[3] = variable(SHAPE(batch, seq, HEADS), 6, -0.2, 0);
+    x[4] = variable(SHAPE(batch, seq, HEADS), 7, 0, 1);
+}
+
+/* Less than a chunk, one, a token more, and three of which the last is not full */
+Test(linear_attention, delta_rules)
+{
+    static const int64_t lengths[] = {1, 2, 63, 64, 65, 150};
+    struct tensor *x[5], *y[5];
+    for (int i = 0; i < 6; i++) {
+        make_rule(x, 2, lengths[i]);
+        make_rule(y, 2, lengths[i]);
+        expect_the_same(5, by_fla, by_transformers, x, y);
+    }
+}
+
+/* (documents + 1) int32 */
+static struct tensor *ends_of(int64_t documents, int64_t length)
+{
+    int64_t count = documents + 1;
+    struct tensor *x = tensor_keep(tensor_empty(e, PLIM_I32, 1, &count));
+    for (int64_t i = 0; i < count; i++) array_put(&x->a, i, (double)(i * length));
+    return x;
+}
+
+Test(linear_attention, delta_rules_of_documents)
+{
+    static const int64_t lengths[] = {1, 7, 64, 70};
+    struct tensor *x[5], *y[5];
+    for (int i = 0; i < 4; i++) {
+        make_rule(x, 1, 3 * lengths[i]);
+        make_rule(y, 3, lengths[i]);
+        rows_of_documents = (struct fla_documents){ends_of(3, lengths[i]), 3 * ((lengths[i] + 63) / 64)};
+        expect_the_same(5, by_fla, by_transformers, x, y);
+        tensor_drop(e, rows_of_documents.ends);
+    }
+}
+
+/* On Hopper it is TileLang's kernel that adds the gradient of the decay up: other parts of it, of the same sum */
+Test(linear_attention, the_decays_gradient_has_parts)
+{
+    static const int generations[] = {75, 80, 90};
+    struct tensor *x[5], *y[5];
+    rows_of_documents = (struct fla_documents){NULL, 0};
+    for (int i = 0; i < 3; i++) {
+        device->info.compute_capability = generations[i];
+        for (int way = 0; way < 2; way++) {
+            struct tensor **z = way ? y : x;
+            make_rule(z, 1, 66);
+            for (int k = 0; k < 2; k++) {
+                tensor_drop(e, z[k]);
+                z[k] = variable(SHAPE(1, 66, HEADS, 140), 8 + (uint64_t)k, -1, 1);
+            }
+        }
+        expect_the_same(5, by_fla, by_transformers, x, y);
     }
 }

@@ -1,5 +1,5 @@
-/* prepare_lens(), prepare_chunk_indices() and prepare_chunk_offsets(), allocation by allocation. Their values are a few
- * numbers that nothing computes here: only a simulated device comes this way. */
+/* prepare_lens(), prepare_chunk_indices() and prepare_chunk_offsets(), allocation by allocation. Not all of
+ * their values are computed: kernels find their chunk by where documents end. */
 #include "chunk_indices.h"
 #include "ops.h"
 

@@ -3,8 +3,10 @@
 #include "devices/catalogue/architecture.h"
 #include "ops.h"
 #include "ops_fla.h"
+#include <math.h>
 
 enum { STATE_COLUMNS = 32 }; /* columns of a state that a block of threads has */
+static const double LOG2_E = 1.4426950408889634;
 
 static struct tensor *empty_like(struct engine *e, const struct tensor *x, enum plim_dtype dtype)
 {
@@ -20,8 +22,9 @@ enum {
     SAVED_ENDS, SAVED_INDICES
 };
 
-/* A call: queries and keys of length 1, the decay added up along each chunk, and of each chunk the inverse of the
- * triangular system, (B, S, heads, 64); where documents end, and which chunks they have (chunk_indices.h), or NULL. */
+/* A call: queries and keys of length 1, the decay added up along each chunk, to base 2, and of each chunk the inverse
+ * of the triangular system, (B, S, heads, 64); where documents end, and which chunks they have (chunk_indices.h), or
+ * NULL. */
 struct rule {
     struct tensor *q, *k, *v, *decay, *beta, *inverse, *ends, *indices;
 };
@@ -41,6 +44,20 @@ static struct sizes sizes_of(const struct rule *r)
                           .value = r->v->a.shape[3],
                           .chunks = r->indices ? r->indices->a.shape[0] : chunks_of_tokens(k[1]),
                           .documents = r->ends ? r->ends->a.shape[0] - 1 : 1};
+}
+
+static double scale_of(const struct rule *r)
+{
+    return 1 / sqrt((double)r->k->a.shape[3]);
+}
+
+/* A launch of `kind` for the rule, whose operands `arrays` holds with room behind them for the documents' ends */
+static void launch(struct engine *e, const struct rule *r, enum plim_op_kind kind, struct op_products products,
+                   int n_out, int n_in, struct tensor **arrays)
+{
+    struct plim_op op = {.kind = kind, .flops = products.flops, .blocks = products.blocks, .alpha = scale_of(r)};
+    arrays[n_out + n_in] = r->ends;
+    op_launch(e, op, n_out, n_in + (r->ends != NULL), arrays);
 }
 
 /* A kernel that multiplies chunk by chunk, all at once: so many numbers for each key and each value of a head and each
@@ -66,7 +83,7 @@ static struct tensor *unit_length(struct engine *e, struct tensor *x, struct ten
 {
     struct tensor *y = empty_like(e, x, (enum plim_dtype)x->a.dtype);
     *rstd = tensor_keep(tensor_empty(e, PLIM_F32, x->a.ndim - 1, x->a.shape));
-    op_fused(e, 2, 1, (struct tensor *[]){y, *rstd, x});
+    op_launch(e, (struct plim_op){.kind = PLIM_OP_L2_NORM, .alpha = 1e-6}, 2, 1, (struct tensor *[]){y, *rstd, x});
     return y;
 }
 
@@ -74,16 +91,17 @@ static struct tensor *unit_length(struct engine *e, struct tensor *x, struct ten
 static void unit_length_backward(struct engine *e, struct tensor *y, struct tensor *rstd, struct tensor **grad)
 {
     struct tensor *dx = empty_like(e, y, (enum plim_dtype)y->a.dtype);
-    op_fused(e, 1, 3, (struct tensor *[]){dx, y, rstd, *grad});
+    op_launch(e, (struct plim_op){.kind = PLIM_OP_L2_NORM_BACKWARD}, 1, 3, (struct tensor *[]){dx, y, rstd, *grad});
     tensor_set(e, grad, dx);
     tensor_drop(e, dx);
 }
 
-/* chunk_local_cumsum(); named */
-static struct tensor *add_up(struct engine *e, struct tensor *x)
+/* chunk_local_cumsum(), to base 2, or of a gradient from each chunk's end on; named */
+static struct tensor *add_up(struct engine *e, const struct rule *r, struct tensor *x, bool backwards)
 {
     struct tensor *y = empty_like(e, x, PLIM_F32);
-    op_fused(e, 1, 1, (struct tensor *[]){y, x});
+    struct plim_op op = {.kind = PLIM_OP_CHUNK_SUMS, .alpha = backwards ? 1 : LOG2_E, .beta = backwards ? -1 : 1};
+    op_launch(e, op, 1, r->ends ? 2 : 1, (struct tensor *[]){y, x, r->ends});
     return y;
 }
 
@@ -92,8 +110,8 @@ static void solve(struct engine *e, const struct rule *r, const struct sizes *s,
 {
     *w = empty_like(e, r->k, (enum plim_dtype)r->k->a.dtype);
     *u = empty_like(e, r->v, (enum plim_dtype)r->v->a.dtype);
-    op_fused_products(e, by_chunks(s, 1, 1, 0), 2, 5,
-                      (struct tensor *[]){*w, *u, r->k, r->v, r->beta, r->inverse, r->decay});
+    launch(e, r, PLIM_OP_DELTA_SOLVE, by_chunks(s, 1, 1, 0), 2, 5,
+           (struct tensor *[]){*w, *u, r->k, r->v, r->beta, r->inverse, r->decay, NULL});
 }
 
 /* chunk_gated_delta_rule_fwd_h(): the state before each chunk, and what each adds to it; both named */
@@ -104,7 +122,8 @@ static void run_states(struct engine *e, const struct rule *r, const struct size
     *states = tensor_keep(tensor_empty(e, (enum plim_dtype)r->k->a.dtype,
                                        SHAPE(s->batch, s->chunks, s->heads, s->key, s->value)));
     *fresh = empty_like(e, u, (enum plim_dtype)u->a.dtype);
-    op_fused_products(e, along_documents(s, 2), 2, 4, (struct tensor *[]){*states, *fresh, r->k, w, u, r->decay});
+    launch(e, r, PLIM_OP_DELTA_STATES, along_documents(s, 2), 2, 4,
+           (struct tensor *[]){*states, *fresh, r->k, w, u, r->decay, NULL});
 }
 
 /* chunk_gated_delta_rule_fwd(): fills in the decay and the inverse of `r`; named */
@@ -112,16 +131,18 @@ static struct tensor *run_rule(struct engine *e, struct rule *r, struct tensor *
 {
     if (e->halted) return e->poison;
     const struct sizes s = sizes_of(r);
-    r->decay = add_up(e, decay);
+    r->decay = add_up(e, r, decay, false);
     r->inverse = tensor_keep(
         op_full(e, (enum plim_dtype)r->k->a.dtype, SHAPE(s.batch, s.seq, s.heads, CHUNK_TOKENS), 0));
     /* 10 of 16 parts of the products of keys, and the inverse out of them */
-    op_fused_products(e, by_chunks(&s, 0.625, 0, 0), 1, 3, (struct tensor *[]){r->inverse, r->k, r->decay, r->beta});
+    launch(e, r, PLIM_OP_DELTA_INVERSE, by_chunks(&s, 0.625, 0, 0), 1, 3,
+           (struct tensor *[]){r->inverse, r->k, r->decay, r->beta, NULL});
     struct tensor *w, *u, *states, *fresh;
     solve(e, r, &s, &w, &u);
     run_states(e, r, &s, w, u, &states, &fresh);
     struct tensor *y = empty_like(e, fresh, (enum plim_dtype)fresh->a.dtype);
-    op_fused_products(e, by_chunks(&s, 1, 1, 1), 1, 5, (struct tensor *[]){y, r->q, r->k, fresh, states, r->decay});
+    launch(e, r, PLIM_OP_DELTA_OUTPUT, by_chunks(&s, 1, 1, 1), 1, 5,
+           (struct tensor *[]){y, r->q, r->k, fresh, states, r->decay, NULL});
     tensor_drop_all(e, w, u, states, fresh);
     return y;
 }
@@ -138,12 +159,13 @@ static void states_backward(struct engine *e, const struct rule *r, const struct
                             struct tensor *states, struct tensor *dy, struct tensor **dstates, struct tensor **dfresh)
 {
     struct tensor *local = empty_like(e, dy, (enum plim_dtype)dy->a.dtype);
-    op_fused_products(e, by_chunks(s, 1, 1, 0), 1, 4, (struct tensor *[]){local, r->q, r->k, r->decay, dy});
+    launch(e, r, PLIM_OP_DELTA_OUTPUT_BACKWARD_FRESH, by_chunks(s, 1, 1, 0), 1, 4,
+           (struct tensor *[]){local, r->q, r->k, r->decay, dy, NULL});
     tensor_drop(e, r->ends ? chunk_offsets(e, r->ends) : NULL);
     *dstates = empty_like(e, states, (enum plim_dtype)states->a.dtype);
     *dfresh = empty_like(e, local, (enum plim_dtype)local->a.dtype);
-    op_fused_products(e, along_documents(s, 3), 2, 6,
-                      (struct tensor *[]){*dstates, *dfresh, r->q, r->k, w, r->decay, dy, local});
+    launch(e, r, PLIM_OP_DELTA_STATES_BACKWARD, along_documents(s, 3), 2, 6,
+           (struct tensor *[]){*dstates, *dfresh, r->q, r->k, w, r->decay, dy, local, NULL});
     tensor_drop(e, local);
 }
 
@@ -171,9 +193,9 @@ static void products_backward(struct engine *e, const struct rule *r, const stru
     const int64_t parts[] = {decay_parts(e, r->q), s->batch, s->seq, s->heads};
     decay = tensor_keep(by_tilelang ? op_full(e, PLIM_F32, 4, parts, 0) : tensor_empty(e, PLIM_F32, 4, parts));
     if (!by_tilelang) d->solution = empty_like(e, given[W], dtype);
-    op_fused_products(e, by_chunks(s, 2, 1, 3), 4, 8,
+    launch(e, r, PLIM_OP_DELTA_OUTPUT_BACKWARD, by_chunks(s, 2, 1, 3), 4, 8,
            (struct tensor *[]){d->q, d->k, d->solution, decay, r->q, r->k, r->decay, given[FRESH], given[STATES],
-                               given[DY], given[DSTATES], given[DFRESH]});
+                               given[DY], given[DSTATES], given[DFRESH], NULL});
     d->decay = tensor_keep(op_sum_dim(e, decay, 0));
     tensor_drop(e, decay);
 }
@@ -186,9 +208,9 @@ static void solve_backward(struct engine *e, const struct rule *r, const struct 
     d->v = empty_like(e, r->v, (enum plim_dtype)r->v->a.dtype);
     d->system_decay = empty_like(e, r->decay, PLIM_F32);
     d->beta = empty_like(e, r->beta, (enum plim_dtype)r->beta->a.dtype);
-    op_fused_products(e, by_chunks(s, 5, 2, 0), 4, 7,
+    launch(e, r, PLIM_OP_DELTA_SOLVE_BACKWARD, by_chunks(s, 5, 2, 0), 4, 7,
            (struct tensor *[]){d->system_k, d->v, d->beta, d->system_decay, r->k, r->v, r->beta, r->decay, r->inverse,
-                               d->solution, du});
+                               d->solution, du, NULL});
 }
 
 /* chunk_gated_delta_rule_bwd(): what forward has not kept is computed again. */
@@ -204,7 +226,7 @@ static void differentiate_rule(struct engine *e, const struct rule *r, struct te
     tensor_drop(e, dfresh);
     op_add_(e, d->k, d->system_k);
     op_add_(e, d->decay, d->system_decay);
-    struct tensor *decay = add_up(e, d->decay);
+    struct tensor *decay = add_up(e, r, d->decay, true);
     tensor_drop(e, d->decay);
     d->decay = decay;
     tensor_drop_all(e, w, u, states, fresh, dstates, d->solution, d->system_k, d->system_decay);

@@ -1,6 +1,7 @@
 /* The kernels that layers of linear attention run where the packages are installed, as operations: the gated delta
  * rule of flash-linear-attention 0.6.0 and the convolution of causal-conv1d 1.7.0. What they allocate and keep is as
- * there. What the rule computes is nowhere (PLIM_OP_FUSED): only a simulated device runs it.
+ * there. Each launch of theirs is an operation of its own; where Triton's round on the way, to the type of 16 bits that
+ * a product takes, those do not.
  * Arguments and results as of the operations in ops.h. */
 #ifndef PLIM_ENGINE_OPS_FLA_H
 #define PLIM_ENGINE_OPS_FLA_H

@@ -60,9 +60,6 @@ const char *decoder_refuses(const struct plim_device_info *info,
                             const struct plim_model_config *config,
                             const struct plim_train_setting *setting)
 {
-    if (plim_family_info(config->family)->linear && !info->simulated &&
-        setting->linear_attention.rule == PLIM_DELTA_RULE_FLA)
-        return "flash-linear-attention is simulated only: this device has none of its kernels";
     if (cut_refuses(info, setting)) return cut_refuses(info, setting);
     if (plim_optimizer_is_torchao(setting->optimizer) && !info->simulated)
         return "torchao's optimizers are simulated only: this device has none of their kernels";
