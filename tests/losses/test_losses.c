@@ -44,6 +44,15 @@ static bool take_liger(const struct plim_spec *spec, struct plim_train_setting *
     return all->loss != PLIM_LIGER_LOSS_NONE && !strstr(setting->lora.targets, "lm_head");
 }
 
+/* PLIM_LOSSES_FLA: by flash-linear-attention and causal-conv1d, which compute what transformers' own code does. false:
+ * the model has no linear attention. */
+static bool take_packages(const struct plim_spec *spec, struct plim_train_setting *setting)
+{
+    if (!getenv("PLIM_LOSSES_FLA")) return true;
+    setting->linear_attention = (struct plim_linear_attention){PLIM_DELTA_RULE_FLA, .causal_conv1d = true};
+    return plim_family_info(spec->model.family)->linear;
+}
+
 /* What is computed takes the memory that the simulated GPU says, step by step. */
 static void expect_planned_bytes(const struct plim_replay *ran, const struct plim_spec *spec,
                                  const struct plim_train_setting *setting)
@@ -76,7 +85,7 @@ static void train(struct plim_replayer *replayer, const json_t *c)
     load(c, &spec);
     case_setting(c, &setting);
     case_resolve_lora(&spec, &setting);
-    if (!take_liger(&spec, &setting)) return;
+    if (!take_liger(&spec, &setting) || !take_packages(&spec, &setting)) return;
     double bound = bound_of(setting.precision);
     plim_replay_begin(replayer, &spec.model, &setting);
     for (size_t i = 0; i < json_array_size(losses); i++) {

@@ -5,6 +5,7 @@
 #include "workloads/engine/autograd.h"
 #include "workloads/engine/ops.h"
 #include "workloads/engine/ops_fla.h"
+#include "workloads/models/model.h"
 #include "workloads/nn/nn.h"
 
 #include <criterion/criterion.h>
@@ -222,4 +223,30 @@ Test(linear_attention, the_decays_gradient_has_parts)
         }
         expect_the_same(5, by_fla, by_transformers, x, y);
     }
+}
+
+/* --- documents of one row --------------------------------------------------------------------- */
+
+/* Two rows of ten tokens, in three documents each, of which the longest stand first. */
+Test(linear_attention, documents_are_told_apart)
+{
+    static const int lengths[] = {4, 4, 3, 3, 3, 3};
+    const struct plim_model_config config = {.vocab_size = 9};
+    const struct plim_train_setting setting = {.micro_batch = 2,
+                                               .seq = 10,
+                                               .loop = PLIM_LOOP_TRL_SFT,
+                                               .packing = PLIM_PACKING_ONE_ROW,
+                                               .documents = 3};
+    const struct decoder m = {.config = &config, .setting = &setting};
+    struct batch b = decoder_batch(e, &m, 1);
+    int end = 0;
+    cr_assert(!e->halted);
+    for (int i = 0; i < 6; i++) {
+        cr_expect_eq(array_at(&b.ends[0]->a, i), end);
+        for (int k = 0; k < lengths[i]; k++) cr_expect_eq(array_at(&b.document->a, end + k), i, "token %d", end + k);
+        end += lengths[i];
+    }
+    cr_expect_eq(array_at(&b.ends[0]->a, 6), end);
+    tensor_drop_all(e, b.inputs, b.positions, b.ends[0], b.ends[1], b.document);
+    if (b.labels != b.inputs) tensor_drop(e, b.labels);
 }

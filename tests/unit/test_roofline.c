@@ -408,6 +408,37 @@ Test(roofline, kernels_of_libraries_cost_what_they_move)
     }
 }
 
+/* And those of the gated delta rule what they multiply; what tells documents is not counted. */
+Test(roofline, kernels_of_linear_attention_cost_what_fused_ones_do)
+{
+    static const struct {
+        enum plim_op_kind kind;
+        uint8_t outs, ins;
+    } rows[] = {
+        {PLIM_OP_CAUSAL_CONV, 1, 2},           {PLIM_OP_CAUSAL_CONV_BACKWARD, 2, 3},
+        {PLIM_OP_CHUNK_SUMS, 1, 1},            {PLIM_OP_DELTA_INVERSE, 1, 3},
+        {PLIM_OP_DELTA_SOLVE, 2, 5},           {PLIM_OP_DELTA_STATES, 2, 4},
+        {PLIM_OP_DELTA_OUTPUT, 1, 5},          {PLIM_OP_DELTA_OUTPUT_BACKWARD_FRESH, 1, 4},
+        {PLIM_OP_DELTA_STATES_BACKWARD, 2, 6}, {PLIM_OP_DELTA_OUTPUT_BACKWARD, 4, 8},
+        {PLIM_OP_DELTA_SOLVE_BACKWARD, 4, 7},
+    };
+    struct plim_roofline *r = clock_of("A100-SXM4-80GB");
+    struct plim_array x = {.shape = {1 << 10, 1 << 12}, .stride = {1 << 12, 1}, .ndim = 2, .dtype = PLIM_BF16};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool multiplies = i >= 3;
+        struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = rows[i].outs, .n_in = rows[i].ins};
+        op.flops = multiplies ? 1e12 : 0;
+        op.blocks = multiplies ? 50 : 0;
+        for (int k = 0; k < PLIM_OP_MAX_IN; k++) op.in[k] = &x;
+        for (int k = 0; k < op.n_out; k++) op.out[k] = &x;
+        double seconds = plim_roofline_device_seconds(r, &op);
+        op.kind = rows[i].kind;
+        cr_expect(eq(dbl, plim_roofline_device_seconds(r, &op), seconds), "%s", plim_op_name(op.kind));
+        op.n_in++;
+        cr_expect(eq(dbl, plim_roofline_device_seconds(r, &op), seconds), "%s", plim_op_name(op.kind));
+    }
+}
+
 Test(roofline, a_list_costs_the_host_by_its_length)
 {
     struct plim_op one = {.kind = PLIM_OP_FOREACH, .list_length = 1},
