@@ -146,7 +146,7 @@ struct plim_array {
     /* out (.., int64) <- a (.., n): where the largest along the last dimension stands, the first of  \
        equal ones; NaN is the largest. `part` is as of a reduction */ \
     X(ARGMAX, argmax, 1, 1, 0)                                                                        \
-    /* values, order <- a (n): increasing; `order` says where each stood, equal ones in order */      \
+    /* values, order <- a (n): increasing, NaN last; `order` says where each stood, equal ones in order */ \
     X(SORT, sort, 2, 1, 0)                                                                            \
     /* out (bins) <- a: how many of a are 0, 1, 2 .. */                                               \
     X(HISTOGRAM, histogram, 1, 1, 0)                                                                  \
