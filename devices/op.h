@@ -216,6 +216,7 @@ enum plim_unary {
     PLIM_UNARY_CLAMP,                      /* between alpha and beta */
     PLIM_UNARY_EXP,
     PLIM_UNARY_SOFTPLUS,                   /* log(1 + exp(x)); x where that is above 20 */
+    PLIM_UNARY_SOFTCAP,                    /* alpha tanh(x / alpha) */
     PLIM_UNARY_COUNT
 };
 
