@@ -71,6 +71,13 @@ template <class T> struct halves {
         load_matrices(a.words, x.chunk(row + lane() % 16, column + lane() / 16 * 8));
         return a;
     }
+    /* a[m][k] = x[row + k][column + m] */
+    template <class Tile> __device__ static operand_a load_a_turned(Tile x, int row, int column)
+    {
+        operand_a a;
+        load_matrices_transposed(a.words, x.chunk(row + lane() / 16 * 8 + lane() % 8, column + lane() / 8 % 2 * 8));
+        return a;
+    }
     __device__ static operand_a make_a(const float (*x)[4])
     {
         return {{join(x[0][0], x[0][1]), join(x[0][2], x[0][3]), join(x[1][0], x[1][1]),
