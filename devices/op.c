@@ -106,6 +106,12 @@ double plim_op_bytes(const struct plim_op *op)
     case PLIM_OP_NLL_LOSS: /* one class of each row */
     case PLIM_OP_NLL_LOSS_BACKWARD:
         return (double)SECTOR_BYTES * (double)plim_array_elements(op->in[1]);
+    case PLIM_OP_LINEAR_TARGET: /* as many rows of the weight as x has */
+        return (double)(plim_array_bytes(op->out[0]) + 2 * plim_array_bytes(op->in[0]));
+    case PLIM_OP_LINEAR_LSE: /* what is of one row or class is nothing beside them */
+        return (double)(arrays_bytes(op->out, op->n_out) + arrays_bytes(op->in, 2));
+    case PLIM_OP_LINEAR_LSE_BACKWARD:
+        return (double)(arrays_bytes(op->out, op->n_out < 2 ? op->n_out : 2) + arrays_bytes(op->in + 1, 2));
     case PLIM_OP_FOREACH: return (double)foreach_bytes(op);
     case PLIM_OP_OPTIMIZER: return (double)optimizer_bytes(op);
     case PLIM_OP_CAT:

@@ -53,6 +53,9 @@ struct plim_array {
 /* Targets of this value have no loss (torch.nn.functional.cross_entropy's default ignore_index). */
 #define PLIM_IGNORED_TARGET (-100)
 
+/* LINEAR_LSE and LINEAR_LSE_BACKWARD: places or classes of a block of threads, and columns that it adds at a time. */
+enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
+
 /* kind, name, and how many outputs, inputs and lists have to be there. The comment gives
  * outputs <- inputs; parameters by the names of struct plim_op. An input in [brackets] may be NULL;
  * what an operation asks for beyond the counts depends on its parameters. */
@@ -111,6 +114,20 @@ struct plim_array {
     X(LOG_SOFTMAX, log_softmax, 1, 1, 0)                                                              \
     /* dx <- dout, out */                                                                             \
     X(LOG_SOFTMAX_BACKWARD, log_softmax_backward, 1, 2, 0)                                            \
+    /* Of a linear layer's logits, which are kept nowhere: z = x[places] weight^T + bias, or of that    \
+       `softcap` tanh(. / `softcap`). lse, [means] <- x (rows, k), weight (classes, k), places (n;     \
+       int64), [bias (classes)]: the natural logsumexp of each row of z, fp32 (n), and the mean of     \
+       each column, fp32 (classes). They come as minus infinity and as zeros; scratch[0]: int32 zeros, \
+       one for every PLIM_LINEAR_LOSS_TILE places */                                                   \
+    X(LINEAR_LSE, linear_lse, 1, 3, 0)                                                                \
+    /* out (n; fp32) <- x, weight, targets (rows; int64), places, [bias]: less the logit, before its   \
+       softcap, of the class of row places[i], targets[places[i] + dim]; 0 where that is none */       \
+    X(LINEAR_TARGET, linear_target, 1, 4, 0)                                                          \
+    /* [dx], [dweight], [dbias (fp32)] <- dloss (a number), x, weight, lse, targets, places, [bias]:   \
+       added to, and come zeroed. Of beta times the sum of lse - z of each row's class, with the same  \
+       `softcap` and `dim`. scratch: int32 zeros, [0] of dx: one for every tile of places and          \
+       PLIM_LINEAR_LOSS_COLUMNS of k; [1] of dweight: of classes */                                    \
+    X(LINEAR_LSE_BACKWARD, linear_lse_backward, 0, 6, 0)                                              \
     /* mean over the targets that are not ignored: loss, their number <- log_probs (n, classes),   \
        target (n) */  \
     X(NLL_LOSS, nll_loss, 2, 2, 0)                                                                    \
@@ -146,7 +163,7 @@ struct plim_array {
     /* out (.., int64) <- a (.., n): where the largest along the last dimension stands, the first of  \
        equal ones; NaN is the largest. `part` is as of a reduction */ \
     X(ARGMAX, argmax, 1, 1, 0)                                                                        \
-    /* values, order <- a (n): increasing; `order` says where each stood, equal ones in order */      \
+    /* values, order <- a (n): increasing, NaN last; `order` says where each stood, equal ones in order */ \
     X(SORT, sort, 2, 1, 0)                                                                            \
     /* out (bins) <- a: how many of a are 0, 1, 2 .. */                                               \
     X(HISTOGRAM, histogram, 1, 1, 0)                                                                  \
@@ -234,6 +251,7 @@ enum plim_unary {
     PLIM_UNARY_CLAMP,                      /* between alpha and beta */
     PLIM_UNARY_EXP,
     PLIM_UNARY_SOFTPLUS,                   /* log(1 + exp(x)); x where that is above 20 */
+    PLIM_UNARY_SOFTCAP,                    /* alpha tanh(x / alpha) */
     PLIM_UNARY_COUNT
 };
 
@@ -315,7 +333,7 @@ struct plim_op {
                     the same, and either may be used */
     int64_t window; /* ATTENTION: how many keys back a query sees, itself one of them, and as many
                        ahead unless `causal`; 0: all */
-    double softcap; /* ATTENTION; 0: none */
+    double softcap; /* ATTENTION, LINEAR_LSE and its BACKWARD; 0: none */
     int64_t pairs;  /* ROTATE: of a head, that turn */
     double flops;   /* FUSED: of its products, in the type of in[0]; 0: it has none */
     int64_t blocks; /* FUSED: of threads, that share these products */

@@ -3,6 +3,7 @@
 #include "support/arrays.h"
 #include "workloads/engine/autograd.h"
 #include "workloads/engine/ops.h"
+#include "workloads/engine/ops_cut.h"
 #include "workloads/engine/ops_liger.h"
 #include "workloads/engine/ops_lora.h"
 #include "workloads/engine/ops_trl.h"
@@ -421,4 +422,43 @@ Test(engine_gradients, ligers_losses_are_pytorchs)
     cr_expect(fabs(array_at(&fused->a, 0) - array_at(&plain->a, 0)) < 1e-6);
     cr_expect(fabs(array_at(&of_logits->a, 0) - array_at(&plain->a, 0)) < 1e-6);
     tensor_drop_all(e, plain, fused, of_logits, logits, target, x[0], x[1]);
+}
+
+/* --- cut cross entropy ------------------------------------------------------------------------ */
+
+static struct cut_call head;
+
+/* Two rows of five; of the eight labels behind the first two do not count. */
+static void make_head(double softcap, bool is_sum)
+{
+    static const int64_t labels[] = {0, 3, -100, 6, 2, -100, 5, 1, -100, 4};
+    head = (struct cut_call){.labels = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(2, 5))),
+                             .found = 6,
+                             .softcap = softcap,
+                             .is_sum = is_sum};
+    engine_write(e, head.labels, labels, sizeof(labels));
+}
+
+static struct tensor *cut_loss(struct tensor *const x[2])
+{
+    head.x = x[0], head.weight = x[1];
+    return op_cut_cross_entropy(e, &head);
+}
+
+static struct tensor *cut_loss_by_bias(struct tensor *const x[2])
+{
+    head.x = x[0], head.bias = x[1];
+    return op_cut_cross_entropy(e, &head);
+}
+
+Test(engine_gradients, of_cut_cross_entropy)
+{
+    for (int i = 0; i < 2; i++) {
+        make_head(i ? 0.5 : 0, i);
+        expect_slopes(cut_loss, (struct tensor *[]){variable(SHAPE(2, 5, 3), 1), variable(SHAPE(7, 3), 2)});
+        head.weight = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(7, 3))); /* frozen */
+        op_random_(e, head.weight, 1, 3);
+        expect_slopes(cut_loss_by_bias, (struct tensor *[]){variable(SHAPE(2, 5, 3), 1), variable(SHAPE(7), 4)});
+        tensor_drop_all(e, head.weight, head.labels);
+    }
 }

@@ -228,6 +228,7 @@ Test(reference_unary, known_values)
         {PLIM_UNARY_SOFTPLUS, 0, 0, 1, 1.3132616875182228},
         {PLIM_UNARY_SOFTPLUS, 0, 0, -10, 4.5398899216870535e-5},
         {PLIM_UNARY_SOFTPLUS, 0, 0, 100, 100}, /* exp(100) is infinite in fp32 */
+        {PLIM_UNARY_SOFTCAP, 30, 0, 15, 13.8635147178002934}, /* 30 times the 0.4621.. above */
     };
     bool seen[PLIM_UNARY_COUNT] = {false};
     struct plim_array x = SCALAR(PLIM_F32), y = SCALAR(PLIM_F32);

@@ -37,7 +37,6 @@ static bool is_unaligned(const struct plim_model_config *config, const struct pl
 static const char *cut_refuses(const struct plim_device_info *info, const struct plim_train_setting *setting)
 {
     if (!setting->cut_cross_entropy) return NULL;
-    if (!info->simulated) return "cut cross entropy's kernels are simulated only: this device has none of them";
     if (info->compute_capability && info->compute_capability < 80)
         return "cut cross entropy needs a GPU of compute capability 8.0 or later: its kernels take 96 KiB of shared "
                "memory (OutOfResources)";
