@@ -106,6 +106,8 @@ double plim_op_bytes(const struct plim_op *op)
     case PLIM_OP_NLL_LOSS: /* one class of each row */
     case PLIM_OP_NLL_LOSS_BACKWARD:
         return (double)SECTOR_BYTES * (double)plim_array_elements(op->in[1]);
+    case PLIM_OP_ROW_STATISTICS: /* in place */
+        return (double)(2 * arrays_bytes(op->out, op->n_out) + arrays_bytes(op->in, op->n_in));
     case PLIM_OP_FOREACH: return (double)foreach_bytes(op);
     case PLIM_OP_OPTIMIZER: return (double)optimizer_bytes(op);
     case PLIM_OP_CAT:

@@ -35,7 +35,7 @@
 
 enum {
     PLIM_MAX_DIMS = 6,
-    PLIM_OP_MAX_OUT = 5,
+    PLIM_OP_MAX_OUT = 6,
     PLIM_OP_MAX_IN = 8,
     PLIM_OP_MAX_LISTS = 5,
     PLIM_OP_MAX_SCRATCH = 16
@@ -111,6 +111,14 @@ struct plim_array {
     X(LOG_SOFTMAX, log_softmax, 1, 1, 0)                                                              \
     /* dx <- dout, out */                                                                             \
     X(LOG_SOFTMAX_BACKWARD, log_softmax_backward, 1, 2, 0)                                            \
+    /* folds a tile of logits (n, classes), whose first class is `start`, into what is kept of its rows (n), fp32, in \
+       place: maximum, sum of exp(z - maximum), z of the target, [sum of z exp(z - maximum)], [sum of z], [maximum of \
+       the classes before the target] <- tile, targets (n). z is a logit times `alpha`, capped where `beta` is not 0: \
+       beta tanh(z / beta) */ \
+    X(ROW_STATISTICS, row_statistics, 3, 2, 0)                                                        \
+    /* dtile <- tile, targets, log of the sum of exp(z), [gradient of the target's log-probability], [gradient of the \
+       entropy, the entropy]; all but the tile (n) */ \
+    X(ROW_STATISTICS_BACKWARD, row_statistics_backward, 1, 3, 0)                                      \
     /* mean over the targets that are not ignored: loss, their number <- log_probs (n, classes),   \
        target (n) */  \
     X(NLL_LOSS, nll_loss, 2, 2, 0)                                                                    \
@@ -216,6 +224,8 @@ enum plim_unary {
     PLIM_UNARY_CLAMP,                      /* between alpha and beta */
     PLIM_UNARY_EXP,
     PLIM_UNARY_SOFTPLUS,                   /* log(1 + exp(x)); x where that is above 20 */
+    PLIM_UNARY_LOG,
+    PLIM_UNARY_LOG_SIGMOID,                /* log(1 / (1 + exp(-x))) */
     PLIM_UNARY_COUNT
 };
 
@@ -301,6 +311,7 @@ struct plim_op {
     double flops;   /* FUSED: of its products, in the type of in[0]; 0: it has none */
     int64_t blocks; /* FUSED: of threads, that share these products */
     int64_t block; /* QUANTIZE, DEQUANTIZE, MATMUL_4BIT: elements of a scale */
+    int64_t start; /* ROW_STATISTICS: class of the tile's first column */
     double alpha, beta;
     uint64_t seed;
     const struct plim_adam *adam;

@@ -56,6 +56,9 @@ plim_cuda_plan_function plim_cuda_plan_layer_norm, plim_cuda_plan_layer_norm_bac
 plim_cuda_plan_function plim_cuda_plan_softmax, plim_cuda_plan_softmax_backward,
     plim_cuda_plan_nll_loss, plim_cuda_plan_nll_loss_backward;
 
+/* plan_statistics.c */
+plim_cuda_plan_function plim_cuda_plan_row_statistics, plim_cuda_plan_row_statistics_backward;
+
 /* plan_attention.c */
 plim_cuda_plan_function plim_cuda_plan_attention, plim_cuda_plan_attention_backward;
 

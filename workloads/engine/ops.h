@@ -150,6 +150,7 @@ struct tensor *op_silu(struct engine *e, struct tensor *x);
 struct tensor *op_relu(struct engine *e, struct tensor *x);
 struct tensor *op_exp(struct engine *e, struct tensor *x);
 struct tensor *op_softplus(struct engine *e, struct tensor *x);
+struct tensor *op_log_sigmoid(struct engine *e, struct tensor *x);
 struct tensor *op_sigmoid(struct engine *e, struct tensor *x);
 struct tensor *op_gelu(struct engine *e, struct tensor *x, bool tanh_formula);
 /* x between two numbers; one of them may be infinite: then this bound is not given */

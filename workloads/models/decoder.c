@@ -313,6 +313,13 @@ static void balance(struct engine *e, const struct decoder *m, struct tensor *ma
     tensor_drop(e, weighted);
 }
 
+/* What add_fused_lm_head() reads in the model's configuration */
+static struct logit_transform transform_of(const struct plim_model_config *c)
+{
+    double scale = c->logit_scale > 0 ? c->logit_scale : c->logits_scaling > 0 ? 1 / c->logits_scaling : 1;
+    return (struct logit_transform){.scale = scale, .cap = c->final_logit_softcapping};
+}
+
 struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch, unsigned wanted)
 {
     lend(m, batch);
@@ -321,7 +328,8 @@ struct fused_output decoder_fused(struct engine *e, struct decoder *m, const str
     m->returns_router_logits = false;
     const struct linear head = head_linear(m);
     struct tensor *lent[2];
-    struct fused_output out = nn_fused_head(e, &head, x, batch->labels, decoder_labels(m), wanted, lent);
+    struct fused_output out = nn_fused_head(e, &head, transform_of(m->config), x, batch->labels, decoder_labels(m),
+                                            wanted, lent);
     if (m->router_logits) balance(e, m, batch->mask, &out);
     tensor_drop_all(e, lent[0], lent[1]);
     for (int64_t i = 0; i < m->config->layers && m->router_logits; i++) {

@@ -1,6 +1,5 @@
 #include "dpo.h"
 #include "measures.h"
-#include "workloads/engine/ops_trl.h"
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
@@ -53,7 +52,7 @@ static void drop_pair(struct engine *e, struct pair p)
  * the loss of each pair, named. The numbers do not matter. */
 static struct tensor *sigmoid_loss(struct engine *e, struct tensor *delta, struct tensor **each)
 {
-    struct tensor *signs = tensor_keep(op_trl_log_sigmoid(e, op_mul_scalar(e, delta, 0.1)));
+    struct tensor *signs = tensor_keep(op_log_sigmoid(e, op_mul_scalar(e, delta, 0.1)));
     *each = tensor_keep(op_neg(e, signs));
     tensor_drop(e, signs);
     struct tensor *loss = tensor_keep(op_view(e, op_mean_last(e, *each), 0, (const int64_t[]){0}));
