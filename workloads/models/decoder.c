@@ -71,8 +71,9 @@ const char *decoder_refuses(const struct plim_device_info *info,
     if (cut_refuses(info, setting)) return cut_refuses(info, setting);
     if (plim_optimizer_is_torchao(setting->optimizer) && !info->simulated)
         return "torchao's optimizers are simulated only: this device has none of their kernels";
-    if (plim_loop_is_trl(setting->loop) && !info->simulated)
-        return "the kernels of TRL's trainers are simulated only: this device has none of them";
+    bool is_packed = setting->packing == PLIM_PACKING_ONE_ROW && setting->documents > 1;
+    if (is_packed && setting->prompt && !info->simulated)
+        return "prompts (data.prompt) in rows of several documents (data.documents) are simulated only";
     if (config->experts && setting->lora.r && info->compute_capability && info->compute_capability < 80)
         return "adapters beside experts are not known here on a GPU before compute capability 8.0, where transformers "
                "computes the experts one by one (a program runs under exec)";
