@@ -89,6 +89,8 @@ static int64_t foreach_bytes(const struct plim_op *op)
 /* Parameter and moments stand first, and are updated. */
 static int64_t optimizer_bytes(const struct plim_op *op)
 {
+    if (op->foreach > PLIM_TORCHAO_ADAMW) /* what is updated stands among both */
+        return arrays_bytes(op->out, op->n_out) + arrays_bytes(op->in, op->n_in);
     return lists_bytes(op, 3) + arrays_bytes(op->in, op->n_in) +
            2 * arrays_bytes(op->out, op->n_out);
 }

@@ -36,7 +36,7 @@
 enum {
     PLIM_MAX_DIMS = 6,
     PLIM_OP_MAX_OUT = 6,
-    PLIM_OP_MAX_IN = 8,
+    PLIM_OP_MAX_IN = 10,
     PLIM_OP_MAX_LISTS = 5,
     PLIM_OP_MAX_SCRATCH = 16
 };
@@ -276,6 +276,21 @@ enum plim_foreach {
     /* out: scale, growth tracker; in: found_inf. GradScaler's update with its defaults: halved when
        an infinity was found, doubled after 2000 steps without */
     PLIM_AMP_UPDATE_SCALE,
+    /* torchao's AdamW (optim/adam.py); `adam` with its step. out: p, m, v; in: gradient */
+    PLIM_TORCHAO_ADAMW,
+    /* The same of moments that are kept in few bits: codes, each the index of one of 16 or 256 numbers in increasing
+       order, by which the books have them, times a scale of each `block` elements. out: the largest magnitudes of the
+       new moments in each block, 1e-12 at least, which are the new scales, or in each of equal parts of the blocks;
+       8 bits: also the new moments over them; in: gradient, two of codes, scales and books */
+    PLIM_TORCHAO_SCALES,
+    /* 8 bits, out: p, two codes; in: p, gradient, two of codes, scales, new moments over the new scales, books */
+    PLIM_TORCHAO_STEP_8BIT,
+    /* 4 bits, out: p, two of new moments over the new scales, and of places (int64): of the last number in the book
+       that is not above, or 0; in: p, gradient, two of codes, scales, new scales, books */
+    PLIM_TORCHAO_STEP_4BIT,
+    /* 4 bits, out: codes; in: a moment over its scales, the places, the book. The code is the place, or the next one
+       where that is as near or nearer */
+    PLIM_TORCHAO_CODES,
     PLIM_FOREACH_COUNT
 };
 
@@ -310,7 +325,7 @@ struct plim_op {
     double softcap; /* ATTENTION; 0: none */
     double flops;   /* FUSED: of its products, in the type of in[0]; 0: it has none */
     int64_t blocks; /* FUSED: of threads, that share these products */
-    int64_t block; /* QUANTIZE, DEQUANTIZE, MATMUL_4BIT: elements of a scale */
+    int64_t block; /* QUANTIZE, DEQUANTIZE, MATMUL_4BIT, torchao's optimizers: elements of a scale */
     int64_t start; /* ROW_STATISTICS: class of the tile's first column */
     double alpha, beta;
     uint64_t seed;

@@ -69,8 +69,6 @@ const char *decoder_refuses(const struct plim_device_info *info,
         return "axolotl's function of a gated MLP is simulated only: this device has not its kernel (peft's modules "
                "run: train.lora.mlp_kernel false)";
     if (cut_refuses(info, setting)) return cut_refuses(info, setting);
-    if (plim_optimizer_is_torchao(setting->optimizer) && !info->simulated)
-        return "torchao's optimizers are simulated only: this device has none of their kernels";
     bool is_packed = setting->packing == PLIM_PACKING_ONE_ROW && setting->documents > 1;
     if (is_packed && setting->prompt && !info->simulated)
         return "prompts (data.prompt) in rows of several documents (data.documents) are simulated only";
