@@ -220,3 +220,22 @@ Test(trl, grpo_corrects_for_the_server_in_every_way)
         run("llama-3.2-1b", &setting);
     }
 }
+
+/* --- several ranks ---------------------------------------------------------------------------- */
+
+/* All of them are taken to have the same, so that each has the loss of one alone. */
+Test(trl, ranks_that_are_alike_have_one_loss)
+{
+    for (int loop = PLIM_LOOP_TRL_SFT; loop <= PLIM_LOOP_TRL_GRPO; loop++) {
+        struct plim_train_setting setting = by((enum plim_loop)loop);
+        setting.grpo.correction = PLIM_GRPO_CORRECTION_TOKEN_MASK;
+        run("llama-3.2-1b", &setting);
+        theirs = ours;
+        setting.sharding = PLIM_SHARDING_DDP;
+        setting.world = 2;
+        run("llama-3.2-1b", &setting);
+        for (int i = 0; i < (loop == PLIM_LOOP_TRL_GRPO ? 1 : PLIM_REPLAY_STEPS); i++)
+            cr_expect_float_eq(ours.step[i].loss, theirs.step[i].loss, 1e-4, "loop %d, step %d: %g and %g", loop, i,
+                               ours.step[i].loss, theirs.step[i].loss);
+    }
+}
