@@ -62,6 +62,9 @@ plim_cuda_plan_function plim_cuda_plan_gated, plim_cuda_plan_gated_backward, pli
 /* plan_linear_loss.c */
 plim_cuda_plan_function plim_cuda_plan_linear_lse, plim_cuda_plan_linear_target, plim_cuda_plan_linear_lse_backward;
 
+/* plan_statistics.c */
+plim_cuda_plan_function plim_cuda_plan_row_statistics, plim_cuda_plan_row_statistics_backward;
+
 /* plan_attention.c */
 plim_cuda_plan_function plim_cuda_plan_attention, plim_cuda_plan_attention_backward;
 

@@ -86,7 +86,8 @@ def run_losses(bench, seconds, _):
 
 def list_operations(bench):
     suites = ('kernels_elementwise', 'kernels_embedding', 'kernels_lists', 'kernels_norm',
-              'kernels_reduce', 'kernels_softmax')
+              'kernels_reduce', 'kernels_softmax', 'kernels_statistics',
+              'kernels_torchao')
     return [*(Case(only, 40, kernels(only)) for only in (suites[1:2] if bench.small else suites)),
             Case('losses', 40, run_losses)]
 

@@ -63,10 +63,9 @@ const char *decoder_refuses(const struct plim_device_info *info,
         (setting->linear_attention.rule == PLIM_DELTA_RULE_FLA || setting->linear_attention.causal_conv1d))
         return "flash-linear-attention and causal-conv1d are simulated only: this device has none of their kernels";
     if (cut_refuses(info, setting)) return cut_refuses(info, setting);
-    if (plim_optimizer_is_torchao(setting->optimizer) && !info->simulated)
-        return "torchao's optimizers are simulated only: this device has none of their kernels";
-    if (plim_loop_is_trl(setting->loop) && !info->simulated)
-        return "the kernels of TRL's trainers are simulated only: this device has none of them";
+    bool is_packed = setting->packing == PLIM_PACKING_ONE_ROW && setting->documents > 1;
+    if (is_packed && setting->prompt && !info->simulated)
+        return "prompts (data.prompt) in rows of several documents (data.documents) are simulated only";
     if (config->experts && setting->lora.r && info->compute_capability && info->compute_capability < 80)
         return "adapters beside experts are not known here on a GPU before compute capability 8.0, where transformers "
                "computes the experts one by one (a program runs under exec)";
@@ -307,6 +306,13 @@ static void balance(struct engine *e, const struct decoder *m, struct tensor *ma
     tensor_drop(e, weighted);
 }
 
+/* What add_fused_lm_head() reads in the model's configuration */
+static struct logit_transform transform_of(const struct plim_model_config *c)
+{
+    double scale = c->logit_scale > 0 ? c->logit_scale : c->logits_scaling > 0 ? 1 / c->logits_scaling : 1;
+    return (struct logit_transform){.scale = scale, .cap = c->final_logit_softcapping};
+}
+
 struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch, unsigned wanted)
 {
     lend(m, batch);
@@ -315,7 +321,8 @@ struct fused_output decoder_fused(struct engine *e, struct decoder *m, const str
     m->returns_router_logits = false;
     const struct linear head = head_linear(m);
     struct tensor *lent[2];
-    struct fused_output out = nn_fused_head(e, &head, x, batch->labels, decoder_labels(m), wanted, lent);
+    struct fused_output out = nn_fused_head(e, &head, transform_of(m->config), x, batch->labels, decoder_labels(m),
+                                            wanted, lent);
     if (m->router_logits) balance(e, m, batch->mask, &out);
     tensor_drop_all(e, lent[0], lent[1]);
     for (int64_t i = 0; i < m->config->layers && m->router_logits; i++) {

@@ -1,5 +1,7 @@
 #include "trainer_loop.h"
 #include "autotune/base/hash.h"
+#include "measures.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,12 +71,47 @@ static bool is_grpo(const struct trainer_loop *loop)
     return loop->model->setting->loop == PLIM_LOOP_TRL_GRPO;
 }
 
+/* Writes `value` to `columns` elements of x from `first` on, and to as many every `step` elements, `rows` times in all.
+ * What the host does, for which a simulated device has no time. */
+static void set_part(struct engine *e, struct tensor *x, double value, int64_t first, int64_t rows, int64_t step,
+                     int64_t columns)
+{
+    if (e->halted || !x || e->device->info.simulated) return;
+    const int64_t shape[] = {rows, columns}, stride[] = {step, 1};
+    struct tensor *part = tensor_keep(tensor_alias(e, x, 2, shape, stride, first));
+    op_fill_(e, part, value);
+    tensor_drop(e, part);
+}
+
+/* What decoder_labels() leaves out and decoder_batch() does not: prompts, and of pairs a last token that is padding */
+static void hide_labels(struct engine *e, const struct decoder *m, const struct batch *batch)
+{
+    const struct plim_train_setting *s = m->setting;
+    struct tensor *chosen = batch->completions ? batch->completions : batch->labels;
+    double hidden = batch->completions ? 0 : PLIM_IGNORED_TARGET;
+    if (e->halted) return;
+    int64_t tokens = tensor_elements(batch->inputs);
+    if (s->prompt) set_part(e, chosen, hidden, 0, tokens / s->seq, s->seq, s->prompt);
+    if (decoder_hides_padding(s)) set_part(e, batch->completions, 0, tokens - 1, 1, 1, 1);
+}
+
+/* Log-probabilities that were computed before: those of a model to which all tokens are alike */
+static void set_reference(struct engine *e, const struct decoder *m, const struct batch *batch)
+{
+    const struct plim_train_setting *s = m->setting;
+    double answer = (double)(s->seq - (s->prompt ? s->prompt : 1));
+    double known = -answer * log((double)m->config->vocab_size);
+    for (int i = 0; i < 2; i++) set_part(e, batch->known[i], known, 0, 1, 1, s->micro_batch);
+}
+
 static struct batch make_batch(struct engine *e, const struct trainer_loop *loop)
 {
     struct batch batch = decoder_batch(e, loop->model, loop->seed);
-    if (batch.labels != batch.inputs || batch.completions) return batch;
-    batch.labels = tensor_keep(tensor_empty_like(e, batch.inputs, PLIM_I64));
-    op_random_(e, batch.labels, (double)loop->model->config->vocab_size, loop->seed); /* the same */
+    bool has_labels = batch.labels != batch.inputs || batch.completions;
+    if (!has_labels) batch.labels = tensor_keep(tensor_empty_like(e, batch.inputs, PLIM_I64));
+    if (!has_labels) op_random_(e, batch.labels, (double)loop->model->config->vocab_size, loop->seed); /* the same */
+    if (is_trl(loop)) hide_labels(e, loop->model, &batch);
+    if (is_dpo(loop)) set_reference(e, loop->model, &batch);
     return batch;
 }
 
@@ -114,25 +151,13 @@ static struct tensor *count_items(struct engine *e, const struct decoder *m, con
         struct tensor *labels = labels_to_count(e, m, batches[i].labels);
         struct tensor *counts = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, labels, -100));
         tensor_drop(e, labels);
-        struct tensor *sum = tensor_keep(tensor_empty(e, PLIM_I64, 0, NULL));
-        struct tensor *wide = tensor_keep(op_to(e, counts, PLIM_I64));
-        tensor_drop_all(e, wide, counts);
-        struct tensor *more = tensor_keep(op_add_scalar(e, sum, 0));
+        struct tensor *sum = measures_count(e, counts);
+        tensor_drop(e, counts);
+        struct tensor *more = tensor_keep(total ? op_add(e, total, sum) : op_add_scalar(e, sum, 0));
         tensor_drop_all(e, total, sum);
         total = more;
     }
     return total;
-}
-
-/* accelerator.gather(items).sum(); named */
-static struct tensor *sum_of_ranks(struct engine *e, struct tensor *items, int64_t world)
-{
-    struct tensor *own = tensor_keep(op_clone(e, items));
-    struct tensor *all = tensor_keep(tensor_empty(e, PLIM_I64, 1, &world));
-    tensor_drop(e, own);
-    struct tensor *sum = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1));
-    tensor_drop_all(e, all, items);
-    return sum;
 }
 
 static int64_t world_of(const struct trainer_loop *loop)
@@ -145,7 +170,7 @@ static struct tensor *items_of(struct engine *e, const struct trainer_loop *loop
                                int64_t count)
 {
     struct tensor *items = count_items(e, loop->model, batches, count);
-    return world_of(loop) > 1 ? sum_of_ranks(e, items, world_of(loop)) : items;
+    return world_of(loop) > 1 ? measures_sum_of_ranks(e, items, world_of(loop)) : items;
 }
 
 void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)

@@ -108,6 +108,8 @@ __device__ inline void unary_function(float (&v)[V], int function, float alpha, 
     case PLIM_UNARY_EXP: EACH(expf(x))
     case PLIM_UNARY_SOFTPLUS: EACH(x > 20.0f ? x : log1pf(expf(x)))
     case PLIM_UNARY_SOFTCAP: EACH(alpha * tanhf(x / alpha))
+    case PLIM_UNARY_LOG: EACH(logf(x))
+    case PLIM_UNARY_LOG_SIGMOID: EACH(smaller()(x, 0.0f) - log1pf(expf(-fabsf(x))))
     }
 }
 
@@ -154,6 +156,8 @@ __device__ inline void unary_derivative(float (&v)[V], const float (&saved)[V], 
     case PLIM_UNARY_EXP: EACH(x * expf(S))
     case PLIM_UNARY_SOFTPLUS: EACH(S > 20.0f ? x : x * sigmoid(S))
     case PLIM_UNARY_SOFTCAP: EACH(x * softcap_slope(S, alpha))
+    case PLIM_UNARY_LOG: EACH(x / S)
+    case PLIM_UNARY_LOG_SIGMOID: EACH(x * sigmoid(-S))
     }
 #undef S
 }
