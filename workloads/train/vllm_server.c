@@ -10,6 +10,7 @@ enum direction { MERGE, UNMERGE };
 static void move_by_product(struct engine *e, const struct lora_adapter *a, enum direction direction)
 {
     struct tensor *product = tensor_keep(op_matmul(e, a->b, a->a));
+    if (a->conv1d) tensor_set(e, &product, op_transpose(e, product, 0, 1)); /* fan_in_fan_out */
     struct tensor *delta = tensor_keep(op_mul_scalar(e, product, a->scaling)), *cast = NULL;
     tensor_drop(e, product);
     if (direction == UNMERGE && !e->halted) cast = tensor_hold(op_to(e, delta, (enum plim_dtype)a->weight->a.dtype));
