@@ -71,50 +71,6 @@ static bool is_grpo(const struct trainer_loop *loop)
     return loop->model->setting->loop == PLIM_LOOP_TRL_GRPO;
 }
 
-/* Writes `value` to `columns` elements of x from `first` on, and to as many every `step` elements, `rows` times in all.
- * What the host does, for which a simulated device has no time. */
-static void set_part(struct engine *e, struct tensor *x, double value, int64_t first, int64_t rows, int64_t step,
-                     int64_t columns)
-{
-    if (e->halted || !x || e->device->info.simulated) return;
-    const int64_t shape[] = {rows, columns}, stride[] = {step, 1};
-    struct tensor *part = tensor_keep(tensor_alias(e, x, 2, shape, stride, first));
-    op_fill_(e, part, value);
-    tensor_drop(e, part);
-}
-
-/* What decoder_labels() leaves out and decoder_batch() does not: prompts, and of pairs a last token that is padding */
-static void hide_labels(struct engine *e, const struct decoder *m, const struct batch *batch)
-{
-    const struct plim_train_setting *s = m->setting;
-    struct tensor *chosen = batch->completions ? batch->completions : batch->labels;
-    double hidden = batch->completions ? 0 : PLIM_IGNORED_TARGET;
-    if (e->halted) return;
-    int64_t tokens = tensor_elements(batch->inputs);
-    if (s->prompt) set_part(e, chosen, hidden, 0, tokens / s->seq, s->seq, s->prompt);
-    if (decoder_hides_padding(s)) set_part(e, batch->completions, 0, tokens - 1, 1, 1, 1);
-}
-
-/* Log-probabilities that were computed before: those of a model to which all tokens are alike */
-static void set_reference(struct engine *e, const struct decoder *m, const struct batch *batch)
-{
-    const struct plim_train_setting *s = m->setting;
-    double answer = (double)(s->seq - (s->prompt ? s->prompt : 1));
-    double known = -answer * log((double)m->config->vocab_size);
-    for (int i = 0; i < 2; i++) set_part(e, batch->known[i], known, 0, 1, 1, s->micro_batch);
-}
-
-static struct batch make_batch(struct engine *e, const struct trainer_loop *loop)
-{
-    struct batch batch = decoder_batch(e, loop->model, loop->seed);
-    bool has_labels = batch.labels != batch.inputs || batch.completions;
-    if (!has_labels) batch.labels = tensor_keep(tensor_empty_like(e, batch.inputs, PLIM_I64));
-    if (!has_labels) op_random_(e, batch.labels, (double)loop->model->config->vocab_size, loop->seed); /* the same */
-    if (is_trl(loop)) hide_labels(e, loop->model, &batch);
-    if (is_dpo(loop)) set_reference(e, loop->model, &batch);
-    return batch;
-}
-
 enum { BATCH_PARTS = 10 };
 
 static void parts_of(const struct batch *batch, struct tensor *out[BATCH_PARTS])
@@ -183,7 +139,8 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
         return;
     }
     e->grad_enabled = false;
-    for (int64_t i = 0; i < loop->count && !is_grpo(loop); i++) batches[i] = make_batch(e, loop);
+    for (int64_t i = 0; i < loop->count && !is_grpo(loop); i++)
+        batches[i] = decoder_trainers_batch(e, loop->model, loop->seed);
     bool is_unlabelled = is_dpo(loop) || is_grpo(loop); /* then nothing is counted */
     struct tensor *items = is_unlabelled ? NULL : items_of(e, loop, batches, loop->count);
     for (int64_t i = 0; i < last; i++) drop_batch(e, &loop->batches[i]);
@@ -353,7 +310,7 @@ static void run_evaluation(struct engine *e, const struct trainer_loop *loop, tr
     struct kept all = {0}, one = {0};
     struct batch batch = {0};
     for (int64_t i = 0; i < asked->batches && !e->halted; i++) {
-        struct batch next = make_batch(e, loop);
+        struct batch next = decoder_trainers_batch(e, loop->model, loop->seed);
         drop_batch(e, &batch);
         batch = next;
         struct kept more = predict(e, loop, &batch, forward, user);
