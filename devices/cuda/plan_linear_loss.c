@@ -57,7 +57,8 @@ static enum plim_status describe(struct plim_linear_head_args *head, const struc
     PLIM_TRY(check(a->targets, PLIM_I64, head->rows));
     if (a->bias) PLIM_TRY(check(a->bias, (enum plim_dtype)a->bias->dtype, head->classes));
     if (a->bias && !plim_dtype_is_float(a->bias->dtype)) st = PLIM_UNSUPPORTED;
-    if ((dtype != PLIM_BF16 && dtype != PLIM_F16) || head->rows > INT32_MAX) st = PLIM_UNSUPPORTED;
+    bool fits = head->rows <= INT32_MAX && head->classes <= INT32_MAX && head->width <= INT32_MAX - COLUMNS;
+    if ((dtype != PLIM_BF16 && dtype != PLIM_F16) || !fits) st = PLIM_UNSUPPORTED;
 out:
     return st;
 }

@@ -101,7 +101,8 @@ Test(gpu_ring, sharded_jobs_are_left_to_the_twin)
     setenv("PLIMSOLL_STORE", kept, 1);
     for (size_t i = 0; i < sizeof shardings / sizeof *shardings; i++)
         for (int again = 0; again < 2; again++) {
-            snprintf(arguments, sizeof arguments, "tune " ASKED "--device cuda:0 --world 2 --sharding %s", shardings[i]);
+            snprintf(arguments, sizeof arguments,
+                     "tune " ASKED "--device cuda:0 --world 2 --sharding %s", shardings[i]);
             struct ran r = run("--gpu " GPU " --memory 3GiB --others 100MiB", arguments);
             cr_expect(eq(int, r.exit_code, 0), "%s", r.errors);
             cr_expect(strstr(r.errors, "simulated, not measured: one GPU has not what the others own") != NULL, "%s",

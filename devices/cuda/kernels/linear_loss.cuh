@@ -74,7 +74,7 @@ __device__ inline void load_tile(tile<T, COLUMNS> to, uint64_t data, const plim_
 /* z += the warp's rows of x times its classes' of w, over COLUMNS columns */
 template <class Math, class Tile> __device__ inline void multiply_tiles(logits &z, Tile x, Tile w)
 {
-    PLIM_UNROLL
+    PLIM_UNROLL_BY(2)
     for (int k = 0; k < COLUMNS; k += Math::DEPTH) {
         typename Math::operand_a a[ROW_BLOCKS];
         PLIM_UNROLL
@@ -121,7 +121,8 @@ __device__ inline void make_logits(logits &z, typename Math::element *shared, co
 {
     typedef typename Math::element T;
     enum { OF_STAGE = 2 * TILE * COLUMNS };
-    auto class_of = [&](int r) { return first_class + r < head.classes ? first_class + r : -1; };
+    int classes = (int)(head.classes - first_class);
+    auto class_of = [&](int r) { return r < classes ? first_class + r : -1; };
     auto load = [&](int64_t column, int stage) {
         T *at = shared + stage * OF_STAGE;
         if (column < head.width) {
@@ -134,7 +135,7 @@ __device__ inline void make_logits(logits &z, typename Math::element *shared, co
     for (int i = 0; i < ROW_BLOCKS * CLASS_BLOCKS * 4; i++) z[i / 4 / CLASS_BLOCKS][i / 4 % CLASS_BLOCKS][i % 4] = 0;
     int stage = 0;
     load(0, stage);
-    for (int64_t column = 0; column < head.width; column += COLUMNS, stage ^= 1) {
+    for (int column = 0; column < (int)head.width; column += COLUMNS, stage ^= 1) {
         load(column + COLUMNS, stage ^ 1);
         copy_wait<1>();
         __syncthreads(); /* this step's columns are here */

@@ -46,7 +46,7 @@ __device__ inline void differentiate(logits &z, const plim_linear_lse_backward_a
             float &x = z[i / 2][n / 2][i % 2 * 2 + n % 2];
             float d = exp2_normal(x * LOG2_E - base) - (column == target ? 1.0f : 0.0f);
             float capped = head.cap > 0 ? x / head.cap : 0;
-            x = first_class + column < head.classes ? d * (1 - capped * capped) * scale : 0.0f;
+            x = column < (int)(head.classes - first_class) ? d * (1 - capped * capped) * scale : 0.0f;
         }
     }
 }
@@ -208,7 +208,8 @@ template <class Math> __device__ inline void backward(const plim_linear_lse_back
     tile_place at = place_of_block(head);
     int64_t first_class = (int64_t)at.of_classes * TILE, steps = (head.width + COLUMNS - 1) / COLUMNS;
     auto row_of = [&](int r) { return (int64_t)facts.row[r]; };
-    auto class_of = [&](int r) { return first_class + r < head.classes ? first_class + r : -1; };
+    int classes = (int)(head.classes - first_class);
+    auto class_of = [&](int r) { return r < classes ? first_class + r : -1; };
     find_facts(facts, args, (int64_t)at.of_places * TILE, first_class);
     __syncthreads();
 
