@@ -89,6 +89,8 @@ static int64_t foreach_bytes(const struct plim_op *op)
 /* Parameter and moments stand first, and are updated. */
 static int64_t optimizer_bytes(const struct plim_op *op)
 {
+    if (op->foreach > PLIM_TORCHAO_ADAMW) /* what is updated stands among both */
+        return arrays_bytes(op->out, op->n_out) + arrays_bytes(op->in, op->n_in);
     return lists_bytes(op, 3) + arrays_bytes(op->in, op->n_in) +
            2 * arrays_bytes(op->out, op->n_out);
 }
@@ -128,6 +130,14 @@ double plim_op_bytes(const struct plim_op *op)
     case PLIM_OP_DELTA_STATES_BACKWARD:
     case PLIM_OP_DELTA_OUTPUT_BACKWARD:
     case PLIM_OP_DELTA_SOLVE_BACKWARD: return bytes_without_documents(op);
+    case PLIM_OP_LINEAR_TARGET: /* as many rows of the weight as x has */
+        return (double)(plim_array_bytes(op->out[0]) + 2 * plim_array_bytes(op->in[0]));
+    case PLIM_OP_LINEAR_LSE: /* what is of one row or class is nothing beside them */
+        return (double)(arrays_bytes(op->out, op->n_out) + arrays_bytes(op->in, 2));
+    case PLIM_OP_LINEAR_LSE_BACKWARD:
+        return (double)(arrays_bytes(op->out, op->n_out < 2 ? op->n_out : 2) + arrays_bytes(op->in + 1, 2));
+    case PLIM_OP_ROW_STATISTICS: /* in place */
+        return (double)(2 * arrays_bytes(op->out, op->n_out) + arrays_bytes(op->in, op->n_in));
     case PLIM_OP_FOREACH: return (double)foreach_bytes(op);
     case PLIM_OP_OPTIMIZER: return (double)optimizer_bytes(op);
     case PLIM_OP_CAT:

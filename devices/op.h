@@ -35,8 +35,8 @@
 
 enum {
     PLIM_MAX_DIMS = 6,
-    PLIM_OP_MAX_OUT = 5,
-    PLIM_OP_MAX_IN = 9,
+    PLIM_OP_MAX_OUT = 6,
+    PLIM_OP_MAX_IN = 10,
     PLIM_OP_MAX_LISTS = 5,
     PLIM_OP_MAX_SCRATCH = 16
 };
@@ -52,6 +52,9 @@ struct plim_array {
 
 /* Targets of this value have no loss (torch.nn.functional.cross_entropy's default ignore_index). */
 #define PLIM_IGNORED_TARGET (-100)
+
+/* LINEAR_LSE and LINEAR_LSE_BACKWARD: places or classes of a block of threads, and columns that it adds at a time. */
+enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
 
 /* kind, name, and how many outputs, inputs and lists have to be there. The comment gives
  * outputs <- inputs; parameters by the names of struct plim_op. An input in [brackets] may be NULL;
@@ -111,6 +114,28 @@ struct plim_array {
     X(LOG_SOFTMAX, log_softmax, 1, 1, 0)                                                              \
     /* dx <- dout, out */                                                                             \
     X(LOG_SOFTMAX_BACKWARD, log_softmax_backward, 1, 2, 0)                                            \
+    /* Of a linear layer's logits, which are kept nowhere: z = x[places] weight^T + bias, or of that    \
+       `softcap` tanh(. / `softcap`). lse, [means] <- x (rows, k), weight (classes, k), places (n;     \
+       int64), [bias (classes)]: the natural logsumexp of each row of z, fp32 (n), and the mean of     \
+       each column, fp32 (classes). They come as minus infinity and as zeros; scratch[0]: int32 zeros, \
+       one for every PLIM_LINEAR_LOSS_TILE places */                                                   \
+    X(LINEAR_LSE, linear_lse, 1, 3, 0)                                                                \
+    /* out (n; fp32) <- x, weight, targets (rows; int64), places, [bias]: less the logit, before its   \
+       softcap, of the class of row places[i], targets[places[i] + dim]; 0 where that is none */       \
+    X(LINEAR_TARGET, linear_target, 1, 4, 0)                                                          \
+    /* [dx], [dweight], [dbias (fp32)] <- dloss (a number), x, weight, lse, targets, places, [bias]:   \
+       added to, and come zeroed. Of beta times the sum of lse - z of each row's class, with the same  \
+       `softcap` and `dim`. scratch: int32 zeros, [0] of dx: one for every tile of places and          \
+       PLIM_LINEAR_LOSS_COLUMNS of k; [1] of dweight: of classes */                                    \
+    X(LINEAR_LSE_BACKWARD, linear_lse_backward, 0, 6, 0)                                              \
+    /* folds a tile of logits (n, classes), whose first class is `start`, into what is kept of its rows (n), fp32, in \
+       place: maximum, sum of exp(z - maximum), z of the target, [sum of z exp(z - maximum)], [sum of z], [maximum of \
+       the classes before the target] <- tile, targets (n). z is a logit times `alpha`, capped where `beta` is not 0: \
+       beta tanh(z / beta) */ \
+    X(ROW_STATISTICS, row_statistics, 3, 2, 0)                                                        \
+    /* dtile <- tile, targets, log of the sum of exp(z), [gradient of the target's log-probability], [gradient of the \
+       entropy, the entropy]; all but the tile (n) */ \
+    X(ROW_STATISTICS_BACKWARD, row_statistics_backward, 1, 3, 0)                                      \
     /* mean over the targets that are not ignored: loss, their number <- log_probs (n, classes),   \
        target (n) */  \
     X(NLL_LOSS, nll_loss, 2, 2, 0)                                                                    \
@@ -146,7 +171,7 @@ struct plim_array {
     /* out (.., int64) <- a (.., n): where the largest along the last dimension stands, the first of  \
        equal ones; NaN is the largest. `part` is as of a reduction */ \
     X(ARGMAX, argmax, 1, 1, 0)                                                                        \
-    /* values, order <- a (n): increasing; `order` says where each stood, equal ones in order */      \
+    /* values, order <- a (n): increasing, NaN last; `order` says where each stood, equal ones in order */ \
     X(SORT, sort, 2, 1, 0)                                                                            \
     /* out (bins) <- a: how many of a are 0, 1, 2 .. */                                               \
     X(HISTOGRAM, histogram, 1, 1, 0)                                                                  \
@@ -271,6 +296,9 @@ enum plim_unary {
     PLIM_UNARY_CLAMP,                      /* between alpha and beta */
     PLIM_UNARY_EXP,
     PLIM_UNARY_SOFTPLUS,                   /* log(1 + exp(x)); x where that is above 20 */
+    PLIM_UNARY_SOFTCAP,                    /* alpha tanh(x / alpha) */
+    PLIM_UNARY_LOG,
+    PLIM_UNARY_LOG_SIGMOID,                /* log(1 / (1 + exp(-x))) */
     PLIM_UNARY_COUNT
 };
 
@@ -321,6 +349,21 @@ enum plim_foreach {
     /* out: scale, growth tracker; in: found_inf. GradScaler's update with its defaults: halved when
        an infinity was found, doubled after 2000 steps without */
     PLIM_AMP_UPDATE_SCALE,
+    /* torchao's AdamW (optim/adam.py); `adam` with its step. out: p, m, v; in: gradient */
+    PLIM_TORCHAO_ADAMW,
+    /* The same of moments that are kept in few bits: codes, each the index of one of 16 or 256 numbers in increasing
+       order, by which the books have them, times a scale of each `block` elements. out: the largest magnitudes of the
+       new moments in each block, 1e-12 at least, which are the new scales, or in each of equal parts of the blocks;
+       8 bits: also the new moments over them; in: gradient, two of codes, scales and books */
+    PLIM_TORCHAO_SCALES,
+    /* 8 bits, out: p, two codes; in: p, gradient, two of codes, scales, new moments over the new scales, books */
+    PLIM_TORCHAO_STEP_8BIT,
+    /* 4 bits, out: p, two of new moments over the new scales, and of places (int64): of the last number in the book
+       that is not above, or 0; in: p, gradient, two of codes, scales, new scales, books */
+    PLIM_TORCHAO_STEP_4BIT,
+    /* 4 bits, out: codes; in: a moment over its scales, the places, the book. The code is the place, or the next one
+       where that is as near or nearer */
+    PLIM_TORCHAO_CODES,
     PLIM_FOREACH_COUNT
 };
 
@@ -352,11 +395,12 @@ struct plim_op {
                     the same, and either may be used */
     int64_t window; /* ATTENTION: how many keys back a query sees, itself one of them, and as many
                        ahead unless `causal`; 0: all */
-    double softcap; /* ATTENTION; 0: none */
+    double softcap; /* ATTENTION, LINEAR_LSE and its BACKWARD; 0: none */
     int64_t pairs;  /* ROTATE: of a head, that turn */
     double flops;   /* FUSED, DELTA_*: of its products, in the type of in[0]; 0: it has none. It tells the clock */
     int64_t blocks; /* FUSED, DELTA_*: of threads, that share these products */
-    int64_t block; /* QUANTIZE, DEQUANTIZE, MATMUL_4BIT: elements of a scale */
+    int64_t block; /* QUANTIZE, DEQUANTIZE, MATMUL_4BIT, torchao's optimizers: elements of a scale */
+    int64_t start; /* ROW_STATISTICS: class of the tile's first column */
     double alpha, beta;
     uint64_t seed;
     const struct plim_adam *adam;

@@ -214,29 +214,27 @@ static enum plim_status look_up(struct env *env, const struct plim_store_gpu *gp
 }
 
 /* Takes the one result of a report that was made. */
-static enum plim_status take(struct env *env, struct plim_report *report, size_t index,
-                             bool simulated, struct plim_error *err)
+static enum plim_status take(struct env *env, struct plim_report *report, size_t index, struct plim_error *err)
 {
     struct plim_result *result = &report->results.items[0];
     if (!result->choice.present)
         return plim_fail(err, result->ended ? result->ended : PLIM_NOFIT, "%s on %s",
                          result->ended ? plim_status_text(result->ended) : "nothing fits",
                          result->device.name);
-    env->measured &= !simulated;
+    env->measured &= !result->device.simulated;
     env->stale |= result->interrupted;
     env->results[index] = *result;
     *result = (struct plim_result){0};
     return PLIM_OK;
 }
 
-static enum plim_status make(struct env *env, size_t index, const char *uri, bool simulated,
-                             struct plim_error *err)
+static enum plim_status make(struct env *env, size_t index, const char *uri, struct plim_error *err)
 {
     struct plim_report report = {0};
     enum plim_status st =
         is_program(env) ? plim_exec_report(env->request, env->io, &env->log, uri, &report, NULL, err)
                         : plim_decide_report(&env->decide, &uri, 1, &report, err);
-    if (!st) st = take(env, &report, index, simulated, err);
+    if (!st) st = take(env, &report, index, err);
     plim_report_finish(&report);
     return st;
 }
@@ -251,7 +249,7 @@ static enum plim_status answer(struct env *env, size_t index, struct plim_error 
     enum plim_status st = PLIM_OK;
     if (!off && !fresh) st = look_up(env, &gpu->gpu, index, &found, why, err);
     if (st || found) return st;
-    if (env->on_miss == ON_MISS_TUNE) return make(env, index, gpu->uri, !real, err);
+    if (env->on_miss == ON_MISS_TUNE) return make(env, index, gpu->uri, err);
     if (real && gpu->twin[0] && !off && !fresh) {
         char ignored[256];
         st = look_up(env, &gpu->simulated, index, &found, ignored, err);
@@ -262,7 +260,7 @@ static enum plim_status answer(struct env *env, size_t index, struct plim_error 
     if (real)
         plim_log(&env->log, PLIM_LOG_WARNING, "%s: simulated, not measured: %s", gpu->gpu.name,
                  why);
-    return found ? PLIM_OK : make(env, index, gpu->twin, true, err);
+    return found ? PLIM_OK : make(env, index, gpu->twin, err);
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */

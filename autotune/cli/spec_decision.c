@@ -132,11 +132,11 @@ static enum plim_status put_question(void *user, bool counts_others,
     return PLIM_OK;
 }
 
-/* Is it one real GPU, that the store can know? */
+/* Is it one real GPU, that the store can know, and not its twin that answers? */
 static bool is_known(const struct search *s, struct plim_target *target)
 {
     struct plim_store_gpu gpu;
-    return !s->decide->kept.off && s->count == 1 &&
+    return !s->decide->kept.off && s->count == 1 && !plim_run_is_sharded(&s->decide->asked.spec) &&
            plim_uri_scheme(s->uris[0]) == PLIM_SCHEME_CUDA &&
            plim_target_resolve(s->uris[0], target, NULL) == PLIM_OK &&
            plim_store_gpu_of_target(target, false, &gpu);

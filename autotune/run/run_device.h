@@ -7,7 +7,8 @@
  *
  * A simulated GPU is replayed on in this process. A real one is run on in a worker process
  * (worker/remote.h), and has a simulated twin: the same GPU, with the same budget, for plans and for
- * what a setting would need if nothing limited it.
+ * what a setting would need if nothing limited it. Where all that is asked for keeps parts of the model's state on
+ * other GPUs, the twin stands for it: `info.simulated` says so, and the limit is what was measured.
  *
  * `details` of the runners' trials are a `struct plim_replay`.
  */

@@ -303,11 +303,29 @@ static int64_t usable_bytes(const struct plim_run_device *d, const struct plim_t
     return left < total ? left : total;
 }
 
+/* What one GPU cannot run for want of what the others own is left to the twin; the worker has shown what a context
+ * takes. */
+static void leave_to_twin(struct plim_run_device *d)
+{
+    plim_log(d->options->log, PLIM_LOG_WARNING,
+             "%s: simulated, not measured: one GPU has not what the others own of a model that is sharded "
+             "(train.sharding); what is free on it counts",
+             d->info.name);
+    plim_remote_destroy(&d->remote);
+    d->info.simulated = true;
+    d->planner = (struct plim_runner){0};
+    d->runner = plim_run_simulator(d);
+}
+
 static enum plim_status set_cuda_limit(struct plim_run_device *d, int64_t usable,
                                        struct plim_error *err)
 {
     int64_t estimate = plim_overhead_estimate(d->info.compute_capability);
     d->limit = plim_run_limit(d, usable, estimate, worker_bytes(d));
+    if (plim_run_is_sharded(d->options->question->spec)) {
+        leave_to_twin(d);
+        return PLIM_OK;
+    }
     make_runners(d);
     enum plim_status st = d->limit.budget_bytes > 0 ? warm_up(d, err) : PLIM_OK;
     if (st) return st;

@@ -325,6 +325,14 @@ bool plim_run_communicates(const struct plim_spec *spec)
     return false;
 }
 
+bool plim_run_is_sharded(const struct plim_spec *spec)
+{
+    const struct plim_enum_axis *sharding = &spec->sharding;
+    for (size_t i = 0; i < sharding->count; i++)
+        if (plim_spec_sharding(spec, sharding->values[i]) < PLIM_SHARDING_ZERO1) return false;
+    return sharding->count > 0;
+}
+
 struct plim_links plim_run_links(const struct plim_spec *spec, const struct plim_gpu *gpu,
                                  const struct plim_all_reduce *measured)
 {

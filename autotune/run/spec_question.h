@@ -45,6 +45,9 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
 
 /* Are there several GPUs, and is there a way of training asked for in which they talk? */
 bool plim_run_communicates(const struct plim_spec *spec);
+/* Does each of its ways of training keep parts of the model's state on other GPUs (ZeRO, FSDP)? One alone cannot run
+ * it then. */
+bool plim_run_is_sharded(const struct plim_spec *spec);
 /* Groups of GPUs in which the one that is planned for talks: theirs, and with vLLM's server, which TRL sends weights
  * to */
 int64_t plim_run_communicators(const struct plim_spec *spec);

@@ -30,10 +30,13 @@ static struct plim_cuda *cuda_of(struct plim_device *device)
 
 static enum plim_status read_back(struct plim_cuda *cuda, const struct plim_op *op)
 {
-    unsigned char bytes[256];
-    int64_t size = plim_array_bytes(op->in[0]);
-    if (size > (int64_t)sizeof(bytes)) return PLIM_INVALID;
-    return cuda->device.ops->read(&cuda->device, op->in[0]->data, bytes, (size_t)size);
+    unsigned char part[256];
+    int64_t left = plim_array_bytes(op->in[0]);
+    enum plim_status st = PLIM_OK;
+    for (uint64_t from = op->in[0]->data; left > 0 && !st; from += sizeof(part), left -= (int64_t)sizeof(part))
+        st = cuda->device.ops->read(&cuda->device, from, part,
+                                    left < (int64_t)sizeof(part) ? (size_t)left : sizeof(part));
+    return st;
 }
 
 /* cuBLASLt takes sizes in fours; what is left bitsandbytes multiplies in fp32. */

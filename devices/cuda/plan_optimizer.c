@@ -1,4 +1,4 @@
-#include "kernels/args_optimizer.h"
+#include "plan_adam.h"
 #include "plan_lists.h"
 #include "plan_rows.h"
 
@@ -6,7 +6,7 @@
 
 enum { COUNT_THREADS = 256, CODE_THREADS = 256, VECTOR_BYTES = 16 };
 
-static struct plim_cuda_adam adam_numbers(const struct plim_adam *adam)
+struct plim_cuda_adam plim_cuda_plan_adam(const struct plim_adam *adam)
 {
     return (struct plim_cuda_adam){.decay = (float)(adam->rate * adam->weight_decay),
                                    .rate = (float)adam->rate,
@@ -59,7 +59,7 @@ static enum plim_status plan_fused_adamw(const struct plim_cuda_plan *plan,
         .length = op->list_length};
     struct plim_adamw_args args = {.found_inf = plim_cuda_plan_flat(found_inf),
                                    .grad_scale = plim_cuda_plan_flat(grad_scale),
-                                   .adam = adam_numbers(op->adam)};
+                                   .adam = plim_cuda_plan_adam(op->adam)};
     return plan_adamw_lists(plan, &lists, &args);
 }
 
@@ -85,8 +85,8 @@ static enum plim_status plan_adamw_32bit(const struct plim_cuda_plan *plan,
                                             .count = PLIM_ADAMW_STEPS,
                                             .alike = PLIM_ADAMW_STEPS,
                                             .length = 1};
-    struct plim_adamw_args args = {.adam = adam_numbers(op->adam)};
-    args.adam.decays_last = 1;
+    struct plim_adamw_args args = {.adam = plim_cuda_plan_adam(op->adam)};
+    args.adam.decays_last = op->foreach == PLIM_ADAMW_32BIT;
     return plan_adamw_lists(plan, &lists, &args);
 }
 
@@ -128,7 +128,7 @@ static enum plim_status plan_adamw_8bit(const struct plim_cuda_plan *plan, const
                                         .book = {op->in[1]->data, op->in[2]->data},
                                         .maximum = {op->in[3]->data, op->in[4]->data},
                                         .elements = plim_array_elements(op->out[0]),
-                                        .adam = adam_numbers(op->adam)};
+                                        .adam = plim_cuda_plan_adam(op->adam)};
     args.adam.decays_last = 1;
     args.vectors =
         (args.parameter.data | args.gradient.data | args.state[0] | args.state[1]) % VECTOR_BYTES ==
@@ -164,6 +164,11 @@ enum plim_status plim_cuda_plan_optimizer(const struct plim_cuda_plan *plan,
         [PLIM_ADAMW_8BIT] = plan_adamw_8bit,
         [PLIM_ADAMW_32BIT] = plan_adamw_32bit,
         [PLIM_AMP_UPDATE_SCALE] = plan_amp_update,
+        [PLIM_TORCHAO_ADAMW] = plan_adamw_32bit,
+        [PLIM_TORCHAO_SCALES] = plim_cuda_plan_torchao_scales,
+        [PLIM_TORCHAO_STEP_8BIT] = plim_cuda_plan_torchao_step,
+        [PLIM_TORCHAO_STEP_4BIT] = plim_cuda_plan_torchao_step,
+        [PLIM_TORCHAO_CODES] = plim_cuda_plan_torchao_codes,
     };
     plim_cuda_plan_function *planner =
         op->foreach < PLIM_FOREACH_COUNT ? planners[op->foreach] : NULL;

@@ -66,8 +66,9 @@ enum plim_status plim_cuda_plan_sort(const struct plim_cuda_plan *plan, const st
     const struct plim_array *x = op->in[0], *values = op->out[0], *order = op->out[1];
     if (x->ndim != 1 || plim_array_elements(values) != x->shape[0] || plim_array_elements(order) != x->shape[0])
         return PLIM_INVALID;
-    bool flat = is_flat_integer(x) && is_flat_integer(values) && is_flat_integer(order) && order->dtype == PLIM_I64 &&
-                values->dtype == x->dtype;
+    bool ranks = plim_cuda_plan_is_integer(x) || x->dtype == PLIM_F32;
+    bool flat = ranks && plim_cuda_plan_is_contiguous(x) && plim_cuda_plan_is_contiguous(values) &&
+                values->dtype == x->dtype && is_flat_integer(order) && order->dtype == PLIM_I64;
     if (!flat) return PLIM_UNSUPPORTED;
     const struct plim_sort_args args = {.x = plim_cuda_plan_flat(x),
                                         .values = plim_cuda_plan_flat(values),

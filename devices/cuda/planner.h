@@ -60,6 +60,12 @@ plim_cuda_plan_function plim_cuda_plan_softmax, plim_cuda_plan_softmax_backward,
 /* plan_gated.c, plan_rotate.c */
 plim_cuda_plan_function plim_cuda_plan_gated, plim_cuda_plan_gated_backward, plim_cuda_plan_rotate;
 
+/* plan_linear_loss.c */
+plim_cuda_plan_function plim_cuda_plan_linear_lse, plim_cuda_plan_linear_target, plim_cuda_plan_linear_lse_backward;
+
+/* plan_statistics.c */
+plim_cuda_plan_function plim_cuda_plan_row_statistics, plim_cuda_plan_row_statistics_backward;
+
 /* plan_attention.c */
 plim_cuda_plan_function plim_cuda_plan_attention, plim_cuda_plan_attention_backward;
 

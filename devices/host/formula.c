@@ -53,6 +53,9 @@ FORMULA(unary_abs, fabs(x))
 FORMULA(unary_clamp, (x < alpha ? alpha : x) > beta ? beta : (x < alpha ? alpha : x))
 FORMULA(unary_exp, exp(x))
 FORMULA(unary_softplus, x > 20 ? x : log1p(exp(x)))
+FORMULA(unary_softcap, alpha * tanh(x / alpha))
+FORMULA(unary_log, log(x))
+FORMULA(unary_log_sigmoid, fmin(x, 0) - log1p(exp(-fabs(x))))
 
 plim_unary_formula *const plim_unary_formulas[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_NEG] = unary_neg,
@@ -72,6 +75,9 @@ plim_unary_formula *const plim_unary_formulas[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_CLAMP] = unary_clamp,
     [PLIM_UNARY_EXP] = unary_exp,
     [PLIM_UNARY_SOFTPLUS] = unary_softplus,
+    [PLIM_UNARY_SOFTCAP] = unary_softcap,
+    [PLIM_UNARY_LOG] = unary_log,
+    [PLIM_UNARY_LOG_SIGMOID] = unary_log_sigmoid,
 };
 
 /* --- derivatives ------------------------------------------------------------------------------ */
@@ -109,6 +115,9 @@ DERIVATIVE(abs_slope, saved > 0 ? dy : saved < 0 ? -dy : 0)
 DERIVATIVE(clamp_slope, saved >= alpha && saved <= beta ? dy : 0)
 DERIVATIVE(exp_slope, dy * exp(saved))
 DERIVATIVE(softplus_slope, saved > 20 ? dy : dy * sigmoid(saved))
+DERIVATIVE(softcap_slope, dy * (1 - tanh(saved / alpha) * tanh(saved / alpha)))
+DERIVATIVE(log_slope, dy / saved)
+DERIVATIVE(log_sigmoid_slope, dy * sigmoid(-saved))
 
 plim_unary_derivative *const plim_unary_derivatives[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_NEG] = neg_slope,
@@ -127,6 +136,9 @@ plim_unary_derivative *const plim_unary_derivatives[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_CLAMP] = clamp_slope,
     [PLIM_UNARY_EXP] = exp_slope,
     [PLIM_UNARY_SOFTPLUS] = softplus_slope,
+    [PLIM_UNARY_SOFTCAP] = softcap_slope,
+    [PLIM_UNARY_LOG] = log_slope,
+    [PLIM_UNARY_LOG_SIGMOID] = log_sigmoid_slope,
 };
 
 /* --- two numbers ------------------------------------------------------------------------------ */

@@ -11,7 +11,8 @@
  *   - ADAMW_8BIT follows bitsandbytes' kOptimizerStatic8bit2StateBlockwise, and ADAMW_32BIT its
  *     kOptimizer32bit2State: weight decay comes after the update, and of 8 bits an element whose
  *     gradient is not finite stays as it is and its states become 0. Blocks of 256 elements are
- *     counted in row-major order; between two codes that are equally near the lower one is taken.
+ *     counted in row-major order; between two codes that are equally near the lower one is taken, and by torchao's
+ *     optimizers the upper one.
  * Unit numbers are compared with a probability in fp32, so that all devices drop the same elements.
  */
 #ifndef PLIM_DEVICES_HOST_REFERENCE_H

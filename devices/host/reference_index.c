@@ -21,6 +21,7 @@ static int increasing(const void *left, const void *right)
 {
     const struct ranked *a = left, *b = right;
     int order = (a->value > b->value) - (a->value < b->value);
+    if (isnan(a->value) || isnan(b->value)) order = (isnan(a->value) != 0) - (isnan(b->value) != 0);
     return order ? order : by_place(a, b);
 }
 

@@ -15,6 +15,9 @@ typedef enum plim_status plim_reference_function(const struct plim_op *op);
 PLIM_OP_MAP(PLIM_REFERENCE_FUNCTION)
 #undef PLIM_REFERENCE_FUNCTION
 
+/* Torchao's kinds of OPTIMIZER whose moments are kept in few bits. */
+plim_reference_function plim_reference_torchao;
+
 /* Input i, or NULL where it was left out. */
 const struct plim_array *plim_reference_input(const struct plim_op *op, int i);
 

@@ -1,4 +1,5 @@
 /* Optimizer kernels: over lists of tensors, and whole ones. */
+#include "reference_adam.h"
 #include "reference_internal.h"
 
 #include <math.h>
@@ -116,37 +117,6 @@ enum plim_status plim_reference_foreach(const struct plim_op *op)
 
 /* --- AdamW ------------------------------------------------------------------------------------ */
 
-/* What one step of Adam does to one element, after the step's corrections. */
-struct adam_step {
-    const struct plim_adam *adam;
-    double correction1, correction2; /* 1 - beta1^t, sqrt(1 - beta2^t) */
-};
-
-static struct adam_step adam_step_at(const struct plim_adam *adam, double step)
-{
-    return (struct adam_step){.adam = adam,
-                              .correction1 = 1 - pow(adam->beta1, step),
-                              .correction2 = sqrt(1 - pow(adam->beta2, step))};
-}
-
-static void adam_moments(const struct adam_step *s, double g, double *m, double *v)
-{
-    *m = s->adam->beta1 * *m + (1 - s->adam->beta1) * g;
-    *v = s->adam->beta2 * *v + (1 - s->adam->beta2) * g * g;
-}
-
-/* rate m^ / (sqrt(v^) + epsilon) */
-static double adam_change(const struct adam_step *s, double m, double v)
-{
-    double root = sqrt(v) / s->correction2;
-    return s->adam->rate * (m / s->correction1) / (root + s->adam->epsilon);
-}
-
-static double adam_decay(const struct adam_step *s)
-{
-    return 1 - s->adam->rate * s->adam->weight_decay;
-}
-
 enum { PARAMETER, MOMENT, SECOND, STEP, GRADIENT, FUSED_LISTS };
 
 static void fused_tensor(const struct plim_op *op, size_t j, double grad_scale)
@@ -210,6 +180,7 @@ static bool is_bitsandbytes(const struct plim_op *op, int ins)
 static enum plim_status adamw_32bit(const struct plim_op *op)
 {
     double p[PLIM_ELEMENTS_RUN], m[PLIM_ELEMENTS_RUN], v[PLIM_ELEMENTS_RUN], g[PLIM_ELEMENTS_RUN];
+    bool decays_first = op->foreach == PLIM_TORCHAO_ADAMW;
     if (!is_bitsandbytes(op, 1)) return PLIM_INVALID;
     struct adam_step s = adam_step_at(op->adam, (double)op->adam->step);
     for (int64_t first = 0, elements = plim_array_elements(op->out[0]), count; first < elements;
@@ -221,7 +192,8 @@ static enum plim_status adamw_32bit(const struct plim_op *op)
         plim_elements_read(op->in[0], first, count, g);
         for (int64_t i = 0; i < count; i++) {
             adam_moments(&s, g[i], &m[i], &v[i]);
-            p[i] = (p[i] - adam_change(&s, m[i], v[i])) * adam_decay(&s);
+            if (decays_first) p[i] = p[i] * adam_decay(&s) - adam_change(&s, m[i], v[i]);
+            else p[i] = (p[i] - adam_change(&s, m[i], v[i])) * adam_decay(&s);
         }
         plim_elements_write(op->out[0], first, count, p);
         plim_elements_write(op->out[1], first, count, m);
@@ -344,6 +316,13 @@ enum plim_status plim_reference_optimizer(const struct plim_op *op)
         return adamw_32bit(op);
     case PLIM_AMP_UPDATE_SCALE:
         return amp_update_scale(op);
+    case PLIM_TORCHAO_ADAMW:
+        return adamw_32bit(op);
+    case PLIM_TORCHAO_SCALES:
+    case PLIM_TORCHAO_STEP_8BIT:
+    case PLIM_TORCHAO_STEP_4BIT:
+    case PLIM_TORCHAO_CODES:
+        return plim_reference_torchao(op);
     default:
         return PLIM_INVALID;
     }

@@ -171,6 +171,21 @@ static struct plim_work fused(const struct plim_op *op)
                               .bytes = plim_op_bytes(op)};
 }
 
+/* All rows of x are taken to count. The logits once, and in backward a product for each large gradient. */
+static struct plim_work linear_loss(const struct plim_op *op)
+{
+    enum { TILE = PLIM_LINEAR_LOSS_TILE };
+    bool backward = op->kind == PLIM_OP_LINEAR_LSE_BACKWARD;
+    const struct plim_array *x = op->in[backward], *weight = op->in[backward + 1];
+    int64_t rows = x->shape[0], classes = weight->shape[0];
+    int products = 1 + (backward && op->out[0]) + (backward && op->out[1]);
+    return (struct plim_work){.kind = PLIM_WORK_MOVE,
+                              .rate = rate_of(op, x->dtype),
+                              .batch = ((rows + TILE - 1) / TILE) * ((classes + TILE - 1) / TILE),
+                              .flops = 2.0 * products * (double)rows * (double)classes * (double)x->shape[1],
+                              .bytes = plim_op_bytes(op)};
+}
+
 /* --- all -------------------------------------------------------------------------------------- */
 
 static struct plim_work sizes_of(const struct plim_op *op)
@@ -191,6 +206,8 @@ static struct plim_work sizes_of(const struct plim_op *op)
     case PLIM_OP_DELTA_OUTPUT_BACKWARD:
     case PLIM_OP_DELTA_SOLVE_BACKWARD:
     case PLIM_OP_FUSED: return fused(op);
+    case PLIM_OP_LINEAR_LSE:
+    case PLIM_OP_LINEAR_LSE_BACKWARD: return linear_loss(op);
     case PLIM_OP_ATTENTION:
     case PLIM_OP_ATTENTION_BACKWARD: return attention(op);
     case PLIM_OP_SOFTMAX:

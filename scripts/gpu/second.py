@@ -84,10 +84,14 @@ def run_losses(bench, seconds, _):
             'largest_differences': {line['id']: line.get('largest_difference') for line in lines}}
 
 
+# The tests of kernels but those of attention, which belong to the first call.
+SUITES = ('kernels_elementwise', 'kernels_embedding', 'kernels_lists', 'kernels_norm', 'kernels_reduce',
+          'kernels_softmax', 'kernels_indexed', 'kernels_ranking', 'kernels_quantized', 'kernels_gated',
+          'kernels_linear_loss', 'kernels_statistics', 'kernels_torchao', 'kernels_convolution', 'kernels_solve')
+
+
 def list_operations(bench):
-    suites = ('kernels_elementwise', 'kernels_embedding', 'kernels_lists', 'kernels_norm',
-              'kernels_reduce', 'kernels_softmax')
-    return [*(Case(only, 40, kernels(only)) for only in (suites[1:2] if bench.small else suites)),
+    return [*(Case(only, 40, kernels(only)) for only in (SUITES[1:2] if bench.small else SUITES)),
             Case('losses', 40, run_losses)]
 
 

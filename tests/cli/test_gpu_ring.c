@@ -92,6 +92,32 @@ static void expect_untried(const char *gpus, const char *arguments)
     json_decref(r.report);
 }
 
+/* One GPU has not what the others own: its twin answers, with what is free on it. */
+Test(gpu_ring, sharded_jobs_are_left_to_the_twin)
+{
+    static const char *const shardings[] = {"zero1", "zero3", "fsdp"};
+    char arguments[1024], kept[] = "/tmp/plimsoll-twin-XXXXXX";
+    cr_assert(mkdtemp(kept) != NULL);
+    setenv("PLIMSOLL_STORE", kept, 1);
+    for (size_t i = 0; i < sizeof shardings / sizeof *shardings; i++)
+        for (int again = 0; again < 2; again++) {
+            snprintf(arguments, sizeof arguments,
+                     "tune " ASKED "--device cuda:0 --world 2 --sharding %s", shardings[i]);
+            struct ran r = run("--gpu " GPU " --memory 3GiB --others 100MiB", arguments);
+            cr_expect(eq(int, r.exit_code, 0), "%s", r.errors);
+            cr_expect(strstr(r.errors, "simulated, not measured: one GPU has not what the others own") != NULL, "%s",
+                      r.errors);
+            cr_expect(json_true_at(r.report, "device.simulated"));
+            json_expect_text(r.report, "choice.sharding", shardings[i]);
+            int64_t left = json_int_at(r.report, "limit.usable_bytes");
+            cr_expect(eq(i64, left, ((int64_t)3 << 30) - (100 << 20)), "%lld", (long long)left);
+            json_decref(r.report);
+        }
+    struct ran ddp = run(TWO, EXPLAIN "--world 2 --sharding ddp,zero1");
+    cr_expect(not(json_true_at(ddp.report, "device.simulated")), "one of them runs here");
+    json_decref(ddp.report);
+}
+
 Test(gpu_ring, what_is_measured_is_in_the_report, .init = no_store)
 {
     setenv("PLIM_DOUBLE_NCCL", "2,8", 1);

@@ -238,6 +238,23 @@ Test(worker, times_a_device_that_computes)
     bench_finish(&bench);
 }
 
+/* Steps that are timed have theirs too, of which there are many more than steps that are kept. */
+Test(worker, times_steps_with_evaluations_between_them)
+{
+    struct plim_replay replay;
+    init_host(&bench);
+    cr_assert(eq(int, plim_spec_set(&bench.spec, "train.loop", "trainer", &bench.err), PLIM_OK));
+    cr_assert(eq(int, plim_spec_set(&bench.spec, "train.evaluation.batch", "1", &bench.err), PLIM_OK));
+    cr_assert(eq(int, plim_spec_set(&bench.spec, "train.evaluation.every", "1", &bench.err), PLIM_OK));
+    cr_assert(eq(int, plim_spec_resolve(&bench.spec, &bench.err), PLIM_OK), "%s", bench.err.text);
+    bench_start(&bench);
+    run_on_host(&bench, 1, &replay);
+    cr_expect(eq(int, replay.verdict, PLIM_OK), "%s", replay.why);
+    cr_expect(ge(int, plim_remote_timing(bench.remote)->repeats, 6));
+    cr_expect(eq(int, replay.evaluations, PLIM_REPLAY_STEPS));
+    bench_finish(&bench);
+}
+
 static double any_step(void *user, const struct plim_setting *setting)
 {
     (void)user, (void)setting;

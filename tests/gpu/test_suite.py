@@ -1,4 +1,5 @@
 """scripts/gpu-suite on stand-ins, with deadlines: test_suite.py WITH-STAND-INS SUITE BUILD FOLDER"""
+import glob
 import json
 import os
 import subprocess
@@ -37,6 +38,12 @@ def deadlines_leave_room_in_a_call():
     for table in (parts.FIRST, second.SECOND):
         total = sum(part.seconds for part in table.values())
         expect(f'{total} s in a call of {CALL_SECONDS} s', total <= CALL_SECONDS, True)
+
+
+def all_kernels_are_tested():
+    files = glob.glob(os.path.join(HERE, '..', 'unit', 'test_kernels_*.c'))
+    names = {os.path.basename(file)[len('test_'):-len('.c')] for file in files}
+    expect('tests of kernels', sorted(second.SUITES), sorted(names - {'kernels_attention'}))
 
 
 def what_hangs_is_cut_short_and_done_later():
@@ -78,6 +85,7 @@ def gpus_of_a_kind_have_a_ring():
 
 
 deadlines_leave_room_in_a_call()
+all_kernels_are_tested()
 FOUND = what_hangs_is_cut_short_and_done_later()
 operations_stand_beside_pytorchs(FOUND)
 all_parts_find_what_they_look_for(FOUND)

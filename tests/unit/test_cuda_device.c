@@ -369,5 +369,7 @@ Test(cuda_device, reading_back_waits_for_the_value)
     struct plim_array a = vector(device_segment(d, 2 * MIB), 1);
     struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&a}};
     cr_expect(eq(int, plim_device_launch(d, &op), PLIM_OK));
+    a.shape[0] = 129; /* as many experts read how many rows they have */
+    cr_expect(eq(int, plim_device_launch(d, &op), PLIM_OK));
     plim_device_close(&d);
 }

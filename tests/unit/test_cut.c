@@ -1,8 +1,11 @@
 /* Cut cross entropy: where it runs, and what it saves. What it allocates is in tests/golden/cut_cross_entropy.jsonl. */
+#include "devices/cuda/kernels.h"
 #include "devices/host/host.h"
 #include "devices/sim/sim.h"
+#include "doubles/emulator.h"
 #include "support/replay_model.h"
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,13 +56,108 @@ static void expect_refusal(struct plim_device *device, const struct plim_train_s
     cr_expect_not_null(strstr(ours.why, why), "%s", ours.why);
 }
 
-Test(cut, is_simulated_only)
+/* --- what it computes ------------------------------------------------------------------------- */
+
+static const struct plim_train_setting small = {.micro_batch = 3,
+                                                .seq = 14,
+                                                .accumulation = 2,
+                                                .precision = PLIM_PRECISION_BF16,
+                                                .optimizer = PLIM_OPTIMIZER_ADAMW};
+
+/* The kernels of a GPU, emulated; products are the host's. */
+static const struct plim_device_ops *host_ops;
+static int launches_of_losses;
+
+static enum plim_status emulate(void *user, const struct plim_cuda_launch *launch)
 {
+    const struct emulated_kernel *kernel = emulated_kernel_find(launch->kernel);
+    (void)user;
+    cr_assert_not_null(kernel, "%s", launch->kernel);
+    emulated_kernel_run(kernel, launch->grid, launch->block, launch->shared_bytes, launch->args);
+    launches_of_losses += strncmp(launch->kernel, "linear_lse_", strlen("linear_lse_")) == 0;
+    return PLIM_OK;
+}
+
+static enum plim_status launch_emulated(struct plim_device *device, const struct plim_op *op)
+{
+    static const struct plim_device_info info = {
+        .compute_capability = 90, .multiprocessors = 2, .threads_per_multiprocessor = 2048};
+    enum plim_status st = plim_cuda_plan(&info, op, emulate, NULL);
+    return st == PLIM_UNSUPPORTED ? host_ops->launch(device, op) : st;
+}
+
+static void emulate_kernels(struct plim_device *device)
+{
+    static struct plim_device_ops ops;
+    host_ops = device->ops;
+    ops = *host_ops;
+    ops.launch = launch_emulated;
+    device->ops = &ops;
+}
+
+static void replay_small(const char *family, bool tied, bool emulated, const struct plim_train_setting *setting,
+                         struct plim_replay *out)
+{
+    static struct plim_spec spec;
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_device *host;
+    struct plim_replayer *replayer;
+    char text[100];
+    snprintf(text, sizeof(text), "model: {family: %s}\n", family);
+    cr_assert_eq(plim_spec_load_text("s.yaml", text, &spec, &err), PLIM_OK, "%s", err.text);
+    spec.model.vocab_size = 150;
+    spec.model.hidden_size = 36;
+    spec.model.intermediate_size = 48;
+    spec.model.layers = 2;
+    spec.model.heads = 4;
+    spec.model.kv_heads = 2;
+    spec.model.head_dim = 8;
+    spec.model.tie_word_embeddings = tied;
+    if (spec.model.final_logit_softcapping > 0) spec.model.final_logit_softcapping = 0.5; /* where it bends */
     cr_assert_eq(plim_host_open("", &host, &err), PLIM_OK, "%s", err.text);
-    expect_refusal(host, &cut, "simulated only");
+    if (emulated) emulate_kernels(host);
+    cr_assert_eq(plim_replayer_create(host, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replay_run(replayer, &spec.model, setting, out, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(out->verdict, PLIM_OK, "%s: %s", family, out->why);
+    plim_replayer_destroy(&replayer);
     plim_device_close(&host);
+}
+
+/* Logits in bf16, or logits that are never rounded: the losses of steps that train differ by that. */
+static void expect_the_same(const char *family, bool tied, bool emulated, struct plim_train_setting setting)
+{
+    replay_small(family, tied, false, &setting, &theirs);
+    setting.cut_cross_entropy = true;
+    replay_small(family, tied, emulated, &setting, &ours);
+    for (int i = 0; i < PLIM_REPLAY_STEPS; i++) {
+        double mine = ours.step[i].loss, other = theirs.step[i].loss, roundings = emulated ? 1e-4 : 5e-5;
+        cr_expect(fabs(mine - other) < roundings * other, "%s, step %d: %g and %g", family, i, mine, other);
+    }
+}
+
+Test(cut, trains_as_the_logits_do)
+{
+    struct plim_train_setting setting = small;
+    expect_the_same("llama", true, false, setting);
+    expect_the_same("llama", false, false, setting);
+    expect_the_same("gemma2", true, false, setting);
+    expect_the_same("phi", false, false, setting);
+    setting.lora = (struct plim_lora){.r = 16, .targets = "q_proj,v_proj,o_proj,up_proj,down_proj"};
+    expect_the_same("llama", true, false, setting);
+    setting.lora.r = 0;
+    setting.loop = PLIM_LOOP_TRAINER;
+    expect_the_same("llama", true, false, setting);
+    setting.padding = PLIM_PADDING_YES;
+    expect_the_same("llama", true, false, setting);
+}
+
+/* In each step twice forward and backward. */
+Test(cut, trains_the_same_by_the_kernels_of_a_gpu)
+{
+    expect_the_same("llama", true, true, small);
+    cr_expect_eq(launches_of_losses, PLIM_REPLAY_STEPS * 2 * 2);
+    expect_the_same("gemma2", true, true, small);
+    expect_the_same("phi", false, true, small);
 }
 
 Test(cut, wants_a_gpu_with_room_for_its_tiles)

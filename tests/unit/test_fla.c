@@ -97,7 +97,8 @@ static double distance(const struct plim_replay *a, const struct plim_replay *b)
 }
 
 /* SGD goes by the size of gradients */
-static void expect_the_same(struct plim_linear_attention packages, struct plim_train_setting setting, double tolerance)
+static void expect_twins(struct plim_linear_attention packages, struct plim_train_setting setting,
+                         const struct plim_train_setting *without, double tolerance)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_device *host;
@@ -105,13 +106,18 @@ static void expect_the_same(struct plim_linear_attention packages, struct plim_t
     make_small();
     cr_assert(eq(int, plim_host_open("", &host, &err), PLIM_OK), "%s", err.text);
     cr_assert(eq(int, plim_replayer_create(host, NULL, &replayer, &err), PLIM_OK), "%s", err.text);
-    train(replayer, setting, none, &theirs);
+    train(replayer, *without, none, &theirs);
     train(replayer, setting, packages, &ours);
     cr_expect(lt(dbl, theirs.step[3].loss, theirs.step[0].loss - 2 * tolerance));
     cr_expect(lt(dbl, distance(&ours, &theirs), tolerance), "%lld tokens: %.8g and %.8g", (long long)setting.seq,
               ours.step[3].loss, theirs.step[3].loss);
     plim_replayer_destroy(&replayer);
     plim_device_close(&host);
+}
+
+static void expect_the_same(struct plim_linear_attention packages, struct plim_train_setting setting, double tolerance)
+{
+    expect_twins(packages, setting, &setting, tolerance);
 }
 
 /* Of losses about 4.6: some units of the last place of fp32, and what autocast rounds */
@@ -147,4 +153,22 @@ Test(fla, computes_what_transformers_does)
 {
     expect_the_same_by_all(rule, 70);
     expect_the_same_by_all((struct plim_linear_attention){PLIM_DELTA_RULE_FLA, true}, 20);
+}
+
+/* SFTTrainer's documents of one row do not see each other, so that they train as rows do. */
+Test(fla, documents_of_one_row_are_as_rows)
+{
+    static const int64_t lengths[] = {9, 66};
+    struct plim_train_setting rows = {.micro_batch = 3,
+                                      .accumulation = 1,
+                                      .precision = PLIM_PRECISION_FP32,
+                                      .optimizer = PLIM_OPTIMIZER_SGD,
+                                      .loop = PLIM_LOOP_TRL_SFT};
+    for (int i = 0; i < 2; i++) {
+        rows.seq = lengths[i];
+        struct plim_train_setting one_row = rows;
+        one_row.packing = PLIM_PACKING_ONE_ROW;
+        one_row.documents = 1;
+        expect_twins((struct plim_linear_attention){PLIM_DELTA_RULE_FLA, true}, one_row, &rows, FP32_TOLERANCE);
+    }
 }

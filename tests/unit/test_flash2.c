@@ -188,20 +188,21 @@ Test(flash2, padded_rows)
     expect_same_losses(&padded, PLIM_ATTENTION_SDPA);
 }
 
-/* Of 17, 17, 17, 17, 16 and 16 tokens, which Trainer's labels leave the first of out. */
+/* Of 17, 17, 17, 17, 16 and 16 tokens, which Trainer's labels leave the first of out. TRL's collator says where they
+ * end, positions say it to the others. */
 Test(flash2, documents_of_one_row)
 {
-    struct pair packed = {"llama", "", "", flash2, flash2};
-    packed.setting.seq = 50;
-    packed.setting.packing = PLIM_PACKING_ONE_ROW;
-    packed.setting.documents = 3;
-    packed.other_setting = packed.setting;
-    packed.other_setting.documents = 2;
-    expect_same_losses(&packed, PLIM_ATTENTION_SDPA);
-    packed.setting.loop = PLIM_LOOP_TRAINER;
-    packed.other_setting = packed.setting;
-    packed.other_setting.documents = 2;
-    expect_same_losses(&packed, PLIM_ATTENTION_SDPA);
+    static const enum plim_loop loops[] = {PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_TRL_SFT};
+    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++) {
+        struct pair packed = {"llama", "", "", flash2, flash2};
+        packed.setting.loop = loops[i];
+        packed.setting.seq = 50;
+        packed.setting.packing = PLIM_PACKING_ONE_ROW;
+        packed.setting.documents = 3;
+        packed.other_setting = packed.setting;
+        packed.other_setting.documents = 2;
+        expect_same_losses(&packed, PLIM_ATTENTION_SDPA);
+    }
 }
 
 /* Rows behind one another do not see each other: by the clock's account attention takes no longer. */

@@ -212,7 +212,7 @@ enum { FUNCTION_EPSILONS = 8 };
 
 static void check_unary(int function, const struct plim_array *y, const struct plim_array *x)
 {
-    bool positive = function == PLIM_UNARY_RSQRT || function == PLIM_UNARY_POW;
+    bool positive = function == PLIM_UNARY_RSQRT || function == PLIM_UNARY_POW || function == PLIM_UNARY_LOG;
     if (positive) kernel_case_fill(&c, x, 0.1, 4);
     struct plim_op op = {.kind = PLIM_OP_UNARY,
                          .n_out = 1,
@@ -303,7 +303,7 @@ Test(kernels_elementwise, derivatives_of_every_float)
         for (int t = 0; t < 3 && f != PLIM_UNARY_NOT; t++)
             for (int64_t n = 3; n < 300; n = n * 5 + 9) {
                 const struct plim_array *saved = KERNEL_ARRAY(&c, floats[t], n);
-                if (f == PLIM_UNARY_RSQRT || f == PLIM_UNARY_POW)
+                if (f == PLIM_UNARY_RSQRT || f == PLIM_UNARY_POW || f == PLIM_UNARY_LOG)
                     kernel_case_fill(&c, saved, 0.1, 4);
                 if (f == PLIM_UNARY_TANH) kernel_case_fill(&c, saved, -1, 1);
                 struct plim_op op = {.kind = PLIM_OP_UNARY_BACKWARD,

@@ -102,6 +102,19 @@ Test(kernels_ranking, sorted_with_equal_ones_in_their_order)
     check_sort(PLIM_U8, 1500, 200);
 }
 
+/* Both zeros are equal, and NaN is the last. */
+Test(kernels_ranking, numbers_of_fp32_sorted)
+{
+    static const double odd[] = {NAN, -INFINITY, INFINITY, 0, -0.0, 1e-42, -1e-42, 0, NAN, -0.0};
+    for (int64_t count = 1; count < 5000; count = count * 3 + 5) check_sort(PLIM_F32, count, 1000);
+    struct plim_op op = {.kind = PLIM_OP_SORT, .n_out = 2, .n_in = 1};
+    op.out[0] = KERNEL_ARRAY(&c, PLIM_F32, 1500);
+    op.out[1] = KERNEL_ARRAY(&c, PLIM_I64, 1500);
+    op.in[0] = KERNEL_ARRAY(&c, PLIM_F32, 1500);
+    for (int64_t i = 0; i < 1500; i++) kernel_case_set(op.in[0], i, i % 7 ? (double)(i % 5) - 2 : odd[i / 7 % 10]);
+    kernel_case_check(&c, &op, 0, 0);
+}
+
 static void check_histogram(enum plim_dtype type, int64_t count, int64_t bins)
 {
     struct plim_op op = {.kind = PLIM_OP_HISTOGRAM, .n_out = 1, .n_in = 1};

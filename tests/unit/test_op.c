@@ -49,6 +49,19 @@ Test(op, a_matmul_moves_every_operand_once)
     cr_expect(eq(dbl, plim_op_bytes(&op), 2.0 * 3 * (5 * 7 + 7 * 11 + 5 * 11)));
 }
 
+Test(op, what_is_kept_of_rows_is_read_and_written)
+{
+    struct plim_array tile = ARRAY2(PLIM_BF16, 4, 100),
+                      row = {.shape = {4}, .stride = {1}, .ndim = 1, .dtype = PLIM_F32},
+                      targets = {.shape = {4}, .stride = {1}, .ndim = 1, .dtype = PLIM_I64};
+    struct plim_op op = {.kind = PLIM_OP_ROW_STATISTICS,
+                         .n_out = 5,
+                         .n_in = 2,
+                         .out = {&row, &row, &row, NULL, &row},
+                         .in = {&tile, &targets}};
+    cr_expect(eq(dbl, plim_op_bytes(&op), 2 * 4 * 16 + 800 + 32));
+}
+
 Test(op, a_matmul_workspace_is_no_traffic)
 {
     struct plim_array a = ARRAY2(PLIM_F32, 4, 4),

@@ -228,6 +228,11 @@ Test(reference_unary, known_values)
         {PLIM_UNARY_SOFTPLUS, 0, 0, 1, 1.3132616875182228},
         {PLIM_UNARY_SOFTPLUS, 0, 0, -10, 4.5398899216870535e-5},
         {PLIM_UNARY_SOFTPLUS, 0, 0, 100, 100}, /* exp(100) is infinite in fp32 */
+        {PLIM_UNARY_SOFTCAP, 30, 0, 15, 13.8635147178002934}, /* 30 times the 0.4621.. above */
+        {PLIM_UNARY_LOG, 0, 0, 10, 2.302585092994046},
+        {PLIM_UNARY_LOG_SIGMOID, 0, 0, 1, -0.31326168751822286},
+        {PLIM_UNARY_LOG_SIGMOID, 0, 0, 20, -2.061153618190204e-9},
+        {PLIM_UNARY_LOG_SIGMOID, 0, 0, -100, -100}, /* exp(100) is infinite in fp32 */
     };
     bool seen[PLIM_UNARY_COUNT] = {false};
     struct plim_array x = SCALAR(PLIM_F32), y = SCALAR(PLIM_F32);
@@ -284,7 +289,7 @@ Test(reference_unary_backward, is_the_derivative)
     for (int f = 0; f < PLIM_UNARY_COUNT; f++) {
         if (f == PLIM_UNARY_NOT) continue;
         bool signed_domain =
-            f != PLIM_UNARY_RSQRT && f != PLIM_UNARY_RECIPROCAL && f != PLIM_UNARY_POW;
+            f != PLIM_UNARY_RSQRT && f != PLIM_UNARY_RECIPROCAL && f != PLIM_UNARY_POW && f != PLIM_UNARY_LOG;
         for (int i = 0; i < 37 && signed_domain; i += 2) array_put(&x, i, -array_at(&x, i));
         struct plim_op forward = {.kind = PLIM_OP_UNARY,
                                   .unary = (uint8_t)f,

@@ -383,3 +383,115 @@ Test(reference_amp_update_scale, halves_grows_and_counts)
     EXPECT_VALUES(&scale, 0, 0x1p127);
     EXPECT_VALUES(&growth, 0, 0);
 }
+
+/* --- torchao's AdamW -------------------------------------------------------------------------- */
+
+enum { KEPT = 512, SCALED = 128 };
+
+/* A tensor of 512 elements with moments in 4 or 8 bits, a scale for each 128; the new ones */
+struct few_bits {
+    struct plim_array p, g, codes[2], scales[2], books[2], new_scales[2], scaled[2], places[2];
+    int bits;
+};
+
+static void few_bits_init(struct few_bits *x, int bits)
+{
+    *x = (struct few_bits){.p = ARRAY(PLIM_F32, KEPT), .g = ARRAY(PLIM_F32, KEPT), .bits = bits};
+    int count = 1 << bits;
+    array_scatter(&x->p, 1, -1, 1), array_scatter(&x->g, 2, -1, 1);
+    for (int k = 0; k < 2; k++) {
+        x->codes[k] = ARRAY(PLIM_U8, KEPT * bits / 8);
+        x->scales[k] = ARRAY(PLIM_F32, KEPT / SCALED);
+        x->books[k] = ARRAY(PLIM_F32, count);
+        x->new_scales[k] = ARRAY(PLIM_F32, KEPT / SCALED);
+        x->scaled[k] = ARRAY(PLIM_F32, KEPT);
+        x->places[k] = ARRAY(PLIM_I64, KEPT);
+        array_scatter(&x->codes[k], 3 + (unsigned)k, 0, 256);
+        array_scatter(&x->scales[k], 5 + (unsigned)k, 0.01, 0.1);
+        for (int i = 0; i < count; i++)
+            array_put(&x->books[k], i, k ? (i + 1.0) / count : (2.0 * i + 2 - count) / count);
+    }
+}
+
+static double few_bits_at(const struct few_bits *x, int k, int i)
+{
+    int code = (int)array_at(&x->codes[k], x->bits == 8 ? i : i / 2);
+    if (x->bits == 4) code = i % 2 ? code & 15 : code >> 4;
+    return array_at(&x->books[k], code) * array_at(&x->scales[k], i / SCALED);
+}
+
+/* The launches of one step, as the engine makes them */
+static void few_bits_step(struct few_bits *x, const struct plim_adam *at)
+{
+    bool eight = x->bits == 8;
+    struct plim_op op = {.kind = PLIM_OP_OPTIMIZER,
+                         .foreach = PLIM_TORCHAO_SCALES,
+                         .adam = at,
+                         .block = SCALED,
+                         .n_out = eight ? 4 : 2,
+                         .n_in = 7,
+                         .out = {&x->new_scales[0], &x->new_scales[1], eight ? &x->scaled[0] : NULL,
+                                 eight ? &x->scaled[1] : NULL},
+                         .in = {&x->g, &x->codes[0], &x->codes[1], &x->scales[0], &x->scales[1], &x->books[0],
+                                &x->books[1]}};
+    run_op(&op);
+    op.foreach = eight ? PLIM_TORCHAO_STEP_8BIT : PLIM_TORCHAO_STEP_4BIT;
+    op.n_out = eight ? 3 : 5;
+    op.n_in = 10;
+    const struct plim_array *const in[] = {&x->p,         &x->g,         &x->codes[0], &x->codes[1], &x->scales[0],
+                                           &x->scales[1], &x->new_scales[0], &x->new_scales[1], &x->books[0],
+                                           &x->books[1]};
+    for (int i = 0; i < 10; i++) op.in[i] = in[i];
+    op.out[0] = &x->p;
+    for (int k = 0; k < 2; k++) {
+        if (eight) op.in[6 + k] = &x->scaled[k];
+        op.out[1 + k] = eight ? &x->codes[k] : &x->scaled[k];
+        op.out[3 + k] = eight ? NULL : &x->places[k];
+    }
+    run_op(&op);
+    for (int k = 0; k < 2; k++) {
+        const struct plim_op code = {.kind = PLIM_OP_OPTIMIZER,
+                                     .foreach = PLIM_TORCHAO_CODES,
+                                     .n_out = 1,
+                                     .n_in = 3,
+                                     .out = {&x->codes[k]},
+                                     .in = {&x->scaled[k], &x->places[k], &x->books[k]}};
+        if (!eight) run_op(&code);
+        for (int i = 0; i < KEPT / SCALED; i++) array_put(&x->scales[k], i, array_at(&x->new_scales[k], i));
+    }
+}
+
+/* The parameter is as exact as the moments are that it was stepped by; what is kept of these is off by half of a step
+ * of the book, or by a whole one below the least number. */
+Test(reference_adamw, of_torchao_is_adamw_within_a_step_of_the_book)
+{
+    for (int bits = 4; bits <= 8; bits += 4) {
+        struct few_bits x;
+        struct plim_adam at = adam;
+        few_bits_init(&x, bits);
+        for (at.step = 1; at.step <= 3; at.step++) {
+            double p[KEPT], moment[2][KEPT];
+            for (int i = 0; i < KEPT; i++) {
+                double g = array_at(&x.g, i), c1 = 1 - pow(at.beta1, (double)at.step);
+                double c2 = 1 - pow(at.beta2, (double)at.step);
+                moment[0][i] = at.beta1 * few_bits_at(&x, 0, i) + (1 - at.beta1) * g;
+                moment[1][i] = at.beta2 * few_bits_at(&x, 1, i) + (1 - at.beta2) * g * g;
+                p[i] = array_at(&x.p, i) * (1 - at.rate * at.weight_decay) -
+                       at.rate * (moment[0][i] / c1) / (sqrt(moment[1][i] / c2) + at.epsilon);
+            }
+            few_bits_step(&x, &at);
+            expect_values(&x.p, p, KEPT, 1e-6);
+            for (int k = 0; k < 2; k++)
+                for (int i = 0; i < KEPT; i++) {
+                    double most = 0, step = (k ? 1.0 : 2.0) / (1 << bits);
+                    for (int j = i / SCALED * SCALED; j < (i / SCALED + 1) * SCALED; j++)
+                        most = fmax(most, fabs(moment[k][j]));
+                    cr_expect(fabs(array_at(&x.scales[k], i / SCALED) - most) <= 1e-6 * most);
+                    double off = fabs(few_bits_at(&x, k, i) - moment[k][i]) / most;
+                    bool is_below = moment[k][i] < array_at(&x.books[k], 0) * most;
+                    cr_assert(off <= step * (is_below ? 1 : 0.5) + 1e-6, "%d bits, moment %d, element %d: %g", bits, k,
+                              i, off);
+                }
+        }
+    }
+}

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
+#include <string.h>
 
 static struct plim_roofline *clock_of(const char *name)
 {
@@ -437,6 +438,45 @@ Test(roofline, kernels_of_linear_attention_cost_what_fused_ones_do)
         op.n_in++;
         cr_expect(eq(dbl, plim_roofline_device_seconds(r, &op), seconds), "%s", plim_op_name(op.kind));
     }
+}
+
+static struct plim_array matrix_of(int64_t rows, int64_t columns)
+{
+    return (struct plim_array){.shape = {rows, columns}, .stride = {columns, 1}, .ndim = 2, .dtype = PLIM_BF16};
+}
+
+static struct plim_array numbers_of(int64_t count)
+{
+    return (struct plim_array){.shape = {count}, .stride = {1}, .ndim = 1, .dtype = PLIM_F32};
+}
+
+/* As Triton's kernel that reads x and the weight and writes both gradients: what is of one row or class is left out. */
+Test(roofline, losses_of_a_head_are_its_products)
+{
+    struct plim_array x = matrix_of(1000, 512), weight = matrix_of(5000, 512), lse = numbers_of(900),
+                      means = numbers_of(5000);
+    struct plim_op op = {.kind = PLIM_OP_LINEAR_LSE,
+                         .n_out = 2,
+                         .n_in = 4,
+                         .out = {&lse, &means},
+                         .in = {&x, &weight, &lse, &means}},
+                   fused = {.kind = PLIM_OP_FUSED, .n_out = 2, .n_in = 2, .out = {&lse, &means}, .in = {&x, &weight}};
+    fused.flops = 2.0 * 1000 * 5000 * 512;
+    fused.blocks = 8 * 40;
+    struct plim_work ours = plim_work_of(&op, false), theirs = plim_work_of(&fused, false);
+    cr_expect_eq(memcmp(&ours, &theirs, sizeof(ours)), 0);
+    op = (struct plim_op){.kind = PLIM_OP_LINEAR_LSE_BACKWARD,
+                          .n_out = 3,
+                          .n_in = 7,
+                          .out = {&x, NULL, &means},
+                          .in = {&lse, &x, &weight, &lse, &lse, &lse, &means}};
+    fused.n_out = 1, fused.out[0] = &x, fused.flops *= 2;
+    ours = plim_work_of(&op, true), theirs = plim_work_of(&fused, true);
+    cr_expect_eq(memcmp(&ours, &theirs, sizeof(ours)), 0);
+    op.out[1] = &weight;
+    fused.n_out = 2, fused.out[1] = &weight, fused.flops *= 1.5;
+    ours = plim_work_of(&op, true), theirs = plim_work_of(&fused, true);
+    cr_expect_eq(memcmp(&ours, &theirs, sizeof(ours)), 0);
 }
 
 Test(roofline, a_list_costs_the_host_by_its_length)

@@ -44,18 +44,6 @@ void op_launch(struct engine *e, struct plim_op op, int n_out, int n_in, struct 
     engine_launch(e, &op);
 }
 
-void op_fused_products(struct engine *e, struct op_products products, int n_out, int n_in,
-                       struct tensor *const *arrays)
-{
-    struct plim_op op = {.kind = PLIM_OP_FUSED, .flops = products.flops, .blocks = products.blocks};
-    op_launch(e, op, n_out, n_in, arrays);
-}
-
-void op_fused(struct engine *e, int n_out, int n_in, struct tensor *const *arrays)
-{
-    op_fused_products(e, (struct op_products){0}, n_out, n_in, arrays);
-}
-
 void op_note_shape(struct node *n, const struct tensor *x)
 {
     if (!n) return;

@@ -26,16 +26,6 @@ struct node *op_node(struct engine *e, const struct node_kind *kind, int count,
 /* A launch of `op`, which has all but its operands: it writes the `n_out` first of `arrays` and reads the `n_in` behind
  * them. */
 void op_launch(struct engine *e, struct plim_op op, int n_out, int n_in, struct tensor *const *arrays);
-/* A kernel of a library that computes nothing here, and so runs on a simulated device alone (PLIM_OP_FUSED): it writes
- * the `n_out` first of `arrays` and reads the `n_in` behind them. */
-void op_fused(struct engine *e, int n_out, int n_in, struct tensor *const *arrays);
-/* The same of one that multiplies: how much, and in how many blocks of threads (struct plim_op) */
-struct op_products {
-    double flops;
-    int64_t blocks;
-};
-void op_fused_products(struct engine *e, struct op_products products, int n_out, int n_in,
-                       struct tensor *const *arrays);
 /* Notes an operand's shape for backward: its ndim in ints[0], then the sizes. `n` may be NULL. */
 void op_note_shape(struct node *n, const struct tensor *x);
 struct plim_need;
@@ -153,6 +143,7 @@ struct tensor *op_silu(struct engine *e, struct tensor *x);
 struct tensor *op_relu(struct engine *e, struct tensor *x);
 struct tensor *op_exp(struct engine *e, struct tensor *x);
 struct tensor *op_softplus(struct engine *e, struct tensor *x);
+struct tensor *op_log_sigmoid(struct engine *e, struct tensor *x);
 struct tensor *op_sigmoid(struct engine *e, struct tensor *x);
 struct tensor *op_gelu(struct engine *e, struct tensor *x, bool tanh_formula);
 /* x between two numbers; one of them may be infinite: then this bound is not given */
@@ -228,9 +219,11 @@ struct quantized {
     struct tensor *scale_codes, *scale_book, *offset; /* of nested scales, else NULL */
 };
 
-/* create_dynamic_map() of bitsandbytes: 256 numbers in order of value. For each power of ten from
- * 1e-6 to 1 the middles of 1, 2, 4, .. 64 equal parts of [0.1, 1) (of twice as many where there is
- * no sign), with both signs where there is one; 0 and 1. */
+/* create_dynamic_map() of bitsandbytes and of torchao: 2^(powers + 1) numbers in order of value. For each of the powers
+ * of ten up to 1 the middles of 1, 2, 4, .. equal parts of [0.1, 1) (of twice as many where there is no sign), with
+ * both signs where there is one; 0 and 1. */
+void op_dynamic_numbers(float *book, int powers, bool is_signed);
+/* The same 256 numbers on the device */
 struct tensor *op_dynamic_map(struct engine *e, bool is_signed);
 /* Fills in `q`, whose types of codes and of storage are set, from a weight (out, in), lent. Nested scales are kept in 8
  * bits; their map is made at the first call and is the caller's: *map. */

@@ -1,5 +1,7 @@
 /* The kernels of the package cut-cross-entropy, as an operation: what they allocate, keep and overwrite is as in
- * axolotl's fork of it (5f0c7a7); what they compute is nowhere (PLIM_OP_FUSED). Only a simulated device runs them. */
+ * axolotl's fork of it (5f0c7a7). Kernels of our own compute it in the same memory, in as many products; unlike the
+ * package's, which add under locks in any order, they give the same bits in every run, and no gradient is left out for
+ * being small. */
 #ifndef PLIM_ENGINE_OPS_CUT_H
 #define PLIM_ENGINE_OPS_CUT_H
 

@@ -370,6 +370,7 @@ KERNEL_DERIVATIVE(silu, "SiluBackward0", PLIM_UNARY_SILU)
 KERNEL_DERIVATIVE(relu, "ReluBackward0", PLIM_UNARY_RELU)
 KERNEL_DERIVATIVE(sigmoid, "SigmoidBackward0", PLIM_UNARY_SIGMOID)
 KERNEL_DERIVATIVE(softplus, "SoftplusBackward0", PLIM_UNARY_SOFTPLUS)
+KERNEL_DERIVATIVE(log_sigmoid, "LogSigmoidBackward0", PLIM_UNARY_LOG_SIGMOID)
 KERNEL_DERIVATIVE(gelu, "GeluBackward0", PLIM_UNARY_GELU)
 KERNEL_DERIVATIVE(gelu_tanh, "GeluBackward0", PLIM_UNARY_GELU_TANH)
 
@@ -402,6 +403,11 @@ struct tensor *op_gelu(struct engine *e, struct tensor *x, bool tanh_formula)
 struct tensor *op_softplus(struct engine *e, struct tensor *x)
 {
     return unary(e, &softplus_kind, PLIM_UNARY_SOFTPLUS, autocast_fp32(e, x), SAVES_INPUT);
+}
+
+struct tensor *op_log_sigmoid(struct engine *e, struct tensor *x)
+{
+    return unary(e, &log_sigmoid_kind, PLIM_UNARY_LOG_SIGMOID, x, SAVES_INPUT);
 }
 
 /* grad * result */

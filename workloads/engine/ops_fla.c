@@ -46,13 +46,19 @@ static struct sizes sizes_of(const struct rule *r)
                           .documents = r->ends ? r->ends->a.shape[0] - 1 : 1};
 }
 
+/* What a kernel multiplies, and in how many blocks of threads (struct plim_op) */
+struct products {
+    double flops;
+    int64_t blocks;
+};
+
 static double scale_of(const struct rule *r)
 {
     return 1 / sqrt((double)r->k->a.shape[3]);
 }
 
 /* A launch of `kind` for the rule, whose operands `arrays` holds with room behind them for the documents' ends */
-static void launch(struct engine *e, const struct rule *r, enum plim_op_kind kind, struct op_products products,
+static void launch(struct engine *e, const struct rule *r, enum plim_op_kind kind, struct products products,
                    int n_out, int n_in, struct tensor **arrays)
 {
     struct plim_op op = {.kind = kind, .flops = products.flops, .blocks = products.blocks, .alpha = scale_of(r)};
@@ -62,18 +68,18 @@ static void launch(struct engine *e, const struct rule *r, enum plim_op_kind kin
 
 /* A kernel that multiplies chunk by chunk, all at once: so many numbers for each key and each value of a head and each
  * product of both, by 2 * 64 */
-static struct op_products by_chunks(const struct sizes *s, double keys, double values, double states)
+static struct products by_chunks(const struct sizes *s, double keys, double values, double states)
 {
     double k = (double)s->key, v = (double)s->value;
     int64_t blocks = s->batch * s->heads * s->chunks;
     double each = CHUNK_TOKENS * (keys * k + values * v) + states * k * v;
-    return (struct op_products){2.0 * CHUNK_TOKENS * (double)blocks * each, blocks};
+    return (struct products){2.0 * CHUNK_TOKENS * (double)blocks * each, blocks};
 }
 
 /* One that goes from chunk to chunk of a document */
-static struct op_products along_documents(const struct sizes *s, double states)
+static struct products along_documents(const struct sizes *s, double states)
 {
-    struct op_products products = by_chunks(s, 0, 0, states);
+    struct products products = by_chunks(s, 0, 0, states);
     products.blocks = s->batch * s->documents * s->heads * ((s->value + STATE_COLUMNS - 1) / STATE_COLUMNS);
     return products;
 }

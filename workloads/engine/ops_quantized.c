@@ -26,20 +26,27 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-struct tensor *op_dynamic_map(struct engine *e, bool is_signed)
+void op_dynamic_numbers(float *book, int powers, bool is_signed)
 {
-    float book[BOOK] = {0, 1};
-    int count = 2;
-    for (int power = 0; power < 7; power++) {
+    size_t count = 0;
+    book[count++] = 0;
+    book[count++] = 1;
+    for (int power = 0; power < powers; power++) {
         int parts = (is_signed ? 1 : 2) << power;
         for (int i = 0; i < parts; i++) {
             double middle = 0.1 + 0.9 * (i + 0.5) / parts;
-            float value = (float)(pow(10, power - 6) * middle);
+            float value = (float)(pow(10, power - (powers - 1)) * middle);
             book[count++] = value;
             if (is_signed) book[count++] = -value;
         }
     }
-    qsort(book, BOOK, sizeof *book, by_value);
+    qsort(book, count, sizeof *book, by_value);
+}
+
+struct tensor *op_dynamic_map(struct engine *e, bool is_signed)
+{
+    float book[BOOK];
+    op_dynamic_numbers(book, 7, is_signed);
     struct tensor *map = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(BOOK)));
     engine_write(e, map, book, sizeof book);
     return map;

@@ -1,12 +1,20 @@
 #include "ops_trl.h"
 #include "ops.h"
 
+#include <math.h>
+
 enum { ROWS = 4096, CLASSES = 32768 }; /* of a tile */
 enum { X, WEIGHT, BIAS, TARGETS, LOG_Z, ENTROPY };
 
+/* What is kept of each row over the tiles, in the order in which it is made */
+enum { RUNNING_MAX, SUM_EXP, X_SUM_EXP, SQUARE_SUM_EXP, Z_SUM, MAX_BEFORE_TARGET, TARGET_LOGIT, STATISTICS };
+
 /* One of these runs through all tiles. */
 struct pass {
-    struct tensor *x, *weight, *bias, *targets, *statistics; /* lent; bias NULL: there is none */
+    struct tensor *x, *weight, *bias, *targets; /* lent; bias NULL: there is none */
+    struct logit_transform transform;
+    struct tensor *statistics[STATISTICS];                   /* forward: lent; NULL: not wanted */
+    struct tensor *log_z, *dlog_probs, *dentropy, *entropy; /* backward: lent; NULL: that has no gradient */
     struct tensor *dx, *dweight, *dbias; /* fp32, which the tiles add to; NULL: not wanted */
     enum plim_dtype low;                 /* what is computed in */
     struct tensor *room;                 /* of a tile's logits */
@@ -27,11 +35,59 @@ static struct tensor *make_room(struct engine *e, const struct pass *p)
     return room;
 }
 
-/* What folds a tile into the statistics of its rows, or puts the gradient in its place. */
-static void fold(struct engine *e, const struct pass *p, struct tensor *tile)
+enum { MOST_COLUMNS = 8 };
+
+/* x[row:row + rows] of each that is there */
+struct columns {
+    struct plim_array list[MOST_COLUMNS];
+};
+
+static const struct plim_array *column_of(struct columns *c, int i, const struct tensor *x, int64_t row, int64_t rows)
 {
-    struct tensor *written = p->dx || p->dweight ? tile : p->statistics;
-    op_fused(e, 1, 2, (struct tensor *[]){written, tile, p->targets});
+    if (!x) return NULL;
+    struct plim_array *a = &c->list[i];
+    *a = x->a;
+    a->shape[0] = rows;
+    a->data += (uint64_t)(row * a->stride[0] * plim_dtype_size((enum plim_dtype)a->dtype));
+    return a;
+}
+
+/* Folds a tile into the statistics of its rows. */
+static void fold(struct engine *e, const struct pass *p, struct tensor *tile, int64_t row, int64_t start)
+{
+    static const int order[] = {RUNNING_MAX, SUM_EXP, TARGET_LOGIT, X_SUM_EXP, Z_SUM, MAX_BEFORE_TARGET};
+    enum { KEPT = sizeof(order) / sizeof(order[0]) };
+    struct columns columns;
+    if (e->halted) return;
+    int64_t rows = tile->a.shape[0];
+    struct plim_op op = {.kind = PLIM_OP_ROW_STATISTICS,
+                         .n_out = KEPT,
+                         .n_in = 2,
+                         .alpha = p->transform.scale,
+                         .beta = p->transform.cap,
+                         .start = start,
+                         .in = {&tile->a, column_of(&columns, KEPT, p->targets, row, rows)}};
+    for (int i = 0; i < KEPT; i++) op.out[i] = column_of(&columns, i, p->statistics[order[i]], row, rows);
+    engine_launch(e, &op);
+}
+
+/* Puts the gradient of a tile in its place. */
+static void turn_to_gradient(struct engine *e, const struct pass *p, struct tensor *tile, int64_t row, int64_t start)
+{
+    struct tensor *const of_rows[] = {p->targets, p->log_z, p->dlog_probs, p->dentropy, p->entropy};
+    enum { COLUMNS = sizeof(of_rows) / sizeof(of_rows[0]) };
+    struct columns columns;
+    if (e->halted) return;
+    struct plim_op op = {.kind = PLIM_OP_ROW_STATISTICS_BACKWARD,
+                         .n_out = 1,
+                         .n_in = 1 + COLUMNS,
+                         .alpha = p->transform.scale,
+                         .beta = p->transform.cap,
+                         .start = start,
+                         .out = {&tile->a},
+                         .in = {&tile->a}};
+    for (int i = 0; i < COLUMNS; i++) op.in[1 + i] = column_of(&columns, i, of_rows[i], row, tile->a.shape[0]);
+    engine_launch(e, &op);
 }
 
 static void add_bias(struct engine *e, const struct pass *p, struct tensor *tile, int64_t start, int64_t classes)
@@ -91,7 +147,8 @@ static void run_tile(struct engine *e, struct pass *p, int64_t row, int64_t rows
     op_mm_into(e, tile, p->rows, op_transpose(e, p->part, 0, 1), false);
     if (!goes_back) drop_part(e, p);
     if (p->bias) add_bias(e, p, tile, start, classes);
-    fold(e, p, tile);
+    if (!goes_back) fold(e, p, tile, row, start);
+    if (goes_back) turn_to_gradient(e, p, tile, row, start);
     if (goes_back) add_gradients(e, p, tile, row, rows, start, classes);
     tensor_drop_all(e, wide, tile);
 }
@@ -108,17 +165,6 @@ static void run_tiles(struct engine *e, struct pass *p, bool goes_back)
 }
 
 /* --- forward ---------------------------------------------------------------------------------- */
-
-/* What is kept of each row over the tiles, in the order in which it is made */
-enum { RUNNING_MAX, SUM_EXP, X_SUM_EXP, SQUARE_SUM_EXP, Z_SUM, MAX_BEFORE_TARGET, TARGET_LOGIT, STATISTICS };
-
-/* A function of each element of x, of its type and shape */
-static struct tensor *each_element(struct engine *e, struct tensor *x)
-{
-    struct tensor *y = op_result(e, 1, &x, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape, NULL);
-    op_fused(e, 1, 1, (struct tensor *[]){y, x});
-    return y;
-}
 
 static struct tensor *entropy_of(struct engine *e, struct tensor *const *s, struct tensor *log_z)
 {
@@ -141,7 +187,7 @@ static struct tensor *is_top1(struct engine *e, struct tensor *const *s)
 static struct tensor *conclude(struct engine *e, struct tensor *const *s, double classes, unsigned wanted,
                                struct token_scores *out)
 {
-    struct tensor *log = tensor_keep(each_element(e, s[SUM_EXP])); /* torch.log() */
+    struct tensor *log = tensor_keep(op_unary(e, s[SUM_EXP], PLIM_UNARY_LOG));
     struct tensor *log_z = tensor_keep(op_add(e, s[RUNNING_MAX], log));
     tensor_drop(e, log);
     out->log_probs = tensor_keep(op_sub(e, s[TARGET_LOGIT], log_z));
@@ -170,8 +216,12 @@ static void token_scores_backward(struct engine *e, struct node *n, struct tenso
                      .weight = node_saved(e, n, WEIGHT),
                      .bias = node_saved(e, n, BIAS),
                      .targets = node_saved(e, n, TARGETS),
-                     .statistics = grads[0],
+                     .transform = {n->scale, n->number},
+                     .log_z = node_saved(e, n, LOG_Z),
+                     .dlog_probs = grads[0],
+                     .dentropy = n->output_count > 1 ? grads[1] : NULL,
                      .low = (enum plim_dtype)n->ints[0]};
+    if (p.dentropy) p.entropy = node_saved(e, n, ENTROPY);
     if (e->halted) return;
     p.dx = zeros_for(e, n, X, p.x);
     p.dweight = zeros_for(e, n, WEIGHT, p.weight);
@@ -185,8 +235,22 @@ static void token_scores_backward(struct engine *e, struct node *n, struct tenso
 }
 static const struct node_kind token_scores_kind = {"ChunkedLogProbFunctionBackward", token_scores_backward};
 
+/* Full of what the first tile begins with; NULL: what it is for is not wanted. All are made. */
+static void make_statistics(struct engine *e, const struct tensor *x, unsigned wanted,
+                            struct tensor *statistics[STATISTICS], struct tensor *used[STATISTICS])
+{
+    for (int i = 0; i < STATISTICS; i++) {
+        bool is_maximum = i == RUNNING_MAX || i == MAX_BEFORE_TARGET;
+        used[i] = statistics[i] = tensor_keep(op_full(e, PLIM_F32, 1, x->a.shape, is_maximum ? -INFINITY : 0));
+    }
+    used[SQUARE_SUM_EXP] = NULL;
+    if (!(wanted & TRL_ENTROPY)) used[X_SUM_EXP] = NULL;
+    if (!(wanted & TRL_MEAN_LOGITS)) used[Z_SUM] = NULL;
+    if (!(wanted & TRL_IS_TOP1)) used[MAX_BEFORE_TARGET] = NULL;
+}
+
 struct token_scores op_trl_token_scores(struct engine *e, struct tensor *x, struct tensor *weight, struct tensor *bias,
-                                        struct tensor *targets, unsigned wanted)
+                                        struct tensor *targets, struct logit_transform transform, unsigned wanted)
 {
     struct token_scores out = {e->poison, NULL, NULL, NULL};
     struct tensor *given[3] = {x, weight, bias}, *statistics[STATISTICS];
@@ -198,9 +262,9 @@ struct token_scores op_trl_token_scores(struct engine *e, struct tensor *x, stru
                      .weight = weight,
                      .bias = bias,
                      .targets = targets,
+                     .transform = transform,
                      .low = e->autocast.on ? e->autocast.dtype : (enum plim_dtype)x->a.dtype};
-    for (int i = 0; i < STATISTICS; i++) statistics[i] = tensor_keep(op_full(e, PLIM_F32, 1, x->a.shape, 0));
-    p.statistics = statistics[SUM_EXP];
+    make_statistics(e, x, wanted, statistics, p.statistics);
     p.room = make_room(e, &p);
     run_tiles(e, &p, false);
     double classes = e->halted ? 0 : (double)weight->a.shape[0];
@@ -208,6 +272,8 @@ struct token_scores op_trl_token_scores(struct engine *e, struct tensor *x, stru
     e->grad_enabled = grad;
     if (n && !e->halted) {
         n->ints[0] = (int64_t)p.low;
+        n->scale = transform.scale;
+        n->number = transform.cap;
         node_attach(n, out.log_probs);
         if (out.entropy) node_attach(n, out.entropy);
         node_save(e, n, X, x);
@@ -222,23 +288,6 @@ struct token_scores op_trl_token_scores(struct engine *e, struct tensor *x, stru
     for (int i = 0; i < STATISTICS; i++) tensor_drop(e, statistics[i]);
     tensor_drop_all(e, p.rows, p.part, p.room, log_z);
     return out;
-}
-
-/* --- logsigmoid ------------------------------------------------------------------------------- */
-
-static void log_sigmoid_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
-{
-    (void)n;
-    out[0] = tensor_keep(each_element(e, grads[0]));
-}
-static const struct node_kind log_sigmoid_kind = {"LogSigmoidBackward0", log_sigmoid_backward};
-
-struct tensor *op_trl_log_sigmoid(struct engine *e, struct tensor *x)
-{
-    if (e->halted) return op_halted(e, 1, &x);
-    struct node *n = op_node(e, &log_sigmoid_kind, 1, &x);
-    if (n) node_save(e, n, 0, x);
-    return op_done(e, n, each_element(e, x), 1, &x);
 }
 
 /* --- minimum ---------------------------------------------------------------------------------- */

@@ -1,6 +1,5 @@
 /* The kernel of TRL 1.16 that its trainers take their losses from (kernels/chunked_logprob.py), as an operation: what
- * it allocates, keeps and overwrites. Its Triton kernels compute nothing here (PLIM_OP_FUSED), so that only a simulated
- * device runs it. */
+ * it allocates, keeps and overwrites. */
 #ifndef PLIM_ENGINE_OPS_TRL_H
 #define PLIM_ENGINE_OPS_TRL_H
 
@@ -12,15 +11,16 @@ enum { TRL_ENTROPY = 1, TRL_MEAN_LOGITS = 2, TRL_IS_TOP1 = 4 };
 /* ChunkedLogProbFunction of x (n, hidden), weight (classes, hidden), bias (classes; NULL: none) and targets (n), all
  * lent: of each row the target's log-probability and, where `wanted` has them, the entropy, the mean of the logits and
  * whether the target is the likeliest; named, else NULL. The logits are made in tiles of 4,096 rows and 32,768
- * classes, for which there is room whatever the classes are, and again in backward. Autocast decides their type. */
+ * classes, for which there is room whatever the classes are, and again in backward. Autocast decides their type. A
+ * logit z is the product times `scale`, and where `cap` is not 0 cap tanh(z / cap) of that. */
+struct logit_transform {
+    double scale, cap;
+};
 struct token_scores {
     struct tensor *log_probs, *entropy, *mean_logits, *is_top1; /* (n): fp32, fp32, fp32 and bool */
 };
 struct token_scores op_trl_token_scores(struct engine *e, struct tensor *x, struct tensor *weight, struct tensor *bias,
-                                        struct tensor *targets, unsigned wanted);
-
-/* torch.nn.functional.logsigmoid(x): backward needs x. Floating */
-struct tensor *op_trl_log_sigmoid(struct engine *e, struct tensor *x);
+                                        struct tensor *targets, struct logit_transform transform, unsigned wanted);
 
 /* torch.min(a, b) of one shape, fp32: backward needs both. Floating */
 struct tensor *op_trl_minimum(struct engine *e, struct tensor *a, struct tensor *b);

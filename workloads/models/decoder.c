@@ -37,7 +37,6 @@ static bool is_unaligned(const struct plim_model_config *config, const struct pl
 static const char *cut_refuses(const struct plim_device_info *info, const struct plim_train_setting *setting)
 {
     if (!setting->cut_cross_entropy) return NULL;
-    if (!info->simulated) return "cut cross entropy's kernels are simulated only: this device has none of them";
     if (info->compute_capability && info->compute_capability < 80)
         return "cut cross entropy needs a GPU of compute capability 8.0 or later: its kernels take 96 KiB of shared "
                "memory (OutOfResources)";
@@ -61,10 +60,9 @@ const char *decoder_refuses(const struct plim_device_info *info,
                             const struct plim_train_setting *setting)
 {
     if (cut_refuses(info, setting)) return cut_refuses(info, setting);
-    if (plim_optimizer_is_torchao(setting->optimizer) && !info->simulated)
-        return "torchao's optimizers are simulated only: this device has none of their kernels";
-    if (plim_loop_is_trl(setting->loop) && !info->simulated)
-        return "the kernels of TRL's trainers are simulated only: this device has none of them";
+    bool is_packed = setting->packing == PLIM_PACKING_ONE_ROW && setting->documents > 1;
+    if (is_packed && setting->prompt && !info->simulated)
+        return "prompts (data.prompt) in rows of several documents (data.documents) are simulated only";
     if (config->experts && setting->lora.r && info->compute_capability && info->compute_capability < 80)
         return "adapters beside experts are not known here on a GPU before compute capability 8.0, where transformers "
                "computes the experts one by one (a program runs under exec)";
@@ -139,145 +137,6 @@ void decoder_finish(struct decoder *m)
     *m = (struct decoder){0};
 }
 
-/* Images in the type of the weights, or as transformers' Trainer gets them from a data set, and a label of each */
-static struct batch images(struct engine *e, const struct decoder *m, uint64_t seed)
-{
-    const struct plim_model_config *c = m->config;
-    int64_t rows = m->setting->micro_batch;
-    enum plim_dtype dtype = plim_loop_is_trainers(m->setting->loop) ? PLIM_F32 : decoder_parameter_dtype(m->setting);
-    struct batch b = {
-        .inputs = tensor_keep(tensor_empty(e, dtype,
-                                           SHAPE(rows, c->channels, c->image_size, c->image_size))),
-        .labels = tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows))};
-    op_random_(e, b.inputs, 1, seed);
-    op_random_(e, b.labels, (double)c->labels, seed - 1);
-    return b;
-}
-
-/* `count` places of x, so many elements apart, from element `start` on; NULL: none. Named */
-static struct tensor *places_of(struct engine *e, struct tensor *x, int64_t count, int64_t apart, int64_t start)
-{
-    if (e->halted || !count) return NULL;
-    return tensor_keep(tensor_alias(e, x, 1, &count, &apart, start));
-}
-
-/* They become start, start + step, .. */
-static void count_in(struct engine *e, struct tensor *places, double start, double step)
-{
-    struct plim_op op = {.kind = PLIM_OP_ARANGE, .n_out = 1, .alpha = step, .beta = start};
-    if (!places) return;
-    op.out[0] = &places->a;
-    if (!e->halted) engine_launch(e, &op);
-    tensor_drop(e, places);
-}
-
-static void fill_in(struct engine *e, struct tensor *places, double value)
-{
-    if (places) op_fill_(e, places, value);
-    tensor_drop(e, places);
-}
-
-/* Documents of one row: so many of `longest` tokens, then the others, which have one less. */
-struct documents {
-    int64_t longest, of_longest, others;
-};
-
-static struct documents documents_of(const struct decoder *m, int64_t tokens)
-{
-    int64_t all = decoder_documents(m), longest = decoder_longest_document(m), others = longest * all - tokens;
-    return (struct documents){longest, all - others, others};
-}
-
-/* Those of the first document once more, `rows` times behind one another from `start` on */
-static void repeat_positions(struct engine *e, struct tensor *positions, int64_t start, int64_t rows, int64_t length)
-{
-    const int64_t shape[] = {rows, length};
-    if (rows < 1 || !length || e->halted) return;
-    struct tensor *first = tensor_keep(tensor_alias(e, positions, 2, shape, (const int64_t[]){0, 1}, 0));
-    struct tensor *later = tensor_keep(tensor_alias(e, positions, 2, shape, (const int64_t[]){length, 1}, start));
-    op_copy_(e, later, first);
-    tensor_drop_all(e, first, later);
-}
-
-/* (1, tokens) int64: from 0 on, and again where a document begins; named */
-static struct tensor *document_positions(struct engine *e, int64_t tokens, struct documents d)
-{
-    struct tensor *positions = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1, tokens)));
-    count_in(e, places_of(e, positions, d.longest, 1, 0), 0, 1);
-    repeat_positions(e, positions, d.longest, d.of_longest - 1, d.longest);
-    repeat_positions(e, positions, d.of_longest * d.longest, d.others, d.longest - 1);
-    return positions;
-}
-
-/* Which document a token is of: `rows` of `length` tokens from `start` on, the first of them number `first`. No
- * memory is needed: a document's first token is numbered, and the others are copies of it. */
-static void number_tokens(struct engine *e, struct tensor *document, int64_t start, int64_t rows, int64_t length,
-                          int64_t first)
-{
-    const int64_t shape[] = {rows, length - 1};
-    count_in(e, places_of(e, document, rows, length, start), (double)first, 1);
-    if (rows < 1 || length < 2 || e->halted) return;
-    struct tensor *firsts = tensor_keep(tensor_alias(e, document, 2, shape, (const int64_t[]){length, 0}, start));
-    struct tensor *others = tensor_keep(tensor_alias(e, document, 2, shape, (const int64_t[]){length, 1}, start + 1));
-    op_copy_(e, others, firsts);
-    tensor_drop_all(e, firsts, others);
-}
-
-/* What tells the documents of one row: positions, and of TRL's collator (DataCollatorForLanguageModeling with
- * padding_free) cu_seq_lens_q, cu_seq_lens_k and seq_idx, in this order. What a document begins with is no label. */
-static void add_documents(struct engine *e, const struct decoder *m, struct batch *b, bool own_labels)
-{
-    int64_t tokens = tensor_elements(b->inputs), ends = decoder_documents(m) + 1;
-    const struct documents d = documents_of(m, tokens);
-    int64_t behind = d.of_longest * d.longest, others = d.longest - 1;
-    b->positions = document_positions(e, tokens, d);
-    if (own_labels) {
-        fill_in(e, places_of(e, b->labels, d.of_longest, d.longest, 0), PLIM_IGNORED_TARGET);
-        fill_in(e, places_of(e, b->labels, d.others, others, behind), PLIM_IGNORED_TARGET);
-    }
-    if (m->setting->loop != PLIM_LOOP_TRL_SFT) return;
-    for (int i = 0; i < 2; i++) {
-        b->ends[i] = tensor_keep(tensor_empty(e, PLIM_I32, 1, &ends));
-        count_in(e, places_of(e, b->ends[i], d.of_longest + 1, 1, 0), 0, (double)d.longest);
-        count_in(e, places_of(e, b->ends[i], d.others, 1, d.of_longest + 1), (double)(behind + others), (double)others);
-    }
-    b->document = tensor_keep(tensor_empty(e, PLIM_I32, SHAPE(1, tokens)));
-    number_tokens(e, b->document, 0, d.of_longest, d.longest, 0);
-    number_tokens(e, b->document, behind, d.others, others, d.of_longest);
-}
-
-struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed)
-{
-    const struct plim_train_setting *s = m->setting;
-    bool classifies = m->config->task == PLIM_TASK_CLASSIFICATION, in_one = s->packing == PLIM_PACKING_ONE_ROW;
-    int64_t rows = s->micro_batch * plim_loop_rows(s->loop), length = s->seq;
-    if (in_one) length *= rows, rows = 1;
-    if (m->config->patch_size) return images(e, m, seed);
-    struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, length)))};
-    op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
-    bool own_labels = s->padding != PLIM_PADDING_NO || (in_one && plim_loop_is_trainers(s->loop));
-    int64_t last = decoder_hides_padding(s) ? rows * length - 1 : -1; /* the token that is padded; -1: none */
-    if (s->padding != PLIM_PADDING_NO || (plim_loop_is_trl(s->loop) && !in_one))
-        b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
-    if (b.mask && last >= 0) fill_in(e, places_of(e, b.mask, 1, 1, last), 0);
-    if (s->loop == PLIM_LOOP_TRL_DPO) {
-        b.completions = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
-        for (int i = 0; i < 2 && s->precomputed_reference; i++)
-            b.known[i] = tensor_keep(tensor_empty(e, PLIM_F32, 1, &s->micro_batch));
-    } else if (classifies) {
-        b.labels = tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows));
-        op_random_(e, b.labels, (double)m->config->labels, seed - 1);
-    } else if (m->config->task == PLIM_TASK_CAUSAL_LM && own_labels) {
-        b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
-        op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
-        if (last >= 0) fill_in(e, places_of(e, b.labels, 1, 1, last), PLIM_IGNORED_TARGET);
-    } else {
-        b.labels = b.inputs;
-    }
-    if (in_one) add_documents(e, m, &b, own_labels && b.labels != b.inputs && !classifies);
-    return b;
-}
-
 static struct tensor *body(struct engine *e, const void *module, struct tensor *inputs)
 {
     struct decoder *const *m = module;
@@ -321,6 +180,13 @@ static void balance(struct engine *e, const struct decoder *m, struct tensor *ma
     tensor_drop(e, weighted);
 }
 
+/* What add_fused_lm_head() reads in the model's configuration */
+static struct logit_transform transform_of(const struct plim_model_config *c)
+{
+    double scale = c->logit_scale > 0 ? c->logit_scale : c->logits_scaling > 0 ? 1 / c->logits_scaling : 1;
+    return (struct logit_transform){.scale = scale, .cap = c->final_logit_softcapping};
+}
+
 struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch, unsigned wanted)
 {
     lend(m, batch);
@@ -329,7 +195,8 @@ struct fused_output decoder_fused(struct engine *e, struct decoder *m, const str
     m->returns_router_logits = false;
     const struct linear head = head_linear(m);
     struct tensor *lent[2];
-    struct fused_output out = nn_fused_head(e, &head, x, batch->labels, decoder_labels(m), wanted, lent);
+    struct fused_output out = nn_fused_head(e, &head, transform_of(m->config), x, batch->labels, decoder_labels(m),
+                                            wanted, lent);
     if (m->router_logits) balance(e, m, batch->mask, &out);
     tensor_drop_all(e, lent[0], lent[1]);
     for (int64_t i = 0; i < m->config->layers && m->router_logits; i++) {

@@ -199,6 +199,8 @@ void decoder_finish(struct decoder *m); /* host memory; tensors go with the engi
 
 /* A micro-batch of the setting's size, by `seed`; made before the first step, and named. */
 struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed);
+/* The same as Trainer and TRL's trainers get it: labels are a tensor of their own, which hides prompts and padding */
+struct batch decoder_trainers_batch(struct engine *e, const struct decoder *m, uint64_t seed);
 
 /* What model(inputs, labels=labels) returns: the loss, a named scalar, and *logits, named (NULL: Liger makes none).
  * Where labels are smoothed it is not given them: the loss is NULL. */

@@ -1,7 +1,6 @@
 /* TRL's fused head (add_fused_lm_head in trainer/utils.py of 1.16): the forward that its trainers put in place of a
  * causal model's own. */
 #include "nn.h"
-#include "workloads/engine/ops_trl.h"
 
 /* new_zeros(mask.shape).masked_scatter(mask, x); named. NULL of nothing */
 static struct tensor *spread(struct engine *e, struct tensor *mask, struct tensor *x)
@@ -41,8 +40,9 @@ static void make_loss(struct engine *e, struct fused_output *out)
     out->count = NULL;
 }
 
-struct fused_output nn_fused_head(struct engine *e, const struct linear *head, struct tensor *x, struct tensor *labels,
-                                  int64_t found, unsigned wanted, struct tensor *lent[2])
+struct fused_output nn_fused_head(struct engine *e, const struct linear *head, struct logit_transform transform,
+                                  struct tensor *x, struct tensor *labels, int64_t found, unsigned wanted,
+                                  struct tensor *lent[2])
 {
     struct fused_output out = {0};
     lent[0] = lent[1] = NULL;
@@ -57,7 +57,7 @@ struct fused_output nn_fused_head(struct engine *e, const struct linear *head, s
     lent[1] = borrow(e, head->bias);
     struct tensor *counted = tensor_keep(op_rows_where(e, hidden, out.label_mask, found));
     struct tensor *targets = tensor_keep(op_rows_where(e, shifted, out.label_mask, found));
-    struct token_scores scores = op_trl_token_scores(e, counted, lent[0], lent[1], targets, wanted);
+    struct token_scores scores = op_trl_token_scores(e, counted, lent[0], lent[1], targets, transform, wanted);
     tensor_drop_all(e, counted, targets);
     give_back(e, head->weight);
     give_back(e, head->bias);

@@ -64,6 +64,6 @@ struct tensor *nn_cut_causal_lm_loss(struct engine *e, const struct linear *head
                                   .is_sum = is_sum};
     struct tensor *loss = tensor_keep(op_cut_cross_entropy(e, &call));
     tensor_drop(e, narrow);
-    if (is_sum) tensor_set(e, &loss, op_div_scalar(e, loss, 1));
+    if (is_sum) tensor_set(e, &loss, op_div_scalar(e, loss, (double)found)); /* num_items_in_batch */
     return tensor_yield(loss);
 }

@@ -6,6 +6,7 @@
 #define PLIM_NN_H
 
 #include "workloads/engine/ops.h"
+#include "workloads/engine/ops_trl.h"
 
 /* --- parameters ------------------------------------------------------------------------------- */
 
@@ -339,11 +340,12 @@ struct fused_output {
     struct tensor *aux_loss; /* what balances experts, which others add; NULL: none */
     struct tensor *count;    /* what the loss's node has saved */
 };
-/* Of x (B, S, H), lent, and the head; labels (B, S) lent, of which `found` count (but for those of the first tokens,
- * which none is compared with); wanted: TRL_... (workloads/engine/ops_trl.h). lent: what stood for its weight and bias,
- * which the model's forward holds to its end; named or NULL, the caller's to drop. */
-struct fused_output nn_fused_head(struct engine *e, const struct linear *head, struct tensor *x, struct tensor *labels,
-                                  int64_t found, unsigned wanted, struct tensor *lent[2]);
+/* Of x (B, S, H), lent, and the head, whose logits the model transforms; labels (B, S), lent, of which `found` count
+ * (but for those of the first tokens, which none is compared with); wanted: TRL_... (ops_trl.h). lent: what stood for
+ * its weight and bias, which the model's forward holds to its end; named or NULL, the caller's to drop. */
+struct fused_output nn_fused_head(struct engine *e, const struct linear *head, struct logit_transform transform,
+                                  struct tensor *x, struct tensor *labels, int64_t found, unsigned wanted,
+                                  struct tensor *lent[2]);
 void nn_fused_output_drop(struct engine *e, struct fused_output *out);
 
 #endif

@@ -27,6 +27,20 @@ static struct tensor **state_of(const struct optimizer *o, int moment, int which
     return &o->state[moment * MOMENT_STATES + which][i];
 }
 
+/* get_qmap_signed() and get_qmap_unsigned(): the second moment has no sign, and in 4 bits steps of a sixteenth. What
+ * the host does: a simulated device has no time for it. */
+static void write_book(struct engine *e, struct tensor *book, bool is_signed)
+{
+    enum { MOST = 256, NIBBLES = 16, POWERS_4BIT = 3, POWERS_8BIT = 7 };
+    float numbers[MOST];
+    if (e->halted || e->device->info.simulated) return;
+    int64_t count = tensor_elements(book);
+    for (int i = 0; i < NIBBLES; i++) numbers[i] = (float)(i + 1) / NIBBLES;
+    if (count == MOST) op_dynamic_numbers(numbers, POWERS_8BIT, is_signed);
+    else if (is_signed) op_dynamic_numbers(numbers, POWERS_4BIT, true);
+    engine_write(e, book, numbers, (size_t)count * sizeof(*numbers));
+}
+
 static void make_moment(struct engine *e, const struct optimizer *o, int moment, size_t i)
 {
     struct tensor *x = o->params[i];
@@ -41,6 +55,7 @@ static void make_moment(struct engine *e, const struct optimizer *o, int moment,
         tensor_keep(op_full(e, PLIM_F32, SHAPE(elements / block_of(o)), 0));
     *state_of(o, moment, BOOK, i) =
         tensor_keep(op_full(e, PLIM_F32, SHAPE((int64_t)1 << o->kind->bits), 0));
+    write_book(e, *state_of(o, moment, BOOK, i), moment == 0);
 }
 
 static void make_states(struct engine *e, struct optimizer *o, size_t i)
@@ -56,7 +71,9 @@ static void make_states(struct engine *e, struct optimizer *o, size_t i)
 
 /* One parameter's step: its states, and what its kernels hand on, of both moments each */
 struct call {
-    struct tensor *x, *grad, *codes[2], *scales[2];
+    const struct plim_adam *adam;
+    int64_t block;
+    struct tensor *x, *grad, *codes[2], *scales[2], *books[2];
     struct tensor *new_scales[2]; /* fp32, one a block */
     struct tensor *scaled[2];     /* fp32, as many as x has: the moments over their scales */
     struct tensor *index[2]; /* int64, as many: in 4 bits, the codes before two become a byte */
@@ -74,10 +91,25 @@ static void drop_both(struct engine *e, struct tensor *const both[2])
     tensor_drop(e, both[1]);
 }
 
+static void launch(struct engine *e, const struct call *c, enum plim_foreach which, int outs, int ins,
+                   struct tensor *const *arrays)
+{
+    struct plim_op op = {.kind = PLIM_OP_OPTIMIZER,
+                         .foreach = (uint8_t)which,
+                         .n_out = (uint8_t)outs,
+                         .n_in = (uint8_t)ins,
+                         .block = c->block,
+                         .adam = c->adam};
+    if (e->halted) return;
+    for (int i = 0; i < outs; i++) op.out[i] = &arrays[i]->a;
+    for (int i = 0; i < ins; i++) op.in[i] = &arrays[outs + i]->a;
+    engine_launch(e, &op);
+}
+
 /* scale.copy_(), which rounds nothing */
 static void keep_scales(struct engine *e, struct call *c, int k)
 {
-    op_fused(e, 1, 1, (struct tensor *[]){c->scales[k], c->new_scales[k]});
+    op_copy_(e, c->scales[k], c->new_scales[k]);
     tensor_drop(e, c->new_scales[k]);
 }
 
@@ -85,13 +117,12 @@ static void step_8bit(struct engine *e, struct call *c, int64_t blocks)
 {
     make_both(e, c->new_scales, PLIM_F32, blocks);
     make_both(e, c->scaled, PLIM_F32, tensor_elements(c->x));
-    op_fused(e, 4, 5,
-           (struct tensor *[]){c->new_scales[0], c->new_scales[1], c->scaled[0], c->scaled[1],
-                               c->grad, c->codes[0], c->codes[1], c->scales[0], c->scales[1]});
-    op_fused(e, 3, 8,
-           (struct tensor *[]){c->x, c->codes[0], c->codes[1], c->x, c->grad, c->codes[0],
-                               c->codes[1], c->scales[0], c->scales[1], c->scaled[0],
-                               c->scaled[1]});
+    launch(e, c, PLIM_TORCHAO_SCALES, 4, 7,
+           (struct tensor *[]){c->new_scales[0], c->new_scales[1], c->scaled[0], c->scaled[1], c->grad, c->codes[0],
+                               c->codes[1], c->scales[0], c->scales[1], c->books[0], c->books[1]});
+    launch(e, c, PLIM_TORCHAO_STEP_8BIT, 3, 10,
+           (struct tensor *[]){c->x, c->codes[0], c->codes[1], c->x, c->grad, c->codes[0], c->codes[1], c->scales[0],
+                               c->scales[1], c->scaled[0], c->scaled[1], c->books[0], c->books[1]});
     drop_both(e, c->scaled);
     for (int k = 0; k < 2; k++) keep_scales(e, c, k);
 }
@@ -106,36 +137,55 @@ static int64_t parts_of_block(const struct engine *e, int64_t block, int64_t blo
     return (block + ELEMENTS_OF_PART - 1) / ELEMENTS_OF_PART;
 }
 
+/* The largest of a block's parts */
+static void fold_parts(struct engine *e, struct tensor *y, const struct tensor *in_parts)
+{
+    if (e->halted) return;
+    int64_t blocks = tensor_elements(y), parts = tensor_elements(in_parts) / blocks;
+    const struct plim_array rows = {
+        .data = in_parts->a.data, .shape = {blocks, parts}, .stride = {parts, 1}, .ndim = 2, .dtype = PLIM_F32};
+    const struct plim_op op = {.kind = PLIM_OP_REDUCE,
+                               .n_out = 1,
+                               .n_in = 1,
+                               .binary = PLIM_BINARY_MAX,
+                               .dims = 2,
+                               .alpha = 1,
+                               .out = {&y->a},
+                               .in = {&rows}};
+    engine_launch(e, &op);
+}
+
 static void find_scales(struct engine *e, struct call *c, int64_t blocks, int64_t parts)
 {
     struct tensor *in_parts[2];
     make_both(e, in_parts, PLIM_F32, blocks * parts);
-    op_fused(e, 2, 5,
-           (struct tensor *[]){in_parts[0], in_parts[1], c->grad, c->codes[0], c->codes[1],
-                               c->scales[0], c->scales[1]});
+    launch(e, c, PLIM_TORCHAO_SCALES, 2, 7,
+           (struct tensor *[]){in_parts[0], in_parts[1], c->grad, c->codes[0], c->codes[1], c->scales[0], c->scales[1],
+                               c->books[0], c->books[1]});
     for (int k = 0; k < 2; k++) {
         if (parts == 1) {
             c->new_scales[k] = in_parts[k];
             continue;
         }
         c->new_scales[k] = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(blocks)));
-        op_fused(e, 1, 1, (struct tensor *[]){c->new_scales[k], in_parts[k]});
+        fold_parts(e, c->new_scales[k], in_parts[k]);
         tensor_drop(e, in_parts[k]);
     }
 }
 
-static void step_4bit(struct engine *e, struct call *c, int64_t block)
+static void step_4bit(struct engine *e, struct call *c)
 {
-    int64_t elements = tensor_elements(c->x), blocks = elements / block;
-    find_scales(e, c, blocks, parts_of_block(e, block, blocks));
+    int64_t elements = tensor_elements(c->x), blocks = elements / c->block;
+    find_scales(e, c, blocks, parts_of_block(e, c->block, blocks));
     make_both(e, c->scaled, PLIM_F32, elements);
     make_both(e, c->index, PLIM_I64, elements);
-    op_fused(e, 5, 8,
-           (struct tensor *[]){c->x, c->scaled[0], c->scaled[1], c->index[0], c->index[1], c->x,
-                               c->grad, c->codes[0], c->codes[1], c->scales[0], c->scales[1],
-                               c->new_scales[0], c->new_scales[1]});
+    launch(e, c, PLIM_TORCHAO_STEP_4BIT, 5, 10,
+           (struct tensor *[]){c->x, c->scaled[0], c->scaled[1], c->index[0], c->index[1], c->x, c->grad, c->codes[0],
+                               c->codes[1], c->scales[0], c->scales[1], c->new_scales[0], c->new_scales[1],
+                               c->books[0], c->books[1]});
     for (int k = 0; k < 2; k++) {
-        op_fused(e, 1, 2, (struct tensor *[]){c->codes[k], c->scaled[k], c->index[k]});
+        launch(e, c, PLIM_TORCHAO_CODES, 1, 3,
+               (struct tensor *[]){c->codes[k], c->scaled[k], c->index[k], c->books[k]});
         tensor_drop(e, c->scaled[k]);
         tensor_drop(e, c->index[k]);
         keep_scales(e, c, k);
@@ -147,22 +197,22 @@ static void step(struct engine *e, struct optimizer *o, struct tensor *found_inf
 {
     (void)found_inf;
     (void)grad_scale;
+    const struct plim_adam adam = optimizer_adam(o);
     for (size_t i = 0; i < o->count && !e->halted; i++) {
         if (!o->started) make_states(e, o, i);
-        struct call c = {.x = o->params[i], .grad = o->grads[i]};
+        struct call c = {.adam = &adam, .block = block_of(o), .x = o->params[i], .grad = o->grads[i]};
         for (int k = 0; k < 2; k++) {
             c.codes[k] = *state_of(o, k, CODES, i);
             c.scales[k] = *state_of(o, k, SCALES, i);
+            c.books[k] = *state_of(o, k, BOOK, i);
         }
         if (e->halted) return;
         if (!c.scales[0])
-            op_fused(e, 3, 4,
-                   (struct tensor *[]){c.x, c.codes[0], c.codes[1], c.x, c.grad, c.codes[0],
-                                       c.codes[1]});
+            launch(e, &c, PLIM_TORCHAO_ADAMW, 3, 1, (struct tensor *[]){c.x, c.codes[0], c.codes[1], c.grad});
         else if (o->kind->bits == 8)
             step_8bit(e, &c, tensor_elements(c.scales[0]));
         else
-            step_4bit(e, &c, block_of(o));
+            step_4bit(e, &c);
     }
 }
 

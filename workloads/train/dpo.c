@@ -1,6 +1,5 @@
 #include "dpo.h"
 #include "measures.h"
-#include "workloads/engine/ops_trl.h"
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
@@ -9,7 +8,7 @@ struct tensor *dpo_labels(struct engine *e, const struct batch *batch)
     if (e->halted) return NULL;
     struct tensor *is_prompt =
         tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, batch->completions, 0));
-    struct tensor *labels = tensor_keep(op_masked_fill(e, batch->inputs, is_prompt, 0));
+    struct tensor *labels = tensor_keep(op_masked_fill(e, batch->inputs, is_prompt, PLIM_IGNORED_TARGET));
     tensor_drop(e, is_prompt);
     return labels;
 }
@@ -49,11 +48,13 @@ static void drop_pair(struct engine *e, struct pair p)
 
 /* --- the loss --------------------------------------------------------------------------------- */
 
+static const double BETA = 0.1; /* DPOConfig's default */
+
 /* (-logsigmoid(beta * delta)).mean() * weight, to which the sum of all losses, 0 before it, is added; named. *each is
- * the loss of each pair, named. The numbers do not matter. */
+ * the loss of each pair, named. */
 static struct tensor *sigmoid_loss(struct engine *e, struct tensor *delta, struct tensor **each)
 {
-    struct tensor *signs = tensor_keep(op_trl_log_sigmoid(e, op_mul_scalar(e, delta, 0.1)));
+    struct tensor *signs = tensor_keep(op_log_sigmoid(e, op_mul_scalar(e, delta, BETA)));
     *each = tensor_keep(op_neg(e, signs));
     tensor_drop(e, signs);
     struct tensor *loss = tensor_keep(op_view(e, op_mean_last(e, *each), 0, (const int64_t[]){0}));
@@ -97,11 +98,9 @@ static void drop_ratios(struct engine *e, struct ratios *r)
 
 /* --- what is measured ------------------------------------------------------------------------- */
 
-/* x.sum() of numbers in floating point, all dimensions; named */
 static struct tensor *sum(struct engine *e, struct tensor *x)
 {
-    enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
-    return tensor_keep(op_reduce(e, x, x->a.ndim == 2 ? 3 : 1, false, PLIM_BINARY_ADD, 1, dtype));
+    return measures_fold(e, x, PLIM_BINARY_ADD);
 }
 
 /* Reads a number of all ranks, which is taken: accelerator.gather_for_metrics(x).sum().item() */
@@ -115,7 +114,7 @@ static void read_sum(struct engine *e, struct tensor *x, int64_t world)
 /* accelerator.gather(x).mean().item() of what is gathered */
 static void read_mean_of(struct engine *e, struct tensor *x)
 {
-    struct tensor *mean = sum(e, x);
+    struct tensor *mean = measures_mean(e, x);
     engine_item(e, mean);
     tensor_drop(e, mean);
 }
@@ -137,7 +136,7 @@ static struct tensor *measure_entropy(struct engine *e, const struct fused_outpu
     struct tensor *tokens = measures_count(e, mask);
     struct tensor *all = measures_sum_of_ranks(e, own, world);
     *total = measures_sum_of_ranks(e, tokens, world);
-    measures_read_mean(e, *total, e->halted ? PLIM_F32 : (enum plim_dtype)all->a.dtype);
+    measures_read_mean(e, all, *total);
     return all;
 }
 
@@ -160,7 +159,8 @@ static void measure_logits(struct engine *e, const struct fused_output *out, str
     struct tensor *each = tokens_of(e, out->mean_logits);
     struct pair logits = pair_of(e, each);
     tensor_drop(e, each);
-    struct pair chosen = logits_of(e, logits.chosen, masks.chosen, labels / 2);
+    /* the last answer is rejected, and may have a token less */
+    struct pair chosen = logits_of(e, logits.chosen, masks.chosen, (labels + 1) / 2);
     struct pair rejected = logits_of(e, logits.rejected, masks.rejected, labels / 2);
     read_sum(e, chosen.chosen, world);
     read_sum(e, chosen.rejected, world);
@@ -189,10 +189,10 @@ static void measure_accuracy(struct engine *e, const struct fused_output *out, s
     struct tensor *tokens = measures_gather(e, *total, world);
     tensor_drop(e, *total);
     *total = tokens;
-    kept[2] = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1)); /* total.sum() */
+    kept[2] = sum(e, *total);
     measures_read_whether(e, kept[2]);
-    struct tensor *all = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1)); /* correct.sum() */
-    measures_read_quotient(e, PLIM_F32);
+    struct tensor *all = sum(e, kept[1]);
+    measures_read_quotient(e, all, kept[2]);
     tensor_drop(e, all);
     drop_pair(e, likeliest);
 }
@@ -202,8 +202,8 @@ static void measure_accuracy(struct engine *e, const struct fused_output *out, s
 static void measure_rewards(struct engine *e, const struct ratios *r, int64_t world,
                             struct tensor *kept[REWARDS])
 {
-    struct tensor *chosen = kept[0] = tensor_keep(op_mul_scalar(e, r->ratio.chosen, 0.1));
-    struct tensor *rejected = kept[1] = tensor_keep(op_mul_scalar(e, r->ratio.rejected, 0.1));
+    struct tensor *chosen = kept[0] = tensor_keep(op_mul_scalar(e, r->ratio.chosen, BETA));
+    struct tensor *rejected = kept[1] = tensor_keep(op_mul_scalar(e, r->ratio.rejected, BETA));
     kept[2] = measures_gather(e, chosen, world);
     kept[3] = measures_gather(e, rejected, world);
     read_mean_of(e, kept[2]);
@@ -225,9 +225,9 @@ static void read_tokens(struct engine *e, const struct batch *batch, int64_t wor
 {
     struct tensor *own = measures_count(e, batch->mask), *all = measures_gather(e, own, world);
     tensor_drop(e, own);
-    struct tensor *sum = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1));
-    engine_item(e, sum);
-    tensor_drop_all(e, sum, all);
+    struct tensor *tokens = sum(e, all);
+    engine_item(e, tokens);
+    tensor_drop_all(e, tokens, all);
 }
 
 /* What comes behind the loss, in its order. Its variables live until the function returns. */

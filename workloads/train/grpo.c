@@ -50,7 +50,7 @@ static struct tensor *labels_of(struct engine *e, const struct grpo *g, struct t
                                 struct tensor *mask)
 {
     struct tensor *is_padding = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, mask, 0));
-    struct tensor *labels = tensor_keep(op_masked_fill(e, tokens, is_padding, 0));
+    struct tensor *labels = tensor_keep(op_masked_fill(e, tokens, is_padding, PLIM_IGNORED_TARGET));
     tensor_drop(e, is_padding);
     if (e->halted) return NULL;
     struct tensor *prompt = tensor_keep(op_slice(e, labels, 1, 0, setting_of(g)->prompt));
@@ -94,6 +94,24 @@ static void score_chunk(struct engine *e, const struct grpo *g, grpo_score *scor
     tensor_drop_all(e, batch.inputs, batch.mask);
 }
 
+/* torch.cat() of all chunks, of which there may be more than a node has edges: (rows, tokens), named */
+static struct tensor *joined_scores(struct engine *e, const struct scores *s, int64_t rows, int64_t tokens)
+{
+    const struct plim_array **list = calloc((size_t)s->count, sizeof(*list));
+    struct tensor *all = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(rows, tokens)));
+    if (!list) engine_fail(e, PLIM_NOMEM);
+    for (int64_t i = 0; i < s->count && list; i++) list[i] = &s->log_probs[i]->a;
+    struct plim_op cat = {.kind = PLIM_OP_CAT,
+                          .n_out = 1,
+                          .n_lists = 1,
+                          .out = {&all->a},
+                          .lists = {list},
+                          .list_length = (size_t)s->count};
+    if (!e->halted) engine_launch(e, &cat);
+    free(list);
+    return all;
+}
+
 /* _get_per_token_logps_and_entropies() of all rows: (N, C), named; NULL where the engine halted */
 static struct tensor *score_all(struct engine *e, const struct grpo *g, grpo_score *score,
                                 void *user, bool by_reference, struct tensor *tokens,
@@ -106,8 +124,7 @@ static struct tensor *score_all(struct engine *e, const struct grpo *g, grpo_sco
     if (!s.log_probs) engine_fail(e, PLIM_NOMEM);
     for (int64_t i = 0; i < chunks && !e->halted; i++)
         score_chunk(e, g, score, user, by_reference, &s);
-    if (!e->halted)
-        all = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(rows, answer_tokens(g)))); /* cat() */
+    if (!e->halted) all = joined_scores(e, &s, rows, answer_tokens(g));
     if (s.log_probs) tensor_drop_list(e, s.log_probs, (size_t)s.count);
     tensor_drop(e, s.labels);
     nn_fused_output_drop(e, &s.out);
@@ -146,7 +163,7 @@ static void correct(struct engine *e, const struct grpo *g, struct samples *s, s
     enum plim_grpo_correction how = setting_of(g)->grpo.correction;
     if (how == PLIM_GRPO_CORRECTION_NONE || e->halted) return;
     c->difference = tensor_keep(op_mul(e, op_sub(e, s->before, s->sampled), s->answer_mask));
-    tensor_set(e, &c->difference, op_unary(e, c->difference, PLIM_UNARY_ABS)); /* nan_to_num() */
+    tensor_set(e, &c->difference, op_clone(e, c->difference)); /* nan_to_num() of numbers */
     c->logs = is_corrected_by_token(g) ? tensor_ref(c->difference)
                                        : tensor_keep(op_sum_last(e, c->difference));
     struct tensor *ratios = tensor_keep(op_exp(e, c->logs));
@@ -164,7 +181,8 @@ static void measure_correction(struct engine *e, const struct grpo *g, const str
                                struct tensor *told[TOLD])
 {
     if (!s->ratios || e->halted) return;
-    int64_t found = tensor_elements(s->before) - decoder_hides_padding(setting_of(g));
+    int64_t chunks = rows_of(g) / setting_of(g)->micro_batch;
+    int64_t found = tensor_elements(s->before) - chunks * decoder_hides_padding(setting_of(g));
     struct tensor *delta =
         tensor_keep(op_unary(e, op_sub(e, s->before, s->sampled), PLIM_UNARY_ABS));
     struct tensor *mask = tensor_keep(op_to(e, s->answer_mask, PLIM_BOOL));
@@ -175,9 +193,13 @@ static void measure_correction(struct engine *e, const struct grpo *g, const str
     tensor_drop(e, is_number);
     struct tensor *counted = tensor_keep(op_rows_where(e, delta, counts, found)), *ratios = NULL;
     tensor_drop_all(e, counts, delta);
-    for (int i = 0; i < 2; i++) told[i] = tensor_keep(tensor_empty(e, PLIM_F32, 0, NULL));
+    told[0] = measures_mean(e, counted);
+    told[1] = measures_fold(e, counted, PLIM_BINARY_MAX);
     if (is_corrected_by_token(g)) ratios = tensor_keep(op_rows_where(e, s->ratios, mask, found));
-    for (int i = 2; i < TOLD; i++) told[i] = tensor_keep(tensor_empty(e, PLIM_F32, 0, NULL));
+    struct tensor *flat = ratios ? ratios : s->ratios;
+    told[2] = measures_fold(e, flat, PLIM_BINARY_MIN);
+    told[3] = measures_mean(e, flat);
+    told[4] = measures_fold(e, flat, PLIM_BINARY_MAX);
     tensor_drop_all(e, mask, counted, ratios);
 }
 
@@ -230,19 +252,19 @@ static struct samples shuffled(struct engine *e, const struct samples *s)
     return out;
 }
 
-/* The rows as they come from the server: completions are as long as they may be. */
+/* The rows as they come from the server, and how many tokens there are */
 static void receive(struct engine *e, const struct grpo *g, struct samples *s)
 {
-    int64_t rows = rows_of(g), prompt = setting_of(g)->prompt, tokens = answer_tokens(g);
     int64_t world = plim_setting_ranks(setting_of(g));
-    s->prompts = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, prompt), 1));
-    s->prompt_mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, prompt), 1));
-    s->answers = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, tokens), 1));
-    s->answer_mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, tokens), 1));
-    s->sampled = tensor_keep(op_full(e, PLIM_F32, SHAPE(rows, tokens), 0));
+    struct vllm_answers given = vllm_server_answer(e, g->model, rows_of(g));
+    s->prompts = given.prompts;
+    s->prompt_mask = given.prompt_mask;
+    s->answers = given.answers;
+    s->answer_mask = given.answer_mask;
+    s->sampled = given.log_probs;
     struct tensor *own = measures_count(e, s->answer_mask), *all = measures_gather(e, own, world);
     tensor_drop(e, own);
-    s->items = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1)); /* all.sum() */
+    s->items = measures_fold(e, all, PLIM_BINARY_ADD);
     tensor_drop(e, all);
 }
 
@@ -446,18 +468,28 @@ static struct tensor *reduced(struct engine *e, const struct grpo *g, struct los
 
 /* --- what is measured ------------------------------------------------------------------------- */
 
+/* torch.stack() of two scalars; named */
+static struct tensor *stacked(struct engine *e, struct tensor *a, struct tensor *b)
+{
+    struct tensor *one = tensor_hold(op_view(e, a, SHAPE(1))), *other = tensor_hold(op_view(e, b, SHAPE(1)));
+    struct tensor *both = tensor_keep(op_cat(e, 2, (struct tensor *[]){one, other}, 0));
+    tensor_drop_all(e, one, other);
+    return both;
+}
+
 /* global_masked_mean(x).item() */
 static void read_mean(struct engine *e, const struct loss *l, struct tensor *x)
 {
     struct tensor *sum = tensor_keep(op_sum_all(e, masked(e, l, x)));
     struct tensor *count = measures_count(e, l->part.answer_mask);
     tensor_set(e, &count, op_to(e, count, PLIM_F32));
-    struct tensor *both = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(2))); /* stack() */
+    struct tensor *both = stacked(e, sum, count);
     struct tensor *all = tensor_keep(op_clone(e, both)); /* accelerate's reduce() */
     tensor_drop(e, both);
-    struct tensor *least = tensor_keep(tensor_empty(e, PLIM_F32, 0, NULL)), *mean;
-    mean = tensor_keep(tensor_empty(e, PLIM_F32, 0, NULL));
-    tensor_drop(e, least);
+    struct tensor *total = tensor_keep(op_select(e, all, 0, 0)), *number = tensor_keep(op_select(e, all, 0, 1));
+    struct tensor *least = tensor_keep(op_clamp(e, number, 1, INFINITY));
+    struct tensor *mean = tensor_keep(op_div(e, total, least));
+    tensor_drop_all(e, total, number, least);
     engine_item(e, mean);
     tensor_drop_all(e, mean, sum, count, all);
 }

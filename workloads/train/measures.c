@@ -2,7 +2,19 @@
 
 struct tensor *measures_count(struct engine *e, struct tensor *x)
 {
-    return tensor_keep(op_reduce(e, x, 3, false, PLIM_BINARY_ADD, 1, PLIM_I64));
+    unsigned all = e->halted ? 0 : (1u << x->a.ndim) - 1;
+    return tensor_keep(op_reduce(e, x, all, false, PLIM_BINARY_ADD, 1, PLIM_I64));
+}
+
+/* all (world, items) <- x, as often as there are ranks */
+static void spread(struct engine *e, struct tensor *all, struct tensor *x, int64_t world)
+{
+    int64_t items = tensor_elements(x);
+    if (e->halted || e->device->info.simulated) return; /* whose clock knows no collectives of small tensors */
+    struct tensor *rows = tensor_keep(op_view(e, all, SHAPE(world, items)));
+    struct tensor *row = tensor_keep(op_reshape(e, x, SHAPE(1, items)));
+    op_copy_(e, rows, row);
+    tensor_drop_all(e, rows, row);
 }
 
 struct tensor *measures_gather(struct engine *e, struct tensor *x, int64_t world)
@@ -12,18 +24,34 @@ struct tensor *measures_gather(struct engine *e, struct tensor *x, int64_t world
     if (world == 1) return tensor_ref(x);
     struct tensor *own = x->a.ndim ? NULL : tensor_keep(op_clone(e, x)); /* _gpu_gather_one(): of a scalar */
     struct tensor *all = tensor_keep(tensor_empty(e, (enum plim_dtype)x->a.dtype, 1, &items));
+    spread(e, all, x, world);
     tensor_drop(e, own);
     return all;
+}
+
+struct tensor *measures_fold(struct engine *e, struct tensor *x, enum plim_binary fold)
+{
+    if (e->halted) return e->poison;
+    unsigned dims = (1u << x->a.ndim) - 1;
+    return tensor_keep(op_reduce(e, x, dims, false, fold, 1, (enum plim_dtype)x->a.dtype));
+}
+
+struct tensor *measures_mean(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return e->poison;
+    unsigned dims = (1u << x->a.ndim) - 1;
+    double share = 1 / (double)tensor_elements(x);
+    return tensor_keep(op_reduce(e, x, dims, false, PLIM_BINARY_ADD, share, (enum plim_dtype)x->a.dtype));
 }
 
 struct tensor *measures_sum_of_ranks(struct engine *e, struct tensor *x, int64_t world)
 {
     if (e->halted) return x;
-    enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
     struct tensor *all = measures_gather(e, x, world);
-    struct tensor *sum = tensor_keep(op_full(e, dtype, 0, NULL, 1));
+    if (e->halted) return x;
+    struct tensor *total = measures_fold(e, all, PLIM_BINARY_ADD);
     tensor_drop_all(e, all, x);
-    return sum;
+    return total;
 }
 
 void measures_read_whether(struct engine *e, struct tensor *x)
@@ -33,15 +61,31 @@ void measures_read_whether(struct engine *e, struct tensor *x)
     tensor_drop(e, is_any);
 }
 
-void measures_read_quotient(struct engine *e, enum plim_dtype dtype)
+struct tensor *measures_quotient(struct engine *e, struct tensor *total, struct tensor *number)
 {
-    struct tensor *number = tensor_keep(tensor_empty(e, dtype, 0, NULL));
-    engine_item(e, number);
-    tensor_drop(e, number);
+    if (e->halted) return e->poison;
+    enum plim_dtype dtype = plim_dtype_is_float(total->a.dtype) ? (enum plim_dtype)total->a.dtype : PLIM_F32;
+    struct tensor *mean = tensor_keep(tensor_empty(e, dtype, total->a.ndim, total->a.shape));
+    struct plim_op divide = {.kind = PLIM_OP_BINARY,
+                             .n_out = 1,
+                             .n_in = 2,
+                             .binary = PLIM_BINARY_DIV,
+                             .alpha = 1,
+                             .out = {&mean->a},
+                             .in = {&total->a, &number->a}};
+    if (!e->halted) engine_launch(e, &divide);
+    return mean;
 }
 
-void measures_read_mean(struct engine *e, struct tensor *number, enum plim_dtype dtype)
+void measures_read_quotient(struct engine *e, struct tensor *total, struct tensor *number)
+{
+    struct tensor *mean = measures_quotient(e, total, number);
+    engine_item(e, mean);
+    tensor_drop(e, mean);
+}
+
+void measures_read_mean(struct engine *e, struct tensor *total, struct tensor *number)
 {
     measures_read_whether(e, number);
-    measures_read_quotient(e, dtype);
+    measures_read_quotient(e, total, number);
 }

@@ -6,16 +6,21 @@
 
 /* x.sum() of booleans or integers, over the dimensions of x (at most two), lent: an int64, named */
 struct tensor *measures_count(struct engine *e, struct tensor *x);
+/* x, lent, folded over all of its dimensions, or its mean: a scalar of its type, named */
+struct tensor *measures_fold(struct engine *e, struct tensor *x, enum plim_binary fold);
+struct tensor *measures_mean(struct engine *e, struct tensor *x);
+/* total / number of one shape, lent: in the type of the total, or fp32 where that is an integer; named */
+struct tensor *measures_quotient(struct engine *e, struct tensor *total, struct tensor *number);
 /* accelerator.gather(x), x (n) lent: of all `world` ranks (world n), named; of one rank it is x. NULL where the engine
- * is halted. */
+ * is halted. The others are taken to have the same as this one. */
 struct tensor *measures_gather(struct engine *e, struct tensor *x, int64_t world);
 /* accelerator.gather(x).sum(), or mean(), x a scalar, taken; of one rank it is x again. Named */
 struct tensor *measures_sum_of_ranks(struct engine *e, struct tensor *x, int64_t world);
 /* (x > 0).item() */
 void measures_read_whether(struct engine *e, struct tensor *x);
-/* (sum / number).item() if number > 0: a mean of type `dtype` */
-void measures_read_mean(struct engine *e, struct tensor *number, enum plim_dtype dtype);
+/* (total / number).item() if number > 0, both scalars */
+void measures_read_mean(struct engine *e, struct tensor *total, struct tensor *number);
 /* The mean alone, where its number was asked for before */
-void measures_read_quotient(struct engine *e, enum plim_dtype dtype);
+void measures_read_quotient(struct engine *e, struct tensor *total, struct tensor *number);
 
 #endif

@@ -11,8 +11,8 @@ static void measure(struct engine *e, struct sft_held *held, int64_t world)
     struct tensor *entropy = op_reduce(e, out->entropy, 3, false, PLIM_BINARY_ADD, 1, dtype);
     held->entropy = measures_sum_of_ranks(e, tensor_keep(entropy), world);
     held->correct = measures_sum_of_ranks(e, measures_count(e, out->is_top1), world);
-    measures_read_mean(e, held->labels, dtype);
-    measures_read_mean(e, held->labels, PLIM_F32);
+    measures_read_mean(e, held->entropy, held->labels);
+    measures_read_mean(e, held->correct, held->labels);
 }
 
 /* -log_probs.sum() / number, times the ranks in training, and what balances the experts */
@@ -50,7 +50,8 @@ struct tensor *sft_loss(struct engine *e, struct fused_output out, const struct 
     measure(e, held, world);
     if (items && !e->halted) {
         struct tensor *own =
-            batch->mask ? measures_count(e, batch->mask) : tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1));
+            batch->mask ? measures_count(e, batch->mask)
+                        : tensor_keep(op_full(e, PLIM_I64, 0, NULL, (double)tensor_elements(batch->inputs)));
         struct tensor *tokens = measures_sum_of_ranks(e, own, world);
         engine_item(e, tokens);
         tensor_drop(e, tokens);

@@ -1,5 +1,7 @@
 #include "trainer_loop.h"
 #include "autotune/base/hash.h"
+#include "measures.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,15 +71,6 @@ static bool is_grpo(const struct trainer_loop *loop)
     return loop->model->setting->loop == PLIM_LOOP_TRL_GRPO;
 }
 
-static struct batch make_batch(struct engine *e, const struct trainer_loop *loop)
-{
-    struct batch batch = decoder_batch(e, loop->model, loop->seed);
-    if (batch.labels != batch.inputs || batch.completions) return batch;
-    batch.labels = tensor_keep(tensor_empty_like(e, batch.inputs, PLIM_I64));
-    op_random_(e, batch.labels, (double)loop->model->config->vocab_size, loop->seed); /* the same */
-    return batch;
-}
-
 enum { BATCH_PARTS = 10 };
 
 static void parts_of(const struct batch *batch, struct tensor *out[BATCH_PARTS])
@@ -114,25 +107,13 @@ static struct tensor *count_items(struct engine *e, const struct decoder *m, con
         struct tensor *labels = labels_to_count(e, m, batches[i].labels);
         struct tensor *counts = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, labels, -100));
         tensor_drop(e, labels);
-        struct tensor *sum = tensor_keep(tensor_empty(e, PLIM_I64, 0, NULL));
-        struct tensor *wide = tensor_keep(op_to(e, counts, PLIM_I64));
-        tensor_drop_all(e, wide, counts);
-        struct tensor *more = tensor_keep(op_add_scalar(e, sum, 0));
+        struct tensor *sum = measures_count(e, counts);
+        tensor_drop(e, counts);
+        struct tensor *more = tensor_keep(total ? op_add(e, total, sum) : op_add_scalar(e, sum, 0));
         tensor_drop_all(e, total, sum);
         total = more;
     }
     return total;
-}
-
-/* accelerator.gather(items).sum(); named */
-static struct tensor *sum_of_ranks(struct engine *e, struct tensor *items, int64_t world)
-{
-    struct tensor *own = tensor_keep(op_clone(e, items));
-    struct tensor *all = tensor_keep(tensor_empty(e, PLIM_I64, 1, &world));
-    tensor_drop(e, own);
-    struct tensor *sum = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 1));
-    tensor_drop_all(e, all, items);
-    return sum;
 }
 
 static int64_t world_of(const struct trainer_loop *loop)
@@ -145,7 +126,7 @@ static struct tensor *items_of(struct engine *e, const struct trainer_loop *loop
                                int64_t count)
 {
     struct tensor *items = count_items(e, loop->model, batches, count);
-    return world_of(loop) > 1 ? sum_of_ranks(e, items, world_of(loop)) : items;
+    return world_of(loop) > 1 ? measures_sum_of_ranks(e, items, world_of(loop)) : items;
 }
 
 void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
@@ -158,7 +139,8 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
         return;
     }
     e->grad_enabled = false;
-    for (int64_t i = 0; i < loop->count && !is_grpo(loop); i++) batches[i] = make_batch(e, loop);
+    for (int64_t i = 0; i < loop->count && !is_grpo(loop); i++)
+        batches[i] = decoder_trainers_batch(e, loop->model, loop->seed);
     bool is_unlabelled = is_dpo(loop) || is_grpo(loop); /* then nothing is counted */
     struct tensor *items = is_unlabelled ? NULL : items_of(e, loop, batches, loop->count);
     for (int64_t i = 0; i < last; i++) drop_batch(e, &loop->batches[i]);
@@ -328,7 +310,7 @@ static void run_evaluation(struct engine *e, const struct trainer_loop *loop, tr
     struct kept all = {0}, one = {0};
     struct batch batch = {0};
     for (int64_t i = 0; i < asked->batches && !e->halted; i++) {
-        struct batch next = make_batch(e, loop);
+        struct batch next = decoder_trainers_batch(e, loop->model, loop->seed);
         drop_batch(e, &batch);
         batch = next;
         struct kept more = predict(e, loop, &batch, forward, user);

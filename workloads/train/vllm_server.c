@@ -1,5 +1,7 @@
 #include "vllm_server.h"
 #include "workloads/engine/ops.h"
+#include <math.h>
+#include <stdlib.h>
 
 enum direction { MERGE, UNMERGE };
 
@@ -8,9 +10,11 @@ enum direction { MERGE, UNMERGE };
 static void move_by_product(struct engine *e, const struct lora_adapter *a, enum direction direction)
 {
     struct tensor *product = tensor_keep(op_matmul(e, a->b, a->a));
+    if (a->conv1d) tensor_set(e, &product, op_transpose(e, product, 0, 1)); /* fan_in_fan_out */
     struct tensor *delta = tensor_keep(op_mul_scalar(e, product, a->scaling)), *cast = NULL;
     tensor_drop(e, product);
     if (direction == UNMERGE && !e->halted) cast = tensor_hold(op_to(e, delta, (enum plim_dtype)a->weight->a.dtype));
+    if (!e->halted) op_binary_(e, cast ? PLIM_BINARY_SUB : PLIM_BINARY_ADD, a->weight, cast ? cast : delta);
     tensor_drop_all(e, cast, delta);
 }
 
@@ -27,6 +31,31 @@ static void move_by_adapters(struct engine *e, const struct decoder *m, enum dir
 static bool is_sender(const struct plim_train_setting *setting)
 {
     return setting->sharding < PLIM_SHARDING_DDP || setting->rank <= 0;
+}
+
+static int64_t bytes_of(const struct tensor *x)
+{
+    return tensor_elements(x) * plim_dtype_size((enum plim_dtype)x->a.dtype);
+}
+
+/* torch.cat() of `count` weights as bytes; named. NULL where the engine is halted */
+static struct tensor *packed(struct engine *e, struct tensor *const *weights, size_t count, int64_t bytes)
+{
+    struct tensor *all = tensor_keep(tensor_empty_bytes(e, bytes));
+    struct plim_array *parts = calloc(count, sizeof(*parts));
+    const struct plim_array **list = calloc(count, sizeof(*list));
+    if (!parts || !list) engine_fail(e, PLIM_NOMEM);
+    for (size_t i = 0; i < count && !e->halted; i++) {
+        parts[i] = (struct plim_array){
+            .data = weights[i]->a.data, .shape = {bytes_of(weights[i])}, .stride = {1}, .ndim = 1, .dtype = PLIM_U8};
+        list[i] = &parts[i];
+    }
+    struct plim_op cat = {
+        .kind = PLIM_OP_CAT, .n_out = 1, .n_lists = 1, .out = {&all->a}, .lists = {list}, .list_length = count};
+    if (!e->halted) engine_launch(e, &cat);
+    free(parts);
+    free(list);
+    return all;
 }
 
 void vllm_server_send(struct engine *e, const struct decoder *m, bool is_first)
@@ -51,11 +80,11 @@ void vllm_server_send(struct engine *e, const struct decoder *m, bool is_first)
         tensor_drop(e, under_way[turn]);
         e->stream = 1 + turn;
         if (has_adapters && i == 0) move_by_adapters(e, m, MERGE);
-        for (; i < count && bytes <= BUFFER; i++)
-            bytes += tensor_elements(weights[i]) * plim_dtype_size((enum plim_dtype)weights[i]->a.dtype);
+        size_t first = i;
+        for (; i < count && bytes <= BUFFER; i++) bytes += bytes_of(weights[i]);
         is_over = bytes <= BUFFER;
         if (has_adapters && is_over) move_by_adapters(e, m, UNMERGE);
-        under_way[turn] = tensor_keep(tensor_empty_bytes(e, bytes));
+        under_way[turn] = packed(e, weights + first, i - first, bytes);
         e->stream = 0;
     }
     e->stream = 1 + turn;
@@ -121,4 +150,37 @@ void vllm_server_exchange(struct engine *e, const struct decoder *m, int64_t row
     enum { TUPLE = 3 };
     int64_t payload = pickled(pickled_list(all / s->grpo.generations, prompt) + answers + TUPLE);
     tensor_drop(e, tensor_keep(tensor_empty_bytes(e, payload))); /* broadcast_object_list() */
+}
+
+/* --- what it answers -------------------------------------------------------------------------- */
+
+static struct tensor *draw_tokens(struct engine *e, const struct decoder *m, int64_t rows, int64_t count,
+                                  uint64_t seed)
+{
+    struct tensor *tokens = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, count)));
+    op_random_(e, tokens, (double)m->config->vocab_size, seed);
+    return tokens;
+}
+
+/* The last token of the last answer of each micro-step. What the host does: a simulated device has no time for it. */
+static void hide_padding(struct engine *e, const struct plim_train_setting *s, struct tensor *mask)
+{
+    if (e->halted || e->device->info.simulated || !decoder_hides_padding(s)) return;
+    int64_t tokens = s->micro_batch * (s->seq - s->prompt), chunks = tensor_elements(mask) / tokens;
+    struct tensor *last = tensor_keep(tensor_alias(e, mask, 1, &chunks, &tokens, tokens - 1));
+    op_fill_(e, last, 0);
+    tensor_drop(e, last);
+}
+
+struct vllm_answers vllm_server_answer(struct engine *e, const struct decoder *m, int64_t rows)
+{
+    int64_t prompt = m->setting->prompt, tokens = m->setting->seq - prompt;
+    struct vllm_answers out;
+    out.prompts = draw_tokens(e, m, rows, prompt, 1);
+    out.prompt_mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, prompt), 1));
+    out.answers = draw_tokens(e, m, rows, tokens, 2);
+    out.answer_mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, tokens), 1));
+    hide_padding(e, m->setting, out.answer_mask);
+    out.log_probs = tensor_keep(op_full(e, PLIM_F32, SHAPE(rows, tokens), -log((double)m->config->vocab_size)));
+    return out;
 }

@@ -16,6 +16,16 @@ void vllm_server_meet(struct engine *e, const struct plim_train_setting *setting
  * answered, of each token its number and its log-probability. Numbers are taken to be the longest of a vocabulary. */
 void vllm_server_exchange(struct engine *e, const struct decoder *m, int64_t rows);
 
+/* What the server answers `rows` prompts with: N rows of prompts (P) and of answers (C), named. Answers are as long as
+ * they may be, but for the token that decoder_labels() leaves out; each token is one of the vocabulary by chance, and
+ * as likely to the server as any other. */
+struct vllm_answers {
+    struct tensor *prompts, *prompt_mask; /* (N, P) int64 */
+    struct tensor *answers, *answer_mask; /* (N, C) int64 */
+    struct tensor *log_probs;             /* (N, C) fp32 */
+};
+struct vllm_answers vllm_server_answer(struct engine *e, const struct decoder *m, int64_t rows);
+
 /* sync_weights(). Adapters are merged into the weights when the first chunk begins, and taken out of them when the last
  * parameter is in a chunk; where `is_first`, once more before that, for the names and shapes, which the client keeps.
  * Of several ranks the first sends. */

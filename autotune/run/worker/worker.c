@@ -200,6 +200,7 @@ static enum plim_status replay(struct worker *w, struct plim_message_result *res
     plim_replay_begin(w->replayer, &w->spec.model, &setting);
     enum plim_status steps = run_steps(w, result, err), st = plim_replay_end(w->replayer, out, err);
     if (out->steps_done > PLIM_REPLAY_STEPS) out->steps_done = PLIM_REPLAY_STEPS;
+    if (out->evaluations > PLIM_REPLAY_STEPS) out->evaluations = PLIM_REPLAY_STEPS;
     if (result->timing.repeats)
         out->step[PLIM_REPLAY_STEPS - 1].seconds = result->timing.median_seconds;
     return st ? st : steps;

@@ -26,7 +26,7 @@ struct plim_top_k_args {
 /* A bitonic network whose comparisons all go the same way, so that what lies beyond `count` counts as the largest and
  * is never moved. Stretches of `merged` (a power of two) become sorted where their halves are. */
 struct plim_sort_args {
-    struct plim_cuda_flat_operand x, values; /* integers; x: sort_tile's, where it begins */
+    struct plim_cuda_flat_operand x, values; /* integers or fp32; x: sort_tile's, where it begins */
     uint64_t order;                          /* int64 */
     uint64_t count;
     uint64_t merged;   /* sort_step: by its first comparisons, of the i-th from the front and from the end; or 0: */

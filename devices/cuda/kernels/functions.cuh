@@ -107,6 +107,9 @@ __device__ inline void unary_function(float (&v)[V], int function, float alpha, 
     case PLIM_UNARY_CLAMP: EACH(smaller()(larger()(x, alpha), beta))
     case PLIM_UNARY_EXP: EACH(expf(x))
     case PLIM_UNARY_SOFTPLUS: EACH(x > 20.0f ? x : log1pf(expf(x)))
+    case PLIM_UNARY_SOFTCAP: EACH(alpha * tanhf(x / alpha))
+    case PLIM_UNARY_LOG: EACH(logf(x))
+    case PLIM_UNARY_LOG_SIGMOID: EACH(smaller()(x, 0.0f) - log1pf(expf(-fabsf(x))))
     }
 }
 
@@ -121,6 +124,12 @@ __device__ inline float silu_slope(float x)
 {
     float s = sigmoid(x);
     return s * (1.0f + x * (1.0f - s));
+}
+
+__device__ inline float softcap_slope(float x, float cap)
+{
+    float y = tanhf(x / cap);
+    return 1.0f - y * y;
 }
 
 /* v: the gradient of the result, becomes that of the input. `saved` as in op.h. */
@@ -146,6 +155,9 @@ __device__ inline void unary_derivative(float (&v)[V], const float (&saved)[V], 
     case PLIM_UNARY_CLAMP: EACH(S >= alpha && S <= beta ? x : 0.0f)
     case PLIM_UNARY_EXP: EACH(x * expf(S))
     case PLIM_UNARY_SOFTPLUS: EACH(S > 20.0f ? x : x * sigmoid(S))
+    case PLIM_UNARY_SOFTCAP: EACH(x * softcap_slope(S, alpha))
+    case PLIM_UNARY_LOG: EACH(x / S)
+    case PLIM_UNARY_LOG_SIGMOID: EACH(x * sigmoid(-S))
     }
 #undef S
 }

@@ -1,31 +1,10 @@
 /* AdamW over lists of tensors and with states of 8 bits; the gradient scaler's update. */
-#include "args_optimizer.h"
+#include "adam.cuh"
 #include "lists.cuh"
 
 __device__ inline bool is_set(const plim_cuda_flat_operand &flag)
 {
     return flag.data && load_float(flag.data, flag.dtype, 0) == 1;
-}
-
-/* Of one step: rate / (1 - beta1^t), 1 / sqrt(1 - beta2^t). */
-struct adam_step {
-    float rate, root;
-};
-
-__device__ inline adam_step adam_at(const plim_cuda_adam &adam, float step)
-{
-    return {adam.rate / -expm1f(step * adam.log1), rsqrtf(-expm1f(step * adam.log2))};
-}
-
-__device__ inline void adam_update(const plim_cuda_adam &adam, adam_step step, float &p, float &m,
-                                   float &v, float g)
-{
-    m = adam.beta1 * m + adam.rest1 * g;
-    v = adam.beta2 * v + adam.rest2 * g * g;
-    float change = step.rate * m / (sqrtf(v) * step.root + adam.epsilon);
-    if (!adam.decays_last) p -= adam.decay * p;
-    p -= change;
-    if (adam.decays_last) p -= adam.decay * p;
 }
 
 PLIM_KERNEL(adamw_count, plim_adamw_args, 256)

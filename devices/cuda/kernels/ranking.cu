@@ -110,6 +110,22 @@ __device__ inline void set_integer(const plim_cuda_flat_operand &a, uint64_t i, 
     store(a.dtype, a.data + i * bytes_of(a.dtype), x);
 }
 
+/* A number in the order of what it stands for: of fp32 its bits, those below the sign turned where it is negative. A
+ * zero has no sign; NaN (positive) is the largest. */
+__device__ inline int64_t rank_at(const plim_cuda_flat_operand &a, uint64_t i)
+{
+    if (a.dtype != PLIM_F32) return integer_at(a, i);
+    int32_t bits = (int32_t)__float_as_uint(((const float *)a.data)[i] + 0.0f);
+    return bits < 0 ? bits ^ INT32_MAX : bits;
+}
+
+__device__ inline void set_ranked(const plim_cuda_flat_operand &a, uint64_t i, int64_t rank)
+{
+    if (a.dtype != PLIM_F32) return set_integer(a, i, rank);
+    int32_t bits = (int32_t)rank;
+    ((float *)a.data)[i] = __uint_as_float((uint32_t)(bits < 0 ? bits ^ INT32_MAX : bits));
+}
+
 /* The two places of comparison `pair`. */
 __device__ inline void places_of(uint64_t pair, uint64_t merged, uint64_t distance, uint64_t &i, uint64_t &j)
 {
@@ -126,10 +142,10 @@ PLIM_KERNEL(sort_step, plim_sort_args, PLIM_RANKING_THREADS)
         places_of(pair, args.merged, args.distance, i, j);
         if (i >= args.count) return;
         if (j >= args.count) continue;
-        ranked a = {integer_at(args.values, i), order[i]}, b = {integer_at(args.values, j), order[j]};
+        ranked a = {rank_at(args.values, i), order[i]}, b = {rank_at(args.values, j), order[j]};
         if (!comes_before(b, a)) continue;
-        set_integer(args.values, i, b.value), order[i] = b.place;
-        set_integer(args.values, j, a.value), order[j] = a.place;
+        set_ranked(args.values, i, b.value), order[i] = b.place;
+        set_ranked(args.values, j, a.value), order[j] = a.place;
     }
 }
 
@@ -155,7 +171,7 @@ PLIM_KERNEL(sort_tile, plim_sort_args, PLIM_RANKING_THREADS)
         __syncthreads(); /* the last tile has been written */
         for (uint64_t i = threadIdx.x; i < PLIM_SORT_TILE; i += blockDim.x) {
             bool there = first + i < args.count;
-            value[i] = there ? integer_at(args.begins ? args.x : args.values, first + i) : INT64_MAX;
+            value[i] = there ? rank_at(args.begins ? args.x : args.values, first + i) : INT64_MAX;
             place[i] = !there ? INT64_MAX : args.begins ? (int64_t)(first + i) : order[first + i];
         }
         for (uint64_t merged = args.begins ? 2 : PLIM_SORT_TILE; merged <= PLIM_SORT_TILE; merged *= 2) {
@@ -165,7 +181,7 @@ PLIM_KERNEL(sort_tile, plim_sort_args, PLIM_RANKING_THREADS)
         }
         __syncthreads();
         for (uint64_t i = threadIdx.x; i < PLIM_SORT_TILE && first + i < args.count; i += blockDim.x) {
-            set_integer(args.values, first + i, value[i]);
+            set_ranked(args.values, first + i, value[i]);
             order[first + i] = place[i];
         }
     }

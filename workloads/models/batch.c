@@ -1,0 +1,177 @@
+/* What a model trains on: tokens, images and labels, drawn by chance, and what tells rows and documents apart. */
+#include "model.h"
+#include <math.h>
+
+/* Images in the type of the weights, or as transformers' Trainer gets them from a data set, and a label of each */
+static struct batch images(struct engine *e, const struct decoder *m, uint64_t seed)
+{
+    const struct plim_model_config *c = m->config;
+    int64_t rows = m->setting->micro_batch;
+    enum plim_dtype dtype = plim_loop_is_trainers(m->setting->loop) ? PLIM_F32 : decoder_parameter_dtype(m->setting);
+    struct batch b = {
+        .inputs = tensor_keep(tensor_empty(e, dtype,
+                                           SHAPE(rows, c->channels, c->image_size, c->image_size))),
+        .labels = tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows))};
+    op_random_(e, b.inputs, 1, seed);
+    op_random_(e, b.labels, (double)c->labels, seed - 1);
+    return b;
+}
+
+/* Writes `value` to `columns` elements of x from `first` on, and to as many every `step` elements, `rows` times in all.
+ * What the host does, for which a simulated device has no time. */
+static void set_part(struct engine *e, struct tensor *x, double value, int64_t first, int64_t rows, int64_t step,
+                     int64_t columns)
+{
+    if (e->halted || !x || e->device->info.simulated) return;
+    const int64_t shape[] = {rows, columns}, stride[] = {step, 1};
+    struct tensor *part = tensor_keep(tensor_alias(e, x, 2, shape, stride, first));
+    op_fill_(e, part, value);
+    tensor_drop(e, part);
+}
+
+/* `count` elements of x, from element `start` on and `apart` from one another, become first, first + step, .. */
+static void count_in(struct engine *e, struct tensor *x, int64_t count, int64_t start, int64_t apart, double first,
+                     double step)
+{
+    if (e->halted || !count) return;
+    struct tensor *places = tensor_keep(tensor_alias(e, x, 1, &count, &apart, start));
+    struct plim_op op = {.kind = PLIM_OP_ARANGE, .n_out = 1, .alpha = step, .beta = first, .out = {&places->a}};
+    engine_launch(e, &op);
+    tensor_drop(e, places);
+}
+
+/* Documents of one row: so many of `longest` tokens, then the others, which have one less. */
+struct documents {
+    int64_t longest, of_longest, others;
+};
+
+static struct documents documents_of(const struct decoder *m, int64_t tokens)
+{
+    int64_t all = decoder_documents(m), longest = decoder_longest_document(m), others = longest * all - tokens;
+    return (struct documents){longest, all - others, others};
+}
+
+/* Those of the first document once more, `rows` times behind one another from `start` on */
+static void repeat_positions(struct engine *e, struct tensor *positions, int64_t start, int64_t rows, int64_t length)
+{
+    const int64_t shape[] = {rows, length};
+    if (rows < 1 || !length || e->halted) return;
+    struct tensor *first = tensor_keep(tensor_alias(e, positions, 2, shape, (const int64_t[]){0, 1}, 0));
+    struct tensor *later = tensor_keep(tensor_alias(e, positions, 2, shape, (const int64_t[]){length, 1}, start));
+    op_copy_(e, later, first);
+    tensor_drop_all(e, first, later);
+}
+
+/* (1, tokens) int64: from 0 on, and again where a document begins; named */
+static struct tensor *document_positions(struct engine *e, int64_t tokens, struct documents d)
+{
+    struct tensor *positions = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1, tokens)));
+    count_in(e, positions, d.longest, 0, 1, 0, 1);
+    repeat_positions(e, positions, d.longest, d.of_longest - 1, d.longest);
+    repeat_positions(e, positions, d.of_longest * d.longest, d.others, d.longest - 1);
+    return positions;
+}
+
+/* Which document a token is of: `rows` of `length` tokens from `start` on, the first of them number `first`. As
+ * set_part() for a simulated device; no memory is needed: all tokens are copies of a document's first. */
+static void number_tokens(struct engine *e, struct tensor *document, int64_t start, int64_t rows, int64_t length,
+                          int64_t first)
+{
+    const int64_t shape[] = {rows, length - 1};
+    if (e->halted || !rows || e->device->info.simulated) return;
+    count_in(e, document, rows, start, length, (double)first, 1);
+    if (length < 2) return;
+    struct tensor *firsts = tensor_keep(tensor_alias(e, document, 2, shape, (const int64_t[]){length, 0}, start));
+    struct tensor *others = tensor_keep(tensor_alias(e, document, 2, shape, (const int64_t[]){length, 1}, start + 1));
+    op_copy_(e, others, firsts);
+    tensor_drop_all(e, firsts, others);
+}
+
+/* What tells the documents of one row: positions, and of TRL's collator (DataCollatorForLanguageModeling with
+ * padding_free) cu_seq_lens_q, cu_seq_lens_k and seq_idx, in this order. What a document begins with is no label. */
+static void add_documents(struct engine *e, const struct decoder *m, struct batch *b, bool own_labels)
+{
+    int64_t tokens = tensor_elements(b->inputs), ends = decoder_documents(m) + 1;
+    const struct documents d = documents_of(m, tokens);
+    int64_t behind = d.of_longest * d.longest, others = d.longest - 1;
+    b->positions = document_positions(e, tokens, d);
+    if (own_labels) {
+        set_part(e, b->labels, PLIM_IGNORED_TARGET, 0, d.of_longest, d.longest, 1);
+        set_part(e, b->labels, PLIM_IGNORED_TARGET, behind, d.others, others, 1);
+    }
+    if (m->setting->loop != PLIM_LOOP_TRL_SFT) return;
+    for (int i = 0; i < 2; i++) {
+        b->ends[i] = tensor_keep(tensor_empty(e, PLIM_I32, 1, &ends));
+        count_in(e, b->ends[i], d.of_longest + 1, 0, 1, 0, (double)d.longest);
+        count_in(e, b->ends[i], d.others, d.of_longest + 1, 1, (double)(behind + others), (double)others);
+    }
+    b->document = tensor_keep(op_full(e, PLIM_I32, SHAPE(1, tokens), 0));
+    number_tokens(e, b->document, 0, d.of_longest, d.longest, 0);
+    number_tokens(e, b->document, behind, d.others, others, d.of_longest);
+}
+
+struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed)
+{
+    const struct plim_train_setting *s = m->setting;
+    bool classifies = m->config->task == PLIM_TASK_CLASSIFICATION, in_one = s->packing == PLIM_PACKING_ONE_ROW;
+    int64_t rows = s->micro_batch * plim_loop_rows(s->loop), length = s->seq;
+    if (in_one) length *= rows, rows = 1;
+    if (m->config->patch_size) return images(e, m, seed);
+    struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, length)))};
+    op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
+    bool own_labels = s->padding != PLIM_PADDING_NO || (in_one && plim_loop_is_trainers(s->loop));
+    int64_t last = decoder_hides_padding(s) ? rows * length - 1 : -1; /* the token that is padded; -1: none */
+    if (s->padding != PLIM_PADDING_NO || (plim_loop_is_trl(s->loop) && !in_one))
+        b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
+    if (last >= 0) set_part(e, b.mask, 0, last, 1, 1, 1);
+    if (s->loop == PLIM_LOOP_TRL_DPO) {
+        b.completions = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
+        for (int i = 0; i < 2 && s->precomputed_reference; i++)
+            b.known[i] = tensor_keep(tensor_empty(e, PLIM_F32, 1, &s->micro_batch));
+    } else if (classifies) {
+        b.labels = tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows));
+        op_random_(e, b.labels, (double)m->config->labels, seed - 1);
+    } else if (m->config->task == PLIM_TASK_CAUSAL_LM && own_labels) {
+        b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
+        op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
+        if (last >= 0) set_part(e, b.labels, PLIM_IGNORED_TARGET, last, 1, 1, 1);
+    } else {
+        b.labels = b.inputs;
+    }
+    if (in_one) add_documents(e, m, &b, own_labels && b.labels != b.inputs && !classifies);
+    return b;
+}
+
+/* --- by transformers' Trainer and TRL's -------------------------------------------------------- */
+
+/* What decoder_labels() leaves out and decoder_batch() does not: prompts, and of pairs a last token that is padding */
+static void hide_labels(struct engine *e, const struct decoder *m, const struct batch *batch)
+{
+    const struct plim_train_setting *s = m->setting;
+    struct tensor *chosen = batch->completions ? batch->completions : batch->labels;
+    double hidden = batch->completions ? 0 : PLIM_IGNORED_TARGET;
+    if (e->halted) return;
+    int64_t tokens = tensor_elements(batch->inputs);
+    if (s->prompt) set_part(e, chosen, hidden, 0, tokens / s->seq, s->seq, s->prompt);
+    if (decoder_hides_padding(s)) set_part(e, batch->completions, 0, tokens - 1, 1, 1, 1);
+}
+
+/* Log-probabilities that were computed before: those of a model to which all tokens are alike */
+static void set_reference(struct engine *e, const struct decoder *m, const struct batch *batch)
+{
+    const struct plim_train_setting *s = m->setting;
+    double answer = (double)(s->seq - (s->prompt ? s->prompt : 1));
+    double known = -answer * log((double)m->config->vocab_size);
+    for (int i = 0; i < 2; i++) set_part(e, batch->known[i], known, 0, 1, 1, s->micro_batch);
+}
+
+struct batch decoder_trainers_batch(struct engine *e, const struct decoder *m, uint64_t seed)
+{
+    struct batch b = decoder_batch(e, m, seed);
+    bool has_labels = b.labels != b.inputs || b.completions;
+    if (!has_labels) b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
+    if (!has_labels) op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
+    if (plim_loop_is_trl(m->setting->loop)) hide_labels(e, m, &b);
+    if (m->setting->loop == PLIM_LOOP_TRL_DPO) set_reference(e, m, &b);
+    return b;
+}
