@@ -172,3 +172,29 @@ Test(fla, documents_of_one_row_are_as_rows)
         expect_twins((struct plim_linear_attention){PLIM_DELTA_RULE_FLA, true}, one_row, &rows, FP32_TOLERANCE);
     }
 }
+
+/* 66 and 65 tokens; 3, 3, 2 and 1: the states have a place for each chunk of theirs, or the device says so. */
+Test(fla, documents_of_different_lengths_have_their_chunks)
+{
+    static const int64_t lengths[][2] = {{131, 2}, {9, 4}};
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *host;
+    struct plim_replayer *replayer;
+    make_small();
+    cr_assert(eq(int, plim_host_open("", &host, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, plim_replayer_create(host, NULL, &replayer, &err), PLIM_OK), "%s", err.text);
+    for (int i = 0; i < 2; i++) {
+        const struct plim_train_setting setting = {.micro_batch = 1,
+                                                   .seq = lengths[i][0],
+                                                   .documents = lengths[i][1],
+                                                   .accumulation = 1,
+                                                   .precision = PLIM_PRECISION_FP32,
+                                                   .optimizer = PLIM_OPTIMIZER_SGD,
+                                                   .loop = PLIM_LOOP_TRL_SFT,
+                                                   .packing = PLIM_PACKING_ONE_ROW};
+        train(replayer, setting, rule, &ours);
+        cr_expect(lt(dbl, ours.step[3].loss, ours.step[0].loss));
+    }
+    plim_replayer_destroy(&replayer);
+    plim_device_close(&host);
+}

@@ -188,21 +188,24 @@ Test(flash2, padded_rows)
     expect_same_losses(&padded, PLIM_ATTENTION_SDPA);
 }
 
-/* Of 17, 17, 17, 17, 16 and 16 tokens, which Trainer's labels leave the first of out. TRL's collator says where they
- * end, positions say it to the others. */
+/* Five of 17 tokens and one of 15; documents of 3, of 2 and of 1; of 1 alone: Trainer's labels leave the first of each
+ * out. TRL's collator says where they end, positions say it to the others. */
 Test(flash2, documents_of_one_row)
 {
     static const enum plim_loop loops[] = {PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_TRL_SFT};
-    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++) {
-        struct pair packed = {"llama", "", "", flash2, flash2};
-        packed.setting.loop = loops[i];
-        packed.setting.seq = 50;
-        packed.setting.packing = PLIM_PACKING_ONE_ROW;
-        packed.setting.documents = 3;
-        packed.other_setting = packed.setting;
-        packed.other_setting.documents = 2;
-        expect_same_losses(&packed, PLIM_ATTENTION_SDPA);
-    }
+    static const int lengths[][2] = {{50, 3}, {9, 4}, {7, 7}};
+    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
+        for (size_t n = 0; n < sizeof lengths / sizeof *lengths; n++) {
+            struct pair packed = {"llama", "", "", flash2, flash2};
+            if (n == 2 && loops[i] != PLIM_LOOP_PLAIN) continue; /* nothing is a label */
+            packed.setting.loop = loops[i];
+            packed.setting.seq = lengths[n][0];
+            packed.setting.packing = PLIM_PACKING_ONE_ROW;
+            packed.setting.documents = lengths[n][1];
+            packed.other_setting = packed.setting;
+            packed.other_setting.documents = 2;
+            expect_same_losses(&packed, PLIM_ATTENTION_SDPA);
+        }
 }
 
 /* Rows behind one another do not see each other: by the clock's account attention takes no longer. */

@@ -227,10 +227,10 @@ Test(linear_attention, the_decays_gradient_has_parts)
 
 /* --- documents of one row --------------------------------------------------------------------- */
 
-/* Two rows of ten tokens, in three documents each, of which the longest stand first. */
+/* Two rows of ten tokens, in three documents each: the longest stand first, then what leaves the others a token each */
 Test(linear_attention, documents_are_told_apart)
 {
-    static const int lengths[] = {4, 4, 3, 3, 3, 3};
+    static const int lengths[] = {4, 4, 4, 4, 3, 1};
     const struct plim_model_config config = {.vocab_size = 9};
     const struct plim_train_setting setting = {.micro_batch = 2,
                                                .seq = 10,

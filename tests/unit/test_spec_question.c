@@ -178,6 +178,24 @@ Test(spec_question, what_is_advised_and_from_where)
 }
 
 /* Of FSDP2 only as many GPUs as there are experts have some. */
+Test(spec_question, what_one_gpu_cannot_run)
+{
+    static const struct {
+        const char *sharding, *world;
+        bool is_sharded;
+    } cases[] = {{"auto", "1", false}, {"auto", "4", false},         {"ddp", "4", false},
+                 {"zero1", "4", true}, {"fsdp", "4", true},          {"[ddp, zero3]", "4", false},
+                 {"[fsdp, ddp]", "4", false}, {"[zero1, fsdp]", "4", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        load("gpt2-124m");
+        set("train.world", cases[i].world);
+        set("train.sharding", cases[i].sharding);
+        make();
+        cr_expect(eq(int, plim_run_is_sharded(&spec), cases[i].is_sharded), "%s", cases[i].sharding);
+    }
+    cr_expect(not(plim_run_is_sharded(&(struct plim_spec){.world = 1})), "nothing says how");
+}
+
 Test(spec_question, experts_are_shared_by_zero3_first)
 {
     load("mixtral-8x7b");

@@ -40,15 +40,15 @@ static void count_in(struct engine *e, struct tensor *x, int64_t count, int64_t 
     tensor_drop(e, places);
 }
 
-/* Documents of one row: so many of `longest` tokens, then the others, which have one less. */
-struct documents {
-    int64_t longest, of_longest, others;
-};
-
-static struct documents documents_of(const struct decoder *m, int64_t tokens)
+struct documents decoder_cut_documents(const struct decoder *m, int64_t tokens)
 {
-    int64_t all = decoder_documents(m), longest = decoder_longest_document(m), others = longest * all - tokens;
-    return (struct documents){longest, all - others, others};
+    struct documents d = {.longest = decoder_longest_document(m)};
+    int64_t all = decoder_documents(m), more = d.longest - 1;
+    d.of_longest = more && (tokens - all) / more < all ? (tokens - all) / more : all;
+    int64_t left = tokens - d.of_longest * d.longest, others = all - d.of_longest;
+    d.single = others ? others - 1 : 0;
+    d.rest = left - d.single;
+    return d;
 }
 
 /* Those of the first document once more, `rows` times behind one another from `start` on */
@@ -67,8 +67,10 @@ static struct tensor *document_positions(struct engine *e, int64_t tokens, struc
 {
     struct tensor *positions = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1, tokens)));
     count_in(e, positions, d.longest, 0, 1, 0, 1);
+    int64_t behind = d.of_longest * d.longest;
     repeat_positions(e, positions, d.longest, d.of_longest - 1, d.longest);
-    repeat_positions(e, positions, d.of_longest * d.longest, d.others, d.longest - 1);
+    repeat_positions(e, positions, behind, d.rest > 0, d.rest);
+    repeat_positions(e, positions, behind + d.rest, d.single, 1);
     return positions;
 }
 
@@ -92,22 +94,24 @@ static void number_tokens(struct engine *e, struct tensor *document, int64_t sta
 static void add_documents(struct engine *e, const struct decoder *m, struct batch *b, bool own_labels)
 {
     int64_t tokens = tensor_elements(b->inputs), ends = decoder_documents(m) + 1;
-    const struct documents d = documents_of(m, tokens);
-    int64_t behind = d.of_longest * d.longest, others = d.longest - 1;
+    const struct documents d = decoder_cut_documents(m, tokens);
+    int64_t behind = d.of_longest * d.longest, last = behind + d.rest;
     b->positions = document_positions(e, tokens, d);
     if (own_labels) {
         set_part(e, b->labels, PLIM_IGNORED_TARGET, 0, d.of_longest, d.longest, 1);
-        set_part(e, b->labels, PLIM_IGNORED_TARGET, behind, d.others, others, 1);
+        set_part(e, b->labels, PLIM_IGNORED_TARGET, behind, d.rest > 0, 1, 1);
+        set_part(e, b->labels, PLIM_IGNORED_TARGET, last, d.single, 1, 1);
     }
     if (m->setting->loop != PLIM_LOOP_TRL_SFT) return;
     for (int i = 0; i < 2; i++) {
         b->ends[i] = tensor_keep(tensor_empty(e, PLIM_I32, 1, &ends));
         count_in(e, b->ends[i], d.of_longest + 1, 0, 1, 0, (double)d.longest);
-        count_in(e, b->ends[i], d.others, d.of_longest + 1, 1, (double)(behind + others), (double)others);
+        count_in(e, b->ends[i], ends - 1 - d.of_longest, d.of_longest + 1, 1, (double)last, 1);
     }
     b->document = tensor_keep(op_full(e, PLIM_I32, SHAPE(1, tokens), 0));
     number_tokens(e, b->document, 0, d.of_longest, d.longest, 0);
-    number_tokens(e, b->document, behind, d.others, others, d.of_longest);
+    number_tokens(e, b->document, behind, d.rest > 0, d.rest, d.of_longest);
+    number_tokens(e, b->document, last, d.single, 1, d.of_longest + 1);
 }
 
 struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed)

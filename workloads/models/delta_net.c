@@ -102,12 +102,12 @@ static void split(struct engine *e, const struct plim_model_config *c, struct te
     tensor_drop(e, turned);
 }
 
-/* Of all documents of the one row, of which some are a token shorter than the longest: in chunks */
+/* Of all documents of the one row, in chunks; 0: rows are one each */
 static int64_t chunks_of(const struct decoder *m)
 {
-    int64_t tokens = m->setting->micro_batch * m->setting->seq, longest = decoder_longest_document(m),
-            documents = decoder_documents(m), shorter = longest * documents - tokens;
-    return (documents - shorter) * chunks_of_tokens(longest) + shorter * chunks_of_tokens(longest - 1);
+    if (!decoder_documents(m)) return 0;
+    const struct documents d = decoder_cut_documents(m, m->setting->micro_batch * m->setting->seq);
+    return d.of_longest * chunks_of_tokens(d.longest) + chunks_of_tokens(d.rest) + d.single;
 }
 
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)

@@ -288,6 +288,12 @@ struct tensor *decoder_activation(struct engine *e, enum plim_activation f, stru
 /* Documents in a micro-batch that is one row; 0: its rows are the samples. */
 int64_t decoder_documents(const struct decoder *m);
 int64_t decoder_longest_document(const struct decoder *m); /* of them, in tokens; 0 as there */
+/* Documents of one row: as many of `longest` tokens as leave one for each of the others, of which the first has the
+ * rest (0: there is none) and `single` have that one. */
+struct documents {
+    int64_t longest, of_longest, rest, single;
+};
+struct documents decoder_cut_documents(const struct decoder *m, int64_t tokens); /* all of the row */
 /* The constructor of a model's rotary embedding. */
 void decoder_create_rotary(struct engine *e, const struct decoder *m, enum plim_rope rope, struct rotary *r);
 /* The batch's positions, else arange(S) + 0 as (1, S); named */

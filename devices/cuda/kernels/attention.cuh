@@ -92,29 +92,31 @@ __device__ inline span document_of(const plim_attention_args &args, int row)
     return {ends[low], ends[low + 1]};
 }
 
-/* The keys that a query sees; none behind the last query. */
-__device__ inline span keys_of(const plim_attention_args &args, int64_t query)
+/* Of so many rows those of this one's document, and within the window on either side of it */
+__device__ inline span around(const plim_attention_args &args, int row, int64_t length)
 {
-    span s = {0, (int)args.k_length};
-    int row = (int)query;
-    if (query >= args.q_length) return {INT32_MAX, 0};
+    span s = {0, (int)length};
     if (args.ends) s = document_of(args, row);
     if (args.window && row - args.window >= s.first) s.first = row - args.window + 1;
     if (args.window && s.end - row > args.window) s.end = row + args.window;
-    if (args.causal && s.end > row) s.end = row + 1;
+    return s;
+}
+
+/* The keys that a query sees; none behind the last query. */
+__device__ inline span keys_of(const plim_attention_args &args, int64_t query)
+{
+    if (query >= args.q_length) return {INT32_MAX, 0};
+    span s = around(args, (int)query, args.k_length);
+    if (args.causal && s.end > (int)query) s.end = (int)query + 1;
     return s;
 }
 
 /* The queries that see a key; none behind the last key. */
 __device__ inline span queries_of(const plim_attention_args &args, int64_t key)
 {
-    span s = {0, (int)args.q_length};
-    int row = (int)key;
     if (key >= args.k_length) return {INT32_MAX, 0};
-    if (args.ends) s = document_of(args, row);
-    if (args.window && row - args.window >= s.first) s.first = row - args.window + 1;
-    if (args.window && s.end - row > args.window) s.end = row + args.window;
-    if (args.causal && s.first < row) s.first = row;
+    span s = around(args, (int)key, args.q_length);
+    if (args.causal && s.first < (int)key) s.first = (int)key;
     return s;
 }
 
