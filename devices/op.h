@@ -270,9 +270,6 @@ enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
     /* dk, dv, dbeta, dg <- k, v, beta, g, inverse, dw, du, [ends]: as DELTA_SOLVE and DELTA_INVERSE have them; dg as \
        there */                                                                                       \
     X(DELTA_SOLVE_BACKWARD, delta_solve_backward, 4, 7, 0)                                            \
-    /* a kernel of Triton: it reads in and writes out, in place where one is among both; what it computes  \
-       is not said, and a device that computes has none */ \
-    X(FUSED, fused, 1, 1, 0)                                                                          \
     /* one launch for many tensors (multi_tensor_apply); `foreach` says which */                      \
     X(FOREACH, foreach, 0, 0, 1)                                                                      \
     /* one optimizer kernel over one tensor or lists: `foreach` says which */                         \
@@ -397,8 +394,8 @@ struct plim_op {
                        ahead unless `causal`; 0: all */
     double softcap; /* ATTENTION, LINEAR_LSE and its BACKWARD; 0: none */
     int64_t pairs;  /* ROTATE: of a head, that turn */
-    double flops;   /* FUSED, DELTA_*: of its products, in the type of in[0]; 0: it has none. It tells the clock */
-    int64_t blocks; /* FUSED, DELTA_*: of threads, that share these products */
+    double flops;   /* DELTA_*: of its products, in the type of in[0]: it tells the clock */
+    int64_t blocks; /* DELTA_*: of threads, that share these products */
     int64_t block; /* QUANTIZE, DEQUANTIZE, MATMUL_4BIT, torchao's optimizers: elements of a scale */
     int64_t start; /* ROW_STATISTICS: class of the tile's first column */
     double alpha, beta;

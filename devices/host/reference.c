@@ -3,13 +3,6 @@
 
 #include <stdlib.h>
 
-/* Nothing says what it computes. */
-enum plim_status plim_reference_fused(const struct plim_op *op)
-{
-    (void)op;
-    return PLIM_UNSUPPORTED;
-}
-
 /* Nothing to compute: the value is read by plim_device_read(). */
 enum plim_status plim_reference_read_back(const struct plim_op *op)
 {

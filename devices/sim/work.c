@@ -161,8 +161,8 @@ static struct plim_work softmax(const struct plim_op *op)
     return w;
 }
 
-/* A kernel of Triton may multiply on its way. */
-static struct plim_work fused(const struct plim_op *op)
+/* The kernels of the gated delta rule multiply on their way. */
+static struct plim_work delta(const struct plim_op *op)
 {
     return (struct plim_work){.kind = PLIM_WORK_MOVE,
                               .rate = rate_of(op, op->in[0]->dtype),
@@ -204,8 +204,7 @@ static struct plim_work sizes_of(const struct plim_op *op)
     case PLIM_OP_DELTA_OUTPUT_BACKWARD_FRESH:
     case PLIM_OP_DELTA_STATES_BACKWARD:
     case PLIM_OP_DELTA_OUTPUT_BACKWARD:
-    case PLIM_OP_DELTA_SOLVE_BACKWARD:
-    case PLIM_OP_FUSED: return fused(op);
+    case PLIM_OP_DELTA_SOLVE_BACKWARD: return delta(op);
     case PLIM_OP_LINEAR_LSE:
     case PLIM_OP_LINEAR_LSE_BACKWARD: return linear_loss(op);
     case PLIM_OP_ATTENTION:

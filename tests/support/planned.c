@@ -23,7 +23,7 @@ static bool is_known(const struct plim_op *op)
     bool is_attention = op->kind == PLIM_OP_ATTENTION || op->kind == PLIM_OP_ATTENTION_BACKWARD;
     if (is_attention && op->out[0]->shape[SIZE] > MOST_SIZE) return true;
     return op->kind == PLIM_OP_MATMUL || op->kind == PLIM_OP_MATMUL_INT8 || op->kind == PLIM_OP_MATMUL_GROUPED ||
-           op->kind == PLIM_OP_READ_BACK || op->kind == PLIM_OP_FUSED;
+           op->kind == PLIM_OP_READ_BACK;
 }
 
 static void append(const char *text)

@@ -9,7 +9,7 @@
 void planned_watch(struct plim_device *device);
 
 /* The names of the operations that a GPU's library computes no more than our kernels, with commas, and what shape the
- * first of each had. "": none. PLIM_OP_FUSED is not among them. */
+ * first of each had. "": none. */
 const char *planned_without_kernels(void);
 
 #endif

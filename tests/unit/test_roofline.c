@@ -378,11 +378,11 @@ Test(roofline, attention_kernels_are_ordered)
         lt(dbl, efficient, attention(r, PLIM_SDPA_EFFICIENT, 4, 4096, PLIM_F32, true, false)));
 }
 
-Test(roofline, what_a_fused_kernel_multiplies_takes_time)
+Test(roofline, what_a_kernel_multiplies_on_its_way_takes_time)
 {
     struct plim_roofline *r = clock_of("A100-SXM4-80GB");
     struct plim_array x = {.shape = {1 << 20}, .stride = {1}, .ndim = 1, .dtype = PLIM_BF16};
-    struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = 1, .n_in = 1, .out = {&x}, .in = {&x}};
+    struct plim_op op = {.kind = PLIM_OP_DELTA_SOLVE, .n_out = 1, .n_in = 1, .out = {&x}, .in = {&x}};
     double moved = plim_roofline_device_seconds(r, &op);
     op.flops = 1e12, op.blocks = 1 << 20;
     double all = plim_roofline_device_seconds(r, &op);
@@ -394,14 +394,14 @@ Test(roofline, what_a_fused_kernel_multiplies_takes_time)
     cr_expect(eq(dbl, plim_roofline_device_seconds(r, &op), moved));
 }
 
-/* Each operand once, as of any kernel of Triton that multiplies nothing */
+/* Each operand once, as of any kernel that multiplies nothing */
 Test(roofline, kernels_of_libraries_cost_what_they_move)
 {
     static const enum plim_op_kind kinds[] = {PLIM_OP_RMS_NORM, PLIM_OP_RMS_NORM_BACKWARD, PLIM_OP_ROTATE,
                                               PLIM_OP_GATED,    PLIM_OP_GATED_BACKWARD,    PLIM_OP_CROSS_ENTROPY};
     struct plim_roofline *r = clock_of("A100-SXM4-80GB");
     struct plim_array x = {.shape = {1 << 12, 1 << 12}, .stride = {1 << 12, 1}, .ndim = 2, .dtype = PLIM_BF16};
-    struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = 2, .n_in = 4, .out = {&x, &x}, .in = {&x, &x, &x, &x}};
+    struct plim_op op = {.kind = PLIM_OP_LAYER_NORM, .n_out = 2, .n_in = 4, .out = {&x, &x}, .in = {&x, &x, &x, &x}};
     double seconds = plim_roofline_device_seconds(r, &op);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         op.kind = kinds[i];
@@ -410,7 +410,7 @@ Test(roofline, kernels_of_libraries_cost_what_they_move)
 }
 
 /* And those of the gated delta rule what they multiply; what tells documents is not counted. */
-Test(roofline, kernels_of_linear_attention_cost_what_fused_ones_do)
+Test(roofline, kernels_of_linear_attention_cost_what_they_move_or_multiply)
 {
     static const struct {
         enum plim_op_kind kind;
@@ -427,7 +427,8 @@ Test(roofline, kernels_of_linear_attention_cost_what_fused_ones_do)
     struct plim_array x = {.shape = {1 << 10, 1 << 12}, .stride = {1 << 12, 1}, .ndim = 2, .dtype = PLIM_BF16};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bool multiplies = i >= 3;
-        struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = rows[i].outs, .n_in = rows[i].ins};
+        enum plim_op_kind like = multiplies ? PLIM_OP_DELTA_SOLVE : PLIM_OP_LAYER_NORM;
+        struct plim_op op = {.kind = like, .n_out = rows[i].outs, .n_in = rows[i].ins};
         op.flops = multiplies ? 1e12 : 0;
         op.blocks = multiplies ? 50 : 0;
         for (int k = 0; k < PLIM_OP_MAX_IN; k++) op.in[k] = &x;
@@ -460,7 +461,8 @@ Test(roofline, losses_of_a_head_are_its_products)
                          .n_in = 4,
                          .out = {&lse, &means},
                          .in = {&x, &weight, &lse, &means}},
-                   fused = {.kind = PLIM_OP_FUSED, .n_out = 2, .n_in = 2, .out = {&lse, &means}, .in = {&x, &weight}};
+                   fused = {
+                       .kind = PLIM_OP_DELTA_SOLVE, .n_out = 2, .n_in = 2, .out = {&lse, &means}, .in = {&x, &weight}};
     fused.flops = 2.0 * 1000 * 5000 * 512;
     fused.blocks = 8 * 40;
     struct plim_work ours = plim_work_of(&op, false), theirs = plim_work_of(&fused, false);
