@@ -87,7 +87,8 @@ def run_losses(bench, seconds, _):
 # The tests of kernels but those of attention, which belong to the first call.
 SUITES = ('kernels_elementwise', 'kernels_embedding', 'kernels_lists', 'kernels_norm', 'kernels_reduce',
           'kernels_softmax', 'kernels_indexed', 'kernels_ranking', 'kernels_quantized', 'kernels_gated',
-          'kernels_linear_loss', 'kernels_statistics', 'kernels_torchao', 'kernels_convolution', 'kernels_solve')
+          'kernels_linear_loss', 'kernels_statistics', 'kernels_torchao', 'kernels_convolution', 'kernels_solve',
+          'kernels_causal_conv', 'kernels_delta')
 
 
 def list_operations(bench):
