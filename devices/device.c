@@ -206,6 +206,7 @@ enum plim_status plim_device_reset(struct plim_device *device)
         device->launches = 0;
         device->sdpa_engines = 0;
         device->groups_one_by_one = false;
+        device->delta_on_fp32 = false;
     }
     return st;
 }

@@ -155,6 +155,7 @@ struct plim_device {
     int64_t launches;
     unsigned sdpa_engines; /* that computed attention: bits of enum plim_sdpa_engine */
     bool groups_one_by_one; /* MATMUL_GROUPED: where PyTorch has one kernel for all of them */
+    bool delta_on_fp32; /* DELTA_*: on fp32 units, where flash-linear-attention's kernels take tensor cores */
 };
 
 void plim_device_close(struct plim_device **device); /* NULL is fine; clears the pointer */

@@ -120,6 +120,10 @@ static void tell_kernels(const struct plim_replay *replay, struct plim_result *r
     if (replay->groups_one_by_one)
         plim_result_reason(result, "Experts were multiplied one by one, where PyTorch has one kernel for all: that it "
                                    "fits was shown, but the seconds are simulated.");
+    if (replay->delta_on_fp32)
+        plim_result_reason(result,
+                           "Linear attention ran on this GPU's fp32 units, where flash-linear-attention's kernels take "
+                           "tensor cores: that it fits was shown, but the seconds are simulated.");
 }
 
 /* Where the model takes most before the first step. */

@@ -77,8 +77,8 @@ static void charge_host(struct plim_run_device *d, const struct plim_setting *se
         plim_run_charge_host(measured, twin.launching_seconds);
 }
 
-/* Where attention ran on fp32 units and PyTorch's would not, what was measured is not PyTorch's step:
- * the twin's seconds take its place. */
+/* Where kernels ran that are slower than PyTorch's or a package's (replayed.h), what was measured is not the job's
+ * step: the twin's seconds take its place. */
 static void replace_seconds(struct plim_run_device *d, const struct plim_setting *setting,
                             struct plim_replay *out)
 {
@@ -87,7 +87,7 @@ static void replace_seconds(struct plim_run_device *d, const struct plim_setting
     out->step[PLIM_REPLAY_STEPS - 1].seconds = predict(d, setting);
     if (d->told_fallback) return;
     plim_log(d->options->log, PLIM_LOG_WARNING,
-             "attention falls back to fp32 units here: times are simulated, not measured");
+             "kernels here are slower than the job's own, as the report says: times are simulated, not measured");
     d->told_fallback = true;
 }
 

@@ -182,6 +182,21 @@ Test(cuda_libraries, groups_that_pytorch_multiplies_at_once_are_told)
     cr_expect(not(goes_one_by_one(false)));
 }
 
+Test(cuda_libraries, linear_attention_on_fp32_units_is_told)
+{
+    struct plim_device *d = open_gpu("A100-SXM4-80GB", NULL, NULL);
+    struct plim_op op = {.kind = PLIM_OP_DELTA_INVERSE};
+    struct plim_array none = {.ndim = 1, .dtype = PLIM_F32};
+    op.n_out = 1, op.n_in = 3, op.out[0] = &none;
+    for (int i = 0; i < 3; i++) op.in[i] = &none;
+    cr_expect(not(d->delta_on_fp32));
+    (void)!plim_device_launch(d, &op);
+    cr_expect(d->delta_on_fp32);
+    cr_expect(eq(int, plim_device_reset(d), PLIM_OK));
+    cr_expect(not(d->delta_on_fp32));
+    plim_device_close(&d);
+}
+
 Test(cuda_libraries, attention_is_by_cudnn_where_pytorch_takes_it)
 {
     const char *gpu = "H100-SXM5-80GB";

@@ -316,6 +316,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     out->host_bytes = zero_host_bytes(&r->zero);
     out->sdpa_engines = replayer->device->sdpa_engines;
     out->groups_one_by_one = replayer->device->groups_one_by_one;
+    out->delta_on_fp32 = replayer->device->delta_on_fp32;
     if (r->fsdp.model && !e->halted) out->next_rank = fsdp_next_rank(&r->fsdp);
     if (r->fsdp.model && !e->halted) out->expert_ranks = fsdp_expert_ranks(&r->fsdp);
     if (r->st == PLIM_OK && r->model.family && !e->halted)

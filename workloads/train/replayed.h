@@ -74,7 +74,7 @@ struct plim_replay {
     double running_seconds[PLIM_DEVICE_TASKS]; /* of the last step, of the device; 0 where that is */
     double model_flops_per_token; /* 6 N + attention, forward and backward, for MFU */
     unsigned sdpa_engines; /* what computed attention on a real GPU: bits of enum plim_sdpa_engine */
-    bool groups_one_by_one; /* on a real GPU, of experts: as of struct plim_device */
+    bool groups_one_by_one, delta_on_fp32; /* on a real GPU, experts and linear attention: as of struct plim_device */
     /* of the last step's seconds, where a real device was timed by repeating it: */
     int repeats; /* 0: it was not */
     bool noisy;  /* not known to 1 %, or the device was slowed down */
@@ -89,7 +89,7 @@ static inline bool plim_replay_is_restless(const struct plim_replay *replay)
 /* Is the time of a real GPU none that PyTorch would take there? */
 static inline bool plim_replay_has_another_time(const struct plim_replay *replay)
 {
-    return replay->sdpa_engines & PLIM_SDPA_BY_FALLBACK || replay->groups_one_by_one;
+    return replay->sdpa_engines & PLIM_SDPA_BY_FALLBACK || replay->groups_one_by_one || replay->delta_on_fp32;
 }
 
 /* How many entries of `step` are filled. */

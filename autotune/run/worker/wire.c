@@ -228,6 +228,7 @@ static void pass_replay(struct codec *c, struct plim_replay *r)
     pass_seconds(c, &r->model_flops_per_token);
     pass_u32(c, &r->sdpa_engines);
     pass_bool(c, &r->groups_one_by_one);
+    pass_bool(c, &r->delta_on_fp32);
     check(c, r->verdict != PLIM_OK || r->steps_done == PLIM_REPLAY_STEPS);
 }
 
