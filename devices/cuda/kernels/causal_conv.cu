@@ -14,8 +14,9 @@ __device__ inline float at(const plim_causal_rows &rows, int64_t row, int64_t ch
 __device__ inline bool sees(const plim_causal_conv_args &args, int64_t row, int64_t to, int64_t from)
 {
     if (from < 0 || to >= args.length) return false;
+    if (!args.document) return true;
     const int32_t *document = (const int32_t *)args.document + row * args.length;
-    return !args.document || document[to] == document[from];
+    return document[to] == document[from];
 }
 
 __device__ inline float tap(const plim_causal_conv_args &args, int64_t channel, int i)
