@@ -35,6 +35,21 @@ const struct plim_array *plim_attention_ends(const struct plim_op *op)
     return op->n_in > place ? op->in[place] : NULL;
 }
 
+bool plim_op_has(const struct plim_op *op, int outs, int ins)
+{
+    if (op->n_out != outs || op->n_in != ins) return false;
+    for (int i = 0; i < outs; i++)
+        if (!op->out[i]) return false;
+    for (int i = 0; i < ins; i++)
+        if (!op->in[i]) return false;
+    return true;
+}
+
+bool plim_op_is_delta(enum plim_op_kind kind)
+{
+    return kind >= PLIM_OP_DELTA_INVERSE && kind <= PLIM_OP_DELTA_SOLVE_BACKWARD;
+}
+
 bool plim_foreach_has_its_lists(const struct plim_op *op)
 {
     static const struct {
@@ -108,10 +123,10 @@ static double bytes_without_documents(const struct plim_op *op)
 
 double plim_op_bytes(const struct plim_op *op)
 {
+    if (plim_op_is_delta(op->kind)) return bytes_without_documents(op);
     switch (op->kind) {
-    case PLIM_OP_EMBEDDING: /* of the table only the rows that are asked for */
-        return 2.0 * (double)plim_array_bytes(op->out[0]) + (double)plim_array_bytes(op->in[1]);
-    case PLIM_OP_TAKE_ROWS: /* the same of its rows */
+    case PLIM_OP_EMBEDDING: /* only the rows that are asked for */
+    case PLIM_OP_TAKE_ROWS:
         return 2.0 * (double)plim_array_bytes(op->out[0]) + (double)plim_array_bytes(op->in[1]);
     case PLIM_OP_PUT_ROWS:
     case PLIM_OP_EMBEDDING_BACKWARD:
@@ -121,15 +136,7 @@ double plim_op_bytes(const struct plim_op *op)
         return (double)SECTOR_BYTES * (double)plim_array_elements(op->in[1]);
     case PLIM_OP_CAUSAL_CONV:
     case PLIM_OP_CAUSAL_CONV_BACKWARD:
-    case PLIM_OP_CHUNK_SUMS:
-    case PLIM_OP_DELTA_INVERSE:
-    case PLIM_OP_DELTA_SOLVE:
-    case PLIM_OP_DELTA_STATES:
-    case PLIM_OP_DELTA_OUTPUT:
-    case PLIM_OP_DELTA_OUTPUT_BACKWARD_FRESH:
-    case PLIM_OP_DELTA_STATES_BACKWARD:
-    case PLIM_OP_DELTA_OUTPUT_BACKWARD:
-    case PLIM_OP_DELTA_SOLVE_BACKWARD: return bytes_without_documents(op);
+    case PLIM_OP_CHUNK_SUMS: return bytes_without_documents(op);
     case PLIM_OP_LINEAR_TARGET: /* as many rows of the weight as x has */
         return (double)(plim_array_bytes(op->out[0]) + 2 * plim_array_bytes(op->in[0]));
     case PLIM_OP_LINEAR_LSE: /* what is of one row or class is nothing beside them */

@@ -421,6 +421,12 @@ int64_t plim_array_bytes(const struct plim_array *a);
 /* `ends` of an ATTENTION or its backward; NULL: none. */
 const struct plim_array *plim_attention_ends(const struct plim_op *op);
 
+/* Has it so many outputs and inputs, all of them there? */
+bool plim_op_has(const struct plim_op *op, int outs, int ins);
+
+/* Is it one of the gated delta rule's, DELTA_...? */
+bool plim_op_is_delta(enum plim_op_kind kind);
+
 /* Is a FOREACH one of those over lists (ADD to UNSCALE), with as many lists as it takes? */
 bool plim_foreach_has_its_lists(const struct plim_op *op);
 

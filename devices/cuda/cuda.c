@@ -71,7 +71,7 @@ static enum plim_status multiply_groups(struct plim_cuda *cuda, const struct pli
 
 static enum plim_status launch_op(struct plim_cuda *cuda, const struct plim_op *op)
 {
-    cuda->device.delta_on_fp32 |= op->kind >= PLIM_OP_DELTA_INVERSE && op->kind <= PLIM_OP_DELTA_SOLVE_BACKWARD;
+    cuda->device.delta_on_fp32 |= plim_op_is_delta(op->kind);
     switch (op->kind) {
     case PLIM_OP_MATMUL:
         return plim_cuda_matmul(&cuda->libraries, op);

@@ -11,12 +11,6 @@ static struct plim_causal_rows rows_of(const struct plim_array *a)
     return rows;
 }
 
-static bool has_shape_of(const struct plim_array *a, const struct plim_array *x)
-{
-    return a->ndim == DIMS && a->shape[BATCH] == x->shape[BATCH] && a->shape[CHANNELS] == x->shape[CHANNELS] &&
-           a->shape[TOKENS] == x->shape[TOKENS];
-}
-
 static enum plim_status check_document(const struct plim_array *document, const struct plim_array *x)
 {
     if (!document) return PLIM_OK;
@@ -25,17 +19,13 @@ static enum plim_status check_document(const struct plim_array *document, const 
     return document->dtype == PLIM_I32 && plim_cuda_plan_is_contiguous(document) ? PLIM_OK : PLIM_UNSUPPORTED;
 }
 
-static struct plim_divider divider_of(int64_t n)
-{
-    return plim_divider_of(n > 0 ? (uint64_t)n : 1);
-}
-
 /* to: as x */
 static enum plim_status describe(const struct plim_array *to, const struct plim_array *x,
                                  const struct plim_array *weight, const struct plim_array *document,
                                  struct plim_causal_conv_args *args)
 {
-    if (x->ndim != DIMS || !has_shape_of(to, x) || weight->ndim != 2 || weight->shape[0] != x->shape[CHANNELS])
+    if (x->ndim != DIMS || !plim_cuda_plan_same_shape(to, x) || weight->ndim != 2 ||
+        weight->shape[0] != x->shape[CHANNELS])
         return PLIM_INVALID;
     enum plim_status st = check_document(document, x);
     if (st != PLIM_OK) return st;
@@ -43,13 +33,15 @@ static enum plim_status describe(const struct plim_array *to, const struct plim_
         !plim_cuda_plan_is_contiguous(weight) || weight->shape[1] > PLIM_CAUSAL_CONV_MOST)
         return PLIM_UNSUPPORTED;
     bool channels_inner = to->stride[CHANNELS] < to->stride[TOKENS];
+    int64_t inner = to->shape[channels_inner ? CHANNELS : TOKENS],
+            outer = to->shape[channels_inner ? TOKENS : CHANNELS];
     *args = (struct plim_causal_conv_args){.to = rows_of(to),
                                            .x = rows_of(x),
                                            .weight = plim_cuda_plan_flat(weight),
                                            .document = document ? document->data : 0,
                                            .elements = (uint64_t)plim_array_elements(to),
-                                           .inner = divider_of(to->shape[channels_inner ? CHANNELS : TOKENS]),
-                                           .outer = divider_of(to->shape[channels_inner ? TOKENS : CHANNELS]),
+                                           .inner = plim_cuda_plan_divider(inner),
+                                           .outer = plim_cuda_plan_divider(outer),
                                            .batch = x->shape[BATCH],
                                            .channels = x->shape[CHANNELS],
                                            .length = x->shape[TOKENS],
@@ -80,7 +72,7 @@ enum plim_status plim_cuda_plan_causal_conv_backward(const struct plim_cuda_plan
     struct plim_causal_conv_args args;
     enum plim_status st = describe(op->out[0], x, weight, op->n_in > 3 ? op->in[3] : NULL, &args);
     if (st != PLIM_OK) return st;
-    if (!has_shape_of(dout, x) || dweight->ndim != 2 || dweight->shape[0] != weight->shape[0] ||
+    if (!plim_cuda_plan_same_shape(dout, x) || dweight->ndim != 2 || dweight->shape[0] != weight->shape[0] ||
         dweight->shape[1] != weight->shape[1])
         return PLIM_INVALID;
     if (!plim_dtype_is_float(dout->dtype) || !plim_dtype_is_float(dweight->dtype) ||

@@ -21,11 +21,6 @@ static bool are_patches(const struct plim_array *x, const struct plim_array *w, 
            y->shape[1] == w->shape[0] && y->shape[2] == x->shape[2] / size && y->shape[3] == x->shape[3] / size;
 }
 
-static struct plim_divider divider_of(int64_t n)
-{
-    return plim_divider_of(n > 0 ? (uint64_t)n : 1);
-}
-
 static enum plim_status describe_patches(const struct plim_array *x, const struct plim_array *w,
                                          const struct plim_array *y, struct plim_patches_args *args)
 {
@@ -39,9 +34,9 @@ static enum plim_status describe_patches(const struct plim_array *x, const struc
                                        .patches = y->shape[0] * y->shape[2] * y->shape[3],
                                        .kernels = w->shape[0],
                                        .elements = w->shape[1] * w->shape[2] * w->shape[3],
-                                       .down = divider_of(y->shape[2]),
-                                       .across = divider_of(y->shape[3]),
-                                       .size = divider_of(w->shape[2])};
+                                       .down = plim_cuda_plan_divider(y->shape[2]),
+                                       .across = plim_cuda_plan_divider(y->shape[3]),
+                                       .size = plim_cuda_plan_divider(w->shape[2])};
     return PLIM_OK;
 }
 
@@ -105,8 +100,8 @@ static enum plim_status convolve(const struct plim_cuda_plan *plan, const struct
                                              .from = plim_cuda_plan_flat(from),
                                              .weight = plim_cuda_plan_flat(weight),
                                              .elements = (uint64_t)plim_array_elements(to),
-                                             .to_length = divider_of(to->shape[2]),
-                                             .channels = divider_of(to->shape[1]),
+                                             .to_length = plim_cuda_plan_divider(to->shape[2]),
+                                             .channels = plim_cuda_plan_divider(to->shape[1]),
                                              .from_length = from->shape[2],
                                              .kernel = weight->shape[2],
                                              .padding = padding,
@@ -139,7 +134,7 @@ enum plim_status plim_cuda_plan_depthwise_backward_weight(const struct plim_cuda
                                               .x = plim_cuda_plan_flat(x)};
     enum plim_status st = check_depthwise(x, dweight, dout, &args.padding);
     if (st != PLIM_OK) return st;
-    args.results = divider_of(dout->shape[2]);
+    args.results = plim_cuda_plan_divider(dout->shape[2]);
     args.batch = dout->shape[2] > 0 ? x->shape[0] : 0;
     args.channels = x->shape[1];
     args.length = x->shape[2];

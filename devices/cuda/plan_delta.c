@@ -85,11 +85,6 @@ static enum plim_status take(struct plim_delta_sizes *s, int count, const struct
     take(sizes, (int)(sizeof((struct operand[]){__VA_ARGS__}) / sizeof(struct operand)),                               \
          (struct operand[]){__VA_ARGS__})
 
-static const struct plim_array *input(const struct plim_op *op, int i)
-{
-    return op->n_in > i ? op->in[i] : NULL;
-}
-
 static enum plim_status launch(const struct plim_cuda_plan *plan, const char *kernel, int64_t blocks, const void *args,
                                size_t bytes)
 {
@@ -119,7 +114,7 @@ enum plim_status plim_cuda_plan_chunk_sums(const struct plim_cuda_plan *plan, co
     enum plim_status st;
     if (one.ndim != 3) return PLIM_INVALID;
     one.shape[one.ndim++] = 1;
-    PLIM_TRY(sizes_of(&one, NULL, input(op, 1), &args.sizes));
+    PLIM_TRY(sizes_of(&one, NULL, plim_cuda_plan_input(op, 1), &args.sizes));
     PLIM_TRY(TAKE(&args.sizes, {op->in[0], NUMBERS, &args.x}, {op->out[0], NUMBERS, &args.out}));
     args.scale = (float)op->alpha;
     args.backwards = op->beta < 0;
@@ -134,7 +129,7 @@ enum plim_status plim_cuda_plan_delta_inverse(const struct plim_cuda_plan *plan,
 {
     struct plim_delta_args args = {0};
     enum plim_status st;
-    PLIM_TRY(sizes_of(op->in[0], NULL, input(op, 3), &args.sizes));
+    PLIM_TRY(sizes_of(op->in[0], NULL, plim_cuda_plan_input(op, 3), &args.sizes));
     PLIM_TRY(TAKE(&args.sizes, {op->in[0], KEYS, &args.k}, {op->in[1], NUMBERS, &args.g},
                   {op->in[2], NUMBERS, &args.beta}, {op->out[0], SQUARES, &args.inverse}));
     st = launch(plan, "delta_inverse", blocks_of(&args.sizes), &args, sizeof args);
@@ -146,7 +141,7 @@ enum plim_status plim_cuda_plan_delta_solve(const struct plim_cuda_plan *plan, c
 {
     struct plim_delta_args args = {0};
     enum plim_status st;
-    PLIM_TRY(sizes_of(op->in[0], op->in[1], input(op, 5), &args.sizes));
+    PLIM_TRY(sizes_of(op->in[0], op->in[1], plim_cuda_plan_input(op, 5), &args.sizes));
     PLIM_TRY(TAKE(&args.sizes, {op->in[0], KEYS, &args.k}, {op->in[1], VALUES, &args.v},
                   {op->in[2], NUMBERS, &args.beta}, {op->in[3], SQUARES, &args.inverse}, {op->in[4], NUMBERS, &args.g},
                   {op->out[0], KEYS, &args.w}, {op->out[1], VALUES, &args.u}));
@@ -159,7 +154,7 @@ enum plim_status plim_cuda_plan_delta_states(const struct plim_cuda_plan *plan, 
 {
     struct plim_delta_args args = {0};
     enum plim_status st;
-    PLIM_TRY(sizes_of(op->in[0], op->in[2], input(op, 4), &args.sizes));
+    PLIM_TRY(sizes_of(op->in[0], op->in[2], plim_cuda_plan_input(op, 4), &args.sizes));
     PLIM_TRY(TAKE(&args.sizes, {op->in[0], KEYS, &args.k}, {op->in[1], KEYS, &args.w}, {op->in[2], VALUES, &args.u},
                   {op->in[3], NUMBERS, &args.g}, {op->out[0], STATES, &args.states},
                   {op->out[1], VALUES, &args.fresh}));
@@ -174,7 +169,7 @@ enum plim_status plim_cuda_plan_delta_output(const struct plim_cuda_plan *plan, 
 {
     struct plim_delta_args args = {.alpha = (float)op->alpha};
     enum plim_status st;
-    PLIM_TRY(sizes_of(op->in[0], op->in[2], input(op, 5), &args.sizes));
+    PLIM_TRY(sizes_of(op->in[0], op->in[2], plim_cuda_plan_input(op, 5), &args.sizes));
     PLIM_TRY(TAKE(&args.sizes, {op->in[0], KEYS, &args.q}, {op->in[1], KEYS, &args.k}, {op->in[2], VALUES, &args.fresh},
                   {op->in[3], STATES, &args.states}, {op->in[4], NUMBERS, &args.g}, {op->out[0], VALUES, &args.out}));
     st = launch(plan, "delta_output", blocks_of(&args.sizes), &args, sizeof args);
@@ -189,7 +184,7 @@ enum plim_status plim_cuda_plan_delta_output_backward_fresh(const struct plim_cu
     struct plim_delta_backward_args args = {.of = {.alpha = (float)op->alpha}};
     struct plim_delta_sizes *s = &args.of.sizes;
     enum plim_status st;
-    PLIM_TRY(sizes_of(op->in[0], op->in[3], input(op, 4), s));
+    PLIM_TRY(sizes_of(op->in[0], op->in[3], plim_cuda_plan_input(op, 4), s));
     PLIM_TRY(TAKE(s, {op->in[0], KEYS, &args.of.q}, {op->in[1], KEYS, &args.of.k}, {op->in[2], NUMBERS, &args.of.g},
                   {op->in[3], VALUES, &args.dout}, {op->out[0], VALUES, &args.dfresh}));
     st = launch(plan, "delta_output_backward_fresh", blocks_of(s), &args, sizeof args);
@@ -202,7 +197,7 @@ enum plim_status plim_cuda_plan_delta_states_backward(const struct plim_cuda_pla
     struct plim_delta_backward_args args = {.of = {.alpha = (float)op->alpha}};
     struct plim_delta_sizes *s = &args.of.sizes;
     enum plim_status st;
-    PLIM_TRY(sizes_of(op->in[0], op->in[4], input(op, 6), s));
+    PLIM_TRY(sizes_of(op->in[0], op->in[4], plim_cuda_plan_input(op, 6), s));
     PLIM_TRY(TAKE(s, {op->in[0], KEYS, &args.of.q}, {op->in[1], KEYS, &args.of.k}, {op->in[2], KEYS, &args.of.w},
                   {op->in[3], NUMBERS, &args.of.g}, {op->in[4], VALUES, &args.dout}, {op->in[5], VALUES, &args.local},
                   {op->out[0], STATES, &args.dstates}, {op->out[1], VALUES, &args.dfresh}));
@@ -217,7 +212,7 @@ enum plim_status plim_cuda_plan_delta_output_backward(const struct plim_cuda_pla
     struct plim_delta_backward_args args = {.of = {.alpha = (float)op->alpha}};
     struct plim_delta_sizes *s = &args.of.sizes;
     enum plim_status st;
-    PLIM_TRY(sizes_of(op->in[0], op->in[3], input(op, 8), s));
+    PLIM_TRY(sizes_of(op->in[0], op->in[3], plim_cuda_plan_input(op, 8), s));
     PLIM_TRY(TAKE(s, {op->in[0], KEYS, &args.of.q}, {op->in[1], KEYS, &args.of.k}, {op->in[2], NUMBERS, &args.of.g},
                   {op->in[3], VALUES, &args.of.fresh}, {op->in[4], STATES, &args.of.states},
                   {op->in[5], VALUES, &args.dout}, {op->in[6], STATES, &args.dstates},
@@ -235,7 +230,7 @@ enum plim_status plim_cuda_plan_delta_solve_backward(const struct plim_cuda_plan
     struct plim_delta_backward_args args = {0};
     struct plim_delta_sizes *s = &args.of.sizes;
     enum plim_status st;
-    PLIM_TRY(sizes_of(op->in[0], op->in[1], input(op, 7), s));
+    PLIM_TRY(sizes_of(op->in[0], op->in[1], plim_cuda_plan_input(op, 7), s));
     PLIM_TRY(TAKE(s, {op->in[0], KEYS, &args.of.k}, {op->in[1], VALUES, &args.of.v},
                   {op->in[2], NUMBERS, &args.of.beta}, {op->in[3], NUMBERS, &args.of.g},
                   {op->in[4], SQUARES, &args.of.inverse}, {op->in[5], KEYS, &args.dw},

@@ -64,7 +64,7 @@ static enum plim_status count_rows(const struct plim_array *rows, const struct p
     for (int d = 0; d < leading; d++) {
         int from = leading - 1 - d;
         args->count *= (uint64_t)named->shape[from];
-        args->extent[d] = plim_divider_of(named->shape[from] > 0 ? (uint64_t)named->shape[from] : 1);
+        args->extent[d] = plim_cuda_plan_divider(named->shape[from]);
         args->step[d] = named->stride[from] * bytes;
     }
     return PLIM_OK;

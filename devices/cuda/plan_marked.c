@@ -23,27 +23,17 @@ enum plim_status plim_cuda_plan_nonzero(const struct plim_cuda_plan *plan, const
                                      .column_step = has_columns ? places->stride[1] * bytes : 0,
                                      .room = (uint64_t)places->shape[0],
                                      .columns = has_columns ? a->ndim : 0};
-    for (int d = 0; d < a->ndim; d++) {
-        int64_t extent = a->shape[a->ndim - 1 - d];
-        args.extent[d] = plim_divider_of(extent > 0 ? (uint64_t)extent : 1);
-    }
+    for (int d = 0; d < a->ndim; d++) args.extent[d] = plim_cuda_plan_divider(a->shape[a->ndim - 1 - d]);
     enum plim_status st = plim_walk_init(&args.walk, (const struct plim_array *const[]){a}, 1, PLIM_WALK_ORDERED);
     if (st != PLIM_OK || args.room == 0) return st;
     return plim_cuda_plan_launch(plan, "nonzero", blocks_of(args.walk.elements), PLIM_MARKED_THREADS, &args,
                                  sizeof args);
 }
 
-static bool has_shape_of(const struct plim_array *a, const struct plim_array *b)
-{
-    bool same = a->ndim == b->ndim;
-    for (int d = 0; same && d < a->ndim; d++) same = a->shape[d] == b->shape[d];
-    return same;
-}
-
 enum plim_status plim_cuda_plan_masked_scatter(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     const struct plim_array *out = op->out[0], *a = op->in[0], *mask = op->in[1], *source = op->in[2];
-    if (!has_shape_of(out, a) || !has_shape_of(mask, a)) return PLIM_INVALID;
+    if (!plim_cuda_plan_same_shape(out, a) || !plim_cuda_plan_same_shape(mask, a)) return PLIM_INVALID;
     if (source->dtype != a->dtype || !plim_cuda_plan_is_contiguous(source)) return PLIM_UNSUPPORTED;
     struct plim_masked_scatter_args args = {.source = source->data, .count = (uint64_t)plim_array_elements(source)};
     enum plim_status st =

@@ -9,11 +9,6 @@ static bool is_flat(const struct plim_array *a, bool is_float)
     return plim_cuda_plan_is_contiguous(a) && plim_dtype_is_float((enum plim_dtype)a->dtype) == is_float;
 }
 
-static const struct plim_array *input(const struct plim_op *op, int i)
-{
-    return i < op->n_in ? op->in[i] : NULL;
-}
-
 static int64_t blocks_of(int64_t elements, int64_t block)
 {
     return (elements + block - 1) / block;
@@ -58,7 +53,7 @@ static enum plim_status fill_args(const struct plim_op *op, const struct plim_ar
 enum plim_status plim_cuda_plan_quantize(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     struct plim_quantized_args args;
-    enum plim_status st = fill_args(op, op->in[0], op->out[0], op->out[1], input(op, 1), &args);
+    enum plim_status st = fill_args(op, op->in[0], op->out[0], op->out[1], plim_cuda_plan_input(op, 1), &args);
     if (st != PLIM_OK || args.elements == 0) return st;
     int64_t threads = (int64_t)args.blocks * PLIM_CUDA_PLAN_WARP;
     return plim_cuda_plan_launch(plan, "quantize", plim_cuda_plan_blocks(plan, threads, PLIM_QUANTIZED_THREADS),
@@ -68,7 +63,7 @@ enum plim_status plim_cuda_plan_quantize(const struct plim_cuda_plan *plan, cons
 enum plim_status plim_cuda_plan_dequantize(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     struct plim_quantized_args args;
-    enum plim_status st = fill_args(op, op->out[0], op->in[0], op->in[1], input(op, 2), &args);
+    enum plim_status st = fill_args(op, op->out[0], op->in[0], op->in[1], plim_cuda_plan_input(op, 2), &args);
     if (st != PLIM_OK || args.elements == 0) return st;
     int at_once = PLIM_DEQUANTIZED_AT_ONCE;
     args.vectors = op->block % at_once == 0 && args.elements % (uint64_t)at_once == 0 &&
@@ -83,10 +78,10 @@ enum { A, CODES, SCALES, BIAS, SCALE_CODES, SCALE_BOOK, OFFSET };
 /* Scales that are codes themselves, of NESTED_BLOCK to a scale, less a number. */
 static enum plim_status read_nested(const struct plim_op *op, int64_t blocks, struct plim_matmul_4bit_args *args)
 {
-    const struct plim_array *codes = input(op, SCALE_CODES), *offset = input(op, OFFSET);
+    const struct plim_array *codes = plim_cuda_plan_input(op, SCALE_CODES), *offset = plim_cuda_plan_input(op, OFFSET);
     const struct plim_op of_scales = {.quantized = PLIM_QUANTIZED_BOOK, .block = NESTED_BLOCK};
     if (!codes) return PLIM_OK;
-    enum plim_status st = read_book(&of_scales, input(op, SCALE_BOOK), &args->of_scales);
+    enum plim_status st = read_book(&of_scales, plim_cuda_plan_input(op, SCALE_BOOK), &args->of_scales);
     if (st != PLIM_OK) return st;
     if (!offset || codes->dtype != PLIM_U8 || plim_array_elements(codes) < blocks) return PLIM_INVALID;
     args->scale_codes = codes->data;
@@ -96,7 +91,8 @@ static enum plim_status read_nested(const struct plim_op *op, int64_t blocks, st
 
 enum plim_status plim_cuda_plan_matmul_4bit(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
-    const struct plim_array *out = op->out[0], *a = op->in[A], *codes = op->in[CODES], *bias = input(op, BIAS);
+    const struct plim_array *out = op->out[0], *a = op->in[A], *codes = op->in[CODES],
+                            *bias = plim_cuda_plan_input(op, BIAS);
     if (out->ndim < 1 || a->ndim < 1) return PLIM_INVALID;
     int64_t n = out->shape[out->ndim - 1], k = a->shape[a->ndim - 1], elements = plim_array_elements(out);
     if (k > 0 && plim_array_elements(a) / k * n != elements) return PLIM_INVALID;
@@ -146,7 +142,7 @@ enum plim_status plim_cuda_plan_matmul_int8(const struct plim_cuda_plan *plan, c
 enum plim_status plim_cuda_plan_scale_int32(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     const struct plim_array *out = op->out[0], *a = op->in[0], *rows = op->in[1], *columns = op->in[2];
-    const struct plim_array *bias = input(op, 3);
+    const struct plim_array *bias = plim_cuda_plan_input(op, 3);
     if (out->ndim != 2 || a->ndim != 2 || a->shape[0] != out->shape[0] || a->shape[1] != out->shape[1] ||
         plim_array_elements(rows) != a->shape[0] || plim_array_elements(columns) != a->shape[1])
         return PLIM_INVALID;

@@ -39,7 +39,7 @@ enum plim_status plim_cuda_plan_solve_triangular(const struct plim_cuda_plan *pl
                                    .upper = op->upper};
     for (int d = 0; d < PLIM_SOLVE_BATCH_DIMS; d++) {
         int64_t extent = d < row ? x->shape[row - 1 - d] : 1;
-        args.extent[d] = plim_divider_of(extent > 0 ? (uint64_t)extent : 1);
+        args.extent[d] = plim_cuda_plan_divider(extent);
         matrices *= extent;
     }
     int64_t tiles = (columns + PLIM_SOLVE_THREADS - 1) / PLIM_SOLVE_THREADS;

@@ -20,11 +20,6 @@ static const struct plim_array *output(const struct plim_op *op, int i)
     return i < op->n_out ? op->out[i] : NULL;
 }
 
-static const struct plim_array *input(const struct plim_op *op, int i)
-{
-    return i < op->n_in ? op->in[i] : NULL;
-}
-
 enum plim_status plim_cuda_plan_row_statistics(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     const struct plim_array *tile = op->in[TILE];
@@ -54,11 +49,12 @@ enum plim_status plim_cuda_plan_row_statistics_backward(const struct plim_cuda_p
                                                         [DLOG_PROB] = &args.dlog_prob,
                                                         [DENTROPY] = &args.dentropy,
                                                         [ENTROPY] = &args.entropy};
-    if (tile->ndim != 2 || !input(op, DENTROPY) != !input(op, ENTROPY)) return PLIM_INVALID;
+    if (tile->ndim != 2 || !plim_cuda_plan_input(op, DENTROPY) != !plim_cuda_plan_input(op, ENTROPY))
+        return PLIM_INVALID;
     enum plim_status st = plim_cuda_plan_rows(&args.rows, 2, operands);
     if (st == PLIM_OK) st = take_column(op->in[TARGETS], tile, &args.targets);
     for (int i = LOG_SUM; i <= ENTROPY && st == PLIM_OK; i++) {
-        st = take_column(input(op, i), tile, columns[i]);
+        st = take_column(plim_cuda_plan_input(op, i), tile, columns[i]);
         if (st == PLIM_OK && columns[i]->data && !plim_dtype_is_float(columns[i]->dtype)) st = PLIM_UNSUPPORTED;
     }
     if (st != PLIM_OK) return st;

@@ -6,16 +6,6 @@
 enum { MOMENTS = 2, THREADS = PLIM_TORCHAO_THREADS };
 enum { NIBBLES = PLIM_TORCHAO_NIBBLES, CODES = PLIM_TORCHAO_CODES_MOST };
 
-static bool has(const struct plim_op *op, int outs, int ins)
-{
-    if (op->n_out != outs || op->n_in != ins) return false;
-    for (int i = 0; i < outs; i++)
-        if (!op->out[i]) return false;
-    for (int i = 0; i < ins; i++)
-        if (!op->in[i]) return false;
-    return true;
-}
-
 /* The address of a contiguous array of this type and so many elements */
 static enum plim_status take(const struct plim_array *a, enum plim_dtype dtype, int64_t elements, uint64_t *to)
 {
@@ -65,7 +55,7 @@ static enum plim_status launch(const struct plim_cuda_plan *plan, const char *ke
 enum plim_status plim_cuda_plan_torchao_scales(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     struct plim_torchao_args args;
-    if (!has(op, MOMENTS, 7) && !has(op, 2 * MOMENTS, 7)) return PLIM_INVALID;
+    if (!plim_op_has(op, MOMENTS, 7) && !plim_op_has(op, 2 * MOMENTS, 7)) return PLIM_INVALID;
     enum plim_status st = take_state(op, op->in, op->in + 5, &args);
     if (st != PLIM_OK) return st;
     bool eight = args.book_size == CODES;
@@ -87,7 +77,7 @@ enum plim_status plim_cuda_plan_torchao_step(const struct plim_cuda_plan *plan, 
     enum { PARAMETER, NEW = 6, BOOKS = 8, INS = 10 };
     struct plim_torchao_args args;
     bool eight = op->foreach == PLIM_TORCHAO_STEP_8BIT;
-    if (!has(op, eight ? 1 + MOMENTS : 1 + 2 * MOMENTS, INS)) return PLIM_INVALID;
+    if (!plim_op_has(op, eight ? 1 + MOMENTS : 1 + 2 * MOMENTS, INS)) return PLIM_INVALID;
     enum plim_status st = take_state(op, op->in + 1, op->in + BOOKS, &args);
     if (st == PLIM_OK && args.book_size != (eight ? CODES : NIBBLES)) st = PLIM_INVALID;
     if (st == PLIM_OK) st = take_floats(op->out[PARAMETER], args.elements, &args.parameter);
@@ -110,7 +100,7 @@ enum plim_status plim_cuda_plan_torchao_step(const struct plim_cuda_plan *plan, 
 enum plim_status plim_cuda_plan_torchao_codes(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     enum { SCALED, PLACES, BOOK, INS };
-    if (!has(op, 1, INS)) return PLIM_INVALID;
+    if (!plim_op_has(op, 1, INS)) return PLIM_INVALID;
     int64_t elements = plim_array_elements(op->in[SCALED]);
     struct plim_torchao_args args = {.elements = elements, .book_size = NIBBLES};
     struct plim_torchao_moment *m = &args.moment[0];

@@ -139,3 +139,20 @@ bool plim_cuda_plan_is_contiguous(const struct plim_array *a)
     }
     return true;
 }
+
+bool plim_cuda_plan_same_shape(const struct plim_array *a, const struct plim_array *b)
+{
+    bool same = a->ndim == b->ndim;
+    for (int d = 0; same && d < a->ndim; d++) same = a->shape[d] == b->shape[d];
+    return same;
+}
+
+const struct plim_array *plim_cuda_plan_input(const struct plim_op *op, int i)
+{
+    return i < op->n_in ? op->in[i] : NULL;
+}
+
+struct plim_divider plim_cuda_plan_divider(int64_t extent)
+{
+    return plim_divider_of(extent > 0 ? (uint64_t)extent : 1);
+}

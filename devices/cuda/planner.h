@@ -4,6 +4,7 @@
 #define PLIM_DEVICES_CUDA_PLANNER_H
 
 #include "kernels.h"
+#include "kernels/divider.h"
 
 enum { PLIM_CUDA_PLAN_WARP = 32 };
 
@@ -38,6 +39,14 @@ bool plim_cuda_plan_is_integer(const struct plim_array *a);
 
 /* Row-major without gaps. */
 bool plim_cuda_plan_is_contiguous(const struct plim_array *a);
+
+bool plim_cuda_plan_same_shape(const struct plim_array *a, const struct plim_array *b);
+
+/* Input i, or NULL where it was left out. */
+const struct plim_array *plim_cuda_plan_input(const struct plim_op *op, int i);
+
+/* By an extent, which may be 0: then nothing is divided. */
+struct plim_divider plim_cuda_plan_divider(int64_t extent);
 
 /* plan_elementwise.c */
 plim_cuda_plan_function plim_cuda_plan_nullary, plim_cuda_plan_copy, plim_cuda_plan_unary,

@@ -22,16 +22,6 @@ struct state {
     int64_t elements, block;
 };
 
-static bool has(const struct plim_op *op, int outs, int ins)
-{
-    if (op->n_out != outs || op->n_in != ins) return false;
-    for (int i = 0; i < outs; i++)
-        if (!op->out[i]) return false;
-    for (int i = 0; i < ins; i++)
-        if (!op->in[i]) return false;
-    return true;
-}
-
 /* Reads a book of 16 or 256 numbers; returns how many, 0: it is none. */
 static int read_book(const struct plim_array *a, double *book)
 {
@@ -113,7 +103,7 @@ static enum plim_status find_scales(const struct plim_op *op)
     static const double LEAST = 1e-12;
     struct state s;
     int outs = op->n_out > MOMENTS ? 2 * MOMENTS : MOMENTS;
-    if (!has(op, outs, 7)) return PLIM_INVALID;
+    if (!plim_op_has(op, outs, 7)) return PLIM_INVALID;
     enum plim_status st = open_state(op, op->in, op->in + 5, &s);
     int64_t parts = plim_array_elements(op->out[0]);
     if (st != PLIM_OK || plim_array_elements(op->out[1]) != parts || !parts || s.elements % parts)
@@ -145,7 +135,7 @@ static enum plim_status find_scales(const struct plim_op *op)
 static enum plim_status step_8bit(const struct plim_op *op)
 {
     struct state s;
-    if (!has(op, 1 + MOMENTS, 10)) return PLIM_INVALID;
+    if (!plim_op_has(op, 1 + MOMENTS, 10)) return PLIM_INVALID;
     const struct plim_array *const *scaled = op->in + 6;
     enum plim_status st = open_state(op, op->in + 1, op->in + 8, &s);
     if (st != PLIM_OK || s.kept[0].count != MOST_CODES || plim_array_elements(op->out[0]) != s.elements)
@@ -171,7 +161,7 @@ static enum plim_status step_8bit(const struct plim_op *op)
 static enum plim_status step_4bit(const struct plim_op *op)
 {
     struct state s;
-    if (!has(op, 1 + 2 * MOMENTS, 10)) return PLIM_INVALID;
+    if (!plim_op_has(op, 1 + 2 * MOMENTS, 10)) return PLIM_INVALID;
     const struct plim_array *const *scales = op->in + 6;
     enum plim_status st = open_state(op, op->in + 1, op->in + 8, &s);
     if (st != PLIM_OK || s.kept[0].count != NIBBLES) return PLIM_INVALID;
@@ -199,7 +189,7 @@ static enum plim_status step_4bit(const struct plim_op *op)
 static enum plim_status make_codes(const struct plim_op *op)
 {
     double book[MOST_CODES];
-    if (!has(op, 1, 3) || read_book(op->in[2], book) != NIBBLES) return PLIM_INVALID;
+    if (!plim_op_has(op, 1, 3) || read_book(op->in[2], book) != NIBBLES) return PLIM_INVALID;
     int64_t bytes = plim_array_elements(op->out[0]);
     if (op->out[0]->dtype != PLIM_U8 || plim_array_elements(op->in[0]) != 2 * bytes ||
         plim_array_elements(op->in[1]) != 2 * bytes || !plim_elements_are_integers(op->in[1]))

@@ -190,6 +190,7 @@ static struct plim_work linear_loss(const struct plim_op *op)
 
 static struct plim_work sizes_of(const struct plim_op *op)
 {
+    if (plim_op_is_delta(op->kind)) return delta(op);
     switch (op->kind) {
     case PLIM_OP_MATMUL: return matmul(op);
     case PLIM_OP_PATCHES:
@@ -197,14 +198,6 @@ static struct plim_work sizes_of(const struct plim_op *op)
     case PLIM_OP_MATMUL_GROUPED: return matmul_grouped(op);
     case PLIM_OP_MATMUL_4BIT:
     case PLIM_OP_MATMUL_INT8: return matmul_quantized(op);
-    case PLIM_OP_DELTA_INVERSE:
-    case PLIM_OP_DELTA_SOLVE:
-    case PLIM_OP_DELTA_STATES:
-    case PLIM_OP_DELTA_OUTPUT:
-    case PLIM_OP_DELTA_OUTPUT_BACKWARD_FRESH:
-    case PLIM_OP_DELTA_STATES_BACKWARD:
-    case PLIM_OP_DELTA_OUTPUT_BACKWARD:
-    case PLIM_OP_DELTA_SOLVE_BACKWARD: return delta(op);
     case PLIM_OP_LINEAR_LSE:
     case PLIM_OP_LINEAR_LSE_BACKWARD: return linear_loss(op);
     case PLIM_OP_ATTENTION:

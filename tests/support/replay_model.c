@@ -2,6 +2,17 @@
 #include "workloads/spec/spec.h"
 #include <criterion/criterion.h>
 
+void replay_make_small(struct plim_model_config *model)
+{
+    model->vocab_size = 96;
+    model->hidden_size = 32;
+    model->intermediate_size = 48;
+    model->layers = 2;
+    model->heads = 4;
+    model->kv_heads = 2;
+    model->head_dim = 8;
+}
+
 void replay_model(struct plim_device *device, const char *name, int64_t layers,
                   const struct plim_train_setting *setting, struct plim_replay *out)
 {

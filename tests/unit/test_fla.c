@@ -67,13 +67,8 @@ static void make_small(void)
     struct plim_error err = PLIM_ERROR_INIT;
     cr_assert(eq(int, plim_spec_load("qwen3.5-0.8b", &spec, &err), PLIM_OK), "%s", err.text);
     struct plim_model_config *model = &spec.model;
-    model->vocab_size = 96;
-    model->hidden_size = 32;
-    model->intermediate_size = 48;
+    replay_make_small(model);
     model->layers = 4; /* the last of them attends to all */
-    model->heads = 4;
-    model->kv_heads = 2;
-    model->head_dim = 8;
     model->linear_key_heads = 2;
     model->linear_value_heads = 4;
     model->linear_key_dim = 12;

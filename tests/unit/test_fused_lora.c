@@ -2,6 +2,7 @@
  * tests/golden/axolotl.jsonl. */
 #include "devices/host/host.h"
 #include "devices/sim/sim.h"
+#include "support/replay_model.h"
 #include "workloads/spec/spec.h"
 #include "workloads/train/replay.h"
 #include <criterion/criterion.h>
@@ -17,25 +18,14 @@ static const struct plim_train_setting adapted = {
     .lora = {.r = 4, .targets = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj"}};
 static struct plim_replay fused, apart;
 
-/* Of qwen2's, whose queries, keys and values have biases */
-static void make_small(struct plim_model_config *model)
-{
-    model->vocab_size = 96;
-    model->hidden_size = 32;
-    model->intermediate_size = 48;
-    model->layers = 2;
-    model->heads = 4;
-    model->kv_heads = 2;
-    model->head_dim = 8;
-}
-
+/* A small model of qwen2's, whose queries, keys and values have biases */
 static void replay(struct plim_device *device, const struct plim_train_setting *setting, struct plim_replay *out)
 {
     static struct plim_spec spec;
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_replayer *replayer;
     cr_assert_eq(plim_spec_load("qwen2.5-0.5b", &spec, &err), PLIM_OK, "%s", err.text);
-    make_small(&spec.model);
+    replay_make_small(&spec.model);
     cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_replay_run(replayer, &spec.model, setting, out, &err), PLIM_OK, "%s", err.text);
     plim_replayer_destroy(&replayer);

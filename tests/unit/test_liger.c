@@ -49,13 +49,7 @@ static void make_small(const char *name)
     struct plim_error err = PLIM_ERROR_INIT;
     cr_assert_eq(plim_spec_load(name, &spec, &err), PLIM_OK, "%s", err.text);
     struct plim_model_config *model = &spec.model;
-    model->vocab_size = 96;
-    model->hidden_size = 32;
-    model->intermediate_size = 48;
-    model->layers = 2;
-    model->heads = 4;
-    model->kv_heads = 2;
-    model->head_dim = 8;
+    replay_make_small(model);
     /* caps that change something */
     if (model->attn_logit_softcapping > 0) model->attn_logit_softcapping = 0.5;
     if (model->final_logit_softcapping > 0) model->final_logit_softcapping = 0.25;

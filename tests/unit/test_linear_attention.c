@@ -1,7 +1,7 @@
 /* The kernels of flash-linear-attention and causal-conv1d, on the host, beside the operations that transformers
  * composes the same functions of: results and gradients. And documents of a row beside the same as rows. */
-#include "devices/host/host.h"
 #include "support/arrays.h"
+#include "support/slopes.h"
 #include "workloads/engine/autograd.h"
 #include "workloads/engine/ops.h"
 #include "workloads/engine/ops_fla.h"
@@ -14,30 +14,22 @@
 enum { MOST = 6 };
 static const double TOLERANCE = 2e-5; /* of numbers about 1 */
 
-static struct plim_device *device;
-static struct plim_allocator *allocator;
 static struct engine *e;
 
 static void setup(void)
 {
-    struct plim_error err = PLIM_ERROR_INIT;
-    const struct plim_allocator_config config = PLIM_ALLOCATOR_CONFIG_DEFAULT;
-    cr_assert_eq(plim_host_open("", &device, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_allocator_create(device, &config, &allocator, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(engine_create(device, allocator, &e, &err), PLIM_OK, "%s", err.text);
+    e = slopes_open();
 }
 
 static void teardown(void)
 {
-    engine_destroy(&e);
-    plim_allocator_destroy(&allocator);
-    plim_device_close(&device);
+    slopes_close();
 }
 
 TestSuite(linear_attention, .init = setup, .fini = teardown);
 
 /* Numbers in [low, high) that are the same wherever they stand in a batch */
-static struct tensor *variable(int ndim, const int64_t *shape, uint64_t seed, double low, double high)
+static struct tensor *between(int ndim, const int64_t *shape, uint64_t seed, double low, double high)
 {
     struct tensor *x = tensor_keep(tensor_empty(e, PLIM_F32, ndim, shape));
     op_random_(e, x, 1, seed);
@@ -116,8 +108,8 @@ static struct tensor *composed(struct tensor *const *x)
 
 static void make(struct tensor *x[2], int64_t batch, int64_t seq, int64_t channels, int64_t taps)
 {
-    x[0] = variable(SHAPE(batch, seq, channels), 1, -2, 2);
-    x[1] = variable(SHAPE(channels, taps), 2, -1, 1);
+    x[0] = between(SHAPE(batch, seq, channels), 1, -2, 2);
+    x[1] = between(SHAPE(channels, taps), 2, -1, 1);
 }
 
 Test(linear_attention, convolutions)
@@ -164,11 +156,11 @@ enum { HEADS = 2, KEY = 6, VALUE = 5 };
 
 static void make_rule(struct tensor *x[5], int64_t batch, int64_t seq)
 {
-    x[0] = variable(SHAPE(batch, seq, HEADS, KEY), 3, -1, 1);
-    x[1] = variable(SHAPE(batch, seq, HEADS, KEY), 4, -1, 1);
-    x[2] = variable(SHAPE(batch, seq, HEADS, VALUE), 5, -1, 1);
-    x[3] = variable(SHAPE(batch, seq, HEADS), 6, -0.2, 0);
-    x[4] = variable(SHAPE(batch, seq, HEADS), 7, 0, 1);
+    x[0] = between(SHAPE(batch, seq, HEADS, KEY), 3, -1, 1);
+    x[1] = between(SHAPE(batch, seq, HEADS, KEY), 4, -1, 1);
+    x[2] = between(SHAPE(batch, seq, HEADS, VALUE), 5, -1, 1);
+    x[3] = between(SHAPE(batch, seq, HEADS), 6, -0.2, 0);
+    x[4] = between(SHAPE(batch, seq, HEADS), 7, 0, 1);
 }
 
 /* Less than a chunk, one, a token more, and three of which the last is not full */
@@ -212,13 +204,13 @@ Test(linear_attention, the_decays_gradient_has_parts)
     struct tensor *x[5], *y[5];
     rows_of_documents = (struct fla_documents){NULL, 0};
     for (int i = 0; i < 3; i++) {
-        device->info.compute_capability = generations[i];
+        e->device->info.compute_capability = generations[i];
         for (int way = 0; way < 2; way++) {
             struct tensor **z = way ? y : x;
             make_rule(z, 1, 66);
             for (int k = 0; k < 2; k++) {
                 tensor_drop(e, z[k]);
-                z[k] = variable(SHAPE(1, 66, HEADS, 140), 8 + (uint64_t)k, -1, 1);
+                z[k] = between(SHAPE(1, 66, HEADS, 140), 8 + (uint64_t)k, -1, 1);
             }
         }
         expect_the_same(5, by_fla, by_transformers, x, y);

@@ -16,8 +16,7 @@ static struct tensor *nonzero(struct engine *e, struct tensor *mask, int64_t fou
     struct tensor *y = tensor_alias(e, held[PLACES], has_columns ? 2 : 1, shape, stride, 0);
     if (!e->halted) {
         y->a.dtype = PLIM_I64;
-        struct plim_op op = {.kind = PLIM_OP_NONZERO, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&mask->a}};
-        engine_launch(e, &op);
+        op_launch(e, (struct plim_op){.kind = PLIM_OP_NONZERO}, 1, 1, (struct tensor *[]){y, mask});
     }
     op_release_needs(e, needs, held, PLIM_NONZERO_NEEDS, PLIM_NONZERO_NEEDS);
     tensor_drop(e, held[PLACES]);
@@ -37,8 +36,7 @@ struct tensor *op_coordinates(struct engine *e, struct tensor *mask, int64_t fou
 static void launch(struct engine *e, enum plim_op_kind kind, struct tensor *y, struct tensor *x,
                    struct tensor *indices)
 {
-    struct plim_op op = {.kind = kind, .n_out = 1, .n_in = 2, .out = {&y->a}, .in = {&x->a, &indices->a}};
-    if (!e->halted) engine_launch(e, &op);
+    op_launch(e, (struct plim_op){.kind = kind}, 1, 2, (struct tensor *[]){y, x, indices});
 }
 
 void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *indices, struct tensor *x)
@@ -159,12 +157,7 @@ struct tensor *op_masked_scatter(struct engine *e, struct tensor *x, struct tens
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
     plim_masked_scatter_needs(tensor_elements(x), needs);
     op_take_needs(e, PLIM_MASKED_SCATTER_NEEDS, needs, held);
-    struct plim_op op = {.kind = PLIM_OP_MASKED_SCATTER,
-                         .n_out = 1,
-                         .n_in = 3,
-                         .out = {&y->a},
-                         .in = {&x->a, &mask->a, &source->a}};
-    if (!e->halted) engine_launch(e, &op);
+    op_launch(e, (struct plim_op){.kind = PLIM_OP_MASKED_SCATTER}, 1, 3, (struct tensor *[]){y, x, mask, source});
     op_release_needs(e, needs, held, PLIM_MASKED_SCATTER_NEEDS, PLIM_MASKED_SCATTER_NEEDS);
     return op_done(e, n, y, 3, operands);
 }

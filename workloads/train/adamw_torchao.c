@@ -94,16 +94,9 @@ static void drop_both(struct engine *e, struct tensor *const both[2])
 static void launch(struct engine *e, const struct call *c, enum plim_foreach which, int outs, int ins,
                    struct tensor *const *arrays)
 {
-    struct plim_op op = {.kind = PLIM_OP_OPTIMIZER,
-                         .foreach = (uint8_t)which,
-                         .n_out = (uint8_t)outs,
-                         .n_in = (uint8_t)ins,
-                         .block = c->block,
-                         .adam = c->adam};
-    if (e->halted) return;
-    for (int i = 0; i < outs; i++) op.out[i] = &arrays[i]->a;
-    for (int i = 0; i < ins; i++) op.in[i] = &arrays[outs + i]->a;
-    engine_launch(e, &op);
+    const struct plim_op op = {
+        .kind = PLIM_OP_OPTIMIZER, .foreach = (uint8_t)which, .block = c->block, .adam = c->adam};
+    op_launch(e, op, outs, ins, arrays);
 }
 
 /* scale.copy_(), which rounds nothing */

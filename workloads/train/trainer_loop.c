@@ -1,7 +1,6 @@
 #include "trainer_loop.h"
 #include "autotune/base/hash.h"
 #include "measures.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
