@@ -145,11 +145,12 @@ static bool read(const char *list, struct plim_plan *plan)
 }
 
 /* at::PhiloxCudaState (PhiloxCudaStateRaw.cuh) begins with the seed and the offset; with CUDA graphs these are
- * addresses. False: so they are. */
+ * addresses. False: so they are, which the offset tells: a seed may be any number (a program that sets none has one of
+ * 53 random bits: c10::detail::getNonDeterministicRandom). */
 static bool read_philox(const void *argument, struct philox *out)
 {
     memcpy(out, argument, sizeof(*out));
-    return !plim_heap_is_device((uintptr_t)out->seed) && out->offset % 4 == 0;
+    return !plim_heap_is_device((uintptr_t)out->offset) && out->offset % 4 == 0;
 }
 
 /* The distribution's numbers from `state` + `at` on, aligned as C++ does. */

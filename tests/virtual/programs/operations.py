@@ -315,6 +315,8 @@ TYPES = {'long': 'm', 'int': 'i32', 'float': 'f', 'half': 'h', 'bfloat16': 'bf',
 KNOWN = ctypes.CDLL(None).plimsoll_known
 KNOWN.restype = ctypes.c_uint
 SOME_UNKNOWN = 0x80
+# A seed that is an address of the virtual GPU's, too, as one of 256 that PyTorch draws where a program sets none.
+SEED = 0x3d30f19cd101
 
 GIVEN = set(TYPES.values()) | {'a', 'n'}
 
@@ -356,6 +358,7 @@ def is_same(found, expected):
 
 
 def main():
+    torch.cuda.manual_seed(SEED)
     gpu, cpu = make('cuda'), make('cpu')
     right, unknown, wrong, lost = 0, [], [], []
     for name, expression, tensor in operations():
