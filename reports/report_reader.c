@@ -137,6 +137,7 @@ static void read_limit(struct reader *r, const struct plim_yaml_node *root,
     const struct plim_yaml_node *node = part_of_kind(r, root, "limit", PLIM_YAML_MAPPING);
     limit->usable_bytes = read_int(r, node, "usable_bytes");
     limit->overhead_bytes = read_int(r, node, "overhead_bytes");
+    limit->vllm_bytes = read_int(r, node, "vllm_bytes");
     limit->overhead_source = read_name(r, node, "overhead_source");
     limit->overhead_measured_bytes = read_int(r, node, "overhead_measured_bytes");
     limit->margin_bytes = read_int(r, node, "margin_bytes");

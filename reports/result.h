@@ -70,6 +70,7 @@ const char *plim_result_gpus(const struct plim_result_device *device, char text[
 /* usable - overhead - margin = budget; a budget of 0 or less is a real answer. */
 struct plim_result_limit {
     int64_t usable_bytes, overhead_bytes, margin_bytes, budget_bytes;
+    int64_t vllm_bytes; /* of the overhead: set aside for a vLLM in the process of the training; 0: there is none */
     int64_t overhead_measured_bytes; /* what our own process took on the GPU; 0: not measured */
     const char *overhead_source;     /* "estimate", "given", "measured" */
     char alloc_conf[256]; /* allocator options in force, in PyTorch's syntax; "" for its defaults */

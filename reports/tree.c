@@ -64,6 +64,7 @@ static void add_limit(struct plim_json *json, json_t *root, const struct plim_re
     json_t *node = plim_json_object(json, root, "limit");
     plim_json_int(json, node, "usable_bytes", limit->usable_bytes);
     plim_json_int(json, node, "overhead_bytes", limit->overhead_bytes);
+    known_int(json, node, "vllm_bytes", limit->vllm_bytes);
     known_text(json, node, "overhead_source", limit->overhead_source);
     known_int(json, node, "overhead_measured_bytes", limit->overhead_measured_bytes);
     plim_json_int(json, node, "margin_bytes", limit->margin_bytes);

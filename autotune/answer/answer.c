@@ -58,6 +58,7 @@ static void fill_head(const struct plim_answer *a, struct plim_result *result)
     result->limit =
         (struct plim_result_limit){.usable_bytes = limit->usable_bytes,
                                    .overhead_bytes = limit->overhead_bytes,
+                                   .vllm_bytes = limit->vllm_bytes,
                                    .margin_bytes = limit->margin_bytes,
                                    .budget_bytes = limit->budget_bytes,
                                    .overhead_measured_bytes = limit->overhead_measured_bytes,

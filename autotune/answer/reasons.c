@@ -276,13 +276,24 @@ static void tell_prediction(const struct plim_decision *d, struct plim_result *r
 static void tell_overhead(const struct plim_limit *limit, struct plim_result *result)
 {
     char bytes[16];
+    int64_t own_bytes = limit->overhead_bytes - limit->vllm_bytes; /* the framework's */
+    if (limit->vllm_bytes)
+        plim_result_reason(result,
+                           "%s are set aside for vLLM, the most that it gives itself (train.grpo.vllm_memory) but for "
+                           "its CUDA graphs.",
+                           plim_format_bytes(limit->vllm_bytes, bytes));
+    if (limit->vllm_awake_bytes)
+        plim_result_reason(result,
+                           "While it generates, vLLM holds %s beside what the training keeps then, which counts in the "
+                           "peak (train.grpo.vllm_memory); its CUDA graphs, which stay, do not.",
+                           plim_format_bytes(limit->vllm_awake_bytes, bytes));
     if (limit->overhead_measured_bytes)
         plim_result_reason(result, "plimsoll's own process took %s besides its tensors.",
                            plim_format_bytes(limit->overhead_measured_bytes, bytes));
-    if (limit->overhead_measured_bytes > limit->overhead_bytes)
+    if (limit->overhead_measured_bytes > own_bytes)
         plim_result_reason(
             result, "%s of that were not counted beforehand and come out of the margin.",
-            plim_format_bytes(limit->overhead_measured_bytes - limit->overhead_bytes, bytes));
+            plim_format_bytes(limit->overhead_measured_bytes - own_bytes, bytes));
     if (limit->communicator_bytes)
         plim_result_reason(result,
                            "%s of what the framework needs are an assumption for NCCL's "
@@ -290,11 +301,11 @@ static void tell_overhead(const struct plim_limit *limit, struct plim_result *re
                            plim_format_bytes(limit->communicator_bytes, bytes),
                            limit->communicator_bytes > PLIM_COMMUNICATOR_BYTES ? "s" : "");
     if (!limit->overhead_source || strcmp(limit->overhead_source, "estimate") != 0) return;
-    if (limit->overhead_bytes > 0)
+    if (own_bytes > 0)
         plim_result_reason(result,
                            "%s for the framework itself is an estimate for this kind of GPU "
                            "(--overhead sets it).",
-                           plim_format_bytes(limit->overhead_bytes, bytes));
+                           plim_format_bytes(own_bytes, bytes));
     else
         plim_result_reason(result, "What the framework itself needs on this device is not known and "
                                    "not counted (--overhead sets it).");

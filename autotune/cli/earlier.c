@@ -153,15 +153,16 @@ static void add_limits(struct plim_request *request, const struct plim_yaml *yam
     static const struct plim_allowance standard = PLIM_ALLOWANCE_DEFAULT;
     struct plim_allowance *allowance = &request->allowance;
     const char *source = text_of(limit, "overhead_source");
-    int64_t bytes;
+    int64_t bytes, vllm_bytes = 0;
     bool by_default = allowance->margin_bytes == standard.margin_bytes &&
                       allowance->margin_share == standard.margin_share;
     if (by_default && bytes_of(yaml, limit, "margin_bytes", &bytes))
         allowance->margin_bytes = bytes;
     if (!allowance->overhead_given && source && !strcmp(source, "given") &&
         bytes_of(yaml, limit, "overhead_bytes", &bytes)) {
+        bytes_of(yaml, limit, "vllm_bytes", &vllm_bytes); /* the spec says it again */
         allowance->overhead_given = true;
-        allowance->overhead_bytes = bytes;
+        allowance->overhead_bytes = bytes - vllm_bytes;
     }
     if (!allowance->alloc_conf) allowance->alloc_conf = text_of(limit, "alloc_conf");
 }

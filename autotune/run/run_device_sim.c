@@ -107,6 +107,7 @@ static enum plim_status replay(struct plim_run_device *d, const struct plim_sett
     enum plim_status st = plim_spec_question_setting(question, setting, &training, err);
     if (!st) st = start_engine(d, mode, err);
     if (st) return st;
+    plim_run_setting_vllm(&training, d->info.total_bytes);
     const struct plim_model_config *model = &question->spec->model;
     struct plim_replayer *replayer = d->engines[mode == PLIM_RUN_UNLIMITED].replayer;
     int64_t steps = d->options->steps;
@@ -184,8 +185,8 @@ void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out)
 
 /* Where only the clock differs a run of another GPU is one of this. Not where GPUs talk, whose links
  * have a clock of their own, and not where the GPU's memory matters before it is full: loading a
- * quantized model asks for it, an expandable segment has room for 9/8 of it. And what goes on until it
- * repeats is run, but for recordings, which always do. */
+ * quantized model asks for it, an expandable segment has room for 9/8 of it, a vLLM wakes up with a share of it. And
+ * what goes on until it repeats is run, but for recordings, which always do. */
 static bool may_share(const struct plim_run_device *d, const struct plim_setting *setting,
                       enum plim_run_mode mode)
 {
@@ -197,8 +198,8 @@ static bool may_share(const struct plim_run_device *d, const struct plim_setting
     if (!d->options->share || mode == PLIM_RUN_PROOF ||
         plim_spec_question_setting(question, setting, &training, NULL) != PLIM_OK)
         return false;
-    return training.quantization.type == PLIM_QUANTIZATION_NONE &&
-           training.sharding == PLIM_SHARDING_NONE;
+    return training.quantization.type == PLIM_QUANTIZATION_NONE && training.sharding == PLIM_SHARDING_NONE &&
+           !training.grpo.vllm_sleeps;
 }
 
 static enum plim_status replay_or_share(struct plim_run_device *d,
@@ -329,6 +330,7 @@ struct plim_limit plim_run_limit(const struct plim_run_device *d, int64_t usable
         plim_allowance_limit(allowance, usable_bytes, estimate_bytes, measured_bytes);
     for (int64_t i = 0; question && i < plim_run_communicators(question->spec); i++)
         plim_allowance_add_communicator(allowance, &limit);
+    if (question) plim_run_limit_vllm(question->spec, d->info.total_bytes, &limit);
     return limit;
 }
 

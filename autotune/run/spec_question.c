@@ -313,7 +313,29 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
 
 int64_t plim_run_communicators(const struct plim_spec *spec)
 {
-    return plim_run_communicates(spec) + (spec->loop == PLIM_LOOP_TRL_GRPO);
+    bool has_server = spec->loop == PLIM_LOOP_TRL_GRPO && spec->grpo.vllm == PLIM_VLLM_SERVER;
+    return plim_run_communicates(spec) + has_server;
+}
+
+/* Of a vLLM that `sleeps` while others compute, or not; 0: there is none that does. */
+static int64_t vllm_bytes(const struct plim_grpo *grpo, enum plim_loop loop, bool sleeps, int64_t total_bytes)
+{
+    bool has_share = loop == PLIM_LOOP_TRL_GRPO && grpo->vllm == PLIM_VLLM_COLOCATE && grpo->vllm_sleeps == sleeps;
+    return has_share ? (int64_t)(grpo->vllm_memory * (double)total_bytes) / PLIM_PAGE_BYTES * PLIM_PAGE_BYTES : 0;
+}
+
+void plim_run_limit_vllm(const struct plim_spec *spec, int64_t total_bytes, struct plim_limit *limit)
+{
+    int64_t bytes = vllm_bytes(&spec->grpo, spec->loop, false, total_bytes);
+    limit->vllm_bytes = bytes;
+    limit->overhead_bytes += bytes;
+    limit->budget_bytes -= bytes;
+    limit->vllm_awake_bytes = vllm_bytes(&spec->grpo, spec->loop, true, total_bytes);
+}
+
+void plim_run_setting_vllm(struct plim_train_setting *setting, int64_t total_bytes)
+{
+    setting->vllm_awake_bytes = vllm_bytes(&setting->grpo, setting->loop, true, total_bytes);
 }
 
 bool plim_run_communicates(const struct plim_spec *spec)

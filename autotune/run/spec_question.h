@@ -6,6 +6,7 @@
 #ifndef PLIM_AUTOTUNE_RUN_SPEC_QUESTION_H
 #define PLIM_AUTOTUNE_RUN_SPEC_QUESTION_H
 
+#include "autotune/search/limit.h"
 #include "autotune/search/question.h"
 #include "devices/all_reduce.h"
 #include "devices/catalogue/catalogue.h"
@@ -51,6 +52,12 @@ bool plim_run_is_sharded(const struct plim_spec *spec);
 /* Groups of GPUs in which the one that is planned for talks: theirs, and with vLLM's server, which TRL sends weights
  * to */
 int64_t plim_run_communicators(const struct plim_spec *spec);
+/* A vLLM in the process of the training holds at most gpu_memory_utilization of a GPU of `total_bytes`: its
+ * weights, its cache and what it computes with (vllm/v1/worker/gpu_worker.py, determine_available_memory()). Its
+ * CUDA graphs come on top. One that stays awake takes that from the limit, also where the overhead was given,
+ * which is the framework's; one that sleeps while others compute takes it in the run of a setting. */
+void plim_run_limit_vllm(const struct plim_spec *spec, int64_t total_bytes, struct plim_limit *limit);
+void plim_run_setting_vllm(struct plim_train_setting *setting, int64_t total_bytes);
 
 /* How the spec's GPUs are connected, where they are of this kind (NULL: it is not known), and an all-reduce
  * among them was measured (NULL, zeroed: it was not). */

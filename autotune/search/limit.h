@@ -18,6 +18,8 @@ struct plim_limit {
     int64_t budget_bytes;            /* 0 or less is a real answer: nothing is left */
     int64_t overhead_measured_bytes; /* by our own process on this GPU; 0: was not measured */
     int64_t communicator_bytes;      /* of the overhead: NCCL's, an assumption; 0: one GPU */
+    int64_t vllm_bytes;              /* of the overhead: of a vLLM in the process of the training */
+    int64_t vllm_awake_bytes;        /* of one that sleeps but in a generation, where it is in the peak; no overhead */
     const char *overhead_source;     /* "estimate", "given", "measured" */
     char alloc_conf[256];            /* allocator options in PyTorch's syntax; "": its defaults */
 };

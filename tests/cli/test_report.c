@@ -76,6 +76,41 @@ Test(report, a_vllm_server_is_another_group_of_gpus)
     }
 }
 
+/* Its share of 79.15 GiB is set aside all the time, or where it sleeps while others compute, taken in a generation. */
+Test(report, a_vllm_in_the_process_has_its_share)
+{
+    static const struct {
+        const char *options, *said;
+        int64_t overhead_mib;
+        bool is_awake, fits;
+    } cases[] = {
+        {"", "23.7 GiB are set aside for vLLM", 610 + 24314, false, true},
+        {"--overhead 1GiB --set train.grpo.vllm_memory=0.5", "39.6 GiB are set aside", 1024 + 40524, false, true},
+        {"--set train.grpo.vllm_memory=0.93", "It does not fit: ", 610 + 75376, false, false},
+        {"--set train.grpo.vllm_sleeps=true", "vLLM holds 23.7 GiB beside", 610, true, true},
+        {"--set train.grpo.vllm_sleeps=true --set train.grpo.vllm_memory=0.93", "generation, step 2", 610, true, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char command[512];
+        snprintf(command, sizeof(command),
+                 "explain gpt2-124m --device sim:A100-SXM4-80GB --batch 8 --seq 256 --loop trl-grpo "
+                 "--set data.prompt=64 --set train.grpo.vllm=colocate --json %s",
+                 cases[i].options);
+        struct program p = program_run(command);
+        json_t *root = program_json(&p);
+        int64_t set_aside = cases[i].is_awake ? 0 : json_int_at(root, "limit.vllm_bytes"),
+                peak = json_int_at(root, "peak.reserved_bytes");
+        cr_expect(eq(int, json_true_at(root, "fits"), cases[i].fits), "%s", cases[i].options);
+        cr_expect(eq(i64, json_int_at(root, "breakdown.overhead_bytes"), cases[i].overhead_mib << 20), "%s",
+                  cases[i].options);
+        cr_expect(eq(int, set_aside > 0, !cases[i].is_awake));
+        cr_expect(eq(int, peak > INT64_C(20) << 30, cases[i].is_awake), "%s", cases[i].options);
+        cr_expect(says(root, cases[i].said), "%s", cases[i].options);
+        json_decref(root);
+        program_finish(&p);
+    }
+}
+
 /* 30 is what PyTorch itself reached in this memory (golden case
  * gpt2/bf16-mixed/adamw/ckpt/fit24g). */
 Test(report, plan_has_the_schema_and_the_answer)

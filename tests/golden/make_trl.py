@@ -14,7 +14,8 @@ from_pretrained() with a device_map, of a checkpoint in the type of the weights 
 16 bits, and then each weight becomes fp32. DPOTrainer's `batch` counts pairs, of which the first `prompt` tokens of each row
 are no answer; its reference is loaded by it, `none` beside adapters, or `precomputed`. With `padded` the last row of a batch is
 one token shorter. GRPOTrainer's fields are `prompt`, `generations` (num_generations), `updates` (steps_per_generation
-over accumulation), `iterations` (num_iterations) and `rewards` (functions); `arguments` are GRPOConfig's.
+over accumulation), `iterations` (num_iterations), `rewards` (functions), `vllm` (vllm_mode) and `vllm_sleeps`
+(vllm_enable_sleep_mode); `arguments` are GRPOConfig's.
 """
 import json
 import sys
@@ -38,7 +39,7 @@ def quantized(kind, **more):
 def name_of(case):
     marks = [case['loop'], case['config'].split('/')[-1][:-5], case['precision'], case['optimizer'],
              case['checkpointing'], case.get('weights'), 'lora' in case and f'lora{case["lora"]["r"]}',
-             case.get('lora', {}).get('dora') and 'dora', case.get('prompt') and f'p{case["prompt"]}', case.get('reference'), case.get('updates') and f'u{case["updates"]}', case.get('iterations') and f'i{case["iterations"]}',
+             case.get('lora', {}).get('dora') and 'dora', case.get('prompt') and f'p{case["prompt"]}', case.get('reference'), case.get('vllm'), case.get('vllm_sleeps') and 'sleeps', case.get('updates') and f'u{case["updates"]}', case.get('iterations') and f'i{case["iterations"]}',
              *(map(str, case.get('arguments', {}).values()) if case['loop'] == 'trl-grpo' else ()),
              case.get('padded') and 'padded', case.get('use_reentrant') and 're', case.get('liger') and 'liger',
              case.get('quantization', {}).get('type'), case['attention'] != 'sdpa' and case['attention'],
@@ -169,6 +170,21 @@ def grpo_cases():
     yield case(small, 2, 100, **grpo, **FULL, **at, accumulation=2)
     yield case(small, 2, 100, **grpo, **FULL, **{**at, 'sharding': 'zero1'}, **beta())
     yield case(small, 2, 100, **grpo, **FULL, **lora(8), weights='bf16', **at)
+    yield from colocated_cases(small, {**grpo, 'vllm': 'colocate'})
+
+
+def colocated_cases(small, grpo):
+    """vLLM's engine is in the process, awake or asleep while others compute."""
+    for how in (grpo, {**grpo, 'vllm_sleeps': True}):
+        yield case(small, 4, 64, **how)
+        yield case(small, 2, 300, **how, **FULL, accumulation=2, updates=2, iterations=2, generations=4)
+        yield case(small, 4, 300, **how, **FULL, **beta(), weights='bf16')
+        yield case(small, 2, 300, **how, **lora(8, ALL), weights='bf16', **beta())
+        yield case('x-gpt2-odd', 2, 60, **how, **FULL, **lora(8, ['c_attn']), weights='bf16', made_on='loaded')
+        yield case('qwen2.5-0.5b', 4, 768, **{**how, 'prompt': 256}, **FULL)
+        yield case('qwen2.5-0.5b', 2, 24, **how, **FULL, **lora(8, ALL), weights='bf16')  # adapters are merged at the peak
+        yield case(small, 2, 100, **how, **FULL, sharding='ddp', world=2, accumulation=2)
+        yield case(small, 2, 100, **how, **lora(8), weights='bf16', sharding='zero2', world=2)
 
 
 def sft_cases():

@@ -159,6 +159,8 @@ static struct plim_grpo grpo(const json_t *c, const json_t *asked)
         .generations = case_integer(c, "generations", 2),
         .updates = case_integer(c, "updates", 1),
         .iterations = case_integer(c, "iterations", 1),
+        .vllm = (enum plim_vllm)index_of(plim_vllm_names, PLIM_VLLM_COUNT, case_text(c, "vllm", "server")),
+        .vllm_sleeps = json_is_true(json_object_get(c, "vllm_sleeps")),
         .reference = json_number_value(json_object_get(asked, "beta")) != 0,
         .loss = (enum plim_grpo_loss)index_of(plim_grpo_loss_names, PLIM_GRPO_LOSS_COUNT,
                                               case_text(asked, "loss_type", "dapo")),

@@ -152,7 +152,7 @@ Test(spec_trainer, answers_are_generated_for_whole_prompts)
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, effective_batch: 12, "
          "grpo: {generations: 9, updates: 2}}\n", "which does not divide the 24 samples"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, world: 2, sharding: fsdp}\n",
-         "in which it gathers what it sends"},
+         "in which it gathers what vLLM is brought"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, evaluation: {batch: 8}}\n",
          "whose answers are generated, too"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, label_smoothing: 0.1}\n",
@@ -161,7 +161,7 @@ Test(spec_trainer, answers_are_generated_for_whole_prompts)
         {"model: {family: bert}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n", "no causal language model"},
         {"model: {zoo: qwen3-30b-a3b}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n", "experts, whose balance"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, lora: {r: 8}, quantization: nf4}\n",
-         "of which it sends the codes"},
+         "whose codes vLLM is brought"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, lora: {r: 8, dora: true}}\n", "lora.dora"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -1,5 +1,5 @@
-/* What TRL's GRPOTrainer (1.16, trainer/grpo_config.py) is told beside what all trainers are. Answers come from a vLLM
- * server on other GPUs (use_vllm, vllm_mode: server). */
+/* What TRL's GRPOTrainer (1.16, trainer/grpo_config.py) is told beside what all trainers are. Answers come from vLLM
+ * (use_vllm), on other GPUs or on those that train. */
 #ifndef PLIM_WORKLOADS_SPEC_GRPO_H
 #define PLIM_WORKLOADS_SPEC_GRPO_H
 
@@ -28,6 +28,10 @@ enum plim_grpo_correction {
 };
 extern const char *const plim_grpo_correction_names[PLIM_GRPO_CORRECTION_COUNT];
 
+/* vllm_mode: a server on other GPUs, or an engine in each process of the training */
+enum plim_vllm { PLIM_VLLM_SERVER, PLIM_VLLM_COLOCATE, PLIM_VLLM_COUNT };
+extern const char *const plim_vllm_names[PLIM_VLLM_COUNT];
+
 struct plim_grpo {
     int64_t generations; /* answers to a prompt */
     int64_t updates;     /* optimizer steps whose samples are generated at once */
@@ -35,6 +39,9 @@ struct plim_grpo {
     bool reference;      /* beta is not 0 */
     enum plim_grpo_loss loss;
     enum plim_grpo_correction correction;
+    enum plim_vllm vllm;
+    double vllm_memory; /* vllm_gpu_memory_utilization of an engine in the process: its share of the GPU's memory */
+    bool vllm_sleeps;   /* vllm_enable_sleep_mode: it holds its share only while it generates */
 };
 
 #endif

@@ -421,6 +421,7 @@ struct plim_train_setting {
     int64_t prompt; /* tokens at the beginning of each row that are no labels, of TRL's trainers */
     bool precomputed_reference; /* precompute_ref_log_probs of DPOTrainer */
     struct plim_grpo grpo;
+    int64_t vllm_awake_bytes; /* of the GPU, where a vLLM in the process sleeps while others compute; 0: none does */
     enum plim_padding padding; /* of encoders */
     enum plim_torch torch;
     enum plim_transformers transformers;
@@ -435,7 +436,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 94 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 97 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 

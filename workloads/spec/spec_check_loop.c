@@ -168,11 +168,11 @@ static const char *why_no_grpo(const struct plim_spec *spec)
     if (spec->evaluation.batch) return "train.evaluation, whose answers are generated, too";
     if (spec->label_smoothing > 0) return "train.label_smoothing, which it has not";
     if (spec->model.experts) return "experts, whose balance it adds to the loss";
-    if (spec->quantization.type) return "a quantised base, of which it sends the codes to vLLM's server";
+    if (spec->quantization.type) return "a quantised base, whose codes vLLM is brought";
     if (spec->lora.dora) return "train.lora.dora, whose weights it makes anew when it merges them for vLLM";
     for (size_t i = 0; i < spec->sharding.count; i++)
         if (plim_spec_sharding(spec, (int)spec->sharding.values[i]) > PLIM_SHARDING_ZERO2)
-            return "fsdp or zero3, in which it gathers what it sends to vLLM's server";
+            return "fsdp or zero3, in which it gathers what vLLM is brought";
     return NULL;
 }
 

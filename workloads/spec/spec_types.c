@@ -226,9 +226,11 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
     if (spec->loop == PLIM_LOOP_TRL_DPO)
         append(text, size, "a sample is a pair of rows%s%s", "", "");
     if (spec->loop == PLIM_LOOP_TRL_GRPO)
-        append(text, size, "a sample is an answer, as long as it may be, from a vLLM server on other GPUs, whose time "
-               "is in no speed%s%s",
-               spec->grpo.updates * spec->grpo.iterations > 1 ? ", nor is that of scoring it" : "", "");
+        append(text, size, "a sample is an answer, as long as it may be, from a vLLM %s, whose time is in no speed%s",
+               spec->grpo.vllm == PLIM_VLLM_SERVER ? "server on other GPUs"
+               : spec->grpo.vllm_sleeps            ? "in the same process, awake only while it generates"
+                                                   : "in the same process",
+               spec->grpo.updates * spec->grpo.iterations > 1 ? ", nor is that of scoring it" : "");
     bool has_torch = plim_spec_key_given(spec, "train.torch"),
          has_transformers = plim_spec_key_given(spec, "train.transformers");
     const char *torch = plim_torch_names[spec->torch],

@@ -3,7 +3,7 @@
 #include "grpo_rewards.h"
 #include "measures.h"
 #include "trainer_loop.h"
-#include "vllm_server.h"
+#include "vllm.h"
 #include "workloads/engine/ops_trl.h"
 #include <math.h>
 #include <stdlib.h>
@@ -252,11 +252,11 @@ static struct samples shuffled(struct engine *e, const struct samples *s)
     return out;
 }
 
-/* The rows as they come from the server, and how many tokens there are */
+/* The rows as they come from vLLM, and how many tokens there are */
 static void receive(struct engine *e, const struct grpo *g, struct samples *s)
 {
     int64_t world = plim_setting_ranks(setting_of(g));
-    struct vllm_answers given = vllm_server_answer(e, g->model, rows_of(g));
+    struct vllm_answers given = vllm_answer(e, g->model, rows_of(g));
     s->prompts = given.prompts;
     s->prompt_mask = given.prompt_mask;
     s->answers = given.answers;
@@ -277,8 +277,8 @@ static struct samples generate(struct engine *e, const struct grpo *g, grpo_scor
     struct corrected c = {0};
     struct grpo_rewards rewards = {0};
     int64_t rows = rows_of(g);
-    vllm_server_send(e, g->model, !g->samples.prompts);
-    if (!e->halted) vllm_server_exchange(e, g->model, rows);
+    vllm_sync(e, g->model, !g->samples.prompts);
+    if (!e->halted) vllm_exchange(e, g->model, rows);
     if (!e->halted) receive(e, g, &s);
     if (e->halted) return s;
     struct tensor *tokens = tensor_keep(op_cat(e, 2, (struct tensor *[]){s.prompts, s.answers}, 1));

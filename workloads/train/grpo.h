@@ -1,7 +1,7 @@
-/* TRL's GRPOTrainer (1.16, trainer/grpo_trainer.py) whose answers a vLLM server generates on other GPUs. Every few
- * optimizer steps (train.grpo.updates times train.grpo.iterations) it
+/* TRL's GRPOTrainer (1.16, trainer/grpo_trainer.py) whose answers vLLM generates, on other GPUs or in the same process.
+ * Every few optimizer steps (train.grpo.updates times train.grpo.iterations) it
  *
- *     sends       the weights to the server, adapters merged into them (vllm_server.h)
+ *     brings      the weights to vLLM, adapters merged into them (vllm.h)
  *     scores      the answers, a micro-batch at a time and without gradients: by the model, for the difference to what
  *                 they were to vLLM, and by a reference, where there is one
  *     rewards     them (grpo_rewards.h) and keeps all in one order by chance, of which each micro-step takes a part

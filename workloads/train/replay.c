@@ -124,7 +124,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
         r->refusal = r->model.refusal;
         return PLIM_OK;
     }
-    vllm_server_meet(e, &r->setting, &r->link);
+    vllm_meet(e, &r->setting, &r->link);
     PLIM_TRY(reference_create(e, model, &r->setting, &r->reference));
     bool is_trainers = plim_loop_is_trainers(r->setting.loop);
     if (is_trainers && !e->halted) plim_allocator_empty_cache(e->allocator); /* train(): accelerate's free_memory() */

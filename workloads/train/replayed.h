@@ -13,7 +13,7 @@ enum { PLIM_REPLAY_STEPS = 4 }; /* whose numbers are kept */
 struct plim_replay_step {
     int64_t after_forward_bytes;  /* allocated after the last micro-step's forward */
     int64_t peak_allocated_bytes; /* since the start of this step */
-    int64_t peak_reserved_bytes;
+    int64_t peak_reserved_bytes;  /* with what a vLLM that wakes up for a generation holds then */
     int64_t peak_requested_bytes;
     int64_t end_allocated_bytes;
     int64_t end_reserved_bytes;

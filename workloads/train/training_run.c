@@ -435,6 +435,7 @@ void training_run_step(struct training_run *r, struct plim_replay_step *s)
     double start = 0, end = 0, waited = r->link.waited;
     struct plim_device_load before, after;
     plim_allocator_reset_peaks(e->allocator);
+    e->device->segment_bytes_peak = e->device->segment_bytes;
     plim_device_load(e->device, &before);
     enum plim_status st = plim_device_now(e->device, &start);
     if (st != PLIM_OK) engine_fail(e, st);
@@ -454,7 +455,7 @@ void training_run_step(struct training_run *r, struct plim_replay_step *s)
     if (st != PLIM_OK) engine_fail(e, st);
     const struct plim_allocator_stats *stats = plim_allocator_statistics(e->allocator);
     s->peak_allocated_bytes = stats->allocated_peak;
-    s->peak_reserved_bytes = stats->reserved_peak;
+    s->peak_reserved_bytes = r->setting.vllm_awake_bytes ? e->device->segment_bytes_peak : stats->reserved_peak;
     s->peak_requested_bytes = stats->requested_peak;
     s->end_allocated_bytes = stats->allocated;
     s->end_reserved_bytes = stats->reserved;

@@ -12,7 +12,7 @@
 #include "scaler.h"
 #include "stretch.h"
 #include "trainer_loop.h"
-#include "vllm_server.h"
+#include "vllm.h"
 #include "workloads/models/model.h"
 #include "zero.h"
 

@@ -197,6 +197,7 @@ static enum plim_status replay(struct worker *w, struct plim_message_result *res
     struct plim_train_setting setting;
     if (plim_spec_question_setting(&w->question, &w->in.run.setting, &setting, err) != PLIM_OK)
         return PLIM_INVALID;
+    plim_run_setting_vllm(&setting, w->device->info.total_bytes);
     plim_replay_begin(w->replayer, &w->spec.model, &setting);
     enum plim_status steps = run_steps(w, result, err), st = plim_replay_end(w->replayer, out, err);
     if (out->steps_done > PLIM_REPLAY_STEPS) out->steps_done = PLIM_REPLAY_STEPS;

@@ -1,8 +1,11 @@
-"""TRL's GRPOTrainer for golden_trainer.py (`loop: trl-grpo`), whose answers a vLLM server would generate. No server is
-there: modules of vLLM's stand in that allocate what its own do on the GPU of the training
-(vllm/distributed/weight_transfer/packed_tensor.py, vllm/distributed/device_communicators/pynccl.py), and a client that
-answers each prompt with as many tokens as the case says. All else is TRL's."""
+"""TRL's GRPOTrainer for golden_trainer.py (`loop: trl-grpo`), whose answers vLLM would generate, in a server or (`vllm`:
+`colocate`) in the same process. It is not there: modules of vLLM's stand in that allocate what its own do on the GPU of
+the training (vllm/distributed/weight_transfer/packed_tensor.py, vllm/distributed/device_communicators/pynccl.py), and a
+client or an engine that answers each prompt with as many tokens as the case says. All else is TRL's. What an engine in the
+process holds while it is awake is left out: weights and a cache in memory of its own
+(vllm/v1/worker/gpu_worker.py), into which load_weights() copies in place."""
 import functools
+import gc
 import sys
 import types
 
@@ -61,7 +64,7 @@ def stand_in(name, **contents):
 
 
 for package in ('vllm', 'vllm.utils', 'vllm.distributed', 'vllm.distributed.weight_transfer'):
-    stand_in(package, LLM=None, RequestOutput=None, SamplingParams=None)
+    stand_in(package, LLM=None, RequestOutput=None, SamplingParams=dict)
 stand_in('vllm.sampling_params', StructuredOutputsParams=None)
 stand_in('vllm.utils.network_utils', get_ip=lambda: '127.0.0.1')
 stand_in('vllm.distributed.weight_transfer.nccl_common', trainer_init=Communicator)
@@ -108,14 +111,45 @@ class Client(VLLMClient):
                 'logprob_token_ids': [[[self.token] for _ in range(length)] for length in lengths]}
 
 
-vllm_generation.VLLMClient = Client
+class Engine:
+    """vllm.LLM; `model`: of its model_runner, too."""
+
+    def __init__(self, **_):
+        gc.collect()
+        torch.cuda.empty_cache()  # Worker.init_device()
+        self.model = self.llm_engine = self.model_executor = self.driver_worker = self.model_runner = self
+        self.model_config = types.SimpleNamespace(max_model_len=1 << 20)
+
+    def load_weights(self, weights):
+        pass
+
+    def reset_prefix_cache(self):
+        pass
+
+    def wake_up(self, tags):
+        pass
+
+    def sleep(self, level):
+        pass
+
+    def generate(self, prompts, **_):
+        client = Client()
+        answered = client.generate([prompt['prompt_token_ids'] for prompt in prompts], 1)
+        chance = types.SimpleNamespace(logprob=0.0, rank=1)
+        return [types.SimpleNamespace(prompt_token_ids=prompt, outputs=[types.SimpleNamespace(
+            token_ids=tokens, logprobs=[{client.token: chance} for _ in tokens])])
+            for prompt, tokens in zip(answered['prompt_ids'], answered['completion_ids'])]
+
+
+vllm_generation.VLLMClient, vllm_generation.LLM = Client, Engine
 
 
 class Arguments(GRPOConfig):
     def __init__(self, case, **named):
         updates = case.get('updates', 1)
         steps = {} if updates == 1 else {'steps_per_generation': updates * named['gradient_accumulation_steps']}
-        super().__init__(use_vllm=True, vllm_mode='server', num_generations=case.get('generations', 2),
+        super().__init__(use_vllm=True, vllm_mode=case.get('vllm', 'server'),
+                         vllm_enable_sleep_mode=case.get('vllm_sleeps', False), num_generations=case.get('generations', 2),
                          num_iterations=case.get('iterations', 1), max_completion_length=case['seq'] - case['prompt'],
                          **{**steps, **named})
 

@@ -1,5 +1,6 @@
-#include "vllm_server.h"
+#include "vllm.h"
 #include "workloads/engine/ops.h"
+#include "workloads/engine/storage.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -25,6 +26,29 @@ static void move_by_adapters(struct engine *e, const struct decoder *m, enum dir
     for (int64_t layer = 0; layer < m->config->layers; layer++)
         for (size_t i = 0; i < m->layers[layer].adapters.count; i++)
             move_by_product(e, &m->layers[layer].adapters.list[i], direction);
+}
+
+static bool is_colocated(const struct plim_train_setting *setting)
+{
+    return setting->grpo.vllm == PLIM_VLLM_COLOCATE;
+}
+
+/* Awake for a generation: what it holds then is no memory of PyTorch's allocator (vllm/device_allocator/cumem.py) */
+static void wake_up_and_sleep(struct engine *e, int64_t bytes)
+{
+    uint64_t address;
+    if (!bytes || e->halted) return;
+    enum plim_status st = plim_device_segment_get(e->device, bytes, &address);
+    if (st) storage_lacks(e, st, bytes, PLIM_MEMORY_TEMPORARIES);
+    else plim_device_segment_return(e->device, address, bytes);
+}
+
+static void load_colocated(struct engine *e, const struct decoder *m)
+{
+    if (m->setting->grpo.vllm_sleeps) plim_allocator_empty_cache(e->allocator); /* sync_weights() */
+    move_by_adapters(e, m, MERGE);
+    move_by_adapters(e, m, UNMERGE);
+    wake_up_and_sleep(e, m->setting->vllm_awake_bytes);
 }
 
 /* The main process: of others nothing is sent, but they do with their adapters what it does. */
@@ -58,11 +82,15 @@ static struct tensor *packed(struct engine *e, struct tensor *const *weights, si
     return all;
 }
 
-void vllm_server_send(struct engine *e, const struct decoder *m, bool is_first)
+void vllm_sync(struct engine *e, const struct decoder *m, bool is_first)
 {
     static const int64_t BUFFER = 1 << 30;
     enum { CHUNKS = 2 };
     const struct parameters *p = &m->parameters;
+    if (is_colocated(m->setting)) {
+        load_colocated(e, m);
+        return;
+    }
     bool has_adapters = p->frozen_count > 0;
     struct tensor *const *weights = has_adapters ? p->frozen : p->list, *under_way[CHUNKS] = {NULL};
     size_t count = has_adapters ? p->frozen_count : p->count;
@@ -96,10 +124,12 @@ void vllm_server_send(struct engine *e, const struct decoder *m, bool is_first)
 
 /* --- ranks ------------------------------------------------------------------------------------ */
 
-void vllm_server_meet(struct engine *e, const struct plim_train_setting *setting, struct link *link)
+void vllm_meet(struct engine *e, const struct plim_train_setting *setting, struct link *link)
 {
     if (setting->loop != PLIM_LOOP_TRL_GRPO) return;
-    if (is_sender(setting)) { /* PyNcclCommunicator: an all-reduce */
+    if (is_colocated(setting)) {
+        plim_allocator_empty_cache(e->allocator); /* Worker.init_device() */
+    } else if (is_sender(setting)) { /* PyNcclCommunicator: an all-reduce */
         struct tensor *number = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1)));
         struct tensor *sum = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1)));
         tensor_drop_all(e, sum, number);
@@ -131,11 +161,11 @@ static int64_t pickled(int64_t bytes)
     return bytes + ENDS + HEAD * (1 + bytes / FRAME);
 }
 
-void vllm_server_exchange(struct engine *e, const struct decoder *m, int64_t rows)
+void vllm_exchange(struct engine *e, const struct decoder *m, int64_t rows)
 {
     const struct plim_train_setting *s = m->setting;
     int64_t world = plim_setting_ranks(s), all = rows * world, tokens = s->seq - s->prompt;
-    if (world < 2) return;
+    if (world < 2 || is_colocated(s)) return;
     int64_t number = pickled_number(m->config->vocab_size - 1), prompt = pickled_list(s->prompt, number);
     int64_t own = pickled(pickled_list(rows, prompt));
     struct tensor *mine = tensor_keep(tensor_empty_bytes(e, own)); /* all_gather_object() */
@@ -172,7 +202,7 @@ static void hide_padding(struct engine *e, const struct plim_train_setting *s, s
     tensor_drop(e, last);
 }
 
-struct vllm_answers vllm_server_answer(struct engine *e, const struct decoder *m, int64_t rows)
+struct vllm_answers vllm_answer(struct engine *e, const struct decoder *m, int64_t rows)
 {
     int64_t prompt = m->setting->prompt, tokens = m->setting->seq - prompt;
     struct vllm_answers out;
