@@ -9,7 +9,7 @@
 #define PLIM_AUTOTUNE_RECORD_HOST_SPEED_H
 
 #include "autotune/exec/execution.h"
-#include "workloads/recording/join.h"
+#include "workloads/recording/trace.h"
 
 /* Of a traced program: how many times as fast as the clock's host it launched its fastest step, as what
  * else a machine does only makes steps slower. The first two steps, which load and choose kernels, do not

@@ -3,7 +3,7 @@
 #ifndef PLIM_AUTOTUNE_RECORD_PROOF_H
 #define PLIM_AUTOTUNE_RECORD_PROOF_H
 
-#include "workloads/recording/join.h"
+#include "workloads/recording/trace.h"
 
 /* `recorded`: the run without a caching allocator at the same point; `own`: the one with it. Sets
  * `allocator` and `proof` of the recording. `device` is a URI. */

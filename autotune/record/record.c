@@ -5,6 +5,7 @@
 #include "host_speed.h"
 #include "proof.h"
 #include "recorder.h"
+#include "workloads/recording/join.h"
 #include <math.h>
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 #define PLIM_AUTOTUNE_RECORD_RECORDER_H
 
 #include "record.h"
-#include "workloads/recording/join.h"
+#include "workloads/recording/trace.h"
 
 struct recorder {
     const struct plim_record *record;

@@ -2,6 +2,7 @@
 #include "allocator_options.h"
 #include "segments.h"
 #include "trace.h"
+#include "workloads/recording/join.h"
 #include <fcntl.h>
 #include <unistd.h>
 

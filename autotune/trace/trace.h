@@ -5,7 +5,7 @@
 #ifndef PLIM_AUTOTUNE_TRACE_TRACE_H
 #define PLIM_AUTOTUNE_TRACE_TRACE_H
 
-#include "workloads/recording/join.h"
+#include "workloads/recording/trace.h"
 
 /* Reads the one file of `folder` in which memory was allocated, up to the last training step that was
  * recognised: behind it the program may be ending. `trace->point` is the caller's; the zeroed trace is

@@ -1,6 +1,7 @@
 /* Whether a recording is proven: what PyTorch's allocator makes of it beside what the program asked for with its own.
  * */
 #include "autotune/record/proof.h"
+#include "workloads/recording/join.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <string.h>

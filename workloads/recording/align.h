@@ -8,7 +8,7 @@
 #ifndef PLIM_WORKLOADS_RECORDING_ALIGN_H
 #define PLIM_WORKLOADS_RECORDING_ALIGN_H
 
-#include "join.h"
+#include "trace.h"
 
 /* The allocations and frees of a trace, and where they begin to repeat. */
 struct plim_traced_memory {

@@ -1,5 +1,5 @@
 /* What a program does on the host beside launching. */
-#include "join.h"
+#include "trace.h"
 #include <math.h>
 
 /* Of the step that has least: in some Python collects garbage, or the machine does something else. Negative: there is

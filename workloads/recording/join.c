@@ -1,4 +1,5 @@
 #include "align.h"
+#include "join.h"
 
 static enum plim_status take_memory(const struct plim_trace *trace, struct plim_traced_memory *out,
                                     struct plim_error *err)

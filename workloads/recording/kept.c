@@ -1,5 +1,5 @@
 /* Blocks that each step takes and never gives back: a loss that is kept for a log. */
-#include "join.h"
+#include "trace.h"
 #include <stdlib.h>
 
 enum { MOST_BYTES = 64 << 10 }; /* of a step; more of them is memory that goes on growing */

@@ -1,5 +1,6 @@
 /* Which events of a stream come again with each further micro-step. */
 #include "align.h"
+#include "join.h"
 #include "walk.h"
 
 /* Signs. NOTHING: the bytes of a reduction's scratch where none is needed, which every run has. */

@@ -1,5 +1,5 @@
 /* Where the end of a trace begins to repeat. */
-#include "join.h"
+#include "trace.h"
 #include <stdlib.h>
 
 void plim_trace_finish(struct plim_trace *trace)
