@@ -168,8 +168,8 @@ enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
     /* values, indices <- a: the largest along the last dimension, as many as `values` has, the      \
        largest first; of equal ones the first */ \
     X(TOP_K, top_k, 2, 1, 0)                                                                          \
-    /* out (.., int64) <- a (.., n): where the largest along the last dimension stands, the first of  \
-       equal ones; NaN is the largest. `part` is as of a reduction */ \
+    /* out (.., int64) <- a (.., n), float or int32: where the largest along the last dimension stands, the \
+       first of equal ones; NaN is the largest. `part` is as of a reduction */ \
     X(ARGMAX, argmax, 1, 1, 0)                                                                        \
     /* values, order <- a (n): increasing, NaN last; `order` says where each stood, equal ones in order */ \
     X(SORT, sort, 2, 1, 0)                                                                            \

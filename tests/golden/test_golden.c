@@ -6,6 +6,7 @@
 #include "devices/sim/sim.h"
 #include "support/case_file.h"
 #include "support/planned.h"
+#include "workloads/spec/family.h"
 #include "workloads/spec/spec.h"
 #include "workloads/train/replay.h"
 #include <criterion/criterion.h>
@@ -125,7 +126,11 @@ ParameterizedTest(struct case_line *given, golden, allocates_what_pytorch_alloca
     struct plim_train_setting setting;
     case_setting(c, &setting);
     case_resolve_lora(&spec, &setting);
-    if (setting.loop == PLIM_LOOP_TRL_DPO) plim_model_disable_dropout(&spec.model);
+    if (plim_loop_disables_dropout(setting.loop)) plim_model_disable_dropout(&spec.model);
+    if (!strcmp(case_text(c, "kind", ""), "classify") && plim_family_is_decoder(spec.model.family)) {
+        spec.model.task = PLIM_TASK_CLASSIFICATION;
+        spec.model.labels = case_integer(c, "labels", 2);
+    }
     if (spec.model.patch_size) setting.seq = spec.model.positions;
     struct plim_device *device = open_gpu(c);
     static struct plim_replay r;

@@ -4,6 +4,7 @@
     make_losses.py > losses.jsonl        (needs torch and transformers; no GPU)
     make_losses.py experts > experts.jsonl
     make_losses.py further [FAMILY ...] > further.jsonl
+    make_losses.py classifiers > classifiers.jsonl      (decoders whose last token that is no padding is classified)
 
 Weights, tokens and data are those of the engine: Philox4x32-10 streams (devices/random.h), the n-th
 parameter by seed n, the tokens by seed 2^30. test_losses.c trains the same models and compares.
@@ -250,6 +251,38 @@ ENCODER_MODELS = [
 ]
 
 
+CLASSIFIERS = {"LlamaForSequenceClassification": dict(LLAMA, tie_word_embeddings=True),
+               "Qwen2ForSequenceClassification": FAMILIES[2], "Gemma3TextForSequenceClassification": FAMILIES[7],
+               "PhiForSequenceClassification": FAMILIES[5], "OPTForSequenceClassification": FAMILIES[9],
+               "GPT2ForSequenceClassification": GPT2, "GPTNeoXForSequenceClassification": FAMILIES[8],
+               "BloomForSequenceClassification": FAMILIES[10], "MixtralForSequenceClassification": EXPERTS[0]}
+
+
+def padding_of(vocabulary):
+    """The last token of a row that is in no other place: an embedding's padding_idx, whose gradient PyTorch leaves out"""
+    ids = tokens(vocabulary, 3, 37)
+    return next(int(last) for last in ids[:, -1] if (ids == last).sum() == 1)
+
+
+def classifiers():
+    """The last token of a row is padding: it is the one before that counts."""
+    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
+                 accumulation=1, clip=False, batch=3, seq=37)
+    for name, hf in CLASSIFIERS.items():
+        hf = dict(hf, architectures=[name], **LABELS)
+        padding = padding_of(hf["vocab_size"])
+        attention = "eager" if hf["model_type"] == "bloom" else "sdpa"
+        # gpt2, gpt_neox and bloom have no padding_idx, and their token is not read: it is taken to be 0
+        hf["pad_token_id"] = 0 if hf["model_type"] in ("gpt2", "gpt_neox", "bloom") else padding
+        yield dict({**plain, "attention": attention}, hf=hf)
+        if hf["model_type"] != "llama":
+            continue
+        yield dict({**plain, "checkpointing": "full"}, hf=hf)
+        yield dict({**plain, "batch": 1, "seq": 20}, hf=dict(hf, pad_token_id=None))
+        yield dict(plain, hf=hf, lora=dict(r=4, target_modules=["q_proj"], modules_to_save=["score"]))
+        yield dict(plain, hf=hf, lora=dict(r=4, target_modules=["q_proj", "score"]))
+
+
 def further(families):
     """By sdpa, and by eager with a recomputed forward."""
     plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
@@ -318,13 +351,15 @@ def cases(experts):
 def main():
     torch.set_num_threads(1)
     asked = sys.argv[1:]
-    for case in further(asked[1:]) if asked[:1] == ["further"] else cases("experts" in asked):
+    made = further(asked[1:]) if asked[:1] == ["further"] else classifiers() if asked == ["classifiers"] else cases("experts" in asked)
+    for case in made:
         changed = [case["hf"]["model_type"], case["precision"], case["optimizer"], case["attention"]]
         name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])
         for key, text in (("checkpointing", "full"), ("clip", True)):
             name += f"/{key}" if case[key] == text else ""
         name += "/classification" if "architectures" in case["hf"] else ""
         name += "/lora" if "lora" in case else ""
+        name += "-score" if "score" in case.get("lora", {}).get("target_modules", ()) else ""
         if case.get("lora") in ADAPTERS:
             name += f"-{ADAPTERS.index(case['lora']) + 1}"
         name += f"/acc{case['accumulation']}" if case["accumulation"] > 1 else ""

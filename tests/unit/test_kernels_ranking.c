@@ -51,6 +51,16 @@ Test(kernels_ranking, of_equal_ones_it_is_the_first_and_nan_is_the_largest)
     check_argmax(x, 3);
 }
 
+Test(kernels_ranking, whole_numbers_have_a_largest)
+{
+    const struct plim_array *x = KERNEL_ARRAY(&c, PLIM_I32, 3, 2000);
+    for (int64_t i = 0; i < 6000; i++) kernel_case_set(x, i, (double)(i % 2000 % 1999));
+    kernel_case_set(x, 2000 + 700, 1 << 23);
+    kernel_case_set(x, 4000 + 900, (1 << 23) + 1);
+    kernel_case_set(x, 4000 + 901, 1 << 23);
+    check_argmax(x, 3);
+}
+
 /* --- the largest of a row --------------------------------------------------------------------- */
 
 static void check_top_k(const struct plim_array *x, int64_t taken)

@@ -388,6 +388,17 @@ Test(spec_set, all_linear_has_the_linear_of_a_classification)
     cr_expect(eq(str, s.lora.targets, "query,key,value,dense"));
 }
 
+Test(spec_set, all_linear_has_the_score_of_a_decoder)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", "model: {family: opt, task: classification}\ntrain: {lora: {r: 4, targets: all-linear}}\n",
+                   &s);
+    cr_expect(eq(str, s.lora.targets, "q_proj,k_proj,v_proj,out_proj,fc1,fc2,score"));
+    spec_load_text("s.yaml", "model: {family: opt, task: classification}\ntrain: {lora: {r: 4, targets: [score]}}\n",
+                   &s);
+    cr_expect(eq(str, s.lora.targets, "score"));
+}
+
 /* --- heads ------------------------------------------------------------------------------------ */
 
 Test(spec_heads, architectures_name_the_head)
@@ -402,6 +413,11 @@ Test(spec_heads, architectures_name_the_head)
          PLIM_TASK_CLASSIFICATION},
         {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"]}",
          PLIM_TASK_CAUSAL_LM},
+        {"{\"model_type\": \"llama\"}", PLIM_TASK_CAUSAL_LM},
+        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}",
+         PLIM_TASK_CLASSIFICATION},
+        {"{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2ForSequenceClassification\"]}",
+         PLIM_TASK_CLASSIFICATION},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct plim_spec s;

@@ -310,10 +310,12 @@ Test(spec_errors, encoders_have_limits_of_their_own)
     static const struct refusal cases[] = {
         {"model: {family: bert, task: causal-lm}\n",
          "s.yaml:1:29: task is causal-lm, expected masked-lm or classification for bert"},
-        {"model: {family: bert, task: classification, num_labels: 1}\n",
-         "s.yaml:1:57: model.num_labels is '1', expected an integer from 2 to 16777216"},
-        {"model: {family: llama, task: causal-lm}\n",
-         "s.yaml:1:24: unknown key model.task for llama, expected a key of its config.json"},
+        {"model: {family: llama, task: classification, num_labels: 0}\n",
+         "s.yaml:1:58: model.num_labels is '0', expected an integer from 1 to 16777216"},
+        {"model: {family: llama, task: masked-lm}\n",
+         "s.yaml:1:30: task is masked-lm, expected causal-lm or classification for llama"},
+        {"model: {family: granite, task: classification}\n",
+         "s.yaml:1:26: unknown key model.task for granite, expected a key of its config.json"},
         {"model: {family: roberta, max_position_embeddings: 514}\ndata: {seq: 513}\n",
          "s.yaml:2:13: data.seq is 513, expected at most max_position_embeddings - pad_token_id - "
          "1 = 512: roberta learns its positions"},
@@ -446,10 +448,6 @@ Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
          "are are not in this version, expected lm_head alone" RUN_IT},
         {"{\"model_type\": \"llama\", \"attn_implementation\": \"flex_attention\"}",
          "config.json:1:48: attn_implementation is 'flex_attention', expected sdpa, eager or flash_attention_2"},
-        {"{\"model_type\": \"bert\", \"architectures\": [\"BertForSequenceClassification\"], "
-         "\"id2label\": {\"0\": \"x\"}}",
-         "config.json:1:88: id2label names one label: regression is not in this version, expected two labels or "
-         "more" RUN_IT},
         {"{\"model_type\": \"bert\", \"architectures\": [\"BertForSequenceClassification\"], \"problem_type\": "
          "\"multi_label_classification\"}",
          "config.json:1:92: problem_type: its loss is not in this version, expected "
@@ -486,11 +484,10 @@ Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
         {"{\"model_type\": \"bloom\", \"slow_but_exact\": true}",
          "config.json:1:43: slow_but_exact: bloom's sliced projections are not in this version, "
          "expected false" RUN_IT},
-        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}",
-         "config.json:1:43: architectures names LlamaForSequenceClassification, expected a causal "
-         "language model (to plan it as "
-         "one, write a spec with model: {hf: FILE, family: NAME}; plimsoll exec runs any training "
-         "program)"},
+        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForTokenClassification\"]}",
+         "config.json:1:43: architectures names LlamaForTokenClassification, expected a causal "
+         "language model or a sequence classification (to plan it as one, write a spec with model: "
+         "{hf: FILE, family: NAME}; plimsoll exec runs any training program)"},
         {"{\"model_type\": \"bert\", \"architectures\": [\"BertForQuestionAnswering\"]}",
          "config.json:1:42: architectures names BertForQuestionAnswering, expected a masked "
          "language model or a sequence classification (to plan it as one, write a spec with "

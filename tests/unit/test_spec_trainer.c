@@ -130,6 +130,8 @@ Test(spec_trainer, prompts_and_references_are_of_trl)
         {"model: {family: llama}\ndata: {prompt: 5}\n", "data.prompt is given and train.loop is plain"},
         {"model: {family: llama}\ndata: {prompt: 5}\ntrain: {loop: trainer}\n",
          "expected trl-sft, trl-dpo or trl-grpo"},
+        {"model: {family: llama}\ndata: {prompt: 5}\ntrain: {loop: trl-reward}\n",
+         "data.prompt is given and train.loop is trl-reward"},
         {"model: {family: llama}\ndata: {prompt: 64, seq: [128, 64]}\ntrain: {loop: trl-sft}\n",
          "data.prompt is 64 and data.seq 64"},
         {"model: {family: llama}\ntrain: {loop: trl-sft, precomputed_reference: true}\n",
@@ -139,6 +141,47 @@ Test(spec_trainer, prompts_and_references_are_of_trl)
         const char *why = spec_refusal("s.yaml", cases[i].text);
         cr_expect(strstr(why, cases[i].why) != NULL, "%s", why);
     }
+}
+
+/* RewardTrainer loads AutoModelForSequenceClassification with num_labels=1, whatever is published. */
+Test(spec_trainer, rewards_are_of_one_label)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"model: {family: bert}\ntrain: {loop: trl-reward}\n", "beside an encoder"},
+        {"model: {family: cohere}\ntrain: {loop: trl-reward}\n", "transformers has no classification of cohere"},
+        {"model: {family: llama}\ndata: {packing: one-row}\ntrain: {loop: trl-reward}\n",
+         "data.packing, which it has not"},
+        {"model: {family: llama}\ntrain: {loop: trl-reward, label_smoothing: 0.1}\n", "has no labels"},
+        {"model: {family: llama}\ntrain: {loop: trl-reward, evaluation: {batch: 8, keeps: logits, batches: 4}}\n",
+         "which are rewards"},
+        {"model: {family: llama}\ntrain: {loop: trl-reward, liger: true}\n", "for a classification by llama"},
+        {"model: {family: llama, task: classification}\ntrain: {loop: trl-sft}\n", "no causal language model"},
+        {"model: {family: llama, task: classification}\ndata: {packing: one-row}\n", "which has one label a row"},
+        {"model: {family: llama, task: classification}\ndata: {packing: yes}\n", "which has one label a row"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *why = spec_refusal("s.yaml", cases[i].text);
+        cr_expect(strstr(why, cases[i].why) != NULL, "%s", why);
+    }
+    struct plim_spec spec;
+    struct plim_error err = PLIM_ERROR_INIT;
+#define LLAMA "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"], "
+    spec_load_text("config.json", LLAMA "\"id2label\": {\"0\": \"a\"}, \"problem_type\": \"regression\"}", &spec);
+    cr_expect(eq(i64, spec.model.labels, 1));
+    cr_expect(eq(int, plim_spec_resolve(&spec, &err), PLIM_SPEC)); /* by another loop it is regression */
+    cr_expect(strstr(err.text, "model.num_labels is 1: regression") != NULL, "%s", err.text);
+    spec.loop = PLIM_LOOP_TRL_REWARD;
+    cr_expect(eq(int, plim_spec_resolve(&spec, &err), PLIM_OK));
+    spec_load_text("r.yaml", "model: {family: gpt2}\ntrain: {loop: trl-reward, evaluation: {batch: 8}, "
+                   "quantization: nf4, lora: {r: 8, modules_to_save: [score]}}\n", &spec);
+    cr_expect(eq(int, spec.model.task, PLIM_TASK_CLASSIFICATION));
+    cr_expect(eq(i64, spec.model.labels, 1));
+    cr_expect(eq(dbl, spec.model.dropout_residual, 0));
+    cr_expect(eq(i64, plim_loop_rows(spec.loop), 2));
+    spec_load_text("config.json", LLAMA "\"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": \"c\"}}", &spec);
+    cr_expect(eq(i64, spec.model.labels, 3));
 }
 
 Test(spec_trainer, answers_are_generated_for_whole_prompts)

@@ -63,9 +63,12 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
         m->dropout_embedding = m->dropout_residual; /* one key */
     if (family == PLIM_FAMILY_STARCODER2) m->mlp_bias = m->attention_bias; /* one key */
     if (bert) m->positions = 1024;
-    if (m->labels) m->labels = between(state, 2, 2000);
     if (m->labels && !m->patch_size)
-        m->task = between(state, 0, 1) ? PLIM_TASK_MASKED_LM : PLIM_TASK_CLASSIFICATION;
+        m->task = between(state, 0, 1)                ? PLIM_TASK_CLASSIFICATION
+                  : plim_family_is_decoder(family) ? PLIM_TASK_CAUSAL_LM
+                                                       : PLIM_TASK_MASKED_LM;
+    /* of a decoder's causal language model they are not written */
+    if (m->labels && m->task != PLIM_TASK_CAUSAL_LM) m->labels = between(state, 2, 2000);
     m->heads = between(state, 1, 9);
     m->kv_heads = plim_family_find(family, "num_key_value_heads", false) ? m->heads : 0;
     m->hidden_size = m->heads * 8 * between(state, 1, 40);
@@ -114,10 +117,13 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     spec->attention = (struct plim_enum_axis){
         .count = (size_t)between(state, 0, 1),
         .values = {eager_only ? PLIM_ATTENTION_EAGER : (int)between(state, 0, 1)}};
-    bool has_positions = !spec->model_as_given.labels && spec->model_as_given.family != PLIM_FAMILY_BLOOM;
-    spec->packing = (enum plim_packing)between(state, 0, has_positions ? PLIM_PACKING_ONE_ROW : PLIM_PACKING_YES);
+    bool is_decoder = plim_family_is_decoder(spec->model_as_given.family);
+    bool has_positions = is_decoder && spec->model_as_given.family != PLIM_FAMILY_BLOOM;
+    bool classifies = is_decoder && spec->model_as_given.task == PLIM_TASK_CLASSIFICATION;
+    if (!classifies) /* a label a row */
+        spec->packing = (enum plim_packing)between(state, 0, has_positions ? PLIM_PACKING_ONE_ROW : PLIM_PACKING_YES);
     spec->documents = spec->packing == PLIM_PACKING_ONE_ROW ? between(state, 1, 3) : 1;
-    if (!spec->model_as_given.patch_size && (spec->model_as_given.labels || spec->packing == PLIM_PACKING_NO))
+    if (!spec->model_as_given.patch_size && (!is_decoder || spec->packing == PLIM_PACKING_NO))
         spec->padding = (enum plim_padding)between(state, 0, PLIM_PADDING_COUNT - 1);
     spec->world = between(state, 1, 64);
     spec->sharding = (struct plim_enum_axis){
@@ -158,7 +164,7 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     spec->clip = (double)between(state, 0, 3) / 3;
     spec->lora.r = between(state, 0, 4);
     spec->lora.dropout = (double)between(state, 0, 10) / 10;
-    bool may_quantize = spec->lora.r && !spec->model_as_given.labels && /* no encoder */
+    bool may_quantize = spec->lora.r && is_decoder &&
                         !spec->model_as_given.experts;
     spec->quantization = (struct plim_quantization){
         .type = may_quantize ? between(state, 0, PLIM_QUANTIZATION_COUNT - 1) : 0,
@@ -171,13 +177,12 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .rope = between(state, 0, 1), .rms_norm = between(state, 0, 1),
         .glu = is_glu_taken ? PLIM_LIGER_KERNEL_TAKEN : PLIM_LIGER_KERNEL_LEFT,
         .loss = between(state, 0, 1) ? PLIM_LIGER_CHOICE_NONE : PLIM_LIGER_CHOICE_AUTO};
-    bool may_liger = spec->model_as_given.activation == PLIM_ACTIVATION_SILU &&
+    bool may_liger = !classifies && spec->model_as_given.activation == PLIM_ACTIVATION_SILU &&
                      (plim_loop_is_trainers(spec->loop) || spec->sharding.values[0] < PLIM_SHARDING_ZERO1);
     spec->liger = (struct plim_enum_axis){
         .count = 1, .values = {may_liger && between(state, 0, 1) ? PLIM_LIGER_TRUE : PLIM_LIGER_FALSE}};
-    bool is_decoder = !spec->model_as_given.labels && !spec->model_as_given.patch_size,
-         has_liger = spec->liger.values[0] == PLIM_LIGER_TRUE,
-         may_cut = is_decoder && !has_liger && !plim_family_info(spec->model_as_given.family)->uncut &&
+    bool has_liger = spec->liger.values[0] == PLIM_LIGER_TRUE,
+         may_cut = is_decoder && !classifies && !has_liger && !plim_family_info(spec->model_as_given.family)->uncut &&
                    (spec->loop == PLIM_LOOP_TRAINER || spec->sharding.values[0] < PLIM_SHARDING_ZERO1);
     bool may_upcast = spec->sharding.values[0] < PLIM_SHARDING_ZERO1;
     spec->upcast = may_upcast && between(state, 0, 1) ? PLIM_UPCAST_UNDONE : PLIM_UPCAST_NONE;

@@ -5,6 +5,7 @@
 #include "workloads/train/replay.h"
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { CLASSES = 97 };
@@ -32,6 +33,8 @@ static void replay(const char *name, const struct plim_train_setting *setting, s
     cr_assert_eq(plim_spec_load(name, &spec, &err), PLIM_OK, "%s", err.text);
     for (size_t i = 0; i < sizeof(tiny) / sizeof(tiny[0]); i++)
         cr_assert_eq(plim_spec_set(&spec, tiny[i][0], tiny[i][1], &err), PLIM_OK, "%s", err.text);
+    bool has_own_head = setting->loop == PLIM_LOOP_TRL_REWARD;
+    spec.loop = has_own_head ? setting->loop : PLIM_LOOP_PLAIN;
     cr_assert_eq(plim_spec_resolve(&spec, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_host_open("", &host, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_replayer_create(host, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
@@ -172,6 +175,42 @@ Test(trl, dpo_knows_its_reference_before)
     run("llama-3.2-1b", &setting);
     cr_expect_float_eq(ours.step[0].loss, log(2), 0.05, "%.8g", ours.step[0].loss);
     cr_expect_lt(ours.step[PLIM_REPLAY_STEPS - 1].loss, ours.step[0].loss);
+}
+
+/* --- RewardTrainer ---------------------------------------------------------------------------- */
+
+/* To a new model all rows are nearly alike, and their rewards too: -log sigmoid(0). */
+static void expect_rewards_to_part(const struct plim_train_setting *setting, double tolerance)
+{
+    run("llama-3.2-1b", setting);
+    double whole = ours.step[0].loss * (double)setting->accumulation;
+    cr_expect_float_eq(whole, log(2), 0.05, "%.8g", whole);
+    for (int i = 1; i < PLIM_REPLAY_STEPS; i++) cr_expect_lt(ours.step[i].loss, ours.step[i - 1].loss - tolerance);
+}
+
+Test(trl, rewards_part_from_one_another)
+{
+    struct plim_train_setting setting = by(PLIM_LOOP_TRL_REWARD);
+    setting.prompt = 0;
+    expect_rewards_to_part(&setting, 1e-3);
+    setting.padding = PLIM_PADDING_YES;
+    setting.evaluation = (struct plim_evaluation){.batch = 3, .batches = 2, .every = 1};
+    expect_rewards_to_part(&setting, 1e-3);
+    setting.accumulation = 3;
+    expect_rewards_to_part(&setting, 1e-4);
+}
+
+/* A score that is not trained has adapters below it learn what it rewards. */
+Test(trl, rewards_are_learned_by_adapters)
+{
+    struct plim_train_setting setting = by(PLIM_LOOP_TRL_REWARD);
+    setting.prompt = 0;
+    setting.lora = adapters;
+    expect_rewards_to_part(&setting, 0);
+    double frozen = ours.step[PLIM_REPLAY_STEPS - 1].loss;
+    snprintf(setting.lora.saved, sizeof(setting.lora.saved), "score");
+    expect_rewards_to_part(&setting, 0);
+    cr_expect_lt(ours.step[PLIM_REPLAY_STEPS - 1].loss, frozen);
 }
 
 /* --- GRPOTrainer ------------------------------------------------------------------------------ */

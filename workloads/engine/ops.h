@@ -266,6 +266,8 @@ void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *indices,
 struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *places, int64_t count);
 /* x[mask], mask (b, s), `found` of which are ones: rows of x (b, s, width), or elements of x (b, s) */
 struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *mask, int64_t found);
+/* x[arange(b), columns]: of each row of x (b, s, width) what stands at its column (b, int64): (b, width) */
+struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *columns);
 /* x.masked_scatter(mask, source), source (n) of as many; x needs no gradient */
 struct tensor *op_masked_scatter(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *source);
 /* x.gather(-1, indices), indices (.., k) int64 */

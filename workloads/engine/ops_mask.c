@@ -61,18 +61,21 @@ static struct tensor *linear_index(struct engine *e, struct tensor *places)
     return index;
 }
 
-/* index_put_(accumulate=True) of zeros: the indices are sorted, and rows added in their order. */
-static void add_rows(struct engine *e, struct tensor *dx, struct tensor *mask, struct tensor *rows)
+/* index_put_(accumulate=True) of zeros (a, b, ..): the indices are sorted, and rows added in their order; places (n),
+ * taken, count a * b. */
+static void add_rows(struct engine *e, struct tensor *dx, struct tensor *places, struct tensor *rows)
 {
     enum { SORTED = 2, COUNT = PLIM_INDEX_ADD_NEEDS - SORTED }; /* behind what makes one column linear */
     struct tensor *held[PLIM_INDEX_ADD_NEEDS] = {NULL};
     struct plim_need needs[PLIM_INDEX_ADD_NEEDS];
-    int64_t items = rows->a.shape[0];
-    struct tensor *places = tensor_keep(op_places(e, mask, items));
-    if (e->halted) return;
+    if (e->halted) {
+        tensor_drop(e, places);
+        return;
+    }
+    int64_t items = rows->a.shape[0], count = dx->a.shape[0] * dx->a.shape[1];
     struct tensor *index = linear_index(e, places);
     tensor_drop(e, places);
-    plim_index_add_needs(&e->device->info, items, tensor_elements(mask), needs);
+    plim_index_add_needs(&e->device->info, items, count, needs);
     for (int i = 0; i < COUNT; i++) needs[SORTED + i].before = COUNT;
     op_take_needs(e, COUNT, needs + SORTED, held);
     launch(e, PLIM_OP_PUT_ROWS, dx, rows, index);
@@ -86,7 +89,7 @@ static void rows_where_backward(struct engine *e, struct node *n, struct tensor 
     struct tensor *mask = node_saved(e, n, 0);
     if (e->halted) return;
     out[0] = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
-    add_rows(e, out[0], mask, grads[0]);
+    add_rows(e, out[0], tensor_keep(op_places(e, mask, grads[0]->a.shape[0])), grads[0]);
 }
 static const struct node_kind rows_where_kind = {"IndexBackward0", rows_where_backward};
 
@@ -100,6 +103,34 @@ struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *
     int64_t shape[2] = {found, x->a.ndim > mask->a.ndim ? tensor_size(x, -1) : 1};
     struct tensor *places = tensor_keep(op_places(e, mask, found));
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim - mask->a.ndim + 1, shape);
+    launch(e, PLIM_OP_TAKE_ROWS, y, x, places);
+    tensor_drop(e, places);
+    return op_done(e, n, y, 2, operands);
+}
+
+static void rows_at_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *places = node_saved(e, n, 0);
+    if (e->halted) return;
+    out[0] = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
+    add_rows(e, out[0], tensor_ref(places), grads[0]);
+}
+static const struct node_kind rows_at_kind = {"IndexBackward0", rows_at_backward};
+
+struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *columns)
+{
+    struct tensor *operands[2] = {x, columns};
+    if (e->halted) return op_halted(e, 2, operands);
+    int64_t rows = x->a.shape[0];
+    struct tensor *places = tensor_keep(op_arange(e, PLIM_I64, rows, 0, (double)x->a.shape[1]));
+    op_binary_(e, PLIM_BINARY_ADD, places, columns); /* which the kernel of PyTorch's index() does */
+    struct node *n = op_node(e, &rows_at_kind, 1, &x);
+    op_note_shape(n, x);
+    if (n) {
+        node_save(e, n, 0, places);
+        node_save(e, n, 1, columns);
+    }
+    struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, SHAPE(rows, x->a.shape[2]));
     launch(e, PLIM_OP_TAKE_ROWS, y, x, places);
     tensor_drop(e, places);
     return op_done(e, n, y, 2, operands);

@@ -67,7 +67,7 @@ static void add_adapter(struct engine *e, struct decoder *m, struct adapters *ad
     if (adapters->count == sizeof adapters->list / sizeof *adapters->list) return;
     m->parameters.dtype = adapter_dtype(l);
     struct lora_adapter *a = &adapters->list[adapters->count++];
-    bool drops = m->setting->loop != PLIM_LOOP_TRL_DPO; /* DPOConfig.disable_dropout */
+    bool drops = !plim_loop_disables_dropout(m->setting->loop);
     *a = (struct lora_adapter){.dropout = drops ? lora->dropout : 0,
                                .scaling = 2,
                                .weight = l->weight,
@@ -194,6 +194,15 @@ static void cast_adapters(struct engine *e, struct decoder *m, enum plim_dtype d
     cast_list(e, m, &m->adapters_behind, dtype);
 }
 
+/* What TRL's trainers do to all that is trained beside a quantised base (SFTTrainer.__init__ and others') */
+static void cast_trained(struct engine *e, struct decoder *m)
+{
+    cast_adapters(e, m, PLIM_BF16);
+    for (size_t i = 0; i < m->saved_count; i++)
+        for (int k = 0; k < 2; k++)
+            if (m->saved[i].copy[k]) nn_cast(e, m->saved[i].copy[k], PLIM_BF16);
+}
+
 static void refuse_unmatched(struct engine *e, struct decoder *m)
 {
     const struct module *first = decoder_block_modules(m->config->family);
@@ -217,6 +226,5 @@ void decoder_add_lora(struct engine *e, struct decoder *m)
     if (*m->setting->lora.parameters && !e->halted) decoder_sort_trained(e, m);
     decoder_save_modules(e, m);
     cast_adapters(e, m, PLIM_F32); /* cast_adapter_dtype, of those in a half type */
-    if (plim_loop_is_trl(m->setting->loop) && m->setting->quantization.type)
-        cast_adapters(e, m, PLIM_BF16); /* SFTTrainer.__init__, beside a quantised base */
+    if (plim_loop_is_trl(m->setting->loop) && m->setting->quantization.type) cast_trained(e, m);
 }

@@ -132,6 +132,8 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
         b.completions = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
         for (int i = 0; i < 2 && s->precomputed_reference; i++)
             b.known[i] = tensor_keep(tensor_empty(e, PLIM_F32, 1, &s->micro_batch));
+    } else if (s->loop == PLIM_LOOP_TRL_REWARD) {
+        return b; /* RewardTrainer's rows have no labels */
     } else if (classifies) {
         b.labels = tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows));
         op_random_(e, b.labels, (double)m->config->labels, seed - 1);
@@ -172,7 +174,7 @@ static void set_reference(struct engine *e, const struct decoder *m, const struc
 struct batch decoder_trainers_batch(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     struct batch b = decoder_batch(e, m, seed);
-    bool has_labels = b.labels != b.inputs || b.completions;
+    bool has_labels = b.labels != b.inputs;
     if (!has_labels) b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
     if (!has_labels) op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
     if (plim_loop_is_trl(m->setting->loop)) hide_labels(e, m, &b);

@@ -24,8 +24,7 @@ static void build(struct engine *e, struct decoder *m)
     nn_norm_create(e, p, &m->embedding_norm, NORM_LAYER, c->hidden_size, true);
     decoder_build_layers(e, m, build_layer);
     nn_norm_create(e, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
-    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    if (c->tie_word_embeddings) nn_tie(e, p, &m->head, m->embedding);
+    decoder_build_head(e, m, false);
 }
 
 /* --- BloomGelu: a formula of small kernels, forward and backward ------------------------------ */

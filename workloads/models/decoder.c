@@ -74,7 +74,8 @@ const char *decoder_refuses(const struct plim_device_info *info,
         return "vit's adapters get no gradient by reentrant checkpointing with Trainer, as its patches need none "
                "(element 0 of tensors does not require grad); use_reentrant false runs";
     bool is_sharded = setting->sharding == PLIM_SHARDING_FSDP || setting->sharding == PLIM_SHARDING_ZERO3;
-    if (setting->lora.r && *setting->lora.saved && (is_sharded || setting->loop >= PLIM_LOOP_TRL_DPO))
+    bool has_reference = setting->loop == PLIM_LOOP_TRL_DPO || setting->loop == PLIM_LOOP_TRL_GRPO;
+    if (setting->lora.r && *setting->lora.saved && (is_sharded || has_reference))
         return "train.lora.modules_to_save is not known here with fsdp, zero3, trl-dpo and trl-grpo (plimsoll exec "
                "runs the program)";
     const struct plim_quantization *quantization = &setting->quantization;
@@ -154,6 +155,7 @@ static struct tensor *run_body(struct engine *e, struct decoder *m, struct tenso
 
 static void lend(struct decoder *m, const struct batch *batch)
 {
+    m->inputs = batch->inputs;
     m->attention_mask = batch->mask;
     m->positions = batch->positions;
     m->ends = batch->ends[0];

@@ -412,6 +412,20 @@ static struct tensor *last_norm(struct engine *e, const struct decoder *m, struc
     return y;
 }
 
+void decoder_build_head(struct engine *e, struct decoder *m, bool bias)
+{
+    const struct plim_model_config *c = m->config;
+    struct parameters *p = &m->parameters;
+    bool classifies = c->task == PLIM_TASK_CLASSIFICATION;
+    int64_t classes = classifies ? c->labels : c->vocab_size, width = e->halted ? 0 : tensor_size(m->embedding, 1);
+    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(classes, width));
+    if (classifies) return;
+    if (bias) m->head_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(classes));
+    if (!c->tie_word_embeddings) return;
+    nn_tie(e, p, &m->head, m->embedding);
+    if (bias) nn_renew(e, m->head_bias); /* _adjust_bias: padded by nothing, which copies it */
+}
+
 void decoder_build_rotary(struct engine *e, struct decoder *m,
                           void (*build_layer)(struct engine *e, struct decoder *m, struct decoder_layer *l))
 {
@@ -422,8 +436,7 @@ void decoder_build_rotary(struct engine *e, struct decoder *m,
     nn_norm_create(e, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
     decoder_create_rotary(e, m, c->rope, &m->rotary);
     nn_rotary_initialise(e, &m->rotary);
-    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    if (c->tie_word_embeddings) nn_tie(e, p, &m->head, m->embedding);
+    decoder_build_head(e, m, false);
 }
 
 struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct tensor *ids)

@@ -23,8 +23,7 @@ static void build(struct engine *e, struct decoder *m)
     m->position_embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->positions, h));
     decoder_build_layers(e, m, build_layer);
     nn_norm_create(e, p, &m->final_norm, NORM_LAYER, h, true);
-    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, h));
-    if (c->tie_word_embeddings) nn_tie(e, p, &m->head, m->embedding);
+    decoder_build_head(e, m, false);
 }
 
 static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,

@@ -1,5 +1,5 @@
 /* The heads and losses of transformers' ForCausalLM, ForMaskedLM and ForSequenceClassification. A
- * decoder's head is its language model's linear, which the family makes. */
+ * decoder's head is one linear, which the family makes (decoder_build_head()). */
 #include "model.h"
 
 /* How the encoders' heads differ. */
@@ -84,7 +84,7 @@ void head_build(struct engine *e, struct decoder *m)
 
 int64_t head_weights_a_row(const struct decoder *m)
 {
-    if (m->config->task != PLIM_TASK_CLASSIFICATION) return 0;
+    if (m->config->task != PLIM_TASK_CLASSIFICATION || plim_family_is_decoder(m->config->family)) return 0;
     if (traits_of(m)->bare) return tensor_elements(m->head);
     return tensor_elements(m->head_dense.weight) + tensor_elements(m->head);
 }
@@ -268,9 +268,44 @@ void head_pool(struct engine *e, struct decoder *m, struct tensor *x)
     tensor_drop(e, first);
 }
 
+/* Where in each row (B, S) its last token stands that is no padding: (B) int64, named. In int32, as
+ * GenericForSequenceClassification.forward() has it (modeling_layers.py); *held, named, are its variables. */
+static struct tensor *last_tokens(struct engine *e, const struct decoder *m, struct tensor *held[2])
+{
+    if (e->halted) return e->poison;
+    double padding = m->config->has_padding_idx ? (double)m->config->pad_token_id : 0;
+    struct tensor *is_token = op_compare_scalar(e, PLIM_BINARY_NE, m->inputs, padding);
+    held[0] = tensor_keep(op_to(e, is_token, PLIM_I32));
+    held[1] = tensor_keep(op_arange(e, PLIM_I32, tensor_size(m->inputs, 1), 0, 1));
+    return tensor_keep(op_argmax_last(e, op_mul(e, held[1], held[0])));
+}
+
+/* x[arange(1), -1] of x (1, S, classes): (1, classes), floating */
+static struct tensor *only_row(struct engine *e, struct tensor *x)
+{
+    struct tensor *order = op_arange(e, PLIM_I64, 1, 0, 1);
+    return op_rows(e, op_select(e, x, 1, e->halted ? 0 : tensor_size(x, 1) - 1), order);
+}
+
+/* The loss of a decoder's classification: logits of all tokens, of which each row's last one counts. */
+static struct tensor *last_token_loss(struct engine *e, const struct decoder *m, struct tensor *x,
+                                      struct tensor *labels, struct tensor **logits)
+{
+    struct tensor *all = logits_of(e, m, x), *held[2] = {NULL}, *last = NULL;
+    int64_t rows = e->halted ? 0 : x->a.shape[0];
+    bool has_no_padding = m->config->pad_token_id == PLIM_NO_TOKEN && rows == 1; /* more rows need a token for it */
+    if (!has_no_padding) last = last_tokens(e, m, held);
+    *logits = tensor_keep(last ? op_rows_at(e, all, last) : only_row(e, all));
+    hook(e, m, logits);
+    struct tensor *loss = labels ? cross_entropy(e, *logits, labels) : NULL;
+    tensor_drop_all(e, all, held[0], held[1], last);
+    return loss;
+}
+
 static struct tensor *classification_loss(struct engine *e, const struct decoder *m, struct tensor *x,
                                           struct tensor *labels, struct tensor **logits)
 {
+    if (plim_family_is_decoder(m->config->family)) return last_token_loss(e, m, x, labels, logits);
     double p = m->config->dropout_classifier;
     bool is_module = traits_of(m)->drops_first; /* all this is part of one, which begins with a dropout */
     struct tensor *input = m->pooled, *h = m->pooled ? tensor_ref(input) : NULL;

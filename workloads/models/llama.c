@@ -212,8 +212,7 @@ static void build(struct engine *e, struct decoder *m)
                    traits_of(m)->norm_bias);
     patch_norm(&m->final_norm, decoder_liger(m).last_norm);
     build_rotaries(e, m);
-    m->head = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    if (c->tie_word_embeddings) nn_tie(e, &m->parameters, &m->head, m->embedding);
+    decoder_build_head(e, m, false);
 }
 
 /* --- attention -------------------------------------------------------------------------------- */

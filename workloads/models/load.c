@@ -195,8 +195,9 @@ static void load_module(struct load *load, const struct module *module, void *ow
         else load_tensor(load, linear->weight, INIT_WEIGHT);
         break;
     case MODULE_BLOCKS: load_blocks(load); break;
-    case MODULE_CLASSIFIER: break; /* encoders are not quantised */
+    case MODULE_CLASSIFIER:
     case MODULE_HEAD:
+        if (!module_is_there(m, module, m)) break;
         load_tensor(load, m->head_bias, INIT_ZEROS);
         if (*weight != m->embedding) load_tensor(load, *weight, INIT_WEIGHT);
         break;
@@ -245,7 +246,8 @@ static int64_t other_ranks_share(const struct tensor *x, int64_t bytes_of_two, i
 static int64_t bytes_left_out(const struct decoder *m, int64_t size, int64_t code_size)
 {
     int64_t ranks = ranks_of_plan(m), bytes = other_ranks_share(m->head_bias, 2 * size, ranks);
-    bytes += other_ranks_share(m->head, 2 * size, ranks); /* a tied one is counted by its name */
+    if (m->config->task == PLIM_TASK_CAUSAL_LM)
+        bytes += other_ranks_share(m->head, 2 * size, ranks); /* a tied one is counted by its name */
     const struct module *modules = decoder_block_modules(m->config->family);
     for (int64_t i = 0; i < m->config->layers; i++)
         for (const struct module *module = modules; module->path; module++) {

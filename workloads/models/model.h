@@ -109,7 +109,7 @@ struct decoder {
     struct tensor *type_embedding, *position_ids, *type_ids; /* encoders; the latter two buffers */
     struct tensor *embedding_scale;        /* gemma: a buffer, multiplied with the embeddings */
     struct linear project_in, project_out; /* opt: embeddings of another width */
-    struct tensor *attention_mask, *positions, *ends, *document; /* the batch's, lent during a forward */
+    struct tensor *inputs, *attention_mask, *positions, *ends, *document; /* the batch's, lent during a forward */
     struct tensor *pooled;                 /* bert: from the body to the head, else NULL */
     struct tensor **router_logits;         /* by layer, named, while a forward is to return them; NULL: none does */
     bool returns_router_logits;            /* it runs */
@@ -270,6 +270,9 @@ enum plim_dtype decoder_parameter_dtype(const struct plim_train_setting *setting
 void decoder_build_layers(struct engine *e, struct decoder *m,
                           void (*build)(struct engine *e, struct decoder *m,
                                         struct decoder_layer *l));
+/* A decoder's head, behind the model: a linear to the vocabulary, with a bias or without, whose weight may be the
+ * embedding's; or, of a classification, `score`, to its labels. */
+void decoder_build_head(struct engine *e, struct decoder *m, bool bias);
 /* Builds embeddings, layers, a last LayerNorm, a rotary embedding and a head. */
 void decoder_build_rotary(struct engine *e, struct decoder *m,
                           void (*build_layer)(struct engine *e, struct decoder *m, struct decoder_layer *l));

@@ -190,17 +190,20 @@ static const struct module llama_model[] = {MODEL("model.embed_tokens", embeddin
                                             BLOCKS("model.layers"),
                                             MODEL("model.norm", final_norm, NORM),
                                             MODEL("lm_head", head, HEAD),
+                                            MODEL("score", head, CLASSIFIER),
                                             {0}};
 static const struct module gpt2_model[] = {MODEL("transformer.wte", embedding, WEIGHT),
                                            MODEL("transformer.wpe", position_embedding, WEIGHT),
                                            BLOCKS("transformer.h"),
                                            MODEL("transformer.ln_f", final_norm, NORM),
                                            MODEL("lm_head", head, HEAD),
+                                           MODEL("score", head, CLASSIFIER),
                                            {0}};
 static const struct module phi_model[] = {MODEL("model.embed_tokens", embedding, WEIGHT),
                                           BLOCKS("model.layers"),
                                           MODEL("model.final_layernorm", final_norm, NORM),
                                           MODEL("lm_head", head, HEAD),
+                                          MODEL("score", head, CLASSIFIER),
                                           {0}};
 static const struct module opt_model[] = {
     MODEL("model.decoder.embed_tokens", embedding, WEIGHT),
@@ -210,11 +213,13 @@ static const struct module opt_model[] = {
     MODEL("model.decoder.final_layer_norm", final_norm, NORM),
     BLOCKS("model.decoder.layers"),
     MODEL("lm_head", head, HEAD),
+    MODEL("score", head, CLASSIFIER),
     {0}};
 static const struct module neox_model[] = {MODEL("gpt_neox.embed_in", embedding, WEIGHT),
                                            BLOCKS("gpt_neox.layers"),
                                            MODEL("gpt_neox.final_layer_norm", final_norm, NORM),
                                            MODEL("embed_out", head, HEAD),
+                                           MODEL("score", head, CLASSIFIER),
                                            {0}};
 static const struct module bloom_model[] = {
     MODEL("transformer.word_embeddings", embedding, WEIGHT),
@@ -222,6 +227,7 @@ static const struct module bloom_model[] = {
     BLOCKS("transformer.h"),
     MODEL("transformer.ln_f", final_norm, NORM),
     MODEL("lm_head", head, HEAD),
+    MODEL("score", head, CLASSIFIER),
     {0}};
 
 /* Heads have other names for other tasks, and roberta's modules have its own: see renamed[]. */
@@ -366,8 +372,8 @@ void module_full_name(const struct decoder *m, const struct module *module, int6
 /* bert's and roberta's classifiers stand in one list. */
 static bool is_classifier_of(const struct decoder *m, const struct module *module)
 {
-    const char *name = plim_family_info(m->config->family)->classifier;
-    return m->config->task == PLIM_TASK_CLASSIFICATION && (!name || !strcmp(plim_module_leaf(module->path), name));
+    const char *name = plim_family_classifier(m->config->family);
+    return m->config->task == PLIM_TASK_CLASSIFICATION && !strcmp(plim_module_leaf(module->path), name);
 }
 
 bool module_is_there(const struct decoder *m, const struct module *module, const void *owner)

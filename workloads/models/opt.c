@@ -53,8 +53,7 @@ static void build(struct engine *e, struct decoder *m)
     }
     if (has_final_norm(c)) norm_create(e, m, &m->final_norm);
     decoder_build_layers(e, m, build_layer);
-    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, width));
-    if (c->tie_word_embeddings) nn_tie(e, p, &m->head, m->embedding);
+    decoder_build_head(e, m, false);
 }
 
 /* --- the block -------------------------------------------------------------------------------- */

@@ -28,11 +28,7 @@ static void build(struct engine *e, struct decoder *m)
     decoder_create_rotary(e, m, c->rope, &m->rotary);
     nn_norm_create(e, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
     nn_rotary_initialise(e, &m->rotary);
-    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    m->head_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(c->vocab_size));
-    if (!c->tie_word_embeddings) return;
-    nn_tie(e, p, &m->head, m->embedding);
-    nn_renew(e, m->head_bias); /* _adjust_bias: padded by nothing, which copies it */
+    decoder_build_head(e, m, true);
 }
 
 static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,

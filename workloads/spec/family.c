@@ -58,7 +58,18 @@ const struct plim_field_info *plim_field_info(enum plim_field field)
 bool plim_family_has_task(enum plim_family family, enum plim_task task)
 {
     unsigned tasks = plim_family_info(family)->tasks;
-    return (tasks ? tasks : 1u << PLIM_TASK_CAUSAL_LM) >> task & 1;
+    return (tasks ? tasks : 1u << PLIM_TASK_CAUSAL_LM | 1u << PLIM_TASK_CLASSIFICATION) >> task & 1;
+}
+
+bool plim_family_is_decoder(enum plim_family family)
+{
+    return plim_family_has_task(family, PLIM_TASK_CAUSAL_LM);
+}
+
+const char *plim_family_classifier(enum plim_family family)
+{
+    const char *own = plim_family_info(family)->classifier;
+    return own ? own : "score";
 }
 
 const struct plim_family_key *plim_family_find(enum plim_family family, const char *name,

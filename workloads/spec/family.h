@@ -16,7 +16,7 @@
  * suffix, member, value type, minimum, maximum, usual name, unit, what it is */
 #define PLIM_FIELD_MAP(X)                                                                          \
     X(TASK, task, TASK, 0, 0, "task", "", "what is learned, which decides the head")               \
-    X(LABELS, labels, INT, 2, 1 << 24, "num_labels", "labels", "classes of a classification head") \
+    X(LABELS, labels, INT, 1, 1 << 24, "num_labels", "labels", "classes of a classification head") \
     X(VOCAB_SIZE, vocab_size, INT, 1, 1 << 26, "vocab_size", "tokens",                             \
       "rows of the embedding and of the head")                                                     \
     X(HIDDEN_SIZE, hidden_size, INT, 1, 1 << 20, "hidden_size", "elements",                        \
@@ -207,11 +207,11 @@ struct plim_family_info {
     bool rotary_rounds_up;   /* the rotating part of a head is rounded up to an even width */
     bool head_dim_derives;   /* a head_dim must be hidden_size / heads */
     bool heads_must_divide;  /* hidden_size % heads must be 0 even where head_dim is given */
-    unsigned tasks;          /* bit mask of enum plim_task; 0: a causal language model alone */
+    unsigned tasks;          /* bit mask of enum plim_task; 0: a causal language model and a classification */
     struct plim_liger_patches liger;
     bool uncut;              /* cut cross entropy's forward fails: the causal model has no `model` or no `lm_head` */
     bool eager_only;         /* _supports_sdpa is not set: sdpa raises a ValueError */
-    const char *classifier;  /* the last linear of a classification, by the last part of its name, or NULL */
+    const char *classifier;  /* the last linear of a classification, by the last part of its name; NULL: a decoder's */
     /* What LoRA may target, and peft 0.21's choice (empty: it has none); NULL-terminated. */
     const char *linears[PLIM_FAMILY_MAX_LINEARS + 1];
     const char *lora_default[PLIM_FAMILY_MAX_LINEARS + 1];
@@ -255,6 +255,10 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
 
 /* Has the family this task? */
 bool plim_family_has_task(enum plim_family family, enum plim_task task);
+/* Is it a decoder, which may be a causal language model? */
+bool plim_family_is_decoder(enum plim_family family);
+/* The last linear of a classification, by the last part of its name */
+const char *plim_family_classifier(enum plim_family family);
 
 /* The longest sequence that a model has positions for (roberta counts from behind the padding
  * token). */

@@ -2,6 +2,7 @@
 #include "family_rows.h"
 
 static const struct plim_family_key gpt2_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "50257"),
     TWO("n_positions", "max_position_embeddings", POSITIONS, "1024"),
     TWO("n_embd", "hidden_size", HIDDEN_SIZE, "768"),
@@ -19,6 +20,7 @@ static const struct plim_family_key gpt2_keys[] = {
 };
 
 static const struct plim_family_key llama_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "32000"),
     KEY("hidden_size", HIDDEN_SIZE, "4096"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "11008"),
@@ -36,6 +38,7 @@ static const struct plim_family_key llama_keys[] = {
 };
 
 static const struct plim_family_key mistral_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "32000"),
     KEY("hidden_size", HIDDEN_SIZE, "4096"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "14336"),
@@ -54,6 +57,7 @@ static const struct plim_family_key mistral_keys[] = {
 /* head_dim is no field of Qwen2Config, PhiConfig, Phi3Config and Olmo2Config, but their models take
  * it from the configuration where a config.json has it; without it, it derives. */
 static const struct plim_family_key qwen2_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "151936"),
     KEY("hidden_size", HIDDEN_SIZE, "4096"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "22016"),
@@ -72,6 +76,7 @@ static const struct plim_family_key qwen2_keys[] = {
 };
 
 static const struct plim_family_key qwen3_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "151936"),
     KEY("hidden_size", HIDDEN_SIZE, "4096"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "22016"),
@@ -92,6 +97,7 @@ static const struct plim_family_key qwen3_keys[] = {
 
 /* Phi3Config has an embd_pdrop too, but its model has no such dropout. */
 static const struct plim_family_key phi3_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "32064"),
     KEY("hidden_size", HIDDEN_SIZE, "3072"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "8192"),
@@ -111,6 +117,7 @@ static const struct plim_family_key phi3_keys[] = {
 };
 
 static const struct plim_family_key phi_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "51200"),
     KEY("hidden_size", HIDDEN_SIZE, "2048"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "8192"),
@@ -130,6 +137,7 @@ static const struct plim_family_key phi_keys[] = {
 };
 
 static const struct plim_family_key gemma2_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "256000"),
     KEY("hidden_size", HIDDEN_SIZE, "2304"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "9216"),
@@ -149,6 +157,7 @@ static const struct plim_family_key gemma2_keys[] = {
 };
 
 static const struct plim_family_key gemma3_text_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "262208"),
     KEY("hidden_size", HIDDEN_SIZE, "2304"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "9216"),
@@ -169,6 +178,7 @@ static const struct plim_family_key gemma3_text_keys[] = {
 };
 
 static const struct plim_family_key gpt_neox_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "50432"),
     KEY("hidden_size", HIDDEN_SIZE, "6144"),
     KEY("num_hidden_layers", LAYERS, "44"),
@@ -186,6 +196,7 @@ static const struct plim_family_key gpt_neox_keys[] = {
 };
 
 static const struct plim_family_key opt_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "50272"),
     KEY("hidden_size", HIDDEN_SIZE, "768"),
     KEY("num_hidden_layers", LAYERS, "12"),
@@ -206,6 +217,7 @@ static const struct plim_family_key opt_keys[] = {
 };
 
 static const struct plim_family_key bloom_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "250880"),
     TWO("hidden_size", "n_embed", HIDDEN_SIZE, "64"),
     TWO("n_layer", "num_hidden_layers", LAYERS, "2"),
@@ -217,6 +229,7 @@ static const struct plim_family_key bloom_keys[] = {
 };
 
 static const struct plim_family_key olmo2_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "50304"),
     KEY("hidden_size", HIDDEN_SIZE, "4096"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "11008"),
@@ -317,6 +330,7 @@ static const struct plim_family_key modernbert_keys[] = {
 };
 
 static const struct plim_family_key mixtral_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "32000"),
     KEY("hidden_size", HIDDEN_SIZE, "4096"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "14336"),
@@ -336,6 +350,7 @@ static const struct plim_family_key mixtral_keys[] = {
 };
 
 static const struct plim_family_key qwen2_moe_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "151936"),
     KEY("hidden_size", HIDDEN_SIZE, "2048"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "5632"),
@@ -362,6 +377,7 @@ static const struct plim_family_key qwen2_moe_keys[] = {
 };
 
 static const struct plim_family_key qwen3_moe_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "151936"),
     KEY("hidden_size", HIDDEN_SIZE, "2048"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "6144"),
@@ -386,6 +402,7 @@ static const struct plim_family_key qwen3_moe_keys[] = {
 };
 
 static const struct plim_family_key gpt_oss_keys[] = {
+    TASKS_OF_DECODER,
     KEY("num_hidden_layers", LAYERS, "36"),
     TWO("num_local_experts", "num_experts", EXPERTS, "128"),
     KEY("vocab_size", VOCAB_SIZE, "201088"),

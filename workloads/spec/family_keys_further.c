@@ -2,6 +2,7 @@
 #include "family_rows.h"
 
 static const struct plim_family_key gemma_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "256000"),
     KEY("hidden_size", HIDDEN_SIZE, "3072"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "24576"),
@@ -19,6 +20,7 @@ static const struct plim_family_key gemma_keys[] = {
 
 /* head_dim is no field of the classes below, but most models take it from the configuration where it has it. */
 static const struct plim_family_key starcoder2_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "49152"),
     KEY("hidden_size", HIDDEN_SIZE, "3072"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "12288"),
@@ -39,6 +41,7 @@ static const struct plim_family_key starcoder2_keys[] = {
 };
 
 static const struct plim_family_key smollm3_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "128256"),
     KEY("hidden_size", HIDDEN_SIZE, "2048"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "11008"),
@@ -80,6 +83,7 @@ static const struct plim_family_key granite_keys[] = {
 };
 
 static const struct plim_family_key olmo_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "50304"),
     KEY("hidden_size", HIDDEN_SIZE, "4096"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "11008"),
@@ -97,6 +101,7 @@ static const struct plim_family_key olmo_keys[] = {
 };
 
 static const struct plim_family_key olmo3_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "50304"),
     KEY("hidden_size", HIDDEN_SIZE, "4096"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "11008"),
@@ -115,6 +120,7 @@ static const struct plim_family_key olmo3_keys[] = {
 
 /* Its attention takes hidden_size / heads, but its rotary embedding a head_dim, which must be that. */
 static const struct plim_family_key stablelm_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "50304"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "6912"),
     KEY("hidden_size", HIDDEN_SIZE, "2560"),
@@ -172,6 +178,7 @@ static const struct plim_family_key cohere2_keys[] = {
 
 /* glm, glm4 */
 static const struct plim_family_key glm_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "151552"),
     KEY("hidden_size", HIDDEN_SIZE, "4096"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "13696"),
@@ -191,6 +198,7 @@ static const struct plim_family_key glm_keys[] = {
 /* partial_rotary_factor and full_attention_interval are no fields of the class, which takes both where they are
  * given. */
 static const struct plim_family_key qwen3_5_keys[] = {
+    TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "248320"),
     KEY("hidden_size", HIDDEN_SIZE, "4096"),
     KEY("intermediate_size", INTERMEDIATE_SIZE, "12288"),
@@ -213,6 +221,8 @@ static const struct plim_family_key qwen3_5_keys[] = {
     NUL("pad_token_id", PAD_TOKEN, "null"),
 };
 
+/* transformers has no classification of theirs. */
+#define CAUSAL_ALONE (1u << PLIM_TASK_CAUSAL_LM)
 #define GLM_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"}
 #define QUERIES {"q_proj", "v_proj"}
 
@@ -223,7 +233,7 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
                                 .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "c_fc", "c_proj"}},
     [PLIM_FAMILY_SMOLLM3] = {KEYS(smollm3_keys), .sliding = PLIM_SLIDING_NOPE, .nope = PLIM_NOPE_INTERVAL,
                              .layer_types = true, .rotary = true, .liger = LIGER_LLAMA, .linears = LLAMA_LINEARS},
-    [PLIM_FAMILY_GRANITE] = {KEYS(granite_keys), .rotary = true, .linears = LLAMA_LINEARS,
+    [PLIM_FAMILY_GRANITE] = {KEYS(granite_keys), .tasks = CAUSAL_ALONE, .rotary = true, .linears = LLAMA_LINEARS,
                              .liger = {.norms = PLIM_LIGER_NORM_IN_PLACE, .last_norm = PLIM_LIGER_NORM_IN_PLACE,
                                        .rope = true, .mlp = PLIM_LIGER_MLP_SWIGLU, .loss = PLIM_LIGER_LOSS_OF_LOGITS}},
     [PLIM_FAMILY_OLMO] = {KEYS(olmo_keys), .rotary = true, .linears = LLAMA_LINEARS},
@@ -232,8 +242,9 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_STABLELM] = {KEYS(stablelm_keys), .rotary = true, .heads_must_divide = true,
                               .head_dim_derives = true,
                               .linears = LLAMA_LINEARS, .lora_default = QUERIES},
-    [PLIM_FAMILY_COHERE] = {KEYS(cohere_keys), .rotary = true, .linears = LLAMA_LINEARS},
-    [PLIM_FAMILY_COHERE2] = {KEYS(cohere2_keys), .sliding = PLIM_SLIDING_PATTERN, .nope = PLIM_NOPE_FULL,
+    [PLIM_FAMILY_COHERE] = {KEYS(cohere_keys), .tasks = CAUSAL_ALONE, .rotary = true, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_COHERE2] = {KEYS(cohere2_keys), .tasks = CAUSAL_ALONE, .sliding = PLIM_SLIDING_PATTERN,
+                             .nope = PLIM_NOPE_FULL,
                              .layer_types = true, .rotary = true, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_GLM] = {KEYS(glm_keys), .rotary = true, .rotary_rounds_up = true, .linears = GLM_LINEARS},
     [PLIM_FAMILY_GLM4] = {KEYS(glm_keys), .rotary = true, .rotary_rounds_up = true, .linears = GLM_LINEARS,

@@ -9,6 +9,9 @@
 #define NUL(name, field, fallback) {name, NULL, PLIM_FIELD_##field, true, fallback}
 #define TWO(name, alias, field, fallback) {name, alias, PLIM_FIELD_##field, false, fallback}
 
+/* What a decoder's class learns: the next token, or labels of rows. */
+#define TASKS_OF_DECODER KEY("task", TASK, "causal-lm"), KEY("num_labels", LABELS, "2")
+
 #define KEYS(table) .keys = table, .key_count = sizeof(table) / sizeof((table)[0])
 #define LLAMA_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 

@@ -223,21 +223,18 @@ static enum plim_status read_labels(const struct plim_place *place,
     if (plim_yaml_is_null(node) || (number && !plim_yaml_is_null(number))) return PLIM_OK;
     if (node->kind != PLIM_YAML_MAPPING)
         return plim_value_refuse(place, node, "a mapping from numbers to labels");
-    if (node->count == 1 && spec->model_as_given.task == PLIM_TASK_CLASSIFICATION)
-        return plim_yaml_fail(place->yaml, node, place->err,
-                              "id2label names one label: regression is not in this version, expected two labels or "
-                              "more (plimsoll exec runs any training program)");
-    if (node->count > 1) spec->model_as_given.labels = (int64_t)node->count;
+    if (node->count) spec->model_as_given.labels = (int64_t)node->count;
     return PLIM_OK;
 }
 
-/* Another loss than the cross entropy of one label a row. */
+/* Another loss than the cross entropy of one label a row; where there is one label alone it says so itself. */
 static enum plim_status read_problem(const struct plim_place *place,
                                      const struct plim_yaml_node *node, struct plim_spec *spec)
 {
     bool is_other = spec->model_as_given.task == PLIM_TASK_CLASSIFICATION &&
                     !is_text(node, "single_label_classification");
-    if (plim_yaml_is_null(node) || !is_other) return PLIM_OK;
+    bool is_of_one = spec->model_as_given.labels == 1 && is_text(node, "regression");
+    if (plim_yaml_is_null(node) || !is_other || is_of_one) return PLIM_OK;
     return plim_yaml_fail(place->yaml, node, place->err,
                           "problem_type: its loss is not in this version, expected single_label_classification "
                           "(plimsoll exec runs any training program)");

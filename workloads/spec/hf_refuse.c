@@ -145,9 +145,10 @@ static enum plim_status refuse_head(const struct plim_yaml *yaml, const struct p
     if (plim_family_has_task(family, PLIM_TASK_CAUSAL_LM))
         return plim_yaml_fail(
             yaml, node, err,
-            "architectures names %.64s, expected a causal language model (to plan it as one, write "
+            "architectures names %.64s, expected a causal language model%s (to plan it as one, write "
             "a spec with model: {hf: FILE, family: NAME}; plimsoll exec runs any training program)",
-            node->text);
+            node->text,
+            plim_family_has_task(family, PLIM_TASK_CLASSIFICATION) ? " or a sequence classification" : "");
     if (plim_family_info(family)->images)
         return plim_yaml_fail(yaml, node, err,
                               "architectures names %.64s, expected an image classification (plimsoll "

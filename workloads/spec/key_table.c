@@ -399,7 +399,8 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
              "head and loss make no logits), or its DPOTrainer (trl-dpo: a sample is a pair of rows, which a second "
              "model judges, too; one GPU, or several with DDP or ZeRO 1 or 2, beside adapters also with FSDP2 or "
              "ZeRO 3), or its GRPOTrainer (trl-grpo: a sample is an answer that a vLLM server generates; "
-             "one GPU, or several with DDP or ZeRO 1 or 2)"},
+             "one GPU, or several with DDP or ZeRO 1 or 2), or its RewardTrainer (trl-reward: a sample is a pair of "
+             "rows, each of which gets one number from a classification's head)"},
     {.path = "train.precomputed_reference",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(precomputed_reference), .unit = "", .fallback = "false", .example = "true",

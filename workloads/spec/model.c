@@ -67,7 +67,11 @@ void plim_model_derive(struct plim_spec *spec)
         model->intermediate_size = 4 * model->hidden_size; /* gpt2, bloom */
     if (model->local_attention) model->sliding_window = model->local_attention / 2;
     if (model->dropout_classifier < 0) model->dropout_classifier = model->dropout_residual;
-    if (spec->loop == PLIM_LOOP_TRL_DPO) plim_model_disable_dropout(model);
+    if (plim_loop_disables_dropout(spec->loop)) plim_model_disable_dropout(model);
+    if (spec->loop == PLIM_LOOP_TRL_REWARD) { /* AutoModelForSequenceClassification with num_labels=1 */
+        model->task = PLIM_TASK_CLASSIFICATION;
+        model->labels = 1;
+    }
     if (!model->kv_heads) model->kv_heads = model->heads;
     if (!model->head_dim) model->head_dim = model->hidden_size / model->heads;
     if (!model->word_embed_proj_dim && model->family == PLIM_FAMILY_OPT)
@@ -185,6 +189,23 @@ static enum plim_status check_layers(const struct plim_spec *spec, const char **
     return PLIM_OK;
 }
 
+/* Which head there is. */
+static enum plim_status check_task(const struct plim_spec *spec, const char **culprit, struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    bool is_alone = !plim_family_has_task(model->family, PLIM_TASK_CLASSIFICATION);
+    if (is_alone && spec->loop == PLIM_LOOP_TRL_REWARD)
+        REFUSE(TASK, "train.loop is trl-reward, and transformers has no classification of %s",
+               plim_family_names[model->family]);
+    if (!plim_family_has_task(model->family, model->task))
+        REFUSE(TASK, "task is %s, expected %sclassification for %s", plim_task_names[model->task],
+               plim_family_is_decoder(model->family)                        ? "causal-lm or "
+               : plim_family_has_task(model->family, PLIM_TASK_MASKED_LM) ? "masked-lm or "
+                                                                            : "",
+               plim_family_names[model->family]);
+    return PLIM_OK;
+}
+
 /* An upper bound is enough to keep all later arithmetic on bytes inside int64_t. */
 static double parameters_bound(const struct plim_model_config *model)
 {
@@ -212,10 +233,7 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
     if (st == PLIM_OK) st = check_rotary(spec, culprit, err);
     if (st == PLIM_OK) st = check_layers(spec, culprit, err);
     if (st != PLIM_OK) return st;
-    if (!plim_family_has_task(model->family, model->task))
-        REFUSE(TASK, "task is %s, expected %sclassification for %s", plim_task_names[model->task],
-               plim_family_has_task(model->family, PLIM_TASK_MASKED_LM) ? "masked-lm or " : "",
-               plim_family_names[model->family]);
+    if ((st = check_task(spec, culprit, err)) != PLIM_OK) return st;
     if (model->patch_size > model->image_size)
         REFUSE(PATCH_SIZE, "patch_size is %lld, expected at most image_size = %lld",
                (long long)model->patch_size, (long long)model->image_size);

@@ -1,4 +1,5 @@
 /* What the loop that runs the steps (train.loop) has and has not: transformers' Trainer, and TRL's trainers. */
+#include "family.h"
 #include "key.h"
 #include "spec_internal.h"
 
@@ -7,7 +8,7 @@ static enum plim_status expect_trainer(const struct plim_spec *spec, const char 
 {
     if (plim_loop_is_trainers(spec->loop)) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
-                     "%s is given and train.loop is %s, expected trainer, trl-sft, trl-dpo or trl-grpo", key,
+                     "%s is given and train.loop is %s, expected trainer or one of TRL's", key,
                      plim_loop_names[spec->loop]);
 }
 
@@ -128,7 +129,7 @@ static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_
 {
     if (!plim_is_loaded(spec->made_on)) return PLIM_OK;
     const char *what = why_not_loaded(spec);
-    if (!what && spec->model.task != PLIM_TASK_CAUSAL_LM) what = "an encoder";
+    if (!what && !plim_family_is_decoder(spec->model.family)) what = "an encoder";
     else if (!what && spec->model.experts)
         what = "experts, which from_pretrained joins on the GPU while its threads load others";
     bool is_wide = spec->weights.count == 1 && spec->weights.values[0] == PLIM_WEIGHTS_FP32 && !spec->lora.r;
@@ -143,7 +144,7 @@ static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_
 /* Keys that are of TRL's trainers alone are given. */
 static enum plim_status check_prompt(const struct plim_spec *spec, struct plim_error *err)
 {
-    if (!plim_loop_is_trl(spec->loop) && spec->prompt)
+    if (!plim_loop_has_fused_head(spec->loop) && spec->prompt)
         return plim_fail(err, PLIM_SPEC, "data.prompt is given and train.loop is %s, expected trl-sft, trl-dpo or "
                          "trl-grpo: elsewhere it changes nothing", plim_loop_names[spec->loop]);
     for (size_t i = 0; i < spec->seq.count; i++)
@@ -176,6 +177,16 @@ static const char *why_no_grpo(const struct plim_spec *spec)
     return NULL;
 }
 
+/* What RewardTrainer does in another way than it is played here; NULL: nothing. */
+static const char *why_no_rewards(const struct plim_spec *spec)
+{
+    if (!plim_family_is_decoder(spec->model.family)) return "an encoder";
+    if (spec->packing) return "data.packing, which it has not";
+    if (spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS) return "train.evaluation.keeps, which are rewards";
+    if (spec->label_smoothing > 0) return "train.label_smoothing, for which it has no labels";
+    return NULL;
+}
+
 /* The samples of a generation are whole prompts'. */
 static enum plim_status check_grpo(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -197,7 +208,8 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
     if (!plim_loop_is_trl(spec->loop)) return PLIM_OK;
     bool keeps = spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS;
     const char *what = NULL;
-    if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
+    if (spec->loop == PLIM_LOOP_TRL_REWARD) what = why_no_rewards(spec);
+    else if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
     else if (spec->loop == PLIM_LOOP_TRL_GRPO) what = why_no_grpo(spec);
     else if (spec->packing == PLIM_PACKING_YES) what = "data.packing yes, where it has one-row";
     else if (spec->label_smoothing > 0 && spec->model.experts)

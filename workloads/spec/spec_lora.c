@@ -20,9 +20,8 @@ static bool has_linear(const struct plim_model_config *model, const char *name)
         return false;
     bool classifies = model->task == PLIM_TASK_CLASSIFICATION;
     if (strcmp(name, classifies ? "vocab_transform" : "pre_classifier") == 0) return false;
-    const struct plim_family_info *info = plim_family_info(model->family);
-    if (!classifies && info->classifier && strcmp(name, info->classifier) == 0) return false;
-    const char *const *linears = info->linears;
+    if (strcmp(name, plim_family_classifier(model->family)) == 0) return classifies;
+    const char *const *linears = plim_family_info(model->family)->linears;
     while (*linears && strcmp(*linears, name) != 0) linears++;
     return *linears != NULL;
 }
@@ -57,6 +56,7 @@ static void take_all_linear(struct plim_lora *lora, const struct plim_model_conf
     for (const char *const *linears = plim_family_info(model->family)->linears; *linears; linears++)
         if (!has_experts_alone(model) || !is_of_mlp(*linears))
             take_targets(lora, model, (const char *const[]){*linears, NULL});
+    take_targets(lora, model, (const char *const[]){plim_family_classifier(model->family), NULL});
     for (const char *at = given; plim_modules_next(&at, name);) {
         bool is_new = strcmp(name, ALL_LINEAR) && strcmp(name, LINEAR_NAMES) && !plim_modules_has(lora->targets, name);
         if (is_new && !plim_modules_add(lora->targets, name)) return;

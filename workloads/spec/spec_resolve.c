@@ -12,7 +12,7 @@
 
 static enum plim_status check_quantized(const struct plim_spec *spec, struct plim_error *err)
 {
-    bool encoder = spec->model.task != PLIM_TASK_CAUSAL_LM;
+    bool encoder = !plim_family_is_decoder(spec->model.family);
     if (!spec->quantization.type || !encoder) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
                      "train.quantization is %s, expected none for the encoder %s (plimsoll exec runs any "
@@ -30,6 +30,16 @@ static enum plim_status check_adapters(const struct plim_spec *spec, struct plim
                      "train.quantization is %s and all parameters are to be trained, expected "
                      "train.lora: weights in %s cannot be trained",
                      type, type);
+}
+
+/* The loss of one label is regression's, but for RewardTrainer, which has its own: the command line may ask for it. */
+static enum plim_status check_labels(const struct plim_spec *spec, struct plim_error *err)
+{
+    bool is_of_one = spec->model.task == PLIM_TASK_CLASSIFICATION && spec->model.labels == 1;
+    if (!is_of_one || spec->loop == PLIM_LOOP_TRL_REWARD) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "model.num_labels is 1: regression is not in this version, expected two labels or more, or "
+                     "train.loop trl-reward (plimsoll exec runs any training program)");
 }
 
 /* --- attention -------------------------------------------------------------------------------- */
@@ -131,6 +141,10 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
 {
     const struct plim_model_config *model = &spec->model;
     if (!plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return PLIM_OK;
+    if (model->task == PLIM_TASK_CLASSIFICATION && plim_family_is_decoder(model->family))
+        return plim_fail(err, PLIM_SPEC,
+                         "train.liger is true, which is not in this version for a classification by %s, expected false "
+                         "(plimsoll exec runs the training script as it is)", plim_family_names[model->family]);
     const struct plim_liger_patches *all = &plim_family_info(model->family)->liger;
     struct plim_liger_patches liger = plim_liger_taken(all, &spec->liger_kernels);
     if (spec->liger_kernels.loss == PLIM_LIGER_CHOICE_FUSED && all->loss != PLIM_LIGER_LOSS_FUSED)
@@ -239,6 +253,11 @@ static enum plim_status check_seq(const struct plim_spec *spec, struct plim_erro
 static enum plim_status check_packing(const struct plim_spec *spec, struct plim_error *err)
 {
     bool in_one = spec->packing == PLIM_PACKING_ONE_ROW;
+    bool classifies = plim_family_is_decoder(spec->model.family) && spec->model.task == PLIM_TASK_CLASSIFICATION;
+    if (classifies && spec->packing)
+        return plim_fail(err, PLIM_SPEC,
+                         "data.packing is %s, expected no for a classification, which has one label a row",
+                         plim_packing_names[spec->packing]);
     if (!in_one && spec->documents > 1)
         return plim_fail(err, PLIM_SPEC, "data.documents is %lld and data.packing is %s, expected one-row",
                          (long long)spec->documents, plim_packing_names[spec->packing]);
@@ -456,5 +475,6 @@ enum plim_status plim_spec_resolve(struct plim_spec *spec, struct plim_error *er
 {
     char culprit[96];
     enum plim_status st = plim_spec_resolve_at(spec, culprit, sizeof(culprit), err);
+    if (st == PLIM_OK) st = check_labels(spec, err);
     return st == PLIM_OK ? check_adapters(spec, err) : st;
 }

@@ -221,9 +221,10 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
                plim_loop_names[PLIM_LOOP_TRAINER], "");
     else if (plim_loop_is_trainers(spec->loop) && !spec->evaluation.batch)
         append(text, size, "no evaluations (--evaluation plays them)%s%s", "", "");
-    if (plim_loop_is_trl(spec->loop) && spec->loop != PLIM_LOOP_TRL_GRPO && !plim_spec_key_given(spec, "data.prompt"))
+    bool may_have_prompts = plim_loop_has_fused_head(spec->loop) && spec->loop != PLIM_LOOP_TRL_GRPO;
+    if (may_have_prompts && !plim_spec_key_given(spec, "data.prompt"))
         append(text, size, "every token has a label (data.prompt: those of a prompt have none)%s%s", "", "");
-    if (spec->loop == PLIM_LOOP_TRL_DPO)
+    if (plim_loop_rows(spec->loop) == 2)
         append(text, size, "a sample is a pair of rows%s%s", "", "");
     if (spec->loop == PLIM_LOOP_TRL_GRPO)
         append(text, size, "a sample is an answer, as long as it may be, from a vLLM %s, whose time is in no speed%s",

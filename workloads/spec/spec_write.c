@@ -164,6 +164,8 @@ static void write_model(const struct plim_model_config *model, FILE *file)
         const struct plim_value value = plim_family_key_value(key);
         if (key->field == PLIM_FIELD_ROPE_ORIGINAL_POSITIONS && model->rope_original_positions == 0)
             continue;
+        bool is_of_task = key->field == PLIM_FIELD_TASK || key->field == PLIM_FIELD_LABELS;
+        if (is_of_task && model->task == PLIM_TASK_CAUSAL_LM) continue;
         fprintf(file, "  %s: ", key->name);
         write_value(&value, in, file);
         fputc('\n', file);

@@ -111,21 +111,6 @@ static void read_sum(struct engine *e, struct tensor *x, int64_t world)
     tensor_drop(e, all);
 }
 
-/* accelerator.gather(x).mean().item() of what is gathered */
-static void read_mean_of(struct engine *e, struct tensor *x)
-{
-    struct tensor *mean = measures_mean(e, x);
-    engine_item(e, mean);
-    tensor_drop(e, mean);
-}
-
-static void read_gathered_mean(struct engine *e, struct tensor *x, int64_t world)
-{
-    struct tensor *all = measures_gather(e, x, world);
-    read_mean_of(e, all);
-    tensor_drop(e, all);
-}
-
 /* Entropy: *total, named, is how many tokens it is of, the other how much in all. */
 static struct tensor *measure_entropy(struct engine *e, const struct fused_output *out,
                                       struct tensor *mask, int64_t world, struct tensor **total)
@@ -206,28 +191,18 @@ static void measure_rewards(struct engine *e, const struct ratios *r, int64_t wo
     struct tensor *rejected = kept[1] = tensor_keep(op_mul_scalar(e, r->ratio.rejected, BETA));
     kept[2] = measures_gather(e, chosen, world);
     kept[3] = measures_gather(e, rejected, world);
-    read_mean_of(e, kept[2]);
-    read_mean_of(e, kept[3]);
+    measures_read(e, measures_mean(e, kept[2]));
+    measures_read(e, measures_mean(e, kept[3]));
     struct tensor *is_larger = tensor_keep(op_compare(e, PLIM_BINARY_GT, chosen, rejected));
     kept[4] = tensor_keep(op_to(e, is_larger, PLIM_F32));
     tensor_drop(e, is_larger);
     kept[5] = measures_gather(e, kept[4], world);
-    read_mean_of(e, kept[5]);
+    measures_read(e, measures_mean(e, kept[5]));
     kept[6] = tensor_keep(op_sub(e, chosen, rejected));
     kept[7] = measures_gather(e, kept[6], world);
-    read_mean_of(e, kept[7]);
-    read_gathered_mean(e, r->log_probs.chosen, world);
-    read_gathered_mean(e, r->log_probs.rejected, world);
-}
-
-/* accelerator.gather_for_metrics(attention_mask.sum()).sum().item() */
-static void read_tokens(struct engine *e, const struct batch *batch, int64_t world)
-{
-    struct tensor *own = measures_count(e, batch->mask), *all = measures_gather(e, own, world);
-    tensor_drop(e, own);
-    struct tensor *tokens = sum(e, all);
-    engine_item(e, tokens);
-    tensor_drop_all(e, tokens, all);
+    measures_read(e, measures_mean(e, kept[7]));
+    measures_read_gathered_mean(e, r->log_probs.chosen, world);
+    measures_read_gathered_mean(e, r->log_probs.rejected, world);
 }
 
 /* What comes behind the loss, in its order. Its variables live until the function returns. */
@@ -239,7 +214,7 @@ static void measure(struct engine *e, const struct dpo_compared *c, const struct
     struct tensor *mask =
         tensor_keep(op_slice_end(e, batch->completions, 1, batch->completions->a.shape[1] - 1));
     struct tensor *entropy = measure_entropy(e, &c->model, mask, world, &total);
-    if (trains && !e->halted) read_tokens(e, batch, world);
+    if (trains && !e->halted) measures_read_tokens(e, batch->mask, world);
     struct pair masks = pair_of(e, mask);
     if (!e->halted) measure_logits(e, &c->model, masks, labels, world);
     if (!e->halted) measure_accuracy(e, &c->model, masks.chosen, world, &total, kept);

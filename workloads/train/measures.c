@@ -54,6 +54,27 @@ struct tensor *measures_sum_of_ranks(struct engine *e, struct tensor *x, int64_t
     return total;
 }
 
+void measures_read(struct engine *e, struct tensor *x)
+{
+    engine_item(e, x);
+    tensor_drop(e, x);
+}
+
+void measures_read_gathered_mean(struct engine *e, struct tensor *x, int64_t world)
+{
+    struct tensor *all = measures_gather(e, x, world);
+    measures_read(e, measures_mean(e, all));
+    tensor_drop(e, all);
+}
+
+void measures_read_tokens(struct engine *e, struct tensor *mask, int64_t world)
+{
+    struct tensor *own = measures_count(e, mask), *all = measures_gather(e, own, world);
+    tensor_drop(e, own);
+    measures_read(e, measures_fold(e, all, PLIM_BINARY_ADD));
+    tensor_drop(e, all);
+}
+
 void measures_read_whether(struct engine *e, struct tensor *x)
 {
     struct tensor *is_any = tensor_keep(op_compare_scalar(e, PLIM_BINARY_GT, x, 0));

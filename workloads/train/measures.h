@@ -16,6 +16,12 @@ struct tensor *measures_quotient(struct engine *e, struct tensor *total, struct 
 struct tensor *measures_gather(struct engine *e, struct tensor *x, int64_t world);
 /* accelerator.gather(x).sum(), or mean(), x a scalar, taken; of one rank it is x again. Named */
 struct tensor *measures_sum_of_ranks(struct engine *e, struct tensor *x, int64_t world);
+/* x.item(), a scalar, taken */
+void measures_read(struct engine *e, struct tensor *x);
+/* accelerator.gather(x).mean().item() */
+void measures_read_gathered_mean(struct engine *e, struct tensor *x, int64_t world);
+/* accelerator.gather_for_metrics(mask.sum()).sum().item(), mask (rows, tokens) */
+void measures_read_tokens(struct engine *e, struct tensor *mask, int64_t world);
 /* (x > 0).item() */
 void measures_read_whether(struct engine *e, struct tensor *x);
 /* (total / number).item() if number > 0, both scalars */

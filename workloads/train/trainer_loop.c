@@ -53,15 +53,17 @@ void trainer_loop_finish(struct trainer_loop *loop)
 
 /* --- batches ---------------------------------------------------------------------------------- */
 
-/* compute_loss() of TRL's trainers is their own, and so is their prediction_step(). */
+/* compute_loss() of TRL's trainers is their own, and so is their prediction_step(), but for RewardTrainer's. */
 static bool is_trl(const struct trainer_loop *loop)
 {
     return plim_loop_is_trl(loop->model->setting->loop);
 }
 
-static bool is_dpo(const struct trainer_loop *loop)
+/* Is a sample a pair of rows? Then there are no labels, and a loss is a mean that is divided by the accumulation
+ * (loss_is_scaled_for_ga of DPOTrainer and RewardTrainer). */
+static bool is_of_pairs(const struct trainer_loop *loop)
 {
-    return loop->model->setting->loop == PLIM_LOOP_TRL_DPO;
+    return plim_loop_rows(loop->model->setting->loop) > 1;
 }
 
 /* Its batches are prompts, which stay on the host; what it makes of them is its own (grpo.h). */
@@ -91,7 +93,8 @@ static void drop_batch(struct engine *e, const struct batch *batch)
  * is GPT2LMHeadModel. Named. */
 static struct tensor *labels_to_count(struct engine *e, const struct decoder *m, struct tensor *labels)
 {
-    bool shifts = m->config->family < PLIM_FAMILY_BERT && m->config->family != PLIM_FAMILY_GPT2;
+    bool classifies = m->config->task == PLIM_TASK_CLASSIFICATION;
+    bool shifts = !classifies && m->config->family < PLIM_FAMILY_BERT && m->config->family != PLIM_FAMILY_GPT2;
     if (!shifts || e->halted) return tensor_ref(labels);
     const int64_t shape[] = {labels->a.shape[0], labels->a.shape[1] - 1};
     return tensor_keep(tensor_alias(e, labels, 2, shape, labels->a.stride, 1));
@@ -140,7 +143,7 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
     e->grad_enabled = false;
     for (int64_t i = 0; i < loop->count && !is_grpo(loop); i++)
         batches[i] = decoder_trainers_batch(e, loop->model, loop->seed);
-    bool is_unlabelled = is_dpo(loop) || is_grpo(loop); /* then nothing is counted */
+    bool is_unlabelled = is_of_pairs(loop) || is_grpo(loop); /* then nothing is counted */
     struct tensor *items = is_unlabelled ? NULL : items_of(e, loop, batches, loop->count);
     for (int64_t i = 0; i < last; i++) drop_batch(e, &loop->batches[i]);
     tensor_drop(e, loop->items);
@@ -177,7 +180,7 @@ struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, s
     if (!loop->model) return tensor_ref(*loss);
     /* by the number of processes; or a mean, of which as many are added up */
     if (!is_trl(loop)) tensor_set(e, loss, op_mul_scalar_(e, *loss, 1));
-    if (is_dpo(loop)) tensor_set(e, loss, op_div_scalar(e, *loss, (double)loop->count));
+    if (is_of_pairs(loop)) tensor_set(e, loss, op_div_scalar(e, *loss, (double)loop->count));
     trainer_loop_drop_logits(e, loop);
     int64_t every = loop->model->setting->empty_cache_steps;
     if (every && (loop->steps - 1) % every == 0 && !e->halted) plim_allocator_empty_cache(e->allocator);
@@ -271,12 +274,12 @@ static struct kept predict(struct engine *e, const struct trainer_loop *loop, co
 {
     struct tensor *logits;
     bool keeps = loop->model->setting->evaluation.keeps != PLIM_PREDICTIONS_LOSS;
-    if (is_trl(loop)) {
+    if (plim_loop_has_fused_head(loop->model->setting->loop)) {
         struct tensor *own = forward(user, batch, &logits);
         return (struct kept){own, logits, keeps ? tensor_ref(batch->labels) : NULL};
     }
-    struct tensor *items = items_of(e, loop, batch, 1), *loss = forward(user, batch, &logits);
-    tensor_set(e, &loss, op_mul_scalar_(e, loss, 1));
+    struct tensor *items = is_trl(loop) ? NULL : items_of(e, loop, batch, 1), *loss = forward(user, batch, &logits);
+    if (items) tensor_set(e, &loss, op_mul_scalar_(e, loss, 1));
     struct tensor *mean = tensor_keep(op_full_like(e, loss, 0));
     tensor_drop_all(e, items, loss);
     if (keeps) return (struct kept){mean, logits, tensor_ref(batch->labels)};

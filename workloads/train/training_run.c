@@ -3,6 +3,7 @@
 #include "autotune/base/array.h"
 #include "label_smoother.h"
 #include "retime.h"
+#include "reward.h"
 #include "sft_loss.h"
 #include "workloads/engine/ops_trl.h"
 #include "workloads/engine/autograd.h"
@@ -141,6 +142,14 @@ static struct tensor *trl_loss(struct training_run *r, struct fused_output *fuse
     return dpo_loss(e, &compared, batch, &r->model, trains);
 }
 
+/* The loss of a model that was given no labels, of its logits, lent; named. `trains`: it is of no evaluation. */
+static struct tensor *loss_of_logits(struct training_run *r, struct tensor *logits, const struct batch *batch,
+                                     bool trains)
+{
+    if (r->setting.loop == PLIM_LOOP_TRL_REWARD) return reward_loss(r->e, logits, batch, &r->model, trains);
+    return label_smoother_loss(r->e, &r->model, logits, batch->labels);
+}
+
 /* A forward and its loss, named. `reduces`: its backward is to reduce the gradients. */
 static struct tensor *run_forward(struct training_run *r, bool reduces)
 {
@@ -149,7 +158,7 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
     struct fused_output fused = {0};
     struct sft_held held = {0};
     struct tensor *logits = NULL, *loss = NULL;
-    bool is_trl = plim_loop_is_trl(r->setting.loop), is_fused = is_trl && !(r->setting.label_smoothing > 0);
+    bool has_head = plim_loop_has_fused_head(r->setting.loop), is_fused = has_head && !(r->setting.label_smoothing > 0);
     bool is_dpo = batch.completions != NULL;
     if (r->grpo.model) batch = grpo_batch(e, &r->grpo);
     ddp_before_forward(e, &r->ddp, reduces);
@@ -175,9 +184,10 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
     if (is_fused) loss = trl_loss(r, &fused, &batch, true, reduces, &held);
     sft_held_drop(e, &held);
     if (is_dpo) tensor_drop(e, batch.labels);
-    if (!loss) loss = label_smoother_loss(e, &r->model, r->trainer.logits, r->batch.labels);
-    if (is_trl && !is_fused) {
-        trainer_loop_drop_logits(e, &r->trainer);
+    bool is_unlabelled = !loss;
+    if (is_unlabelled) loss = loss_of_logits(r, r->trainer.logits, &r->batch, true);
+    if (is_unlabelled && plim_loop_is_trl(r->setting.loop)) trainer_loop_drop_logits(e, &r->trainer);
+    if (has_head && !is_fused) {
         zero_after_forward(e, &r->zero);
         loss = measure_again(r, &r->batch, r->trainer.items, loss, reduces);
     }
@@ -507,12 +517,12 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
 {
     struct training_run *r = user;
     struct engine *e = r->e;
-    bool is_trl = plim_loop_is_trl(r->setting.loop);
+    bool has_head = plim_loop_has_fused_head(r->setting.loop);
     *logits = NULL;
-    if (is_trl && !(r->setting.label_smoothing > 0)) return evaluate_fused(r, batch, logits);
+    if (has_head && !(r->setting.label_smoothing > 0)) return evaluate_fused(r, batch, logits);
     struct tensor *loss = evaluate_logits(r, batch, logits);
-    if (!loss) loss = label_smoother_loss(e, &r->model, *logits, batch->labels);
-    if (is_trl) {
+    if (!loss) loss = loss_of_logits(r, *logits, batch, false);
+    if (has_head) {
         tensor_drop(e, *logits);
         *logits = NULL;
         zero_after_forward(e, &r->zero);

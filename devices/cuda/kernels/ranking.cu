@@ -56,7 +56,9 @@ PLIM_KERNEL(argmax, plim_argmax_args, 1024)
         leader mine = {-INFINITY, INT64_MAX};
         row_view x = row_at(args.x, row_offset(args.rows, args.x, there ? row : 0));
         for (int64_t i = threadIdx.x; there && i < args.rows.columns; i += blockDim.x) {
-            leader one = {load_float(x.data, x.dtype, i * x.step), i};
+            float value[1]; /* whole numbers, too */
+            load(value, x.dtype, x.data + (uint64_t)(i * x.step) * bytes_of(x.dtype));
+            leader one = {value[0], i};
             if (leads(one, mine)) mine = one;
         }
         mine = team_leads(mine);

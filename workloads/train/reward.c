@@ -1,0 +1,70 @@
+#include "reward.h"
+#include "measures.h"
+
+enum { CHOSEN, REJECTED };
+
+/* x.mean() of a vector, lent: a scalar that has a gradient; floating */
+static struct tensor *mean_of(struct engine *e, struct tensor *x)
+{
+    return op_view(e, op_mean_last(e, x), 0, (const int64_t[]){0});
+}
+
+/* The smallest reward, their mean and the largest, of all ranks; named */
+static struct tensor *measure_rewards(struct engine *e, struct tensor *rewards, int64_t world)
+{
+    struct tensor *all = measures_gather(e, rewards, world);
+    measures_read(e, measures_fold(e, all, PLIM_BINARY_MIN));
+    measures_read(e, measures_mean(e, all));
+    measures_read(e, measures_fold(e, all, PLIM_BINARY_MAX));
+    return all;
+}
+
+/* Of how many pairs the chosen answer has the larger reward. */
+static void measure_accuracy(struct engine *e, struct tensor *const pair[2], int64_t world)
+{
+    struct tensor *is_larger = op_compare(e, PLIM_BINARY_GT, pair[CHOSEN], pair[REJECTED]);
+    struct tensor *as_numbers = tensor_keep(op_to(e, is_larger, PLIM_F32));
+    struct tensor *mean = measures_mean(e, as_numbers);
+    tensor_drop(e, as_numbers);
+    measures_read_gathered_mean(e, mean, world);
+    tensor_drop(e, mean);
+}
+
+/* How much larger it is; the variable that stays, named */
+static struct tensor *measure_margin(struct engine *e, struct tensor *const pair[2], int64_t world)
+{
+    struct tensor *margins = tensor_keep(op_sub(e, pair[CHOSEN], pair[REJECTED]));
+    struct tensor *own = measures_mean(e, margins);
+    tensor_drop(e, margins);
+    struct tensor *all = measures_gather(e, own, world), *mean = measures_mean(e, all);
+    tensor_drop_all(e, all, own);
+    engine_item(e, mean);
+    return mean;
+}
+
+static void measure(struct engine *e, struct tensor *rewards, struct tensor *const pair[2], int64_t world)
+{
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct tensor *all = measure_rewards(e, rewards, world);
+    if (!e->halted) measure_accuracy(e, pair, world);
+    struct tensor *margin = e->halted ? NULL : measure_margin(e, pair, world);
+    tensor_drop_all(e, all, margin);
+    e->grad_enabled = grad;
+}
+
+struct tensor *reward_loss(struct engine *e, struct tensor *rewards, const struct batch *batch, const struct decoder *m,
+                           bool trains)
+{
+    if (e->halted) return NULL;
+    int64_t world = plim_setting_ranks(m->setting), rows = rewards->a.shape[0], pairs = rows / 2;
+    struct tensor *pair[2];
+    op_split(e, op_view(e, rewards, SHAPE(rows)), 0, 2, (int64_t[]){pairs, pairs}, pair);
+    for (int i = CHOSEN; i <= REJECTED; i++) pair[i] = tensor_keep(pair[i]);
+    struct tensor *signs = op_log_sigmoid(e, op_sub(e, pair[CHOSEN], pair[REJECTED]));
+    struct tensor *loss = tensor_keep(op_neg(e, mean_of(e, signs)));
+    if (trains && !e->halted) measures_read_tokens(e, batch->mask, world);
+    if (!e->halted) measure(e, rewards, pair, world);
+    tensor_drop_all(e, pair[CHOSEN], pair[REJECTED]);
+    return loss;
+}
