@@ -219,6 +219,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
         .precomputed_reference = !strcmp(case_text(c, "reference", ""), "precomputed"),
         .grpo = grpo(c, arguments),
         .empty_cache_steps = case_integer(arguments, "torch_empty_cache_steps", 0),
+        .center_rewards = json_number_value(json_object_get(arguments, "center_rewards_coefficient")),
         .label_smoothing = json_number_value(json_object_get(arguments, "label_smoothing_factor")),
         .made_on = (enum plim_made_on)index_of(plim_made_on_names, PLIM_MADE_ON_COUNT, case_text(c, "made_on", "gpu")),
         .fsdp_plan = (enum plim_fsdp_plan)index_of(plim_fsdp_plan_names, PLIM_FSDP_PLAN_COUNT,

@@ -156,6 +156,8 @@ Test(spec_trainer, rewards_are_of_one_label)
         {"model: {family: llama}\ntrain: {loop: trl-reward, label_smoothing: 0.1}\n", "has no labels"},
         {"model: {family: llama}\ntrain: {loop: trl-reward, evaluation: {batch: 8, keeps: logits, batches: 4}}\n",
          "which are rewards"},
+        {"model: {family: llama}\ntrain: {loop: trl-dpo, center_rewards: 0.01}\n",
+         "train.center_rewards is given and train.loop is trl-dpo, expected trl-reward"},
         {"model: {family: llama}\ntrain: {loop: trl-reward, liger: true}\n", "for a classification by llama"},
         {"model: {family: llama, task: classification}\ntrain: {loop: trl-sft}\n", "no causal language model"},
         {"model: {family: llama, task: classification}\ndata: {packing: one-row}\n", "which has one label a row"},

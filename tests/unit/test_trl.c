@@ -198,6 +198,13 @@ Test(trl, rewards_part_from_one_another)
     expect_rewards_to_part(&setting, 1e-3);
     setting.accumulation = 3;
     expect_rewards_to_part(&setting, 1e-4);
+    setting.accumulation = 1;
+    setting.center_rewards = 0.01; /* of rewards around 0 it is next to nothing */
+    expect_rewards_to_part(&setting, 1e-3);
+    double near = ours.step[0].loss;
+    setting.center_rewards = 100;
+    run("llama-3.2-1b", &setting);
+    cr_expect_gt(ours.step[0].loss, near + 0.01);
 }
 
 /* A score that is not trained has adapters below it learn what it rewards. */

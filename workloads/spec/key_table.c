@@ -406,6 +406,11 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      AT(precomputed_reference), .unit = "", .fallback = "false", .example = "true",
      .help = "trl-dpo: precompute_ref_log_probs: what the reference makes of the rows comes with them, and there is no "
              "second model"},
+    {.path = "train.center_rewards",
+     .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1000},
+     AT(center_rewards), .unit = "", .fallback = "0", .example = "0.01",
+     .help = "trl-reward: center_rewards_coefficient: the mean square of a pair's two rewards joins the loss; 0: it "
+             "does not"},
     {.path = "train.grpo.generations", .value = {.type = PLIM_VALUE_INT, .minimum = 2, .maximum = 1 << 16},
      AT(grpo.generations), .unit = "", .fallback = "8", .example = "16",
      .help = "trl-grpo: num_generations: answers to a prompt, which divide what is generated at once"},

@@ -431,6 +431,7 @@ struct plim_train_setting {
     int64_t empty_cache_steps; /* torch_empty_cache_steps of Trainer; 0: None */
     int64_t prompt; /* tokens at the beginning of each row that are no labels, of TRL's trainers */
     bool precomputed_reference; /* precompute_ref_log_probs of DPOTrainer */
+    double center_rewards; /* center_rewards_coefficient of RewardTrainer; 0: None */
     struct plim_grpo grpo;
     int64_t vllm_awake_bytes; /* of the GPU, where a vLLM in the process sleeps while others compute; 0: none does */
     enum plim_padding padding; /* of encoders */
@@ -447,7 +448,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 97 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 98 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -479,7 +480,7 @@ struct plim_spec {
     enum plim_upcast upcast;
     enum plim_loop loop;
     struct plim_evaluation evaluation;
-    double label_smoothing, clip;
+    double label_smoothing, clip, center_rewards;
     int64_t empty_cache_steps, prompt;
     bool precomputed_reference;
     struct plim_grpo grpo;

@@ -161,6 +161,13 @@ static enum plim_status check_reference(const struct plim_spec *spec, struct pli
                      plim_loop_names[spec->loop]);
 }
 
+static enum plim_status check_center(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (!(spec->center_rewards > 0) || spec->loop == PLIM_LOOP_TRL_REWARD) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "train.center_rewards is given and train.loop is %s, expected trl-reward",
+                     plim_loop_names[spec->loop]);
+}
+
 /* What GRPOTrainer does in another way than it is played here; NULL: nothing. */
 static const char *why_no_grpo(const struct plim_spec *spec)
 {
@@ -242,6 +249,7 @@ const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS] = {
     {check_grpo, "train.grpo"},
     {check_prompt, "data.prompt"},
     {check_reference, "train.precomputed_reference"},
+    {check_center, "train.center_rewards"},
     {check_made_on, "train.made_on"},
     {check_upcast, "train.upcast"},
     {check_fsdp_plan, "train.fsdp_plan"},

@@ -9,6 +9,13 @@ static struct tensor *mean_of(struct engine *e, struct tensor *x)
     return op_view(e, op_mean_last(e, x), 0, (const int64_t[]){0});
 }
 
+/* coefficient * mean((chosen + rejected) ** 2), by which rewards come to lie around 0; floating */
+static struct tensor *distance_from_zero(struct engine *e, struct tensor *const pair[2], double coefficient)
+{
+    struct tensor *squares = op_pow_scalar(e, op_add(e, pair[CHOSEN], pair[REJECTED]), 2);
+    return op_mul_scalar(e, mean_of(e, squares), coefficient);
+}
+
 /* The smallest reward, their mean and the largest, of all ranks; named */
 static struct tensor *measure_rewards(struct engine *e, struct tensor *rewards, int64_t world)
 {
@@ -63,6 +70,8 @@ struct tensor *reward_loss(struct engine *e, struct tensor *rewards, const struc
     for (int i = CHOSEN; i <= REJECTED; i++) pair[i] = tensor_keep(pair[i]);
     struct tensor *signs = op_log_sigmoid(e, op_sub(e, pair[CHOSEN], pair[REJECTED]));
     struct tensor *loss = tensor_keep(op_neg(e, mean_of(e, signs)));
+    double coefficient = m->setting->center_rewards;
+    if (coefficient > 0) tensor_set(e, &loss, op_plus_(e, loss, distance_from_zero(e, pair, coefficient)));
     if (trains && !e->halted) measures_read_tokens(e, batch->mask, world);
     if (!e->halted) measure(e, rewards, pair, world);
     tensor_drop_all(e, pair[CHOSEN], pair[REJECTED]);

@@ -6,8 +6,9 @@
 
 #include "workloads/models/model.h"
 
-/* compute_loss() of a micro-step's rewards (2 pairs, 1), lent: -logsigmoid(chosen - rejected).mean(), and what is
- * measured of them. `trains`: it is of no evaluation. Named; NULL where the engine halted. */
+/* compute_loss() of a micro-step's rewards (2 pairs, 1), lent: -logsigmoid(chosen - rejected).mean(), where
+ * train.center_rewards says so with how far they lie from 0, and what is measured of them. `trains`: it is of no
+ * evaluation. Named; NULL where the engine halted. */
 struct tensor *reward_loss(struct engine *e, struct tensor *rewards, const struct batch *batch, const struct decoder *m,
                            bool trains);
 
