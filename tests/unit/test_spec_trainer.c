@@ -158,7 +158,7 @@ Test(spec_trainer, rewards_are_of_one_label)
          "which are rewards"},
         {"model: {family: llama}\ntrain: {loop: trl-dpo, center_rewards: 0.01}\n",
          "train.center_rewards is given and train.loop is trl-dpo, expected trl-reward"},
-        {"model: {family: llama}\ntrain: {loop: trl-reward, liger: true}\n", "for a classification by llama"},
+        {"model: {family: llama}\ntrain: {loop: trl-reward, liger: true}\n", "train.liger_kernels.loss none"},
         {"model: {family: llama, task: classification}\ntrain: {loop: trl-sft}\n", "no causal language model"},
         {"model: {family: llama, task: classification}\ndata: {packing: one-row}\n", "which has one label a row"},
         {"model: {family: llama, task: classification}\ndata: {packing: yes}\n", "which has one label a row"},
@@ -176,6 +176,8 @@ Test(spec_trainer, rewards_are_of_one_label)
     cr_expect(strstr(err.text, "model.num_labels is 1: regression") != NULL, "%s", err.text);
     spec.loop = PLIM_LOOP_TRL_REWARD;
     cr_expect(eq(int, plim_spec_resolve(&spec, &err), PLIM_OK));
+    spec_load_text("l.yaml", "model: {family: llama}\ntrain: {loop: trl-reward, liger: true, "
+                   "liger_kernels: {loss: none}}\n", &spec);
     spec_load_text("r.yaml", "model: {family: gpt2}\ntrain: {loop: trl-reward, evaluation: {batch: 8}, "
                    "quantization: nf4, lora: {r: 8, modules_to_save: [score]}}\n", &spec);
     cr_expect(eq(int, spec.model.task, PLIM_TASK_CLASSIFICATION));

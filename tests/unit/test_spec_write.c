@@ -177,7 +177,8 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .rope = between(state, 0, 1), .rms_norm = between(state, 0, 1),
         .glu = is_glu_taken ? PLIM_LIGER_KERNEL_TAKEN : PLIM_LIGER_KERNEL_LEFT,
         .loss = between(state, 0, 1) ? PLIM_LIGER_CHOICE_NONE : PLIM_LIGER_CHOICE_AUTO};
-    bool may_liger = !classifies && spec->model_as_given.activation == PLIM_ACTIVATION_SILU &&
+    if (classifies) spec->liger_kernels.loss = PLIM_LIGER_CHOICE_NONE;
+    bool may_liger = spec->model_as_given.activation == PLIM_ACTIVATION_SILU &&
                      (plim_loop_is_trainers(spec->loop) || spec->sharding.values[0] < PLIM_SHARDING_ZERO1);
     spec->liger = (struct plim_enum_axis){
         .count = 1, .values = {may_liger && between(state, 0, 1) ? PLIM_LIGER_TRUE : PLIM_LIGER_FALSE}};

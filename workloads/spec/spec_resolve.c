@@ -141,12 +141,13 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
 {
     const struct plim_model_config *model = &spec->model;
     if (!plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return PLIM_OK;
-    if (model->task == PLIM_TASK_CLASSIFICATION && plim_family_is_decoder(model->family))
-        return plim_fail(err, PLIM_SPEC,
-                         "train.liger is true, which is not in this version for a classification by %s, expected false "
-                         "(plimsoll exec runs the training script as it is)", plim_family_names[model->family]);
     const struct plim_liger_patches *all = &plim_family_info(model->family)->liger;
     struct plim_liger_patches liger = plim_liger_taken(all, &spec->liger_kernels);
+    bool classifies = model->task == PLIM_TASK_CLASSIFICATION && plim_family_is_decoder(model->family);
+    if (classifies && liger.loss != PLIM_LIGER_LOSS_NONE) /* apply_liger_kernel_to_llama() sets model.forward */
+        return plim_fail(err, PLIM_SPEC,
+                         "train.liger is true, whose loss takes the place of a classification's forward and fails (it "
+                         "has no lm_head), expected train.liger_kernels.loss none");
     if (spec->liger_kernels.loss == PLIM_LIGER_CHOICE_FUSED && all->loss != PLIM_LIGER_LOSS_FUSED)
         return plim_fail(err, PLIM_SPEC,
                          "train.liger_kernels.loss is fused_linear_cross_entropy, which Liger does not have for %s, "
