@@ -11,7 +11,7 @@ struct machine {
     struct plim_nvml *nvml; /* NULL: nothing here can be asked */
     struct plim_visible_world world;
     struct plim_visible visible;
-    char problem[512]; /* why no GPU can be used, or what is wrong with the first; "": nothing */
+    char problem[PLIM_ERROR_TEXT]; /* why no GPU can be used, or what is wrong with the first; "": nothing */
 };
 
 static enum plim_status look_around(struct machine *machine, struct plim_error *err)

@@ -22,7 +22,7 @@ struct plim_target {
      * GPU it is. */
     bool without_nvml;
     /* A line for stderr: why it is simulated, or what is not sure about the choice; "": nothing. */
-    char note[512];
+    char note[PLIM_ERROR_TEXT];
     char uuid[PLIM_NVML_TEXT];  /* "GPU-..." or "MIG-...": a worker's CUDA_VISIBLE_DEVICES */
     char uri[128];              /* "cuda:UUID[,memory=N]" (without NVML: also "cuda:N"): the same again */
     int ordinal;                /* without NVML and without a UUID, as CUDA counts; 0 else */

@@ -24,7 +24,7 @@ struct plim_cuda_context {
     bool lost;         /* seen by a call that returns nothing to its caller */
     bool suspect;      /* see plim_device_is_suspect() */
     bool refused;      /* see plim_device_has_refused() */
-    char message[512]; /* the last failure */
+    char message[PLIM_ERROR_TEXT]; /* the last failure */
 };
 
 /* Opens the GPU with this ordinal into a zeroed context and fills in what `info` says of it, but

@@ -86,21 +86,23 @@ Test(status, a_long_path_is_cut_on_the_left)
 
 Test(status, a_cut_leaves_no_half_character)
 {
-    char text[700];
+    enum { FITS = PLIM_ERROR_TEXT - 1 };
+    char text[FITS + 100];
     memset(text, 'a', sizeof(text));
-    strcpy(text + 510, "\xc3\xa9 and more"); /* 511 bytes of text fit: the e acute does not */
+    strcpy(text + FITS - 1, "\xc3\xa9 and more"); /* the e acute does not fit */
     struct plim_error err = fail_with(text);
-    cr_expect(eq(sz, strlen(err.text), 510));
-    cr_expect(eq(chr, err.text[509], 'a'));
+    cr_expect(eq(sz, strlen(err.text), FITS - 1));
+    cr_expect(eq(chr, err.text[FITS - 2], 'a'));
 }
 
 Test(status, a_whole_character_at_the_end_is_kept)
 {
-    char text[700];
+    enum { FITS = PLIM_ERROR_TEXT - 1 };
+    char text[FITS + 100];
     memset(text, 'a', sizeof(text));
-    strcpy(text + 509, "\xc3\xa9 and more");
+    strcpy(text + FITS - 2, "\xc3\xa9 and more");
     struct plim_error err = fail_with(text);
-    cr_expect(eq(sz, strlen(err.text), 511));
+    cr_expect(eq(sz, strlen(err.text), FITS));
 }
 
 static enum plim_status fails_at(int step, int *steps_done)

@@ -20,7 +20,7 @@ static void list_families(char *out, size_t size)
 static enum plim_status unknown_type(const struct plim_yaml *yaml,
                                      const struct plim_yaml_node *node, struct plim_error *err)
 {
-    char known[512], near_text[64] = "";
+    char known[PLIM_ERROR_TEXT], near_text[64] = "";
     list_families(known, sizeof(known));
     const char *kind = plim_hf_other_kind(node->text);
     if (kind)
@@ -45,7 +45,7 @@ static enum plim_status read_family(const struct plim_yaml *yaml, const enum pli
     const struct plim_yaml_node *node = plim_yaml_get(yaml->root, "model_type");
     if (wanted) *family = *wanted;
     if (!node || node->kind != PLIM_YAML_SCALAR || plim_yaml_is_null(node)) {
-        char known[512];
+        char known[PLIM_ERROR_TEXT];
         list_families(known, sizeof(known));
         return wanted ? PLIM_OK
                       : plim_yaml_fail(yaml, node ? node : yaml->root, err,

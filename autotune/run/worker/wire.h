@@ -119,7 +119,7 @@ struct plim_message_result {
 
 struct plim_message_failed {
     enum plim_status status;
-    char text[512];
+    char text[PLIM_ERROR_TEXT];
 };
 
 struct plim_message {
