@@ -93,6 +93,28 @@ Test(engine, an_elementwise_result_lies_as_its_operands_do)
     tensor_drop(e, y);
 }
 
+/* torch.cat((x, y), dim=3).stride() of tensors of these strides, by PyTorch 2.11 on its CPU */
+Test(engine, what_is_joined_lies_as_its_parts_do_if_their_channels_are_last)
+{
+    static const struct {
+        int64_t shape[4], stride[2][4], joined[4];
+    } cases[] = {
+        {{2, 64, 3, 1}, {{192, 1, 64, 64}, {192, 1, 64, 64}}, {384, 1, 128, 64}},
+        {{2, 64, 3, 1}, {{192, 1, 64, 64}, {192, 3, 1, 1}}, {384, 6, 2, 1}},
+        {{2, 64, 3, 2}, {{384, 1, 128, 64}, {768, 1, 128, 64}}, {768, 1, 256, 64}},
+        {{2, 4, 3, 5}, {{60, 5, 20, 1}, {60, 5, 20, 1}}, {120, 30, 10, 1}},
+        {{3, 1, 1, 1}, {{1, 1, 1, 1}, {1, 1, 1, 1}}, {2, 2, 2, 1}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tensor *parts[2];
+        for (int k = 0; k < 2; k++)
+            parts[k] = tensor_keep(tensor_empty_strided(e, PLIM_F32, 4, cases[i].shape, cases[i].stride[k]));
+        struct tensor *y = tensor_keep(op_cat(e, 2, parts, 3));
+        for (int d = 0; d < 4; d++) cr_expect_eq(y->a.stride[d], cases[i].joined[d], "%zu: %d", i, d);
+        tensor_drop_all(e, parts[0], parts[1], y);
+    }
+}
+
 Test(engine, a_product_saves_what_its_gradients_need)
 {
     struct tensor *w = parameter();

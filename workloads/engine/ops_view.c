@@ -382,6 +382,32 @@ static void cat_backward(struct engine *e, struct node *n, struct tensor **grads
 }
 static const struct node_kind cat_kind = {"CatBackward0", cat_backward};
 
+/* is_channels_last_strides_2d_s4() (c10/core/MemoryFormat.h): do the strides of four dimensions grow in the order of
+ * channels last? */
+static bool has_channels_last(const struct plim_array *x)
+{
+    static const int order[] = {1, 3, 2, 0};
+    int64_t least = 0;
+    if (x->ndim != 4 || x->stride[1] == 0) return false;
+    for (int i = 0; i < 4; i++) {
+        int d = order[i];
+        if (x->shape[d] == 0 || x->stride[d] < least || (d == 0 && least == x->stride[1])) return false;
+        least = x->stride[d] * x->shape[d];
+    }
+    return true;
+}
+
+/* cat_compute_output_memory_format(): channels last where all inputs have it; a tensor of these dimensions */
+static struct tensor *empty_for_cat(struct engine *e, enum plim_dtype dtype, int count, struct tensor *const *x,
+                                    const int64_t *shape)
+{
+    bool is_last = true;
+    for (int i = 0; i < count; i++) is_last = is_last && has_channels_last(&x[i]->a);
+    if (!is_last) return tensor_empty(e, dtype, x[0]->a.ndim, shape);
+    const int64_t stride[] = {shape[1] * shape[2] * shape[3], 1, shape[3] * shape[1], shape[1]};
+    return tensor_empty_strided(e, dtype, 4, shape, stride);
+}
+
 struct tensor *op_cat(struct engine *e, int count, struct tensor *const *x, int dim)
 {
     if (e->halted) return op_halted(e, count, x);
@@ -397,7 +423,8 @@ struct tensor *op_cat(struct engine *e, int count, struct tensor *const *x, int 
     }
     bool mixed = false; /* floats of different types give fp32 */
     for (int i = 1; i < count; i++) mixed = mixed || x[i]->a.dtype != x[0]->a.dtype;
-    struct tensor *y = tensor_empty(e, mixed ? PLIM_F32 : x[0]->a.dtype, x[0]->a.ndim, shape);
+    enum plim_dtype dtype = mixed ? PLIM_F32 : (enum plim_dtype)x[0]->a.dtype;
+    struct tensor *y = empty_for_cat(e, dtype, count, x, shape);
     const struct plim_array *list[NODE_MAX_EDGES];
     for (int i = 0; i < count; i++) list[i] = &x[i]->a;
     struct plim_op op = {.kind = PLIM_OP_CAT,
