@@ -20,6 +20,7 @@ MIXED, FULL = {'precision': 'bf16-mixed', 'optimizer': 'adamw-fused'}, {'checkpo
 GATED = ['gate_proj', 'up_proj', 'down_proj']
 ATTENTION = ['q_proj', 'k_proj', 'v_proj', 'o_proj']
 QUERIES = ['q_proj', 'v_proj']
+LINEAR = ['in_proj_qkv', 'in_proj_z', 'in_proj_b', 'in_proj_a', 'out_proj']
 FAMILIES = {  # what peft adapts where nothing is said (or a usual choice, where it has none), all linears
     'gemma': (QUERIES, ATTENTION + GATED),
     'starcoder2': (QUERIES, [*ATTENTION, 'c_fc', 'c_proj']),
@@ -32,8 +33,13 @@ FAMILIES = {  # what peft adapts where nothing is said (or a usual choice, where
     'cohere2': (QUERIES, ATTENTION + GATED),
     'glm': (QUERIES, [*ATTENTION, 'gate_up_proj', 'down_proj']),
     'glm4': (QUERIES, [*ATTENTION, 'gate_up_proj', 'down_proj']),
-    'qwen3-5': (QUERIES, [*ATTENTION, *GATED, 'in_proj_qkv', 'in_proj_z', 'in_proj_b', 'in_proj_a', 'out_proj']),
+    'qwen3-5': (QUERIES, [*ATTENTION, *GATED, *LINEAR]),
+    'qwen3-5-moe': (QUERIES, [*ATTENTION, *GATED, *LINEAR, 'shared_expert_gate']),
+    'olmoe': (QUERIES, ATTENTION),
+    'qwen3-next': (QUERIES, [*ATTENTION, 'in_proj_qkvz', 'in_proj_ba', 'out_proj', 'shared_expert_gate']),
 }
+MULTIMODAL = {'qwen3-5': 'Qwen3_5DecoderLayer', 'qwen3-5-moe': 'Qwen3_5MoeDecoderLayer'}
+EXPERTS = ('qwen3-5-moe', 'olmoe', 'qwen3-next')
 SLIDING = ('starcoder2', 'smollm3', 'olmo3', 'cohere2')
 
 
@@ -80,14 +86,16 @@ def cases_of(family):
                quantization={'type': 'nf4', 'double': True, 'compute': 'bf16'})
     yield case(second, 2, 64, **MIXED, loop='trainer', world=2, sharding='ddp', accumulation=2)
     checkpointed = {} if family.startswith('olmo') else FULL  # theirs fail: a block is recomputed from other types
-    if family == 'qwen3-5':  # accelerate looks for its vision model's blocks, too, unless it is told
-        checkpointed = {**FULL, 'fsdp_config': {'transformer_layer_cls_to_wrap': ['Qwen3_5DecoderLayer']}}
+    if family in MULTIMODAL:  # accelerate looks for their vision models' blocks, too, unless it is told
+        checkpointed = {**FULL, 'fsdp_config': {'transformer_layer_cls_to_wrap': [MULTIMODAL[family]]}}
     yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='fsdp', weights='bf16', **checkpointed)
-    if list(FAMILIES).index(family) % 2:
+    if list(FAMILIES).index(family) % 2 and family not in EXPERTS:
         yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='zero2', accumulation=2)
-    else:  # without biases, where weights are cut in another order (KNOWN.md)
+    elif family != 'qwen3-next':  # without biases, where weights are cut in another order; and of qwen3-next KNOWN.md
         yield case(first if family == 'olmo' else second, 2, 64, **MIXED, **FULL, loop='trainer', world=2,
                    sharding='zero3')
+    if family in EXPERTS:
+        yield from of_experts(family)
     if family == 'qwen3-5':  # and ZeRO 3; padded rows, whose mask layers of linear attention see; and more chunks
         yield case(second, 2, 64, **MIXED, **FULL, loop='trainer', world=2, sharding='zero3')
         yield case(first, 3, 64, **MIXED, loop='trainer', padded=True)
@@ -96,6 +104,22 @@ def cases_of(family):
     yield case(first, 2, 64, **MIXED, loop='trl-sft')
     if family in SLIDING:  # an evaluation's peak has the masks in it
         yield case(second, 2, 500, **MIXED, **eager, loop='trainer', evaluation={'batch': 5})
+
+
+def of_experts(family):
+    """Adapters of their stacked weights and of routers, and what else a plan of experts has"""
+    first, second = f'x-{family}', f'x-{family}-odd'
+    stacked = {'target_parameters': ['mlp.experts.gate_up_proj', 'mlp.experts.down_proj']}
+    nf4 = {'type': 'nf4', 'double': True, 'compute': 'bf16'}
+    at = {'world': 2, 'loop': 'trainer'}
+    yield case(first, 2, 64, **MIXED, weights='bf16', **lora(8, QUERIES, **stacked))
+    yield case(second, 2, 64, **MIXED, **FULL, weights='bf16', loop='trainer', **lora(8, 'all-linear'))
+    yield case(first, 2, 64, **MIXED, **FULL, weights='bf16', **at, sharding='ddp', **lora(8, QUERIES), quantization=nf4)
+    flat = f'x-{family}-wide' if family.startswith('qwen3') else second  # of odd ones experts lie at no 16 bytes
+    yield case(flat, 2, 64, **MIXED, **at, sharding='zero2', accumulation=2)
+    yield case(first, 2, 64, **MIXED, **FULL, **at, sharding='zero3')
+    yield case(second, 3, 64, **MIXED, loop='trainer', padded=True)
+    yield case(second, 2, 64, **MIXED, **FULL, weights='bf16', loop='trl-sft', **lora(8, QUERIES))
 
 
 if __name__ == '__main__':

@@ -1,4 +1,4 @@
-"""What training qwen3_5 with flash-linear-attention and causal-conv1d allocates, case by case, on plimsoll's virtual GPU:
+"""What training qwen3_5, qwen3_5_moe and qwen3_next with flash-linear-attention and causal-conv1d allocates, case by case, on plimsoll's virtual GPU:
 writes the cases, and joins them with the figures.
 
     python make_fla.py > fla_cases.jsonl
@@ -72,13 +72,23 @@ def by_trainers():
     yield case(WIDE, 2, 64, **TRAINER, **FULL, world=2, sharding='zero3', **BOTH)
 
 
+def of_experts():
+    for family in ('qwen3-5-moe', 'qwen3-next'):
+        first, wide = f'x-{family}', f'x-{family}-wide'
+        yield case(first, 2, 65, **BOTH)
+        yield case(wide, 2, 190, **MIXED, **FULL, **BOTH)
+        yield case(wide, 3, 64, **TRAINER, padded=True, **RULE)
+        yield case(first, 2, 64, **TRAINER, packing='one-row', documents=2, **BOTH)
+        yield case(first, 2, 96, **MIXED, **FULL, weights='bf16', loop='trl-sft', **lora(8, QUERIES), **BOTH)
+
+
 def named(one):
     marks = [one.get('linear_attention'), one.get('causal_conv1d') and 'conv1d']
     return {**one, 'id': '/'.join([one['id'], *(mark for mark in marks if mark)])}
 
 
 if __name__ == '__main__':
-    made = [named(one) for one in [*by_a_plain_loop(), *by_trainers()]]
+    made = [named(one) for one in [*by_a_plain_loop(), *by_trainers(), *of_experts()]]
     if sys.argv[1:2] == ['--join']:
         made = make_trl.joined(sys.argv[2], made)
     for one in made:

@@ -56,7 +56,7 @@ def parts():
     yield some_of('x-mistral-window', 8, of_logits, seq=1000)
     yield some_of('x-qwen3', 9, {'rms_norm': False, 'swiglu': False}, precision='bf16')
     yield some_of('x-granite', 10, {'cross_entropy': False, 'fused_linear_cross_entropy': False})
-    for config in ('x-mixtral', 'x-qwen3-moe'):
+    for config in ('x-mixtral', 'x-qwen3-moe', 'x-qwen3-5-moe', 'x-qwen3-next'):
         yield some_of(config, 11, {'swiglu': False})
 
 

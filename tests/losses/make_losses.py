@@ -20,6 +20,7 @@ import transformers
 
 STEPS = 20
 TOKEN_SEED = 1 << 30
+FROM_ONE = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next")  # whose norms multiply by 1 + weight, as gemma's
 LIMIT = np.float32(0.02 * 3 ** 0.5)  # uniform with a standard deviation of 0.02
 
 
@@ -80,14 +81,15 @@ def labels_of(config, ids):
 
 def as_made(parameters):
     """(name, parameter) in the order of the constructors: attention's sinks behind its linears, what linear attention
-    has of its own behind its convolution, adapters and a masked-lm head's own bias behind the rest."""
+    has of its own behind its convolution (and qwen3_next's projections), adapters and a masked-lm head's own bias behind
+    the rest."""
     last = ("cls.predictions.bias", "lm_head.bias")
     ordered, own = [], []
     for name, p in parameters:
         if name.endswith((".sinks", ".dt_bias", ".A_log")):
             own.append((name, p))
             continue
-        if ".self_attn." not in name and ".conv1d." not in name:
+        if not any(part in name for part in (".self_attn.", ".conv1d.", ".in_proj_qkvz.", ".in_proj_ba.")):
             ordered, own = ordered + own, []
         ordered.append((name, p))
     stacked = (".mlp.experts.", ".mlp.gate.")  # whose adapters peft makes behind those of modules
@@ -115,7 +117,7 @@ def build(case):
             if p.ndim > 1 and "norm" not in name:
                 p.copy_(torch.zeros(p.shape) if any(zero in name for zero in zeros) else weights(n, tuple(p.shape)))
             else:
-                from_one = case["hf"]["model_type"] == "qwen3_5_text" and ".linear_attn." not in name
+                from_one = case["hf"]["model_type"] in FROM_ONE and ".linear_attn." not in name
                 ones = name.endswith("weight") and "gemma" not in case["hf"]["model_type"]
                 p.fill_(1.0 if ones and not from_one else 0.0)
         for module in model.modules():  # what modules_to_save copies
@@ -228,6 +230,16 @@ EXPERTS = [
          moe_intermediate_size=24, norm_topk_prob=True),
     dict(ROTARY, model_type="gpt_oss", num_key_value_heads=2, head_dim=8, num_local_experts=6, num_experts_per_tok=3,
          sliding_window=16, rms_norm_eps=1e-6, rope_parameters=default_rope()),
+    dict(ROTARY, model_type="olmoe", num_key_value_heads=2, rms_norm_eps=1e-6, clip_qkv=0.2, num_experts=6,
+         num_experts_per_tok=2),
+    dict(ROTARY, model_type="qwen3_next", num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-6,
+         linear_key_head_dim=6, linear_value_head_dim=10, linear_num_key_heads=2, linear_num_value_heads=4,
+         layer_types=["linear_attention", "full_attention"], num_experts=6, num_experts_per_tok=2,
+         moe_intermediate_size=24, shared_expert_intermediate_size=40, decoder_sparse_step=2),
+    dict(ROTARY, model_type="qwen3_5_moe_text", num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-6,
+         linear_key_head_dim=6, linear_value_head_dim=10, linear_num_key_heads=2, linear_num_value_heads=4,
+         layer_types=["linear_attention", "full_attention"], num_experts=6, num_experts_per_tok=2,
+         moe_intermediate_size=24, shared_expert_intermediate_size=40),
 ]
 
 
@@ -315,6 +327,9 @@ STACKED = [  # of EXPERTS
     dict(r=4, target_modules=["q_proj"], target_parameters=[*BOTH, "mlp.gate.weight"]),
     dict(r=4, target_modules=["gate_proj", "up_proj"]),
     dict(r=4, target_modules=["q_proj"], target_parameters=BOTH),
+    dict(r=4, target_modules="all-linear"),
+    dict(r=4, target_modules=["in_proj_qkvz", "q_proj"], target_parameters=BOTH),
+    dict(r=4, target_modules=["in_proj_qkv", "up_proj"], target_parameters=BOTH),
 ]
 
 

@@ -164,6 +164,12 @@ static int64_t layer_of_gpts(const struct plim_model_config *m)
     return 4 * linear(h, h, attention_bias) + linear(h, i, bias) + linear(i, h, bias) + norms;
 }
 
+static int64_t experts_and_router(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size;
+    return m->experts * (3 * h * m->expert_size + h) + (m->shared_expert_size ? 3 * h * m->shared_expert_size + h : 0);
+}
+
 /* llama and its relatives: RMSNorms, a gated MLP (phi: one LayerNorm, a plain MLP). */
 static int64_t layer_of_llamas(const struct plim_model_config *m)
 {
@@ -181,19 +187,17 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     int64_t mlp = 2 * linear(h, i, m->mlp_bias) + linear(i, h, m->mlp_bias);
     if (f == PLIM_FAMILY_STARCODER2) mlp -= linear(h, i, m->mlp_bias);
     bool four_norms = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GLM4;
-    if (m->experts)
-        mlp = m->experts * (3 * h * m->expert_size + h) +
-              (m->shared_expert_size ? 3 * h * m->shared_expert_size + h : 0);
+    if (m->experts) mlp = experts_and_router(m);
     if (f == PLIM_FAMILY_GPT_OSS) /* biases of the router and the experts; sinks */
         mlp += m->experts * (1 + 2 * m->expert_size + h) + m->heads;
-    if (f == PLIM_FAMILY_QWEN3_5_TEXT) attention += linear(h, q, in_bias); /* a gate beside the queries */
-    bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_GEMMA3_TEXT ||
-                      f == PLIM_FAMILY_QWEN3_5_TEXT;
+    bool gated = f == PLIM_FAMILY_QWEN3_5_TEXT || f == PLIM_FAMILY_QWEN3_5_MOE_TEXT || f == PLIM_FAMILY_QWEN3_NEXT;
+    if (gated) attention += linear(h, q, in_bias); /* a gate beside the queries */
+    bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_GEMMA3_TEXT || gated;
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
     if (f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_STABLELM) norms = m->parallel_residual ? 2 * h : 4 * h;
     if (f == PLIM_FAMILY_OLMO) norms = 0;
     if (f == PLIM_FAMILY_COHERE || f == PLIM_FAMILY_COHERE2) norms = h + (m->qk_layernorm ? q + kv : 0);
-    bool whole = f == PLIM_FAMILY_OLMO2 || f == PLIM_FAMILY_OLMO3;
+    bool whole = f == PLIM_FAMILY_OLMO2 || f == PLIM_FAMILY_OLMO3 || f == PLIM_FAMILY_OLMOE;
     return attention + mlp + norms + (whole ? q + kv : 0);
 }
 
@@ -277,9 +281,10 @@ int64_t spec_parameters(const struct plim_model_config *m)
     case PLIM_FAMILY_OLMO: /* norms without weights */
         return m->layers * layer_of_llamas(m) + v * h + head;
     default: {
-        int64_t linear_layers = 0;
+        int64_t linear_layers = 0, dense_layers = m->experts ? m->layers - m->layers / m->sparse_step : 0;
         for (int64_t i = 0; i < m->layers; i++) linear_layers += m->layer_is_linear[i];
-        return m->layers * layer_of_llamas(m) + linear_layers * linear_attention_beyond(m) + v * h + h + head;
+        int64_t layers = m->layers * layer_of_llamas(m) + linear_layers * linear_attention_beyond(m);
+        return layers + dense_layers * (3 * h * m->intermediate_size - experts_and_router(m)) + v * h + h + head;
     }
     }
 }

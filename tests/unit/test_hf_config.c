@@ -165,6 +165,10 @@ FAMILY_TEST(cohere, 80)
 FAMILY_TEST(cohere2, 80)
 FAMILY_TEST(glm, 80)
 FAMILY_TEST(glm4, 80)
+FAMILY_TEST(qwen3_5_text, 80)
+FAMILY_TEST(qwen3_5_moe_text, 80)
+FAMILY_TEST(qwen3_next, 80)
+FAMILY_TEST(olmoe, 80)
 
 /* --- what is around the model ----------------------------------------------------------------- */
 
@@ -250,6 +254,33 @@ Test(hf_document, gpt_oss_has_defaults_of_its_own)
         cr_expect(eq(i64, spec.model.rope_original_positions, cases[i].positions), "%s", text);
         cr_expect(eq(int, spec.weights.values[0], (int)cases[i].weights), "%s", text);
         cr_expect(eq(int, spec.attention.values[0], PLIM_ATTENTION_EAGER));
+    }
+}
+
+/* As AutoModelForCausalLM builds it; `text_config` is of the family, what stands beside it is not read. */
+Test(hf_document, a_multimodal_model_stands_for_its_text_model)
+{
+    static const struct {
+        const char *type, *text_type, *keys;
+        enum plim_family family;
+    } cases[] = {
+        {"qwen3_5", "qwen3_5_text", "", PLIM_FAMILY_QWEN3_5_TEXT},
+        {"qwen3_5_moe", "qwen3_5_moe_text", ", \"num_experts\": 24, \"mlp_only_layers\": []",
+         PLIM_FAMILY_QWEN3_5_MOE_TEXT},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_spec spec;
+        char text[400];
+        snprintf(text, sizeof(text),
+                 "{\"model_type\": \"%s\", \"architectures\": [\"%s\"], \"vision_config\": {\"depth\": 2}, "
+                 "\"text_config\": {\"model_type\": \"%s\", \"num_hidden_layers\": 8, \"rope_parameters\": "
+                 "{\"rope_type\": \"default\", \"partial_rotary_factor\": 0.5}%s}}",
+                 cases[i].type, "Qwen3_5ForConditionalGeneration", cases[i].text_type, cases[i].keys);
+        spec_load_text("config.json", text, &spec);
+        cr_expect(eq(int, (int)spec.model.family, (int)cases[i].family), "%s", text);
+        cr_expect(eq(i64, spec.model.layers, 8), "%s", text);
+        cr_expect(eq(dbl, spec.model.partial_rotary_factor, 0.5), "%s", text);
+        cr_expect(eq(i64, spec.model.experts, i ? 24 : 0), "%s", text);
     }
 }
 

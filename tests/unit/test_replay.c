@@ -86,6 +86,26 @@ Test(replay, an_unused_parameter_among_several_gpus_is_refused_where_nobody_look
     close_bench(&bench);
 }
 
+/* A_log has a number for each of them, in front of the experts. */
+Test(replay, experts_behind_odd_value_heads_are_refused_where_weights_lie_in_one)
+{
+    struct plim_train_setting setting = plain;
+    setting.seq = 64;
+    setting.loop = PLIM_LOOP_TRAINER;
+    setting.sharding = PLIM_SHARDING_ZERO2;
+    setting.world = 2;
+    open_bench(&bench, "qwen3.5-35b-a3b");
+    struct plim_model_config *model = &bench.spec.model;
+    model->layers = 4;
+    model->experts = 8;
+    model->linear_key_heads = model->linear_value_heads = 4;
+    expect_refused(&bench, setting, "multiples of 8 linear_num_value_heads");
+    model->linear_value_heads = 8;
+    run(&bench, &setting, &first);
+    cr_expect_eq(first.verdict, PLIM_OK, "%s", first.why);
+    close_bench(&bench);
+}
+
 Test(replay, frees_cached_segments_before_it_gives_up)
 {
     struct plim_train_setting setting = plain;

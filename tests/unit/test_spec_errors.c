@@ -25,7 +25,7 @@ static void check_all(const char *name, const struct refusal *cases, size_t coun
     "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, bloom, "   \
     "olmo2, gemma, starcoder2, smollm3, granite, olmo, olmo3, stablelm, cohere, cohere2, glm, "    \
     "glm4, qwen3_5_text, bert, roberta, distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, "   \
-    "gpt_oss, vit"
+    "gpt_oss, qwen3_5_moe_text, qwen3_next, olmoe, vit"
 #define RUN_IT " (plimsoll exec runs any training program)"
 
 /* --- sizes ------------------------------------------------------------------------------------ */
@@ -173,7 +173,8 @@ Test(spec_errors, values_have_types)
                                     "gpt_neox, opt, bloom, olmo2, gemma, starcoder2, smollm3, "
                                     "granite, olmo, olmo3, stablelm, cohere, cohere2, glm, glm4, "
                                     "qwen3_5_text, bert, roberta, distilbert, modernbert, mixtral, "
-                                    "qwen2_moe, qwen3_moe, gpt_oss or vit"},
+                                    "qwen2_moe, qwen3_moe, gpt_oss, qwen3_5_moe_text, "
+                                    "qwen3_next, olmoe or vit"},
         {"model: {family: gpt2, zoo: gpt2-124m}\n",
          "s.yaml:1:28: model.zoo stands beside model.family, expected one of them"},
         {"model: {family: gpt2, activation_function: mish}\n",
@@ -419,8 +420,8 @@ Test(spec_errors, what_trainer_does_otherwise_with_zero)
 Test(spec_errors, other_models_are_named)
 {
     static const struct refusal cases[] = {
-        {"{\"model_type\": \"olmoe\"}",
-         "config.json:1:16: model_type olmoe (a mixture of experts) is not in this version, "
+        {"{\"model_type\": \"dbrx\"}",
+         "config.json:1:16: model_type dbrx (a mixture of experts) is not in this version, "
          "expected one of " FAMILIES RUN_IT},
         {"{\"model_type\": \"xlm-roberta\"}",
          "config.json:1:16: model_type xlm-roberta (an encoder) is not in this version, expected "
@@ -504,6 +505,12 @@ Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
         {"{\"model_type\": \"qwen3_moe\", \"mlp_only_layers\": [0]}",
          "config.json:1:48: mlp_only_layers: layers without experts but by decoder_sparse_step are "
          "not in this version, expected a config.json without it" RUN_IT},
+        {"{\"model_type\": \"qwen3_next\", \"mlp_only_layers\": [2]}",
+         "config.json:1:49: mlp_only_layers: layers without experts but by decoder_sparse_step are "
+         "not in this version, expected a config.json without it" RUN_IT},
+        {"{\"model_type\": \"olmoe\", \"output_router_logits\": true}",
+         "config.json:1:49: output_router_logits: the loss that balances experts is not in this "
+         "version, expected false" RUN_IT},
         {"{\"model_type\": \"mixtral\", \"output_router_logits\": true}",
          "config.json:1:51: output_router_logits: the loss that balances experts is not in this "
          "version, expected false" RUN_IT},
@@ -529,12 +536,12 @@ Test(spec_errors, experts_have_limits_of_their_own)
 Test(spec_errors, a_family_does_not_rename_a_known_model)
 {
     spec_file("m.json", "{\"model_type\": \"mistral\"}");
-    spec_file("x.json", "{\"model_type\": \"olmoe\"}");
+    spec_file("x.json", "{\"model_type\": \"dbrx\"}");
     cr_expect(eq(
         str, (char *)spec_refusal("s.yaml", "model: {hf: m.json, family: llama}\n"),
         "m.json:1:16: model_type is mistral, but the spec says family llama, expected the same"));
     cr_expect(eq(str, (char *)spec_refusal("s.yaml", "model: {hf: x.json, family: mistral}\n"),
-                 "x.json:1:16: model_type olmoe (a mixture of experts) is not in this version, "
+                 "x.json:1:16: model_type dbrx (a mixture of experts) is not in this version, "
                  "expected one of " FAMILIES RUN_IT));
 }
 

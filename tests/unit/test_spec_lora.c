@@ -155,9 +155,17 @@ Test(spec_lora, names_of_experts_mean_their_stacked_weights)
     load("family: mixtral", "targets: [w3, w1]", &s);
     cr_expect(eq(str, s.lora.targets, "none"));
     cr_expect(eq(str, s.lora.parameters, "gate_up_proj"));
-    load("family: qwen2_moe", "targets: [down_proj]", &s);
-    cr_expect(eq(str, s.lora.targets, "down_proj"));
-    cr_expect(eq(str, s.lora.parameters, ""));
+    load("family: olmoe", "targets: all-linear", &s);
+    cr_expect(eq(str, s.lora.targets, "q_proj,k_proj,v_proj,o_proj"));
+    cr_expect(eq(str, s.lora.parameters, "gate.weight,gate_up_proj,down_proj"));
+    load("family: qwen3_next", "targets: [in_proj_ba, down_proj, gate]", &s); /* of the shared expert, too */
+    cr_expect(eq(str, s.lora.targets, "in_proj_ba"));
+    cr_expect(eq(str, s.lora.parameters, "down_proj,gate.weight"));
+    for (int i = 0; i < 2; i++) {
+        load(i ? "family: qwen3_5_moe_text" : "family: qwen2_moe", "targets: [down_proj]", &s);
+        cr_expect(eq(str, s.lora.targets, "down_proj"));
+        cr_expect(eq(str, s.lora.parameters, ""));
+    }
 }
 
 Test(spec_lora, parameters_are_those_of_experts)

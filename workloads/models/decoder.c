@@ -20,17 +20,21 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MODERNBERT] = &plim_family_modernbert, [PLIM_FAMILY_MIXTRAL] = &plim_family_llama,
     [PLIM_FAMILY_QWEN2_MOE] = &plim_family_llama,   [PLIM_FAMILY_QWEN3_MOE] = &plim_family_llama,
     [PLIM_FAMILY_VIT] = &plim_family_vit,           [PLIM_FAMILY_GPT_OSS] = &plim_family_llama,
-    [PLIM_FAMILY_QWEN3_5_TEXT] = &plim_family_llama,
+    [PLIM_FAMILY_QWEN3_5_TEXT] = &plim_family_llama, [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = &plim_family_llama,
+    [PLIM_FAMILY_OLMOE] = &plim_family_llama,       [PLIM_FAMILY_QWEN3_NEXT] = &plim_family_llama,
 };
 
 /* ZeRO 1 and 2 lay all weights behind one another, and PyTorch multiplies experts from addresses of 16 bytes on
- * ("expected data_ptr to be aligned to 16 bytes"). Rows are as long in all families; gpt_oss has other parameters. */
+ * ("expected data_ptr to be aligned to 16 bytes"). Rows are as long in all families; gpt_oss and linear attention have
+ * other parameters. */
 static bool is_unaligned(const struct plim_model_config *config, const struct plim_train_setting *setting)
 {
     bool is_flat = setting->sharding == PLIM_SHARDING_ZERO1 || setting->sharding == PLIM_SHARDING_ZERO2;
     int64_t bytes = plim_dtype_size(decoder_parameter_dtype(setting));
-    return config->family == PLIM_FAMILY_GPT_OSS && is_flat && !setting->lora.r &&
-           ((config->heads * bytes) % 16 || (config->experts * bytes) % 16);
+    if (!is_flat || setting->lora.r || !config->experts) return false;
+    if (plim_precision_weights(setting->precision) == PLIM_WEIGHTS_AUTO) bytes = 2; /* DeepSpeed casts them */
+    if (config->family == PLIM_FAMILY_GPT_OSS) return (config->heads * bytes) % 16 || (config->experts * bytes) % 16;
+    return (config->linear_value_heads * bytes) % 16;
 }
 
 /* cce_backward_kernel() takes no other types: "Backwards requires embeddings to be bf16 or fp16". */
@@ -67,8 +71,11 @@ const char *decoder_refuses(const struct plim_device_info *info,
         return "adapters beside experts are not known here on a GPU before compute capability 8.0, where transformers "
                "computes the experts one by one (a program runs under exec)";
     if (is_unaligned(config, setting))
-        return "gpt_oss under ZeRO 1 or 2 needs multiples of 8 heads and of 8 experts: PyTorch multiplies them from "
-               "aligned addresses alone";
+        return config->linear_value_heads
+                   ? "experts beside linear attention need multiples of 8 linear_num_value_heads under ZeRO 1 or 2: "
+                     "PyTorch multiplies them from aligned addresses alone"
+                   : "gpt_oss under ZeRO 1 or 2 needs multiples of 8 heads and of 8 experts: PyTorch multiplies them "
+                     "from aligned addresses alone";
     bool is_reentrant = setting->checkpointing == PLIM_CHECKPOINTING_FULL && setting->use_reentrant;
     if (config->patch_size && setting->lora.r && is_reentrant && plim_loop_is_trainers(setting->loop))
         return "vit's adapters get no gradient by reentrant checkpointing with Trainer, as its patches need none "

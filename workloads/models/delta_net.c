@@ -1,9 +1,16 @@
-/* Linear attention by the gated delta rule: Qwen3_5GatedDeltaNet of transformers' qwen3_5, with and without the
- * packages flash-linear-attention and causal-conv1d. */
+/* Linear attention by the gated delta rule: Qwen3_5GatedDeltaNet of transformers' qwen3_5 and Qwen3NextGatedDeltaNet of
+ * its qwen3_next, whose projections are joined, with and without the packages flash-linear-attention and
+ * causal-conv1d. */
 #include "model.h"
 #include "workloads/engine/ops_fla.h"
 
 enum { Q, K, V };
+
+/* qwen3_next: queries, keys, values and gates are one projection's result, rates and steps another's. */
+static bool is_joined(const struct decoder *m)
+{
+    return m->config->family == PLIM_FAMILY_QWEN3_NEXT;
+}
 
 void delta_net_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
@@ -14,6 +21,10 @@ void delta_net_build(struct engine *e, struct decoder *m, struct decoder_layer *
             channels = 2 * keys + values;
     size_t first = p->count;
     l->conv = nn_parameter(e, p, INIT_WEIGHT, SHAPE(channels, 1, c->linear_kernel));
+    if (is_joined(m)) {
+        nn_linear_create(e, p, &l->in_qkv, h, channels + values, false);
+        nn_linear_create(e, p, &l->in_b, h, 2 * heads, false);
+    }
     l->dt_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(heads));
     nn_move_last(p, first);
     struct tensor *uniform =
@@ -23,10 +34,12 @@ void delta_net_build(struct engine *e, struct decoder *m, struct decoder_layer *
     if (!e->halted) l->a_log->odd_name = true;
     nn_norm_create(e, p, &l->linear_norm, NORM_RMS_GATED, c->linear_value_dim, false);
     nn_linear_create(e, p, &l->linear_out, values, h, false);
-    nn_linear_create(e, p, &l->in_qkv, h, channels, false);
-    nn_linear_create(e, p, &l->in_z, h, values, false);
-    nn_linear_create(e, p, &l->in_b, h, heads, false);
-    nn_linear_create(e, p, &l->in_a, h, heads, false);
+    if (!is_joined(m)) {
+        nn_linear_create(e, p, &l->in_qkv, h, channels, false);
+        nn_linear_create(e, p, &l->in_z, h, values, false);
+        nn_linear_create(e, p, &l->in_b, h, heads, false);
+        nn_linear_create(e, p, &l->in_a, h, heads, false);
+    }
     tensor_drop(e, uniform);
 }
 
@@ -110,6 +123,62 @@ static int64_t chunks_of(const struct decoder *m)
     return d.of_longest * chunks_of_tokens(d.longest) + chunks_of_tokens(d.rest) + d.single;
 }
 
+/* What a layer makes of its input, in its variables; named, NULL: not there */
+struct projected {
+    struct tensor *mixed;           /* queries, keys and values (B, channels, S) */
+    struct tensor *z, *rate, *step; /* (B, S, value heads, D), and (B, S, value heads) twice */
+    struct tensor *joined[2];       /* qwen3_next's projections */
+    struct tensor *parts[3];        /* and copies of its queries, keys and values, until they are split once more */
+};
+
+static struct projected project(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    const struct plim_model_config *c = b->m->config;
+    const struct decoder_layer *l = b->layer;
+    struct projected p = {0};
+    p.mixed = tensor_keep(nn_linear(e, &l->in_qkv, x));
+    tensor_set(e, &p.mixed, op_transpose(e, p.mixed, 1, 2));
+    p.z = tensor_keep(nn_linear(e, &l->in_z, x));
+    if (!e->halted)
+        tensor_set(e, &p.z, op_reshape(e, p.z, SHAPE(x->a.shape[0], x->a.shape[1], c->linear_value_heads,
+                                                     c->linear_value_dim)));
+    p.rate = tensor_keep(nn_linear(e, &l->in_b, x));
+    p.step = tensor_keep(nn_linear(e, &l->in_a, x));
+    return p;
+}
+
+/* The same of qwen3_next: fix_query_key_value_ordering(), and queries, keys and values joined behind one another */
+static struct projected project_joined(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    const struct plim_model_config *c = b->m->config;
+    struct projected p = {0};
+    p.joined[0] = tensor_keep(nn_linear(e, &b->layer->in_qkv, x));
+    p.joined[1] = tensor_keep(nn_linear(e, &b->layer->in_b, x));
+    p.mixed = p.z = p.rate = p.step = e->poison;
+    if (e->halted) return p;
+    int64_t batch = x->a.shape[0], seq = x->a.shape[1], keys = c->linear_key_heads, width = c->linear_key_dim,
+            heads = c->linear_value_heads, groups = heads / keys, values = groups * c->linear_value_dim;
+    struct tensor *part[4], *pair[2];
+    struct tensor *grouped = op_view(e, p.joined[0], SHAPE(batch, seq, keys, 2 * width + 2 * values));
+    op_split(e, grouped, 3, 4, (int64_t[]){width, width, values, values}, part);
+    op_split(e, op_view(e, p.joined[1], SHAPE(batch, seq, keys, 2 * groups)), 3, 2, (int64_t[]){groups, groups}, pair);
+    for (int i = 0; i < 4; i++) tensor_keep(part[i]);
+    for (int i = 0; i < 2; i++) tensor_keep(pair[i]);
+    for (int i = V; i < 4; i++)
+        tensor_set(e, &part[i], op_reshape(e, part[i], SHAPE(batch, seq, heads, c->linear_value_dim)));
+    for (int i = 0; i < 2; i++) tensor_set(e, &pair[i], op_reshape(e, pair[i], SHAPE(batch, seq, heads)));
+    for (int i = Q; i <= V; i++) {
+        p.parts[i] = tensor_keep(op_reshape(e, part[i], SHAPE(batch, seq, i == V ? keys * values : keys * width)));
+        tensor_drop(e, part[i]);
+    }
+    p.mixed = tensor_keep(op_cat(e, 3, p.parts, -1));
+    tensor_set(e, &p.mixed, op_transpose(e, p.mixed, 1, 2));
+    p.z = part[V + 1];
+    p.rate = pair[0];
+    p.step = pair[1];
+    return p;
+}
+
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
 {
     const struct block_call *b = module;
@@ -121,19 +190,14 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     int64_t batch = x->a.shape[0], seq = x->a.shape[1],
             groups = c->linear_value_heads / c->linear_key_heads;
     hide_padding(e, b->mask, &hidden);
-    struct tensor *mixed = tensor_keep(nn_linear(e, &l->in_qkv, hidden));
-    tensor_set(e, &mixed, op_transpose(e, mixed, 1, 2));
-    struct tensor *z = tensor_keep(nn_linear(e, &l->in_z, hidden));
-    tensor_set(e, &z,
-               op_reshape(e, z, SHAPE(batch, seq, c->linear_value_heads, c->linear_value_dim)));
-    struct tensor *rate = tensor_keep(nn_linear(e, &l->in_b, hidden)),
-                  *step = tensor_keep(nn_linear(e, &l->in_a, hidden));
+    struct projected p = (is_joined(b->m) ? project_joined : project)(e, b, hidden);
     nn_look(e, l->dt_bias, NN_OWN, l->conv);
-    tensor_set(e, &mixed, packages->causal_conv1d ? convolve_by_package(e, l->conv, mixed, b->document)
-                                                  : convolve(e, l->conv, mixed));
-    split(e, c, mixed, qkv);
-    struct tensor *beta = tensor_keep(op_sigmoid(e, rate)),
-                  *decay = tensor_keep(decay_of(e, l, step));
+    tensor_set(e, &p.mixed, packages->causal_conv1d ? convolve_by_package(e, l->conv, p.mixed, b->document)
+                                                    : convolve(e, l->conv, p.mixed));
+    split(e, c, p.mixed, qkv);
+    tensor_drop_all(e, p.parts[Q], p.parts[K], p.parts[V]);
+    struct tensor *beta = tensor_keep(op_sigmoid(e, p.rate)),
+                  *decay = tensor_keep(decay_of(e, l, p.step));
     for (int i = Q; i <= K && groups > 1; i++)
         tensor_set(e, &qkv[i], op_repeat_each(e, qkv[i], 2, groups));
     const struct fla_documents documents = {b->ends, chunks_of(b->m)};
@@ -142,13 +206,13 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
                                        : nn_gated_delta_rule(e, qkv, decay, beta));
     tensor_set(e, &y,
                op_reshape(e, y, SHAPE(batch * seq * c->linear_value_heads, c->linear_value_dim)));
-    tensor_set(e, &z,
-               op_reshape(e, z, SHAPE(batch * seq * c->linear_value_heads, c->linear_value_dim)));
-    tensor_set(e, &y, nn_norm_gated(e, &l->linear_norm, y, z));
+    tensor_set(e, &p.z,
+               op_reshape(e, p.z, SHAPE(batch * seq * c->linear_value_heads, c->linear_value_dim)));
+    tensor_set(e, &y, nn_norm_gated(e, &l->linear_norm, y, p.z));
     tensor_set(e, &y,
                op_reshape(e, y, SHAPE(batch, seq, c->linear_value_heads * c->linear_value_dim)));
     tensor_set(e, &y, nn_linear(e, &l->linear_out, y));
-    tensor_drop_all(e, hidden, z, rate, step, qkv[Q], qkv[K], qkv[V], beta, decay);
+    tensor_drop_all(e, hidden, p.z, p.rate, p.step, p.joined[0], p.joined[1], qkv[Q], qkv[K], qkv[V], beta, decay);
     return tensor_yield(y);
 }
 

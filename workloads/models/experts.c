@@ -1,5 +1,5 @@
-/* A mixture of experts in the place of an MLP (mixtral, qwen2_moe, qwen3_moe, gpt_oss), with the experts'
- * implementation that from_pretrained takes: grouped_mm (transformers' integrations/moe.py). Rows are
+/* A mixture of experts in the place of an MLP (mixtral, the qwens, olmoe, gpt_oss), with the experts' implementation
+ * that from_pretrained takes: grouped_mm (transformers' integrations/moe.py). Rows are
  * sorted by their expert, and each expert multiplies its own. Every row goes to as many experts as any
  * other, so that no size depends on the routing; how rows spread over the experts only decides the
  * time, and the clock takes them as balanced. */
@@ -23,6 +23,9 @@ static const struct traits {
     [PLIM_FAMILY_MIXTRAL] = {.is_leaf = true, .normalized = true, .widens_logits = true},
     [PLIM_FAMILY_QWEN2_MOE] = {.is_leaf = true, .weights_are_low = true},
     [PLIM_FAMILY_QWEN3_MOE] = {.is_leaf = true, .weights_are_low = true, .experts_first = true},
+    [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = {.normalized = true, .weights_are_low = true},
+    [PLIM_FAMILY_QWEN3_NEXT] = {.weights_are_low = true},
+    [PLIM_FAMILY_OLMOE] = {.weights_are_low = true},
 };
 
 static const struct traits *traits_of(const struct decoder *m)

@@ -35,6 +35,7 @@ static const struct traits {
     bool pairs;     /* neighbours of a head turn together, in fp32, and not its halves */
     bool some_pairs; /* so do neighbours of a part of the head, in their own type, with cos and sin of halves */
     bool parallel;  /* attention and MLP side by side on one norm */
+    bool of_grids;  /* positions are those of images' grids, too */
     bool gated;     /* what the attention gives is multiplied with a sigmoid of a second half of the queries */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_LLAMA] = {.norm = NORM_RMS, .places = PRE},
@@ -84,7 +85,15 @@ static const struct traits {
     [PLIM_FAMILY_QWEN2_MOE] = {.norm = NORM_RMS, .places = PRE, .o_plain = true},
     [PLIM_FAMILY_QWEN3_MOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT},
     [PLIM_FAMILY_GPT_OSS] = {.norm = NORM_RMS_OLMO, .places = PRE, .sinks = true, .rotates_halves = true},
-    [PLIM_FAMILY_QWEN3_5_TEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true},
+    [PLIM_FAMILY_QWEN3_5_TEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true,
+                                  .of_grids = true},
+    [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = {.norm = NORM_RMS_GEMMA,
+                                      .places = PRE,
+                                      .head_norm = HEAD_NORM_SPLIT,
+                                      .gated = true,
+                                      .of_grids = true},
+    [PLIM_FAMILY_QWEN3_NEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true},
+    [PLIM_FAMILY_OLMOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_WHOLE},
 };
 
 static const struct traits *traits_of(const struct decoder *m)
@@ -194,7 +203,7 @@ static void build_rotaries(struct engine *e, struct decoder *m)
     m->rotary.fp32 = m->rotary_local.fp32 = t->rotates_in_fp32;
     m->rotary.pairs = t->pairs;
     m->rotary.half = t->rotates_halves;
-    m->rotary.of_grids = t->gated;
+    m->rotary.of_grids = t->of_grids;
 }
 
 static void build(struct engine *e, struct decoder *m)
@@ -292,15 +301,22 @@ static void split_heads(struct engine *e, const struct plim_model_config *c, str
             tensor_keep(decoder_heads(e, qkv[i], i == Q ? c->heads : c->kv_heads, c->head_dim));
 }
 
-/* olmo2: norms first, heads last */
+/* olmo2: norms of all heads at once; olmo, olmoe: none is larger than the configuration says; then heads */
 static void project_whole(struct engine *e, const struct block_call *b, struct tensor *x,
                           struct tensor *qkv[3])
 {
+    const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
-    qkv[Q] = nn_norm(e, &l->q_norm, nn_linear(e, &l->q, x));
-    qkv[K] = nn_norm(e, &l->k_norm, nn_linear(e, &l->k, x));
-    qkv[V] = nn_linear(e, &l->v, x);
-    split_heads(e, b->m->config, qkv);
+    const struct linear *const projections[] = {&l->q, &l->k, &l->v};
+    const struct norm *const norms[] = {&l->q_norm, &l->k_norm, NULL};
+    bool is_normed = traits_of(b->m)->head_norm == HEAD_NORM_WHOLE;
+    for (int i = Q; i <= V; i++) {
+        struct tensor *y = nn_linear(e, projections[i], x);
+        qkv[i] = tensor_keep(is_normed && norms[i] ? nn_norm(e, norms[i], y) : y);
+    }
+    for (int i = Q; i <= V && c->clip_qkv > 0; i++) tensor_set(e, &qkv[i], op_clip_(e, qkv[i], c->clip_qkv));
+    for (int i = Q; i <= V; i++)
+        tensor_set(e, &qkv[i], decoder_heads(e, qkv[i], i == Q ? c->heads : c->kv_heads, c->head_dim));
 }
 
 /* cohere: norms between all projections and the change of heads and positions */
@@ -321,18 +337,6 @@ static void project_then_norm(struct engine *e, const struct block_call *b, stru
     tensor_set(e, &qkv[Q], nn_norm(e, &l->q_norm, qkv[Q]));
     tensor_set(e, &qkv[K], nn_norm(e, &l->k_norm, qkv[K]));
     for (int i = Q; i <= V; i++) tensor_set(e, &qkv[i], op_transpose(e, qkv[i], 1, 2));
-}
-
-/* olmo: none is larger than the configuration says */
-static void project_clipped(struct engine *e, const struct block_call *b, struct tensor *x,
-                            struct tensor *qkv[3])
-{
-    const struct plim_model_config *c = b->m->config;
-    const struct linear *projections[] = {&b->layer->q, &b->layer->k, &b->layer->v};
-    for (int i = Q; i <= V; i++) qkv[i] = tensor_keep(nn_linear(e, projections[i], x));
-    for (int i = Q; i <= V; i++) tensor_set(e, &qkv[i], op_clip_(e, qkv[i], c->clip_qkv));
-    for (int i = Q; i <= V; i++)
-        tensor_set(e, &qkv[i], decoder_heads(e, qkv[i], i == Q ? c->heads : c->kv_heads, c->head_dim));
 }
 
 /* phi3: parts of one projection */
@@ -413,12 +417,10 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     nn_begin(e);
     if (t->fused)
         project_fused(e, b, x, qkv);
-    else if (t->head_norm == HEAD_NORM_WHOLE)
+    else if (t->head_norm == HEAD_NORM_WHOLE || b->m->config->clip_qkv > 0)
         project_whole(e, b, x, qkv);
     else if (b->m->config->qk_layernorm)
         project_then_norm(e, b, x, qkv);
-    else if (b->m->config->clip_qkv > 0)
-        project_clipped(e, b, x, qkv);
     else
         project_each(e, b, x, qkv, &gate);
     if (!b->m->config->layer_is_nope[b->layer - b->m->layers])

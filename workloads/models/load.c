@@ -219,21 +219,27 @@ static int64_t ranks_of_plan(const struct decoder *m)
 static bool plans_norm(const struct decoder *m, const struct module *module)
 {
     enum plim_family family = m->config->family;
-    bool plans = family == PLIM_FAMILY_QWEN3 || family == PLIM_FAMILY_QWEN3_MOE || family == PLIM_FAMILY_GEMMA3_TEXT;
+    bool plans = family == PLIM_FAMILY_QWEN3 || family == PLIM_FAMILY_QWEN3_MOE || family == PLIM_FAMILY_GEMMA3_TEXT ||
+                 family == PLIM_FAMILY_QWEN3_5_TEXT || family == PLIM_FAMILY_QWEN3_5_MOE_TEXT ||
+                 family == PLIM_FAMILY_QWEN3_NEXT;
     return plans && (strstr(module->path, "q_norm") || strstr(module->path, "k_norm"));
 }
 
-/* gpt_oss' plan is the head's alone, and a shared expert is in none. */
+/* gpt_oss' plan is the head's alone. A shared expert is in those of qwen3_5_moe and qwen3_next, but not its gate. */
 static bool plans_linear(const struct decoder *m, const struct decoder_layer *l, const struct module *module)
 {
-    bool is_shared = l->router && strstr(module->path, "shared_expert");
-    return m->config->family != PLIM_FAMILY_GPT_OSS && !is_shared;
+    enum plim_family family = m->config->family;
+    bool plans_shared = family == PLIM_FAMILY_QWEN3_5_MOE_TEXT || family == PLIM_FAMILY_QWEN3_NEXT;
+    bool is_shared = l->router && strstr(module->path, plans_shared ? "shared_expert_gate" : "shared_expert");
+    return family != PLIM_FAMILY_GPT_OSS && !is_shared;
 }
 
 static bool plans_stack(const struct decoder *m, const struct module *module)
 {
     enum plim_family family = m->config->family;
-    return is_stack(module) && (family == PLIM_FAMILY_MIXTRAL || family == PLIM_FAMILY_QWEN3_MOE);
+    return is_stack(module) && (family == PLIM_FAMILY_MIXTRAL || family == PLIM_FAMILY_QWEN3_MOE ||
+                                family == PLIM_FAMILY_QWEN3_5_MOE_TEXT || family == PLIM_FAMILY_QWEN3_NEXT ||
+                                family == PLIM_FAMILY_OLMOE);
 }
 
 static int64_t other_ranks_share(const struct tensor *x, int64_t bytes_of_two, int64_t ranks)

@@ -60,10 +60,11 @@ struct decoder_layer {
     struct tensor *experts_gate_up_bias, *experts_down_bias; /* (experts, 2 F), (experts, H), or NULL */
     struct lora_adapter *router_lora, *experts_lora[2]; /* of the router's weight; of gate_up and down; or NULL */
     struct tensor *sinks; /* (A), gpt_oss: of each head a score that stands for no token; else NULL */
-    struct linear in_qkv, in_z, in_b, in_a, linear_out; /* linear attention (qwen3_5), in the place of the other */
+    struct linear in_qkv, in_z, in_b, in_a, linear_out; /* linear attention, in the place of the other;
+                                                         * qwen3_next: in_qkv has z, too, and in_b a */
     struct norm linear_norm;
     struct tensor *conv, *dt_bias, *a_log; /* of it: (channels, 1, tokens), (value heads), (value heads), or NULL */
-    struct linear shared_gate; /* qwen2_moe: how much of the shared expert, which is gate, up, down */
+    struct linear shared_gate; /* how much of the shared expert, which is gate, up, down */
     struct norm norm[4];          /* in the order of use; a family knows which it has */
     struct norm q_norm, k_norm;
     struct adapters adapters;
@@ -349,7 +350,8 @@ enum { EXPERTS_WEIGHTS = 15 };
 void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
 /* --- linear attention (delta_net.c) ------------------------------------------------------------- */
 
-/* What stands in the attention's place in a layer of linear attention (Qwen3_5GatedDeltaNet). */
+/* What stands in the attention's place in a layer of linear attention (Qwen3_5GatedDeltaNet and
+ * Qwen3NextGatedDeltaNet). */
 void delta_net_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
 /* Initialises those of all layers once more, when all are built. */
 void delta_net_initialise(struct engine *e, const struct decoder *m);

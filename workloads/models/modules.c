@@ -18,6 +18,20 @@
 #define GATED_MLP                                                                                  \
     ATTENTION, BLOCK("mlp.gate_proj", gate, LINEAR), BLOCK("mlp.up_proj", up, LINEAR),             \
         BLOCK("mlp.down_proj", down, LINEAR)
+/* Experts beside one that sees every token. In a layer without experts its MLP has the names of that one's linears. */
+#define SHARED_EXPERT                                                                              \
+    BLOCK("mlp.gate", router, WEIGHT), EXPERTS,                                                    \
+        BLOCK("mlp.shared_expert.gate_proj", gate, LINEAR),                                        \
+        BLOCK("mlp.shared_expert.up_proj", up, LINEAR),                                            \
+        BLOCK("mlp.shared_expert.down_proj", down, LINEAR),                                        \
+        BLOCK("mlp.shared_expert_gate", shared_gate, LINEAR)
+#define LINEAR_ATTENTION                                                                           \
+    BLOCK("linear_attn.dt_bias", dt_bias, PARAMETER), BLOCK("linear_attn.A_log", a_log, PARAMETER), \
+        BLOCK("linear_attn.conv1d", conv, WEIGHT), BLOCK("linear_attn.norm", linear_norm, NORM),   \
+        BLOCK("linear_attn.out_proj", linear_out, LINEAR),                                         \
+        BLOCK("linear_attn.in_proj_qkv", in_qkv, LINEAR),                                          \
+        BLOCK("linear_attn.in_proj_z", in_z, LINEAR), BLOCK("linear_attn.in_proj_b", in_b, LINEAR), \
+        BLOCK("linear_attn.in_proj_a", in_a, LINEAR)
 
 /* --- of a block ------------------------------------------------------------------------------- */
 
@@ -59,18 +73,11 @@ static const struct module mixtral_block[] = {ATTENTION,
                                               BLOCK("input_layernorm", norm[0], NORM),
                                               BLOCK("post_attention_layernorm", norm[2], NORM),
                                               {0}};
-/* In a layer without experts its MLP has the names of the shared expert's linears. */
-static const struct module qwen2_moe_block[] = {
-    ATTENTION,
-    BLOCK("mlp.gate", router, WEIGHT),
-    EXPERTS,
-    BLOCK("mlp.shared_expert.gate_proj", gate, LINEAR),
-    BLOCK("mlp.shared_expert.up_proj", up, LINEAR),
-    BLOCK("mlp.shared_expert.down_proj", down, LINEAR),
-    BLOCK("mlp.shared_expert_gate", shared_gate, LINEAR),
-    BLOCK("input_layernorm", norm[0], NORM),
-    BLOCK("post_attention_layernorm", norm[2], NORM),
-    {0}};
+static const struct module qwen2_moe_block[] = {ATTENTION,
+                                                SHARED_EXPERT,
+                                                BLOCK("input_layernorm", norm[0], NORM),
+                                                BLOCK("post_attention_layernorm", norm[2], NORM),
+                                                {0}};
 static const struct module qwen3_moe_block[] = {GATED_MLP,
                                                 EXPERTS,
                                                 BLOCK("mlp.gate", router, WEIGHT),
@@ -87,19 +94,29 @@ static const struct module gpt_oss_block[] = {BLOCK("self_attn.sinks", sinks, PA
                                               BLOCK("input_layernorm", norm[0], NORM),
                                               BLOCK("post_attention_layernorm", norm[2], NORM),
                                               {0}};
-static const struct module qwen3_5_block[] = {BLOCK("linear_attn.dt_bias", dt_bias, PARAMETER),
-                                              BLOCK("linear_attn.A_log", a_log, PARAMETER),
-                                              BLOCK("linear_attn.conv1d", conv, WEIGHT),
-                                              BLOCK("linear_attn.norm", linear_norm, NORM),
-                                              BLOCK("linear_attn.out_proj", linear_out, LINEAR),
-                                              BLOCK("linear_attn.in_proj_qkv", in_qkv, LINEAR),
-                                              BLOCK("linear_attn.in_proj_z", in_z, LINEAR),
-                                              BLOCK("linear_attn.in_proj_b", in_b, LINEAR),
-                                              BLOCK("linear_attn.in_proj_a", in_a, LINEAR),
+static const struct module qwen3_5_block[] = {LINEAR_ATTENTION,
                                               GATED_MLP,
                                               BLOCK("input_layernorm", norm[0], NORM),
                                               BLOCK("post_attention_layernorm", norm[2], NORM),
                                               {0}};
+static const struct module qwen3_5_moe_block[] = {LINEAR_ATTENTION,
+                                                  ATTENTION,
+                                                  SHARED_EXPERT,
+                                                  BLOCK("input_layernorm", norm[0], NORM),
+                                                  BLOCK("post_attention_layernorm", norm[2], NORM),
+                                                  {0}};
+static const struct module qwen3_next_block[] = {BLOCK("linear_attn.dt_bias", dt_bias, PARAMETER),
+                                                 BLOCK("linear_attn.A_log", a_log, PARAMETER),
+                                                 BLOCK("linear_attn.conv1d", conv, WEIGHT),
+                                                 BLOCK("linear_attn.in_proj_qkvz", in_qkv, LINEAR),
+                                                 BLOCK("linear_attn.in_proj_ba", in_b, LINEAR),
+                                                 BLOCK("linear_attn.norm", linear_norm, NORM),
+                                                 BLOCK("linear_attn.out_proj", linear_out, LINEAR),
+                                                 ATTENTION,
+                                                 SHARED_EXPERT,
+                                                 BLOCK("input_layernorm", norm[0], NORM),
+                                                 BLOCK("post_attention_layernorm", norm[2], NORM),
+                                                 {0}};
 static const struct module phi3_block[] = {BLOCK("self_attn.o_proj", o, LINEAR),
                                            BLOCK("self_attn.qkv_proj", qkv, LINEAR),
                                            BLOCK("mlp.gate_up_proj", gate_up, LINEAR),
@@ -308,6 +325,9 @@ static const struct {
     [PLIM_FAMILY_QWEN3_MOE] = {llama_model, qwen3_moe_block},
     [PLIM_FAMILY_GPT_OSS] = {llama_model, gpt_oss_block},
     [PLIM_FAMILY_QWEN3_5_TEXT] = {llama_model, qwen3_5_block},
+    [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = {llama_model, qwen3_5_moe_block},
+    [PLIM_FAMILY_QWEN3_NEXT] = {llama_model, qwen3_next_block},
+    [PLIM_FAMILY_OLMOE] = {llama_model, mixtral_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)

@@ -113,14 +113,14 @@ static void put_before(struct tensor **states, size_t count, const struct tensor
 }
 
 /* Attention that has parameters of its own has them behind its linears: gpt_oss', then the router is next; and linear
- * attention, then the MLP. */
+ * attention, then the MLP or the router. */
 static void put_own_last(const struct decoder *m, struct tensor **states, size_t count)
 {
     for (int64_t i = 0; i < m->config->layers; i++) {
         const struct decoder_layer *l = &m->layers[i];
         put_before(states, count, l->sinks, l->router);
-        put_before(states, count, l->dt_bias, l->gate.weight);
-        put_before(states, count, l->a_log, l->gate.weight);
+        put_before(states, count, l->dt_bias, l->router ? l->router : l->gate.weight);
+        put_before(states, count, l->a_log, l->router ? l->router : l->gate.weight);
     }
 }
 

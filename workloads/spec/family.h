@@ -86,7 +86,7 @@
     X(LOGIT_SCALE, logit_scale, NUMBER, 1e-9, 1e9, "logit_scale", "",                              \
       "cohere: logits are multiplied with it")                                                     \
     X(CLIP_QKV, clip_qkv, NUMBER, 1e-9, 1e9, "clip_qkv", "",                                       \
-      "olmo: largest magnitude of queries, keys and values; null: any")                            \
+      "olmo, olmoe: largest magnitude of queries, keys and values; null: any")                            \
     X(ATTN_SOFTCAP, attn_logit_softcapping, NUMBER, 1e-6, 1e9, "attn_logit_softcapping", "",       \
       "tanh cap of attention scores (eager attention only)")                                       \
     X(FINAL_SOFTCAP, final_logit_softcapping, NUMBER, 1e-6, 1e9, "final_logit_softcapping", "",    \
@@ -169,7 +169,7 @@ struct plim_family_key {
     const char *fallback;   /* the class's default, as YAML; NULL: derived from others */
 };
 
-enum { PLIM_FAMILY_MAX_LINEARS = 12 };
+enum { PLIM_FAMILY_MAX_LINEARS = 13 };
 
 /* Which layers attend only to a window. */
 enum plim_sliding_rule {

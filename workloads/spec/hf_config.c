@@ -471,7 +471,8 @@ enum plim_status plim_model_section_read(const struct plim_yaml *yaml,
 static struct plim_yaml_node *text_of(struct plim_yaml_node *root)
 {
     struct plim_yaml_node *text = (struct plim_yaml_node *)plim_yaml_get(root, "text_config");
-    return is_filled(text) && is_text(plim_yaml_get(root, "model_type"), "qwen3_5") ? text : root;
+    const struct plim_yaml_node *type = plim_yaml_get(root, "model_type");
+    return is_filled(text) && (is_text(type, "qwen3_5") || is_text(type, "qwen3_5_moe")) ? text : root;
 }
 
 enum plim_status plim_hf_read(const struct plim_yaml *document, const enum plim_family *wanted,

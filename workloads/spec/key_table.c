@@ -131,7 +131,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
     {.path = "train.linear_attention",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_delta_rule_names, PLIM_DELTA_RULE_COUNT)},
      AT(linear_attention.rule), .unit = "", .fallback = "torch", .example = "fla",
-     .help = "qwen3_5's layers of linear attention: fla: flash-linear-attention, which transformers takes where it "
+     .help = "layers of linear attention: fla: flash-linear-attention, which transformers takes where it "
              "is installed; torch: transformers' own code, which takes more memory"},
     {.path = "train.causal_conv1d",
      .value = {.type = PLIM_VALUE_BOOL},

@@ -11,13 +11,14 @@ static const bool attention_is_known[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GRANITE] = true,   [PLIM_FAMILY_COHERE2] = true,    [PLIM_FAMILY_GLM] = true,
     [PLIM_FAMILY_GLM4] = true,      [PLIM_FAMILY_MIXTRAL] = true,    [PLIM_FAMILY_QWEN2_MOE] = true,
     [PLIM_FAMILY_QWEN3_MOE] = true, [PLIM_FAMILY_GPT_OSS] = true,    [PLIM_FAMILY_QWEN3_5_TEXT] = true,
+    [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = true, [PLIM_FAMILY_QWEN3_NEXT] = true,
 };
 
 /* Of which get_layers() finds the layers besides: their names are model.layers */
 static const bool layers_are_known[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_OLMO] = true,   [PLIM_FAMILY_OLMO2] = true, [PLIM_FAMILY_OLMO3] = true,
     [PLIM_FAMILY_COHERE] = true, [PLIM_FAMILY_PHI] = true,   [PLIM_FAMILY_PHI3] = true,
-    [PLIM_FAMILY_STABLELM] = true,
+    [PLIM_FAMILY_STABLELM] = true, [PLIM_FAMILY_OLMOE] = true,
 };
 
 static enum plim_status check_family(const struct plim_spec *spec, const char *key, struct plim_error *err)

@@ -136,7 +136,7 @@ static enum plim_status check_heads(const struct plim_spec *spec, const char **c
     return PLIM_OK;
 }
 
-/* cos and sin have an even width. gpt_neox and phi3 rotate as much of a head as that, the others
+/* cos and sin have an even width. gpt_neox, phi3 and others rotate as much of a head as that, the rest
  * just int(head_dim * factor), which must then be even. */
 static enum plim_status check_rotary(const struct plim_spec *spec, const char **culprit,
                                      struct plim_error *err)

@@ -56,6 +56,9 @@
     X(QWEN2_MOE, "qwen2_moe")                                                                      \
     X(QWEN3_MOE, "qwen3_moe")                                                                      \
     X(GPT_OSS, "gpt_oss")                                                                          \
+    X(QWEN3_5_MOE_TEXT, "qwen3_5_moe_text")                                                        \
+    X(QWEN3_NEXT, "qwen3_next")                                                                    \
+    X(OLMOE, "olmoe")                                                                              \
     X(VIT, "vit")
 
 enum plim_family {
@@ -162,7 +165,7 @@ struct plim_model_config {
     double embedding_multiplier, residual_multiplier; /* granite: of embeddings; of what joins the residual; 0: none */
     double attention_multiplier;    /* granite: of scores; 0: 1 / sqrt(head_dim) */
     double logits_scaling, logit_scale; /* granite: logits are divided; cohere: multiplied; 0: neither */
-    double clip_qkv;                /* olmo: largest magnitude of queries, keys and values; 0: any */
+    double clip_qkv;                /* olmo, olmoe: largest magnitude of queries, keys and values; 0: any */
     double attn_logit_softcapping;  /* gemma2; eager attention only; 0: none. gemma3 has the key,
                                      * but transformers 5.17 never uses it */
     double final_logit_softcapping; /* gemma2, gemma3; 0: none */
@@ -170,7 +173,7 @@ struct plim_model_config {
     int64_t experts;           /* of a layer; 0: no mixture of experts */
     int64_t experts_per_token; /* that a token is routed to */
     int64_t expert_size;       /* width of an expert's MLP */
-    int64_t shared_expert_size;    /* qwen2_moe: of the one that sees every token */
+    int64_t shared_expert_size;    /* of the one that sees every token; 0: none */
     int64_t sparse_step;           /* every n-th layer has experts, the others an MLP */
     bool normalized_routing;       /* a token's weights of its experts add up to 1 */
     double aux_loss_coef;          /* share of the loss that balances experts; 0: it is not computed */
@@ -183,7 +186,7 @@ struct plim_model_config {
     bool layer_is_sliding[PLIM_MAX_LAYERS]; /* resolved from layer_types or the family's pattern */
     int64_t no_rope_interval;       /* smollm3: queries and keys of every n-th layer do not turn; already applied */
     bool layer_is_nope[PLIM_MAX_LAYERS]; /* no rotary positions: of no_rope_layers or the family's pattern */
-    int64_t linear_kernel, full_interval; /* qwen3_5: tokens of the convolution; every n-th layer attends to all */
+    int64_t linear_kernel, full_interval; /* linear attention: its convolution's tokens; every n-th layer sees all */
     int64_t linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim; /* its heads, and their widths */
     bool layer_is_linear[PLIM_MAX_LAYERS]; /* of layer_types or full_interval */
     int64_t pad_token_id;           /* PLIM_NO_TOKEN: null, or the family's embedding takes none */

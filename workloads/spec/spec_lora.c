@@ -133,7 +133,9 @@ static const struct stacked *stacked_of(enum plim_family family)
                                           {"up_proj", "gate_up_proj"},
                                           {"down_proj", "down_proj"},
                                           {NULL, NULL}};
-    return family == PLIM_FAMILY_MIXTRAL ? mixtral : family == PLIM_FAMILY_QWEN3_MOE ? qwen : NULL;
+    bool is_as_qwen = family == PLIM_FAMILY_QWEN3_MOE || family == PLIM_FAMILY_QWEN3_NEXT ||
+                      family == PLIM_FAMILY_OLMOE;
+    return family == PLIM_FAMILY_MIXTRAL ? mixtral : is_as_qwen ? qwen : NULL;
 }
 
 static enum plim_status refuse_length(struct plim_error *err)

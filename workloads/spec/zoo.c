@@ -37,6 +37,9 @@ static const struct {
     {"qwen1.5-moe-a2.7b", {"Qwen/Qwen1.5-MoE-A2.7B"}},
     {"qwen3-30b-a3b", {"Qwen/Qwen3-30B-A3B"}},
     {"gpt-oss-20b", {"openai/gpt-oss-20b"}},
+    {"qwen3.5-35b-a3b", {NULL}}, /* likewise */
+    {"olmoe-1b-7b", {"allenai/OLMoE-1B-7B-0924"}},
+    {"qwen3-next-80b-a3b", {"Qwen/Qwen3-Next-80B-A3B-Instruct", "Qwen/Qwen3-Next-80B-A3B-Thinking"}},
     {"bert-base", {"google-bert/bert-base-uncased", "bert-base-uncased"}},
     {"bert-large", {"google-bert/bert-large-uncased", "bert-large-uncased"}},
     {"roberta-base", {"FacebookAI/roberta-base"}},

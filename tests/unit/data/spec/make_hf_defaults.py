@@ -25,7 +25,9 @@ transformers.logging.set_verbosity_error()
 
 FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2', 'gemma3_text',
             'gpt_neox', 'opt', 'bloom', 'olmo2', 'gemma', 'starcoder2', 'smollm3', 'granite', 'olmo', 'olmo3',
-            'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text']
+            'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next', 'olmoe']
+LINEAR = ('qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next')  # with layers of linear attention
+EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe')
 NO_TOKEN = -2**63
 ACTIVATIONS = {'swish': 'silu'}
 UNNAMED = dict(pad_token_id=NO_TOKEN, partial_rotary_factor=1.0, rope='default')
@@ -45,6 +47,8 @@ def small(family, **more):
         base['pad_token_id'] = 0
     if family == 'gemma3_text':
         base['num_hidden_layers'] = 7  # the sixth is its first with full attention
+    if family in EXPERTS:
+        base.update(num_experts=6, num_experts_per_tok=3, moe_intermediate_size=32)
     base.update(more)
     return dict(model_type=family, **base)
 
@@ -55,6 +59,13 @@ def module_p(model, *names):
         if name.split('.')[-1] in names and isinstance(module, torch.nn.Dropout):
             return float(module.p)
     return 0.0
+
+
+def experts_of(get):
+    return dict(experts=get('num_experts'), experts_per_token=get('num_experts_per_tok'),
+                expert_size=get('moe_intermediate_size', get('intermediate_size')), normalized_routing=get('norm_topk_prob'),
+                shared_expert_size=get('shared_expert_intermediate_size'),
+                sparse_step=get('decoder_sparse_step', 1), aux_loss_coef=float(get('router_aux_loss_coef')))
 
 
 def resolved(raw):
@@ -86,7 +97,7 @@ def resolved(raw):
         sliding = [config.sliding_window is not None] * layers
     else:
         sliding = [t == 'sliding_attention' for t in get('layer_types', None) or ['full'] * layers]
-    partial = family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', 'qwen3_5_text')
+    partial = family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', *LINEAR)
     linear = [t == 'linear_attention' for t in get('layer_types', None) or []]
     takes_head_dim = family not in ('gpt2', 'opt', 'bloom', 'gpt_neox', 'stablelm')
     nope = [not turns for turns in get('no_rope_layers', None) or []][:layers]
@@ -134,7 +145,8 @@ def resolved(raw):
         linear_kernel=get('linear_conv_kernel_dim'), linear_key_heads=get('linear_num_key_heads'),
         linear_value_heads=get('linear_num_value_heads'), linear_key_dim=get('linear_key_head_dim'),
         linear_value_dim=get('linear_value_head_dim'),
-        full_interval=raw.get('full_attention_interval', 4) if family == 'qwen3_5_text' else 0,
+        full_interval=raw.get('full_attention_interval', 4) if family in LINEAR else 0,
+        **(experts_of(get) if family in EXPERTS else {}),
         pad_token_id=pad if padding else NO_TOKEN, has_padding_idx=padding,
         dropout_embedding=float(get('embedding_dropout')) or module_p(model, *embedding_dropout.get(family, [])),
         dropout_attention=float(get('attn_pdrop', get('attention_dropout', 0.0))),
@@ -177,7 +189,7 @@ def variations(family):
         yield f'{key}=null', put(**{key: None})
     base = put()
     base.pop('num_key_value_heads', None)
-    if family not in ('qwen2', 'qwen3', 'mistral', 'gemma', 'starcoder2', 'stablelm', 'glm', 'glm4', 'qwen3_5_text'):  # their defaults do not divide 4 heads
+    if family not in ('qwen2', 'qwen3', 'mistral', 'gemma', 'starcoder2', 'stablelm', 'glm', 'glm4', *LINEAR):  # their defaults do not divide 4 heads
         yield 'without-kv-heads', base
     wide = {} if letters else dict(num_attention_heads=32, hidden_size=256)
     yield 'without-kv-heads-32', dict(base, **wide)
@@ -208,7 +220,7 @@ def variations(family):
             no_rope_layers=layers, use_sliding_window=True, sliding_window=32, no_rope_layer_interval=3)
     for key in ('embedding_multiplier', 'residual_multiplier', 'attention_multiplier', 'logits_scaling', 'logit_scale',
                 'clip_qkv', 'no_rope_layer_interval'):
-        if family in ('granite', 'olmo', 'cohere', 'cohere2', 'smollm3'):
+        if family in ('granite', 'olmo', 'olmoe', 'cohere', 'cohere2', 'smollm3'):
             value = 2 if family == 'granite' or key == 'no_rope_layer_interval' else 2.5  # a strict float
             yield f'{key}={value}', put(**{key: value})
             yield f'{key}=null', put(**{key: None})
@@ -222,7 +234,7 @@ def variations(family):
         yield 'layer_types', put(
             num_hidden_layers=4, layer_types=types, use_sliding_window=True, sliding_window=32)
         yield 'layer_types-too-short', put(num_hidden_layers=4, layer_types=types[:2])
-    if family == 'qwen3_5_text':
+    if family in LINEAR:
         for key in ('linear_conv_kernel_dim', 'linear_key_head_dim', 'linear_value_head_dim', 'linear_num_key_heads',
                     'full_attention_interval'):
             for value in (1, 2, 8):
@@ -233,12 +245,18 @@ def variations(family):
         yield 'linear-layers', put(layer_types=types)
         yield 'linear-layers-too-short', put(layer_types=types[:2])
         yield 'all-full', put(layer_types=['full_attention'] * 4)
+    for key in ('num_experts', 'num_local_experts', 'num_experts_per_tok', 'moe_intermediate_size',
+                'shared_expert_intermediate_size') if family in EXPERTS else ():
+        yield f'{key}=4', put(**{key: 4})
+    for coef in (0.0, 0.05) if family in EXPERTS else ():
+        yield f'router_aux_loss_coef={coef}', put(router_aux_loss_coef=coef)
+        yield f'norm_topk_prob={coef > 0}', put(norm_topk_prob=coef > 0)
     yield 'softcaps', put(attn_logit_softcapping=20.0, final_logit_softcapping=15.5)
     # rotary embeddings, old names and new ones
     if family in ('gpt2', 'opt', 'bloom'):
         return
     half = {'gemma': 128, 'stablelm': 2, 'glm': 32, 'glm4': 32, 'qwen3': 64, 'gemma2': 128, 'gemma3_text': 128, 'phi': 4, 'gpt_neox': 2,
-            'qwen3_5_text': 32}.get(family, 8)
+            'qwen3_5_text': 32, 'qwen3_5_moe_text': 32, 'qwen3_next': 32}.get(family, 8)
     longrope = dict(short_factor=[1.0] * half, long_factor=[2.0] * half)
     yield 'rope-linear-old', put(rope_scaling=dict(type='linear', factor=2.0))
     yield 'rope-linear', put(rope_scaling=dict(rope_type='linear', factor=2.0))
@@ -263,7 +281,7 @@ def variations(family):
         rope_parameters=dict(rope_type='dynamic', factor=3.0, rope_theta=1e4),
         rope_scaling=dict(rope_type='linear', factor=2.0))
     yield 'rope-theta', put(rope_theta=1e6)
-    if family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', 'qwen3_5_text'):
+    if family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', *LINEAR):
         yield 'partial', put(partial_rotary_factor=0.25)
         yield 'partial-inside', put(partial_rotary_factor=0.25, rope_parameters=dict(
             rope_type='default', rope_theta=1e4, partial_rotary_factor=0.75))
