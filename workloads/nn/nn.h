@@ -56,7 +56,9 @@ struct tensor *nn_run(struct engine *e, struct tensor *const *weights, int kind,
                       const void *module, struct tensor *x);
 /* Kinds of modules. NN_ADAPTED: a LoRA layer, told by its adapter's A, whose parts are modules of their own.
  * NN_HEAD: a head with a bias of its own, whose parts are too. NN_MODEL: a model that looks at a parameter, by which it
- * is told, within it. NN_LEAF: one that has all parameters of its parts, where hooks take it so. */
+ * is told, within it. NN_LEAF: one that has all parameters of its parts, where hooks take it so. NN_OWN: one with
+ * parameters beside its parts' that gets its input by name: DeepSpeed's hooks see none, and do not tell the end of its
+ * backward (_post_backward_module_hook in runtime/zero/parameter_offload.py), so that its own stay until the step's. */
 enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_ADAPTED, NN_HEAD, NN_MODEL, NN_LEAF, NN_OWN, NN_KINDS };
 
 /* torch.nn.Embedding: the rows of `weight` */

@@ -340,7 +340,7 @@ static struct tensor *before_forward(struct engine *e, void *context,
     struct zero3_module *m = module_of(context, weights, kind);
     if (kind != NN_ADAPTED && kind != NN_MODEL) name_module(context, m, weights);
     enter(e, context, m);
-    struct tensor *input = autograd_mark(e, x, &m->after_backward);
+    struct tensor *input = kind == NN_OWN ? x : autograd_mark(e, x, &m->after_backward);
     return kind == NN_LEAF && input != x ? reduced_together(e, m, input) : input;
 }
 
