@@ -215,6 +215,8 @@ FURTHER = [
     dict(ROTARY, model_type="qwen3_5_text", num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-6,
          linear_key_head_dim=6, linear_value_head_dim=10, linear_num_key_heads=2, linear_num_value_heads=4,
          layer_types=["linear_attention", "full_attention"]),
+    dict(ROTARY, model_type="ministral3", num_key_value_heads=2, head_dim=64, rms_norm_eps=1e-6, rope_parameters=dict(
+        rope_type="default", rope_theta=10000.0, llama_4_scaling_beta=0.1, original_max_position_embeddings=3)),
 ]
 
 

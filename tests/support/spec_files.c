@@ -174,12 +174,13 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     bool out_bias = phi || (m->attention_bias && f != PLIM_FAMILY_QWEN2_MOE && f != PLIM_FAMILY_STABLELM &&
                              f != PLIM_FAMILY_GLM && f != PLIM_FAMILY_GLM4);
     int64_t attention =
-        linear(h, q, in_bias) + 2 * linear(h, kv, in_bias) + linear(q, h, out_bias);
+        linear(h, q, in_bias) + 2 * linear(h, kv, in_bias) + linear(q, h, out_bias || m->attention_out_bias);
     if (phi)
         return attention + linear(h, i, true) + linear(i, h, true) + 2 * h +
                (m->qk_layernorm ? 4 * m->head_dim : 0);
     int64_t mlp = 2 * linear(h, i, m->mlp_bias) + linear(i, h, m->mlp_bias);
-    if (f == PLIM_FAMILY_STARCODER2) mlp -= linear(h, i, m->mlp_bias);
+    bool ungated = f == PLIM_FAMILY_STARCODER2;
+    if (ungated) mlp -= linear(h, i, m->mlp_bias);
     bool four_norms = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GLM4;
     if (m->experts)
         mlp = m->experts * (3 * h * m->expert_size + h) +
@@ -190,7 +191,8 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_GEMMA3_TEXT ||
                       f == PLIM_FAMILY_QWEN3_5_TEXT;
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
-    if (f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_STABLELM) norms = m->parallel_residual ? 2 * h : 4 * h;
+    bool layer_norms = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_STABLELM;
+    if (layer_norms) norms = m->parallel_residual ? 2 * h : 4 * h;
     if (f == PLIM_FAMILY_OLMO) norms = 0;
     if (f == PLIM_FAMILY_COHERE || f == PLIM_FAMILY_COHERE2) norms = h + (m->qk_layernorm ? q + kv : 0);
     bool whole = f == PLIM_FAMILY_OLMO2 || f == PLIM_FAMILY_OLMO3;

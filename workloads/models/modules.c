@@ -302,6 +302,7 @@ static const struct {
     [PLIM_FAMILY_QWEN3_MOE] = {llama_model, qwen3_moe_block},
     [PLIM_FAMILY_GPT_OSS] = {llama_model, gpt_oss_block},
     [PLIM_FAMILY_QWEN3_5_TEXT] = {llama_model, qwen3_5_block},
+    [PLIM_FAMILY_MINISTRAL3] = {llama_model, llama_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)

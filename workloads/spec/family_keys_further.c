@@ -213,6 +213,22 @@ static const struct plim_family_key qwen3_5_keys[] = {
     NUL("pad_token_id", PAD_TOKEN, "null"),
 };
 
+static const struct plim_family_key ministral3_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "131072"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "14336"),
+    KEY("num_hidden_layers", LAYERS, "34"),
+    KEY("num_attention_heads", HEADS, "32"),
+    KEY("num_key_value_heads", KV_HEADS, "8"),
+    KEY("head_dim", HEAD_DIM, "128"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "262144"),
+    NUL("pad_token_id", PAD_TOKEN, "11"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    NUL("sliding_window", SLIDING_WINDOW, "null"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+};
+
 #define GLM_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"}
 #define QUERIES {"q_proj", "v_proj"}
 
@@ -220,6 +236,7 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GEMMA] = {KEYS(gemma_keys), .rotary = true, .liger = {LIGER_DECODER(IN_PLACE, GEGLU)},
                            .linears = LLAMA_LINEARS, .lora_default = QUERIES},
     [PLIM_FAMILY_STARCODER2] = {KEYS(starcoder2_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
+                                .functional_dropout = true,
                                 .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "c_fc", "c_proj"}},
     [PLIM_FAMILY_SMOLLM3] = {KEYS(smollm3_keys), .sliding = PLIM_SLIDING_NOPE, .nope = PLIM_NOPE_INTERVAL,
                              .layer_types = true, .rotary = true, .liger = LIGER_LLAMA, .linears = LLAMA_LINEARS},
@@ -246,4 +263,6 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
                                   .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "out_proj", "in_proj_qkv",
                                               "in_proj_z", "in_proj_b", "in_proj_a", "gate_proj", "up_proj",
                                               "down_proj"}},
+    [PLIM_FAMILY_MINISTRAL3] = {KEYS(ministral3_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
+                                .rope = PLIM_ROPE_YARN, .rope_original_positions = 16384, .linears = LLAMA_LINEARS},
 };
