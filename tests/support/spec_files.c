@@ -179,7 +179,7 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
         return attention + linear(h, i, true) + linear(i, h, true) + 2 * h +
                (m->qk_layernorm ? 4 * m->head_dim : 0);
     int64_t mlp = 2 * linear(h, i, m->mlp_bias) + linear(i, h, m->mlp_bias);
-    bool ungated = f == PLIM_FAMILY_STARCODER2;
+    bool ungated = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_ARCEE;
     if (ungated) mlp -= linear(h, i, m->mlp_bias);
     bool four_norms = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GLM4;
     if (m->experts)

@@ -41,6 +41,12 @@ static const struct module starcoder2_block[] = {ATTENTION,
                                                  BLOCK("input_layernorm", norm[0], NORM),
                                                  BLOCK("post_attention_layernorm", norm[2], NORM),
                                                  {0}};
+static const struct module arcee_block[] = {ATTENTION,
+                                            BLOCK("mlp.up_proj", fc1, LINEAR),
+                                            BLOCK("mlp.down_proj", fc2, LINEAR),
+                                            BLOCK("input_layernorm", norm[0], NORM),
+                                            BLOCK("post_attention_layernorm", norm[2], NORM),
+                                            {0}};
 static const struct module stablelm_block[] = {GATED_MLP,
                                                BLOCK("input_layernorm", norm[0], NORM),
                                                BLOCK("post_attention_layernorm", norm[1], NORM),
@@ -303,6 +309,7 @@ static const struct {
     [PLIM_FAMILY_GPT_OSS] = {llama_model, gpt_oss_block},
     [PLIM_FAMILY_QWEN3_5_TEXT] = {llama_model, qwen3_5_block},
     [PLIM_FAMILY_MINISTRAL3] = {llama_model, llama_block},
+    [PLIM_FAMILY_ARCEE] = {llama_model, arcee_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)

@@ -229,7 +229,25 @@ static const struct plim_family_key ministral3_keys[] = {
     KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
 };
 
+static const struct plim_family_key arcee_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "32000"),
+    KEY("hidden_size", HIDDEN_SIZE, "2560"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "18432"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    NUL("num_key_value_heads", KV_HEADS, "null"),
+    KEY("hidden_act", ACTIVATION, "relu2"),
+    KEY("max_position_embeddings", POSITIONS, "4096"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("mlp_bias", MLP_BIAS, "false"),
+    NUL("head_dim", HEAD_DIM, "null"),
+};
+
 #define GLM_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"}
+#define UNGATED_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj"}
 #define QUERIES {"q_proj", "v_proj"}
 
 const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
@@ -265,4 +283,5 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
                                               "down_proj"}},
     [PLIM_FAMILY_MINISTRAL3] = {KEYS(ministral3_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
                                 .rope = PLIM_ROPE_YARN, .rope_original_positions = 16384, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_ARCEE] = {KEYS(arcee_keys), .rotary = true, .heads_must_divide = true, .linears = UNGATED_LINEARS},
 };
