@@ -36,6 +36,7 @@ FAMILIES = {  # what peft adapts where nothing is said (or a usual choice, where
     'qwen3-5': (QUERIES, [*ATTENTION, *GATED, 'in_proj_qkv', 'in_proj_z', 'in_proj_b', 'in_proj_a', 'out_proj']),
     'ministral3': (QUERIES, ATTENTION + GATED),
     'arcee': (QUERIES, ATTENTION + UNGATED),
+    'nemotron': (QUERIES, ATTENTION + UNGATED),
 }
 FEWER = ('ernie4-5', 'hunyuan')  # runs
 SLIDING = ('starcoder2', 'smollm3', 'olmo3', 'cohere2', 'ministral3', 'ministral')
@@ -101,6 +102,8 @@ def cases_of(family):
         yield case(second, 1, 500, precision='fp16-mixed', optimizer='adamw', **FULL, compute_capability=86)
         yield case(first, 2, 64, **MIXED, weights='bf16', loop='trl-sft', **lora(8, every))
     yield case(first, 2, 64, **MIXED, loop='trl-sft')
+    if family == 'nemotron':  # wide heads, whose turning is what an evaluation holds most at
+        yield case('x-nemotron-heads', 1, 64, **MIXED, loop='trainer', evaluation={'batch': 16})
     if family == 'seed-oss':  # whose dropouts are no modules, so that DPOTrainer does not find them
         yield case(first, 2, 64, **MIXED, loop='trl-dpo')
     if family in SLIDING:  # an evaluation's peak has the masks in it

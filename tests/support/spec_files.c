@@ -179,7 +179,7 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
         return attention + linear(h, i, true) + linear(i, h, true) + 2 * h +
                (m->qk_layernorm ? 4 * m->head_dim : 0);
     int64_t mlp = 2 * linear(h, i, m->mlp_bias) + linear(i, h, m->mlp_bias);
-    bool ungated = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_ARCEE;
+    bool ungated = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_ARCEE || f == PLIM_FAMILY_NEMOTRON;
     if (ungated) mlp -= linear(h, i, m->mlp_bias);
     bool four_norms = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GLM4;
     if (m->experts)
@@ -191,7 +191,7 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_GEMMA3_TEXT ||
                       f == PLIM_FAMILY_QWEN3_5_TEXT;
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
-    bool layer_norms = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_STABLELM;
+    bool layer_norms = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_NEMOTRON || f == PLIM_FAMILY_STABLELM;
     if (layer_norms) norms = m->parallel_residual ? 2 * h : 4 * h;
     if (f == PLIM_FAMILY_OLMO) norms = 0;
     if (f == PLIM_FAMILY_COHERE || f == PLIM_FAMILY_COHERE2) norms = h + (m->qk_layernorm ? q + kv : 0);
@@ -274,6 +274,7 @@ int64_t spec_parameters(const struct plim_model_config *m)
     case PLIM_FAMILY_VIT:
         return of_vit(m);
     case PLIM_FAMILY_STARCODER2:
+    case PLIM_FAMILY_NEMOTRON:
     case PLIM_FAMILY_STABLELM: /* a LayerNorm with a bias at the end */
         return m->layers * layer_of_llamas(m) + v * h + 2 * h + head;
     case PLIM_FAMILY_OLMO: /* norms without weights */

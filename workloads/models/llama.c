@@ -90,6 +90,11 @@ static const struct traits {
     [PLIM_FAMILY_QWEN3_5_TEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true},
     [PLIM_FAMILY_MINISTRAL3] = {.norm = NORM_RMS, .places = PRE, .scales_queries = true},
     [PLIM_FAMILY_ARCEE] = {.norm = NORM_RMS, .places = PRE, .plain_mlp = true},
+    [PLIM_FAMILY_NEMOTRON] = {.norm = NORM_LAYER_1P,
+                              .places = PRE,
+                              .norm_bias = true,
+                              .plain_mlp = true,
+                              .turns_first = true},
 };
 
 static const struct traits *traits_of(const struct decoder *m)

@@ -246,6 +246,24 @@ static const struct plim_family_key arcee_keys[] = {
     NUL("head_dim", HEAD_DIM, "null"),
 };
 
+static const struct plim_family_key nemotron_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "256000"),
+    KEY("hidden_size", HIDDEN_SIZE, "6144"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "24576"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "48"),
+    NUL("head_dim", HEAD_DIM, "null"),
+    NUL("num_key_value_heads", KV_HEADS, "null"),
+    KEY("hidden_act", ACTIVATION, "relu2"),
+    KEY("max_position_embeddings", POSITIONS, "4096"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("partial_rotary_factor", PARTIAL_ROTARY, "0.5"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("mlp_bias", MLP_BIAS, "false"),
+};
+
 #define GLM_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"}
 #define UNGATED_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj"}
 #define QUERIES {"q_proj", "v_proj"}
@@ -284,4 +302,7 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MINISTRAL3] = {KEYS(ministral3_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
                                 .rope = PLIM_ROPE_YARN, .rope_original_positions = 16384, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_ARCEE] = {KEYS(arcee_keys), .rotary = true, .heads_must_divide = true, .linears = UNGATED_LINEARS},
+    [PLIM_FAMILY_NEMOTRON] = {KEYS(nemotron_keys), .rotary = true, .required = {PLIM_FIELD_KV_HEADS},
+                              .liger = {.mlp = PLIM_LIGER_MLP_RELU2, .loss = PLIM_LIGER_LOSS_FUSED},
+                              .linears = UNGATED_LINEARS},
 };

@@ -50,6 +50,7 @@
     X(QWEN3_5_TEXT, "qwen3_5_text")                                                                \
     X(MINISTRAL3, "ministral3")                                                                    \
     X(ARCEE, "arcee")                                                                              \
+    X(NEMOTRON, "nemotron")                                                                        \
     X(BERT, "bert")                                                                                \
     X(ROBERTA, "roberta")                                                                          \
     X(DISTILBERT, "distilbert")                                                                    \

@@ -32,6 +32,7 @@ static const struct {
     {"qwen3.5-0.8b", {NULL}}, /* published with a vision model, which not all trainers leave out */
     {"ministral-3-8b", {NULL}}, /* likewise */
     {"afm-4.5b", {"arcee-ai/AFM-4.5B"}},
+    {"minitron-4b", {"nvidia/Minitron-4B-Base"}},
     {"phi-3-mini", {"microsoft/Phi-3-mini-4k-instruct"}},
     {"pythia-410m", {"EleutherAI/pythia-410m"}},
     {"opt-1.3b", {"facebook/opt-1.3b"}},
