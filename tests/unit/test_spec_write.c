@@ -82,6 +82,7 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
         int64_t *field = (void *)((char *)m + plim_field_info(info->required[i])->offset);
         if (!*field) *field = 16;
     }
+    if (family == PLIM_FAMILY_EXAONE4 && !m->sliding_window) m->sliding_window = 64; /* else no pattern */
     if (info->linear && m->full_interval > m->layers) m->full_interval = m->layers; /* one attends to all */
     if (info->layer_types && between(state, 0, 1)) {
         spec->layer_types_given = (size_t)m->layers;

@@ -95,6 +95,7 @@ static const struct traits {
                               .norm_bias = true,
                               .plain_mlp = true,
                               .turns_first = true},
+    [PLIM_FAMILY_EXAONE4] = {.norm = NORM_RMS, .places = POST, .head_norm = HEAD_NORM_TRANSPOSED},
 };
 
 static const struct traits *traits_of(const struct decoder *m)

@@ -311,6 +311,7 @@ static const struct {
     [PLIM_FAMILY_MINISTRAL3] = {llama_model, llama_block},
     [PLIM_FAMILY_ARCEE] = {llama_model, arcee_block},
     [PLIM_FAMILY_NEMOTRON] = {llama_model, arcee_block},
+    [PLIM_FAMILY_EXAONE4] = {llama_model, olmo2_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)

@@ -264,6 +264,23 @@ static const struct plim_family_key nemotron_keys[] = {
     KEY("mlp_bias", MLP_BIAS, "false"),
 };
 
+static const struct plim_family_key exaone4_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "102400"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "16384"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    KEY("num_key_value_heads", KV_HEADS, "32"),
+    KEY("head_dim", HEAD_DIM, NULL),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "2048"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    NUL("sliding_window", SLIDING_WINDOW, "4096"),
+    KEY("sliding_window_pattern", SLIDING_PATTERN, "4"),
+};
+
 #define GLM_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"}
 #define UNGATED_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj"}
 #define QUERIES {"q_proj", "v_proj"}
@@ -305,4 +322,8 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_NEMOTRON] = {KEYS(nemotron_keys), .rotary = true, .required = {PLIM_FIELD_KV_HEADS},
                               .liger = {.mlp = PLIM_LIGER_MLP_RELU2, .loss = PLIM_LIGER_LOSS_FUSED},
                               .linears = UNGATED_LINEARS},
+    [PLIM_FAMILY_EXAONE4] = {KEYS(exaone4_keys), .sliding = PLIM_SLIDING_PATTERN, .nope = PLIM_NOPE_FULL,
+                             .layer_types = true, .rotary = true,
+                             .liger = {LIGER_DECODER(APART, SWIGLU), .head_norms = PLIM_LIGER_NORM_APART},
+                             .linears = LLAMA_LINEARS},
 };

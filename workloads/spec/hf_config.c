@@ -123,6 +123,11 @@ static bool is_filled(const struct plim_yaml_node *node)
     return node && node->kind == PLIM_YAML_MAPPING && node->count > 0;
 }
 
+static bool is_filled_list(const struct plim_yaml_node *node)
+{
+    return node && node->kind == PLIM_YAML_SEQUENCE && node->count > 0;
+}
+
 /* transformers takes a filled rope_scaling instead of rope_parameters (gemma3: on top of them), and
  * an empty mapping of either name for none. */
 static bool rope_is_superseded(const struct plim_yaml_node *map, const struct plim_yaml_node *node,
@@ -439,6 +444,9 @@ static enum plim_status read_known(const struct plim_yaml *yaml, const struct pl
             if (!key || is_alias != (aliases == 1)) continue;
             if (is_alias && strcmp(place.key, "n_embed") == 0 && plim_yaml_is_null(map->items[i]))
                 continue; /* BloomConfig takes a null n_embed for none */
+            bool has_types = is_filled_list(plim_yaml_get(map, "layer_types"));
+            if (family == PLIM_FAMILY_EXAONE4 && key->field == PLIM_FIELD_SLIDING_PATTERN && has_types)
+                continue; /* Exaone4Config does not look at it then: it may be null, or "LLLG" */
             st = plim_family_key_read(family, key, &place, map->items[i], &spec->model_as_given);
         }
     for (size_t i = 0; i < SPECIAL_COUNT && st == PLIM_OK; i++) {

@@ -51,6 +51,7 @@
     X(MINISTRAL3, "ministral3")                                                                    \
     X(ARCEE, "arcee")                                                                              \
     X(NEMOTRON, "nemotron")                                                                        \
+    X(EXAONE4, "exaone4")                                                                          \
     X(BERT, "bert")                                                                                \
     X(ROBERTA, "roberta")                                                                          \
     X(DISTILBERT, "distilbert")                                                                    \
