@@ -221,6 +221,8 @@ FURTHER = [
     dict(ROTARY, model_type="nemotron", num_key_value_heads=2, head_dim=16, partial_rotary_factor=0.5),
     dict(ROTARY, model_type="exaone4", num_key_value_heads=2, rms_norm_eps=1e-6, sliding_window=16,
          sliding_window_pattern=2),
+    dict(ROTARY, model_type="seed_oss", num_key_value_heads=2, head_dim=12, attention_out_bias=True, rms_norm_eps=1e-6,
+         attention_dropout=0.0, residual_dropout=0.0),
 ]
 
 

@@ -172,7 +172,7 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
             kv = m->kv_heads * m->head_dim;
     bool phi = f == PLIM_FAMILY_PHI, in_bias = phi || f == PLIM_FAMILY_QWEN2 || m->attention_bias;
     bool out_bias = phi || (m->attention_bias && f != PLIM_FAMILY_QWEN2_MOE && f != PLIM_FAMILY_STABLELM &&
-                             f != PLIM_FAMILY_GLM && f != PLIM_FAMILY_GLM4);
+                             f != PLIM_FAMILY_GLM && f != PLIM_FAMILY_GLM4 && f != PLIM_FAMILY_SEED_OSS);
     int64_t attention =
         linear(h, q, in_bias) + 2 * linear(h, kv, in_bias) + linear(q, h, out_bias || m->attention_out_bias);
     if (phi)

@@ -96,6 +96,7 @@ static const struct traits {
                               .plain_mlp = true,
                               .turns_first = true},
     [PLIM_FAMILY_EXAONE4] = {.norm = NORM_RMS, .places = POST, .head_norm = HEAD_NORM_TRANSPOSED},
+    [PLIM_FAMILY_SEED_OSS] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .drops_inside = true},
 };
 
 static const struct traits *traits_of(const struct decoder *m)

@@ -281,6 +281,25 @@ static const struct plim_family_key exaone4_keys[] = {
     KEY("sliding_window_pattern", SLIDING_PATTERN, "4"),
 };
 
+static const struct plim_family_key seed_oss_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "155136"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "27648"),
+    KEY("num_hidden_layers", LAYERS, "64"),
+    KEY("num_attention_heads", HEADS, "80"),
+    NUL("num_key_value_heads", KV_HEADS, "8"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "524288"),
+    NUL("pad_token_id", PAD_TOKEN, "1"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_bias", ATTENTION_BIAS, "true"),
+    KEY("attention_out_bias", ATTENTION_OUT_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.1"),
+    KEY("residual_dropout", DROPOUT_RESIDUAL, "0.1"),
+    KEY("mlp_bias", MLP_BIAS, "false"),
+    NUL("head_dim", HEAD_DIM, "128"),
+};
+
 #define GLM_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"}
 #define UNGATED_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj"}
 #define QUERIES {"q_proj", "v_proj"}
@@ -326,4 +345,6 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
                              .layer_types = true, .rotary = true,
                              .liger = {LIGER_DECODER(APART, SWIGLU), .head_norms = PLIM_LIGER_NORM_APART},
                              .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_SEED_OSS] = {KEYS(seed_oss_keys), .rotary = true, .functional_dropout = true,
+                              .linears = LLAMA_LINEARS},
 };

@@ -52,6 +52,7 @@
     X(ARCEE, "arcee")                                                                              \
     X(NEMOTRON, "nemotron")                                                                        \
     X(EXAONE4, "exaone4")                                                                          \
+    X(SEED_OSS, "seed_oss")                                                                        \
     X(BERT, "bert")                                                                                \
     X(ROBERTA, "roberta")                                                                          \
     X(DISTILBERT, "distilbert")                                                                    \
