@@ -35,6 +35,7 @@ FAMILIES = {  # what peft adapts where nothing is said (or a usual choice, where
     'glm4': (QUERIES, [*ATTENTION, 'gate_up_proj', 'down_proj']),
     'qwen3-5': (QUERIES, [*ATTENTION, *GATED, 'in_proj_qkv', 'in_proj_z', 'in_proj_b', 'in_proj_a', 'out_proj']),
     'ministral3': (QUERIES, ATTENTION + GATED),
+    'ministral': (QUERIES, ATTENTION + GATED),
     'arcee': (QUERIES, ATTENTION + UNGATED),
     'nemotron': (QUERIES, ATTENTION + UNGATED),
     'exaone4': (QUERIES, ATTENTION + GATED),

@@ -217,6 +217,8 @@ FURTHER = [
          layer_types=["linear_attention", "full_attention"]),
     dict(ROTARY, model_type="ministral3", num_key_value_heads=2, head_dim=64, rms_norm_eps=1e-6, rope_parameters=dict(
         rope_type="default", rope_theta=10000.0, llama_4_scaling_beta=0.1, original_max_position_embeddings=3)),
+    dict(ROTARY, model_type="ministral", num_key_value_heads=2, head_dim=12, sliding_window=16,
+         layer_types=["sliding_attention", "full_attention"]),
     dict(ROTARY, model_type="arcee", num_key_value_heads=2, mlp_bias=True, rms_norm_eps=1e-6),
     dict(ROTARY, model_type="nemotron", num_key_value_heads=2, head_dim=16, partial_rotary_factor=0.5),
     dict(ROTARY, model_type="exaone4", num_key_value_heads=2, rms_norm_eps=1e-6, sliding_window=16,

@@ -24,8 +24,9 @@ static void check_all(const char *name, const struct refusal *cases, size_t coun
 #define FAMILIES                                                                                   \
     "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, "          \
     "bloom, olmo2, gemma, starcoder2, smollm3, granite, olmo, olmo3, stablelm, cohere, "           \
-    "cohere2, glm, glm4, qwen3_5_text, ministral3, arcee, nemotron, exaone4, seed_oss, "           \
-    "bert, roberta, distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss, vit"
+    "cohere2, glm, glm4, qwen3_5_text, ministral3, ministral, arcee, nemotron, exaone4, "          \
+    "seed_oss, bert, roberta, distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, "             \
+    "gpt_oss, vit"
 #define RUN_IT " (plimsoll exec runs any training program)"
 
 /* --- sizes ------------------------------------------------------------------------------------ */
@@ -172,9 +173,9 @@ Test(spec_errors, values_have_types)
                                     "mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, "
                                     "gpt_neox, opt, bloom, olmo2, gemma, starcoder2, smollm3, "
                                     "granite, olmo, olmo3, stablelm, cohere, cohere2, glm, "
-                                    "glm4, qwen3_5_text, ministral3, arcee, nemotron, exaone4, "
-                                    "seed_oss, bert, roberta, distilbert, modernbert, mixtral, "
-                                    "qwen2_moe, qwen3_moe, gpt_oss or vit"},
+                                    "glm4, qwen3_5_text, ministral3, ministral, arcee, nemotron, "
+                                    "exaone4, seed_oss, bert, roberta, distilbert, modernbert, "
+                                    "mixtral, qwen2_moe, qwen3_moe, gpt_oss or vit"},
         {"model: {family: gpt2, zoo: gpt2-124m}\n",
          "s.yaml:1:28: model.zoo stands beside model.family, expected one of them"},
         {"model: {family: gpt2, activation_function: mish}\n",

@@ -22,6 +22,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_VIT] = &plim_family_vit,           [PLIM_FAMILY_GPT_OSS] = &plim_family_llama,
     [PLIM_FAMILY_QWEN3_5_TEXT] = &plim_family_llama,
     [PLIM_FAMILY_MINISTRAL3] = &plim_family_llama,
+    [PLIM_FAMILY_MINISTRAL] = &plim_family_llama,
     [PLIM_FAMILY_ARCEE] = &plim_family_llama,
     [PLIM_FAMILY_NEMOTRON] = &plim_family_llama,
     [PLIM_FAMILY_EXAONE4] = &plim_family_llama,

@@ -358,6 +358,7 @@ static const enum masks masks_of[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_OLMO3] = MASKS_BOTH,      [PLIM_FAMILY_COHERE2] = MASKS_BOTH,
     [PLIM_FAMILY_GPT_OSS] = MASKS_BOTH,
     [PLIM_FAMILY_MINISTRAL3] = MASKS_ONE,
+    [PLIM_FAMILY_MINISTRAL] = MASKS_BOTH,
 };
 
 /* gpt_oss tells its masks no positions, so that a token sees the documents before its own. */

@@ -309,6 +309,7 @@ static const struct {
     [PLIM_FAMILY_GPT_OSS] = {llama_model, gpt_oss_block},
     [PLIM_FAMILY_QWEN3_5_TEXT] = {llama_model, qwen3_5_block},
     [PLIM_FAMILY_MINISTRAL3] = {llama_model, llama_block},
+    [PLIM_FAMILY_MINISTRAL] = {llama_model, llama_block},
     [PLIM_FAMILY_ARCEE] = {llama_model, arcee_block},
     [PLIM_FAMILY_NEMOTRON] = {llama_model, arcee_block},
     [PLIM_FAMILY_EXAONE4] = {llama_model, olmo2_block},

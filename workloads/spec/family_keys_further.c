@@ -229,6 +229,22 @@ static const struct plim_family_key ministral3_keys[] = {
     KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
 };
 
+static const struct plim_family_key ministral_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "32000"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "14336"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    KEY("num_key_value_heads", KV_HEADS, "8"),
+    NUL("head_dim", HEAD_DIM, "null"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "131072"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    NUL("sliding_window", SLIDING_WINDOW, "4096"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+};
+
 static const struct plim_family_key arcee_keys[] = {
     KEY("vocab_size", VOCAB_SIZE, "32000"),
     KEY("hidden_size", HIDDEN_SIZE, "2560"),
@@ -337,6 +353,9 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
                                               "down_proj"}},
     [PLIM_FAMILY_MINISTRAL3] = {KEYS(ministral3_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
                                 .rope = PLIM_ROPE_YARN, .rope_original_positions = 16384, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_MINISTRAL] = {KEYS(ministral_keys), .sliding = PLIM_SLIDING_ALL, .layer_types = true, .rotary = true,
+                               .required = {PLIM_FIELD_HEAD_DIM, PLIM_FIELD_SLIDING_WINDOW},
+                               .liger = LIGER_LLAMA, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_ARCEE] = {KEYS(arcee_keys), .rotary = true, .heads_must_divide = true, .linears = UNGATED_LINEARS},
     [PLIM_FAMILY_NEMOTRON] = {KEYS(nemotron_keys), .rotary = true, .required = {PLIM_FIELD_KV_HEADS},
                               .liger = {.mlp = PLIM_LIGER_MLP_RELU2, .loss = PLIM_LIGER_LOSS_FUSED},

@@ -23,6 +23,7 @@ static const bool layers_are_known[PLIM_FAMILY_COUNT] = {
 /* Of which it was not compared */
 static const bool is_untried[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MINISTRAL3] = true,
+    [PLIM_FAMILY_MINISTRAL] = true,
     [PLIM_FAMILY_ARCEE] = true,
     [PLIM_FAMILY_NEMOTRON] = true,
     [PLIM_FAMILY_EXAONE4] = true,

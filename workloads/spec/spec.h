@@ -49,6 +49,7 @@
     X(GLM4, "glm4")                                                                                \
     X(QWEN3_5_TEXT, "qwen3_5_text")                                                                \
     X(MINISTRAL3, "ministral3")                                                                    \
+    X(MINISTRAL, "ministral")                                                                      \
     X(ARCEE, "arcee")                                                                              \
     X(NEMOTRON, "nemotron")                                                                        \
     X(EXAONE4, "exaone4")                                                                          \
