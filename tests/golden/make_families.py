@@ -40,6 +40,7 @@ FAMILIES = {  # what peft adapts where nothing is said (or a usual choice, where
     'nemotron': (QUERIES, ATTENTION + UNGATED),
     'exaone4': (QUERIES, ATTENTION + GATED),
     'seed-oss': (QUERIES, ATTENTION + GATED),
+    'ernie4-5': (QUERIES, ATTENTION + GATED),
 }
 FEWER = ('ernie4-5', 'hunyuan')  # runs
 SLIDING = ('starcoder2', 'smollm3', 'olmo3', 'cohere2', 'ministral3', 'ministral')

@@ -225,6 +225,7 @@ FURTHER = [
          sliding_window_pattern=2),
     dict(ROTARY, model_type="seed_oss", num_key_value_heads=2, head_dim=12, attention_out_bias=True, rms_norm_eps=1e-6,
          attention_dropout=0.0, residual_dropout=0.0),
+    dict(ROTARY, model_type="ernie4_5", num_key_value_heads=2, head_dim=8, use_bias=True, rms_norm_eps=1e-6),
 ]
 
 

@@ -61,7 +61,8 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     bool bert = plim_family_has_task(family, PLIM_TASK_MASKED_LM) && info->learned_positions;
     if (family == PLIM_FAMILY_GPT_NEOX || family == PLIM_FAMILY_VIT || bert)
         m->dropout_embedding = m->dropout_residual; /* one key */
-    if (family == PLIM_FAMILY_STARCODER2) m->mlp_bias = m->attention_bias; /* one key */
+    if (family == PLIM_FAMILY_STARCODER2 || family == PLIM_FAMILY_ERNIE4_5)
+        m->mlp_bias = m->attention_bias; /* one key */
     if (bert) m->positions = 1024;
     if (m->labels) m->labels = between(state, 2, 2000);
     if (m->labels && !m->patch_size)

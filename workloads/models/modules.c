@@ -314,6 +314,7 @@ static const struct {
     [PLIM_FAMILY_NEMOTRON] = {llama_model, arcee_block},
     [PLIM_FAMILY_EXAONE4] = {llama_model, olmo2_block},
     [PLIM_FAMILY_SEED_OSS] = {llama_model, llama_block},
+    [PLIM_FAMILY_ERNIE4_5] = {llama_model, llama_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)

@@ -316,6 +316,22 @@ static const struct plim_family_key seed_oss_keys[] = {
     NUL("head_dim", HEAD_DIM, "128"),
 };
 
+static const struct plim_family_key ernie4_5_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "103424"),
+    KEY("hidden_size", HIDDEN_SIZE, "1024"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "3072"),
+    KEY("num_hidden_layers", LAYERS, "18"),
+    KEY("num_attention_heads", HEADS, "16"),
+    NUL("num_key_value_heads", KV_HEADS, "2"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "131072"),
+    NUL("pad_token_id", PAD_TOKEN, "0"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
+    NUL("use_bias", ATTENTION_BIAS, "false"),
+    NUL("use_bias", MLP_BIAS, "false"), /* one key, two places */
+    NUL("head_dim", HEAD_DIM, "128"),
+};
+
 #define GLM_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"}
 #define UNGATED_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj"}
 #define QUERIES {"q_proj", "v_proj"}
@@ -366,4 +382,5 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
                              .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_SEED_OSS] = {KEYS(seed_oss_keys), .rotary = true, .functional_dropout = true,
                               .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_ERNIE4_5] = {KEYS(ernie4_5_keys), .rotary = true, .linears = LLAMA_LINEARS},
 };

@@ -54,6 +54,7 @@
     X(NEMOTRON, "nemotron")                                                                        \
     X(EXAONE4, "exaone4")                                                                          \
     X(SEED_OSS, "seed_oss")                                                                        \
+    X(ERNIE4_5, "ernie4_5")                                                                        \
     X(BERT, "bert")                                                                                \
     X(ROBERTA, "roberta")                                                                          \
     X(DISTILBERT, "distilbert")                                                                    \
