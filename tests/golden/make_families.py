@@ -41,6 +41,7 @@ FAMILIES = {  # what peft adapts where nothing is said (or a usual choice, where
     'exaone4': (QUERIES, ATTENTION + GATED),
     'seed-oss': (QUERIES, ATTENTION + GATED),
     'ernie4-5': (QUERIES, ATTENTION + GATED),
+    'hunyuan': (QUERIES, ATTENTION + GATED),
 }
 FEWER = ('ernie4-5', 'hunyuan')  # runs
 SLIDING = ('starcoder2', 'smollm3', 'olmo3', 'cohere2', 'ministral3', 'ministral')

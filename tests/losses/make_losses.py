@@ -226,6 +226,7 @@ FURTHER = [
     dict(ROTARY, model_type="seed_oss", num_key_value_heads=2, head_dim=12, attention_out_bias=True, rms_norm_eps=1e-6,
          attention_dropout=0.0, residual_dropout=0.0),
     dict(ROTARY, model_type="ernie4_5", num_key_value_heads=2, head_dim=8, use_bias=True, rms_norm_eps=1e-6),
+    dict(ROTARY, model_type="hunyuan_v1_dense", num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6),
 ]
 
 

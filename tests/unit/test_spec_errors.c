@@ -25,8 +25,8 @@ static void check_all(const char *name, const struct refusal *cases, size_t coun
     "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, "          \
     "bloom, olmo2, gemma, starcoder2, smollm3, granite, olmo, olmo3, stablelm, cohere, "           \
     "cohere2, glm, glm4, qwen3_5_text, ministral3, ministral, arcee, nemotron, exaone4, "          \
-    "seed_oss, ernie4_5, bert, roberta, distilbert, modernbert, mixtral, qwen2_moe, "              \
-    "qwen3_moe, gpt_oss, vit"
+    "seed_oss, ernie4_5, hunyuan_v1_dense, bert, roberta, distilbert, modernbert, mixtral, "       \
+    "qwen2_moe, qwen3_moe, gpt_oss, vit"
 #define RUN_IT " (plimsoll exec runs any training program)"
 
 /* --- sizes ------------------------------------------------------------------------------------ */
@@ -174,8 +174,9 @@ Test(spec_errors, values_have_types)
                                     "gpt_neox, opt, bloom, olmo2, gemma, starcoder2, smollm3, "
                                     "granite, olmo, olmo3, stablelm, cohere, cohere2, glm, "
                                     "glm4, qwen3_5_text, ministral3, ministral, arcee, nemotron, "
-                                    "exaone4, seed_oss, ernie4_5, bert, roberta, distilbert, "
-                                    "modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss or vit"},
+                                    "exaone4, seed_oss, ernie4_5, hunyuan_v1_dense, bert, roberta, "
+                                    "distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss or "
+                                    "vit"},
         {"model: {family: gpt2, zoo: gpt2-124m}\n",
          "s.yaml:1:28: model.zoo stands beside model.family, expected one of them"},
         {"model: {family: gpt2, activation_function: mish}\n",

@@ -99,6 +99,7 @@ static const struct traits {
     [PLIM_FAMILY_EXAONE4] = {.norm = NORM_RMS, .places = POST, .head_norm = HEAD_NORM_TRANSPOSED},
     [PLIM_FAMILY_SEED_OSS] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .drops_inside = true},
     [PLIM_FAMILY_ERNIE4_5] = {.norm = NORM_RMS, .places = PRE, .rotates_in_fp32 = true, .wide_pairs = true},
+    [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_TURNED},
 };
 
 static const struct traits *traits_of(const struct decoder *m)

@@ -47,6 +47,18 @@ static const struct module arcee_block[] = {ATTENTION,
                                             BLOCK("input_layernorm", norm[0], NORM),
                                             BLOCK("post_attention_layernorm", norm[2], NORM),
                                             {0}};
+static const struct module hunyuan_block[] = {BLOCK("self_attn.q_proj", q, LINEAR),
+                                              BLOCK("self_attn.k_proj", k, LINEAR),
+                                              BLOCK("self_attn.v_proj", v, LINEAR),
+                                              BLOCK("self_attn.o_proj", o, LINEAR),
+                                              BLOCK("self_attn.query_layernorm", q_norm, NORM),
+                                              BLOCK("self_attn.key_layernorm", k_norm, NORM),
+                                              BLOCK("mlp.gate_proj", gate, LINEAR),
+                                              BLOCK("mlp.up_proj", up, LINEAR),
+                                              BLOCK("mlp.down_proj", down, LINEAR),
+                                              BLOCK("input_layernorm", norm[0], NORM),
+                                              BLOCK("post_attention_layernorm", norm[2], NORM),
+                                              {0}};
 static const struct module stablelm_block[] = {GATED_MLP,
                                                BLOCK("input_layernorm", norm[0], NORM),
                                                BLOCK("post_attention_layernorm", norm[1], NORM),
@@ -315,6 +327,7 @@ static const struct {
     [PLIM_FAMILY_EXAONE4] = {llama_model, olmo2_block},
     [PLIM_FAMILY_SEED_OSS] = {llama_model, llama_block},
     [PLIM_FAMILY_ERNIE4_5] = {llama_model, llama_block},
+    [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {llama_model, hunyuan_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)

@@ -332,6 +332,22 @@ static const struct plim_family_key ernie4_5_keys[] = {
     NUL("head_dim", HEAD_DIM, "128"),
 };
 
+static const struct plim_family_key hunyuan_v1_dense_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "290943"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "11008"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    NUL("num_key_value_heads", KV_HEADS, "null"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "2048"),
+    NUL("pad_token_id", PAD_TOKEN, "0"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    NUL("head_dim", HEAD_DIM, "null"),
+};
+
 #define GLM_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"}
 #define UNGATED_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj"}
 #define QUERIES {"q_proj", "v_proj"}
@@ -383,4 +399,6 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_SEED_OSS] = {KEYS(seed_oss_keys), .rotary = true, .functional_dropout = true,
                               .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_ERNIE4_5] = {KEYS(ernie4_5_keys), .rotary = true, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {KEYS(hunyuan_v1_dense_keys), .rotary = true, .required = {PLIM_FIELD_HEAD_DIM},
+                                      .liger = LIGER_LLAMA, .linears = LLAMA_LINEARS},
 };

@@ -55,6 +55,7 @@
     X(EXAONE4, "exaone4")                                                                          \
     X(SEED_OSS, "seed_oss")                                                                        \
     X(ERNIE4_5, "ernie4_5")                                                                        \
+    X(HUNYUAN_V1_DENSE, "hunyuan_v1_dense")                                                        \
     X(BERT, "bert")                                                                                \
     X(ROBERTA, "roberta")                                                                          \
     X(DISTILBERT, "distilbert")                                                                    \

@@ -36,6 +36,7 @@ static const struct {
     {"exaone-4.0-1.2b", {"LGAI-EXAONE/EXAONE-4.0-1.2B"}},
     {"seed-oss-36b", {"ByteDance-Seed/Seed-OSS-36B-Base", "ByteDance-Seed/Seed-OSS-36B-Instruct"}},
     {"ernie-4.5-0.3b", {"baidu/ERNIE-4.5-0.3B-PT", "baidu/ERNIE-4.5-0.3B-Base-PT"}},
+    {"hunyuan-7b", {"tencent/Hunyuan-7B-Instruct"}},
     {"phi-3-mini", {"microsoft/Phi-3-mini-4k-instruct"}},
     {"pythia-410m", {"EleutherAI/pythia-410m"}},
     {"opt-1.3b", {"facebook/opt-1.3b"}},

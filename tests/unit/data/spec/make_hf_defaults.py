@@ -26,7 +26,8 @@ transformers.logging.set_verbosity_error()
 FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2', 'gemma3_text',
             'gpt_neox', 'opt', 'bloom', 'olmo2', 'gemma', 'starcoder2', 'smollm3', 'granite', 'olmo', 'olmo3',
             'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text',
-            'ministral3', 'ministral', 'arcee', 'nemotron', 'exaone4', 'seed_oss', 'ernie4_5']
+            'ministral3', 'ministral', 'arcee', 'nemotron', 'exaone4', 'seed_oss', 'ernie4_5',
+            'hunyuan_v1_dense']
 NO_TOKEN = -2**63
 ACTIVATIONS = {'swish': 'silu'}
 UNNAMED = dict(pad_token_id=NO_TOKEN, partial_rotary_factor=1.0, rope='default')
