@@ -296,6 +296,7 @@ enum plim_unary {
     PLIM_UNARY_SOFTCAP,                    /* alpha tanh(x / alpha) */
     PLIM_UNARY_LOG,
     PLIM_UNARY_LOG_SIGMOID,                /* log(1 / (1 + exp(-x))) */
+    PLIM_UNARY_FLOOR,
     PLIM_UNARY_COUNT
 };
 

@@ -56,6 +56,7 @@ FORMULA(unary_softplus, x > 20 ? x : log1p(exp(x)))
 FORMULA(unary_softcap, alpha * tanh(x / alpha))
 FORMULA(unary_log, log(x))
 FORMULA(unary_log_sigmoid, fmin(x, 0) - log1p(exp(-fabs(x))))
+FORMULA(unary_floor, floor(x))
 
 plim_unary_formula *const plim_unary_formulas[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_NEG] = unary_neg,
@@ -78,6 +79,7 @@ plim_unary_formula *const plim_unary_formulas[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_SOFTCAP] = unary_softcap,
     [PLIM_UNARY_LOG] = unary_log,
     [PLIM_UNARY_LOG_SIGMOID] = unary_log_sigmoid,
+    [PLIM_UNARY_FLOOR] = unary_floor,
 };
 
 /* --- derivatives ------------------------------------------------------------------------------ */
@@ -94,7 +96,7 @@ static double gelu_tanh_slope(double x)
 #define DERIVATIVE(name, value)                                                                    \
     static double name(double dy, double saved, double alpha, double beta)                         \
     {                                                                                              \
-        (void)saved, (void)alpha, (void)beta;                                                      \
+        (void)dy, (void)saved, (void)alpha, (void)beta;                                            \
         return value;                                                                              \
     }
 
@@ -118,6 +120,7 @@ DERIVATIVE(softplus_slope, saved > 20 ? dy : dy * sigmoid(saved))
 DERIVATIVE(softcap_slope, dy * (1 - tanh(saved / alpha) * tanh(saved / alpha)))
 DERIVATIVE(log_slope, dy / saved)
 DERIVATIVE(log_sigmoid_slope, dy * sigmoid(-saved))
+DERIVATIVE(floor_slope, 0)
 
 plim_unary_derivative *const plim_unary_derivatives[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_NEG] = neg_slope,
@@ -139,6 +142,7 @@ plim_unary_derivative *const plim_unary_derivatives[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_SOFTCAP] = softcap_slope,
     [PLIM_UNARY_LOG] = log_slope,
     [PLIM_UNARY_LOG_SIGMOID] = log_sigmoid_slope,
+    [PLIM_UNARY_FLOOR] = floor_slope,
 };
 
 /* --- two numbers ------------------------------------------------------------------------------ */

@@ -218,6 +218,18 @@ FURTHER = [
     dict(ROTARY, model_type="qwen3_5_text", num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-6,
          linear_key_head_dim=6, linear_value_head_dim=10, linear_num_key_heads=2, linear_num_value_heads=4,
          layer_types=["linear_attention", "full_attention"]),
+    dict(ROTARY, model_type="ministral3", num_key_value_heads=2, head_dim=64, rms_norm_eps=1e-6, rope_parameters=dict(
+        rope_type="default", rope_theta=10000.0, llama_4_scaling_beta=0.1, original_max_position_embeddings=3)),
+    dict(ROTARY, model_type="ministral", num_key_value_heads=2, head_dim=12, sliding_window=16,
+         layer_types=["sliding_attention", "full_attention"]),
+    dict(ROTARY, model_type="arcee", num_key_value_heads=2, mlp_bias=True, rms_norm_eps=1e-6),
+    dict(ROTARY, model_type="nemotron", num_key_value_heads=2, head_dim=16, partial_rotary_factor=0.5),
+    dict(ROTARY, model_type="exaone4", num_key_value_heads=2, rms_norm_eps=1e-6, sliding_window=16,
+         sliding_window_pattern=2),
+    dict(ROTARY, model_type="seed_oss", num_key_value_heads=2, head_dim=12, attention_out_bias=True, rms_norm_eps=1e-6,
+         attention_dropout=0.0, residual_dropout=0.0),
+    dict(ROTARY, model_type="ernie4_5", num_key_value_heads=2, head_dim=8, use_bias=True, rms_norm_eps=1e-6),
+    dict(ROTARY, model_type="hunyuan_v1_dense", num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6),
 ]
 
 

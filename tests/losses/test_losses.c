@@ -32,14 +32,14 @@ static void load(const json_t *c, struct plim_spec *spec)
     plim_spec_set_dropout(spec, 0);
 }
 
-/* PLIM_LOSSES_LIGER: by liger-kernel's kernels, where it has some for the family; its experts are not known here.
+/* PLIM_LOSSES_LIGER: by liger-kernel's kernels, where it has some for the family, but for its experts and its relu2.
  * Losses are the same: they compute what the family's own modules do. false: the case says nothing of them */
 static bool take_liger(const struct plim_spec *spec, struct plim_train_setting *setting)
 {
     const struct plim_liger_patches *all = &plim_family_info(spec->model.family)->liger;
     if (!getenv("PLIM_LOSSES_LIGER")) return true;
     setting->liger = PLIM_LIGER_TRUE;
-    if (all->mlp == PLIM_LIGER_MLP_EXPERTS) setting->liger_kernels.glu = PLIM_LIGER_KERNEL_LEFT;
+    if (all->mlp >= PLIM_LIGER_MLP_RELU2) setting->liger_kernels.glu = PLIM_LIGER_KERNEL_LEFT;
     /* LigerForCausalLMLoss reads the head's weight, and not what an adapter adds to it. */
     return all->loss != PLIM_LIGER_LOSS_NONE && !strstr(setting->lora.targets, "lm_head");
 }

@@ -178,23 +178,26 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
             kv = m->kv_heads * m->head_dim;
     bool phi = f == PLIM_FAMILY_PHI, in_bias = phi || f == PLIM_FAMILY_QWEN2 || m->attention_bias;
     bool out_bias = phi || (m->attention_bias && f != PLIM_FAMILY_QWEN2_MOE && f != PLIM_FAMILY_STABLELM &&
-                             f != PLIM_FAMILY_GLM && f != PLIM_FAMILY_GLM4);
+                             f != PLIM_FAMILY_GLM && f != PLIM_FAMILY_GLM4 && f != PLIM_FAMILY_SEED_OSS);
     int64_t attention =
-        linear(h, q, in_bias) + 2 * linear(h, kv, in_bias) + linear(q, h, out_bias);
+        linear(h, q, in_bias) + 2 * linear(h, kv, in_bias) + linear(q, h, out_bias || m->attention_out_bias);
     if (phi)
         return attention + linear(h, i, true) + linear(i, h, true) + 2 * h +
                (m->qk_layernorm ? 4 * m->head_dim : 0);
     int64_t mlp = 2 * linear(h, i, m->mlp_bias) + linear(i, h, m->mlp_bias);
-    if (f == PLIM_FAMILY_STARCODER2) mlp -= linear(h, i, m->mlp_bias);
+    bool ungated = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_ARCEE || f == PLIM_FAMILY_NEMOTRON;
+    if (ungated) mlp -= linear(h, i, m->mlp_bias);
     bool four_norms = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GLM4;
     if (m->experts) mlp = experts_and_router(m);
     if (f == PLIM_FAMILY_GPT_OSS) /* biases of the router and the experts; sinks */
         mlp += m->experts * (1 + 2 * m->expert_size + h) + m->heads;
     bool gated = f == PLIM_FAMILY_QWEN3_5_TEXT || f == PLIM_FAMILY_QWEN3_5_MOE_TEXT || f == PLIM_FAMILY_QWEN3_NEXT;
     if (gated) attention += linear(h, q, in_bias); /* a gate beside the queries */
-    bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_GEMMA3_TEXT || gated;
+    bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_GEMMA3_TEXT ||
+                      gated || f == PLIM_FAMILY_EXAONE4 || f == PLIM_FAMILY_HUNYUAN_V1_DENSE;
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
-    if (f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_STABLELM) norms = m->parallel_residual ? 2 * h : 4 * h;
+    bool layer_norms = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_NEMOTRON || f == PLIM_FAMILY_STABLELM;
+    if (layer_norms) norms = m->parallel_residual ? 2 * h : 4 * h;
     if (f == PLIM_FAMILY_OLMO) norms = 0;
     if (f == PLIM_FAMILY_COHERE || f == PLIM_FAMILY_COHERE2) norms = h + (m->qk_layernorm ? q + kv : 0);
     bool whole = f == PLIM_FAMILY_OLMO2 || f == PLIM_FAMILY_OLMO3 || f == PLIM_FAMILY_OLMOE;
@@ -276,6 +279,7 @@ int64_t spec_parameters(const struct plim_model_config *m)
     case PLIM_FAMILY_VIT:
         return of_vit(m);
     case PLIM_FAMILY_STARCODER2:
+    case PLIM_FAMILY_NEMOTRON:
     case PLIM_FAMILY_STABLELM: /* a LayerNorm with a bias at the end */
         return m->layers * layer_of_llamas(m) + v * h + 2 * h + head;
     case PLIM_FAMILY_OLMO: /* norms without weights */

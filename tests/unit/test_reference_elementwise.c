@@ -233,6 +233,9 @@ Test(reference_unary, known_values)
         {PLIM_UNARY_LOG_SIGMOID, 0, 0, 1, -0.31326168751822286},
         {PLIM_UNARY_LOG_SIGMOID, 0, 0, 20, -2.061153618190204e-9},
         {PLIM_UNARY_LOG_SIGMOID, 0, 0, -100, -100}, /* exp(100) is infinite in fp32 */
+        {PLIM_UNARY_FLOOR, 0, 0, 2.75, 2},
+        {PLIM_UNARY_FLOOR, 0, 0, -2.25, -3},
+        {PLIM_UNARY_FLOOR, 0, 0, 4, 4},
     };
     bool seen[PLIM_UNARY_COUNT] = {false};
     struct plim_array x = SCALAR(PLIM_F32), y = SCALAR(PLIM_F32);

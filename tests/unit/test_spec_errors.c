@@ -22,10 +22,11 @@ static void check_all(const char *name, const struct refusal *cases, size_t coun
 
 #define CHECK_ALL(name, cases) check_all(name, cases, sizeof(cases) / sizeof((cases)[0]))
 #define FAMILIES                                                                                   \
-    "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, bloom, "   \
-    "olmo2, gemma, starcoder2, smollm3, granite, olmo, olmo3, stablelm, cohere, cohere2, glm, "    \
-    "glm4, qwen3_5_text, bert, roberta, distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, "   \
-    "gpt_oss, qwen3_5_moe_text, qwen3_next, olmoe, vit"
+    "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, "          \
+    "bloom, olmo2, gemma, starcoder2, smollm3, granite, olmo, olmo3, stablelm, cohere, "           \
+    "cohere2, glm, glm4, qwen3_5_text, ministral3, ministral, arcee, nemotron, exaone4, "          \
+    "seed_oss, ernie4_5, hunyuan_v1_dense, bert, roberta, distilbert, modernbert, mixtral, "       \
+    "qwen2_moe, qwen3_moe, gpt_oss, qwen3_5_moe_text, qwen3_next, olmoe, vit"
 #define RUN_IT " (plimsoll exec runs any training program)"
 
 /* --- sizes ------------------------------------------------------------------------------------ */
@@ -171,15 +172,16 @@ Test(spec_errors, values_have_types)
         {"model: {family: gpt3}\n", "s.yaml:1:17: model.family is 'gpt3', expected gpt2, llama, "
                                     "mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, "
                                     "gpt_neox, opt, bloom, olmo2, gemma, starcoder2, smollm3, "
-                                    "granite, olmo, olmo3, stablelm, cohere, cohere2, glm, glm4, "
-                                    "qwen3_5_text, bert, roberta, distilbert, modernbert, mixtral, "
-                                    "qwen2_moe, qwen3_moe, gpt_oss, qwen3_5_moe_text, "
-                                    "qwen3_next, olmoe or vit"},
+                                    "granite, olmo, olmo3, stablelm, cohere, cohere2, glm, "
+                                    "glm4, qwen3_5_text, ministral3, ministral, arcee, nemotron, "
+                                    "exaone4, seed_oss, ernie4_5, hunyuan_v1_dense, bert, roberta, "
+                                    "distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss, "
+                                    "qwen3_5_moe_text, qwen3_next, olmoe or vit"},
         {"model: {family: gpt2, zoo: gpt2-124m}\n",
          "s.yaml:1:28: model.zoo stands beside model.family, expected one of them"},
         {"model: {family: gpt2, activation_function: mish}\n",
          "s.yaml:1:44: model.activation_function is 'mish', expected gelu, gelu_new, "
-         "gelu_pytorch_tanh, silu, relu or swish"},
+         "gelu_pytorch_tanh, silu, relu, relu2 or swish"},
         {"model: {family: gpt2, scale_attn_weights: 1}\n",
          "s.yaml:1:43: model.scale_attn_weights is '1', expected true or false"},
         {"model: {family: gpt2}\ntrain: 3\n", "s.yaml:2:8: train is '3', expected a mapping"},
@@ -398,6 +400,9 @@ Test(spec_errors, liger_is_known_for_some)
         {"model: {family: mixtral}\ntrain: {liger: true}\n",
          "s.yaml:2:16: train.liger is true, and Liger's kernels for the experts of mixtral are not in this version, "
          "expected train.liger_kernels.glu false (plimsoll exec runs the training script as it is)"},
+        {"model: {family: nemotron, num_key_value_heads: 8}\ntrain: {liger: true}\n",
+         "s.yaml:2:16: train.liger is true, and Liger's kernels for the activation of nemotron are not in this version"
+         ", expected train.liger_kernels.glu false (plimsoll exec runs the training script as it is)"},
         {"model: {family: llama, hidden_act: gelu}\ntrain: {liger: true}\n",
          "s.yaml:2:16: train.liger is true, and Liger's SwiGLU wants the activation silu"},
         {"model: {family: llama}\ntrain: {liger: true, sharding: [ddp, fsdp]}\n",

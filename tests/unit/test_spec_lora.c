@@ -201,6 +201,7 @@ Test(spec_lora, axolotls_functions_stand_where_axolotl_can_put_them)
         {"olmo2", HALF ", lora: {r: 8, mlp_kernel: true, targets: up_proj}", NULL},
         {"olmo2", HALF ", " ALL ", targets: q_proj}", "train.lora.qkv_kernel is true, which axolotl cannot"},
         {"phi3", HALF ", lora: {r: 8, o_kernel: true, targets: o_proj}", "train.lora.o_kernel is true, which axolotl"},
+        {"arcee", HALF ", lora: {r: 8, o_kernel: true, targets: o_proj}", "train.lora.o_kernel is true, and what"},
         {"gpt2", HALF ", lora: {r: 8, mlp_kernel: true}", "train.lora.mlp_kernel is true, which axolotl cannot put"},
         {"qwen3_5_text", HALF ", " ALL ", targets: [q_proj, down_proj]}", NULL},
         {"qwen3_5_text", HALF ", " ALL ", targets: all-linear}", NULL},

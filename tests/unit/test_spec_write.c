@@ -61,7 +61,8 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     bool bert = plim_family_has_task(family, PLIM_TASK_MASKED_LM) && info->learned_positions;
     if (family == PLIM_FAMILY_GPT_NEOX || family == PLIM_FAMILY_VIT || bert)
         m->dropout_embedding = m->dropout_residual; /* one key */
-    if (family == PLIM_FAMILY_STARCODER2) m->mlp_bias = m->attention_bias; /* one key */
+    if (family == PLIM_FAMILY_STARCODER2 || family == PLIM_FAMILY_ERNIE4_5)
+        m->mlp_bias = m->attention_bias; /* one key */
     if (bert) m->positions = 1024;
     if (m->labels && !m->patch_size)
         m->task = between(state, 0, 1)                ? PLIM_TASK_CLASSIFICATION
@@ -74,13 +75,18 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     m->hidden_size = m->heads * 8 * between(state, 1, 40);
     m->layers = between(state, 1, 60);
     m->vocab_size = info->images ? 0 : between(state, 152000, 300000);
-    m->activation = family == PLIM_FAMILY_BLOOM ? 0 : (enum plim_activation)between(state, 0, 4);
+    m->activation = family == PLIM_FAMILY_BLOOM ? 0 : (enum plim_activation)between(state, 0, 5);
     if (info->rotary) m->rope = (enum plim_rope)between(state, 0, PLIM_ROPE_COUNT - 1);
     if (family == PLIM_FAMILY_PHI3 && m->rope != PLIM_ROPE_DEFAULT) m->rope = PLIM_ROPE_LONGROPE;
     if (info->nope == PLIM_NOPE_INTERVAL && between(state, 0, 1)) {
         spec->nope_layers_given = (size_t)m->layers;
         for (int64_t i = 0; i < m->layers; i++) m->layer_is_nope[i] = between(state, 0, 1);
     }
+    for (int i = 0; i < 2 && info->required[i] != PLIM_FIELD_TASK; i++) {
+        int64_t *field = (void *)((char *)m + plim_field_info(info->required[i])->offset);
+        if (!*field) *field = 16;
+    }
+    if (family == PLIM_FAMILY_EXAONE4 && !m->sliding_window) m->sliding_window = 64; /* else no pattern */
     if (info->linear && m->full_interval > m->layers) m->full_interval = m->layers; /* one attends to all */
     if (info->layer_types && between(state, 0, 1)) {
         spec->layer_types_given = (size_t)m->layers;
@@ -172,7 +178,7 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .compute = (enum plim_weights)between(state, 0, PLIM_WEIGHTS_COUNT - 1),
         .prepared = between(state, 0, 1)};
     const struct plim_liger_patches *liger = &plim_family_info(spec->model_as_given.family)->liger;
-    bool is_glu_taken = liger->mlp != PLIM_LIGER_MLP_EXPERTS && between(state, 0, 1);
+    bool is_glu_taken = liger->mlp < PLIM_LIGER_MLP_RELU2 && between(state, 0, 1);
     spec->liger_kernels = (struct plim_liger_kernels){
         .rope = between(state, 0, 1), .rms_norm = between(state, 0, 1),
         .glu = is_glu_taken ? PLIM_LIGER_KERNEL_TAKEN : PLIM_LIGER_KERNEL_LEFT,
@@ -229,8 +235,12 @@ Test(spec_write, every_family_comes_back_with_its_defaults)
 {
     for (int f = 0; f < PLIM_FAMILY_COUNT; f++) {
         struct plim_spec spec;
-        char text[64];
-        snprintf(text, sizeof(text), "model: {family: %s}\n", plim_family_names[f]);
+        char text[128];
+        const enum plim_field *required = plim_family_info((enum plim_family)f)->required;
+        size_t used = (size_t)snprintf(text, sizeof(text), "model: {family: %s", plim_family_names[f]);
+        for (int i = 0; i < 2 && required[i] != PLIM_FIELD_TASK; i++)
+            used += (size_t)snprintf(text + used, sizeof(text) - used, ", %s: 16", plim_field_info(required[i])->name);
+        snprintf(text + used, sizeof(text) - used, "}\n");
         spec_load_text("s.yaml", text, &spec);
         expect_round_trip(&spec, plim_family_names[f]);
     }

@@ -119,6 +119,7 @@ struct tensor *op_rsub_scalar(struct engine *e, struct tensor *a,
                               double b); /* b - a; no autograd */
 struct tensor *op_mul_scalar(struct engine *e, struct tensor *a, double b);
 struct tensor *op_div_scalar(struct engine *e, struct tensor *a, double b);
+struct tensor *op_true_div_scalar(struct engine *e, struct tensor *a, double b); /* of integers, in fp32; no autograd */
 struct tensor *op_pow_scalar(struct engine *e, struct tensor *a, double exponent);
 /* a to the power of b, element by element; no autograd */
 struct tensor *op_pow(struct engine *e, struct tensor *a, struct tensor *b);

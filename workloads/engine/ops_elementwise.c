@@ -181,6 +181,14 @@ struct tensor *op_rsub_scalar(struct engine *e, struct tensor *a, double b)
     return with_number(e, NULL, PLIM_BINARY_RSUB, a, b);
 }
 
+struct tensor *op_true_div_scalar(struct engine *e, struct tensor *a, double b)
+{
+    if (e->halted) return op_halted(e, 1, &a);
+    struct tensor *y = result(e, 1, &a, PLIM_F32);
+    launch_binary(e, y, a, NULL, PLIM_BINARY_DIV, b);
+    return op_done(e, NULL, y, 1, &a);
+}
+
 static void mul_scalar_backward(struct engine *e, struct node *n, struct tensor **grads,
                                 struct tensor **out)
 {

@@ -22,6 +22,14 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_VIT] = &plim_family_vit,           [PLIM_FAMILY_GPT_OSS] = &plim_family_llama,
     [PLIM_FAMILY_QWEN3_5_TEXT] = &plim_family_llama, [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = &plim_family_llama,
     [PLIM_FAMILY_OLMOE] = &plim_family_llama,       [PLIM_FAMILY_QWEN3_NEXT] = &plim_family_llama,
+    [PLIM_FAMILY_MINISTRAL3] = &plim_family_llama,
+    [PLIM_FAMILY_MINISTRAL] = &plim_family_llama,
+    [PLIM_FAMILY_ARCEE] = &plim_family_llama,
+    [PLIM_FAMILY_NEMOTRON] = &plim_family_llama,
+    [PLIM_FAMILY_EXAONE4] = &plim_family_llama,
+    [PLIM_FAMILY_SEED_OSS] = &plim_family_llama,
+    [PLIM_FAMILY_ERNIE4_5] = &plim_family_llama,
+    [PLIM_FAMILY_HUNYUAN_V1_DENSE] = &plim_family_llama,
 };
 
 /* ZeRO 1 and 2 lay all weights behind one another, and PyTorch multiplies experts from addresses of 16 bytes on

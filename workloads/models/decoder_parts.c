@@ -112,6 +112,8 @@ static struct tensor *activation(struct engine *e, enum plim_activation f, struc
         return op_silu(e, x);
     case PLIM_ACTIVATION_RELU:
         return op_relu(e, x);
+    case PLIM_ACTIVATION_RELU2:
+        return op_pow_scalar(e, op_relu(e, x), 2);
     }
     return x;
 }
@@ -355,6 +357,8 @@ static const enum masks masks_of[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GEMMA3_TEXT] = MASKS_BOTH, [PLIM_FAMILY_QWEN2_MOE] = MASKS_BOTH,
     [PLIM_FAMILY_OLMO3] = MASKS_BOTH,      [PLIM_FAMILY_COHERE2] = MASKS_BOTH,
     [PLIM_FAMILY_GPT_OSS] = MASKS_BOTH,
+    [PLIM_FAMILY_MINISTRAL3] = MASKS_ONE,
+    [PLIM_FAMILY_MINISTRAL] = MASKS_BOTH,
 };
 
 /* gpt_oss tells its masks no positions, so that a token sees the documents before its own. */

@@ -12,8 +12,8 @@ enum {
 };
 
 /* What the norms of queries and keys see: a head each before heads and positions change places, or
- * after it, or all heads at once. */
-enum head_norm { HEAD_NORM_NONE, HEAD_NORM_SPLIT, HEAD_NORM_TRANSPOSED, HEAD_NORM_WHOLE };
+ * after it, or once it has turned, or all heads at once. */
+enum head_norm { HEAD_NORM_NONE, HEAD_NORM_SPLIT, HEAD_NORM_TRANSPOSED, HEAD_NORM_TURNED, HEAD_NORM_WHOLE };
 
 static const struct traits {
     enum norm_kind norm;
@@ -36,6 +36,9 @@ static const struct traits {
     bool some_pairs; /* so do neighbours of a part of the head, in their own type, with cos and sin of halves */
     bool parallel;  /* attention and MLP side by side on one norm */
     bool of_grids;  /* positions are those of images' grids, too */
+    bool wide_pairs; /* so do neighbours of all of the head, in fp32 */
+    bool turns_first; /* a part of the head turns; both turned parts live until both are joined to the rest */
+    bool scales_queries; /* queries grow with their positions, once they have turned */
     bool gated;     /* what the attention gives is multiplied with a sigmoid of a second half of the queries */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_LLAMA] = {.norm = NORM_RMS, .places = PRE},
@@ -94,6 +97,18 @@ static const struct traits {
                                       .of_grids = true},
     [PLIM_FAMILY_QWEN3_NEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true},
     [PLIM_FAMILY_OLMOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_WHOLE},
+    [PLIM_FAMILY_MINISTRAL3] = {.norm = NORM_RMS, .places = PRE, .scales_queries = true},
+    [PLIM_FAMILY_MINISTRAL] = {.norm = NORM_RMS, .places = PRE},
+    [PLIM_FAMILY_ARCEE] = {.norm = NORM_RMS, .places = PRE, .plain_mlp = true},
+    [PLIM_FAMILY_NEMOTRON] = {.norm = NORM_LAYER_1P,
+                              .places = PRE,
+                              .norm_bias = true,
+                              .plain_mlp = true,
+                              .turns_first = true},
+    [PLIM_FAMILY_EXAONE4] = {.norm = NORM_RMS, .places = POST, .head_norm = HEAD_NORM_TRANSPOSED},
+    [PLIM_FAMILY_SEED_OSS] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .drops_inside = true},
+    [PLIM_FAMILY_ERNIE4_5] = {.norm = NORM_RMS, .places = PRE, .rotates_in_fp32 = true, .wide_pairs = true},
+    [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_TURNED},
 };
 
 static const struct traits *traits_of(const struct decoder *m)
@@ -132,7 +147,8 @@ static void build_attention(struct engine *e, struct decoder *m, struct decoder_
     nn_linear_create(e, p, &l->q, h, t->gated ? 2 * queries : queries, bias);
     nn_linear_create(e, p, &l->k, h, keys, bias);
     nn_linear_create(e, p, &l->v, h, keys, bias);
-    nn_linear_create(e, p, &l->o, queries, h, !t->qkv_bias && !t->o_plain && c->attention_bias);
+    bool o_bias = !t->qkv_bias && !t->o_plain && c->attention_bias;
+    nn_linear_create(e, p, &l->o, queries, h, o_bias || c->attention_out_bias);
     if (c->qk_layernorm) {
         nn_norm_create_of_heads(e, p, &l->q_norm, norm_of(m), c->heads, c->head_dim);
         nn_norm_create_of_heads(e, p, &l->k_norm, norm_of(m), c->kv_heads, c->head_dim);
@@ -268,6 +284,13 @@ static void project_first(struct engine *e, const struct block_call *b, struct t
         for (int i = Q; i <= V; i++) y[i] = tensor_keep(nn_linear(e, projections[i], x));
 }
 
+/* Rebinds queries and keys to their norms. */
+static void norm_heads(struct engine *e, const struct decoder_layer *l, struct tensor *qkv[3])
+{
+    tensor_set(e, &qkv[Q], nn_norm(e, &l->q_norm, qkv[Q]));
+    tensor_set(e, &qkv[K], nn_norm(e, &l->k_norm, qkv[K]));
+}
+
 static void project_each(struct engine *e, const struct block_call *b, struct tensor *x,
                          struct tensor *qkv[3], struct tensor **gate)
 {
@@ -288,9 +311,7 @@ static void project_each(struct engine *e, const struct block_call *b, struct te
     tensor_drop(e, y[K]);
     qkv[V] = as_heads(e, c, NULL, first ? y[V] : nn_linear(e, &l->v, x), c->kv_heads);
     tensor_drop(e, y[V]);
-    if (head_norm != HEAD_NORM_TRANSPOSED) return;
-    tensor_set(e, &qkv[Q], nn_norm(e, &l->q_norm, qkv[Q]));
-    tensor_set(e, &qkv[K], nn_norm(e, &l->k_norm, qkv[K]));
+    if (head_norm == HEAD_NORM_TRANSPOSED) norm_heads(e, l, qkv);
 }
 
 /* Three projections (taken) seen as heads */
@@ -334,8 +355,7 @@ static void project_then_norm(struct engine *e, const struct block_call *b, stru
     for (int i = Q; i <= V; i++)
         qkv[i] = tensor_keep(op_view(e, nn_linear(e, projections[i], x),
                                      SHAPE(batch, seq, i == Q ? c->heads : c->kv_heads, c->head_dim)));
-    tensor_set(e, &qkv[Q], nn_norm(e, &l->q_norm, qkv[Q]));
-    tensor_set(e, &qkv[K], nn_norm(e, &l->k_norm, qkv[K]));
+    norm_heads(e, l, qkv);
     for (int i = Q; i <= V; i++) tensor_set(e, &qkv[i], op_transpose(e, qkv[i], 1, 2));
 }
 
@@ -372,29 +392,49 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
     const struct traits *t = traits_of(b->m);
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)),
                   *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
-    struct tensor *turned[2], *cast[2], *wide[2] = {NULL, NULL};
+    struct tensor *turned[2], *cast[2], *wide[2] = {NULL, NULL}, *parts[2] = {NULL, NULL};
     for (int i = Q; i <= K && t->pairs; i++) wide[i] = tensor_hold(op_to(e, qkv[i], PLIM_F32));
-    if (t->some_pairs) {
+    if (t->some_pairs || t->wide_pairs) {
         int64_t half = e->halted ? 1 : tensor_size(cos, -1) / 2;
         tensor_set(e, &cos, op_repeat_each(e, op_slice(e, cos, -1, 0, half), -1, 2));
         tensor_set(e, &sin, op_repeat_each(e, op_slice(e, sin, -1, 0, half), -1, 2));
+    }
+    if (t->some_pairs)
         nn_rotate_pairs_then_join(e, qkv, cos, sin, turned);
-    } else if (t->gated)
+    else if (t->gated)
         nn_rotate_then_join(e, qkv, cos, sin, turned, NULL);
+    else if (t->turns_first)
+        nn_rotate_then_join(e, qkv, cos, sin, turned, parts);
     else if (t->fused)
         nn_rotate_parts(e, qkv, cos, sin, turned);
     else
         for (int i = Q; i <= K; i++)
             turned[i] = tensor_keep(t->pairs            ? nn_rotate_pairs(e, wide[i], cos, sin)
+                                    : t->wide_pairs     ? nn_rotate_pairs_wide(e, qkv[i], cos, sin)
                                     : t->rotates_halves ? nn_rotate_halves(e, qkv[i], cos, sin)
                                                         : nn_rotate(e, qkv[i], cos, sin));
     for (int i = Q; i <= K; i++) {
         bool is_wide = t->rotates_in_fp32 || t->pairs;
         cast[i] = tensor_hold(is_wide ? op_to(e, turned[i], (enum plim_dtype)qkv[i]->a.dtype) : turned[i]);
     }
-    tensor_drop_all(e, cos, sin, turned[Q], turned[K], qkv[Q], qkv[K], wide[Q], wide[K]);
+    tensor_drop_all(e, cos, sin, turned[Q], turned[K], qkv[Q], qkv[K], wide[Q], wide[K], parts[Q], parts[K]);
     qkv[Q] = cast[Q];
     qkv[K] = cast[K];
+}
+
+/* get_llama_4_attn_scale() (modeling_ministral3.py:119) of the positions: the queries times 1 + beta log(1 +
+ * floor(position / original positions)). Another beta changes nothing but values. */
+static void scale_queries(struct engine *e, const struct block_call *b, struct tensor **queries)
+{
+    const double beta = 0.1;
+    if (e->halted) return;
+    struct tensor *lengths = op_true_div_scalar(e, b->positions, (double)b->m->config->rope_original_positions);
+    struct tensor *steps = op_unary(e, lengths, PLIM_UNARY_FLOOR);
+    struct tensor *log = op_unary(e, op_add_scalar(e, steps, 1), PLIM_UNARY_LOG);
+    struct tensor *scale = tensor_keep(op_add_scalar(e, op_mul_scalar(e, log, beta), 1));
+    struct tensor *rows = op_view(e, scale, SHAPE(1, 1, tensor_size(scale, -1), 1));
+    tensor_set(e, queries, op_mul(e, *queries, op_to(e, rows, (enum plim_dtype)(*queries)->a.dtype)));
+    tensor_drop(e, scale);
 }
 
 static struct tensor *attend_gated(struct engine *e, const struct block_call *b, const struct attention_call *call,
@@ -425,6 +465,8 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
         project_each(e, b, x, qkv, &gate);
     if (!b->m->config->layer_is_nope[b->layer - b->m->layers])
         (decoder_liger(b->m).rope ? rotate_in_place : rotate)(e, b, qkv);
+    if (t->head_norm == HEAD_NORM_TURNED) norm_heads(e, b->layer, qkv);
+    if (t->scales_queries) scale_queries(e, b, &qkv[Q]);
     struct attention_call call = decoder_attention(b);
     if (t->softcaps_attention) call.softcap = b->m->config->attn_logit_softcapping;
     call.sinks = b->layer->sinks;
@@ -458,7 +500,10 @@ static struct tensor *dense(struct engine *e, const struct block_call *b, struct
         return nn_linear(e, &l->down, op_liger_gated(e, gates, gate_part, nn_linear(e, &l->up, x)));
     }
     if (traits_of(b->m)->plain_mlp) return plain(e, b, x);
-    if (!is_joined) return decoder_layer_mlp(e, b, x);
+    if (!is_joined) {
+        struct tensor *fed = decoder_layer_mlp(e, b, x);
+        return traits_of(b->m)->drops_inside ? op_dropout(e, fed, b->m->config->dropout_residual) : fed;
+    }
     struct tensor *part[2];
     int64_t width = b->m->config->intermediate_size;
     op_split(e, nn_linear(e, &l->gate_up, x), 2, 2, (int64_t[]){width, width}, part);

@@ -166,6 +166,7 @@ enum norm_kind {
     NORM_RMS_GEMMA, /* GemmaRMSNorm: (x.float() normed * (1 + weight.float())).to(dtype) */
     NORM_RMS_OLMO,   /* Olmo2RMSNorm: (weight * x).to(dtype) */
     NORM_LAYER_FP32, /* OlmoLayerNorm: torch's in fp32, without a weight */
+    NORM_LAYER_1P,   /* NemotronLayerNorm1P: torch's of a weight that counts from 1, in autocast's type */
     NORM_LAYER_STEPS, /* CohereLayerNorm: a LayerNorm in fp32, every step a kernel */
     /* LigerRMSNorm in the place of another RMS norm, on the simulated device only: one kernel, whose gradient of x
      * takes the place of that of its result, or is apart from it. */
@@ -240,6 +241,8 @@ struct tensor *nn_rotate(struct engine *e, struct tensor *x, struct tensor *cos,
 /* The same where the two halves of a rotation are neighbours */
 struct tensor *nn_rotate_pairs(struct engine *e, struct tensor *x, struct tensor *cos,
                                struct tensor *sin);
+/* The same of x.float(), whose neighbours change places before, and stays in fp32 (ernie4_5) */
+struct tensor *nn_rotate_pairs_wide(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin);
 /* The same by halves: cat((x1 cos - x2 sin, x2 cos + x1 sin)); cos, sin (1, 1, S, dim / 2) */
 struct tensor *nn_rotate_halves(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin);
 /* The same as nn_rotate() of x.float(), which is computed twice, and stays in fp32 (modernbert) */

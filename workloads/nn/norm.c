@@ -107,12 +107,31 @@ static struct tensor *layer_norm_fp32(struct engine *e, struct tensor *x)
     return y;
 }
 
+/* NemotronLayerNorm1P.forward() (modeling_nemotron.py:74): all operands are cast, and autocast does without */
+static struct tensor *layer_norm_1p(struct engine *e, const struct norm *n, struct tensor *x)
+{
+    bool was = tensor_enter(x), mixed = e->autocast.on;
+    enum plim_dtype low = e->autocast.dtype;
+    struct tensor *shifted = tensor_keep(op_add_scalar(e, n->weight, 1));
+    struct tensor *input = tensor_hold(mixed ? op_to(e, x, low) : x);
+    struct tensor *weight = tensor_hold(mixed ? op_to(e, shifted, low) : shifted);
+    struct tensor *bias = tensor_hold(mixed ? op_to(e, n->bias, low) : n->bias);
+    tensor_drop(e, shifted);
+    e->autocast.on = false;
+    struct tensor *y = op_layer_norm(e, input, weight, bias, LAYER_EPSILON);
+    e->autocast.on = mixed;
+    tensor_drop_all(e, input, weight, bias);
+    tensor_leave(e, x, was);
+    return y;
+}
+
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
 {
     const struct norm *n = module;
     if (n->kind == NORM_LAYER)
         return op_layer_norm(e, x, n->weight, n->bias, n->epsilon ? n->epsilon : LAYER_EPSILON);
     if (n->kind == NORM_LAYER_FP32) return layer_norm_fp32(e, x);
+    if (n->kind == NORM_LAYER_1P) return layer_norm_1p(e, n, x);
     if (n->kind == NORM_LAYER_STEPS) return layer_norm_steps(e, n, x);
     if (n->kind == NORM_RMS_GEMMA) return rms_norm_gemma(e, n, x);
     if (n->kind == NORM_RMS_LIGER || n->kind == NORM_RMS_LIGER_APART)

@@ -160,6 +160,13 @@ struct tensor *nn_rotate_pairs(struct engine *e, struct tensor *x, struct tensor
     return y;
 }
 
+struct tensor *nn_rotate_pairs_wide(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    struct tensor *straight = op_mul(e, op_to(e, x, PLIM_F32), cos);
+    return op_add(e, straight, op_mul(e, op_to(e, rotate_neighbours(e, x), PLIM_F32), sin));
+}
+
 struct tensor *nn_rotate_wide(struct engine *e, struct tensor *x, struct tensor *cos,
                               struct tensor *sin)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { ACTIVATION_SWISH = PLIM_ACTIVATION_RELU + 1 };
+enum { ACTIVATION_SWISH = PLIM_ACTIVATION_RELU2 + 1 };
 
 static const char *const activation_names[] = {
     [PLIM_ACTIVATION_GELU] = "gelu",
@@ -11,6 +11,7 @@ static const char *const activation_names[] = {
     [PLIM_ACTIVATION_GELU_PYTORCH_TANH] = "gelu_pytorch_tanh",
     [PLIM_ACTIVATION_SILU] = "silu",
     [PLIM_ACTIVATION_RELU] = "relu",
+    [PLIM_ACTIVATION_RELU2] = "relu2",
     [ACTIVATION_SWISH] = "swish",
 };
 

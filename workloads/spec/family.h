@@ -41,6 +41,8 @@
       "the head shares the embedding's weight")                                                    \
     X(ATTENTION_BIAS, attention_bias, BOOL, 0, 0, "attention_bias", "",                            \
       "biases in the attention's projections")                                                     \
+    X(ATTENTION_OUT_BIAS, attention_out_bias, BOOL, 0, 0, "attention_out_bias", "",                \
+      "seed_oss: a bias in the attention's output projection")                                     \
     X(MLP_BIAS, mlp_bias, BOOL, 0, 0, "mlp_bias", "", "biases in the MLP")                         \
     X(ENABLE_BIAS, enable_bias, BOOL, 0, 0, "enable_bias", "",                                     \
       "biases in all linear layers of a block")                                                    \
@@ -188,7 +190,7 @@ enum plim_sliding_rule {
 enum plim_nope_rule {
     PLIM_NOPE_NONE,
     PLIM_NOPE_INTERVAL, /* every no_rope_layer_interval-th, or as no_rope_layers says */
-    PLIM_NOPE_FULL      /* those that see all */
+    PLIM_NOPE_FULL      /* those that see all, where there is a window */
 };
 
 struct plim_family_info {
@@ -204,8 +206,10 @@ struct plim_family_info {
     enum plim_rope rope;     /* where config.json has no rope_parameters, and */
     int64_t rope_original_positions; /* its original_max_position_embeddings; 0: the model's */
     bool rotary_by_layers;   /* rope_parameters has a mapping for each type of layers */
+    bool functional_dropout; /* its dropouts are no modules, so that DPOTrainer does not find them */
     bool rotary_rounds_up;   /* the rotating part of a head is rounded up to an even width */
     bool head_dim_derives;   /* a head_dim must be hidden_size / heads */
+    enum plim_field required[2]; /* keys whose null fails in transformers; PLIM_FIELD_TASK: none */
     bool heads_must_divide;  /* hidden_size % heads must be 0 even where head_dim is given */
     unsigned tasks;          /* bit mask of enum plim_task; 0: a causal language model and a classification */
     struct plim_liger_patches liger;

@@ -302,15 +302,159 @@ static const struct plim_family_key olmoe_keys[] = {
     KEY("norm_topk_prob", NORMALIZED_ROUTING, "false"),
 };
 
+static const struct plim_family_key ministral3_keys[] = {
+    TASKS_OF_DECODER,
+    KEY("vocab_size", VOCAB_SIZE, "131072"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "14336"),
+    KEY("num_hidden_layers", LAYERS, "34"),
+    KEY("num_attention_heads", HEADS, "32"),
+    KEY("num_key_value_heads", KV_HEADS, "8"),
+    KEY("head_dim", HEAD_DIM, "128"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "262144"),
+    NUL("pad_token_id", PAD_TOKEN, "11"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    NUL("sliding_window", SLIDING_WINDOW, "null"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+};
+
+static const struct plim_family_key ministral_keys[] = {
+    TASKS_OF_DECODER,
+    KEY("vocab_size", VOCAB_SIZE, "32000"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "14336"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    KEY("num_key_value_heads", KV_HEADS, "8"),
+    NUL("head_dim", HEAD_DIM, "null"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "131072"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    NUL("sliding_window", SLIDING_WINDOW, "4096"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+};
+
+static const struct plim_family_key arcee_keys[] = {
+    TASKS_OF_DECODER,
+    KEY("vocab_size", VOCAB_SIZE, "32000"),
+    KEY("hidden_size", HIDDEN_SIZE, "2560"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "18432"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    NUL("num_key_value_heads", KV_HEADS, "null"),
+    KEY("hidden_act", ACTIVATION, "relu2"),
+    KEY("max_position_embeddings", POSITIONS, "4096"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("mlp_bias", MLP_BIAS, "false"),
+    NUL("head_dim", HEAD_DIM, "null"),
+};
+
+static const struct plim_family_key nemotron_keys[] = {
+    TASKS_OF_DECODER,
+    KEY("vocab_size", VOCAB_SIZE, "256000"),
+    KEY("hidden_size", HIDDEN_SIZE, "6144"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "24576"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "48"),
+    NUL("head_dim", HEAD_DIM, "null"),
+    NUL("num_key_value_heads", KV_HEADS, "null"),
+    KEY("hidden_act", ACTIVATION, "relu2"),
+    KEY("max_position_embeddings", POSITIONS, "4096"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("partial_rotary_factor", PARTIAL_ROTARY, "0.5"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("mlp_bias", MLP_BIAS, "false"),
+};
+
+static const struct plim_family_key exaone4_keys[] = {
+    TASKS_OF_DECODER,
+    KEY("vocab_size", VOCAB_SIZE, "102400"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "16384"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    KEY("num_key_value_heads", KV_HEADS, "32"),
+    KEY("head_dim", HEAD_DIM, NULL),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "2048"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    NUL("sliding_window", SLIDING_WINDOW, "4096"),
+    KEY("sliding_window_pattern", SLIDING_PATTERN, "4"),
+};
+
+static const struct plim_family_key seed_oss_keys[] = {
+    TASKS_OF_DECODER,
+    KEY("vocab_size", VOCAB_SIZE, "155136"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "27648"),
+    KEY("num_hidden_layers", LAYERS, "64"),
+    KEY("num_attention_heads", HEADS, "80"),
+    NUL("num_key_value_heads", KV_HEADS, "8"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "524288"),
+    NUL("pad_token_id", PAD_TOKEN, "1"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_bias", ATTENTION_BIAS, "true"),
+    KEY("attention_out_bias", ATTENTION_OUT_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.1"),
+    KEY("residual_dropout", DROPOUT_RESIDUAL, "0.1"),
+    KEY("mlp_bias", MLP_BIAS, "false"),
+    NUL("head_dim", HEAD_DIM, "128"),
+};
+
+static const struct plim_family_key ernie4_5_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "103424"),
+    KEY("hidden_size", HIDDEN_SIZE, "1024"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "3072"),
+    KEY("num_hidden_layers", LAYERS, "18"),
+    KEY("num_attention_heads", HEADS, "16"),
+    NUL("num_key_value_heads", KV_HEADS, "2"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "131072"),
+    NUL("pad_token_id", PAD_TOKEN, "0"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
+    NUL("use_bias", ATTENTION_BIAS, "false"),
+    NUL("use_bias", MLP_BIAS, "false"), /* one key, two places */
+    NUL("head_dim", HEAD_DIM, "128"),
+};
+
+static const struct plim_family_key hunyuan_v1_dense_keys[] = {
+    TASKS_OF_DECODER,
+    KEY("vocab_size", VOCAB_SIZE, "290943"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "11008"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    NUL("num_key_value_heads", KV_HEADS, "null"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "2048"),
+    NUL("pad_token_id", PAD_TOKEN, "0"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    NUL("head_dim", HEAD_DIM, "null"),
+};
+
 /* transformers has no classification of theirs. */
 #define CAUSAL_ALONE (1u << PLIM_TASK_CAUSAL_LM)
 #define GLM_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"}
+#define UNGATED_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj"}
 #define QUERIES {"q_proj", "v_proj"}
 
 const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GEMMA] = {KEYS(gemma_keys), .rotary = true, .liger = {LIGER_DECODER(IN_PLACE, GEGLU)},
                            .linears = LLAMA_LINEARS, .lora_default = QUERIES},
     [PLIM_FAMILY_STARCODER2] = {KEYS(starcoder2_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
+                                .functional_dropout = true,
                                 .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "c_fc", "c_proj"}},
     [PLIM_FAMILY_SMOLLM3] = {KEYS(smollm3_keys), .sliding = PLIM_SLIDING_NOPE, .nope = PLIM_NOPE_INTERVAL,
                              .layer_types = true, .rotary = true, .liger = LIGER_LLAMA, .linears = LLAMA_LINEARS},
@@ -357,4 +501,22 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
                                             "out_proj", "gate_proj", "up_proj", "down_proj", "shared_expert_gate"}},
     [PLIM_FAMILY_OLMOE] = {KEYS(olmoe_keys), .tasks = CAUSAL_ALONE, .rotary = true, .head_dim_derives = true,
                            .linears = {"q_proj", "k_proj", "v_proj", "o_proj"}},
+    [PLIM_FAMILY_MINISTRAL3] = {KEYS(ministral3_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
+                                .rope = PLIM_ROPE_YARN, .rope_original_positions = 16384, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_MINISTRAL] = {KEYS(ministral_keys), .sliding = PLIM_SLIDING_ALL, .layer_types = true, .rotary = true,
+                               .required = {PLIM_FIELD_HEAD_DIM, PLIM_FIELD_SLIDING_WINDOW},
+                               .liger = LIGER_LLAMA, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_ARCEE] = {KEYS(arcee_keys), .rotary = true, .heads_must_divide = true, .linears = UNGATED_LINEARS},
+    [PLIM_FAMILY_NEMOTRON] = {KEYS(nemotron_keys), .rotary = true, .required = {PLIM_FIELD_KV_HEADS},
+                              .liger = {.mlp = PLIM_LIGER_MLP_RELU2, .loss = PLIM_LIGER_LOSS_FUSED},
+                              .linears = UNGATED_LINEARS},
+    [PLIM_FAMILY_EXAONE4] = {KEYS(exaone4_keys), .sliding = PLIM_SLIDING_PATTERN, .nope = PLIM_NOPE_FULL,
+                             .layer_types = true, .rotary = true,
+                             .liger = {LIGER_DECODER(APART, SWIGLU), .head_norms = PLIM_LIGER_NORM_APART},
+                             .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_SEED_OSS] = {KEYS(seed_oss_keys), .rotary = true, .functional_dropout = true,
+                              .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_ERNIE4_5] = {KEYS(ernie4_5_keys), .tasks = CAUSAL_ALONE, .rotary = true, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {KEYS(hunyuan_v1_dense_keys), .rotary = true, .required = {PLIM_FIELD_HEAD_DIM},
+                                      .liger = LIGER_LLAMA, .linears = LLAMA_LINEARS},
 };

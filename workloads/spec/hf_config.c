@@ -123,6 +123,11 @@ static bool is_filled(const struct plim_yaml_node *node)
     return node && node->kind == PLIM_YAML_MAPPING && node->count > 0;
 }
 
+static bool is_filled_list(const struct plim_yaml_node *node)
+{
+    return node && node->kind == PLIM_YAML_SEQUENCE && node->count > 0;
+}
+
 /* transformers takes a filled rope_scaling instead of rope_parameters (gemma3: on top of them), and
  * an empty mapping of either name for none. */
 static bool rope_is_superseded(const struct plim_yaml_node *map, const struct plim_yaml_node *node,
@@ -436,6 +441,9 @@ static enum plim_status read_known(const struct plim_yaml *yaml, const struct pl
             if (!key || is_alias != (aliases == 1)) continue;
             if (is_alias && strcmp(place.key, "n_embed") == 0 && plim_yaml_is_null(map->items[i]))
                 continue; /* BloomConfig takes a null n_embed for none */
+            bool has_types = is_filled_list(plim_yaml_get(map, "layer_types"));
+            if (family == PLIM_FAMILY_EXAONE4 && key->field == PLIM_FIELD_SLIDING_PATTERN && has_types)
+                continue; /* Exaone4Config does not look at it then: it may be null, or "LLLG" */
             st = plim_family_key_read(family, key, &place, map->items[i], &spec->model_as_given);
         }
     for (size_t i = 0; i < SPECIAL_COUNT && st == PLIM_OK; i++) {
@@ -475,6 +483,21 @@ static struct plim_yaml_node *text_of(struct plim_yaml_node *root)
     return is_filled(text) && (is_text(type, "qwen3_5") || is_text(type, "qwen3_5_moe")) ? text : root;
 }
 
+/* Ministral3Attention.forward() reads them of whatever rotary embedding there is. */
+static enum plim_status check_scaled_queries(const struct plim_yaml *yaml, enum plim_family family,
+                                             struct plim_error *err)
+{
+    const struct plim_yaml_node *older = plim_yaml_get(yaml->root, "rope_scaling");
+    const struct plim_yaml_node *map = is_filled(older) ? older : plim_yaml_get(yaml->root, "rope_parameters");
+    if (family != PLIM_FAMILY_MINISTRAL3 || !map || plim_yaml_is_null(map)) return PLIM_OK;
+    const struct plim_yaml_node *beta = plim_yaml_get(map, "llama_4_scaling_beta"),
+                                *positions = plim_yaml_get(map, "original_max_position_embeddings");
+    if (beta && positions && !plim_yaml_is_null(beta) && !plim_yaml_is_null(positions)) return PLIM_OK;
+    return plim_yaml_fail(yaml, map, err,
+                          "its rotary embedding has no llama_4_scaling_beta and original_max_position_embeddings, "
+                          "expected both, without which transformers fails to run ministral3");
+}
+
 enum plim_status plim_hf_read(const struct plim_yaml *document, const enum plim_family *wanted,
                               struct plim_spec *spec, struct plim_error *err)
 {
@@ -491,6 +514,7 @@ enum plim_status plim_hf_read(const struct plim_yaml *document, const enum plim_
     PLIM_TRY(plim_family_defaults(family, &spec->model_as_given, err));
     if (!wanted) PLIM_TRY(plim_hf_refuse_other_code(yaml, err));
     PLIM_TRY(plim_hf_read_task(yaml, family, wanted != NULL, &spec->model_as_given.task, err));
+    PLIM_TRY(check_scaled_queries(yaml, family, err));
     spec->layer_types_given = spec->nope_layers_given = 0;
     PLIM_TRY(read_known(yaml, yaml->root, "", false, spec, err));
 out:

@@ -25,7 +25,7 @@ static const struct other_kind {
       "detr"}},
     {"a multimodal model",
      {"clip", "siglip", "gemma3", "llava", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "idefics3",
-      "paligemma", "mllama", "blip-2", "internvl"}},
+      "paligemma", "mllama", "blip-2", "internvl", "mistral3"}},
     {"a decoder of another family",
      {"falcon", "gpt_neo", "gptj", "codegen", "gpt_bigcode", "mpt", "gpt-j"}},
 };

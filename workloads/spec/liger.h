@@ -42,7 +42,8 @@ enum plim_liger_mlp {
     PLIM_LIGER_MLP_NONE,
     PLIM_LIGER_MLP_SWIGLU,
     PLIM_LIGER_MLP_GEGLU,
-    PLIM_LIGER_MLP_EXPERTS /* LigerExperts, which is not known here */
+    PLIM_LIGER_MLP_RELU2,  /* LigerReLUSquared, and */
+    PLIM_LIGER_MLP_EXPERTS /* LigerExperts, which are not known here */
 };
 
 /* What Liger puts in the place of a family's own, as apply_liger_kernel_to_*() of its transformers/monkey_patch.py does

@@ -21,11 +21,28 @@ static const bool layers_are_known[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_STABLELM] = true, [PLIM_FAMILY_OLMOE] = true,
 };
 
+/* Of which it was not compared */
+static const bool is_untried[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_MINISTRAL3] = true,
+    [PLIM_FAMILY_MINISTRAL] = true,
+    [PLIM_FAMILY_ARCEE] = true,
+    [PLIM_FAMILY_NEMOTRON] = true,
+    [PLIM_FAMILY_EXAONE4] = true,
+    [PLIM_FAMILY_SEED_OSS] = true,
+    [PLIM_FAMILY_ERNIE4_5] = true,
+    [PLIM_FAMILY_HUNYUAN_V1_DENSE] = true,
+};
+
 static enum plim_status check_family(const struct plim_spec *spec, const char *key, struct plim_error *err)
 {
     enum plim_family family = spec->model.family;
     bool of_attention = spec->lora.qkv_kernel || spec->lora.o_kernel, is_known = attention_is_known[family];
     if (is_known || (layers_are_known[family] && !of_attention)) return PLIM_OK;
+    if (is_untried[family])
+        return plim_fail(err, PLIM_SPEC,
+                         "train.lora.%s is true, and what axolotl makes of %s is not in this version, expected false "
+                         "(plimsoll exec runs any training program)",
+                         key, plim_family_names[family]);
     return plim_fail(err, PLIM_SPEC,
                      "train.lora.%s is true, which axolotl cannot put into %s (it stops there), expected false", key,
                      plim_family_names[family]);

@@ -36,8 +36,9 @@ void plim_model_nope_layers(const struct plim_model_config *model, bool *is_nope
     enum plim_nope_rule rule = plim_family_info(model->family)->nope;
     memset(is_nope, 0, PLIM_MAX_LAYERS * sizeof(*is_nope));
     for (int64_t i = 0; i < model->layers; i++)
-        is_nope[i] = rule == PLIM_NOPE_INTERVAL ? (i + 1) % model->no_rope_interval == 0
-                                                : rule == PLIM_NOPE_FULL && !model->layer_is_sliding[i];
+        is_nope[i] = rule == PLIM_NOPE_INTERVAL
+                         ? (i + 1) % model->no_rope_interval == 0
+                         : rule == PLIM_NOPE_FULL && model->sliding_window > 0 && !model->layer_is_sliding[i];
 }
 
 void plim_model_linear_layers(const struct plim_model_config *model, bool *is_linear)
@@ -55,6 +56,7 @@ int64_t plim_model_longest(const struct plim_model_config *model)
 
 void plim_model_disable_dropout(struct plim_model_config *model)
 {
+    if (plim_family_info(model->family)->functional_dropout) return;
     model->dropout_residual = model->dropout_embedding = model->dropout_mlp = 0;
     if (model->family == PLIM_FAMILY_GPT2 || model->family == PLIM_FAMILY_BLOOM) model->dropout_attention = 0;
 }
@@ -86,7 +88,8 @@ void plim_model_derive(struct plim_spec *spec)
         model->sliding_window = 0;
 
     bool scaled = model->rope == PLIM_ROPE_LONGROPE || model->rope == PLIM_ROPE_YARN ||
-                  model->rope == PLIM_ROPE_LLAMA3;
+                  model->rope == PLIM_ROPE_LLAMA3 ||
+                  model->family == PLIM_FAMILY_MINISTRAL3; /* queries are scaled by them, whatever turns them */
     if (!scaled)
         model->rope_original_positions = 0;
     else if (!model->rope_original_positions)
@@ -127,6 +130,14 @@ static enum plim_status check_heads(const struct plim_spec *spec, const char **c
             KV_HEADS,
             "%s is %lld and num_key_value_heads is %lld, expected key-value heads that divide it",
             heads, (long long)model->heads, (long long)model->kv_heads);
+    for (size_t i = 0; i < sizeof(info->required) / sizeof(info->required[0]); i++) {
+        const enum plim_field field = info->required[i];
+        const int64_t *given = (const void *)((const char *)&spec->model_as_given + plim_field_info(field)->offset);
+        if (field == PLIM_FIELD_TASK || *given) continue;
+        *culprit = plim_family_key_name(model->family, field);
+        return plim_fail(err, PLIM_SPEC, "%s is null, with which transformers fails to build or to run %s, expected a "
+                         "number", *culprit, plim_family_names[model->family]);
+    }
     if (info->head_dim_derives && model->head_dim * model->heads != model->hidden_size)
         REFUSE(HEAD_DIM, "head_dim is %lld, expected %s / %s = %lld", (long long)model->head_dim, hidden, heads,
                (long long)(model->hidden_size / model->heads));

@@ -48,6 +48,14 @@
     X(GLM, "glm")                                                                                  \
     X(GLM4, "glm4")                                                                                \
     X(QWEN3_5_TEXT, "qwen3_5_text")                                                                \
+    X(MINISTRAL3, "ministral3")                                                                    \
+    X(MINISTRAL, "ministral")                                                                      \
+    X(ARCEE, "arcee")                                                                              \
+    X(NEMOTRON, "nemotron")                                                                        \
+    X(EXAONE4, "exaone4")                                                                          \
+    X(SEED_OSS, "seed_oss")                                                                        \
+    X(ERNIE4_5, "ernie4_5")                                                                        \
+    X(HUNYUAN_V1_DENSE, "hunyuan_v1_dense")                                                        \
     X(BERT, "bert")                                                                                \
     X(ROBERTA, "roberta")                                                                          \
     X(DISTILBERT, "distilbert")                                                                    \
@@ -72,7 +80,7 @@ enum plim_family {
  * eight kernels, gelu_pytorch_tanh one kernel). gelu_fast, quick_gelu: not in these families. */
 enum plim_activation {
     PLIM_ACTIVATION_GELU, PLIM_ACTIVATION_GELU_NEW, PLIM_ACTIVATION_GELU_PYTORCH_TANH,
-    PLIM_ACTIVATION_SILU, PLIM_ACTIVATION_RELU
+    PLIM_ACTIVATION_SILU, PLIM_ACTIVATION_RELU, PLIM_ACTIVATION_RELU2
 };
 
 /* What is learned, and so which head stands on the model: transformers' ForCausalLM, ForMaskedLM and
@@ -142,6 +150,7 @@ struct plim_model_config {
     bool tie_word_embeddings;
     bool attention_bias;         /* llama, gemma, qwen3, gpt_neox, olmo2: bias on q, k, v and o;
                                   * qwen2_moe (qkv_bias): not on o */
+    bool attention_out_bias;     /* seed_oss: bias on o, which attention_bias does not say there */
     bool mlp_bias;               /* llama */
     bool enable_bias;            /* opt */
     bool layer_norm_elementwise_affine; /* opt */

@@ -153,10 +153,11 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
                          "train.liger_kernels.loss is fused_linear_cross_entropy, which Liger does not have for %s, "
                          "expected auto",
                          plim_family_names[model->family]);
-    if (liger.mlp == PLIM_LIGER_MLP_EXPERTS)
+    if (liger.mlp >= PLIM_LIGER_MLP_RELU2)
         return plim_fail(err, PLIM_SPEC,
-                         "train.liger is true, and Liger's kernels for the experts of %s are not in this version, "
+                         "train.liger is true, and Liger's kernels for the %s of %s are not in this version, "
                          "expected train.liger_kernels.glu false (plimsoll exec runs the training script as it is)",
+                         liger.mlp == PLIM_LIGER_MLP_RELU2 ? "activation" : "experts",
                          plim_family_names[model->family]);
     if (liger.mlp == PLIM_LIGER_MLP_SWIGLU && model->activation != PLIM_ACTIVATION_SILU)
         return plim_fail(err, PLIM_SPEC,

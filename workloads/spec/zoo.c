@@ -30,6 +30,13 @@ static const struct {
     {"gemma-2-2b", {"google/gemma-2-2b"}},
     {"smollm3-3b", {"HuggingFaceTB/SmolLM3-3B"}},
     {"qwen3.5-0.8b", {NULL}}, /* published with a vision model, which not all trainers leave out */
+    {"ministral-3-8b", {NULL}}, /* likewise */
+    {"afm-4.5b", {"arcee-ai/AFM-4.5B"}},
+    {"minitron-4b", {"nvidia/Minitron-4B-Base"}},
+    {"exaone-4.0-1.2b", {"LGAI-EXAONE/EXAONE-4.0-1.2B"}},
+    {"seed-oss-36b", {"ByteDance-Seed/Seed-OSS-36B-Base", "ByteDance-Seed/Seed-OSS-36B-Instruct"}},
+    {"ernie-4.5-0.3b", {"baidu/ERNIE-4.5-0.3B-PT", "baidu/ERNIE-4.5-0.3B-Base-PT"}},
+    {"hunyuan-7b", {"tencent/Hunyuan-7B-Instruct"}},
     {"phi-3-mini", {"microsoft/Phi-3-mini-4k-instruct"}},
     {"pythia-410m", {"EleutherAI/pythia-410m"}},
     {"opt-1.3b", {"facebook/opt-1.3b"}},

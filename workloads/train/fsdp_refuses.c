@@ -71,8 +71,10 @@ const char *fsdp_refuses(const struct plim_device_info *info,
         return "reentrant checkpointing under fsdp is known here with --loop trainer: else use_reentrant false, or a "
                "program under exec";
     enum plim_family f = config->family;
-    bool rotates_in_fp32 = f == PLIM_FAMILY_OLMO || f == PLIM_FAMILY_OLMO2 || f == PLIM_FAMILY_OLMO3;
+    bool rotates_in_fp32 = f == PLIM_FAMILY_OLMO || f == PLIM_FAMILY_OLMO2 || f == PLIM_FAMILY_OLMO3 ||
+                           f == PLIM_FAMILY_ERNIE4_5;
     if (rotates_in_fp32 && fsdp_is_mixed(setting) && setting->checkpointing == PLIM_CHECKPOINTING_FULL)
-        return "checkpointed olmo, olmo2 and olmo3 fail in mixed precision: a block is recomputed from other types";
+        return "checkpointed olmo, olmo2, olmo3 and ernie4_5 fail in mixed precision: a block is recomputed from other "
+               "types";
     return NULL;
 }

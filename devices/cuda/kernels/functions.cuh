@@ -110,6 +110,7 @@ __device__ inline void unary_function(float (&v)[V], int function, float alpha, 
     case PLIM_UNARY_SOFTCAP: EACH(alpha * tanhf(x / alpha))
     case PLIM_UNARY_LOG: EACH(logf(x))
     case PLIM_UNARY_LOG_SIGMOID: EACH(smaller()(x, 0.0f) - log1pf(expf(-fabsf(x))))
+    case PLIM_UNARY_FLOOR: EACH(floorf(x))
     }
 }
 
@@ -158,6 +159,7 @@ __device__ inline void unary_derivative(float (&v)[V], const float (&saved)[V], 
     case PLIM_UNARY_SOFTCAP: EACH(x * softcap_slope(S, alpha))
     case PLIM_UNARY_LOG: EACH(x / S)
     case PLIM_UNARY_LOG_SIGMOID: EACH(x * sigmoid(-S))
+    case PLIM_UNARY_FLOOR: EACH(((void)x, 0.0f))
     }
 #undef S
 }

@@ -25,7 +25,9 @@ transformers.logging.set_verbosity_error()
 
 FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2', 'gemma3_text',
             'gpt_neox', 'opt', 'bloom', 'olmo2', 'gemma', 'starcoder2', 'smollm3', 'granite', 'olmo', 'olmo3',
-            'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next', 'olmoe']
+            'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next', 'olmoe',
+            'ministral3', 'ministral', 'arcee', 'nemotron', 'exaone4', 'seed_oss', 'ernie4_5',
+            'hunyuan_v1_dense']
 LINEAR = ('qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next')  # with layers of linear attention
 EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe')
 NO_TOKEN = -2**63
@@ -49,6 +51,8 @@ def small(family, **more):
         base['num_hidden_layers'] = 7  # the sixth is its first with full attention
     if family in EXPERTS:
         base.update(num_experts=6, num_experts_per_tok=3, moe_intermediate_size=32)
+    if family in ('ministral', 'hunyuan_v1_dense'):
+        base['head_dim'] = 16
     base.update(more)
     return dict(model_type=family, **base)
 
@@ -89,19 +93,19 @@ def resolved(raw):
     pad = config.pad_token_id
     padding = model.get_input_embeddings().padding_idx is not None
     embedding_dropout = {'gpt2': ['drop'], 'gpt_neox': ['emb_dropout'], 'phi': ['embed_dropout']}
-    residual_dropout = {'starcoder2': 'residual_dropout', 'stablelm': 'hidden_dropout', 'gpt2': 'resid_pdrop', 'phi3': 'resid_pdrop', 'phi': 'resid_pdrop',
+    residual_dropout = {'starcoder2': 'residual_dropout', 'seed_oss': 'residual_dropout', 'stablelm': 'hidden_dropout', 'gpt2': 'resid_pdrop', 'phi3': 'resid_pdrop', 'phi': 'resid_pdrop',
                         'gpt_neox': 'hidden_dropout', 'opt': 'dropout', 'bloom': 'hidden_dropout'}
     # bloom has its own function and no key
     activation = get('hidden_act', get('activation_function', get('hidden_activation', 'gelu')))
-    if family in ('mistral', 'phi3', 'starcoder2'):
+    if family in ('mistral', 'phi3', 'starcoder2', 'ministral3'):
         sliding = [config.sliding_window is not None] * layers
     else:
         sliding = [t == 'sliding_attention' for t in get('layer_types', None) or ['full'] * layers]
-    partial = family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', *LINEAR)
+    partial = family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', 'nemotron', *LINEAR)
     linear = [t == 'linear_attention' for t in get('layer_types', None) or []]
     takes_head_dim = family not in ('gpt2', 'opt', 'bloom', 'gpt_neox', 'stablelm')
     nope = [not turns for turns in get('no_rope_layers', None) or []][:layers]
-    if family == 'cohere2':
+    if family == 'cohere2' or (family == 'exaone4' and config.sliding_window is not None):
         nope = [not s for s in sliding]
     residual = residual_dropout.get(family)
     return dict(
@@ -114,8 +118,9 @@ def resolved(raw):
         word_embed_proj_dim=get('word_embed_proj_dim'),
         activation=ACTIVATIONS.get(activation, activation),
         tie_word_embeddings=config.tie_word_embeddings,
-        attention_bias=get('attention_bias', get('use_bias', get('use_qkv_bias', False))),
-        mlp_bias=get('mlp_bias', get('use_bias', False)),
+        attention_bias=bool(get('attention_bias', get('use_bias', get('use_qkv_bias', False)))),
+        attention_out_bias=get('attention_out_bias', False),
+        mlp_bias=bool(get('mlp_bias', get('use_bias', False))),
         enable_bias=get('enable_bias', False),
         layer_norm_elementwise_affine=get('layer_norm_elementwise_affine', False),
         do_layer_norm_before=get('do_layer_norm_before', False),
@@ -128,7 +133,7 @@ def resolved(raw):
         reorder_and_upcast_attn=get('reorder_and_upcast_attn', False),
         partial_rotary_factor=rope.get('partial_rotary_factor', 1.0) if partial else 1.0,
         rope=rope.get('rope_type', 'default'),
-        rope_original_positions=rope.get('original_max_position_embeddings', 0) if scaled else 0,
+        rope_original_positions=rope.get('original_max_position_embeddings', 0) if scaled or family == 'ministral3' else 0,
         **{name: get(name) for name in ('embedding_multiplier', 'residual_multiplier', 'attention_multiplier',
                                         'logits_scaling', 'logit_scale')},
         clip_qkv=number(get('clip_qkv')), no_rope_interval=get('no_rope_layer_interval'),
@@ -138,7 +143,9 @@ def resolved(raw):
         use_sliding_window=get('use_sliding_window', False),
         max_window_layers=get('max_window_layers'),
         sliding_window_pattern=(config._sliding_window_pattern if family == 'gemma3_text' else
-                                raw.get('sliding_window_pattern', 4) if family == 'cohere2' else 0),
+                                raw.get('sliding_window_pattern', 4) if family == 'cohere2' else
+                                (not raw.get('layer_types') and raw.get('sliding_window_pattern')) or 4
+                                if family == 'exaone4' else 0),
         layer_is_sliding=''.join('01'[s] for s in sliding).rstrip('0') or 0,
         layer_is_nope=''.join('01'[n] for n in nope).rstrip('0') or 0,
         layer_is_linear=''.join('01'[n] for n in linear).rstrip('0') or 0,
@@ -189,7 +196,8 @@ def variations(family):
         yield f'{key}=null', put(**{key: None})
     base = put()
     base.pop('num_key_value_heads', None)
-    if family not in ('qwen2', 'qwen3', 'mistral', 'gemma', 'starcoder2', 'stablelm', 'glm', 'glm4', *LINEAR):  # their defaults do not divide 4 heads
+    if family not in ('qwen2', 'qwen3', 'mistral', 'gemma', 'starcoder2', 'stablelm', 'glm', 'glm4', *LINEAR,
+                      'ministral3', 'ministral', 'exaone4', 'seed_oss'):  # their defaults do not divide 4 heads
         yield 'without-kv-heads', base
     wide = {} if letters else dict(num_attention_heads=32, hidden_size=256)
     yield 'without-kv-heads-32', dict(base, **wide)
@@ -211,7 +219,7 @@ def variations(family):
                 yield f'window-{window}-{use}-{first}', put(
                     sliding_window=window, use_sliding_window=use, max_window_layers=first)
     yield 'default-window', put(use_sliding_window=True, max_window_layers=1)
-    for pattern in (1, 2, 3, 6, 100) if family in ('gemma3_text', 'cohere2') else (2,):
+    for pattern in (1, 2, 3, 6, 100) if family in ('gemma3_text', 'cohere2', 'exaone4') else (2,):
         deep = {} if letters else dict(num_hidden_layers=13)
         yield f'sliding_window_pattern={pattern}', put(sliding_window_pattern=pattern, **deep)
     for layers in ([1, 0, 0, 1], [0, 1, 1, 0, 1], [0], None) if family == 'smollm3' else ():
@@ -224,12 +232,31 @@ def variations(family):
             value = 2 if family == 'granite' or key == 'no_rope_layer_interval' else 2.5  # a strict float
             yield f'{key}={value}', put(**{key: value})
             yield f'{key}=null', put(**{key: None})
-    for key in ('use_bias', 'use_qkv_bias', 'use_qk_norm') if family in ('starcoder2', 'stablelm', 'cohere') else ():
+    for key in ('use_bias', 'use_qkv_bias', 'use_qk_norm') if family in (
+            'starcoder2', 'stablelm', 'cohere', 'ernie4_5') else ():
         yield f'{key}=True', put(**{key: True})
         yield f'{key}=False', put(**{key: False})
-    for key in ('residual_dropout', 'embedding_dropout') if family == 'starcoder2' else ():
+    for key in ('residual_dropout', 'embedding_dropout') if family in ('starcoder2', 'seed_oss') else ():
         yield f'{key}=0.25', put(**{key: 0.25})
-    if family in ('qwen2', 'qwen3', 'gemma2', 'gemma3_text', 'smollm3', 'olmo3', 'cohere2'):
+    if family == 'seed_oss':
+        yield 'attention_out_bias', put(attention_out_bias=True)
+    if family == 'ernie4_5':
+        yield 'use_bias=null', put(use_bias=None)
+    if family == 'ministral3':
+        for rope in ('default', 'yarn', 'linear'):
+            yield f'rope-scaled-queries-{rope}', put(rope_parameters=dict(
+                rope_type=rope, rope_theta=1e4, factor=2.0, llama_4_scaling_beta=0.1, original_max_position_embeddings=32))
+        yield 'rope-without-positions', put(rope_parameters=dict(
+            rope_type='default', rope_theta=1e4, llama_4_scaling_beta=0.1))
+    if family == 'hunyuan_v1_dense':
+        yield 'rope-alpha', put(rope_scaling=dict(type='dynamic', alpha=1000.0, factor=1.0))
+    if family == 'exaone4':
+        layers = ['sliding_attention', 'full_attention'] * 2
+        for pattern in ('LLLG', None, 0, 2):
+            yield f'pattern={pattern}', put(sliding_window_pattern=pattern)
+            yield f'pattern={pattern}-layer_types', put(sliding_window_pattern=pattern, layer_types=layers)
+        yield 'all-full', put(sliding_window=None, sliding_window_pattern=None, layer_types=['full_attention'] * 4)
+    if family in ('qwen2', 'qwen3', 'gemma2', 'gemma3_text', 'smollm3', 'olmo3', 'cohere2', 'ministral', 'exaone4'):
         types = ['sliding_attention', 'full_attention', 'full_attention', 'sliding_attention']
         yield 'layer_types', put(
             num_hidden_layers=4, layer_types=types, use_sliding_window=True, sliding_window=32)
@@ -256,7 +283,8 @@ def variations(family):
     if family in ('gpt2', 'opt', 'bloom'):
         return
     half = {'gemma': 128, 'stablelm': 2, 'glm': 32, 'glm4': 32, 'qwen3': 64, 'gemma2': 128, 'gemma3_text': 128, 'phi': 4, 'gpt_neox': 2,
-            'qwen3_5_text': 32, 'qwen3_5_moe_text': 32, 'qwen3_next': 32}.get(family, 8)
+            'qwen3_5_text': 32, 'qwen3_5_moe_text': 32, 'qwen3_next': 32, 'ministral3': 64, 'nemotron': 4, 'seed_oss': 64,
+            'ernie4_5': 64}.get(family, 8)
     longrope = dict(short_factor=[1.0] * half, long_factor=[2.0] * half)
     yield 'rope-linear-old', put(rope_scaling=dict(type='linear', factor=2.0))
     yield 'rope-linear', put(rope_scaling=dict(rope_type='linear', factor=2.0))
@@ -281,7 +309,7 @@ def variations(family):
         rope_parameters=dict(rope_type='dynamic', factor=3.0, rope_theta=1e4),
         rope_scaling=dict(rope_type='linear', factor=2.0))
     yield 'rope-theta', put(rope_theta=1e6)
-    if family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', *LINEAR):
+    if family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', 'nemotron', *LINEAR):
         yield 'partial', put(partial_rotary_factor=0.25)
         yield 'partial-inside', put(partial_rotary_factor=0.25, rope_parameters=dict(
             rope_type='default', rope_theta=1e4, partial_rotary_factor=0.75))
