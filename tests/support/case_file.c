@@ -244,7 +244,8 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
 void case_resolve_lora(struct plim_spec *spec, struct plim_train_setting *setting)
 {
     struct plim_error err = PLIM_ERROR_INIT;
-    if (!spec->model.experts || !setting->lora.r) return;
+    bool is_spelled = !spec->model.experts && strcmp(setting->lora.targets, "all-linear") != 0;
+    if (is_spelled || !setting->lora.r) return;
     spec->lora = setting->lora;
     cr_assert(plim_spec_resolve_lora(spec, &err) == PLIM_OK, "%s", err.text);
     setting->lora = spec->lora;

@@ -56,6 +56,13 @@ def without_dropout(config):
 
 
 def make_model(case, folder):
+    model, config = load_model(case, folder)
+    if case['kind'] == 'classify' and config.pad_token_id is None and not case.get('no_padding'):
+        model.config.pad_token_id = 0  # as programs take the tokenizer's: transformers wants one for several rows
+    return model, config
+
+
+def load_model(case, folder):
     dtype = PARAMETER_TYPE.get(case.get('weights', case['precision']), torch.float32)
     if case['config'].startswith('torchvision:'):
         import torchvision
@@ -72,6 +79,8 @@ def make_model(case, folder):
     config = transformers.AutoConfig.for_model(keys.pop('model_type'), **keys)
     if case.get('dropout') == 0:
         without_dropout(config)
+    if 'labels' in case:
+        config.num_labels = case['labels']
     attention = case.get('attention', 'sdpa')
     config._attn_implementation = attention
     if hasattr(config, 'use_cache'):
@@ -84,9 +93,9 @@ def make_model(case, folder):
         from quantized import load
         return load(case, auto, config, dtype), config
     if case.get('made_on') in ('loaded', 'cast'):
-        from quantized import checkpoint_of
+        from quantized import checkpoint_of, published_as
         kept = torch.bfloat16 if case['made_on'] == 'cast' else dtype
-        checkpoint = checkpoint_of(auto, config, PARAMETER_TYPE.get(case.get('checkpoint'), kept))
+        checkpoint = checkpoint_of(published_as(case, auto), config, PARAMETER_TYPE.get(case.get('checkpoint'), kept))
         model = auto.from_pretrained(checkpoint, config=config, dtype=kept, attn_implementation=attention,
                                      device_map={'': int(os.environ.get('LOCAL_RANK', 0))})
         for parameter in model.parameters() if case['made_on'] == 'cast' else ():  # LLaMA-Factory's _setup_full_tuning()
@@ -122,6 +131,8 @@ def make_batch(case, config, model, size):
             del batch['labels']
         batch = {name: values.to('cuda') for name, values in batch.items()}
         return {'labels': batch['input_ids'], **batch}
+    if kind == 'classify':
+        return {'input_ids': tokens(seq), 'labels': torch.zeros(size, dtype=torch.long, device='cuda')}
     if kind in ('lm', 'mlm'):
         ids = tokens(seq)
         return {'input_ids': ids, 'labels': ids}
@@ -183,13 +194,13 @@ def count(model):
 
 def run_by_trainer(case, folder, size):
     """Trainer moves the model, makes the optimizer and runs the steps. Its arguments come first: with ZeRO 3 they are
-    why the model is made in pieces. DPOTrainer and GRPOTrainer give it
+    why the model is made in pieces. DPOTrainer, GRPOTrainer and RewardTrainer give it
     the adapters themselves."""
     from golden_trainer import make_arguments, train
     with tempfile.TemporaryDirectory() as output:
         arguments = make_arguments(case, output, size, STEPS)
         model, config = make_model(case, folder)
-        gives_adapters = case['loop'] in ('trl-dpo', 'trl-grpo')
+        gives_adapters = case['loop'] in ('trl-dpo', 'trl-grpo', 'trl-reward')
         if 'lora' in case and not gives_adapters:
             model = with_lora(model, case['lora'])
         rank = {'rank': int(os.environ['RANK'])} if case.get('sharding') else {}

@@ -1,5 +1,5 @@
 """A golden case as transformers' Trainer runs it (`loop: trainer`), or TRL's SFTTrainer (`trl-sft`), DPOTrainer
-(`trl-dpo`) or GRPOTrainer (`trl-grpo`): golden.py gives it the model. With torchrun it is one of `world` ranks."""
+(`trl-dpo`), GRPOTrainer (`trl-grpo`) or RewardTrainer (`trl-reward`): golden.py gives it the model. With torchrun it is one of `world` ranks."""
 import functools
 import math
 import time
@@ -137,6 +137,9 @@ def classes_of(case):
     if case['loop'] == 'trl-dpo':
         from golden_trl import PairArguments, make_dpo
         return PairArguments, functools.partial(make_dpo, case)
+    if case['loop'] == 'trl-reward':
+        from golden_trl import RewardArguments, make_reward
+        return RewardArguments, functools.partial(make_reward, case)
     if case['loop'] == 'trl-grpo':
         from golden_grpo import Arguments, make_grpo
         return functools.partial(Arguments, case), functools.partial(make_grpo, case)
@@ -146,7 +149,7 @@ def classes_of(case):
 def make_arguments(case, folder, size, count):
     """For `count` steps of micro-batches of `size` samples."""
     asked = {'logging_strategy': 'no', 'save_strategy': 'no', **case.get('arguments', {})}
-    if case.get('padded') and case['loop'] in ('trl-sft', 'trl-dpo'):  # else a batch may have several short rows
+    if case.get('padded') and case['loop'] in ('trl-sft', 'trl-dpo', 'trl-reward'):  # else a batch may have several short rows
         asked['train_sampling_strategy'] = 'sequential'
     return classes_of(case)[0](
         output_dir=folder, max_steps=count, bf16=case['precision'] == 'bf16-mixed', fp16=case['precision'] == 'fp16-mixed',

@@ -1,8 +1,9 @@
-"""TRL's trainers for golden_trainer.py: SFTTrainer (`loop: trl-sft`) and DPOTrainer (`trl-dpo`)."""
+"""TRL's trainers for golden_trainer.py: SFTTrainer (`loop: trl-sft`), DPOTrainer (`trl-dpo`) and RewardTrainer
+(`trl-reward`)."""
 from datasets import Dataset
 from tokenizers import Tokenizer, models
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
-from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
+from trl import DPOConfig, DPOTrainer, RewardConfig, RewardTrainer, SFTConfig, SFTTrainer
 from trl.trainer.utils import global_then_local_main_first
 
 from quantized import checkpoint_of
@@ -68,3 +69,22 @@ def make_dpo(case, model, train_dataset, eval_dataset, data_collator, preprocess
     adapters = lora_of(case['lora']) if 'lora' in case else None
     return Tokenized(model=model, peft_config=adapters, train_dataset=as_pairs(case, train_dataset),
                      eval_dataset=eval_dataset and as_pairs(case, eval_dataset), processing_class=tokenizer(), **named)
+
+
+class RewardArguments(RewardConfig):
+    def __init__(self, **named):
+        super().__init__(**{'max_length': None, **named})
+
+
+def as_rewarded(case, rows):
+    """Two rows of a pair, of which with `padded` the last rejected one of a batch is shorter"""
+    ids = [rows[i]['input_ids'].tolist() for i in range(len(rows))]
+    return Dataset.from_list([{'chosen_ids': row, 'rejected_ids': row[shorter(case, i):]} for i, row in enumerate(ids)])
+
+
+def make_reward(case, model, train_dataset, eval_dataset, data_collator, preprocess_logits_for_metrics, **named):
+    from golden import lora_of
+    adapters = lora_of(case['lora']) if 'lora' in case else None
+    return RewardTrainer(model=model, peft_config=adapters, train_dataset=as_rewarded(case, train_dataset),
+                         eval_dataset=eval_dataset and as_rewarded(case, eval_dataset), processing_class=tokenizer(),
+                         **named)

@@ -33,6 +33,11 @@ def checkpoint_of(auto, config, dtype):
     return folder
 
 
+def published_as(case, auto):
+    """A classification is trained from a causal language model's checkpoint, which has no score."""
+    return transformers.AutoModelForCausalLM if case['kind'] == 'classify' else auto
+
+
 def how(case):
     asked = case['quantization']
     if asked['type'] == 'int8':
@@ -49,7 +54,7 @@ def load(case, auto, config, dtype):
     where = {'': 'cpu' if on_host else int(os.environ.get('LOCAL_RANK', 0))}
     if deepspeed.is_deepspeed_zero3_enabled():
         where = None  # it refuses one
-    model = auto.from_pretrained(checkpoint_of(auto, config, dtype), config=config, dtype=dtype,
+    model = auto.from_pretrained(checkpoint_of(published_as(case, auto), config, dtype), config=config, dtype=dtype,
                                  attn_implementation=case.get('attention', 'sdpa'), quantization_config=how(case),
                                  device_map=where)
     if case['quantization'].get('prepare', True):
