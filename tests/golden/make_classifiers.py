@@ -52,7 +52,8 @@ def classifier_cases():
     yield plain(small, 2, 100, **FULL, **lora(8, 'all-linear', **SCORED), **quantized('nf4'), precision='bf16')
     for config in ('x-qwen2-window', 'x-qwen3', 'x-phi', 'x-phi3', 'x-opt', 'x-opt-350', 'x-neox', 'x-gpt2-odd', 'x-gemma', 'x-gemma3-small',
                    'x-olmo', 'x-olmo2', 'x-olmo3', 'x-starcoder2', 'x-smollm3', 'x-stablelm', 'x-glm', 'x-glm4', 'x-mixtral',
-                   'x-qwen2-moe', 'x-qwen3-moe', 'x-gpt-oss', 'x-qwen3-5', 'x-mistral-window'):
+                   'x-qwen2-moe', 'x-qwen3-moe', 'x-gpt-oss', 'x-qwen3-5', 'x-mistral-window', 'x-qwen3-next', 'x-ministral3',
+                   'x-ministral', 'x-arcee', 'x-nemotron', 'x-exaone4', 'x-seed-oss', 'x-hunyuan'):
         attention = 'eager' if config == 'x-gpt-oss' else 'sdpa'
         yield plain(config, 2, 60, precision='bf16-mixed', attention=attention)
     for config in ('x-bloom', 'x-gemma2'):
