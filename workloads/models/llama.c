@@ -34,11 +34,11 @@ static const struct traits {
     bool fused_mlp;  /* one projection for gate and up alone */
     bool pairs;     /* neighbours of a head turn together, in fp32, and not its halves */
     bool some_pairs; /* so do neighbours of a part of the head, in their own type, with cos and sin of halves */
+    bool wide_pairs; /* so do those of all of the head: nn_rotate_pairs_wide() */
     bool parallel;  /* attention and MLP side by side on one norm */
-    bool of_grids;  /* positions are those of images' grids, too */
-    bool wide_pairs; /* so do neighbours of all of the head, in fp32 */
     bool turns_first; /* a part of the head turns; both turned parts live until both are joined to the rest */
     bool scales_queries; /* queries grow with their positions, once they have turned */
+    bool of_grids;  /* positions are those of images' grids, too */
     bool gated;     /* what the attention gives is multiplied with a sigmoid of a second half of the queries */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_LLAMA] = {.norm = NORM_RMS, .places = PRE},
