@@ -285,6 +285,27 @@ Test(sentences, the_overhead_says_where_it_is_from)
     facts.limit.communicator_bytes = INT64_C(1) << 27;
     cr_expect(says("plimsoll's own process took 256 MiB besides its tensors."));
     cr_expect(says("128 MiB of what the framework needs are an assumption for NCCL"));
+    facts.limit.overhead_bytes = INT64_C(1) << 28;
+    cr_expect(not(says("were not counted")));
+    facts.limit.overhead_bytes--;
+    cr_expect(says("1 B of that were not counted beforehand"));
+}
+
+/* What vLLM is given is no part of what was measured, nor of the estimate. */
+Test(sentences, what_vllm_holds_is_told_beside_the_overhead)
+{
+    nothing_fits();
+    facts.limit.overhead_source = "estimate";
+    facts.limit.vllm_bytes = INT64_C(1) << 30;
+    facts.limit.overhead_bytes = facts.limit.vllm_bytes + (INT64_C(1) << 29);
+    facts.limit.overhead_measured_bytes = INT64_C(3) << 28;
+    cr_expect(says("1.00 GiB are set aside for vLLM"));
+    cr_expect(says("512 MiB for the framework itself is an estimate"));
+    cr_expect(says("256 MiB of that were not counted beforehand"));
+    cr_expect(not(says("While it generates")));
+    facts.limit.vllm_bytes = 0;
+    facts.limit.vllm_awake_bytes = INT64_C(1) << 30;
+    cr_expect(says("While it generates, vLLM holds 1.00 GiB"));
 }
 
 Test(sentences, an_early_end_says_why_and_whether_there_is_an_answer)
