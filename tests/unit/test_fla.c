@@ -91,16 +91,21 @@ static double distance(const struct plim_replay *a, const struct plim_replay *b)
     return largest;
 }
 
+static void open_host(struct plim_device **host, struct plim_replayer **replayer)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, plim_host_open("", host, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, plim_replayer_create(*host, NULL, replayer, &err), PLIM_OK), "%s", err.text);
+}
+
 /* SGD goes by the size of gradients */
 static void expect_twins(struct plim_linear_attention packages, struct plim_train_setting setting,
                          const struct plim_train_setting *without, double tolerance)
 {
-    struct plim_error err = PLIM_ERROR_INIT;
     struct plim_device *host;
     struct plim_replayer *replayer;
     make_small();
-    cr_assert(eq(int, plim_host_open("", &host, &err), PLIM_OK), "%s", err.text);
-    cr_assert(eq(int, plim_replayer_create(host, NULL, &replayer, &err), PLIM_OK), "%s", err.text);
+    open_host(&host, &replayer);
     train(replayer, *without, none, &theirs);
     train(replayer, setting, packages, &ours);
     cr_expect(lt(dbl, theirs.step[3].loss, theirs.step[0].loss - 2 * tolerance));
@@ -172,12 +177,10 @@ Test(fla, documents_of_one_row_are_as_rows)
 Test(fla, documents_of_different_lengths_have_their_chunks)
 {
     static const int64_t lengths[][2] = {{131, 2}, {9, 4}};
-    struct plim_error err = PLIM_ERROR_INIT;
     struct plim_device *host;
     struct plim_replayer *replayer;
     make_small();
-    cr_assert(eq(int, plim_host_open("", &host, &err), PLIM_OK), "%s", err.text);
-    cr_assert(eq(int, plim_replayer_create(host, NULL, &replayer, &err), PLIM_OK), "%s", err.text);
+    open_host(&host, &replayer);
     for (int i = 0; i < 2; i++) {
         const struct plim_train_setting setting = {.micro_batch = 1,
                                                    .seq = lengths[i][0],

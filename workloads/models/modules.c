@@ -11,13 +11,15 @@
 #define EXPERTS                                                                                    \
     BLOCK("mlp.experts.gate_up_proj", experts_gate_up, PARAMETER),                                    \
         BLOCK("mlp.experts.down_proj", experts_down, PARAMETER)
-#define ATTENTION                                                                                  \
+#define PROJECTIONS                                                                                \
     BLOCK("self_attn.q_proj", q, LINEAR), BLOCK("self_attn.k_proj", k, LINEAR),                    \
-        BLOCK("self_attn.v_proj", v, LINEAR), BLOCK("self_attn.o_proj", o, LINEAR),                \
-        BLOCK("self_attn.q_norm", q_norm, NORM), BLOCK("self_attn.k_norm", k_norm, NORM)
-#define GATED_MLP                                                                                  \
-    ATTENTION, BLOCK("mlp.gate_proj", gate, LINEAR), BLOCK("mlp.up_proj", up, LINEAR),             \
+        BLOCK("self_attn.v_proj", v, LINEAR), BLOCK("self_attn.o_proj", o, LINEAR)
+#define ATTENTION                                                                                  \
+    PROJECTIONS, BLOCK("self_attn.q_norm", q_norm, NORM), BLOCK("self_attn.k_norm", k_norm, NORM)
+#define MLP                                                                                        \
+    BLOCK("mlp.gate_proj", gate, LINEAR), BLOCK("mlp.up_proj", up, LINEAR),                        \
         BLOCK("mlp.down_proj", down, LINEAR)
+#define GATED_MLP ATTENTION, MLP
 /* Experts beside one that sees every token. In a layer without experts its MLP has the names of that one's linears. */
 #define SHARED_EXPERT                                                                              \
     BLOCK("mlp.gate", router, WEIGHT), EXPERTS,                                                    \
@@ -61,15 +63,10 @@ static const struct module arcee_block[] = {ATTENTION,
                                             BLOCK("input_layernorm", norm[0], NORM),
                                             BLOCK("post_attention_layernorm", norm[2], NORM),
                                             {0}};
-static const struct module hunyuan_block[] = {BLOCK("self_attn.q_proj", q, LINEAR),
-                                              BLOCK("self_attn.k_proj", k, LINEAR),
-                                              BLOCK("self_attn.v_proj", v, LINEAR),
-                                              BLOCK("self_attn.o_proj", o, LINEAR),
+static const struct module hunyuan_block[] = {PROJECTIONS,
                                               BLOCK("self_attn.query_layernorm", q_norm, NORM),
                                               BLOCK("self_attn.key_layernorm", k_norm, NORM),
-                                              BLOCK("mlp.gate_proj", gate, LINEAR),
-                                              BLOCK("mlp.up_proj", up, LINEAR),
-                                              BLOCK("mlp.down_proj", down, LINEAR),
+                                              MLP,
                                               BLOCK("input_layernorm", norm[0], NORM),
                                               BLOCK("post_attention_layernorm", norm[2], NORM),
                                               {0}};

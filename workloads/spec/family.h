@@ -88,7 +88,7 @@
     X(LOGIT_SCALE, logit_scale, NUMBER, 1e-9, 1e9, "logit_scale", "",                              \
       "cohere: logits are multiplied with it")                                                     \
     X(CLIP_QKV, clip_qkv, NUMBER, 1e-9, 1e9, "clip_qkv", "",                                       \
-      "olmo, olmoe: largest magnitude of queries, keys and values; null: any")                            \
+      "olmo, olmoe: largest magnitude of queries, keys and values; null: any")                     \
     X(ATTN_SOFTCAP, attn_logit_softcapping, NUMBER, 1e-6, 1e9, "attn_logit_softcapping", "",       \
       "tanh cap of attention scores (eager attention only)")                                       \
     X(FINAL_SOFTCAP, final_logit_softcapping, NUMBER, 1e-6, 1e9, "final_logit_softcapping", "",    \

@@ -195,6 +195,22 @@ static const struct plim_family_key glm_keys[] = {
     KEY("attention_bias", ATTENTION_BIAS, "true"),
 };
 
+/* Of models with layers of linear attention among the others */
+#define KEYS_OF_HYBRID                                                                             \
+    KEY("hidden_act", ACTIVATION, "silu"),                                                         \
+    KEY("max_position_embeddings", POSITIONS, "32768"),                                            \
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),                                      \
+    KEY("partial_rotary_factor", PARTIAL_ROTARY, "0.25"),                                          \
+    KEY("attention_bias", ATTENTION_BIAS, "false"),                                                \
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),                                            \
+    KEY("head_dim", HEAD_DIM, "256"),                                                              \
+    KEY("linear_conv_kernel_dim", LINEAR_KERNEL, "4"),                                             \
+    KEY("linear_key_head_dim", LINEAR_KEY_DIM, "128"),                                             \
+    KEY("linear_value_head_dim", LINEAR_VALUE_DIM, "128"),                                         \
+    KEY("linear_num_key_heads", LINEAR_KEY_HEADS, "16"),                                           \
+    KEY("linear_num_value_heads", LINEAR_VALUE_HEADS, "32"),                                       \
+    KEY("full_attention_interval", FULL_INTERVAL, "4")
+
 /* partial_rotary_factor and full_attention_interval are no fields of the class, which takes both where they are
  * given. */
 static const struct plim_family_key qwen3_5_keys[] = {
@@ -205,19 +221,7 @@ static const struct plim_family_key qwen3_5_keys[] = {
     KEY("num_hidden_layers", LAYERS, "32"),
     KEY("num_attention_heads", HEADS, "16"),
     KEY("num_key_value_heads", KV_HEADS, "4"),
-    KEY("hidden_act", ACTIVATION, "silu"),
-    KEY("max_position_embeddings", POSITIONS, "32768"),
-    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
-    KEY("partial_rotary_factor", PARTIAL_ROTARY, "0.25"),
-    KEY("attention_bias", ATTENTION_BIAS, "false"),
-    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
-    KEY("head_dim", HEAD_DIM, "256"),
-    KEY("linear_conv_kernel_dim", LINEAR_KERNEL, "4"),
-    KEY("linear_key_head_dim", LINEAR_KEY_DIM, "128"),
-    KEY("linear_value_head_dim", LINEAR_VALUE_DIM, "128"),
-    KEY("linear_num_key_heads", LINEAR_KEY_HEADS, "16"),
-    KEY("linear_num_value_heads", LINEAR_VALUE_HEADS, "32"),
-    KEY("full_attention_interval", FULL_INTERVAL, "4"),
+    KEYS_OF_HYBRID,
     NUL("pad_token_id", PAD_TOKEN, "null"),
 };
 
@@ -228,19 +232,7 @@ static const struct plim_family_key qwen3_5_moe_keys[] = {
     KEY("num_hidden_layers", LAYERS, "40"),
     KEY("num_attention_heads", HEADS, "16"),
     KEY("num_key_value_heads", KV_HEADS, "2"),
-    KEY("hidden_act", ACTIVATION, "silu"),
-    KEY("max_position_embeddings", POSITIONS, "32768"),
-    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
-    KEY("partial_rotary_factor", PARTIAL_ROTARY, "0.25"),
-    KEY("attention_bias", ATTENTION_BIAS, "false"),
-    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
-    KEY("head_dim", HEAD_DIM, "256"),
-    KEY("linear_conv_kernel_dim", LINEAR_KERNEL, "4"),
-    KEY("linear_key_head_dim", LINEAR_KEY_DIM, "128"),
-    KEY("linear_value_head_dim", LINEAR_VALUE_DIM, "128"),
-    KEY("linear_num_key_heads", LINEAR_KEY_HEADS, "16"),
-    KEY("linear_num_value_heads", LINEAR_VALUE_HEADS, "32"),
-    KEY("full_attention_interval", FULL_INTERVAL, "4"),
+    KEYS_OF_HYBRID,
     KEY("moe_intermediate_size", EXPERT_SIZE, "512"),
     KEY("shared_expert_intermediate_size", SHARED_EXPERT_SIZE, "512"),
     KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "8"),
@@ -257,19 +249,7 @@ static const struct plim_family_key qwen3_next_keys[] = {
     KEY("num_hidden_layers", LAYERS, "48"),
     KEY("num_attention_heads", HEADS, "16"),
     KEY("num_key_value_heads", KV_HEADS, "2"),
-    KEY("hidden_act", ACTIVATION, "silu"),
-    KEY("max_position_embeddings", POSITIONS, "32768"),
-    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
-    KEY("partial_rotary_factor", PARTIAL_ROTARY, "0.25"),
-    KEY("attention_bias", ATTENTION_BIAS, "false"),
-    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
-    KEY("head_dim", HEAD_DIM, "256"),
-    KEY("linear_conv_kernel_dim", LINEAR_KERNEL, "4"),
-    KEY("linear_key_head_dim", LINEAR_KEY_DIM, "128"),
-    KEY("linear_value_head_dim", LINEAR_VALUE_DIM, "128"),
-    KEY("linear_num_key_heads", LINEAR_KEY_HEADS, "16"),
-    KEY("linear_num_value_heads", LINEAR_VALUE_HEADS, "32"),
-    KEY("full_attention_interval", FULL_INTERVAL, "4"),
+    KEYS_OF_HYBRID,
     KEY("decoder_sparse_step", SPARSE_STEP, "1"),
     KEY("moe_intermediate_size", EXPERT_SIZE, "512"),
     KEY("shared_expert_intermediate_size", SHARED_EXPERT_SIZE, "512"),
@@ -316,23 +296,6 @@ static const struct plim_family_key ministral3_keys[] = {
     NUL("pad_token_id", PAD_TOKEN, "11"),
     KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
     NUL("sliding_window", SLIDING_WINDOW, "null"),
-    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
-};
-
-static const struct plim_family_key ministral_keys[] = {
-    TASKS_OF_DECODER,
-    KEY("vocab_size", VOCAB_SIZE, "32000"),
-    KEY("hidden_size", HIDDEN_SIZE, "4096"),
-    KEY("intermediate_size", INTERMEDIATE_SIZE, "14336"),
-    KEY("num_hidden_layers", LAYERS, "32"),
-    KEY("num_attention_heads", HEADS, "32"),
-    KEY("num_key_value_heads", KV_HEADS, "8"),
-    NUL("head_dim", HEAD_DIM, "null"),
-    KEY("hidden_act", ACTIVATION, "silu"),
-    KEY("max_position_embeddings", POSITIONS, "131072"),
-    NUL("pad_token_id", PAD_TOKEN, "null"),
-    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
-    NUL("sliding_window", SLIDING_WINDOW, "4096"),
     KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
 };
 
@@ -503,9 +466,6 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
                            .linears = {"q_proj", "k_proj", "v_proj", "o_proj"}},
     [PLIM_FAMILY_MINISTRAL3] = {KEYS(ministral3_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
                                 .rope = PLIM_ROPE_YARN, .rope_original_positions = 16384, .linears = LLAMA_LINEARS},
-    [PLIM_FAMILY_MINISTRAL] = {KEYS(ministral_keys), .sliding = PLIM_SLIDING_ALL, .layer_types = true, .rotary = true,
-                               .required = {PLIM_FIELD_HEAD_DIM, PLIM_FIELD_SLIDING_WINDOW},
-                               .liger = LIGER_LLAMA, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_ARCEE] = {KEYS(arcee_keys), .rotary = true, .heads_must_divide = true, .linears = UNGATED_LINEARS},
     [PLIM_FAMILY_NEMOTRON] = {KEYS(nemotron_keys), .rotary = true, .required = {PLIM_FIELD_KV_HEADS},
                               .liger = {.mlp = PLIM_LIGER_MLP_RELU2, .loss = PLIM_LIGER_LOSS_FUSED},

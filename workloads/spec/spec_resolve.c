@@ -32,6 +32,12 @@ static enum plim_status check_adapters(const struct plim_spec *spec, struct plim
                      type, type);
 }
 
+/* A decoder that labels rows */
+static bool is_scored(const struct plim_model_config *model)
+{
+    return plim_family_is_decoder(model->family) && model->task == PLIM_TASK_CLASSIFICATION;
+}
+
 /* The loss of one label is regression's, but for RewardTrainer, which has its own: the command line may ask for it. */
 static enum plim_status check_labels(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -143,8 +149,7 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
     if (!plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return PLIM_OK;
     const struct plim_liger_patches *all = &plim_family_info(model->family)->liger;
     struct plim_liger_patches liger = plim_liger_taken(all, &spec->liger_kernels);
-    bool classifies = model->task == PLIM_TASK_CLASSIFICATION && plim_family_is_decoder(model->family);
-    if (classifies && liger.loss != PLIM_LIGER_LOSS_NONE) /* apply_liger_kernel_to_llama() sets model.forward */
+    if (is_scored(model) && liger.loss != PLIM_LIGER_LOSS_NONE) /* apply_liger_kernel_to_llama() sets model.forward */
         return plim_fail(err, PLIM_SPEC,
                          "train.liger is true, whose loss takes the place of a classification's forward and fails (it "
                          "has no lm_head), expected train.liger_kernels.loss none");
@@ -255,8 +260,7 @@ static enum plim_status check_seq(const struct plim_spec *spec, struct plim_erro
 static enum plim_status check_packing(const struct plim_spec *spec, struct plim_error *err)
 {
     bool in_one = spec->packing == PLIM_PACKING_ONE_ROW;
-    bool classifies = plim_family_is_decoder(spec->model.family) && spec->model.task == PLIM_TASK_CLASSIFICATION;
-    if (classifies && spec->packing)
+    if (is_scored(&spec->model) && spec->packing)
         return plim_fail(err, PLIM_SPEC,
                          "data.packing is %s, expected no for a classification, which has one label a row",
                          plim_packing_names[spec->packing]);
