@@ -291,6 +291,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .label_smoothing = spec->label_smoothing,
                                        .empty_cache_steps = spec->empty_cache_steps,
                                        .prompt = spec->prompt,
+                                       .images = spec->images,
                                        .precomputed_reference = spec->precomputed_reference,
                                        .center_rewards = spec->center_rewards,
                                        .grpo = spec->grpo,

@@ -248,7 +248,8 @@ int64_t plim_patches_workspace_bytes(const struct plim_device_info *info,
             padded = ceil_div(images->shape[1] * size, CHANNEL_BYTES) * CHANNEL_BYTES;
     if (!converts) return images->dtype == PLIM_F32 ? 0 : OTHERWISE;
     int64_t pixels = (plim_array_elements(images) + plim_array_elements(weight)) / images->shape[1];
-    return pixels * padded + plim_array_elements(result) * size + CHANNEL_BYTES;
+    bool is_turned = plim_array_elements(result) > result->shape[0] * result->shape[1]; /* one pixel lies the same */
+    return pixels * padded + (is_turned ? plim_array_elements(result) * size : 0) + CHANNEL_BYTES;
 }
 
 /* --- layer norm ------------------------------------------------------------------------------- */

@@ -112,6 +112,7 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
                 same(&a->sharding, &b->sharding, sizeof(a->sharding)) &&
                 same(&a->liger, &b->liger, sizeof(a->liger)) &&
                 same(&a->liger_kernels, &b->liger_kernels, sizeof(a->liger_kernels)) &&
+                same(&a->images, &b->images, sizeof(a->images)) &&
                 a->cut_cross_entropy == b->cut_cross_entropy && a->upcast == b->upcast;
     bool batch =
         a->gpus_per_node == b->gpus_per_node &&

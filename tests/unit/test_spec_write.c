@@ -133,7 +133,9 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         spec->padding = (enum plim_padding)between(state, 0, PLIM_PADDING_COUNT - 1);
     spec->world = between(state, 1, 64);
     spec->sharding = (struct plim_enum_axis){
-        .count = 1, .values = {(int)between(state, 0, PLIM_SHARDING_COUNT - 1)}};
+        .count = 1,
+        .values = {spec->model_as_given.vision.layers ? PLIM_SHARDING_NONE
+                                                      : (int)between(state, 0, PLIM_SHARDING_COUNT - 1)}};
     spec->gpus_per_node = between(state, 1, 16);
     spec->node_bandwidth = (double)between(state, 1, 400);
     if (between(state, 0, 1)) spec->host_speed = 0.25 * (double)between(state, 1, 400);
@@ -217,6 +219,37 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     snprintf(spec->device, sizeof(spec->device), "%s", between(state, 0, 1) ? "sim:RTX-4090" : "");
 }
 
+/* Takes back what is not known beside a vision tower, and gives its rows images. */
+static void show_images(struct plim_spec *spec, uint64_t *state)
+{
+    if (!spec->model_as_given.vision.layers) return;
+    struct plim_vision *vision = &spec->model_as_given.vision;
+    memset(vision->deep, 0, sizeof(vision->deep));
+    vision->deep_count = between(state, 0, 2);
+    for (int64_t i = 0; i < vision->deep_count; i++) vision->deep[i] = between(state, 0, 1);
+    vision->layers = between(state, 2, 9);
+    vision->heads = between(state, 1, 9);
+    vision->hidden_size = 4 * vision->heads * between(state, 1, 9);
+    vision->out_hidden_size = spec->model_as_given.hidden_size;
+    vision->patch_size = vision->merge_size = 2;
+    spec->model_as_given.rope = PLIM_ROPE_DEFAULT;
+    spec->model_as_given.rope_original_positions = 0;
+    spec->packing = PLIM_PACKING_NO;
+    spec->padding = PLIM_PADDING_NO;
+    spec->documents = 1;
+    if (between(state, 0, 3))
+        spec->images = (struct plim_images){between(state, 1, 3), 4 * between(state, 1, 9), 4 * between(state, 1, 9)};
+    for (size_t i = 0; i < spec->seq.count; i++) spec->seq.values[i] += 1000;
+    spec->quantization = (struct plim_quantization){.prepared = true};
+    spec->liger = (struct plim_enum_axis){.count = 1, .values = {PLIM_LIGER_FALSE}};
+    spec->cut_cross_entropy = false;
+    spec->torch = PLIM_TORCH_2_11;
+    spec->transformers = PLIM_TRANSFORMERS_5_17;
+    spec->label_smoothing = 0;
+    spec->evaluation = PLIM_NO_EVALUATION;
+    *spec->lora.saved = '\0';
+}
+
 Test(spec_write, random_specs_come_back)
 {
     uint64_t state = 3;
@@ -225,6 +258,7 @@ Test(spec_write, random_specs_come_back)
         spec_load_text("base.yaml", GPT2, &spec);
         randomize_model(&spec, (enum plim_family)(n % PLIM_FAMILY_COUNT), &state);
         randomize_training(&spec, &state);
+        show_images(&spec, &state);
         struct plim_error err = PLIM_ERROR_INIT;
         cr_assert(eq(int, plim_spec_resolve(&spec, &err), PLIM_OK), "%d: %s", n, err.text);
         expect_round_trip(&spec, plim_family_names[n % PLIM_FAMILY_COUNT]);

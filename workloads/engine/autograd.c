@@ -134,9 +134,11 @@ static void buffer_add(struct engine *e, struct node *to, int input, struct tens
 
 static void evaluate(struct engine *e, struct node *n)
 {
-    struct tensor *grads[NODE_MAX_OUTPUTS], *out[NODE_MAX_EDGES] = {NULL};
-    memcpy(grads, n->grad, sizeof grads);
-    memset(n->grad, 0, sizeof n->grad);
+    struct tensor *own_grads[NODE_OUTPUTS] = {NULL}, *own_out[NODE_EDGES] = {NULL};
+    struct tensor **grads = n->room ? n->grads : own_grads, **out = n->room ? n->out : own_out;
+    memcpy(grads, n->grad, n->output_count * sizeof *grads);
+    memset(out, 0, n->edge_count * sizeof *out);
+    memset(n->grad, 0, n->output_count * sizeof *grads);
     if (n->variable) {
         if (!grads[0]) return;
         if (n->hook && !e->halted) n->hook->run(e, n->hook->context);

@@ -30,6 +30,7 @@ void engine_reset(struct engine *e)
     pool_reset(&e->tensors);
     pool_reset(&e->storages);
     pool_reset(&e->nodes);
+    block_reset(e->rooms);
     pool_reset(&e->frames);
     pool_reset(&e->holders);
     plim_allocator_reset(e->allocator);
@@ -65,6 +66,7 @@ void engine_destroy(struct engine **ep)
     pool_finish(&e->tensors);
     pool_finish(&e->storages);
     pool_finish(&e->nodes);
+    block_finish(&e->rooms);
     pool_finish(&e->frames);
     pool_finish(&e->holders);
     free(e->autocast.cache);

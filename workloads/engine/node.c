@@ -55,6 +55,7 @@ static void release(struct engine *e, struct node *n)
             tensor_drop(e, gone->variable);
         }
         for (int i = 0; i < gone->edge_count; i++) node_drop(e, gone->edge[i].node);
+        if (gone->room) gone->room->taken = false;
         pool_give(&e->nodes, gone);
     }
     a->releasing = false;
@@ -79,16 +80,40 @@ static struct node *node_new(struct engine *e, const struct node_kind *kind)
     n->context = NULL;
     n->variable = NULL;
     n->pass = 0;
-    memset(n->grad, 0, sizeof n->grad);
+    n->edge = n->own_edge;
+    n->output = n->own_output;
+    n->grad = n->own_grad;
+    n->ints = n->own_ints;
+    n->room = NULL;
+    memset(n->own_grad, 0, sizeof n->own_grad);
     return n;
+}
+
+void node_widen(struct engine *e, struct node *n, int edges, int outputs)
+{
+    size_t in = (size_t)edges, out = (size_t)outputs;
+    n->room = block_take(&e->rooms, (in + NODE_INTS) * sizeof *n->ints + in * sizeof *n->edge +
+                                        out * sizeof *n->output + (in + 2 * out) * sizeof *n->grad);
+    if (!n->room) {
+        engine_fail(e, PLIM_NOMEM);
+        return;
+    }
+    n->ints = (int64_t *)(n->room + 1);
+    n->output = (struct node_output *)(n->ints + in + NODE_INTS);
+    n->edge = (struct edge *)(n->output + out);
+    n->grad = (struct tensor **)(n->edge + in);
+    n->grads = n->grad + out;
+    n->out = n->grads + out;
+    memset(n->grad, 0, (in + 2 * out) * sizeof *n->grad);
 }
 
 struct node *node_create(struct engine *e, const struct node_kind *kind, int count,
                          struct tensor *const *operands)
 {
     struct node *n = node_new(e, kind);
-    if (!n) return NULL;
-    n->edge_count = (uint8_t)count;
+    if (n && count > NODE_EDGES) node_widen(e, n, count, NODE_OUTPUTS);
+    if (!n || (count > NODE_EDGES && !n->room)) return NULL;
+    n->edge_count = (uint16_t)count;
     for (int i = 0; i < count; i++) {
         struct tensor *x = operands[i];
         struct node *to = x && x->requires_grad ? x->grad_fn ? x->grad_fn : x->accumulator : NULL;

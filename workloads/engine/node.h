@@ -10,7 +10,8 @@
 #include "tensor.h"
 #include <stddef.h>
 
-enum { NODE_MAX_EDGES = 8, NODE_MAX_OUTPUTS = 4, NODE_MAX_SAVED = 12, NODE_INTS = 8 };
+/* What there is room for in a node itself; node_widen() makes more. */
+enum { NODE_EDGES = 8, NODE_OUTPUTS = 4, NODE_MAX_SAVED = 12, NODE_INTS = 8 };
 
 /* Gradients of the outputs come in `grads` (lent; NULL where none arrived). Gradients of the
  * inputs go to `out`, one reference each, not floating; only where node_wants() says so. */
@@ -26,7 +27,7 @@ struct node_kind {
 
 struct edge {
     struct node *node; /* NULL: this input needs no gradient */
-    uint8_t input;     /* which output of that node's forward operation */
+    uint16_t input;    /* which output of that node's forward operation */
 };
 
 /* Shape and type of a forward output: what its gradient must have. */
@@ -54,9 +55,18 @@ struct node {
     const struct node_kind *kind;
     const struct node_hook *hook; /* lent; NULL: none */
     uint64_t sequence;
-    uint8_t edge_count, output_count, saved_count;
-    struct edge edge[NODE_MAX_EDGES];
-    struct node_output output[NODE_MAX_OUTPUTS];
+    uint8_t saved_count;
+    uint16_t edge_count, output_count;
+    struct edge *edge; /* these four are the node's own (`own_`), or in `room` */
+    struct node_output *output;
+    struct tensor **grad; /* of its outputs, in a backward pass */
+    int64_t *ints;        /* parameters of the operation */
+    struct block *room;           /* of a node of many edges or outputs (torch.cat, torch.split); NULL: all fits */
+    struct tensor **grads, **out; /* in it, for node_kind.backward() */
+    struct edge own_edge[NODE_EDGES];
+    struct node_output own_output[NODE_OUTPUTS];
+    struct tensor *own_grad[NODE_OUTPUTS];
+    int64_t own_ints[NODE_INTS];
     struct tensor *saved[NODE_MAX_SAVED];
     const struct saved_tensors_hooks *hooks; /* of the handles; NULL: there are none */
     void *handle[NODE_MAX_SAVED];            /* NULL: `saved` is the node's own */
@@ -65,13 +75,11 @@ struct node {
     /* What a Python function's ctx has beside tensors, until the node goes; NULL: nothing. */
     void *context;
     void (*drop_context)(struct engine *e, void *context);
-    int64_t ints[NODE_INTS];                 /* parameters of the operation */
     double number, scale, softcap;
     struct tensor *variable; /* AccumulateGrad: the leaf (lent); NULL in all others */
     /* the backward pass */
     uint32_t pass;
     int32_t dependencies;
-    struct tensor *grad[NODE_MAX_OUTPUTS];
 };
 
 /* What autograd keeps between calls. Zeroed: nothing. */
@@ -95,6 +103,8 @@ bool autograd_needed(const struct engine *e, int count, struct tensor *const *op
 /* A new node whose edges lead to the operands that need a gradient. */
 struct node *node_create(struct engine *e, const struct node_kind *kind, int count,
                          struct tensor *const *operands);
+/* Makes room in a new node for as many edges and outputs, and for NODE_INTS ints and one more for each edge. */
+void node_widen(struct engine *e, struct node *n, int edges, int outputs);
 /* Saves a tensor in slot `slot`, in the order in which PyTorch packs them. */
 void node_save(struct engine *e, struct node *n, int slot, struct tensor *x);
 /* The same for an output of the operation itself: without its grad_fn. */

@@ -55,3 +55,31 @@ void pool_finish(struct pool *p)
     }
     p->free = NULL;
 }
+
+struct block *block_take(struct block **all, size_t bytes)
+{
+    struct block *block = *all;
+    while (block && (block->taken || block->bytes < bytes)) block = block->next;
+    if (!block) {
+        block = malloc(sizeof *block + bytes);
+        if (!block) return NULL;
+        *block = (struct block){.next = *all, .bytes = bytes};
+        *all = block;
+    }
+    block->taken = true;
+    return block;
+}
+
+void block_reset(struct block *all)
+{
+    for (struct block *block = all; block; block = block->next) block->taken = false;
+}
+
+void block_finish(struct block **all)
+{
+    while (*all) {
+        struct block *block = *all;
+        *all = block->next;
+        free(block);
+    }
+}

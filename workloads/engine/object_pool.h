@@ -1,10 +1,11 @@
-/* Objects of one size, taken and given back one at a time, released all at once.
+/* Objects of one size, taken and given back one at a time, released all at once; and blocks of any size, likewise.
  *
  * A zeroed pool is empty and ready. Objects are not cleared.
  */
 #ifndef PLIM_ENGINE_OBJECT_POOL_H
 #define PLIM_ENGINE_OBJECT_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct pool {
@@ -20,5 +21,15 @@ void pool_give(struct pool *p, void *object);
 void pool_reset(struct pool *p);
 /* Gives the memory back. */
 void pool_finish(struct pool *p);
+
+struct block {
+    struct block *next; /* of all there are */
+    size_t bytes;       /* behind this head */
+    bool taken;         /* give it back by false */
+};
+/* A block of as many bytes or more; NULL: no host memory. For few at a time: all are looked through. */
+struct block *block_take(struct block **all, size_t bytes);
+void block_reset(struct block *all);
+void block_finish(struct block **all);
 
 #endif

@@ -62,7 +62,7 @@ struct tensor *op_slice_end(struct engine *e, struct tensor *x, int dim, int64_t
 struct tensor *op_select(struct engine *e, struct tensor *x, int dim, int64_t index);
 /* x[...] where every index takes all: a view like any other to autograd */
 struct tensor *op_alias(struct engine *e, struct tensor *x);
-/* Views of consecutive parts along `dim`; out[i] float. At most NODE_MAX_OUTPUTS parts. */
+/* Views of consecutive parts along `dim`; out[i] float. */
 void op_split(struct engine *e, struct tensor *x, int dim, int count, const int64_t *sizes,
               struct tensor **out);
 
@@ -269,7 +269,7 @@ struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *pl
 struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *mask, int64_t found);
 /* x[arange(b), columns]: of each row of x (b, s, width) what stands at its column (b, int64): (b, width) */
 struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *columns);
-/* x.masked_scatter(mask, source), source (n) of as many; x needs no gradient */
+/* x.masked_scatter(mask, source), source of as many elements as the mask, which broadcasts, lets through */
 struct tensor *op_masked_scatter(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *source);
 /* x.gather(-1, indices), indices (.., k) int64 */
 struct tensor *op_gather_last(struct engine *e, struct tensor *x, struct tensor *indices);
@@ -282,6 +282,8 @@ struct tensor *op_masked_fill(struct engine *e, struct tensor *x, struct tensor 
 /* The same in the memory of x, with 0: what Python calls x from then on. Floating */
 struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor *mask);
 struct tensor *op_mul_scalar_(struct engine *e, struct tensor *x, double b); /* x *= b, likewise */
+/* x[mask] = rows, mask (b, s) of x (b, s, width), rows as many as it has ones, likewise (index_put_()) */
+struct tensor *op_put_rows_where_(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *rows);
 /* x.select(dim, index).copy_(value), likewise; x is dense */
 struct tensor *op_set_part_(struct engine *e, struct tensor *x, int dim, int64_t index, struct tensor *value);
 /* x += other of the same shape and type, likewise */
@@ -313,7 +315,8 @@ struct tensor *op_dropout(struct engine *e, struct tensor *x, double p);
 struct tensor *op_embedding(struct engine *e, struct tensor *weight, struct tensor *indices);
 
 /* Conv2d whose stride is its kernel's size: images (b, c, h, w), weight (k, c, size, size), bias (k) ->
- * (b, k, h / size, w / size); images have no gradient. Autocast applies */
+ * (b, k, h / size, w / size); or Conv3d of (b, c, frames, size, size), weight (k, c, frames, size, size) ->
+ * (b, k, 1, 1, 1). Images have no gradient. Autocast applies */
 struct tensor *op_patches(struct engine *e, struct tensor *x, struct tensor *weight,
                           struct tensor *bias);
 

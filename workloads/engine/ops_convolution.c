@@ -33,6 +33,18 @@ static struct tensor *leave(struct engine *e, struct node *n, struct tensor *y, 
 
 /* --- an image as patches (Conv2d with kernel_size = stride), by cuDNN --------------------------- */
 
+/* Frames count as channels, which lie behind one another. */
+static struct plim_array flattened(const struct plim_array *x)
+{
+    struct plim_array flat = *x;
+    if (x->ndim == 4) return flat;
+    flat.ndim = 4;
+    flat.shape[1] *= x->shape[2];
+    for (int i = 2; i < 4; i++) flat.shape[i] = x->shape[i + 1];
+    for (int i = 1; i < 4; i++) flat.stride[i] = x->stride[i + 1];
+    return flat;
+}
+
 /* cuDNN's workspace, for the length of a call. */
 static void launch_patches(struct engine *e, struct plim_op *op, const struct tensor *x,
                            const struct tensor *weight, const struct tensor *y)
@@ -53,18 +65,19 @@ static void patches_backward(struct engine *e, struct node *n, struct tensor **g
     if (node_wants(n, WEIGHT)) {
         struct tensor *dy = tensor_hold(op_contiguous(e, grads[0]));
         struct tensor *dw = tensor_keep(tensor_empty_like(e, weight, dtype));
+        struct plim_array flat_dw = flattened(&dw->a), flat_dy = flattened(&dy->a), flat_x = flattened(&x->a);
         struct plim_op op = {.kind = PLIM_OP_PATCHES_BACKWARD,
                              .n_out = 1,
                              .n_in = 2,
-                             .out = {&dw->a},
-                             .in = {&dy->a, &x->a}};
+                             .out = {&flat_dw},
+                             .in = {&flat_dy, &flat_x}};
         launch_patches(e, &op, x, weight, dy);
         tensor_drop(e, dy);
         out[WEIGHT] = dw;
     }
     if (node_wants(n, BIAS))
-        out[BIAS] = tensor_keep(op_reduce(e, grads[0], 1u << 0 | 1u << 2 | 1u << 3, false,
-                                          PLIM_BINARY_ADD, 1, dtype));
+        out[BIAS] = tensor_keep(op_reduce(e, grads[0], ((1u << weight->a.ndim) - 1) & ~2u, false, PLIM_BINARY_ADD, 1,
+                                          dtype));
 }
 static const struct node_kind patches_kind = {"ConvolutionBackward0", patches_backward};
 
@@ -79,15 +92,15 @@ struct tensor *op_patches(struct engine *e, struct tensor *x, struct tensor *wei
     struct node *n = node_of(e, &patches_kind, 3, operands);
     struct tensor *y = e->poison;
     if (!e->halted) {
-        int64_t size = tensor_size(weight, 2);
-        y = tensor_empty(e, (enum plim_dtype)x->a.dtype,
-                         SHAPE(tensor_size(x, 0), tensor_size(weight, 0), tensor_size(x, 2) / size,
-                               tensor_size(x, 3) / size));
+        int64_t shape[PLIM_MAX_DIMS] = {tensor_size(x, 0), tensor_size(weight, 0)};
+        for (int i = 2; i < x->a.ndim; i++) shape[i] = tensor_size(x, i) / tensor_size(weight, i);
+        y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape);
+        struct plim_array flat_y = flattened(&y->a), flat_x = flattened(&x->a), flat_weight = flattened(&weight->a);
         struct plim_op op = {.kind = PLIM_OP_PATCHES,
                              .n_out = 1,
                              .n_in = 3,
-                             .out = {&y->a},
-                             .in = {&x->a, &weight->a, &bias->a}};
+                             .out = {&flat_y},
+                             .in = {&flat_x, &flat_weight, &bias->a}};
         if (!e->halted) launch_patches(e, &op, x, weight, y);
     }
     return leave(e, n, y, 3, operands, was);

@@ -160,35 +160,94 @@ struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *pl
     return op_done(e, n, tensor_yield(y), 2, operands);
 }
 
+/* index_put_(): the gradient of what is overwritten is a copy with zeros there, which are made as rows; that of the
+ * rows is taken from it */
+static void put_rows_where_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    enum { BASE, ROWS };
+    struct tensor *mask = node_saved(e, n, 0);
+    if (e->halted) return;
+    enum plim_dtype dtype = (enum plim_dtype)grads[0]->a.dtype;
+    if (node_wants(n, BASE)) {
+        struct tensor *zeros = tensor_keep(op_full(e, dtype, (int)n->ints[0], n->ints + 1, 0));
+        out[BASE] = tensor_keep(op_clone(e, grads[0]));
+        struct tensor *places = tensor_keep(op_places(e, mask, n->ints[1]));
+        launch(e, PLIM_OP_PUT_ROWS, out[BASE], zeros, places);
+        tensor_drop_all(e, places, zeros);
+    }
+    if (!node_wants(n, ROWS)) return;
+    struct tensor *places = tensor_keep(op_places(e, mask, n->ints[1]));
+    out[ROWS] = tensor_keep(tensor_empty(e, dtype, (int)n->ints[0], n->ints + 1));
+    launch(e, PLIM_OP_TAKE_ROWS, out[ROWS], grads[0], places);
+    tensor_drop(e, places);
+}
+static const struct node_kind put_rows_where_kind = {"IndexPutBackward0", put_rows_where_backward};
+
+struct tensor *op_put_rows_where_(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *rows)
+{
+    struct tensor *operands[3] = {x, rows, mask};
+    if (e->halted) return op_halted(e, 3, operands);
+    struct node *n = op_node(e, &put_rows_where_kind, 2, operands);
+    op_note_shape(n, rows);
+    if (n) node_save(e, n, 0, mask);
+    struct tensor *y = op_in_place(e, x), *places = tensor_keep(op_places(e, mask, tensor_size(rows, 0)));
+    launch(e, PLIM_OP_PUT_ROWS, y, rows, places);
+    tensor_drop(e, places);
+    return op_done(e, n, y, 3, operands);
+}
+
 /* --- elements --------------------------------------------------------------------------------- */
 
-/* grad.masked_select(mask): as many as there were */
+enum { SELF, SOURCE }; /* operands of masked_scatter() */
+
+/* A mask as large as `x`, contiguous; named */
+static struct tensor *widened(struct engine *e, struct tensor *mask, const struct tensor *x)
+{
+    return tensor_hold(op_contiguous(e, op_expand(e, mask, x->a.ndim, x->a.shape)));
+}
+
+/* grad.masked_fill(mask, 0); grad.masked_select(mask), as many as there were, whose places nonzero() finds by each of
+ * the dimensions */
 static void masked_scatter_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *mask = node_saved(e, n, 0);
     if (e->halted) return;
-    int64_t items = n->ints[0];
-    struct tensor *places = tensor_keep(op_places(e, mask, items));
-    out[0] = tensor_keep(tensor_empty(e, (enum plim_dtype)grads[0]->a.dtype, 1, &items));
-    launch(e, PLIM_OP_TAKE_ROWS, out[0], grads[0], places);
-    tensor_drop(e, places);
+    if (node_wants(n, SELF)) out[SELF] = tensor_keep(op_masked_fill(e, grads[0], mask, 0));
+    if (!node_wants(n, SOURCE)) return;
+    int64_t items = 1;
+    for (int64_t i = 0; i < n->ints[0]; i++) items *= n->ints[1 + i];
+    struct tensor *wide = widened(e, mask, grads[0]);
+    struct tensor *places = tensor_keep(op_places(e, wide, items));
+    tensor_drop(e, wide);
+    out[SOURCE] = tensor_keep(tensor_empty(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0], n->ints + 1));
+    struct tensor *flat = tensor_keep(op_view(e, out[SOURCE], 1, &items));
+    struct tensor *all = tensor_hold(op_contiguous(e, grads[0]));
+    int64_t elements = tensor_elements(all);
+    tensor_set(e, &all, op_view(e, all, 1, &elements));
+    launch(e, PLIM_OP_TAKE_ROWS, flat, all, places);
+    tensor_drop_all(e, all, flat, places);
 }
 static const struct node_kind masked_scatter_kind = {"MaskedScatterBackward0", masked_scatter_backward};
 
 struct tensor *op_masked_scatter(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *source)
 {
-    struct tensor *operands[3] = {source, mask, x}, *held[PLIM_MASKED_SCATTER_NEEDS] = {NULL};
+    enum { SUMS, SCAN };
+    struct tensor *operands[3] = {[SELF] = x, [SOURCE] = source, mask};
     struct plim_need needs[PLIM_MASKED_SCATTER_NEEDS];
     if (e->halted) return op_halted(e, 3, operands);
-    struct node *n = op_node(e, &masked_scatter_kind, 1, &source);
-    if (n) {
-        node_save(e, n, 0, mask);
-        n->ints[0] = source->a.shape[0];
-    }
+    struct node *n = op_node(e, &masked_scatter_kind, 2, operands);
+    op_note_shape(n, source);
+    if (n) node_save(e, n, 0, mask);
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
     plim_masked_scatter_needs(tensor_elements(x), needs);
-    op_take_needs(e, PLIM_MASKED_SCATTER_NEEDS, needs, held);
-    op_launch(e, (struct plim_op){.kind = PLIM_OP_MASKED_SCATTER}, 1, 3, (struct tensor *[]){y, x, mask, source});
-    op_release_needs(e, needs, held, PLIM_MASKED_SCATTER_NEEDS, PLIM_MASKED_SCATTER_NEEDS);
+    struct tensor *sums = tensor_keep(tensor_empty_bytes(e, needs[SUMS].bytes)), *wide = widened(e, mask, x);
+    struct tensor *scan = needs[SCAN].bytes ? tensor_keep(tensor_empty_bytes(e, needs[SCAN].bytes)) : NULL;
+    int64_t items = e->halted ? 0 : tensor_elements(source);
+    struct tensor *flat = tensor_keep(op_view(e, source, 1, &items));
+    op_launch(e, (struct plim_op){.kind = PLIM_OP_MASKED_SCATTER}, 1, 3, (struct tensor *[]){y, x, wide, flat});
+    tensor_drop_all(e, flat, scan, wide, sums);
+    e->grad_enabled = grad;
     return op_done(e, n, y, 3, operands);
 }

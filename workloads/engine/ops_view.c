@@ -243,15 +243,10 @@ struct tensor *op_alias(struct engine *e, struct tensor *x)
 static void split_backward(struct engine *e, struct node *n, struct tensor **grads,
                            struct tensor **out)
 {
-    struct tensor *parts[NODE_MAX_OUTPUTS], *made[NODE_MAX_OUTPUTS] = {NULL};
     enum plim_dtype dtype = (enum plim_dtype)n->output[0].dtype;
-    for (int i = 0; i < n->output_count; i++) {
-        if (!grads[i])
-            made[i] = tensor_keep(op_full(e, dtype, n->output[i].ndim, n->output[i].shape, 0));
-        parts[i] = grads[i] ? grads[i] : made[i];
-    }
-    out[0] = tensor_keep(op_cat(e, n->output_count, parts, (int)n->ints[0]));
-    for (int i = 0; i < n->output_count; i++) tensor_drop(e, made[i]);
+    for (int i = 0; i < n->output_count; i++)
+        if (!grads[i]) grads[i] = tensor_keep(op_full(e, dtype, n->output[i].ndim, n->output[i].shape, 0));
+    out[0] = tensor_keep(op_cat(e, n->output_count, grads, (int)n->ints[0]));
 }
 static const struct node_kind split_kind = {"SplitWithSizesBackward0", split_backward};
 
@@ -265,6 +260,7 @@ void op_split(struct engine *e, struct tensor *x, int dim, int count, const int6
     }
     int d = tensor_dim(x, dim);
     struct node *n = op_node(e, &split_kind, 1, &x);
+    if (n && count > NODE_OUTPUTS) node_widen(e, n, NODE_EDGES, count);
     if (n) n->ints[0] = d;
     int64_t start = 0;
     for (int i = 0; i < count; i++) {
@@ -425,14 +421,12 @@ struct tensor *op_cat(struct engine *e, int count, struct tensor *const *x, int 
     for (int i = 1; i < count; i++) mixed = mixed || x[i]->a.dtype != x[0]->a.dtype;
     enum plim_dtype dtype = mixed ? PLIM_F32 : (enum plim_dtype)x[0]->a.dtype;
     struct tensor *y = empty_for_cat(e, dtype, count, x, shape);
-    const struct plim_array *list[NODE_MAX_EDGES];
-    for (int i = 0; i < count; i++) list[i] = &x[i]->a;
     struct plim_op op = {.kind = PLIM_OP_CAT,
                          .n_out = 1,
                          .n_lists = 1,
                          .dim = (int8_t)d,
                          .out = {&y->a},
-                         .lists = {list},
+                         .lists = {(const struct plim_array *const *)x}, /* which a tensor begins with */
                          .list_length = (size_t)count};
     if (!e->halted) engine_launch(e, &op);
     return op_done(e, n, y, count, x);

@@ -50,7 +50,7 @@ struct tensor {
     int32_t refs;
     int32_t layer;         /* of a parameter: the decoder layer that it is of, from 1; 0: none */
     int32_t place;         /* of a parameter: where it is in the list of what shards it (ddp.h, zero.h) */
-    uint8_t output_number; /* which output of grad_fn */
+    uint16_t output_number; /* which output of grad_fn */
     bool floating;
     bool requires_grad;
     bool is_view;

@@ -1,6 +1,7 @@
 /* get_peft_model(model, LoraConfig(...)): the base is frozen, chosen linears get adapters. */
 #include "model.h"
 #include "workloads/spec/lora_modules.h"
+#include <stdio.h>
 #include <string.h>
 
 /* Are there adapters for a module? Of embeddings for that of the tokens, of heads for those without a module around
@@ -19,11 +20,13 @@ static bool has_adapters(const struct decoder *m, const struct module *module, i
 }
 
 /* The rank that peft gives a module, which has to be one that there are adapters for; 0: none. layer: -1 beside the
- * blocks */
-static int64_t rank_of(struct engine *e, struct decoder *m, const struct module *module, int64_t layer)
+ * blocks; prefix: what comes before its name, where that is not as module_full_name() says; NULL */
+static int64_t rank_of(struct engine *e, struct decoder *m, const struct module *module, int64_t layer,
+                       const char *prefix)
 {
     char name[MODULE_NAME_MAX];
-    module_full_name(m, module, layer, name);
+    if (prefix) snprintf(name, sizeof(name), "%s.%s", prefix, module->path);
+    else module_full_name(m, module, layer, name);
     int64_t rank = plim_lora_rank(&m->setting->lora, name);
     if (rank && !has_adapters(m, module, layer))
         decoder_refuse(e, m, "train.lora.targets matches %.80s, for which there are no adapters here", name);
@@ -106,12 +109,12 @@ static void adapt_embedding(struct engine *e, struct decoder *m, struct adapters
 
 /* Adapters for the chosen ones of `modules`, up to the blocks, which stand at offsets from `owner`. */
 static void add_adapters(struct engine *e, struct decoder *m, const struct module *modules, int64_t layer,
-                         void *owner, struct adapters *adapters)
+                         const char *prefix, void *owner, struct adapters *adapters)
 {
     for (const struct module *at = modules; at->path && !e->halted; at++) {
         struct linear *l = (struct linear *)((char *)owner + at->offset);
         if (at->kind == MODULE_BLOCKS) return;
-        int64_t rank = module_is_there(m, at, owner) ? rank_of(e, m, at, layer) : 0;
+        int64_t rank = module_is_there(m, at, owner) ? rank_of(e, m, at, layer, prefix) : 0;
         if (!rank || e->halted) continue;
         if (at->kind == MODULE_HEAD || at->kind == MODULE_CLASSIFIER) adapt_head(e, m, adapters, rank);
         if (at->kind == MODULE_WEIGHT) adapt_embedding(e, m, adapters, rank);
@@ -121,7 +124,28 @@ static void add_adapters(struct engine *e, struct decoder *m, const struct modul
 
 static void adapt_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
-    add_adapters(e, m, decoder_block_modules(m->config->family), l - m->layers, l, &l->adapters);
+    add_adapters(e, m, decoder_block_modules(m->config->family), l - m->layers, NULL, l, &l->adapters);
+}
+
+static void adapt_merger(struct engine *e, struct decoder *m, const char *name, struct vision_merger *merger)
+{
+    add_adapters(e, m, plim_vision_merger, 0, name, merger, &merger->adapters);
+}
+
+static void adapt_vision(struct engine *e, struct decoder *m)
+{
+    const struct plim_vision *v = &m->config->vision;
+    char name[MODULE_NAME_MAX];
+    if (!v->layers) return;
+    for (int64_t i = 0; i < v->layers; i++) {
+        snprintf(name, sizeof(name), PLIM_VISION_BLOCKS, (long long)i);
+        add_adapters(e, m, plim_vision_block, i, name, &m->vision.layers[i], &m->vision.layers[i].adapters);
+    }
+    adapt_merger(e, m, PLIM_VISION_MERGER, &m->vision.mergers[0]);
+    for (int64_t i = 0; i < v->deep_count; i++) {
+        snprintf(name, sizeof(name), PLIM_VISION_DEEP, (long long)i);
+        adapt_merger(e, m, name, &m->vision.mergers[1 + i]);
+    }
 }
 
 /* lora.ParamWrapper of a parameter of experts, or of a router's matrix. NULL: none is asked for. */
@@ -189,6 +213,7 @@ static void cast_list(struct engine *e, struct decoder *m, struct adapters *adap
 /* All adapters, one after the other; magnitudes become fp32. */
 static void cast_adapters(struct engine *e, struct decoder *m, enum plim_dtype dtype)
 {
+    for (size_t i = 0; vision_adapters(m, i); i++) cast_list(e, m, vision_adapters(m, i), dtype);
     cast_list(e, m, &m->adapters, dtype);
     for (int64_t i = 0; i < m->config->layers; i++) cast_list(e, m, &m->layers[i].adapters, dtype);
     cast_list(e, m, &m->adapters_behind, dtype);
@@ -218,9 +243,10 @@ void decoder_add_lora(struct engine *e, struct decoder *m)
     freeze(e, &m->parameters);
     const struct module *model = decoder_modules(m->config->family), *behind = model;
     while (behind->kind != MODULE_BLOCKS) behind++;
-    add_adapters(e, m, model, -1, m, &m->adapters);
+    adapt_vision(e, m);
+    add_adapters(e, m, model, -1, NULL, m, &m->adapters);
     decoder_build_layers(e, m, adapt_layer);
-    add_adapters(e, m, behind + 1, -1, m, &m->adapters_behind);
+    add_adapters(e, m, behind + 1, -1, NULL, m, &m->adapters_behind);
     if (*m->setting->lora.parameters) decoder_build_layers(e, m, adapt_parameters);
     if (!e->halted && !m->parameters.count) refuse_unmatched(e, m);
     if (*m->setting->lora.parameters && !e->halted) decoder_sort_trained(e, m);

@@ -1,5 +1,6 @@
 /* What a model trains on: tokens, images and labels, drawn by chance, and what tells rows and documents apart. */
 #include "model.h"
+#include "workloads/spec/spec_vision.h"
 #include <math.h>
 
 /* Images in the type of the weights, or as transformers' Trainer gets them from a data set, and a label of each */
@@ -114,6 +115,28 @@ static void add_documents(struct engine *e, const struct decoder *m, struct batc
     number_tokens(e, b->document, last, d.single, 1, d.of_longest + 1);
 }
 
+/* Rows with images, as a processor and a collator make them, with labels of their own. Images' tokens are told by their
+ * types. */
+static struct batch rows_with_images(struct engine *e, const struct decoder *m, uint64_t seed)
+{
+    const struct plim_train_setting *s = m->setting;
+    const struct plim_vision *v = &m->config->vision;
+    int64_t rows = s->micro_batch, images = rows * s->images.count, tokens = plim_image_tokens(v, &s->images);
+    int64_t numbers = v->channels * v->frames * v->patch_size * v->patch_size;
+    struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, s->seq)))};
+    op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
+    b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
+    b.token_types = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 0));
+    for (int64_t i = 0; i < s->images.count; i++)
+        set_part(e, b.token_types, 1, PLIM_IMAGE_LEAD + i * (tokens + PLIM_IMAGE_GAP), rows, s->seq, tokens);
+    b.pixels = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(images * plim_image_patches(v, &s->images), numbers)));
+    op_random_(e, b.pixels, 1, seed + 1);
+    b.grids = tensor_keep(op_full(e, PLIM_I64, SHAPE(images, 3), 1));
+    b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
+    op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
+    return b;
+}
+
 struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     const struct plim_train_setting *s = m->setting;
@@ -121,6 +144,7 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     int64_t rows = s->micro_batch * plim_loop_rows(s->loop), length = s->seq;
     if (in_one) length *= rows, rows = 1;
     if (m->config->patch_size) return images(e, m, seed);
+    if (m->config->vision.layers && s->images.count) return rows_with_images(e, m, seed);
     struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, length)))};
     op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
     bool own_labels = s->padding != PLIM_PADDING_NO || (in_one && plim_loop_is_trainers(s->loop));

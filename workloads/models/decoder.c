@@ -30,6 +30,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_SEED_OSS] = &plim_family_llama,
     [PLIM_FAMILY_ERNIE4_5] = &plim_family_llama,
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = &plim_family_llama,
+    [PLIM_FAMILY_QWEN3_VL] = &plim_family_llama,
 };
 
 /* ZeRO 1 and 2 lay all weights behind one another, and PyTorch multiplies experts from addresses of 16 bytes on
@@ -117,6 +118,7 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     if (!m->family) return PLIM_UNSUPPORTED;
     m->layers = calloc((size_t)config->layers, sizeof *m->layers);
     if (!m->layers) return PLIM_NOMEM;
+    if (!vision_create(m)) return PLIM_NOMEM;
     if (experts_are_balanced(config, setting)) {
         m->router_logits = calloc((size_t)config->layers, sizeof(struct tensor *));
         if (!m->router_logits) return PLIM_NOMEM;
@@ -147,6 +149,7 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
 void decoder_finish(struct decoder *m)
 {
     free(m->layers);
+    vision_finish(m);
     free(m->router_logits);
     free(m->parameters.list);
     free(m->parameters.frozen);
@@ -175,6 +178,8 @@ static void lend(struct decoder *m, const struct batch *batch)
     m->positions = batch->positions;
     m->ends = batch->ends[0];
     m->document = batch->document;
+    m->pixels = batch->pixels;
+    m->token_types = batch->token_types;
 }
 
 struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **logits)
@@ -251,12 +256,12 @@ double decoder_flops_per_token(const struct decoder *m)
     if (m->embedding && m->head != m->embedding) looked_up += (double)tensor_elements(m->embedding);
     if (m->type_embedding) looked_up += (double)tensor_elements(m->type_embedding);
     looked_up += (double)head_weights_a_row(m);
-    double idle = (double)experts_idle_weights(m) + (double)m->replaced_elements;
+    double idle = (double)experts_idle_weights(m) + (double)m->replaced_elements + (double)vision_elements(m);
     double weights = (double)p->elements - looked_up - idle, frozen = 0;
     bool is_looked_up = m->embedding && m->head != m->embedding && m->embedding->requires_grad;
     double trained = (double)p->trainable_elements - (is_looked_up ? (double)tensor_elements(m->embedding) : 0);
     if (m->setting->lora.r) frozen = weights - trained;
     double attention = attention_flops_per_token(c, m->setting->seq);
-    double forward = 2 * weights + attention / 3;
-    return 6 * weights - 2 * frozen + attention + forward * judgements(m->setting);
+    double forward = 2 * weights + attention / 3, images = vision_flops_per_row(m) / (double)m->setting->seq;
+    return 6 * weights - 2 * frozen + attention + images + forward * judgements(m->setting);
 }

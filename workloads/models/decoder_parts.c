@@ -67,6 +67,11 @@ int64_t decoder_documents(const struct decoder *m)
     return m->setting->packing == PLIM_PACKING_ONE_ROW ? m->setting->micro_batch * m->setting->documents : 0;
 }
 
+bool decoder_takes_items(const struct decoder *m)
+{
+    return !m->config->vision.layers;
+}
+
 int64_t decoder_labels(const struct decoder *m)
 {
     const struct plim_train_setting *s = m->setting;
@@ -97,31 +102,6 @@ void decoder_create_rotary(struct engine *e, const struct decoder *m, enum plim_
                          .dim = (int64_t)((double)c->head_dim * c->partial_rotary_factor),
                          .by_elements = m->setting->transformers == PLIM_TRANSFORMERS_5_24};
     nn_rotary_create(e, r);
-}
-
-static struct tensor *activation(struct engine *e, enum plim_activation f, struct tensor *x)
-{
-    switch (f) {
-    case PLIM_ACTIVATION_GELU:
-        return op_gelu(e, x, false);
-    case PLIM_ACTIVATION_GELU_PYTORCH_TANH:
-        return op_gelu(e, x, true);
-    case PLIM_ACTIVATION_GELU_NEW:
-        return nn_gelu_new(e, x);
-    case PLIM_ACTIVATION_SILU:
-        return op_silu(e, x);
-    case PLIM_ACTIVATION_RELU:
-        return op_relu(e, x);
-    case PLIM_ACTIVATION_RELU2:
-        return op_pow_scalar(e, op_relu(e, x), 2);
-    }
-    return x;
-}
-
-struct tensor *decoder_activation(struct engine *e, enum plim_activation f, struct tensor *x)
-{
-    nn_begin(e);
-    return nn_end(e, activation(e, f, x));
 }
 
 struct tensor *decoder_positions(struct engine *e, const struct decoder *m, int64_t seq)
@@ -317,6 +297,13 @@ static struct tensor *run_block(struct engine *e, const void *context, struct te
 struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor *x,
                               const struct block_call *full, const struct block_call *sliding)
 {
+    return decoder_blocks_seeing(e, m, x, full, sliding, NULL);
+}
+
+struct tensor *decoder_blocks_seeing(struct engine *e, struct decoder *m, struct tensor *x,
+                                     const struct block_call *full, const struct block_call *sliding,
+                                     struct seen_images *seen)
+{
     for (int64_t i = 0; i < m->config->layers; i++) {
         bool is_other = m->config->layer_is_sliding[i] || m->config->layer_is_linear[i];
         struct block_call call = sliding && is_other ? *sliding : *full;
@@ -334,6 +321,7 @@ struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor
         else
             y = checkpoint_run(e, run_block, &call, sizeof call, held, x);
         tensor_set(e, &x, y);
+        if (seen) vision_deepen(e, seen, i, &x);
     }
     return x;
 }
@@ -448,8 +436,11 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     struct tensor *embeddings = decoder_embed(e, m, ids);
     double multiplier = m->config->embedding_multiplier;
     if (multiplier > 0) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
-    struct tensor *positions = decoder_positions(e, m, tensor_size(ids, 1)), *turning = tensor_ref(positions);
-    if (m->rotary.of_grids) on_grids(e, tensor_size(ids, 0), &positions, &turning);
+    struct seen_images seen = {0};
+    if (m->pixels) vision_see(e, m, &embeddings, &seen);
+    struct tensor *positions = m->pixels ? NULL : decoder_positions(e, m, tensor_size(ids, 1));
+    struct tensor *turning = tensor_ref(m->pixels && !e->halted ? seen.positions : positions);
+    if (m->rotary.of_grids && positions) on_grids(e, tensor_size(ids, 0), &positions, &turning);
     struct block_call calls[2] = {{.positions = positions}, {.positions = positions}};
     make_masks(e, m, embeddings, calls);
     enum plim_family f = m->config->family;
@@ -459,7 +450,7 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     if (f == PLIM_FAMILY_PHI)
         tensor_set(e, &embeddings, x); /* one variable there */
     make_rotary(e, m, (enum plim_dtype)x->a.dtype, turning, calls);
-    x = decoder_blocks(e, m, x, &calls[FULL], &calls[SLIDING]);
+    x = decoder_blocks_seeing(e, m, x, &calls[FULL], &calls[SLIDING], m->pixels ? &seen : NULL);
     x = last_norm(e, m, x);
     for (int kind = FULL; kind <= SLIDING; kind++) {
         tensor_drop(e, calls[kind].mask);
@@ -467,5 +458,6 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
         tensor_drop(e, calls[kind].sin);
     }
     tensor_drop_all(e, positions, turning, embeddings);
+    vision_forget(e, &seen);
     return x;
 }

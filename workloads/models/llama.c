@@ -108,6 +108,7 @@ static const struct traits {
     [PLIM_FAMILY_EXAONE4] = {.norm = NORM_RMS, .places = POST, .head_norm = HEAD_NORM_TRANSPOSED},
     [PLIM_FAMILY_SEED_OSS] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .drops_inside = true},
     [PLIM_FAMILY_ERNIE4_5] = {.norm = NORM_RMS, .places = PRE, .rotates_in_fp32 = true, .wide_pairs = true},
+    [PLIM_FAMILY_QWEN3_VL] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .of_grids = true},
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_TURNED},
 };
 
@@ -225,6 +226,7 @@ static void build_rotaries(struct engine *e, struct decoder *m)
 static void build(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
+    if (c->vision.layers) vision_build(e, m);
     m->embedding =
         nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     if (traits_of(m)->scales_embeddings) {

@@ -12,6 +12,7 @@
 #include "workloads/nn/nn.h"
 #include "workloads/spec/family.h"
 #include "workloads/spec/spec.h"
+#include "vision.h"
 
 /* A module by its name in transformers: below a block's ("mlp.up_proj") or the model's
  * ("model.norm"), and where it stands in struct decoder_layer or struct decoder. */
@@ -38,15 +39,13 @@ enum { MODULE_NAME_MAX = 128 };
 struct decoder;
 /* Is it a module that is there, in its owner (a layer, or `m`) and for the model's task? A parameter is none. */
 bool module_is_there(const struct decoder *m, const struct module *module, const void *owner);
+/* The linears of a vision tower's blocks and of its mergers; and where they stand: what comes before their names. */
+extern const struct module plim_vision_block[], plim_vision_merger[];
+#define PLIM_VISION_BLOCKS "model.visual.blocks.%lld"
+#define PLIM_VISION_MERGER "model.visual.merger"
+#define PLIM_VISION_DEEP "model.visual.deepstack_merger_list.%lld"
 /* A module's full name in transformers; `layer`: of a block's */
 void module_full_name(const struct decoder *m, const struct module *module, int64_t layer, char name[MODULE_NAME_MAX]);
-
-/* The LoRA adapters of a block, or of the modules beside the blocks, in the order of
- * named_modules(). */
-struct adapters {
-    struct lora_adapter list[12];
-    size_t count;
-};
 
 /* The modules of one block; a family uses those it has. */
 struct decoder_layer {
@@ -111,6 +110,8 @@ struct decoder {
     struct tensor *embedding_scale;        /* gemma: a buffer, multiplied with the embeddings */
     struct linear project_in, project_out; /* opt: embeddings of another width */
     struct tensor *inputs, *attention_mask, *positions, *ends, *document; /* the batch's, lent during a forward */
+    struct tensor *pixels, *token_types;   /* likewise; NULL: no images */
+    struct vision vision;
     struct tensor *pooled;                 /* bert: from the body to the head, else NULL */
     struct tensor **router_logits;         /* by layer, named, while a forward is to return them; NULL: none does */
     bool returns_router_logits;            /* it runs */
@@ -134,12 +135,14 @@ struct decoder {
  * As one row (data.packing): tokens (1, B * S) with positions (1, B * S) int64, which start again at each document; of
  * TRL's collator also where the documents begin and end (documents + 1) int32, for queries and for keys, and which each
  * token is of, (1, B * S) int32. Else NULL.
+ * token_types: (B, S) int64, 1 for an image's tokens; pixels: (T, numbers of a patch) fp32; grids: (images, 3) int64.
  * completions: of DPOTrainer's, (B, S), which tokens are no prompt; its labels are made in a step (dpo.h). known: what
  * its reference makes of the chosen and of the rejected rows, (B / 2) each, where that was computed before. */
 struct batch {
     struct tensor *inputs, *labels, *mask;
     struct tensor *positions, *ends[2], *document;
     struct tensor *completions, *known[2];
+    struct tensor *token_types, *pixels, *grids; /* of images (vision.h), else NULL */
 };
 
 /* What a block is given besides its input; lent for the whole forward and backward. */
@@ -208,6 +211,8 @@ struct batch decoder_trainers_batch(struct engine *e, const struct decoder *m, u
 struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **logits);
 /* What a causal model with TRL's fused head returns in its place; wanted: TRL_... (workloads/engine/ops_trl.h) */
 struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch, unsigned wanted);
+/* Does the model take num_items_in_batch (accepts_loss_kwargs)? Those of images and text say that they do not. */
+bool decoder_takes_items(const struct decoder *m);
 /* How many tokens of a batch are labels of their predecessor: all but the first of each row, those of its prompt, and
  * what is padded, which is taken to be one token */
 int64_t decoder_labels(const struct decoder *m);
@@ -251,7 +256,7 @@ const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m,
  * behind its parameters, and these behind those of its children. */
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
 /* The buffers alone: DECODER_BUFFERS at most. */
-enum { DECODER_BUFFERS = 8 };
+enum { DECODER_BUFFERS = 10 };
 size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 
 /* Why this device cannot train the model with the setting's kernels; NULL: it can. Kernels that run on a
@@ -259,6 +264,11 @@ size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 const char *decoder_refuses(const struct plim_device_info *info,
                             const struct plim_model_config *config,
                             const struct plim_train_setting *setting);
+
+/* --- activation functions (activation.c) --------------------------------------------------------- */
+
+/* ACT2FN[f](x); floating */
+struct tensor *decoder_activation(struct engine *e, enum plim_activation f, struct tensor *x);
 
 /* --- for the families (decoder_parts.c) ------------------------------------------------------- */
 
@@ -282,13 +292,15 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
 /* Runs every block on `x` (taken), under checkpointing where the setting says so; a named tensor. */
 struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor *x,
                               const struct block_call *full, const struct block_call *sliding);
+/* The same of a model that has seen images (NULL: none), which join behind the first blocks. */
+struct tensor *decoder_blocks_seeing(struct engine *e, struct decoder *m, struct tensor *x,
+                                     const struct block_call *full, const struct block_call *sliding,
+                                     struct seen_images *seen);
 /* The token embeddings (B, S, H) of ids; named. Under LoRA with checkpointing they are made to want
  * a gradient (enable_input_require_grads), or nothing below the first adapter would be recomputed. */
 struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor *ids);
 /* Is there a layer that is sliding / not sliding? */
 bool decoder_has_layers(const struct decoder *m, bool sliding);
-/* ACT2FN[f](x); floating */
-struct tensor *decoder_activation(struct engine *e, enum plim_activation f, struct tensor *x);
 /* Documents in a micro-batch that is one row; 0: its rows are the samples. */
 int64_t decoder_documents(const struct decoder *m);
 int64_t decoder_longest_document(const struct decoder *m); /* of them, in tokens; 0 as there */

@@ -303,6 +303,22 @@ static const struct module vit_model[] = {MODEL("vit.embeddings.cls_token", clas
                                           MODEL("classifier", head, CLASSIFIER),
                                           {0}};
 
+static const struct module vl_model[] = {MODEL("model.language_model.embed_tokens", embedding, WEIGHT),
+                                         BLOCKS("model.language_model.layers"),
+                                         MODEL("model.language_model.norm", final_norm, NORM),
+                                         MODEL("lm_head", head, HEAD),
+                                         {0}};
+
+const struct module plim_vision_block[] = {BLOCK("attn.qkv", qkv, LINEAR),
+                                           BLOCK("attn.proj", o, LINEAR),
+                                           BLOCK("mlp.linear_fc1", fc1, LINEAR),
+                                           BLOCK("mlp.linear_fc2", fc2, LINEAR),
+                                           {0}};
+const struct module plim_vision_merger[] = {
+    {"linear_fc1", offsetof(struct vision_merger, fc1), MODULE_LINEAR},
+    {"linear_fc2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
+    {0}};
+
 static const struct {
     const struct module *model, *block;
 } modules[PLIM_FAMILY_COUNT] = {
@@ -351,6 +367,7 @@ static const struct {
     [PLIM_FAMILY_SEED_OSS] = {llama_model, llama_block},
     [PLIM_FAMILY_ERNIE4_5] = {llama_model, llama_block},
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {llama_model, hunyuan_block},
+    [PLIM_FAMILY_QWEN3_VL] = {vl_model, llama_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)

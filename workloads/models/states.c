@@ -5,6 +5,7 @@
 size_t decoder_buffers(const struct decoder *m, struct tensor **out)
 {
     struct tensor *const all[DECODER_BUFFERS] = {
+        m->vision.inv_freq, m->vision.original_inv_freq,
         m->position_ids, m->type_ids, m->embedding_scale, m->rotary.inv_freq, m->rotary.original_inv_freq,
         m->rotary_local.inv_freq, m->rotary_local.original_inv_freq, m->saved_scale};
     size_t count = 0;
@@ -51,6 +52,7 @@ static const struct lora_adapter *find_magnitude(const struct adapters *list, co
 const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m, const struct tensor *x)
 {
     const struct lora_adapter *found = find_magnitude(&m->adapters, x);
+    for (size_t i = 0; vision_adapters(m, i) && !found; i++) found = find_magnitude(vision_adapters(m, i), x);
     for (int64_t i = 0; i < m->config->layers && !found; i++) found = find_magnitude(&m->layers[i].adapters, x);
     return found ? found : find_magnitude(&m->adapters_behind, x);
 }
@@ -80,6 +82,8 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
         for (; count < p->count; count++) out[count] = p->list[count];
     for (size_t i = 0; i < p->frozen_count; i++) {
         out[count++] = p->frozen[i];
+        for (size_t k = 0; vision_adapters(m, k); k++)
+            count += adapters_behind(m, vision_adapters(m, k), p->frozen[i], out + count);
         count += adapters_behind(m, &m->adapters, p->frozen[i], out + count);
         count += adapters_behind(m, &m->adapters_behind, p->frozen[i], out + count);
         for (int64_t k = 0; k < m->config->layers; k++)

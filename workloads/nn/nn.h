@@ -86,6 +86,13 @@ struct lora_adapter {     /* peft: base(x) + B(A(dropout(x))) * scaling */
     const struct tensor *last;  /* the last parameter of the module that it is of */
 };
 
+/* The LoRA adapters of a block, or of the modules beside the blocks, in the order of
+ * named_modules(). */
+struct adapters {
+    struct lora_adapter list[12];
+    size_t count;
+};
+
 struct linear {
     struct tensor *weight; /* (out, in); of a Conv1D (in, out) */
     struct tensor *bias;   /* (out) or NULL */

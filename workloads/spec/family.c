@@ -128,6 +128,8 @@ enum plim_status plim_family_defaults(enum plim_family family, struct plim_model
     *model = (struct plim_model_config){
         .family = family, .partial_rotary_factor = 1, .pad_token_id = PLIM_NO_TOKEN,
         .rope = info->rope, .rope_original_positions = info->rope_original_positions};
+    for (int64_t *count = &model->vision.deep_count; *count < PLIM_MAX_DEEP && info->deep[*count]; ++*count)
+        model->vision.deep[*count] = info->deep[*count];
     for (size_t i = 0; i < info->key_count && st == PLIM_OK; i++) {
         const struct plim_family_key *key = &info->keys[i];
         if (!key->fallback) continue;

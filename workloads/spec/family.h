@@ -96,6 +96,27 @@
     X(IMAGE_SIZE, image_size, INT, 1, 1 << 14, "image_size", "pixels", "width and height of images") \
     X(PATCH_SIZE, patch_size, INT, 1, 1 << 14, "patch_size", "pixels", "width and height of patches") \
     X(CHANNELS, channels, INT, 1, 1 << 10, "num_channels", "channels", "numbers of a pixel")       \
+    X(VISION_LAYERS, vision.layers, INT, 1, PLIM_MAX_LAYERS, "vision_depth", "layers",             \
+      "blocks of the vision tower")                                                                \
+    X(VISION_HIDDEN, vision.hidden_size, INT, 1, 1 << 20, "vision_hidden_size", "elements",        \
+      "width of the vision tower")                                                                 \
+    X(VISION_INTERMEDIATE, vision.intermediate_size, INT, 1, 1 << 22, "vision_intermediate_size",  \
+      "elements", "width of its MLP")                                                              \
+    X(VISION_HEADS, vision.heads, INT, 1, 1 << 16, "vision_num_heads", "heads", "its heads")       \
+    X(VISION_ACTIVATION, vision.activation, ACTIVATION, 0, 0, "vision_hidden_act", "",             \
+      "activation function of its MLP")                                                            \
+    X(VISION_CHANNELS, vision.channels, INT, 1, 1 << 10, "vision_in_channels", "channels",         \
+      "numbers of a pixel")                                                                        \
+    X(VISION_PATCH, vision.patch_size, INT, 1, 1 << 10, "vision_patch_size", "pixels",             \
+      "width and height of a patch")                                                               \
+    X(VISION_FRAMES, vision.frames, INT, 1, 1 << 10, "vision_temporal_patch_size", "frames",       \
+      "frames of a patch, as often as which an image is repeated")                                 \
+    X(VISION_MERGE, vision.merge_size, INT, 1, 1 << 10, "vision_spatial_merge_size", "patches",    \
+      "width and height of the patches that become one token")                                     \
+    X(VISION_OUT, vision.out_hidden_size, INT, 1, 1 << 20, "vision_out_hidden_size", "elements",   \
+      "width of the tower's result: the text's")                                                   \
+    X(VISION_POSITIONS, vision.positions, INT, 1, 1 << 24, "vision_num_position_embeddings",       \
+      "positions", "learned positions of patches, a square of them")                               \
     X(EXPERTS, experts, INT, 1, 1023, "num_experts", "experts", "experts of a layer")             \
     X(EXPERTS_PER_TOKEN, experts_per_token, INT, 1, 1023, "num_experts_per_tok", "experts",        \
       "experts that a token is routed to")                                                         \
@@ -202,6 +223,8 @@ struct plim_family_info {
     bool linear;             /* layers attend linearly, or to all; else in a window, or to all */
     bool learned_positions;  /* a sequence cannot be longer than the table of positions */
     bool images;             /* rows are images; their sequence is the model's */
+    bool vision;             /* it has a vision tower, whose keys config.json has in vision_config, and text_config */
+    int64_t deep[PLIM_MAX_DEEP]; /* the class's default of deepstack_visual_indexes; 0 ends it */
     bool rotary;
     enum plim_rope rope;     /* where config.json has no rope_parameters, and */
     int64_t rope_original_positions; /* its original_max_position_embeddings; 0: the model's */

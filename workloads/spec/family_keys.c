@@ -527,6 +527,6 @@ static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
 
 const struct plim_family_info *plim_family_info(enum plim_family family)
 {
-    bool is_further = !families[family].keys;
-    return is_further ? &plim_further_families[family] : &families[family];
+    if (families[family].keys) return &families[family];
+    return plim_further_families[family].keys ? &plim_further_families[family] : &plim_vision_families[family];
 }

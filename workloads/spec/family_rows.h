@@ -27,4 +27,7 @@
 /* Decoders of fewer users (family_keys_further.c); the entries of all others are empty. */
 extern const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT];
 
+/* Models of images and text (family_keys_vision.c), likewise. */
+extern const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT];
+
 #endif

@@ -1,6 +1,7 @@
 #include "hf_config.h"
 #include "hf_refuse.h"
 #include "spec_internal.h"
+#include "spec_vision.h"
 
 #include "autotune/base/text.h"
 
@@ -353,7 +354,7 @@ static enum plim_status read_quantization(const struct plim_place *place,
 /* --- keys ------------------------------------------------------------------------------------- */
 
 /* Which families have a key. */
-enum whose { OF_ALL, OF_LAYER_TYPES, OF_NOPE, OF_CLASSIFIERS, OF_ROTARY, OF_ROTARY_OF_ALL };
+enum whose { OF_ALL, OF_LAYER_TYPES, OF_NOPE, OF_CLASSIFIERS, OF_ROTARY, OF_ROTARY_OF_ALL, OF_VISION };
 
 /* Keys that no row of a family stands for. Later ones win where they set the same field. */
 static const struct special_key {
@@ -369,6 +370,7 @@ static const struct special_key {
     {"rope_parameters", read_rope, OF_ROTARY},
     {"rope_scaling", read_rope, OF_ROTARY},
     {"original_max_position_embeddings", read_original_positions, OF_ROTARY_OF_ALL},
+    {"vision_deepstack_visual_indexes", plim_vision_read_deep, OF_VISION},
     {"torch_dtype", read_dtype, OF_ALL},
     {"dtype", read_dtype, OF_ALL},
     {"quantization_config", read_quantization, OF_ALL},
@@ -388,6 +390,7 @@ static bool has_special(enum plim_family family, size_t special)
     case OF_CLASSIFIERS: return plim_family_has_task(family, PLIM_TASK_CLASSIFICATION);
     case OF_ROTARY: return info->rotary || family == PLIM_FAMILY_MODERNBERT;
     case OF_ROTARY_OF_ALL: return info->rotary && !info->rotary_by_layers;
+    case OF_VISION: return info->vision;
     }
     return false;
 }
@@ -483,6 +486,26 @@ static struct plim_yaml_node *text_of(struct plim_yaml_node *root)
     return is_filled(text) && (is_text(type, "qwen3_5") || is_text(type, "qwen3_5_moe")) ? text : root;
 }
 
+/* A model of images and text has its keys in text_config and in vision_config, but for a few of its own, which count
+ * more: whether its embeddings are tied is read there alone. */
+static enum plim_status read_parts(const struct plim_yaml *yaml, struct plim_spec *spec, struct plim_error *err)
+{
+    enum plim_family family = spec->model_as_given.family;
+    struct plim_yaml text = *yaml;
+    text.root = (struct plim_yaml_node *)plim_yaml_get(yaml->root, "text_config");
+    enum plim_status st = PLIM_OK;
+    bool tied = spec->model_as_given.tie_word_embeddings;
+    if (is_filled(text.root)) {
+        PLIM_TRY(plim_hf_refuse_keys(&text, family, err));
+        PLIM_TRY(read_known(&text, text.root, "text_config.", false, spec, err));
+    }
+    spec->model_as_given.tie_word_embeddings = tied;
+    PLIM_TRY(plim_vision_read(yaml, plim_yaml_get(yaml->root, "vision_config"), spec, err));
+    PLIM_TRY(read_known(yaml, yaml->root, "", false, spec, err));
+out:
+    return st;
+}
+
 /* Ministral3Attention.forward() reads them of whatever rotary embedding there is. */
 static enum plim_status check_scaled_queries(const struct plim_yaml *yaml, enum plim_family family,
                                              struct plim_error *err)
@@ -516,7 +539,8 @@ enum plim_status plim_hf_read(const struct plim_yaml *document, const enum plim_
     PLIM_TRY(plim_hf_read_task(yaml, family, wanted != NULL, &spec->model_as_given.task, err));
     PLIM_TRY(check_scaled_queries(yaml, family, err));
     spec->layer_types_given = spec->nope_layers_given = 0;
-    PLIM_TRY(read_known(yaml, yaml->root, "", false, spec, err));
+    PLIM_TRY(plim_family_info(family)->vision ? read_parts(yaml, spec, err)
+                                              : read_known(yaml, yaml->root, "", false, spec, err));
 out:
     return st;
 }

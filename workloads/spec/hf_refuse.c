@@ -24,7 +24,7 @@ static const struct other_kind {
      {"swin", "convnext", "convnextv2", "resnet", "deit", "beit", "dinov2", "segformer",
       "detr"}},
     {"a multimodal model",
-     {"clip", "siglip", "gemma3", "llava", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "idefics3",
+     {"clip", "siglip", "gemma3", "llava", "qwen2_vl", "qwen2_5_vl", "qwen3_vl_moe", "idefics3",
       "paligemma", "mllama", "blip-2", "internvl", "mistral3"}},
     {"a decoder of another family",
      {"falcon", "gpt_neo", "gptj", "codegen", "gpt_bigcode", "mpt", "gpt-j"}},
@@ -176,6 +176,7 @@ enum plim_status plim_hf_read_task(const struct plim_yaml *yaml, enum plim_famil
                  !plim_text_ends_with(name, "RewardModel");
     if (plain) return PLIM_OK;
     bool images = plim_family_info(family)->images;
+    if (plim_family_info(family)->vision && plim_text_ends_with(name, "ForConditionalGeneration")) return PLIM_OK;
     for (int i = 0; i < PLIM_TASK_COUNT; i++)
         if (plim_text_ends_with(name, images ? "ForImageClassification" : head_names[i]) &&
             plim_family_has_task(family, (enum plim_task)i)) {

@@ -1,4 +1,5 @@
 #include "family.h"
+#include "spec_vision.h"
 
 #include <string.h>
 
@@ -230,8 +231,14 @@ static double parameters_bound(const struct plim_model_config *model)
                     (double)model->linear_kernel * (2 * keys + values);
     if (model->linear_kernel) attention *= 5.0 / 4; /* the queries' gate */
     double layer = h * (4 * attention + mlp + 16) + 8 * attention + linear;
+    const struct plim_vision *v = &model->vision;
+    double tower = (double)v->hidden_size, merged = tower * (double)(v->merge_size * v->merge_size);
+    double mergers = (double)(v->deep_count + 1) * merged * (merged + h + 4);
+    double patches = tower * (double)(v->channels * v->frames) * (double)(v->patch_size * v->patch_size);
+    double vision = (double)v->layers * tower * (4 * tower + 2 * (double)v->intermediate_size + 16) +
+                    tower * (double)v->positions + patches + mergers;
     double embed = h + (double)model->word_embed_proj_dim;
-    return (double)model->layers * layer +
+    return vision + (double)model->layers * layer +
            embed * (2 * (double)model->vocab_size + (double)model->positions + h);
 }
 
@@ -245,6 +252,7 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
     if (st == PLIM_OK) st = check_layers(spec, culprit, err);
     if (st != PLIM_OK) return st;
     if ((st = check_task(spec, culprit, err)) != PLIM_OK) return st;
+    if ((st = plim_vision_check(model, culprit, err)) != PLIM_OK) return st;
     if (model->patch_size > model->image_size)
         REFUSE(PATCH_SIZE, "patch_size is %lld, expected at most image_size = %lld",
                (long long)model->patch_size, (long long)model->image_size);

@@ -68,6 +68,7 @@
     X(QWEN3_5_MOE_TEXT, "qwen3_5_moe_text")                                                        \
     X(QWEN3_NEXT, "qwen3_next")                                                                    \
     X(OLMOE, "olmoe")                                                                              \
+    X(QWEN3_VL, "qwen3_vl")                                                                        \
     X(VIT, "vit")
 
 enum plim_family {
@@ -132,6 +133,22 @@ enum { PLIM_MAX_LAYERS = 1024 };
 
 #define PLIM_NO_TOKEN INT64_MIN /* pad_token_id: null (-1 is a token to PyTorch: the last one) */
 
+enum { PLIM_MAX_DEEP = 16 };
+
+/* The vision tower of a model of images and text (vision_config): a transformer over the patches of all images of a
+ * batch, whose result, merge_size x merge_size patches in one row as wide as the text, stands in the text at the places
+ * of the images' tokens. Without layers there is none. */
+struct plim_vision {
+    int64_t layers, hidden_size, intermediate_size, heads;
+    int64_t channels, patch_size, frames; /* of a patch: temporal_patch_size, as often as which an image is repeated */
+    int64_t merge_size;      /* spatial_merge_size */
+    int64_t positions;       /* learned ones, a square of them, which each image's grid is interpolated from */
+    int64_t out_hidden_size; /* of the text */
+    enum plim_activation activation;
+    int64_t deep[PLIM_MAX_DEEP]; /* deepstack_visual_indexes: whose results join the text's first blocks */
+    int64_t deep_count;
+};
+
 /* A model with its head. Fields that a family does not have are 0 / false. */
 struct plim_model_config {
     enum plim_family family;
@@ -180,6 +197,7 @@ struct plim_model_config {
                                      * but transformers 5.17 never uses it */
     double final_logit_softcapping; /* gemma2, gemma3; 0: none */
     int64_t image_size, patch_size, channels; /* vit: of square images, in pixels */
+    struct plim_vision vision;
     int64_t experts;           /* of a layer; 0: no mixture of experts */
     int64_t experts_per_token; /* that a token is routed to */
     int64_t expert_size;       /* width of an expert's MLP */
@@ -380,6 +398,12 @@ struct plim_evaluation {
 /* None, with the defaults of the other keys (key_table.c). */
 #define PLIM_NO_EVALUATION ((struct plim_evaluation){.batches = 2, .every = 500})
 
+/* The images in each row of a model that has a vision tower. */
+struct plim_images {
+    int64_t count;         /* 0: text alone */
+    int64_t height, width; /* pixels, as the model's processor leaves them */
+};
+
 /* Everything of a training run that is not the model and is one value, not a range: the argument of
  * one replay. */
 struct plim_train_setting {
@@ -411,6 +435,7 @@ struct plim_train_setting {
     double label_smoothing; /* label_smoothing_factor of Trainer; 0: none */
     int64_t empty_cache_steps; /* torch_empty_cache_steps of Trainer; 0: None */
     int64_t prompt; /* tokens at the beginning of each row that are no labels, of TRL's trainers */
+    struct plim_images images;
     bool precomputed_reference; /* precompute_ref_log_probs of DPOTrainer */
     double center_rewards; /* center_rewards_coefficient of RewardTrainer; 0: None */
     struct plim_grpo grpo;
@@ -429,7 +454,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 98 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 101 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -463,6 +488,7 @@ struct plim_spec {
     struct plim_evaluation evaluation;
     double label_smoothing, clip, center_rewards;
     int64_t empty_cache_steps, prompt;
+    struct plim_images images;
     bool precomputed_reference;
     struct plim_grpo grpo;
     enum plim_padding padding;

@@ -4,6 +4,7 @@
 #include "family.h"
 #include "key.h"
 #include "spec_internal.h"
+#include "spec_vision.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -451,6 +452,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_seq, "data.seq"},
         {check_packing, "data.packing"},
         {check_padding, "data.padding"},
+        {plim_spec_check_images, "data.images"},
         {check_tensors, "data.seq"},
         {check_rank, "train.zero.rank"},
         {check_batches, "train.effective_batch"},

@@ -211,6 +211,11 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
     if (plim_spec_key_given(spec, "train.checkpointing") && checkpoints(spec) &&
         !plim_spec_key_given(spec, "train.use_reentrant"))
         append(text, size, "checkpointing with use_reentrant=False (--use-reentrant)%s%s", "", "");
+    if (spec->model.vision.layers && !plim_spec_key_given(spec, "data.images"))
+        append(text, size, "rows of text alone (data.images)%s%s", "", "");
+    if (spec->images.count && !plim_spec_key_given(spec, "data.image_height") &&
+        !plim_spec_key_given(spec, "data.image_width"))
+        append(text, size, "images of 512 x 512 pixels (data.image_height, data.image_width)%s%s", "", "");
     if (!plim_spec_key_given(spec, "data.packing"))
         append(text, size, "rows of one document%s%s",
                plim_spec_key_given(spec, "data.padding") ? "" : ", all of full length", "");

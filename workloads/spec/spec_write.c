@@ -152,6 +152,13 @@ static void write_nope_layers(const struct plim_model_config *model, FILE *file)
     fputs("]\n", file);
 }
 
+static void write_deep_layers(const struct plim_vision *vision, FILE *file)
+{
+    fputs("  vision_deepstack_visual_indexes: [", file);
+    for (int64_t i = 0; i < vision->deep_count; i++) fprintf(file, "%s%lld", i ? ", " : "", (long long)vision->deep[i]);
+    fputs("]\n", file);
+}
+
 static void write_model(const struct plim_model_config *model, FILE *file)
 {
     const struct plim_family_info *info = plim_family_info(model->family);
@@ -174,6 +181,7 @@ static void write_model(const struct plim_model_config *model, FILE *file)
     write_rope(model, file);
     write_layer_types(model, file);
     write_nope_layers(model, file);
+    if (info->vision) write_deep_layers(&model->vision, file);
 }
 
 /* --- the rest --------------------------------------------------------------------------------- */
@@ -211,6 +219,7 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
     if (key->offset == offsetof(struct plim_spec, cut_cross_entropy)) return !spec->cut_cross_entropy;
     if (key->offset == offsetof(struct plim_spec, efficient_loading)) return !spec->efficient_loading;
     if (key->offset == offsetof(struct plim_spec, prompt)) return spec->prompt == 0;
+    if (is_below(key, "data.image")) return spec->images.count == 0;
     if (key->offset == offsetof(struct plim_spec, precomputed_reference)) return !spec->precomputed_reference;
     if (key->offset == offsetof(struct plim_spec, center_rewards)) return spec->center_rewards == 0;
     if (key->offset == offsetof(struct plim_spec, evaluation.at_start)) return !spec->evaluation.at_start;

@@ -59,11 +59,11 @@ static bool is_trl(const struct trainer_loop *loop)
     return plim_loop_is_trl(loop->model->setting->loop);
 }
 
-/* Is a sample a pair of rows? Then there are no labels, and a loss is a mean that is divided by the accumulation
- * (loss_is_scaled_for_ga of DPOTrainer and RewardTrainer). */
-static bool is_of_pairs(const struct trainer_loop *loop)
+/* Is a loss a mean, which is divided by the accumulation? Of pairs of rows, which have no labels (loss_is_scaled_for_ga
+ * of DPOTrainer and RewardTrainer), and of a model that takes no number of labels. */
+static bool has_mean_loss(const struct trainer_loop *loop)
 {
-    return plim_loop_rows(loop->model->setting->loop) > 1;
+    return plim_loop_rows(loop->model->setting->loop) > 1 || !decoder_takes_items(loop->model);
 }
 
 /* Its batches are prompts, which stay on the host; what it makes of them is its own (grpo.h). */
@@ -72,13 +72,14 @@ static bool is_grpo(const struct trainer_loop *loop)
     return loop->model->setting->loop == PLIM_LOOP_TRL_GRPO;
 }
 
-enum { BATCH_PARTS = 10 };
+enum { BATCH_PARTS = 13 };
 
 static void parts_of(const struct batch *batch, struct tensor *out[BATCH_PARTS])
 {
     struct tensor *const parts[BATCH_PARTS] = {
         batch->inputs,  batch->labels,  batch->mask,     batch->positions,   batch->ends[0],
-        batch->ends[1], batch->document, batch->completions, batch->known[0], batch->known[1]};
+        batch->ends[1], batch->document, batch->completions, batch->known[0], batch->known[1], batch->token_types,
+        batch->pixels, batch->grids};
     memcpy(out, parts, sizeof(parts));
 }
 
@@ -143,8 +144,8 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
     e->grad_enabled = false;
     for (int64_t i = 0; i < loop->count && !is_grpo(loop); i++)
         batches[i] = decoder_trainers_batch(e, loop->model, loop->seed);
-    bool is_unlabelled = is_of_pairs(loop) || is_grpo(loop); /* then nothing is counted */
-    struct tensor *items = is_unlabelled ? NULL : items_of(e, loop, batches, loop->count);
+    bool is_uncounted = has_mean_loss(loop) || is_grpo(loop);
+    struct tensor *items = is_uncounted ? NULL : items_of(e, loop, batches, loop->count);
     for (int64_t i = 0; i < last; i++) drop_batch(e, &loop->batches[i]);
     tensor_drop(e, loop->items);
     drop_batch(e, &loop->batches[last]); /* the loop's own variable still had it */
@@ -179,8 +180,8 @@ struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, s
 {
     if (!loop->model) return tensor_ref(*loss);
     /* by the number of processes; or a mean, of which as many are added up */
-    if (!is_trl(loop)) tensor_set(e, loss, op_mul_scalar_(e, *loss, 1));
-    if (is_of_pairs(loop)) tensor_set(e, loss, op_div_scalar(e, *loss, (double)loop->count));
+    if (!is_trl(loop) && !has_mean_loss(loop)) tensor_set(e, loss, op_mul_scalar_(e, *loss, 1));
+    if (has_mean_loss(loop)) tensor_set(e, loss, op_div_scalar(e, *loss, (double)loop->count));
     trainer_loop_drop_logits(e, loop);
     int64_t every = loop->model->setting->empty_cache_steps;
     if (every && (loop->steps - 1) % every == 0 && !e->halted) plim_allocator_empty_cache(e->allocator);

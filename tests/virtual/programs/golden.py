@@ -27,7 +27,7 @@ transformers.logging.set_verbosity_error()
 
 AUTO_CLASS = {'lm': 'AutoModelForCausalLM', 'mlm': 'AutoModelForMaskedLM',
               'classify': 'AutoModelForSequenceClassification',
-              'seq2seq': 'AutoModelForSeq2SeqLM', 'image': 'AutoModelForImageClassification',
+              'image-text': 'AutoModelForImageTextToText', 'seq2seq': 'AutoModelForSeq2SeqLM', 'image': 'AutoModelForImageClassification',
               'speech': 'AutoModelForSpeechSeq2Seq'}
 PARAMETER_TYPE = {'bf16': torch.bfloat16, 'fp16': torch.float16}
 STEPS = 4
@@ -83,8 +83,9 @@ def load_model(case, folder):
         config.num_labels = case['labels']
     attention = case.get('attention', 'sdpa')
     config._attn_implementation = attention
-    if hasattr(config, 'use_cache'):
-        config.use_cache = False
+    for part in (config, getattr(config, 'text_config', None)):
+        if hasattr(part, 'use_cache'):
+            part.use_cache = False
     if case.get('cut_cross_entropy'):
         from cut_head import patch
         patch(config.model_type)
@@ -118,6 +119,9 @@ def make_batch(case, config, model, size):
     def tokens(length):
         return torch.zeros(size, length, dtype=torch.long, device='cuda')
 
+    if case.get('images'):
+        from pictures import rows_with_images
+        return {name: values.to('cuda') for name, values in rows_with_images(case, config, size).items()}
     if case.get('packing') == 'one-row':
         documents = case.get('documents', 1)
         ids = torch.zeros(1, size * seq, dtype=torch.long, device='cuda')
@@ -133,7 +137,7 @@ def make_batch(case, config, model, size):
         return {'labels': batch['input_ids'], **batch}
     if kind == 'classify':
         return {'input_ids': tokens(seq), 'labels': torch.zeros(size, dtype=torch.long, device='cuda')}
-    if kind in ('lm', 'mlm'):
+    if kind in ('lm', 'mlm', 'image-text'):
         ids = tokens(seq)
         return {'input_ids': ids, 'labels': ids}
     if kind == 'seq2seq':

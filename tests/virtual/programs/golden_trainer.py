@@ -7,6 +7,7 @@ import time
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
+from pictures import Pictures, collate
 from rows import Images, Rows, in_one_row, pad
 
 OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd': 'sgd', 'adamw-8bit': 'adamw_bnb_8bit',
@@ -77,6 +78,8 @@ def flattens(case):
 
 
 def collator_of(case):
+    if case.get('images'):
+        return collate
     if case['loop'] == 'trainer' and case.get('packing') == 'one-row':
         return in_one_row(case.get('documents', 1))
     return pad if case.get('padded') else None
@@ -98,12 +101,18 @@ def finite(has_overflow):
     return asked
 
 
+def vocabulary_of(config):
+    return config.get_text_config().vocab_size
+
+
 def data_of(case, config, count):
+    if case.get('images'):
+        return Pictures(count, case, config)
     if case['kind'] == 'image':
         return Images(count, config.image_size)
     if packs(case):  # SFTTrainer makes the samples
         count, case = count * case['documents'], dict(case, seq=case['seq'] // case['documents'])
-    return Rows(count, case['seq'], config.vocab_size, case['kind'] == 'classify')
+    return Rows(count, case['seq'], vocabulary_of(config), case['kind'] == 'classify')
 
 
 def sharded(case):

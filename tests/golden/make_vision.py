@@ -1,0 +1,76 @@
+"""What training allocates of models of images and text, case by case, on plimsoll's virtual GPU: writes the cases, and
+joins them with the figures.
+
+    python make_vision.py > vision_cases.jsonl
+    plimsoll exec --device sim:GPU,placement=ascending --observe -- VENV/bin/python ../virtual/programs/golden.py \\
+        vision_cases.jsonl ID [ID ...]               and with torchrun as make_trl.py says
+    python make_vision.py --join FIGURES > vision.jsonl      FIGURES: those lines
+
+VENV as of make_trl.py. The fields are those of families.jsonl; besides `images` in each row, of `image_height` and
+`image_width` pixels (../virtual/programs/pictures.py makes the rows).
+"""
+import json
+import sys
+
+import make_families
+
+MIXED, BF16 = {'precision': 'bf16-mixed', 'optimizer': 'adamw-fused'}, {'precision': 'bf16'}
+FULL = {'checkpointing': 'full'}
+EAGER = {'attention': 'eager'}
+TRAINER = {'loop': 'trainer', 'accumulation': 2}
+TEXT = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj']
+TOWER = ['qkv', 'attn.proj', 'linear_fc1', 'linear_fc2']
+
+
+def case(config, batch, seq, images, height=128, width=256, **more):
+    made = make_families.case(config, batch, seq, kind='image-text', images=images, image_height=height, image_width=width, **more)
+    marks = [f'i{images}x{height}x{width}'] + ([f'cc{made["compute_capability"]}'] if made['compute_capability'] != 80 else [])
+    return {**made, 'id': '/'.join([made['id'], *marks])}
+
+
+def cases():
+    small = 'qwen3-vl-small'
+    for more in ({}, MIXED, BF16, {'precision': 'fp16-mixed'}, FULL, {**MIXED, **FULL}, {**BF16, **FULL}, EAGER,
+                 {**MIXED, **EAGER, **FULL}, {**BF16, **EAGER}, {**BF16, 'optimizer': 'sgd', 'accumulation': 3},
+                 {**BF16, 'compute_capability': 90}, {**MIXED, 'compute_capability': 86}, {'compute_capability': 75}):
+        yield case(small, 2, 200, 1, **more)
+    for more in ({}, MIXED, {**BF16, **FULL}):
+        yield case(small, 1, 200, 2, 96, 224, **more)
+        yield case(small, 3, 200, 1, 320, 128, **more)
+        yield case(small, 5, 400, 5, 64, 64, **more)
+        yield case(small, 2, 100, 0, **more)
+    for rank, targets in ((8, TEXT[:4]), (16, TEXT), (4, TEXT + TOWER)):
+        adapted = make_families.lora(rank, targets)
+        yield case(small, 2, 200, 1, **adapted)
+        yield case(small, 2, 200, 1, **BF16, **FULL, **adapted)
+        yield case(small, 1, 200, 2, 96, 224, **MIXED, **adapted)
+    yield case(small, 2, 200, 1, **make_families.lora(2, TEXT + TOWER, dora=True))
+    yield case(small, 2, 200, 1, **BF16, **make_families.lora(3, ['linear_fc1', 'o_proj'], dropout=0.1))
+    yield case(small, 2, 100, 0, **make_families.lora(4, TEXT))
+    for more in ({}, MIXED, {**MIXED, **FULL}, {**BF16, **FULL, 'use_reentrant': True}, {**BF16, 'images': 0}):
+        images = more.pop('images', 1) if 'images' in more else 1
+        yield case(small, 2, 200, images, **TRAINER, **more)
+        yield case(small, 2, 200, images, **TRAINER, **more, **make_families.lora(8, TEXT))
+        yield case(small, 2, 200, images, **TRAINER, **more, **make_families.lora(4, TEXT + TOWER))
+    yield case(small, 1, 200, 2, 96, 224, **TRAINER, **MIXED, sharding='ddp', world=2)
+    yield case(small, 1, 200, 2, 96, 224, **TRAINER, **BF16, **FULL, sharding='ddp', world=2, **make_families.lora(8, TEXT))
+    yield case('qwen3-vl-2b', 1, 1024, 1, 1024, 768, **BF16, **FULL)
+    yield case('qwen3-vl-2b', 2, 2048, 2, 768, 768, **BF16, **FULL, optimizer='adamw-fused')
+    yield case('qwen3-vl-2b', 1, 512, 1, 512, 512, **MIXED)
+    yield case('qwen3-vl-8b', 1, 1024, 1, 896, 896, **BF16, **FULL, optimizer='sgd')
+    yield case('qwen3-vl-8b', 1, 1024, 1, 896, 896, **BF16, optimizer='sgd', compute_capability=90)
+
+
+def main():
+    made = list(cases())
+    assert len({c['id'] for c in made}) == len(made)
+    if sys.argv[1:2] == ['--join']:
+        with open(sys.argv[2]) as file:
+            figures = {line['id']: line for line in map(json.loads, file)}
+        made = [{**c, **figures[c['id']]} for c in made]
+    for c in made:
+        print(json.dumps(c))
+
+
+if __name__ == '__main__':
+    main()

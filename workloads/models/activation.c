@@ -1,0 +1,27 @@
+/* ACT2FN: activation functions by their names. */
+#include "model.h"
+
+static struct tensor *activation(struct engine *e, enum plim_activation f, struct tensor *x)
+{
+    switch (f) {
+    case PLIM_ACTIVATION_GELU:
+        return op_gelu(e, x, false);
+    case PLIM_ACTIVATION_GELU_PYTORCH_TANH:
+        return op_gelu(e, x, true);
+    case PLIM_ACTIVATION_GELU_NEW:
+        return nn_gelu_new(e, x);
+    case PLIM_ACTIVATION_SILU:
+        return op_silu(e, x);
+    case PLIM_ACTIVATION_RELU:
+        return op_relu(e, x);
+    case PLIM_ACTIVATION_RELU2:
+        return op_pow_scalar(e, op_relu(e, x), 2);
+    }
+    return x;
+}
+
+struct tensor *decoder_activation(struct engine *e, enum plim_activation f, struct tensor *x)
+{
+    nn_begin(e);
+    return nn_end(e, activation(e, f, x));
+}

@@ -1,0 +1,72 @@
+/* The vision tower of a model of images and text, as transformers 5.17 writes qwen3_vl's.
+ *
+ * A batch's images are rows of patches, T of all images, each of channels x frames x patch x patch numbers. The
+ * tower makes them of its own width W, and merges merge x merge of them into one row of the text's width H. These stand
+ * in the text where its image tokens are; results of some of its blocks are added there once more behind the text's
+ * first blocks (deepstack).
+ */
+#ifndef PLIM_MODELS_VISION_H
+#define PLIM_MODELS_VISION_H
+
+#include "workloads/nn/nn.h"
+#include "workloads/spec/spec.h"
+
+struct decoder;
+struct decoder_layer;
+
+/* Qwen3VLVisionPatchMerger */
+struct vision_merger {
+    struct norm norm;
+    struct linear fc1, fc2;
+    struct adapters adapters;
+};
+
+struct vision {
+    struct tensor *patch_weight, *patch_bias; /* (W, channels, frames, patch, patch), (W) */
+    struct tensor *positions;                 /* (positions, W), which each image's grid is interpolated from */
+    struct tensor *inv_freq, *original_inv_freq; /* (W / heads / 4); buffers */
+    struct decoder_layer *layers;
+    struct vision_merger *mergers; /* the last block's, and then those of deepstack */
+    struct tensor *deltas; /* rope_deltas, (B, 1) int64, which stay until the next forward's */
+};
+
+/* What a forward has of its images; named, NULL where there are none. */
+struct seen_images {
+    struct tensor *last;                 /* (T, W), the tower's last block's */
+    struct tensor *merged, *rows;        /* (rows, H), all images'; and behind torch.split() and cat() */
+    struct tensor *mask, *other_mask;    /* (B, S) bool: where images stand; where videos do */
+    struct tensor *positions;            /* (3, B, S) int64, by which queries and keys turn */
+    struct tensor *deep[PLIM_MAX_DEEP];  /* (rows, H) each */
+    struct tensor *outputs;              /* what a block of the text gave, before images were added to it */
+};
+
+/* Host memory for the parts of a tower, where the model has one; false: there is none. */
+bool vision_create(struct decoder *m);
+void vision_finish(struct decoder *m);
+/* Makes the tower's parameters and buffers, as the first ones of the model. Its layers are `m->vision.layers`. */
+void vision_build(struct engine *e, struct decoder *m);
+/* The adapters of its blocks and mergers, the `index`-th, in the order of named_modules(); NULL behind the last, and
+ * where there is no tower. */
+struct adapters *vision_adapters(const struct decoder *m, size_t index);
+/* Elements of its parameters but for adapters, which text does not meet; and operations of a row's images, counted as
+ * decoder_flops_per_token() counts those of text. */
+int64_t vision_elements(const struct decoder *m);
+double vision_flops_per_row(const struct decoder *m);
+/* Rebinds the embeddings (B, S, H) to what has the images in it. */
+void vision_see(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen);
+/* Rebinds x (B, S, H), the result of the text's block `layer`, to it with what deepstack adds there. */
+void vision_deepen(struct engine *e, struct seen_images *seen, int64_t layer, struct tensor **x);
+void vision_forget(struct engine *e, struct seen_images *seen);
+
+/* vision_index.c: what Python computes of the images' grids before their patches are looked at. All named. */
+struct vision_index {
+    struct tensor *taps, *weights; /* (T, 4) int64 and fp32: which learned positions a patch has, how much of each */
+    struct tensor *places;         /* (T, 2) int64: row and column */
+    struct tensor *ends;           /* (images + 1) int32: where images end */
+};
+void vision_index_make(struct engine *e, const struct decoder *m, struct vision_index *index);
+void vision_index_drop(struct engine *e, struct vision_index *index);
+/* Qwen3VLModel.get_rope_index(): the positions of text and images, (3, B, S) int64, and sets m->vision.deltas; named */
+struct tensor *vision_text_positions(struct engine *e, struct decoder *m);
+
+#endif

@@ -1,0 +1,132 @@
+#include "spec_vision.h"
+#include "family.h"
+#include "spec_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+enum plim_status plim_vision_read_deep(const struct plim_place *place, const struct plim_yaml_node *node,
+                                       struct plim_spec *spec)
+{
+    static const struct plim_value layer = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = PLIM_MAX_LAYERS};
+    struct plim_vision *vision = &spec->model_as_given.vision;
+    if (node->kind != PLIM_YAML_SEQUENCE || node->count > PLIM_MAX_DEEP)
+        return plim_value_refuse(place, node, "a list of at most 16 blocks of the vision tower");
+    memset(vision->deep, 0, sizeof(vision->deep));
+    vision->deep_count = 0;
+    for (size_t i = 0; i < node->count; i++) {
+        enum plim_status st = plim_value_read(&layer, place, node->items[i], &vision->deep[i]);
+        if (st != PLIM_OK) return st;
+        vision->deep_count++;
+    }
+    return PLIM_OK;
+}
+
+enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct plim_yaml_node *config,
+                                  struct plim_spec *spec, struct plim_error *err)
+{
+    enum plim_family family = spec->model_as_given.family;
+    struct plim_place place = {.yaml = yaml, .prefix = "vision_config.", .err = err};
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; config && config->kind == PLIM_YAML_MAPPING && i < config->count && st == PLIM_OK; i++) {
+        char name[96];
+        place.key = config->keys[i]->text;
+        snprintf(name, sizeof(name), "vision_%s", place.key);
+        const struct plim_family_key *key = plim_family_find(family, name, false);
+        if (key) st = plim_family_key_read(family, key, &place, config->items[i], &spec->model_as_given);
+        if (!strcmp(place.key, "deepstack_visual_indexes")) st = plim_vision_read_deep(&place, config->items[i], spec);
+    }
+    return st;
+}
+
+/* --- checks ----------------------------------------------------------------------------------- */
+
+enum plim_status plim_vision_check(const struct plim_model_config *model, const char **culprit,
+                                   struct plim_error *err)
+{
+    const struct plim_vision *v = &model->vision;
+    if (!v->layers) return PLIM_OK;
+    *culprit = "vision_num_heads";
+    if (v->hidden_size % v->heads || v->hidden_size / v->heads % 4)
+        return plim_fail(err, PLIM_SPEC, "vision_hidden_size is %lld and vision_num_heads %lld, expected heads whose "
+                         "width is a multiple of 4, which turn by rows and columns",
+                         (long long)v->hidden_size, (long long)v->heads);
+    *culprit = "vision_deepstack_visual_indexes";
+    for (int64_t i = 0; i < v->deep_count; i++)
+        if (v->deep[i] >= v->layers)
+            return plim_fail(err, PLIM_SPEC, "vision_deepstack_visual_indexes has %lld, expected blocks below "
+                             "vision_depth = %lld", (long long)v->deep[i], (long long)v->layers);
+    return PLIM_OK;
+}
+
+static enum plim_status check_sizes(const struct plim_spec *spec, struct plim_error *err)
+{
+    const struct plim_vision *v = &spec->model.vision;
+    const struct plim_images *images = &spec->images;
+    if (v->out_hidden_size != spec->model.hidden_size) /* the class's defaults differ */
+        return plim_fail(err, PLIM_SPEC, "vision_out_hidden_size is %lld and hidden_size %lld, expected the same: the "
+                         "tower's result stands among the text's tokens",
+                         (long long)v->out_hidden_size, (long long)spec->model.hidden_size);
+    int64_t unit = v->patch_size * v->merge_size;
+    if (images->height % unit || images->width % unit)
+        return plim_fail(err, PLIM_SPEC, "data.image_height is %lld and data.image_width %lld, expected multiples of "
+                         "%lld, as the model's processor leaves images",
+                         (long long)images->height, (long long)images->width, (long long)unit);
+    int64_t tokens = plim_image_tokens(v, images), all = images->count * (tokens + PLIM_IMAGE_GAP);
+    int64_t least = PLIM_IMAGE_LEAD + all - PLIM_IMAGE_GAP + PLIM_IMAGE_TAIL;
+    for (size_t i = 0; i < spec->seq.count; i++)
+        if (spec->seq.values[i] < least)
+            return plim_fail(err, PLIM_SPEC, "data.seq is %lld, expected at least %lld: data.images %lld of %lld "
+                             "tokens each, and the text around them", (long long)spec->seq.values[i],
+                             (long long)least, (long long)images->count, (long long)tokens);
+    return PLIM_OK;
+}
+
+static const char *sharding_beside(const struct plim_spec *spec)
+{
+    bool trained = !spec->lora.r, text_alone = trained && !spec->images.count;
+    for (size_t i = 0; i < spec->sharding.count; i++) {
+        enum plim_sharding sharding = plim_spec_sharding(spec, spec->sharding.values[i]);
+        if (sharding > PLIM_SHARDING_DDP) return plim_sharding_names[sharding];
+        if (sharding == PLIM_SHARDING_DDP && text_alone)
+            return "ddp and rows without images (data.images 0), in which the tower gets no gradients";
+    }
+    return NULL;
+}
+
+/* What was not compared beside a vision tower; NULL: nothing of it */
+static const char *unknown_beside(const struct plim_spec *spec)
+{
+    enum plim_rope rope = spec->model.rope;
+    bool follows = rope == PLIM_ROPE_DYNAMIC || rope == PLIM_ROPE_LONGROPE;
+    if (follows) return "model.rope_parameters that follow the sequence";
+    if (spec->packing) return "data.packing";
+    if (spec->padding) return "data.padding";
+    if (plim_loop_is_trl(spec->loop)) return "TRL's loops";
+    if (spec->quantization.type) return "train.quantization";
+    if (spec->cut_cross_entropy) return "train.cut_cross_entropy";
+    if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return "train.liger";
+    if (plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2)) return "train.attention flash_attention_2";
+    if (spec->torch != PLIM_TORCH_2_11) return "train.torch 2.15";
+    if (spec->transformers != PLIM_TRANSFORMERS_5_17) return "train.transformers 5.24";
+    if (spec->label_smoothing > 0) return "train.label_smoothing";
+    if (spec->evaluation.batch) return "train.evaluation";
+    if (*spec->lora.saved) return "train.lora.modules_to_save";
+    return sharding_beside(spec);
+}
+
+enum plim_status plim_spec_check_images(const struct plim_spec *spec, struct plim_error *err)
+{
+    const char *family = plim_family_names[spec->model.family];
+    if (!spec->model.vision.layers)
+        return !spec->images.count ? PLIM_OK
+                                   : plim_fail(err, PLIM_SPEC, "data.images is %lld, expected 0 for %s, which has no "
+                                               "vision tower", (long long)spec->images.count, family);
+    const char *unknown = unknown_beside(spec);
+    if (unknown)
+        return plim_fail(err, PLIM_SPEC, "%s beside the vision tower of %s: this is not in this version (plimsoll exec "
+                         "runs any training program)", unknown, family);
+    return spec->images.count ? check_sizes(spec, err) : PLIM_OK;
+}

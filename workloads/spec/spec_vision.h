@@ -1,0 +1,39 @@
+/* Vision towers and images in a spec. */
+#ifndef PLIM_WORKLOADS_SPEC_VISION_H
+#define PLIM_WORKLOADS_SPEC_VISION_H
+
+#include "spec.h"
+#include "value.h"
+
+/* Where the images of a row stand among its tokens, as chat templates have it: behind the tokens that begin a message
+ * and an image, with those that end one and begin the next between them, and text behind them. */
+enum { PLIM_IMAGE_LEAD = 4, PLIM_IMAGE_GAP = 2, PLIM_IMAGE_TAIL = 1 };
+
+/* Patches of an image, and what stands for it in a row */
+static inline int64_t plim_image_patches(const struct plim_vision *vision, const struct plim_images *images)
+{
+    return images->height / vision->patch_size * (images->width / vision->patch_size);
+}
+static inline int64_t plim_image_tokens(const struct plim_vision *vision, const struct plim_images *images)
+{
+    return plim_image_patches(vision, images) / (vision->merge_size * vision->merge_size);
+}
+
+/* Reads deepstack_visual_indexes. */
+enum plim_status plim_vision_read_deep(const struct plim_place *place, const struct plim_yaml_node *node,
+                                       struct plim_spec *spec) PLIM_MUST_CHECK;
+
+/* Reads vision_config into the model, whose keys of it begin with "vision_"; what the class does not have is passed
+ * over. */
+enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct plim_yaml_node *config,
+                                  struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Refuses towers that transformers fails to build or to run; the key at fault in *culprit. */
+enum plim_status plim_vision_check(const struct plim_model_config *model, const char **culprit,
+                                   struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Refuses images where there is no tower, those that do not fit into a row, and what is not known beside a tower. The
+ * culprit is data.images. */
+enum plim_status plim_spec_check_images(const struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif
