@@ -3,6 +3,7 @@
 #include "workloads/spec/family.h"
 #include "workloads/spec/key.h"
 #include "workloads/spec/lora_modules.h"
+#include "workloads/spec/spec_vision.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -291,7 +292,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .label_smoothing = spec->label_smoothing,
                                        .empty_cache_steps = spec->empty_cache_steps,
                                        .prompt = spec->prompt,
-                                       .images = spec->images,
+                                       .images = plim_spec_images(spec),
                                        .precomputed_reference = spec->precomputed_reference,
                                        .center_rewards = spec->center_rewards,
                                        .grpo = spec->grpo,

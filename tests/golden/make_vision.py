@@ -52,6 +52,10 @@ def cases():
         yield case(small, 2, 200, images, **TRAINER, **more)
         yield case(small, 2, 200, images, **TRAINER, **more, **make_families.lora(8, TEXT))
         yield case(small, 2, 200, images, **TRAINER, **more, **make_families.lora(4, TEXT + TOWER))
+    loaded = {**TRAINER, **MIXED, 'made_on': 'loaded', 'weights': 'bf16'}
+    yield case(small, 2, 200, 1, **loaded)
+    yield case(small, 2, 200, 1, **loaded, **FULL, **make_families.lora(8, TEXT))
+    yield case(small, 2, 200, 1, **loaded, **FULL, **make_families.lora(4, TEXT + TOWER))
     yield case(small, 1, 200, 2, 96, 224, **TRAINER, **MIXED, sharding='ddp', world=2)
     yield case(small, 1, 200, 2, 96, 224, **TRAINER, **BF16, **FULL, sharding='ddp', world=2, **make_families.lora(8, TEXT))
     yield case('qwen3-vl-2b', 1, 1024, 1, 1024, 768, **BF16, **FULL)

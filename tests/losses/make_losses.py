@@ -4,6 +4,7 @@
     make_losses.py > losses.jsonl        (needs torch and transformers; no GPU)
     make_losses.py experts > experts.jsonl
     make_losses.py further [FAMILY ...] > further.jsonl
+    make_losses.py vision > vision.jsonl                (rows with images)
     make_losses.py classifiers > classifiers.jsonl      (decoders whose last token that is no padding is classified)
 
 Weights, tokens and data are those of the engine: Philox4x32-10 streams (devices/random.h), the n-th
@@ -67,9 +68,28 @@ def classifies(config):
 
 
 def class_of(config):
+    if hasattr(config, "vision_config"):
+        return transformers.AutoModelForImageTextToText
     if classifies(config):
         return transformers.AutoModelForSequenceClassification
     return transformers.AutoModelForMaskedLM if config.model_type in ENCODERS else transformers.AutoModelForCausalLM
+
+
+def with_images(case, config, ids):
+    """Images' tokens stand where plimsoll has them (workloads/spec/spec_vision.h); labels are the tokens of before."""
+    vision = config.vision_config
+    grid = [1, case["image_height"] // vision.patch_size, case["image_width"] // vision.patch_size]
+    patches = grid[1] * grid[2]
+    count, width = patches // vision.spatial_merge_size**2, 4
+    given = ids.clone()
+    for image in range(case["images"]):
+        given[:, width:width + count] = config.image_token_id
+        width += count + 2
+    images = case["batch"] * case["images"]
+    shape = images * patches, vision.in_channels * vision.temporal_patch_size * vision.patch_size**2
+    return dict(input_ids=given, labels=ids, attention_mask=torch.ones_like(ids),
+                mm_token_type_ids=(given == config.image_token_id).long(), pixel_values=weights(TOKEN_SEED + 1, shape) / LIMIT,
+                image_grid_thw=torch.tensor([grid] * images))
 
 
 def labels_of(config, ids):
@@ -100,10 +120,10 @@ def as_made(parameters):
 def build(case):
     config = dict(case["hf"])
     cfg = transformers.AutoConfig.for_model(config.pop("model_type"), **config)
-    for key, value in list(vars(cfg).items()):
+    for key, value in list(vars(cfg.get_text_config()).items()):
         if "drop" in key and isinstance(value, float):
-            setattr(cfg, key, 0.0)
-    cfg.use_cache = False
+            setattr(cfg.get_text_config(), key, 0.0)
+    cfg.get_text_config().use_cache = False
     dtype = torch.bfloat16 if case["precision"] == "bf16" else torch.float32
     torch.set_default_dtype(dtype)
     model = class_of(cfg).from_config(cfg, attn_implementation=case["attention"])
@@ -141,9 +161,11 @@ def losses(case):
     model = build(case)
     trained = [p for p in model.parameters() if p.requires_grad]
     opt = optimizer(case["optimizer"], trained)
-    ids = tokens(model.config.vocab_size, case["batch"], case["seq"])
+    ids = tokens(model.config.get_text_config().vocab_size, case["batch"], case["seq"])
     inputs = as_one_row(case, ids) if case.get("packing") == "one-row" else dict(input_ids=ids)
     inputs["labels"] = labels_of(model.config, inputs["input_ids"])
+    if case.get("images"):
+        inputs = with_images(case, model.config, ids)
     mixed = case["precision"].endswith("-mixed")
     low = torch.float16 if case["precision"] == "fp16-mixed" else torch.bfloat16
     scaler = torch.amp.GradScaler("cpu", enabled=case["precision"] == "fp16-mixed")
@@ -307,6 +329,27 @@ def classifiers():
         yield dict(plain, hf=hf, lora=dict(r=4, target_modules=["q_proj", "score"]))
 
 
+def unused(vocabulary, batch, seq):
+    """A token that the data does not have, of images"""
+    return next(i for i in range(vocabulary) if not (tokens(vocabulary, batch, seq) == i).any())
+
+
+def vision():
+    """An image, and two, by all that reads patches: learned positions between others, deepstack behind two blocks."""
+    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
+                 accumulation=1, clip=False, batch=3, seq=37, images=1, image_height=8, image_width=12)
+    text = dict(ROTARY, num_key_value_heads=2, head_dim=8,
+                rope_parameters=default_rope(mrope_section=[2, 2, 2], mrope_interleaved=True))
+    tower = dict(depth=3, hidden_size=32, intermediate_size=56, num_heads=4, out_hidden_size=32, patch_size=2,
+                 num_position_embeddings=25, deepstack_visual_indexes=[0, 2])
+    hf = dict(model_type="qwen3_vl", text_config=text, vision_config=tower, tie_word_embeddings=True,
+              image_token_id=unused(101, 3, 37), video_token_id=102)
+    for change in (dict(), dict(images=2), dict(checkpointing="full"), dict(attention="eager"), dict(precision="bf16-mixed"),
+                   dict(lora=dict(r=4, target_modules=["q_proj", "qkv"])), dict(images=0)):
+        made = {**plain, **change}
+        yield dict(made, hf=hf)
+
+
 def further(families):
     """By sdpa, and by eager with a recomputed forward."""
     plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
@@ -378,7 +421,7 @@ def cases(experts):
 def main():
     torch.set_num_threads(1)
     asked = sys.argv[1:]
-    made = further(asked[1:]) if asked[:1] == ["further"] else classifiers() if asked == ["classifiers"] else cases("experts" in asked)
+    made = vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else classifiers() if asked == ["classifiers"] else cases("experts" in asked)
     for case in made:
         changed = [case["hf"]["model_type"], case["precision"], case["optimizer"], case["attention"]]
         name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])
@@ -390,6 +433,7 @@ def main():
         if case.get("lora") in ADAPTERS:
             name += f"-{ADAPTERS.index(case['lora']) + 1}"
         name += f"/acc{case['accumulation']}" if case["accumulation"] > 1 else ""
+        name += f"/i{case['images']}" if "images" in case else ""
         name += f"/row{case['documents']}" if "documents" in case else ""
         name += f"/window{case['hf']['sliding_window']}" if case["hf"].get("sliding_window") else ""
         print(json.dumps(dict(id=name, **case, losses=losses(case))))

@@ -155,7 +155,7 @@ Test(spec_errors, unknown_keys_get_the_nearest)
          "s.yaml:2:1: unknown key precision, expected the nearest known key train.precision"},
         {"model: {family: gpt2}\ndata: {xyzzy: 1}\n",
          "s.yaml:2:8: unknown key data.xyzzy, expected one of seq, vocab_size, packing, "
-         "documents, padding, prompt, images, image_height, image_width"},
+         "documents, padding, prompt, images, image_pixels, image_height, image_width"},
         {"model: {family: gpt2, n_layers: 3}\n", "s.yaml:1:23: unknown key model.n_layers for "
                                                  "gpt2, expected the nearest known key n_layer"},
         {"model: {family: gpt2}\ntrain.clip: 1\n",

@@ -170,6 +170,24 @@ static void load_blocks(struct load *load)
         for (int k = 0; k < count; k++) load_module(load, block[k], &m->layers[i]);
 }
 
+/* The tower's names come behind the text's, those of its blocks first. */
+static void load_vision(struct load *load)
+{
+    const struct vision *vision = &load->m->vision;
+    const struct plim_vision *v = &load->m->config->vision;
+    const struct module *block[MODULES_MAX], *merger[MODULES_MAX];
+    int of_block = sorted(load->m, plim_vision_block, block), of_merger = sorted(load->m, plim_vision_merger, merger);
+    if (!v->layers) return;
+    for (int64_t i = 0; i < v->layers; i++)
+        for (int k = 0; k < of_block; k++) load_module(load, block[k], &vision->layers[i]);
+    for (int64_t i = 1; i <= v->deep_count; i++)
+        for (int k = 0; k < of_merger; k++) load_module(load, merger[k], &vision->mergers[i]);
+    for (int k = 0; k < of_merger; k++) load_module(load, merger[k], &vision->mergers[0]);
+    load_tensor(load, vision->patch_bias, INIT_ZEROS);
+    load_tensor(load, vision->patch_weight, INIT_WEIGHT);
+    load_tensor(load, vision->positions, INIT_WEIGHT);
+}
+
 static void load_module(struct load *load, const struct module *module, void *owner)
 {
     struct decoder *m = load->m;
@@ -211,7 +229,8 @@ static void load_module(struct load *load, const struct module *module, void *ow
 static int64_t ranks_of_plan(const struct decoder *m)
 {
     enum plim_family family = m->config->family;
-    bool has_plan = family != PLIM_FAMILY_GPT2 && family != PLIM_FAMILY_OPT && family != PLIM_FAMILY_BLOOM;
+    bool has_plan = family != PLIM_FAMILY_GPT2 && family != PLIM_FAMILY_OPT && family != PLIM_FAMILY_BLOOM &&
+                    !m->config->vision.layers;
     return has_plan && plim_loop_is_trainers(m->setting->loop) && m->setting->world > 1 ? m->setting->world : 1;
 }
 
@@ -313,6 +332,7 @@ void decoder_load(struct engine *e, struct decoder *m)
     e->meta = m->setting->quantization.loaded_on == PLIM_MADE_ON_HOST;
     warm_up(e, m);
     for (int i = 0; i < count; i++) load_module(&load, top[i], m);
+    load_vision(&load);
     size_t buffer_count = decoder_buffers(m, buffers);
     for (size_t i = 0; i < buffer_count; i++) give_memory(e, buffers[i]);
 }

@@ -39,7 +39,7 @@ enum { MODULE_NAME_MAX = 128 };
 struct decoder;
 /* Is it a module that is there, in its owner (a layer, or `m`) and for the model's task? A parameter is none. */
 bool module_is_there(const struct decoder *m, const struct module *module, const void *owner);
-/* The linears of a vision tower's blocks and of its mergers; and where they stand: what comes before their names. */
+/* The modules of a vision tower's blocks and of its mergers; and where they stand: what comes before their names. */
 extern const struct module plim_vision_block[], plim_vision_merger[];
 #define PLIM_VISION_BLOCKS "model.visual.blocks.%lld"
 #define PLIM_VISION_MERGER "model.visual.merger"

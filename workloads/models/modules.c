@@ -313,8 +313,11 @@ const struct module plim_vision_block[] = {BLOCK("attn.qkv", qkv, LINEAR),
                                            BLOCK("attn.proj", o, LINEAR),
                                            BLOCK("mlp.linear_fc1", fc1, LINEAR),
                                            BLOCK("mlp.linear_fc2", fc2, LINEAR),
+                                           BLOCK("norm1", norm[0], NORM),
+                                           BLOCK("norm2", norm[1], NORM),
                                            {0}};
 const struct module plim_vision_merger[] = {
+    {"norm", offsetof(struct vision_merger, norm), MODULE_NORM},
     {"linear_fc1", offsetof(struct vision_merger, fc1), MODULE_LINEAR},
     {"linear_fc2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
     {0}};

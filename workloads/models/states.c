@@ -137,6 +137,13 @@ static const struct tensor *before_head(const struct decoder *m, struct tensor *
     return end ? states[end - 1] : NULL;
 }
 
+/* Does it stand somewhere else than the last of the buffers? */
+static bool has_own_place(const struct decoder *m, const struct tensor *buffer)
+{
+    return buffer == m->embedding_scale || buffer == m->saved_scale || buffer == m->vision.inv_freq ||
+           buffer == m->vision.original_inv_freq;
+}
+
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
 {
     struct tensor *buffers[DECODER_BUFFERS];
@@ -153,9 +160,13 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
         bool is_last = out[from] == last, embedding = out[from] == embedded;
         struct tensor *x = out[from];
         for (size_t k = n; k-- > 0 && is_last && norm_first;)
-            if (buffers[k] != m->embedding_scale && buffers[k] != m->saved_scale) out[--to] = buffers[k];
+            if (!has_own_place(m, buffers[k])) out[--to] = buffers[k];
         if (m->saved_scale && out[from] == m->embedding) out[--to] = m->saved_scale;
         if (embedding && m->embedding_scale) out[--to] = m->embedding_scale;
+        if (x == m->vision.positions) {
+            out[--to] = m->vision.original_inv_freq;
+            out[--to] = m->vision.inv_freq;
+        }
         out[--to] = x;
         for (size_t k = n; k-- > 0 && is_last && !norm_first;) out[--to] = buffers[k];
     }

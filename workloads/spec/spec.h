@@ -400,8 +400,9 @@ struct plim_evaluation {
 
 /* The images in each row of a model that has a vision tower. */
 struct plim_images {
-    int64_t count;         /* 0: text alone */
-    int64_t height, width; /* pixels, as the model's processor leaves them */
+    int64_t count;         /* 0: text alone; -1, of a spec alone: one where there is a tower */
+    int64_t pixels;        /* of a spec alone: an image has at most as many, as a square, where */
+    int64_t height, width; /* these are 0: as the model's processor leaves images */
 };
 
 /* Everything of a training run that is not the model and is one value, not a range: the argument of
@@ -454,7 +455,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 101 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 102 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 

@@ -10,6 +10,14 @@
 #define LINEAR_NAMES "linear-names"
 #define NO_TARGETS "none"
 
+/* Is a module so called, or does its name end so, where that consists of several parts (attn.proj)? */
+static bool is_called(const char *name, const char *linear)
+{
+    size_t whole = strlen(name), part = strlen(linear);
+    bool ends = strchr(linear, '.') && whole > part && name[whole - part - 1] == '.';
+    return !strcmp(ends ? name + whole - part : name, linear);
+}
+
 /* Is `name` a linear module of this model? A classification's last one is none where there is no classification;
  * distilbert's head has another one for each task, OPT has its projections only where the embedding has a width of its
  * own. */
@@ -22,7 +30,7 @@ static bool has_linear(const struct plim_model_config *model, const char *name)
     if (strcmp(name, classifies ? "vocab_transform" : "pre_classifier") == 0) return false;
     if (strcmp(name, plim_family_classifier(model->family)) == 0) return classifies;
     const char *const *linears = plim_family_info(model->family)->linears;
-    while (*linears && strcmp(*linears, name) != 0) linears++;
+    while (*linears && !is_called(name, *linears)) linears++;
     return *linears != NULL;
 }
 
@@ -105,7 +113,7 @@ static enum plim_status check_targets(struct plim_spec *spec, struct plim_error 
     lora->targets[0] = '\0';
     for (const char *at = given; plim_modules_next(&at, name);) {
         const char *leaf = plim_module_leaf(name);
-        bool is_here = has_linear(&spec->model, leaf) || is_beside_blocks(leaf);
+        bool is_here = has_linear(&spec->model, name) || has_linear(&spec->model, leaf) || is_beside_blocks(leaf);
         if (!is_here && !is_of_some_family(leaf)) return refuse_target(&spec->model, name, err);
         if (!is_here && !*strange) snprintf(strange, sizeof(strange), "%s", name);
         if (is_here && !plim_modules_add(lora->targets, name)) break;

@@ -4,6 +4,7 @@
 #include "family.h"
 #include "key.h"
 #include "spec_internal.h"
+#include "spec_vision.h"
 
 #include <string.h>
 
@@ -171,6 +172,17 @@ static void describe_fsdp(const struct plim_spec *spec, char *text, size_t size)
 }
 
 /* Which packages are taken to be there. */
+static void describe_images(const struct plim_spec *spec, char *text, size_t size)
+{
+    bool has_size = plim_spec_key_given(spec, "data.image_pixels") || plim_spec_key_given(spec, "data.image_height");
+    if (!spec->model.vision.layers || (has_size && spec->images.count >= 0)) return;
+    const struct plim_images images = plim_spec_images(spec);
+    char pixels[64];
+    snprintf(pixels, sizeof(pixels), "%lld x %lld", (long long)images.height, (long long)images.width);
+    if (spec->images.count < 0) append(text, size, "an image in each row (data.images)%s%s", "", "");
+    if (images.count && !has_size) append(text, size, "images of %s pixels (%s)", pixels, "data.image_pixels");
+}
+
 static void describe_linear_attention(const struct plim_spec *spec, char *text, size_t size)
 {
     if (!plim_family_info(spec->model.family)->linear) return;
@@ -211,11 +223,7 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
     if (plim_spec_key_given(spec, "train.checkpointing") && checkpoints(spec) &&
         !plim_spec_key_given(spec, "train.use_reentrant"))
         append(text, size, "checkpointing with use_reentrant=False (--use-reentrant)%s%s", "", "");
-    if (spec->model.vision.layers && !plim_spec_key_given(spec, "data.images"))
-        append(text, size, "rows of text alone (data.images)%s%s", "", "");
-    if (spec->images.count && !plim_spec_key_given(spec, "data.image_height") &&
-        !plim_spec_key_given(spec, "data.image_width"))
-        append(text, size, "images of 512 x 512 pixels (data.image_height, data.image_width)%s%s", "", "");
+    describe_images(spec, text, size);
     if (!plim_spec_key_given(spec, "data.packing"))
         append(text, size, "rows of one document%s%s",
                plim_spec_key_given(spec, "data.padding") ? "" : ", all of full length", "");

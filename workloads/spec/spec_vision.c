@@ -2,6 +2,7 @@
 #include "family.h"
 #include "spec_internal.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,15 +62,33 @@ enum plim_status plim_vision_check(const struct plim_model_config *model, const 
     return PLIM_OK;
 }
 
-static enum plim_status check_sizes(const struct plim_spec *spec, struct plim_error *err)
+struct plim_images plim_spec_images(const struct plim_spec *spec)
 {
     const struct plim_vision *v = &spec->model.vision;
-    const struct plim_images *images = &spec->images;
+    struct plim_images images = {.count = spec->images.count, .height = spec->images.height, .width = spec->images.width};
+    if (images.count < 0) images.count = v->layers > 0;
+    if (!images.count) return (struct plim_images){0};
+    int64_t unit = v->patch_size * v->merge_size;
+    int64_t side = (int64_t)sqrt((double)spec->images.pixels) / unit * unit;
+    if (!images.height) images.height = side;
+    if (!images.width) images.width = side;
+    return images;
+}
+
+static enum plim_status check_sizes(const struct plim_spec *spec, const struct plim_images *images,
+                                    struct plim_error *err)
+{
+    const struct plim_vision *v = &spec->model.vision;
+    if (!spec->images.height != !spec->images.width)
+        return plim_fail(err, PLIM_SPEC, "data.image_height or data.image_width is given, expected both or neither");
     if (v->out_hidden_size != spec->model.hidden_size) /* the class's defaults differ */
         return plim_fail(err, PLIM_SPEC, "vision_out_hidden_size is %lld and hidden_size %lld, expected the same: the "
                          "tower's result stands among the text's tokens",
                          (long long)v->out_hidden_size, (long long)spec->model.hidden_size);
     int64_t unit = v->patch_size * v->merge_size;
+    if (!images->height)
+        return plim_fail(err, PLIM_SPEC, "data.image_pixels is %lld, expected at least %lld, of which one token is made",
+                         (long long)spec->images.pixels, (long long)(unit * unit));
     if (images->height % unit || images->width % unit)
         return plim_fail(err, PLIM_SPEC, "data.image_height is %lld and data.image_width %lld, expected multiples of "
                          "%lld, as the model's processor leaves images",
@@ -86,7 +105,7 @@ static enum plim_status check_sizes(const struct plim_spec *spec, struct plim_er
 
 static const char *sharding_beside(const struct plim_spec *spec)
 {
-    bool trained = !spec->lora.r, text_alone = trained && !spec->images.count;
+    bool trained = !spec->lora.r, text_alone = trained && !plim_spec_images(spec).count;
     for (size_t i = 0; i < spec->sharding.count; i++) {
         enum plim_sharding sharding = plim_spec_sharding(spec, spec->sharding.values[i]);
         if (sharding > PLIM_SHARDING_DDP) return plim_sharding_names[sharding];
@@ -121,12 +140,13 @@ enum plim_status plim_spec_check_images(const struct plim_spec *spec, struct pli
 {
     const char *family = plim_family_names[spec->model.family];
     if (!spec->model.vision.layers)
-        return !spec->images.count ? PLIM_OK
-                                   : plim_fail(err, PLIM_SPEC, "data.images is %lld, expected 0 for %s, which has no "
-                                               "vision tower", (long long)spec->images.count, family);
+        return spec->images.count <= 0 ? PLIM_OK
+                                       : plim_fail(err, PLIM_SPEC, "data.images is %lld, expected none for %s, which "
+                                                   "has no vision tower", (long long)spec->images.count, family);
     const char *unknown = unknown_beside(spec);
     if (unknown)
         return plim_fail(err, PLIM_SPEC, "%s beside the vision tower of %s: this is not in this version (plimsoll exec "
                          "runs any training program)", unknown, family);
-    return spec->images.count ? check_sizes(spec, err) : PLIM_OK;
+    const struct plim_images images = plim_spec_images(spec);
+    return images.count ? check_sizes(spec, &images, err) : PLIM_OK;
 }

@@ -19,6 +19,9 @@ static inline int64_t plim_image_tokens(const struct plim_vision *vision, const 
     return plim_image_patches(vision, images) / (vision->merge_size * vision->merge_size);
 }
 
+/* What data.images and the keys beside it come to: the setting's images */
+struct plim_images plim_spec_images(const struct plim_spec *spec);
+
 /* Reads deepstack_visual_indexes. */
 enum plim_status plim_vision_read_deep(const struct plim_place *place, const struct plim_yaml_node *node,
                                        struct plim_spec *spec) PLIM_MUST_CHECK;

@@ -219,7 +219,7 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
     if (key->offset == offsetof(struct plim_spec, cut_cross_entropy)) return !spec->cut_cross_entropy;
     if (key->offset == offsetof(struct plim_spec, efficient_loading)) return !spec->efficient_loading;
     if (key->offset == offsetof(struct plim_spec, prompt)) return spec->prompt == 0;
-    if (is_below(key, "data.image")) return spec->images.count == 0;
+    if (is_below(key, "data.image")) return !spec->model.vision.layers;
     if (key->offset == offsetof(struct plim_spec, precomputed_reference)) return !spec->precomputed_reference;
     if (key->offset == offsetof(struct plim_spec, center_rewards)) return spec->center_rewards == 0;
     if (key->offset == offsetof(struct plim_spec, evaluation.at_start)) return !spec->evaluation.at_start;
