@@ -303,6 +303,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .linear_attention = spec->linear_attention,
                                        .liger_kernels = spec->liger_kernels,
                                        .cut_cross_entropy = spec->cut_cross_entropy,
+                                       .freeze_vision = spec->freeze_vision,
                                        .clip = spec->clip,
                                        .lora = spec->lora,
                                        .quantization = spec->quantization};

@@ -216,6 +216,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
                        .keeps = (enum plim_predictions)index_of(plim_predictions_names, PLIM_PREDICTIONS_COUNT,
                                                          case_text(evaluation, "keeps", "loss"))},
         .prompt = case_integer(c, "prompt", 0),
+        .freeze_vision = json_is_true(json_object_get(c, "freeze_vision")),
         .images = {.count = case_integer(c, "images", 0),
                    .height = case_integer(c, "image_height", 0),
                    .width = case_integer(c, "image_width", 0)},

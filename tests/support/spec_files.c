@@ -194,8 +194,8 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
         mlp += m->experts * (1 + 2 * m->expert_size + h) + m->heads;
     bool gated = f == PLIM_FAMILY_QWEN3_5_TEXT || f == PLIM_FAMILY_QWEN3_5_MOE_TEXT || f == PLIM_FAMILY_QWEN3_NEXT;
     if (gated) attention += linear(h, q, in_bias); /* a gate beside the queries */
-    bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_GEMMA3_TEXT ||
-                      gated || f == PLIM_FAMILY_EXAONE4 || f == PLIM_FAMILY_HUNYUAN_V1_DENSE;
+    bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_VL || f == PLIM_FAMILY_QWEN3_MOE ||
+                      f == PLIM_FAMILY_GEMMA3_TEXT || gated || f == PLIM_FAMILY_EXAONE4 || f == PLIM_FAMILY_HUNYUAN_V1_DENSE;
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
     bool layer_norms = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_NEMOTRON || f == PLIM_FAMILY_STABLELM;
     if (layer_norms) norms = m->parallel_residual ? 2 * h : 4 * h;
@@ -252,6 +252,16 @@ static int64_t of_vit(const struct plim_model_config *m)
            linear(h, m->labels, true);
 }
 
+static int64_t of_tower(const struct plim_vision *v)
+{
+    int64_t w = v->hidden_size, merged = w * v->merge_size * v->merge_size, f = v->intermediate_size;
+    int64_t block = linear(w, 3 * w, true) + linear(w, w, true) + linear(w, f, true) + linear(f, w, true) + 4 * w;
+    int64_t patch = v->channels * v->frames * v->patch_size * v->patch_size;
+    int64_t merger = linear(merged, merged, true) + linear(merged, v->out_hidden_size, true);
+    return linear(patch, w, true) + v->positions * w + v->layers * block + (v->deep_count + 1) * merger + 2 * w +
+           v->deep_count * 2 * merged;
+}
+
 int64_t spec_parameters(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size, v = m->vocab_size, head = m->tie_word_embeddings ? 0 : h * v;
@@ -289,6 +299,8 @@ int64_t spec_parameters(const struct plim_model_config *m)
         int64_t linear_layers = 0, dense_layers = m->experts ? m->layers - m->layers / m->sparse_step : 0;
         for (int64_t i = 0; i < m->layers; i++) linear_layers += m->layer_is_linear[i];
         int64_t layers = m->layers * layer_of_llamas(m) + linear_layers * linear_attention_beyond(m);
+        if (m->vision.layers)
+            layers += of_tower(&m->vision);
         return layers + dense_layers * (3 * h * m->intermediate_size - experts_and_router(m)) + v * h + h + head;
     }
     }

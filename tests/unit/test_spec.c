@@ -488,8 +488,10 @@ static const char *model_with(const char *path)
         return "model: {family: llama}\ntrain: {loop: trainer, world: 2, sharding: fsdp}\n";
     if (strcmp(path, "train.linear_attention") == 0 || strcmp(path, "train.causal_conv1d") == 0)
         return "model: {family: qwen3_5_text}\n";
+    if (strcmp(path, "train.freeze_vision") == 0) return "model: {family: qwen3_vl}\ndata: {images: 0}\n";
     if (strncmp(path, "data.image", 10) == 0)
-        return "model: {family: qwen3_vl, vision_out_hidden_size: 4096}\ndata: {images: 2, image_height: 64, image_width: 64}\n";
+        return "model: {family: qwen3_vl, vision_out_hidden_size: 4096}\n"
+               "data: {images: 2, image_height: 64, image_width: 64}\n";
     if (strcmp(path, "data.documents") == 0) return "model: {family: llama}\ndata: {packing: one-row}\n";
     if (strcmp(path, "data.padding") == 0)
         return "model: {family: bert}\ntrain: {lora: {r: 3, targets: [key], dropout: 0.3}}\n";

@@ -235,7 +235,6 @@ static void show_images(struct plim_spec *spec, uint64_t *state)
     spec->model_as_given.rope = PLIM_ROPE_DEFAULT;
     spec->model_as_given.rope_original_positions = 0;
     spec->packing = PLIM_PACKING_NO;
-    spec->padding = PLIM_PADDING_NO;
     spec->documents = 1;
     bool is_square = between(state, 0, 1);
     spec->images = (struct plim_images){.count = between(state, -1, 3),

@@ -100,7 +100,9 @@ void node_widen(struct engine *e, struct node *n, int edges, int outputs)
     }
     n->ints = (int64_t *)(n->room + 1);
     n->output = (struct node_output *)(n->ints + in + NODE_INTS);
-    n->edge = (struct edge *)(n->output + out);
+    struct edge *edge = (struct edge *)(n->output + out);
+    memcpy(edge, n->edge, n->edge_count * sizeof *edge);
+    n->edge = edge;
     n->grad = (struct tensor **)(n->edge + in);
     n->grads = n->grad + out;
     n->out = n->grads + out;

@@ -103,7 +103,8 @@ bool autograd_needed(const struct engine *e, int count, struct tensor *const *op
 /* A new node whose edges lead to the operands that need a gradient. */
 struct node *node_create(struct engine *e, const struct node_kind *kind, int count,
                          struct tensor *const *operands);
-/* Makes room in a new node for as many edges and outputs, and for NODE_INTS ints and one more for each edge. */
+/* Makes room in a node without outputs for as many edges (those that it has are kept) and outputs, and for NODE_INTS
+ * ints and one more for each edge. */
 void node_widen(struct engine *e, struct node *n, int edges, int outputs);
 /* Saves a tensor in slot `slot`, in the order in which PyTorch packs them. */
 void node_save(struct engine *e, struct node *n, int slot, struct tensor *x);

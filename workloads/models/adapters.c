@@ -39,23 +39,6 @@ static int64_t rank_of(struct engine *e, struct decoder *m, const struct module 
     return rank;
 }
 
-/* The base model's parameters need no gradient any more and leave the list of trainable ones. */
-static void freeze(struct engine *e, struct parameters *p)
-{
-    for (size_t i = 0; i < p->count; i++) {
-        struct tensor *x = p->list[i];
-        struct node *accumulator = x->accumulator;
-        x->requires_grad = false;
-        x->accumulator = NULL;
-        node_drop(e, accumulator);
-    }
-    p->frozen = p->list;
-    p->frozen_count = p->count;
-    p->list = NULL;
-    p->count = p->capacity = 0;
-    p->trainable_elements = 0;
-}
-
 /* _move_adapter_to_device_of_base_layer: the base's type, if it is one of numbers with a point. */
 static enum plim_dtype adapter_dtype(const struct linear *l)
 {
@@ -240,7 +223,7 @@ static void refuse_unmatched(struct engine *e, struct decoder *m)
 void decoder_add_lora(struct engine *e, struct decoder *m)
 {
     if (e->halted) return;
-    freeze(e, &m->parameters);
+    nn_freeze(e, &m->parameters, m->parameters.count);
     const struct module *model = decoder_modules(m->config->family), *behind = model;
     while (behind->kind != MODULE_BLOCKS) behind++;
     adapt_vision(e, m);

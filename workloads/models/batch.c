@@ -134,6 +134,9 @@ static struct batch rows_with_images(struct engine *e, const struct decoder *m, 
     b.grids = tensor_keep(op_full(e, PLIM_I64, SHAPE(images, 3), 1));
     b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
     op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
+    int64_t last = rows * s->seq - 1;
+    if (decoder_hides_padding(s)) set_part(e, b.mask, 0, last, 1, 1, 1);
+    if (decoder_hides_padding(s)) set_part(e, b.labels, PLIM_IGNORED_TARGET, last, 1, 1, 1);
     return b;
 }
 

@@ -141,6 +141,7 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     if (cast) decoder_widen(e, m);
     decoder_upcast(e, m);
     if (setting->lora.r) decoder_add_lora(e, m);
+    else if (config->vision.layers && setting->freeze_vision) vision_freeze(e, m);
     m->parameters.dtype = dtype;
     e->meta = false;
     return moved ? decoder_move(e, m) : PLIM_OK;

@@ -117,12 +117,6 @@ static const enum attention_function functions[PLIM_ATTENTION_COUNT] = {
     [PLIM_ATTENTION_FLASH2] = ATTENTION_FLASH2,
 };
 
-bool decoder_hides_padding(const struct plim_train_setting *setting)
-{
-    return setting->padding == PLIM_PADDING_YES ||
-           (setting->padding == PLIM_PADDING_LONGEST && setting->micro_batch * plim_loop_rows(setting->loop) > 1);
-}
-
 static struct mask_request mask_request(const struct decoder *m, const struct tensor *embeddings)
 {
     return (struct mask_request){.batch = embeddings->a.shape[0],

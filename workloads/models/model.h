@@ -217,7 +217,11 @@ bool decoder_takes_items(const struct decoder *m);
  * what is padded, which is taken to be one token */
 int64_t decoder_labels(const struct decoder *m);
 /* Does a batch's attention mask hide something? Of one row that is padded to its own length it does not. */
-bool decoder_hides_padding(const struct plim_train_setting *setting);
+static inline bool decoder_hides_padding(const struct plim_train_setting *setting)
+{
+    return setting->padding == PLIM_PADDING_YES ||
+           (setting->padding == PLIM_PADDING_LONGEST && setting->micro_batch * plim_loop_rows(setting->loop) > 1);
+}
 
 /* Floating-point operations of the model a token, forward and backward, as MFU counts them (PaLM,
  * arXiv:2204.02311, appendix B): 6 a weight that takes part in a matmul and 12 layers * heads *

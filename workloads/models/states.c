@@ -78,8 +78,6 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
     const struct parameters *p = &m->parameters;
     if (!out) return p->count + p->frozen_count + DECODER_BUFFERS;
     size_t count = 0;
-    if (!p->frozen_count)
-        for (; count < p->count; count++) out[count] = p->list[count];
     for (size_t i = 0; i < p->frozen_count; i++) {
         out[count++] = p->frozen[i];
         for (size_t k = 0; vision_adapters(m, k); k++)
@@ -90,6 +88,7 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
             count += adapters_behind(m, &m->layers[k].adapters, p->frozen[i], out + count);
         count += copies_behind(m, p->frozen[i], out + count);
     }
+    for (size_t i = 0; i < p->count && !m->setting->lora.r; i++) out[count++] = p->list[i];
     count += adapters_behind(m, &m->adapters_behind, NULL, out + count);
     count += copies_behind(m, NULL, out + count);
     return count + decoder_buffers(m, out + count);

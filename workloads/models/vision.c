@@ -69,6 +69,13 @@ void vision_build(struct engine *e, struct decoder *m)
     nn_rotary_initialise(e, &rotary);
 }
 
+void vision_freeze(struct engine *e, struct decoder *m)
+{
+    size_t count = 0;
+    while (!e->halted && m->parameters.list[count] != m->embedding) count++;
+    nn_freeze(e, &m->parameters, count);
+}
+
 struct adapters *vision_adapters(const struct decoder *m, size_t index)
 {
     const struct plim_vision *v = &m->config->vision;
@@ -121,7 +128,8 @@ double vision_flops_per_row(const struct decoder *m)
     bool has_adapters = false;
     for (size_t i = 0; vision_adapters(m, i); i++) has_adapters |= vision_adapters(m, i)->count > 0;
     double patches = (double)plim_image_patches(v, images), rows = (double)plim_image_tokens(v, images);
-    double passes = !m->setting->lora.r ? 3 : has_adapters ? 2 : 1; /* one alone where nothing of it is trained */
+    bool is_trained = !m->setting->lora.r && !m->setting->freeze_vision;
+    double passes = is_trained ? 3 : has_adapters ? 2 : 1; /* one alone where nothing of it is trained */
     count_elements(m, &of_patches, &of_rows);
     double attention = 4 * (double)v->layers * (double)v->hidden_size * patches * patches;
     double forward = 2 * (patches * (double)of_patches + rows * (double)of_rows) + attention;

@@ -45,6 +45,8 @@ bool vision_create(struct decoder *m);
 void vision_finish(struct decoder *m);
 /* Makes the tower's parameters and buffers, as the first ones of the model. Its layers are `m->vision.layers`. */
 void vision_build(struct engine *e, struct decoder *m);
+/* requires_grad_(False) of all its parameters */
+void vision_freeze(struct engine *e, struct decoder *m);
 /* The adapters of its blocks and mergers, the `index`-th, in the order of named_modules(); NULL behind the last, and
  * where there is no tower. */
 struct adapters *vision_adapters(const struct decoder *m, size_t index);

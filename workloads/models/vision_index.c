@@ -234,11 +234,19 @@ struct row {
     int64_t count;
 };
 
-/* Of a row of the batch, what its attention mask lets through: all */
-static struct tensor *let_through(struct engine *e, struct tensor *values, struct tensor *mask, int64_t row)
+/* Tokens of a row that its attention mask lets through: all, but for the last one of the last row, where rows are
+ * padded */
+static int64_t length_of(const struct decoder *m, int64_t row)
 {
-    struct tensor *let = tensor_keep(op_to(e, op_select(e, mask, 0, row), PLIM_BOOL));
-    struct tensor *y = tensor_keep(op_rows_where(e, op_select(e, values, 0, row), let, tensor_size(mask, 1)));
+    const struct plim_train_setting *s = m->setting;
+    return s->seq - (decoder_hides_padding(s) && row == s->micro_batch - 1);
+}
+
+/* What they have; named */
+static struct tensor *let_through(struct engine *e, const struct decoder *m, struct tensor *values, int64_t row)
+{
+    struct tensor *let = tensor_keep(op_to(e, op_select(e, m->attention_mask, 0, row), PLIM_BOOL));
+    struct tensor *y = tensor_keep(op_rows_where(e, op_select(e, values, 0, row), let, length_of(m, row)));
     tensor_drop(e, let);
     return y;
 }
@@ -305,12 +313,12 @@ static struct tensor *join_row(struct engine *e, const struct decoder *m, struct
 {
     tensor_set(e, &r->all, op_cat(e, (int)r->count, r->list, 1));
     struct tensor *let = tensor_keep(op_to(e, op_select(e, m->attention_mask, 0, row), PLIM_BOOL));
-    struct tensor *places = tensor_keep(op_places(e, let, tensor_size(let, 0)));
-    struct tensor *part = tensor_keep(op_select(e, positions, 1, row));
+    struct tensor *places = tensor_keep(op_places(e, let, length_of(m, row)));
+    struct tensor *part = tensor_keep(op_slice(e, op_select(e, positions, 1, row), 1, 0, length_of(m, row)));
     op_copy_(e, part, r->all);
     tensor_drop_all(e, part, places, let);
     struct tensor *most = op_reduce(e, r->all, 3, false, PLIM_BINARY_MAX, 1, PLIM_I64);
-    return tensor_keep(op_add_scalar(e, op_add_scalar(e, most, 1), -(double)m->setting->seq));
+    return tensor_keep(op_add_scalar(e, op_add_scalar(e, most, 1), -(double)length_of(m, row)));
 }
 
 static struct tensor *make_row(struct engine *e, const struct decoder *m, struct row *r, struct tensor *positions,
@@ -318,10 +326,10 @@ static struct tensor *make_row(struct engine *e, const struct decoder *m, struct
 {
     const struct plim_images *images = &m->setting->images;
     int64_t tokens = plim_image_tokens(&m->config->vision, images);
-    int64_t text = m->setting->seq - PLIM_IMAGE_LEAD - images->count * tokens - (images->count - 1) * PLIM_IMAGE_GAP;
+    int64_t text = length_of(m, row) - PLIM_IMAGE_LEAD - images->count * tokens - (images->count - 1) * PLIM_IMAGE_GAP;
     tensor_drop_all(e, r->ids, r->types);
-    r->ids = let_through(e, m->inputs, m->attention_mask, row);
-    r->types = let_through(e, m->token_types, m->attention_mask, row);
+    r->ids = let_through(e, m, m->inputs, row);
+    r->types = let_through(e, m, m->token_types, row);
     if (!e->halted) engine_item(e, r->types);
     tensor_drop(e, r->position);
     r->position = NULL;

@@ -15,7 +15,7 @@ struct parameters {
     enum plim_dtype dtype;
     struct tensor **list;
     size_t count, capacity;
-    struct tensor **frozen; /* under LoRA: those of the base model, in that order */
+    struct tensor **frozen; /* those that are not trained, in that order: under LoRA the base model's */
     size_t frozen_count;
     int32_t layer; /* that new parameters are of (struct tensor) */
     uint64_t made; /* so far, without those that were tied to another */
@@ -42,6 +42,9 @@ void nn_tie(struct engine *e, struct parameters *p, struct tensor **weight, stru
 /* named_parameters() has a module's own parameters in front of its submodules': the last one that
  * was made goes to the place `index`. */
 void nn_move_last(struct parameters *p, size_t index);
+
+/* The first `count` of the list need no gradient any more and are frozen; once, as nothing is frozen yet. */
+void nn_freeze(struct engine *e, struct parameters *p, size_t count);
 
 void nn_initialise(struct engine *e, struct tensor *x, enum parameter_init init, uint64_t seed);
 /* parameter.data = a copy of it: the same parameter on new memory. */

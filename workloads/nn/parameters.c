@@ -174,3 +174,24 @@ void nn_cast(struct engine *e, struct tensor *parameter, enum plim_dtype dtype)
     tensor_classify(e, copy, PLIM_MEMORY_PARAMETERS);
     tensor_set_data(e, parameter, copy);
 }
+
+void nn_freeze(struct engine *e, struct parameters *p, size_t count)
+{
+    p->frozen = malloc((count ? count : 1) * sizeof(*p->frozen));
+    if (!p->frozen) {
+        engine_fail(e, PLIM_NOMEM);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct tensor *x = p->list[i];
+        struct node *accumulator = x->accumulator;
+        x->requires_grad = false;
+        x->accumulator = NULL;
+        node_drop(e, accumulator);
+        p->frozen[i] = x;
+        p->trainable_elements -= tensor_elements(x);
+    }
+    p->frozen_count = count;
+    p->count -= count;
+    memmove(p->list, p->list + count, p->count * sizeof(*p->list));
+}

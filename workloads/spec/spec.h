@@ -12,6 +12,7 @@
 #include "autotune/base/status.h"
 #include "axis.h"
 #include "grpo.h"
+#include "images.h"
 #include "liger.h"
 #include "linear_attention.h"
 #include "loop.h"
@@ -78,13 +79,6 @@ enum plim_family {
     PLIM_FAMILY_COUNT
 };
 
-/* Activation functions as transformers' ACT2FN runs them (gelu_new is the python formula of
- * eight kernels, gelu_pytorch_tanh one kernel). gelu_fast, quick_gelu: not in these families. */
-enum plim_activation {
-    PLIM_ACTIVATION_GELU, PLIM_ACTIVATION_GELU_NEW, PLIM_ACTIVATION_GELU_PYTORCH_TANH,
-    PLIM_ACTIVATION_SILU, PLIM_ACTIVATION_RELU, PLIM_ACTIVATION_RELU2
-};
-
 /* What is learned, and so which head stands on the model: transformers' ForCausalLM, ForMaskedLM and
  * ForSequenceClassification (of images: ForImageClassification). */
 #define PLIM_TASK_MAP(X)                                                                           \
@@ -132,22 +126,6 @@ enum plim_weights { PLIM_WEIGHTS_AUTO, PLIM_WEIGHTS_FP32, PLIM_WEIGHTS_BF16, PLI
 enum { PLIM_MAX_LAYERS = 1024 };
 
 #define PLIM_NO_TOKEN INT64_MIN /* pad_token_id: null (-1 is a token to PyTorch: the last one) */
-
-enum { PLIM_MAX_DEEP = 16 };
-
-/* The vision tower of a model of images and text (vision_config): a transformer over the patches of all images of a
- * batch, whose result, merge_size x merge_size patches in one row as wide as the text, stands in the text at the places
- * of the images' tokens. Without layers there is none. */
-struct plim_vision {
-    int64_t layers, hidden_size, intermediate_size, heads;
-    int64_t channels, patch_size, frames; /* of a patch: temporal_patch_size, as often as which an image is repeated */
-    int64_t merge_size;      /* spatial_merge_size */
-    int64_t positions;       /* learned ones, a square of them, which each image's grid is interpolated from */
-    int64_t out_hidden_size; /* of the text */
-    enum plim_activation activation;
-    int64_t deep[PLIM_MAX_DEEP]; /* deepstack_visual_indexes: whose results join the text's first blocks */
-    int64_t deep_count;
-};
 
 /* A model with its head. Fields that a family does not have are 0 / false. */
 struct plim_model_config {
@@ -398,13 +376,6 @@ struct plim_evaluation {
 /* None, with the defaults of the other keys (key_table.c). */
 #define PLIM_NO_EVALUATION ((struct plim_evaluation){.batches = 2, .every = 500})
 
-/* The images in each row of a model that has a vision tower. */
-struct plim_images {
-    int64_t count;         /* 0: text alone; -1, of a spec alone: one where there is a tower */
-    int64_t pixels;        /* of a spec alone: an image has at most as many, as a square, where */
-    int64_t height, width; /* these are 0: as the model's processor leaves images */
-};
-
 /* Everything of a training run that is not the model and is one value, not a range: the argument of
  * one replay. */
 struct plim_train_setting {
@@ -448,6 +419,7 @@ struct plim_train_setting {
     enum plim_liger liger;
     struct plim_liger_kernels liger_kernels;
     bool cut_cross_entropy; /* of axolotl's plugin: no logits are made */
+    bool freeze_vision;     /* the vision tower is not trained */
     struct plim_linear_attention linear_attention;
     struct plim_lora lora;
     struct plim_quantization quantization;
@@ -455,7 +427,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 102 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 103 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -472,7 +444,7 @@ struct plim_spec {
     struct plim_enum_axis precision, weights, optimizer, checkpointing, attention, liger, sharding;
     struct plim_liger_kernels liger_kernels;
     struct plim_linear_attention linear_attention;
-    bool cut_cross_entropy, use_reentrant; /* of what is checkpointed */
+    bool freeze_vision, cut_cross_entropy, use_reentrant; /* of what is checkpointed */
     enum plim_reduction reduction;
     enum plim_resharding resharding;
     bool efficient_loading; /* fsdp: accelerate's cpu_ram_efficient_loading */

@@ -8,6 +8,7 @@
 
 #define ALL_LINEAR "all-linear"
 #define LINEAR_NAMES "linear-names"
+#define TEXT_LINEARS "text-linears" /* those of a vision tower are left out */
 #define NO_TARGETS "none"
 
 /* Is a module so called, or does its name end so, where that consists of several parts (attn.proj)? */
@@ -49,24 +50,32 @@ static bool has_experts_alone(const struct plim_model_config *model)
     return model->family == PLIM_FAMILY_QWEN3_MOE && model->sparse_step == 1;
 }
 
+static bool is_of_tower(const char *linear)
+{
+    return !strcmp(linear, "qkv") || !strcmp(linear, "attn.proj") || !strncmp(linear, "linear_fc", 9);
+}
+
 static bool is_of_mlp(const char *name)
 {
     return !strcmp(name, "gate_proj") || !strcmp(name, "up_proj") || !strcmp(name, "down_proj");
 }
 
-/* Spells out all-linear and linear-names, which may stand among names. */
+/* Spells out all-linear, linear-names and text-linears, which may stand among names. */
 static void take_all_linear(struct plim_lora *lora, const struct plim_model_config *model)
 {
     char given[PLIM_MODULES_TEXT], name[PLIM_MODULE_NAME];
-    if (!plim_modules_has(lora->targets, ALL_LINEAR) && !plim_modules_has(lora->targets, LINEAR_NAMES)) return;
+    bool text_alone = plim_modules_has(lora->targets, TEXT_LINEARS);
+    bool all = plim_modules_has(lora->targets, ALL_LINEAR) || plim_modules_has(lora->targets, LINEAR_NAMES);
+    if (!all && !text_alone) return;
     snprintf(given, sizeof(given), "%s", lora->targets);
     lora->targets[0] = '\0';
     for (const char *const *linears = plim_family_info(model->family)->linears; *linears; linears++)
-        if (!has_experts_alone(model) || !is_of_mlp(*linears))
+        if ((!has_experts_alone(model) || !is_of_mlp(*linears)) && (all || !is_of_tower(*linears)))
             take_targets(lora, model, (const char *const[]){*linears, NULL});
     take_targets(lora, model, (const char *const[]){plim_family_classifier(model->family), NULL});
     for (const char *at = given; plim_modules_next(&at, name);) {
-        bool is_new = strcmp(name, ALL_LINEAR) && strcmp(name, LINEAR_NAMES) && !plim_modules_has(lora->targets, name);
+        bool is_word = !strcmp(name, ALL_LINEAR) || !strcmp(name, LINEAR_NAMES) || !strcmp(name, TEXT_LINEARS);
+        bool is_new = !is_word && !plim_modules_has(lora->targets, name);
         if (is_new && !plim_modules_add(lora->targets, name)) return;
     }
 }

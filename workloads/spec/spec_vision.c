@@ -65,7 +65,8 @@ enum plim_status plim_vision_check(const struct plim_model_config *model, const 
 struct plim_images plim_spec_images(const struct plim_spec *spec)
 {
     const struct plim_vision *v = &spec->model.vision;
-    struct plim_images images = {.count = spec->images.count, .height = spec->images.height, .width = spec->images.width};
+    struct plim_images images = spec->images;
+    images.pixels = 0;
     if (images.count < 0) images.count = v->layers > 0;
     if (!images.count) return (struct plim_images){0};
     int64_t unit = v->patch_size * v->merge_size;
@@ -87,8 +88,8 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
                          (long long)v->out_hidden_size, (long long)spec->model.hidden_size);
     int64_t unit = v->patch_size * v->merge_size;
     if (!images->height)
-        return plim_fail(err, PLIM_SPEC, "data.image_pixels is %lld, expected at least %lld, of which one token is made",
-                         (long long)spec->images.pixels, (long long)(unit * unit));
+        return plim_fail(err, PLIM_SPEC, "data.image_pixels is %lld, expected at least %lld, of which one token is "
+                         "made", (long long)spec->images.pixels, (long long)(unit * unit));
     if (images->height % unit || images->width % unit)
         return plim_fail(err, PLIM_SPEC, "data.image_height is %lld and data.image_width %lld, expected multiples of "
                          "%lld, as the model's processor leaves images",
@@ -105,7 +106,7 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
 
 static const char *sharding_beside(const struct plim_spec *spec)
 {
-    bool trained = !spec->lora.r, text_alone = trained && !plim_spec_images(spec).count;
+    bool trained = !spec->lora.r && !spec->freeze_vision, text_alone = trained && !plim_spec_images(spec).count;
     for (size_t i = 0; i < spec->sharding.count; i++) {
         enum plim_sharding sharding = plim_spec_sharding(spec, spec->sharding.values[i]);
         if (sharding > PLIM_SHARDING_DDP) return plim_sharding_names[sharding];
@@ -122,7 +123,6 @@ static const char *unknown_beside(const struct plim_spec *spec)
     bool follows = rope == PLIM_ROPE_DYNAMIC || rope == PLIM_ROPE_LONGROPE;
     if (follows) return "model.rope_parameters that follow the sequence";
     if (spec->packing) return "data.packing";
-    if (spec->padding) return "data.padding";
     if (plim_loop_is_trl(spec->loop)) return "TRL's loops";
     if (spec->quantization.type) return "train.quantization";
     if (spec->cut_cross_entropy) return "train.cut_cross_entropy";

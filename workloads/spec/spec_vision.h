@@ -6,8 +6,9 @@
 #include "value.h"
 
 /* Where the images of a row stand among its tokens, as chat templates have it: behind the tokens that begin a message
- * and an image, with those that end one and begin the next between them, and text behind them. */
-enum { PLIM_IMAGE_LEAD = 4, PLIM_IMAGE_GAP = 2, PLIM_IMAGE_TAIL = 1 };
+ * and an image, with those that end one and begin the next between them, and text behind them, of which a token may be
+ * padded. */
+enum { PLIM_IMAGE_LEAD = 4, PLIM_IMAGE_GAP = 2, PLIM_IMAGE_TAIL = 2 };
 
 /* Patches of an image, and what stands for it in a row */
 static inline int64_t plim_image_patches(const struct plim_vision *vision, const struct plim_images *images)

@@ -219,6 +219,8 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
     if (key->offset == offsetof(struct plim_spec, cut_cross_entropy)) return !spec->cut_cross_entropy;
     if (key->offset == offsetof(struct plim_spec, efficient_loading)) return !spec->efficient_loading;
     if (key->offset == offsetof(struct plim_spec, prompt)) return spec->prompt == 0;
+    bool freezes = spec->freeze_vision && spec->model.vision.layers;
+    if (key->offset == offsetof(struct plim_spec, freeze_vision)) return !freezes;
     if (is_below(key, "data.image")) return !spec->model.vision.layers;
     if (key->offset == offsetof(struct plim_spec, precomputed_reference)) return !spec->precomputed_reference;
     if (key->offset == offsetof(struct plim_spec, center_rewards)) return spec->center_rewards == 0;

@@ -43,6 +43,9 @@ static const struct {
     {"mixtral-8x7b", {"mistralai/Mixtral-8x7B-v0.1", "mistralai/Mixtral-8x7B-Instruct-v0.1"}},
     {"qwen1.5-moe-a2.7b", {"Qwen/Qwen1.5-MoE-A2.7B"}},
     {"qwen3-30b-a3b", {"Qwen/Qwen3-30B-A3B"}},
+    {"qwen3-vl-2b", {"Qwen/Qwen3-VL-2B-Instruct", "Qwen/Qwen3-VL-2B-Thinking"}},
+    {"qwen3-vl-4b", {"Qwen/Qwen3-VL-4B-Instruct", "Qwen/Qwen3-VL-4B-Thinking"}},
+    {"qwen3-vl-8b", {"Qwen/Qwen3-VL-8B-Instruct", "Qwen/Qwen3-VL-8B-Thinking"}},
     {"gpt-oss-20b", {"openai/gpt-oss-20b"}},
     {"qwen3.5-35b-a3b", {NULL}}, /* likewise */
     {"olmoe-1b-7b", {"allenai/OLMoE-1B-7B-0924"}},

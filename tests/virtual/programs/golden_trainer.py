@@ -7,7 +7,7 @@ import time
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
-from pictures import Pictures, collate
+from pictures import Pictures, collate, collate_padded
 from rows import Images, Rows, in_one_row, pad
 
 OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd': 'sgd', 'adamw-8bit': 'adamw_bnb_8bit',
@@ -79,7 +79,7 @@ def flattens(case):
 
 def collator_of(case):
     if case.get('images'):
-        return collate
+        return collate_padded if case.get('padded') else collate
     if case['loop'] == 'trainer' and case.get('packing') == 'one-row':
         return in_one_row(case.get('documents', 1))
     return pad if case.get('padded') else None

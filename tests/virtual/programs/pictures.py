@@ -38,5 +38,13 @@ def collate(rows):
     return {**batch, 'labels': batch['input_ids'].clone()}
 
 
+def collate_padded(rows):
+    """The last row is one token short."""
+    batch = collate(rows)
+    batch['attention_mask'][-1, -1] = 0
+    batch['labels'][-1, -1] = -100
+    return batch
+
+
 def rows_with_images(case, config, size):
-    return collate([row(case, config) for _ in range(size)])
+    return (collate_padded if case.get('padded') else collate)([row(case, config) for _ in range(size)])

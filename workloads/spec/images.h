@@ -1,0 +1,37 @@
+/* Vision towers, and the images in rows of text. */
+#ifndef PLIM_WORKLOADS_SPEC_IMAGES_H
+#define PLIM_WORKLOADS_SPEC_IMAGES_H
+
+#include <stdint.h>
+
+/* Activation functions as transformers' ACT2FN runs them (gelu_new is the python formula of
+ * eight kernels, gelu_pytorch_tanh one kernel). gelu_fast, quick_gelu: not in these families. */
+enum plim_activation {
+    PLIM_ACTIVATION_GELU, PLIM_ACTIVATION_GELU_NEW, PLIM_ACTIVATION_GELU_PYTORCH_TANH,
+    PLIM_ACTIVATION_SILU, PLIM_ACTIVATION_RELU, PLIM_ACTIVATION_RELU2
+};
+
+enum { PLIM_MAX_DEEP = 16 };
+
+/* The vision tower of a model of images and text (vision_config): a transformer over the patches of all images of a
+ * batch, whose result, merge_size x merge_size patches in one row as wide as the text, stands in the text at the places
+ * of the images' tokens. Without layers there is none. */
+struct plim_vision {
+    int64_t layers, hidden_size, intermediate_size, heads;
+    int64_t channels, patch_size, frames; /* of a patch: temporal_patch_size, as often as which an image is repeated */
+    int64_t merge_size;      /* spatial_merge_size */
+    int64_t positions;       /* learned ones, a square of them, which each image's grid is interpolated from */
+    int64_t out_hidden_size; /* of the text */
+    enum plim_activation activation;
+    int64_t deep[PLIM_MAX_DEEP]; /* deepstack_visual_indexes: whose results join the text's first blocks */
+    int64_t deep_count;
+};
+
+/* The images in each row of a model that has a vision tower. */
+struct plim_images {
+    int64_t count;         /* 0: text alone; -1, of a spec alone: one where there is a tower */
+    int64_t pixels;        /* of a spec alone: an image has at most as many, as a square, where */
+    int64_t height, width; /* these are 0: as the model's processor leaves images */
+};
+
+#endif
