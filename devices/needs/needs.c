@@ -246,6 +246,7 @@ int64_t plim_patches_workspace_bytes(const struct plim_device_info *info,
                     (images->dtype == PLIM_F16 && cc >= 90);
     int64_t size = plim_dtype_size((enum plim_dtype)images->dtype),
             padded = ceil_div(images->shape[1] * size, CHANNEL_BYTES) * CHANNEL_BYTES;
+    if (images->ndim == 5 && images->dtype == PLIM_F32) padded = images->shape[1] * size;
     if (!converts) return images->dtype == PLIM_F32 ? 0 : OTHERWISE;
     int64_t pixels = (plim_array_elements(images) + plim_array_elements(weight)) / images->shape[1];
     bool is_turned = plim_array_elements(result) > result->shape[0] * result->shape[1]; /* one pixel lies the same */

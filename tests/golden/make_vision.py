@@ -67,7 +67,7 @@ def cases():
     yield case(small, 1, 200, 2, 96, 224, **TRAINER, **BF16, **FULL, sharding='ddp', world=2, **make_families.lora(8, TEXT))
     yield case('qwen3-vl-2b', 1, 1024, 1, 1024, 768, **BF16, **FULL)
     yield case('qwen3-vl-2b', 1, 512, 1, 512, 512, **MIXED)
-    for more in ({}, BF16, {**MIXED, **FULL}, {**BF16, **EAGER}, {**BF16, 'compute_capability': 90}, {**TRAINER, **MIXED}):
+    for more in (BF16, {**MIXED, **FULL}, {**BF16, **EAGER}, {**TRAINER, **MIXED}):  # wide enough for cuDNN's usual workspace
         yield case('qwen3-vl-odd', 2, 150, 1, 224, 160, **more)
     yield case('qwen3-vl-odd', 2, 150, 1, 224, 160, **BF16, **make_families.lora(8, TEXT))
 
@@ -77,8 +77,8 @@ def main():
     assert len({c['id'] for c in made}) == len(made)
     if sys.argv[1:2] == ['--join']:
         with open(sys.argv[2]) as file:
-            figures = {line['id']: line for line in map(json.loads, file)}
-        made = [{**c, **figures[c['id']]} for c in made]
+            figures = [json.loads(line) for line in file]
+        made = [{**c, **line} for c in made for line in figures if line['id'] in (c['id'], f'{c["id"]}/r1')]
     for c in made:
         print(json.dumps(c))
 

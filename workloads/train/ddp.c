@@ -245,6 +245,8 @@ void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **los
     e->grad_enabled = false;
     struct tensor *memory = tensor_keep(op_clone(e, *trained));
     struct tensor *wide = *loss && *logits ? tensor_keep(op_clone(e, *logits)) : NULL;
+    struct tensor *deltas = d->model->vision.deltas; /* rope_deltas, which needs no gradient: its copy goes at once */
+    if (deltas) tensor_drop(e, tensor_keep(op_clone(e, deltas)));
     e->grad_enabled = grad_enabled;
     if (!e->halted) tensor_set_data(e, copy, memory);
     if (*loss) tensor_drop(e, *logits);
