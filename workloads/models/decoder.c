@@ -1,5 +1,6 @@
 #include "model.h"
 #include "devices/needs/needs_attention.h"
+#include "workloads/spec/spec_vision.h"
 #include <stdlib.h>
 
 static const struct family *const families[PLIM_FAMILY_COUNT] = {
@@ -73,6 +74,10 @@ const char *decoder_refuses(const struct plim_device_info *info,
                             const struct plim_train_setting *setting)
 {
     if (cut_refuses(info, setting)) return cut_refuses(info, setting);
+    if (config->vision.layers && setting->seq < plim_image_shortest_row(&config->vision, &setting->images))
+        return "a row (data.seq) is too short for its images (data.images)";
+    if (setting->micro_batch * setting->images.count > UINT16_MAX)
+        return "a micro-batch has more than 65,535 images, which are parts of one tensor";
     bool is_packed = setting->packing == PLIM_PACKING_ONE_ROW && setting->documents > 1;
     if (is_packed && setting->prompt && !info->simulated)
         return "prompts (data.prompt) in rows of several documents (data.documents) are simulated only";

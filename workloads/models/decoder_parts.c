@@ -433,7 +433,7 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     struct seen_images seen = {0};
     if (m->pixels) vision_see(e, m, &embeddings, &seen);
     struct tensor *positions = m->pixels ? NULL : decoder_positions(e, m, tensor_size(ids, 1));
-    struct tensor *turning = tensor_ref(m->pixels && !e->halted ? seen.positions : positions);
+    struct tensor *turning = tensor_ref(e->halted ? e->poison : m->pixels ? seen.positions : positions);
     if (m->rotary.of_grids && positions) on_grids(e, tensor_size(ids, 0), &positions, &turning);
     struct block_call calls[2] = {{.positions = positions}, {.positions = positions}};
     make_masks(e, m, embeddings, calls);

@@ -94,8 +94,7 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
         return plim_fail(err, PLIM_SPEC, "data.image_height is %lld and data.image_width %lld, expected multiples of "
                          "%lld, as the model's processor leaves images",
                          (long long)images->height, (long long)images->width, (long long)unit);
-    int64_t tokens = plim_image_tokens(v, images), all = images->count * (tokens + PLIM_IMAGE_GAP);
-    int64_t least = PLIM_IMAGE_LEAD + all - PLIM_IMAGE_GAP + PLIM_IMAGE_TAIL;
+    int64_t tokens = plim_image_tokens(v, images), least = plim_image_shortest_row(v, images);
     for (size_t i = 0; i < spec->seq.count; i++)
         if (spec->seq.values[i] < least)
             return plim_fail(err, PLIM_SPEC, "data.seq is %lld, expected at least %lld: data.images %lld of %lld "

@@ -20,6 +20,13 @@ static inline int64_t plim_image_tokens(const struct plim_vision *vision, const 
     return plim_image_patches(vision, images) / (vision->merge_size * vision->merge_size);
 }
 
+/* The tokens of the shortest row */
+static inline int64_t plim_image_shortest_row(const struct plim_vision *vision, const struct plim_images *images)
+{
+    int64_t all = images->count * (plim_image_tokens(vision, images) + PLIM_IMAGE_GAP);
+    return images->count ? PLIM_IMAGE_LEAD + all - PLIM_IMAGE_GAP + PLIM_IMAGE_TAIL : 1;
+}
+
 /* What data.images and the keys beside it come to: the setting's images */
 struct plim_images plim_spec_images(const struct plim_spec *spec);
 

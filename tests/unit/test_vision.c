@@ -1,0 +1,76 @@
+/* Rows with images: what is trained of the tower, and that memory may end at any request. What they allocate is in
+ * tests/golden/vision.jsonl. */
+#include "devices/sim/sim.h"
+#include "workloads/spec/spec.h"
+#include "workloads/train/replay.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+
+static const char small[] = "model: {family: qwen3_vl, vocab_size: 999, hidden_size: 64, intermediate_size: 96,\n"
+                            "        num_hidden_layers: 2, num_attention_heads: 2, num_key_value_heads: 1,\n"
+                            "        head_dim: 32,\n"
+                            "        vision_depth: 2, vision_hidden_size: 64, vision_num_heads: 2,\n"
+                            "        vision_intermediate_size: 96, vision_out_hidden_size: 64,\n"
+                            "        vision_deepstack_visual_indexes: [0]}\n"
+                            "data: {seq: 800}\n";
+static const struct plim_train_setting plain = {.micro_batch = 3,
+                                                .seq = 800,
+                                                .accumulation = 1,
+                                                .precision = PLIM_PRECISION_BF16_MIXED,
+                                                .optimizer = PLIM_OPTIMIZER_ADAMW_FUSED,
+                                                .images = {.count = 2, .height = 512, .width = 512}};
+
+static struct plim_replay result;
+
+static void replay(const char *gpu, const struct plim_train_setting *setting)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_spec spec;
+    struct plim_device *device;
+    struct plim_replayer *replayer;
+    cr_assert(eq(int, plim_spec_load_text("small.yaml", small, &spec, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, plim_sim_open(gpu, &device, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK), "%s", err.text);
+    enum plim_status st = plim_replay_run(replayer, &spec.model, setting, &result, &err);
+    cr_assert(eq(int, st, PLIM_OK), "%s: %s", gpu, err.text);
+    plim_replayer_destroy(&replayer);
+    plim_device_close(&device);
+}
+
+Test(vision, memory_may_end_anywhere)
+{
+    int failed = 0, fitted = 0;
+    for (int mebibytes = 8; mebibytes < 1024; mebibytes += 8) {
+        char gpu[64];
+        snprintf(gpu, sizeof(gpu), "A100-SXM4-80GB,memory=%dMiB", mebibytes);
+        replay(gpu, &plain);
+        cr_expect(result.verdict == PLIM_OK || result.verdict == PLIM_OOM, "%s: %s", gpu, result.why);
+        *(result.verdict == PLIM_OK ? &fitted : &failed) += 1;
+    }
+    cr_expect(failed > 20 && fitted > 1, "%d fail, %d fit", failed, fitted);
+}
+
+Test(vision, a_frozen_tower_keeps_nothing)
+{
+    struct plim_train_setting setting = plain;
+    replay("A100-SXM4-80GB", &setting);
+    struct plim_replay trained = result;
+    setting.freeze_vision = true;
+    replay("A100-SXM4-80GB", &setting);
+    cr_expect(eq(i64, result.parameters, trained.parameters));
+    cr_expect(lt(i64, result.trainable_parameters, trained.trainable_parameters));
+    cr_expect(lt(i64, result.step[3].after_forward_bytes, trained.step[3].after_forward_bytes));
+    cr_expect(lt(dbl, result.step[3].seconds, trained.step[3].seconds));
+}
+
+Test(vision, a_row_has_room_for_its_images)
+{
+    struct plim_train_setting setting = plain;
+    setting.seq = 518; /* two of 256 tokens, four before them and two between them, and two behind them are 520 */
+    replay("A100-SXM4-80GB", &setting);
+    cr_expect(eq(int, result.verdict, PLIM_UNSUPPORTED));
+    setting.seq = 520;
+    replay("A100-SXM4-80GB", &setting);
+    cr_expect(eq(int, result.verdict, PLIM_OK), "%s", result.why);
+}
