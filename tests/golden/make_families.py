@@ -46,6 +46,7 @@ FAMILIES = {  # what peft adapts where nothing is said (or a usual choice, where
     'seed-oss': (QUERIES, ATTENTION + GATED),
     'ernie4-5': (QUERIES, ATTENTION + GATED),
     'hunyuan': (QUERIES, ATTENTION + GATED),
+    'lfm2': (QUERIES, [*ATTENTION[:3], 'in_proj', 'out_proj', 'w1', 'w3', 'w2']),
 }
 FEWER = ('ernie4-5', 'hunyuan')  # runs
 MULTIMODAL = {'qwen3-5': 'Qwen3_5DecoderLayer', 'qwen3-5-moe': 'Qwen3_5MoeDecoderLayer'}
@@ -114,6 +115,13 @@ def cases_of(family):
         yield case(first, 3, 64, **MIXED, loop='trainer', padded=True)
         yield case(second, 1, 500, precision='fp16-mixed', optimizer='adamw', **FULL, compute_capability=86)
         yield case(first, 2, 64, **MIXED, weights='bf16', loop='trl-sft', **lora(8, every))
+    if family == 'lfm2':  # and ZeRO 3; padded rows, which convolutions see
+        yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='zero3')
+        yield case(second, 2, 64, **MIXED, **FULL, loop='trainer', world=2, sharding='zero3')
+        yield case(first, 3, 64, **MIXED, loop='trainer', padded=True)
+        yield case(first, 2, 64, **MIXED, **FULL, weights='bf16', loop='trainer', world=2, sharding='ddp', **lora(8, few),
+                   quantization={'type': 'nf4', 'double': True, 'compute': 'bf16'})
+        yield case(second, 2, 64, **MIXED, weights='bf16', loop='trl-sft', **lora(8, 'all-linear'))
     yield case(first, 2, 64, **MIXED, loop='trl-sft')
     if family == 'nemotron':  # wide heads, whose turning is what an evaluation holds most at
         yield case('x-nemotron-heads', 1, 64, **MIXED, loop='trainer', evaluation={'batch': 16})

@@ -230,6 +230,8 @@ FURTHER = [
          attention_dropout=0.0, residual_dropout=0.0),
     dict(ROTARY, model_type="ernie4_5", num_key_value_heads=2, head_dim=8, use_bias=True, rms_norm_eps=1e-6),
     dict(ROTARY, model_type="hunyuan_v1_dense", num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6),
+    dict(ROTARY, model_type="lfm2", num_key_value_heads=2, norm_eps=1e-6, block_multiple_of=8, tie_word_embeddings=False,
+         layer_types=["conv", "full_attention"]),
 ]
 
 

@@ -194,7 +194,7 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     bool gated = f == PLIM_FAMILY_QWEN3_5_TEXT || f == PLIM_FAMILY_QWEN3_5_MOE_TEXT || f == PLIM_FAMILY_QWEN3_NEXT;
     if (gated) attention += linear(h, q, in_bias); /* a gate beside the queries */
     bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_GEMMA3_TEXT ||
-                      gated || f == PLIM_FAMILY_EXAONE4 || f == PLIM_FAMILY_HUNYUAN_V1_DENSE;
+                      gated || f == PLIM_FAMILY_LFM2 || f == PLIM_FAMILY_EXAONE4 || f == PLIM_FAMILY_HUNYUAN_V1_DENSE;
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
     bool layer_norms = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_NEMOTRON || f == PLIM_FAMILY_STABLELM;
     if (layer_norms) norms = m->parallel_residual ? 2 * h : 4 * h;
@@ -210,6 +210,8 @@ static int64_t linear_attention_beyond(const struct plim_model_config *m)
     int64_t h = m->hidden_size, q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
     int64_t full = linear(h, 2 * q, m->attention_bias) + 2 * linear(h, kv, m->attention_bias) +
                    linear(q, h, m->attention_bias) + 2 * m->head_dim;
+    if (m->family == PLIM_FAMILY_LFM2) /* a convolution between two projections */
+        return 4 * h * h + m->linear_kernel * h - (full - linear(h, q, false));
     int64_t keys = m->linear_key_heads * m->linear_key_dim, values = m->linear_value_heads * m->linear_value_dim;
     int64_t projections = h * (2 * keys + 3 * values + 2 * m->linear_value_heads);
     int64_t own = m->linear_kernel * (2 * keys + values) + 2 * m->linear_value_heads + m->linear_value_dim;

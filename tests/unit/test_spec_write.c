@@ -75,7 +75,9 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     m->hidden_size = m->heads * 8 * between(state, 1, 40);
     m->layers = between(state, 1, 60);
     m->vocab_size = info->images ? 0 : between(state, 152000, 300000);
-    m->activation = family == PLIM_FAMILY_BLOOM ? 0 : (enum plim_activation)between(state, 0, 5);
+    bool has_activation = strcmp(plim_family_key_name(family, PLIM_FIELD_ACTIVATION), "hidden_act") ||
+                          plim_family_find(family, "hidden_act", false);
+    m->activation = has_activation ? (enum plim_activation)between(state, 0, 5) : info->activation;
     if (info->rotary) m->rope = (enum plim_rope)between(state, 0, PLIM_ROPE_COUNT - 1);
     if (family == PLIM_FAMILY_PHI3 && m->rope != PLIM_ROPE_DEFAULT) m->rope = PLIM_ROPE_LONGROPE;
     if (info->nope == PLIM_NOPE_INTERVAL && between(state, 0, 1)) {
@@ -91,7 +93,7 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     if (info->layer_types && between(state, 0, 1)) {
         spec->layer_types_given = (size_t)m->layers;
         m->use_sliding_window = plim_family_find(family, "use_sliding_window", false) != NULL;
-        m->sliding_window = info->linear ? 0 : 100;
+        m->sliding_window = info->linear || info->convolves ? 0 : 100;
         for (int64_t i = 0; i < m->layers; i++) plim_model_layer_types(m)[i] = between(state, 0, 1) && i;
     }
 }

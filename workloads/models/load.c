@@ -225,13 +225,14 @@ static bool plans_norm(const struct decoder *m, const struct module *module)
     return plans && (strstr(module->path, "q_norm") || strstr(module->path, "k_norm"));
 }
 
-/* gpt_oss' plan is the head's alone. A shared expert is in those of qwen3_5_moe and qwen3_next, but not its gate. */
+/* gpt_oss' and lfm2's plans are the head's alone. A shared expert is in those of qwen3_5_moe and qwen3_next, but not
+ * its gate. */
 static bool plans_linear(const struct decoder *m, const struct decoder_layer *l, const struct module *module)
 {
     enum plim_family family = m->config->family;
     bool plans_shared = family == PLIM_FAMILY_QWEN3_5_MOE_TEXT || family == PLIM_FAMILY_QWEN3_NEXT;
     bool is_shared = l->router && strstr(module->path, plans_shared ? "shared_expert_gate" : "shared_expert");
-    return family != PLIM_FAMILY_GPT_OSS && !is_shared;
+    return family != PLIM_FAMILY_GPT_OSS && family != PLIM_FAMILY_LFM2 && !is_shared;
 }
 
 static bool plans_stack(const struct decoder *m, const struct module *module)

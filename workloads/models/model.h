@@ -61,7 +61,8 @@ struct decoder_layer {
     struct lora_adapter *router_lora, *experts_lora[2]; /* of the router's weight; of gate_up and down; or NULL */
     struct tensor *sinks; /* (A), gpt_oss: of each head a score that stands for no token; else NULL */
     struct linear in_qkv, in_z, in_b, in_a, linear_out; /* linear attention, in the place of the other;
-                                                         * qwen3_next: in_qkv has z, too, and in_b a */
+                                                         * qwen3_next: in_qkv has z, too, and in_b a; a short
+                                                         * convolution has in_qkv and linear_out */
     struct norm linear_norm;
     struct tensor *conv, *dt_bias, *a_log; /* of it: (channels, 1, tokens), (value heads), (value heads), or NULL */
     struct linear shared_gate; /* how much of the shared expert, which is gate, up, down */
@@ -357,6 +358,14 @@ void delta_net_build(struct engine *e, struct decoder *m, struct decoder_layer *
 void delta_net_initialise(struct engine *e, const struct decoder *m);
 /* x (B, S, H) lent -> (B, S, H) floating */
 struct tensor *delta_net(struct engine *e, const struct block_call *b, struct tensor *x);
+
+/* --- short convolutions (short_conv.c) ---------------------------------------------------------- */
+
+/* The same of Lfm2ShortConv. */
+void short_conv_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
+struct tensor *short_conv(struct engine *e, const struct block_call *b, struct tensor *x);
+/* apply_mask_to_padding_states(): rebinds x (B, S, H) to zeros where a token is padded; mask (B, S) or NULL */
+void decoder_hide_padding(struct engine *e, struct tensor *mask, struct tensor **x);
 
 /* What stands in the MLP's place: x (B, S, H) -> (B, S, H); floating. gpt_oss rebinds *besides, which is named or
  * NULL, to how each row's experts are weighed; the others leave it. */

@@ -70,6 +70,21 @@ static const struct module hunyuan_block[] = {PROJECTIONS,
                                               BLOCK("input_layernorm", norm[0], NORM),
                                               BLOCK("post_attention_layernorm", norm[2], NORM),
                                               {0}};
+static const struct module lfm2_block[] = {BLOCK("self_attn.q_proj", q, LINEAR),
+                                           BLOCK("self_attn.k_proj", k, LINEAR),
+                                           BLOCK("self_attn.v_proj", v, LINEAR),
+                                           BLOCK("self_attn.out_proj", o, LINEAR),
+                                           BLOCK("self_attn.q_layernorm", q_norm, NORM),
+                                           BLOCK("self_attn.k_layernorm", k_norm, NORM),
+                                           BLOCK("conv.conv", conv, WEIGHT),
+                                           BLOCK("conv.in_proj", in_qkv, LINEAR),
+                                           BLOCK("conv.out_proj", linear_out, LINEAR),
+                                           BLOCK("feed_forward.w1", gate, LINEAR),
+                                           BLOCK("feed_forward.w3", up, LINEAR),
+                                           BLOCK("feed_forward.w2", down, LINEAR),
+                                           BLOCK("operator_norm", norm[0], NORM),
+                                           BLOCK("ffn_norm", norm[2], NORM),
+                                           {0}};
 static const struct module stablelm_block[] = {GATED_MLP,
                                                BLOCK("input_layernorm", norm[0], NORM),
                                                BLOCK("post_attention_layernorm", norm[1], NORM),
@@ -224,6 +239,11 @@ static const struct module llama_model[] = {MODEL("model.embed_tokens", embeddin
                                             MODEL("lm_head", head, HEAD),
                                             MODEL("score", head, CLASSIFIER),
                                             {0}};
+static const struct module lfm2_model[] = {MODEL("model.embed_tokens", embedding, WEIGHT),
+                                           BLOCKS("model.layers"),
+                                           MODEL("model.embedding_norm", final_norm, NORM),
+                                           MODEL("lm_head", head, HEAD),
+                                           {0}};
 static const struct module gpt2_model[] = {MODEL("transformer.wte", embedding, WEIGHT),
                                            MODEL("transformer.wpe", position_embedding, WEIGHT),
                                            BLOCKS("transformer.h"),
@@ -351,6 +371,7 @@ static const struct {
     [PLIM_FAMILY_SEED_OSS] = {llama_model, llama_block},
     [PLIM_FAMILY_ERNIE4_5] = {llama_model, llama_block},
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {llama_model, hunyuan_block},
+    [PLIM_FAMILY_LFM2] = {lfm2_model, lfm2_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)

@@ -138,7 +138,7 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
     struct tensor *buffers[DECODER_BUFFERS];
     size_t count = decoder_states(m, out), n = decoder_buffers(m, buffers);
     const struct tensor *embedded = decoder_base_embedding(m);
-    bool norm_first = m->config->family != PLIM_FAMILY_PHI;
+    bool norm_first = m->config->family != PLIM_FAMILY_PHI && m->config->family != PLIM_FAMILY_LFM2;
     const struct norm *beside = m->position_ids ? &m->embedding_norm : &m->final_norm; /* bert's, else rotary ones */
     const struct tensor *last = norm_first && beside->bias ? beside->bias : beside->weight;
     if (!last) last = before_head(m, out, count - n); /* a norm without a weight */

@@ -58,8 +58,10 @@ struct tensor *nn_run(struct engine *e, struct tensor *const *weights, int kind,
  * NN_HEAD: a head with a bias of its own, whose parts are too. NN_MODEL: a model that looks at a parameter, by which it
  * is told, within it. NN_LEAF: one that has all parameters of its parts, where hooks take it so. NN_OWN: one with
  * parameters beside its parts' that gets its input by name: DeepSpeed's hooks see none, and do not tell the end of its
- * backward (_post_backward_module_hook in runtime/zero/parameter_offload.py), so that its own stay until the step's. */
-enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_ADAPTED, NN_HEAD, NN_MODEL, NN_LEAF, NN_OWN, NN_KINDS };
+ * backward (_post_backward_module_hook in runtime/zero/parameter_offload.py), so that its own stay until the step's.
+ * NN_LOOKS: one without parameters of its own that gets its input by name as well, and looks at a part's, by which it
+ * is told. */
+enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_ADAPTED, NN_HEAD, NN_MODEL, NN_LEAF, NN_OWN, NN_LOOKS, NN_KINDS };
 
 /* torch.nn.Embedding: the rows of `weight` */
 struct tensor *nn_embedding(struct engine *e, struct tensor *weight, struct tensor *rows);
@@ -313,6 +315,12 @@ struct attention_call {
  * caller to drop (NULL for SDPA). */
 struct tensor *nn_attention(struct engine *e, const struct attention_call *c, struct tensor *q,
                             struct tensor *k, struct tensor *v, struct tensor **weights);
+
+/* --- short convolutions ------------------------------------------------------------------------- */
+
+/* transformers' own causal_conv1d_fn: of x (B, channels, S), lent, what the tokens before each add to it by `weight`
+ * (channels, 1, tokens), in x's type, through silu or not; floating */
+struct tensor *nn_causal_conv1d(struct engine *e, struct tensor *weight, struct tensor *x, bool silu);
 
 /* --- the gated delta rule --------------------------------------------------------------------- */
 

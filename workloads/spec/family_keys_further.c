@@ -407,6 +407,24 @@ static const struct plim_family_key hunyuan_v1_dense_keys[] = {
     NUL("head_dim", HEAD_DIM, "null"),
 };
 
+/* head_dim is no field of the class, but its model takes it. conv_L_cache: how many tokens the convolutions see */
+static const struct plim_family_key lfm2_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "65536"),
+    KEY("hidden_size", HIDDEN_SIZE, "2560"),
+    TWO("intermediate_size", "block_ff_dim", INTERMEDIATE_SIZE, "12288"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    KEY("num_key_value_heads", KV_HEADS, "8"),
+    KEY("head_dim", HEAD_DIM, NULL),
+    KEY("max_position_embeddings", POSITIONS, "128000"),
+    NUL("pad_token_id", PAD_TOKEN, "0"),
+    TWO("tie_word_embeddings", "tie_embedding", TIE_WORD_EMBEDDINGS, "true"),
+    KEY("conv_L_cache", LINEAR_KERNEL, "3"),
+    KEY("block_multiple_of", WIDTH_MULTIPLE, "256"),
+    KEY("block_ffn_dim_multiplier", WIDTH_MULTIPLIER, "1.0"),
+    KEY("block_auto_adjust_ff_dim", ADJUSTS_WIDTH, "true"),
+};
+
 /* transformers has no classification of theirs. */
 #define CAUSAL_ALONE (1u << PLIM_TASK_CAUSAL_LM)
 #define GLM_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"}
@@ -479,4 +497,7 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_ERNIE4_5] = {KEYS(ernie4_5_keys), .tasks = CAUSAL_ALONE, .rotary = true, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {KEYS(hunyuan_v1_dense_keys), .rotary = true, .required = {PLIM_FIELD_HEAD_DIM},
                                       .liger = LIGER_LLAMA, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_LFM2] = {KEYS(lfm2_keys), .tasks = CAUSAL_ALONE, .layer_types = true, .convolves = true,
+                          .activation = PLIM_ACTIVATION_SILU, .rotary = true,
+                          .linears = {"q_proj", "k_proj", "v_proj", "out_proj", "in_proj", "w1", "w3", "w2"}},
 };

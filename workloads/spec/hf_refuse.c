@@ -81,6 +81,7 @@ static const struct refused_key {
     {"_experts_implementation", HARMLESS_GROUPED,
      "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
     {"qk_layernorm", HARMLESS_FALSE, "a norm of its own for each head is not in this version", OF(STABLELM)},
+    {"conv_bias", HARMLESS_FALSE, "biases of convolutions are not in this version", OF(LFM2)},
     {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not in this version", OF(BLOOM)},
     {"output_hidden_states", HARMLESS_FALSE, "kept hidden states are not in this version", OF_ALL},
     {"output_attentions", HARMLESS_FALSE, "kept attention scores are not in this version", OF_ALL},

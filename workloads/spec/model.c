@@ -61,12 +61,23 @@ void plim_model_disable_dropout(struct plim_model_config *model)
     if (model->family == PLIM_FAMILY_GPT2 || model->family == PLIM_FAMILY_BLOOM) model->dropout_attention = 0;
 }
 
+/* Lfm2MLP (modeling_lfm2.py:108) */
+static void adjust_width(struct plim_model_config *model)
+{
+    if (!model->adjusts_width) return;
+    int64_t width = (int64_t)((double)(2 * model->intermediate_size) / 3), multiple = model->width_multiple;
+    width = (int64_t)(model->width_multiplier * (double)width);
+    model->intermediate_size = (width + multiple - 1) / multiple * multiple;
+    model->adjusts_width = false;
+}
+
 void plim_model_derive(struct plim_spec *spec)
 {
     struct plim_model_config *model = &spec->model;
     *model = spec->model_as_given;
     if (!model->intermediate_size)
         model->intermediate_size = 4 * model->hidden_size; /* gpt2, bloom */
+    adjust_width(model);
     if (model->local_attention) model->sliding_window = model->local_attention / 2;
     if (model->dropout_classifier < 0) model->dropout_classifier = model->dropout_residual;
     if (plim_loop_disables_dropout(spec->loop)) plim_model_disable_dropout(model);
@@ -188,7 +199,8 @@ static enum plim_status check_layers(const struct plim_spec *spec, const char **
     int64_t linear_layers = 0;
     for (int64_t i = 0; i < model->layers; i++) linear_layers += model->layer_is_linear[i];
     if (linear_layers == model->layers)
-        REFUSE(FULL_INTERVAL, "all layers attend linearly, expected one of full_attention: transformers fails without");
+        REFUSE(FULL_INTERVAL, "all layers %s, expected one of full_attention: transformers fails without",
+               plim_family_info(model->family)->convolves ? "are convolutions" : "attend linearly");
     for (int64_t i = 0; i < model->layers; i++)
         if (model->layer_is_sliding[i] && model->sliding_window == 0)
             REFUSE(SLIDING_WINDOW,
@@ -227,7 +239,7 @@ static double parameters_bound(const struct plim_model_config *model)
     double keys = (double)model->linear_key_heads * (double)model->linear_key_dim,
            values = (double)model->linear_value_heads * (double)model->linear_value_dim;
     double linear = h * (2 * keys + 3 * values + 2 * (double)model->linear_value_heads) +
-                    (double)model->linear_kernel * (2 * keys + values);
+                    (double)model->linear_kernel * (2 * keys + values + h);
     if (model->linear_kernel) attention *= 5.0 / 4; /* the queries' gate */
     double layer = h * (4 * attention + mlp + 16) + 8 * attention + linear;
     double embed = h + (double)model->word_embed_proj_dim;

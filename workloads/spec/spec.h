@@ -57,6 +57,7 @@
     X(SEED_OSS, "seed_oss")                                                                        \
     X(ERNIE4_5, "ernie4_5")                                                                        \
     X(HUNYUAN_V1_DENSE, "hunyuan_v1_dense")                                                        \
+    X(LFM2, "lfm2")                                                                                \
     X(BERT, "bert")                                                                                \
     X(ROBERTA, "roberta")                                                                          \
     X(DISTILBERT, "distilbert")                                                                    \
@@ -198,7 +199,11 @@ struct plim_model_config {
     bool layer_is_nope[PLIM_MAX_LAYERS]; /* no rotary positions: of no_rope_layers or the family's pattern */
     int64_t linear_kernel, full_interval; /* linear attention: its convolution's tokens; every n-th layer sees all */
     int64_t linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim; /* its heads, and their widths */
-    bool layer_is_linear[PLIM_MAX_LAYERS]; /* of layer_types or full_interval */
+    bool layer_is_linear[PLIM_MAX_LAYERS]; /* of layer_types or full_interval; lfm2: a short convolution */
+    bool adjusts_width; /* lfm2: an MLP is 2/3 as wide as is said, times width_multiplier, rounded up to a multiple of
+                         * width_multiple; already applied */
+    int64_t width_multiple;
+    double width_multiplier;
     int64_t pad_token_id;           /* PLIM_NO_TOKEN: null, or the family's embedding takes none */
     bool has_padding_idx;           /* a pad_token_id is given: nn.Embedding(padding_idx=...) */
     double dropout_embedding;  /* gpt2, phi embd_pdrop, gpt_neox hidden_dropout; phi3 has none */

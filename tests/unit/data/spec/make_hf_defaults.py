@@ -27,7 +27,7 @@ FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2
             'gpt_neox', 'opt', 'bloom', 'olmo2', 'gemma', 'starcoder2', 'smollm3', 'granite', 'olmo', 'olmo3',
             'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next', 'olmoe',
             'ministral3', 'ministral', 'arcee', 'nemotron', 'exaone4', 'seed_oss', 'ernie4_5',
-            'hunyuan_v1_dense']
+            'hunyuan_v1_dense', 'lfm2']
 LINEAR = ('qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next')  # with layers of linear attention
 EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe')
 NO_TOKEN = -2**63
@@ -96,13 +96,14 @@ def resolved(raw):
     residual_dropout = {'starcoder2': 'residual_dropout', 'seed_oss': 'residual_dropout', 'stablelm': 'hidden_dropout', 'gpt2': 'resid_pdrop', 'phi3': 'resid_pdrop', 'phi': 'resid_pdrop',
                         'gpt_neox': 'hidden_dropout', 'opt': 'dropout', 'bloom': 'hidden_dropout'}
     # bloom has its own function and no key
-    activation = get('hidden_act', get('activation_function', get('hidden_activation', 'gelu')))
+    activation = get('hidden_act', get('activation_function', get('hidden_activation', 'silu' if family == 'lfm2' else 'gelu')))
     if family in ('mistral', 'phi3', 'starcoder2', 'ministral3'):
         sliding = [config.sliding_window is not None] * layers
     else:
         sliding = [t == 'sliding_attention' for t in get('layer_types', None) or ['full'] * layers]
     partial = family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', 'nemotron', *LINEAR)
-    linear = [t == 'linear_attention' for t in get('layer_types', None) or []]
+    linear = [t in ('linear_attention', 'conv') for t in get('layer_types', None) or []]
+    mlp_width = model.model.layers[0].feed_forward.w1.out_features if family == 'lfm2' else 0
     takes_head_dim = family not in ('gpt2', 'opt', 'bloom', 'gpt_neox', 'stablelm')
     nope = [not turns for turns in get('no_rope_layers', None) or []][:layers]
     if family == 'cohere2' or (family == 'exaone4' and config.sliding_window is not None):
@@ -110,8 +111,9 @@ def resolved(raw):
     residual = residual_dropout.get(family)
     return dict(
         family=family, vocab_size=config.vocab_size, hidden_size=hidden,
-        intermediate_size=(number(get('intermediate_size', get('ffn_dim', get('n_inner'))))
+        intermediate_size=mlp_width or (number(get('intermediate_size', get('ffn_dim', get('n_inner'))))
                            or 4 * hidden),
+        width_multiple=get('block_multiple_of'), width_multiplier=float(get('block_ffn_dim_multiplier')),
         layers=layers, heads=heads, kv_heads=get('num_key_value_heads', heads),
         head_dim=(getattr(config, 'head_dim', None) if takes_head_dim else None) or hidden // heads,
         positions=get('max_position_embeddings', get('n_positions')),
@@ -149,7 +151,7 @@ def resolved(raw):
         layer_is_sliding=''.join('01'[s] for s in sliding).rstrip('0') or 0,
         layer_is_nope=''.join('01'[n] for n in nope).rstrip('0') or 0,
         layer_is_linear=''.join('01'[n] for n in linear).rstrip('0') or 0,
-        linear_kernel=get('linear_conv_kernel_dim'), linear_key_heads=get('linear_num_key_heads'),
+        linear_kernel=get('linear_conv_kernel_dim', get('conv_L_cache')), linear_key_heads=get('linear_num_key_heads'),
         linear_value_heads=get('linear_num_value_heads'), linear_key_dim=get('linear_key_head_dim'),
         linear_value_dim=get('linear_value_head_dim'),
         full_interval=raw.get('full_attention_interval', 4) if family in LINEAR else 0,
@@ -197,7 +199,7 @@ def variations(family):
     base = put()
     base.pop('num_key_value_heads', None)
     if family not in ('qwen2', 'qwen3', 'mistral', 'gemma', 'starcoder2', 'stablelm', 'glm', 'glm4', *LINEAR,
-                      'ministral3', 'ministral', 'exaone4', 'seed_oss'):  # their defaults do not divide 4 heads
+                      'ministral3', 'ministral', 'exaone4', 'seed_oss', 'lfm2'):  # their defaults do not divide 4 heads
         yield 'without-kv-heads', base
     wide = {} if letters else dict(num_attention_heads=32, hidden_size=256)
     yield 'without-kv-heads-32', dict(base, **wide)
@@ -272,6 +274,21 @@ def variations(family):
         yield 'linear-layers', put(layer_types=types)
         yield 'linear-layers-too-short', put(layer_types=types[:2])
         yield 'all-full', put(layer_types=['full_attention'] * 4)
+    if family == 'lfm2':
+        for attending in ([1, 3], [0, 9], [], None):
+            yield f'full_attn_idxs={attending}', put(full_attn_idxs=attending)
+            yield f'full_attn_idxs={attending}-one-layer', put(full_attn_idxs=attending, num_hidden_layers=1)
+        types = ['conv', 'full_attention', 'full_attention', 'conv']
+        yield 'layer_types', put(layer_types=types, full_attn_idxs=[0])
+        yield 'layer_types-null', put(layer_types=None, full_attn_idxs=[0])
+        yield 'layer_types-too-short', put(layer_types=types[:2])
+        yield 'all-conv', put(layer_types=['conv'] * 4)
+        for width in (96, 100, 256, 1000):
+            for more in (dict(), dict(block_multiple_of=7), dict(block_ffn_dim_multiplier=1.3), dict(block_auto_adjust_ff_dim=False)):
+                yield f'width-{width}-{more}', put(intermediate_size=width, **more)
+        yield 'older-names', put(block_ff_dim=300, tie_embedding=False)
+        for tokens in (1, 2, 4):
+            yield f'conv_L_cache={tokens}', put(conv_L_cache=tokens)
     for key in ('num_experts', 'num_local_experts', 'num_experts_per_tok', 'moe_intermediate_size',
                 'shared_expert_intermediate_size') if family in EXPERTS else ():
         yield f'{key}=4', put(**{key: 4})
