@@ -47,8 +47,9 @@ FAMILIES = {  # what peft adapts where nothing is said (or a usual choice, where
     'ernie4-5': (QUERIES, ATTENTION + GATED),
     'hunyuan': (QUERIES, ATTENTION + GATED),
     'lfm2': (QUERIES, [*ATTENTION[:3], 'in_proj', 'out_proj', 'w1', 'w3', 'w2']),
+    'falcon': (['query_key_value'], ['query_key_value', 'dense', 'dense_h_to_4h', 'dense_4h_to_h']),
 }
-FEWER = ('ernie4-5', 'hunyuan')  # runs
+FEWER = ('ernie4-5', 'hunyuan', 'falcon')  # runs
 MULTIMODAL = {'qwen3-5': 'Qwen3_5DecoderLayer', 'qwen3-5-moe': 'Qwen3_5MoeDecoderLayer'}
 EXPERTS = ('qwen3-5-moe', 'olmoe', 'qwen3-next')
 SLIDING = ('starcoder2', 'smollm3', 'olmo3', 'cohere2', 'ministral3', 'ministral')
@@ -115,6 +116,14 @@ def cases_of(family):
         yield case(first, 3, 64, **MIXED, loop='trainer', padded=True)
         yield case(second, 1, 500, precision='fp16-mixed', optimizer='adamw', **FULL, compute_capability=86)
         yield case(first, 2, 64, **MIXED, weights='bf16', loop='trl-sft', **lora(8, every))
+    if family == 'falcon':  # as falcon-rw is made, but for alibi; and groups of one query, with one norm
+        for config in ('x-falcon-rows', 'x-falcon-one'):
+            yield case(config, 2, 65, **MIXED, **FULL)
+            yield case(config, 2, 33, **eager, precision='bf16')
+        yield case(second, 2, 33, **eager, precision='fp16-mixed')
+        yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='zero2', accumulation=2)
+        yield case('x-falcon-rows', 2, 64, **MIXED, weights='bf16', attention='flash_attention_2')
+        yield case('x-falcon-rows', 3, 64, **MIXED, loop='trainer', padded=True)
     if family == 'lfm2':  # and ZeRO 3; padded rows, which convolutions see
         yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='zero3')
         yield case(second, 2, 64, **MIXED, **FULL, loop='trainer', world=2, sharding='zero3')

@@ -230,6 +230,9 @@ FURTHER = [
          attention_dropout=0.0, residual_dropout=0.0),
     dict(ROTARY, model_type="ernie4_5", num_key_value_heads=2, head_dim=8, use_bias=True, rms_norm_eps=1e-6),
     dict(ROTARY, model_type="hunyuan_v1_dense", num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6),
+    dict(ROTARY, model_type="falcon", ffn_hidden_size=56, bias=True),
+    dict(ROTARY, model_type="falcon", new_decoder_architecture=True, num_kv_heads=2, ffn_hidden_size=56),
+    dict(ROTARY, model_type="falcon", multi_query=False, parallel_attn=False, ffn_hidden_size=56, tie_word_embeddings=False),
     dict(ROTARY, model_type="lfm2", num_key_value_heads=2, norm_eps=1e-6, block_multiple_of=8, tie_word_embeddings=False,
          layer_types=["conv", "full_attention"]),
 ]

@@ -164,6 +164,14 @@ static int64_t layer_of_gpts(const struct plim_model_config *m)
     return 4 * linear(h, h, attention_bias) + linear(h, i, bias) + linear(i, h, bias) + norms;
 }
 
+static int64_t layer_of_falcon(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, i = m->intermediate_size, all = (m->heads + 2 * m->kv_heads) * m->head_dim;
+    bool bias = m->mlp_bias, has_one_norm = m->parallel_residual && m->norms_in_parallel != 2;
+    return linear(h, all, bias) + linear(h, h, bias) + linear(h, i, bias) + linear(i, h, bias) +
+           (has_one_norm ? 2 * h : 4 * h);
+}
+
 static int64_t experts_and_router(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size;
@@ -261,6 +269,8 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return m->layers * layer_of_gpts(m) + v * h + m->positions * h + 2 * h + head;
     case PLIM_FAMILY_GPT_NEOX:
         return m->layers * layer_of_gpts(m) + v * h + 2 * h + head;
+    case PLIM_FAMILY_FALCON:
+        return m->layers * layer_of_falcon(m) + v * h + 2 * h + head;
     case PLIM_FAMILY_BLOOM: /* a LayerNorm behind the embedding, too */
         return m->layers * layer_of_gpts(m) + v * h + 4 * h + head;
     case PLIM_FAMILY_OPT: {

@@ -21,12 +21,25 @@ static const struct refusal {
         {"model: {family: lfm2, layer_types: conv}\n",
          "s.yaml:1:36: model.layer_types is 'conv', expected one of full_attention or conv for "
          "each layer"},
+        {"model: {family: falcon, new_decoder_architecture: true, parallel_attn: false}\n",
+         "s.yaml:1:72: parallel_attn is false beside new_decoder_architecture, expected true: "
+         "transformers fails without"},
+        {"model: {family: falcon, num_ln_in_parallel_attn: 2}\n",
+         "s.yaml:1:50: num_ln_in_parallel_attn is 2 without new_decoder_architecture, expected 1 "
+         "or null: transformers fails"},
+        {"model: {family: falcon, num_attention_heads: 8, hidden_size: 64, multi_query: false, "
+         "num_kv_heads: 2}\n",
+         "s.yaml:1:100: num_kv_heads is 2 and num_attention_heads is 8 without multi_query, "
+         "expected as many: transformers fails"},
         {"model: {family: lfm2}\ntrain: {causal_conv1d: true}\n",
          "s.yaml:2:24: train.causal_conv1d is true, and the package's convolution of lfm2 is not "
          "in this version, "
          "expected false (plimsoll exec runs any training program)"},
 },
   of_configs[] = {
+      {"{\"model_type\": \"falcon\", \"alibi\": true}",
+       "config.json:1:35: alibi: falcon's alibi is not in this version, expected false"
+       " (plimsoll exec runs any training program)"},
       {"{\"model_type\": \"lfm2\", \"conv_bias\": true}",
        "config.json:1:37: conv_bias: biases of convolutions are not in this version, expected false"
        " (plimsoll exec runs any training program)"},

@@ -61,7 +61,7 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     bool bert = plim_family_has_task(family, PLIM_TASK_MASKED_LM) && info->learned_positions;
     if (family == PLIM_FAMILY_GPT_NEOX || family == PLIM_FAMILY_VIT || bert)
         m->dropout_embedding = m->dropout_residual; /* one key */
-    if (family == PLIM_FAMILY_STARCODER2 || family == PLIM_FAMILY_ERNIE4_5)
+    if (family == PLIM_FAMILY_STARCODER2 || family == PLIM_FAMILY_ERNIE4_5 || family == PLIM_FAMILY_FALCON)
         m->mlp_bias = m->attention_bias; /* one key */
     if (bert) m->positions = 1024;
     if (m->labels && !m->patch_size)
@@ -89,6 +89,8 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
         if (!*field) *field = 16;
     }
     if (family == PLIM_FAMILY_EXAONE4 && !m->sliding_window) m->sliding_window = 64; /* else no pattern */
+    if (family == PLIM_FAMILY_FALCON && !m->new_architecture) m->norms_in_parallel = 0;
+    if (m->new_architecture) m->parallel_residual = true;
     if (info->linear && m->full_interval > m->layers) m->full_interval = m->layers; /* one attends to all */
     if (info->layer_types && between(state, 0, 1)) {
         spec->layer_types_given = (size_t)m->layers;

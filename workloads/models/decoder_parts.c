@@ -171,6 +171,7 @@ struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
 {
     struct mask_request r = mask_request(m, embeddings);
     r.attention_mask = attention_mask;
+    r.always = m->config->family == PLIM_FAMILY_FALCON;
     r.packed = m->setting->packing == PLIM_PACKING_YES; /* positions are not passed here, by which one row would be */
     return e->halted ? NULL : nn_causal_mask(e, &r);
 }

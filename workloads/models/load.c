@@ -191,7 +191,7 @@ static void load_module(struct load *load, const struct module *module, void *ow
     case MODULE_LINEAR:
         if (!linear->weight) break;
         load_tensor(load, linear->bias, INIT_ZEROS);
-        if (load->m->setting->quantization.type) load_quantized(load, linear);
+        if (load->m->setting->quantization.type && !linear->in_steps) load_quantized(load, linear);
         else load_tensor(load, linear->weight, INIT_WEIGHT);
         break;
     case MODULE_BLOCKS: load_blocks(load); break;
@@ -211,7 +211,8 @@ static void load_module(struct load *load, const struct module *module, void *ow
 static int64_t ranks_of_plan(const struct decoder *m)
 {
     enum plim_family family = m->config->family;
-    bool has_plan = family != PLIM_FAMILY_GPT2 && family != PLIM_FAMILY_OPT && family != PLIM_FAMILY_BLOOM;
+    bool has_plan = family != PLIM_FAMILY_GPT2 && family != PLIM_FAMILY_OPT && family != PLIM_FAMILY_BLOOM &&
+                    family != PLIM_FAMILY_FALCON;
     return has_plan && plim_loop_is_trainers(m->setting->loop) && m->setting->world > 1 ? m->setting->world : 1;
 }
 

@@ -164,7 +164,7 @@ struct family {
 
 extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
-    plim_family_modernbert, plim_family_vit, plim_family_stablelm;
+    plim_family_modernbert, plim_family_vit, plim_family_stablelm, plim_family_falcon;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
  * be sharded by FSDP or ZeRO has no memory yet. */
@@ -306,7 +306,8 @@ struct tensor *decoder_positions(struct engine *e, const struct decoder *m, int6
 /* The causal mask of this forward; named or NULL */
 struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                             struct tensor *positions, int64_t window);
-/* The same of a model that passes no positions, but an attention mask (B, S) of ones, or NULL (opt, bloom) */
+/* The same of a model that passes no positions, but an attention mask (B, S) of ones, or NULL (opt, bloom,
+ * falcon) */
 struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
                                     struct tensor *embeddings, struct tensor *attention_mask);
 /* The mask of a model whose tokens see all of the row, or what lies within the window around them;

@@ -195,6 +195,15 @@ static const struct module bloom_block[] = {BLOCK("input_layernorm", norm[0], NO
                                             BLOCK("mlp.dense_4h_to_h", fc2, LINEAR),
                                             {0}};
 
+static const struct module falcon_block[] = {BLOCK("self_attention.query_key_value", qkv, LINEAR),
+                                             BLOCK("self_attention.dense", o, LINEAR),
+                                             BLOCK("mlp.dense_h_to_4h", fc1, LINEAR),
+                                             BLOCK("mlp.dense_4h_to_h", fc2, LINEAR),
+                                             BLOCK("post_attention_layernorm", norm[1], NORM),
+                                             BLOCK("input_layernorm", norm[0], NORM),
+                                             BLOCK("ln_attn", norm[2], NORM),
+                                             BLOCK("ln_mlp", norm[3], NORM),
+                                             {0}};
 static const struct module bert_block[] = {BLOCK("attention.self.query", q, LINEAR),
                                            BLOCK("attention.self.key", k, LINEAR),
                                            BLOCK("attention.self.value", v, LINEAR),
@@ -371,6 +380,7 @@ static const struct {
     [PLIM_FAMILY_SEED_OSS] = {llama_model, llama_block},
     [PLIM_FAMILY_ERNIE4_5] = {llama_model, llama_block},
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {llama_model, hunyuan_block},
+    [PLIM_FAMILY_FALCON] = {bloom_model, falcon_block},
     [PLIM_FAMILY_LFM2] = {lfm2_model, lfm2_block},
 };
 

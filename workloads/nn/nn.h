@@ -20,7 +20,7 @@ struct parameters {
     int32_t layer; /* that new parameters are of (struct tensor) */
     uint64_t made; /* so far, without those that were tied to another */
     int64_t elements, trainable_elements;
-    int64_t linear_elements; /* in the weights of linear layers; not the head's */
+    int64_t linear_elements; /* in the weights of linears that bitsandbytes quantises; not the head's */
 };
 
 /* What a parameter holds before the first step. WEIGHT: random, uniform with the standard deviation
@@ -93,6 +93,7 @@ struct linear {
     struct tensor *bias;   /* (out) or NULL */
     int64_t in, out;
     bool conv1d; /* transformers' Conv1D: addmm on the transposed layout */
+    bool in_steps; /* FalconLinear: x @ weight.T, and then its bias is added */
     struct quantized quantized; /* its `codes` are there: what the weight is kept as */
     struct lora_adapter *lora;
 };
@@ -271,6 +272,7 @@ struct mask_request {
     int64_t batch, seq;
     enum plim_dtype dtype; /* of the embeddings */
     bool packed, padded;
+    bool always;      /* sdpa: it is made whatever it hides (allow_is_causal_skip=False) */
     bool by_position; /* packed: what lies behind is told by positions, not by places (5.24) */
     enum attention_function function;
     int64_t window;                /* sliding window; 0: none */

@@ -133,6 +133,13 @@
       "width of a head of values of linear attention")                                             \
     X(FULL_INTERVAL, full_interval, INT, 1, 1 << 20, "full_attention_interval", "layers",          \
       "every n-th layer attends to all tokens, the others linearly")                               \
+    X(NEW_ARCHITECTURE, new_architecture, BOOL, 0, 0, "new_decoder_architecture", "",              \
+      "falcon: keys and values lie beside their group of queries")                                 \
+    X(MULTI_QUERY, multi_query, BOOL, 0, 0, "multi_query", "",                                     \
+      "falcon: one key and value for all queries, but for new_decoder_architecture")               \
+    X(NORMS_IN_PARALLEL, norms_in_parallel, INT, 1, 2, "num_ln_in_parallel_attn", "norms",         \
+      "falcon: LayerNorms in front of attention and MLP side by side; null: 2 of "                 \
+      "new_decoder_architecture, else 1")                                                          \
     X(ADJUSTS_WIDTH, adjusts_width, BOOL, 0, 0, "block_auto_adjust_ff_dim", "",                    \
       "lfm2: the MLP is 2/3 of intermediate_size wide, times block_ffn_dim_multiplier, rounded "   \
       "up to a multiple of block_multiple_of")                                                     \

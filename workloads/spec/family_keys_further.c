@@ -425,6 +425,27 @@ static const struct plim_family_key lfm2_keys[] = {
     KEY("block_auto_adjust_ff_dim", ADJUSTS_WIDTH, "true"),
 };
 
+static const struct plim_family_key falcon_keys[] = {
+    TASKS_OF_DECODER,
+    KEY("vocab_size", VOCAB_SIZE, "65024"),
+    TWO("hidden_size", "n_embed", HIDDEN_SIZE, "4544"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "71"),
+    NUL("num_ln_in_parallel_attn", NORMS_IN_PARALLEL, "null"),
+    KEY("hidden_dropout", DROPOUT_RESIDUAL, "0.0"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    NUL("num_kv_heads", KV_HEADS, "null"),
+    KEY("new_decoder_architecture", NEW_ARCHITECTURE, "false"),
+    KEY("multi_query", MULTI_QUERY, "true"),
+    KEY("parallel_attn", PARALLEL_RESIDUAL, "true"),
+    KEY("bias", ATTENTION_BIAS, "false"),
+    KEY("bias", MLP_BIAS, "false"), /* one key, two places */
+    KEY("max_position_embeddings", POSITIONS, "2048"),
+    NUL("ffn_hidden_size", INTERMEDIATE_SIZE, "null"),
+    KEY("activation", ACTIVATION, "gelu"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
+};
+
 /* transformers has no classification of theirs. */
 #define CAUSAL_ALONE (1u << PLIM_TASK_CAUSAL_LM)
 #define GLM_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"}
@@ -497,6 +518,9 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_ERNIE4_5] = {KEYS(ernie4_5_keys), .tasks = CAUSAL_ALONE, .rotary = true, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {KEYS(hunyuan_v1_dense_keys), .rotary = true, .required = {PLIM_FIELD_HEAD_DIM},
                                       .liger = LIGER_LLAMA, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_FALCON] = {KEYS(falcon_keys), .rotary = true, .heads_must_divide = true, .functional_dropout = true,
+                            .uncut = true, .linears = {"query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"},
+                            .lora_default = {"query_key_value"}},
     [PLIM_FAMILY_LFM2] = {KEYS(lfm2_keys), .tasks = CAUSAL_ALONE, .layer_types = true, .convolves = true,
                           .activation = PLIM_ACTIVATION_SILU, .rotary = true,
                           .linears = {"q_proj", "k_proj", "v_proj", "out_proj", "in_proj", "w1", "w3", "w2"}},

@@ -27,7 +27,7 @@ static const struct other_kind {
      {"clip", "siglip", "gemma3", "llava", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "idefics3",
       "paligemma", "mllama", "blip-2", "internvl", "mistral3"}},
     {"a decoder of another family",
-     {"falcon", "gpt_neo", "gptj", "codegen", "gpt_bigcode", "mpt", "gpt-j"}},
+     {"gpt_neo", "gptj", "codegen", "gpt_bigcode", "mpt", "gpt-j"}},
 };
 
 const char *plim_hf_other_kind(const char *type)
@@ -81,6 +81,7 @@ static const struct refused_key {
     {"_experts_implementation", HARMLESS_GROUPED,
      "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
     {"qk_layernorm", HARMLESS_FALSE, "a norm of its own for each head is not in this version", OF(STABLELM)},
+    {"alibi", HARMLESS_FALSE, "falcon's alibi is not in this version", OF(FALCON)},
     {"conv_bias", HARMLESS_FALSE, "biases of convolutions are not in this version", OF(LFM2)},
     {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not in this version", OF(BLOOM)},
     {"output_hidden_states", HARMLESS_FALSE, "kept hidden states are not in this version", OF_ALL},

@@ -86,6 +86,8 @@ void plim_model_derive(struct plim_spec *spec)
         model->labels = 1;
     }
     if (!model->kv_heads) model->kv_heads = model->heads;
+    if (model->multi_query && !model->new_architecture) model->kv_heads = 1; /* modeling_falcon.py:253 */
+    if (!model->norms_in_parallel && model->new_architecture) model->norms_in_parallel = 2;
     if (!model->head_dim) model->head_dim = model->hidden_size / model->heads;
     if (!model->word_embed_proj_dim && model->family == PLIM_FAMILY_OPT)
         model->word_embed_proj_dim = model->hidden_size;
@@ -155,6 +157,24 @@ static enum plim_status check_heads(const struct plim_spec *spec, const char **c
     if (model->head_dim < 1)
         REFUSE(HEADS, "%s is %lld for %s %lld, expected heads of at least one element", heads,
                (long long)model->heads, hidden, (long long)model->hidden_size);
+    return PLIM_OK;
+}
+
+/* FalconDecoderLayer.forward() and FalconAttention.forward() fail of other combinations. */
+static enum plim_status check_falcon(const struct plim_spec *spec, const char **culprit, struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    bool is_whole = !model->new_architecture && !model->multi_query;
+    if (model->family != PLIM_FAMILY_FALCON) return PLIM_OK;
+    if (model->new_architecture && !model->parallel_residual)
+        REFUSE(PARALLEL_RESIDUAL, "parallel_attn is false beside new_decoder_architecture, expected true: transformers "
+                                  "fails without");
+    if (!model->new_architecture && model->parallel_residual && model->norms_in_parallel == 2)
+        REFUSE(NORMS_IN_PARALLEL, "num_ln_in_parallel_attn is 2 without new_decoder_architecture, expected 1 or null: "
+                                  "transformers fails");
+    if (is_whole && model->kv_heads != model->heads)
+        REFUSE(KV_HEADS, "num_kv_heads is %lld and num_attention_heads is %lld without multi_query, expected as many: "
+               "transformers fails", (long long)model->kv_heads, (long long)model->heads);
     return PLIM_OK;
 }
 
@@ -253,6 +273,7 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
     const struct plim_model_config *model = &spec->model;
     const double most = 1e14; /* parameters: with all that training adds, 2e15 bytes */
     enum plim_status st = check_heads(spec, culprit, err);
+    if (st == PLIM_OK) st = check_falcon(spec, culprit, err);
     if (st == PLIM_OK) st = check_rotary(spec, culprit, err);
     if (st == PLIM_OK) st = check_layers(spec, culprit, err);
     if (st != PLIM_OK) return st;
