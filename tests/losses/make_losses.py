@@ -92,7 +92,7 @@ def as_made(parameters):
         if not any(part in name for part in (".self_attn.", ".conv1d.", ".in_proj_qkvz.", ".in_proj_ba.")):
             ordered, own = ordered + own, []
         ordered.append((name, p))
-    stacked = (".mlp.experts.", ".mlp.gate.")  # whose adapters peft makes behind those of modules
+    stacked = (".mlp.experts.", ".mlp.gate.", ".block_sparse_moe.")  # whose adapters peft makes behind those of modules
     return sorted(ordered, key=lambda entry: ("lora_" in entry[0] or entry[0] in last,
                                               "lora_" in entry[0] and any(part in entry[0] for part in stacked)))
 
@@ -249,6 +249,8 @@ EXPERTS = [
          sliding_window=16, rms_norm_eps=1e-6, rope_parameters=default_rope()),
     dict(ROTARY, model_type="olmoe", num_key_value_heads=2, rms_norm_eps=1e-6, clip_qkv=0.2, num_experts=6,
          num_experts_per_tok=2),
+    dict(ROTARY, model_type="granitemoe", num_key_value_heads=2, num_local_experts=6, num_experts_per_tok=3,
+         embedding_multiplier=12.0, residual_multiplier=0.5, attention_multiplier=0.7, logits_scaling=0.25),
     dict(ROTARY, model_type="qwen3_next", num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-6,
          linear_key_head_dim=6, linear_value_head_dim=10, linear_num_key_heads=2, linear_num_value_heads=4,
          layer_types=["linear_attention", "full_attention"], num_experts=6, num_experts_per_tok=2,
@@ -345,6 +347,8 @@ STACKED = [  # of EXPERTS
     dict(r=4, target_modules=["gate_proj", "up_proj"]),
     dict(r=4, target_modules=["q_proj"], target_parameters=BOTH),
     dict(r=4, target_modules="all-linear"),
+    dict(r=4, target_modules=["q_proj"], target_parameters=[f"block_sparse_moe.{part}" for part in (
+        "experts.gate_up_proj", "experts.down_proj", "router.weight")]),
     dict(r=4, target_modules=["in_proj_qkvz", "q_proj"], target_parameters=BOTH),
     dict(r=4, target_modules=["in_proj_qkv", "up_proj"], target_parameters=BOTH),
 ]

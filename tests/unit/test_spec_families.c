@@ -31,6 +31,9 @@ static const struct refusal {
          "num_kv_heads: 2}\n",
          "s.yaml:1:100: num_kv_heads is 2 and num_attention_heads is 8 without multi_query, "
          "expected as many: transformers fails"},
+        {"model: {family: granitemoe}\ntrain: {loop: trl-sft}\n",
+         "s.yaml:2:15: train.loop is trl-sft and model.router_aux_loss_coef is 0.001, with which "
+         "TRL fails for granitemoe ('GraniteMoeConfig' object has no attribute 'num_experts'), expected 0"},
         {"model: {family: lfm2}\ntrain: {causal_conv1d: true}\n",
          "s.yaml:2:24: train.causal_conv1d is true, and the package's convolution of lfm2 is not "
          "in this version, "

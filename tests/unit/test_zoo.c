@@ -46,6 +46,7 @@ static const struct published {
     {"gpt-oss-20b", 20914757184, 2048, PLIM_WEIGHTS_BF16},
     {"qwen3.5-35b-a3b", 34660610688, 2048, PLIM_WEIGHTS_BF16},
     {"olmoe-1b-7b", 6919161856, 2048, PLIM_WEIGHTS_BF16},
+    {"granite-3.0-1b-a400m", 1334628352, 2048, PLIM_WEIGHTS_BF16},
     {"qwen3-next-80b-a3b", 79674391296, 2048, PLIM_WEIGHTS_BF16},
     {"bert-base", 109514298, 512, PLIM_WEIGHTS_FP32},
     {"bert-large", 335174458, 512, PLIM_WEIGHTS_FP32},

@@ -448,11 +448,13 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
 {
     struct tensor *embeddings = decoder_embed(e, m, ids);
     double multiplier = m->config->embedding_multiplier;
-    if (multiplier > 0) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
+    bool masks_first = m->config->family == PLIM_FAMILY_GRANITEMOE;
+    if (multiplier > 0 && !masks_first) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
     struct tensor *positions = decoder_positions(e, m, tensor_size(ids, 1)), *turning = tensor_ref(positions);
     if (m->rotary.of_grids) on_grids(e, tensor_size(ids, 0), &positions, &turning);
     struct block_call calls[2] = {{.positions = positions}, {.positions = positions}};
     make_masks(e, m, embeddings, calls);
+    if (multiplier > 0 && masks_first) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
     enum plim_family f = m->config->family;
     bool drops = f == PLIM_FAMILY_PHI || f == PLIM_FAMILY_GPT_NEOX; /* as a module */
     struct tensor *x = tensor_hold(

@@ -39,6 +39,7 @@ static const struct traits {
     bool turns_first; /* a part of the head turns; both turned parts live until both are joined to the rest */
     bool scales_queries; /* queries grow with their positions, once they have turned */
     bool of_grids;  /* positions are those of images' grids, too */
+    bool norms_first; /* a block's norms are made before its MLP */
     bool convolves; /* short convolutions in the place of most attentions */
     bool norm_last; /* the last norm is made behind the rotary embedding */
     bool gated;     /* what the attention gives is multiplied with a sigmoid of a second half of the queries */
@@ -99,6 +100,7 @@ static const struct traits {
                                       .of_grids = true},
     [PLIM_FAMILY_QWEN3_NEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true},
     [PLIM_FAMILY_OLMOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_WHOLE},
+    [PLIM_FAMILY_GRANITEMOE] = {.norm = NORM_RMS, .places = PRE, .norms_first = true},
     [PLIM_FAMILY_MINISTRAL3] = {.norm = NORM_RMS, .places = PRE, .scales_queries = true},
     [PLIM_FAMILY_MINISTRAL] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_ARCEE] = {.norm = NORM_RMS, .places = PRE, .plain_mlp = true},
@@ -192,22 +194,24 @@ static void build_mlp(struct engine *e, struct decoder *m, struct decoder_layer 
     nn_linear_create(e, p, &l->down, f, h, c->mlp_bias);
 }
 
+static void build_norms(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    for (int i = 0; i < NORM_PLACES; i++) {
+        if (!(traits_of(m)->places >> i & 1)) continue;
+        nn_norm_create(e, &m->parameters, &l->norm[i], norm_of(m), m->config->hidden_size, traits_of(m)->norm_bias);
+        patch_norm(&l->norm[i], decoder_liger(m).norms);
+    }
+}
+
 static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
-    struct parameters *p = &m->parameters;
-    int64_t h = c->hidden_size;
-    bool is_other = c->layer_is_linear[l - m->layers];
+    bool is_other = c->layer_is_linear[l - m->layers], norms_first = traits_of(m)->norms_first;
+    bool is_sparse = c->experts && (l - m->layers + 1) % c->sparse_step == 0;
     (!is_other ? build_attention : traits_of(m)->convolves ? short_conv_build : delta_net_build)(e, m, l);
-    if (c->experts && (l - m->layers + 1) % c->sparse_step == 0)
-        experts_build(e, m, l);
-    else
-        build_mlp(e, m, l);
-    for (int i = 0; i < NORM_PLACES; i++) {
-        if (!(traits_of(m)->places >> i & 1)) continue;
-        nn_norm_create(e, p, &l->norm[i], norm_of(m), h, traits_of(m)->norm_bias);
-        patch_norm(&l->norm[i], decoder_liger(m).norms);
-    }
+    if (norms_first) build_norms(e, m, l);
+    (is_sparse ? experts_build : build_mlp)(e, m, l);
+    if (!norms_first) build_norms(e, m, l);
 }
 
 static void build_last_norm(struct engine *e, struct decoder *m)

@@ -103,6 +103,14 @@ static const struct module mixtral_block[] = {ATTENTION,
                                               BLOCK("input_layernorm", norm[0], NORM),
                                               BLOCK("post_attention_layernorm", norm[2], NORM),
                                               {0}};
+static const struct module granitemoe_block[] = {
+    PROJECTIONS,
+    BLOCK("input_layernorm", norm[0], NORM),
+    BLOCK("post_attention_layernorm", norm[2], NORM),
+    BLOCK("block_sparse_moe.router", router, WEIGHT),
+    BLOCK("block_sparse_moe.experts.gate_up_proj", experts_gate_up, PARAMETER),
+    BLOCK("block_sparse_moe.experts.down_proj", experts_down, PARAMETER),
+    {0}};
 static const struct module qwen2_moe_block[] = {ATTENTION,
                                                 SHARED_EXPERT,
                                                 BLOCK("input_layernorm", norm[0], NORM),
@@ -372,6 +380,7 @@ static const struct {
     [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = {llama_model, qwen3_5_moe_block},
     [PLIM_FAMILY_QWEN3_NEXT] = {llama_model, qwen3_next_block},
     [PLIM_FAMILY_OLMOE] = {llama_model, mixtral_block},
+    [PLIM_FAMILY_GRANITEMOE] = {llama_model, granitemoe_block},
     [PLIM_FAMILY_MINISTRAL3] = {llama_model, llama_block},
     [PLIM_FAMILY_MINISTRAL] = {llama_model, llama_block},
     [PLIM_FAMILY_ARCEE] = {llama_model, arcee_block},

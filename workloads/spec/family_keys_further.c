@@ -282,6 +282,29 @@ static const struct plim_family_key olmoe_keys[] = {
     KEY("norm_topk_prob", NORMALIZED_ROUTING, "false"),
 };
 
+static const struct plim_family_key granitemoe_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "32000"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "11008"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    NUL("num_key_value_heads", KV_HEADS, "null"),
+    KEY("head_dim", HEAD_DIM, NULL),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "2048"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("embedding_multiplier", EMBEDDING_MULTIPLIER, "1.0"),
+    KEY("logits_scaling", LOGITS_SCALING, "1.0"),
+    KEY("residual_multiplier", RESIDUAL_MULTIPLIER, "1.0"),
+    NUL("attention_multiplier", ATTENTION_MULTIPLIER, "1.0"),
+    KEY("num_local_experts", EXPERTS, "8"),
+    KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "2"),
+    KEY("router_aux_loss_coef", AUX_LOSS_COEF, "0.001"),
+};
+
 static const struct plim_family_key ministral3_keys[] = {
     TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "131072"),
@@ -503,6 +526,8 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
                                             "out_proj", "gate_proj", "up_proj", "down_proj", "shared_expert_gate"}},
     [PLIM_FAMILY_OLMOE] = {KEYS(olmoe_keys), .tasks = CAUSAL_ALONE, .rotary = true, .head_dim_derives = true,
                            .linears = {"q_proj", "k_proj", "v_proj", "o_proj"}},
+    [PLIM_FAMILY_GRANITEMOE] = {KEYS(granitemoe_keys), .tasks = CAUSAL_ALONE, .rotary = true,
+                                .linears = {"q_proj", "k_proj", "v_proj", "o_proj"}},
     [PLIM_FAMILY_MINISTRAL3] = {KEYS(ministral3_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
                                 .rope = PLIM_ROPE_YARN, .rope_original_positions = 16384, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_ARCEE] = {KEYS(arcee_keys), .rotary = true, .heads_must_divide = true, .linears = UNGATED_LINEARS},

@@ -70,6 +70,7 @@
     X(QWEN3_5_MOE_TEXT, "qwen3_5_moe_text")                                                        \
     X(QWEN3_NEXT, "qwen3_next")                                                                    \
     X(OLMOE, "olmoe")                                                                              \
+    X(GRANITEMOE, "granitemoe")                                                                    \
     X(VIT, "vit")
 
 enum plim_family {

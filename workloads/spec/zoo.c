@@ -48,6 +48,7 @@ static const struct {
     {"gpt-oss-20b", {"openai/gpt-oss-20b"}},
     {"qwen3.5-35b-a3b", {NULL}}, /* likewise */
     {"olmoe-1b-7b", {"allenai/OLMoE-1B-7B-0924"}},
+    {"granite-3.0-1b-a400m", {"ibm-granite/granite-3.0-1b-a400m-base", "ibm-granite/granite-3.0-1b-a400m-instruct"}},
     {"qwen3-next-80b-a3b", {"Qwen/Qwen3-Next-80B-A3B-Instruct", "Qwen/Qwen3-Next-80B-A3B-Thinking"}},
     {"bert-base", {"google-bert/bert-base-uncased", "bert-base-uncased"}},
     {"bert-large", {"google-bert/bert-large-uncased", "bert-large-uncased"}},

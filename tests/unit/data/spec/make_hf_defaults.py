@@ -27,9 +27,9 @@ FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2
             'gpt_neox', 'opt', 'bloom', 'olmo2', 'gemma', 'starcoder2', 'smollm3', 'granite', 'olmo', 'olmo3',
             'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next', 'olmoe',
             'ministral3', 'ministral', 'arcee', 'nemotron', 'exaone4', 'seed_oss', 'ernie4_5',
-            'hunyuan_v1_dense', 'lfm2', 'falcon']
+            'hunyuan_v1_dense', 'lfm2', 'falcon', 'granitemoe']
 LINEAR = ('qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next')  # with layers of linear attention
-EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe')
+EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe', 'granitemoe')
 NO_TOKEN = -2**63
 ACTIVATIONS = {'swish': 'silu'}
 UNNAMED = dict(pad_token_id=NO_TOKEN, partial_rotary_factor=1.0, rope='default')
@@ -50,7 +50,8 @@ def small(family, **more):
     if family == 'gemma3_text':
         base['num_hidden_layers'] = 7  # the sixth is its first with full attention
     if family in EXPERTS:
-        base.update(num_experts=6, num_experts_per_tok=3, moe_intermediate_size=32)
+        experts = 'num_local_experts' if family == 'granitemoe' else 'num_experts'
+        base.update({experts: 6}, num_experts_per_tok=3, moe_intermediate_size=32)
     if family in ('ministral', 'hunyuan_v1_dense'):
         base['head_dim'] = 16
     base.update(more)
@@ -66,7 +67,7 @@ def module_p(model, *names):
 
 
 def experts_of(get):
-    return dict(experts=get('num_experts'), experts_per_token=get('num_experts_per_tok'),
+    return dict(experts=get('num_experts', get('num_local_experts')), experts_per_token=get('num_experts_per_tok'),
                 expert_size=get('moe_intermediate_size', get('intermediate_size')), normalized_routing=get('norm_topk_prob'),
                 shared_expert_size=get('shared_expert_intermediate_size'),
                 sparse_step=get('decoder_sparse_step', 1), aux_loss_coef=float(get('router_aux_loss_coef')))
@@ -141,7 +142,7 @@ def resolved(raw):
         partial_rotary_factor=rope.get('partial_rotary_factor', 1.0) if partial else 1.0,
         rope=rope.get('rope_type', 'default'),
         rope_original_positions=rope.get('original_max_position_embeddings', 0) if scaled or family == 'ministral3' else 0,
-        **{name: get(name) for name in ('embedding_multiplier', 'residual_multiplier', 'attention_multiplier',
+        **{name: number(get(name)) for name in ('embedding_multiplier', 'residual_multiplier', 'attention_multiplier',
                                         'logits_scaling', 'logit_scale')},
         clip_qkv=number(get('clip_qkv')), no_rope_interval=get('no_rope_layer_interval'),
         attn_logit_softcapping=number(get('attn_logit_softcapping')),
@@ -235,8 +236,8 @@ def variations(family):
             no_rope_layers=layers, use_sliding_window=True, sliding_window=32, no_rope_layer_interval=3)
     for key in ('embedding_multiplier', 'residual_multiplier', 'attention_multiplier', 'logits_scaling', 'logit_scale',
                 'clip_qkv', 'no_rope_layer_interval'):
-        if family in ('granite', 'olmo', 'olmoe', 'cohere', 'cohere2', 'smollm3'):
-            value = 2 if family == 'granite' or key == 'no_rope_layer_interval' else 2.5  # a strict float
+        if family in ('granite', 'granitemoe', 'olmo', 'olmoe', 'cohere', 'cohere2', 'smollm3'):
+            value = 2 if family in ('granite', 'granitemoe') or key == 'no_rope_layer_interval' else 2.5  # a strict float
             yield f'{key}={value}', put(**{key: value})
             yield f'{key}=null', put(**{key: None})
     for key in ('use_bias', 'use_qkv_bias', 'use_qk_norm') if family in (
