@@ -49,8 +49,9 @@ FAMILIES = {  # what peft adapts where nothing is said (or a usual choice, where
     'lfm2': (QUERIES, [*ATTENTION[:3], 'in_proj', 'out_proj', 'w1', 'w3', 'w2']),
     'falcon': (['query_key_value'], ['query_key_value', 'dense', 'dense_h_to_4h', 'dense_4h_to_h']),
     'granitemoe': (QUERIES, ATTENTION),
+    'bigcode': (['c_attn'], ['c_attn', 'c_proj', 'c_fc']),
 }
-FEWER = ('ernie4-5', 'hunyuan', 'falcon', 'granitemoe')  # runs
+FEWER = ('ernie4-5', 'hunyuan', 'falcon', 'granitemoe', 'bigcode')  # runs
 MULTIMODAL = {'qwen3-5': 'Qwen3_5DecoderLayer', 'qwen3-5-moe': 'Qwen3_5MoeDecoderLayer'}
 EXPERTS = ('qwen3-5-moe', 'olmoe', 'qwen3-next', 'granitemoe')
 SLIDING = ('starcoder2', 'smollm3', 'olmo3', 'cohere2', 'ministral3', 'ministral')
@@ -125,6 +126,11 @@ def cases_of(family):
         yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='zero2', accumulation=2)
         yield case('x-falcon-rows', 2, 64, **MIXED, weights='bf16', attention='flash_attention_2')
         yield case('x-falcon-rows', 3, 64, **MIXED, loop='trainer', padded=True)
+    if family == 'bigcode':  # whose buffer is as large as its longest row squared
+        yield case(second, 2, 33, **eager, precision='fp16-mixed')
+        yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='ddp')
+        yield case(first, 2, 64, **MIXED, weights='bf16', loop='trainer', made_on='loaded')
+        yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='zero2', accumulation=2)
     if family == 'lfm2':  # and ZeRO 3; padded rows, which convolutions see
         yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='zero3')
         yield case(second, 2, 64, **MIXED, **FULL, loop='trainer', world=2, sharding='zero3')

@@ -233,6 +233,8 @@ FURTHER = [
     dict(ROTARY, model_type="falcon", ffn_hidden_size=56, bias=True),
     dict(ROTARY, model_type="falcon", new_decoder_architecture=True, num_kv_heads=2, ffn_hidden_size=56),
     dict(ROTARY, model_type="falcon", multi_query=False, parallel_attn=False, ffn_hidden_size=56, tie_word_embeddings=False),
+    dict(GPT2, model_type="gpt_bigcode"),
+    dict(GPT2, model_type="gpt_bigcode", multi_query=False, scale_attn_weights=False, tie_word_embeddings=False),
     dict(ROTARY, model_type="lfm2", num_key_value_heads=2, norm_eps=1e-6, block_multiple_of=8, tie_word_embeddings=False,
          layer_types=["conv", "full_attention"]),
 ]
@@ -320,6 +322,10 @@ def further(families):
                  accumulation=1, clip=False, batch=3, seq=37)
     for hf in FURTHER:
         if families and hf["model_type"] not in families:
+            continue
+        if hf["model_type"] == "gpt_bigcode":
+            yield dict(plain, hf=hf)
+            yield dict({**plain, "attention": "eager", "checkpointing": "full"}, hf=hf)
             continue
         hf = {"rope_parameters": default_rope(partial_rotary_factor=hf.get("partial_rotary_factor", 0.25)), **hf}
         if hf["model_type"] == "olmo3":

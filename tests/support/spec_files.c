@@ -161,7 +161,9 @@ static int64_t layer_of_gpts(const struct plim_model_config *m)
     bool opt = m->family == PLIM_FAMILY_OPT, bias = opt ? m->enable_bias : true;
     bool attention_bias = m->family == PLIM_FAMILY_GPT_NEOX ? m->attention_bias : bias;
     int64_t norms = opt && !m->layer_norm_elementwise_affine ? 0 : 2 * 2 * h;
-    return 4 * linear(h, h, attention_bias) + linear(h, i, bias) + linear(i, h, bias) + norms;
+    int64_t keys = m->kv_heads * m->head_dim; /* gpt_bigcode: of fewer heads */
+    return 2 * linear(h, h, attention_bias) + 2 * linear(h, keys, attention_bias) + linear(h, i, bias) +
+           linear(i, h, bias) + norms;
 }
 
 static int64_t layer_of_falcon(const struct plim_model_config *m)
@@ -266,6 +268,7 @@ int64_t spec_parameters(const struct plim_model_config *m)
     int64_t h = m->hidden_size, v = m->vocab_size, head = m->tie_word_embeddings ? 0 : h * v;
     switch (m->family) {
     case PLIM_FAMILY_GPT2:
+    case PLIM_FAMILY_GPT_BIGCODE:
         return m->layers * layer_of_gpts(m) + v * h + m->positions * h + 2 * h + head;
     case PLIM_FAMILY_GPT_NEOX:
         return m->layers * layer_of_gpts(m) + v * h + 2 * h + head;

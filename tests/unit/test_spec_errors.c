@@ -25,9 +25,9 @@ static void check_all(const char *name, const struct refusal *cases, size_t coun
     "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, "          \
     "bloom, olmo2, gemma, starcoder2, smollm3, granite, olmo, olmo3, stablelm, cohere, "           \
     "cohere2, glm, glm4, qwen3_5_text, ministral3, ministral, arcee, nemotron, exaone4, "          \
-    "seed_oss, ernie4_5, hunyuan_v1_dense, lfm2, falcon, bert, roberta, distilbert, "              \
-    "modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss, qwen3_5_moe_text, qwen3_next, "           \
-    "olmoe, granitemoe, vit"
+    "seed_oss, ernie4_5, hunyuan_v1_dense, lfm2, falcon, gpt_bigcode, bert, roberta, "             \
+    "distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss, qwen3_5_moe_text, "           \
+    "qwen3_next, olmoe, granitemoe, vit"
 #define RUN_IT " (plimsoll exec runs any training program)"
 
 /* --- sizes ------------------------------------------------------------------------------------ */
@@ -174,8 +174,8 @@ Test(spec_errors, values_have_types)
                                     "qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, bloom, olmo2, gemma, "
                                     "starcoder2, smollm3, granite, olmo, olmo3, stablelm, cohere, cohere2, glm, "
                                     "glm4, qwen3_5_text, ministral3, ministral, arcee, nemotron, exaone4, "
-                                    "seed_oss, ernie4_5, hunyuan_v1_dense, lfm2, falcon, bert, roberta, "
-                                    "distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss, "
+                                    "seed_oss, ernie4_5, hunyuan_v1_dense, lfm2, falcon, gpt_bigcode, bert, "
+                                    "roberta, distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss, "
                                     "qwen3_5_moe_text, qwen3_next, olmoe, granitemoe or vit"},
         {"model: {family: gpt2, zoo: gpt2-124m}\n",
          "s.yaml:1:28: model.zoo stands beside model.family, expected one of them"},

@@ -35,6 +35,7 @@ static const struct published {
     {"seed-oss-36b", 36151104512, 4096, PLIM_WEIGHTS_BF16},
     {"ernie-4.5-0.3b", 360748032, 2048, PLIM_WEIGHTS_BF16},
     {"hunyuan-7b", 7504568320, 2048, PLIM_WEIGHTS_BF16},
+    {"starcoderbase-1b", 1137207296, 2048, PLIM_WEIGHTS_FP32},
     {"falcon-7b", 6921720704, 2048, PLIM_WEIGHTS_BF16},
     {"lfm2-1.2b", 1170340608, 2048, PLIM_WEIGHTS_BF16},
     {"phi-3-mini", 3821079552, 4096, PLIM_WEIGHTS_BF16},

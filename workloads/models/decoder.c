@@ -32,6 +32,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = &plim_family_llama,
     [PLIM_FAMILY_LFM2] = &plim_family_llama,
     [PLIM_FAMILY_FALCON] = &plim_family_falcon,
+    [PLIM_FAMILY_GPT_BIGCODE] = &plim_family_gpt_bigcode,
     [PLIM_FAMILY_GRANITEMOE] = &plim_family_llama,
 };
 

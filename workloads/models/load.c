@@ -219,7 +219,7 @@ static int64_t ranks_of_plan(const struct decoder *m)
 {
     enum plim_family family = m->config->family;
     bool has_plan = family != PLIM_FAMILY_GPT2 && family != PLIM_FAMILY_OPT && family != PLIM_FAMILY_BLOOM &&
-                    family != PLIM_FAMILY_FALCON;
+                    family != PLIM_FAMILY_FALCON && family != PLIM_FAMILY_GPT_BIGCODE;
     return has_plan && plim_loop_is_trainers(m->setting->loop) && m->setting->world > 1 ? m->setting->world : 1;
 }
 

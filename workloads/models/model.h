@@ -109,6 +109,7 @@ struct decoder {
     struct linear head_dense; /* encoders: the head's first linear, bert's pooler among them */
     struct norm head_norm;
     struct tensor *type_embedding, *position_ids, *type_ids; /* encoders; the latter two buffers */
+    struct tensor *causal_bias;            /* gpt_bigcode: a buffer that nothing reads, (positions, positions) bool */
     struct tensor *embedding_scale;        /* gemma: a buffer, multiplied with the embeddings */
     struct linear project_in, project_out; /* opt: embeddings of another width */
     struct tensor *inputs, *attention_mask, *positions, *ends, *document; /* the batch's, lent during a forward */
@@ -164,7 +165,8 @@ struct family {
 
 extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
-    plim_family_modernbert, plim_family_vit, plim_family_stablelm, plim_family_falcon;
+    plim_family_modernbert, plim_family_vit, plim_family_stablelm, plim_family_falcon,
+    plim_family_gpt_bigcode;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
  * be sharded by FSDP or ZeRO has no memory yet. */
@@ -252,7 +254,7 @@ const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m,
  * behind its parameters, and these behind those of its children. */
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
 /* The buffers alone: DECODER_BUFFERS at most. */
-enum { DECODER_BUFFERS = 8 };
+enum { DECODER_BUFFERS = 9 };
 size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 
 /* Why this device cannot train the model with the setting's kernels; NULL: it can. Kernels that run on a

@@ -389,6 +389,7 @@ static const struct {
     [PLIM_FAMILY_SEED_OSS] = {llama_model, llama_block},
     [PLIM_FAMILY_ERNIE4_5] = {llama_model, llama_block},
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {llama_model, hunyuan_block},
+    [PLIM_FAMILY_GPT_BIGCODE] = {gpt2_model, gpt2_block},
     [PLIM_FAMILY_FALCON] = {bloom_model, falcon_block},
     [PLIM_FAMILY_LFM2] = {lfm2_model, lfm2_block},
 };

@@ -6,7 +6,7 @@ size_t decoder_buffers(const struct decoder *m, struct tensor **out)
 {
     struct tensor *const all[DECODER_BUFFERS] = {
         m->position_ids, m->type_ids, m->embedding_scale, m->rotary.inv_freq, m->rotary.original_inv_freq,
-        m->rotary_local.inv_freq, m->rotary_local.original_inv_freq, m->saved_scale};
+        m->rotary_local.inv_freq, m->rotary_local.original_inv_freq, m->saved_scale, m->causal_bias};
     size_t count = 0;
     for (int i = 0; i < DECODER_BUFFERS; i++)
         if (all[i]) out[count++] = all[i];

@@ -136,7 +136,7 @@
     X(NEW_ARCHITECTURE, new_architecture, BOOL, 0, 0, "new_decoder_architecture", "",              \
       "falcon: keys and values lie beside their group of queries")                                 \
     X(MULTI_QUERY, multi_query, BOOL, 0, 0, "multi_query", "",                                     \
-      "falcon: one key and value for all queries, but for new_decoder_architecture")               \
+      "falcon, gpt_bigcode: one key and value for all queries, but for new_decoder_architecture")  \
     X(NORMS_IN_PARALLEL, norms_in_parallel, INT, 1, 2, "num_ln_in_parallel_attn", "norms",         \
       "falcon: LayerNorms in front of attention and MLP side by side; null: 2 of "                 \
       "new_decoder_architecture, else 1")                                                          \

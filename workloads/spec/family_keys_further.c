@@ -469,6 +469,23 @@ static const struct plim_family_key falcon_keys[] = {
     KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
 };
 
+static const struct plim_family_key gpt_bigcode_keys[] = {
+    TASKS_OF_DECODER,
+    KEY("vocab_size", VOCAB_SIZE, "50257"),
+    TWO("n_positions", "max_position_embeddings", POSITIONS, "1024"),
+    TWO("n_embd", "hidden_size", HIDDEN_SIZE, "768"),
+    TWO("n_layer", "num_hidden_layers", LAYERS, "12"),
+    TWO("n_head", "num_attention_heads", HEADS, "12"),
+    NUL("n_inner", INTERMEDIATE_SIZE, "null"),
+    KEY("activation_function", ACTIVATION, "gelu_pytorch_tanh"),
+    KEY("resid_pdrop", DROPOUT_RESIDUAL, "0.1"),
+    KEY("embd_pdrop", DROPOUT_EMBEDDING, "0.1"),
+    KEY("attn_pdrop", DROPOUT_ATTENTION, "0.1"),
+    KEY("scale_attn_weights", SCALE_ATTN_WEIGHTS, "true"),
+    KEY("multi_query", MULTI_QUERY, "true"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
+};
+
 /* transformers has no classification of theirs. */
 #define CAUSAL_ALONE (1u << PLIM_TASK_CAUSAL_LM)
 #define GLM_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"}
@@ -543,6 +560,9 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_ERNIE4_5] = {KEYS(ernie4_5_keys), .tasks = CAUSAL_ALONE, .rotary = true, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {KEYS(hunyuan_v1_dense_keys), .rotary = true, .required = {PLIM_FIELD_HEAD_DIM},
                                       .liger = LIGER_LLAMA, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_GPT_BIGCODE] = {KEYS(gpt_bigcode_keys), .uncut = true, .learned_positions = true,
+                                 .heads_must_divide = true, .linears = {"c_attn", "c_proj", "c_fc"},
+                                 .lora_default = {"c_attn"}},
     [PLIM_FAMILY_FALCON] = {KEYS(falcon_keys), .rotary = true, .heads_must_divide = true, .functional_dropout = true,
                             .uncut = true, .linears = {"query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"},
                             .lora_default = {"query_key_value"}},

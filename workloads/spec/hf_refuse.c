@@ -27,7 +27,7 @@ static const struct other_kind {
      {"clip", "siglip", "gemma3", "llava", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "idefics3",
       "paligemma", "mllama", "blip-2", "internvl", "mistral3"}},
     {"a decoder of another family",
-     {"gpt_neo", "gptj", "codegen", "gpt_bigcode", "mpt", "gpt-j"}},
+     {"gpt_neo", "gptj", "codegen", "mpt", "gpt-j"}},
 };
 
 const char *plim_hf_other_kind(const char *type)

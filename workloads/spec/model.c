@@ -86,7 +86,7 @@ void plim_model_derive(struct plim_spec *spec)
         model->labels = 1;
     }
     if (!model->kv_heads) model->kv_heads = model->heads;
-    if (model->multi_query && !model->new_architecture) model->kv_heads = 1; /* modeling_falcon.py:253 */
+    if (model->multi_query && !model->new_architecture) model->kv_heads = 1; /* FalconAttention, GPTBigCodeAttention */
     if (!model->norms_in_parallel && model->new_architecture) model->norms_in_parallel = 2;
     if (!model->head_dim) model->head_dim = model->hidden_size / model->heads;
     if (!model->word_embed_proj_dim && model->family == PLIM_FAMILY_OPT)

@@ -59,6 +59,7 @@
     X(HUNYUAN_V1_DENSE, "hunyuan_v1_dense")                                                        \
     X(LFM2, "lfm2")                                                                                \
     X(FALCON, "falcon")                                                                            \
+    X(GPT_BIGCODE, "gpt_bigcode")                                                                  \
     X(BERT, "bert")                                                                                \
     X(ROBERTA, "roberta")                                                                          \
     X(DISTILBERT, "distilbert")                                                                    \
@@ -202,8 +203,8 @@ struct plim_model_config {
     int64_t linear_kernel, full_interval; /* linear attention: its convolution's tokens; every n-th layer sees all */
     int64_t linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim; /* its heads, and their widths */
     bool layer_is_linear[PLIM_MAX_LAYERS]; /* of layer_types or full_interval; lfm2: a short convolution */
-    bool new_architecture, multi_query; /* falcon: groups of queries, their key and value in one projection; one key and
-                                         * value for all queries */
+    bool new_architecture, multi_query; /* falcon: groups of queries, their key and value in one projection; it and
+                                         * gpt_bigcode: one key and value for all queries */
     int64_t norms_in_parallel;          /* falcon, where attention and MLP stand side by side; 0: null */
     bool adjusts_width; /* lfm2: an MLP is 2/3 as wide as is said, times width_multiplier, rounded up to a multiple of
                          * width_multiple; already applied */

@@ -37,6 +37,7 @@ static const struct {
     {"seed-oss-36b", {"ByteDance-Seed/Seed-OSS-36B-Base", "ByteDance-Seed/Seed-OSS-36B-Instruct"}},
     {"ernie-4.5-0.3b", {"baidu/ERNIE-4.5-0.3B-PT", "baidu/ERNIE-4.5-0.3B-Base-PT"}},
     {"hunyuan-7b", {"tencent/Hunyuan-7B-Instruct"}},
+    {"starcoderbase-1b", {"bigcode/starcoderbase-1b"}},
     {"falcon-7b", {"tiiuae/falcon-7b", "tiiuae/falcon-7b-instruct"}},
     {"lfm2-1.2b", {"LiquidAI/LFM2-1.2B"}},
     {"phi-3-mini", {"microsoft/Phi-3-mini-4k-instruct"}},

@@ -27,7 +27,7 @@ FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2
             'gpt_neox', 'opt', 'bloom', 'olmo2', 'gemma', 'starcoder2', 'smollm3', 'granite', 'olmo', 'olmo3',
             'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next', 'olmoe',
             'ministral3', 'ministral', 'arcee', 'nemotron', 'exaone4', 'seed_oss', 'ernie4_5',
-            'hunyuan_v1_dense', 'lfm2', 'falcon', 'granitemoe']
+            'hunyuan_v1_dense', 'lfm2', 'falcon', 'granitemoe', 'gpt_bigcode']
 LINEAR = ('qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next')  # with layers of linear attention
 EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe', 'granitemoe')
 NO_TOKEN = -2**63
@@ -35,6 +35,7 @@ ACTIVATIONS = {'swish': 'silu'}
 UNNAMED = dict(pad_token_id=NO_TOKEN, partial_rotary_factor=1.0, rope='default')
 SMALL = {  # dimensions that build quickly, by the names of each family
     'gpt2': dict(vocab_size=640, n_positions=96, n_embd=48, n_layer=3, n_head=4),
+    'gpt_bigcode': dict(vocab_size=640, n_positions=96, n_embd=48, n_layer=3, n_head=4),
     'opt': dict(vocab_size=640, hidden_size=48, ffn_dim=80, num_hidden_layers=3,
                 num_attention_heads=4, max_position_embeddings=96),
     'bloom': dict(vocab_size=640, hidden_size=48, n_layer=3, n_head=4),
@@ -93,8 +94,8 @@ def resolved(raw):
     scaled = rope.get('rope_type') in ('longrope', 'yarn', 'llama3')
     pad = config.pad_token_id
     padding = model.get_input_embeddings().padding_idx is not None
-    embedding_dropout = {'gpt2': ['drop'], 'gpt_neox': ['emb_dropout'], 'phi': ['embed_dropout']}
-    residual_dropout = {'starcoder2': 'residual_dropout', 'seed_oss': 'residual_dropout', 'stablelm': 'hidden_dropout', 'gpt2': 'resid_pdrop', 'phi3': 'resid_pdrop', 'phi': 'resid_pdrop',
+    embedding_dropout = {'gpt2': ['drop'], 'gpt_bigcode': ['drop'], 'gpt_neox': ['emb_dropout'], 'phi': ['embed_dropout']}
+    residual_dropout = {'starcoder2': 'residual_dropout', 'seed_oss': 'residual_dropout', 'stablelm': 'hidden_dropout', 'gpt2': 'resid_pdrop', 'gpt_bigcode': 'resid_pdrop', 'phi3': 'resid_pdrop', 'phi': 'resid_pdrop',
                         'gpt_neox': 'hidden_dropout', 'falcon': 'hidden_dropout', 'opt': 'dropout', 'bloom': 'hidden_dropout'}
     # bloom has its own function and no key
     activation = get('activation') if family == 'falcon' else get('hidden_act', get('activation_function', get('hidden_activation', 'silu' if family == 'lfm2' else 'gelu')))
@@ -105,13 +106,13 @@ def resolved(raw):
     partial = family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', 'nemotron', *LINEAR)
     linear = [t in ('linear_attention', 'conv') for t in get('layer_types', None) or []]
     mlp_width = model.model.layers[0].feed_forward.w1.out_features if family == 'lfm2' else 0
-    takes_head_dim = family not in ('gpt2', 'opt', 'bloom', 'gpt_neox', 'stablelm', 'falcon')
+    takes_head_dim = family not in ('gpt2', 'gpt_bigcode', 'opt', 'bloom', 'gpt_neox', 'stablelm', 'falcon')
     nope = [not turns for turns in get('no_rope_layers', None) or []][:layers]
     if family == 'cohere2' or (family == 'exaone4' and config.sliding_window is not None):
         nope = [not s for s in sliding]
     residual = residual_dropout.get(family)
     kv_heads = get('num_key_value_heads', get('num_kv_heads', heads))
-    if get('multi_query', False) and not config.new_decoder_architecture:
+    if get('multi_query', False) and not get('new_decoder_architecture', False):
         kv_heads = 1
     return dict(
         family=family, vocab_size=config.vocab_size, hidden_size=hidden,
@@ -175,7 +176,7 @@ def variations(family):
     def put(**more):
         return small(family, **more)
 
-    letters = family in ('gpt2', 'bloom')  # n_layer rather than num_hidden_layers
+    letters = family in ('gpt2', 'bloom', 'gpt_bigcode')  # n_layer rather than num_hidden_layers
     yield 'defaults', dict(model_type=family)
     for key in ('tie_word_embeddings',):
         for value in (True, False):
@@ -318,7 +319,10 @@ def variations(family):
         yield f'norm_topk_prob={coef > 0}', put(norm_topk_prob=coef > 0)
     yield 'softcaps', put(attn_logit_softcapping=20.0, final_logit_softcapping=15.5)
     # rotary embeddings, old names and new ones
-    if family in ('gpt2', 'opt', 'bloom'):
+    if family == 'gpt_bigcode':
+        for value in (True, False):
+            yield f'multi_query={value}', put(multi_query=value)
+    if family in ('gpt2', 'opt', 'bloom', 'gpt_bigcode'):
         return
     half = {'gemma': 128, 'stablelm': 2, 'glm': 32, 'glm4': 32, 'qwen3': 64, 'gemma2': 128, 'gemma3_text': 128, 'phi': 4, 'gpt_neox': 2,
             'qwen3_5_text': 32, 'qwen3_5_moe_text': 32, 'qwen3_next': 32, 'ministral3': 64, 'nemotron': 4, 'seed_oss': 64,
