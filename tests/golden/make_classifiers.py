@@ -53,7 +53,7 @@ def classifier_cases():
     for config in ('x-qwen2-window', 'x-qwen3', 'x-phi', 'x-phi3', 'x-opt', 'x-opt-350', 'x-neox', 'x-gpt2-odd', 'x-gemma', 'x-gemma3-small',
                    'x-olmo', 'x-olmo2', 'x-olmo3', 'x-starcoder2', 'x-smollm3', 'x-stablelm', 'x-glm', 'x-glm4', 'x-mixtral',
                    'x-qwen2-moe', 'x-qwen3-moe', 'x-gpt-oss', 'x-qwen3-5', 'x-mistral-window', 'x-qwen3-next', 'x-ministral3',
-                   'x-ministral', 'x-arcee', 'x-nemotron', 'x-exaone4', 'x-seed-oss', 'x-hunyuan'):
+                   'x-ministral', 'x-arcee', 'x-nemotron', 'x-exaone4', 'x-seed-oss', 'x-hunyuan', 'x-falcon', 'x-bigcode'):
         attention = 'eager' if config == 'x-gpt-oss' else 'sdpa'
         yield plain(config, 2, 60, precision='bf16-mixed', attention=attention)
     for config in ('x-bloom', 'x-gemma2'):
@@ -71,7 +71,7 @@ def classifier_cases():
     yield case(small, 3, 100, **trainer, evaluation={'batch': 4, 'batches': 3, 'every': 2, 'keeps': 'logits'})
     yield case(small, 3, 100, **trainer, arguments={'label_smoothing_factor': 0.1})
     yield case(small, 2, 100, **trainer, **FULL, **KERNELS)
-    for config in ('x-gpt2-odd', 'x-neox', 'x-opt', 'x-qwen3'):
+    for config in ('x-gpt2-odd', 'x-neox', 'x-opt', 'x-qwen3', 'x-falcon', 'x-bigcode'):
         yield case(config, 2, 60, **trainer, **FULL)
     yield case('x-bloom', 2, 64, **trainer, attention='eager')
     yield case('qwen2.5-0.5b', 4, 1024, **trainer, **FULL)

@@ -46,10 +46,14 @@ FAMILIES = {  # what peft adapts where nothing is said (or a usual choice, where
     'seed-oss': (QUERIES, ATTENTION + GATED),
     'ernie4-5': (QUERIES, ATTENTION + GATED),
     'hunyuan': (QUERIES, ATTENTION + GATED),
+    'lfm2': (QUERIES, [*ATTENTION[:3], 'in_proj', 'out_proj', 'w1', 'w3', 'w2']),
+    'falcon': (['query_key_value'], ['query_key_value', 'dense', 'dense_h_to_4h', 'dense_4h_to_h']),
+    'granitemoe': (QUERIES, ATTENTION),
+    'bigcode': (['c_attn'], ['c_attn', 'c_proj', 'c_fc']),
 }
-FEWER = ('ernie4-5', 'hunyuan')  # runs
+FEWER = ('ernie4-5', 'hunyuan', 'falcon', 'granitemoe', 'bigcode')  # runs
 MULTIMODAL = {'qwen3-5': 'Qwen3_5DecoderLayer', 'qwen3-5-moe': 'Qwen3_5MoeDecoderLayer'}
-EXPERTS = ('qwen3-5-moe', 'olmoe', 'qwen3-next')
+EXPERTS = ('qwen3-5-moe', 'olmoe', 'qwen3-next', 'granitemoe')
 SLIDING = ('starcoder2', 'smollm3', 'olmo3', 'cohere2', 'ministral3', 'ministral')
 
 
@@ -114,6 +118,26 @@ def cases_of(family):
         yield case(first, 3, 64, **MIXED, loop='trainer', padded=True)
         yield case(second, 1, 500, precision='fp16-mixed', optimizer='adamw', **FULL, compute_capability=86)
         yield case(first, 2, 64, **MIXED, weights='bf16', loop='trl-sft', **lora(8, every))
+    if family == 'falcon':  # as falcon-rw is made, but for alibi; and groups of one query, with one norm
+        for config in ('x-falcon-rows', 'x-falcon-one'):
+            yield case(config, 2, 65, **MIXED, **FULL)
+            yield case(config, 2, 33, **eager, precision='bf16')
+        yield case(second, 2, 33, **eager, precision='fp16-mixed')
+        yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='zero2', accumulation=2)
+        yield case('x-falcon-rows', 2, 64, **MIXED, weights='bf16', attention='flash_attention_2')
+        yield case('x-falcon-rows', 3, 64, **MIXED, loop='trainer', padded=True)
+    if family == 'bigcode':  # whose buffer is as large as its longest row squared
+        yield case(second, 2, 33, **eager, precision='fp16-mixed')
+        yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='ddp')
+        yield case(first, 2, 64, **MIXED, weights='bf16', loop='trainer', made_on='loaded')
+        yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='zero2', accumulation=2)
+    if family == 'lfm2':  # and ZeRO 3; padded rows, which convolutions see
+        yield case(first, 2, 64, **MIXED, loop='trainer', world=2, sharding='zero3')
+        yield case(second, 2, 64, **MIXED, **FULL, loop='trainer', world=2, sharding='zero3')
+        yield case(first, 3, 64, **MIXED, loop='trainer', padded=True)
+        yield case(first, 2, 64, **MIXED, **FULL, weights='bf16', loop='trainer', world=2, sharding='ddp', **lora(8, few),
+                   quantization={'type': 'nf4', 'double': True, 'compute': 'bf16'})
+        yield case(second, 2, 64, **MIXED, weights='bf16', loop='trl-sft', **lora(8, 'all-linear'))
     yield case(first, 2, 64, **MIXED, loop='trl-sft')
     if family == 'nemotron':  # wide heads, whose turning is what an evaluation holds most at
         yield case('x-nemotron-heads', 1, 64, **MIXED, loop='trainer', evaluation={'batch': 16})
@@ -126,7 +150,8 @@ def cases_of(family):
 def of_experts(family):
     """Adapters of their stacked weights and of routers, and what else a plan of experts has"""
     first, second = f'x-{family}', f'x-{family}-odd'
-    stacked = {'target_parameters': ['mlp.experts.gate_up_proj', 'mlp.experts.down_proj']}
+    block = 'block_sparse_moe' if family == 'granitemoe' else 'mlp'
+    stacked = {'target_parameters': [f'{block}.experts.gate_up_proj', f'{block}.experts.down_proj']}
     nf4 = {'type': 'nf4', 'double': True, 'compute': 'bf16'}
     at = {'world': 2, 'loop': 'trainer'}
     yield case(first, 2, 64, **MIXED, weights='bf16', **lora(8, QUERIES, **stacked))
@@ -136,7 +161,8 @@ def of_experts(family):
     yield case(flat, 2, 64, **MIXED, **at, sharding='zero2', accumulation=2)
     yield case(first, 2, 64, **MIXED, **FULL, **at, sharding='zero3')
     yield case(second, 3, 64, **MIXED, loop='trainer', padded=True)
-    yield case(second, 2, 64, **MIXED, **FULL, weights='bf16', loop='trl-sft', **lora(8, QUERIES))
+    balanced = first if family == 'granitemoe' else second  # its routers' logits TRL does not find
+    yield case(balanced, 2, 64, **MIXED, **FULL, weights='bf16', loop='trl-sft', **lora(8, QUERIES))
 
 
 if __name__ == '__main__':

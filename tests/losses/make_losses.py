@@ -112,7 +112,7 @@ def as_made(parameters):
         if not any(part in name for part in (".self_attn.", ".conv1d.", ".in_proj_qkvz.", ".in_proj_ba.")):
             ordered, own = ordered + own, []
         ordered.append((name, p))
-    stacked = (".mlp.experts.", ".mlp.gate.")  # whose adapters peft makes behind those of modules
+    stacked = (".mlp.experts.", ".mlp.gate.", ".block_sparse_moe.")  # whose adapters peft makes behind those of modules
     return sorted(ordered, key=lambda entry: ("lora_" in entry[0] or entry[0] in last,
                                               "lora_" in entry[0] and any(part in entry[0] for part in stacked)))
 
@@ -252,6 +252,13 @@ FURTHER = [
          attention_dropout=0.0, residual_dropout=0.0),
     dict(ROTARY, model_type="ernie4_5", num_key_value_heads=2, head_dim=8, use_bias=True, rms_norm_eps=1e-6),
     dict(ROTARY, model_type="hunyuan_v1_dense", num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6),
+    dict(ROTARY, model_type="falcon", ffn_hidden_size=56, bias=True),
+    dict(ROTARY, model_type="falcon", new_decoder_architecture=True, num_kv_heads=2, ffn_hidden_size=56),
+    dict(ROTARY, model_type="falcon", multi_query=False, parallel_attn=False, ffn_hidden_size=56, tie_word_embeddings=False),
+    dict(GPT2, model_type="gpt_bigcode"),
+    dict(GPT2, model_type="gpt_bigcode", multi_query=False, scale_attn_weights=False, tie_word_embeddings=False),
+    dict(ROTARY, model_type="lfm2", num_key_value_heads=2, norm_eps=1e-6, block_multiple_of=8, tie_word_embeddings=False,
+         layer_types=["conv", "full_attention"]),
 ]
 
 
@@ -266,6 +273,8 @@ EXPERTS = [
          sliding_window=16, rms_norm_eps=1e-6, rope_parameters=default_rope()),
     dict(ROTARY, model_type="olmoe", num_key_value_heads=2, rms_norm_eps=1e-6, clip_qkv=0.2, num_experts=6,
          num_experts_per_tok=2),
+    dict(ROTARY, model_type="granitemoe", num_key_value_heads=2, num_local_experts=6, num_experts_per_tok=3,
+         embedding_multiplier=12.0, residual_multiplier=0.5, attention_multiplier=0.7, logits_scaling=0.25),
     dict(ROTARY, model_type="qwen3_next", num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-6,
          linear_key_head_dim=6, linear_value_head_dim=10, linear_num_key_heads=2, linear_num_value_heads=4,
          layer_types=["linear_attention", "full_attention"], num_experts=6, num_experts_per_tok=2,
@@ -357,6 +366,10 @@ def further(families):
     for hf in FURTHER:
         if families and hf["model_type"] not in families:
             continue
+        if hf["model_type"] == "gpt_bigcode":
+            yield dict(plain, hf=hf)
+            yield dict({**plain, "attention": "eager", "checkpointing": "full"}, hf=hf)
+            continue
         hf = {"rope_parameters": default_rope(partial_rotary_factor=hf.get("partial_rotary_factor", 0.25)), **hf}
         if hf["model_type"] == "olmo3":
             hf["rope_parameters"] = dict(sliding_attention=default_rope(), full_attention=default_rope())
@@ -383,6 +396,8 @@ STACKED = [  # of EXPERTS
     dict(r=4, target_modules=["gate_proj", "up_proj"]),
     dict(r=4, target_modules=["q_proj"], target_parameters=BOTH),
     dict(r=4, target_modules="all-linear"),
+    dict(r=4, target_modules=["q_proj"], target_parameters=[f"block_sparse_moe.{part}" for part in (
+        "experts.gate_up_proj", "experts.down_proj", "router.weight")]),
     dict(r=4, target_modules=["in_proj_qkvz", "q_proj"], target_parameters=BOTH),
     dict(r=4, target_modules=["in_proj_qkv", "up_proj"], target_parameters=BOTH),
 ]

@@ -162,7 +162,17 @@ static int64_t layer_of_gpts(const struct plim_model_config *m)
     bool opt = m->family == PLIM_FAMILY_OPT, bias = opt ? m->enable_bias : true;
     bool attention_bias = m->family == PLIM_FAMILY_GPT_NEOX ? m->attention_bias : bias;
     int64_t norms = opt && !m->layer_norm_elementwise_affine ? 0 : 2 * 2 * h;
-    return 4 * linear(h, h, attention_bias) + linear(h, i, bias) + linear(i, h, bias) + norms;
+    int64_t keys = m->kv_heads * m->head_dim; /* gpt_bigcode: of fewer heads */
+    return 2 * linear(h, h, attention_bias) + 2 * linear(h, keys, attention_bias) + linear(h, i, bias) +
+           linear(i, h, bias) + norms;
+}
+
+static int64_t layer_of_falcon(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, i = m->intermediate_size, all = (m->heads + 2 * m->kv_heads) * m->head_dim;
+    bool bias = m->mlp_bias, has_one_norm = m->parallel_residual && m->norms_in_parallel != 2;
+    return linear(h, all, bias) + linear(h, h, bias) + linear(h, i, bias) + linear(i, h, bias) +
+           (has_one_norm ? 2 * h : 4 * h);
 }
 
 static int64_t experts_and_router(const struct plim_model_config *m)
@@ -195,7 +205,7 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     bool gated = f == PLIM_FAMILY_QWEN3_5_TEXT || f == PLIM_FAMILY_QWEN3_5_MOE_TEXT || f == PLIM_FAMILY_QWEN3_NEXT;
     if (gated) attention += linear(h, q, in_bias); /* a gate beside the queries */
     bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_VL || f == PLIM_FAMILY_QWEN3_MOE ||
-                      f == PLIM_FAMILY_GEMMA3_TEXT || gated || f == PLIM_FAMILY_EXAONE4 ||
+                      f == PLIM_FAMILY_GEMMA3_TEXT || gated || f == PLIM_FAMILY_LFM2 || f == PLIM_FAMILY_EXAONE4 ||
                       f == PLIM_FAMILY_HUNYUAN_V1_DENSE;
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
     bool layer_norms = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_NEMOTRON || f == PLIM_FAMILY_STABLELM;
@@ -212,6 +222,8 @@ static int64_t linear_attention_beyond(const struct plim_model_config *m)
     int64_t h = m->hidden_size, q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
     int64_t full = linear(h, 2 * q, m->attention_bias) + 2 * linear(h, kv, m->attention_bias) +
                    linear(q, h, m->attention_bias) + 2 * m->head_dim;
+    if (m->family == PLIM_FAMILY_LFM2) /* a convolution between two projections */
+        return 4 * h * h + m->linear_kernel * h - (full - linear(h, q, false));
     int64_t keys = m->linear_key_heads * m->linear_key_dim, values = m->linear_value_heads * m->linear_value_dim;
     int64_t projections = h * (2 * keys + 3 * values + 2 * m->linear_value_heads);
     int64_t own = m->linear_kernel * (2 * keys + values) + 2 * m->linear_value_heads + m->linear_value_dim;
@@ -268,9 +280,12 @@ int64_t spec_parameters(const struct plim_model_config *m)
     int64_t h = m->hidden_size, v = m->vocab_size, head = m->tie_word_embeddings ? 0 : h * v;
     switch (m->family) {
     case PLIM_FAMILY_GPT2:
+    case PLIM_FAMILY_GPT_BIGCODE:
         return m->layers * layer_of_gpts(m) + v * h + m->positions * h + 2 * h + head;
     case PLIM_FAMILY_GPT_NEOX:
         return m->layers * layer_of_gpts(m) + v * h + 2 * h + head;
+    case PLIM_FAMILY_FALCON:
+        return m->layers * layer_of_falcon(m) + v * h + 2 * h + head;
     case PLIM_FAMILY_BLOOM: /* a LayerNorm behind the embedding, too */
         return m->layers * layer_of_gpts(m) + v * h + 4 * h + head;
     case PLIM_FAMILY_OPT: {

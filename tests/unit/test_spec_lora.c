@@ -39,8 +39,8 @@ Test(spec_lora, names_of_other_families_are_left_out)
     expect_refusal("family: phi3", "targets: [q_proj, k_proj]",
                    "s.yaml:3:25: train.lora.targets has 'q_proj', expected linear modules of phi3: qkv_proj, o_proj, "
                    "gate_up_proj, down_proj");
-    expect_refusal("family: phi3", "targets: [o_proj, in_proj]",
-                   "s.yaml:3:25: train.lora.targets has 'in_proj', expected linear modules of phi3: qkv_proj, o_proj, "
+    expect_refusal("family: phi3", "targets: [o_proj, x_proj]",
+                   "s.yaml:3:25: train.lora.targets has 'x_proj', expected linear modules of phi3: qkv_proj, o_proj, "
                    "gate_up_proj, down_proj");
 }
 

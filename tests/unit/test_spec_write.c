@@ -61,7 +61,7 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     bool bert = plim_family_has_task(family, PLIM_TASK_MASKED_LM) && info->learned_positions;
     if (family == PLIM_FAMILY_GPT_NEOX || family == PLIM_FAMILY_VIT || bert)
         m->dropout_embedding = m->dropout_residual; /* one key */
-    if (family == PLIM_FAMILY_STARCODER2 || family == PLIM_FAMILY_ERNIE4_5)
+    if (family == PLIM_FAMILY_STARCODER2 || family == PLIM_FAMILY_ERNIE4_5 || family == PLIM_FAMILY_FALCON)
         m->mlp_bias = m->attention_bias; /* one key */
     if (bert) m->positions = 1024;
     if (m->labels && !m->patch_size)
@@ -75,7 +75,9 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     m->hidden_size = m->heads * 8 * between(state, 1, 40);
     m->layers = between(state, 1, 60);
     m->vocab_size = info->images ? 0 : between(state, 152000, 300000);
-    m->activation = family == PLIM_FAMILY_BLOOM ? 0 : (enum plim_activation)between(state, 0, 5);
+    bool has_activation = strcmp(plim_family_key_name(family, PLIM_FIELD_ACTIVATION), "hidden_act") ||
+                          plim_family_find(family, "hidden_act", false);
+    m->activation = has_activation ? (enum plim_activation)between(state, 0, 5) : info->activation;
     if (info->rotary) m->rope = (enum plim_rope)between(state, 0, PLIM_ROPE_COUNT - 1);
     if (family == PLIM_FAMILY_PHI3 && m->rope != PLIM_ROPE_DEFAULT) m->rope = PLIM_ROPE_LONGROPE;
     if (info->nope == PLIM_NOPE_INTERVAL && between(state, 0, 1)) {
@@ -87,11 +89,13 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
         if (!*field) *field = 16;
     }
     if (family == PLIM_FAMILY_EXAONE4 && !m->sliding_window) m->sliding_window = 64; /* else no pattern */
+    if (family == PLIM_FAMILY_FALCON && !m->new_architecture) m->norms_in_parallel = 0;
+    if (m->new_architecture) m->parallel_residual = true;
     if (info->linear && m->full_interval > m->layers) m->full_interval = m->layers; /* one attends to all */
     if (info->layer_types && between(state, 0, 1)) {
         spec->layer_types_given = (size_t)m->layers;
         m->use_sliding_window = plim_family_find(family, "use_sliding_window", false) != NULL;
-        m->sliding_window = info->linear ? 0 : 100;
+        m->sliding_window = info->linear || info->convolves ? 0 : 100;
         for (int64_t i = 0; i < m->layers; i++) plim_model_layer_types(m)[i] = between(state, 0, 1) && i;
     }
 }

@@ -42,7 +42,7 @@ struct tensor *attention_math(struct engine *e, struct tensor *q, struct tensor 
                               const struct attention_params *p)
 {
     enum plim_dtype dtype = (enum plim_dtype)q->a.dtype;
-    int64_t groups = q->a.shape[1] / k->a.shape[1];
+    int64_t groups = p->broadcasts ? 1 : q->a.shape[1] / k->a.shape[1];
     struct tensor *q32 = tensor_hold(op_to(e, q, PLIM_F32)),
                   *k32 = tensor_hold(op_to(e, k, PLIM_F32));
     struct tensor *v32 = tensor_hold(op_to(e, v, PLIM_F32));

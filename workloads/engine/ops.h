@@ -257,6 +257,8 @@ void op_sort(struct engine *e, struct tensor *x, struct tensor *out[2]);
 struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indices);
 /* The same of indices that differ from one another */
 struct tensor *op_different_rows(struct engine *e, struct tensor *x, struct tensor *indices);
+/* x[..., [index], ...] along `dim`, which keeps its place with one element */
+struct tensor *op_take_at(struct engine *e, struct tensor *x, int dim, int64_t index);
 /* nonzero() of a mask, `found` of which are not zero: (found) int64, which are numbers of elements and stand for all of
  * its columns; or the columns, (found, dimensions) int64 */
 struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found);
@@ -330,6 +332,7 @@ struct attention_params {
     struct tensor *mask; /* bool or additive, broadcastable to (b, heads, s, s); NULL: none */
     double dropout, scale;
     bool causal;
+    bool broadcasts; /* without enable_gqa: fewer heads of keys than of queries are broadcast, which no kernel takes */
     bool flash2;    /* it is flash_attn_func of the package flash-attn, for which q, k and v are of 16
                        bits, and change their dimensions 1 and 2 before the call and back after it */
     /* flash2: as of struct plim_op. `ends`: flash_attn_varlen_func, to which q, k and v (1, heads, tokens, d) are rows

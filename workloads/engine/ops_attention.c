@@ -342,7 +342,8 @@ struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, str
         shape.training = autograd_needed(e, 3, qkv);
         shape.torch_2_15 = e->torch_2_15;
         if (params->ends) shape.rows = tensor_elements(params->ends) - 1;
-        enum plim_sdpa kernel = plim_sdpa_select(&e->device->info, &shape);
+        bool is_composed = params->broadcasts && shape.heads != shape.kv_heads;
+        enum plim_sdpa kernel = is_composed ? PLIM_SDPA_MATH : plim_sdpa_select(&e->device->info, &shape);
         struct tensor *mask = additive_mask(e, params->mask, shape.dtype);
         if (mask && mask == params->mask) tensor_ref(mask);
         if (params->flash2)

@@ -175,6 +175,52 @@ struct tensor *op_different_rows(struct engine *e, struct tensor *x, struct tens
     return take_rows(e, x, indices, &different_rows_kind);
 }
 
+/* index_backward(), as of rows */
+static void take_at_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    enum { DIM = 6, INDEX };
+    struct tensor *held[PLIM_INDEX_ADD_NEEDS] = {NULL};
+    struct plim_need needs[PLIM_INDEX_ADD_NEEDS];
+    if (e->halted) return;
+    int dim = (int)n->ints[DIM];
+    struct tensor *dx = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
+    plim_index_add_needs(&e->device->info, 1, n->ints[1 + dim], needs);
+    op_take_needs(e, PLIM_INDEX_ADD_NEEDS, needs, held);
+    struct tensor *part = tensor_keep(op_slice(e, dx, dim, n->ints[INDEX], 1));
+    op_copy_(e, part, grads[0]);
+    tensor_drop(e, part);
+    op_release_needs(e, needs, held, PLIM_INDEX_ADD_NEEDS, PLIM_INDEX_ADD_NEEDS);
+    out[0] = dx;
+}
+static const struct node_kind take_at_kind = {"IndexBackward0", take_at_backward};
+
+struct tensor *op_take_at(struct engine *e, struct tensor *x, int dim, int64_t index)
+{
+    enum { DIM = 6, INDEX };
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = op_node(e, &take_at_kind, 1, &x);
+    bool grad = e->grad_enabled, was = tensor_enter(x);
+    op_note_shape(n, x);
+    e->grad_enabled = false;
+    struct tensor *indices = tensor_keep(op_full(e, PLIM_I64, SHAPE(1), (double)index));
+    if (n) {
+        n->ints[DIM] = dim;
+        n->ints[INDEX] = index;
+        node_save(e, n, 0, indices);
+    }
+    int64_t shape[PLIM_MAX_DIMS];
+    memcpy(shape, x->a.shape, sizeof shape);
+    shape[dim] = 1;
+    struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape);
+    struct tensor *part = tensor_keep(op_slice(e, x, dim, index, 1));
+    op_copy_(e, y, part);
+    tensor_drop_all(e, part, indices);
+    e->grad_enabled = grad;
+    y = op_done(e, n, y, 0, NULL);
+    tensor_leave(e, x, was);
+    return y;
+}
+
 /* gather_backward: zeros of the shape of self, to which the gradient is added where it came from. Of self only the
  * shape is used, but the formula names it. */
 static void gather_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)

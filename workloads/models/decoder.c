@@ -32,6 +32,10 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_ERNIE4_5] = &plim_family_llama,
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = &plim_family_llama,
     [PLIM_FAMILY_QWEN3_VL] = &plim_family_llama,
+    [PLIM_FAMILY_LFM2] = &plim_family_llama,
+    [PLIM_FAMILY_FALCON] = &plim_family_falcon,
+    [PLIM_FAMILY_GPT_BIGCODE] = &plim_family_gpt_bigcode,
+    [PLIM_FAMILY_GRANITEMOE] = &plim_family_llama,
 };
 
 /* ZeRO 1 and 2 lay all weights behind one another, and PyTorch multiplies experts from addresses of 16 bytes on

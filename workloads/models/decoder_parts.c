@@ -145,6 +145,7 @@ struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
 {
     struct mask_request r = mask_request(m, embeddings);
     r.attention_mask = attention_mask;
+    r.always = m->config->family == PLIM_FAMILY_FALCON;
     r.packed = m->setting->packing == PLIM_PACKING_YES; /* positions are not passed here, by which one row would be */
     return e->halted ? NULL : nn_causal_mask(e, &r);
 }
@@ -234,7 +235,8 @@ struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct 
     struct tensor *h = tensor_keep(nn_linear(e, &b->layer->fc1, x));
     tensor_set(e, &h, decoder_activation(e, c->activation, h));
     tensor_set(e, &h, nn_linear(e, &b->layer->fc2, h));
-    bool drops = c->family == PLIM_FAMILY_GPT2 || c->family == PLIM_FAMILY_DISTILBERT;
+    bool drops = c->family == PLIM_FAMILY_GPT2 || c->family == PLIM_FAMILY_GPT_BIGCODE ||
+                 c->family == PLIM_FAMILY_DISTILBERT;
     if (drops) tensor_set(e, &h, nn_dropout(e, h, c->dropout_residual));
     return nn_end(e, tensor_yield(h));
 }
@@ -429,7 +431,8 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
 {
     struct tensor *embeddings = decoder_embed(e, m, ids);
     double multiplier = m->config->embedding_multiplier;
-    if (multiplier > 0) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
+    bool masks_first = m->config->family == PLIM_FAMILY_GRANITEMOE;
+    if (multiplier > 0 && !masks_first) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
     struct seen_images seen = {0};
     if (m->pixels) vision_see(e, m, &embeddings, &seen);
     struct tensor *positions = m->pixels ? NULL : decoder_positions(e, m, tensor_size(ids, 1));
@@ -437,6 +440,7 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     if (m->rotary.of_grids && positions) on_grids(e, tensor_size(ids, 0), &positions, &turning);
     struct block_call calls[2] = {{.positions = positions}, {.positions = positions}};
     make_masks(e, m, embeddings, calls);
+    if (multiplier > 0 && masks_first) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
     enum plim_family f = m->config->family;
     bool drops = f == PLIM_FAMILY_PHI || f == PLIM_FAMILY_GPT_NEOX; /* as a module */
     struct tensor *x = tensor_hold(

@@ -51,26 +51,7 @@ void delta_net_initialise(struct engine *e, const struct decoder *m)
                         tensor_keep(tensor_empty_like(e, m->layers[i].a_log, m->parameters.dtype)));
 }
 
-/* causal_conv1d_fn: of x (B, channels, S), lent, what the tokens before each add to it, through silu; floating */
-static struct tensor *convolve(struct engine *e, const struct tensor *weight, struct tensor *x)
-{
-    if (e->halted) return e->poison;
-    int64_t channels = weight->a.shape[0], tokens = weight->a.shape[2], seq = x->a.shape[2];
-    enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
-    struct tensor *cast = tensor_hold(op_to(e, x, (enum plim_dtype)weight->a.dtype));
-    struct tensor *squeezed =
-        tensor_keep(op_view(e, (struct tensor *)weight, SHAPE(channels, tokens)));
-    struct tensor *y = tensor_keep(op_depthwise(e, cast, op_unsqueeze(e, squeezed, 1), tokens - 1));
-    tensor_drop(e, cast);
-    tensor_set(e, &y, op_slice(e, y, 2, 0, seq));
-    nn_begin(e);
-    tensor_set(e, &y, nn_end(e, op_silu(e, y)));
-    tensor_set(e, &y, op_to(e, y, dtype));
-    tensor_drop(e, squeezed);
-    return tensor_yield(y);
-}
-
-/* The same of the package causal-conv1d */
+/* causal_conv1d_fn of the package causal-conv1d, with silu */
 static struct tensor *convolve_by_package(struct engine *e, struct tensor *weight, struct tensor *x,
                                           struct tensor *document)
 {
@@ -87,14 +68,6 @@ static struct tensor *decay_of(struct engine *e, const struct decoder_layer *l, 
     struct tensor *rate = op_neg(e, op_exp(e, op_to(e, l->a_log, PLIM_F32)));
     struct tensor *step = op_softplus(e, op_add(e, op_to(e, a, PLIM_F32), l->dt_bias));
     return op_mul(e, rate, step);
-}
-
-/* Rebinds x (B, S, H) to zeros where a token is padded */
-static void hide_padding(struct engine *e, struct tensor *mask, struct tensor **x)
-{
-    if (!mask) return;
-    enum plim_dtype dtype = (enum plim_dtype)(*x)->a.dtype;
-    tensor_set(e, x, op_to(e, op_mul(e, *x, op_unsqueeze(e, mask, 2)), dtype));
 }
 
 /* Queries, keys and values of their convolved projection (B, channels, S), taken: (B, S, heads, D) each; named */
@@ -189,11 +162,11 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     if (e->halted) return e->poison;
     int64_t batch = x->a.shape[0], seq = x->a.shape[1],
             groups = c->linear_value_heads / c->linear_key_heads;
-    hide_padding(e, b->mask, &hidden);
+    decoder_hide_padding(e, b->mask, &hidden);
     struct projected p = (is_joined(b->m) ? project_joined : project)(e, b, hidden);
     nn_look(e, l->dt_bias, NN_OWN, l->conv);
     tensor_set(e, &p.mixed, packages->causal_conv1d ? convolve_by_package(e, l->conv, p.mixed, b->document)
-                                                    : convolve(e, l->conv, p.mixed));
+                                                    : nn_causal_conv1d(e, l->conv, p.mixed, true));
     split(e, c, p.mixed, qkv);
     tensor_drop_all(e, p.parts[Q], p.parts[K], p.parts[V]);
     struct tensor *beta = tensor_keep(op_sigmoid(e, p.rate)),

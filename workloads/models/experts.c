@@ -15,17 +15,21 @@ static const struct traits {
     bool weights_are_low;   /* the weights of experts are cast to the type of the logits */
     bool is_leaf;           /* to DeepSpeed, whose leaf modules have names */
     bool ranks_logits;      /* the largest logits are chosen first, and their softmax weighs them */
+    bool weights_as_rows;   /* these weights are cast to the type of the rows */
+    bool tells_weights;     /* and the block holds them to its end */
     bool has_bias;          /* the router and each linear of the experts */
     bool turned;            /* the experts' weights are (experts, in, out) */
     bool clamps_gate;       /* gate and up alternate, and are clamped (GptOssExperts._apply_gate) */
 } all_traits[PLIM_FAMILY_COUNT] = {
-    [PLIM_FAMILY_GPT_OSS] = {.ranks_logits = true, .has_bias = true, .turned = true, .clamps_gate = true},
+    [PLIM_FAMILY_GPT_OSS] = {.ranks_logits = true, .tells_weights = true, .has_bias = true, .turned = true,
+                             .clamps_gate = true},
     [PLIM_FAMILY_MIXTRAL] = {.is_leaf = true, .normalized = true, .widens_logits = true},
     [PLIM_FAMILY_QWEN2_MOE] = {.is_leaf = true, .weights_are_low = true},
     [PLIM_FAMILY_QWEN3_MOE] = {.is_leaf = true, .weights_are_low = true, .experts_first = true},
     [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = {.normalized = true, .weights_are_low = true},
     [PLIM_FAMILY_QWEN3_NEXT] = {.weights_are_low = true},
     [PLIM_FAMILY_OLMOE] = {.weights_are_low = true},
+    [PLIM_FAMILY_GRANITEMOE] = {.ranks_logits = true, .widens_logits = true, .weights_as_rows = true},
 };
 
 static const struct traits *traits_of(const struct decoder *m)
@@ -85,16 +89,19 @@ struct routing {
     struct tensor *weights, *experts; /* (N, k): of a row's experts, and which they are */
 };
 
-/* GptOssTopKRouter: of the k largest logits; x (N, H) and the router's weight, lent */
+/* GptOssTopKRouter, GraniteMoeTopKRouter: of the k largest logits; x (N, H) and the router's weight, lent */
 static struct routing rank(struct engine *e, const struct block_call *b, struct tensor *weight, struct tensor *x)
 {
     struct routing r;
     struct tensor *top[2];
     r.logits = tensor_keep(nn_product(e, x, weight, b->layer->router_bias));
+    if (traits_of(b->m)->widens_logits) tensor_set(e, &r.logits, op_to(e, r.logits, PLIM_F32));
     op_top_k(e, r.logits, b->m->config->experts_per_token, top);
     struct tensor *largest = tensor_keep(top[0]);
     r.experts = tensor_keep(top[1]);
     r.weights = tensor_keep(op_softmax(e, largest, (enum plim_dtype)largest->a.dtype));
+    if (traits_of(b->m)->weights_as_rows && !e->halted)
+        tensor_set(e, &r.weights, op_to(e, r.weights, (enum plim_dtype)x->a.dtype));
     tensor_drop(e, largest);
     return r;
 }
@@ -338,7 +345,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     }
     if (!e->halted) tensor_set(e, &y, op_view(e, y, x->a.ndim, x->a.shape));
     const struct routing *r = &call->routing;
-    if (traits_of(b->m)->ranks_logits && !e->halted) tensor_set(e, call->besides, r->weights);
+    if (traits_of(b->m)->tells_weights && !e->halted) tensor_set(e, call->besides, r->weights);
     tensor_drop_all(e, rows, shared, r->logits, r->weights, r->experts);
     return tensor_yield(y);
 }

@@ -39,6 +39,9 @@ static const struct traits {
     bool turns_first; /* a part of the head turns; both turned parts live until both are joined to the rest */
     bool scales_queries; /* queries grow with their positions, once they have turned */
     bool of_grids;  /* positions are those of images' grids, too */
+    bool norms_first; /* a block's norms are made before its MLP */
+    bool convolves; /* short convolutions in the place of most attentions */
+    bool norm_last; /* the last norm is made behind the rotary embedding */
     bool gated;     /* what the attention gives is multiplied with a sigmoid of a second half of the queries */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_LLAMA] = {.norm = NORM_RMS, .places = PRE},
@@ -97,6 +100,7 @@ static const struct traits {
                                       .of_grids = true},
     [PLIM_FAMILY_QWEN3_NEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true},
     [PLIM_FAMILY_OLMOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_WHOLE},
+    [PLIM_FAMILY_GRANITEMOE] = {.norm = NORM_RMS, .places = PRE, .norms_first = true},
     [PLIM_FAMILY_MINISTRAL3] = {.norm = NORM_RMS, .places = PRE, .scales_queries = true},
     [PLIM_FAMILY_MINISTRAL] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_ARCEE] = {.norm = NORM_RMS, .places = PRE, .plain_mlp = true},
@@ -110,6 +114,11 @@ static const struct traits {
     [PLIM_FAMILY_ERNIE4_5] = {.norm = NORM_RMS, .places = PRE, .rotates_in_fp32 = true, .wide_pairs = true},
     [PLIM_FAMILY_QWEN3_VL] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .of_grids = true},
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_TURNED},
+    [PLIM_FAMILY_LFM2] = {.norm = NORM_RMS,
+                          .places = PRE,
+                          .head_norm = HEAD_NORM_SPLIT,
+                          .convolves = true,
+                          .norm_last = true},
 };
 
 static const struct traits *traits_of(const struct decoder *m)
@@ -186,21 +195,30 @@ static void build_mlp(struct engine *e, struct decoder *m, struct decoder_layer 
     nn_linear_create(e, p, &l->down, f, h, c->mlp_bias);
 }
 
+static void build_norms(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    for (int i = 0; i < NORM_PLACES; i++) {
+        if (!(traits_of(m)->places >> i & 1)) continue;
+        nn_norm_create(e, &m->parameters, &l->norm[i], norm_of(m), m->config->hidden_size, traits_of(m)->norm_bias);
+        patch_norm(&l->norm[i], decoder_liger(m).norms);
+    }
+}
+
 static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
-    struct parameters *p = &m->parameters;
-    int64_t h = c->hidden_size;
-    (c->layer_is_linear[l - m->layers] ? delta_net_build : build_attention)(e, m, l);
-    if (c->experts && (l - m->layers + 1) % c->sparse_step == 0)
-        experts_build(e, m, l);
-    else
-        build_mlp(e, m, l);
-    for (int i = 0; i < NORM_PLACES; i++) {
-        if (!(traits_of(m)->places >> i & 1)) continue;
-        nn_norm_create(e, p, &l->norm[i], norm_of(m), h, traits_of(m)->norm_bias);
-        patch_norm(&l->norm[i], decoder_liger(m).norms);
-    }
+    bool is_other = c->layer_is_linear[l - m->layers], norms_first = traits_of(m)->norms_first;
+    bool is_sparse = c->experts && (l - m->layers + 1) % c->sparse_step == 0;
+    (!is_other ? build_attention : traits_of(m)->convolves ? short_conv_build : delta_net_build)(e, m, l);
+    if (norms_first) build_norms(e, m, l);
+    (is_sparse ? experts_build : build_mlp)(e, m, l);
+    if (!norms_first) build_norms(e, m, l);
+}
+
+static void build_last_norm(struct engine *e, struct decoder *m)
+{
+    nn_norm_create(e, &m->parameters, &m->final_norm, norm_of(m), m->config->hidden_size, traits_of(m)->norm_bias);
+    patch_norm(&m->final_norm, decoder_liger(m).last_norm);
 }
 
 /* A kind of layers that there is none of has no rotary embedding, where each kind has its own. */
@@ -212,6 +230,7 @@ static void build_rotaries(struct engine *e, struct decoder *m)
     bool global = !t->two_rotaries || decoder_has_layers(m, false);
     if (global) decoder_create_rotary(e, m, c->rope, &m->rotary);
     if (local) decoder_create_rotary(e, m, PLIM_ROPE_DEFAULT, &m->rotary_local);
+    if (t->norm_last) build_last_norm(e, m);
     delta_net_initialise(e, m);
     if (local && global)
         nn_rotary_initialise_both(e, &m->rotary, &m->rotary_local);
@@ -235,9 +254,7 @@ static void build(struct engine *e, struct decoder *m)
         tensor_classify(e, m->embedding_scale, PLIM_MEMORY_PARAMETERS);
     }
     decoder_build_layers(e, m, build_layer);
-    nn_norm_create(e, &m->parameters, &m->final_norm, norm_of(m), c->hidden_size,
-                   traits_of(m)->norm_bias);
-    patch_norm(&m->final_norm, decoder_liger(m).last_norm);
+    if (!traits_of(m)->norm_last) build_last_norm(e, m);
     build_rotaries(e, m);
     decoder_build_head(e, m, false);
 }
@@ -455,7 +472,8 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     const struct traits *t = traits_of(b->m);
     struct tensor *qkv[3], *gate = NULL;
     *weights = NULL;
-    if (b->m->config->layer_is_linear[b->layer - b->m->layers]) return delta_net(e, b, x);
+    if (b->m->config->layer_is_linear[b->layer - b->m->layers])
+        return (t->convolves ? short_conv : delta_net)(e, b, x);
     nn_begin(e);
     if (t->fused)
         project_fused(e, b, x, qkv);

@@ -130,11 +130,16 @@ static bool is_stack(const struct module *module)
 
 enum { STORED_NAME = 64 };
 
-/* The name in a checkpoint of a module, or of its weight where it is known by that alone; mixtral's experts and router
- * have an older one there. */
+/* The name in a checkpoint of a module, or of its weight where it is known by that alone; mixtral's and granitemoe's
+ * experts and router have an older one there. */
 static void stored_name(const struct decoder *m, const struct module *module, char name[STORED_NAME])
 {
     bool is_renamed = m->config->family == PLIM_FAMILY_MIXTRAL && !strncmp(module->path, "mlp.", 4);
+    const char *linear = strstr(module->path, "experts.gate_up") ? "input_linear." : "output_linear.";
+    if (m->config->family == PLIM_FAMILY_GRANITEMOE && !strncmp(module->path, "block_", 6)) {
+        snprintf(name, STORED_NAME, "block_sparse_moe.%s", module->kind == MODULE_WEIGHT ? "router." : linear);
+        return;
+    }
     snprintf(name, STORED_NAME, "%s%s%s", is_renamed ? "block_sparse_moe." : "", module->path + (is_renamed ? 4 : 0),
              module->kind == MODULE_WEIGHT ? ".weight" : "");
     if (is_renamed && !strcmp(module->path, "mlp.experts.gate_up_proj")) /* experts.0.w1 is read before experts.0.w2 */
@@ -195,11 +200,13 @@ static void load_module(struct load *load, const struct module *module, void *ow
     struct linear *linear = place;
     struct norm *norm = place;
     struct tensor **weight = place;
+    enum plim_family family = m->config->family;
+    bool is_stacked_there = family == PLIM_FAMILY_GPT_OSS || family == PLIM_FAMILY_GRANITEMOE;
     switch (module->kind) {
     case MODULE_WEIGHT:
     case MODULE_PARAMETER:
         if (!*weight || load->e->halted) break;
-        if (!is_stack(module) || m->config->family == PLIM_FAMILY_GPT_OSS) load_tensor(load, *weight, INIT_WEIGHT);
+        if (!is_stack(module) || is_stacked_there) load_tensor(load, *weight, INIT_WEIGHT);
         else load_stack(load, *weight, module->offset == offsetof(struct decoder_layer, experts_gate_up));
         break;
     case MODULE_NORM:
@@ -209,7 +216,7 @@ static void load_module(struct load *load, const struct module *module, void *ow
     case MODULE_LINEAR:
         if (!linear->weight) break;
         load_tensor(load, linear->bias, INIT_ZEROS);
-        if (load->m->setting->quantization.type) load_quantized(load, linear);
+        if (load->m->setting->quantization.type && !linear->in_steps) load_quantized(load, linear);
         else load_tensor(load, linear->weight, INIT_WEIGHT);
         break;
     case MODULE_BLOCKS: load_blocks(load); break;
@@ -244,13 +251,15 @@ static bool plans_norm(const struct decoder *m, const struct module *module)
     return plans && (strstr(module->path, "q_norm") || strstr(module->path, "k_norm"));
 }
 
-/* gpt_oss' plan is the head's alone. A shared expert is in those of qwen3_5_moe and qwen3_next, but not its gate. */
+/* gpt_oss', granitemoe's and lfm2's plans are the head's alone. A shared expert is in those of qwen3_5_moe and
+ * qwen3_next, but not its gate. */
 static bool plans_linear(const struct decoder *m, const struct decoder_layer *l, const struct module *module)
 {
     enum plim_family family = m->config->family;
     bool plans_shared = family == PLIM_FAMILY_QWEN3_5_MOE_TEXT || family == PLIM_FAMILY_QWEN3_NEXT;
     bool is_shared = l->router && strstr(module->path, plans_shared ? "shared_expert_gate" : "shared_expert");
-    return family != PLIM_FAMILY_GPT_OSS && !is_shared;
+    return family != PLIM_FAMILY_GPT_OSS && family != PLIM_FAMILY_LFM2 && family != PLIM_FAMILY_GRANITEMOE &&
+           !is_shared;
 }
 
 static bool plans_stack(const struct decoder *m, const struct module *module)

@@ -60,7 +60,8 @@ struct decoder_layer {
     struct lora_adapter *router_lora, *experts_lora[2]; /* of the router's weight; of gate_up and down; or NULL */
     struct tensor *sinks; /* (A), gpt_oss: of each head a score that stands for no token; else NULL */
     struct linear in_qkv, in_z, in_b, in_a, linear_out; /* linear attention, in the place of the other;
-                                                         * qwen3_next: in_qkv has z, too, and in_b a */
+                                                         * qwen3_next: in_qkv has z, too, and in_b a; a short
+                                                         * convolution has in_qkv and linear_out */
     struct norm linear_norm;
     struct tensor *conv, *dt_bias, *a_log; /* of it: (channels, 1, tokens), (value heads), (value heads), or NULL */
     struct linear shared_gate; /* how much of the shared expert, which is gate, up, down */
@@ -107,6 +108,7 @@ struct decoder {
     struct linear head_dense; /* encoders: the head's first linear, bert's pooler among them */
     struct norm head_norm;
     struct tensor *type_embedding, *position_ids, *type_ids; /* encoders; the latter two buffers */
+    struct tensor *causal_bias;            /* gpt_bigcode: a buffer that nothing reads, (positions, positions) bool */
     struct tensor *embedding_scale;        /* gemma: a buffer, multiplied with the embeddings */
     struct linear project_in, project_out; /* opt: embeddings of another width */
     struct tensor *inputs, *attention_mask, *positions, *ends, *document; /* the batch's, lent during a forward */
@@ -166,7 +168,8 @@ struct family {
 
 extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
-    plim_family_modernbert, plim_family_vit, plim_family_stablelm;
+    plim_family_modernbert, plim_family_vit, plim_family_stablelm, plim_family_falcon,
+    plim_family_gpt_bigcode;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
  * be sharded by FSDP or ZeRO has no memory yet. */
@@ -260,7 +263,7 @@ const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m,
  * behind its parameters, and these behind those of its children. */
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
 /* The buffers alone: DECODER_BUFFERS at most. */
-enum { DECODER_BUFFERS = 10 };
+enum { DECODER_BUFFERS = 11 };
 size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 
 /* Why this device cannot train the model with the setting's kernels; NULL: it can. Kernels that run on a
@@ -321,7 +324,8 @@ struct tensor *decoder_positions(struct engine *e, const struct decoder *m, int6
 /* The causal mask of this forward; named or NULL */
 struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                             struct tensor *positions, int64_t window);
-/* The same of a model that passes no positions, but an attention mask (B, S) of ones, or NULL (opt, bloom) */
+/* The same of a model that passes no positions, but an attention mask (B, S) of ones, or NULL (opt, bloom,
+ * falcon) */
 struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
                                     struct tensor *embeddings, struct tensor *attention_mask);
 /* The mask of a model whose tokens see all of the row, or what lies within the window around them;
@@ -373,6 +377,14 @@ void delta_net_build(struct engine *e, struct decoder *m, struct decoder_layer *
 void delta_net_initialise(struct engine *e, const struct decoder *m);
 /* x (B, S, H) lent -> (B, S, H) floating */
 struct tensor *delta_net(struct engine *e, const struct block_call *b, struct tensor *x);
+
+/* --- short convolutions (short_conv.c) ---------------------------------------------------------- */
+
+/* The same of Lfm2ShortConv. */
+void short_conv_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
+struct tensor *short_conv(struct engine *e, const struct block_call *b, struct tensor *x);
+/* apply_mask_to_padding_states(): rebinds x (B, S, H) to zeros where a token is padded; mask (B, S) or NULL */
+void decoder_hide_padding(struct engine *e, struct tensor *mask, struct tensor **x);
 
 /* What stands in the MLP's place: x (B, S, H) -> (B, S, H); floating. gpt_oss rebinds *besides, which is named or
  * NULL, to how each row's experts are weighed; the others leave it. */

@@ -70,6 +70,21 @@ static const struct module hunyuan_block[] = {PROJECTIONS,
                                               BLOCK("input_layernorm", norm[0], NORM),
                                               BLOCK("post_attention_layernorm", norm[2], NORM),
                                               {0}};
+static const struct module lfm2_block[] = {BLOCK("self_attn.q_proj", q, LINEAR),
+                                           BLOCK("self_attn.k_proj", k, LINEAR),
+                                           BLOCK("self_attn.v_proj", v, LINEAR),
+                                           BLOCK("self_attn.out_proj", o, LINEAR),
+                                           BLOCK("self_attn.q_layernorm", q_norm, NORM),
+                                           BLOCK("self_attn.k_layernorm", k_norm, NORM),
+                                           BLOCK("conv.conv", conv, WEIGHT),
+                                           BLOCK("conv.in_proj", in_qkv, LINEAR),
+                                           BLOCK("conv.out_proj", linear_out, LINEAR),
+                                           BLOCK("feed_forward.w1", gate, LINEAR),
+                                           BLOCK("feed_forward.w3", up, LINEAR),
+                                           BLOCK("feed_forward.w2", down, LINEAR),
+                                           BLOCK("operator_norm", norm[0], NORM),
+                                           BLOCK("ffn_norm", norm[2], NORM),
+                                           {0}};
 static const struct module stablelm_block[] = {GATED_MLP,
                                                BLOCK("input_layernorm", norm[0], NORM),
                                                BLOCK("post_attention_layernorm", norm[1], NORM),
@@ -88,6 +103,14 @@ static const struct module mixtral_block[] = {ATTENTION,
                                               BLOCK("input_layernorm", norm[0], NORM),
                                               BLOCK("post_attention_layernorm", norm[2], NORM),
                                               {0}};
+static const struct module granitemoe_block[] = {
+    PROJECTIONS,
+    BLOCK("input_layernorm", norm[0], NORM),
+    BLOCK("post_attention_layernorm", norm[2], NORM),
+    BLOCK("block_sparse_moe.router", router, WEIGHT),
+    BLOCK("block_sparse_moe.experts.gate_up_proj", experts_gate_up, PARAMETER),
+    BLOCK("block_sparse_moe.experts.down_proj", experts_down, PARAMETER),
+    {0}};
 static const struct module qwen2_moe_block[] = {ATTENTION,
                                                 SHARED_EXPERT,
                                                 BLOCK("input_layernorm", norm[0], NORM),
@@ -180,6 +203,15 @@ static const struct module bloom_block[] = {BLOCK("input_layernorm", norm[0], NO
                                             BLOCK("mlp.dense_4h_to_h", fc2, LINEAR),
                                             {0}};
 
+static const struct module falcon_block[] = {BLOCK("self_attention.query_key_value", qkv, LINEAR),
+                                             BLOCK("self_attention.dense", o, LINEAR),
+                                             BLOCK("mlp.dense_h_to_4h", fc1, LINEAR),
+                                             BLOCK("mlp.dense_4h_to_h", fc2, LINEAR),
+                                             BLOCK("post_attention_layernorm", norm[1], NORM),
+                                             BLOCK("input_layernorm", norm[0], NORM),
+                                             BLOCK("ln_attn", norm[2], NORM),
+                                             BLOCK("ln_mlp", norm[3], NORM),
+                                             {0}};
 static const struct module bert_block[] = {BLOCK("attention.self.query", q, LINEAR),
                                            BLOCK("attention.self.key", k, LINEAR),
                                            BLOCK("attention.self.value", v, LINEAR),
@@ -224,6 +256,11 @@ static const struct module llama_model[] = {MODEL("model.embed_tokens", embeddin
                                             MODEL("lm_head", head, HEAD),
                                             MODEL("score", head, CLASSIFIER),
                                             {0}};
+static const struct module lfm2_model[] = {MODEL("model.embed_tokens", embedding, WEIGHT),
+                                           BLOCKS("model.layers"),
+                                           MODEL("model.embedding_norm", final_norm, NORM),
+                                           MODEL("lm_head", head, HEAD),
+                                           {0}};
 static const struct module gpt2_model[] = {MODEL("transformer.wte", embedding, WEIGHT),
                                            MODEL("transformer.wpe", position_embedding, WEIGHT),
                                            BLOCKS("transformer.h"),
@@ -362,6 +399,7 @@ static const struct {
     [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = {llama_model, qwen3_5_moe_block},
     [PLIM_FAMILY_QWEN3_NEXT] = {llama_model, qwen3_next_block},
     [PLIM_FAMILY_OLMOE] = {llama_model, mixtral_block},
+    [PLIM_FAMILY_GRANITEMOE] = {llama_model, granitemoe_block},
     [PLIM_FAMILY_MINISTRAL3] = {llama_model, llama_block},
     [PLIM_FAMILY_MINISTRAL] = {llama_model, llama_block},
     [PLIM_FAMILY_ARCEE] = {llama_model, arcee_block},
@@ -371,6 +409,9 @@ static const struct {
     [PLIM_FAMILY_ERNIE4_5] = {llama_model, llama_block},
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {llama_model, hunyuan_block},
     [PLIM_FAMILY_QWEN3_VL] = {vl_model, llama_block},
+    [PLIM_FAMILY_GPT_BIGCODE] = {gpt2_model, gpt2_block},
+    [PLIM_FAMILY_FALCON] = {bloom_model, falcon_block},
+    [PLIM_FAMILY_LFM2] = {lfm2_model, lfm2_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)

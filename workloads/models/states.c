@@ -7,7 +7,7 @@ size_t decoder_buffers(const struct decoder *m, struct tensor **out)
     struct tensor *const all[DECODER_BUFFERS] = {
         m->vision.inv_freq, m->vision.original_inv_freq,
         m->position_ids, m->type_ids, m->embedding_scale, m->rotary.inv_freq, m->rotary.original_inv_freq,
-        m->rotary_local.inv_freq, m->rotary_local.original_inv_freq, m->saved_scale};
+        m->rotary_local.inv_freq, m->rotary_local.original_inv_freq, m->saved_scale, m->causal_bias};
     size_t count = 0;
     for (int i = 0; i < DECODER_BUFFERS; i++)
         if (all[i]) out[count++] = all[i];
@@ -148,7 +148,7 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
     struct tensor *buffers[DECODER_BUFFERS];
     size_t count = decoder_states(m, out), n = decoder_buffers(m, buffers);
     const struct tensor *embedded = decoder_base_embedding(m);
-    bool norm_first = m->config->family != PLIM_FAMILY_PHI;
+    bool norm_first = m->config->family != PLIM_FAMILY_PHI && m->config->family != PLIM_FAMILY_LFM2;
     const struct norm *beside = m->position_ids ? &m->embedding_norm : &m->final_norm; /* bert's, else rotary ones */
     const struct tensor *last = norm_first && beside->bias ? beside->bias : beside->weight;
     if (!last) last = before_head(m, out, count - n); /* a norm without a weight */

@@ -47,6 +47,10 @@ static struct tensor *base_output(struct engine *e, const struct linear *l, stru
 {
     if (l->quantized.codes)
         return nn_is_int8(l) ? linear_int8(e, l, x) : linear_4bit(e, l, x);
+    if (l->in_steps) {
+        struct tensor *y = op_matmul(e, x, op_transpose(e, l->weight, 0, 1));
+        return l->bias ? op_add(e, y, l->bias) : y;
+    }
     if (!l->conv1d) return nn_product(e, x, l->weight, l->bias);
     int64_t shape[PLIM_MAX_DIMS];
     int ndim = x->a.ndim;

@@ -209,7 +209,7 @@ struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r)
     if (r->function == ATTENTION_FLASH2) {
         if (padding) ask_whether_all(e, padding);
         if (padding && r->padded) mask = tensor_ref(padding);
-    } else if (document || eager || beyond || (padding && !nothing_padded(e, r, padding))) {
+    } else if (document || eager || beyond || r->always || (padding && !nothing_padded(e, r, padding))) {
         mask = bool_mask(e, r, causal, document, padding);
         if (eager) mask = additive(e, mask, r->dtype);
     }

@@ -20,7 +20,7 @@ struct parameters {
     int32_t layer; /* that new parameters are of (struct tensor) */
     uint64_t made; /* so far, without those that were tied to another */
     int64_t elements, trainable_elements;
-    int64_t linear_elements; /* in the weights of linear layers; not the head's */
+    int64_t linear_elements; /* in the weights of linears that bitsandbytes quantises; not the head's */
 };
 
 /* What a parameter holds before the first step. WEIGHT: random, uniform with the standard deviation
@@ -61,8 +61,10 @@ struct tensor *nn_run(struct engine *e, struct tensor *const *weights, int kind,
  * NN_HEAD: a head with a bias of its own, whose parts are too. NN_MODEL: a model that looks at a parameter, by which it
  * is told, within it. NN_LEAF: one that has all parameters of its parts, where hooks take it so. NN_OWN: one with
  * parameters beside its parts' that gets its input by name: DeepSpeed's hooks see none, and do not tell the end of its
- * backward (_post_backward_module_hook in runtime/zero/parameter_offload.py), so that its own stay until the step's. */
-enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_ADAPTED, NN_HEAD, NN_MODEL, NN_LEAF, NN_OWN, NN_KINDS };
+ * backward (_post_backward_module_hook in runtime/zero/parameter_offload.py), so that its own stay until the step's.
+ * NN_LOOKS: one without parameters of its own that gets its input by name as well, and looks at a part's, by which it
+ * is told. */
+enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_ADAPTED, NN_HEAD, NN_MODEL, NN_LEAF, NN_OWN, NN_LOOKS, NN_KINDS };
 
 /* torch.nn.Embedding: the rows of `weight` */
 struct tensor *nn_embedding(struct engine *e, struct tensor *weight, struct tensor *rows);
@@ -101,6 +103,7 @@ struct linear {
     struct tensor *bias;   /* (out) or NULL */
     int64_t in, out;
     bool conv1d; /* transformers' Conv1D: addmm on the transposed layout */
+    bool in_steps; /* FalconLinear: x @ weight.T, and then its bias is added */
     struct quantized quantized; /* its `codes` are there: what the weight is kept as */
     struct lora_adapter *lora;
 };
@@ -279,6 +282,7 @@ struct mask_request {
     int64_t batch, seq;
     enum plim_dtype dtype; /* of the embeddings */
     bool packed, padded;
+    bool always;      /* sdpa: it is made whatever it hides (allow_is_causal_skip=False) */
     bool by_position; /* packed: what lies behind is told by positions, not by places (5.24) */
     enum attention_function function;
     int64_t window;                /* sliding window; 0: none */
@@ -323,6 +327,12 @@ struct attention_call {
  * caller to drop (NULL for SDPA). */
 struct tensor *nn_attention(struct engine *e, const struct attention_call *c, struct tensor *q,
                             struct tensor *k, struct tensor *v, struct tensor **weights);
+
+/* --- short convolutions ------------------------------------------------------------------------- */
+
+/* transformers' own causal_conv1d_fn: of x (B, channels, S), lent, what the tokens before each add to it by `weight`
+ * (channels, 1, tokens), in x's type, through silu or not; floating */
+struct tensor *nn_causal_conv1d(struct engine *e, struct tensor *weight, struct tensor *x, bool silu);
 
 /* --- the gated delta rule --------------------------------------------------------------------- */
 

@@ -62,6 +62,12 @@ bool plim_family_has_task(enum plim_family family, enum plim_task task)
     return (tasks ? tasks : 1u << PLIM_TASK_CAUSAL_LM | 1u << PLIM_TASK_CLASSIFICATION) >> task & 1;
 }
 
+const char *plim_family_other_layers(enum plim_family family)
+{
+    const struct plim_family_info *info = plim_family_info(family);
+    return info->convolves ? "conv" : info->linear ? "linear_attention" : "sliding_attention";
+}
+
 bool plim_family_is_decoder(enum plim_family family)
 {
     return plim_family_has_task(family, PLIM_TASK_CAUSAL_LM);
@@ -127,7 +133,7 @@ enum plim_status plim_family_defaults(enum plim_family family, struct plim_model
     enum plim_status st = PLIM_OK;
     *model = (struct plim_model_config){
         .family = family, .partial_rotary_factor = 1, .pad_token_id = PLIM_NO_TOKEN,
-        .rope = info->rope, .rope_original_positions = info->rope_original_positions};
+        .activation = info->activation, .rope = info->rope, .rope_original_positions = info->rope_original_positions};
     for (int64_t *count = &model->vision.deep_count; *count < PLIM_MAX_DEEP && info->deep[*count]; ++*count)
         model->vision.deep[*count] = info->deep[*count];
     for (size_t i = 0; i < info->key_count && st == PLIM_OK; i++) {

@@ -154,6 +154,20 @@
       "width of a head of values of linear attention")                                             \
     X(FULL_INTERVAL, full_interval, INT, 1, 1 << 20, "full_attention_interval", "layers",          \
       "every n-th layer attends to all tokens, the others linearly")                               \
+    X(NEW_ARCHITECTURE, new_architecture, BOOL, 0, 0, "new_decoder_architecture", "",              \
+      "falcon: keys and values lie beside their group of queries")                                 \
+    X(MULTI_QUERY, multi_query, BOOL, 0, 0, "multi_query", "",                                     \
+      "falcon, gpt_bigcode: one key and value for all queries, but for new_decoder_architecture")  \
+    X(NORMS_IN_PARALLEL, norms_in_parallel, INT, 1, 2, "num_ln_in_parallel_attn", "norms",         \
+      "falcon: LayerNorms in front of attention and MLP side by side; null: 2 of "                 \
+      "new_decoder_architecture, else 1")                                                          \
+    X(ADJUSTS_WIDTH, adjusts_width, BOOL, 0, 0, "block_auto_adjust_ff_dim", "",                    \
+      "lfm2: the MLP is 2/3 of intermediate_size wide, times block_ffn_dim_multiplier, rounded "   \
+      "up to a multiple of block_multiple_of")                                                     \
+    X(WIDTH_MULTIPLE, width_multiple, INT, 1, 1 << 20, "block_multiple_of", "elements",            \
+      "lfm2: what the width of the MLP is rounded up to a multiple of")                            \
+    X(WIDTH_MULTIPLIER, width_multiplier, NUMBER, 1e-6, 1e6, "block_ffn_dim_multiplier", "",       \
+      "lfm2: what the width of the MLP is multiplied with")                                        \
     X(PAD_TOKEN, pad_token_id, INT, -(1 << 26), (1 << 26) - 1, "pad_token_id", "token",            \
       "nn.Embedding's padding_idx")                                                                \
     X(DROPOUT_EMBEDDING, dropout_embedding, NUMBER, 0, 1, "embd_pdrop", "probability",             \
@@ -221,6 +235,8 @@ struct plim_family_info {
     enum plim_nope_rule nope;
     bool layer_types;        /* config.json may list the layers' types */
     bool linear;             /* layers attend linearly, or to all; else in a window, or to all */
+    bool convolves;          /* layers are short convolutions, or attend to all */
+    enum plim_activation activation; /* of the MLP, where there is no key for it */
     bool learned_positions;  /* a sequence cannot be longer than the table of positions */
     bool images;             /* rows are images; their sequence is the model's */
     bool vision;             /* it has a vision tower, whose keys config.json has in vision_config, and text_config */
@@ -298,10 +314,14 @@ void plim_model_linear_layers(const struct plim_model_config *model, bool *is_li
 /* What layer_is_nope is without a no_rope_layers list; likewise. */
 void plim_model_nope_layers(const struct plim_model_config *model, bool *is_nope);
 
+/* What a layer_types list calls the layers that are not of full_attention. */
+const char *plim_family_other_layers(enum plim_family family);
+
 /* What a layer_types list decides: layer_is_linear or layer_is_sliding. */
 static inline bool *plim_model_layer_types(struct plim_model_config *model)
 {
-    return plim_family_info(model->family)->linear ? model->layer_is_linear : model->layer_is_sliding;
+    const struct plim_family_info *info = plim_family_info(model->family);
+    return info->linear || info->convolves ? model->layer_is_linear : model->layer_is_sliding;
 }
 
 #endif

@@ -282,6 +282,29 @@ static const struct plim_family_key olmoe_keys[] = {
     KEY("norm_topk_prob", NORMALIZED_ROUTING, "false"),
 };
 
+static const struct plim_family_key granitemoe_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "32000"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "11008"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    NUL("num_key_value_heads", KV_HEADS, "null"),
+    KEY("head_dim", HEAD_DIM, NULL),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "2048"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("embedding_multiplier", EMBEDDING_MULTIPLIER, "1.0"),
+    KEY("logits_scaling", LOGITS_SCALING, "1.0"),
+    KEY("residual_multiplier", RESIDUAL_MULTIPLIER, "1.0"),
+    NUL("attention_multiplier", ATTENTION_MULTIPLIER, "1.0"),
+    KEY("num_local_experts", EXPERTS, "8"),
+    KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "2"),
+    KEY("router_aux_loss_coef", AUX_LOSS_COEF, "0.001"),
+};
+
 static const struct plim_family_key ministral3_keys[] = {
     TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "131072"),
@@ -407,6 +430,62 @@ static const struct plim_family_key hunyuan_v1_dense_keys[] = {
     NUL("head_dim", HEAD_DIM, "null"),
 };
 
+/* head_dim is no field of the class, but its model takes it. conv_L_cache: how many tokens the convolutions see */
+static const struct plim_family_key lfm2_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "65536"),
+    KEY("hidden_size", HIDDEN_SIZE, "2560"),
+    TWO("intermediate_size", "block_ff_dim", INTERMEDIATE_SIZE, "12288"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    KEY("num_key_value_heads", KV_HEADS, "8"),
+    KEY("head_dim", HEAD_DIM, NULL),
+    KEY("max_position_embeddings", POSITIONS, "128000"),
+    NUL("pad_token_id", PAD_TOKEN, "0"),
+    TWO("tie_word_embeddings", "tie_embedding", TIE_WORD_EMBEDDINGS, "true"),
+    KEY("conv_L_cache", LINEAR_KERNEL, "3"),
+    KEY("block_multiple_of", WIDTH_MULTIPLE, "256"),
+    KEY("block_ffn_dim_multiplier", WIDTH_MULTIPLIER, "1.0"),
+    KEY("block_auto_adjust_ff_dim", ADJUSTS_WIDTH, "true"),
+};
+
+static const struct plim_family_key falcon_keys[] = {
+    TASKS_OF_DECODER,
+    KEY("vocab_size", VOCAB_SIZE, "65024"),
+    TWO("hidden_size", "n_embed", HIDDEN_SIZE, "4544"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "71"),
+    NUL("num_ln_in_parallel_attn", NORMS_IN_PARALLEL, "null"),
+    KEY("hidden_dropout", DROPOUT_RESIDUAL, "0.0"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    NUL("num_kv_heads", KV_HEADS, "null"),
+    KEY("new_decoder_architecture", NEW_ARCHITECTURE, "false"),
+    KEY("multi_query", MULTI_QUERY, "true"),
+    KEY("parallel_attn", PARALLEL_RESIDUAL, "true"),
+    KEY("bias", ATTENTION_BIAS, "false"),
+    KEY("bias", MLP_BIAS, "false"), /* one key, two places */
+    KEY("max_position_embeddings", POSITIONS, "2048"),
+    NUL("ffn_hidden_size", INTERMEDIATE_SIZE, "null"),
+    KEY("activation", ACTIVATION, "gelu"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
+};
+
+static const struct plim_family_key gpt_bigcode_keys[] = {
+    TASKS_OF_DECODER,
+    KEY("vocab_size", VOCAB_SIZE, "50257"),
+    TWO("n_positions", "max_position_embeddings", POSITIONS, "1024"),
+    TWO("n_embd", "hidden_size", HIDDEN_SIZE, "768"),
+    TWO("n_layer", "num_hidden_layers", LAYERS, "12"),
+    TWO("n_head", "num_attention_heads", HEADS, "12"),
+    NUL("n_inner", INTERMEDIATE_SIZE, "null"),
+    KEY("activation_function", ACTIVATION, "gelu_pytorch_tanh"),
+    KEY("resid_pdrop", DROPOUT_RESIDUAL, "0.1"),
+    KEY("embd_pdrop", DROPOUT_EMBEDDING, "0.1"),
+    KEY("attn_pdrop", DROPOUT_ATTENTION, "0.1"),
+    KEY("scale_attn_weights", SCALE_ATTN_WEIGHTS, "true"),
+    KEY("multi_query", MULTI_QUERY, "true"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
+};
+
 /* transformers has no classification of theirs. */
 #define CAUSAL_ALONE (1u << PLIM_TASK_CAUSAL_LM)
 #define GLM_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"}
@@ -464,6 +543,8 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
                                             "out_proj", "gate_proj", "up_proj", "down_proj", "shared_expert_gate"}},
     [PLIM_FAMILY_OLMOE] = {KEYS(olmoe_keys), .tasks = CAUSAL_ALONE, .rotary = true, .head_dim_derives = true,
                            .linears = {"q_proj", "k_proj", "v_proj", "o_proj"}},
+    [PLIM_FAMILY_GRANITEMOE] = {KEYS(granitemoe_keys), .tasks = CAUSAL_ALONE, .rotary = true,
+                                .linears = {"q_proj", "k_proj", "v_proj", "o_proj"}},
     [PLIM_FAMILY_MINISTRAL3] = {KEYS(ministral3_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
                                 .rope = PLIM_ROPE_YARN, .rope_original_positions = 16384, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_ARCEE] = {KEYS(arcee_keys), .rotary = true, .heads_must_divide = true, .linears = UNGATED_LINEARS},
@@ -479,4 +560,13 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_ERNIE4_5] = {KEYS(ernie4_5_keys), .tasks = CAUSAL_ALONE, .rotary = true, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {KEYS(hunyuan_v1_dense_keys), .rotary = true, .required = {PLIM_FIELD_HEAD_DIM},
                                       .liger = LIGER_LLAMA, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_GPT_BIGCODE] = {KEYS(gpt_bigcode_keys), .uncut = true, .learned_positions = true,
+                                 .heads_must_divide = true, .linears = {"c_attn", "c_proj", "c_fc"},
+                                 .lora_default = {"c_attn"}},
+    [PLIM_FAMILY_FALCON] = {KEYS(falcon_keys), .rotary = true, .heads_must_divide = true, .functional_dropout = true,
+                            .uncut = true, .linears = {"query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"},
+                            .lora_default = {"query_key_value"}},
+    [PLIM_FAMILY_LFM2] = {KEYS(lfm2_keys), .tasks = CAUSAL_ALONE, .layer_types = true, .convolves = true,
+                          .activation = PLIM_ACTIVATION_SILU, .rotary = true,
+                          .linears = {"q_proj", "k_proj", "v_proj", "out_proj", "in_proj", "w1", "w3", "w2"}},
 };

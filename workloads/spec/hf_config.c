@@ -75,17 +75,17 @@ static bool is_text(const struct plim_yaml_node *node, const char *text)
 static enum plim_status read_layer_types(const struct plim_place *place,
                                          const struct plim_yaml_node *node, struct plim_spec *spec)
 {
-    bool linear = plim_family_info(spec->model_as_given.family)->linear;
-    const char *const names[] = {"full_attention", linear ? "linear_attention" : "sliding_attention"};
+    const char *const names[] = {"full_attention", plim_family_other_layers(spec->model_as_given.family)};
     const struct plim_value type = {.type = PLIM_VALUE_ENUM, .names = names, .name_count = 2};
     if (plim_yaml_is_null(node)) {
         spec->layer_types_given = 0;
         return PLIM_OK;
     }
-    if (node->kind != PLIM_YAML_SEQUENCE || node->count == 0 || node->count > PLIM_MAX_LAYERS)
-        return plim_value_refuse(place, node,
-                                 linear ? "one of full_attention or linear_attention for each layer"
-                                        : "one of full_attention or sliding_attention for each layer");
+    if (node->kind != PLIM_YAML_SEQUENCE || node->count == 0 || node->count > PLIM_MAX_LAYERS) {
+        char expected[80];
+        snprintf(expected, sizeof(expected), "one of full_attention or %s for each layer", names[1]);
+        return plim_value_refuse(place, node, expected);
+    }
     bool is_other[PLIM_MAX_LAYERS] = {false};
     for (size_t i = 0; i < node->count; i++) {
         int index = 0;
@@ -95,6 +95,25 @@ static enum plim_status read_layer_types(const struct plim_place *place,
     }
     memcpy(plim_model_layer_types(&spec->model_as_given), is_other, sizeof(is_other));
     spec->layer_types_given = node->count;
+    return PLIM_OK;
+}
+
+/* lfm2: the layers that attend; the others are convolutions. A layer_types list goes before it. */
+static enum plim_status read_attending(const struct plim_place *place, const struct plim_yaml_node *node,
+                                       struct plim_spec *spec)
+{
+    struct plim_model_config *model = &spec->model_as_given;
+    const struct plim_value type = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = PLIM_MAX_LAYERS - 1};
+    if (plim_yaml_is_null(node) || spec->layer_types_given) return PLIM_OK;
+    if (node->kind != PLIM_YAML_SEQUENCE) return plim_value_refuse(place, node, "a list of layers, counted from 0");
+    for (int64_t i = 0; i < model->layers; i++) model->layer_is_linear[i] = true;
+    for (size_t i = 0; i < node->count; i++) {
+        int64_t layer = 0;
+        enum plim_status st = plim_value_read(&type, place, node->items[i], &layer);
+        if (st != PLIM_OK) return st;
+        model->layer_is_linear[layer] = false;
+    }
+    spec->layer_types_given = (size_t)model->layers;
     return PLIM_OK;
 }
 
@@ -354,7 +373,8 @@ static enum plim_status read_quantization(const struct plim_place *place,
 /* --- keys ------------------------------------------------------------------------------------- */
 
 /* Which families have a key. */
-enum whose { OF_ALL, OF_LAYER_TYPES, OF_NOPE, OF_CLASSIFIERS, OF_ROTARY, OF_ROTARY_OF_ALL, OF_VISION };
+enum whose { OF_ALL, OF_LAYER_TYPES, OF_CONVOLUTIONS, OF_NOPE, OF_CLASSIFIERS, OF_ROTARY, OF_ROTARY_OF_ALL,
+             OF_VISION };
 
 /* Keys that no row of a family stands for. Later ones win where they set the same field. */
 static const struct special_key {
@@ -364,6 +384,7 @@ static const struct special_key {
     enum whose whose;
 } special_keys[] = {
     {"layer_types", read_layer_types, OF_LAYER_TYPES},
+    {"full_attn_idxs", read_attending, OF_CONVOLUTIONS},
     {"no_rope_layers", read_nope_layers, OF_NOPE},
     {"id2label", read_labels, OF_CLASSIFIERS},
     {"problem_type", read_problem, OF_CLASSIFIERS},
@@ -386,6 +407,7 @@ static bool has_special(enum plim_family family, size_t special)
     switch (special_keys[special].whose) {
     case OF_ALL: return true;
     case OF_LAYER_TYPES: return info->layer_types;
+    case OF_CONVOLUTIONS: return info->convolves;
     case OF_NOPE: return info->nope == PLIM_NOPE_INTERVAL;
     case OF_CLASSIFIERS: return plim_family_has_task(family, PLIM_TASK_CLASSIFICATION);
     case OF_ROTARY: return info->rotary || family == PLIM_FAMILY_MODERNBERT;

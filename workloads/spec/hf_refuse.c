@@ -11,7 +11,7 @@ static const struct other_kind {
 } other_kinds[] = {
     {"a mixture of experts",
      {"deepseek_v2", "deepseek_v3", "dbrx",
-      "phimoe", "granitemoe", "jamba", "llama4", "glm4_moe"}},
+      "phimoe", "jamba", "llama4", "glm4_moe"}},
     {"a state-space model",
      {"mamba", "mamba2", "falcon_mamba", "rwkv", "recurrent_gemma", "zamba2"}},
     {"an encoder",
@@ -27,7 +27,7 @@ static const struct other_kind {
      {"clip", "siglip", "gemma3", "llava", "qwen2_vl", "qwen2_5_vl", "qwen3_vl_moe", "idefics3",
       "paligemma", "mllama", "blip-2", "internvl", "mistral3"}},
     {"a decoder of another family",
-     {"falcon", "gpt_neo", "gptj", "codegen", "gpt_bigcode", "mpt", "gpt-j"}},
+     {"gpt_neo", "gptj", "codegen", "mpt", "gpt-j"}},
 };
 
 const char *plim_hf_other_kind(const char *type)
@@ -46,7 +46,7 @@ enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HA
 #define OF_BERTS (OF(BERT) | OF(ROBERTA))
 #define OF_ENCODERS (OF_BERTS | OF(DISTILBERT) | OF(MODERNBERT) | OF(VIT))
 #define OF_EXPERTS (OF(MIXTRAL) | OF(QWEN2_MOE) | OF(QWEN3_MOE) | OF(GPT_OSS) | OF(QWEN3_5_MOE_TEXT) | \
-                    OF(QWEN3_NEXT) | OF(OLMOE))
+                    OF(QWEN3_NEXT) | OF(OLMOE) | OF(GRANITEMOE))
 #define OF_ALL UINT64_MAX
 #define OF_DECODERS (~OF_ENCODERS)
 _Static_assert(PLIM_FAMILY_COUNT <= 64, "families are bits");
@@ -81,6 +81,8 @@ static const struct refused_key {
     {"_experts_implementation", HARMLESS_GROUPED,
      "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
     {"qk_layernorm", HARMLESS_FALSE, "a norm of its own for each head is not in this version", OF(STABLELM)},
+    {"alibi", HARMLESS_FALSE, "falcon's alibi is not in this version", OF(FALCON)},
+    {"conv_bias", HARMLESS_FALSE, "biases of convolutions are not in this version", OF(LFM2)},
     {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not in this version", OF(BLOOM)},
     {"output_hidden_states", HARMLESS_FALSE, "kept hidden states are not in this version", OF_ALL},
     {"output_attentions", HARMLESS_FALSE, "kept attention scores are not in this version", OF_ALL},

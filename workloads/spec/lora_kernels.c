@@ -31,6 +31,8 @@ static const bool is_untried[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_SEED_OSS] = true,
     [PLIM_FAMILY_ERNIE4_5] = true,
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = true,
+    [PLIM_FAMILY_LFM2] = true,
+    [PLIM_FAMILY_GRANITEMOE] = true,
 };
 
 static enum plim_status check_family(const struct plim_spec *spec, const char *key, struct plim_error *err)

@@ -62,12 +62,23 @@ void plim_model_disable_dropout(struct plim_model_config *model)
     if (model->family == PLIM_FAMILY_GPT2 || model->family == PLIM_FAMILY_BLOOM) model->dropout_attention = 0;
 }
 
+/* Lfm2MLP (modeling_lfm2.py:108) */
+static void adjust_width(struct plim_model_config *model)
+{
+    if (!model->adjusts_width) return;
+    int64_t width = (int64_t)((double)(2 * model->intermediate_size) / 3), multiple = model->width_multiple;
+    width = (int64_t)(model->width_multiplier * (double)width);
+    model->intermediate_size = (width + multiple - 1) / multiple * multiple;
+    model->adjusts_width = false;
+}
+
 void plim_model_derive(struct plim_spec *spec)
 {
     struct plim_model_config *model = &spec->model;
     *model = spec->model_as_given;
     if (!model->intermediate_size)
         model->intermediate_size = 4 * model->hidden_size; /* gpt2, bloom */
+    adjust_width(model);
     if (model->local_attention) model->sliding_window = model->local_attention / 2;
     if (model->dropout_classifier < 0) model->dropout_classifier = model->dropout_residual;
     if (plim_loop_disables_dropout(spec->loop)) plim_model_disable_dropout(model);
@@ -76,6 +87,8 @@ void plim_model_derive(struct plim_spec *spec)
         model->labels = 1;
     }
     if (!model->kv_heads) model->kv_heads = model->heads;
+    if (model->multi_query && !model->new_architecture) model->kv_heads = 1; /* FalconAttention, GPTBigCodeAttention */
+    if (!model->norms_in_parallel && model->new_architecture) model->norms_in_parallel = 2;
     if (!model->head_dim) model->head_dim = model->hidden_size / model->heads;
     if (!model->word_embed_proj_dim && model->family == PLIM_FAMILY_OPT)
         model->word_embed_proj_dim = model->hidden_size;
@@ -148,6 +161,24 @@ static enum plim_status check_heads(const struct plim_spec *spec, const char **c
     return PLIM_OK;
 }
 
+/* FalconDecoderLayer.forward() and FalconAttention.forward() fail of other combinations. */
+static enum plim_status check_falcon(const struct plim_spec *spec, const char **culprit, struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    bool is_whole = !model->new_architecture && !model->multi_query;
+    if (model->family != PLIM_FAMILY_FALCON) return PLIM_OK;
+    if (model->new_architecture && !model->parallel_residual)
+        REFUSE(PARALLEL_RESIDUAL, "parallel_attn is false beside new_decoder_architecture, expected true: transformers "
+                                  "fails without");
+    if (!model->new_architecture && model->parallel_residual && model->norms_in_parallel == 2)
+        REFUSE(NORMS_IN_PARALLEL, "num_ln_in_parallel_attn is 2 without new_decoder_architecture, expected 1 or null: "
+                                  "transformers fails");
+    if (is_whole && model->kv_heads != model->heads)
+        REFUSE(KV_HEADS, "num_kv_heads is %lld and num_attention_heads is %lld without multi_query, expected as many: "
+               "transformers fails", (long long)model->kv_heads, (long long)model->heads);
+    return PLIM_OK;
+}
+
 /* cos and sin have an even width. gpt_neox, phi3 and others rotate as much of a head as that, the rest
  * just int(head_dim * factor), which must then be even. */
 static enum plim_status check_rotary(const struct plim_spec *spec, const char **culprit,
@@ -189,7 +220,8 @@ static enum plim_status check_layers(const struct plim_spec *spec, const char **
     int64_t linear_layers = 0;
     for (int64_t i = 0; i < model->layers; i++) linear_layers += model->layer_is_linear[i];
     if (linear_layers == model->layers)
-        REFUSE(FULL_INTERVAL, "all layers attend linearly, expected one of full_attention: transformers fails without");
+        REFUSE(FULL_INTERVAL, "all layers %s, expected one of full_attention: transformers fails without",
+               plim_family_info(model->family)->convolves ? "are convolutions" : "attend linearly");
     for (int64_t i = 0; i < model->layers; i++)
         if (model->layer_is_sliding[i] && model->sliding_window == 0)
             REFUSE(SLIDING_WINDOW,
@@ -228,7 +260,7 @@ static double parameters_bound(const struct plim_model_config *model)
     double keys = (double)model->linear_key_heads * (double)model->linear_key_dim,
            values = (double)model->linear_value_heads * (double)model->linear_value_dim;
     double linear = h * (2 * keys + 3 * values + 2 * (double)model->linear_value_heads) +
-                    (double)model->linear_kernel * (2 * keys + values);
+                    (double)model->linear_kernel * (2 * keys + values + h);
     if (model->linear_kernel) attention *= 5.0 / 4; /* the queries' gate */
     double layer = h * (4 * attention + mlp + 16) + 8 * attention + linear;
     const struct plim_vision *v = &model->vision;
@@ -248,6 +280,7 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
     const struct plim_model_config *model = &spec->model;
     const double most = 1e14; /* parameters: with all that training adds, 2e15 bytes */
     enum plim_status st = check_heads(spec, culprit, err);
+    if (st == PLIM_OK) st = check_falcon(spec, culprit, err);
     if (st == PLIM_OK) st = check_rotary(spec, culprit, err);
     if (st == PLIM_OK) st = check_layers(spec, culprit, err);
     if (st != PLIM_OK) return st;

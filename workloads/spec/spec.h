@@ -58,6 +58,9 @@
     X(SEED_OSS, "seed_oss")                                                                        \
     X(ERNIE4_5, "ernie4_5")                                                                        \
     X(HUNYUAN_V1_DENSE, "hunyuan_v1_dense")                                                        \
+    X(LFM2, "lfm2")                                                                                \
+    X(FALCON, "falcon")                                                                            \
+    X(GPT_BIGCODE, "gpt_bigcode")                                                                  \
     X(BERT, "bert")                                                                                \
     X(ROBERTA, "roberta")                                                                          \
     X(DISTILBERT, "distilbert")                                                                    \
@@ -70,6 +73,7 @@
     X(QWEN3_NEXT, "qwen3_next")                                                                    \
     X(OLMOE, "olmoe")                                                                              \
     X(QWEN3_VL, "qwen3_vl")                                                                        \
+    X(GRANITEMOE, "granitemoe")                                                                    \
     X(VIT, "vit")
 
 enum plim_family {
@@ -194,7 +198,14 @@ struct plim_model_config {
     bool layer_is_nope[PLIM_MAX_LAYERS]; /* no rotary positions: of no_rope_layers or the family's pattern */
     int64_t linear_kernel, full_interval; /* linear attention: its convolution's tokens; every n-th layer sees all */
     int64_t linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim; /* its heads, and their widths */
-    bool layer_is_linear[PLIM_MAX_LAYERS]; /* of layer_types or full_interval */
+    bool layer_is_linear[PLIM_MAX_LAYERS]; /* of layer_types or full_interval; lfm2: a short convolution */
+    bool new_architecture, multi_query; /* falcon: groups of queries, their key and value in one projection; it and
+                                         * gpt_bigcode: one key and value for all queries */
+    int64_t norms_in_parallel;          /* falcon, where attention and MLP stand side by side; 0: null */
+    bool adjusts_width; /* lfm2: an MLP is 2/3 as wide as is said, times width_multiplier, rounded up to a multiple of
+                         * width_multiple; already applied */
+    int64_t width_multiple;
+    double width_multiplier;
     int64_t pad_token_id;           /* PLIM_NO_TOKEN: null, or the family's embedding takes none */
     bool has_padding_idx;           /* a pad_token_id is given: nn.Embedding(padding_idx=...) */
     double dropout_embedding;  /* gpt2, phi embd_pdrop, gpt_neox hidden_dropout; phi3 has none */

@@ -213,6 +213,12 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
 {
     bool is_dpo = spec->loop == PLIM_LOOP_TRL_DPO, is_whole = is_dpo && !spec->lora.r;
     if (!plim_loop_is_trl(spec->loop)) return PLIM_OK;
+    bool is_balanced = spec->loop == PLIM_LOOP_TRL_SFT && spec->model.aux_loss_coef > 0;
+    if (is_balanced && spec->model.family == PLIM_FAMILY_GRANITEMOE)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.loop is trl-sft and model.router_aux_loss_coef is %g, with which TRL fails for "
+                         "granitemoe ('GraniteMoeConfig' object has no attribute 'num_experts'), expected 0",
+                         spec->model.aux_loss_coef);
     bool keeps = spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS;
     const char *what = NULL;
     if (spec->loop == PLIM_LOOP_TRL_REWARD) what = why_no_rewards(spec);

@@ -131,14 +131,14 @@ static void write_rope(const struct plim_model_config *model, FILE *file)
 /* Only where the family's own rule would give other layers. */
 static void write_layer_types(const struct plim_model_config *model, FILE *file)
 {
-    bool usual[PLIM_MAX_LAYERS], linear = plim_family_info(model->family)->linear;
+    const struct plim_family_info *info = plim_family_info(model->family);
+    bool usual[PLIM_MAX_LAYERS], linear = info->linear || info->convolves;
     const bool *is_other = linear ? model->layer_is_linear : model->layer_is_sliding;
     (linear ? plim_model_linear_layers : plim_model_sliding_layers)(model, usual);
     if (memcmp(usual, is_other, sizeof(usual)) == 0) return;
     fputs("  layer_types:\n", file);
     for (int64_t i = 0; i < model->layers; i++)
-        fprintf(file, "    - %s\n",
-                !is_other[i] ? "full_attention" : linear ? "linear_attention" : "sliding_attention");
+        fprintf(file, "    - %s\n", is_other[i] ? plim_family_other_layers(model->family) : "full_attention");
 }
 
 static void write_nope_layers(const struct plim_model_config *model, FILE *file)

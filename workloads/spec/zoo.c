@@ -37,6 +37,9 @@ static const struct {
     {"seed-oss-36b", {"ByteDance-Seed/Seed-OSS-36B-Base", "ByteDance-Seed/Seed-OSS-36B-Instruct"}},
     {"ernie-4.5-0.3b", {"baidu/ERNIE-4.5-0.3B-PT", "baidu/ERNIE-4.5-0.3B-Base-PT"}},
     {"hunyuan-7b", {"tencent/Hunyuan-7B-Instruct"}},
+    {"starcoderbase-1b", {"bigcode/starcoderbase-1b"}},
+    {"falcon-7b", {"tiiuae/falcon-7b", "tiiuae/falcon-7b-instruct"}},
+    {"lfm2-1.2b", {"LiquidAI/LFM2-1.2B"}},
     {"phi-3-mini", {"microsoft/Phi-3-mini-4k-instruct"}},
     {"pythia-410m", {"EleutherAI/pythia-410m"}},
     {"opt-1.3b", {"facebook/opt-1.3b"}},
@@ -49,6 +52,7 @@ static const struct {
     {"gpt-oss-20b", {"openai/gpt-oss-20b"}},
     {"qwen3.5-35b-a3b", {NULL}}, /* likewise */
     {"olmoe-1b-7b", {"allenai/OLMoE-1B-7B-0924"}},
+    {"granite-3.0-1b-a400m", {"ibm-granite/granite-3.0-1b-a400m-base", "ibm-granite/granite-3.0-1b-a400m-instruct"}},
     {"qwen3-next-80b-a3b", {"Qwen/Qwen3-Next-80B-A3B-Instruct", "Qwen/Qwen3-Next-80B-A3B-Thinking"}},
     {"bert-base", {"google-bert/bert-base-uncased", "bert-base-uncased"}},
     {"bert-large", {"google-bert/bert-large-uncased", "bert-large-uncased"}},

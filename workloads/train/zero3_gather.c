@@ -338,9 +338,9 @@ static struct tensor *before_forward(struct engine *e, void *context,
                                      struct tensor *const *weights, int kind, struct tensor *x)
 {
     struct zero3_module *m = module_of(context, weights, kind);
-    if (kind != NN_ADAPTED && kind != NN_MODEL) name_module(context, m, weights);
+    if (kind != NN_ADAPTED && kind != NN_MODEL && kind != NN_LOOKS) name_module(context, m, weights);
     enter(e, context, m);
-    struct tensor *input = kind == NN_OWN ? x : autograd_mark(e, x, &m->after_backward);
+    struct tensor *input = kind == NN_OWN || kind == NN_LOOKS ? x : autograd_mark(e, x, &m->after_backward);
     return kind == NN_LEAF && input != x ? reduced_together(e, m, input) : input;
 }
 

@@ -1,0 +1,83 @@
+/* What is refused of single families, beside what every family has. */
+#include "support/spec_files.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <string.h>
+
+static const struct refusal {
+    const char *text, *line;
+} of_specs[] =
+    {
+        {"model: {family: lfm2, num_hidden_layers: 2, full_attn_idxs: []}\n",
+         "s.yaml:1:8: all layers are convolutions, expected one of full_attention: transformers "
+         "fails without"},
+        {"model: {family: lfm2, full_attn_idxs: [1, -1]}\n",
+         "s.yaml:1:43: model.full_attn_idxs is '-1', expected an integer from 0 to 1023"},
+        {"model: {family: lfm2, full_attn_idxs: 2}\n",
+         "s.yaml:1:39: model.full_attn_idxs is '2', expected a list of layers, counted from 0"},
+        {"model: {family: lfm2, layer_types: [linear_attention]}\n",
+         "s.yaml:1:37: model.layer_types is 'linear_attention', expected full_attention or conv"},
+        {"model: {family: lfm2, layer_types: conv}\n",
+         "s.yaml:1:36: model.layer_types is 'conv', expected one of full_attention or conv for "
+         "each layer"},
+        {"model: {family: falcon, new_decoder_architecture: true, parallel_attn: false}\n",
+         "s.yaml:1:72: parallel_attn is false beside new_decoder_architecture, expected true: "
+         "transformers fails without"},
+        {"model: {family: falcon, num_ln_in_parallel_attn: 2}\n",
+         "s.yaml:1:50: num_ln_in_parallel_attn is 2 without new_decoder_architecture, expected 1 "
+         "or null: transformers fails"},
+        {"model: {family: falcon, num_attention_heads: 8, hidden_size: 64, multi_query: false, "
+         "num_kv_heads: 2}\n",
+         "s.yaml:1:100: num_kv_heads is 2 and num_attention_heads is 8 without multi_query, "
+         "expected as many: transformers fails"},
+        {"model: {family: granitemoe}\ntrain: {loop: trl-sft}\n",
+         "s.yaml:2:15: train.loop is trl-sft and model.router_aux_loss_coef is 0.001, with which "
+         "TRL fails for granitemoe ('GraniteMoeConfig' object has no attribute 'num_experts'), expected 0"},
+        {"model: {family: lfm2}\ntrain: {causal_conv1d: true}\n",
+         "s.yaml:2:24: train.causal_conv1d is true, and the package's convolution of lfm2 is not "
+         "in this version, "
+         "expected false (plimsoll exec runs any training program)"},
+},
+  of_configs[] = {
+      {"{\"model_type\": \"falcon\", \"alibi\": true}",
+       "config.json:1:35: alibi: falcon's alibi is not in this version, expected false"
+       " (plimsoll exec runs any training program)"},
+      {"{\"model_type\": \"lfm2\", \"conv_bias\": true}",
+       "config.json:1:37: conv_bias: biases of convolutions are not in this version, expected false"
+       " (plimsoll exec runs any training program)"},
+};
+
+static void check(const char *name, const struct refusal *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        cr_expect(eq(str, (char *)spec_refusal(name, cases[i].text), (char *)cases[i].line), "%s",
+                  cases[i].text);
+}
+
+Test(spec_families, specs_are_refused)
+{
+    check("s.yaml", of_specs, sizeof(of_specs) / sizeof(of_specs[0]));
+}
+
+Test(spec_families, configs_are_refused)
+{
+    check("config.json", of_configs, sizeof(of_configs) / sizeof(of_configs[0]));
+}
+
+/* full_attn_idxs names the layers that attend, and gives way to layer_types. */
+Test(spec_families, convolutions_stand_where_no_layer_attends)
+{
+    struct plim_spec s;
+    spec_load_text(
+        "config.json",
+        "{\"model_type\": \"lfm2\", \"num_hidden_layers\": 4, \"full_attn_idxs\": [1, 3, 9]}", &s);
+    bool expected[] = {true, false, true, false, false};
+    cr_expect(eq(int, memcmp(s.model.layer_is_linear, expected, sizeof(expected)), 0));
+    spec_load_text("config.json",
+                   "{\"model_type\": \"lfm2\", \"num_hidden_layers\": 2, \"full_attn_idxs\": [1], "
+                   "\"layer_types\": [\"full_attention\", \"conv\"]}",
+                   &s);
+    cr_expect(eq(u8, s.model.layer_is_linear[0], false));
+    cr_expect(eq(u8, s.model.layer_is_linear[1], true));
+}
