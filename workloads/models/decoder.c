@@ -224,6 +224,22 @@ struct fused_output decoder_fused(struct engine *e, struct decoder *m, const str
     return out;
 }
 
+struct tensor *decoder_next_logits(struct engine *e, struct decoder *m, const struct batch *batch,
+                                   struct decoder_cache *cache)
+{
+    struct tensor *logits = NULL;
+    lend(m, batch);
+    m->cache = cache;
+    struct tensor *x = run_body(e, m, batch->inputs);
+    m->cache = NULL;
+    int64_t tokens = e->halted ? 1 : tensor_size(x, 1);
+    struct tensor *last = tensor_hold(op_slice(e, x, 1, tokens - 1, 1));
+    head_loss(e, m, last, NULL, &logits);
+    tensor_drop_all(e, last, x);
+    cache->tokens += tokens;
+    return logits;
+}
+
 static double attention_flops_per_token(const struct plim_model_config *c, int64_t seq)
 {
     double full = 12.0 * (double)(c->heads * c->head_dim) * (double)seq;
@@ -232,14 +248,14 @@ static double attention_flops_per_token(const struct plim_model_config *c, int64
     return sum;
 }
 
-/* Forwards without gradients of each sample that is trained on */
+/* Forwards without gradients of each sample that is trained on, of which one may be token by token */
 static double judgements(const struct plim_train_setting *s)
 {
     const struct plim_grpo *grpo = &s->grpo;
     if (s->loop == PLIM_LOOP_TRL_DPO) return !s->precomputed_reference;
     if (s->loop != PLIM_LOOP_TRL_GRPO) return 0;
-    bool is_scored = grpo->correction || grpo->updates * grpo->iterations > 1;
-    return (is_scored + grpo->reference) / (double)grpo->iterations;
+    if (grpo->updates * grpo->iterations > 1) return 0; /* a step is timed that has none of them */
+    return (grpo->vllm == PLIM_VLLM_NONE) + (plim_grpo_corrects(grpo) > 0) + grpo->reference;
 }
 
 double decoder_flops_per_token(const struct decoder *m)

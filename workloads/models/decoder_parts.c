@@ -139,14 +139,16 @@ static const enum attention_function functions[PLIM_ATTENTION_COUNT] = {
 
 bool decoder_hides_padding(const struct plim_train_setting *setting)
 {
-    return setting->padding == PLIM_PADDING_YES ||
-           (setting->padding == PLIM_PADDING_LONGEST && setting->micro_batch * plim_loop_rows(setting->loop) > 1);
+    bool has_others = setting->micro_batch * plim_loop_rows(setting->loop) > 1;
+    if (setting->loop == PLIM_LOOP_TRL_GRPO) has_others = true; /* all of a generation */
+    return setting->padding == PLIM_PADDING_YES || (setting->padding == PLIM_PADDING_LONGEST && has_others);
 }
 
 static struct mask_request mask_request(const struct decoder *m, const struct tensor *embeddings)
 {
     return (struct mask_request){.batch = embeddings->a.shape[0],
                                  .seq = embeddings->a.shape[1],
+                                 .past = m->cache ? m->cache->tokens : 0,
                                  .dtype = (enum plim_dtype)embeddings->a.dtype,
                                  .function = functions[m->setting->attention],
                                  .packed = m->setting->packing == PLIM_PACKING_YES || decoder_documents(m) > 1,
@@ -247,6 +249,7 @@ struct tensor *decoder_attend_turned(struct engine *e, const struct block_call *
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)), *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
     struct tensor *joined[3] = {NULL, NULL, qkv[2]}, *turned[2];
     nn_rotate_then_join(e, qkv, cos, sin, joined, turned);
+    decoder_remember(e, b, joined);
     struct attention_call call = decoder_attention(b);
     struct tensor *y = decoder_attend(e, b, &call, joined, weights);
     tensor_drop_all(e, cos, sin, qkv[0], qkv[1], joined[0], joined[1], joined[2], turned[0], turned[1]);

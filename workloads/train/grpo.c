@@ -160,7 +160,7 @@ static struct tensor *mask_out(struct engine *e, struct tensor *ratios, struct c
 /* exp(of what the two differ by), without what is too large: samples->ratios */
 static void correct(struct engine *e, const struct grpo *g, struct samples *s, struct corrected *c)
 {
-    enum plim_grpo_correction how = setting_of(g)->grpo.correction;
+    enum plim_grpo_correction how = plim_grpo_corrects(&setting_of(g)->grpo);
     if (how == PLIM_GRPO_CORRECTION_NONE || e->halted) return;
     c->difference = tensor_keep(op_mul(e, op_sub(e, s->before, s->sampled), s->answer_mask));
     tensor_set(e, &c->difference, op_clone(e, c->difference)); /* nan_to_num() of numbers */
@@ -252,7 +252,7 @@ static struct samples shuffled(struct engine *e, const struct samples *s)
     return out;
 }
 
-/* The rows as they come from vLLM, and how many tokens there are */
+/* The rows as they come from the host, and how many tokens there are */
 static void receive(struct engine *e, const struct grpo *g, struct samples *s)
 {
     int64_t world = plim_setting_ranks(setting_of(g));
@@ -270,22 +270,26 @@ static void receive(struct engine *e, const struct grpo *g, struct samples *s)
 
 /* _generate_and_score_completions(); named */
 static struct samples generate(struct engine *e, const struct grpo *g, grpo_score *score,
-                               void *user)
+                               generation_forward *next, void *user)
 {
     const struct plim_grpo *asked = &setting_of(g)->grpo;
     struct samples s = {0};
     struct corrected c = {0};
     struct grpo_rewards rewards = {0};
     int64_t rows = rows_of(g);
-    vllm_sync(e, g->model, !g->samples.prompts);
-    if (!e->halted) vllm_exchange(e, g->model, rows);
+    if (asked->vllm == PLIM_VLLM_NONE) {
+        generation_run(e, g->model, rows, next, user);
+    } else {
+        vllm_sync(e, g->model, !g->samples.prompts);
+        if (!e->halted) vllm_exchange(e, g->model, rows);
+    }
     if (!e->halted) receive(e, g, &s);
     if (e->halted) return s;
     struct tensor *tokens = tensor_keep(op_cat(e, 2, (struct tensor *[]){s.prompts, s.answers}, 1));
     struct tensor *mask =
         tensor_keep(op_cat(e, 2, (struct tensor *[]){s.prompt_mask, s.answer_mask}, 1));
     bool is_late = steps_of_generation(g) > 1; /* some samples are of an earlier model */
-    if (asked->correction || is_late) s.before = score_all(e, g, score, user, false, tokens, mask);
+    if (plim_grpo_corrects(asked) || is_late) s.before = score_all(e, g, score, user, false, tokens, mask);
     correct(e, g, &s, &c);
     if (asked->reference && !e->halted)
         s.reference = score_all(e, g, score, user, true, tokens, mask);
@@ -298,14 +302,14 @@ static struct samples generate(struct engine *e, const struct grpo *g, grpo_scor
     return s;
 }
 
-void grpo_begin_step(struct engine *e, struct grpo *g, grpo_score *score, void *user)
+void grpo_begin_step(struct engine *e, struct grpo *g, grpo_score *score, generation_forward *next, void *user)
 {
     if (!g->model || e->halted) return;
     bool is_due = !g->samples.prompts || g->steps == steps_of_generation(g);
     if (is_due) {
         bool grad = e->grad_enabled;
         e->grad_enabled = false;
-        struct samples made = generate(e, g, score, user), kept = shuffled(e, &made);
+        struct samples made = generate(e, g, score, next, user), kept = shuffled(e, &made);
         drop_samples(e, &made);
         drop_samples(e, &g->samples); /* the trainer's own variable still had them */
         g->samples = kept;

@@ -83,7 +83,7 @@ def load_model(case, folder):
         config.num_labels = case['labels']
     attention = case.get('attention', 'sdpa')
     config._attn_implementation = attention
-    if hasattr(config, 'use_cache'):
+    if hasattr(config, 'use_cache') and case.get('vllm') != 'none':
         config.use_cache = False
     if case.get('cut_cross_entropy'):
         from cut_head import patch
