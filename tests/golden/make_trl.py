@@ -185,6 +185,7 @@ def generated_cases(small, grpo):
     yield case(small, 1, 400, **{**grpo, 'prompt': 350}, **FULL, accumulation=64)
     yield case(small, 4, 100, **{**grpo, 'prompt': 70}, **FULL, padded=True)
     yield case(small, 8, 40, **grpo, **FULL, **beta(), **many)
+    yield case(small, 8, 40, **grpo, **many, arguments={'temperature': 0.7})
     yield case(small, 8, 40, **grpo, **FULL, accumulation=16, updates=2)
     yield case(small, 8, 40, **grpo, accumulation=16, updates=2, iterations=2, generations=4)
     yield case(small, 1, 560, **grpo, **FULL, accumulation=2, precision='bf16')  # keys are read in several parts
@@ -204,7 +205,19 @@ def generated_cases(small, grpo):
     yield case('x-gpt2-odd', 8, 40, **grpo, **FULL, **lora(8, ['c_attn']), weights='bf16', **many)
     yield case('qwen2.5-0.5b', 8, 88, **{**grpo, 'prompt': 64}, **FULL, weights='bf16', accumulation=16)
     yield case('llama-3.2-1b', 8, 88, **{**grpo, 'prompt': 64}, **FULL, **lora(16, ALL), weights='bf16', accumulation=16, **beta())
+    codes = quantized('nf4', compute='bf16', double=True)
+    yield case(small, 8, 40, **grpo, **FULL, **lora(8), weights='bf16', **codes, **many)
+    yield case(small, 8, 40, **grpo, **lora(8, ALL), weights='bf16', **codes, **many, **beta())
+    yield case(small, 8, 40, **grpo, **FULL, **lora(8), **quantized('nf4', compute='fp32'), **many)
+    yield case(small, 8, 40, **grpo, **FULL, **lora(8), weights='bf16', **quantized('int8'), **many)
+    yield case(small, 8, 40, **grpo, **FULL, **lora(16, dora=True), weights='bf16', **many)
+    yield case('qwen2.5-0.5b', 4, 88, **{**grpo, 'prompt': 64}, **FULL, **lora(16, ALL), weights='bf16', **codes, accumulation=16)
+    for config in ('x-qwen3-moe', 'x-mixtral', 'x-qwen2-moe', 'x-olmoe'):  # of each row's experts weights are copied
+        yield case(config, 8, 28, **grpo, accumulation=16)
+    yield case('x-gpt-oss-odd', 8, 28, **grpo, **FULL, attention='eager', accumulation=16)
+    yield case('x-qwen3-moe-odd', 8, 28, **grpo, **FULL, **lora(8), weights='bf16', accumulation=16, **beta())
     at = {'sharding': 'ddp', 'world': 2}
+    yield case('x-qwen3-moe', 8, 28, **grpo, **FULL, **at, accumulation=16)
     yield case(small, 8, 40, **grpo, **FULL, **at, **many)
     yield case(small, 8, 40, **grpo, **FULL, **lora(8), weights='bf16', **at, **many)
     at = {'sharding': 'zero2', 'world': 2}

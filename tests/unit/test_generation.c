@@ -183,6 +183,14 @@ Test(generation, keeps_what_a_window_reaches_back_to)
     expect_in_all_ways("gemma3_text", windowed);
 }
 
+Test(generation, gives_each_row_its_experts)
+{
+    static const char *const experts[] = {"model.intermediate_size", "64", "model.num_key_value_heads", "2",
+                                          "model.moe_intermediate_size", "32", "model.num_experts", "6",
+                                          "model.num_experts_per_tok", "2", NULL};
+    expect_in_all_ways("qwen3_moe", experts);
+}
+
 Test(generation, keeps_the_tokens_of_other_families)
 {
     static const char *const narrow[] = {"model.intermediate_size", "64", NULL};

@@ -210,7 +210,7 @@ Test(spec_trainer, answers_are_generated_for_whole_prompts)
          "which it has not"},
         {"model: {family: llama}\ndata: {prompt: 9, packing: one-row}\ntrain: {loop: trl-grpo}\n", "data.packing"},
         {"model: {family: bert}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n", "no causal language model"},
-        {"model: {zoo: qwen3-30b-a3b}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n", "experts, whose balance"},
+        {"model: {zoo: qwen3-30b-a3b}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n", "experts, which it brings"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, lora: {r: 8}, quantization: nf4}\n",
          "whose codes vLLM is brought"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, lora: {r: 8, dora: true}}\n", "lora.dora"},
@@ -222,7 +222,6 @@ Test(spec_trainer, answers_are_generated_for_whole_prompts)
         {OWN("llama", "") ", attention: flash_attention_2}\n", "flash_attention_2"},
         {OWN("llama", "") ", torch: 2.15}\n", "another PyTorch or transformers"},
         {OWN("llama", "") ", world: 2, sharding: zero3}\n", "gathers the weights for a generation"},
-        {OWN("llama", "") ", lora: {r: 8}, quantization: nf4}\n", "a quantised base"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *why = spec_refusal("s.yaml", cases[i].text);

@@ -207,16 +207,18 @@ static struct logit_transform transform_of(const struct plim_model_config *c)
 struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch, unsigned wanted)
 {
     lend(m, batch);
-    m->returns_router_logits = m->router_logits != NULL;
+    bool is_scored = m->setting->loop == PLIM_LOOP_TRL_GRPO && !e->grad_enabled; /* no more is asked for then */
+    bool balances = m->router_logits && !is_scored;
+    m->returns_router_logits = balances;
     struct tensor *x = run_body(e, m, batch->inputs);
     m->returns_router_logits = false;
     const struct linear head = head_linear(m);
     struct tensor *lent[2];
     struct fused_output out = nn_fused_head(e, &head, transform_of(m->config), x, batch->labels, decoder_labels(m),
                                             wanted, lent);
-    if (m->router_logits) balance(e, m, batch->mask, &out);
+    if (balances) balance(e, m, batch->mask, &out);
     tensor_drop_all(e, lent[0], lent[1]);
-    for (int64_t i = 0; i < m->config->layers && m->router_logits; i++) {
+    for (int64_t i = 0; i < m->config->layers && balances; i++) {
         tensor_drop(e, m->router_logits[i]);
         m->router_logits[i] = NULL;
     }

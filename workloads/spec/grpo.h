@@ -43,6 +43,7 @@ struct plim_grpo {
     enum plim_vllm vllm;
     double vllm_memory; /* vllm_gpu_memory_utilization of an engine in the process: its share of the GPU's memory */
     bool vllm_sleeps;   /* vllm_enable_sleep_mode: it holds its share only while it generates */
+    double temperature; /* of a model that generates itself; 0 is 1, which changes nothing */
 };
 
 /* How samples are weighted: answers of the model's own are as likely to it as to itself. */

@@ -434,6 +434,9 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      AT(grpo.vllm), .unit = "", .fallback = "server", .example = "colocate",
      .help = "trl-grpo: vllm_mode: a server on other GPUs, or an engine in each process that trains; none: use_vllm is "
              "not true, and the model that is trained generates its answers itself"},
+    {.path = "train.grpo.temperature", .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0.001, .maximum = 1000},
+     AT(grpo.temperature), .unit = "", .fallback = "1", .example = "0.7",
+     .help = "trl-grpo, none: temperature: what the logits are divided by before a token is drawn"},
     {.path = "train.grpo.vllm_memory", .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0.01, .maximum = 1},
      AT(grpo.vllm_memory), .unit = "", .fallback = "0.3", .example = "0.5",
      .help = "trl-grpo, colocate: vllm_gpu_memory_utilization: the share of the GPU's memory that vLLM gives itself"},

@@ -193,9 +193,8 @@ static const char *why_no_grpo(const struct plim_spec *spec)
     if (spec->packing) return "data.packing, which it has not";
     if (spec->evaluation.batch) return "train.evaluation, whose answers are generated, too";
     if (spec->label_smoothing > 0) return "train.label_smoothing, which it has not";
-    if (spec->model.experts) return "experts, whose balance it adds to the loss";
+    if (spec->model.experts && has_vllm) return "experts, which it brings to vLLM";
     if (spec->quantization.type && has_vllm) return "a quantised base, whose codes vLLM is brought";
-    if (spec->quantization.type) return "a quantised base";
     if (spec->lora.dora && has_vllm) return "train.lora.dora, whose weights it makes anew when it merges them for vLLM";
     for (size_t i = 0; i < spec->sharding.count; i++)
         if (plim_spec_sharding(spec, (int)spec->sharding.values[i]) > PLIM_SHARDING_ZERO2)

@@ -10,8 +10,9 @@ struct generation {
     struct tensor *ids, *all_mask, *positions; /* of all tokens so far, (N, tokens) int64 */
     struct tensor *unfinished;                 /* (N) int64 */
     struct batch given;                        /* what the last forward was given: model_inputs */
-    struct tensor *logits, *chances, *drawn;   /* (N, vocabulary) fp32 twice, (N) int64 */
+    struct tensor *logits, *scores, *chances, *drawn; /* (N, vocabulary) fp32 twice, (N) int64 */
     struct decoder_cache cache;
+    double temperature;
 };
 
 static int64_t rows_of(const struct generation *g)
@@ -171,7 +172,9 @@ static void draw_next(struct engine *e, struct generation *g, struct tensor *log
     tensor_set(e, &g->logits,
                last->a.dtype == PLIM_F32 ? op_clone(e, last) : op_to(e, last, PLIM_F32));
     tensor_drop(e, last);
-    tensor_set(e, &g->chances, op_softmax(e, g->logits, PLIM_F32));
+    bool is_tempered = g->temperature > 0 && g->temperature != 1;
+    if (is_tempered) tensor_set(e, &g->scores, op_div_scalar(e, g->logits, g->temperature));
+    tensor_set(e, &g->chances, op_softmax(e, is_tempered ? g->scores : g->logits, PLIM_F32));
     struct tensor *drawn = draw(e, g->chances, seed);
     tensor_drop(e, g->drawn);
     g->drawn = drawn;
@@ -203,7 +206,7 @@ static void end(struct engine *e, struct generation *g)
 void generation_run(struct engine *e, const struct decoder *model, int64_t rows,
                     generation_forward *forward, void *user)
 {
-    struct generation g = {0};
+    struct generation g = {.temperature = model->setting->grpo.temperature};
     if (decoder_cache_create(model, &g.cache) != PLIM_OK) engine_fail(e, PLIM_NOMEM);
     begin(e, model, rows, &g);
     int64_t tokens = model->setting->seq - model->setting->prompt;

@@ -2,7 +2,8 @@
  * (use_vllm is not true; train.grpo.vllm none): tokens are drawn by chance, one of each row at a time, from what the
  * model makes of the last one and of the keys and values that it has kept of all before.
  *
- * Every answer is as long as it may be. Nothing but softmax is done to the logits: no temperature, top_k or top_p.
+ * Every answer is as long as it may be. The logits are divided by a temperature where it is not 1; there is no top_k
+ * and no top_p.
  * What is given up before anything that stays is made, and has a number a row or fewer, is not in it: how
  * _prepare_special_tokens() compares its tokens, and what _generate_single_turn() makes of the answers. */
 #ifndef PLIM_TRAIN_GENERATION_H

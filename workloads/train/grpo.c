@@ -1,5 +1,6 @@
 #include "grpo.h"
 #include "autotune/base/hash.h"
+#include "grpo_balance.h"
 #include "grpo_rewards.h"
 #include "measures.h"
 #include "trainer_loop.h"
@@ -354,6 +355,7 @@ struct loss {
     struct tensor *advantages; /* (B, 1) */
     struct tensor *log_probs, *entropy, *log_ratio, *ratio, *clipped, *kl;
     struct tensor *one, *other, *each, *normalizer;
+    struct tensor *aux_loss; /* what balances the experts; NULL: nothing does */
 };
 
 static struct samples part_of(struct engine *e, const struct grpo *g)
@@ -550,7 +552,7 @@ static void drop_loss(struct engine *e, struct loss *l)
 {
     drop_samples(e, &l->part);
     tensor_drop_all(e, l->advantages, l->log_probs, l->entropy, l->log_ratio, l->ratio, l->clipped,
-                    l->kl, l->one, l->other, l->each, l->normalizer);
+                    l->kl, l->one, l->other, l->each, l->normalizer, l->aux_loss);
 }
 
 struct tensor *grpo_loss(struct engine *e, const struct grpo *g, struct fused_output *out,
@@ -562,11 +564,13 @@ struct tensor *grpo_loss(struct engine *e, const struct grpo *g, struct fused_ou
         l.advantages = tensor_keep(op_unsqueeze(e, l.part.advantages, 1));
         l.log_probs = copy_of_answers(e, g, out->log_probs);
         l.entropy = copy_of_answers(e, g, out->entropy);
+        if (out->aux_loss) l.aux_loss = grpo_balance_mean(e, out->aux_loss);
         tensor_drop(e, batch->labels);
         batch->labels = NULL;
         nn_fused_output_drop(e, out);
         each_loss(e, g, &l);
         loss = reduced(e, g, &l);
+        if (l.aux_loss) grpo_balance_add(e, g->model, l.aux_loss, &loss);
         bool grad = e->grad_enabled;
         e->grad_enabled = false; /* their graphs keep nothing that is not kept */
         if (!e->halted) measure(e, g, &l);
