@@ -221,6 +221,7 @@ Test(spec_trainer, answers_are_generated_for_whole_prompts)
         {OWN("gpt2", ", reorder_and_upcast_attn: true") ", attention: eager}\n", "reorder_and_upcast_attn"},
         {OWN("llama", "") ", attention: flash_attention_2}\n", "flash_attention_2"},
         {OWN("llama", "") ", torch: 2.15}\n", "another PyTorch or transformers"},
+        {OWN("llama", "") ", lora: {r: 8}, quantization: int8}\n", "a base in 8 bits"},
         {OWN("llama", "") ", world: 2, sharding: zero3}\n", "gathers the weights for a generation"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -31,8 +31,9 @@ static struct tensor *angles(struct engine *e, const struct rotary *r, struct te
     int64_t batch = tensor_size(positions, 0), half = (r->dim + 1) / 2;
     if (r->by_elements)
         return op_mul(e, op_to(e, op_unsqueeze(e, positions, 2), PLIM_F32), op_to(e, r->inv_freq, PLIM_F32));
-    variables[0] = tensor_hold(op_to(e, op_view(e, r->inv_freq, SHAPE(1, half, 1)), PLIM_F32));
-    if (batch > 1) tensor_set(e, &variables[0], op_expand(e, variables[0], SHAPE(batch, half, 1)));
+    struct tensor *frequencies = op_view(e, r->inv_freq, SHAPE(1, half, 1));
+    if (batch > 1) frequencies = op_expand(e, frequencies, SHAPE(batch, half, 1));
+    variables[0] = tensor_hold(op_to(e, frequencies, PLIM_F32));
     variables[1] = tensor_keep(op_to(e, op_unsqueeze(e, positions, 1), PLIM_F32));
     return op_transpose(e, op_matmul(e, variables[0], variables[1]), 1, 2);
 }

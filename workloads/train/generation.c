@@ -199,7 +199,7 @@ static void end(struct engine *e, struct generation *g)
 {
     drop_given(e, g);
     decoder_cache_drop(e, &g->cache);
-    tensor_drop_all(e, g->first_positions, g->positions, g->all_mask, g->unfinished, g->logits,
+    tensor_drop_all(e, g->first_positions, g->positions, g->all_mask, g->unfinished, g->logits, g->scores,
                     g->chances, g->drawn, g->ends, g->padding, g->ids, g->prompts, g->mask);
 }
 
