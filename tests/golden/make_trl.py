@@ -14,8 +14,8 @@ from_pretrained() with a device_map, of a checkpoint in the type of the weights 
 16 bits, and then each weight becomes fp32. DPOTrainer's `batch` counts pairs, of which the first `prompt` tokens of each row
 are no answer; its reference is loaded by it, `none` beside adapters, or `precomputed`. With `padded` the last row of a batch is
 one token shorter. GRPOTrainer's fields are `prompt`, `generations` (num_generations), `updates` (steps_per_generation
-over accumulation), `iterations` (num_iterations), `rewards` (functions), `vllm` (vllm_mode) and `vllm_sleeps`
-(vllm_enable_sleep_mode); `arguments` are GRPOConfig's.
+over accumulation), `iterations` (num_iterations), `rewards` (functions), `vllm` (vllm_mode; `none`: use_vllm is not true)
+and `vllm_sleeps` (vllm_enable_sleep_mode); `arguments` are GRPOConfig's.
 """
 import json
 import sys
@@ -171,6 +171,61 @@ def grpo_cases():
     yield case(small, 2, 100, **grpo, **FULL, **{**at, 'sharding': 'zero1'}, **beta())
     yield case(small, 2, 100, **grpo, **FULL, **lora(8), weights='bf16', **at)
     yield from colocated_cases(small, {**grpo, 'vllm': 'colocate'})
+    yield from generated_cases(small, {**grpo, 'vllm': 'none'})
+
+
+def generated_cases(small, grpo):
+    """The model that is trained generates its answers itself: of many micro-steps at once, or where adapters alone are
+    trained, a generation has the peak."""
+    many = {'accumulation': 48}
+    for precision in ('bf16-mixed', 'fp32', 'bf16', 'fp16-mixed'):
+        yield case(small, 8, 40, **grpo, **many, precision=precision)
+    yield case(small, 4, 64, **grpo)
+    yield case(small, 2, 300, **grpo, **FULL, accumulation=8, weights='bf16')
+    yield case(small, 1, 400, **{**grpo, 'prompt': 350}, **FULL, accumulation=64)
+    yield case(small, 4, 100, **{**grpo, 'prompt': 70}, **FULL, padded=True)
+    yield case(small, 8, 40, **grpo, **FULL, **beta(), **many)
+    yield case(small, 8, 40, **grpo, **many, arguments={'temperature': 0.7})
+    yield case(small, 8, 40, **grpo, **FULL, accumulation=16, updates=2)
+    yield case(small, 8, 40, **grpo, accumulation=16, updates=2, iterations=2, generations=4)
+    yield case(small, 1, 560, **grpo, **FULL, accumulation=2, precision='bf16')  # keys are read in several parts
+    for config in ('x-gpt2-odd', 'x-phi', 'x-qwen2-window', 'x-qwen3', 'x-neox', 'x-stablelm', 'x-mistral-window'):
+        yield case(config, 8, 40, **grpo, **FULL, **many)
+    for config in ('x-gemma2', 'x-gemma3'):
+        yield case(config, 8, 40, **grpo, attention='eager', **many)
+        yield case(config, 8, 40, **grpo, **many, weights='bf16')
+    for config in ('x-phi3', 'x-olmo2', 'x-cohere2', 'x-glm4', 'x-exaone4', 'x-hunyuan', 'x-smollm3', 'x-starcoder2', 'x-nemotron',
+                   'x-ernie4-5', 'x-ministral3'):
+        yield case(config, 16, 24, **grpo, **FULL, accumulation=8)
+    yield case(small, 16, 24, **grpo, **FULL, accumulation=8, liger=True)
+    yield case('x-qwen2-window', 8, 90, **{**grpo, 'prompt': 50}, **FULL, **lora(8), weights='bf16', padded=True)
+    yield case('x-gemma2', 4, 64, **{**grpo, 'prompt': 40}, **FULL, attention='eager', padded=True)
+    yield case(small, 8, 40, **grpo, **FULL, compute_capability=90, **many)
+    yield case(small, 8, 40, **grpo, **FULL, compute_capability=75, **many, precision='fp16-mixed')
+    yield case(small, 8, 40, **grpo, **FULL, made_on='loaded', **many)
+    yield case(small, 8, 40, **grpo, **FULL, **lora(8), weights='bf16', **many)
+    yield case(small, 8, 40, **grpo, **lora(8, ALL, dropout=0.05), **beta(), **many)
+    yield case(small, 8, 40, **grpo, **FULL, **lora(8), weights='bf16', made_on='loaded', **many, **beta())
+    yield case('x-gpt2-odd', 8, 40, **grpo, **FULL, **lora(8, ['c_attn']), weights='bf16', **many)
+    yield case('qwen2.5-0.5b', 8, 88, **{**grpo, 'prompt': 64}, **FULL, weights='bf16', accumulation=16)
+    yield case('llama-3.2-1b', 8, 88, **{**grpo, 'prompt': 64}, **FULL, **lora(16, ALL), weights='bf16', accumulation=16, **beta())
+    codes = quantized('nf4', compute='bf16', double=True)
+    yield case(small, 8, 40, **grpo, **FULL, **lora(8), weights='bf16', **codes, **many)
+    yield case(small, 8, 40, **grpo, **lora(8, ALL), weights='bf16', **codes, **many, **beta())
+    yield case(small, 8, 40, **grpo, **FULL, **lora(8), **quantized('nf4', compute='fp32'), **many)
+    yield case(small, 8, 40, **grpo, **FULL, **lora(16, dora=True), weights='bf16', **many)
+    yield case('qwen2.5-0.5b', 4, 88, **{**grpo, 'prompt': 64}, **FULL, **lora(16, ALL), weights='bf16', **codes, accumulation=16)
+    for config in ('x-qwen3-moe', 'x-mixtral', 'x-qwen2-moe', 'x-olmoe'):  # of each row's experts weights are copied
+        yield case(config, 8, 28, **grpo, accumulation=16)
+    yield case('x-gpt-oss-odd', 8, 28, **grpo, **FULL, attention='eager', accumulation=16)
+    yield case('x-qwen3-moe-odd', 8, 28, **grpo, **FULL, **lora(8), weights='bf16', accumulation=16, **beta())
+    at = {'sharding': 'ddp', 'world': 2}
+    yield case('x-qwen3-moe', 8, 28, **grpo, **FULL, **at, accumulation=16)
+    yield case(small, 8, 40, **grpo, **FULL, **at, **many)
+    yield case(small, 8, 40, **grpo, **FULL, **lora(8), weights='bf16', **at, **many)
+    at = {'sharding': 'zero2', 'world': 2}
+    yield case(small, 8, 40, **grpo, **FULL, **at, **many)
+    yield case(small, 8, 40, **grpo, **FULL, **lora(8), weights='bf16', **at, **many)
 
 
 def colocated_cases(small, grpo):

@@ -161,6 +161,8 @@ static struct plim_grpo grpo(const json_t *c, const json_t *asked)
         .updates = case_integer(c, "updates", 1),
         .iterations = case_integer(c, "iterations", 1),
         .vllm = (enum plim_vllm)index_of(plim_vllm_names, PLIM_VLLM_COUNT, case_text(c, "vllm", "server")),
+        .temperature = json_is_number(json_object_get(asked, "temperature"))
+                           ? json_number_value(json_object_get(asked, "temperature")) : 1,
         .vllm_sleeps = json_is_true(json_object_get(c, "vllm_sleeps")),
         .reference = json_number_value(json_object_get(asked, "beta")) != 0,
         .loss = (enum plim_grpo_loss)index_of(plim_grpo_loss_names, PLIM_GRPO_LOSS_COUNT,

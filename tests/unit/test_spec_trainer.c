@@ -188,6 +188,10 @@ Test(spec_trainer, rewards_are_of_one_label)
     cr_expect(eq(i64, spec.model.labels, 3));
 }
 
+/* A job whose model generates its answers itself, without the end of its `train` */
+#define OWN(family, more)                                                                                              \
+    "model: {family: " family more "}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, grpo: {vllm: none}"
+
 Test(spec_trainer, answers_are_generated_for_whole_prompts)
 {
     static const struct {
@@ -206,10 +210,19 @@ Test(spec_trainer, answers_are_generated_for_whole_prompts)
          "which it has not"},
         {"model: {family: llama}\ndata: {prompt: 9, packing: one-row}\ntrain: {loop: trl-grpo}\n", "data.packing"},
         {"model: {family: bert}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n", "no causal language model"},
-        {"model: {zoo: qwen3-30b-a3b}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n", "experts, whose balance"},
+        {"model: {zoo: qwen3-30b-a3b}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n", "experts, which it brings"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, lora: {r: 8}, quantization: nf4}\n",
          "whose codes vLLM is brought"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, lora: {r: 8, dora: true}}\n", "lora.dora"},
+        {OWN("opt", "") "}\n", "bloom or opt"},
+        {OWN("bloom", "") "}\n", "bloom or opt"},
+        {OWN("qwen3_5_text", "") "}\n", "linear attention"},
+        {OWN("llama", ", rope_scaling: {rope_type: dynamic, factor: 2.0}") "}\n", "rope_type of dynamic or longrope"},
+        {OWN("gpt2", ", reorder_and_upcast_attn: true") ", attention: eager}\n", "reorder_and_upcast_attn"},
+        {OWN("llama", "") ", attention: flash_attention_2}\n", "flash_attention_2"},
+        {OWN("llama", "") ", torch: 2.15}\n", "another PyTorch or transformers"},
+        {OWN("llama", "") ", lora: {r: 8}, quantization: int8}\n", "a base in 8 bits"},
+        {OWN("llama", "") ", world: 2, sharding: zero3}\n", "gathers the weights for a generation"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *why = spec_refusal("s.yaml", cases[i].text);

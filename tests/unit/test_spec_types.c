@@ -121,6 +121,24 @@ Test(spec_types, balanced_routing_is_an_assumption_that_is_said)
     cr_expect(eq(str, said, PLAIN "PyTorch 2.11 with transformers 5.17, each expert sees as many rows as any other"));
 }
 
+Test(spec_types, whose_answers_are_timed_is_said)
+{
+    static const char *const cases[][2] = {
+        {"vllm: none", "a sample is an answer of the model itself, as long as it may be, whose time is in the speed, "},
+        {"vllm: none, updates: 2", "as long as it may be, whose time is in no speed, nor is that of scoring it, "},
+        {"vllm: none, iterations: 2", "as long as it may be, whose time is in no speed, nor is that of scoring it, "},
+        {"vllm: server", "from a vLLM server on other GPUs, whose time is in no speed, "}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_spec s;
+        char text[320], said[512];
+        snprintf(text, sizeof(text), "model: {family: llama}\ndata: {prompt: 9}\n"
+                 "train: {loop: trl-grpo, effective_batch: 8, grpo: {%s}}\n", cases[i][0]);
+        spec_load_text("s.yaml", text, &s);
+        plim_spec_describe_defaults(&s, said, sizeof(said));
+        cr_expect(strstr(said, cases[i][1]) != NULL, "%s", said);
+    }
+}
+
 /* What transformers and accelerate fill in for "auto" hangs on the model. */
 Test(spec_types, settings_of_zero_may_be_auto)
 {

@@ -245,7 +245,7 @@ static void show_images(struct plim_spec *spec, uint64_t *state)
                                         .pixels = between(state, 16, 9999),
                                         .height = is_square ? 0 : 4 * between(state, 1, 9),
                                         .width = is_square ? 0 : 4 * between(state, 1, 9)};
-    for (size_t i = 0; i < spec->seq.count; i++) spec->seq.values[i] += 1000;
+    for (size_t i = 0; i < spec->seq.count; i++) spec->seq.values[i] += 2000;
     spec->quantization = (struct plim_quantization){.prepared = true};
     spec->liger = (struct plim_enum_axis){.count = 1, .values = {PLIM_LIGER_FALSE}};
     spec->cut_cross_entropy = false;

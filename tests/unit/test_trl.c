@@ -267,6 +267,21 @@ Test(trl, grpo_corrects_for_the_server_in_every_way)
     }
 }
 
+Test(trl, grpo_generates_its_own_answers)
+{
+    struct plim_train_setting setting = by(PLIM_LOOP_TRL_GRPO);
+    setting.grpo.vllm = PLIM_VLLM_NONE;
+    for (int i = 0; i < 4; i++) {
+        setting.lora = i % 2 ? adapters : (struct plim_lora){0};
+        setting.precision = i > 1 ? PLIM_PRECISION_BF16_MIXED : PLIM_PRECISION_FP32;
+        setting.padding = i % 2 ? PLIM_PADDING_YES : PLIM_PADDING_NO;
+        setting.grpo.updates = 1 + i / 2;
+        setting.grpo.reference = i > 1;
+        run("llama-3.2-1b", &setting);
+        if (!setting.padding) cr_expect_float_eq(ours.step[0].loss, 0, 1e-3, "%g", ours.step[0].loss);
+    }
+}
+
 /* --- several ranks ---------------------------------------------------------------------------- */
 
 /* All of them are taken to have the same, so that each has the loss of one alone. */

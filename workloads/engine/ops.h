@@ -174,6 +174,8 @@ struct tensor *op_sum_dim(struct engine *e, struct tensor *x, int dim);
 struct tensor *op_sum_to(struct engine *e, struct tensor *x, int ndim, const int64_t *shape);
 /* x.argmax(dim=-1); no autograd */
 struct tensor *op_argmax_last(struct engine *e, struct tensor *x);
+/* The same into y, lent as x is */
+void op_argmax_last_to(struct engine *e, struct tensor *x, struct tensor *y);
 /* reduction over the dimensions in the bit mask, into elements of type `result`; no autograd */
 struct tensor *op_reduce(struct engine *e, struct tensor *x, unsigned dims, bool keep,
                          enum plim_binary fold, double factor, enum plim_dtype result);

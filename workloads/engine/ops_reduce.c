@@ -55,14 +55,19 @@ struct tensor *op_reduce(struct engine *e, struct tensor *x, unsigned dims, bool
     return op_done(e, NULL, y, 1, &x);
 }
 
-struct tensor *op_argmax_last(struct engine *e, struct tensor *x)
+void op_argmax_last_to(struct engine *e, struct tensor *x, struct tensor *y)
 {
-    if (e->halted) return op_halted(e, 1, &x);
-    struct tensor *y = tensor_empty(e, PLIM_I64, x->a.ndim - 1, x->a.shape);
     struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES];
     int launches = e->halted ? 0 : plim_argmax_needs(&e->device->info, &x->a, scratch);
     struct plim_op op = {.kind = PLIM_OP_ARGMAX, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&x->a}};
     launch_parts(e, &op, launches, scratch);
+}
+
+struct tensor *op_argmax_last(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    struct tensor *y = tensor_empty(e, PLIM_I64, x->a.ndim - 1, x->a.shape);
+    op_argmax_last_to(e, x, y);
     return op_done(e, NULL, y, 1, &x);
 }
 

@@ -222,21 +222,39 @@ static struct logit_transform transform_of(const struct plim_model_config *c)
 struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch, unsigned wanted)
 {
     lend(m, batch);
-    m->returns_router_logits = m->router_logits != NULL;
+    bool is_scored = m->setting->loop == PLIM_LOOP_TRL_GRPO && !e->grad_enabled; /* no more is asked for then */
+    bool balances = m->router_logits && !is_scored;
+    m->returns_router_logits = balances;
     struct tensor *x = run_body(e, m, batch->inputs);
     m->returns_router_logits = false;
     const struct linear head = head_linear(m);
     struct tensor *lent[2];
     struct fused_output out = nn_fused_head(e, &head, transform_of(m->config), x, batch->labels, decoder_labels(m),
                                             wanted, lent);
-    if (m->router_logits) balance(e, m, batch->mask, &out);
+    if (balances) balance(e, m, batch->mask, &out);
     tensor_drop_all(e, lent[0], lent[1]);
-    for (int64_t i = 0; i < m->config->layers && m->router_logits; i++) {
+    for (int64_t i = 0; i < m->config->layers && balances; i++) {
         tensor_drop(e, m->router_logits[i]);
         m->router_logits[i] = NULL;
     }
     tensor_drop(e, x);
     return out;
+}
+
+struct tensor *decoder_next_logits(struct engine *e, struct decoder *m, const struct batch *batch,
+                                   struct decoder_cache *cache)
+{
+    struct tensor *logits = NULL;
+    lend(m, batch);
+    m->cache = cache;
+    struct tensor *x = run_body(e, m, batch->inputs);
+    m->cache = NULL;
+    int64_t tokens = e->halted ? 1 : tensor_size(x, 1);
+    struct tensor *last = tensor_hold(op_slice(e, x, 1, tokens - 1, 1));
+    head_loss(e, m, last, NULL, &logits);
+    tensor_drop_all(e, last, x);
+    cache->tokens += tokens;
+    return logits;
 }
 
 static double attention_flops_per_token(const struct plim_model_config *c, int64_t seq)
@@ -247,14 +265,14 @@ static double attention_flops_per_token(const struct plim_model_config *c, int64
     return sum;
 }
 
-/* Forwards without gradients of each sample that is trained on */
+/* Forwards without gradients of each sample that is trained on, of which one may be token by token */
 static double judgements(const struct plim_train_setting *s)
 {
     const struct plim_grpo *grpo = &s->grpo;
     if (s->loop == PLIM_LOOP_TRL_DPO) return !s->precomputed_reference;
     if (s->loop != PLIM_LOOP_TRL_GRPO) return 0;
-    bool is_scored = grpo->correction || grpo->updates * grpo->iterations > 1;
-    return (is_scored + grpo->reference) / (double)grpo->iterations;
+    if (grpo->updates * grpo->iterations > 1) return 0; /* a step is timed that has none of them */
+    return (grpo->vllm == PLIM_VLLM_NONE) + (plim_grpo_corrects(grpo) > 0) + grpo->reference;
 }
 
 double decoder_flops_per_token(const struct decoder *m)

@@ -121,6 +121,7 @@ static struct mask_request mask_request(const struct decoder *m, const struct te
 {
     return (struct mask_request){.batch = embeddings->a.shape[0],
                                  .seq = embeddings->a.shape[1],
+                                 .past = m->cache ? m->cache->tokens : 0,
                                  .dtype = (enum plim_dtype)embeddings->a.dtype,
                                  .function = functions[m->setting->attention],
                                  .packed = m->setting->packing == PLIM_PACKING_YES || decoder_documents(m) > 1,
@@ -222,6 +223,7 @@ struct tensor *decoder_attend_turned(struct engine *e, const struct block_call *
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)), *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
     struct tensor *joined[3] = {NULL, NULL, qkv[2]}, *turned[2];
     nn_rotate_then_join(e, qkv, cos, sin, joined, turned);
+    decoder_remember(e, b, joined);
     struct attention_call call = decoder_attention(b);
     struct tensor *y = decoder_attend(e, b, &call, joined, weights);
     tensor_drop_all(e, cos, sin, qkv[0], qkv[1], joined[0], joined[1], joined[2], turned[0], turned[1]);

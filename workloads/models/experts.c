@@ -259,6 +259,48 @@ static void unwrap(struct engine *e, struct lora_wrapper *wrappers)
     }
 }
 
+/* _batched_linear(): y = W x of S rows x (S, in), each with a matrix of its own, (S, out, in) or turned, and a bias,
+ * (S, out) or NULL, all lent; floating */
+static struct tensor *batched_linear(struct engine *e, struct tensor *x, struct tensor *weights, bool turned,
+                                     struct tensor *bias)
+{
+    if (e->halted) return e->poison;
+    struct tensor *column = op_unsqueeze(e, x, turned ? 1 : 2);
+    struct tensor *y = turned ? op_bmm(e, column, weights) : op_bmm(e, weights, column);
+    if (e->halted) return y;
+    y = op_view(e, y, SHAPE(tensor_size(x, 0), tensor_size(y, turned ? 2 : 1)));
+    return bias ? op_plus_(e, y, bias) : y;
+}
+
+/* batched_mm_experts_forward, which generate() takes behind the prompt (_optimize_model_for_decode): each pair of a row
+ * and an expert has a copy of the expert's weights. */
+static struct tensor *batched_forward(struct engine *e, const struct block_call *b, struct tensor *x,
+                                      const struct routing *r, struct lora_wrapper *wrappers)
+{
+    const struct plim_model_config *c = b->m->config;
+    const struct decoder_layer *l = b->layer;
+    const struct traits *t = traits_of(b->m);
+    int64_t count = x->a.shape[0], k = c->experts_per_token, pairs = count * k;
+    struct tensor *rows = tensor_keep(op_repeat_each(e, x, 0, k)), *bias = NULL;
+    struct tensor *flat = tensor_keep(op_reshape(e, r->experts, SHAPE(pairs)));
+    struct pairs p = {.weights = tensor_keep(op_reshape(e, r->weights, SHAPE(pairs))),
+                      .experts = tensor_keep(op_clone(e, flat))}; /* clamp() */
+    tensor_drop(e, flat);
+    struct tensor *weights = tensor_keep(op_rows(e, nn_wrapped(e, &wrappers[GATE_UP], l->experts_gate_up), p.experts));
+    select_bias(e, &bias, l->experts_gate_up_bias, &p);
+    struct tensor *y = tensor_keep(batched_linear(e, rows, weights, t->turned, bias));
+    tensor_set(e, &y, t->clamps_gate ? gated_by_clamped(e, y) : gated(e, c, y));
+    tensor_set(e, &weights, op_rows(e, nn_wrapped(e, &wrappers[DOWN], l->experts_down), p.experts));
+    select_bias(e, &bias, l->experts_down_bias, &p);
+    tensor_set(e, &y, batched_linear(e, y, weights, t->turned, bias));
+    struct tensor *weighted = tensor_keep(op_mul(e, y, op_unsqueeze(e, p.weights, -1)));
+    struct tensor *sum = tensor_keep(op_sum_dim(e, op_view(e, weighted, SHAPE(count, k, c->hidden_size)), 1));
+    struct tensor *out = tensor_hold(op_to(e, sum, e->halted ? PLIM_F32 : (enum plim_dtype)x->a.dtype));
+    tensor_drop_all(e, rows, bias, weights, y, weighted, sum);
+    drop_pairs(e, &p);
+    return tensor_yield(out);
+}
+
 /* grouped_mm_experts_forward: x (N, H) lent -> (N, H) floating */
 static struct tensor *experts_forward(struct engine *e, const struct block_call *b,
                                       struct tensor *x, const struct routing *r)
@@ -268,6 +310,11 @@ static struct tensor *experts_forward(struct engine *e, const struct block_call 
     if (e->halted) return e->poison;
     for (int i = DOWN; i >= GATE_UP; i--) nn_wrap(e, &wrappers[i], b->layer->experts_lora[i]);
     if (e->halted) return e->poison;
+    if (b->m->cache && b->m->cache->tokens) {
+        struct tensor *batched = tensor_keep(batched_forward(e, b, x, r, wrappers));
+        unwrap(e, wrappers);
+        return tensor_yield(batched);
+    }
     struct pairs p = sort_pairs(e, b, r, x);
     struct tensor *bias = NULL, *inverse, *gate_up = nn_wrapped(e, &wrappers[GATE_UP], b->layer->experts_gate_up);
     select_bias(e, &bias, b->layer->experts_gate_up_bias, &p);

@@ -1,10 +1,12 @@
 /* The loss that balances experts (load_balancing_loss_func in transformers' modeling_mixtral.py, 5.17), which TRL's
- * SFTTrainer adds to its own: how often each expert is chosen times how likely it is, of all layers. */
+ * SFTTrainer and GRPOTrainer add to their own: how often each expert is chosen times how likely it is, of all
+ * layers. */
 #include "model.h"
 
 bool experts_are_balanced(const struct plim_model_config *config, const struct plim_train_setting *setting)
 {
-    return setting->loop == PLIM_LOOP_TRL_SFT && config->experts && config->aux_loss_coef > 0;
+    bool balances = setting->loop == PLIM_LOOP_TRL_SFT || setting->loop == PLIM_LOOP_TRL_GRPO;
+    return balances && config->experts && config->aux_loss_coef > 0;
 }
 
 /* Python's variables; all named */

@@ -378,9 +378,9 @@ static void project_then_norm(struct engine *e, const struct block_call *b, stru
     for (int i = Q; i <= V; i++) tensor_set(e, &qkv[i], op_transpose(e, qkv[i], 1, 2));
 }
 
-/* phi3: parts of one projection */
-static void project_fused(struct engine *e, const struct block_call *b, struct tensor *x,
-                          struct tensor *qkv[3])
+/* phi3: parts of one projection, which Python calls by a name; named */
+static struct tensor *project_fused(struct engine *e, const struct block_call *b, struct tensor *x,
+                                    struct tensor *qkv[3])
 {
     const struct plim_model_config *c = b->m->config;
     int64_t queries = c->heads * c->head_dim, keys = c->kv_heads * c->head_dim;
@@ -389,7 +389,7 @@ static void project_fused(struct engine *e, const struct block_call *b, struct t
     qkv[K] = op_slice(e, all, 2, queries, keys);
     qkv[V] = op_slice(e, all, 2, queries + keys, keys);
     split_heads(e, c, qkv);
-    tensor_drop(e, all); /* qkv[V] holds the memory */
+    return all;
 }
 
 /* Rebinds them to other tensors on the same memory, which holds them turned. */
@@ -451,7 +451,7 @@ static void scale_queries(struct engine *e, const struct block_call *b, struct t
     struct tensor *steps = op_unary(e, lengths, PLIM_UNARY_FLOOR);
     struct tensor *log = op_unary(e, op_add_scalar(e, steps, 1), PLIM_UNARY_LOG);
     struct tensor *scale = tensor_keep(op_add_scalar(e, op_mul_scalar(e, log, beta), 1));
-    struct tensor *rows = op_view(e, scale, SHAPE(1, 1, tensor_size(scale, -1), 1));
+    struct tensor *rows = op_view(e, scale, SHAPE(tensor_size(scale, 0), 1, tensor_size(scale, 1), 1));
     tensor_set(e, queries, op_mul(e, *queries, op_to(e, rows, (enum plim_dtype)(*queries)->a.dtype)));
     tensor_drop(e, scale);
 }
@@ -470,13 +470,13 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
                                 struct tensor **weights)
 {
     const struct traits *t = traits_of(b->m);
-    struct tensor *qkv[3], *gate = NULL;
+    struct tensor *qkv[3], *gate = NULL, *all = NULL;
     *weights = NULL;
     if (b->m->config->layer_is_linear[b->layer - b->m->layers])
         return (t->convolves ? short_conv : delta_net)(e, b, x);
     nn_begin(e);
     if (t->fused)
-        project_fused(e, b, x, qkv);
+        all = project_fused(e, b, x, qkv);
     else if (t->head_norm == HEAD_NORM_WHOLE || b->m->config->clip_qkv > 0)
         project_whole(e, b, x, qkv);
     else if (b->m->config->qk_layernorm)
@@ -487,13 +487,14 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
         (decoder_liger(b->m).rope ? rotate_in_place : rotate)(e, b, qkv);
     if (t->head_norm == HEAD_NORM_TURNED) norm_heads(e, b->layer, qkv);
     if (t->scales_queries) scale_queries(e, b, &qkv[Q]);
+    decoder_remember(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     if (t->softcaps_attention) call.softcap = b->m->config->attn_logit_softcapping;
     call.sinks = b->layer->sinks;
     struct tensor *y = gate ? attend_gated(e, b, &call, qkv, gate, weights) : decoder_attend(e, b, &call, qkv, weights);
     if (t->drops_inside) y = op_dropout(e, y, b->m->config->dropout_residual);
     for (int i = Q; i <= V; i++) tensor_drop(e, qkv[i]);
-    tensor_drop(e, gate);
+    tensor_drop_all(e, gate, all);
     return nn_end(e, y);
 }
 

@@ -77,6 +77,16 @@ struct saved_module {
     bool is_tied; /* the original's weight is the embedding's */
 };
 
+/* What a model keeps of the tokens that it has seen, while it generates: transformers' DynamicCache (cache_utils.py),
+ * of `layers` of its layers. */
+struct decoder_cache {
+    int64_t tokens, layers;
+    struct decoder_cache_layer {
+        struct tensor *states[2]; /* keys and values (B, kv heads, tokens, head size), or of a window its last; named */
+        struct tensor *window;    /* its length, a number (DynamicSlidingWindowLayer), named; NULL: there is none */
+    } *layer;
+};
+
 struct family;
 struct block_call;
 
@@ -129,6 +139,7 @@ struct decoder {
         rotary_local; /* local: of the sliding layers, where they have their own */
     struct decoder_layer *layers;
     const struct decoder_hooks *hooks; /* lent; NULL: none */
+    struct decoder_cache *cache;       /* lent; NULL: nothing is kept */
     char refusal[160]; /* why it cannot be built so, found while it was built (HALT_UNSUPPORTED); "": it can */
 };
 
@@ -216,22 +227,27 @@ struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct ba
 struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch, unsigned wanted);
 /* Does the model take num_items_in_batch (accepts_loss_kwargs)? Those of images and text say that they do not. */
 bool decoder_takes_items(const struct decoder *m);
+/* What model(inputs, past_key_values=cache, logits_to_keep=1) returns, which keeps the batch's tokens: of each row's
+ * last token the logits, (B, 1, vocabulary), named. The batch has positions (B, S) and a mask of all tokens so far. */
+struct tensor *decoder_next_logits(struct engine *e, struct decoder *m, const struct batch *batch,
+                                   struct decoder_cache *cache);
 /* How many tokens of a batch are labels of their predecessor: all but the first of each row, those of its prompt, and
  * what is padded, which is taken to be one token */
 int64_t decoder_labels(const struct decoder *m);
 /* Does a batch's attention mask hide something? Of one row that is padded to its own length it does not. */
 static inline bool decoder_hides_padding(const struct plim_train_setting *setting)
 {
-    return setting->padding == PLIM_PADDING_YES ||
-           (setting->padding == PLIM_PADDING_LONGEST && setting->micro_batch * plim_loop_rows(setting->loop) > 1);
+    bool has_others = setting->micro_batch * plim_loop_rows(setting->loop) > 1;
+    if (setting->loop == PLIM_LOOP_TRL_GRPO) has_others = true; /* all of a generation */
+    return setting->padding == PLIM_PADDING_YES || (setting->padding == PLIM_PADDING_LONGEST && has_others);
 }
 
 /* Floating-point operations of the model a token, forward and backward, as MFU counts them (PaLM,
  * arXiv:2204.02311, appendix B): 6 a weight that takes part in a matmul and 12 layers * heads *
  * head size * sequence for attention; of linear attention 18 heads * key size * value size: a state is read
  * by a key, written, and read by a query. A frozen weight has no gradient of its own: 4. What
- * checkpointing repeats is not counted. DPOTrainer's reference is another forward,
- * and so is each of GRPOTrainer's scores of a sample, which is trained on several times. */
+ * checkpointing repeats is not counted. DPOTrainer's reference is another forward, and so is each of GRPOTrainer's
+ * scores of a sample, and its generation, where they are in every step. */
 double decoder_flops_per_token(const struct decoder *m);
 
 /* --- the head (head.c) ------------------------------------------------------------------------ */
@@ -360,6 +376,13 @@ struct tensor *decoder_gated_mlp(struct engine *e, enum plim_activation f,
                                  const struct decoder_layer *l, struct tensor *x);
 /* The same of a layer's own, which axolotl's function may stand in the place of; floating */
 struct tensor *decoder_layer_mlp(struct engine *e, const struct block_call *b, struct tensor *x);
+
+/* --- while it generates (cache.c) --------------------------------------------------------------- */
+
+enum plim_status decoder_cache_create(const struct decoder *m, struct decoder_cache *cache) PLIM_MUST_CHECK;
+void decoder_cache_drop(struct engine *e, struct decoder_cache *cache);
+/* past_key_values.update(): rebinds keys and values to all that are kept and these. Nothing where nothing is kept. */
+void decoder_remember(struct engine *e, const struct block_call *b, struct tensor *qkv[3]);
 
 /* --- experts (experts.c) ---------------------------------------------------------------------- */
 

@@ -29,10 +29,22 @@ static struct tensor *packed_sequence(struct engine *e, const struct mask_reques
     return document;
 }
 
-/* arange(count) + 0 */
-static struct tensor *offset_range(struct engine *e, int64_t count)
+/* arange(count) + offset */
+static struct tensor *offset_range(struct engine *e, int64_t count, int64_t offset)
 {
-    return tensor_keep(op_add_scalar(e, op_arange(e, PLIM_I64, count, 0, 1), 0));
+    return tensor_keep(op_add_scalar(e, op_arange(e, PLIM_I64, count, 0, 1), (double)offset));
+}
+
+/* get_mask_sizes() (cache_utils.py): of a window that is full all but one of its tokens are kept. */
+static int64_t keys_of(const struct mask_request *r)
+{
+    bool is_full = r->window && r->past >= r->window;
+    return (is_full ? r->window - 1 : r->past) + r->seq;
+}
+
+static int64_t first_key(const struct mask_request *r)
+{
+    return r->past + r->seq - keys_of(r);
 }
 
 /* table[rows, columns] with broadcast index tensors: both indices are made contiguous first */
@@ -97,7 +109,7 @@ static struct tensor *same_document(struct engine *e, const struct mask_request 
                                     const struct indices *i, struct tensor *document)
 {
     struct tensor *q = gather(e, document, i->batch, i->q, (int64_t[]){r->batch, 1, r->seq, 1});
-    struct tensor *kv = gather(e, document, i->batch, i->kv, (int64_t[]){r->batch, 1, 1, r->seq});
+    struct tensor *kv = gather(e, document, i->batch, i->kv, (int64_t[]){r->batch, 1, 1, keys_of(r)});
     struct tensor *y = op_compare(e, PLIM_BINARY_EQ, q, kv);
     tensor_drop(e, q);
     tensor_drop(e, kv);
@@ -108,7 +120,7 @@ static struct tensor *same_document(struct engine *e, const struct mask_request 
 static struct tensor *not_padded(struct engine *e, const struct mask_request *r,
                                  const struct indices *i, struct tensor *padding)
 {
-    return tensor_yield(gather(e, padding, i->batch, i->kv, (int64_t[]){r->batch, 1, 1, r->seq}));
+    return tensor_yield(gather(e, padding, i->batch, i->kv, (int64_t[]){r->batch, 1, 1, keys_of(r)}));
 }
 
 typedef struct tensor *(*pattern)(struct engine *, const struct mask_request *,
@@ -121,7 +133,7 @@ static struct tensor *by_position(struct engine *e, const struct mask_request *r
     struct tensor *positions = tensor_keep(op_expand(e, r->positions, SHAPE(r->batch, r->seq)));
     struct indices of = *i;
     of.q = gather(e, positions, i->batch, i->q, (int64_t[]){r->batch, 1, r->seq, 1});
-    of.kv = gather(e, positions, i->batch, i->kv, (int64_t[]){r->batch, 1, 1, r->seq});
+    of.kv = gather(e, positions, i->batch, i->kv, (int64_t[]){r->batch, 1, 1, keys_of(r)});
     struct tensor *y = seen(e, r, &of);
     tensor_drop(e, of.q);
     tensor_drop(e, of.kv);
@@ -129,17 +141,17 @@ static struct tensor *by_position(struct engine *e, const struct mask_request *r
     return y;
 }
 
-/* sdpa_mask: bool (B, 1, S, S); named */
+/* sdpa_mask: bool (B, 1, S, keys); named */
 static struct tensor *bool_mask(struct engine *e, const struct mask_request *r, pattern seen,
                                 struct tensor *document, struct tensor *padding)
 {
     struct tensor *batch = tensor_keep(op_arange(e, PLIM_I64, r->batch, 0, 1)),
                   *head = tensor_keep(op_arange(e, PLIM_I64, 1, 0, 1));
-    struct tensor *q = offset_range(e, r->seq), *kv = offset_range(e, r->seq);
+    struct tensor *q = offset_range(e, r->seq, r->past), *kv = offset_range(e, keys_of(r), first_key(r));
     struct indices i = {.batch = tensor_keep(op_view(e, batch, SHAPE(r->batch, 1, 1, 1))),
                         .head = tensor_keep(op_view(e, head, SHAPE(1, 1, 1, 1))),
                         .q = tensor_keep(op_view(e, q, SHAPE(1, 1, r->seq, 1))),
-                        .kv = tensor_keep(op_view(e, kv, SHAPE(1, 1, 1, r->seq)))};
+                        .kv = tensor_keep(op_view(e, kv, SHAPE(1, 1, 1, keys_of(r))))};
     struct tensor *mask;
     if (document || padding) {
         mask = everything(e);
@@ -150,7 +162,7 @@ static struct tensor *bool_mask(struct engine *e, const struct mask_request *r, 
     } else {
         mask = tensor_keep(seen(e, r, &i));
     }
-    tensor_set(e, &mask, op_expand(e, mask, SHAPE(r->batch, -1, r->seq, r->seq)));
+    tensor_set(e, &mask, op_expand(e, mask, SHAPE(r->batch, -1, r->seq, keys_of(r))));
     tensor_drop_all(e, i.batch, i.head, i.q, i.kv, batch, head, q, kv);
     return mask;
 }
@@ -171,19 +183,37 @@ static struct tensor *additive(struct engine *e, struct tensor *mask, enum plim_
     return y;
 }
 
+/* Of the padding mask what stands for the keys; *places, named or NULL, lives as long */
+static struct tensor *padding_of_keys(struct engine *e, const struct mask_request *r, struct tensor *padding,
+                                      struct tensor **places)
+{
+    *places = NULL;
+    if (!first_key(r)) return tensor_ref(padding);
+    *places = offset_range(e, keys_of(r), first_key(r));
+    struct tensor *of_keys = tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(r->batch, keys_of(r))));
+    struct tensor *window = tensor_hold(op_slice(e, padding, 1, first_key(r), keys_of(r)));
+    op_copy_(e, of_keys, window);
+    tensor_drop(e, window);
+    return of_keys;
+}
+
 /* _ignore_causal_mask_sdpa: counts the tokens of the padding mask that are not masked; the host
- * reads whether all are. Where it finds one that is, it looks once more. */
+ * reads whether all are. Where it finds one that is, it looks once more at what was not seen before. A window that is
+ * full it does not look at. */
 static bool nothing_padded(struct engine *e, const struct mask_request *r, struct tensor *padding)
 {
-    bool hides = r->packed || r->padded;
-    for (int look = 0; look < (hides ? 2 : 1); look++) {
-        struct tensor *count = op_reduce(e, padding, 3, false, PLIM_BINARY_ADD, 1, PLIM_I64);
+    bool hides = r->packed || r->padded, is_full = r->window && keys_of(r) >= r->window;
+    if (e->halted) return true;
+    struct tensor *places, *of_keys = padding_of_keys(e, r, padding, &places);
+    for (int look = 0; look < (hides && !r->past ? 2 : 1) && !is_full; look++) {
+        struct tensor *count = op_reduce(e, of_keys, 3, false, PLIM_BINARY_ADD, 1, PLIM_I64);
         struct tensor *all =
-            tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, count, (double)(r->batch * r->seq)));
+            tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, count, (double)(r->batch * keys_of(r))));
         engine_item(e, all);
         tensor_drop(e, all);
     }
-    return !hides;
+    tensor_drop_all(e, places, of_keys);
+    return !hides && !is_full;
 }
 
 /* _ignore_bidirectional_mask_sdpa, flash_attention_mask, create_recurrent_attention_mask: the host reads whether
@@ -204,12 +234,12 @@ struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r)
         r->attention_mask ? tensor_keep(op_to(e, r->attention_mask, PLIM_BOOL)) : NULL;
     bool may_be_packed = r->positions && !padding;
     struct tensor *document = may_be_packed ? packed_sequence(e, r) : NULL, *mask = NULL;
-    bool beyond = r->window && r->seq >= r->window; /* else the kernel's own causal mask does */
+    bool beyond = r->window && keys_of(r) >= r->window; /* else the kernel's own causal mask does */
     bool eager = r->function == ATTENTION_EAGER;
     if (r->function == ATTENTION_FLASH2) {
         if (padding) ask_whether_all(e, padding);
         if (padding && r->padded) mask = tensor_ref(padding);
-    } else if (document || eager || beyond || r->always || (padding && !nothing_padded(e, r, padding))) {
+    } else if (document || eager || r->always || (padding ? !nothing_padded(e, r, padding) : beyond)) {
         mask = bool_mask(e, r, causal, document, padding);
         if (eager) mask = additive(e, mask, r->dtype);
     }

@@ -280,6 +280,7 @@ enum attention_function { ATTENTION_SDPA, ATTENTION_EAGER, ATTENTION_FLASH2 };
  * `dtype` for eager, (B, S) of what is not padded for flash-attention-2, or NULL when none is needed. Named. */
 struct mask_request {
     int64_t batch, seq;
+    int64_t past; /* tokens before these, whose keys are kept; of a window no more than it reaches back to */
     enum plim_dtype dtype; /* of the embeddings */
     bool packed, padded;
     bool always;      /* sdpa: it is made whatever it hides (allow_is_causal_skip=False) */
@@ -287,7 +288,7 @@ struct mask_request {
     enum attention_function function;
     int64_t window;                /* sliding window; 0: none */
     struct tensor *positions;      /* (1, S) int64, or NULL: none are passed */
-    struct tensor *attention_mask; /* (B, S), or NULL: none is passed; hides something if
+    struct tensor *attention_mask; /* (B, past + S), or NULL: none is passed; hides something if
                                       `padded` (and if `packed`, for one that the model made). Lent */
 };
 struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r);

@@ -193,5 +193,6 @@ void nn_freeze(struct engine *e, struct parameters *p, size_t count)
     }
     p->frozen_count = count;
     p->count -= count;
+    if (!p->count) p->trainable_elements = 0; /* codes of quantised weights are fewer than these */
     memmove(p->list, p->list + count, p->count * sizeof(*p->list));
 }

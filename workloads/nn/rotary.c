@@ -23,16 +23,18 @@ void nn_rotary_initialise_both(struct engine *e, const struct rotary *a, const s
     tensor_drop(e, second);
 }
 
-/* The angles (1, S, dim / 2) of the positions. As a matrix product Python's variables live on: `variables`. */
+/* The angles (B, S, dim / 2) of positions (B, S), B being 1 for all rows alike. As a matrix product Python's variables
+ * live on: `variables`. */
 static struct tensor *angles(struct engine *e, const struct rotary *r, struct tensor *positions,
                              struct tensor *variables[2])
 {
-    int64_t seq = tensor_size(positions, -1), half = (r->dim + 1) / 2;
+    int64_t batch = tensor_size(positions, 0), half = (r->dim + 1) / 2;
     if (r->by_elements)
-        return op_mul(e, op_to(e, op_view(e, positions, SHAPE(1, seq, 1)), PLIM_F32),
-                      op_to(e, r->inv_freq, PLIM_F32));
-    variables[0] = tensor_hold(op_to(e, op_view(e, r->inv_freq, SHAPE(1, half, 1)), PLIM_F32));
-    variables[1] = tensor_keep(op_to(e, op_view(e, positions, SHAPE(1, 1, seq)), PLIM_F32));
+        return op_mul(e, op_to(e, op_unsqueeze(e, positions, 2), PLIM_F32), op_to(e, r->inv_freq, PLIM_F32));
+    struct tensor *frequencies = op_view(e, r->inv_freq, SHAPE(1, half, 1));
+    if (batch > 1) frequencies = op_expand(e, frequencies, SHAPE(batch, half, 1));
+    variables[0] = tensor_hold(op_to(e, frequencies, PLIM_F32));
+    variables[1] = tensor_keep(op_to(e, op_unsqueeze(e, positions, 1), PLIM_F32));
     return op_transpose(e, op_matmul(e, variables[0], variables[1]), 1, 2);
 }
 

@@ -1,5 +1,5 @@
 /* What TRL's GRPOTrainer (1.16, trainer/grpo_config.py) is told beside what all trainers are. Answers come from vLLM
- * (use_vllm), on other GPUs or on those that train. */
+ * (use_vllm), on other GPUs or on those that train, or from the model that is trained. */
 #ifndef PLIM_WORKLOADS_SPEC_GRPO_H
 #define PLIM_WORKLOADS_SPEC_GRPO_H
 
@@ -28,8 +28,9 @@ enum plim_grpo_correction {
 };
 extern const char *const plim_grpo_correction_names[PLIM_GRPO_CORRECTION_COUNT];
 
-/* vllm_mode: a server on other GPUs, or an engine in each process of the training */
-enum plim_vllm { PLIM_VLLM_SERVER, PLIM_VLLM_COLOCATE, PLIM_VLLM_COUNT };
+/* vllm_mode: a server on other GPUs, or an engine in each process of the training; NONE: use_vllm is not true, and the
+ * model that is trained generates the answers itself */
+enum plim_vllm { PLIM_VLLM_SERVER, PLIM_VLLM_COLOCATE, PLIM_VLLM_NONE, PLIM_VLLM_COUNT };
 extern const char *const plim_vllm_names[PLIM_VLLM_COUNT];
 
 struct plim_grpo {
@@ -42,6 +43,13 @@ struct plim_grpo {
     enum plim_vllm vllm;
     double vllm_memory; /* vllm_gpu_memory_utilization of an engine in the process: its share of the GPU's memory */
     bool vllm_sleeps;   /* vllm_enable_sleep_mode: it holds its share only while it generates */
+    double temperature; /* of a model that generates itself; 0 is 1, which changes nothing */
 };
+
+/* How samples are weighted: answers of the model's own are as likely to it as to itself. */
+static inline enum plim_grpo_correction plim_grpo_corrects(const struct plim_grpo *grpo)
+{
+    return grpo->vllm == PLIM_VLLM_NONE ? PLIM_GRPO_CORRECTION_NONE : grpo->correction;
+}
 
 #endif

@@ -422,7 +422,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
              "them (one GPU, or several with DDP, FSDP2 or ZeRO); or TRL's SFTTrainer (trl-sft: version 1.16, whose "
              "head and loss make no logits), or its DPOTrainer (trl-dpo: a sample is a pair of rows, which a second "
              "model judges, too; one GPU, or several with DDP or ZeRO 1 or 2, beside adapters also with FSDP2 or "
-             "ZeRO 3), or its GRPOTrainer (trl-grpo: a sample is an answer that a vLLM server generates; "
+             "ZeRO 3), or its GRPOTrainer (trl-grpo: a sample is an answer that vLLM or the model itself generates; "
              "one GPU, or several with DDP or ZeRO 1 or 2), or its RewardTrainer (trl-reward: a sample is a pair of "
              "rows, each of which gets one number from a classification's head)"},
     {.path = "train.precomputed_reference",
@@ -456,7 +456,11 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .help = "trl-grpo: vllm_importance_sampling_mode; none: vllm_importance_sampling_correction is false"},
     {.path = "train.grpo.vllm", .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_vllm_names, PLIM_VLLM_COUNT)},
      AT(grpo.vllm), .unit = "", .fallback = "server", .example = "colocate",
-     .help = "trl-grpo: vllm_mode: a server on other GPUs, or an engine in each process that trains"},
+     .help = "trl-grpo: vllm_mode: a server on other GPUs, or an engine in each process that trains; none: use_vllm is "
+             "not true, and the model that is trained generates its answers itself"},
+    {.path = "train.grpo.temperature", .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0.001, .maximum = 1000},
+     AT(grpo.temperature), .unit = "", .fallback = "1", .example = "0.7",
+     .help = "trl-grpo, none: temperature: what the logits are divided by before a token is drawn"},
     {.path = "train.grpo.vllm_memory", .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0.01, .maximum = 1},
      AT(grpo.vllm_memory), .unit = "", .fallback = "0.3", .example = "0.5",
      .help = "trl-grpo, colocate: vllm_gpu_memory_utilization: the share of the GPU's memory that vLLM gives itself"},

@@ -37,7 +37,7 @@ const char *const plim_predictions_names[PLIM_PREDICTIONS_COUNT] = {"loss", "log
 const char *const plim_loop_names[PLIM_LOOP_COUNT] = {"plain", "trainer", "trl-sft", "trl-dpo", "trl-grpo",
                                                          "trl-reward"};
 const char *const plim_grpo_loss_names[PLIM_GRPO_LOSS_COUNT] = {"dapo", "grpo", "bnpo", "dr_grpo"};
-const char *const plim_vllm_names[PLIM_VLLM_COUNT] = {"server", "colocate"};
+const char *const plim_vllm_names[PLIM_VLLM_COUNT] = {"server", "colocate", "none"};
 const char *const plim_grpo_correction_names[PLIM_GRPO_CORRECTION_COUNT] = {
     "none", "sequence_mask", "sequence_truncate", "token_mask", "token_truncate"};
 const char *const plim_find_unused_names[PLIM_FIND_UNUSED_COUNT] = {"auto", "false", "true"};

@@ -72,8 +72,8 @@
     X(QWEN3_5_MOE_TEXT, "qwen3_5_moe_text")                                                        \
     X(QWEN3_NEXT, "qwen3_next")                                                                    \
     X(OLMOE, "olmoe")                                                                              \
-    X(QWEN3_VL, "qwen3_vl")                                                                        \
     X(GRANITEMOE, "granitemoe")                                                                    \
+    X(QWEN3_VL, "qwen3_vl")                                                                        \
     X(VIT, "vit")
 
 enum plim_family {
@@ -438,7 +438,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 103 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 104 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 

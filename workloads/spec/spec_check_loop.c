@@ -168,20 +168,40 @@ static enum plim_status check_center(const struct plim_spec *spec, struct plim_e
                      plim_loop_names[spec->loop]);
 }
 
+/* What generate() does in another way than it is played here (generation.h); NULL: nothing. */
+static const char *why_no_generation(const struct plim_spec *spec)
+{
+    const struct plim_model_config *c = &spec->model;
+    const char *what = NULL;
+    if (c->family == PLIM_FAMILY_BLOOM || c->family == PLIM_FAMILY_OPT)
+        what = "bloom or opt, whose positions come of masks";
+    else if (spec->quantization.type == PLIM_QUANTIZATION_INT8) what = "a base in 8 bits";
+    else if (c->linear_kernel) what = "linear attention, whose states are no keys and values";
+    else if (c->rope == PLIM_ROPE_DYNAMIC || c->rope == PLIM_ROPE_LONGROPE)
+        what = "a rope_type of dynamic or longrope, which changes as answers grow";
+    else if (c->reorder_and_upcast_attn) what = "reorder_and_upcast_attn";
+    else if (plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2)) what = "flash_attention_2";
+    else if (spec->torch != PLIM_TORCH_2_11 || spec->transformers != PLIM_TRANSFORMERS_5_17)
+        what = "another PyTorch or transformers than 2.11 and 5.17";
+    return what;
+}
+
 /* What GRPOTrainer does in another way than it is played here; NULL: nothing. */
 static const char *why_no_grpo(const struct plim_spec *spec)
 {
+    bool has_vllm = spec->grpo.vllm != PLIM_VLLM_NONE;
     if (spec->model.task != PLIM_TASK_CAUSAL_LM) return "a model that is no causal language model";
     if (spec->packing) return "data.packing, which it has not";
     if (spec->evaluation.batch) return "train.evaluation, whose answers are generated, too";
     if (spec->label_smoothing > 0) return "train.label_smoothing, which it has not";
-    if (spec->model.experts) return "experts, whose balance it adds to the loss";
-    if (spec->quantization.type) return "a quantised base, whose codes vLLM is brought";
-    if (spec->lora.dora) return "train.lora.dora, whose weights it makes anew when it merges them for vLLM";
+    if (spec->model.experts && has_vllm) return "experts, which it brings to vLLM";
+    if (spec->quantization.type && has_vllm) return "a quantised base, whose codes vLLM is brought";
+    if (spec->lora.dora && has_vllm) return "train.lora.dora, whose weights it makes anew when it merges them for vLLM";
     for (size_t i = 0; i < spec->sharding.count; i++)
         if (plim_spec_sharding(spec, (int)spec->sharding.values[i]) > PLIM_SHARDING_ZERO2)
-            return "fsdp or zero3, in which it gathers what vLLM is brought";
-    return NULL;
+            return has_vllm ? "fsdp or zero3, in which it gathers what vLLM is brought"
+                            : "fsdp or zero3, in which it gathers the weights for a generation";
+    return has_vllm ? NULL : why_no_generation(spec);
 }
 
 /* What RewardTrainer does in another way than it is played here; NULL: nothing. */

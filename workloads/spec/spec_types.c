@@ -239,7 +239,11 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
         append(text, size, "every token has a label (data.prompt: those of a prompt have none)%s%s", "", "");
     if (plim_loop_rows(spec->loop) == 2)
         append(text, size, "a sample is a pair of rows%s%s", "", "");
-    if (spec->loop == PLIM_LOOP_TRL_GRPO)
+    if (spec->loop == PLIM_LOOP_TRL_GRPO && spec->grpo.vllm == PLIM_VLLM_NONE)
+        append(text, size, "a sample is an answer of the model itself, as long as it may be, whose time is in %s%s",
+               spec->grpo.updates * spec->grpo.iterations > 1 ? "no speed" : "the speed",
+               spec->grpo.updates * spec->grpo.iterations > 1 ? ", nor is that of scoring it" : "");
+    else if (spec->loop == PLIM_LOOP_TRL_GRPO)
         append(text, size, "a sample is an answer, as long as it may be, from a vLLM %s, whose time is in no speed%s",
                spec->grpo.vllm == PLIM_VLLM_SERVER ? "server on other GPUs"
                : spec->grpo.vllm_sleeps            ? "in the same process, awake only while it generates"

@@ -1,5 +1,6 @@
 #include "grpo.h"
 #include "autotune/base/hash.h"
+#include "grpo_balance.h"
 #include "grpo_rewards.h"
 #include "measures.h"
 #include "trainer_loop.h"
@@ -160,7 +161,7 @@ static struct tensor *mask_out(struct engine *e, struct tensor *ratios, struct c
 /* exp(of what the two differ by), without what is too large: samples->ratios */
 static void correct(struct engine *e, const struct grpo *g, struct samples *s, struct corrected *c)
 {
-    enum plim_grpo_correction how = setting_of(g)->grpo.correction;
+    enum plim_grpo_correction how = plim_grpo_corrects(&setting_of(g)->grpo);
     if (how == PLIM_GRPO_CORRECTION_NONE || e->halted) return;
     c->difference = tensor_keep(op_mul(e, op_sub(e, s->before, s->sampled), s->answer_mask));
     tensor_set(e, &c->difference, op_clone(e, c->difference)); /* nan_to_num() of numbers */
@@ -252,7 +253,7 @@ static struct samples shuffled(struct engine *e, const struct samples *s)
     return out;
 }
 
-/* The rows as they come from vLLM, and how many tokens there are */
+/* The rows as they come from the host, and how many tokens there are */
 static void receive(struct engine *e, const struct grpo *g, struct samples *s)
 {
     int64_t world = plim_setting_ranks(setting_of(g));
@@ -270,22 +271,26 @@ static void receive(struct engine *e, const struct grpo *g, struct samples *s)
 
 /* _generate_and_score_completions(); named */
 static struct samples generate(struct engine *e, const struct grpo *g, grpo_score *score,
-                               void *user)
+                               generation_forward *next, void *user)
 {
     const struct plim_grpo *asked = &setting_of(g)->grpo;
     struct samples s = {0};
     struct corrected c = {0};
     struct grpo_rewards rewards = {0};
     int64_t rows = rows_of(g);
-    vllm_sync(e, g->model, !g->samples.prompts);
-    if (!e->halted) vllm_exchange(e, g->model, rows);
+    if (asked->vllm == PLIM_VLLM_NONE) {
+        generation_run(e, g->model, rows, next, user);
+    } else {
+        vllm_sync(e, g->model, !g->samples.prompts);
+        if (!e->halted) vllm_exchange(e, g->model, rows);
+    }
     if (!e->halted) receive(e, g, &s);
     if (e->halted) return s;
     struct tensor *tokens = tensor_keep(op_cat(e, 2, (struct tensor *[]){s.prompts, s.answers}, 1));
     struct tensor *mask =
         tensor_keep(op_cat(e, 2, (struct tensor *[]){s.prompt_mask, s.answer_mask}, 1));
     bool is_late = steps_of_generation(g) > 1; /* some samples are of an earlier model */
-    if (asked->correction || is_late) s.before = score_all(e, g, score, user, false, tokens, mask);
+    if (plim_grpo_corrects(asked) || is_late) s.before = score_all(e, g, score, user, false, tokens, mask);
     correct(e, g, &s, &c);
     if (asked->reference && !e->halted)
         s.reference = score_all(e, g, score, user, true, tokens, mask);
@@ -298,14 +303,14 @@ static struct samples generate(struct engine *e, const struct grpo *g, grpo_scor
     return s;
 }
 
-void grpo_begin_step(struct engine *e, struct grpo *g, grpo_score *score, void *user)
+void grpo_begin_step(struct engine *e, struct grpo *g, grpo_score *score, generation_forward *next, void *user)
 {
     if (!g->model || e->halted) return;
     bool is_due = !g->samples.prompts || g->steps == steps_of_generation(g);
     if (is_due) {
         bool grad = e->grad_enabled;
         e->grad_enabled = false;
-        struct samples made = generate(e, g, score, user), kept = shuffled(e, &made);
+        struct samples made = generate(e, g, score, next, user), kept = shuffled(e, &made);
         drop_samples(e, &made);
         drop_samples(e, &g->samples); /* the trainer's own variable still had them */
         g->samples = kept;
@@ -350,6 +355,7 @@ struct loss {
     struct tensor *advantages; /* (B, 1) */
     struct tensor *log_probs, *entropy, *log_ratio, *ratio, *clipped, *kl;
     struct tensor *one, *other, *each, *normalizer;
+    struct tensor *aux_loss; /* what balances the experts; NULL: nothing does */
 };
 
 static struct samples part_of(struct engine *e, const struct grpo *g)
@@ -546,7 +552,7 @@ static void drop_loss(struct engine *e, struct loss *l)
 {
     drop_samples(e, &l->part);
     tensor_drop_all(e, l->advantages, l->log_probs, l->entropy, l->log_ratio, l->ratio, l->clipped,
-                    l->kl, l->one, l->other, l->each, l->normalizer);
+                    l->kl, l->one, l->other, l->each, l->normalizer, l->aux_loss);
 }
 
 struct tensor *grpo_loss(struct engine *e, const struct grpo *g, struct fused_output *out,
@@ -558,11 +564,13 @@ struct tensor *grpo_loss(struct engine *e, const struct grpo *g, struct fused_ou
         l.advantages = tensor_keep(op_unsqueeze(e, l.part.advantages, 1));
         l.log_probs = copy_of_answers(e, g, out->log_probs);
         l.entropy = copy_of_answers(e, g, out->entropy);
+        if (out->aux_loss) l.aux_loss = grpo_balance_mean(e, out->aux_loss);
         tensor_drop(e, batch->labels);
         batch->labels = NULL;
         nn_fused_output_drop(e, out);
         each_loss(e, g, &l);
         loss = reduced(e, g, &l);
+        if (l.aux_loss) grpo_balance_add(e, g->model, l.aux_loss, &loss);
         bool grad = e->grad_enabled;
         e->grad_enabled = false; /* their graphs keep nothing that is not kept */
         if (!e->halted) measure(e, g, &l);

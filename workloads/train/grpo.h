@@ -1,9 +1,10 @@
-/* TRL's GRPOTrainer (1.16, trainer/grpo_trainer.py) whose answers vLLM generates, on other GPUs or in the same process.
- * Every few optimizer steps (train.grpo.updates times train.grpo.iterations) it
+/* TRL's GRPOTrainer (1.16, trainer/grpo_trainer.py) whose answers vLLM generates, on other GPUs or in the same process,
+ * or the model that is trained. Every few optimizer steps (train.grpo.updates times train.grpo.iterations) it
  *
- *     brings      the weights to vLLM, adapters merged into them (vllm.h)
+ *     brings      the weights to vLLM, adapters merged into them (vllm.h), or generates the answers itself
+ *                 (generation.h)
  *     scores      the answers, a micro-batch at a time and without gradients: by the model, for the difference to what
- *                 they were to vLLM, and by a reference, where there is one
+ *                 they were to vLLM or before it was trained further, and by a reference, where there is one
  *     rewards     them (grpo_rewards.h) and keeps all in one order by chance, of which each micro-step takes a part
  *                 (_prepare_inputs())
  *
@@ -12,7 +13,7 @@
 #ifndef PLIM_TRAIN_GRPO_H
 #define PLIM_TRAIN_GRPO_H
 
-#include "workloads/models/model.h"
+#include "generation.h"
 
 /* What is kept of a generation, named: N rows, of which a micro-step takes B */
 struct samples {
@@ -22,7 +23,7 @@ struct samples {
     struct tensor *items;                 /* tokens of all answers of all ranks, int64 */
     struct tensor *before;    /* (N, C): what the model made of them then; NULL: it did not */
     struct tensor *ratios;    /* (N, C) or (N, 1): the model's and vLLM's; NULL: not wanted */
-    struct tensor *sampled;   /* (N, C): what vLLM made of them */
+    struct tensor *sampled;   /* (N, C): what vLLM made of them; NULL: it did not generate them */
     struct tensor *reference; /* (N, C), NULL: there is none */
 };
 
@@ -37,8 +38,8 @@ void grpo_create(const struct decoder *model, struct grpo *grpo);
 
 /* What a model, or where `by_reference` the reference, makes of a batch, without gradients */
 typedef struct fused_output grpo_score(void *user, const struct batch *batch, bool by_reference);
-/* Where an optimizer step begins: generates samples where that is due. */
-void grpo_begin_step(struct engine *e, struct grpo *grpo, grpo_score *score, void *user);
+/* Where an optimizer step begins: generates samples where that is due. `next`: of a model that generates them itself */
+void grpo_begin_step(struct engine *e, struct grpo *grpo, grpo_score *score, generation_forward *next, void *user);
 
 /* A micro-step's tokens, mask and labels, named; all NULL where the engine is halted */
 struct batch grpo_batch(struct engine *e, const struct grpo *grpo);

@@ -16,7 +16,8 @@ const char *trainer_loop_refuses(const struct plim_train_setting *setting)
     if (setting->sharding == PLIM_SHARDING_FSDP || setting->sharding == PLIM_SHARDING_ZERO3)
         return "TRL's GRPOTrainer (train.loop) is not known here with fsdp and zero3, in which it gathers what it "
                "sends to vLLM's server";
-    if (setting->quantization.type || setting->lora.dora)
+    bool has_vllm = setting->grpo.vllm != PLIM_VLLM_NONE;
+    if (has_vllm && (setting->quantization.type || setting->lora.dora))
         return "TRL's GRPOTrainer (train.loop) is not known here with a quantised base and train.lora.dora, of which "
                "it makes the weights anew to send them";
     return NULL;

@@ -431,6 +431,21 @@ static struct fused_output score_samples(void *user, const struct batch *batch, 
     return out;
 }
 
+/* A forward of generate(). accelerate wrapped the model in autocast; peft's generate() is of the base within it, and
+ * DeepSpeed's engine is not asked. */
+static struct tensor *next_logits(void *user, const struct batch *batch, struct decoder_cache *cache)
+{
+    struct training_run *r = user;
+    struct engine *e = r->e;
+    bool is_wrapped = is_mixed(r) && !r->setting.lora.r && !r->zero.model;
+    e->checkpointing_off = true;
+    if (is_wrapped) autocast(r, true);
+    struct tensor *logits = decoder_next_logits(e, &r->model, batch, cache);
+    if (is_wrapped) autocast(r, false);
+    e->checkpointing_off = false;
+    return trainer_loop_widen(e, logits, is_wrapped);
+}
+
 static void begin_timeline(struct training_run *r, double start)
 {
     struct plim_timeline *timeline = r->timeline;
@@ -455,7 +470,7 @@ void training_run_step(struct training_run *r, struct plim_replay_step *s)
         trainer_loop_begin_step(e, &r->trainer);
         r->batch = r->trainer.batches[0];
         if (r->grpo.model) training_run_enter(r, "generation");
-        grpo_begin_step(e, &r->grpo, score_samples, r);
+        grpo_begin_step(e, &r->grpo, score_samples, next_logits, r);
     }
     micro_steps(r, s);
     update(r);

@@ -126,7 +126,7 @@ void vllm_sync(struct engine *e, const struct decoder *m, bool is_first)
 
 void vllm_meet(struct engine *e, const struct plim_train_setting *setting, struct link *link)
 {
-    if (setting->loop != PLIM_LOOP_TRL_GRPO) return;
+    if (setting->loop != PLIM_LOOP_TRL_GRPO || setting->grpo.vllm == PLIM_VLLM_NONE) return;
     if (is_colocated(setting)) {
         plim_allocator_empty_cache(e->allocator); /* Worker.init_device() */
     } else if (is_sender(setting)) { /* PyNcclCommunicator: an all-reduce */
@@ -211,6 +211,9 @@ struct vllm_answers vllm_answer(struct engine *e, const struct decoder *m, int64
     out.answers = draw_tokens(e, m, rows, tokens, 2);
     out.answer_mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, tokens), 1));
     hide_padding(e, m->setting, out.answer_mask);
-    out.log_probs = tensor_keep(op_full(e, PLIM_F32, SHAPE(rows, tokens), -log((double)m->config->vocab_size)));
+    out.log_probs = NULL;
+    if (m->setting->grpo.vllm != PLIM_VLLM_NONE)
+        out.log_probs =
+            tensor_keep(op_full(e, PLIM_F32, SHAPE(rows, tokens), -log((double)m->config->vocab_size)));
     return out;
 }

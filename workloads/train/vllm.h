@@ -30,7 +30,7 @@ void vllm_exchange(struct engine *e, const struct decoder *m, int64_t rows);
 struct vllm_answers {
     struct tensor *prompts, *prompt_mask; /* (N, P) int64 */
     struct tensor *answers, *answer_mask; /* (N, C) int64 */
-    struct tensor *log_probs;             /* (N, C) fp32 */
+    struct tensor *log_probs;             /* (N, C) fp32; NULL: the model that is trained answered itself */
 };
 struct vllm_answers vllm_answer(struct engine *e, const struct decoder *m, int64_t rows);
 

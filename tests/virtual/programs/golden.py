@@ -87,7 +87,7 @@ def load_model(case, folder):
     attention = case.get('attention', 'sdpa')
     config._attn_implementation = attention
     for part in (config, getattr(config, 'text_config', None)):
-        if hasattr(part, 'use_cache'):
+        if hasattr(part, 'use_cache') and case.get('vllm') != 'none':
             part.use_cache = False
     if case.get('cut_cross_entropy'):
         from cut_head import patch

@@ -148,17 +148,24 @@ class Arguments(GRPOConfig):
     def __init__(self, case, **named):
         updates = case.get('updates', 1)
         steps = {} if updates == 1 else {'steps_per_generation': updates * named['gradient_accumulation_steps']}
-        super().__init__(use_vllm=True, vllm_mode=case.get('vllm', 'server'),
+        super().__init__(use_vllm=case.get('vllm') != 'none', vllm_mode=case.get('vllm', 'server').replace('none', 'server'),
                          vllm_enable_sleep_mode=case.get('vllm_sleeps', False), num_generations=case.get('generations', 2),
                          num_iterations=case.get('iterations', 1), max_completion_length=case['seq'] - case['prompt'],
                          **{**steps, **named})
 
 
 class Numbered(GRPOTrainer):
-    """Prompts are numbers already."""
+    """Prompts are numbers already, and answers of the model's own (`vllm`: `none`) are as a client's. Of these with `padded`
+    the last prompt is one token shorter, too."""
 
     def _tokenize_prompts(self, prompts):
-        return [[Client.token] * int(prompt) for prompt in prompts], None, {}
+        lengths = [int(prompt) for prompt in prompts]
+        lengths[-1] -= bool(Client.case.get('padded')) and not self.use_vllm
+        return [[Client.token] * length for length in lengths], None, {}
+
+    def _generate_single_turn(self, prompts, *given, **named):
+        answered = super()._generate_single_turn(prompts, *given, **named)
+        return answered if self.use_vllm else (Client().generate(prompts, 1)['completion_ids'], None)
 
 
 def reward(completions, **_):
@@ -170,6 +177,7 @@ def make_grpo(case, model, train_dataset, eval_dataset, data_collator, compute_m
     """A reference (`arguments`: beta) is loaded from a checkpoint in the type of the weights; beside adapters there is
     none."""
     Client.case, Client.token = case, model.config.vocab_size - 1
+    model.generation_config.eos_token_id = None  # but the tokenizer's
     if 'lora' not in case and case.get('arguments', {}).get('beta'):
         model.config._name_or_path = checkpoint_of(AutoModelForCausalLM, model.config, model.dtype)
     from golden import lora_of
