@@ -292,6 +292,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .empty_cache_steps = spec->empty_cache_steps,
                                        .prompt = spec->prompt,
                                        .precomputed_reference = spec->precomputed_reference,
+                                       .preference_loss = spec->preference_loss,
                                        .center_rewards = spec->center_rewards,
                                        .grpo = spec->grpo,
                                        .padding = spec->padding,

@@ -88,6 +88,10 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
     }
     count += adapters_behind(m, &m->adapters_behind, NULL, out + count);
     count += copies_behind(m, NULL, out + count);
+    if (p->frozen_count && m->value_head.weight) {
+        out[count++] = m->value_head.weight;
+        out[count++] = m->value_head.bias;
+    }
     return count + decoder_buffers(m, out + count);
 }
 

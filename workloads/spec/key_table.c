@@ -400,12 +400,19 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
              "model judges, too; one GPU, or several with DDP or ZeRO 1 or 2, beside adapters also with FSDP2 or "
              "ZeRO 3), or its GRPOTrainer (trl-grpo: a sample is an answer that a vLLM server generates; "
              "one GPU, or several with DDP or ZeRO 1 or 2), or its RewardTrainer (trl-reward: a sample is a pair of "
-             "rows, each of which gets one number from a classification's head)"},
+             "rows, each of which gets one number from a classification's head); or a stage of LLaMA-Factory's, whose "
+             "trainers make all logits (llamafactory-dpo and llamafactory-rm, of pairs of rows, and llamafactory-kto; "
+             "one GPU, or several with DDP)"},
     {.path = "train.precomputed_reference",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(precomputed_reference), .unit = "", .fallback = "false", .example = "true",
      .help = "trl-dpo: precompute_ref_log_probs: what the reference makes of the rows comes with them, and there is no "
              "second model"},
+    {.path = "train.preference_loss",
+     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_preference_loss_names, PLIM_PREFERENCE_COUNT)},
+     AT(preference_loss), .unit = "", .fallback = "sigmoid", .example = "orpo",
+     .help = "llamafactory-dpo: pref_loss (hinge and kto_pair are as sigmoid); of orpo and simpo there is no "
+             "reference"},
     {.path = "train.center_rewards",
      .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1000},
      AT(center_rewards), .unit = "", .fallback = "0", .example = "0.01",

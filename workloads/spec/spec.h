@@ -412,6 +412,7 @@ struct plim_train_setting {
     int64_t empty_cache_steps; /* torch_empty_cache_steps of Trainer; 0: None */
     int64_t prompt; /* tokens at the beginning of each row that are no labels, of TRL's trainers */
     bool precomputed_reference; /* precompute_ref_log_probs of DPOTrainer */
+    enum plim_preference_loss preference_loss;
     double center_rewards; /* center_rewards_coefficient of RewardTrainer; 0: None */
     struct plim_grpo grpo;
     int64_t vllm_awake_bytes; /* of the GPU, where a vLLM in the process sleeps while others compute; 0: none does */
@@ -429,7 +430,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 98 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 99 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -464,6 +465,7 @@ struct plim_spec {
     double label_smoothing, clip, center_rewards;
     int64_t empty_cache_steps, prompt;
     bool precomputed_reference;
+    enum plim_preference_loss preference_loss;
     struct plim_grpo grpo;
     enum plim_padding padding;
     enum plim_torch torch;

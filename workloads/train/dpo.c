@@ -1,5 +1,6 @@
 #include "dpo.h"
 #include "measures.h"
+#include "pairs.h"
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
@@ -26,24 +27,6 @@ struct tensor *dpo_log_probs(struct engine *e, const struct fused_output *out)
     struct tensor *sums = tensor_keep(op_sum_dim(e, each, 1));
     tensor_drop(e, each);
     return sums;
-}
-
-/* chunk(2, dim=0): the chosen and the rejected rows, named */
-struct pair {
-    struct tensor *chosen, *rejected;
-};
-
-static struct pair pair_of(struct engine *e, struct tensor *x)
-{
-    struct tensor *parts[2] = {e->poison, e->poison};
-    int64_t half = e->halted ? 0 : x->a.shape[0] / 2;
-    if (!e->halted) op_split(e, x, 0, 2, (int64_t[]){half, half}, parts);
-    return (struct pair){tensor_keep(parts[0]), tensor_keep(parts[1])};
-}
-
-static void drop_pair(struct engine *e, struct pair p)
-{
-    tensor_drop_all(e, p.chosen, p.rejected);
 }
 
 /* --- the loss --------------------------------------------------------------------------------- */
@@ -90,9 +73,9 @@ static struct ratios compare(struct engine *e, struct dpo_compared *c, const str
 
 static void drop_ratios(struct engine *e, struct ratios *r)
 {
-    drop_pair(e, r->log_probs);
-    drop_pair(e, r->reference);
-    drop_pair(e, r->ratio);
+    pair_drop(e, r->log_probs);
+    pair_drop(e, r->reference);
+    pair_drop(e, r->ratio);
     tensor_drop_all(e, r->delta, r->losses);
 }
 
@@ -151,7 +134,7 @@ static void measure_logits(struct engine *e, const struct fused_output *out, str
     read_sum(e, chosen.rejected, world);
     read_sum(e, rejected.chosen, world);
     read_sum(e, rejected.rejected, world);
-    drop_pair(e, logits);
+    pair_drop(e, logits);
 }
 
 /* Python's variables that live until the function returns */
@@ -179,7 +162,7 @@ static void measure_accuracy(struct engine *e, const struct fused_output *out, s
     struct tensor *all = sum(e, kept[1]);
     measures_read_quotient(e, all, kept[2]);
     tensor_drop(e, all);
-    drop_pair(e, likeliest);
+    pair_drop(e, likeliest);
 }
 
 /* Rewards, beta times the ratios, and of how many pairs the chosen answer has the larger one; what lives on goes into
@@ -220,7 +203,7 @@ static void measure(struct engine *e, const struct dpo_compared *c, const struct
     if (!e->halted) measure_accuracy(e, &c->model, masks.chosen, world, &total, kept);
     if (!e->halted) measure_rewards(e, r, world, kept + ACCURACY);
     tensor_drop_list(e, kept, KEPT);
-    drop_pair(e, masks);
+    pair_drop(e, masks);
     tensor_drop_all(e, mask, entropy, total);
 }
 

@@ -53,17 +53,20 @@ void trainer_loop_finish(struct trainer_loop *loop)
 
 /* --- batches ---------------------------------------------------------------------------------- */
 
-/* compute_loss() of TRL's trainers is their own, and so is their prediction_step(), but for RewardTrainer's. */
-static bool is_trl(const struct trainer_loop *loop)
+/* compute_loss() of TRL's and LLaMA-Factory's trainers is their own, and so is their prediction_step(), but for
+ * RewardTrainer's. */
+static bool has_own_loss(const struct trainer_loop *loop)
 {
-    return plim_loop_is_trl(loop->model->setting->loop);
+    return plim_loop_has_own_loss(loop->model->setting->loop);
 }
 
-/* Is a sample a pair of rows? Then there are no labels, and a loss is a mean that is divided by the accumulation
- * (loss_is_scaled_for_ga of DPOTrainer and RewardTrainer). */
+/* Is a sample a pair of rows, or one of kto? Then no labels are counted, and a loss is a mean that is divided by the
+ * accumulation (loss_is_scaled_for_ga of DPOTrainer and RewardTrainer; LLaMA-Factory's have model_accepts_loss_kwargs
+ * False). */
 static bool is_of_pairs(const struct trainer_loop *loop)
 {
-    return plim_loop_rows(loop->model->setting->loop) > 1;
+    enum plim_loop kind = loop->model->setting->loop;
+    return plim_loop_rows(kind) > 1 || kind == PLIM_LOOP_LLAMAFACTORY_KTO;
 }
 
 /* Its batches are prompts, which stay on the host; what it makes of them is its own (grpo.h). */
@@ -72,13 +75,14 @@ static bool is_grpo(const struct trainer_loop *loop)
     return loop->model->setting->loop == PLIM_LOOP_TRL_GRPO;
 }
 
-enum { BATCH_PARTS = 10 };
+enum { BATCH_PARTS = 14 };
 
 static void parts_of(const struct batch *batch, struct tensor *out[BATCH_PARTS])
 {
     struct tensor *const parts[BATCH_PARTS] = {
         batch->inputs,  batch->labels,  batch->mask,     batch->positions,   batch->ends[0],
-        batch->ends[1], batch->document, batch->completions, batch->known[0], batch->known[1]};
+        batch->ends[1], batch->document, batch->completions, batch->known[0], batch->known[1],
+        batch->kl[0],   batch->kl[1],   batch->kl[2],    batch->tags};
     memcpy(out, parts, sizeof(parts));
 }
 
@@ -179,7 +183,7 @@ struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, s
 {
     if (!loop->model) return tensor_ref(*loss);
     /* by the number of processes; or a mean, of which as many are added up */
-    if (!is_trl(loop)) tensor_set(e, loss, op_mul_scalar_(e, *loss, 1));
+    if (!has_own_loss(loop)) tensor_set(e, loss, op_mul_scalar_(e, *loss, 1));
     if (is_of_pairs(loop)) tensor_set(e, loss, op_div_scalar(e, *loss, (double)loop->count));
     trainer_loop_drop_logits(e, loop);
     int64_t every = loop->model->setting->empty_cache_steps;
@@ -233,7 +237,7 @@ void trainer_loop_after_update(struct engine *e, struct trainer_loop *loop)
 
 /* What is kept of an evaluation's batches (EvalLoopContainer); named or NULL */
 struct kept {
-    struct tensor *losses, *logits, *labels;
+    struct tensor *losses, *logits[TRAINER_LOGITS], *labels;
 };
 
 /* nested_concat(): all that was kept is copied each time. */
@@ -264,27 +268,43 @@ static void compare_shapes(struct engine *e, const struct trainer_loop *loop, co
 
 static void drop_kept(struct engine *e, struct kept *kept)
 {
-    tensor_drop_all(e, kept->losses, kept->logits, kept->labels);
+    tensor_drop_all(e, kept->losses, kept->labels);
+    tensor_drop_list(e, kept->logits, TRAINER_LOGITS);
     *kept = (struct kept){0};
+}
+
+/* Of LLaMA-Factory's rm stage the scores are kept, and the labels where it says what they are called (get_train_args()
+ * of hparams/parser.py: for adapters) */
+static struct kept predict_scores(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
+                                  trainer_loop_forward *forward, void *user)
+{
+    struct kept kept = {.labels = loop->model->setting->lora.r ? tensor_ref(batch->labels) : NULL};
+    struct tensor *loss = forward(user, batch, kept.logits);
+    kept.losses = tensor_keep(op_full_like(e, loss, 0)); /* its mean */
+    tensor_drop(e, loss);
+    return kept;
 }
 
 /* prediction_step(): what it returns, named. */
 static struct kept predict(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
                            trainer_loop_forward *forward, void *user)
 {
-    struct tensor *logits;
-    bool keeps = loop->model->setting->evaluation.keeps != PLIM_PREDICTIONS_LOSS;
-    if (plim_loop_has_fused_head(loop->model->setting->loop)) {
-        struct tensor *own = forward(user, batch, &logits);
-        return (struct kept){own, logits, keeps ? tensor_ref(batch->labels) : NULL};
+    struct tensor *logits[TRAINER_LOGITS] = {NULL};
+    const struct plim_train_setting *setting = loop->model->setting;
+    bool keeps = setting->evaluation.keeps != PLIM_PREDICTIONS_LOSS;
+    if (setting->loop == PLIM_LOOP_LLAMAFACTORY_RM) return predict_scores(e, loop, batch, forward, user);
+    if (plim_loop_has_fused_head(setting->loop) || plim_loop_is_llamafactory(setting->loop)) {
+        struct tensor *own = forward(user, batch, logits);
+        return (struct kept){own, {logits[0]}, keeps ? tensor_ref(batch->labels) : NULL};
     }
-    struct tensor *items = is_trl(loop) ? NULL : items_of(e, loop, batch, 1), *loss = forward(user, batch, &logits);
+    struct tensor *items = has_own_loss(loop) ? NULL : items_of(e, loop, batch, 1);
+    struct tensor *loss = forward(user, batch, logits);
     if (items) tensor_set(e, &loss, op_mul_scalar_(e, loss, 1));
     struct tensor *mean = tensor_keep(op_full_like(e, loss, 0));
     tensor_drop_all(e, items, loss);
-    if (keeps) return (struct kept){mean, logits, tensor_ref(batch->labels)};
-    tensor_drop(e, logits);
-    return (struct kept){mean, NULL, NULL};
+    if (keeps) return (struct kept){mean, {logits[0]}, tensor_ref(batch->labels)};
+    tensor_drop(e, logits[0]);
+    return (struct kept){.losses = mean};
 }
 
 /* losses.repeat(batch_size), and the joining. */
@@ -294,14 +314,15 @@ static void add_to_kept(struct engine *e, const struct trainer_loop *loop, struc
     tensor_set(e, &one->losses, op_full(e, (enum plim_dtype)one->losses->a.dtype, 1, &rows, 0));
     gather(e, loop, &one->losses);
     keep(e, &all->losses, one->losses);
-    if (!one->logits) return;
+    if (!one->logits[0]) return;
     bool measures = loop->model->setting->evaluation.batch_metrics;
-    compare_shapes(e, loop, one->labels);
-    compare_shapes(e, loop, one->logits);
+    if (one->labels) compare_shapes(e, loop, one->labels);
+    compare_shapes(e, loop, one->logits[0]);
     if (loop->model->setting->evaluation.keeps == PLIM_PREDICTIONS_ARGMAX)
-        tensor_set(e, &one->logits, op_argmax_last(e, one->logits));
-    gather(e, loop, &one->logits);
-    if (!measures) keep(e, &all->logits, one->logits);
+        tensor_set(e, &one->logits[0], op_argmax_last(e, one->logits[0]));
+    for (int i = 0; i < TRAINER_LOGITS && one->logits[i]; i++) gather(e, loop, &one->logits[i]);
+    for (int i = 0; i < TRAINER_LOGITS && one->logits[i] && !measures; i++) keep(e, &all->logits[i], one->logits[i]);
+    if (!one->labels) return;
     gather(e, loop, &one->labels);
     if (!measures) keep(e, &all->labels, one->labels);
 }
