@@ -137,3 +137,21 @@ Test(engine_gradients, of_a_part_that_does_not_lie_together)
 {
     expect_slopes(likely, (struct tensor *[]){variable(SHAPE(2, 3, 4), 1), NULL});
 }
+
+/* -log sum exp, and what is chosen, of rows that lie apart */
+static struct tensor *chosen_logs(struct tensor *const x[2])
+{
+    struct tensor *part = tensor_keep(op_slice(e, x[0], 1, 0, 2));
+    struct tensor *at = tensor_keep(op_full(e, PLIM_I64, SHAPE(2, 2), 1));
+    struct tensor *chosen = op_row_gather(e, part, at), *norms = op_row_logsumexp(e, part);
+    struct tensor *y = op_sub(e, chosen, op_unsqueeze(e, norms, -1));
+    struct tensor *mask = tensor_keep(op_full(e, PLIM_BOOL, SHAPE(2, 2), 0)), *base = tensor_keep(y);
+    array_put(&mask->a, 3, 1);
+    struct tensor *logs = op_mul_scalar(e, op_zero_where_(e, base, mask), 3);
+    tensor_drop_all(e, part, at, mask, base);
+    return logs;
+}
+Test(engine_gradients, of_logarithms_of_what_is_chosen)
+{
+    expect_slopes(chosen_logs, (struct tensor *[]){variable(SHAPE(2, 3, 4), 1), NULL});
+}

@@ -1,5 +1,5 @@
-/* Jobs of LLaMA-Factory's own trainers on a device that computes: the host's. What they allocate is in
- * tests/golden/preferences.jsonl. */
+/* Jobs of LLaMA-Factory's own trainers and axolotl's DPO on a device that computes: the host's. What they allocate is
+ * in tests/golden/preferences.jsonl and axolotl_rl.jsonl. */
 #include "devices/host/host.h"
 #include "support/arrays.h"
 #include "support/slopes.h"
@@ -82,6 +82,15 @@ Test(llamafactory, dpo_begins_where_its_reference_is)
     expect_in_every_way(setting, log(2), 1e-5);
     setting.preference_loss = PLIM_PREFERENCE_IPO;
     expect_in_every_way(setting, log(2), 1e-5);
+}
+
+/* And its answers' difference, of which it is 1 / (2 * beta) away: 25 */
+Test(llamafactory, dpo_of_axolotls_begins_there_too)
+{
+    struct plim_train_setting setting = by(PLIM_LOOP_AXOLOTL_DPO);
+    expect_in_every_way(setting, log(2), 1e-5);
+    setting.preference_loss = PLIM_PREFERENCE_IPO;
+    expect_in_every_way(setting, 25, 1e-3);
 }
 
 /* To a new model all answers are nearly alike, and each token as likely as any. */

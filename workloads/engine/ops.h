@@ -310,6 +310,15 @@ struct tensor *op_softmax(struct engine *e, struct tensor *x, enum plim_dtype dt
 struct tensor *op_log_softmax(struct engine *e, struct tensor *x);
 /* the same as softmax for scores of which whole rows may be minus infinity: those become zeros */
 struct tensor *op_safe_softmax(struct engine *e, struct tensor *x);
+/* torch.stack of torch.logsumexp(row, dim=-1) of the rows of x (rows, n, classes) fp32: (rows, n) (ops_logps.c) */
+struct tensor *op_row_logsumexp(struct engine *e, struct tensor *x);
+/* x.gather(-1, indices.unsqueeze(-1)) of x (rows, n, classes) and indices (rows, n), whose rows may lie apart: (rows,
+ * n, 1) */
+struct tensor *op_row_gather(struct engine *e, struct tensor *x, struct tensor *indices);
+/* x[mask] of such an x and a mask (rows, n), `found` of which are ones: (found, classes); no autograd */
+struct tensor *op_apart_where(struct engine *e, struct tensor *x, struct tensor *mask, int64_t found);
+/* y = x.squeeze(-1) and y[mask] = 0, of x (rows, n, 1) and a mask (rows, n); y, in the memory of x */
+struct tensor *op_zero_where_(struct engine *e, struct tensor *x, struct tensor *mask);
 /* mean cross entropy of logits (n, classes) and int64 targets (n) */
 struct tensor *op_cross_entropy(struct engine *e, struct tensor *logits, struct tensor *target);
 struct tensor *op_dropout(struct engine *e, struct tensor *x, double p);

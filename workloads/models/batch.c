@@ -128,7 +128,7 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     if (s->padding != PLIM_PADDING_NO || (plim_loop_has_own_loss(s->loop) && !in_one))
         b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
     if (last >= 0) set_part(e, b.mask, 0, last, 1, 1, 1);
-    if (s->loop == PLIM_LOOP_TRL_DPO) {
+    if (s->loop == PLIM_LOOP_TRL_DPO || s->loop == PLIM_LOOP_AXOLOTL_DPO) {
         b.completions = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
         for (int i = 0; i < 2 && s->precomputed_reference; i++)
             b.known[i] = tensor_keep(tensor_empty(e, PLIM_F32, 1, &s->micro_batch));

@@ -92,6 +92,7 @@ const char *decoder_refuses(const struct plim_device_info *info,
     bool is_compared = setting->loop == PLIM_LOOP_LLAMAFACTORY_DPO &&
                        plim_preference_has_reference(setting->preference_loss);
     bool has_reference = setting->loop == PLIM_LOOP_TRL_DPO || setting->loop == PLIM_LOOP_TRL_GRPO || is_compared ||
+                         setting->loop == PLIM_LOOP_AXOLOTL_DPO ||
                          setting->loop == PLIM_LOOP_LLAMAFACTORY_KTO;
     if (setting->lora.r && *setting->lora.saved && (is_sharded || has_reference))
         return "train.lora.modules_to_save is not known here with fsdp and zero3, and where the model without its "
@@ -261,6 +262,7 @@ static double attention_flops_per_token(const struct plim_model_config *c, int64
 static double judgements(const struct plim_train_setting *s)
 {
     const struct plim_grpo *grpo = &s->grpo;
+    if (s->loop == PLIM_LOOP_AXOLOTL_DPO) return 1;
     if (s->loop == PLIM_LOOP_TRL_DPO) return !s->precomputed_reference;
     if (s->loop == PLIM_LOOP_LLAMAFACTORY_KTO) return 3; /* of the KL's rows, and of the reference both */
     if (s->loop == PLIM_LOOP_LLAMAFACTORY_DPO) return plim_preference_has_reference(s->preference_loss);

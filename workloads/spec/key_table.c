@@ -400,7 +400,8 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
              "model judges, too; one GPU, or several with DDP or ZeRO 1 or 2, beside adapters also with FSDP2 or "
              "ZeRO 3), or its GRPOTrainer (trl-grpo: a sample is an answer that a vLLM server generates; "
              "one GPU, or several with DDP or ZeRO 1 or 2), or its RewardTrainer (trl-reward: a sample is a pair of "
-             "rows, each of which gets one number from a classification's head); or a stage of LLaMA-Factory's, whose "
+             "rows, each of which gets one number from a classification's head); or axolotl's DPO (axolotl-dpo: an "
+             "earlier DPOTrainer of TRL's, which makes all logits; one GPU); or a stage of LLaMA-Factory's, whose "
              "trainers make all logits (llamafactory-dpo and llamafactory-rm, of pairs of rows, and llamafactory-kto; "
              "one GPU, or several with DDP)"},
     {.path = "train.precomputed_reference",
@@ -412,7 +413,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_preference_loss_names, PLIM_PREFERENCE_COUNT)},
      AT(preference_loss), .unit = "", .fallback = "sigmoid", .example = "orpo",
      .help = "llamafactory-dpo: pref_loss (hinge and kto_pair are as sigmoid); of orpo and simpo there is no "
-             "reference"},
+             "reference; axolotl-dpo: ipo is its rl: ipo"},
     {.path = "train.center_rewards",
      .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1000},
      AT(center_rewards), .unit = "", .fallback = "0", .example = "0.01",

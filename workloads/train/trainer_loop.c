@@ -207,6 +207,8 @@ void trainer_loop_end_micro_step(struct engine *e, struct trainer_loop *loop, st
     struct tensor *kept = keeps ? tensor_keep(tensor_detach(e, loss)) : NULL;
     tensor_drop(e, loss);
     if (!keeps) return;
+    /* AxolotlDPOTrainer.training_step() */
+    if (loop->model->setting->loop == PLIM_LOOP_AXOLOTL_DPO) plim_allocator_empty_cache(e->allocator);
     e->grad_enabled = false;
     tensor_drop(e, loop->loss);
     loop->loss = kept;
@@ -293,7 +295,7 @@ static struct kept predict(struct engine *e, const struct trainer_loop *loop, co
     const struct plim_train_setting *setting = loop->model->setting;
     bool keeps = setting->evaluation.keeps != PLIM_PREDICTIONS_LOSS;
     if (setting->loop == PLIM_LOOP_LLAMAFACTORY_RM) return predict_scores(e, loop, batch, forward, user);
-    if (plim_loop_has_fused_head(setting->loop) || plim_loop_is_llamafactory(setting->loop)) {
+    if (plim_loop_has_fused_head(setting->loop) || plim_loop_makes_logits(setting->loop)) {
         struct tensor *own = forward(user, batch, logits);
         return (struct kept){own, {logits[0]}, keeps ? tensor_ref(batch->labels) : NULL};
     }

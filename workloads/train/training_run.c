@@ -3,7 +3,7 @@
 #include "autotune/base/array.h"
 #include "forward.h"
 #include "label_smoother.h"
-#include "llamafactory.h"
+#include "passes.h"
 #include "retime.h"
 #include "reward.h"
 #include "sft_loss.h"
@@ -137,8 +137,8 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
 {
     struct engine *e = r->e;
     struct batch batch = r->batch;
-    if (plim_loop_is_llamafactory(r->setting.loop))
-        return llamafactory_loss(r, &batch, reduces, NULL);
+    if (plim_loop_makes_logits(r->setting.loop))
+        return passes_loss(r, &batch, reduces, NULL);
     struct fused_output fused = {0};
     struct sft_held held = {0};
     struct tensor *logits = NULL, *loss = NULL;
@@ -492,8 +492,8 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
     struct engine *e = r->e;
     bool has_head = plim_loop_has_fused_head(r->setting.loop);
     *logits = NULL;
-    if (plim_loop_is_llamafactory(r->setting.loop))
-        return llamafactory_loss(r, batch, false, logits);
+    if (plim_loop_makes_logits(r->setting.loop))
+        return passes_loss(r, batch, false, logits);
     if (has_head && !(r->setting.label_smoothing > 0)) return evaluate_fused(r, batch, logits);
     struct tensor *loss = evaluate_logits(r, batch, logits);
     if (!loss) loss = loss_of_logits(r, *logits, batch, false);

@@ -1,5 +1,6 @@
-#include "llamafactory.h"
+#include "passes.h"
 #include "forward.h"
+#include "dpo_logits.h"
 #include "kto.h"
 #include "pairwise.h"
 #include "preference.h"
@@ -66,10 +67,12 @@ static struct tensor *reward(const struct passes *passes, const struct batch *ba
     return loss;
 }
 
-struct tensor *llamafactory_loss(struct training_run *r, const struct batch *batch, bool reduces,
-                                 struct tensor *scores[TRAINER_LOGITS])
+struct tensor *passes_loss(struct training_run *r, const struct batch *batch, bool reduces,
+                           struct tensor *scores[TRAINER_LOGITS])
 {
     struct passes passes = {r, reduces};
+    if (r->setting.loop == PLIM_LOOP_AXOLOTL_DPO)
+        return dpo_logits_loss(r->e, &r->model, batch, !r->e->evaluates, score_rows, &passes);
     if (r->setting.loop == PLIM_LOOP_LLAMAFACTORY_RM) return reward(&passes, batch, scores);
     if (r->setting.loop == PLIM_LOOP_LLAMAFACTORY_KTO) return kto_loss(r->e, batch, score_rows, &passes);
     return preference_loss(r->e, &r->model, batch, score_rows, &passes);
