@@ -135,6 +135,22 @@ Test(llamafactory, a_reward_is_that_of_the_last_token)
     slopes_close();
 }
 
+/* Of logits (2, 3, 2) without their last tokens: the mask's elements are those of (2, 2). */
+Test(llamafactory, rows_that_lie_apart_are_chosen_by_a_mask)
+{
+    struct engine *e = slopes_open();
+    struct tensor *x = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(2, 3, 2)));
+    struct tensor *part = tensor_keep(op_slice(e, x, 1, 0, 2));
+    struct tensor *mask = tensor_keep(op_full(e, PLIM_BOOL, SHAPE(2, 2), 1));
+    for (int i = 0; i < 12; i++) array_put(&x->a, i, i);
+    array_put(&mask->a, 0, 0);
+    struct tensor *rows = tensor_keep(op_apart_where(e, part, mask, 3));
+    static const double expected[] = {2, 3, 6, 7, 8, 9};
+    for (int i = 0; i < 6; i++) cr_expect_eq(array_at(&rows->a, i), expected[i], "%d", i);
+    tensor_drop_all(e, rows, part, mask, x);
+    slopes_close();
+}
+
 /* 1 - sigmoid(0), of rows of both kinds, or, of a micro-batch of one, of desirable ones alone */
 Test(llamafactory, kto_begins_where_its_reference_is)
 {
