@@ -88,7 +88,7 @@ struct tensor *op_row_logsumexp(struct engine *e, struct tensor *x)
     struct tensor *y = e->halted ? e->poison : tensor_keep(tensor_empty(e, PLIM_F32, 2, x->a.shape));
     for (int64_t i = 0; i < rows && !e->halted; i++) put_row(e, y, i, results->of[i]);
     e->grad_enabled = grad;
-    if (n) {
+    if (n && results) {
         node_save(e, n, 0, x);
         n->context = results;
         n->drop_context = drop_results;

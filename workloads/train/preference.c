@@ -79,6 +79,7 @@ static struct pair judge(struct engine *e, enum plim_preference_loss loss, const
     e->grad_enabled = false;
     struct scores s = score(e, loss, batch, forward, user, true);
     e->grad_enabled = grad;
+    if (e->halted) return (struct pair){NULL, NULL};
     struct pair kept = {tensor_ref(s.log_probs.chosen), tensor_ref(s.log_probs.rejected)};
     drop_scores(e, &s);
     return kept;

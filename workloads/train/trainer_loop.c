@@ -282,6 +282,7 @@ static struct kept predict_scores(struct engine *e, const struct trainer_loop *l
 {
     struct kept kept = {.labels = loop->model->setting->lora.r ? tensor_ref(batch->labels) : NULL};
     struct tensor *loss = forward(user, batch, kept.logits);
+    if (!loss) return kept; /* the engine halted */
     kept.losses = tensor_keep(op_full_like(e, loss, 0)); /* its mean */
     tensor_drop(e, loss);
     return kept;
@@ -313,6 +314,7 @@ static struct kept predict(struct engine *e, const struct trainer_loop *loop, co
 static void add_to_kept(struct engine *e, const struct trainer_loop *loop, struct kept *all, struct kept *one)
 {
     const int64_t rows = loop->model->setting->evaluation.batch;
+    if (e->halted) return; /* then there may be no loss */
     tensor_set(e, &one->losses, op_full(e, (enum plim_dtype)one->losses->a.dtype, 1, &rows, 0));
     gather(e, loop, &one->losses);
     keep(e, &all->losses, one->losses);
