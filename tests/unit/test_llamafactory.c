@@ -1,6 +1,8 @@
 /* Jobs of LLaMA-Factory's own trainers and axolotl's DPO on a device that computes: the host's. What they allocate is
  * in tests/golden/preferences.jsonl and axolotl_rl.jsonl. */
+#include "devices/catalogue/catalogue.h"
 #include "devices/host/host.h"
+#include "devices/sim/sim.h"
 #include "support/arrays.h"
 #include "support/slopes.h"
 #include "workloads/spec/spec.h"
@@ -19,8 +21,8 @@ static const struct plim_train_setting plain = {.micro_batch = 2,
                                                 .clip = 1};
 static struct plim_replay ours;
 
-/* Of a small llama */
-static void run(const struct plim_train_setting *setting)
+/* Of a small llama, on a device, which is closed */
+static void run_on(struct plim_device *device, const struct plim_train_setting *setting)
 {
     static const char *const tiny[][2] = {
         {"model.vocab_size", "97"},       {"model.hidden_size", "32"},        {"model.intermediate_size", "64"},
@@ -28,17 +30,23 @@ static void run(const struct plim_train_setting *setting)
         {"model.head_dim", "8"},          {"model.dtype", "float32"}};
     static struct plim_spec spec;
     struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_device *host;
     struct plim_replayer *replayer;
     cr_assert_eq(plim_spec_load("llama-3.2-1b", &spec, &err), PLIM_OK, "%s", err.text);
     for (size_t i = 0; i < sizeof(tiny) / sizeof(tiny[0]); i++)
         cr_assert_eq(plim_spec_set(&spec, tiny[i][0], tiny[i][1], &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_spec_resolve(&spec, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_host_open("", &host, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_replayer_create(host, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_replay_run(replayer, &spec.model, setting, &ours, &err), PLIM_OK, "%s", err.text);
     plim_replayer_destroy(&replayer);
-    plim_device_close(&host);
+    plim_device_close(&device);
+}
+
+static void run(const struct plim_train_setting *setting)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *host;
+    cr_assert_eq(plim_host_open("", &host, &err), PLIM_OK, "%s", err.text);
+    run_on(host, setting);
     cr_assert_eq(ours.verdict, PLIM_OK, "%s", ours.why);
 }
 
@@ -175,5 +183,32 @@ Test(llamafactory, ranks_that_are_alike_have_one_loss)
         for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
             cr_expect_float_eq(ours.step[i].loss, alone.step[i].loss, 1e-4, "loop %d, step %d: %g and %g", loop, i,
                                ours.step[i].loss, alone.step[i].loss);
+    }
+}
+
+/* Wherever memory runs out, in steps and evaluations, of a model and of adapters, it is an answer. */
+Test(llamafactory, memory_may_run_out_anywhere)
+{
+    enum { MIB = 1 << 20, LEAST = 20, MOST = 260, STEP = 2 };
+    const struct plim_gpu *gpu;
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *device;
+    cr_assert_eq(plim_catalogue_find("A100-SXM4-80GB", &gpu, &err), PLIM_OK, "%s", err.text);
+    for (int loop = PLIM_LOOP_AXOLOTL_DPO; loop < PLIM_LOOP_COUNT; loop++) {
+        struct plim_train_setting setting = by((enum plim_loop)loop);
+        setting.checkpointing = PLIM_CHECKPOINTING_FULL;
+        setting.micro_batch = 16;
+        setting.seq = 256;
+        setting.evaluation = (struct plim_evaluation){.batch = 40, .batches = 2, .every = 1};
+        int fits = 0, fails = 0;
+        for (int mib = LEAST; mib <= MOST; mib += STEP) {
+            setting.lora = mib / STEP % 2 ? adapters : (struct plim_lora){0};
+            cr_assert_eq(plim_sim_open_gpu(gpu, (int64_t)mib * MIB, &device, &err), PLIM_OK, "%s", err.text);
+            run_on(device, &setting);
+            fits += ours.verdict == PLIM_OK;
+            fails += ours.verdict == PLIM_OOM;
+        }
+        cr_expect_gt(fails, 3, "loop %d", loop);
+        cr_expect_eq(fits + fails, (MOST - LEAST) / STEP + 1, "loop %d: %d fit and %d do not", loop, fits, fails);
     }
 }
