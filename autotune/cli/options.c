@@ -122,8 +122,8 @@ static const struct plim_option options[] = {
     KEY("--made-on", "NAME", T | P | E, "train.made_on",
       "where the model is made; default: host"),
     KEY("--loop", "NAME", T | P | E, "train.loop",
-      "what runs the steps: plain, trainer (transformers'), trl-sft, trl-dpo, trl-grpo or "
-      "trl-reward (TRL's SFTTrainer, DPOTrainer, GRPOTrainer and RewardTrainer)"),
+      "what runs the steps: a plain loop, transformers' Trainer, or one of TRL's trainers, axolotl's or "
+      "LLaMA-Factory's"),
     KEY("--evaluation", "LIST", T | P | E, "train.evaluation",
       "with --loop trainer: batch=8,keeps=logits,batches=40; default: none"),
     KEY("--label-smoothing", "FACTOR", T | P | E, "train.label_smoothing",

@@ -294,6 +294,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .prompt = spec->prompt,
                                        .images = plim_spec_images(spec),
                                        .precomputed_reference = spec->precomputed_reference,
+                                       .preference_loss = spec->preference_loss,
                                        .center_rewards = spec->center_rewards,
                                        .grpo = spec->grpo,
                                        .padding = spec->padding,

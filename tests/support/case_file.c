@@ -223,6 +223,8 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
                    .height = case_integer(c, "image_height", 0),
                    .width = case_integer(c, "image_width", 0)},
         .precomputed_reference = !strcmp(case_text(c, "reference", ""), "precomputed"),
+        .preference_loss = (enum plim_preference_loss)index_of(
+            plim_preference_loss_names, PLIM_PREFERENCE_COUNT, case_text(c, "preference_loss", "sigmoid")),
         .grpo = grpo(c, arguments),
         .empty_cache_steps = case_integer(arguments, "torch_empty_cache_steps", 0),
         .center_rewards = json_number_value(json_object_get(arguments, "center_rewards_coefficient")),

@@ -120,8 +120,8 @@ Test(adapters, copies_of_what_is_not_known_are_refused)
     setting.sharding = PLIM_SHARDING_FSDP;
     setting.world = 2;
     expect_refused(LLAMA, &setting,
-                   "train.lora.modules_to_save is not known here with fsdp, zero3, trl-dpo and trl-grpo (plimsoll exec "
-                   "runs the program)");
+                   "train.lora.modules_to_save is not known here with fsdp and zero3, and where the model without "
+                   "its adapters is a reference (plimsoll exec runs the program)");
 }
 
 /* peft asks modules alone, of which sinks and the router's bias are none. */

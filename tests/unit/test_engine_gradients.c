@@ -96,3 +96,62 @@ Test(engine_gradients, of_minima)
     array_put(&b->a, 4, array_at(&a->a, 4));
     expect_slopes(smaller_of, (struct tensor *[]){a, b});
 }
+
+static struct tensor *log_odds(struct tensor *const x[2])
+{
+    return op_log1p(e, op_rsub_scalar(e, op_exp(e, x[0]), 3));
+}
+Test(engine_gradients, of_logarithms_of_one_more)
+{
+    expect_slopes(log_odds, (struct tensor *[]){variable(SHAPE(2, 5), 1), NULL});
+}
+
+static struct tensor *mean_of_numbers(struct tensor *const x[2])
+{
+    struct tensor *mean = op_nanmean(e, x[0]);
+    return op_mul(e, mean, x[1]);
+}
+Test(engine_gradients, of_means_of_numbers)
+{
+    expect_slopes(mean_of_numbers, (struct tensor *[]){variable(SHAPE(6), 1), variable(SHAPE(1), 2)});
+}
+
+static struct tensor *some_rows(struct tensor *const x[2])
+{
+    struct tensor *mask = tensor_keep(op_full(e, PLIM_BOOL, SHAPE(4), 1));
+    array_put(&mask->a, 1, 0);
+    struct tensor *rows = op_mul(e, op_rows_where(e, x[0], mask, 3), op_rows_where(e, x[1], mask, 3));
+    tensor_drop(e, mask);
+    return rows;
+}
+Test(engine_gradients, of_rows_by_a_mask)
+{
+    expect_slopes(some_rows, (struct tensor *[]){variable(SHAPE(4, 1), 1), variable(SHAPE(4), 2)});
+}
+
+static struct tensor *likely(struct tensor *const x[2])
+{
+    return op_log_softmax(e, op_slice(e, x[0], 1, 0, 2));
+}
+Test(engine_gradients, of_a_part_that_does_not_lie_together)
+{
+    expect_slopes(likely, (struct tensor *[]){variable(SHAPE(2, 3, 4), 1), NULL});
+}
+
+/* -log sum exp, and what is chosen, of rows that lie apart */
+static struct tensor *chosen_logs(struct tensor *const x[2])
+{
+    struct tensor *part = tensor_keep(op_slice(e, x[0], 1, 0, 2));
+    struct tensor *at = tensor_keep(op_full(e, PLIM_I64, SHAPE(2, 2), 1));
+    struct tensor *chosen = op_row_gather(e, part, at), *norms = op_row_logsumexp(e, part);
+    struct tensor *y = op_sub(e, chosen, op_unsqueeze(e, norms, -1));
+    struct tensor *mask = tensor_keep(op_full(e, PLIM_BOOL, SHAPE(2, 2), 0)), *base = tensor_keep(y);
+    array_put(&mask->a, 3, 1);
+    struct tensor *logs = op_mul_scalar(e, op_zero_where_(e, base, mask), 3);
+    tensor_drop_all(e, part, at, mask, base);
+    return logs;
+}
+Test(engine_gradients, of_logarithms_of_what_is_chosen)
+{
+    expect_slopes(chosen_logs, (struct tensor *[]){variable(SHAPE(2, 3, 4), 1), NULL});
+}

@@ -120,6 +120,22 @@ Test(spec_trainer, what_dpo_trainer_does_otherwise_is_refused)
     ask_each("train.loop", cases, sizeof(cases) / sizeof(cases[0]));
 }
 
+Test(spec_trainer, what_llamafactorys_trainers_do_otherwise_is_refused)
+{
+    static const struct asked cases[] = {
+        {"loop: llamafactory-rm, evaluation: {batch: 4}, lora: {r: 8}, quantization: nf4", "llamafactory-dpo", NULL},
+        {"loop: trainer, evaluation: {batch: 8}, world: 2, sharding: ddp", "llamafactory-kto", NULL},
+        {"loop: trainer, evaluation: {batch: 8}, lora: {r: 8}, quantization: nf4", "axolotl-dpo", NULL},
+        {"world: 2, sharding: ddp", "axolotl-dpo", "train.loop is axolotl-dpo beside ddp"},
+        {"world: 2, sharding: zero2, precision: bf16-mixed", "llamafactory-dpo", "beside fsdp or ZeRO"},
+        {"world: 2, sharding: [ddp, fsdp]", "llamafactory-rm", "train.loop is llamafactory-rm beside fsdp or ZeRO"},
+        {"loop: trainer, label_smoothing: 0.1", "llamafactory-dpo", "beside train.label_smoothing"},
+        {"loop: trainer, evaluation: {batch: 8, keeps: logits, batches: 4}", "llamafactory-kto",
+         "beside train.evaluation.keeps"},
+    };
+    ask_each("train.loop", cases, sizeof(cases) / sizeof(cases[0]));
+}
+
 Test(spec_trainer, prompts_and_references_are_of_trl)
 {
     static const struct {
@@ -136,6 +152,18 @@ Test(spec_trainer, prompts_and_references_are_of_trl)
          "data.prompt is 64 and data.seq 64"},
         {"model: {family: llama}\ntrain: {loop: trl-sft, precomputed_reference: true}\n",
          "train.precomputed_reference is true and train.loop is trl-sft, expected trl-dpo"},
+        {"model: {family: llama}\ntrain: {loop: llamafactory-rm, preference_loss: ipo}\n",
+         "train.preference_loss is ipo and train.loop is llamafactory-rm, expected llamafactory-dpo"},
+        {"model: {family: llama}\ntrain: {loop: axolotl-dpo, preference_loss: orpo}\n",
+         "train.preference_loss is orpo and train.loop is axolotl-dpo"},
+        {"model: {family: llama}\ntrain: {loop: axolotl-dpo, precomputed_reference: true}\n",
+         "train.precomputed_reference is true and train.loop is axolotl-dpo"},
+        {"model: {family: llama}\ndata: {prompt: 5}\ntrain: {loop: llamafactory-dpo}\n",
+         "data.prompt is given and train.loop is llamafactory-dpo"},
+        {"model: {family: llama}\ndata: {packing: one-row}\ntrain: {loop: llamafactory-kto}\n",
+         "train.loop is llamafactory-kto beside data.packing"},
+        {"model: {family: mixtral}\ntrain: {loop: llamafactory-dpo}\n", "llamafactory-dpo beside experts"},
+        {"model: {family: bert}\ntrain: {loop: llamafactory-rm}\n", "no causal language model"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *why = spec_refusal("s.yaml", cases[i].text);

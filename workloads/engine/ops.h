@@ -115,8 +115,7 @@ struct tensor *op_compare(struct engine *e, enum plim_binary f, struct tensor *a
 struct tensor *op_compare_scalar(struct engine *e, enum plim_binary f, struct tensor *a, double b);
 /* with a Python number */
 struct tensor *op_add_scalar(struct engine *e, struct tensor *a, double b);
-struct tensor *op_rsub_scalar(struct engine *e, struct tensor *a,
-                              double b); /* b - a; no autograd */
+struct tensor *op_rsub_scalar(struct engine *e, struct tensor *a, double b); /* b - a */
 struct tensor *op_mul_scalar(struct engine *e, struct tensor *a, double b);
 struct tensor *op_div_scalar(struct engine *e, struct tensor *a, double b);
 struct tensor *op_true_div_scalar(struct engine *e, struct tensor *a, double b); /* of integers, in fp32; no autograd */
@@ -143,6 +142,7 @@ struct tensor *op_tanh(struct engine *e, struct tensor *x);
 struct tensor *op_silu(struct engine *e, struct tensor *x);
 struct tensor *op_relu(struct engine *e, struct tensor *x);
 struct tensor *op_exp(struct engine *e, struct tensor *x);
+struct tensor *op_log1p(struct engine *e, struct tensor *x); /* log(1 + x) */
 struct tensor *op_softplus(struct engine *e, struct tensor *x);
 struct tensor *op_log_sigmoid(struct engine *e, struct tensor *x);
 struct tensor *op_sigmoid(struct engine *e, struct tensor *x);
@@ -168,6 +168,9 @@ struct tensor *op_sum_last(struct engine *e, struct tensor *x);
 /* the same in the type `result`, and the sum of all, a scalar */
 struct tensor *op_sum_last_as(struct engine *e, struct tensor *x, enum plim_dtype result);
 struct tensor *op_sum_all(struct engine *e, struct tensor *x);
+/* x.nansum() and x.nanmean(), of finite numbers: scalars; the sum without autograd */
+struct tensor *op_nansum(struct engine *e, struct tensor *x);
+struct tensor *op_nanmean(struct engine *e, struct tensor *x);
 /* the sum over one dimension, which goes */
 struct tensor *op_sum_dim(struct engine *e, struct tensor *x, int dim);
 /* `x` summed down to a shape it was broadcast from; no autograd */
@@ -269,7 +272,8 @@ struct tensor *op_coordinates(struct engine *e, struct tensor *mask, int64_t fou
 void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *indices, struct tensor *x);
 /* zeros (count, ..) with the rows of x (n, ..) at their places (n) */
 struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *places, int64_t count);
-/* x[mask], mask (b, s), `found` of which are ones: rows of x (b, s, width), or elements of x (b, s) */
+/* x[mask], mask (b, s), `found` of which are ones: rows of x (b, s, width), or elements of x (b, s); or mask (b) and x
+ * (b, width) or (b) */
 struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *mask, int64_t found);
 /* x[arange(b), columns]: of each row of x (b, s, width) what stands at its column (b, int64): (b, width) */
 struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *columns);
@@ -312,6 +316,15 @@ struct tensor *op_softmax(struct engine *e, struct tensor *x, enum plim_dtype dt
 struct tensor *op_log_softmax(struct engine *e, struct tensor *x);
 /* the same as softmax for scores of which whole rows may be minus infinity: those become zeros */
 struct tensor *op_safe_softmax(struct engine *e, struct tensor *x);
+/* torch.stack of torch.logsumexp(row, dim=-1) of the rows of x (rows, n, classes) fp32: (rows, n) (ops_logps.c) */
+struct tensor *op_row_logsumexp(struct engine *e, struct tensor *x);
+/* x.gather(-1, indices.unsqueeze(-1)) of x (rows, n, classes) and indices (rows, n), whose rows may lie apart: (rows,
+ * n, 1) */
+struct tensor *op_row_gather(struct engine *e, struct tensor *x, struct tensor *indices);
+/* x[mask] of such an x and a mask (rows, n), `found` of which are ones: (found, classes); no autograd */
+struct tensor *op_apart_where(struct engine *e, struct tensor *x, struct tensor *mask, int64_t found);
+/* y = x.squeeze(-1) and y[mask] = 0, of x (rows, n, 1) and a mask (rows, n); y, in the memory of x */
+struct tensor *op_zero_where_(struct engine *e, struct tensor *x, struct tensor *mask);
 /* mean cross entropy of logits (n, classes) and int64 targets (n) */
 struct tensor *op_cross_entropy(struct engine *e, struct tensor *logits, struct tensor *target);
 struct tensor *op_dropout(struct engine *e, struct tensor *x, double p);

@@ -176,9 +176,16 @@ struct tensor *op_add_scalar(struct engine *e, struct tensor *a, double b)
     return with_number(e, &add_kind, PLIM_BINARY_ADD, a, b);
 }
 
+static void rsub_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    (void)n;
+    out[SELF] = tensor_keep(op_neg(e, grads[0]));
+}
+static const struct node_kind rsub_kind = {"RsubBackward1", rsub_backward};
+
 struct tensor *op_rsub_scalar(struct engine *e, struct tensor *a, double b)
 {
-    return with_number(e, NULL, PLIM_BINARY_RSUB, a, b);
+    return with_number(e, &rsub_kind, PLIM_BINARY_RSUB, a, b);
 }
 
 struct tensor *op_true_div_scalar(struct engine *e, struct tensor *a, double b)
@@ -428,6 +435,27 @@ static const struct node_kind exp_kind = {"ExpBackward0", exp_backward};
 struct tensor *op_exp(struct engine *e, struct tensor *x)
 {
     return unary(e, &exp_kind, PLIM_UNARY_EXP, autocast_fp32(e, x), SAVES_RESULT);
+}
+
+/* grad / (self + 1) */
+static void log1p_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *above = tensor_keep(op_add_scalar(e, node_saved(e, n, 0), 1));
+    out[0] = tensor_keep(op_div(e, grads[0], above));
+    tensor_drop(e, above);
+}
+static const struct node_kind log1p_kind = {"Log1PBackward0", log1p_backward};
+
+struct tensor *op_log1p(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    x = autocast_fp32(e, x);
+    struct node *n = op_node(e, &log1p_kind, 1, &x);
+    if (n) node_save(e, n, 0, x);
+    struct tensor *y = result(e, 1, &x, (enum plim_dtype)x->a.dtype);
+    launch_binary(e, y, x, NULL, PLIM_BINARY_ADD, 1);
+    launch_unary(e, y, y, PLIM_UNARY_LOG, 0, 0); /* in its memory: PyTorch has one kernel for both */
+    return op_done(e, n, y, 1, &x);
 }
 
 /* --- where ------------------------------------------------------------------------------------ */

@@ -46,24 +46,26 @@ void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *indices,
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* computeLinearIndex(): both columns of the places, wrapped and weighted, become one index, which they are here;
- * named */
-static struct tensor *linear_index(struct engine *e, struct tensor *places)
+/* computeLinearIndex(): the columns of the places, one or two, wrapped and weighted, become one index, which they are
+ * here; named */
+static struct tensor *linear_index(struct engine *e, struct tensor *places, int columns)
 {
     int64_t items = tensor_elements(places);
     struct tensor *outer = tensor_keep(tensor_empty(e, PLIM_I64, 1, &items));
     struct tensor *index = tensor_keep(tensor_empty(e, PLIM_I64, 1, &items));
     tensor_drop(e, outer);
-    struct tensor *inner = tensor_keep(tensor_empty(e, PLIM_I64, 1, &items));
-    struct tensor *weighted = tensor_keep(tensor_empty(e, PLIM_I64, 1, &items));
-    tensor_drop_all(e, inner, weighted);
+    if (columns > 1) {
+        struct tensor *inner = tensor_keep(tensor_empty(e, PLIM_I64, 1, &items));
+        struct tensor *weighted = tensor_keep(tensor_empty(e, PLIM_I64, 1, &items));
+        tensor_drop_all(e, inner, weighted);
+    }
     op_copy_(e, index, places);
     return index;
 }
 
 /* index_put_(accumulate=True) of zeros (a, b, ..): the indices are sorted, and rows added in their order; places (n),
- * taken, count a * b. */
-static void add_rows(struct engine *e, struct tensor *dx, struct tensor *places, struct tensor *rows)
+ * taken, count a * b, or a where they have one column. */
+static void add_rows(struct engine *e, struct tensor *dx, struct tensor *places, int columns, struct tensor *rows)
 {
     enum { SORTED = 2, COUNT = PLIM_INDEX_ADD_NEEDS - SORTED }; /* behind what makes one column linear */
     struct tensor *held[PLIM_INDEX_ADD_NEEDS] = {NULL};
@@ -72,8 +74,8 @@ static void add_rows(struct engine *e, struct tensor *dx, struct tensor *places,
         tensor_drop(e, places);
         return;
     }
-    int64_t items = rows->a.shape[0], count = dx->a.shape[0] * dx->a.shape[1];
-    struct tensor *index = linear_index(e, places);
+    int64_t items = rows->a.shape[0], count = dx->a.shape[0] * (columns > 1 ? dx->a.shape[1] : 1);
+    struct tensor *index = linear_index(e, places, columns);
     tensor_drop(e, places);
     plim_index_add_needs(&e->device->info, items, count, needs);
     for (int i = 0; i < COUNT; i++) needs[SORTED + i].before = COUNT;
@@ -89,7 +91,8 @@ static void rows_where_backward(struct engine *e, struct node *n, struct tensor 
     struct tensor *mask = node_saved(e, n, 0);
     if (e->halted) return;
     out[0] = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
-    add_rows(e, out[0], tensor_keep(op_places(e, mask, grads[0]->a.shape[0])), grads[0]);
+    struct tensor *places = tensor_keep(op_places(e, mask, grads[0]->a.shape[0]));
+    add_rows(e, out[0], places, mask->a.ndim, grads[0]);
 }
 static const struct node_kind rows_where_kind = {"IndexBackward0", rows_where_backward};
 
@@ -113,7 +116,7 @@ static void rows_at_backward(struct engine *e, struct node *n, struct tensor **g
     struct tensor *places = node_saved(e, n, 0);
     if (e->halted) return;
     out[0] = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
-    add_rows(e, out[0], tensor_ref(places), grads[0]);
+    add_rows(e, out[0], tensor_ref(places), 2, grads[0]);
 }
 static const struct node_kind rows_at_kind = {"IndexBackward0", rows_at_backward};
 

@@ -170,8 +170,11 @@ static struct tensor *softmax(struct engine *e, struct tensor *x, const struct n
     struct node *n = op_node(e, kind, 1, &x);
     if (n) n->ints[0] = x->a.dtype;
     struct tensor *y = op_result(e, 1, &x, dtype, x->a.ndim, x->a.shape, NULL);
-    struct plim_op op = {.kind = op_kind, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&x->a}};
+    /* host_softmax() of aten/src/ATen/native/cuda/SoftMax.cu: input_.contiguous() */
+    struct tensor *copy = tensor_is_contiguous(x) ? NULL : tensor_keep(op_detached_clone(e, x));
+    struct plim_op op = {.kind = op_kind, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {copy ? &copy->a : &x->a}};
     if (!e->halted) engine_launch(e, &op);
+    tensor_drop(e, copy);
     if (n) node_save_output(e, n, 0, y);
     return op_done(e, n, y, 1, &x);
 }

@@ -201,6 +201,50 @@ struct tensor *op_mean_last(struct engine *e, struct tensor *x)
     return y;
 }
 
+/* --- of what is a number ------------------------------------------------------------------------ */
+
+struct tensor *op_nansum(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    return op_reduce(e, x, (1u << x->a.ndim) - 1, false, PLIM_BINARY_ADD, 1, (enum plim_dtype)x->a.dtype);
+}
+
+/* isnan(): self != self; bool, named */
+static struct tensor *is_no_number(struct engine *e, struct tensor *x)
+{
+    return tensor_keep(op_compare(e, PLIM_BINARY_NE, x, x));
+}
+
+/* grad.expand(..) * self.isnan().logical_not() */
+static void nansum_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *x = node_saved(e, n, 0);
+    if (e->halted) return;
+    struct tensor *wide = tensor_keep(op_expand(e, grads[0], x->a.ndim, x->a.shape));
+    struct tensor *nan = is_no_number(e, x), *is_number = tensor_keep(op_unary(e, nan, PLIM_UNARY_NOT));
+    out[0] = tensor_keep(op_mul(e, wide, is_number));
+    tensor_drop_all(e, wide, nan, is_number); /* temporaries of one expression */
+}
+static const struct node_kind nansum_kind = {"NansumBackward0", nansum_backward};
+
+struct tensor *op_nanmean(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    bool was = tensor_enter(x);
+    struct tensor *numbers = is_no_number(e, x);
+    op_unary_(e, PLIM_UNARY_NOT, numbers);
+    struct tensor *count =
+        tensor_keep(op_reduce(e, numbers, (1u << x->a.ndim) - 1, false, PLIM_BINARY_ADD, 1, PLIM_I64));
+    tensor_drop(e, numbers);
+    struct node *n = op_node(e, &nansum_kind, 1, &x);
+    if (n) node_save(e, n, 0, x);
+    struct tensor *sum = tensor_keep(op_done(e, n, op_nansum(e, x), 0, NULL));
+    struct tensor *mean = op_div(e, sum, count);
+    tensor_drop_all(e, sum, count);
+    tensor_leave(e, x, was);
+    return mean;
+}
+
 /* x.flip(-1); no autograd */
 static struct tensor *flip_last(struct engine *e, struct tensor *x)
 {

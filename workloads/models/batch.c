@@ -152,10 +152,10 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
     bool own_labels = s->padding != PLIM_PADDING_NO || (in_one && plim_loop_is_trainers(s->loop));
     int64_t last = decoder_hides_padding(s) ? rows * length - 1 : -1; /* the token that is padded; -1: none */
-    if (s->padding != PLIM_PADDING_NO || (plim_loop_is_trl(s->loop) && !in_one))
+    if (s->padding != PLIM_PADDING_NO || (plim_loop_has_own_loss(s->loop) && !in_one))
         b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
     if (last >= 0) set_part(e, b.mask, 0, last, 1, 1, 1);
-    if (s->loop == PLIM_LOOP_TRL_DPO) {
+    if (s->loop == PLIM_LOOP_TRL_DPO || s->loop == PLIM_LOOP_AXOLOTL_DPO) {
         b.completions = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
         for (int i = 0; i < 2 && s->precomputed_reference; i++)
             b.known[i] = tensor_keep(tensor_empty(e, PLIM_F32, 1, &s->micro_batch));
@@ -198,6 +198,19 @@ static void set_reference(struct engine *e, const struct decoder *m, const struc
     for (int i = 0; i < 2; i++) set_part(e, batch->known[i], known, 0, 1, 1, s->micro_batch);
 }
 
+/* Rows that the KL is estimated of, and which rows are desirable */
+static void add_kto(struct engine *e, const struct decoder *m, struct batch *b, uint64_t seed)
+{
+    int64_t rows = m->setting->micro_batch;
+    for (int i = 0; i < BATCH_KL; i++) {
+        b->kl[i] = tensor_keep(tensor_empty_like(e, b->inputs, PLIM_I64));
+        if (i == 1) op_fill_(e, b->kl[i], 1);
+        else op_random_(e, b->kl[i], (double)m->config->vocab_size, seed - 1);
+    }
+    b->tags = tensor_keep(op_full(e, PLIM_BOOL, 1, &rows, 0));
+    set_part(e, b->tags, 1, 0, 1, 1, (rows + 1) / 2);
+}
+
 struct batch decoder_trainers_batch(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     struct batch b = decoder_batch(e, m, seed);
@@ -205,6 +218,7 @@ struct batch decoder_trainers_batch(struct engine *e, const struct decoder *m, u
     if (!has_labels) b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
     if (!has_labels) op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
     if (plim_loop_is_trl(m->setting->loop)) hide_labels(e, m, &b);
+    if (m->setting->loop == PLIM_LOOP_LLAMAFACTORY_KTO) add_kto(e, m, &b, seed);
     if (m->setting->loop == PLIM_LOOP_TRL_DPO) set_reference(e, m, &b);
     return b;
 }

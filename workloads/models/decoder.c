@@ -99,10 +99,14 @@ const char *decoder_refuses(const struct plim_device_info *info,
         return "vit's adapters get no gradient by reentrant checkpointing with Trainer, as its patches need none "
                "(element 0 of tensors does not require grad); use_reentrant false runs";
     bool is_sharded = setting->sharding == PLIM_SHARDING_FSDP || setting->sharding == PLIM_SHARDING_ZERO3;
-    bool has_reference = setting->loop == PLIM_LOOP_TRL_DPO || setting->loop == PLIM_LOOP_TRL_GRPO;
+    bool is_compared = setting->loop == PLIM_LOOP_LLAMAFACTORY_DPO &&
+                       plim_preference_has_reference(setting->preference_loss);
+    bool has_reference = setting->loop == PLIM_LOOP_TRL_DPO || setting->loop == PLIM_LOOP_TRL_GRPO || is_compared ||
+                         setting->loop == PLIM_LOOP_AXOLOTL_DPO ||
+                         setting->loop == PLIM_LOOP_LLAMAFACTORY_KTO;
     if (setting->lora.r && *setting->lora.saved && (is_sharded || has_reference))
-        return "train.lora.modules_to_save is not known here with fsdp, zero3, trl-dpo and trl-grpo (plimsoll exec "
-               "runs the program)";
+        return "train.lora.modules_to_save is not known here with fsdp and zero3, and where the model without its "
+               "adapters is a reference (plimsoll exec runs the program)";
     const struct plim_quantization *quantization = &setting->quantization;
     bool is_moved = setting->sharding == PLIM_SHARDING_FSDP && quantization->storage != PLIM_STORAGE_UINT8;
     if (quantization->type && quantization->loaded_on == PLIM_MADE_ON_HOST && !is_moved)
@@ -132,6 +136,10 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
         m->router_logits = calloc((size_t)config->layers, sizeof(struct tensor *));
         if (!m->router_logits) return PLIM_NOMEM;
     }
+    if (setting->loop == PLIM_LOOP_LLAMAFACTORY_RM) {
+        m->hidden_states = calloc((size_t)config->layers, sizeof(struct tensor *));
+        if (!m->hidden_states) return PLIM_NOMEM;
+    }
     m->parameters.dtype = decoder_parameter_dtype(setting);
     bool quantized = setting->quantization.type != PLIM_QUANTIZATION_NONE;
     bool sharded = setting->sharding >= PLIM_SHARDING_ZERO1;
@@ -152,6 +160,7 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     if (setting->lora.r) decoder_add_lora(e, m);
     else if (config->vision.layers && setting->freeze_vision) vision_freeze(e, m);
     m->parameters.dtype = dtype;
+    value_head_build(e, m);
     e->meta = false;
     return moved ? decoder_move(e, m) : PLIM_OK;
 }
@@ -161,6 +170,7 @@ void decoder_finish(struct decoder *m)
     free(m->layers);
     vision_finish(m);
     free(m->router_logits);
+    free(m->hidden_states);
     free(m->parameters.list);
     free(m->parameters.frozen);
     *m = (struct decoder){0};
@@ -200,6 +210,22 @@ struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct ba
     struct tensor *loss = head_loss(e, m, x, labels, logits);
     tensor_drop(e, x);
     return loss;
+}
+
+struct tensor *decoder_values(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **loss,
+                              struct tensor **logits)
+{
+    lend(m, batch);
+    struct tensor *x = run_body(e, m, batch->inputs);
+    *loss = head_loss(e, m, x, batch->labels, logits);
+    struct tensor *values = value_head_run(e, m, x);
+    tensor_set(e, logits, op_to(e, *logits, PLIM_F32));
+    for (int64_t i = 0; i < m->config->layers; i++) {
+        tensor_drop(e, m->hidden_states[i]);
+        m->hidden_states[i] = NULL;
+    }
+    tensor_drop(e, x);
+    return values;
 }
 
 /* What balances the experts joins the model's own loss. */
@@ -269,7 +295,10 @@ static double attention_flops_per_token(const struct plim_model_config *c, int64
 static double judgements(const struct plim_train_setting *s)
 {
     const struct plim_grpo *grpo = &s->grpo;
+    if (s->loop == PLIM_LOOP_AXOLOTL_DPO) return 1;
     if (s->loop == PLIM_LOOP_TRL_DPO) return !s->precomputed_reference;
+    if (s->loop == PLIM_LOOP_LLAMAFACTORY_KTO) return 3; /* of the KL's rows, and of the reference both */
+    if (s->loop == PLIM_LOOP_LLAMAFACTORY_DPO) return plim_preference_has_reference(s->preference_loss);
     if (s->loop != PLIM_LOOP_TRL_GRPO) return 0;
     if (grpo->updates * grpo->iterations > 1) return 0; /* a step is timed that has none of them */
     return (grpo->vllm == PLIM_VLLM_NONE) + (plim_grpo_corrects(grpo) > 0) + grpo->reference;

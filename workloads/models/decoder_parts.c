@@ -309,6 +309,7 @@ struct tensor *decoder_blocks_seeing(struct engine *e, struct decoder *m, struct
         call.layer = &m->layers[i];
         call.ends = m->ends;
         call.document = m->document;
+        if (m->hidden_states) m->hidden_states[i] = tensor_ref(x);
         struct tensor *const held[CHECKPOINT_HELD] = {call.mask, call.cos, call.sin, call.positions,
                                                       call.alibi, call.ends, call.document};
         struct tensor *y;

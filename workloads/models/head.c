@@ -142,7 +142,8 @@ static void hook(struct engine *e, const struct decoder *m, struct tensor **logi
 /* Is a loss the sum over the labels' number in a step, which Trainer tells the model, and not a mean? */
 static bool is_of_items(const struct decoder *m)
 {
-    return plim_loop_is_trainers(m->setting->loop) && decoder_takes_items(m);
+    return plim_loop_is_trainers(m->setting->loop) && m->setting->loop != PLIM_LOOP_LLAMAFACTORY_RM &&
+           decoder_takes_items(m);
 }
 
 /* What the model's family does to the logits, but for the cap; cut cross entropy does it to what the head reads. */

@@ -127,6 +127,8 @@ struct decoder {
     struct tensor *pooled;                 /* bert: from the body to the head, else NULL */
     struct tensor **router_logits;         /* by layer, named, while a forward is to return them; NULL: none does */
     bool returns_router_logits;            /* it runs */
+    struct linear value_head;              /* of rewards (value_head.c); weight NULL: there is none */
+    struct tensor **hidden_states;         /* what each block got, named, while a forward returns them, else NULL */
     struct adapters adapters;              /* of these two */
     struct adapters adapters_behind;       /* of head_dense and the classifier */
     struct lora_adapter *head_lora, *embedding_lora; /* of the head's linear and of the tokens' embedding, or NULL */
@@ -150,12 +152,16 @@ struct decoder {
  * token is of, (1, B * S) int32. Else NULL.
  * token_types: (B, S) int64, 1 for an image's tokens; pixels: (T, numbers of a patch) fp32; grids: (images, 3) int64.
  * completions: of DPOTrainer's, (B, S), which tokens are no prompt; its labels are made in a step (dpo.h). known: what
- * its reference makes of the chosen and of the rejected rows, (B / 2) each, where that was computed before. */
+ * its reference makes of the chosen and of the rejected rows, (B / 2) each, where that was computed before.
+ * kl: inputs, attention mask and labels of LLaMA-Factory's kto stage, (B, S) each, of whose rows the KL is estimated;
+ * tags: which of its own rows are desirable, (B) bool, taken to be the first half. */
+enum { BATCH_KL = 3 };
 struct batch {
     struct tensor *inputs, *labels, *mask;
     struct tensor *positions, *ends[2], *document;
     struct tensor *completions, *known[2];
     struct tensor *token_types, *pixels, *grids; /* of images (vision.h), else NULL */
+    struct tensor *kl[BATCH_KL], *tags;
 };
 
 /* What a block is given besides its input; lent for the whole forward and backward. */
@@ -231,6 +237,10 @@ bool decoder_takes_items(const struct decoder *m);
  * last token the logits, (B, 1, vocabulary), named. The batch has positions (B, S) and a mask of all tokens so far. */
 struct tensor *decoder_next_logits(struct engine *e, struct decoder *m, const struct batch *batch,
                                    struct decoder_cache *cache);
+/* What TRL's AutoModelForCausalLMWithValueHead returns: of each token a number (B, S), named, and into *loss and
+ * *logits, named, what the model inside makes of the labels, the logits in fp32. */
+struct tensor *decoder_values(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **loss,
+                              struct tensor **logits);
 /* How many tokens of a batch are labels of their predecessor: all but the first of each row, those of its prompt, and
  * what is padded, which is taken to be one token */
 int64_t decoder_labels(const struct decoder *m);
@@ -265,6 +275,14 @@ struct tensor *head_loss(struct engine *e, const struct decoder *m, struct tenso
 struct linear head_linear(const struct decoder *m);
 /* Weights that one token of a row meets, not all of them. */
 int64_t head_weights_a_row(const struct decoder *m);
+
+/* --- the head of rewards (value_head.c) --------------------------------------------------------- */
+
+/* TRL's ValueHead (0.24, models/modeling_value_head.py), a linear to one number in fp32, behind the model's adapters.
+ * Nothing in other loops than LLaMA-Factory's rm stage. */
+void value_head_build(struct engine *e, struct decoder *m);
+/* x (B, S, H), lent: (B, S), named */
+struct tensor *value_head_run(struct engine *e, const struct decoder *m, struct tensor *x);
 
 /* --- its states (states.c) -------------------------------------------------------------------- */
 

@@ -91,6 +91,10 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
     for (size_t i = 0; i < p->count && !m->setting->lora.r; i++) out[count++] = p->list[i];
     count += adapters_behind(m, &m->adapters_behind, NULL, out + count);
     count += copies_behind(m, NULL, out + count);
+    if (p->frozen_count && m->value_head.weight) {
+        out[count++] = m->value_head.weight;
+        out[count++] = m->value_head.bias;
+    }
     return count + decoder_buffers(m, out + count);
 }
 

@@ -43,27 +43,18 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .help = "overrides the model's vocabulary, for another tokenizer; default: the model's"},
     {.path = "data.packing",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_packing_names, PLIM_PACKING_COUNT)},
-     AT(packing),
-     .unit = "",
-     .fallback = "no",
-     .example = "yes",
+     AT(packing), .unit = "", .fallback = "no", .example = "yes",
      .help = "yes: several documents in one sample, positions starting again at each; one-row: all samples of a "
              "micro-batch are one row (DataCollatorWithFlattening, TRL's padding_free, axolotl's sample_packing)"},
     {.path = "data.documents",
      .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 20},
-     AT(documents),
-     .unit = "",
-     .fallback = "1",
-     .example = "8",
+     AT(documents), .unit = "", .fallback = "1", .example = "8",
      .help = "documents in one sample of data.seq tokens, where data.packing is one-row: flash-attention-2's backward "
              "takes as much room for each as for 128 tokens more"},
 
     {.path = "data.padding",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_padding_names, PLIM_PADDING_COUNT)},
-     AT(padding),
-     .unit = "",
-     .fallback = "no",
-     .example = "yes",
+     AT(padding), .unit = "", .fallback = "no", .example = "yes",
      .help = "rows of different lengths: every batch has an attention mask that hides something, and is as "
              "long as data.seq (longest: padded to its longest row, as TRL does it, so that the mask of one row hides "
              "nothing); flash_attention_2, which leaves out what is padded, is planned with one token less than that, "
@@ -71,10 +62,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
 
     {.path = "data.prompt",
      .value = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = 1 << 24},
-     AT(prompt),
-     .unit = "tokens",
-     .fallback = "0",
-     .example = "512",
+     AT(prompt), .unit = "tokens", .fallback = "0", .example = "512",
      .help = "TRL's loops: tokens at the beginning of a row that nothing is learned from, for which the head makes "
              "nothing; fewer of them take more"},
 
@@ -424,12 +412,20 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
              "model judges, too; one GPU, or several with DDP or ZeRO 1 or 2, beside adapters also with FSDP2 or "
              "ZeRO 3), or its GRPOTrainer (trl-grpo: a sample is an answer that vLLM or the model itself generates; "
              "one GPU, or several with DDP or ZeRO 1 or 2), or its RewardTrainer (trl-reward: a sample is a pair of "
-             "rows, each of which gets one number from a classification's head)"},
+             "rows, each of which gets one number from a classification's head); or axolotl's DPO (axolotl-dpo: an "
+             "earlier DPOTrainer of TRL's, which makes all logits; one GPU); or a stage of LLaMA-Factory's, whose "
+             "trainers make all logits (llamafactory-dpo and llamafactory-rm, of pairs of rows, and llamafactory-kto; "
+             "one GPU, or several with DDP)"},
     {.path = "train.precomputed_reference",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(precomputed_reference), .unit = "", .fallback = "false", .example = "true",
      .help = "trl-dpo: precompute_ref_log_probs: what the reference makes of the rows comes with them, and there is no "
              "second model"},
+    {.path = "train.preference_loss",
+     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_preference_loss_names, PLIM_PREFERENCE_COUNT)},
+     AT(preference_loss), .unit = "", .fallback = "sigmoid", .example = "orpo",
+     .help = "llamafactory-dpo: pref_loss (hinge and kto_pair are as sigmoid); of orpo and simpo there is no "
+             "reference; axolotl-dpo: ipo is its rl: ipo"},
     {.path = "train.center_rewards",
      .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1000},
      AT(center_rewards), .unit = "", .fallback = "0", .example = "0.01",

@@ -6,11 +6,14 @@
 #include <stdint.h>
 
 /* Around the forward and the backward pass: a loop as in PyTorch's tutorials, or transformers' Trainer's
- * (workloads/train/trainer_loop.h); or that of TRL's SFTTrainer, DPOTrainer, GRPOTrainer or RewardTrainer, which are
- * Trainers with losses of their own. A sample of DPO and of rewards is a pair of rows, of GRPO (grpo.h) an answer. */
+ * (workloads/train/trainer_loop.h); or that of TRL's SFTTrainer, DPOTrainer, GRPOTrainer or RewardTrainer, of axolotl's
+ * AxolotlDPOTrainer, which is an earlier DPOTrainer of TRL's, or of
+ * LLaMA-Factory's CustomDPOTrainer, PairwiseTrainer or CustomKTOTrainer, which are Trainers with losses of their own. A
+ * sample of DPO and of rewards is a pair of rows, of GRPO (grpo.h) an answer. */
 enum plim_loop {
     PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_TRL_SFT, PLIM_LOOP_TRL_DPO, PLIM_LOOP_TRL_GRPO,
-    PLIM_LOOP_TRL_REWARD, PLIM_LOOP_COUNT
+    PLIM_LOOP_TRL_REWARD, PLIM_LOOP_AXOLOTL_DPO, PLIM_LOOP_LLAMAFACTORY_DPO, PLIM_LOOP_LLAMAFACTORY_RM,
+    PLIM_LOOP_LLAMAFACTORY_KTO, PLIM_LOOP_COUNT
 };
 extern const char *const plim_loop_names[PLIM_LOOP_COUNT];
 static inline bool plim_loop_is_trainers(enum plim_loop loop)
@@ -19,22 +22,51 @@ static inline bool plim_loop_is_trainers(enum plim_loop loop)
 }
 static inline bool plim_loop_is_trl(enum plim_loop loop)
 {
+    return loop >= PLIM_LOOP_TRL_SFT && loop <= PLIM_LOOP_AXOLOTL_DPO;
+}
+/* LLaMA-Factory's stages beside sft and pt, which are Trainer's loop */
+static inline bool plim_loop_is_llamafactory(enum plim_loop loop)
+{
+    return loop >= PLIM_LOOP_LLAMAFACTORY_DPO;
+}
+/* Do its own passes make all logits (workloads/train/passes.h)? */
+static inline bool plim_loop_makes_logits(enum plim_loop loop)
+{
+    return loop >= PLIM_LOOP_AXOLOTL_DPO;
+}
+/* Is compute_loss() not Trainer's own? */
+static inline bool plim_loop_has_own_loss(enum plim_loop loop)
+{
     return loop >= PLIM_LOOP_TRL_SFT;
 }
 /* Of a sample */
 static inline int64_t plim_loop_rows(enum plim_loop loop)
 {
-    return loop == PLIM_LOOP_TRL_DPO || loop == PLIM_LOOP_TRL_REWARD ? 2 : 1;
+    bool is_of_trls = loop == PLIM_LOOP_TRL_DPO || loop == PLIM_LOOP_TRL_REWARD || loop == PLIM_LOOP_AXOLOTL_DPO;
+    bool is_of_llamafactorys = loop == PLIM_LOOP_LLAMAFACTORY_DPO || loop == PLIM_LOOP_LLAMAFACTORY_RM;
+    return is_of_trls || is_of_llamafactorys ? 2 : 1;
 }
-/* disable_dropout of DPOConfig and RewardConfig */
+/* disable_dropout of DPOConfig and RewardConfig, and of CustomDPOTrainer and CustomKTOTrainer */
 static inline bool plim_loop_disables_dropout(enum plim_loop loop)
 {
-    return loop == PLIM_LOOP_TRL_DPO || loop == PLIM_LOOP_TRL_REWARD;
+    bool is_of_trls = loop == PLIM_LOOP_TRL_DPO || loop == PLIM_LOOP_TRL_REWARD || loop == PLIM_LOOP_AXOLOTL_DPO;
+    return is_of_trls || loop == PLIM_LOOP_LLAMAFACTORY_DPO || loop == PLIM_LOOP_LLAMAFACTORY_KTO;
 }
 /* Does TRL put its fused head on the model? */
 static inline bool plim_loop_has_fused_head(enum plim_loop loop)
 {
-    return plim_loop_is_trl(loop) && loop != PLIM_LOOP_TRL_REWARD;
+    return plim_loop_is_trl(loop) && loop != PLIM_LOOP_TRL_REWARD && loop != PLIM_LOOP_AXOLOTL_DPO;
+}
+
+/* train.preference_loss: pref_loss of LLaMA-Factory, whose hinge and kto_pair come to sigmoid: TRL's dpo_loss() is not
+ * told another. ipo, orpo and simpo are of a token's mean; of the last two there is no reference. */
+enum plim_preference_loss {
+    PLIM_PREFERENCE_SIGMOID, PLIM_PREFERENCE_IPO, PLIM_PREFERENCE_ORPO, PLIM_PREFERENCE_SIMPO, PLIM_PREFERENCE_COUNT
+};
+extern const char *const plim_preference_loss_names[PLIM_PREFERENCE_COUNT];
+static inline bool plim_preference_has_reference(enum plim_preference_loss loss)
+{
+    return loss < PLIM_PREFERENCE_ORPO;
 }
 
 #endif

@@ -420,6 +420,7 @@ struct plim_train_setting {
     int64_t prompt; /* tokens at the beginning of each row that are no labels, of TRL's trainers */
     struct plim_images images;
     bool precomputed_reference; /* precompute_ref_log_probs of DPOTrainer */
+    enum plim_preference_loss preference_loss;
     double center_rewards; /* center_rewards_coefficient of RewardTrainer; 0: None */
     struct plim_grpo grpo;
     int64_t vllm_awake_bytes; /* of the GPU, where a vLLM in the process sleeps while others compute; 0: none does */
@@ -438,7 +439,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 104 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 105 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -474,6 +475,7 @@ struct plim_spec {
     int64_t empty_cache_steps, prompt;
     struct plim_images images;
     bool precomputed_reference;
+    enum plim_preference_loss preference_loss;
     struct plim_grpo grpo;
     enum plim_padding padding;
     enum plim_torch torch;

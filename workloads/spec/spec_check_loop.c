@@ -161,6 +161,16 @@ static enum plim_status check_reference(const struct plim_spec *spec, struct pli
                      plim_loop_names[spec->loop]);
 }
 
+static enum plim_status check_preference(const struct plim_spec *spec, struct plim_error *err)
+{
+    bool is_axolotls = spec->loop == PLIM_LOOP_AXOLOTL_DPO && spec->preference_loss == PLIM_PREFERENCE_IPO;
+    bool is_read = spec->loop == PLIM_LOOP_LLAMAFACTORY_DPO || is_axolotls;
+    if (is_read || spec->preference_loss == PLIM_PREFERENCE_SIGMOID) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.preference_loss is %s and train.loop is %s, expected llamafactory-dpo, or ipo of "
+                     "axolotl-dpo", plim_preference_loss_names[spec->preference_loss], plim_loop_names[spec->loop]);
+}
+
 static enum plim_status check_center(const struct plim_spec *spec, struct plim_error *err)
 {
     if (!(spec->center_rewards > 0) || spec->loop == PLIM_LOOP_TRL_REWARD) return PLIM_OK;
@@ -269,12 +279,36 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
                      "script as it is)", plim_loop_names[spec->loop], what);
 }
 
+/* What LLaMA-Factory's own trainers and axolotl's DPO do in another way than it is played here. */
+static enum plim_status check_logits(const struct plim_spec *spec, struct plim_error *err)
+{
+    bool is_axolotls = spec->loop == PLIM_LOOP_AXOLOTL_DPO;
+    const char *what = NULL;
+    if (!plim_loop_makes_logits(spec->loop)) return PLIM_OK;
+    if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
+    else if (spec->packing) what = "data.packing, which it has not";
+    else if (spec->label_smoothing > 0) what = "train.label_smoothing, of which it takes no notice";
+    else if (spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS) what = "train.evaluation.keeps, which it has not";
+    else if (spec->model.experts) what = "experts";
+    for (size_t i = 0; i < spec->sharding.count && !what; i++) {
+        int sharding = plim_spec_sharding(spec, (int)spec->sharding.values[i]);
+        if (sharding > PLIM_SHARDING_DDP) what = "fsdp or ZeRO";
+        else if (is_axolotls && sharding == PLIM_SHARDING_DDP) what = "ddp";
+    }
+    if (!what) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.loop is %s beside %s: this is not in this version (plimsoll exec runs the training "
+                     "program as it is)", plim_loop_names[spec->loop], what);
+}
+
 const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS] = {
     {check_loop, "train.precision"},
     {check_trl, "train.loop"},
+    {check_logits, "train.loop"},
     {check_grpo, "train.grpo"},
     {check_prompt, "data.prompt"},
     {check_reference, "train.precomputed_reference"},
+    {check_preference, "train.preference_loss"},
     {check_center, "train.center_rewards"},
     {check_made_on, "train.made_on"},
     {check_upcast, "train.upcast"},

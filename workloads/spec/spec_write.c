@@ -223,6 +223,8 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
     if (key->offset == offsetof(struct plim_spec, freeze_vision)) return !freezes;
     if (is_below(key, "data.image")) return !spec->model.vision.layers;
     if (key->offset == offsetof(struct plim_spec, precomputed_reference)) return !spec->precomputed_reference;
+    if (key->offset == offsetof(struct plim_spec, preference_loss))
+        return spec->loop != PLIM_LOOP_LLAMAFACTORY_DPO && spec->preference_loss == PLIM_PREFERENCE_SIGMOID;
     if (key->offset == offsetof(struct plim_spec, center_rewards)) return spec->center_rewards == 0;
     if (key->offset == offsetof(struct plim_spec, evaluation.at_start)) return !spec->evaluation.at_start;
     if (key->offset == offsetof(struct plim_spec, evaluation.batch_metrics)) return !spec->evaluation.batch_metrics;

@@ -28,50 +28,13 @@ struct tensor *dpo_log_probs(struct engine *e, const struct fused_output *out)
     return sums;
 }
 
-/* chunk(2, dim=0): the chosen and the rejected rows, named */
-struct pair {
-    struct tensor *chosen, *rejected;
-};
-
-static struct pair pair_of(struct engine *e, struct tensor *x)
-{
-    struct tensor *parts[2] = {e->poison, e->poison};
-    int64_t half = e->halted ? 0 : x->a.shape[0] / 2;
-    if (!e->halted) op_split(e, x, 0, 2, (int64_t[]){half, half}, parts);
-    return (struct pair){tensor_keep(parts[0]), tensor_keep(parts[1])};
-}
-
-static void drop_pair(struct engine *e, struct pair p)
-{
-    tensor_drop_all(e, p.chosen, p.rejected);
-}
-
 /* --- the loss --------------------------------------------------------------------------------- */
 
-static const double BETA = 0.1; /* DPOConfig's default */
+static const double BETA = DPO_BETA;
 
-/* (-logsigmoid(beta * delta)).mean() * weight, to which the sum of all losses, 0 before it, is added; named. *each is
- * the loss of each pair, named. */
-static struct tensor *sigmoid_loss(struct engine *e, struct tensor *delta, struct tensor **each)
+static struct dpo_ratios compare(struct engine *e, struct dpo_compared *c, const struct batch *batch)
 {
-    struct tensor *signs = tensor_keep(op_log_sigmoid(e, op_mul_scalar(e, delta, BETA)));
-    *each = tensor_keep(op_neg(e, signs));
-    tensor_drop(e, signs);
-    struct tensor *loss = tensor_keep(op_view(e, op_mean_last(e, *each), 0, (const int64_t[]){0}));
-    tensor_set(e, &loss, op_mul_scalar(e, loss, 1));
-    tensor_set(e, &loss, op_add_scalar(e, loss, 0));
-    return loss;
-}
-
-/* What is known of the pairs of a micro-step (B): how much likelier an answer is to the model than to the reference */
-struct ratios {
-    struct pair log_probs, reference, ratio;
-    struct tensor *delta, *losses;
-};
-
-static struct ratios compare(struct engine *e, struct dpo_compared *c, const struct batch *batch)
-{
-    struct ratios r = {.log_probs = pair_of(e, c->log_probs)};
+    struct dpo_ratios r = {.log_probs = pair_of(e, c->log_probs)};
     if (batch->known[0]) {
         r.reference = (struct pair){tensor_ref(batch->known[0]), tensor_ref(batch->known[1])};
     } else {
@@ -82,17 +45,36 @@ static struct ratios compare(struct engine *e, struct dpo_compared *c, const str
         tensor_drop(e, sums);
         e->grad_enabled = grad;
     }
-    r.ratio.chosen = tensor_keep(op_sub(e, r.log_probs.chosen, r.reference.chosen));
-    r.ratio.rejected = tensor_keep(op_sub(e, r.log_probs.rejected, r.reference.rejected));
-    r.delta = tensor_keep(op_sub(e, r.ratio.chosen, r.ratio.rejected));
     return r;
 }
 
-static void drop_ratios(struct engine *e, struct ratios *r)
+void dpo_ratios_compare(struct engine *e, struct dpo_ratios *r)
 {
-    drop_pair(e, r->log_probs);
-    drop_pair(e, r->reference);
-    drop_pair(e, r->ratio);
+    r->ratio.chosen = tensor_keep(op_sub(e, r->log_probs.chosen, r->reference.chosen));
+    r->ratio.rejected = tensor_keep(op_sub(e, r->log_probs.rejected, r->reference.rejected));
+    r->delta = tensor_keep(op_sub(e, r->ratio.chosen, r->ratio.rejected));
+}
+
+void dpo_sigmoid_losses(struct engine *e, struct dpo_ratios *r)
+{
+    struct tensor *signs = tensor_keep(op_log_sigmoid(e, op_mul_scalar(e, r->delta, BETA)));
+    r->losses = tensor_keep(op_neg(e, signs));
+    tensor_drop(e, signs);
+}
+
+struct tensor *dpo_mean_loss(struct engine *e, const struct dpo_ratios *r)
+{
+    struct tensor *loss = tensor_keep(op_view(e, op_mean_last(e, r->losses), 0, (const int64_t[]){0}));
+    tensor_set(e, &loss, op_mul_scalar(e, loss, 1));
+    tensor_set(e, &loss, op_add_scalar(e, loss, 0));
+    return loss;
+}
+
+void dpo_ratios_drop(struct engine *e, struct dpo_ratios *r)
+{
+    pair_drop(e, r->log_probs);
+    pair_drop(e, r->reference);
+    pair_drop(e, r->ratio);
     tensor_drop_all(e, r->delta, r->losses);
 }
 
@@ -111,11 +93,10 @@ static void read_sum(struct engine *e, struct tensor *x, int64_t world)
     tensor_drop(e, all);
 }
 
-/* Entropy: *total, named, is how many tokens it is of, the other how much in all. */
-static struct tensor *measure_entropy(struct engine *e, const struct fused_output *out,
-                                      struct tensor *mask, int64_t world, struct tensor **total)
+struct tensor *dpo_measure_entropy(struct engine *e, struct tensor *entropy, struct tensor *mask, int64_t world,
+                                   struct tensor **total)
 {
-    struct tensor *counted = tensor_keep(op_mul(e, out->entropy, mask));
+    struct tensor *counted = tensor_keep(op_mul(e, entropy, mask));
     struct tensor *own = sum(e, counted);
     tensor_drop(e, counted);
     struct tensor *tokens = measures_count(e, mask);
@@ -125,25 +106,31 @@ static struct tensor *measure_entropy(struct engine *e, const struct fused_outpu
     return all;
 }
 
+/* x.mean(-1) of x (n, V), lent; floating */
+static struct tensor *mean_of_last(struct engine *e, struct tensor *x)
+{
+    return op_reduce(e, x, 2, false, PLIM_BINARY_ADD, e->halted ? 1 : 1 / (double)x->a.shape[1], PLIM_F32);
+}
+
 /* mean_logits[mask.bool()].sum() and mask.sum(), named */
 static struct pair logits_of(struct engine *e, struct tensor *logits, struct tensor *mask,
                              int64_t found)
 {
     struct tensor *is_counted = tensor_keep(op_to(e, mask, PLIM_BOOL));
-    struct tensor *counted = tensor_keep(op_rows_where(e, logits, is_counted, found));
+    bool is_whole = !e->halted && logits->a.ndim > 2;
+    struct tensor *counted = tensor_keep(is_whole ? op_apart_where(e, logits, is_counted, found)
+                                                  : op_rows_where(e, logits, is_counted, found));
     tensor_drop(e, is_counted);
+    if (is_whole) tensor_set(e, &counted, mean_of_last(e, counted));
     struct tensor *flat = tensor_keep(op_view(e, counted, SHAPE(found)));
     struct tensor *total = sum(e, flat);
     tensor_drop_all(e, flat, counted);
     return (struct pair){total, measures_count(e, mask)};
 }
 
-static void measure_logits(struct engine *e, const struct fused_output *out, struct pair masks,
-                           int64_t labels, int64_t world)
+void dpo_measure_logits(struct engine *e, struct tensor *each, struct pair masks, int64_t labels, int64_t world)
 {
-    struct tensor *each = tokens_of(e, out->mean_logits);
     struct pair logits = pair_of(e, each);
-    tensor_drop(e, each);
     /* the last answer is rejected, and may have a token less */
     struct pair chosen = logits_of(e, logits.chosen, masks.chosen, (labels + 1) / 2);
     struct pair rejected = logits_of(e, logits.rejected, masks.rejected, labels / 2);
@@ -151,11 +138,11 @@ static void measure_logits(struct engine *e, const struct fused_output *out, str
     read_sum(e, chosen.rejected, world);
     read_sum(e, rejected.chosen, world);
     read_sum(e, rejected.rejected, world);
-    drop_pair(e, logits);
+    pair_drop(e, logits);
 }
 
 /* Python's variables that live until the function returns */
-enum { ACCURACY = 3, REWARDS = 8 };
+enum { ACCURACY = 3 };
 
 /* Of the chosen answers: how many of their tokens are the likeliest; what lives on, named, goes into `kept`; *total is
  * replaced. */
@@ -179,13 +166,13 @@ static void measure_accuracy(struct engine *e, const struct fused_output *out, s
     struct tensor *all = sum(e, kept[1]);
     measures_read_quotient(e, all, kept[2]);
     tensor_drop(e, all);
-    drop_pair(e, likeliest);
+    pair_drop(e, likeliest);
 }
 
 /* Rewards, beta times the ratios, and of how many pairs the chosen answer has the larger one; what lives on goes into
  * `kept`, named. */
-static void measure_rewards(struct engine *e, const struct ratios *r, int64_t world,
-                            struct tensor *kept[REWARDS])
+void dpo_measure_rewards(struct engine *e, const struct dpo_ratios *r, int64_t world,
+                         struct tensor *kept[DPO_REWARDS])
 {
     struct tensor *chosen = kept[0] = tensor_keep(op_mul_scalar(e, r->ratio.chosen, BETA));
     struct tensor *rejected = kept[1] = tensor_keep(op_mul_scalar(e, r->ratio.rejected, BETA));
@@ -206,21 +193,23 @@ static void measure_rewards(struct engine *e, const struct ratios *r, int64_t wo
 }
 
 /* What comes behind the loss, in its order. Its variables live until the function returns. */
-static void measure(struct engine *e, const struct dpo_compared *c, const struct ratios *r,
+static void measure(struct engine *e, const struct dpo_compared *c, const struct dpo_ratios *r,
                     const struct batch *batch, int64_t labels, int64_t world, bool trains)
 {
-    enum { KEPT = ACCURACY + REWARDS };
+    enum { KEPT = ACCURACY + DPO_REWARDS };
     struct tensor *kept[KEPT] = {NULL}, *total;
     struct tensor *mask =
         tensor_keep(op_slice_end(e, batch->completions, 1, batch->completions->a.shape[1] - 1));
-    struct tensor *entropy = measure_entropy(e, &c->model, mask, world, &total);
+    struct tensor *entropy = dpo_measure_entropy(e, c->model.entropy, mask, world, &total);
     if (trains && !e->halted) measures_read_tokens(e, batch->mask, world);
     struct pair masks = pair_of(e, mask);
-    if (!e->halted) measure_logits(e, &c->model, masks, labels, world);
+    struct tensor *each = tokens_of(e, c->model.mean_logits);
+    if (!e->halted) dpo_measure_logits(e, each, masks, labels, world);
+    tensor_drop(e, each);
     if (!e->halted) measure_accuracy(e, &c->model, masks.chosen, world, &total, kept);
-    if (!e->halted) measure_rewards(e, r, world, kept + ACCURACY);
+    if (!e->halted) dpo_measure_rewards(e, r, world, kept + ACCURACY);
     tensor_drop_list(e, kept, KEPT);
-    drop_pair(e, masks);
+    pair_drop(e, masks);
     tensor_drop_all(e, mask, entropy, total);
 }
 
@@ -229,13 +218,15 @@ struct tensor *dpo_loss(struct engine *e, struct dpo_compared *c, const struct b
 {
     if (e->halted) return NULL;
     int64_t world = plim_setting_ranks(m->setting);
-    struct ratios r = compare(e, c, batch);
-    struct tensor *loss = sigmoid_loss(e, r.delta, &r.losses);
+    struct dpo_ratios r = compare(e, c, batch);
+    dpo_ratios_compare(e, &r);
+    dpo_sigmoid_losses(e, &r);
+    struct tensor *loss = dpo_mean_loss(e, &r);
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
     if (!e->halted) measure(e, c, &r, batch, decoder_labels(m), world, trains);
     e->grad_enabled = grad;
-    drop_ratios(e, &r);
+    dpo_ratios_drop(e, &r);
     nn_fused_output_drop(e, &c->model);
     nn_fused_output_drop(e, &c->reference);
     tensor_drop(e, c->log_probs);

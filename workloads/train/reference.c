@@ -4,6 +4,8 @@
 static bool is_wanted(const struct plim_train_setting *setting)
 {
     if (setting->loop == PLIM_LOOP_TRL_GRPO) return setting->grpo.reference;
+    if (setting->loop == PLIM_LOOP_LLAMAFACTORY_KTO || setting->loop == PLIM_LOOP_AXOLOTL_DPO) return true;
+    if (setting->loop == PLIM_LOOP_LLAMAFACTORY_DPO) return plim_preference_has_reference(setting->preference_loss);
     return setting->loop == PLIM_LOOP_TRL_DPO && !setting->precomputed_reference;
 }
 
@@ -14,10 +16,12 @@ enum plim_status reference_create(struct engine *e, const struct plim_model_conf
     *reference = (struct reference){.setting = *setting};
     if (!is_wanted(setting) || setting->lora.r) return PLIM_OK;
     /* create_model_from_path(): by a device_map on one GPU, else on the host, from where accelerate moves it */
-    bool is_alone = setting->sharding < PLIM_SHARDING_DDP;
+    bool loads_itself = plim_loop_makes_logits(setting->loop);
+    bool is_alone = setting->sharding < PLIM_SHARDING_DDP || loads_itself;
+    if (setting->made_on == PLIM_MADE_ON_CAST) reference->setting.weights = PLIM_WEIGHTS_BF16; /* which it keeps */
     reference->setting.made_on = is_alone ? PLIM_MADE_ON_LOADED : PLIM_MADE_ON_HOST;
     /* get_max_memory() asks the GPU */
-    if (is_alone) tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1))));
+    if (is_alone && !loads_itself) tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1))));
     enum plim_status st = decoder_create(e, config, &reference->setting, &reference->model);
     if (st || !plim_sharding_is_zero(setting->sharding)) return st;
     return zero_move(e, &reference->model); /* prepare_deepspeed(): an engine of stage 0 */

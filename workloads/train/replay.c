@@ -211,7 +211,8 @@ void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_c
     for (int i = 0; i < RATE_GROUPS; i++) replayer->tape.carried[2 + i] = &r->trainer.rates.last[i];
     engine_reset(r->e);
     r->records = plim_device_can_repeat(replayer->device) && !training_run_is_sharded(r) &&
-                 !r->e->memory.trace && !replayer->timeline && !setting->empty_cache_steps;
+                 !r->e->memory.trace && !replayer->timeline && !setting->empty_cache_steps &&
+                 setting->loop != PLIM_LOOP_AXOLOTL_DPO; /* which gives cached memory back */
     r->st = plim_device_reset(replayer->device);
     if (r->st == PLIM_OK) r->st = build(r, model);
 }

@@ -207,11 +207,13 @@ static struct tensor *norms_of_all_ranks(struct engine *e, struct tensor *norms)
     return roots;
 }
 
-/* _group_tensors_by_device_and_dtype(): gradients of one type stand behind one another. */
+/* _group_tensors_by_device_and_dtype(): gradients of one type stand behind one another. The type that is found last
+ * comes first: the map's (std::unordered_map of at::native::_group_tensors_by_first_tensors_device_and_dtype(),
+ * aten/src/ATen/native/ForeachUtils.h) begins with what was put into it last. */
 static void group_by_type(struct optimizer *o)
 {
     size_t count = 0;
-    for (size_t i = 0; i < o->count; i++) {
+    for (size_t i = o->count; i-- > 0;) {
         uint8_t type = o->grads[i]->a.dtype;
         size_t first = 0;
         while (o->grads[first]->a.dtype != type) first++;

@@ -54,17 +54,21 @@ void trainer_loop_finish(struct trainer_loop *loop)
 
 /* --- batches ---------------------------------------------------------------------------------- */
 
-/* compute_loss() of TRL's trainers is their own, and so is their prediction_step(), but for RewardTrainer's. */
-static bool is_trl(const struct trainer_loop *loop)
+/* compute_loss() of TRL's and LLaMA-Factory's trainers is their own, and so is their prediction_step(), but for
+ * RewardTrainer's. */
+static bool has_own_loss(const struct trainer_loop *loop)
 {
-    return plim_loop_is_trl(loop->model->setting->loop);
+    return plim_loop_has_own_loss(loop->model->setting->loop);
 }
 
-/* Is a loss a mean, which is divided by the accumulation? Of pairs of rows, which have no labels (loss_is_scaled_for_ga
- * of DPOTrainer and RewardTrainer), and of a model that takes no number of labels. */
+/* Is a loss a mean, which is divided by the accumulation? Of pairs of rows, and of kto's, no labels are counted
+ * (loss_is_scaled_for_ga of DPOTrainer and RewardTrainer; LLaMA-Factory's have model_accepts_loss_kwargs False), and of
+ * a model that takes no number of labels. */
 static bool has_mean_loss(const struct trainer_loop *loop)
 {
-    return plim_loop_rows(loop->model->setting->loop) > 1 || !decoder_takes_items(loop->model);
+    enum plim_loop kind = loop->model->setting->loop;
+    bool is_of_pairs = plim_loop_rows(kind) > 1 || kind == PLIM_LOOP_LLAMAFACTORY_KTO;
+    return is_of_pairs || !decoder_takes_items(loop->model);
 }
 
 /* Its batches are prompts, which stay on the host; what it makes of them is its own (grpo.h). */
@@ -73,14 +77,15 @@ static bool is_grpo(const struct trainer_loop *loop)
     return loop->model->setting->loop == PLIM_LOOP_TRL_GRPO;
 }
 
-enum { BATCH_PARTS = 13 };
+enum { BATCH_PARTS = 17 };
 
 static void parts_of(const struct batch *batch, struct tensor *out[BATCH_PARTS])
 {
     struct tensor *const parts[BATCH_PARTS] = {
         batch->inputs,  batch->labels,  batch->mask,     batch->positions,   batch->ends[0],
-        batch->ends[1], batch->document, batch->completions, batch->known[0], batch->known[1], batch->token_types,
-        batch->pixels, batch->grids};
+        batch->ends[1], batch->document, batch->completions, batch->known[0], batch->known[1],
+        batch->kl[0],   batch->kl[1],   batch->kl[2],    batch->tags,       batch->token_types,
+        batch->pixels,  batch->grids};
     memcpy(out, parts, sizeof(parts));
 }
 
@@ -181,7 +186,7 @@ struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, s
 {
     if (!loop->model) return tensor_ref(*loss);
     /* by the number of processes; or a mean, of which as many are added up */
-    if (!is_trl(loop) && !has_mean_loss(loop)) tensor_set(e, loss, op_mul_scalar_(e, *loss, 1));
+    if (!has_own_loss(loop) && !has_mean_loss(loop)) tensor_set(e, loss, op_mul_scalar_(e, *loss, 1));
     if (has_mean_loss(loop)) trainer_loop_drop_logits(e, loop); /* behind compute_loss() */
     if (has_mean_loss(loop)) tensor_set(e, loss, op_div_scalar(e, *loss, (double)loop->count));
     trainer_loop_drop_logits(e, loop);
@@ -206,6 +211,8 @@ void trainer_loop_end_micro_step(struct engine *e, struct trainer_loop *loop, st
     struct tensor *kept = keeps ? tensor_keep(tensor_detach(e, loss)) : NULL;
     tensor_drop(e, loss);
     if (!keeps) return;
+    /* AxolotlDPOTrainer.training_step() */
+    if (loop->model->setting->loop == PLIM_LOOP_AXOLOTL_DPO) plim_allocator_empty_cache(e->allocator);
     e->grad_enabled = false;
     tensor_drop(e, loop->loss);
     loop->loss = kept;
@@ -236,7 +243,7 @@ void trainer_loop_after_update(struct engine *e, struct trainer_loop *loop)
 
 /* What is kept of an evaluation's batches (EvalLoopContainer); named or NULL */
 struct kept {
-    struct tensor *losses, *logits, *labels;
+    struct tensor *losses, *logits[TRAINER_LOGITS], *labels;
 };
 
 /* nested_concat(): all that was kept is copied each time. */
@@ -267,44 +274,63 @@ static void compare_shapes(struct engine *e, const struct trainer_loop *loop, co
 
 static void drop_kept(struct engine *e, struct kept *kept)
 {
-    tensor_drop_all(e, kept->losses, kept->logits, kept->labels);
+    tensor_drop_all(e, kept->losses, kept->labels);
+    tensor_drop_list(e, kept->logits, TRAINER_LOGITS);
     *kept = (struct kept){0};
+}
+
+/* Of LLaMA-Factory's rm stage the scores are kept, and the labels where it says what they are called (get_train_args()
+ * of hparams/parser.py: for adapters) */
+static struct kept predict_scores(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
+                                  trainer_loop_forward *forward, void *user)
+{
+    struct kept kept = {.labels = loop->model->setting->lora.r ? tensor_ref(batch->labels) : NULL};
+    struct tensor *loss = forward(user, batch, kept.logits);
+    if (!loss) return kept; /* the engine halted */
+    kept.losses = tensor_keep(op_full_like(e, loss, 0)); /* its mean */
+    tensor_drop(e, loss);
+    return kept;
 }
 
 /* prediction_step(): what it returns, named. */
 static struct kept predict(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
                            trainer_loop_forward *forward, void *user)
 {
-    struct tensor *logits;
-    bool keeps = loop->model->setting->evaluation.keeps != PLIM_PREDICTIONS_LOSS;
-    if (plim_loop_has_fused_head(loop->model->setting->loop)) {
-        struct tensor *own = forward(user, batch, &logits);
-        return (struct kept){own, logits, keeps ? tensor_ref(batch->labels) : NULL};
+    struct tensor *logits[TRAINER_LOGITS] = {NULL};
+    const struct plim_train_setting *setting = loop->model->setting;
+    bool keeps = setting->evaluation.keeps != PLIM_PREDICTIONS_LOSS;
+    if (setting->loop == PLIM_LOOP_LLAMAFACTORY_RM) return predict_scores(e, loop, batch, forward, user);
+    if (plim_loop_has_fused_head(setting->loop) || plim_loop_makes_logits(setting->loop)) {
+        struct tensor *own = forward(user, batch, logits);
+        return (struct kept){own, {logits[0]}, keeps ? tensor_ref(batch->labels) : NULL};
     }
-    struct tensor *items = is_trl(loop) ? NULL : items_of(e, loop, batch, 1), *loss = forward(user, batch, &logits);
+    struct tensor *items = has_own_loss(loop) ? NULL : items_of(e, loop, batch, 1);
+    struct tensor *loss = forward(user, batch, logits);
     if (items) tensor_set(e, &loss, op_mul_scalar_(e, loss, 1));
     struct tensor *mean = tensor_keep(op_full_like(e, loss, 0));
     tensor_drop_all(e, items, loss);
-    if (keeps) return (struct kept){mean, logits, tensor_ref(batch->labels)};
-    tensor_drop(e, logits);
-    return (struct kept){mean, NULL, NULL};
+    if (keeps) return (struct kept){mean, {logits[0]}, tensor_ref(batch->labels)};
+    tensor_drop(e, logits[0]);
+    return (struct kept){.losses = mean};
 }
 
 /* losses.repeat(batch_size), and the joining. */
 static void add_to_kept(struct engine *e, const struct trainer_loop *loop, struct kept *all, struct kept *one)
 {
     const int64_t rows = loop->model->setting->evaluation.batch;
+    if (e->halted) return; /* then there may be no loss */
     tensor_set(e, &one->losses, op_full(e, (enum plim_dtype)one->losses->a.dtype, 1, &rows, 0));
     gather(e, loop, &one->losses);
     keep(e, &all->losses, one->losses);
-    if (!one->logits) return;
+    if (!one->logits[0]) return;
     bool measures = loop->model->setting->evaluation.batch_metrics;
-    compare_shapes(e, loop, one->labels);
-    compare_shapes(e, loop, one->logits);
+    if (one->labels) compare_shapes(e, loop, one->labels);
+    compare_shapes(e, loop, one->logits[0]);
     if (loop->model->setting->evaluation.keeps == PLIM_PREDICTIONS_ARGMAX)
-        tensor_set(e, &one->logits, op_argmax_last(e, one->logits));
-    gather(e, loop, &one->logits);
-    if (!measures) keep(e, &all->logits, one->logits);
+        tensor_set(e, &one->logits[0], op_argmax_last(e, one->logits[0]));
+    for (int i = 0; i < TRAINER_LOGITS && one->logits[i]; i++) gather(e, loop, &one->logits[i]);
+    for (int i = 0; i < TRAINER_LOGITS && one->logits[i] && !measures; i++) keep(e, &all->logits[i], one->logits[i]);
+    if (!one->labels) return;
     gather(e, loop, &one->labels);
     if (!measures) keep(e, &all->labels, one->labels);
 }

@@ -77,8 +77,11 @@ void trainer_loop_take_norm(struct engine *e, struct trainer_loop *loop, struct 
 /* Where the optimizer has stepped; the gradients are there still. */
 void trainer_loop_after_update(struct engine *e, struct trainer_loop *loop);
 
-/* A forward of an evaluation's batch: the loss, named, and *logits as Trainer sees them, named (NULL: none). */
-typedef struct tensor *trainer_loop_forward(void *user, const struct batch *batch, struct tensor **logits);
+/* A forward of an evaluation's batch: the loss, named, and logits as Trainer sees them, named (NULL: none): those of
+ * the model, or scores of the chosen and of the rejected rows. */
+enum { TRAINER_LOGITS = 2 };
+typedef struct tensor *trainer_loop_forward(void *user, const struct batch *batch,
+                                            struct tensor *logits[TRAINER_LOGITS]);
 /* An evaluation behind an update; `model` is the loop's own. */
 void trainer_loop_evaluate(struct engine *e, const struct trainer_loop *loop, struct decoder *model,
                            trainer_loop_forward *forward, void *user);

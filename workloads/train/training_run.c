@@ -1,7 +1,9 @@
 /* The steps of a training run: micro-steps, as many of them as tell what the others do, and the update. */
 #include "training_run.h"
 #include "autotune/base/array.h"
+#include "forward.h"
 #include "label_smoother.h"
+#include "passes.h"
 #include "retime.h"
 #include "reward.h"
 #include "sft_loss.h"
@@ -37,32 +39,12 @@ static void look_for_stop(struct training_run *r)
     if (r->stop && r->stop(r->stop_user)) engine_fail(r->e, PLIM_CANCELLED);
 }
 
-/* Does autocast reach over the model's forward? FSDP2's own policy casts instead. */
-static bool is_mixed(const struct training_run *r)
-{
-    enum plim_precision p = r->setting.precision;
-    return (p == PLIM_PRECISION_BF16_MIXED || p == PLIM_PRECISION_FP16_MIXED) && !r->fsdp.model;
-}
-
-static void autocast(struct training_run *r, bool enters)
-{
-    bool is_fp16 = r->setting.precision == PLIM_PRECISION_FP16_MIXED;
-    if (!is_mixed(r)) return;
-    if (enters) autocast_enter(r->e, is_fp16 ? PLIM_F16 : PLIM_BF16);
-    else autocast_leave(r->e);
-}
-
 /* Of what TRL's fused head returned, whose fields stand in this order (FusedCausalLMOutput) */
 static void leave_fsdp(struct training_run *r, struct fused_output *out)
 {
     struct tensor **const outputs[FSDP_OUTPUTS] = {&out->loss, &out->log_probs, &out->entropy, &out->mean_logits,
                                                    &out->aux_loss};
     fsdp_after_forward(r->e, &r->fsdp, out->log_probs, outputs, FSDP_OUTPUTS);
-}
-
-static void leave_fsdp_with(struct training_run *r, struct tensor **output)
-{
-    fsdp_after_forward(r->e, &r->fsdp, *output, &output, 1);
 }
 
 /* What TRL's trainers ask of the model's head */
@@ -81,9 +63,9 @@ static struct fused_output run_fused(struct training_run *r, struct decoder *m, 
     struct batch given = *batch;
     given.inputs = fsdp_before_forward(e, &r->fsdp, reduces, batch->inputs);
     given.inputs = zero_before_forward(e, &r->zero, given.inputs);
-    autocast(r, true);
+    forward_autocast(r, true);
     struct fused_output out = decoder_fused(e, m, &given, wanted);
-    autocast(r, false);
+    forward_autocast(r, false);
     leave_fsdp(r, &out);
     zero_leave_model(e, &r->zero, 1);
     return out;
@@ -155,6 +137,8 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
 {
     struct engine *e = r->e;
     struct batch batch = r->batch;
+    if (plim_loop_makes_logits(r->setting.loop))
+        return passes_loss(r, &batch, reduces, NULL);
     struct fused_output fused = {0};
     struct sft_held held = {0};
     struct tensor *logits = NULL, *loss = NULL;
@@ -165,21 +149,21 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
     if (is_dpo) batch.labels = dpo_labels(e, &batch);
     batch.inputs = fsdp_before_forward(e, &r->fsdp, reduces, batch.inputs);
     batch.inputs = zero_before_forward(e, &r->zero, batch.inputs);
-    autocast(r, true);
+    forward_autocast(r, true);
     if (is_fused) fused = decoder_fused(e, &r->model, &batch, scores_of(r));
     else loss = decoder_loss(e, &r->model, &batch, &logits);
     if (!r->trainer.model) {
         ddp_copy_outputs(e, &r->ddp, &loss, &logits);
         tensor_drop(e, logits);
     }
-    autocast(r, false);
+    forward_autocast(r, false);
     if (r->trainer.model) {
-        trainer_loop_after_forward(e, &r->trainer, logits, is_mixed(r));
+        trainer_loop_after_forward(e, &r->trainer, logits, forward_is_mixed(r));
         if (is_fused) ddp_copy_scores(e, &r->ddp, &fused);
         else ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits);
     }
     if (is_fused) leave_fsdp(r, &fused);
-    else leave_fsdp_with(r, loss ? &loss : &r->trainer.logits);
+    else forward_leave_fsdp(r, loss ? &loss : &r->trainer.logits);
     zero_leave_model(e, &r->zero, fused.aux_loss && fused.aux_loss->requires_grad ? 2 : 1);
     if (is_fused) loss = trl_loss(r, &fused, &batch, true, reduces, &held);
     sft_held_drop(e, &held);
@@ -437,11 +421,11 @@ static struct tensor *next_logits(void *user, const struct batch *batch, struct 
 {
     struct training_run *r = user;
     struct engine *e = r->e;
-    bool is_wrapped = is_mixed(r) && !r->setting.lora.r && !r->zero.model;
+    bool is_wrapped = forward_is_mixed(r) && !r->setting.lora.r && !r->zero.model;
     e->checkpointing_off = true;
-    if (is_wrapped) autocast(r, true);
+    if (is_wrapped) forward_autocast(r, true);
     struct tensor *logits = decoder_next_logits(e, &r->model, batch, cache);
-    if (is_wrapped) autocast(r, false);
+    if (is_wrapped) forward_autocast(r, false);
     e->checkpointing_off = false;
     return trainer_loop_widen(e, logits, is_wrapped);
 }
@@ -491,21 +475,10 @@ void training_run_step(struct training_run *r, struct plim_replay_step *s)
 }
 
 /* A forward of an evaluation, of the model itself: neither DistributedDataParallel nor DeepSpeed's engine stands around
- * it. `fused` (NULL: it is not asked for) is what TRL's head returns, else the loss is, named or NULL, and *logits. */
-/* A forward that gives logits too; the loss where the model makes one, else NULL. */
+ * it. */
 static struct tensor *evaluate_logits(struct training_run *r, const struct batch *batch, struct tensor **logits)
 {
-    struct engine *e = r->e;
-    struct batch given = *batch;
-    given.inputs = fsdp_before_forward(e, &r->fsdp, false, batch->inputs);
-    given.inputs = zero_before_forward(e, &r->zero, given.inputs);
-    autocast(r, true);
-    struct tensor *loss = decoder_loss(e, &r->model, &given, logits);
-    autocast(r, false);
-    *logits = trainer_loop_widen(e, *logits, is_mixed(r));
-    leave_fsdp_with(r, loss ? &loss : logits);
-    zero_leave_model(e, &r->zero, 1);
-    return loss;
+    return forward_logits(r, &r->model, batch, false, logits);
 }
 
 /* Of TRL's trainers: what measures something of the logits gets them by another forward. */
@@ -528,12 +501,14 @@ static struct tensor *evaluate_fused(struct training_run *r, const struct batch 
     return loss;
 }
 
-static struct tensor *evaluation_forward(void *user, const struct batch *batch, struct tensor **logits)
+static struct tensor *evaluation_forward(void *user, const struct batch *batch, struct tensor *logits[TRAINER_LOGITS])
 {
     struct training_run *r = user;
     struct engine *e = r->e;
     bool has_head = plim_loop_has_fused_head(r->setting.loop);
     *logits = NULL;
+    if (plim_loop_makes_logits(r->setting.loop))
+        return passes_loss(r, batch, false, logits);
     if (has_head && !(r->setting.label_smoothing > 0)) return evaluate_fused(r, batch, logits);
     struct tensor *loss = evaluate_logits(r, batch, logits);
     if (!loss) loss = loss_of_logits(r, *logits, batch, false);

@@ -1,0 +1,175 @@
+#include "kto.h"
+#include "measures.h"
+#include <math.h>
+
+static const double BETA = 0.1; /* pref_beta */
+
+enum { DESIRABLE, UNDESIRABLE, KINDS };
+
+/* How many rows of a batch are of a kind: the desirable ones are the first half */
+static int64_t rows_of(const struct batch *batch, int kind)
+{
+    int64_t rows = batch->tags->a.shape[0];
+    return kind == DESIRABLE ? (rows + 1) / 2 : rows / 2;
+}
+
+/* --- the passes ------------------------------------------------------------------------------- */
+
+enum { BATCH_COPIES = 4 + BATCH_KL };
+
+/* CustomKTOTrainer.forward(): of all that is in the batch a copy is made. Of each row its label's log-probabilities,
+ * named; *logits, and *average a label, named */
+static struct tensor *pass(struct engine *e, const struct batch *batch, bool of_kl, preference_forward *forward,
+                           void *user, bool by_reference, struct tensor **logits, struct tensor **average)
+{
+    struct tensor *const parts[BATCH_COPIES] = {batch->inputs, batch->mask,  batch->labels, batch->kl[0],
+                                                batch->kl[1],  batch->kl[2], batch->tags};
+    struct tensor *copies[BATCH_COPIES], *count = NULL;
+    for (int i = 0; i < BATCH_COPIES; i++) copies[i] = tensor_keep(op_detached_clone(e, parts[i]));
+    struct tensor **own = copies + (of_kl ? BATCH_KL : 0);
+    struct batch given = {.inputs = own[0], .mask = own[1]};
+    *logits = forward(user, &given, by_reference);
+    struct tensor *sums = preference_log_probs(e, *logits, own[2], &count);
+    *average = e->halted ? NULL : tensor_keep(op_div(e, sums, count));
+    tensor_drop(e, count);
+    tensor_drop_list(e, copies, BATCH_COPIES);
+    return sums;
+}
+
+/* What concatenated_forward() returns; named */
+struct kto_scores {
+    struct tensor *log_probs[KINDS], *logits[KINDS]; /* (rows), (rows, S * V) */
+    struct tensor *kl, *average; /* of the KL's rows; of the desirable ones, a label */
+};
+
+static void drop_scores(struct engine *e, struct kto_scores *s)
+{
+    tensor_drop_list(e, s->log_probs, KINDS);
+    tensor_drop_list(e, s->logits, KINDS);
+    tensor_drop_all(e, s->kl, s->average);
+}
+
+static struct kto_scores score(struct engine *e, const struct batch *batch, preference_forward *forward, void *user,
+                               bool by_reference)
+{
+    struct kto_scores s = {0};
+    struct tensor *logits, *average, *kl_logits, *kl_average;
+    struct tensor *sums = pass(e, batch, false, forward, user, by_reference, &logits, &average);
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    s.kl = e->halted ? NULL : pass(e, batch, true, forward, user, by_reference, &kl_logits, &kl_average);
+    e->grad_enabled = grad;
+    if (e->halted) return s;
+    tensor_drop(e, kl_logits);
+    int64_t rows = logits->a.shape[0], width = tensor_elements(logits) / rows;
+    struct tensor *flat = tensor_keep(op_view(e, logits, SHAPE(rows, width)));
+    for (int kind = DESIRABLE; kind < KINDS; kind++) {
+        int64_t found = rows_of(batch, kind);
+        struct tensor *tags[2] = {NULL};
+        for (int i = 0; i < 2; i++) {
+            tags[i] = kind == DESIRABLE ? tensor_ref(batch->tags)
+                                        : tensor_keep(op_unary(e, batch->tags, PLIM_UNARY_NOT));
+            struct tensor **to = i ? &s.log_probs[kind] : &s.logits[kind];
+            *to = tensor_keep(op_rows_where(e, i ? sums : flat, tags[i], found));
+            tensor_drop(e, tags[i]);
+        }
+    }
+    s.average = tensor_keep(op_rows_where(e, average, batch->tags, rows_of(batch, DESIRABLE)));
+    tensor_drop_all(e, flat, logits, sums, average, kl_average);
+    return s;
+}
+
+/* --- the loss --------------------------------------------------------------------------------- */
+
+/* Variables of TRL's kto_loss(), of a kind of rows each; named */
+struct kto_parts {
+    struct tensor *ratios[KINDS], *losses[KINDS], *rewards[KINDS];
+};
+
+static void fill_in(struct engine *e, struct kto_parts *p, int kind, struct tensor *own, struct tensor *reference,
+                    struct tensor *kl)
+{
+    struct tensor *ratios = p->ratios[kind] = tensor_keep(op_sub(e, own, reference));
+    struct tensor *over = kind == DESIRABLE ? op_sub(e, ratios, kl) : op_sub(e, kl, ratios);
+    p->losses[kind] = tensor_keep(op_rsub_scalar(e, op_sigmoid(e, op_mul_scalar(e, over, BETA)), 1));
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    p->rewards[kind] = tensor_keep(op_mul_scalar(e, ratios, BETA));
+    e->grad_enabled = grad;
+}
+
+/* The losses of the kinds of rows that there are, weighted by 1 and joined; named */
+static struct tensor *join(struct engine *e, const struct kto_parts *p, int kinds)
+{
+    struct tensor *weighted[KINDS];
+    for (int kind = DESIRABLE; kind < kinds; kind++) weighted[kind] = tensor_keep(op_mul_scalar(e, p->losses[kind], 1));
+    struct tensor *all = tensor_keep(op_cat(e, kinds, weighted, 0));
+    tensor_drop_list(e, weighted, kinds);
+    return all;
+}
+
+/* (policy - reference).mean().detach().mean().clamp(min=0); named */
+static struct tensor *divergence(struct engine *e, struct tensor *own, struct tensor *reference)
+{
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct tensor *each = tensor_keep(op_sub(e, own, reference)), *mean = measures_mean(e, each);
+    tensor_drop(e, each);
+    struct tensor *of_ranks = measures_mean(e, mean), *kl = tensor_keep(op_clamp(e, of_ranks, 0, INFINITY));
+    tensor_drop_all(e, mean, of_ranks);
+    e->grad_enabled = grad;
+    return kl;
+}
+
+static void read_sum(struct engine *e, struct tensor *x)
+{
+    measures_read(e, tensor_keep(op_nansum(e, x)));
+}
+
+/* The reference's, of which those of the rows' and of the KL's are kept */
+static struct kto_scores judge(struct engine *e, const struct batch *batch, preference_forward *forward, void *user)
+{
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct kto_scores s = score(e, batch, forward, user, true);
+    e->grad_enabled = grad;
+    tensor_drop_list(e, s.logits, KINDS);
+    tensor_drop(e, s.average);
+    s.logits[DESIRABLE] = s.logits[UNDESIRABLE] = s.average = NULL;
+    return s;
+}
+
+static void measure(struct engine *e, const struct kto_parts *p, const struct kto_scores *own, int kinds)
+{
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    for (int kind = DESIRABLE; kind < kinds && !e->halted; kind++) {
+        read_sum(e, p->rewards[kind]);
+        read_sum(e, own->log_probs[kind]);
+        read_sum(e, own->logits[kind]);
+    }
+    e->grad_enabled = grad;
+}
+
+struct tensor *kto_loss(struct engine *e, const struct batch *batch, preference_forward *forward, void *user)
+{
+    struct kto_scores own = score(e, batch, forward, user, false), reference = {0};
+    struct kto_parts p = {0};
+    if (!e->halted) reference = judge(e, batch, forward, user);
+    if (e->halted) return NULL;
+    struct tensor *kl = divergence(e, own.kl, reference.kl);
+    int kinds = rows_of(batch, UNDESIRABLE) ? KINDS : UNDESIRABLE;
+    for (int kind = DESIRABLE; kind < kinds; kind++)
+        fill_in(e, &p, kind, own.log_probs[kind], reference.log_probs[kind], kl);
+    struct tensor *all = join(e, &p, kinds);
+    tensor_drop_list(e, p.losses, KINDS);
+    tensor_drop_list(e, p.ratios, KINDS);
+    struct tensor *loss = tensor_keep(op_nanmean(e, all));
+    tensor_drop(e, all);
+    measure(e, &p, &own, kinds);
+    tensor_drop_list(e, p.rewards, KINDS);
+    tensor_drop(e, kl);
+    drop_scores(e, &reference);
+    drop_scores(e, &own);
+    return loss;
+}

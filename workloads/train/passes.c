@@ -1,0 +1,79 @@
+#include "passes.h"
+#include "forward.h"
+#include "dpo_logits.h"
+#include "kto.h"
+#include "pairwise.h"
+#include "preference.h"
+
+struct passes {
+    struct training_run *r;
+    bool reduces; /* the backward that follows is to reduce the gradients */
+};
+
+/* DistributedDataParallel stands around the model in each of its passes, those without gradients, too, but not in
+ * evaluations. */
+static void enter_ddp(const struct passes *passes, bool trains)
+{
+    struct training_run *r = passes->r;
+    if (r->e->evaluates) return;
+    if (trains) ddp_before_forward(r->e, &r->ddp, passes->reduces);
+    else ddp_before_measuring(r->e, &r->ddp);
+}
+
+static struct tensor *score_rows(void *user, const struct batch *batch, bool by_reference)
+{
+    const struct passes *passes = user;
+    struct training_run *r = passes->r;
+    struct engine *e = r->e;
+    bool has_own = by_reference && r->reference.model.family, evaluates = e->evaluates;
+    struct batch unlabelled = *batch;
+    struct tensor *logits = NULL, *no_loss = NULL;
+    unlabelled.labels = NULL;
+    bool trains = !by_reference && e->grad_enabled;
+    if (!has_own) enter_ddp(passes, trains);
+    e->evaluates = evaluates || by_reference;
+    e->adapters_off = by_reference && !has_own;
+    r->reference.setting.micro_batch = r->model.setting->micro_batch; /* which is another in evaluations */
+    forward_logits(r, has_own ? &r->reference.model : &r->model, &unlabelled, passes->reduces, &logits);
+    e->evaluates = evaluates;
+    e->adapters_off = false;
+    if (trains && !evaluates) ddp_copy_outputs(e, &r->ddp, &no_loss, &logits);
+    if (!e->halted) tensor_set(e, &logits, op_to(e, logits, PLIM_F32));
+    return logits;
+}
+
+/* PairwiseTrainer's: the model's own loss of its logits is made, too, and lives as long as Python's variable. */
+static struct tensor *reward(const struct passes *passes, const struct batch *batch,
+                             struct tensor *scores[TRAINER_LOGITS])
+{
+    struct training_run *r = passes->r;
+    struct engine *e = r->e;
+    struct tensor *own = NULL, *logits = NULL;
+    enter_ddp(passes, true);
+    forward_autocast(r, true);
+    struct tensor *values = decoder_values(e, &r->model, batch, &own, &logits);
+    forward_autocast(r, false);
+    values = trainer_loop_widen(e, values, forward_is_mixed(r));
+    tensor_drop(e, logits);
+    struct pair of_rows;
+    struct tensor *loss = pairwise_loss(e, values, batch->mask, &of_rows);
+    tensor_drop_all(e, values, own);
+    if (!scores || !loss) {
+        pair_drop(e, of_rows);
+        return loss;
+    }
+    scores[0] = of_rows.chosen;
+    scores[1] = of_rows.rejected;
+    return loss;
+}
+
+struct tensor *passes_loss(struct training_run *r, const struct batch *batch, bool reduces,
+                           struct tensor *scores[TRAINER_LOGITS])
+{
+    struct passes passes = {r, reduces};
+    if (r->setting.loop == PLIM_LOOP_AXOLOTL_DPO)
+        return dpo_logits_loss(r->e, &r->model, batch, !r->e->evaluates, score_rows, &passes);
+    if (r->setting.loop == PLIM_LOOP_LLAMAFACTORY_RM) return reward(&passes, batch, scores);
+    if (r->setting.loop == PLIM_LOOP_LLAMAFACTORY_KTO) return kto_loss(r->e, batch, score_rows, &passes);
+    return preference_loss(r->e, &r->model, batch, score_rows, &passes);
+}
