@@ -96,7 +96,7 @@ struct engine {
     uint64_t seed;       /* of the next random operation */
 
     struct pool tensors, storages, nodes, frames, holders;
-    struct block *rooms; /* of nodes (node_widen()) */
+    struct block *rooms; /* of nodes: of many edges (node_widen()), and what contexts have */
 };
 
 enum plim_status engine_create(struct plim_device *device, struct plim_allocator *allocator,

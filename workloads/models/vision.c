@@ -85,6 +85,8 @@ struct adapters *vision_adapters(const struct decoder *m, size_t index)
     return &m->vision.mergers[index - layers].adapters;
 }
 
+/* --- what is counted ---------------------------------------------------------------------------- */
+
 static int64_t elements_of(const struct linear *l)
 {
     return l->in * l->out + (l->bias ? l->out : 0);
@@ -330,11 +332,12 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
     struct tensor *x = embed(e, m, pixels, &index, &learned);
     struct tower t = {.m = m, .ends = index.ends};
     if (!e->halted) make_rotary(e, m, index.places, &t.cos, &t.sin);
-    for (int64_t i = 0; i < v->layers; i++) {
+    for (int64_t i = 0, count = 0; i < v->layers; i++) {
         t.layer = &m->vision.layers[i];
         tensor_set(e, &x, run_block(e, &t, x));
-        for (int64_t k = 0; k < v->deep_count; k++)
-            if (v->deep[k] == i) seen->deep[k] = merge(e, &m->vision.mergers[1 + k], x, true);
+        int64_t k = 0; /* where deepstack has the block first; its results are a list in the order of blocks */
+        while (k < v->deep_count && v->deep[k] != i) k++;
+        if (k < v->deep_count) seen->deep[count++] = merge(e, &m->vision.mergers[1 + k], x, true);
     }
     struct tensor *merged = merge(e, &m->vision.mergers[0], x, false);
     seen->last = x;
