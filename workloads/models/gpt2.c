@@ -47,11 +47,13 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     return nn_end(e, y);
 }
 
-static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
+struct tensor *gpt2_run_block(struct engine *e, const struct block_call *b, struct tensor *x,
+                              struct tensor *(*attend)(struct engine *e, const struct block_call *b,
+                                                       struct tensor *x, struct tensor **weights))
 {
     struct tensor *weights;
     struct tensor *h = tensor_keep(nn_norm(e, &b->layer->norm[0], x));
-    struct tensor *attended = tensor_keep(attention(e, b, h, &weights));
+    struct tensor *attended = tensor_keep(attend(e, b, h, &weights));
     tensor_set(e, &h, op_add(e, attended, x));
     struct tensor *residual = tensor_ref(h);
     tensor_set(e, &h, nn_norm(e, &b->layer->norm[1], h));
@@ -59,6 +61,11 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     tensor_set(e, &h, op_add(e, residual, fed));
     tensor_drop_all(e, attended, weights, residual, fed);
     return tensor_yield(h);
+}
+
+static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    return gpt2_run_block(e, b, x, attention);
 }
 
 static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *ids)

@@ -77,16 +77,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
 
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
-    struct tensor *weights;
-    struct tensor *h = tensor_keep(nn_norm(e, &b->layer->norm[0], x));
-    struct tensor *attended = tensor_keep(attention(e, b, h, &weights));
-    tensor_set(e, &h, op_add(e, attended, x));
-    struct tensor *residual = tensor_ref(h);
-    tensor_set(e, &h, nn_norm(e, &b->layer->norm[1], h));
-    struct tensor *fed = tensor_keep(decoder_mlp(e, b, h));
-    tensor_set(e, &h, op_add(e, residual, fed));
-    tensor_drop_all(e, attended, weights, residual, fed);
-    return tensor_yield(h);
+    return gpt2_run_block(e, b, x, attention);
 }
 
 static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *ids)

@@ -385,6 +385,11 @@ struct tensor *decoder_attend_turned(struct engine *e, const struct block_call *
                                      struct tensor **weights);
 /* The plain MLP: fc2(activation(fc1(x))), each result in the place of the one before; floating. */
 struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct tensor *x);
+/* GPT2Block: x + `attend` of the first norm, which sets *weights as nn_attention, then the plain MLP of the second
+ * norm added; x (B, S, H) lent -> (B, S, H) floating. */
+struct tensor *gpt2_run_block(struct engine *e, const struct block_call *b, struct tensor *x,
+                              struct tensor *(*attend)(struct engine *e, const struct block_call *b,
+                                                       struct tensor *x, struct tensor **weights));
 
 /* What of Liger's stands in the place of the family's own. */
 struct plim_liger_patches decoder_liger(const struct decoder *m);

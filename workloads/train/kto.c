@@ -65,13 +65,12 @@ static struct kto_scores score(struct engine *e, const struct batch *batch, pref
     struct tensor *flat = tensor_keep(op_view(e, logits, SHAPE(rows, width)));
     for (int kind = DESIRABLE; kind < KINDS; kind++) {
         int64_t found = rows_of(batch, kind);
-        struct tensor *tags[2] = {NULL};
         for (int i = 0; i < 2; i++) {
-            tags[i] = kind == DESIRABLE ? tensor_ref(batch->tags)
-                                        : tensor_keep(op_unary(e, batch->tags, PLIM_UNARY_NOT));
+            struct tensor *tags = kind == DESIRABLE ? tensor_ref(batch->tags)
+                                                    : tensor_keep(op_unary(e, batch->tags, PLIM_UNARY_NOT));
             struct tensor **to = i ? &s.log_probs[kind] : &s.logits[kind];
-            *to = tensor_keep(op_rows_where(e, i ? sums : flat, tags[i], found));
-            tensor_drop(e, tags[i]);
+            *to = tensor_keep(op_rows_where(e, i ? sums : flat, tags, found));
+            tensor_drop(e, tags);
         }
     }
     s.average = tensor_keep(op_rows_where(e, average, batch->tags, rows_of(batch, DESIRABLE)));

@@ -187,8 +187,10 @@ struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, s
     if (!loop->model) return tensor_ref(*loss);
     /* by the number of processes; or a mean, of which as many are added up */
     if (!has_own_loss(loop) && !has_mean_loss(loop)) tensor_set(e, loss, op_mul_scalar_(e, *loss, 1));
-    if (has_mean_loss(loop)) trainer_loop_drop_logits(e, loop); /* behind compute_loss() */
-    if (has_mean_loss(loop)) tensor_set(e, loss, op_div_scalar(e, *loss, (double)loop->count));
+    if (has_mean_loss(loop)) {
+        trainer_loop_drop_logits(e, loop); /* behind compute_loss() */
+        tensor_set(e, loss, op_div_scalar(e, *loss, (double)loop->count));
+    }
     trainer_loop_drop_logits(e, loop);
     int64_t every = loop->model->setting->empty_cache_steps;
     if (every && (loop->steps - 1) % every == 0 && !e->halted) plim_allocator_empty_cache(e->allocator);
