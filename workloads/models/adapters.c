@@ -110,24 +110,13 @@ static void adapt_layer(struct engine *e, struct decoder *m, struct decoder_laye
     add_adapters(e, m, decoder_block_modules(m->config->family), l - m->layers, NULL, l, &l->adapters);
 }
 
-static void adapt_merger(struct engine *e, struct decoder *m, const char *name, struct vision_merger *merger)
-{
-    add_adapters(e, m, plim_vision_merger, 0, name, merger, &merger->adapters);
-}
-
 static void adapt_vision(struct engine *e, struct decoder *m)
 {
-    const struct plim_vision *v = &m->config->vision;
+    struct vision_part part;
     char name[MODULE_NAME_MAX];
-    if (!v->layers) return;
-    for (int64_t i = 0; i < v->layers; i++) {
-        snprintf(name, sizeof(name), PLIM_VISION_BLOCKS, (long long)i);
-        add_adapters(e, m, plim_vision_block, i, name, &m->vision.layers[i], &m->vision.layers[i].adapters);
-    }
-    adapt_merger(e, m, PLIM_VISION_MERGER, &m->vision.mergers[0]);
-    for (int64_t i = 0; i < v->deep_count; i++) {
-        snprintf(name, sizeof(name), PLIM_VISION_DEEP, (long long)i);
-        adapt_merger(e, m, name, &m->vision.mergers[1 + i]);
+    for (size_t i = 0; vision_part(m, i, &part) && !e->halted; i++) {
+        vision_part_name(&part, name);
+        add_adapters(e, m, part.modules, part.number, name, part.owner, part.adapters);
     }
 }
 

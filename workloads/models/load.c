@@ -175,19 +175,23 @@ static void load_blocks(struct load *load)
         for (int k = 0; k < count; k++) load_module(load, block[k], &m->layers[i]);
 }
 
-/* The tower's names come behind the text's, those of its blocks first. */
+static void load_part(struct load *load, const struct vision_part *part)
+{
+    const struct module *modules[MODULES_MAX];
+    int count = sorted(load->m, part->modules, modules);
+    for (int k = 0; k < count; k++) load_module(load, modules[k], part->owner);
+}
+
+/* The tower's names come behind the text's, those of its blocks first and of its last merger behind the others. */
 static void load_vision(struct load *load)
 {
     const struct vision *vision = &load->m->vision;
     const struct plim_vision *v = &load->m->config->vision;
-    const struct module *block[MODULES_MAX], *merger[MODULES_MAX];
-    int of_block = sorted(load->m, plim_vision_block, block), of_merger = sorted(load->m, plim_vision_merger, merger);
+    struct vision_part part;
     if (!v->layers) return;
-    for (int64_t i = 0; i < v->layers; i++)
-        for (int k = 0; k < of_block; k++) load_module(load, block[k], &vision->layers[i]);
-    for (int64_t i = 1; i <= v->deep_count; i++)
-        for (int k = 0; k < of_merger; k++) load_module(load, merger[k], &vision->mergers[i]);
-    for (int k = 0; k < of_merger; k++) load_module(load, merger[k], &vision->mergers[0]);
+    for (size_t i = 0; vision_part(load->m, i, &part); i++)
+        if (i != (size_t)v->layers) load_part(load, &part);
+    if (vision_part(load->m, (size_t)v->layers, &part)) load_part(load, &part);
     load_tensor(load, vision->patch_bias, INIT_ZEROS);
     load_tensor(load, vision->patch_weight, INIT_WEIGHT);
     load_tensor(load, vision->positions, INIT_WEIGHT);

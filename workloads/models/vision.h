@@ -1,4 +1,5 @@
-/* The vision tower of a model of images and text, as transformers 5.17 writes qwen3_vl's.
+/* The vision towers of models of images and text, as transformers 5.17 writes them: what all share is in vision.c, the
+ * towers of Qwen's models in vision_qwen.c.
  *
  * A batch's images are rows of patches, T of all images, each of channels x frames x patch x patch numbers. The
  * tower makes them of its own width W, and merges merge x merge of them into one row of the text's width H. These stand
@@ -8,13 +9,13 @@
 #ifndef PLIM_MODELS_VISION_H
 #define PLIM_MODELS_VISION_H
 
+#include "modules.h"
 #include "workloads/nn/nn.h"
 #include "workloads/spec/spec.h"
 
-struct decoder;
 struct decoder_layer;
 
-/* Qwen3VLVisionPatchMerger */
+/* What makes rows of the text's width of patches that are merged: Qwen3VLVisionPatchMerger */
 struct vision_merger {
     struct norm norm;
     struct linear fc1, fc2;
@@ -40,15 +41,38 @@ struct seen_images {
     struct tensor *outputs;              /* what a block of the text gave, before images were added to it */
 };
 
+/* A kind of tower. */
+struct vision_tower {
+    /* Makes its parameters and buffers; its layers are `m->vision.layers`. */
+    void (*build)(struct engine *e, struct decoder *m);
+    /* vision_see() */
+    void (*see)(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen);
+    const struct module *block, *merger;      /* the modules of a block, and of what merges */
+    const char *blocks, *last, *deep;         /* the names of the parts; %lld: the number of one of several */
+};
+extern const struct vision_tower plim_tower_qwen3_vl;
+
+/* A block (struct decoder_layer) or a merger (struct vision_merger) of a tower */
+struct vision_part {
+    const struct module *modules;
+    void *owner;
+    struct adapters *adapters;
+    const char *name; /* of the tower's; with the part's number */
+    int64_t number;
+    bool is_merger;
+};
+/* The `index`-th part in the order of named_modules(); false behind the last, and where there is no tower. */
+bool vision_part(const struct decoder *m, size_t index, struct vision_part *part);
+void vision_part_name(const struct vision_part *part, char name[MODULE_NAME_MAX]);
+
 /* Host memory for the parts of a tower, where the model has one; false: there is none. */
 bool vision_create(struct decoder *m);
 void vision_finish(struct decoder *m);
-/* Makes the tower's parameters and buffers, as the first ones of the model. Its layers are `m->vision.layers`. */
+/* Makes the tower, whose parameters and buffers are the model's first ones. */
 void vision_build(struct engine *e, struct decoder *m);
 /* requires_grad_(False) of all its parameters */
 void vision_freeze(struct engine *e, struct decoder *m);
-/* The adapters of its blocks and mergers, the `index`-th, in the order of named_modules(); NULL behind the last, and
- * where there is no tower. */
+/* The adapters of its `index`-th part; NULL behind the last, and where there is no tower. */
 struct adapters *vision_adapters(const struct decoder *m, size_t index);
 /* Elements of its parameters but for adapters, which text does not meet; and operations of a row's images, counted as
  * decoder_flops_per_token() counts those of text. */

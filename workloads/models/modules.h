@@ -1,0 +1,41 @@
+/* The modules of a model, by which adapters, quantisation, loading and saving know it. */
+#ifndef PLIM_MODELS_MODULES_H
+#define PLIM_MODELS_MODULES_H
+
+#include "workloads/spec/family.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct decoder;
+
+/* A module by its name in transformers: below a block's ("mlp.up_proj") or the model's
+ * ("model.norm"), and where it stands in struct decoder_layer or struct decoder. */
+enum module_kind {
+    MODULE_WEIGHT, /* struct tensor *: an embedding, or a router */
+    MODULE_PARAMETER, /* the same, which is no module: of experts, of attention, of vit's embeddings */
+    MODULE_NORM,   /* struct norm; without a weight where the model has none */
+    MODULE_LINEAR, /* struct linear; the same */
+    MODULE_BLOCKS, /* all blocks */
+    MODULE_HEAD,   /* struct tensor *: the output embedding, and m->head_bias */
+    MODULE_CLASSIFIER /* the same, of a classification: a linear like any other to peft */
+};
+struct module {
+    const char *path; /* NULL ends a list */
+    size_t offset;
+    enum module_kind kind;
+};
+
+/* The modules of a family beside its blocks, and of a block. Linears are in the order of
+ * named_modules(). NULL: a family that is not quantised and has no adapters. */
+const struct module *decoder_modules(enum plim_family family);
+const struct module *decoder_block_modules(enum plim_family family);
+enum { MODULE_NAME_MAX = 128 };
+/* Is it a module that is there, in its owner (a layer, or `m`) and for the model's task? A parameter is none. */
+bool module_is_there(const struct decoder *m, const struct module *module, const void *owner);
+/* The modules of a vision tower's blocks and of its mergers (vision.h) */
+extern const struct module plim_vision_block[], plim_vision_merger[];
+/* A module's full name in transformers; `layer`: of a block's */
+void module_full_name(const struct decoder *m, const struct module *module, int64_t layer, char name[MODULE_NAME_MAX]);
+
+#endif

@@ -1,0 +1,336 @@
+/* The vision towers of Qwen's models (Qwen3VLVisionModel), and how their results stand in the text
+ * (Qwen3VLModel.forward()). */
+#include "model.h"
+#include "workloads/engine/checkpoint.h"
+#include "workloads/spec/spec_vision.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* --- the modules ------------------------------------------------------------------------------ */
+
+static void norm_create(struct engine *e, struct decoder *m, struct norm *n, int64_t width)
+{
+    nn_norm_create(e, &m->parameters, n, NORM_LAYER, width, true);
+    n->epsilon = 1e-6;
+}
+
+static void build_block(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    const struct plim_vision *v = &m->config->vision;
+    struct parameters *p = &m->parameters;
+    int64_t w = v->hidden_size;
+    norm_create(e, m, &l->norm[0], w);
+    norm_create(e, m, &l->norm[1], w);
+    nn_linear_create(e, p, &l->qkv, w, 3 * w, true);
+    nn_linear_create(e, p, &l->o, w, w, true);
+    nn_linear_create(e, p, &l->fc1, w, v->intermediate_size, true);
+    nn_linear_create(e, p, &l->fc2, v->intermediate_size, w, true);
+}
+
+/* is_post: its norm sees the merged rows */
+static void build_merger(struct engine *e, struct decoder *m, struct vision_merger *merger, bool is_post)
+{
+    const struct plim_vision *v = &m->config->vision;
+    int64_t merged = v->hidden_size * v->merge_size * v->merge_size;
+    norm_create(e, m, &merger->norm, is_post ? merged : v->hidden_size);
+    nn_linear_create(e, &m->parameters, &merger->fc1, merged, merged, true);
+    nn_linear_create(e, &m->parameters, &merger->fc2, merged, v->out_hidden_size, true);
+}
+
+static void build(struct engine *e, struct decoder *m)
+{
+    const struct plim_vision *v = &m->config->vision;
+    struct parameters *p = &m->parameters;
+    int64_t w = v->hidden_size, size = v->patch_size;
+    m->vision.patch_weight = nn_parameter(e, p, INIT_WEIGHT, SHAPE(w, v->channels, v->frames, size, size));
+    m->vision.patch_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(w));
+    m->vision.positions = nn_parameter(e, p, INIT_WEIGHT, SHAPE(v->positions, w));
+    /* compute_axial_rope_parameters(): half of a head turns by rows, the other by columns */
+    struct rotary rotary = {.rope = &nn_rope_default, .dim = w / v->heads / 2};
+    nn_rotary_create(e, &rotary);
+    m->vision.inv_freq = rotary.inv_freq;
+    m->vision.original_inv_freq = rotary.original_inv_freq;
+    for (int64_t i = 0; i < v->layers; i++) build_block(e, m, &m->vision.layers[i]);
+    for (int64_t i = 0; i <= v->deep_count; i++) build_merger(e, m, &m->vision.mergers[i], i > 0);
+    nn_rotary_initialise(e, &rotary);
+}
+
+/* --- the tower -------------------------------------------------------------------------------- */
+
+/* Qwen3VLVisionRotaryEmbedding.recomposition_frequencies(): of x (T, 2, n) both grids' in one row, twice */
+static struct tensor *recompose(struct engine *e, struct tensor *x)
+{
+    struct tensor *parts[2] = {op_select(e, x, 1, 0), op_select(e, x, 1, 1)};
+    struct tensor *once = tensor_keep(op_cat(e, 2, parts, -1));
+    struct tensor *y = tensor_keep(op_cat(e, 2, (struct tensor *[]){once, once}, -1));
+    tensor_drop(e, once);
+    return y;
+}
+
+/* cos and sin (T, W / heads) in fp32; named */
+static void make_rotary(struct engine *e, const struct decoder *m, struct tensor *places, struct tensor **cos,
+                        struct tensor **sin)
+{
+    bool grad = e->grad_enabled, autocast = e->autocast.on;
+    e->grad_enabled = e->autocast.on = false;
+    struct tensor *wide = tensor_keep(op_to(e, op_unsqueeze(e, places, -1), PLIM_F32));
+    struct tensor *freqs = tensor_keep(op_mul(e, wide, m->vision.inv_freq));
+    struct tensor *c = tensor_keep(op_mul_scalar(e, op_unary(e, freqs, PLIM_UNARY_COS), 1));
+    struct tensor *s = tensor_keep(op_mul_scalar(e, op_unary(e, freqs, PLIM_UNARY_SIN), 1));
+    *cos = recompose(e, c);
+    tensor_drop(e, c);
+    *sin = recompose(e, s);
+    tensor_drop_all(e, s, wide, freqs);
+    e->autocast.on = autocast;
+    e->grad_enabled = grad;
+}
+
+/* apply_rotary_pos_emb_vision(): queries and keys (T, heads, D) turn in fp32. Rebinds both, which are named. */
+static void turn(struct engine *e, struct tensor *x[2], struct tensor *cos, struct tensor *sin)
+{
+    if (e->halted) return;
+    enum plim_dtype dtype = (enum plim_dtype)x[0]->a.dtype;
+    struct tensor *c = tensor_keep(op_unsqueeze(e, cos, -2)), *s = tensor_keep(op_unsqueeze(e, sin, -2));
+    struct tensor *wide[2], *y[2];
+    for (int i = 0; i < 2; i++) wide[i] = tensor_hold(op_to(e, x[i], PLIM_F32));
+    for (int i = 0; i < 2; i++) y[i] = tensor_keep(nn_rotate(e, wide[i], c, s));
+    for (int i = 0; i < 2; i++) tensor_set(e, &y[i], e->halted ? y[i] : op_to(e, y[i], dtype));
+    for (int i = 0; i < 2; i++) tensor_set(e, &x[i], y[i]);
+    tensor_drop_all(e, wide[0], wide[1], c, s, y[0], y[1]);
+}
+
+/* Of qkv (T, 3 W), taken: queries, keys and values (T, heads, D), views; named */
+static void split_heads(struct engine *e, const struct plim_vision *v, struct tensor *qkv, struct tensor *x[3])
+{
+    static const int order[] = {1, 0, 2, 3};
+    int64_t patches = tensor_size(qkv, 0), width = v->hidden_size / v->heads;
+    struct tensor *parts[3];
+    struct tensor *heads = op_permute(e, op_view(e, qkv, SHAPE(patches, 3, v->heads, width)), 4, order);
+    op_split(e, heads, 0, 3, (int64_t[]){1, 1, 1}, parts); /* unbind(0), whose gradient is a stack */
+    for (int i = 0; i < 3; i++) x[i] = tensor_keep(op_view(e, parts[i], SHAPE(patches, v->heads, width)));
+}
+
+struct tower {
+    const struct decoder *m;
+    const struct decoder_layer *layer;
+    struct tensor *ends, *cos, *sin;
+};
+
+/* Parts of queries, keys and values of each image, and what it gives, which Python holds to the end of the module */
+enum { Q, K, V, OUT, LISTS };
+struct chunks {
+    struct tensor **room, **part[LISTS];
+    int64_t images;
+};
+
+static void drop_chunks(struct engine *e, struct chunks *chunks)
+{
+    for (int64_t i = 0; i < LISTS * chunks->images && chunks->room; i++) tensor_drop(e, chunks->room[i]);
+    free(chunks->room);
+}
+
+/* Each image attends to itself. q, k, v (1, heads, T, D) -> (1, T, heads, D); named. *chunks: the caller's to drop */
+static struct tensor *attend(struct engine *e, const struct tower *t, struct tensor *const qkv[3],
+                             struct chunks *chunks)
+{
+    const struct plim_train_setting *s = t->m->setting;
+    const struct plim_vision *v = &t->m->config->vision;
+    int64_t images = s->micro_batch * s->images.count, patches = plim_image_patches(v, &s->images);
+    struct attention_call call = {
+        .function = s->attention == PLIM_ATTENTION_EAGER ? ATTENTION_EAGER : ATTENTION_SDPA,
+        .bidirectional = true,
+        .groups = 1,
+        .scaling = 1 / sqrt((double)(v->hidden_size / v->heads)),
+        .softmax_fp32 = true};
+    *chunks = (struct chunks){.room = calloc((size_t)images * LISTS, sizeof(struct tensor *)), .images = images};
+    int64_t *lengths = malloc((size_t)images * sizeof *lengths);
+    if (!chunks->room || !lengths) engine_fail(e, PLIM_NOMEM);
+    struct tensor ***part = chunks->part, *weights;
+    for (int k = Q; k < LISTS && chunks->room; k++) part[k] = chunks->room + k * images;
+    for (int64_t i = 0; i < images && lengths; i++) lengths[i] = patches;
+    for (int k = Q; k <= V && !e->halted; k++) {
+        op_split(e, qkv[k], 2, (int)images, lengths, part[k]);
+        for (int64_t i = 0; i < images; i++) tensor_keep(part[k][i]);
+    }
+    for (int64_t i = 0; i < images && !e->halted; i++) {
+        part[OUT][i] = tensor_keep(nn_attention(e, &call, part[Q][i], part[K][i], part[V][i], &weights));
+        tensor_drop(e, weights);
+    }
+    free(lengths);
+    return e->halted ? e->poison : tensor_keep(op_cat(e, (int)images, part[OUT], 1));
+}
+
+/* Qwen3VLVisionAttention; x (T, W) -> (T, W), floating */
+static struct tensor *attention(struct engine *e, const struct tower *t, struct tensor *x)
+{
+    const struct plim_vision *v = &t->m->config->vision;
+    if (e->halted) return op_halted(e, 1, &x);
+    int64_t images = tensor_size(t->ends, 0) - 1;
+    struct tensor *qkv[3], *shaped[3];
+    split_heads(e, v, nn_linear(e, &t->layer->qkv, x), qkv);
+    turn(e, qkv, t->cos, t->sin);
+    for (int i = 0; i < 3; i++) shaped[i] = tensor_keep(op_unsqueeze(e, op_transpose(e, qkv[i], 0, 1), 0));
+    for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);
+    struct tensor *behind = op_slice(e, t->ends, 0, 1, images);
+    struct tensor *lengths = tensor_keep(op_sub(e, behind, op_slice(e, t->ends, 0, 0, images)));
+    if (!e->halted) engine_item(e, lengths);
+    struct chunks chunks;
+    struct tensor *y = attend(e, t, shaped, &chunks);
+    if (!e->halted) tensor_set(e, &y, op_reshape(e, y, SHAPE(tensor_size(y, 1), v->hidden_size)));
+    tensor_set(e, &y, nn_linear(e, &t->layer->o, y));
+    tensor_drop_all(e, shaped[0], shaped[1], shaped[2], lengths);
+    drop_chunks(e, &chunks);
+    return tensor_yield(y);
+}
+
+static struct tensor *block(struct engine *e, const void *context, struct tensor *x)
+{
+    const struct tower *t = context;
+    const struct decoder_layer *l = t->layer;
+    struct tensor *normed = tensor_keep(nn_norm(e, &l->norm[0], x));
+    struct tensor *attended = attention(e, t, normed);
+    tensor_drop(e, normed);
+    struct tensor *h = tensor_keep(op_add(e, x, attended));
+    normed = tensor_keep(nn_norm(e, &l->norm[1], h));
+    struct tensor *inner = decoder_activation(e, t->m->config->vision.activation, nn_linear(e, &l->fc1, normed));
+    struct tensor *mlp = nn_linear(e, &l->fc2, inner);
+    tensor_drop(e, normed);
+    struct tensor *y = op_add(e, h, mlp);
+    tensor_drop(e, h);
+    return y;
+}
+
+/* Qwen3VLVisionPatchMerger: x (T, W) lent -> (T / merge^2, H); named */
+static struct tensor *merge(struct engine *e, const struct vision_merger *merger, struct tensor *x, bool is_post)
+{
+    int64_t width = merger->fc1.in;
+    if (e->halted) return e->poison;
+    int64_t rows = tensor_elements(x) / width;
+    struct tensor *y = tensor_keep(nn_norm(e, &merger->norm, is_post ? op_view(e, x, SHAPE(rows, width)) : x));
+    if (!is_post) tensor_set(e, &y, op_view(e, y, SHAPE(rows, width)));
+    tensor_set(e, &y, nn_linear(e, &merger->fc2, op_gelu(e, nn_linear(e, &merger->fc1, y), false)));
+    return y;
+}
+
+/* The patches' rows (T, W): a convolution whose kernel is a patch, plus the learned positions; named. *learned, which
+ * Python holds to the tower's end, is the caller's to drop. */
+static struct tensor *embed(struct engine *e, const struct decoder *m, struct tensor *pixels,
+                            const struct vision_index *index, struct tensor **learned)
+{
+    const struct plim_vision *v = &m->config->vision;
+    *learned = NULL;
+    if (e->halted) return e->poison;
+    int64_t patches = tensor_size(pixels, 0), size = v->patch_size;
+    struct tensor *images = op_view(e, pixels, SHAPE(patches, v->channels, v->frames, size, size));
+    struct tensor *x = op_patches(e, images, m->vision.patch_weight, m->vision.patch_bias);
+    x = tensor_keep(op_view(e, x, SHAPE(patches, v->hidden_size)));
+    struct tensor *shares = tensor_keep(op_unsqueeze(e, index->weights, -1));
+    *learned = tensor_keep(op_sum_dim(e, op_mul(e, op_embedding(e, m->vision.positions, index->taps), shares), 1));
+    tensor_drop(e, shares);
+    tensor_set(e, &x, e->halted ? x : op_add(e, x, op_to(e, *learned, (enum plim_dtype)x->a.dtype)));
+    return x;
+}
+
+static struct tensor *run_block(struct engine *e, const struct tower *t, struct tensor *x)
+{
+    const struct plim_train_setting *s = t->m->setting;
+    struct tensor *const held[CHECKPOINT_HELD] = {t->ends, t->cos, t->sin};
+    if (s->checkpointing == PLIM_CHECKPOINTING_NONE || e->evaluates || e->checkpointing_off) return block(e, t, x);
+    return (s->use_reentrant ? checkpoint_run_reentrant : checkpoint_run)(e, block, t, sizeof *t, held, x);
+}
+
+/* Qwen3VLVisionModel.forward(): pixels (T, numbers) in the type of its weights */
+static struct tensor *run(struct engine *e, const struct decoder *m, struct tensor *pixels, struct seen_images *seen)
+{
+    const struct plim_vision *v = &m->config->vision;
+    struct vision_index index;
+    struct tensor *learned;
+    vision_index_make(e, m, &index);
+    struct tensor *x = embed(e, m, pixels, &index, &learned);
+    struct tower t = {.m = m, .ends = index.ends};
+    if (!e->halted) make_rotary(e, m, index.places, &t.cos, &t.sin);
+    for (int64_t i = 0, count = 0; i < v->layers; i++) {
+        t.layer = &m->vision.layers[i];
+        tensor_set(e, &x, run_block(e, &t, x));
+        int64_t k = 0; /* where deepstack has the block first; its results are a list in the order of blocks */
+        while (k < v->deep_count && v->deep[k] != i) k++;
+        if (k < v->deep_count) seen->deep[count++] = merge(e, &m->vision.mergers[1 + k], x, true);
+    }
+    struct tensor *merged = merge(e, &m->vision.mergers[0], x, false);
+    seen->last = x;
+    vision_index_drop(e, &index);
+    tensor_drop_all(e, learned, t.cos, t.sin);
+    return merged;
+}
+
+/* --- in the text ------------------------------------------------------------------------------ */
+
+/* get_image_features(), of which torch.split() and torch.cat() make a list and one again; named */
+static struct tensor *features(struct engine *e, struct decoder *m, struct seen_images *seen)
+{
+    const struct plim_train_setting *s = m->setting;
+    int64_t images = s->micro_batch * s->images.count, tokens = plim_image_tokens(&m->config->vision, &s->images);
+    enum plim_dtype dtype = e->halted ? PLIM_F32 : (enum plim_dtype)m->vision.patch_weight->a.dtype;
+    struct tensor *pixels = tensor_hold(op_to(e, m->pixels, dtype));
+    struct tensor *merged = run(e, m, pixels, seen);
+    struct tensor *sizes = tensor_keep(op_full(e, PLIM_I64, SHAPE(images), 0));
+    tensor_drop_all(e, tensor_keep(op_full(e, PLIM_I64, SHAPE(images), 0)), sizes);
+    struct tensor **parts = calloc((size_t)images, sizeof *parts);
+    int64_t *lengths = malloc((size_t)images * sizeof *lengths);
+    if (!parts || !lengths) engine_fail(e, PLIM_NOMEM);
+    for (int64_t i = 0; i < images && lengths; i++) lengths[i] = tokens;
+    if (!e->halted) op_split(e, merged, 0, (int)images, lengths, parts);
+    tensor_drop(e, pixels);
+    seen->merged = merged;
+    struct tensor *y = e->halted ? e->poison : tensor_keep(op_cat(e, (int)images, parts, 0));
+    free(parts);
+    free(lengths);
+    return y;
+}
+
+/* How many of a mask (B, S) are tokens of images: its sum, int64, behind a copy of it; named */
+static struct tensor *count_of(struct engine *e, struct tensor *mask)
+{
+    struct tensor *sum = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 0));
+    tensor_drop(e, tensor_keep(op_to(e, mask, PLIM_I64)));
+    return sum;
+}
+
+/* get_placeholder_mask(), which looks whether there are as many rows as tokens */
+static void make_masks(struct engine *e, struct decoder *m, struct seen_images *seen)
+{
+    enum { IMAGE = 1, VIDEO };
+    seen->mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->token_types, IMAGE));
+    seen->other_mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->token_types, VIDEO));
+    if (e->halted) return;
+    struct tensor *found = count_of(e, seen->mask);
+    struct tensor *elements = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 0));
+    struct tensor *same = tensor_keep(op_full(e, PLIM_BOOL, 0, NULL, 1));
+    tensor_drop(e, elements);
+    struct tensor *all = tensor_keep(op_full(e, PLIM_BOOL, 0, NULL, 1));
+    if (!e->halted) engine_item(e, all);
+    tensor_drop_all(e, all, same);
+    struct tensor *others = count_of(e, seen->other_mask);
+    tensor_drop_all(e, found, others);
+}
+
+static void see(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen)
+{
+    seen->rows = features(e, m, seen);
+    if (e->halted) return;
+    enum plim_dtype dtype = (enum plim_dtype)(*embeddings)->a.dtype;
+    tensor_set(e, &seen->rows, op_to(e, seen->rows, dtype));
+    make_masks(e, m, seen);
+    struct tensor *mask = tensor_keep(op_unsqueeze(e, seen->mask, -1));
+    tensor_set(e, embeddings, op_masked_scatter(e, *embeddings, mask, seen->rows));
+    tensor_drop(e, mask);
+    seen->positions = vision_text_positions(e, m);
+}
+
+const struct vision_tower plim_tower_qwen3_vl = {.build = build,
+                                                 .see = see,
+                                                 .block = plim_vision_block,
+                                                 .merger = plim_vision_merger,
+                                                 .blocks = "model.visual.blocks.%lld",
+                                                 .last = "model.visual.merger",
+                                                 .deep = "model.visual.deepstack_merger_list.%lld"};
