@@ -77,19 +77,22 @@ def class_of(config):
 
 def with_images(case, config, ids):
     """Images' tokens stand where plimsoll has them (workloads/spec/spec_vision.h); labels are the tokens of before."""
-    vision = config.vision_config
-    grid = [1, case["image_height"] // vision.patch_size, case["image_width"] // vision.patch_size]
-    patches = grid[1] * grid[2]
-    count, width = patches // vision.spatial_merge_size**2, 4
+    vision, images, width = config.vision_config, case["batch"] * case["images"], 4
+    if config.model_type == "gemma3":
+        shape = images, vision.num_channels, vision.image_size, vision.image_size
+        count, types, grids = config.mm_tokens_per_image, "token_type_ids", {}
+    else:
+        grid = [1, case["image_height"] // vision.patch_size, case["image_width"] // vision.patch_size]
+        patches = grid[1] * grid[2]
+        shape = images * patches, vision.in_channels * vision.temporal_patch_size * vision.patch_size**2
+        count, types = patches // vision.spatial_merge_size**2, "mm_token_type_ids"
+        grids = dict(image_grid_thw=torch.tensor([grid] * images))
     given = ids.clone()
     for image in range(case["images"]):
         given[:, width:width + count] = config.image_token_id
         width += count + 2
-    images = case["batch"] * case["images"]
-    shape = images * patches, vision.in_channels * vision.temporal_patch_size * vision.patch_size**2
-    return dict(input_ids=given, labels=ids, attention_mask=torch.ones_like(ids),
-                mm_token_type_ids=(given == config.image_token_id).long(), pixel_values=weights(TOKEN_SEED + 1, shape) / LIMIT,
-                image_grid_thw=torch.tensor([grid] * images))
+    return {"input_ids": given, "labels": ids, "attention_mask": torch.ones_like(ids),
+            types: (given == config.image_token_id).long(), "pixel_values": weights(TOKEN_SEED + 1, shape) / LIMIT, **grids}
 
 
 def labels_of(config, ids):
@@ -138,7 +141,7 @@ def build(case):
                 p.copy_(torch.zeros(p.shape) if any(zero in name for zero in zeros) else weights(n, tuple(p.shape)))
             else:
                 from_one = case["hf"]["model_type"] in FROM_ONE and ".linear_attn." not in name
-                ones = name.endswith("weight") and "gemma" not in case["hf"]["model_type"]
+                ones = name.endswith("weight") and ("gemma" not in case["hf"]["model_type"] or ".vision_tower." in name)
                 p.fill_(1.0 if ones and not from_one else 0.0)
         for module in model.modules():  # what modules_to_save copies
             if hasattr(module, "modules_to_save") and hasattr(module, "original_module"):
@@ -357,6 +360,23 @@ def vision():
                    dict(lora=dict(r=4, target_modules=["q_proj", "qkv"])), dict(images=0)):
         made = {**plain, **change}
         yield dict(made, hf=hf)
+    yield from vision_of_one_size({name: value for name, value in plain.items() if not name.startswith("image_")})
+
+
+def vision_of_one_size(plain):
+    """gemma3: an image's tokens see each other, which a window cuts."""
+    text = dict(ROTARY, num_hidden_layers=3, num_key_value_heads=2, head_dim=8, query_pre_attn_scalar=8, sliding_window=6,
+                layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                rope_parameters=dict(sliding_attention=default_rope(), full_attention=default_rope()))
+    tower = dict(model_type="siglip_vision_model", num_hidden_layers=2, hidden_size=24, intermediate_size=40,
+                 num_attention_heads=3, image_size=12, patch_size=2, vision_use_head=False)
+    hf = dict(model_type="gemma3", text_config=text, vision_config=tower, mm_tokens_per_image=9,
+              image_token_index=unused(101, 3, 37))
+    # of bf16-mixed the host's losses and the CUDA kernels' differ by as much as either and PyTorch's
+    for change in (dict(), dict(images=2), dict(checkpointing="full"), dict(attention="eager", images=2),
+                   dict(precision="bf16-mixed", bound=5e-4),
+                   dict(lora=dict(r=4, target_modules=["q_proj", "fc1"])), dict(images=0)):
+        yield dict({**plain, **change}, hf=hf)
 
 
 def further(families):

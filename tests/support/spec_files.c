@@ -198,14 +198,15 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     int64_t mlp = 2 * linear(h, i, m->mlp_bias) + linear(i, h, m->mlp_bias);
     bool ungated = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_ARCEE || f == PLIM_FAMILY_NEMOTRON;
     if (ungated) mlp -= linear(h, i, m->mlp_bias);
-    bool four_norms = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GLM4;
+    bool four_norms = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GEMMA3 ||
+                      f == PLIM_FAMILY_GLM4;
     if (m->experts) mlp = experts_and_router(m);
     if (f == PLIM_FAMILY_GPT_OSS) /* biases of the router and the experts; sinks */
         mlp += m->experts * (1 + 2 * m->expert_size + h) + m->heads;
     bool gated = f == PLIM_FAMILY_QWEN3_5_TEXT || f == PLIM_FAMILY_QWEN3_5_MOE_TEXT || f == PLIM_FAMILY_QWEN3_NEXT;
     if (gated) attention += linear(h, q, in_bias); /* a gate beside the queries */
     bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_VL || f == PLIM_FAMILY_QWEN3_MOE ||
-                      f == PLIM_FAMILY_GEMMA3_TEXT || gated || f == PLIM_FAMILY_LFM2 || f == PLIM_FAMILY_EXAONE4 ||
+                      f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GEMMA3 || gated || f == PLIM_FAMILY_LFM2 || f == PLIM_FAMILY_EXAONE4 ||
                       f == PLIM_FAMILY_HUNYUAN_V1_DENSE;
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
     bool layer_norms = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_NEMOTRON || f == PLIM_FAMILY_STABLELM;
@@ -265,8 +266,17 @@ static int64_t of_vit(const struct plim_model_config *m)
            linear(h, m->labels, true);
 }
 
+/* gemma3's: a convolution, positions, pre-norm blocks, a LayerNorm; a norm and a matrix to the text's width */
+static int64_t of_siglip(const struct plim_vision *v)
+{
+    int64_t w = v->hidden_size, f = v->intermediate_size, patch = v->channels * v->patch_size * v->patch_size;
+    int64_t block = 4 * linear(w, w, true) + linear(w, f, true) + linear(f, w, true) + 4 * w;
+    return linear(patch, w, true) + v->positions * w + v->layers * block + 2 * w + w + w * v->out_hidden_size;
+}
+
 static int64_t of_tower(const struct plim_vision *v)
 {
+    if (v->image_size) return of_siglip(v);
     int64_t w = v->hidden_size, merged = w * v->merge_size * v->merge_size, f = v->intermediate_size;
     int64_t block = linear(w, 3 * w, true) + linear(w, w, true) + linear(w, f, true) + linear(f, w, true) + 4 * w;
     int64_t patch = v->channels * v->frames * v->patch_size * v->patch_size;

@@ -1,5 +1,6 @@
 /* Vision towers and images in a spec: what they come to, and what is refused. */
 #include "support/spec_files.h"
+#include "workloads/spec/lora_modules.h"
 #include "workloads/spec/spec_vision.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -9,6 +10,9 @@ TestSuite(spec_vision, .fini = spec_files_remove);
 #define RUN_IT " (plimsoll exec runs any training program)"
 
 #define TOWER "model: {family: qwen3_vl, vision_out_hidden_size: 4096}\n"
+
+/* A tower whose images are all of one size; most of whose rows have none */
+#define POOLED "model: {family: gemma3, vision_image_size: 896, vision_patch_size: 14}\n"
 
 Test(spec_vision, images_fit_into_rows_beside_what_is_known)
 {
@@ -39,6 +43,14 @@ Test(spec_vision, images_fit_into_rows_beside_what_is_known)
         {"model: {family: qwen3_vl, vision_num_heads: 5}\n",
          "s.yaml:1:45: vision_hidden_size is 1152 and vision_num_heads 5, expected heads whose width is a multiple of "
          "4, which turn by rows and columns"},
+        {POOLED "data: {images: 1, image_height: 448, image_width: 448}\n",
+         "s.yaml:2:16: data.image_height is 448 and data.image_width 448, expected none, or 896 as the model's "
+         "processor makes all images"},
+        {"model: {family: gemma3, mm_tokens_per_image: 250}\n",
+         "s.yaml:1:46: mm_tokens_per_image is 250, expected a square number of tokens whose sides divide the 14 "
+         "patches of an image's (vision_image_size 224, vision_patch_size 16)"},
+        {"model: {family: gemma3, mm_tokens_per_image: 49, vision_num_attention_heads: 7}\n",
+         "s.yaml:1:78: vision_hidden_size is 768 and vision_num_attention_heads 7, expected heads that divide it"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         cr_expect(eq(str, (char *)spec_refusal("s.yaml", cases[i].text), (char *)cases[i].line), "%s", cases[i].text);
@@ -56,6 +68,8 @@ Test(spec_vision, images_are_squares_where_nothing_is_said)
         {TOWER "data: {image_pixels: 589823}\n", 1, 736, 736, 529},
         {TOWER "data: {image_height: 64, image_width: 96}\n", 1, 64, 96, 6},
         {TOWER "data: {images: 0}\n", 0, 0, 0, 0},
+        {POOLED, 0, 0, 0, 0},
+        {POOLED "data: {images: 2}\n", 2, 896, 896, 256},
         {"model: {family: llama}\n", 0, 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -88,4 +102,38 @@ Test(spec_vision, a_config_json_has_two_parts)
     cr_expect(eq(i64, s.model.vision.deep[1], 6));
     cr_expect(eq(int, s.model.dtype, PLIM_WEIGHTS_BF16));
     cr_expect(not(s.model.tie_word_embeddings));
+}
+
+#define GEMMA3(vision) \
+    "{\"model_type\": \"gemma3\", \"mm_tokens_per_image\": 16, \"image_token_index\": 99, " \
+    "\"text_config\": {\"head_dim\": 8, \"sliding_window\": 512}, " \
+    "\"vision_config\": {\"image_size\": 64, \"patch_size\": 8, \"num_hidden_layers\": 2" vision "}}"
+
+/* The pooling head of the tower's class is there where nothing is said of it. */
+Test(spec_vision, a_config_json_of_gemma3_has_no_pooling_head)
+{
+    struct plim_spec s;
+    spec_load_text("config.json", GEMMA3(", \"vision_use_head\": false"), &s);
+    cr_expect(eq(i64, s.model.head_dim, 8));
+    cr_expect(eq(i64, s.model.sliding_window, 512));
+    cr_expect(eq(i64, s.model.vision.layers, 2));
+    cr_expect(eq(i64, s.model.vision.positions, 64));
+    cr_expect(eq(i64, s.model.vision.merge_size, 2));
+    cr_expect(eq(i64, s.model.vision.out_hidden_size, 2304));
+    cr_expect(s.model.tie_word_embeddings);
+    cr_expect(spec_refusal("config.json", GEMMA3("")) != NULL);
+    cr_expect(spec_refusal("config.json", GEMMA3(", \"vision_use_head\": true")) != NULL);
+}
+
+/* Linears of gemma3's tower are called as those of its text: which are meant, names do not say. */
+Test(spec_vision, linears_of_the_text_alone)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", POOLED "train: {lora: {r: 4, targets: [text-linears]}}\n", &s);
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.language_model.layers.0.self_attn.q_proj"), 4));
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.encoder.layers.0.self_attn.q_proj"), 0));
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.encoder.layers.0.mlp.fc1"), 0));
+    spec_load_text("s.yaml", POOLED "train: {lora: {r: 4, targets: [all-linear]}}\n", &s);
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.encoder.layers.0.self_attn.q_proj"), 4));
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.encoder.layers.0.mlp.fc1"), 4));
 }

@@ -337,6 +337,10 @@ struct tensor *op_embedding(struct engine *e, struct tensor *weight, struct tens
 struct tensor *op_patches(struct engine *e, struct tensor *x, struct tensor *weight,
                           struct tensor *bias);
 
+/* torch.nn.functional.avg_pool2d of images (b, c, h, w), contiguous, over squares of size x size side by side, which
+ * divide them: (b, c, h / size, w / size) */
+struct tensor *op_avg_pool(struct engine *e, struct tensor *x, int64_t size);
+
 /* torch.nn.functional.conv1d of x (b, c, s) and weight (c, 1, k), groups=c, without a bias, over `padding` zeros on
  * either side of a row: (b, c, s + 2 padding - k + 1). Autocast applies */
 struct tensor *op_depthwise(struct engine *e, struct tensor *x, struct tensor *weight, int64_t padding);

@@ -106,6 +106,52 @@ struct tensor *op_patches(struct engine *e, struct tensor *x, struct tensor *wei
     return leave(e, n, y, 3, operands, was);
 }
 
+/* --- the mean of squares of an image (AvgPool2d with stride = kernel_size), by ATen's kernels (AveragePool2d.cu) -- */
+
+enum { SQUARE_ROWS = 3, SQUARE_COLUMNS = 5 }; /* dimensions of an image as squares: (b, c, h, size, w, size) */
+
+static struct tensor *as_squares(struct engine *e, struct tensor *x, int64_t size)
+{
+    int64_t rows = tensor_size(x, 2) / size, columns = tensor_size(x, 3) / size;
+    return op_view(e, x, SHAPE(tensor_size(x, 0), tensor_size(x, 1), rows, size, columns, size));
+}
+
+static void avg_pool_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    int64_t size = n->ints[0];
+    struct tensor *x = node_saved(e, n, INPUT);
+    if (e->halted) return;
+    struct tensor *dx = tensor_keep(tensor_empty_like(e, x, (enum plim_dtype)x->a.dtype));
+    struct tensor *dy = tensor_hold(op_contiguous(e, grads[0]));
+    int64_t few[] = {tensor_size(dy, 0), tensor_size(dy, 1), tensor_size(dy, 2), 1, tensor_size(dy, 3), 1};
+    int64_t all[] = {few[0], few[1], few[2], size, few[4], size};
+    struct tensor *squares = tensor_keep(as_squares(e, dx, size));
+    struct tensor *wide = tensor_keep(op_expand(e, op_view(e, dy, 6, few), 6, all));
+    op_copy_(e, squares, wide);
+    op_binary_scalar_(e, PLIM_BINARY_MUL, dx, 1 / (double)(size * size));
+    tensor_drop_all(e, squares, wide, dy);
+    out[INPUT] = dx;
+}
+static const struct node_kind avg_pool_kind = {"AvgPool2DBackward0", avg_pool_backward};
+
+struct tensor *op_avg_pool(struct engine *e, struct tensor *x, int64_t size)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = op_node(e, &avg_pool_kind, 1, &x);
+    if (n) node_save(e, n, INPUT, x);
+    if (n) n->ints[0] = size;
+    bool was = tensor_enter(x), grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct tensor *squares = tensor_keep(as_squares(e, x, size));
+    struct tensor *y = op_reduce(e, squares, 1u << SQUARE_ROWS | 1u << SQUARE_COLUMNS, false, PLIM_BINARY_ADD,
+                                 1 / (double)(size * size), (enum plim_dtype)x->a.dtype);
+    tensor_drop(e, squares);
+    e->grad_enabled = grad;
+    y = op_done(e, n, y, 0, NULL);
+    tensor_leave(e, x, was);
+    return y;
+}
+
 /* --- along rows, each channel with a kernel of its own (conv1d with groups = channels), by ATen's own kernels
  * (native/cuda/DepthwiseConv2d.cu) --------------------------------------------------------------- */
 

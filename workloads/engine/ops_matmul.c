@@ -309,10 +309,20 @@ static struct tensor *batched(struct engine *e, struct tensor *x, int ndim, cons
     return op_reshape(e, wide, SHAPE(batch, shape[ndim - 2], shape[ndim - 1]));
 }
 
+/* should_fold() (native/LinearAlgebra.cpp): where b needs a gradient, which would be one for each row of the batch, and
+ * where nothing is copied for it */
+static bool folds(const struct tensor *a, const struct tensor *b)
+{
+    bool lies_together = true;
+    for (int i = 0; i + 2 < a->a.ndim; i++)
+        lies_together &= a->a.stride[i] == a->a.stride[i + 1] * a->a.shape[i + 1];
+    return b->requires_grad || lies_together;
+}
+
 static struct tensor *matmul(struct engine *e, struct tensor *a, struct tensor *b)
 {
     if (a->a.ndim == 2 && b->a.ndim == 2) return mm(e, a, b);
-    if (b->a.ndim == 2) return folded(e, a, b);
+    if (b->a.ndim == 2 && folds(a, b)) return folded(e, a, b);
     int ndim = a->a.ndim > b->a.ndim ? a->a.ndim : b->a.ndim;
     int64_t left[PLIM_MAX_DIMS], right[PLIM_MAX_DIMS], shape[PLIM_MAX_DIMS];
     for (int i = 0; i < ndim - 2; i++) {

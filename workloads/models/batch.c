@@ -115,6 +115,15 @@ static void add_documents(struct engine *e, const struct decoder *m, struct batc
     number_tokens(e, b->document, last, d.single, 1, d.of_longest + 1);
 }
 
+/* All images' patches as rows; or images, where all are of one size */
+static struct tensor *pixels_of(struct engine *e, const struct plim_vision *v, const struct plim_images *images,
+                                int64_t count)
+{
+    int64_t numbers = v->channels * v->frames * v->patch_size * v->patch_size, patches = plim_image_patches(v, images);
+    if (!v->image_size) return tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(count * patches, numbers)));
+    return tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(count, v->channels, v->image_size, v->image_size)));
+}
+
 /* Rows with images, as a processor and a collator make them, with labels of their own. Images' tokens are told by their
  * types. */
 static struct batch rows_with_images(struct engine *e, const struct decoder *m, uint64_t seed)
@@ -122,16 +131,15 @@ static struct batch rows_with_images(struct engine *e, const struct decoder *m, 
     const struct plim_train_setting *s = m->setting;
     const struct plim_vision *v = &m->config->vision;
     int64_t rows = s->micro_batch, images = rows * s->images.count, tokens = plim_image_tokens(v, &s->images);
-    int64_t numbers = v->channels * v->frames * v->patch_size * v->patch_size;
     struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, s->seq)))};
     op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
     b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
     b.token_types = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 0));
     for (int64_t i = 0; i < s->images.count; i++)
         set_part(e, b.token_types, 1, PLIM_IMAGE_LEAD + i * (tokens + PLIM_IMAGE_GAP), rows, s->seq, tokens);
-    b.pixels = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(images * plim_image_patches(v, &s->images), numbers)));
+    b.pixels = pixels_of(e, v, &s->images, images);
     op_random_(e, b.pixels, 1, seed + 1);
-    b.grids = tensor_keep(op_full(e, PLIM_I64, SHAPE(images, 3), 1));
+    if (!v->image_size) b.grids = tensor_keep(op_full(e, PLIM_I64, SHAPE(images, 3), 1));
     b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
     op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
     int64_t last = rows * s->seq - 1;

@@ -69,7 +69,7 @@ int64_t decoder_documents(const struct decoder *m)
 
 bool decoder_takes_items(const struct decoder *m)
 {
-    return !m->config->vision.layers;
+    return !m->config->vision.layers || m->config->family == PLIM_FAMILY_GEMMA3; /* whose inner model says so alone */
 }
 
 int64_t decoder_labels(const struct decoder *m)
@@ -130,15 +130,23 @@ static struct mask_request mask_request(const struct decoder *m, const struct te
                                  .by_position = m->setting->transformers == PLIM_TRANSFORMERS_5_24};
 }
 
-struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
-                            struct tensor *positions, int64_t window)
+/* decoder_mask() of rows of which some tokens see their whole block */
+static struct tensor *mask_of_blocks(struct engine *e, const struct decoder *m, struct tensor *embeddings,
+                                     struct tensor *positions, struct tensor *blocks, int64_t window)
 {
     struct mask_request r = mask_request(m, embeddings);
     r.window = window;
     r.positions = positions;
+    r.blocks = blocks;
     r.packed = r.packed && positions;
     r.attention_mask = m->attention_mask;
     return e->halted ? NULL : nn_causal_mask(e, &r);
+}
+
+struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
+                            struct tensor *positions, int64_t window)
+{
+    return mask_of_blocks(e, m, embeddings, positions, NULL, window);
 }
 
 struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
@@ -345,21 +353,21 @@ static const enum masks masks_of[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_OLMO3] = MASKS_BOTH,      [PLIM_FAMILY_COHERE2] = MASKS_BOTH,
     [PLIM_FAMILY_GPT_OSS] = MASKS_BOTH,
     [PLIM_FAMILY_MINISTRAL3] = MASKS_ONE,
-    [PLIM_FAMILY_MINISTRAL] = MASKS_BOTH,
+    [PLIM_FAMILY_MINISTRAL] = MASKS_BOTH,  [PLIM_FAMILY_GEMMA3] = MASKS_BOTH,
 };
 
 /* gpt_oss tells its masks no positions, so that a token sees the documents before its own. */
 static void make_masks(struct engine *e, const struct decoder *m, struct tensor *embeddings,
-                       struct block_call calls[2])
+                       struct tensor *blocks, struct block_call calls[2])
 {
     enum plim_family f = m->config->family;
     enum masks masks = masks_of[f];
     bool sliding = masks == MASKS_BOTH || decoder_has_layers(m, true), full = masks != MASKS_ONE || !sliding;
     struct tensor *positions = f == PLIM_FAMILY_GPT_OSS ? NULL : calls[FULL].positions;
     int64_t window = m->config->sliding_window; /* of 0 a mask is made like any other */
-    if (full) calls[FULL].mask = decoder_mask(e, m, embeddings, positions, 0);
+    if (full) calls[FULL].mask = mask_of_blocks(e, m, embeddings, positions, blocks, 0);
     if (sliding)
-        calls[SLIDING].mask = decoder_mask(e, m, embeddings, positions, window > 0 ? window : 1);
+        calls[SLIDING].mask = mask_of_blocks(e, m, embeddings, positions, blocks, window > 0 ? window : 1);
     if (m->config->linear_kernel)
         calls[SLIDING].mask = nn_recurrent_mask(e, m->attention_mask, decoder_hides_padding(m->setting));
 }
@@ -438,11 +446,14 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     if (multiplier > 0 && !masks_first) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
     struct seen_images seen = {0};
     if (m->pixels) vision_see(e, m, &embeddings, &seen);
-    struct tensor *positions = m->pixels ? NULL : decoder_positions(e, m, tensor_size(ids, 1));
-    struct tensor *turning = tensor_ref(e->halted ? e->poison : m->pixels ? seen.positions : positions);
+    struct block_call calls[2] = {0};
+    bool knows_none = m->config->family == PLIM_FAMILY_GEMMA3; /* masks are made by what is around its text's model */
+    if (knows_none) make_masks(e, m, embeddings, seen.blocks, calls);
+    struct tensor *positions = seen.positions ? NULL : decoder_positions(e, m, tensor_size(ids, 1));
+    struct tensor *turning = tensor_ref(e->halted ? e->poison : seen.positions ? seen.positions : positions);
     if (m->rotary.of_grids && positions) on_grids(e, tensor_size(ids, 0), &positions, &turning);
-    struct block_call calls[2] = {{.positions = positions}, {.positions = positions}};
-    make_masks(e, m, embeddings, calls);
+    calls[FULL].positions = calls[SLIDING].positions = positions;
+    if (!knows_none) make_masks(e, m, embeddings, NULL, calls);
     if (multiplier > 0 && masks_first) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
     enum plim_family f = m->config->family;
     bool drops = f == PLIM_FAMILY_PHI || f == PLIM_FAMILY_GPT_NEOX; /* as a module */

@@ -15,6 +15,11 @@ enum {
  * after it, or once it has turned, or all heads at once. */
 enum head_norm { HEAD_NORM_NONE, HEAD_NORM_SPLIT, HEAD_NORM_TRANSPOSED, HEAD_NORM_TURNED, HEAD_NORM_WHOLE };
 
+/* gemma3's text */
+#define GEMMA3 \
+    {.norm = NORM_RMS_GEMMA, .places = PRE | POST, .scales_embeddings = true, .head_norm = HEAD_NORM_TRANSPOSED, \
+     .two_rotaries = true}
+
 static const struct traits {
     enum norm_kind norm;
     uint8_t places; /* which norms a block has */
@@ -54,11 +59,8 @@ static const struct traits {
                             .places = PRE | POST,
                             .scales_embeddings = true,
                             .softcaps_attention = true},
-    [PLIM_FAMILY_GEMMA3_TEXT] = {.norm = NORM_RMS_GEMMA,
-                                 .places = PRE | POST,
-                                 .scales_embeddings = true,
-                                 .head_norm = HEAD_NORM_TRANSPOSED,
-                                 .two_rotaries = true},
+    [PLIM_FAMILY_GEMMA3_TEXT] = GEMMA3,
+    [PLIM_FAMILY_GEMMA3] = GEMMA3,
     [PLIM_FAMILY_OLMO2] = {.norm = NORM_RMS_OLMO,
                            .places = POST,
                            .head_norm = HEAD_NORM_WHOLE,

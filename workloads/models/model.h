@@ -265,7 +265,7 @@ const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m,
  * behind its parameters, and these behind those of its children. */
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
 /* The buffers alone: DECODER_BUFFERS at most. */
-enum { DECODER_BUFFERS = 11 };
+enum { DECODER_BUFFERS = 12 };
 size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 
 /* Why this device cannot train the model with the setting's kernels; NULL: it can. Kernels that run on a

@@ -359,6 +359,19 @@ const struct module plim_vision_merger[] = {
     {"linear_fc2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
     {0}};
 
+/* In the order of SiglipEncoderLayer's */
+const struct module plim_siglip_block[] = {BLOCK("layer_norm1", norm[0], NORM),
+                                           BLOCK("self_attn.k_proj", k, LINEAR),
+                                           BLOCK("self_attn.v_proj", v, LINEAR),
+                                           BLOCK("self_attn.q_proj", q, LINEAR),
+                                           BLOCK("self_attn.out_proj", o, LINEAR),
+                                           BLOCK("layer_norm2", norm[1], NORM),
+                                           BLOCK("mlp.fc1", fc1, LINEAR),
+                                           BLOCK("mlp.fc2", fc2, LINEAR),
+                                           {0}};
+const struct module plim_gemma3_projector[] = {
+    {"mm_soft_emb_norm", offsetof(struct vision_merger, norm), MODULE_NORM}, {0}};
+
 static const struct {
     const struct module *model, *block;
 } modules[PLIM_FAMILY_COUNT] = {
@@ -409,6 +422,7 @@ static const struct {
     [PLIM_FAMILY_ERNIE4_5] = {llama_model, llama_block},
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {llama_model, hunyuan_block},
     [PLIM_FAMILY_QWEN3_VL] = {vl_model, llama_block},
+    [PLIM_FAMILY_GEMMA3] = {vl_model, gemma_block},
     [PLIM_FAMILY_GPT_BIGCODE] = {gpt2_model, gpt2_block},
     [PLIM_FAMILY_FALCON] = {bloom_model, falcon_block},
     [PLIM_FAMILY_LFM2] = {lfm2_model, lfm2_block},

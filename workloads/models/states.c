@@ -5,7 +5,7 @@
 size_t decoder_buffers(const struct decoder *m, struct tensor **out)
 {
     struct tensor *const all[DECODER_BUFFERS] = {
-        m->vision.inv_freq, m->vision.original_inv_freq,
+        m->vision.inv_freq, m->vision.original_inv_freq, m->vision.position_ids,
         m->position_ids, m->type_ids, m->embedding_scale, m->rotary.inv_freq, m->rotary.original_inv_freq,
         m->rotary_local.inv_freq, m->rotary_local.original_inv_freq, m->saved_scale, m->causal_bias};
     size_t count = 0;
@@ -120,9 +120,10 @@ static void put_before(struct tensor **states, size_t count, const struct tensor
 }
 
 /* Attention that has parameters of its own has them behind its linears: gpt_oss', then the router is next; and linear
- * attention, then the MLP or the router. */
+ * attention, then the MLP or the router. gemma3's projector has its matrix behind its norm, and the text is next. */
 static void put_own_last(const struct decoder *m, struct tensor **states, size_t count)
 {
+    put_before(states, count, m->vision.projection, decoder_base_embedding(m));
     for (int64_t i = 0; i < m->config->layers; i++) {
         const struct decoder_layer *l = &m->layers[i];
         put_before(states, count, l->sinks, l->router);
@@ -144,7 +145,7 @@ static const struct tensor *before_head(const struct decoder *m, struct tensor *
 static bool has_own_place(const struct decoder *m, const struct tensor *buffer)
 {
     return buffer == m->embedding_scale || buffer == m->saved_scale || buffer == m->vision.inv_freq ||
-           buffer == m->vision.original_inv_freq;
+           buffer == m->vision.original_inv_freq || buffer == m->vision.position_ids;
 }
 
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
@@ -166,10 +167,10 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
             if (!has_own_place(m, buffers[k])) out[--to] = buffers[k];
         if (m->saved_scale && out[from] == m->embedding) out[--to] = m->saved_scale;
         if (embedding && m->embedding_scale) out[--to] = m->embedding_scale;
-        if (x == m->vision.positions) {
-            out[--to] = m->vision.original_inv_freq;
-            out[--to] = m->vision.inv_freq;
-        }
+        bool is_of_tower = x == m->vision.positions;
+        if (is_of_tower && m->vision.position_ids) out[--to] = m->vision.position_ids;
+        if (is_of_tower && m->vision.inv_freq) out[--to] = m->vision.original_inv_freq;
+        if (is_of_tower && m->vision.inv_freq) out[--to] = m->vision.inv_freq;
         out[--to] = x;
         for (size_t k = n; k-- > 0 && is_last && !norm_first;) out[--to] = buffers[k];
     }

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct vision_tower *const towers[PLIM_FAMILY_COUNT] = {[PLIM_FAMILY_QWEN3_VL] = &plim_tower_qwen3_vl};
+static const struct vision_tower *const towers[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_QWEN3_VL] = &plim_tower_qwen3_vl,
+    [PLIM_FAMILY_GEMMA3] = &plim_tower_gemma3,
+};
 
 static const struct vision_tower *tower_of(const struct decoder *m)
 {
@@ -93,7 +96,8 @@ static void count_elements(const struct decoder *m, int64_t *of_patches, int64_t
     struct vision_part part;
     *of_patches = tensor_elements(m->vision.patch_weight);
     if (m->vision.patch_bias) *of_patches += tensor_elements(m->vision.patch_bias);
-    *of_rows = 0;
+    if (m->vision.last_norm.weight) *of_patches += 2 * tensor_elements(m->vision.last_norm.weight);
+    *of_rows = m->vision.projection ? tensor_elements(m->vision.projection) : 0;
     for (size_t i = 0; vision_part(m, i, &part); i++) *(part.is_merger ? of_rows : of_patches) += elements_of(&part);
 }
 
@@ -149,5 +153,11 @@ void vision_forget(struct engine *e, struct seen_images *seen)
 {
     for (int i = 0; i < PLIM_MAX_DEEP; i++) tensor_drop(e, seen->deep[i]);
     tensor_drop_all(e, seen->outputs, seen->last, seen->merged, seen->rows, seen->positions);
-    tensor_drop_all(e, seen->mask, seen->other_mask);
+    tensor_drop_all(e, seen->mask, seen->other_mask, seen->blocks);
+}
+
+void vision_drop_output(struct engine *e, struct decoder *m)
+{
+    tensor_drop(e, m->vision.output);
+    m->vision.output = NULL;
 }

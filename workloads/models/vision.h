@@ -1,5 +1,5 @@
 /* The vision towers of models of images and text, as transformers 5.17 writes them: what all share is in vision.c, the
- * towers of Qwen's models in vision_qwen.c.
+ * towers of Qwen's models in vision_qwen.c, gemma3's in vision_siglip.c.
  *
  * A batch's images are rows of patches, T of all images, each of channels x frames x patch x patch numbers. The
  * tower makes them of its own width W, and merges merge x merge of them into one row of the text's width H. These stand
@@ -23,11 +23,15 @@ struct vision_merger {
 };
 
 struct vision {
-    struct tensor *patch_weight, *patch_bias; /* (W, channels, frames, patch, patch), (W) */
-    struct tensor *positions;                 /* (positions, W), which each image's grid is interpolated from */
-    struct tensor *inv_freq, *original_inv_freq; /* (W / heads / 4); buffers */
+    struct tensor *patch_weight, *patch_bias; /* (W, channels, frames, patch, patch), of siglip without frames; (W) */
+    struct tensor *positions;                 /* (positions, W), which each image's grid is interpolated from, or is */
+    struct tensor *inv_freq, *original_inv_freq; /* (W / heads / 4); buffers; NULL: none turn */
+    struct tensor *position_ids;              /* siglip: (positions) int64, a buffer */
+    struct norm last_norm;                    /* siglip: behind the last block */
+    struct tensor *projection;                /* gemma3: (W, H) */
     struct decoder_layer *layers;
     struct vision_merger *mergers; /* the last block's, and then those of deepstack */
+    struct tensor *output; /* gemma3: image_hidden_states, which the model returns beside its logits */
     struct tensor *deltas; /* rope_deltas, (B, 1) int64, which stay until the next forward's */
 };
 
@@ -36,7 +40,8 @@ struct seen_images {
     struct tensor *last;                 /* (T, W), the tower's last block's */
     struct tensor *merged, *rows;        /* (rows, H), all images'; and behind torch.split() and cat() */
     struct tensor *mask, *other_mask;    /* (B, S) bool: where images stand; where videos do */
-    struct tensor *positions;            /* (3, B, S) int64, by which queries and keys turn */
+    struct tensor *positions;            /* (3, B, S) int64, by which queries and keys turn; NULL: as in text */
+    struct tensor *blocks;               /* (B, S) int64: which image a token is of, all of which it sees; -1: text */
     struct tensor *deep[PLIM_MAX_DEEP];  /* (rows, H) each */
     struct tensor *outputs;              /* what a block of the text gave, before images were added to it */
 };
@@ -50,7 +55,7 @@ struct vision_tower {
     const struct module *block, *merger;      /* the modules of a block, and of what merges */
     const char *blocks, *last, *deep;         /* the names of the parts; %lld: the number of one of several */
 };
-extern const struct vision_tower plim_tower_qwen3_vl;
+extern const struct vision_tower plim_tower_qwen3_vl, plim_tower_gemma3;
 
 /* A block (struct decoder_layer) or a merger (struct vision_merger) of a tower */
 struct vision_part {
@@ -83,6 +88,8 @@ void vision_see(struct engine *e, struct decoder *m, struct tensor **embeddings,
 /* Rebinds x (B, S, H), the result of the text's block `layer`, to it with what deepstack adds there. */
 void vision_deepen(struct engine *e, struct seen_images *seen, int64_t layer, struct tensor **x);
 void vision_forget(struct engine *e, struct seen_images *seen);
+/* Drops what the model returned of its images, where it is dropped with the logits. */
+void vision_drop_output(struct engine *e, struct decoder *m);
 
 /* vision_index.c: what Python computes of the images' grids before their patches are looked at. All named. */
 struct vision_index {

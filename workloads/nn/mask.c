@@ -69,10 +69,21 @@ struct indices {
     struct tensor *batch, *head, *q, *kv; /* views (B,1,1,1) (1,1,1,1) (1,1,S,1) (1,1,1,S) */
 };
 
-/* and_masks(): starts from true, and takes one mask (floating) after the other */
-static struct tensor *everything(struct engine *e)
+/* Blocks that a window cuts are made by torch.vmap, in which a new number is one for each query. */
+static bool is_vmapped(const struct mask_request *r)
 {
-    return tensor_keep(op_full(e, PLIM_BOOL, 0, NULL, 1));
+    return r->blocks && r->window;
+}
+
+/* and_masks(): starts from true, and takes one mask (floating) after the other; or_masks() starts from false */
+static struct tensor *start(struct engine *e, const struct mask_request *r, bool value)
+{
+    return tensor_keep(op_full(e, PLIM_BOOL, is_vmapped(r) ? 4 : 0, (int64_t[]){1, 1, r->seq, 1}, value));
+}
+
+static struct tensor *everything(struct engine *e, const struct mask_request *r)
+{
+    return start(e, r, true);
 }
 
 static void and_mask(struct engine *e, struct tensor **all, struct tensor *mask)
@@ -80,16 +91,44 @@ static void and_mask(struct engine *e, struct tensor **all, struct tensor *mask)
     tensor_set(e, all, op_compare(e, PLIM_BINARY_AND, *all, mask));
 }
 
+static void or_mask(struct engine *e, struct tensor **any, struct tensor *mask)
+{
+    tensor_set(e, any, op_compare(e, PLIM_BINARY_OR, *any, mask));
+}
+
 /* what lies behind, no further than the window; floating */
 static struct tensor *causal(struct engine *e, const struct mask_request *r,
                              const struct indices *i)
 {
     if (!r->window) return op_compare(e, PLIM_BINARY_LE, i->kv, i->q);
-    struct tensor *y = everything(e);
+    struct tensor *y = everything(e, r);
     and_mask(e, &y,
              op_compare(e, PLIM_BINARY_GT, i->kv, op_add_scalar(e, i->q, -(double)r->window)));
     and_mask(e, &y, op_compare(e, PLIM_BINARY_LE, i->kv, i->q));
     return tensor_yield(y);
+}
+
+/* blockwise_overlay(); floating */
+static struct tensor *same_block(struct engine *e, const struct mask_request *r, const struct indices *i)
+{
+    struct tensor *q = gather(e, r->blocks, i->batch, i->q, (int64_t[]){r->batch, 1, r->seq, 1});
+    struct tensor *kv = gather(e, r->blocks, i->batch, i->kv, (int64_t[]){r->batch, 1, 1, keys_of(r)});
+    struct tensor *same = tensor_keep(op_compare(e, PLIM_BINARY_EQ, q, kv));
+    struct tensor *y = op_compare(e, PLIM_BINARY_AND, same, op_compare_scalar(e, PLIM_BINARY_GE, q, 0));
+    tensor_drop_all(e, same, q, kv);
+    return y;
+}
+
+/* what lies behind or in the same block, no further back than the window (create_masks_for_vision_model()); floating */
+static struct tensor *causal_or_block(struct engine *e, const struct mask_request *r, const struct indices *i)
+{
+    struct tensor *all = r->window ? everything(e, r) : NULL, *any = start(e, r, false);
+    or_mask(e, &any, op_compare(e, PLIM_BINARY_LE, i->kv, i->q));
+    or_mask(e, &any, same_block(e, r, i));
+    if (!all) return tensor_yield(any);
+    and_mask(e, &all, tensor_yield(any));
+    and_mask(e, &all, op_compare(e, PLIM_BINARY_GT, i->kv, op_add_scalar(e, i->q, -(double)r->window)));
+    return tensor_yield(all);
 }
 
 /* what lies no further than the window on either side; floating */
@@ -97,7 +136,7 @@ static struct tensor *around(struct engine *e, const struct mask_request *r,
                              const struct indices *i)
 {
     if (!r->window) return op_compare_scalar(e, PLIM_BINARY_GE, i->q, 0);
-    struct tensor *y = everything(e);
+    struct tensor *y = everything(e, r);
     struct tensor *distance = op_unary(e, op_sub(e, i->q, i->kv), PLIM_UNARY_ABS);
     and_mask(e, &y, op_compare_scalar(e, PLIM_BINARY_LE, distance, (double)r->window));
     and_mask(e, &y, op_compare_scalar(e, PLIM_BINARY_GE, i->q, 0));
@@ -154,7 +193,7 @@ static struct tensor *bool_mask(struct engine *e, const struct mask_request *r, 
                         .kv = tensor_keep(op_view(e, kv, SHAPE(1, 1, 1, keys_of(r))))};
     struct tensor *mask;
     if (document || padding) {
-        mask = everything(e);
+        mask = everything(e, r);
         and_mask(e, &mask,
                  document && r->by_position ? by_position(e, r, seen, &i) : seen(e, r, &i));
         and_mask(e, &mask,
@@ -230,6 +269,7 @@ struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r)
 {
     bool grad = e->grad_enabled, autocast = e->autocast.on;
     e->grad_enabled = false;
+    if (is_vmapped(r)) tensor_drop(e, tensor_keep(op_to(e, r->attention_mask, PLIM_BOOL))); /* to ask for its length */
     struct tensor *padding =
         r->attention_mask ? tensor_keep(op_to(e, r->attention_mask, PLIM_BOOL)) : NULL;
     bool may_be_packed = r->positions && !padding;
@@ -239,6 +279,9 @@ struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r)
     if (r->function == ATTENTION_FLASH2) {
         if (padding) ask_whether_all(e, padding);
         if (padding && r->padded) mask = tensor_ref(padding);
+    } else if (r->blocks) {
+        mask = bool_mask(e, r, causal_or_block, NULL, padding);
+        if (eager) mask = additive(e, mask, r->dtype);
     } else if (document || eager || r->always || (padding ? !nothing_padded(e, r, padding) : beyond)) {
         mask = bool_mask(e, r, causal, document, padding);
         if (eager) mask = additive(e, mask, r->dtype);

@@ -287,6 +287,8 @@ struct mask_request {
     bool by_position; /* packed: what lies behind is told by positions, not by places (5.24) */
     enum attention_function function;
     int64_t window;                /* sliding window; 0: none */
+    struct tensor *blocks;         /* (B, S) int64: tokens of one block see each other, wherever they stand, as far as
+                                      the window goes; -1: of none. NULL: there are none. Needs attention_mask */
     struct tensor *positions;      /* (1, S) int64, or NULL: none are passed */
     struct tensor *attention_mask; /* (B, past + S), or NULL: none is passed; hides something if
                                       `padded` (and if `packed`, for one that the model made). Lent */

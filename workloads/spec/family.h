@@ -117,6 +117,10 @@
       "width of the tower's result: the text's")                                                   \
     X(VISION_POSITIONS, vision.positions, INT, 1, 1 << 24, "vision_num_position_embeddings",       \
       "positions", "learned positions of patches, a square of them")                               \
+    X(VISION_IMAGE, vision.image_size, INT, 1, 1 << 14, "vision_image_size", "pixels",             \
+      "width and height of all images")                                                            \
+    X(IMAGE_TOKENS, vision.image_tokens, INT, 1, 1 << 24, "mm_tokens_per_image", "tokens",         \
+      "gemma3: what an image becomes in the text")                                                 \
     X(EXPERTS, experts, INT, 1, 1023, "num_experts", "experts", "experts of a layer")             \
     X(EXPERTS_PER_TOKEN, experts_per_token, INT, 1, 1023, "num_experts_per_tok", "experts",        \
       "experts that a token is routed to")                                                         \
@@ -240,6 +244,7 @@ struct plim_family_info {
     bool learned_positions;  /* a sequence cannot be longer than the table of positions */
     bool images;             /* rows are images; their sequence is the model's */
     bool vision;             /* it has a vision tower, whose keys config.json has in vision_config, and text_config */
+    bool mostly_text;        /* its rows have images where data.images says so alone: most jobs of gemma3 have none */
     int64_t deep[PLIM_MAX_DEEP]; /* the class's default of deepstack_visual_indexes; 0 ends it */
     bool rotary;
     enum plim_rope rope;     /* where config.json has no rope_parameters, and */

@@ -30,9 +30,30 @@ static const struct plim_family_key qwen3_vl_keys[] = {
     KEY("vision_num_position_embeddings", VISION_POSITIONS, "2304"),
 };
 
+/* Gemma3TextConfig, Gemma3Config's own, SiglipVisionConfig */
+static const struct plim_family_key gemma3_keys[] = {
+    KEY("task", TASK, "causal-lm"),
+    KEYS_OF_GEMMA3_TEXT,
+    KEY("mm_tokens_per_image", IMAGE_TOKENS, "256"),
+    KEY("vision_num_hidden_layers", VISION_LAYERS, "12"),
+    KEY("vision_hidden_size", VISION_HIDDEN, "768"),
+    KEY("vision_intermediate_size", VISION_INTERMEDIATE, "3072"),
+    KEY("vision_num_attention_heads", VISION_HEADS, "12"),
+    KEY("vision_num_channels", VISION_CHANNELS, "3"),
+    KEY("vision_image_size", VISION_IMAGE, "224"),
+    KEY("vision_patch_size", VISION_PATCH, "16"),
+    KEY("vision_hidden_act", VISION_ACTIVATION, "gelu_pytorch_tanh"),
+};
+
 const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN3_VL] = {KEYS(qwen3_vl_keys), .tasks = 1u << PLIM_TASK_CAUSAL_LM, .vision = true,
                               .deep = {8, 16, 24}, .rotary = true,
                               .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
                                           "qkv", "attn.proj", "linear_fc1", "linear_fc2"}},
+    [PLIM_FAMILY_GEMMA3] = {KEYS(gemma3_keys), .sliding = PLIM_SLIDING_PATTERN, .tasks = 1u << PLIM_TASK_CAUSAL_LM,
+                            .vision = true, .mostly_text = true, .layer_types = true, .rotary = true,
+                            .rotary_by_layers = true, .heads_must_divide = true,
+                            .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
+                                        "out_proj", "fc1", "fc2"},
+                            .lora_default = {"q_proj", "v_proj"}},
 };

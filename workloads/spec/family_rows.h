@@ -15,6 +15,18 @@
 #define KEYS(table) .keys = table, .key_count = sizeof(table) / sizeof((table)[0])
 #define LLAMA_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 
+/* Gemma3TextConfig */
+#define KEYS_OF_GEMMA3_TEXT \
+    KEY("vocab_size", VOCAB_SIZE, "262208"), KEY("hidden_size", HIDDEN_SIZE, "2304"), \
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "9216"), KEY("num_hidden_layers", LAYERS, "26"), \
+    KEY("num_attention_heads", HEADS, "8"), KEY("num_key_value_heads", KV_HEADS, "4"), \
+    KEY("head_dim", HEAD_DIM, "256"), KEY("hidden_activation", ACTIVATION, "gelu_pytorch_tanh"), \
+    KEY("max_position_embeddings", POSITIONS, "131072"), NUL("pad_token_id", PAD_TOKEN, "0"), \
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"), KEY("attention_bias", ATTENTION_BIAS, "false"), \
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"), KEY("sliding_window", SLIDING_WINDOW, "4096"), \
+    KEY("sliding_window_pattern", SLIDING_PATTERN, "6"), NUL("final_logit_softcapping", FINAL_SOFTCAP, "null"), \
+    NUL("attn_logit_softcapping", ATTN_SOFTCAP, "null")
+
 /* What Liger has for most of its decoders; other norms and kernels follow it. */
 #define LIGER_DECODER(how, glu) \
     .norms = PLIM_LIGER_NORM_##how, .last_norm = PLIM_LIGER_NORM_##how, .rope = true, .mlp = PLIM_LIGER_MLP_##glu, \

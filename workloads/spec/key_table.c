@@ -69,8 +69,8 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
     {.path = "data.images",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .null_value = -1, .minimum = 0, .maximum = 1 << 16},
      AT(images.count), .unit = "images", .fallback = "null", .example = "3",
-     .help = "images in each row of a model with a vision tower, whose tokens are among those of data.seq; null: one "
-             "(0: text alone)"},
+     .help = "images in each row of a model with a vision tower, whose tokens are among those of data.seq; 0: text "
+             "alone; null: one, and none of gemma3"},
     {.path = "data.image_pixels",
      .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 30},
      AT(images.pixels), .unit = "pixels", .fallback = "262144", .example = "1048576",

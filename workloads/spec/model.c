@@ -94,6 +94,7 @@ void plim_model_derive(struct plim_spec *spec)
         model->word_embed_proj_dim = model->hidden_size;
     int64_t side = model->patch_size ? model->image_size / model->patch_size : 0;
     if (model->patch_size) model->positions = side * side + 1;
+    plim_vision_derive(model);
     if (model->experts && !model->expert_size) model->expert_size = model->intermediate_size;
     if (model->experts && !model->sparse_step) model->sparse_step = 1; /* mixtral */
     bool may_slide = plim_family_find(model->family, "use_sliding_window", false);

@@ -74,6 +74,7 @@
     X(OLMOE, "olmoe")                                                                              \
     X(GRANITEMOE, "granitemoe")                                                                    \
     X(QWEN3_VL, "qwen3_vl")                                                                        \
+    X(GEMMA3, "gemma3")                                                                            \
     X(VIT, "vit")
 
 enum plim_family {

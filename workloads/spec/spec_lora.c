@@ -52,7 +52,8 @@ static bool has_experts_alone(const struct plim_model_config *model)
 
 static bool is_of_tower(const char *linear)
 {
-    return !strcmp(linear, "qkv") || !strcmp(linear, "attn.proj") || !strncmp(linear, "linear_fc", 9);
+    return !strcmp(linear, "qkv") || !strcmp(linear, "attn.proj") || !strncmp(linear, "linear_fc", 9) ||
+           !strcmp(linear, "out_proj") || !strcmp(linear, "fc1") || !strcmp(linear, "fc2");
 }
 
 static bool is_of_mlp(const char *name)
@@ -67,6 +68,9 @@ static void take_all_linear(struct plim_lora *lora, const struct plim_model_conf
     bool text_alone = plim_modules_has(lora->targets, TEXT_LINEARS);
     bool all = plim_modules_has(lora->targets, ALL_LINEAR) || plim_modules_has(lora->targets, LINEAR_NAMES);
     if (!all && !text_alone) return;
+    bool shares_names = model->family == PLIM_FAMILY_GEMMA3; /* its tower's linears and its text's */
+    if (text_alone && shares_names && !*lora->exclude)
+        snprintf(lora->exclude, sizeof(lora->exclude), PLIM_MODULES_REGEX ".*vision_tower.*");
     snprintf(given, sizeof(given), "%s", lora->targets);
     lora->targets[0] = '\0';
     for (const char *const *linears = plim_family_info(model->family)->linears; *linears; linears++)

@@ -179,8 +179,10 @@ static void describe_images(const struct plim_spec *spec, char *text, size_t siz
     const struct plim_images images = plim_spec_images(spec);
     char pixels[64];
     snprintf(pixels, sizeof(pixels), "%lld x %lld", (long long)images.height, (long long)images.width);
-    if (spec->images.count < 0) append(text, size, "an image in each row (data.images)%s%s", "", "");
-    if (images.count && !has_size) append(text, size, "images of %s pixels (%s)", pixels, "data.image_pixels");
+    const char *rows = images.count ? "an image in each row" : "rows without images";
+    if (spec->images.count < 0) append(text, size, "%s (%s)", rows, "data.images");
+    bool may_differ = images.count && !spec->model.vision.image_size;
+    if (may_differ && !has_size) append(text, size, "images of %s pixels (%s)", pixels, "data.image_pixels");
 }
 
 static void describe_linear_attention(const struct plim_spec *spec, char *text, size_t size)

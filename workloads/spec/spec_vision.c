@@ -25,12 +25,26 @@ enum plim_status plim_vision_read_deep(const struct plim_place *place, const str
     return PLIM_OK;
 }
 
+/* SiglipVisionModel has a head where its configuration does not say that it has none, which all of gemma3's do. */
+static enum plim_status check_head(const struct plim_place *place, const struct plim_yaml_node *config)
+{
+    const struct plim_yaml_node *head = plim_yaml_get(config, "vision_use_head");
+    if (head && head->kind == PLIM_YAML_SCALAR && (!strcmp(head->text, "false") || !strcmp(head->text, "False")))
+        return PLIM_OK;
+    return plim_value_refuse(place, head ? head : config, "vision_use_head: false, as it is published; a tower's "
+                             "pooling head is not in this version");
+}
+
 enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct plim_yaml_node *config,
                                   struct plim_spec *spec, struct plim_error *err)
 {
     enum plim_family family = spec->model_as_given.family;
     struct plim_place place = {.yaml = yaml, .prefix = "vision_config.", .err = err};
     enum plim_status st = PLIM_OK;
+    if (family == PLIM_FAMILY_GEMMA3 && config && config->kind == PLIM_YAML_MAPPING) {
+        place.key = "vision_use_head";
+        st = check_head(&place, config);
+    }
     for (size_t i = 0; config && config->kind == PLIM_YAML_MAPPING && i < config->count && st == PLIM_OK; i++) {
         char name[96];
         place.key = config->keys[i]->text;
@@ -42,13 +56,43 @@ enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct pli
     return st;
 }
 
+void plim_vision_derive(struct plim_model_config *model)
+{
+    struct plim_vision *v = &model->vision;
+    if (!v->image_size) return;
+    int64_t side = v->image_size / v->patch_size, tokens = (int64_t)sqrt((double)v->image_tokens);
+    v->positions = side * side;
+    v->merge_size = side / tokens; /* Gemma3MultiModalProjector's kernel_size */
+    v->frames = 1;
+    v->out_hidden_size = model->hidden_size;
+}
+
 /* --- checks ----------------------------------------------------------------------------------- */
+
+/* A tower whose images are all of one size */
+static enum plim_status check_pooled(const struct plim_vision *v, const char **culprit, struct plim_error *err)
+{
+    *culprit = "vision_num_attention_heads";
+    if (v->hidden_size % v->heads)
+        return plim_fail(err, PLIM_SPEC, "vision_hidden_size is %lld and vision_num_attention_heads %lld, expected "
+                         "heads that divide it", (long long)v->hidden_size, (long long)v->heads);
+    *culprit = "mm_tokens_per_image";
+    int64_t side = v->image_size / v->patch_size, tokens = side / (v->merge_size ? v->merge_size : 1);
+    if (!v->merge_size || v->image_size % v->patch_size || tokens * v->merge_size != side ||
+        tokens * tokens != v->image_tokens)
+        return plim_fail(err, PLIM_SPEC, "mm_tokens_per_image is %lld, expected a square number of tokens whose sides "
+                         "divide the %lld patches of an image's (vision_image_size %lld, vision_patch_size %lld)",
+                         (long long)v->image_tokens, (long long)side, (long long)v->image_size,
+                         (long long)v->patch_size);
+    return PLIM_OK;
+}
 
 enum plim_status plim_vision_check(const struct plim_model_config *model, const char **culprit,
                                    struct plim_error *err)
 {
     const struct plim_vision *v = &model->vision;
     if (!v->layers) return PLIM_OK;
+    if (v->image_size) return check_pooled(v, culprit, err);
     *culprit = "vision_num_heads";
     if (v->hidden_size % v->heads || v->hidden_size / v->heads % 4)
         return plim_fail(err, PLIM_SPEC, "vision_hidden_size is %lld and vision_num_heads %lld, expected heads whose "
@@ -67,8 +111,12 @@ struct plim_images plim_spec_images(const struct plim_spec *spec)
     const struct plim_vision *v = &spec->model.vision;
     struct plim_images images = spec->images;
     images.pixels = 0;
-    if (images.count < 0) images.count = v->layers > 0;
+    if (images.count < 0) images.count = v->layers > 0 && !plim_family_info(spec->model.family)->mostly_text;
     if (!images.count) return (struct plim_images){0};
+    if (v->image_size) {
+        if (!images.height) images.height = v->image_size;
+        if (!images.width) images.width = v->image_size;
+    }
     int64_t unit = v->patch_size * v->merge_size;
     int64_t side = (int64_t)sqrt((double)spec->images.pixels) / unit * unit;
     if (!images.height) images.height = side;
@@ -86,6 +134,10 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
         return plim_fail(err, PLIM_SPEC, "vision_out_hidden_size is %lld and hidden_size %lld, expected the same: the "
                          "tower's result stands among the text's tokens",
                          (long long)v->out_hidden_size, (long long)spec->model.hidden_size);
+    if (v->image_size && (images->height != v->image_size || images->width != v->image_size))
+        return plim_fail(err, PLIM_SPEC, "data.image_height is %lld and data.image_width %lld, expected none, or %lld "
+                         "as the model's processor makes all images", (long long)images->height,
+                         (long long)images->width, (long long)v->image_size);
     int64_t unit = v->patch_size * v->merge_size;
     if (!images->height)
         return plim_fail(err, PLIM_SPEC, "data.image_pixels is %lld, expected at least %lld, of which one token is "

@@ -13,6 +13,7 @@ enum { PLIM_IMAGE_LEAD = 4, PLIM_IMAGE_GAP = 2, PLIM_IMAGE_TAIL = 2 };
 /* Patches of an image, and what stands for it in a row */
 static inline int64_t plim_image_patches(const struct plim_vision *vision, const struct plim_images *images)
 {
+    if (vision->image_size) return vision->positions;
     return images->height / vision->patch_size * (images->width / vision->patch_size);
 }
 static inline int64_t plim_image_tokens(const struct plim_vision *vision, const struct plim_images *images)
@@ -38,6 +39,9 @@ enum plim_status plim_vision_read_deep(const struct plim_place *place, const str
  * over. */
 enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct plim_yaml_node *config,
                                   struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
+
+/* What of a tower follows from other keys of the model */
+void plim_vision_derive(struct plim_model_config *model);
 
 /* Refuses towers that transformers fails to build or to run; the key at fault in *culprit. */
 enum plim_status plim_vision_check(const struct plim_model_config *model, const char **culprit,

@@ -49,6 +49,10 @@ static const struct {
     {"qwen3-vl-2b", {"Qwen/Qwen3-VL-2B-Instruct", "Qwen/Qwen3-VL-2B-Thinking"}},
     {"qwen3-vl-4b", {"Qwen/Qwen3-VL-4B-Instruct", "Qwen/Qwen3-VL-4B-Thinking"}},
     {"qwen3-vl-8b", {"Qwen/Qwen3-VL-8B-Instruct", "Qwen/Qwen3-VL-8B-Thinking"}},
+    {"gemma-3-1b", {"google/gemma-3-1b-pt", "google/gemma-3-1b-it"}},
+    {"gemma-3-4b", {"google/gemma-3-4b-pt", "google/gemma-3-4b-it"}},
+    {"gemma-3-12b", {"google/gemma-3-12b-pt", "google/gemma-3-12b-it"}},
+    {"gemma-3-27b", {"google/gemma-3-27b-pt", "google/gemma-3-27b-it"}},
     {"gpt-oss-20b", {"openai/gpt-oss-20b"}},
     {"qwen3.5-35b-a3b", {NULL}}, /* likewise */
     {"olmoe-1b-7b", {"allenai/OLMoE-1B-7B-0924"}},

@@ -247,6 +247,9 @@ void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **los
     struct tensor *wide = *loss && *logits ? tensor_keep(op_clone(e, *logits)) : NULL;
     struct tensor *deltas = d->model->vision.deltas; /* rope_deltas, which needs no gradient: its copy goes at once */
     if (deltas) tensor_drop(e, tensor_keep(op_clone(e, deltas)));
+    struct tensor *images = d->model->vision.output ? tensor_keep(op_clone(e, d->model->vision.output)) : NULL;
+    vision_drop_output(e, d->model);
+    d->model->vision.output = images;
     e->grad_enabled = grad_enabled;
     if (!e->halted) tensor_set_data(e, copy, memory);
     if (*loss) tensor_drop(e, *logits);

@@ -42,7 +42,7 @@ struct ddp_bucket {
 };
 
 struct ddp {
-    const struct decoder *model; /* NULL: there is no data parallelism */
+    struct decoder *model; /* NULL: there is no data parallelism */
     const struct plim_ddp *options;
     int64_t world;
     /* by place in the model's list of parameters that train */

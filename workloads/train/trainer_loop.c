@@ -167,12 +167,15 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
 void trainer_loop_after_forward(struct engine *e, struct trainer_loop *loop, struct tensor *logits, bool is_mixed)
 {
     loop->logits = trainer_loop_widen(e, logits, is_mixed);
+    struct vision *vision = &loop->model->vision;
+    vision->output = trainer_loop_widen(e, vision->output, is_mixed);
 }
 
 void trainer_loop_drop_logits(struct engine *e, struct trainer_loop *loop)
 {
     tensor_drop(e, loop->logits);
     loop->logits = NULL;
+    vision_drop_output(e, loop->model);
 }
 
 struct tensor *trainer_loop_widen(struct engine *e, struct tensor *logits, bool is_mixed)

@@ -32,7 +32,7 @@
 
 /* Zeroed: the plain loop. */
 struct trainer_loop {
-    const struct decoder *model; /* NULL: the plain loop */
+    struct decoder *model;       /* NULL: the plain loop */
     uint64_t seed;               /* of the batches */
     struct tensor *sum;          /* of losses */
     struct tensor *items;        /* labels that count in a step */

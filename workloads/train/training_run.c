@@ -155,6 +155,7 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
     if (!r->trainer.model) {
         ddp_copy_outputs(e, &r->ddp, &loss, &logits);
         tensor_drop(e, logits);
+        vision_drop_output(e, &r->model);
     }
     forward_autocast(r, false);
     if (r->trainer.model) {

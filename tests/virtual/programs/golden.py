@@ -59,7 +59,7 @@ def make_model(case, folder):
     model, config = load_model(case, folder)
     if case.get('freeze_vision'):
         for name, parameter in model.named_parameters():
-            parameter.requires_grad_('.visual.' not in name)
+            parameter.requires_grad_(not any(part in name for part in ('.visual.', '.vision_tower.', '.multi_modal_projector.')))
     if case['kind'] == 'classify' and config.pad_token_id is None and not case.get('no_padding'):
         model.config.pad_token_id = 0  # as programs take the tokenizer's: transformers wants one for several rows
     return model, config

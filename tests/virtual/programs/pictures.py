@@ -1,23 +1,38 @@
-"""Rows of text with images among it, as a Qwen-VL processor and a collator make them of a chat."""
+"""Rows of text with images among it, as a model's processor and a collator make them of a chat."""
 import torch
 
 LEAD, GAP = 4, 2  # tokens in front of the first image, and between two
 
 
-def row(case, config):
-    vision = config.vision_config
-    grid = [1, case['image_height'] // vision.patch_size, case['image_width'] // vision.patch_size]
-    patches = grid[1] * grid[2]
-    tokens = patches // vision.spatial_merge_size ** 2
+def tokens_with_images(case, config, tokens):
+    """Of which each image has `tokens`"""
     ids = torch.zeros(case['seq'], dtype=torch.long)
     for image in range(case['images']):
         start = LEAD + image * (tokens + GAP)
         ids[start:start + tokens] = config.image_token_id
+    return ids, (ids == config.image_token_id).long()
+
+
+def qwen_row(case, config):
+    vision = config.vision_config
+    grid = [1, case['image_height'] // vision.patch_size, case['image_width'] // vision.patch_size]
+    patches = grid[1] * grid[2]
+    ids, types = tokens_with_images(case, config, patches // vision.spatial_merge_size ** 2)
     numbers = vision.in_channels * vision.temporal_patch_size * vision.patch_size ** 2
-    return {'input_ids': ids, 'attention_mask': torch.ones_like(ids),
-            'mm_token_type_ids': (ids == config.image_token_id).long(),
+    return {'input_ids': ids, 'attention_mask': torch.ones_like(ids), 'mm_token_type_ids': types,
             'pixel_values': torch.zeros(case['images'] * patches, numbers),
             'image_grid_thw': torch.tensor([grid] * case['images'])}
+
+
+def gemma3_row(case, config):
+    ids, types = tokens_with_images(case, config, config.mm_tokens_per_image)
+    side = config.vision_config.image_size
+    return {'input_ids': ids, 'attention_mask': torch.ones_like(ids), 'token_type_ids': types,
+            'pixel_values': torch.zeros(case['images'], config.vision_config.num_channels, side, side)}
+
+
+def row(case, config):
+    return (gemma3_row if config.model_type == 'gemma3' else qwen_row)(case, config)
 
 
 class Pictures(torch.utils.data.Dataset):

@@ -1,0 +1,220 @@
+/* SiglipVisionModel, whose images are all of one size, and how gemma3 takes its result among its text
+ * (Gemma3Model.forward()). */
+#include "model.h"
+#include "workloads/engine/checkpoint.h"
+#include "workloads/spec/spec_vision.h"
+#include <math.h>
+
+/* --- the modules ------------------------------------------------------------------------------ */
+
+static void norm_create(struct engine *e, struct decoder *m, struct norm *n)
+{
+    nn_norm_create(e, &m->parameters, n, NORM_LAYER, m->config->vision.hidden_size, true);
+    n->epsilon = 1e-6;
+}
+
+static void build_block(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    const struct plim_vision *v = &m->config->vision;
+    struct parameters *p = &m->parameters;
+    int64_t w = v->hidden_size;
+    norm_create(e, m, &l->norm[0]);
+    nn_linear_create(e, p, &l->k, w, w, true);
+    nn_linear_create(e, p, &l->v, w, w, true);
+    nn_linear_create(e, p, &l->q, w, w, true);
+    nn_linear_create(e, p, &l->o, w, w, true);
+    norm_create(e, m, &l->norm[1]);
+    nn_linear_create(e, p, &l->fc1, w, v->intermediate_size, true);
+    nn_linear_create(e, p, &l->fc2, v->intermediate_size, w, true);
+}
+
+/* Gemma3MultiModalProjector, of which the norm is a module */
+static void build_projector(struct engine *e, struct decoder *m)
+{
+    const struct plim_vision *v = &m->config->vision;
+    m->vision.projection = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(v->hidden_size, v->out_hidden_size));
+    nn_norm_create(e, &m->parameters, &m->vision.mergers[0].norm, NORM_RMS_GEMMA, v->hidden_size, false);
+}
+
+static void build(struct engine *e, struct decoder *m)
+{
+    const struct plim_vision *v = &m->config->vision;
+    struct parameters *p = &m->parameters;
+    int64_t w = v->hidden_size, size = v->patch_size;
+    m->vision.patch_weight = nn_parameter(e, p, INIT_WEIGHT, SHAPE(w, v->channels, size, size));
+    m->vision.patch_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(w));
+    m->vision.positions = nn_parameter(e, p, INIT_WEIGHT, SHAPE(v->positions, w));
+    m->vision.position_ids = tensor_keep(op_arange(e, PLIM_I64, v->positions, 0, 1));
+    tensor_classify(e, m->vision.position_ids, PLIM_MEMORY_PARAMETERS);
+    for (int64_t i = 0; i < v->layers; i++) build_block(e, m, &m->vision.layers[i]);
+    norm_create(e, m, &m->vision.last_norm);
+    struct tensor *ids = tensor_keep(op_arange(e, PLIM_I64, v->positions, 0, 1)); /* _init_weights() */
+    op_copy_(e, m->vision.position_ids, ids);
+    tensor_drop(e, ids);
+    build_projector(e, m);
+}
+
+/* --- the tower -------------------------------------------------------------------------------- */
+
+struct tower {
+    const struct decoder *m;
+    const struct decoder_layer *layer;
+};
+
+/* SiglipAttention; x (N, T, W) -> the same, floating. *weights: the caller's to drop */
+static struct tensor *attention(struct engine *e, const struct tower *t, struct tensor *x, struct tensor **weights)
+{
+    const struct plim_vision *v = &t->m->config->vision;
+    const struct linear *projections[3] = {&t->layer->q, &t->layer->k, &t->layer->v};
+    int64_t size = v->hidden_size / v->heads;
+    struct attention_call call = {
+        .function = t->m->setting->attention == PLIM_ATTENTION_EAGER ? ATTENTION_EAGER : ATTENTION_SDPA,
+        .bidirectional = true,
+        .groups = 1,
+        .scaling = 1 / sqrt((double)size),
+        .softmax_fp32 = true};
+    struct tensor *qkv[3];
+    for (int i = 0; i < 3; i++)
+        qkv[i] = tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), v->heads, size));
+    struct tensor *y = decoder_context(e, &call, qkv, weights);
+    tensor_set(e, &y, nn_linear(e, &t->layer->o, y));
+    tensor_drop_all(e, qkv[0], qkv[1], qkv[2]);
+    return tensor_yield(y);
+}
+
+/* SiglipEncoderLayer */
+static struct tensor *block(struct engine *e, const void *context, struct tensor *x)
+{
+    const struct tower *t = context;
+    const struct decoder_layer *l = t->layer;
+    struct tensor *weights, *residual = tensor_ref(x), *h = tensor_keep(nn_norm(e, &l->norm[0], x));
+    tensor_set(e, &h, attention(e, t, h, &weights));
+    tensor_set(e, &h, op_add(e, residual, h));
+    tensor_set(e, &residual, h);
+    tensor_set(e, &h, nn_norm(e, &l->norm[1], h));
+    struct tensor *inner = tensor_keep(nn_linear(e, &l->fc1, h));
+    tensor_set(e, &inner, decoder_activation(e, t->m->config->vision.activation, inner));
+    tensor_set(e, &inner, nn_linear(e, &l->fc2, inner));
+    tensor_set(e, &h, tensor_yield(inner));
+    tensor_set(e, &h, op_add(e, residual, h));
+    tensor_drop_all(e, residual, weights);
+    return tensor_yield(h);
+}
+
+static struct tensor *run_block(struct engine *e, const struct tower *t, struct tensor *x)
+{
+    const struct plim_train_setting *s = t->m->setting;
+    struct tensor *const held[CHECKPOINT_HELD] = {0};
+    if (s->checkpointing == PLIM_CHECKPOINTING_NONE || e->evaluates || e->checkpointing_off) return block(e, t, x);
+    return (s->use_reentrant ? checkpoint_run_reentrant : checkpoint_run)(e, block, t, sizeof *t, held, x);
+}
+
+/* SiglipVisionEmbeddings: images (N, channels, size, size) -> (N, T, W), named; a channel's patches lie together */
+static struct tensor *embed(struct engine *e, const struct decoder *m, struct tensor *images)
+{
+    const struct plim_vision *v = &m->config->vision;
+    if (e->halted) return e->poison;
+    enum plim_dtype dtype = (enum plim_dtype)m->vision.patch_weight->a.dtype;
+    struct tensor *pixels = tensor_hold(op_to(e, images, dtype));
+    struct tensor *grid = tensor_keep(op_patches(e, pixels, m->vision.patch_weight, m->vision.patch_bias));
+    tensor_drop(e, pixels);
+    if (e->halted) return e->poison;
+    bool needs_grad = m->setting->lora.r && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL;
+    if (needs_grad) tensor_require_input_grad(e, grid); /* enable_input_require_grads() */
+    struct tensor *rows = op_view(e, grid, SHAPE(tensor_size(grid, 0), v->hidden_size, v->positions));
+    struct tensor *x = tensor_keep(op_transpose(e, rows, 1, 2));
+    struct tensor *places = tensor_keep(op_view(e, m->vision.position_ids, SHAPE(1, v->positions)));
+    tensor_set(e, &x, op_add(e, x, op_embedding(e, m->vision.positions, places)));
+    tensor_drop_all(e, places, grid);
+    return x;
+}
+
+/* SiglipVisionModel.forward(); named */
+static struct tensor *run(struct engine *e, const struct decoder *m, struct tensor *images)
+{
+    struct tensor *embedded = embed(e, m, images), *x = tensor_ref(embedded); /* a variable to the end */
+    struct tower t = {.m = m};
+    for (int64_t i = 0; i < m->config->vision.layers; i++) {
+        t.layer = &m->vision.layers[i];
+        tensor_set(e, &x, run_block(e, &t, x));
+    }
+    tensor_set(e, &x, nn_norm(e, &m->vision.last_norm, x));
+    tensor_drop(e, embedded);
+    return x;
+}
+
+/* Gemma3MultiModalProjector.forward(): x (N, T, W), lent -> (N, tokens, H), named */
+static struct tensor *project(struct engine *e, const struct decoder *m, struct tensor *x)
+{
+    const struct plim_vision *v = &m->config->vision;
+    if (e->halted) return e->poison;
+    int64_t images = tensor_size(x, 0), side = v->image_size / v->patch_size;
+    struct tensor *grid = op_view(e, op_transpose(e, x, 1, 2), SHAPE(images, v->hidden_size, side, side));
+    struct tensor *reshaped = tensor_keep(op_contiguous(e, grid));
+    struct tensor *pooled = tensor_keep(op_avg_pool(e, reshaped, v->merge_size));
+    tensor_set(e, &pooled, op_view(e, pooled, SHAPE(images, v->hidden_size, v->image_tokens)));
+    tensor_set(e, &pooled, op_transpose(e, pooled, 1, 2));
+    struct tensor *normed = tensor_keep(nn_norm(e, &m->vision.mergers[0].norm, pooled));
+    struct tensor *y = tensor_keep(op_matmul(e, normed, m->vision.projection));
+    tensor_drop_all(e, reshaped, pooled, normed);
+    tensor_set(e, &y, e->halted ? y : op_to(e, y, (enum plim_dtype)x->a.dtype));
+    return y;
+}
+
+/* --- in the text ------------------------------------------------------------------------------ */
+
+/* get_placeholder_mask(), which looks whether there are as many tokens as features; named */
+static struct tensor *placeholders(struct engine *e, struct decoder *m)
+{
+    struct tensor *mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->token_types, 1)); /* by their ids */
+    struct tensor *count = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 0));
+    tensor_drop(e, tensor_keep(op_to(e, mask, PLIM_I64)));
+    struct tensor *elements = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 0));
+    struct tensor *same = tensor_keep(op_full(e, PLIM_BOOL, 0, NULL, 1));
+    tensor_drop(e, elements);
+    struct tensor *all = tensor_keep(op_full(e, PLIM_BOOL, 0, NULL, 1));
+    if (!e->halted) engine_item(e, all);
+    tensor_drop_all(e, all, same, count);
+    return mask;
+}
+
+/* get_block_sequence_ids_for_mask(): of each token (B, S) which image it is of, -1 for text; int64, named */
+static struct tensor *blocks_of(struct engine *e, const struct decoder *m)
+{
+    if (e->halted) return e->poison;
+    int64_t rows = tensor_size(m->token_types, 0), seq = tensor_size(m->token_types, 1);
+    struct tensor *is_image = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->token_types, 1));
+    struct tensor *padded = tensor_keep(op_full(e, PLIM_BOOL, SHAPE(rows, seq + 1), 0));
+    struct tensor *behind = tensor_keep(op_slice(e, padded, 1, 1, seq));
+    op_copy_(e, behind, is_image);
+    tensor_drop(e, behind);
+    struct tensor *before = tensor_keep(op_slice(e, padded, 1, 0, seq));
+    struct tensor *starts = tensor_keep(
+        op_compare(e, PLIM_BINARY_AND, is_image, op_compare_scalar(e, PLIM_BINARY_EQ, before, 0)));
+    struct tensor *group = tensor_keep(op_add_scalar(e, op_cumsum_last(e, op_to(e, starts, PLIM_I32), PLIM_I64), -1));
+    struct tensor *y = tensor_keep(op_where(e, is_image, group, NULL, PLIM_I64, 0, -1));
+    tensor_drop_all(e, is_image, padded, before, starts, group);
+    return y;
+}
+
+static void see(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen)
+{
+    struct tensor *last = run(e, m, m->pixels);
+    seen->rows = project(e, m, last);
+    tensor_drop(e, last);
+    if (e->halted) return;
+    tensor_set(e, &seen->rows, op_to(e, seen->rows, (enum plim_dtype)(*embeddings)->a.dtype));
+    m->vision.output = tensor_ref(seen->rows);
+    seen->mask = placeholders(e, m);
+    struct tensor *mask = tensor_keep(op_unsqueeze(e, seen->mask, -1));
+    tensor_set(e, embeddings, op_masked_scatter(e, *embeddings, mask, seen->rows));
+    tensor_drop(e, mask);
+    seen->blocks = blocks_of(e, m);
+}
+
+const struct vision_tower plim_tower_gemma3 = {.build = build,
+                                               .see = see,
+                                               .block = plim_siglip_block,
+                                               .merger = plim_gemma3_projector,
+                                               .blocks = "model.vision_tower.encoder.layers.%lld",
+                                               .last = "model.multi_modal_projector"};
