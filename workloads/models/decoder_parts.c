@@ -273,7 +273,7 @@ void decoder_build_layers(struct engine *e, struct decoder *m,
                                         struct decoder_layer *l))
 {
     for (int64_t i = 0; i < m->config->layers; i++) {
-        m->parameters.layer = (int32_t)(i + 1);
+        m->parameters.layer = (int32_t)(m->config->vision.layers + i + 1);
         build(e, m, &m->layers[i]);
     }
     m->parameters.layer = 0;
@@ -438,6 +438,7 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     if (multiplier > 0 && !masks_first) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
     struct seen_images seen = {0};
     if (m->pixels) vision_see(e, m, &embeddings, &seen);
+    if (m->config->vision.layers) nn_begin(e); /* the text is a model of its own */
     struct tensor *positions = m->pixels ? NULL : decoder_positions(e, m, tensor_size(ids, 1));
     struct tensor *turning = tensor_ref(e->halted ? e->poison : m->pixels ? seen.positions : positions);
     if (m->rotary.of_grids && positions) on_grids(e, tensor_size(ids, 0), &positions, &turning);
@@ -460,5 +461,6 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     }
     tensor_drop_all(e, positions, turning, embeddings);
     vision_forget(e, &seen);
+    if (m->config->vision.layers) tensor_set(e, &x, nn_end(e, x));
     return x;
 }

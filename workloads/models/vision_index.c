@@ -164,6 +164,18 @@ static void make_ends(struct engine *e, const struct grid *g, struct vision_inde
     tensor_drop_all(e, sums, lengths);
 }
 
+/* get_max_seqlen(), which flash-attention-2 alone is told */
+static void read_longest(struct engine *e, const struct grid *g, const struct vision_index *index)
+{
+    if (e->halted) return;
+    struct tensor *behind = op_slice(e, index->ends, 0, 1, g->images);
+    struct tensor *lengths = tensor_keep(op_sub(e, behind, op_slice(e, index->ends, 0, 0, g->images)));
+    struct tensor *longest = tensor_keep(op_reduce(e, lengths, 1, false, PLIM_BINARY_MAX, 1, PLIM_I32));
+    tensor_drop(e, lengths);
+    if (!e->halted) engine_item(e, longest);
+    tensor_drop(e, longest);
+}
+
 /* Where a patch stands: patches that become one row of the text are behind one another. */
 static void place_of(const struct grid *g, int64_t patch, int64_t *row, int64_t *column)
 {
@@ -217,6 +229,7 @@ void vision_index_make(struct engine *e, const struct decoder *m, struct vision_
     make_taps(e, &g, index);
     make_places(e, &g, index);
     make_ends(e, &g, index);
+    if (m->setting->attention == PLIM_ATTENTION_FLASH2) read_longest(e, &g, index);
     if (!e->halted && !e->device->info.simulated) write_values(e, &g, index);
 }
 
