@@ -119,6 +119,11 @@ def sharded_cases(small):
     yield case(small, 2, 100, 0, **zero3)
     yield case(odd, 2, 150, 1, 224, 160, **{**zero3, 'world': 3}, **EAGER)
     yield case(small, 2, 200, 1, **zero2, **FULL, weights='bf16', **nf4, **adapted)
+    yield case(small, 2, 200, 1, **zero2, **FULL, use_reentrant=True, made_on='cast', freeze_vision=True)
+    floats = {'quantization': {**nf4['quantization'], 'storage': 'bf16'}}
+    yield case(small, 2, 200, 1, **fsdp, **FULL, weights='bf16', **floats, **adapted)
+    yield case(odd, 2, 150, 1, 224, 160, **fsdp, **FULL, weights='bf16', **nf4, **everywhere)
+    yield case(odd, 2, 150, 1, 224, 160, **zero3, **FULL, use_reentrant=True, weights='bf16', **floats, **adapted)
     yield case(small, 2, 200, 1, **fsdp, weights='bf16')
     yield case(small, 2, 200, 1, **fsdp, **FULL)
     yield case(small, 1, 200, 2, 96, 224, **fsdp, **FULL, weights='bf16', freeze_vision=True)

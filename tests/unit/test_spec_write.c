@@ -248,8 +248,6 @@ static void show_images(struct plim_spec *spec, uint64_t *state)
     for (size_t i = 0; i < spec->seq.count; i++) spec->seq.values[i] += 2000;
     spec->cut_cross_entropy = false;
     spec->upcast = PLIM_UPCAST_NONE;
-    spec->label_smoothing = 0;
-    *spec->lora.saved = '\0';
     spec->fsdp_plan = PLIM_FSDP_PLAN_ACCELERATE;
     spec->torch = PLIM_TORCH_2_11;
     spec->transformers = PLIM_TRANSFORMERS_5_17;

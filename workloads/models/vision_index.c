@@ -198,9 +198,12 @@ static void tap(const struct grid *g, int64_t at, int64_t size, int64_t taps[2],
 static void write_values(struct engine *e, const struct grid *g, const struct vision_index *index)
 {
     size_t n = (size_t)g->patches;
+    size_t count = (size_t)g->images + 1;
     int64_t *taps = malloc(n * 4 * sizeof *taps), *places = malloc(n * 2 * sizeof *places);
     float *weights = malloc(n * 4 * sizeof *weights);
-    if (!taps || !places || !weights) engine_fail(e, PLIM_NOMEM);
+    int32_t *ends = malloc(count * sizeof *ends);
+    if (!taps || !places || !weights || !ends) engine_fail(e, PLIM_NOMEM);
+    for (size_t i = 0; i < count && !e->halted; i++) ends[i] = (int32_t)((int64_t)i * (g->patches / g->images));
     for (size_t i = 0; i < n && !e->halted; i++) {
         int64_t t[2][2], *at = places + 2 * i;
         float s[2][2];
@@ -216,7 +219,9 @@ static void write_values(struct engine *e, const struct grid *g, const struct vi
         engine_write(e, index->taps, taps, n * 4 * sizeof *taps);
         engine_write(e, index->weights, weights, n * 4 * sizeof *weights);
         engine_write(e, index->places, places, n * 2 * sizeof *places);
+        engine_write(e, index->ends, ends, count * sizeof *ends);
     }
+    free(ends);
     free(taps);
     free(places);
     free(weights);

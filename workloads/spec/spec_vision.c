@@ -124,8 +124,6 @@ static const char *unknown_beside(const struct plim_spec *spec)
     if (spec->transformers != PLIM_TRANSFORMERS_5_17) return "train.transformers 5.24";
     if (spec->upcast != PLIM_UPCAST_NONE) return "train.upcast";
     if (spec->fsdp_plan != PLIM_FSDP_PLAN_ACCELERATE) return "train.fsdp_plan axolotl";
-    if (spec->label_smoothing > 0) return "train.label_smoothing";
-    if (*spec->lora.saved) return "train.lora.modules_to_save";
     return is_sharded_by_hand(spec) ? "a plain loop with ZeRO or FSDP2" : NULL;
 }
 

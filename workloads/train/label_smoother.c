@@ -12,11 +12,11 @@ static void shift(struct engine *e, struct tensor **logits, struct tensor **labe
 }
 
 /* *x = x.sum() / (items * classes), x (.., 1). Trainer holds the number of labels in a step, so that it is memory only
- * where it is multiplied (`classes` above 1); here it is that of x. */
-static void sum_and_divide(struct engine *e, struct tensor **x, int64_t classes)
+ * where it is multiplied (`classes` above 1), or the smoother's own (`active`, or NULL); here it is that of x. */
+static void sum_and_divide(struct engine *e, struct tensor **x, struct tensor *active, int64_t classes)
 {
     double items = (double)tensor_elements(*x);
-    struct tensor *sum = tensor_keep(op_sum_all(e, *x)), *count = NULL;
+    struct tensor *sum = tensor_keep(op_sum_all(e, *x)), *count = active && classes == 1 ? tensor_ref(active) : NULL;
     if (classes > 1) count = tensor_keep(op_full(e, PLIM_I64, 0, NULL, items * (double)classes));
     tensor_set(e, x, count ? op_div(e, sum, count) : op_div_scalar(e, sum, items));
     tensor_drop_all(e, sum, count);
@@ -58,8 +58,8 @@ static struct tensor *smooth(struct engine *e, const struct decoder *m, struct t
     tensor_set(e, &nll, op_masked_fill_(e, nll, padding));
     tensor_set(e, &smoothed, op_masked_fill_(e, smoothed, padding));
     struct tensor *active = count_active(e, m, padding);
-    sum_and_divide(e, &nll, 1);
-    sum_and_divide(e, &smoothed, e->halted ? 1 : tensor_size(logs, -1));
+    sum_and_divide(e, &nll, active, 1);
+    sum_and_divide(e, &smoothed, active, e->halted ? 1 : tensor_size(logs, -1));
     struct tensor *loss = weigh(e, m->setting->label_smoothing, nll, smoothed);
     tensor_drop_all(e, nll, smoothed, padding, column, logs, active);
     return loss;
