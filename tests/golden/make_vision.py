@@ -134,7 +134,6 @@ def sharded_cases(small):
     yield case(small, 2, 200, 1, **fsdp, **FULL, weights='bf16', fsdp_config={'cpu_ram_efficient_loading': True})
     yield case(small, 2, 200, 1, **{**fsdp, 'loop': 'trl-sft'}, **FULL, weights='bf16')
     yield case(small, 2, 200, 1, **{**zero2, 'loop': 'trl-sft'}, **FULL)
-    yield case(small, 2, 200, 1, **{**zero3, 'loop': 'trl-sft'}, **FULL, use_reentrant=True)
 
 
 def liger_cases(small):

@@ -97,10 +97,10 @@ static void turn(struct engine *e, struct tensor *x[2], struct tensor *cos, stru
 {
     if (e->halted) return;
     enum plim_dtype dtype = (enum plim_dtype)x[0]->a.dtype;
-    struct tensor *c = tensor_hold(op_to(e, op_unsqueeze(e, cos, -2), PLIM_F32));
-    struct tensor *s = tensor_hold(op_to(e, op_unsqueeze(e, sin, -2), PLIM_F32));
     struct tensor *wide[2], *y[2];
     for (int i = 0; i < 2; i++) wide[i] = tensor_hold(op_to(e, x[i], PLIM_F32));
+    struct tensor *c = tensor_hold(op_to(e, op_unsqueeze(e, cos, -2), PLIM_F32));
+    struct tensor *s = tensor_hold(op_to(e, op_unsqueeze(e, sin, -2), PLIM_F32));
     for (int i = 0; i < 2; i++) y[i] = tensor_keep(nn_rotate(e, wide[i], c, s));
     for (int i = 0; i < 2; i++) tensor_set(e, &y[i], e->halted ? y[i] : op_to(e, y[i], dtype));
     for (int i = 0; i < 2; i++) tensor_set(e, &x[i], y[i]);
@@ -113,9 +113,9 @@ static void turn_in_place(struct engine *e, struct tensor *x[2], struct tensor *
     if (e->halted) return;
     enum plim_dtype dtype = (enum plim_dtype)x[0]->a.dtype;
     struct tensor *angles[2] = {cos, sin}, *wide[2], *turned[2];
-    for (int i = 0; i < 2; i++) angles[i] = tensor_keep(op_unsqueeze(e, op_to(e, angles[i], PLIM_F32), 0));
     for (int i = 0; i < 2; i++)
         wide[i] = tensor_keep(op_transpose(e, op_unsqueeze(e, op_to(e, x[i], PLIM_F32), 0), 1, 2));
+    for (int i = 0; i < 2; i++) angles[i] = tensor_keep(op_unsqueeze(e, op_to(e, angles[i], PLIM_F32), 0));
     op_liger_rope(e, wide, angles, tensor_size(cos, -1) / 2, turned);
     for (int i = 0; i < 2 && !e->halted; i++) {
         struct tensor *rows = op_view(e, op_transpose(e, turned[i], 1, 2), 3, x[i]->a.shape);

@@ -498,12 +498,20 @@ struct tensor *fsdp_lend(struct engine *e, void *context, struct tensor *weight)
     return !p || u->is_whole ? tensor_ref(weight) : full_tensor(e, f, p);
 }
 
+/* The `i`-th in the order of modules: a vision tower's blocks stand between the root and the embedding. */
+static struct fsdp_unit *unit_at_end(const struct fsdp *f, size_t i)
+{
+    size_t of_tower = (size_t)f->model->config->vision.layers;
+    if (i > FSDP_ROOT && i <= of_tower) return &f->units[FSDP_BLOCKS + i - 1];
+    return &f->units[i > of_tower && i < of_tower + FSDP_BLOCKS ? i - of_tower : i];
+}
+
 /* _root_post_backward_final_callback() */
 void fsdp_end_backward(struct engine *e, void *context)
 {
     struct fsdp *f = context;
     for (size_t i = 0; i < f->unit_count; i++) {
-        struct fsdp_unit *u = &f->units[i];
+        struct fsdp_unit *u = unit_at_end(f, i);
         if (!u->is_reduced) fsdp_unit_after_backward(e, u);
         u->is_reduced = u->in_backward = false;
         u->modules_left = 0; /* _finalize_backward(): of a head that TRL's model computes with itself */
