@@ -2,10 +2,12 @@
 joins them with the figures.
 
     python make_vision.py > vision_cases.jsonl
-    plimsoll exec --device sim:GPU,placement=ascending --observe -- VENV/bin/python ../virtual/programs/golden.py \\
-        vision_cases.jsonl ID [ID ...]               and with torchrun as make_trl.py says
+    export PYTHONPATH=flash2                             the stand-in for the package flash-attn (make_flash2.py)
+    plimsoll exec --device sim:GPU,placement=ascending --assume ops.py:232=false --observe -- VENV/bin/python \\
+        ../virtual/programs/golden.py vision_cases.jsonl ID [ID ...]     and with torchrun as make_trl.py says
     python make_vision.py --join FIGURES > vision.jsonl      FIGURES: those lines
 
+What is assumed: activations have no outliers (bitsandbytes/backends/cuda/ops.py), of which a plan in 8 bits knows none.
 VENV as of make_trl.py. The fields are those of families.jsonl; besides `images` in each row, of `image_height` and
 `image_width` pixels (../virtual/programs/pictures.py makes the rows).
 """
@@ -24,8 +26,160 @@ TOWER = ['qkv', 'attn.proj', 'linear_fc1', 'linear_fc2']
 
 def case(config, batch, seq, images, height=128, width=256, **more):
     made = make_families.case(config, batch, seq, kind='image-text', images=images, image_height=height, image_width=width, **more)
-    marks = [*(['frozen'] if made.get('freeze_vision') else []), f'i{images}x{height}x{width}'] + ([f'cc{made["compute_capability"]}'] if made['compute_capability'] != 80 else [])
+    marks = [*(['frozen'] if made.get('freeze_vision') else []), *(['saved'] if 'modules_to_save' in made.get('lora', {}) else []),
+             f'i{images}x{height}x{width}'] + ([f'cc{made["compute_capability"]}'] if made['compute_capability'] != 80 else [])
     return {**made, 'id': '/'.join([made['id'], *marks])}
+
+
+def sft_cases(small):
+    """TRL's own collator makes the rows."""
+    sft, adapted = {'loop': 'trl-sft', 'accumulation': 2}, make_families.lora(8, TEXT)
+    for more in (MIXED, {'precision': 'fp32'}, BF16, {**MIXED, **FULL}, {**MIXED, **EAGER}):
+        yield case(small, 2, 200, 1, **sft, **more)
+    for more in ({**MIXED, 'accumulation': 1}, {**BF16, **FULL, 'accumulation': 3}):
+        yield case(small, 1, 200, 2, 96, 224, **{**sft, **more})
+    yield case(small, 3, 200, 1, **sft, **MIXED, padded=True)
+    yield case(small, 2, 100, 0, **sft, **MIXED)
+    yield case(small, 2, 200, 1, **sft, **MIXED, **FULL, freeze_vision=True)
+    yield case(small, 2, 200, 1, **sft, **MIXED, **FULL, weights='bf16', made_on='loaded', **adapted)
+    yield case(small, 2, 200, 1, **sft, **MIXED, **FULL, weights='bf16', **make_families.lora(4, TEXT + TOWER))
+    yield case(small, 2, 100, 0, **sft, **MIXED, **FULL, **adapted)
+    quantization = {'type': 'nf4', 'double': True, 'compute': 'bf16', 'prepare': False}
+    yield case(small, 2, 200, 1, **sft, **MIXED, **FULL, weights='bf16', quantization=quantization, **adapted)
+    yield case(small, 2, 200, 1, **sft, **MIXED, weights='bf16', quantization={'type': 'int8', 'prepare': False}, **make_families.lora(4, TEXT + TOWER))
+    yield case('qwen3-vl-odd', 2, 150, 1, 224, 160, **sft, **MIXED)
+    yield case('qwen3-vl-odd', 2, 150, 1, 224, 160, **sft, **MIXED, **FULL, weights='bf16', quantization=quantization, **make_families.lora(4, TOWER))
+    yield case('qwen3-vl-odd', 2, 150, 1, 224, 160, **sft, **MIXED, **FULL, use_reentrant=True)
+    yield case(small, 1, 200, 2, 96, 224, **sft, **MIXED, **FULL, sharding='ddp', world=2)
+    yield case(small, 1, 200, 2, 96, 224, **sft, **MIXED, **FULL, weights='bf16', sharding='ddp', world=2, **adapted)
+
+
+def evaluated_cases(small):
+    """Predictions are logits and rope_deltas, of which a program's argmax takes the first."""
+    adapted, nf4 = make_families.lora(8, TEXT), {'quantization': {'type': 'nf4', 'double': True, 'compute': 'bf16'}}
+    kept = {'batch': 4, 'keeps': 'logits', 'batches': 3}
+    yield case(small, 2, 200, 1, **TRAINER, **MIXED, evaluation={'batch': 3})
+    yield case(small, 2, 200, 1, **TRAINER, **BF16, **FULL, evaluation=kept)
+    yield case(small, 2, 200, 1, **TRAINER, **MIXED, evaluation={'batch': 2, 'keeps': 'argmax', 'batches': 3, 'accumulation': 2})
+    yield case(small, 1, 200, 2, 96, 224, **TRAINER, **MIXED, **FULL, evaluation={'batch': 5, 'every': 2, 'batches': 3}, padded=True)
+    yield case(small, 2, 200, 1, **TRAINER, **MIXED, **FULL, evaluation={'batch': 8}, arguments={'eval_on_start': True}, **adapted)
+    yield case(small, 2, 100, 0, **TRAINER, **MIXED, evaluation={'batch': 3, 'keeps': 'logits'})
+    yield case(small, 2, 200, 1, **TRAINER, **MIXED, **FULL, weights='bf16', **nf4, **adapted, evaluation={'batch': 8})
+    yield case('qwen3-vl-odd', 2, 150, 1, 224, 160, **TRAINER, **MIXED, **EAGER, evaluation={'batch': 3, 'keeps': 'logits', 'batches': 2, 'accumulation': 1})
+    yield case(small, 2, 200, 1, loop='trl-sft', **MIXED, evaluation={'batch': 4})
+    yield case(small, 2, 200, 1, loop='trl-sft', **MIXED, **FULL, **adapted, evaluation=kept)
+    yield case(small, 1, 200, 2, 96, 224, **TRAINER, **MIXED, sharding='ddp', world=2, evaluation=kept)
+
+
+def parallel_cases(small):
+    """Of text alone the tower gets no gradients, which DistributedDataParallel is told or finds."""
+    ddp = {**MIXED, 'sharding': 'ddp', 'world': 2}
+    finds = {'ddp': {'find_unused_parameters': True}}
+    yield case(small, 2, 100, 0, **TRAINER, **ddp)
+    yield case(small, 2, 100, 0, **TRAINER, **ddp, **FULL, **finds)
+    yield case(small, 2, 100, 0, **TRAINER, **ddp, **FULL, freeze_vision=True)
+    yield case(small, 2, 100, 0, **TRAINER, **ddp, **make_families.lora(8, TEXT))
+    yield case(small, 2, 100, 0, **TRAINER, **ddp, **make_families.lora(4, TEXT + TOWER))
+    yield case(small, 2, 100, 0, loop='trl-sft', accumulation=2, **ddp, **FULL)
+    yield case('qwen3-vl-odd', 3, 77, 0, **TRAINER, **{**ddp, 'world': 3})
+
+
+def flash_cases(small):
+    """The tower is one call for all images."""
+    flash, adapted = {'attention': 'flash_attention_2'}, make_families.lora(8, TEXT)
+    yield case(small, 2, 200, 1, **BF16, **flash)
+    yield case(small, 1, 200, 2, 96, 224, **BF16, **FULL, **flash)
+    yield case(small, 3, 200, 1, **MIXED, weights='bf16', **flash, padded=True)
+    yield case(small, 2, 200, 1, **flash, precision='fp16', compute_capability=90)
+    yield case(small, 2, 200, 1, **TRAINER, **MIXED, **FULL, weights='bf16', made_on='loaded', **flash, **adapted)
+    yield case(small, 2, 200, 1, **TRAINER, **MIXED, **FULL, use_reentrant=True, weights='bf16', **flash, **make_families.lora(4, TEXT + TOWER))
+    yield case(small, 2, 100, 0, **TRAINER, **MIXED, weights='bf16', **flash)
+    yield case(small, 2, 200, 1, **TRAINER, **MIXED, **FULL, weights='bf16', **flash, **adapted,
+               quantization={'type': 'nf4', 'double': True, 'compute': 'bf16'})
+    yield case(small, 5, 400, 5, 64, 64, loop='trl-sft', accumulation=2, **MIXED, weights='bf16', **flash)
+    yield case('qwen3-vl-odd', 2, 150, 1, 224, 160, **BF16, **flash)
+    yield case('qwen3-vl-odd', 2, 150, 1, 224, 160, **TRAINER, **MIXED, **FULL, weights='bf16', **flash, evaluation={'batch': 3})
+
+
+def sharded_cases(small):
+    odd, adapted, everywhere = 'qwen3-vl-odd', make_families.lora(8, TEXT), make_families.lora(4, TEXT + TOWER)
+    nf4 = {'quantization': {'type': 'nf4', 'double': True, 'compute': 'bf16'}}
+    both = {**TRAINER, **MIXED, 'world': 2}
+    zero2, zero3, fsdp = ({**both, 'sharding': sharding} for sharding in ('zero2', 'zero3', 'fsdp'))
+    yield case(small, 2, 200, 1, **zero2)
+    yield case(small, 1, 200, 2, 96, 224, **zero2, **FULL, weights='bf16', made_on='loaded', freeze_vision=True)
+    yield case(small, 2, 200, 1, **zero2, **FULL, weights='bf16', **adapted)
+    yield case(small, 2, 100, 0, **{**zero2, 'sharding': 'zero1'})
+    yield case(odd, 2, 150, 1, 224, 160, **{**zero2, 'world': 3}, **FULL)
+    yield case(small, 2, 200, 1, **zero3)
+    yield case(small, 2, 200, 1, **zero3, **FULL)
+    yield case(small, 1, 200, 2, 96, 224, **zero3, **FULL, use_reentrant=True, freeze_vision=True)
+    yield case(small, 2, 200, 1, **zero3, **FULL, use_reentrant=True, weights='bf16', **adapted)
+    yield case(small, 2, 200, 1, **zero3, weights='bf16', **everywhere)
+    yield case(small, 2, 100, 0, **zero3)
+    yield case(odd, 2, 150, 1, 224, 160, **{**zero3, 'world': 3}, **EAGER)
+    yield case(small, 2, 200, 1, **zero2, **FULL, weights='bf16', **nf4, **adapted)
+    yield case(small, 2, 200, 1, **zero2, **FULL, use_reentrant=True, made_on='cast', freeze_vision=True)
+    floats = {'quantization': {**nf4['quantization'], 'storage': 'bf16'}}
+    yield case(small, 2, 200, 1, **fsdp, **FULL, weights='bf16', **floats, **adapted)
+    yield case(odd, 2, 150, 1, 224, 160, **fsdp, **FULL, weights='bf16', **nf4, **everywhere)
+    yield case(odd, 2, 150, 1, 224, 160, **zero3, **FULL, use_reentrant=True, weights='bf16', **floats, **adapted)
+    yield case(small, 2, 200, 1, **fsdp, weights='bf16')
+    yield case(small, 2, 200, 1, **fsdp, **FULL)
+    yield case(small, 1, 200, 2, 96, 224, **fsdp, **FULL, weights='bf16', freeze_vision=True)
+    yield case(small, 2, 200, 1, **fsdp, **FULL, weights='bf16', **adapted)
+    yield case(small, 2, 200, 1, **fsdp, weights='bf16', **everywhere)
+    yield case(small, 2, 100, 0, **fsdp, **FULL, weights='bf16')
+    yield case(odd, 2, 150, 1, 224, 160, **{**fsdp, 'world': 3}, **FULL, use_reentrant=True)
+    yield case(small, 2, 200, 1, **fsdp, **FULL, weights='bf16', fsdp_config={'cpu_ram_efficient_loading': True})
+    yield case(small, 2, 200, 1, **{**fsdp, 'loop': 'trl-sft'}, **FULL, weights='bf16')
+    yield case(small, 2, 200, 1, **{**zero2, 'loop': 'trl-sft'}, **FULL)
+
+
+def liger_cases(small):
+    liger, adapted, frozen = {'liger': True}, make_families.lora(8, TEXT), {'freeze_vision': True}
+    nf4 = {'quantization': {'type': 'nf4', 'double': True, 'compute': 'bf16'}}
+    for more in ({'precision': 'fp32'}, MIXED, {**BF16, **FULL}):
+        yield case(small, 2, 200, 1, **liger, **more)
+    yield case(small, 1, 200, 2, 96, 224, **TRAINER, **liger, **MIXED)
+    yield case(small, 2, 100, 0, **TRAINER, **liger, **MIXED)
+    yield case(small, 2, 200, 1, **TRAINER, **liger, **MIXED, **FULL, **frozen)
+    yield case(small, 2, 200, 1, **TRAINER, **liger, **MIXED, **FULL, weights='bf16', **adapted, evaluation={'batch': 3})
+    yield case(small, 2, 200, 1, **TRAINER, **liger, **MIXED, **FULL, weights='bf16', **nf4, **make_families.lora(4, TEXT + TOWER))
+    yield case('qwen3-vl-odd', 2, 150, 1, 224, 160, loop='trl-sft', **liger, **MIXED)
+    yield case('qwen3-vl-odd', 2, 150, 1, 224, 160, **TRAINER, **liger, **MIXED, arguments={'liger_kernel_config': {'rope': False}})
+    yield case(small, 2, 200, 1, **TRAINER, **liger, **MIXED, sharding='zero2', world=2)
+    yield case(small, 2, 200, 1, **TRAINER, **liger, **MIXED, **FULL, weights='bf16', sharding='fsdp', world=2)
+
+
+def further_cases(small):
+    """Trainer's smoothed labels are not shifted: it knows causal models by their names."""
+    smoothed = {'arguments': {'label_smoothing_factor': 0.1}}
+    saved = make_families.lora(8, TEXT, modules_to_save=['embed_tokens', 'lm_head'])
+    yield case(small, 2, 200, 1, **TRAINER, **MIXED, **smoothed)
+    yield case(small, 1, 200, 2, 96, 224, **TRAINER, **MIXED, **FULL, **smoothed, **make_families.lora(8, TEXT), evaluation={'batch': 3})
+    yield case(small, 2, 100, 0, loop='trl-sft', **MIXED, **smoothed)
+    yield case(small, 2, 200, 1, **TRAINER, **MIXED, **FULL, **saved)
+    yield case('qwen3-vl-odd', 2, 150, 1, 224, 160, **BF16, **saved)
+    yield case('qwen3-vl-odd', 2, 150, 1, 224, 160, loop='trl-sft', **MIXED, weights='bf16', **saved)
+
+
+def quantized_cases(small):
+    """bitsandbytes takes the place of the tower's linears, too."""
+    nf4 = {'quantization': {'type': 'nf4', 'double': True, 'compute': 'bf16'}}
+    int8 = {'quantization': {'type': 'int8'}}
+    for quantization in (nf4, int8):
+        for more in ({**BF16, **FULL}, {'precision': 'fp32'}, {**MIXED, 'weights': 'bf16'}):
+            yield case(small, 2, 200, 1, **more, **quantization, **make_families.lora(8, TEXT))
+        yield case(small, 1, 200, 2, 96, 224, **MIXED, **FULL, weights='bf16', **quantization, **make_families.lora(4, TEXT + TOWER))
+        yield case(small, 2, 200, 1, **TRAINER, **MIXED, weights='bf16', **quantization, **make_families.lora(8, TEXT))
+        yield case(small, 2, 200, 1, **TRAINER, **MIXED, **FULL, weights='bf16', **quantization, **make_families.lora(4, TEXT + TOWER))
+        yield case(small, 3, 100, 0, **TRAINER, **MIXED, **FULL, use_reentrant=True, weights='bf16', **quantization, **make_families.lora(8, TEXT))
+        yield case('qwen3-vl-odd', 2, 150, 1, 224, 160, **TRAINER, **MIXED, **FULL, weights='bf16', **quantization, **make_families.lora(8, TEXT))
+        yield case('qwen3-vl-odd', 2, 150, 1, 224, 160, **BF16, **EAGER, **quantization, **make_families.lora(4, TOWER))
+    yield case(small, 2, 200, 1, **TRAINER, **MIXED, weights='bf16', quantization={'type': 'fp4', 'compute': 'bf16'}, padded=True, **make_families.lora(8, TEXT))
+    yield case(small, 2, 200, 1, **BF16, quantization={'type': 'nf4'}, **make_families.lora(8, TEXT + TOWER, dora=True))
+    yield case(small, 1, 200, 2, 96, 224, **TRAINER, **MIXED, **FULL, weights='bf16', sharding='ddp', world=2, **nf4, **make_families.lora(8, TEXT))
 
 
 def cases():
@@ -61,10 +215,21 @@ def cases():
     yield case(small, 2, 200, 0, **TRAINER, **MIXED, **frozen)
     loaded = {**TRAINER, **MIXED, 'made_on': 'loaded', 'weights': 'bf16'}
     yield case(small, 2, 200, 1, **loaded)
+    cast = {**TRAINER, **MIXED, **FULL, 'use_reentrant': True, 'made_on': 'cast'}
+    yield case(small, 2, 200, 1, **cast)
+    yield case(small, 2, 200, 1, **cast, freeze_vision=True)
     yield case(small, 2, 200, 1, **loaded, **FULL, **make_families.lora(8, TEXT))
     yield case(small, 2, 200, 1, **loaded, **FULL, **make_families.lora(4, TEXT + TOWER))
     yield case(small, 1, 200, 2, 96, 224, **TRAINER, **MIXED, sharding='ddp', world=2)
     yield case(small, 1, 200, 2, 96, 224, **TRAINER, **BF16, **FULL, sharding='ddp', world=2, **make_families.lora(8, TEXT))
+    yield from quantized_cases(small)
+    yield from sft_cases(small)
+    yield from liger_cases(small)
+    yield from further_cases(small)
+    yield from sharded_cases(small)
+    yield from flash_cases(small)
+    yield from evaluated_cases(small)
+    yield from parallel_cases(small)
     yield case('qwen3-vl-2b', 1, 1024, 1, 1024, 768, **BF16, **FULL)
     yield case('qwen3-vl-2b', 1, 512, 1, 512, 512, **MIXED)
     for more in (BF16, {**MIXED, **FULL}, {**BF16, **EAGER}, {**TRAINER, **MIXED}):  # wide enough for cuDNN's usual workspace
@@ -78,7 +243,7 @@ def main():
     if sys.argv[1:2] == ['--join']:
         with open(sys.argv[2]) as file:
             figures = [json.loads(line) for line in file]
-        made = [{**c, **line} for c in made for line in figures if line['id'] in (c['id'], f'{c["id"]}/r1')]
+        made = [{**c, **line} for c in made for line in figures if line['id'] in (c['id'], f'{c["id"]}/r{line.get("rank")}')]
     for c in made:
         print(json.dumps(c))
 

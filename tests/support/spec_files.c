@@ -206,8 +206,8 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     bool gated = f == PLIM_FAMILY_QWEN3_5_TEXT || f == PLIM_FAMILY_QWEN3_5_MOE_TEXT || f == PLIM_FAMILY_QWEN3_NEXT;
     if (gated) attention += linear(h, q, in_bias); /* a gate beside the queries */
     bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_VL || f == PLIM_FAMILY_QWEN3_MOE ||
-                      f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GEMMA3 || gated || f == PLIM_FAMILY_LFM2 || f == PLIM_FAMILY_EXAONE4 ||
-                      f == PLIM_FAMILY_HUNYUAN_V1_DENSE;
+                      f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GEMMA3 || gated || f == PLIM_FAMILY_LFM2 ||
+                      f == PLIM_FAMILY_EXAONE4 || f == PLIM_FAMILY_HUNYUAN_V1_DENSE;
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
     bool layer_norms = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_NEMOTRON || f == PLIM_FAMILY_STABLELM;
     if (layer_norms) norms = m->parallel_residual ? 2 * h : 4 * h;

@@ -27,7 +27,7 @@ static void replay(struct plim_device *device, const char *family, int head_dim,
     static struct plim_spec spec;
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_replayer *replayer;
-    char model[256];
+    char model[512];
     snprintf(model, sizeof model,
              "model: {family: %s, vocab_size: 100, hidden_size: 64, intermediate_size: 96, "
              "num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, head_dim: %d%s}\n",
@@ -78,6 +78,25 @@ Test(flash2, computes_what_sdpa_does)
             cr_expect_float_eq(ours.step[i].loss, theirs.step[i].loss, 1e-3);
         cr_expect_lt(ours.step[3].loss, ours.step[0].loss - 0.01);
     }
+    plim_device_close(&host);
+}
+
+/* Each of two images in a row attends to itself, told where it ends. */
+Test(flash2, images_attend_to_themselves)
+{
+    struct plim_device *host = open_host();
+    const char *tower = ", vision_depth: 2, vision_hidden_size: 32, vision_num_heads: 2, vision_intermediate_size: 48, "
+                        "vision_out_hidden_size: 64, vision_patch_size: 2, vision_num_position_embeddings: 25, "
+                        "vision_deepstack_visual_indexes: [0]";
+    struct plim_train_setting by_ends = flash2, sdpa;
+    by_ends.images = (struct plim_images){.count = 2, .height = 8, .width = 12};
+    sdpa = by_ends;
+    sdpa.attention = PLIM_ATTENTION_SDPA;
+    replay(host, "qwen3_vl", 16, tower, &by_ends, &ours);
+    replay(host, "qwen3_vl", 16, tower, &sdpa, &theirs);
+    cr_assert_eq(ours.verdict, PLIM_OK, "%s", ours.why);
+    cr_assert_eq(theirs.verdict, PLIM_OK, "%s", theirs.why);
+    for (int i = 0; i < PLIM_REPLAY_STEPS; i++) cr_expect_float_eq(ours.step[i].loss, theirs.step[i].loss, 2e-4);
     plim_device_close(&host);
 }
 

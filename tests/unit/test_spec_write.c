@@ -246,14 +246,11 @@ static void show_images(struct plim_spec *spec, uint64_t *state)
                                         .height = is_square ? 0 : 4 * between(state, 1, 9),
                                         .width = is_square ? 0 : 4 * between(state, 1, 9)};
     for (size_t i = 0; i < spec->seq.count; i++) spec->seq.values[i] += 2000;
-    spec->quantization = (struct plim_quantization){.prepared = true};
-    spec->liger = (struct plim_enum_axis){.count = 1, .values = {PLIM_LIGER_FALSE}};
     spec->cut_cross_entropy = false;
+    spec->upcast = PLIM_UPCAST_NONE;
+    spec->fsdp_plan = PLIM_FSDP_PLAN_ACCELERATE;
     spec->torch = PLIM_TORCH_2_11;
     spec->transformers = PLIM_TRANSFORMERS_5_17;
-    spec->label_smoothing = 0;
-    spec->evaluation = PLIM_NO_EVALUATION;
-    *spec->lora.saved = '\0';
 }
 
 Test(spec_write, random_specs_come_back)

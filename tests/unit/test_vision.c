@@ -51,6 +51,30 @@ Test(vision, memory_may_end_anywhere)
     cr_expect(failed > 20 && fitted > 1, "%d fail, %d fit", failed, fitted);
 }
 
+/* The same of what is quantised, of flash-attention-2, of Liger, and of what is sharded. */
+Test(vision, memory_may_end_anywhere_by_other_ways)
+{
+    struct plim_train_setting ways[4] = {plain, plain, plain, plain};
+    ways[0].quantization = (struct plim_quantization){.type = PLIM_QUANTIZATION_NF4, .prepared = true};
+    ways[0].attention = PLIM_ATTENTION_FLASH2;
+    ways[0].weights = PLIM_WEIGHTS_BF16;
+    ways[1].liger = true;
+    ways[2].sharding = PLIM_SHARDING_ZERO3;
+    ways[3].sharding = PLIM_SHARDING_FSDP;
+    for (int i = 0; i < 4; i++) {
+        int failed = 0, fitted = 0;
+        if (i > 1) ways[i].loop = PLIM_LOOP_TRAINER, ways[i].world = 2;
+        for (int mebibytes = 8; mebibytes < 8192; mebibytes += mebibytes / 16 + 8) {
+            char gpu[64];
+            snprintf(gpu, sizeof(gpu), "A100-SXM4-80GB,memory=%dMiB", mebibytes);
+            replay(gpu, &ways[i]);
+            cr_expect(result.verdict == PLIM_OK || result.verdict == PLIM_OOM, "%d, %s: %s", i, gpu, result.why);
+            *(result.verdict == PLIM_OK ? &fitted : &failed) += 1;
+        }
+        cr_expect(failed > 5 && fitted > 1, "%d: %d fail, %d fit", i, failed, fitted);
+    }
+}
+
 Test(vision, a_frozen_tower_keeps_nothing)
 {
     struct plim_train_setting setting = plain;

@@ -116,8 +116,10 @@ static void adapt_vision(struct engine *e, struct decoder *m)
     char name[MODULE_NAME_MAX];
     for (size_t i = 0; vision_part(m, i, &part) && !e->halted; i++) {
         vision_part_name(&part, name);
+        m->parameters.layer = part.is_merger ? 0 : (int32_t)(i + 1);
         add_adapters(e, m, part.modules, part.number, name, part.owner, part.adapters);
     }
+    m->parameters.layer = 0;
 }
 
 /* lora.ParamWrapper of a parameter of experts, or of a router's matrix. NULL: none is asked for. */

@@ -155,10 +155,10 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     e->meta = quantized || sharded || moved || loaded;
     m->family->build(e, m);
     if (quantized || loaded) decoder_load(e, m);
-    if (cast) decoder_widen(e, m);
+    if (config->vision.layers && setting->freeze_vision && !setting->lora.r) vision_freeze(e, m);
+    if (cast) decoder_widen(e, m); /* what trains */
     decoder_upcast(e, m);
     if (setting->lora.r) decoder_add_lora(e, m);
-    else if (config->vision.layers && setting->freeze_vision) vision_freeze(e, m);
     m->parameters.dtype = dtype;
     value_head_build(e, m);
     e->meta = false;

@@ -281,7 +281,7 @@ void decoder_build_layers(struct engine *e, struct decoder *m,
                                         struct decoder_layer *l))
 {
     for (int64_t i = 0; i < m->config->layers; i++) {
-        m->parameters.layer = (int32_t)(i + 1);
+        m->parameters.layer = (int32_t)(m->config->vision.layers + i + 1);
         build(e, m, &m->layers[i]);
     }
     m->parameters.layer = 0;
@@ -449,6 +449,7 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     struct block_call calls[2] = {0};
     bool knows_none = m->config->family == PLIM_FAMILY_GEMMA3; /* masks are made by what is around its text's model */
     if (knows_none) make_masks(e, m, embeddings, seen.blocks, calls);
+    if (m->config->vision.layers) nn_begin(e); /* the text is a model of its own */
     struct tensor *positions = seen.positions ? NULL : decoder_positions(e, m, tensor_size(ids, 1));
     struct tensor *turning = tensor_ref(e->halted ? e->poison : seen.positions ? seen.positions : positions);
     if (m->rotary.of_grids && positions) on_grids(e, tensor_size(ids, 0), &positions, &turning);
@@ -471,5 +472,6 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     }
     tensor_drop_all(e, positions, turning, embeddings);
     vision_forget(e, &seen);
+    if (m->config->vision.layers) tensor_set(e, &x, nn_end(e, x));
     return x;
 }

@@ -350,14 +350,26 @@ void decoder_load(struct engine *e, struct decoder *m)
     for (size_t i = 0; i < buffer_count; i++) give_memory(e, buffers[i]);
 }
 
-const struct quantized *decoder_quantized(const struct decoder *m, const struct tensor *codes)
+static const struct quantized *quantized_among(const struct module *module, const void *owner,
+                                               const struct tensor *codes)
 {
-    const struct module *module = decoder_block_modules(m->config->family);
-    for (; codes->is_codes && module->path; module++) {
-        const struct linear *linear = (const void *)((const char *)&m->layers[codes->layer - 1] + module->offset);
+    for (; module->path; module++) {
+        const struct linear *linear = (const void *)((const char *)owner + module->offset);
         if (module->kind == MODULE_LINEAR && linear->quantized.codes == codes) return &linear->quantized;
     }
     return NULL;
+}
+
+const struct quantized *decoder_quantized(const struct decoder *m, const struct tensor *codes)
+{
+    int64_t layer = codes->layer - 1 - m->config->vision.layers;
+    struct vision_part part;
+    const struct quantized *found = NULL;
+    if (!codes->is_codes) return NULL;
+    if (layer >= 0) found = quantized_among(decoder_block_modules(m->config->family), &m->layers[layer], codes);
+    for (size_t i = 0; layer < 0 && !found && vision_part(m, i, &part); i++)
+        found = quantized_among(part.modules, part.owner, codes);
+    return found;
 }
 
 size_t decoder_cast_loaded(struct engine *e, const struct decoder *m, struct tensor **states)

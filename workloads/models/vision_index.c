@@ -164,6 +164,18 @@ static void make_ends(struct engine *e, const struct grid *g, struct vision_inde
     tensor_drop_all(e, sums, lengths);
 }
 
+/* get_max_seqlen(), which flash-attention-2 alone is told */
+static void read_longest(struct engine *e, const struct grid *g, const struct vision_index *index)
+{
+    if (e->halted) return;
+    struct tensor *behind = op_slice(e, index->ends, 0, 1, g->images);
+    struct tensor *lengths = tensor_keep(op_sub(e, behind, op_slice(e, index->ends, 0, 0, g->images)));
+    struct tensor *longest = tensor_keep(op_reduce(e, lengths, 1, false, PLIM_BINARY_MAX, 1, PLIM_I32));
+    tensor_drop(e, lengths);
+    if (!e->halted) engine_item(e, longest);
+    tensor_drop(e, longest);
+}
+
 /* Where a patch stands: patches that become one row of the text are behind one another. */
 static void place_of(const struct grid *g, int64_t patch, int64_t *row, int64_t *column)
 {
@@ -186,9 +198,12 @@ static void tap(const struct grid *g, int64_t at, int64_t size, int64_t taps[2],
 static void write_values(struct engine *e, const struct grid *g, const struct vision_index *index)
 {
     size_t n = (size_t)g->patches;
+    size_t count = (size_t)g->images + 1;
     int64_t *taps = malloc(n * 4 * sizeof *taps), *places = malloc(n * 2 * sizeof *places);
     float *weights = malloc(n * 4 * sizeof *weights);
-    if (!taps || !places || !weights) engine_fail(e, PLIM_NOMEM);
+    int32_t *ends = malloc(count * sizeof *ends);
+    if (!taps || !places || !weights || !ends) engine_fail(e, PLIM_NOMEM);
+    for (size_t i = 0; i < count && !e->halted; i++) ends[i] = (int32_t)((int64_t)i * (g->patches / g->images));
     for (size_t i = 0; i < n && !e->halted; i++) {
         int64_t t[2][2], *at = places + 2 * i;
         float s[2][2];
@@ -204,7 +219,9 @@ static void write_values(struct engine *e, const struct grid *g, const struct vi
         engine_write(e, index->taps, taps, n * 4 * sizeof *taps);
         engine_write(e, index->weights, weights, n * 4 * sizeof *weights);
         engine_write(e, index->places, places, n * 2 * sizeof *places);
+        engine_write(e, index->ends, ends, count * sizeof *ends);
     }
+    free(ends);
     free(taps);
     free(places);
     free(weights);
@@ -217,6 +234,7 @@ void vision_index_make(struct engine *e, const struct decoder *m, struct vision_
     make_taps(e, &g, index);
     make_places(e, &g, index);
     make_ends(e, &g, index);
+    if (m->setting->attention == PLIM_ATTENTION_FLASH2) read_longest(e, &g, index);
     if (!e->halted && !e->device->info.simulated) write_values(e, &g, index);
 }
 

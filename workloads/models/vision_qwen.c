@@ -2,6 +2,7 @@
  * (Qwen3VLModel.forward()). */
 #include "model.h"
 #include "workloads/engine/checkpoint.h"
+#include "workloads/engine/ops_liger.h"
 #include "workloads/spec/spec_vision.h"
 #include <math.h>
 #include <stdlib.h>
@@ -50,7 +51,11 @@ static void build(struct engine *e, struct decoder *m)
     nn_rotary_create(e, &rotary);
     m->vision.inv_freq = rotary.inv_freq;
     m->vision.original_inv_freq = rotary.original_inv_freq;
-    for (int64_t i = 0; i < v->layers; i++) build_block(e, m, &m->vision.layers[i]);
+    for (int64_t i = 0; i < v->layers; i++) {
+        p->layer = (int32_t)(i + 1);
+        build_block(e, m, &m->vision.layers[i]);
+    }
+    p->layer = 0;
     for (int64_t i = 0; i <= v->deep_count; i++) build_merger(e, m, &m->vision.mergers[i], i > 0);
     nn_rotary_initialise(e, &rotary);
 }
@@ -74,7 +79,9 @@ static void make_rotary(struct engine *e, const struct decoder *m, struct tensor
     bool grad = e->grad_enabled, autocast = e->autocast.on;
     e->grad_enabled = e->autocast.on = false;
     struct tensor *wide = tensor_keep(op_to(e, op_unsqueeze(e, places, -1), PLIM_F32));
-    struct tensor *freqs = tensor_keep(op_mul(e, wide, m->vision.inv_freq));
+    struct tensor *turns = tensor_hold(op_to(e, m->vision.inv_freq, PLIM_F32));
+    struct tensor *freqs = tensor_keep(op_mul(e, wide, turns));
+    tensor_drop(e, turns);
     struct tensor *c = tensor_keep(op_mul_scalar(e, op_unary(e, freqs, PLIM_UNARY_COS), 1));
     struct tensor *s = tensor_keep(op_mul_scalar(e, op_unary(e, freqs, PLIM_UNARY_SIN), 1));
     *cos = recompose(e, c);
@@ -90,13 +97,31 @@ static void turn(struct engine *e, struct tensor *x[2], struct tensor *cos, stru
 {
     if (e->halted) return;
     enum plim_dtype dtype = (enum plim_dtype)x[0]->a.dtype;
-    struct tensor *c = tensor_keep(op_unsqueeze(e, cos, -2)), *s = tensor_keep(op_unsqueeze(e, sin, -2));
     struct tensor *wide[2], *y[2];
     for (int i = 0; i < 2; i++) wide[i] = tensor_hold(op_to(e, x[i], PLIM_F32));
+    struct tensor *c = tensor_hold(op_to(e, op_unsqueeze(e, cos, -2), PLIM_F32));
+    struct tensor *s = tensor_hold(op_to(e, op_unsqueeze(e, sin, -2), PLIM_F32));
     for (int i = 0; i < 2; i++) y[i] = tensor_keep(nn_rotate(e, wide[i], c, s));
     for (int i = 0; i < 2; i++) tensor_set(e, &y[i], e->halted ? y[i] : op_to(e, y[i], dtype));
     for (int i = 0; i < 2; i++) tensor_set(e, &x[i], y[i]);
     tensor_drop_all(e, wide[0], wide[1], c, s, y[0], y[1]);
+}
+
+/* liger_rotary_pos_emb_vision(): the same in the place of what is cast. */
+static void turn_in_place(struct engine *e, struct tensor *x[2], struct tensor *cos, struct tensor *sin)
+{
+    if (e->halted) return;
+    enum plim_dtype dtype = (enum plim_dtype)x[0]->a.dtype;
+    struct tensor *angles[2] = {cos, sin}, *wide[2], *turned[2];
+    for (int i = 0; i < 2; i++)
+        wide[i] = tensor_keep(op_transpose(e, op_unsqueeze(e, op_to(e, x[i], PLIM_F32), 0), 1, 2));
+    for (int i = 0; i < 2; i++) angles[i] = tensor_keep(op_unsqueeze(e, op_to(e, angles[i], PLIM_F32), 0));
+    op_liger_rope(e, wide, angles, tensor_size(cos, -1) / 2, turned);
+    for (int i = 0; i < 2 && !e->halted; i++) {
+        struct tensor *rows = op_view(e, op_transpose(e, turned[i], 1, 2), 3, x[i]->a.shape);
+        tensor_set(e, &x[i], op_to(e, rows, dtype));
+    }
+    tensor_drop_all(e, wide[0], wide[1], angles[0], angles[1], turned[0], turned[1]);
 }
 
 /* Of qkv (T, 3 W), taken: queries, keys and values (T, heads, D), views; named */
@@ -129,19 +154,25 @@ static void drop_chunks(struct engine *e, struct chunks *chunks)
     free(chunks->room);
 }
 
+static struct attention_call call_of(const struct tower *t, enum attention_function function)
+{
+    const struct plim_vision *v = &t->m->config->vision;
+    return (struct attention_call){.function = function,
+                                   .bidirectional = true,
+                                   .groups = 1,
+                                   .low = decoder_parameter_dtype(t->m->setting),
+                                   .scaling = 1 / sqrt((double)(v->hidden_size / v->heads)),
+                                   .softmax_fp32 = true};
+}
+
 /* Each image attends to itself. q, k, v (1, heads, T, D) -> (1, T, heads, D); named. *chunks: the caller's to drop */
 static struct tensor *attend(struct engine *e, const struct tower *t, struct tensor *const qkv[3],
                              struct chunks *chunks)
 {
     const struct plim_train_setting *s = t->m->setting;
-    const struct plim_vision *v = &t->m->config->vision;
-    int64_t images = s->micro_batch * s->images.count, patches = plim_image_patches(v, &s->images);
-    struct attention_call call = {
-        .function = s->attention == PLIM_ATTENTION_EAGER ? ATTENTION_EAGER : ATTENTION_SDPA,
-        .bidirectional = true,
-        .groups = 1,
-        .scaling = 1 / sqrt((double)(v->hidden_size / v->heads)),
-        .softmax_fp32 = true};
+    int64_t images = s->micro_batch * s->images.count, patches = plim_image_patches(&t->m->config->vision, &s->images);
+    const struct attention_call call =
+        call_of(t, s->attention == PLIM_ATTENTION_EAGER ? ATTENTION_EAGER : ATTENTION_SDPA);
     *chunks = (struct chunks){.room = calloc((size_t)images * LISTS, sizeof(struct tensor *)), .images = images};
     int64_t *lengths = malloc((size_t)images * sizeof *lengths);
     if (!chunks->room || !lengths) engine_fail(e, PLIM_NOMEM);
@@ -160,43 +191,84 @@ static struct tensor *attend(struct engine *e, const struct tower *t, struct ten
     return e->halted ? e->poison : tensor_keep(op_cat(e, (int)images, part[OUT], 1));
 }
 
+/* The same by flash-attention-2's package, which is told where images end */
+static struct tensor *attend_by_ends(struct engine *e, const struct tower *t, struct tensor *const qkv[3])
+{
+    struct attention_call call = call_of(t, ATTENTION_FLASH2);
+    struct tensor *weights;
+    call.ends = t->ends;
+    return tensor_keep(nn_attention(e, &call, qkv[0], qkv[1], qkv[2], &weights));
+}
+
+/* lengths.tolist() of the images; named */
+static struct tensor *read_lengths(struct engine *e, const struct tower *t)
+{
+    int64_t images = e->halted ? 0 : tensor_size(t->ends, 0) - 1;
+    struct tensor *behind = op_slice(e, t->ends, 0, 1, images);
+    struct tensor *lengths = tensor_keep(op_sub(e, behind, op_slice(e, t->ends, 0, 0, images)));
+    if (!e->halted) engine_item(e, lengths);
+    return lengths;
+}
+
 /* Qwen3VLVisionAttention; x (T, W) -> (T, W), floating */
 static struct tensor *attention(struct engine *e, const struct tower *t, struct tensor *x)
 {
     const struct plim_vision *v = &t->m->config->vision;
     if (e->halted) return op_halted(e, 1, &x);
-    int64_t images = tensor_size(t->ends, 0) - 1;
+    bool by_ends = t->m->setting->attention == PLIM_ATTENTION_FLASH2;
     struct tensor *qkv[3], *shaped[3];
+    nn_begin(e);
     split_heads(e, v, nn_linear(e, &t->layer->qkv, x), qkv);
-    turn(e, qkv, t->cos, t->sin);
+    (decoder_liger(t->m).rope ? turn_in_place : turn)(e, qkv, t->cos, t->sin);
     for (int i = 0; i < 3; i++) shaped[i] = tensor_keep(op_unsqueeze(e, op_transpose(e, qkv[i], 0, 1), 0));
     for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);
-    struct tensor *behind = op_slice(e, t->ends, 0, 1, images);
-    struct tensor *lengths = tensor_keep(op_sub(e, behind, op_slice(e, t->ends, 0, 0, images)));
-    if (!e->halted) engine_item(e, lengths);
-    struct chunks chunks;
-    struct tensor *y = attend(e, t, shaped, &chunks);
+    struct tensor *lengths = by_ends ? NULL : read_lengths(e, t);
+    struct chunks chunks = {0};
+    struct tensor *y = by_ends ? attend_by_ends(e, t, shaped) : attend(e, t, shaped, &chunks);
     if (!e->halted) tensor_set(e, &y, op_reshape(e, y, SHAPE(tensor_size(y, 1), v->hidden_size)));
     tensor_set(e, &y, nn_linear(e, &t->layer->o, y));
     tensor_drop_all(e, shaped[0], shaped[1], shaped[2], lengths);
     drop_chunks(e, &chunks);
-    return tensor_yield(y);
+    return nn_end(e, tensor_yield(y));
 }
 
-static struct tensor *block(struct engine *e, const void *context, struct tensor *x)
+/* Qwen3VLVisionMLP; floating */
+static struct tensor *mlp(struct engine *e, const struct tower *t, struct tensor *x)
 {
-    const struct tower *t = context;
+    nn_begin(e);
+    struct tensor *inner = decoder_activation(e, t->m->config->vision.activation, nn_linear(e, &t->layer->fc1, x));
+    return nn_end(e, nn_linear(e, &t->layer->fc2, inner));
+}
+
+static struct tensor *forward(struct engine *e, const struct tower *t, struct tensor *x)
+{
     const struct decoder_layer *l = t->layer;
     struct tensor *normed = tensor_keep(nn_norm(e, &l->norm[0], x));
     struct tensor *attended = attention(e, t, normed);
     tensor_drop(e, normed);
     struct tensor *h = tensor_keep(op_add(e, x, attended));
     normed = tensor_keep(nn_norm(e, &l->norm[1], h));
-    struct tensor *inner = decoder_activation(e, t->m->config->vision.activation, nn_linear(e, &l->fc1, normed));
-    struct tensor *mlp = nn_linear(e, &l->fc2, inner);
+    struct tensor *fed = mlp(e, t, normed);
     tensor_drop(e, normed);
-    struct tensor *y = op_add(e, h, mlp);
+    struct tensor *y = op_add(e, h, fed);
     tensor_drop(e, h);
+    return y;
+}
+
+/* Between the hooks of a block, which may cast what turns queries and keys */
+static struct tensor *block(struct engine *e, const void *context, struct tensor *x)
+{
+    struct tower t = *(const struct tower *)context;
+    const struct decoder_hooks *hooks = t.m->hooks;
+    struct block_call call = {.m = t.m, .layer = t.layer, .cos = t.cos, .sin = t.sin};
+    nn_begin(e);
+    if (!hooks || !hooks->before_block) return nn_end(e, forward(e, &t, x));
+    struct tensor *input = tensor_hold(hooks->before_block(e, hooks->context, &call, x));
+    t.cos = call.cos;
+    t.sin = call.sin;
+    struct tensor *y = forward(e, &t, input);
+    hooks->after_block(e, hooks->context, &call, y);
+    tensor_drop(e, input);
     return y;
 }
 
@@ -206,10 +278,31 @@ static struct tensor *merge(struct engine *e, const struct vision_merger *merger
     int64_t width = merger->fc1.in;
     if (e->halted) return e->poison;
     int64_t rows = tensor_elements(x) / width;
+    nn_begin(e);
     struct tensor *y = tensor_keep(nn_norm(e, &merger->norm, is_post ? op_view(e, x, SHAPE(rows, width)) : x));
     if (!is_post) tensor_set(e, &y, op_view(e, y, SHAPE(rows, width)));
-    tensor_set(e, &y, nn_linear(e, &merger->fc2, op_gelu(e, nn_linear(e, &merger->fc1, y), false)));
+    struct tensor *inner = decoder_activation(e, PLIM_ACTIVATION_GELU, nn_linear(e, &merger->fc1, y));
+    tensor_set(e, &y, nn_end(e, nn_linear(e, &merger->fc2, inner)));
     return y;
+}
+
+static struct tensor *project(struct engine *e, const void *module, struct tensor *images)
+{
+    const struct decoder *m = module;
+    return op_patches(e, images, m->vision.patch_weight, m->vision.patch_bias);
+}
+
+/* Qwen3VLVisionPatchEmbed, which looks at the type of its weight; floating */
+static struct tensor *patches_of(struct engine *e, const void *module, struct tensor *pixels)
+{
+    const struct decoder *m = module;
+    const struct plim_vision *v = &m->config->vision;
+    struct tensor *weight = m->vision.patch_weight;
+    int64_t patches = tensor_size(pixels, 0), size = v->patch_size;
+    nn_look(e, weight, NN_LOOKS, weight);
+    struct tensor *images = op_view(e, pixels, SHAPE(patches, v->channels, v->frames, size, size));
+    struct tensor *const own[] = {weight, m->vision.patch_bias, NULL};
+    return op_view(e, nn_run(e, own, NN_LINEAR, project, m, images), SHAPE(patches, v->hidden_size));
 }
 
 /* The patches' rows (T, W): a convolution whose kernel is a patch, plus the learned positions; named. *learned, which
@@ -217,15 +310,12 @@ static struct tensor *merge(struct engine *e, const struct vision_merger *merger
 static struct tensor *embed(struct engine *e, const struct decoder *m, struct tensor *pixels,
                             const struct vision_index *index, struct tensor **learned)
 {
-    const struct plim_vision *v = &m->config->vision;
+    struct tensor *const weight[] = {m->vision.patch_weight, NULL};
     *learned = NULL;
     if (e->halted) return e->poison;
-    int64_t patches = tensor_size(pixels, 0), size = v->patch_size;
-    struct tensor *images = op_view(e, pixels, SHAPE(patches, v->channels, v->frames, size, size));
-    struct tensor *x = op_patches(e, images, m->vision.patch_weight, m->vision.patch_bias);
-    x = tensor_keep(op_view(e, x, SHAPE(patches, v->hidden_size)));
+    struct tensor *x = tensor_keep(nn_run(e, weight, NN_LOOKS, patches_of, m, pixels));
     struct tensor *shares = tensor_keep(op_unsqueeze(e, index->weights, -1));
-    *learned = tensor_keep(op_sum_dim(e, op_mul(e, op_embedding(e, m->vision.positions, index->taps), shares), 1));
+    *learned = tensor_keep(op_sum_dim(e, op_mul(e, nn_embedding(e, m->vision.positions, index->taps), shares), 1));
     tensor_drop(e, shares);
     tensor_set(e, &x, e->halted ? x : op_add(e, x, op_to(e, *learned, (enum plim_dtype)x->a.dtype)));
     return x;
@@ -245,9 +335,11 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
     const struct plim_vision *v = &m->config->vision;
     struct vision_index index;
     struct tensor *learned;
+    nn_begin(e);
     vision_index_make(e, m, &index);
     struct tensor *x = embed(e, m, pixels, &index, &learned);
     struct tower t = {.m = m, .ends = index.ends};
+    nn_begin(e); /* its results need no gradient */
     if (!e->halted) make_rotary(e, m, index.places, &t.cos, &t.sin);
     for (int64_t i = 0, count = 0; i < v->layers; i++) {
         t.layer = &m->vision.layers[i];
@@ -257,6 +349,9 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
         if (k < v->deep_count) seen->deep[count++] = merge(e, &m->vision.mergers[1 + k], x, true);
     }
     struct tensor *merged = merge(e, &m->vision.mergers[0], x, false);
+    tensor_set(e, &merged, nn_end(e, merged));
+    for (int64_t i = 0; i < v->deep_count && seen->deep[i]; i++)
+        tensor_set(e, &seen->deep[i], nn_end(e, seen->deep[i]));
     seen->last = x;
     vision_index_drop(e, &index);
     tensor_drop_all(e, learned, t.cos, t.sin);

@@ -50,7 +50,7 @@ static struct tensor *grid_angles(struct engine *e, const struct rotary *r, stru
 {
     if (e->halted) return e->poison;
     int64_t half = (r->dim + 1) / 2, grids = positions->a.shape[0], batch = positions->a.shape[1];
-    struct tensor *frequencies = op_view(e, r->inv_freq, SHAPE(1, 1, half, 1));
+    struct tensor *frequencies = op_to(e, op_view(e, r->inv_freq, SHAPE(1, 1, half, 1)), PLIM_F32);
     variables[0] = tensor_keep(op_expand(e, frequencies, SHAPE(grids, batch, half, 1)));
     variables[1] = tensor_keep(op_to(e, op_unsqueeze(e, positions, 2), PLIM_F32));
     return op_transpose(e, op_matmul(e, variables[0], variables[1]), 2, 3);

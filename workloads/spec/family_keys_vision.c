@@ -48,6 +48,7 @@ static const struct plim_family_key gemma3_keys[] = {
 const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN3_VL] = {KEYS(qwen3_vl_keys), .tasks = 1u << PLIM_TASK_CAUSAL_LM, .vision = true,
                               .deep = {8, 16, 24}, .rotary = true,
+                              .liger = {LIGER_DECODER(IN_PLACE, NONE), .head_norms = PLIM_LIGER_NORM_IN_PLACE},
                               .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
                                           "qkv", "attn.proj", "linear_fc1", "linear_fc2"}},
     [PLIM_FAMILY_GEMMA3] = {KEYS(gemma3_keys), .sliding = PLIM_SLIDING_PATTERN, .tasks = 1u << PLIM_TASK_CAUSAL_LM,

@@ -155,16 +155,12 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
     return PLIM_OK;
 }
 
-static const char *sharding_beside(const struct plim_spec *spec)
+/* May it be sharded by hand, by other than DDP? */
+static bool is_sharded_by_hand(const struct plim_spec *spec)
 {
-    bool trained = !spec->lora.r && !spec->freeze_vision, text_alone = trained && !plim_spec_images(spec).count;
-    for (size_t i = 0; i < spec->sharding.count; i++) {
-        enum plim_sharding sharding = plim_spec_sharding(spec, spec->sharding.values[i]);
-        if (sharding > PLIM_SHARDING_DDP) return plim_sharding_names[sharding];
-        if (sharding == PLIM_SHARDING_DDP && text_alone)
-            return "ddp and rows without images (data.images 0), in which the tower gets no gradients";
-    }
-    return NULL;
+    for (size_t i = 0; i < spec->sharding.count && !plim_loop_is_trainers(spec->loop); i++)
+        if (plim_spec_sharding(spec, spec->sharding.values[i]) > PLIM_SHARDING_DDP) return true;
+    return false;
 }
 
 /* What was not compared beside a vision tower; NULL: nothing of it */
@@ -174,17 +170,13 @@ static const char *unknown_beside(const struct plim_spec *spec)
     bool follows = rope == PLIM_ROPE_DYNAMIC || rope == PLIM_ROPE_LONGROPE;
     if (follows) return "model.rope_parameters that follow the sequence";
     if (spec->packing) return "data.packing";
-    if (plim_loop_is_trl(spec->loop)) return "TRL's loops";
-    if (spec->quantization.type) return "train.quantization";
+    if (spec->loop > PLIM_LOOP_TRL_SFT) return plim_loop_names[spec->loop];
     if (spec->cut_cross_entropy) return "train.cut_cross_entropy";
-    if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return "train.liger";
-    if (plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2)) return "train.attention flash_attention_2";
     if (spec->torch != PLIM_TORCH_2_11) return "train.torch 2.15";
     if (spec->transformers != PLIM_TRANSFORMERS_5_17) return "train.transformers 5.24";
-    if (spec->label_smoothing > 0) return "train.label_smoothing";
-    if (spec->evaluation.batch) return "train.evaluation";
-    if (*spec->lora.saved) return "train.lora.modules_to_save";
-    return sharding_beside(spec);
+    if (spec->upcast != PLIM_UPCAST_NONE) return "train.upcast";
+    if (spec->fsdp_plan != PLIM_FSDP_PLAN_ACCELERATE) return "train.fsdp_plan axolotl";
+    return is_sharded_by_hand(spec) ? "a plain loop with ZeRO or FSDP2" : NULL;
 }
 
 enum plim_status plim_spec_check_images(const struct plim_spec *spec, struct plim_error *err)

@@ -6,16 +6,18 @@ static const int64_t broadcast_bytes = INT64_C(250) << 20;
 static const int64_t first_bucket_bytes = INT64_C(1) << 20, bucket_bytes = INT64_C(25) << 20;
 static const int64_t no_limit = INT64_MAX;
 
-/* Trainer._build_accelerator_args(), where a model with adapters is no PreTrainedModel */
-static bool asks_for_unused(const struct plim_train_setting *s)
+/* Trainer._build_accelerator_args(), where a model with adapters is no PreTrainedModel. SFTTrainer asks for it where
+ * the model sees images, unless it checkpoints by the reentrant way. */
+static bool asks_for_unused(const struct plim_train_setting *s, bool has_tower)
 {
     if (s->ddp.finds_unused != PLIM_FIND_UNUSED_AUTO) return s->ddp.finds_unused == PLIM_FIND_UNUSED_YES;
-    return plim_loop_is_trainers(s->loop) && (s->lora.r || s->checkpointing == PLIM_CHECKPOINTING_NONE);
+    bool sees = has_tower && s->loop == PLIM_LOOP_TRL_SFT && !s->use_reentrant;
+    return plim_loop_is_trainers(s->loop) && (s->lora.r || s->checkpointing == PLIM_CHECKPOINTING_NONE || sees);
 }
 
 static bool finds_unused(const struct ddp *d)
 {
-    return asks_for_unused(d->model->setting);
+    return asks_for_unused(d->model->setting, d->model->config->vision.layers > 0);
 }
 
 /* A parameter's place in the list of those that train. */
@@ -309,7 +311,7 @@ const char *ddp_refuses(const struct plim_train_setting *setting)
         return "static_graph fails in torch 2.11 when the first backward is under no_sync(): "
                "accumulate with --reduction each, or without static_graph";
     bool reenters = setting->checkpointing == PLIM_CHECKPOINTING_FULL && setting->use_reentrant;
-    if (reenters && asks_for_unused(setting) && !setting->ddp.is_static)
+    if (reenters && asks_for_unused(setting, false) && !setting->ddp.is_static)
         return "DistributedDataParallel with find_unused_parameters, which Trainer asks for with adapters, fails with "
                "a reentrant backward (\"Expected to mark a variable ready only once\"): set "
                "ddp.find_unused_parameters to false";

@@ -24,8 +24,8 @@ struct tensor *forward_logits(struct training_run *r, struct decoder *m, const s
 {
     struct engine *e = r->e;
     struct batch given = *batch;
-    given.inputs = fsdp_before_forward(e, &r->fsdp, reduces, batch->inputs);
-    given.inputs = zero_before_forward(e, &r->zero, given.inputs);
+    fsdp_before_forward(e, &r->fsdp, reduces, &given);
+    zero_before_forward(e, &r->zero, &given);
     forward_autocast(r, true);
     struct tensor *loss = decoder_loss(e, m, &given, logits);
     forward_autocast(r, false);

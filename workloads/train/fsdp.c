@@ -290,9 +290,15 @@ static void after_forward(struct engine *e, struct fsdp_unit *u, struct tensor *
     if (!e->halted && n) n->hook = &u->before_backward;
 }
 
+/* A vision tower's blocks are the first. */
 static struct fsdp_unit *unit_of(struct fsdp *f, const struct block_call *c)
 {
-    return &f->units[FSDP_BLOCKS + (c->layer - c->m->layers)];
+    const struct vision *vision = &c->m->vision;
+    struct fsdp_unit *blocks = f->units + FSDP_BLOCKS;
+    int64_t of_tower = c->m->config->vision.layers;
+    for (int64_t i = 0; i < of_tower; i++)
+        if (c->layer == &vision->layers[i]) return &blocks[i];
+    return &blocks[of_tower + (c->layer - c->m->layers)];
 }
 
 /* cast_forward_inputs */
@@ -331,17 +337,20 @@ void fsdp_after_block(struct engine *e, void *context, struct block_call *c, str
     if (recomputes(e)) drop_copied_out(e, context); /* the block was the root of this forward */
 }
 
-struct tensor *fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduces, struct tensor *inputs)
+void fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduces, struct batch *given)
 {
-    if (!f->model) return inputs;
-    f->inputs = inputs;
+    if (!f->model) return;
+    f->inputs = given->inputs;
+    f->pixels = given->pixels;
     cast_input(e, f, &f->inputs);
+    cast_input(e, f, &f->pixels);
+    given->inputs = f->inputs;
+    given->pixels = f->pixels;
     f->reduces = reduces;
     f->block_recomputes = false;
     f->may_gather = f->copied_out_at = link_now(f->link);
     gather(e, &f->units[FSDP_ROOT], f->may_gather);
     copy_out(e, &f->units[FSDP_ROOT], true);
-    return f->inputs;
 }
 
 void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor *trained, struct tensor **const *outputs,
@@ -356,8 +365,8 @@ void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor *trained
         *outputs[i] = tensor_keep(op_to(e, fp32[i], f->param_dtype));
     }
     drop_copied_out(e, f);
-    tensor_drop(e, f->inputs);
-    f->inputs = NULL;
+    tensor_drop_all(e, f->inputs, f->pixels);
+    f->inputs = f->pixels = NULL;
     for (size_t i = 0; i < count; i++) tensor_drop(e, fp32[i]);
 }
 
@@ -489,12 +498,20 @@ struct tensor *fsdp_lend(struct engine *e, void *context, struct tensor *weight)
     return !p || u->is_whole ? tensor_ref(weight) : full_tensor(e, f, p);
 }
 
+/* The `i`-th in the order of modules: a vision tower's blocks stand between the root and the embedding. */
+static struct fsdp_unit *unit_at_end(const struct fsdp *f, size_t i)
+{
+    size_t of_tower = (size_t)f->model->config->vision.layers;
+    if (i > FSDP_ROOT && i <= of_tower) return &f->units[FSDP_BLOCKS + i - 1];
+    return &f->units[i > of_tower && i < of_tower + FSDP_BLOCKS ? i - of_tower : i];
+}
+
 /* _root_post_backward_final_callback() */
 void fsdp_end_backward(struct engine *e, void *context)
 {
     struct fsdp *f = context;
     for (size_t i = 0; i < f->unit_count; i++) {
-        struct fsdp_unit *u = &f->units[i];
+        struct fsdp_unit *u = unit_at_end(f, i);
         if (!u->is_reduced) fsdp_unit_after_backward(e, u);
         u->is_reduced = u->in_backward = false;
         u->modules_left = 0; /* _finalize_backward(): of a head that TRL's model computes with itself */

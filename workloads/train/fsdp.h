@@ -108,7 +108,7 @@ struct fsdp {
     struct fsdp_reduction reduction; /* the running one */
     int64_t *chunks;                 /* bytes a rank has of each parameter of the running collective */
     struct tensor **scratch;         /* room for a tensor of each parameter */
-    struct tensor *inputs;       /* of the running forward, as the model is given them */
+    struct tensor *inputs, *pixels; /* of the running forward, as the model is given them */
     struct tensor *copied_out;   /* the gathered buffer that is kept until the next one */
     struct tensor *reduce_input; /* the same of the last reduce-scatter */
     struct link *link;           /* lent */
@@ -131,12 +131,12 @@ int64_t fsdp_next_rank(const struct fsdp *f);
 int64_t fsdp_expert_ranks(const struct fsdp *f);
 void fsdp_finish(struct fsdp *f); /* host memory; tensors go with the engine */
 
-/* Around model(inputs): `reduces`: its backward is to reduce the gradients. Returns what the model is given in the
- * place of `inputs`, lent until fsdp_after_forward(): images are cast in mixed precision. `outputs` are the floating
+/* Around model(**given): `reduces`: its backward is to reduce the gradients. Images of `given` are cast in mixed
+ * precision: what stands there then is lent until fsdp_after_forward(). `outputs` are the floating
  * ones that came out, named or NULL, `trained` the one that backward comes to; accelerate's policy of mixed precision
  * casts them in their order. */
 enum { FSDP_OUTPUTS = 5 }; /* at most */
-struct tensor *fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduces, struct tensor *inputs);
+void fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduces, struct batch *given);
 void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor *trained, struct tensor **const *outputs,
                         size_t count);
 

@@ -354,12 +354,14 @@ static bool is_final_norm(const struct decoder *m, const struct tensor *x)
 }
 
 /* Does accelerate find the last norm, for which it looks among the children of what base_model_prefix names? OPT's is
- * deeper; and of a model with adapters "model" names all of it, where "transformer" and "gpt_neox" name the base. */
+ * deeper, and so is that of a text beside a vision tower; and of a model with adapters "model" names all of it, where
+ * "transformer" and "gpt_neox" name the base. */
 static bool finds_final_norm(const struct decoder *m)
 {
     enum plim_family family = m->config->family;
     bool names_base = family == PLIM_FAMILY_GPT2 || family == PLIM_FAMILY_BLOOM || family == PLIM_FAMILY_GPT_NEOX;
-    return family != PLIM_FAMILY_OPT && (!m->setting->lora.r || names_base);
+    bool is_deeper = family == PLIM_FAMILY_OPT || m->config->vision.layers;
+    return !is_deeper && (!m->setting->lora.r || names_base);
 }
 
 static size_t unit_of_parameter(const struct fsdp *f, const struct tensor *x)
@@ -474,7 +476,7 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
         .rank = setting->rank > 0 && setting->rank < setting->world ? setting->rank : 0,
         .by_accelerate = plim_loop_is_trainers(setting->loop),
         .by_axolotl = setting->fsdp_plan == PLIM_FSDP_PLAN_AXOLOTL,
-        .first_matrix = FSDP_BLOCKS + (size_t)model->config->layers,
+        .first_matrix = FSDP_BLOCKS + (size_t)(model->config->vision.layers + model->config->layers),
         .hooks = {.before_block = fsdp_before_block, .after_block = fsdp_after_block,
                   .before_bare_norm = fsdp_before_bare_norm, .after_bare_norm = fsdp_after_bare_norm, .context = f},
         .modules = {.before = fsdp_before_module, .after = fsdp_after_module, .context = f, .lend = fsdp_lend}};

@@ -1,4 +1,5 @@
 #include "label_smoother.h"
+#include "measures.h"
 
 enum { MOST_CLASS = 1 << 30 }; /* torch.clamp(labels, min=0) has no upper end */
 
@@ -11,11 +12,11 @@ static void shift(struct engine *e, struct tensor **logits, struct tensor **labe
 }
 
 /* *x = x.sum() / (items * classes), x (.., 1). Trainer holds the number of labels in a step, so that it is memory only
- * where it is multiplied (`classes` above 1); here it is that of x. */
-static void sum_and_divide(struct engine *e, struct tensor **x, int64_t classes)
+ * where it is multiplied (`classes` above 1), or the smoother's own (`active`, or NULL); here it is that of x. */
+static void sum_and_divide(struct engine *e, struct tensor **x, struct tensor *active, int64_t classes)
 {
     double items = (double)tensor_elements(*x);
-    struct tensor *sum = tensor_keep(op_sum_all(e, *x)), *count = NULL;
+    struct tensor *sum = tensor_keep(op_sum_all(e, *x)), *count = active && classes == 1 ? tensor_ref(active) : NULL;
     if (classes > 1) count = tensor_keep(op_full(e, PLIM_I64, 0, NULL, items * (double)classes));
     tensor_set(e, x, count ? op_div(e, sum, count) : op_div_scalar(e, sum, items));
     tensor_drop_all(e, sum, count);
@@ -31,8 +32,19 @@ static struct tensor *weigh(struct engine *e, double epsilon, struct tensor *nll
     return loss;
 }
 
+/* How many labels count, which the smoother asks itself where Trainer does not; named, NULL: it does */
+static struct tensor *count_active(struct engine *e, const struct decoder *m, struct tensor *padding)
+{
+    if (decoder_takes_items(m) || e->halted) return NULL;
+    struct tensor *wide = tensor_keep(op_to(e, padding, PLIM_I64)), *sum = measures_count(e, wide);
+    tensor_drop(e, wide);
+    struct tensor *active = tensor_keep(op_full(e, PLIM_I64, 0, NULL, (double)tensor_elements(padding)));
+    tensor_drop(e, sum);
+    return active;
+}
+
 /* LabelSmoother.__call__() behind the shift, with its names */
-static struct tensor *smooth(struct engine *e, double epsilon, struct tensor *logits, struct tensor *labels,
+static struct tensor *smooth(struct engine *e, const struct decoder *m, struct tensor *logits, struct tensor *labels,
                              bool owns_labels)
 {
     struct tensor *logs = tensor_keep(op_log_softmax(e, logits));
@@ -45,10 +57,11 @@ static struct tensor *smooth(struct engine *e, double epsilon, struct tensor *lo
     struct tensor *smoothed = tensor_keep(op_sum_last_as(e, logs, PLIM_F32));
     tensor_set(e, &nll, op_masked_fill_(e, nll, padding));
     tensor_set(e, &smoothed, op_masked_fill_(e, smoothed, padding));
-    sum_and_divide(e, &nll, 1);
-    sum_and_divide(e, &smoothed, e->halted ? 1 : tensor_size(logs, -1));
-    struct tensor *loss = weigh(e, epsilon, nll, smoothed);
-    tensor_drop_all(e, nll, smoothed, padding, column, logs);
+    struct tensor *active = count_active(e, m, padding);
+    sum_and_divide(e, &nll, active, 1);
+    sum_and_divide(e, &smoothed, active, e->halted ? 1 : tensor_size(logs, -1));
+    struct tensor *loss = weigh(e, m->setting->label_smoothing, nll, smoothed);
+    tensor_drop_all(e, nll, smoothed, padding, column, logs, active);
     return loss;
 }
 
@@ -56,11 +69,13 @@ struct tensor *label_smoother_loss(struct engine *e, const struct decoder *m, st
                                    struct tensor *labels)
 {
     if (e->halted) return e->poison;
-    /* Trainer knows a causal model by the name of its class, which fully_shard() has changed. SFTTrainer need not. */
-    bool is_known = m->setting->sharding != PLIM_SHARDING_FSDP || m->setting->loop == PLIM_LOOP_TRL_SFT;
+    /* Trainer knows a causal model by the name of its class, which fully_shard() has changed, and which that of a model
+     * of images and text is not. SFTTrainer need not. */
+    bool is_named = m->setting->sharding != PLIM_SHARDING_FSDP && !m->config->vision.layers;
+    bool is_known = is_named || m->setting->loop == PLIM_LOOP_TRL_SFT;
     bool shifts = m->config->task == PLIM_TASK_CAUSAL_LM && is_known;
     if (shifts) shift(e, &logits, &labels);
-    struct tensor *loss = smooth(e, m->setting->label_smoothing, logits, labels, shifts);
+    struct tensor *loss = smooth(e, m, logits, labels, shifts);
     if (shifts) tensor_drop(e, logits);
     return loss;
 }

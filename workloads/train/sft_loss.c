@@ -21,11 +21,11 @@ static struct tensor *loss_of(struct engine *e, struct tensor *items, int64_t wo
 {
     const struct fused_output *out = &held->out;
     held->tokens = tensor_keep(op_neg(e, out->log_probs));
-    struct tensor *number = items ? tensor_ref(items) : measures_count(e, out->label_mask);
+    held->number = items ? tensor_ref(items) : measures_count(e, out->label_mask);
     struct tensor *loss = tensor_keep(op_sum_all(e, held->tokens));
-    tensor_set(e, &number, op_clamp(e, number, 1, MOST_ITEMS));
-    tensor_set(e, &loss, op_div(e, loss, number));
-    tensor_drop(e, number);
+    struct tensor *divisor = tensor_keep(op_clamp(e, held->number, 1, MOST_ITEMS));
+    tensor_set(e, &loss, op_div(e, loss, divisor));
+    tensor_drop(e, divisor);
     if (out->aux_loss) held->weighted = tensor_keep(op_mul_scalar(e, out->aux_loss, m->config->aux_loss_coef));
     if (items) tensor_set(e, &loss, op_mul_scalar(e, loss, (double)world));
     if (!held->weighted) return loss;
@@ -48,7 +48,7 @@ struct tensor *sft_loss(struct engine *e, struct fused_output out, const struct 
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
     measure(e, held, world);
-    if (items && !e->halted) {
+    if (!e->evaluates && !e->halted) {
         struct tensor *own =
             batch->mask ? measures_count(e, batch->mask)
                         : tensor_keep(op_full(e, PLIM_I64, 0, NULL, (double)tensor_elements(batch->inputs)));
@@ -67,6 +67,7 @@ struct tensor *sft_loss(struct engine *e, struct fused_output out, const struct 
 void sft_held_drop(struct engine *e, struct sft_held *held)
 {
     nn_fused_output_drop(e, &held->out);
-    tensor_drop_all(e, held->tokens, held->weighted, held->aux_loss, held->labels, held->entropy, held->correct);
+    tensor_drop_all(e, held->tokens, held->number, held->weighted);
+    tensor_drop_all(e, held->aux_loss, held->labels, held->entropy, held->correct);
     *held = (struct sft_held){0};
 }

@@ -25,7 +25,7 @@ const char *trainer_loop_refuses(const struct plim_train_setting *setting)
 
 void trainer_loop_meet(struct engine *e, const struct plim_train_setting *setting, struct link *link)
 {
-    bool has_data = plim_loop_is_trl(setting->loop) && setting->loop != PLIM_LOOP_TRL_GRPO;
+    bool has_data = plim_loop_is_trl(setting->loop) && setting->loop != PLIM_LOOP_TRL_GRPO && !setting->images.count;
     if (!has_data || setting->sharding < PLIM_SHARDING_DDP) return;
     for (int i = 0; i < 2; i++) {
         link_meet(e, link);
@@ -309,14 +309,38 @@ static struct kept predict(struct engine *e, const struct trainer_loop *loop, co
         struct tensor *own = forward(user, batch, logits);
         return (struct kept){own, {logits[0]}, keeps ? tensor_ref(batch->labels) : NULL};
     }
-    struct tensor *items = has_own_loss(loop) ? NULL : items_of(e, loop, batch, 1);
+    bool is_uncounted = has_own_loss(loop) || !decoder_takes_items(loop->model);
+    struct tensor *items = is_uncounted ? NULL : items_of(e, loop, batch, 1);
     struct tensor *loss = forward(user, batch, logits);
     if (items) tensor_set(e, &loss, op_mul_scalar_(e, loss, 1));
     struct tensor *mean = tensor_keep(op_full_like(e, loss, 0));
     tensor_drop_all(e, items, loss);
-    if (keeps) return (struct kept){mean, {logits[0]}, tensor_ref(batch->labels)};
+    struct tensor *deltas = batch->grids ? loop->model->vision.deltas : NULL; /* rope_deltas, which is no ignored key */
+    if (keeps) return (struct kept){mean, {logits[0], deltas ? tensor_ref(deltas) : NULL}, tensor_ref(batch->labels)};
     tensor_drop(e, logits[0]);
     return (struct kept){.losses = mean};
+}
+
+/* Those of this rank live until all are gathered. */
+static void gather_logits(struct engine *e, const struct trainer_loop *loop, struct tensor *logits[TRAINER_LOGITS])
+{
+    struct tensor *own[TRAINER_LOGITS] = {NULL};
+    for (int i = 0; i < TRAINER_LOGITS && logits[i]; i++) {
+        own[i] = tensor_ref(logits[i]);
+        gather(e, loop, &logits[i]);
+    }
+    tensor_drop_list(e, own, TRAINER_LOGITS);
+}
+
+/* What was kept of them lives until all are joined. */
+static void keep_logits(struct engine *e, struct tensor *all[TRAINER_LOGITS], struct tensor *more[TRAINER_LOGITS])
+{
+    struct tensor *before[TRAINER_LOGITS] = {NULL};
+    for (int i = 0; i < TRAINER_LOGITS && more[i]; i++) {
+        before[i] = all[i] ? tensor_ref(all[i]) : NULL;
+        keep(e, &all[i], more[i]);
+    }
+    tensor_drop_list(e, before, TRAINER_LOGITS);
 }
 
 /* losses.repeat(batch_size), and the joining. */
@@ -324,17 +348,22 @@ static void add_to_kept(struct engine *e, const struct trainer_loop *loop, struc
 {
     const int64_t rows = loop->model->setting->evaluation.batch;
     if (e->halted) return; /* then there may be no loss */
-    tensor_set(e, &one->losses, op_full(e, (enum plim_dtype)one->losses->a.dtype, 1, &rows, 0));
-    gather(e, loop, &one->losses);
+    struct tensor *repeated = tensor_keep(op_full(e, (enum plim_dtype)one->losses->a.dtype, 1, &rows, 0));
+    gather(e, loop, &repeated);
+    tensor_drop(e, one->losses);
+    one->losses = repeated;
     keep(e, &all->losses, one->losses);
     if (!one->logits[0]) return;
     bool measures = loop->model->setting->evaluation.batch_metrics;
     if (one->labels) compare_shapes(e, loop, one->labels);
-    compare_shapes(e, loop, one->logits[0]);
-    if (loop->model->setting->evaluation.keeps == PLIM_PREDICTIONS_ARGMAX)
+    for (int i = 0; i < TRAINER_LOGITS && one->logits[i]; i++) compare_shapes(e, loop, one->logits[i]);
+    if (loop->model->setting->evaluation.keeps == PLIM_PREDICTIONS_ARGMAX) {
         tensor_set(e, &one->logits[0], op_argmax_last(e, one->logits[0]));
-    for (int i = 0; i < TRAINER_LOGITS && one->logits[i]; i++) gather(e, loop, &one->logits[i]);
-    for (int i = 0; i < TRAINER_LOGITS && one->logits[i] && !measures; i++) keep(e, &all->logits[i], one->logits[i]);
+        tensor_drop(e, one->logits[1]);
+        one->logits[1] = NULL;
+    }
+    gather_logits(e, loop, one->logits);
+    if (!measures) keep_logits(e, all->logits, one->logits);
     if (!one->labels) return;
     gather(e, loop, &one->labels);
     if (!measures) keep(e, &all->labels, one->labels);

@@ -50,7 +50,7 @@ const char *trainer_loop_refuses(const struct plim_train_setting *setting);
 
 /* The barriers at which the ranks of TRL's trainers wait for one another around the data set, before the model comes to
  * the GPU, or under ZeRO 3, where it is there already, before DeepSpeed takes it. Nothing in other loops and on one
- * GPU, and of GRPOTrainer, which makes no data set. */
+ * GPU, of GRPOTrainer, which makes no data set, and of SFTTrainer with images, which prepares none. */
 void trainer_loop_meet(struct engine *e, const struct plim_train_setting *setting, struct link *link);
 
 /* The model outlives it. */

@@ -61,8 +61,8 @@ static struct fused_output run_fused(struct training_run *r, struct decoder *m, 
 {
     struct engine *e = r->e;
     struct batch given = *batch;
-    given.inputs = fsdp_before_forward(e, &r->fsdp, reduces, batch->inputs);
-    given.inputs = zero_before_forward(e, &r->zero, given.inputs);
+    fsdp_before_forward(e, &r->fsdp, reduces, &given);
+    zero_before_forward(e, &r->zero, &given);
     forward_autocast(r, true);
     struct fused_output out = decoder_fused(e, m, &given, wanted);
     forward_autocast(r, false);
@@ -147,8 +147,8 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
     if (r->grpo.model) batch = grpo_batch(e, &r->grpo);
     ddp_before_forward(e, &r->ddp, reduces);
     if (is_dpo) batch.labels = dpo_labels(e, &batch);
-    batch.inputs = fsdp_before_forward(e, &r->fsdp, reduces, batch.inputs);
-    batch.inputs = zero_before_forward(e, &r->zero, batch.inputs);
+    fsdp_before_forward(e, &r->fsdp, reduces, &batch);
+    zero_before_forward(e, &r->zero, &batch);
     forward_autocast(r, true);
     if (is_fused) fused = decoder_fused(e, &r->model, &batch, scores_of(r));
     else loss = decoder_loss(e, &r->model, &batch, &logits);

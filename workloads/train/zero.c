@@ -17,14 +17,21 @@ struct tensor *zero_hook_logits(struct engine *e, void *context, struct tensor *
     return autograd_divided(e, logits, (double)z->model->setting->accumulation);
 }
 
-struct tensor *zero_before_forward(struct engine *e, struct zero *z, struct tensor *inputs)
+/* _prepare_input() of what the model is given; named or NULL */
+static struct tensor *prepare_input(struct engine *e, const struct zero *z, struct tensor *x)
 {
-    if (!z->model || e->halted) return inputs;
-    bool casts = plim_loop_is_trainers(z->model->setting->loop) && inputs->a.dtype <= PLIM_F16; /* _prepare_input() */
-    tensor_drop(e, z->inputs);
-    z->inputs = casts ? tensor_hold(op_to(e, inputs, zero_dtype(z))) : tensor_ref(inputs);
+    if (!x) return NULL;
+    bool casts = plim_loop_is_trainers(z->model->setting->loop) && x->a.dtype <= PLIM_F16;
+    return casts ? tensor_hold(op_to(e, x, zero_dtype(z))) : tensor_ref(x);
+}
+
+void zero_before_forward(struct engine *e, struct zero *z, struct batch *given)
+{
+    if (!z->model || e->halted) return;
+    zero_after_forward(e, z);
+    given->inputs = z->inputs = prepare_input(e, z, given->inputs);
+    given->pixels = z->pixels = prepare_input(e, z, given->pixels);
     if (z->gathered && !e->halted) zero3_begin(e, z->gathered);
-    return z->inputs;
 }
 
 void zero_leave_model(struct engine *e, struct zero *z, int outputs)
@@ -34,8 +41,8 @@ void zero_leave_model(struct engine *e, struct zero *z, int outputs)
 
 void zero_after_forward(struct engine *e, struct zero *z)
 {
-    tensor_drop(e, z->inputs);
-    z->inputs = NULL;
+    tensor_drop_all(e, z->inputs, z->pixels);
+    z->inputs = z->pixels = NULL;
 }
 
 struct tensor *zero_scale(struct engine *e, struct zero *z, struct tensor *loss, bool last)

@@ -48,8 +48,9 @@ enum plim_status zero_move(struct engine *e, struct decoder *m) PLIM_MUST_CHECK;
 const char *zero_fails(const struct zero *z);
 void zero_finish(struct zero *z); /* host memory; tensors go with the engine */
 
-/* Before a forward of `inputs`; returns what it is to run on (lent): with Trainer images in the type of the model. */
-struct tensor *zero_before_forward(struct engine *e, struct zero *z, struct tensor *inputs);
+/* Before a forward of `given`, whose images get the type of the model with Trainer: what stands there then is lent
+ * until zero_after_forward(). */
+void zero_before_forward(struct engine *e, struct zero *z, struct batch *given);
 /* When the model has returned, with so many outputs that backward comes to */
 void zero_leave_model(struct engine *e, struct zero *z, int outputs);
 /* When the loss is there */

@@ -59,7 +59,7 @@ struct zero {
     struct tensor *norm;      /* of the last step */
     struct zero3 *gathered;   /* stage 3: its parameters; `owned` are the gradients, for good */
     struct tensor *returned;  /* what engine.backward() returns */
-    struct tensor *inputs;    /* what the forward runs on; NULL: it is over */
+    struct tensor *inputs, *pixels; /* what the forward runs on; NULL: it is over */
     struct decoder_hooks hooks;
     struct link *link; /* lent */
 };

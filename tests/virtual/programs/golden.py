@@ -102,8 +102,9 @@ def load_model(case, folder):
         checkpoint = checkpoint_of(published_as(case, auto), config, PARAMETER_TYPE.get(case.get('checkpoint'), kept))
         model = auto.from_pretrained(checkpoint, config=config, dtype=kept, attn_implementation=attention,
                                      device_map={'': int(os.environ.get('LOCAL_RANK', 0))})
-        for parameter in model.parameters() if case['made_on'] == 'cast' else ():  # LLaMA-Factory's _setup_full_tuning()
-            parameter.data = parameter.data.to(dtype)
+        for name, parameter in model.named_parameters() if case['made_on'] == 'cast' else ():
+            if not (case.get('freeze_vision') and '.visual.' in name):  # LLaMA-Factory's _setup_full_tuning()
+                parameter.data = parameter.data.to(dtype)
         if 'upcast' in case:
             from axolotl_model import cast_around
             cast_around(case, model, None, dtype)

@@ -175,7 +175,8 @@ def measured(_, compute_result=True):
     return {}
 
 
-def largest(logits, _):
+def largest(predictions, _):
+    logits = predictions[0] if isinstance(predictions, tuple) else predictions
     return logits.argmax(dim=-1)
 
 

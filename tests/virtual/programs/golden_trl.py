@@ -2,10 +2,11 @@
 (`trl-reward`)."""
 from datasets import Dataset
 from tokenizers import Tokenizer, models
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, ProcessorMixin
 from trl import DPOConfig, DPOTrainer, RewardConfig, RewardTrainer, SFTConfig, SFTTrainer
 from trl.trainer.utils import global_then_local_main_first
 
+from pictures import rows_with_images
 from quantized import checkpoint_of
 
 
@@ -32,9 +33,28 @@ def as_dataset(case, rows):
                                        for i in range(len(rows))])
 
 
-def make(case, train_dataset, eval_dataset, data_collator, **named):
-    return SFTTrainer(train_dataset=as_dataset(case, train_dataset), eval_dataset=as_dataset(case, eval_dataset),
-                      processing_class=tokenizer(), **named)
+class Processor(ProcessorMixin):
+    """Of images and text, whose chats and images come to numbers that are there already."""
+
+    def __init__(self, case, config):
+        self.tokenizer, self.chat_template, self.case, self.config = tokenizer(), None, case, config
+
+    def apply_chat_template(self, chats, **_):
+        batch = rows_with_images(self.case, self.config, len(chats))
+        del batch['labels']
+        return batch
+
+
+def as_chats(rows):
+    return rows and Dataset.from_list([{'images': [0], 'messages': [{'role': 'user', 'content': ''}]}] * len(rows))
+
+
+def make(case, train_dataset, eval_dataset, data_collator, model, **named):
+    """Of images and text TRL's own collator asks a processor for what the chats of a batch come to."""
+    sees = case['kind'] == 'image-text'
+    rows = [as_chats(rows) if case.get('images') else as_dataset(case, rows) for rows in (train_dataset, eval_dataset)]
+    return SFTTrainer(model=model, train_dataset=rows[0], eval_dataset=rows[1],
+                      processing_class=Processor(case, model.config) if sees else tokenizer(), **named)
 
 
 class PairArguments(DPOConfig):
