@@ -357,6 +357,23 @@ def vision():
                    dict(lora=dict(r=4, target_modules=["q_proj", "qkv"])), dict(images=0)):
         made = {**plain, **change}
         yield dict(made, hf=hf)
+    sections = dict(text, rope_parameters=default_rope(mrope_section=[3, 1, 0], mrope_interleaved=True))
+    yield dict({**plain, "images": 2, "attention": "eager"}, hf=dict(hf, text_config=sections))
+    for hf in older_vision(hf):
+        for change in (dict(), dict(images=2), dict(images=2, checkpointing="full", attention="eager"),
+                       dict(precision="bf16-mixed"), dict(lora=dict(r=4, target_modules=["q_proj", "qkv", "mlp.0"])),
+                       dict(images=0)):
+            yield dict({**plain, **change}, hf=hf)
+
+
+def older_vision(hf):
+    """qwen2_5_vl, whose windows are of four tokens and of two, and qwen2_vl"""
+    text = dict(ROTARY, num_key_value_heads=2, rms_norm_eps=1e-6,
+                rope_parameters=default_rope(mrope_section=[1, 2, 1]))
+    tower = dict(depth=3, num_heads=4, patch_size=2)
+    windows = dict(tower, hidden_size=32, intermediate_size=56, out_hidden_size=32, window_size=8, fullatt_block_indexes=[1])
+    yield dict(hf, model_type="qwen2_5_vl", text_config=text, vision_config=windows)
+    yield dict(hf, model_type="qwen2_vl", text_config=text, vision_config=dict(tower, embed_dim=32, hidden_size=32, mlp_ratio=2))
 
 
 def further(families):

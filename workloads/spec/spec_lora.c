@@ -52,7 +52,8 @@ static bool has_experts_alone(const struct plim_model_config *model)
 
 static bool is_of_tower(const char *linear)
 {
-    return !strcmp(linear, "qkv") || !strcmp(linear, "attn.proj") || !strncmp(linear, "linear_fc", 9);
+    bool is_plain = !strncmp(linear, "linear_fc", 9) || !strncmp(linear, "fc", 2) || !strncmp(linear, "mlp.", 4);
+    return is_plain || !strcmp(linear, "qkv") || !strcmp(linear, "attn.proj");
 }
 
 static bool is_of_mlp(const char *name)
@@ -67,6 +68,11 @@ static void take_all_linear(struct plim_lora *lora, const struct plim_model_conf
     bool text_alone = plim_modules_has(lora->targets, TEXT_LINEARS);
     bool all = plim_modules_has(lora->targets, ALL_LINEAR) || plim_modules_has(lora->targets, LINEAR_NAMES);
     if (!all && !text_alone) return;
+    bool tower_has_same = model->family == PLIM_FAMILY_QWEN2_5_VL; /* names */
+    if (!strcmp(lora->targets, TEXT_LINEARS) && tower_has_same) {
+        snprintf(lora->targets, sizeof(lora->targets), PLIM_MODULES_REGEX ".*\\.language_model\\..*_proj");
+        return;
+    }
     snprintf(given, sizeof(given), "%s", lora->targets);
     lora->targets[0] = '\0';
     for (const char *const *linears = plim_family_info(model->family)->linears; *linears; linears++)

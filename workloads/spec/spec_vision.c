@@ -8,27 +8,53 @@
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
+static enum plim_status read_blocks(const struct plim_place *place, const struct plim_yaml_node *node,
+                                    int64_t blocks[PLIM_MAX_DEEP], int64_t *count)
+{
+    static const struct plim_value layer = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = PLIM_MAX_LAYERS};
+    if (node->kind != PLIM_YAML_SEQUENCE || node->count > PLIM_MAX_DEEP)
+        return plim_value_refuse(place, node, "a list of at most 16 blocks of the vision tower");
+    memset(blocks, 0, PLIM_MAX_DEEP * sizeof(*blocks));
+    *count = 0;
+    for (size_t i = 0; i < node->count; i++) {
+        enum plim_status st = plim_value_read(&layer, place, node->items[i], &blocks[i]);
+        if (st != PLIM_OK) return st;
+        ++*count;
+    }
+    return PLIM_OK;
+}
+
 enum plim_status plim_vision_read_deep(const struct plim_place *place, const struct plim_yaml_node *node,
                                        struct plim_spec *spec)
 {
-    static const struct plim_value layer = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = PLIM_MAX_LAYERS};
     struct plim_vision *vision = &spec->model_as_given.vision;
-    if (node->kind != PLIM_YAML_SEQUENCE || node->count > PLIM_MAX_DEEP)
-        return plim_value_refuse(place, node, "a list of at most 16 blocks of the vision tower");
-    memset(vision->deep, 0, sizeof(vision->deep));
-    vision->deep_count = 0;
-    for (size_t i = 0; i < node->count; i++) {
-        enum plim_status st = plim_value_read(&layer, place, node->items[i], &vision->deep[i]);
-        if (st != PLIM_OK) return st;
-        vision->deep_count++;
-    }
-    return PLIM_OK;
+    return read_blocks(place, node, vision->deep, &vision->deep_count);
+}
+
+enum plim_status plim_vision_read_full(const struct plim_place *place, const struct plim_yaml_node *node,
+                                       struct plim_spec *spec)
+{
+    struct plim_vision *vision = &spec->model_as_given.vision;
+    return read_blocks(place, node, vision->full, &vision->full_count);
+}
+
+enum plim_status plim_vision_read_sections(const struct plim_place *place, const struct plim_yaml_node *node,
+                                           struct plim_model_config *model)
+{
+    static const struct plim_value angles = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = 1 << 16};
+    enum plim_status st = PLIM_OK;
+    if (node->kind != PLIM_YAML_SEQUENCE || node->count != PLIM_GRIDS)
+        return plim_value_refuse(place, node, "mrope_section: a list of three numbers of angles");
+    for (size_t i = 0; i < PLIM_GRIDS && st == PLIM_OK; i++)
+        st = plim_value_read(&angles, place, node->items[i], &model->mrope_section[i]);
+    return st;
 }
 
 enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct plim_yaml_node *config,
                                   struct plim_spec *spec, struct plim_error *err)
 {
     enum plim_family family = spec->model_as_given.family;
+    const struct plim_family_info *info = plim_family_info(family);
     struct plim_place place = {.yaml = yaml, .prefix = "vision_config.", .err = err};
     enum plim_status st = PLIM_OK;
     for (size_t i = 0; config && config->kind == PLIM_YAML_MAPPING && i < config->count && st == PLIM_OK; i++) {
@@ -37,7 +63,10 @@ enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct pli
         snprintf(name, sizeof(name), "vision_%s", place.key);
         const struct plim_family_key *key = plim_family_find(family, name, false);
         if (key) st = plim_family_key_read(family, key, &place, config->items[i], &spec->model_as_given);
-        if (!strcmp(place.key, "deepstack_visual_indexes")) st = plim_vision_read_deep(&place, config->items[i], spec);
+        if (info->deep[0] && !strcmp(place.key, "deepstack_visual_indexes"))
+            st = plim_vision_read_deep(&place, config->items[i], spec);
+        if (info->full[0] && !strcmp(place.key, "fullatt_block_indexes"))
+            st = plim_vision_read_full(&place, config->items[i], spec);
     }
     return st;
 }
@@ -54,6 +83,11 @@ enum plim_status plim_vision_check(const struct plim_model_config *model, const 
         return plim_fail(err, PLIM_SPEC, "vision_hidden_size is %lld and vision_num_heads %lld, expected heads whose "
                          "width is a multiple of 4, which turn by rows and columns",
                          (long long)v->hidden_size, (long long)v->heads);
+    *culprit = "vision_window_size";
+    if (v->window_size && v->window_size / v->merge_size / v->patch_size < 1)
+        return plim_fail(err, PLIM_SPEC, "vision_window_size is %lld, expected at least %lld, of which one token is "
+                         "made",
+                         (long long)v->window_size, (long long)(v->merge_size * v->patch_size));
     *culprit = "vision_deepstack_visual_indexes";
     for (int64_t i = 0; i < v->deep_count; i++)
         if (v->deep[i] >= v->layers)
