@@ -33,6 +33,7 @@ def cases():
     yield from cases_of_qwen3_vl()
     yield from cases_of_older('qwen2-5-vl', '3b')
     yield from cases_of_older('qwen2-vl', '2b')
+    yield from cases_of_qwen3_5()
 
 
 def cases_of_older(family, published):
@@ -64,7 +65,21 @@ def cases_of_older(family, published):
     yield case(small, 1, 200, 2, 84, 140, **TRAINER, **MIXED, sharding='ddp', world=2)
     for more in (BF16, {**MIXED, **FULL}, {**BF16, **EAGER}, {**TRAINER, **MIXED}):
         yield case(odd, 2, 150, 1, 224, 168, **more)
-    yield case(f'{family}-{published}', 1, 1100, 1, 1008, 756, **BF16, **FULL)
+    yield case(f'{family}-{published}', 1, 512, 1, 448, 448, **BF16, **FULL)
+
+
+def cases_of_qwen3_5():
+    """The whole model (`family`), whose config.json stands for its text otherwise"""
+    targets = ['q_proj', 'o_proj', 'in_proj_qkv', 'out_proj', 'gate_proj']
+    loaded = {**TRAINER, **MIXED, 'made_on': 'loaded', 'weights': 'bf16'}
+    for seq, images, size, more in (
+            (200, 1, (128, 256), {}), (200, 1, (128, 256), {**BF16, **FULL}), (200, 1, (128, 256), {**TRAINER, **MIXED}),
+            (100, 0, (128, 256), BF16), (200, 2, (96, 224), {**MIXED, **FULL}),
+            (200, 1, (128, 256), {**TRAINER, **BF16, **FULL, **make_families.lora(8, targets)}), (200, 1, (128, 256), EAGER),
+            (200, 1, (128, 256), {**MIXED, 'padded': True}), (200, 1, (128, 256), make_families.lora(4, targets + TOWER)),
+            (200, 1, (128, 256), {**BF16, **FULL, 'freeze_vision': True}), (100, 0, (128, 256), {**TRAINER, **MIXED}),
+            (200, 1, (128, 256), loaded)):
+        yield case('qwen3-5-small', 1 if images == 2 else 2, seq, images, *size, family='qwen3_5', **more)
 
 
 def cases_of_qwen3_vl():

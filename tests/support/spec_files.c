@@ -204,7 +204,8 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     if (m->experts) mlp = experts_and_router(m);
     if (f == PLIM_FAMILY_GPT_OSS) /* biases of the router and the experts; sinks */
         mlp += m->experts * (1 + 2 * m->expert_size + h) + m->heads;
-    bool gated = f == PLIM_FAMILY_QWEN3_5_TEXT || f == PLIM_FAMILY_QWEN3_5_MOE_TEXT || f == PLIM_FAMILY_QWEN3_NEXT;
+    bool gated = f == PLIM_FAMILY_QWEN3_5_TEXT || f == PLIM_FAMILY_QWEN3_5_MOE_TEXT || f == PLIM_FAMILY_QWEN3_NEXT ||
+                 f == PLIM_FAMILY_QWEN3_5;
     if (gated) attention += linear(h, q, in_bias); /* a gate beside the queries */
     bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_VL || f == PLIM_FAMILY_QWEN3_MOE ||
                       f == PLIM_FAMILY_GEMMA3_TEXT || gated || f == PLIM_FAMILY_LFM2 || f == PLIM_FAMILY_EXAONE4 ||

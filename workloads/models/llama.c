@@ -96,8 +96,8 @@ static const struct traits {
     [PLIM_FAMILY_GPT_OSS] = {.norm = NORM_RMS_OLMO, .places = PRE, .sinks = true, .rotates_halves = true},
 #define QWEN3_5_TEXT \
     {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true, .of_grids = GRIDS}
-    [PLIM_FAMILY_QWEN3_5_TEXT] = QWEN3_5_TEXT,
-    [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = QWEN3_5_TEXT,
+    [PLIM_FAMILY_QWEN3_5_TEXT] = QWEN3_5_TEXT, [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = QWEN3_5_TEXT,
+    [PLIM_FAMILY_QWEN3_5] = QWEN3_5_TEXT,
     [PLIM_FAMILY_QWEN3_NEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true},
     [PLIM_FAMILY_OLMOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_WHOLE},
     [PLIM_FAMILY_GRANITEMOE] = {.norm = NORM_RMS, .places = PRE, .norms_first = true},

@@ -431,6 +431,7 @@ static const struct {
     [PLIM_FAMILY_QWEN2_VL] = {vl_model, llama_block},
     [PLIM_FAMILY_QWEN2_5_VL] = {vl_model, llama_block},
     [PLIM_FAMILY_QWEN3_VL] = {vl_model, llama_block},
+    [PLIM_FAMILY_QWEN3_5] = {vl_model, qwen3_5_block},
     [PLIM_FAMILY_GPT_BIGCODE] = {gpt2_model, gpt2_block},
     [PLIM_FAMILY_FALCON] = {bloom_model, falcon_block},
     [PLIM_FAMILY_LFM2] = {lfm2_model, lfm2_block},

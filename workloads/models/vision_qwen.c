@@ -19,6 +19,7 @@ static void norm_create(struct engine *e, struct decoder *m, struct norm *n, int
     bool rms = is_as_text(m);
     nn_norm_create(e, &m->parameters, n, rms ? NORM_RMS : NORM_LAYER, width, !rms);
     n->epsilon = 1e-6;
+    if (rms && !e->halted) n->weight->odd_name = true; /* norm1, norm2 and ln_q, which name no norm to Trainer */
 }
 
 static void build_block(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -242,8 +243,9 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
     struct tensor *x = op_patches(e, images, m->vision.patch_weight, m->vision.patch_bias);
     x = tensor_keep(op_view(e, x, SHAPE(patches, v->hidden_size)));
     bool is_checkpointed = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL;
-    /* These classes say which module embeds their input, too, which enable_input_require_grads() asks for. */
-    if (!v->positions && is_checkpointed && m->setting->lora.r) tensor_require_input_grad(e, x);
+    /* These classes say which module embeds their input, too, for enable_input_require_grads(), which checkpointing
+     * calls. */
+    if (!v->positions && is_checkpointed) tensor_require_input_grad(e, x);
     if (!v->positions) return x;
     struct tensor *shares = tensor_keep(op_unsqueeze(e, index->weights, -1));
     *learned = tensor_keep(op_sum_dim(e, op_mul(e, op_embedding(e, m->vision.positions, index->taps), shares), 1));

@@ -210,7 +210,7 @@ struct plim_family_key {
     const char *fallback;   /* the class's default, as YAML; NULL: derived from others */
 };
 
-enum { PLIM_FAMILY_MAX_LINEARS = 13 };
+enum { PLIM_FAMILY_MAX_LINEARS = 16 };
 
 /* Which layers attend only to a window. */
 enum plim_sliding_rule {

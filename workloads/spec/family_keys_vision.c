@@ -1,6 +1,20 @@
 /* Models of images and text: the keys of their config.json, of text_config first, then of vision_config. */
 #include "family_rows.h"
 
+/* Qwen3VLVisionConfig and Qwen3_5VisionConfig, but for the former's deepstack */
+#define QWEN3_TOWER \
+    KEY("vision_depth", VISION_LAYERS, "27"), \
+    KEY("vision_hidden_size", VISION_HIDDEN, "1152"), \
+    KEY("vision_hidden_act", VISION_ACTIVATION, "gelu_pytorch_tanh"), \
+    KEY("vision_intermediate_size", VISION_INTERMEDIATE, "4304"), \
+    TWO("vision_num_heads", "vision_num_attention_heads", VISION_HEADS, "16"), \
+    KEY("vision_in_channels", VISION_CHANNELS, "3"), \
+    KEY("vision_patch_size", VISION_PATCH, "16"), \
+    KEY("vision_spatial_merge_size", VISION_MERGE, "2"), \
+    KEY("vision_temporal_patch_size", VISION_FRAMES, "2"), \
+    KEY("vision_out_hidden_size", VISION_OUT, "3584"), \
+    KEY("vision_num_position_embeddings", VISION_POSITIONS, "2304")
+
 /* Qwen3VLTextConfig, Qwen3VLConfig's own, Qwen3VLVisionConfig */
 static const struct plim_family_key qwen3_vl_keys[] = {
     KEY("task", TASK, "causal-lm"),
@@ -17,17 +31,21 @@ static const struct plim_family_key qwen3_vl_keys[] = {
     KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
     NUL("pad_token_id", PAD_TOKEN, "null"),
     KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
-    KEY("vision_depth", VISION_LAYERS, "27"),
-    KEY("vision_hidden_size", VISION_HIDDEN, "1152"),
-    KEY("vision_hidden_act", VISION_ACTIVATION, "gelu_pytorch_tanh"),
-    KEY("vision_intermediate_size", VISION_INTERMEDIATE, "4304"),
-    TWO("vision_num_heads", "vision_num_attention_heads", VISION_HEADS, "16"),
-    KEY("vision_in_channels", VISION_CHANNELS, "3"),
-    KEY("vision_patch_size", VISION_PATCH, "16"),
-    KEY("vision_spatial_merge_size", VISION_MERGE, "2"),
-    KEY("vision_temporal_patch_size", VISION_FRAMES, "2"),
-    KEY("vision_out_hidden_size", VISION_OUT, "3584"),
-    KEY("vision_num_position_embeddings", VISION_POSITIONS, "2304"),
+    QWEN3_TOWER,
+};
+
+/* Qwen3_5TextConfig and Qwen3_5VisionConfig */
+static const struct plim_family_key qwen3_5_keys[] = {
+    KEY("task", TASK, "causal-lm"),
+    KEY("vocab_size", VOCAB_SIZE, "248320"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "12288"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "16"),
+    KEY("num_key_value_heads", KV_HEADS, "4"),
+    KEYS_OF_HYBRID,
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    QWEN3_TOWER,
 };
 
 /* Qwen2VLTextConfig and Qwen2_5_VLTextConfig, which are alike, and Qwen2VLConfig's own */
@@ -84,4 +102,10 @@ const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
                               .deep = {8, 16, 24}, .rotary = true, .mrope_section = {24, 20, 20},
                               .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
                                           "qkv", "attn.proj", "linear_fc1", "linear_fc2"}},
+    [PLIM_FAMILY_QWEN3_5] = {KEYS(qwen3_5_keys), .tasks = 1u << PLIM_TASK_CAUSAL_LM, .vision = true,
+                             .layer_types = true, .linear = true, .rotary = true, .rotary_rounds_up = true,
+                             .mrope_section = {11, 11, 10},
+                             .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "out_proj", "in_proj_qkv", "in_proj_z",
+                                         "in_proj_b", "in_proj_a", "gate_proj", "up_proj", "down_proj", "qkv",
+                                         "attn.proj", "linear_fc1", "linear_fc2"}},
 };

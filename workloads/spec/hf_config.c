@@ -506,9 +506,11 @@ enum plim_status plim_model_section_read(const struct plim_yaml *yaml,
     return read_known(yaml, section, "model.", true, spec, err);
 }
 
-/* AutoModelForCausalLM makes of these multimodal models the one of their text_config, as which it loads the weights. */
-static struct plim_yaml_node *text_of(struct plim_yaml_node *root)
+/* AutoModelForCausalLM makes of these multimodal models the one of their text_config, as which it loads the weights;
+ * the whole one is there where it is asked for by its family. */
+static struct plim_yaml_node *text_of(struct plim_yaml_node *root, const enum plim_family *wanted)
 {
+    if (wanted && *wanted == PLIM_FAMILY_QWEN3_5) return root;
     struct plim_yaml_node *text = (struct plim_yaml_node *)plim_yaml_get(root, "text_config");
     const struct plim_yaml_node *type = plim_yaml_get(root, "model_type");
     return is_filled(text) && (is_text(type, "qwen3_5") || is_text(type, "qwen3_5_moe")) ? text : root;
@@ -576,7 +578,7 @@ enum plim_status plim_hf_read(const struct plim_yaml *document, const enum plim_
         return plim_fail_at(err, PLIM_SPEC, document->source, 1, 1,
                             "expected a config.json: a mapping with a model_type");
     struct plim_yaml text = *document;
-    text.root = text_of(document->root);
+    text.root = text_of(document->root, wanted);
     const struct plim_yaml *yaml = &text;
     PLIM_TRY(read_family(yaml, wanted, &family, err));
     PLIM_TRY(plim_hf_refuse_keys(yaml, family, err));

@@ -76,6 +76,7 @@
     X(QWEN2_VL, "qwen2_vl")                                                                        \
     X(QWEN2_5_VL, "qwen2_5_vl")                                                                    \
     X(QWEN3_VL, "qwen3_vl")                                                                        \
+    X(QWEN3_5, "qwen3_5")                                                                          \
     X(VIT, "vit")
 
 enum plim_family {
