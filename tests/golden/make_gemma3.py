@@ -60,6 +60,16 @@ def cases():
     yield case(2, 200, 1, **loaded)
     yield case(2, 200, 0, **loaded, **FULL, **make_families.lora(8, TEXT))
     yield case(2, 200, 1, **loaded, **FULL, **make_families.lora(4, TEXT))
+    nf4, prepared = ({'weights': 'bf16', 'quantization': {'type': 'nf4', 'double': True, 'compute': 'bf16', **more}}
+                     for more in ({'prepare': False}, {}))
+    for images in (0, 1):
+        yield case(2, 200, images, **TRAINER, **MIXED, **FULL, **prepared, **make_families.lora(8, TEXT))
+    yield case(2, 200, 1, **MIXED, **prepared, **make_families.lora(4, TEXT + TOWER))
+    sft = {'loop': 'trl-sft', 'accumulation': 2}
+    yield case(2, 200, 0, **sft, **MIXED)
+    yield case(2, 200, 0, **sft, **MIXED, **FULL, weights='bf16', made_on='loaded', **make_families.lora(8, TEXT))
+    yield case(2, 200, 0, **sft, **MIXED, **FULL, **nf4, **make_families.lora(8, TEXT))
+    yield case(2, 200, 0, **TRAINER, **MIXED, **FULL, evaluation={'batch': 8}, **make_families.lora(8, TEXT))
     yield case(1, 200, 2, **TRAINER, **MIXED, sharding='ddp', world=2)
     yield case(1, 200, 2, **TRAINER, **BF16, **FULL, sharding='ddp', world=2, **make_families.lora(8, TEXT))
     yield case(1, 600, 1, 'gemma-3-4b-short', **BF16, **FULL)

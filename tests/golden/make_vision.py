@@ -22,6 +22,7 @@ EAGER = {'attention': 'eager'}
 TRAINER = {'loop': 'trainer', 'accumulation': 2}
 TEXT = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj']
 TOWER = ['qkv', 'attn.proj', 'linear_fc1', 'linear_fc2']
+OLDER_TOWER = ['qkv', 'attn.proj', 'fc1', 'fc2', 'mlp.0', 'mlp.2']
 
 
 def case(config, batch, seq, images, height=128, width=256, **more):
@@ -183,6 +184,59 @@ def quantized_cases(small):
 
 
 def cases():
+    yield from cases_of_qwen3_vl()
+    yield from cases_of_older('qwen2-5-vl', '3b')
+    yield from cases_of_older('qwen2-vl', '2b')
+    yield from cases_of_qwen3_5()
+
+
+def cases_of_older(family, published):
+    """qwen2_5_vl, whose images have windows, whole ones and parts, and qwen2_vl"""
+    small, odd, size = f'{family}-small', f'{family}-odd', (140, 252)
+    for more in ({}, MIXED, BF16, {'precision': 'fp16-mixed'}, FULL, {**MIXED, **FULL}, {**BF16, **FULL}, EAGER,
+                 {**MIXED, **EAGER, **FULL}, {**BF16, 'optimizer': 'sgd', 'accumulation': 3},
+                 {**BF16, 'compute_capability': 90}, {'compute_capability': 75}):
+        yield case(small, 2, 200, 1, *size, **more)
+    for more in ({}, {**MIXED, **FULL}, BF16):
+        yield case(small, 1, 200, 2, 112, 224, **more)
+        yield case(small, 3, 100, 1, 56, 84, **more)
+        yield case(small, 2, 100, 0, *size, **more)
+    yield case(small, 5, 400, 5, 140, 112, **BF16, **FULL)
+    for more in ({}, {**TRAINER, **MIXED}):
+        yield case(small, 2, 200, 1, *size, padded=True, **more)
+    for rank, targets in ((8, TEXT[:4]), (16, TEXT), (4, TEXT + OLDER_TOWER)):
+        adapted = make_families.lora(rank, targets)
+        yield case(small, 2, 200, 1, *size, **adapted)
+        yield case(small, 2, 200, 1, *size, **TRAINER, **BF16, **FULL, **adapted)
+    yield case(small, 2, 200, 1, *size, **MIXED, **make_families.lora(2, TEXT + OLDER_TOWER, dora=True))
+    yield case(small, 2, 200, 1, *size, **TRAINER, **BF16, **FULL, use_reentrant=True)
+    yield case(small, 2, 200, 0, *size, **TRAINER, **BF16)
+    yield case(small, 2, 200, 1, *size, **BF16, **FULL, freeze_vision=True)
+    yield case(small, 2, 200, 1, *size, **TRAINER, **MIXED, freeze_vision=True)
+    loaded = {**TRAINER, **MIXED, 'made_on': 'loaded', 'weights': 'bf16'}
+    yield case(small, 2, 200, 1, *size, **loaded)
+    yield case(odd, 2, 200, 1, *size, **loaded, **FULL, **make_families.lora(8, TEXT))
+    yield case(small, 1, 200, 2, 84, 140, **TRAINER, **MIXED, sharding='ddp', world=2)
+    for more in (BF16, {**MIXED, **FULL}, {**BF16, **EAGER}, {**TRAINER, **MIXED}):
+        yield case(odd, 2, 150, 1, 224, 168, **more)
+    yield case(f'{family}-{published}', 1, 512, 1, 448, 448, **BF16, **FULL)
+
+
+def cases_of_qwen3_5():
+    """The whole model (`family`), whose config.json stands for its text otherwise"""
+    targets = ['q_proj', 'o_proj', 'in_proj_qkv', 'out_proj', 'gate_proj']
+    loaded = {**TRAINER, **MIXED, 'made_on': 'loaded', 'weights': 'bf16'}
+    for seq, images, size, more in (
+            (200, 1, (128, 256), {}), (200, 1, (128, 256), {**BF16, **FULL}), (200, 1, (128, 256), {**TRAINER, **MIXED}),
+            (100, 0, (128, 256), BF16), (200, 2, (96, 224), {**MIXED, **FULL}),
+            (200, 1, (128, 256), {**TRAINER, **BF16, **FULL, **make_families.lora(8, targets)}), (200, 1, (128, 256), EAGER),
+            (200, 1, (128, 256), {**MIXED, 'padded': True}), (200, 1, (128, 256), make_families.lora(4, targets + TOWER)),
+            (200, 1, (128, 256), {**BF16, **FULL, 'freeze_vision': True}), (100, 0, (128, 256), {**TRAINER, **MIXED}),
+            (200, 1, (128, 256), loaded)):
+        yield case('qwen3-5-small', 1 if images == 2 else 2, seq, images, *size, family='qwen3_5', **more)
+
+
+def cases_of_qwen3_vl():
     small = 'qwen3-vl-small'
     for more in ({}, MIXED, BF16, {'precision': 'fp16-mixed'}, FULL, {**MIXED, **FULL}, {**BF16, **FULL}, EAGER,
                  {**MIXED, **EAGER, **FULL}, {**BF16, **EAGER}, {**BF16, 'optimizer': 'sgd', 'accumulation': 3},

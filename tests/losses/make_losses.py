@@ -21,7 +21,7 @@ import transformers
 
 STEPS = 20
 TOKEN_SEED = 1 << 30
-FROM_ONE = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next")  # whose norms multiply by 1 + weight, as gemma's
+FROM_ONE = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "qwen3_5")  # whose norms multiply by 1 + weight, as gemma's
 LIMIT = np.float32(0.02 * 3 ** 0.5)  # uniform with a standard deviation of 0.02
 
 
@@ -140,7 +140,7 @@ def build(case):
             if p.ndim > 1 and "norm" not in name:
                 p.copy_(torch.zeros(p.shape) if any(zero in name for zero in zeros) else weights(n, tuple(p.shape)))
             else:
-                from_one = case["hf"]["model_type"] in FROM_ONE and ".linear_attn." not in name
+                from_one = case["hf"]["model_type"] in FROM_ONE and ".linear_attn." not in name and ".visual." not in name
                 ones = name.endswith("weight") and ("gemma" not in case["hf"]["model_type"] or ".vision_tower." in name)
                 p.fill_(1.0 if ones and not from_one else 0.0)
         for module in model.modules():  # what modules_to_save copies
@@ -360,6 +360,14 @@ def vision():
                    dict(lora=dict(r=4, target_modules=["q_proj", "qkv"])), dict(images=0)):
         made = {**plain, **change}
         yield dict(made, hf=hf)
+    sections = dict(text, rope_parameters=default_rope(mrope_section=[3, 1, 0], mrope_interleaved=True))
+    yield dict({**plain, "images": 2, "attention": "eager"}, hf=dict(hf, text_config=sections))
+    yield from whole_qwen3_5(plain, hf, tower)
+    for hf in older_vision(hf):
+        for change in (dict(), dict(images=2), dict(images=2, checkpointing="full", attention="eager"),
+                       dict(precision="bf16-mixed"), dict(lora=dict(r=4, target_modules=["q_proj", "qkv", "mlp.0"])),
+                       dict(images=0)):
+            yield dict({**plain, **change}, hf=hf)
     yield from vision_of_one_size({name: value for name, value in plain.items() if not name.startswith("image_")})
 
 
@@ -377,6 +385,26 @@ def vision_of_one_size(plain):
                    dict(precision="bf16-mixed", bound=5e-4),
                    dict(lora=dict(r=4, target_modules=["q_proj", "fc1"])), dict(images=0)):
         yield dict({**plain, **change}, hf=hf)
+
+
+def whole_qwen3_5(plain, hf, tower):
+    """Its text model beside a tower, whose config.json stands for the text where no family is said"""
+    text = dict(ROTARY, num_key_value_heads=2, head_dim=16, linear_key_head_dim=6, linear_value_head_dim=10,
+                linear_num_key_heads=2, linear_num_value_heads=4, layer_types=["linear_attention", "full_attention"],
+                rope_parameters=default_rope(mrope_section=[2, 1, 1], mrope_interleaved=True, partial_rotary_factor=0.5))
+    tower = {name: value for name, value in tower.items() if name != "deepstack_visual_indexes"}
+    for change in (dict(), dict(images=2), dict(images=2, checkpointing="full", attention="eager"), dict(images=0)):
+        yield dict({**plain, **change}, family="qwen3_5", hf=dict(hf, model_type="qwen3_5", text_config=text, vision_config=tower))
+
+
+def older_vision(hf):
+    """qwen2_5_vl, whose windows are of four tokens and of two, and qwen2_vl"""
+    text = dict(ROTARY, num_key_value_heads=2, rms_norm_eps=1e-6,
+                rope_parameters=default_rope(mrope_section=[1, 2, 1]))
+    tower = dict(depth=3, num_heads=4, patch_size=2)
+    windows = dict(tower, hidden_size=32, intermediate_size=56, out_hidden_size=32, window_size=8, fullatt_block_indexes=[1])
+    yield dict(hf, model_type="qwen2_5_vl", text_config=text, vision_config=windows)
+    yield dict(hf, model_type="qwen2_vl", text_config=text, vision_config=dict(tower, embed_dim=32, hidden_size=32, mlp_ratio=2))
 
 
 def further(families):

@@ -187,7 +187,9 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     enum plim_family f = m->family;
     int64_t h = m->hidden_size, i = m->intermediate_size, q = m->heads * m->head_dim,
             kv = m->kv_heads * m->head_dim;
-    bool phi = f == PLIM_FAMILY_PHI, in_bias = phi || f == PLIM_FAMILY_QWEN2 || m->attention_bias;
+    bool phi = f == PLIM_FAMILY_PHI;
+    bool qwen2 = f == PLIM_FAMILY_QWEN2 || f == PLIM_FAMILY_QWEN2_VL || f == PLIM_FAMILY_QWEN2_5_VL;
+    bool in_bias = phi || qwen2 || m->attention_bias;
     bool out_bias = phi || (m->attention_bias && f != PLIM_FAMILY_QWEN2_MOE && f != PLIM_FAMILY_STABLELM &&
                              f != PLIM_FAMILY_GLM && f != PLIM_FAMILY_GLM4 && f != PLIM_FAMILY_SEED_OSS);
     int64_t attention =
@@ -203,7 +205,8 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     if (m->experts) mlp = experts_and_router(m);
     if (f == PLIM_FAMILY_GPT_OSS) /* biases of the router and the experts; sinks */
         mlp += m->experts * (1 + 2 * m->expert_size + h) + m->heads;
-    bool gated = f == PLIM_FAMILY_QWEN3_5_TEXT || f == PLIM_FAMILY_QWEN3_5_MOE_TEXT || f == PLIM_FAMILY_QWEN3_NEXT;
+    bool gated = f == PLIM_FAMILY_QWEN3_5_TEXT || f == PLIM_FAMILY_QWEN3_5_MOE_TEXT || f == PLIM_FAMILY_QWEN3_NEXT ||
+                 f == PLIM_FAMILY_QWEN3_5;
     if (gated) attention += linear(h, q, in_bias); /* a gate beside the queries */
     bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_VL || f == PLIM_FAMILY_QWEN3_MOE ||
                       f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GEMMA3 || gated || f == PLIM_FAMILY_LFM2 ||
@@ -277,11 +280,14 @@ static int64_t of_siglip(const struct plim_vision *v)
 static int64_t of_tower(const struct plim_vision *v)
 {
     if (v->image_size) return of_siglip(v);
+    bool gated = v->window_size > 0; /* qwen2_5_vl, whose norms have no biases */
     int64_t w = v->hidden_size, merged = w * v->merge_size * v->merge_size, f = v->intermediate_size;
-    int64_t block = linear(w, 3 * w, true) + linear(w, w, true) + linear(w, f, true) + linear(f, w, true) + 4 * w;
+    int64_t block = linear(w, 3 * w, true) + linear(w, w, true) + (gated ? 2 : 1) * linear(w, f, true) +
+                    linear(f, w, true) + (gated ? 2 : 4) * w;
     int64_t patch = v->channels * v->frames * v->patch_size * v->patch_size;
     int64_t merger = linear(merged, merged, true) + linear(merged, v->out_hidden_size, true);
-    return linear(patch, w, true) + v->positions * w + v->layers * block + (v->deep_count + 1) * merger + 2 * w +
+    return linear(patch, w, v->positions > 0) + v->positions * w + v->layers * block +
+           (v->deep_count + 1) * merger + (gated ? 1 : 2) * w +
            v->deep_count * 2 * merged;
 }
 

@@ -1,6 +1,7 @@
 /* config.json against transformers: data/spec/hf_defaults.tsv is what transformers itself
  * resolved. */
 #include "support/spec_files.h"
+#include "workloads/spec/spec_vision.h"
 #include "workloads/spec/family.h"
 
 #include <criterion/criterion.h>
@@ -282,6 +283,24 @@ Test(hf_document, a_multimodal_model_stands_for_its_text_model)
         cr_expect(eq(dbl, spec.model.partial_rotary_factor, 0.5), "%s", text);
         cr_expect(eq(i64, spec.model.experts, i ? 24 : 0), "%s", text);
     }
+}
+
+/* As transformers' own class builds it, which the spec asks for by the family. */
+Test(hf_document, a_multimodal_model_is_whole_where_its_family_is_named)
+{
+    struct plim_spec spec;
+    spec_file("config.json", "{\"model_type\": \"qwen3_5\", \"vision_config\": {"
+                             "\"depth\": 2, \"out_hidden_size\": 4096}"
+                             ", "
+                             "\"text_config\": {\"model_type\": \"qwen3_5_text\", \"num_hidden_layers\": 8, "
+                             "\"rope_parameters\": {\"rope_type\": \"default\", \"mrope_section\": [12, 10, 10]}}}");
+    spec_load_text("s.yaml", "model: {hf: config.json, family: qwen3_5}\n", &spec);
+    cr_expect(eq(int, (int)spec.model.family, PLIM_FAMILY_QWEN3_5));
+    cr_expect(eq(i64, spec.model.layers, 8));
+    cr_expect(eq(i64, spec.model.vision.layers, 2));
+    cr_expect(eq(i64, spec.model.vision.deep_count, 0));
+    cr_expect(eq(i64, spec.model.mrope_section[0], 12));
+    cr_expect(eq(i64, plim_spec_images(&spec).count, 1));
 }
 
 /* Of keys that would be refused of a family whose class reads them. */

@@ -21,13 +21,12 @@ static void check_all(const char *name, const struct refusal *cases, size_t coun
 }
 
 #define CHECK_ALL(name, cases) check_all(name, cases, sizeof(cases) / sizeof((cases)[0]))
-#define FAMILIES                                                                                   \
-    "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, "          \
-    "bloom, olmo2, gemma, starcoder2, smollm3, granite, olmo, olmo3, stablelm, cohere, "           \
-    "cohere2, glm, glm4, qwen3_5_text, ministral3, ministral, arcee, nemotron, exaone4, "          \
-    "seed_oss, ernie4_5, hunyuan_v1_dense, lfm2, falcon, gpt_bigcode, bert, roberta, "             \
-    "distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss, qwen3_5_moe_text, "           \
-    "qwen3_next, olmoe, granitemoe, qwen3_vl, gemma3, vit"
+#define FAMILIES \
+    "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, bloom, olmo2, gemma, " \
+    "starcoder2, smollm3, granite, olmo, olmo3, stablelm, cohere, cohere2, glm, glm4, qwen3_5_text, ministral3, " \
+    "ministral, arcee, nemotron, exaone4, seed_oss, ernie4_5, hunyuan_v1_dense, lfm2, falcon, gpt_bigcode, " \
+    "bert, roberta, distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss, qwen3_5_moe_text, " \
+    "qwen3_next, olmoe, granitemoe, qwen2_vl, qwen2_5_vl, qwen3_vl, qwen3_5, gemma3, vit"
 #define RUN_IT " (plimsoll exec runs any training program)"
 
 /* --- sizes ------------------------------------------------------------------------------------ */
@@ -176,12 +175,13 @@ Test(spec_errors, values_have_types)
                                     "glm4, qwen3_5_text, ministral3, ministral, arcee, nemotron, exaone4, "
                                     "seed_oss, ernie4_5, hunyuan_v1_dense, lfm2, falcon, gpt_bigcode, bert, "
                                     "roberta, distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss, "
-                                    "qwen3_5_moe_text, qwen3_next, olmoe, granitemoe, qwen3_vl, gemma3 or vit"},
+                                    "qwen3_5_moe_text, qwen3_next, olmoe, granitemoe, qwen2_vl, qwen2_5_vl, "
+                                    "qwen3_vl, qwen3_5, gemma3 or vit"},
         {"model: {family: gpt2, zoo: gpt2-124m}\n",
          "s.yaml:1:28: model.zoo stands beside model.family, expected one of them"},
         {"model: {family: gpt2, activation_function: mish}\n",
          "s.yaml:1:44: model.activation_function is 'mish', expected gelu, gelu_new, "
-         "gelu_pytorch_tanh, silu, relu, relu2 or swish"},
+         "gelu_pytorch_tanh, silu, relu, relu2, quick_gelu or swish"},
         {"model: {family: gpt2, scale_attn_weights: 1}\n",
          "s.yaml:1:43: model.scale_attn_weights is '1', expected true or false"},
         {"model: {family: gpt2}\ntrain: 3\n", "s.yaml:2:8: train is '3', expected a mapping"},

@@ -53,6 +53,13 @@ Test(spec_vision, images_fit_into_rows_beside_what_is_known)
          "patches of an image's (vision_image_size 224, vision_patch_size 16)"},
         {"model: {family: gemma3, mm_tokens_per_image: 49, vision_num_attention_heads: 7}\n",
          "s.yaml:1:78: vision_hidden_size is 768 and vision_num_attention_heads 7, expected heads that divide it"},
+        {"model: {family: qwen2_5_vl, vision_window_size: 27}\n",
+         "s.yaml:1:49: vision_window_size is 27, expected at least 28, of which one token is made"},
+        {"model: {family: qwen2_vl, num_attention_heads: 128}\n",
+         "s.yaml:1:8: mrope_section is [16, 24, 24], expected parts of 32, half of a head"},
+        {"model: {family: qwen3_vl, vision_window_size: 112}\n",
+         "s.yaml:1:27: unknown key model.vision_window_size for qwen3_vl, expected the nearest known key "
+         "vision_hidden_size"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         cr_expect(eq(str, (char *)spec_refusal("s.yaml", cases[i].text), (char *)cases[i].line), "%s", cases[i].text);
@@ -138,4 +145,46 @@ Test(spec_vision, linears_of_the_text_alone)
     spec_load_text("s.yaml", POOLED "train: {lora: {r: 4, targets: [all-linear]}}\n", &s);
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.encoder.layers.0.self_attn.q_proj"), 4));
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.encoder.layers.0.mlp.fc1"), 4));
+}
+
+/* qwen2_5_vl's and qwen2_vl's have the text's keys beside vision_config, as they were published, or in text_config,
+ * beside which others do not count, and which may tie the embeddings. */
+Test(spec_vision, older_ones_may_be_flat)
+{
+#define SIZES "\"hidden_size\": 96, \"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"rope_scaling\": " \
+              "{\"type\": \"mrope\", \"mrope_section\": [8, 10, 6]}"
+#define TOWER_SIZES "\"vision_config\": {\"in_chans\": 3, \"hidden_size\": 64, \"out_hidden_size\": 96, " \
+                    "\"fullatt_block_indexes\": [3]}"
+    static const char *const texts[] = {
+        "{\"model_type\": \"qwen2_5_vl\", \"tie_word_embeddings\": true, " SIZES ", " TOWER_SIZES "}",
+        "{\"model_type\": \"qwen2_5_vl\", \"hidden_size\": 7, \"layer_types\": [\"full_attention\"], " TOWER_SIZES
+        ", \"text_config\": {" SIZES ", \"tie_word_embeddings\": true}}"};
+    for (int i = 0; i < 2; i++) {
+        struct plim_spec s;
+        spec_load_text("config.json", texts[i], &s);
+        cr_expect(eq(i64, s.model.hidden_size, 96));
+        cr_expect(eq(i64, s.model.layers, 80));
+        cr_expect(eq(i64, s.model.mrope_section[1], 10));
+        cr_expect(eq(int, s.model.rope, PLIM_ROPE_DEFAULT));
+        cr_expect(s.model.tie_word_embeddings);
+        cr_expect(eq(i64, s.model.vision.hidden_size, 64));
+        cr_expect(eq(i64, s.model.vision.full_count, 1));
+        cr_expect(eq(i64, s.model.vision.full[0], 3));
+        cr_expect(eq(i64, s.model.vision.deep_count, 0));
+        cr_expect(eq(i64, s.model.vision.channels, 3));
+    }
+}
+
+/* The names of the text's linears are those of the tower's MLP, too. */
+Test(spec_vision, text_linears_are_those_of_the_text)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", "model: {family: qwen2_5_vl, vision_out_hidden_size: 8192}\n"
+                             "train: {lora: {r: 4, targets: [text-linears]}}\n", &s);
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.language_model.layers.3.mlp.gate_proj"), 4));
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.visual.blocks.3.mlp.gate_proj"), 0));
+    spec_load_text("s.yaml", "model: {family: qwen2_vl, vision_hidden_size: 8192}\n"
+                             "train: {lora: {r: 4, targets: [text-linears]}}\n", &s);
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.language_model.layers.3.mlp.gate_proj"), 4));
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.visual.blocks.3.mlp.fc1"), 0));
 }

@@ -223,14 +223,29 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     snprintf(spec->device, sizeof(spec->device), "%s", between(state, 0, 1) ? "sim:RTX-4090" : "");
 }
 
+/* Heads of an even width, and the parts of them that turn by time, rows and columns */
+static void cut_heads(struct plim_model_config *model, uint64_t *state)
+{
+    int64_t *part = model->mrope_section;
+    for (int i = 0; i < PLIM_GRIDS; i++) part[i] = between(state, 1, 9);
+    model->heads = model->kv_heads = between(state, 1, 4);
+    model->hidden_size = 2 * (part[0] + part[1] + part[2]) * model->heads;
+}
+
 /* Takes back what is not known beside a vision tower, and gives its rows images. */
 static void show_images(struct plim_spec *spec, uint64_t *state)
 {
     if (!spec->model_as_given.vision.layers) return;
     struct plim_vision *vision = &spec->model_as_given.vision;
+    const struct plim_family_info *info = plim_family_info(spec->model_as_given.family);
+    vision->deep_count = info->deep[0] ? between(state, 0, 2) : 0;
+    vision->full_count = info->full[0] ? between(state, 0, 2) : 0;
     memset(vision->deep, 0, sizeof(vision->deep));
-    vision->deep_count = between(state, 0, 2);
+    memset(vision->full, 0, sizeof(vision->full));
     for (int64_t i = 0; i < vision->deep_count; i++) vision->deep[i] = between(state, 0, 1);
+    for (int64_t i = 0; i < vision->full_count; i++) vision->full[i] = between(state, 0, 9);
+    if (vision->window_size) vision->window_size = between(state, 4, 99);
+    if (info->flat) cut_heads(&spec->model_as_given, state);
     vision->layers = between(state, 2, 9);
     vision->heads = between(state, 1, 9);
     vision->hidden_size = 4 * vision->heads * between(state, 1, 9);

@@ -14,6 +14,15 @@ static const char small[] = "model: {family: qwen3_vl, vocab_size: 999, hidden_s
                             "        vision_intermediate_size: 96, vision_out_hidden_size: 64,\n"
                             "        vision_deepstack_visual_indexes: [0]}\n"
                             "data: {seq: 800}\n";
+static const char windows[] = "model: {family: qwen2_5_vl, vocab_size: 999, hidden_size: 64, intermediate_size: 96,\n"
+                              "        num_hidden_layers: 2, num_attention_heads: 2, num_key_value_heads: 1,\n"
+                              "        rope_parameters: {rope_type: default, mrope_section: [4, 6, 6]},\n"
+                              "        vision_depth: 2, vision_hidden_size: 64, vision_num_heads: 2,\n"
+                              "        vision_patch_size: 16, vision_intermediate_size: 96,\n"
+                              "        vision_out_hidden_size: 64,\n"
+                              "        vision_fullatt_block_indexes: [0]}\n"
+                              "data: {seq: 800}\n";
+static const char *model = small;
 static const struct plim_train_setting plain = {.micro_batch = 3,
                                                 .seq = 800,
                                                 .accumulation = 1,
@@ -29,7 +38,7 @@ static void replay(const char *gpu, const struct plim_train_setting *setting)
     struct plim_spec spec;
     struct plim_device *device;
     struct plim_replayer *replayer;
-    cr_assert(eq(int, plim_spec_load_text("small.yaml", small, &spec, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, plim_spec_load_text("small.yaml", model, &spec, &err), PLIM_OK), "%s", err.text);
     cr_assert(eq(int, plim_sim_open(gpu, &device, &err), PLIM_OK), "%s", err.text);
     cr_assert(eq(int, plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK), "%s", err.text);
     enum plim_status st = plim_replay_run(replayer, &spec.model, setting, &result, &err);
@@ -38,7 +47,7 @@ static void replay(const char *gpu, const struct plim_train_setting *setting)
     plim_device_close(&device);
 }
 
-Test(vision, memory_may_end_anywhere)
+static void end_memory_anywhere(void)
 {
     int failed = 0, fitted = 0;
     for (int mebibytes = 8; mebibytes < 1024; mebibytes += 8) {
@@ -49,6 +58,17 @@ Test(vision, memory_may_end_anywhere)
         *(result.verdict == PLIM_OK ? &fitted : &failed) += 1;
     }
     cr_expect(failed > 20 && fitted > 1, "%d fail, %d fit", failed, fitted);
+}
+
+Test(vision, memory_may_end_anywhere)
+{
+    end_memory_anywhere();
+}
+
+Test(vision, memory_may_end_anywhere_among_windows)
+{
+    model = windows;
+    end_memory_anywhere();
 }
 
 /* The same of what is quantised, of flash-attention-2, of Liger, and of what is sharded. */

@@ -277,6 +277,9 @@ struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *pl
 struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *mask, int64_t found);
 /* x[arange(b), columns]: of each row of x (b, s, width) what stands at its column (b, int64): (b, width) */
 struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *columns);
+/* x[places] of rows of x (n, width), all of which Python on the host has in another order, and sends where they are
+ * needed; NULL: a simulated device, which needs no values */
+struct tensor *op_rows_in_order(struct engine *e, struct tensor *x, const int64_t *places);
 /* x.masked_scatter(mask, source), source of as many elements as the mask, which broadcasts, lets through */
 struct tensor *op_masked_scatter(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *source);
 /* x.gather(-1, indices), indices (.., k) int64 */
@@ -331,7 +334,7 @@ struct tensor *op_dropout(struct engine *e, struct tensor *x, double p);
 /* rows of `weight`; a padding_idx changes nothing but values */
 struct tensor *op_embedding(struct engine *e, struct tensor *weight, struct tensor *indices);
 
-/* Conv2d whose stride is its kernel's size: images (b, c, h, w), weight (k, c, size, size), bias (k) ->
+/* Conv2d whose stride is its kernel's size: images (b, c, h, w), weight (k, c, size, size), bias (k) or NULL ->
  * (b, k, h / size, w / size); or Conv3d of (b, c, frames, size, size), weight (k, c, frames, size, size) ->
  * (b, k, 1, 1, 1). Images have no gradient. Autocast applies */
 struct tensor *op_patches(struct engine *e, struct tensor *x, struct tensor *weight,

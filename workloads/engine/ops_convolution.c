@@ -75,7 +75,7 @@ static void patches_backward(struct engine *e, struct node *n, struct tensor **g
         tensor_drop(e, dy);
         out[WEIGHT] = dw;
     }
-    if (node_wants(n, BIAS))
+    if (n->edge_count > BIAS && node_wants(n, BIAS))
         out[BIAS] = tensor_keep(op_reduce(e, grads[0], ((1u << weight->a.ndim) - 1) & ~2u, false, PLIM_BINARY_ADD, 1,
                                           dtype));
 }
@@ -85,11 +85,12 @@ struct tensor *op_patches(struct engine *e, struct tensor *x, struct tensor *wei
                           struct tensor *bias)
 {
     struct tensor *operands[3] = {x, weight, bias};
+    int count = bias ? 3 : 2;
     bool was[3];
-    if (e->halted) return op_halted(e, 3, operands);
-    enter(e, 3, operands, was);
+    if (e->halted) return op_halted(e, count, operands);
+    enter(e, count, operands, was);
     x = operands[INPUT], weight = operands[WEIGHT], bias = operands[BIAS];
-    struct node *n = node_of(e, &patches_kind, 3, operands);
+    struct node *n = node_of(e, &patches_kind, count, operands);
     struct tensor *y = e->poison;
     if (!e->halted) {
         int64_t shape[PLIM_MAX_DIMS] = {tensor_size(x, 0), tensor_size(weight, 0)};
@@ -98,12 +99,12 @@ struct tensor *op_patches(struct engine *e, struct tensor *x, struct tensor *wei
         struct plim_array flat_y = flattened(&y->a), flat_x = flattened(&x->a), flat_weight = flattened(&weight->a);
         struct plim_op op = {.kind = PLIM_OP_PATCHES,
                              .n_out = 1,
-                             .n_in = 3,
+                             .n_in = count,
                              .out = {&flat_y},
-                             .in = {&flat_x, &flat_weight, &bias->a}};
+                             .in = {&flat_x, &flat_weight, bias ? &bias->a : NULL}};
         if (!e->halted) launch_patches(e, &op, x, weight, y);
     }
-    return leave(e, n, y, 3, operands, was);
+    return leave(e, n, y, count, operands, was);
 }
 
 /* --- the mean of squares of an image (AvgPool2d with stride = kernel_size), by ATen's kernels (AveragePool2d.cu) -- */

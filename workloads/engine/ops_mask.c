@@ -63,26 +63,33 @@ static struct tensor *linear_index(struct engine *e, struct tensor *places, int 
     return index;
 }
 
-/* index_put_(accumulate=True) of zeros (a, b, ..): the indices are sorted, and rows added in their order; places (n),
- * taken, count a * b, or a where they have one column. */
-static void add_rows(struct engine *e, struct tensor *dx, struct tensor *places, int columns, struct tensor *rows)
+/* index_put_(accumulate=True) by a linear index, taken, below `count`: it is sorted, and rows added in its order */
+static void add_sorted(struct engine *e, struct tensor *dx, struct tensor *index, int64_t count, struct tensor *rows)
 {
     enum { SORTED = 2, COUNT = PLIM_INDEX_ADD_NEEDS - SORTED }; /* behind what makes one column linear */
     struct tensor *held[PLIM_INDEX_ADD_NEEDS] = {NULL};
     struct plim_need needs[PLIM_INDEX_ADD_NEEDS];
+    if (!e->halted) {
+        plim_index_add_needs(&e->device->info, rows->a.shape[0], count, needs);
+        for (int i = 0; i < COUNT; i++) needs[SORTED + i].before = COUNT;
+        op_take_needs(e, COUNT, needs + SORTED, held);
+        launch(e, PLIM_OP_PUT_ROWS, dx, rows, index);
+        op_release_needs(e, needs + SORTED, held, COUNT, COUNT);
+    }
+    tensor_drop(e, index);
+}
+
+/* The same of zeros (a, b, ..) and places (n), taken, which count a * b, or a where they have one column. */
+static void add_rows(struct engine *e, struct tensor *dx, struct tensor *places, int columns, struct tensor *rows)
+{
     if (e->halted) {
         tensor_drop(e, places);
         return;
     }
-    int64_t items = rows->a.shape[0], count = dx->a.shape[0] * (columns > 1 ? dx->a.shape[1] : 1);
+    int64_t count = dx->a.shape[0] * (columns > 1 ? dx->a.shape[1] : 1);
     struct tensor *index = linear_index(e, places, columns);
     tensor_drop(e, places);
-    plim_index_add_needs(&e->device->info, items, count, needs);
-    for (int i = 0; i < COUNT; i++) needs[SORTED + i].before = COUNT;
-    op_take_needs(e, COUNT, needs + SORTED, held);
-    launch(e, PLIM_OP_PUT_ROWS, dx, rows, index);
-    op_release_needs(e, needs + SORTED, held, COUNT, COUNT);
-    tensor_drop(e, index);
+    add_sorted(e, dx, index, count, rows);
 }
 
 /* index_backward: zeros, to which the rows are added */
@@ -137,6 +144,68 @@ struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *col
     launch(e, PLIM_OP_TAKE_ROWS, y, x, places);
     tensor_drop(e, places);
     return op_done(e, n, y, 2, operands);
+}
+
+/* Places that stay on the host, in a block of the engine's, as memory may run out before their node goes. */
+struct host_places {
+    struct block *block;
+    bool has_values;
+    int64_t at[];
+};
+
+static void drop_places(struct engine *e, void *context)
+{
+    struct host_places *places = context;
+    (void)e;
+    places->block->taken = false;
+}
+
+static void keep_places(struct engine *e, struct node *n, int64_t count, const int64_t *places)
+{
+    size_t bytes = places ? (size_t)count * sizeof(*places) : 0;
+    struct block *block = block_take(&e->rooms, sizeof(struct host_places) + bytes);
+    if (!block) {
+        engine_fail(e, PLIM_NOMEM);
+        return;
+    }
+    struct host_places *kept = (struct host_places *)(block + 1);
+    kept->block = block;
+    kept->has_values = places != NULL;
+    if (places) memcpy(kept->at, places, bytes);
+    n->context = kept;
+    n->drop_context = drop_places;
+}
+
+/* On the device; named */
+static struct tensor *send(struct engine *e, int64_t count, const int64_t *places)
+{
+    struct tensor *index = tensor_keep(tensor_empty(e, PLIM_I64, 1, &count));
+    if (places && !e->halted) engine_write(e, index, places, (size_t)count * sizeof(*places));
+    return index;
+}
+
+static void rows_in_order_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    const struct host_places *places = n->context;
+    int64_t rows = n->ints[1];
+    if (e->halted) return;
+    out[0] = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
+    add_sorted(e, out[0], send(e, rows, places->has_values ? places->at : NULL), rows, grads[0]);
+}
+static const struct node_kind rows_in_order_kind = {"IndexBackward0", rows_in_order_backward};
+
+struct tensor *op_rows_in_order(struct engine *e, struct tensor *x, const int64_t *places)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    int64_t rows = x->a.shape[0];
+    struct node *n = op_node(e, &rows_in_order_kind, 1, &x);
+    op_note_shape(n, x);
+    if (n) keep_places(e, n, rows, places);
+    struct tensor *index = send(e, rows, places);
+    struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
+    launch(e, PLIM_OP_TAKE_ROWS, y, x, index);
+    tensor_drop(e, index);
+    return op_done(e, n, y, 1, &x);
 }
 
 /* grad[places] */

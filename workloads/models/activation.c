@@ -1,6 +1,16 @@
 /* ACT2FN: activation functions by their names. */
 #include "model.h"
 
+/* QuickGELUActivation; x is taken */
+static struct tensor *quick_gelu(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    bool was = tensor_enter(x);
+    struct tensor *y = op_mul(e, x, op_sigmoid(e, op_mul_scalar(e, x, 1.702)));
+    tensor_leave(e, x, was);
+    return y;
+}
+
 static struct tensor *activation(struct engine *e, enum plim_activation f, struct tensor *x)
 {
     switch (f) {
@@ -16,6 +26,8 @@ static struct tensor *activation(struct engine *e, enum plim_activation f, struc
         return op_relu(e, x);
     case PLIM_ACTIVATION_RELU2:
         return op_pow_scalar(e, op_relu(e, x), 2);
+    case PLIM_ACTIVATION_QUICK_GELU:
+        return quick_gelu(e, x);
     }
     return x;
 }

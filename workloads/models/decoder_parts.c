@@ -69,7 +69,8 @@ int64_t decoder_documents(const struct decoder *m)
 
 bool decoder_takes_items(const struct decoder *m)
 {
-    return !m->config->vision.layers || m->config->family == PLIM_FAMILY_GEMMA3; /* whose inner model says so alone */
+    enum plim_family f = m->config->family; /* gemma3's inner model alone says that it does not */
+    return !m->config->vision.layers || f == PLIM_FAMILY_QWEN2_VL || f == PLIM_FAMILY_GEMMA3;
 }
 
 int64_t decoder_labels(const struct decoder *m)
@@ -373,14 +374,18 @@ static void make_masks(struct engine *e, const struct decoder *m, struct tensor 
 }
 
 /* qwen3_5: positions (1, S) become four times (B, S), of which the first is the text's, and the others are of images'
- * grids, by which queries and keys turn. Rebinds both, which are the same and named. */
-static void on_grids(struct engine *e, int64_t batch, struct tensor **text, struct tensor **grids)
+ * grids, by which queries and keys turn. qwen2_vl has the others alone, and tells its masks no positions. Rebinds both,
+ * which are the same and named. */
+static void on_grids(struct engine *e, const struct decoder *m, int64_t batch, struct tensor **text,
+                     struct tensor **grids)
 {
     if (e->halted) return;
-    struct tensor *wide = op_view(e, *text, SHAPE(1, 1, tensor_size(*text, 1)));
-    struct tensor *all = tensor_keep(op_expand(e, wide, SHAPE(4, batch, tensor_size(*text, 1))));
-    tensor_set(e, text, op_select(e, all, 0, 0));
-    tensor_set(e, grids, op_slice(e, all, 0, 1, 3));
+    int64_t others = m->rotary.by_sections ? 0 : 1, seq = tensor_size(*text, 1);
+    struct tensor *wide = op_view(e, *text, SHAPE(1, 1, seq));
+    struct tensor *all = tensor_keep(op_expand(e, wide, SHAPE(others + 3, batch, seq)));
+    tensor_drop(e, *text);
+    *text = others ? tensor_keep(op_select(e, all, 0, 0)) : NULL;
+    tensor_set(e, grids, op_slice(e, all, 0, others, 3));
     tensor_drop(e, all);
 }
 
@@ -452,7 +457,7 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     if (m->config->vision.layers) nn_begin(e); /* the text is a model of its own */
     struct tensor *positions = seen.positions ? NULL : decoder_positions(e, m, tensor_size(ids, 1));
     struct tensor *turning = tensor_ref(e->halted ? e->poison : seen.positions ? seen.positions : positions);
-    if (m->rotary.of_grids && positions) on_grids(e, tensor_size(ids, 0), &positions, &turning);
+    if (m->rotary.of_grids && positions) on_grids(e, m, tensor_size(ids, 0), &positions, &turning);
     calls[FULL].positions = calls[SLIDING].positions = positions;
     if (!knows_none) make_masks(e, m, embeddings, NULL, calls);
     if (multiplier > 0 && masks_first) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));

@@ -43,12 +43,15 @@ static const struct traits {
     bool parallel;  /* attention and MLP side by side on one norm */
     bool turns_first; /* a part of the head turns; both turned parts live until both are joined to the rest */
     bool scales_queries; /* queries grow with their positions, once they have turned */
-    bool of_grids;  /* positions are those of images' grids, too */
+    enum { NO_GRIDS, GRIDS, GRIDS_ALONE } of_grids; /* positions are those of images' grids, too, or alone */
     bool norms_first; /* a block's norms are made before its MLP */
     bool convolves; /* short convolutions in the place of most attentions */
+    bool projects_first; /* all three projections come before their results are seen as heads */
     bool norm_last; /* the last norm is made behind the rotary embedding */
     bool gated;     /* what the attention gives is multiplied with a sigmoid of a second half of the queries */
 } all_traits[PLIM_FAMILY_COUNT] = {
+#define QWEN2_VL_TEXT \
+    {.norm = NORM_RMS, .places = PRE, .qkv_bias = true, .of_grids = GRIDS_ALONE, .projects_first = true}
     [PLIM_FAMILY_LLAMA] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_MISTRAL] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_QWEN2] = {.norm = NORM_RMS, .places = PRE, .qkv_bias = true},
@@ -93,13 +96,10 @@ static const struct traits {
     [PLIM_FAMILY_QWEN2_MOE] = {.norm = NORM_RMS, .places = PRE, .o_plain = true},
     [PLIM_FAMILY_QWEN3_MOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT},
     [PLIM_FAMILY_GPT_OSS] = {.norm = NORM_RMS_OLMO, .places = PRE, .sinks = true, .rotates_halves = true},
-    [PLIM_FAMILY_QWEN3_5_TEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true,
-                                  .of_grids = true},
-    [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = {.norm = NORM_RMS_GEMMA,
-                                      .places = PRE,
-                                      .head_norm = HEAD_NORM_SPLIT,
-                                      .gated = true,
-                                      .of_grids = true},
+#define QWEN3_5_TEXT \
+    {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true, .of_grids = GRIDS}
+    [PLIM_FAMILY_QWEN3_5_TEXT] = QWEN3_5_TEXT, [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = QWEN3_5_TEXT,
+    [PLIM_FAMILY_QWEN3_5] = QWEN3_5_TEXT,
     [PLIM_FAMILY_QWEN3_NEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true},
     [PLIM_FAMILY_OLMOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_WHOLE},
     [PLIM_FAMILY_GRANITEMOE] = {.norm = NORM_RMS, .places = PRE, .norms_first = true},
@@ -114,7 +114,9 @@ static const struct traits {
     [PLIM_FAMILY_EXAONE4] = {.norm = NORM_RMS, .places = POST, .head_norm = HEAD_NORM_TRANSPOSED},
     [PLIM_FAMILY_SEED_OSS] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .drops_inside = true},
     [PLIM_FAMILY_ERNIE4_5] = {.norm = NORM_RMS, .places = PRE, .rotates_in_fp32 = true, .wide_pairs = true},
-    [PLIM_FAMILY_QWEN3_VL] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .of_grids = true},
+    [PLIM_FAMILY_QWEN2_VL] = QWEN2_VL_TEXT,
+    [PLIM_FAMILY_QWEN2_5_VL] = QWEN2_VL_TEXT,
+    [PLIM_FAMILY_QWEN3_VL] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .of_grids = GRIDS},
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_TURNED},
     [PLIM_FAMILY_LFM2] = {.norm = NORM_RMS,
                           .places = PRE,
@@ -242,6 +244,8 @@ static void build_rotaries(struct engine *e, struct decoder *m)
     m->rotary.pairs = t->pairs;
     m->rotary.half = t->rotates_halves;
     m->rotary.of_grids = t->of_grids;
+    for (int i = 0; i < 3; i++) m->rotary.sections[i] = c->mrope_section[i];
+    m->rotary.by_sections = t->of_grids == GRIDS_ALONE;
 }
 
 static void build(struct engine *e, struct decoder *m)
@@ -293,7 +297,8 @@ static struct tensor *as_heads(struct engine *e, const struct plim_model_config 
     return tensor_keep(op_transpose(e, nn_norm(e, n, split), 1, 2));
 }
 
-/* As axolotl rewrites an attention's forward() (monkeypatch/lora_kernels.py): all three projections come first. */
+/* As axolotl rewrites an attention's forward() (monkeypatch/lora_kernels.py), and as qwen2_vl's is: all three
+ * projections come first. */
 static void project_first(struct engine *e, const struct block_call *b, struct tensor *x, struct tensor *y[3])
 {
     const struct decoder_layer *l = b->layer;
@@ -319,7 +324,8 @@ static void project_each(struct engine *e, const struct block_call *b, struct te
     const struct decoder_layer *l = b->layer;
     const struct plim_lora *lora = &b->m->setting->lora;
     enum head_norm head_norm = traits_of(b->m)->head_norm;
-    bool split = head_norm == HEAD_NORM_SPLIT, first = lora->qkv_kernel || lora->o_kernel;
+    bool split = head_norm == HEAD_NORM_SPLIT;
+    bool first = lora->qkv_kernel || lora->o_kernel || traits_of(b->m)->projects_first;
     struct tensor *y[3] = {NULL, NULL, NULL};
     if (first) project_first(e, b, x, y);
     struct tensor *queries = first ? y[Q] : nn_linear(e, &l->q, x);

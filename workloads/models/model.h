@@ -199,7 +199,8 @@ struct batch decoder_trainers_batch(struct engine *e, const struct decoder *m, u
 struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **logits);
 /* What a causal model with TRL's fused head returns in its place; wanted: TRL_... (workloads/engine/ops_trl.h) */
 struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch, unsigned wanted);
-/* Does the model take num_items_in_batch (accepts_loss_kwargs)? Those of images and text say that they do not. */
+/* Does the model take num_items_in_batch (accepts_loss_kwargs)? Those of images and text say that they do not,
+ * but for qwen2_vl. */
 bool decoder_takes_items(const struct decoder *m);
 /* What model(inputs, past_key_values=cache, logits_to_keep=1) returns, which keeps the batch's tokens: of each row's
  * last token the logits, (B, 1, vocabulary), named. The batch has positions (B, S) and a mask of all tokens so far. */

@@ -346,6 +346,26 @@ static const struct module vl_model[] = {MODEL("model.language_model.embed_token
                                          MODEL("lm_head", head, HEAD),
                                          {0}};
 
+const struct module plim_qwen2_vl_block[] = {BLOCK("attn.qkv", qkv, LINEAR),
+                                             BLOCK("attn.proj", o, LINEAR),
+                                             BLOCK("mlp.fc1", fc1, LINEAR),
+                                             BLOCK("mlp.fc2", fc2, LINEAR),
+                                             BLOCK("norm1", norm[0], NORM),
+                                             BLOCK("norm2", norm[1], NORM),
+                                             {0}};
+const struct module plim_qwen2_5_vl_block[] = {BLOCK("attn.qkv", qkv, LINEAR),
+                                               BLOCK("attn.proj", o, LINEAR),
+                                               BLOCK("mlp.gate_proj", gate, LINEAR),
+                                               BLOCK("mlp.up_proj", up, LINEAR),
+                                               BLOCK("mlp.down_proj", down, LINEAR),
+                                               BLOCK("norm1", norm[0], NORM),
+                                               BLOCK("norm2", norm[1], NORM),
+                                               {0}};
+const struct module plim_qwen2_vl_merger[] = {
+    {"ln_q", offsetof(struct vision_merger, norm), MODULE_NORM},
+    {"mlp.0", offsetof(struct vision_merger, fc1), MODULE_LINEAR},
+    {"mlp.2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
+    {0}};
 const struct module plim_vision_block[] = {BLOCK("attn.qkv", qkv, LINEAR),
                                            BLOCK("attn.proj", o, LINEAR),
                                            BLOCK("mlp.linear_fc1", fc1, LINEAR),
@@ -421,7 +441,10 @@ static const struct {
     [PLIM_FAMILY_SEED_OSS] = {llama_model, llama_block},
     [PLIM_FAMILY_ERNIE4_5] = {llama_model, llama_block},
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {llama_model, hunyuan_block},
+    [PLIM_FAMILY_QWEN2_VL] = {vl_model, llama_block},
+    [PLIM_FAMILY_QWEN2_5_VL] = {vl_model, llama_block},
     [PLIM_FAMILY_QWEN3_VL] = {vl_model, llama_block},
+    [PLIM_FAMILY_QWEN3_5] = {vl_model, qwen3_5_block},
     [PLIM_FAMILY_GEMMA3] = {vl_model, gemma_block},
     [PLIM_FAMILY_GPT_BIGCODE] = {gpt2_model, gpt2_block},
     [PLIM_FAMILY_FALCON] = {bloom_model, falcon_block},

@@ -153,6 +153,7 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
     struct tensor *buffers[DECODER_BUFFERS];
     size_t count = decoder_states(m, out), n = decoder_buffers(m, buffers);
     const struct tensor *embedded = decoder_base_embedding(m);
+    const struct tensor *behind_patches = m->vision.positions ? m->vision.positions : m->vision.patch_weight;
     bool norm_first = m->config->family != PLIM_FAMILY_PHI && m->config->family != PLIM_FAMILY_LFM2;
     const struct norm *beside = m->position_ids ? &m->embedding_norm : &m->final_norm; /* bert's, else rotary ones */
     const struct tensor *last = norm_first && beside->bias ? beside->bias : beside->weight;
@@ -167,7 +168,7 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
             if (!has_own_place(m, buffers[k])) out[--to] = buffers[k];
         if (m->saved_scale && out[from] == m->embedding) out[--to] = m->saved_scale;
         if (embedding && m->embedding_scale) out[--to] = m->embedding_scale;
-        bool is_of_tower = x == m->vision.positions;
+        bool is_of_tower = m->vision.layers && x == behind_patches;
         if (is_of_tower && m->vision.position_ids) out[--to] = m->vision.position_ids;
         if (is_of_tower && m->vision.inv_freq) out[--to] = m->vision.original_inv_freq;
         if (is_of_tower && m->vision.inv_freq) out[--to] = m->vision.inv_freq;

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 
 static const struct vision_tower *const towers[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_QWEN2_VL] = &plim_tower_qwen2_vl,
+    [PLIM_FAMILY_QWEN2_5_VL] = &plim_tower_qwen2_5_vl,
     [PLIM_FAMILY_QWEN3_VL] = &plim_tower_qwen3_vl,
+    [PLIM_FAMILY_QWEN3_5] = &plim_tower_qwen3_vl, /* without deepstack */
     [PLIM_FAMILY_GEMMA3] = &plim_tower_gemma3,
 };
 

@@ -55,7 +55,7 @@ struct vision_tower {
     const struct module *block, *merger;      /* the modules of a block, and of what merges */
     const char *blocks, *last, *deep;         /* the names of the parts; %lld: the number of one of several */
 };
-extern const struct vision_tower plim_tower_qwen3_vl, plim_tower_gemma3;
+extern const struct vision_tower plim_tower_qwen2_vl, plim_tower_qwen2_5_vl, plim_tower_qwen3_vl, plim_tower_gemma3;
 
 /* A block (struct decoder_layer) or a merger (struct vision_merger) of a tower */
 struct vision_part {
@@ -96,9 +96,13 @@ struct vision_index {
     struct tensor *taps, *weights; /* (T, 4) int64 and fp32: which learned positions a patch has, how much of each */
     struct tensor *places;         /* (T, 2) int64: row and column */
     struct tensor *ends;           /* (images + 1) int32: where images end */
+    struct tensor *window_ends;    /* (windows + 1) int32: where windows of them do; NULL: there are none */
 };
 void vision_index_make(struct engine *e, const struct decoder *m, struct vision_index *index);
 void vision_index_drop(struct engine *e, struct vision_index *index);
+/* How many windows the images have: of each the patches in it (NULL: not asked for), and of rows of the text, window by
+ * window, which they are among all images' (NULL: likewise) */
+int64_t vision_windows(const struct decoder *m, int64_t *lengths, int64_t *order);
 /* Qwen3VLModel.get_rope_index(): the positions of text and images, (3, B, S) int64, and sets m->vision.deltas; named */
 struct tensor *vision_text_positions(struct engine *e, struct decoder *m);
 

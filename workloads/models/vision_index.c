@@ -7,9 +7,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The images of a batch: how many, rows and columns of patches of each, patches of all */
+/* The images of a batch: how many, rows and columns of patches of each, patches of all, what of them is merged, and the
+ * side of the square of learned positions */
 struct grid {
     int64_t images, rows, columns, patches, merge, side;
+    int64_t window; /* rows and columns of what one has, merged; 0: there are none */
 };
 
 static struct grid grid_of(const struct decoder *m)
@@ -22,7 +24,8 @@ static struct grid grid_of(const struct decoder *m)
                          .columns = s->images.width / v->patch_size,
                          .patches = images * plim_image_patches(v, &s->images),
                          .merge = v->merge_size,
-                         .side = (int64_t)sqrt((double)v->positions)};
+                         .side = (int64_t)sqrt((double)v->positions),
+                         .window = v->window_size / v->merge_size / v->patch_size};
 }
 
 /* A result of index arithmetic: one kernel that writes `count` numbers */
@@ -176,6 +179,39 @@ static void read_longest(struct engine *e, const struct grid *g, const struct vi
     tensor_drop(e, longest);
 }
 
+int64_t vision_windows(const struct decoder *m, int64_t *lengths, int64_t *order)
+{
+    const struct grid g = grid_of(m);
+    int64_t rows = g.rows / g.merge, columns = g.columns / g.merge, count = 0, tokens = 0;
+    for (int64_t window = 0; window < g.images * rows * columns; window++) {
+        int64_t image = window / (rows * columns), top = window / columns % rows, left = window % columns;
+        if (top % g.window || left % g.window) continue; /* no token at its corner */
+        int64_t high = rows - top < g.window ? rows - top : g.window;
+        int64_t wide = columns - left < g.window ? columns - left : g.window;
+        if (lengths) lengths[count] = high * wide * g.merge * g.merge;
+        for (int64_t i = 0; i < high * wide && order; i++)
+            order[tokens++] = (image * rows + top + i / wide) * columns + left + i % wide;
+        count++;
+    }
+    return count;
+}
+
+/* get_vision_window_index(), whose order of patches stays on the host. Grids are padded, by another window where they
+ * have whole ones; those without patches end where the ones before do, and torch.unique_consecutive() leaves them out:
+ * its temporary memory is as large for up to 57,000 windows. */
+static void make_windows(struct engine *e, const struct decoder *m, const struct grid *g, struct vision_index *index)
+{
+    enum { UNIQUE_BYTES = 1023 };
+    int64_t high = g->rows / g->merge / g->window + 1, wide = g->columns / g->merge / g->window + 1;
+    int64_t all = g->images * high * wide + 1;
+    struct tensor *padded = numbers(e, PLIM_I32, all), *ends = numbers(e, PLIM_I32, all), *found = integers(e, 1);
+    struct tensor *scratch = e->halted ? NULL : tensor_keep(tensor_empty_bytes(e, UNIQUE_BYTES));
+    if (!e->halted) engine_item(e, found);
+    tensor_drop_all(e, scratch, found, padded);
+    index->window_ends = tensor_hold(op_slice(e, ends, 0, 0, vision_windows(m, NULL, NULL) + 1));
+    tensor_drop(e, ends);
+}
+
 /* Where a patch stands: patches that become one row of the text are behind one another. */
 static void place_of(const struct grid *g, int64_t patch, int64_t *row, int64_t *column)
 {
@@ -208,6 +244,7 @@ static void write_values(struct engine *e, const struct grid *g, const struct vi
         int64_t t[2][2], *at = places + 2 * i;
         float s[2][2];
         place_of(g, (int64_t)i % (g->patches / g->images), &at[0], &at[1]);
+        if (!g->side) continue;
         tap(g, at[0], g->rows, t[0], s[0]);
         tap(g, at[1], g->columns, t[1], s[1]);
         for (int k = 0; k < 4; k++) {
@@ -216,8 +253,8 @@ static void write_values(struct engine *e, const struct grid *g, const struct vi
         }
     }
     if (!e->halted) {
-        engine_write(e, index->taps, taps, n * 4 * sizeof *taps);
-        engine_write(e, index->weights, weights, n * 4 * sizeof *weights);
+        if (g->side) engine_write(e, index->taps, taps, n * 4 * sizeof *taps);
+        if (g->side) engine_write(e, index->weights, weights, n * 4 * sizeof *weights);
         engine_write(e, index->places, places, n * 2 * sizeof *places);
         engine_write(e, index->ends, ends, count * sizeof *ends);
     }
@@ -231,16 +268,17 @@ void vision_index_make(struct engine *e, const struct decoder *m, struct vision_
 {
     const struct grid g = grid_of(m);
     *index = (struct vision_index){0};
-    make_taps(e, &g, index);
+    if (g.side) make_taps(e, &g, index);
     make_places(e, &g, index);
     make_ends(e, &g, index);
     if (m->setting->attention == PLIM_ATTENTION_FLASH2) read_longest(e, &g, index);
+    if (g.window) make_windows(e, m, &g, index);
     if (!e->halted && !e->device->info.simulated) write_values(e, &g, index);
 }
 
 void vision_index_drop(struct engine *e, struct vision_index *index)
 {
-    tensor_drop_all(e, index->taps, index->weights, index->places, index->ends);
+    tensor_drop_all(e, index->taps, index->weights, index->places, index->ends, index->window_ends);
 }
 
 /* --- positions of text and images --------------------------------------------------------------- */

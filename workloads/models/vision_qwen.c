@@ -1,5 +1,5 @@
-/* The vision towers of Qwen's models (Qwen3VLVisionModel), and how their results stand in the text
- * (Qwen3VLModel.forward()). */
+/* The vision towers of Qwen's models (Qwen3VLVisionModel, Qwen2_5_VisionTransformerPretrainedModel,
+ * Qwen2VisionTransformerPretrainedModel), and how their results stand in the text (Qwen3VLModel.forward()). */
 #include "model.h"
 #include "workloads/engine/checkpoint.h"
 #include "workloads/engine/ops_liger.h"
@@ -9,10 +9,18 @@
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
+/* qwen2_5_vl's blocks are as those of its text: RMSNorms, and a gated MLP, whose linears have biases here */
+static bool is_as_text(const struct decoder *m)
+{
+    return m->config->family == PLIM_FAMILY_QWEN2_5_VL;
+}
+
 static void norm_create(struct engine *e, struct decoder *m, struct norm *n, int64_t width)
 {
-    nn_norm_create(e, &m->parameters, n, NORM_LAYER, width, true);
+    bool rms = is_as_text(m);
+    nn_norm_create(e, &m->parameters, n, rms ? NORM_RMS : NORM_LAYER, width, !rms);
     n->epsilon = 1e-6;
+    if (rms && !e->halted) n->weight->odd_name = true; /* norm1, norm2 and ln_q, which name no norm to Trainer */
 }
 
 static void build_block(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -24,8 +32,10 @@ static void build_block(struct engine *e, struct decoder *m, struct decoder_laye
     norm_create(e, m, &l->norm[1], w);
     nn_linear_create(e, p, &l->qkv, w, 3 * w, true);
     nn_linear_create(e, p, &l->o, w, w, true);
-    nn_linear_create(e, p, &l->fc1, w, v->intermediate_size, true);
-    nn_linear_create(e, p, &l->fc2, v->intermediate_size, w, true);
+    bool gated = is_as_text(m);
+    nn_linear_create(e, p, gated ? &l->gate : &l->fc1, w, v->intermediate_size, true);
+    if (gated) nn_linear_create(e, p, &l->up, w, v->intermediate_size, true);
+    nn_linear_create(e, p, gated ? &l->down : &l->fc2, v->intermediate_size, w, true);
 }
 
 /* is_post: its norm sees the merged rows */
@@ -44,8 +54,10 @@ static void build(struct engine *e, struct decoder *m)
     struct parameters *p = &m->parameters;
     int64_t w = v->hidden_size, size = v->patch_size;
     m->vision.patch_weight = nn_parameter(e, p, INIT_WEIGHT, SHAPE(w, v->channels, v->frames, size, size));
-    m->vision.patch_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(w));
-    m->vision.positions = nn_parameter(e, p, INIT_WEIGHT, SHAPE(v->positions, w));
+    if (v->positions) {
+        m->vision.patch_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(w));
+        m->vision.positions = nn_parameter(e, p, INIT_WEIGHT, SHAPE(v->positions, w));
+    }
     /* compute_axial_rope_parameters(): half of a head turns by rows, the other by columns */
     struct rotary rotary = {.rope = &nn_rope_default, .dim = w / v->heads / 2};
     nn_rotary_create(e, &rotary);
@@ -139,18 +151,20 @@ struct tower {
     const struct decoder *m;
     const struct decoder_layer *layer;
     struct tensor *ends, *cos, *sin;
+    bool is_windowed; /* `ends` are of windows */
 };
 
-/* Parts of queries, keys and values of each image, and what it gives, which Python holds to the end of the module */
+/* Parts of queries, keys and values of each image, or window, and what it gives, which Python holds to the end of the
+ * module */
 enum { Q, K, V, OUT, LISTS };
 struct chunks {
     struct tensor **room, **part[LISTS];
-    int64_t images;
+    int64_t count;
 };
 
 static void drop_chunks(struct engine *e, struct chunks *chunks)
 {
-    for (int64_t i = 0; i < LISTS * chunks->images && chunks->room; i++) tensor_drop(e, chunks->room[i]);
+    for (int64_t i = 0; i < LISTS * chunks->count && chunks->room; i++) tensor_drop(e, chunks->room[i]);
     free(chunks->room);
 }
 
@@ -165,30 +179,32 @@ static struct attention_call call_of(const struct tower *t, enum attention_funct
                                    .softmax_fp32 = true};
 }
 
-/* Each image attends to itself. q, k, v (1, heads, T, D) -> (1, T, heads, D); named. *chunks: the caller's to drop */
+/* Each image, or window, attends to itself. q, k, v (1, heads, T, D) -> (1, T, heads, D); named. *chunks: the caller's
+ * to drop */
 static struct tensor *attend(struct engine *e, const struct tower *t, struct tensor *const qkv[3],
                              struct chunks *chunks)
 {
     const struct plim_train_setting *s = t->m->setting;
-    int64_t images = s->micro_batch * s->images.count, patches = plim_image_patches(&t->m->config->vision, &s->images);
+    int64_t count = tensor_size(t->ends, 0) - 1, patches = plim_image_patches(&t->m->config->vision, &s->images);
     const struct attention_call call =
         call_of(t, s->attention == PLIM_ATTENTION_EAGER ? ATTENTION_EAGER : ATTENTION_SDPA);
-    *chunks = (struct chunks){.room = calloc((size_t)images * LISTS, sizeof(struct tensor *)), .images = images};
-    int64_t *lengths = malloc((size_t)images * sizeof *lengths);
+    *chunks = (struct chunks){.room = calloc((size_t)count * LISTS, sizeof(struct tensor *)), .count = count};
+    int64_t *lengths = malloc((size_t)count * sizeof *lengths);
     if (!chunks->room || !lengths) engine_fail(e, PLIM_NOMEM);
     struct tensor ***part = chunks->part, *weights;
-    for (int k = Q; k < LISTS && chunks->room; k++) part[k] = chunks->room + k * images;
-    for (int64_t i = 0; i < images && lengths; i++) lengths[i] = patches;
+    for (int k = Q; k < LISTS && chunks->room; k++) part[k] = chunks->room + k * count;
+    for (int64_t i = 0; i < count && lengths; i++) lengths[i] = patches;
+    if (t->is_windowed && lengths) vision_windows(t->m, lengths, NULL);
     for (int k = Q; k <= V && !e->halted; k++) {
-        op_split(e, qkv[k], 2, (int)images, lengths, part[k]);
-        for (int64_t i = 0; i < images; i++) tensor_keep(part[k][i]);
+        op_split(e, qkv[k], 2, (int)count, lengths, part[k]);
+        for (int64_t i = 0; i < count; i++) tensor_keep(part[k][i]);
     }
-    for (int64_t i = 0; i < images && !e->halted; i++) {
+    for (int64_t i = 0; i < count && !e->halted; i++) {
         part[OUT][i] = tensor_keep(nn_attention(e, &call, part[Q][i], part[K][i], part[V][i], &weights));
         tensor_drop(e, weights);
     }
     free(lengths);
-    return e->halted ? e->poison : tensor_keep(op_cat(e, (int)images, part[OUT], 1));
+    return e->halted ? e->poison : tensor_keep(op_cat(e, (int)count, part[OUT], 1));
 }
 
 /* The same by flash-attention-2's package, which is told where images end */
@@ -232,11 +248,13 @@ static struct tensor *attention(struct engine *e, const struct tower *t, struct 
     return nn_end(e, tensor_yield(y));
 }
 
-/* Qwen3VLVisionMLP; floating */
+/* Qwen3VLVisionMLP, or the gated one of qwen2_5_vl; floating */
 static struct tensor *mlp(struct engine *e, const struct tower *t, struct tensor *x)
 {
+    enum plim_activation f = t->m->config->vision.activation;
     nn_begin(e);
-    struct tensor *inner = decoder_activation(e, t->m->config->vision.activation, nn_linear(e, &t->layer->fc1, x));
+    if (is_as_text(t->m)) return nn_end(e, decoder_gated_mlp(e, f, t->layer, x));
+    struct tensor *inner = decoder_activation(e, f, nn_linear(e, &t->layer->fc1, x));
     return nn_end(e, nn_linear(e, &t->layer->fc2, inner));
 }
 
@@ -305,20 +323,34 @@ static struct tensor *patches_of(struct engine *e, const void *module, struct te
     return op_view(e, nn_run(e, own, NN_LINEAR, project, m, images), SHAPE(patches, v->hidden_size));
 }
 
-/* The patches' rows (T, W): a convolution whose kernel is a patch, plus the learned positions; named. *learned, which
- * Python holds to the tower's end, is the caller's to drop. */
+/* The patches' rows (T, W): a convolution whose kernel is a patch, plus the learned positions, where there are any;
+ * named. *learned, which Python holds to the tower's end, is the caller's to drop. */
 static struct tensor *embed(struct engine *e, const struct decoder *m, struct tensor *pixels,
                             const struct vision_index *index, struct tensor **learned)
 {
+    const struct plim_vision *v = &m->config->vision;
     struct tensor *const weight[] = {m->vision.patch_weight, NULL};
     *learned = NULL;
     if (e->halted) return e->poison;
     struct tensor *x = tensor_keep(nn_run(e, weight, NN_LOOKS, patches_of, m, pixels));
+    bool is_checkpointed = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL;
+    /* These classes say which module embeds their input, too, for enable_input_require_grads(), which checkpointing
+     * calls. */
+    if (!v->positions && is_checkpointed) tensor_require_input_grad(e, x);
+    if (!v->positions) return x;
     struct tensor *shares = tensor_keep(op_unsqueeze(e, index->weights, -1));
     *learned = tensor_keep(op_sum_dim(e, op_mul(e, nn_embedding(e, m->vision.positions, index->taps), shares), 1));
     tensor_drop(e, shares);
     tensor_set(e, &x, e->halted ? x : op_add(e, x, op_to(e, *learned, (enum plim_dtype)x->a.dtype)));
     return x;
+}
+
+/* A block that attends to all of an image, though there are windows */
+static bool sees_all(const struct plim_vision *v, int64_t layer)
+{
+    for (int64_t i = 0; i < v->full_count; i++)
+        if (v->full[i] == layer) return true;
+    return false;
 }
 
 static struct tensor *run_block(struct engine *e, const struct tower *t, struct tensor *x)
@@ -327,6 +359,44 @@ static struct tensor *run_block(struct engine *e, const struct tower *t, struct 
     struct tensor *const held[CHECKPOINT_HELD] = {t->ends, t->cos, t->sin};
     if (s->checkpointing == PLIM_CHECKPOINTING_NONE || e->evaluates || e->checkpointing_off) return block(e, t, x);
     return (s->use_reentrant ? checkpoint_run_reentrant : checkpoint_run)(e, block, t, sizeof *t, held, x);
+}
+
+/* The order in which windows lie behind one another, and back from it; of what is merged to one row. NULL where there
+ * are no windows, or values do not count. */
+struct orders {
+    int64_t *in, *back;
+};
+
+static struct orders find_orders(struct engine *e, const struct decoder *m, int64_t rows)
+{
+    struct orders o = {NULL, NULL};
+    if (!m->config->vision.window_size || e->device->info.simulated || e->halted) return o;
+    o = (struct orders){malloc((size_t)rows * sizeof *o.in), malloc((size_t)rows * sizeof *o.back)};
+    if (!o.in || !o.back) {
+        engine_fail(e, PLIM_NOMEM);
+        return o;
+    }
+    vision_windows(m, NULL, o.in);
+    for (int64_t i = 0; i < rows; i++) o.back[o.in[i]] = i;
+    return o;
+}
+
+/* Rebinds x (T, ..), which is named, to its rows in another order, as many of which are one as `unit`. */
+static void arrange(struct engine *e, struct tensor **x, int64_t unit, const int64_t *order)
+{
+    if (e->halted) return;
+    int64_t rows = tensor_size(*x, 0), width = tensor_size(*x, 1);
+    struct tensor *wide = op_view(e, *x, SHAPE(rows / unit, unit * width));
+    tensor_set(e, x, op_view(e, op_rows_in_order(e, wide, order), SHAPE(rows, width)));
+}
+
+/* permute_input_for_window_attn() of cos and sin, which both live until the others are made */
+static void arrange_rotary(struct engine *e, struct tower *t, int64_t unit, const int64_t *order)
+{
+    struct tensor *cos = tensor_ref(t->cos), *sin = tensor_ref(t->sin);
+    arrange(e, &t->cos, unit, order);
+    arrange(e, &t->sin, unit, order);
+    tensor_drop_all(e, cos, sin);
 }
 
 /* Qwen3VLVisionModel.forward(): pixels (T, numbers) in the type of its weights */
@@ -338,17 +408,26 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
     nn_begin(e);
     vision_index_make(e, m, &index);
     struct tensor *x = embed(e, m, pixels, &index, &learned);
-    struct tower t = {.m = m, .ends = index.ends};
+    struct tower t = {.m = m};
+    int64_t unit = v->merge_size * v->merge_size;
+    const struct orders orders = find_orders(e, m, e->halted ? 0 : tensor_size(x, 0) / unit);
+    if (v->window_size) arrange(e, &x, unit, orders.in);
     nn_begin(e); /* its results need no gradient */
     if (!e->halted) make_rotary(e, m, index.places, &t.cos, &t.sin);
+    if (v->window_size && !e->halted) arrange_rotary(e, &t, unit, orders.in);
     for (int64_t i = 0, count = 0; i < v->layers; i++) {
         t.layer = &m->vision.layers[i];
+        t.is_windowed = v->window_size && !sees_all(v, i);
+        t.ends = t.is_windowed ? index.window_ends : index.ends;
         tensor_set(e, &x, run_block(e, &t, x));
         int64_t k = 0; /* where deepstack has the block first; its results are a list in the order of blocks */
         while (k < v->deep_count && v->deep[k] != i) k++;
         if (k < v->deep_count) seen->deep[count++] = merge(e, &m->vision.mergers[1 + k], x, true);
     }
     struct tensor *merged = merge(e, &m->vision.mergers[0], x, false);
+    if (v->window_size) arrange(e, &merged, 1, orders.back);
+    free(orders.in);
+    free(orders.back);
     tensor_set(e, &merged, nn_end(e, merged));
     for (int64_t i = 0; i < v->deep_count && seen->deep[i]; i++)
         tensor_set(e, &seen->deep[i], nn_end(e, seen->deep[i]));
@@ -376,8 +455,14 @@ static struct tensor *features(struct engine *e, struct decoder *m, struct seen_
     for (int64_t i = 0; i < images && lengths; i++) lengths[i] = tokens;
     if (!e->halted) op_split(e, merged, 0, (int)images, lengths, parts);
     tensor_drop(e, pixels);
-    seen->merged = merged;
+    bool is_held = m->config->vision.positions; /* the tower's output; of qwen2_vl and qwen2_5_vl only what is joined */
+    if (!is_held) {
+        tensor_drop(e, seen->last);
+        seen->last = NULL;
+    }
     struct tensor *y = e->halted ? e->poison : tensor_keep(op_cat(e, (int)images, parts, 0));
+    if (is_held) seen->merged = merged;
+    else tensor_drop(e, merged);
     free(parts);
     free(lengths);
     return y;
@@ -422,10 +507,11 @@ static void see(struct engine *e, struct decoder *m, struct tensor **embeddings,
     seen->positions = vision_text_positions(e, m);
 }
 
-const struct vision_tower plim_tower_qwen3_vl = {.build = build,
-                                                 .see = see,
-                                                 .block = plim_vision_block,
-                                                 .merger = plim_vision_merger,
-                                                 .blocks = "model.visual.blocks.%lld",
-                                                 .last = "model.visual.merger",
-                                                 .deep = "model.visual.deepstack_merger_list.%lld"};
+#define QWEN_TOWER(block_modules, merger_modules) \
+    {.build = build, .see = see, .block = block_modules, .merger = merger_modules, \
+     .blocks = "model.visual.blocks.%lld", .last = "model.visual.merger", \
+     .deep = "model.visual.deepstack_merger_list.%lld"}
+
+const struct vision_tower plim_tower_qwen2_vl = QWEN_TOWER(plim_qwen2_vl_block, plim_qwen2_vl_merger);
+const struct vision_tower plim_tower_qwen2_5_vl = QWEN_TOWER(plim_qwen2_5_vl_block, plim_qwen2_vl_merger);
+const struct vision_tower plim_tower_qwen3_vl = QWEN_TOWER(plim_vision_block, plim_vision_merger);

@@ -233,7 +233,9 @@ struct rotary {
     bool fp32;                             /* cos and sin stay in fp32 (olmo2) */
     bool half;        /* cos and sin have half the width, for nn_rotate_halves() (gpt_oss) */
     bool pairs; /* an angle is that of two neighbours (cohere), not of the two halves of a head */
-    bool of_grids; /* positions are (4, B, S): of which the last three turn a third of the angles each (qwen3_5) */
+    bool of_grids; /* positions are (3, B, S), of images' grids, which turn so many angles each: */
+    int64_t sections[3];
+    bool by_sections; /* which lie behind one another (qwen2_vl), and not by turns (qwen3_5) */
     bool by_elements; /* positions times frequencies, not a matrix product (transformers from 5.20 on) */
 };
 /* Makes the buffers as the constructor does; the rest is given. */

@@ -56,14 +56,27 @@ static struct tensor *grid_angles(struct engine *e, const struct rotary *r, stru
     return op_transpose(e, op_matmul(e, variables[0], variables[1]), 2, 3);
 }
 
-/* recomposition_frequencies: of cos or sin (3, B, S, dim / 2) each third element is that of another grid;
- * (B, S, dim) */
-static struct tensor *recompose(struct engine *e, struct tensor *x)
+/* recomposition_frequencies: of cos or sin (3, B, S, dim / 2) the grids' parts behind one another; (B, S, dim) */
+static struct tensor *join_sections(struct engine *e, const struct rotary *r, struct tensor *x)
+{
+    struct tensor *part[3];
+    for (int i = 0, at = 0; i < 3; at += (int)r->sections[i++])
+        part[i] = op_slice(e, op_select(e, x, 0, i), -1, at, r->sections[i]);
+    struct tensor *once = tensor_keep(op_cat(e, 3, part, -1)), *y = twice(e, once);
+    tensor_drop(e, once);
+    return y;
+}
+
+/* The same where each third element, of the first of so many thirds, is that of another grid */
+static struct tensor *interleave(struct engine *e, const struct rotary *r, struct tensor *x)
 {
     struct tensor *first = tensor_keep(op_select(e, x, 0, 0));
-    for (int64_t i = 1; i < 3 && !e->halted && i < tensor_size(x, -1); i++) {
-        struct tensor *into = tensor_keep(op_slice_steps(e, first, i, 3));
-        struct tensor *from = tensor_keep(op_slice_steps(e, op_select(e, x, 0, i), i, 3));
+    int64_t width = e->halted ? 0 : tensor_size(x, -1);
+    for (int64_t i = 1; i < 3; i++) {
+        int64_t end = 3 * r->sections[i] < width ? 3 * r->sections[i] : width;
+        if (i >= end || e->halted) continue;
+        struct tensor *into = tensor_keep(op_slice_steps(e, op_slice(e, first, -1, 0, end), i, 3));
+        struct tensor *from = tensor_keep(op_slice_steps(e, op_slice(e, op_select(e, x, 0, i), -1, 0, end), i, 3));
         op_copy_(e, into, from);
         tensor_drop_all(e, into, from);
     }
@@ -87,8 +100,8 @@ void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enu
     struct tensor *c = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_COS), 1));
     struct tensor *s = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_SIN), 1));
     if (r->of_grids) {
-        tensor_set(e, &s, recompose(e, s));
-        tensor_set(e, &c, recompose(e, c));
+        tensor_set(e, &s, (r->by_sections ? join_sections : interleave)(e, r, s));
+        tensor_set(e, &c, (r->by_sections ? join_sections : interleave)(e, r, c));
     }
     *cos = tensor_hold(op_to(e, c, dtype));
     *sin = tensor_hold(op_to(e, s, dtype));

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { ACTIVATION_SWISH = PLIM_ACTIVATION_RELU2 + 1 };
+enum { ACTIVATION_SWISH = PLIM_ACTIVATION_QUICK_GELU + 1 };
 
 static const char *const activation_names[] = {
     [PLIM_ACTIVATION_GELU] = "gelu",
@@ -12,6 +12,7 @@ static const char *const activation_names[] = {
     [PLIM_ACTIVATION_SILU] = "silu",
     [PLIM_ACTIVATION_RELU] = "relu",
     [PLIM_ACTIVATION_RELU2] = "relu2",
+    [PLIM_ACTIVATION_QUICK_GELU] = "quick_gelu",
     [ACTIVATION_SWISH] = "swish",
 };
 
@@ -85,10 +86,10 @@ const struct plim_family_key *plim_family_find(enum plim_family family, const ch
     const struct plim_family_info *info = plim_family_info(family);
     for (size_t i = 0; i < info->key_count; i++) {
         const struct plim_family_key *key = &info->keys[i];
-        if (strcmp(key->name, name) == 0 || (key->alias && strcmp(key->alias, name) == 0) ||
-            (usual && strcmp(plim_field_info(key->field)->name, name) == 0))
-            return key;
+        if (strcmp(key->name, name) == 0 || (key->alias && strcmp(key->alias, name) == 0)) return key;
     }
+    for (size_t i = 0; i < info->key_count && usual; i++) /* which may be another one's name (qwen2_vl) */
+        if (strcmp(plim_field_info(info->keys[i].field)->name, name) == 0) return &info->keys[i];
     return NULL;
 }
 
@@ -120,7 +121,7 @@ enum plim_status plim_family_key_read(enum plim_family family, const struct plim
         st = plim_value_read(&value, place, node,
                              (char *)model + plim_field_info(info->keys[i].field)->offset);
     }
-    enum plim_activation *functions[] = {&model->activation, &model->classifier_activation};
+    enum plim_activation *functions[] = {&model->activation, &model->classifier_activation, &model->vision.activation};
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
         if ((int)*functions[i] == ACTIVATION_SWISH) *functions[i] = PLIM_ACTIVATION_SILU;
     return st;
@@ -136,6 +137,9 @@ enum plim_status plim_family_defaults(enum plim_family family, struct plim_model
         .activation = info->activation, .rope = info->rope, .rope_original_positions = info->rope_original_positions};
     for (int64_t *count = &model->vision.deep_count; *count < PLIM_MAX_DEEP && info->deep[*count]; ++*count)
         model->vision.deep[*count] = info->deep[*count];
+    for (int64_t *count = &model->vision.full_count; *count < PLIM_MAX_DEEP && info->full[*count]; ++*count)
+        model->vision.full[*count] = info->full[*count];
+    for (int i = 0; i < PLIM_GRIDS; i++) model->mrope_section[i] = info->mrope_section[i];
     for (size_t i = 0; i < info->key_count && st == PLIM_OK; i++) {
         const struct plim_family_key *key = &info->keys[i];
         if (!key->fallback) continue;

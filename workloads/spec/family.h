@@ -121,6 +121,10 @@
       "width and height of all images")                                                            \
     X(IMAGE_TOKENS, vision.image_tokens, INT, 1, 1 << 24, "mm_tokens_per_image", "tokens",         \
       "gemma3: what an image becomes in the text")                                                 \
+    X(VISION_RATIO, vision.mlp_ratio, INT, 1, 1 << 10, "vision_mlp_ratio", "",                     \
+      "width of the MLP in multiples of the tower's")                                              \
+    X(VISION_WINDOW, vision.window_size, INT, 1, 1 << 16, "vision_window_size", "pixels",          \
+      "width and height of what a patch attends to in most blocks")                                \
     X(EXPERTS, experts, INT, 1, 1023, "num_experts", "experts", "experts of a layer")             \
     X(EXPERTS_PER_TOKEN, experts_per_token, INT, 1, 1023, "num_experts_per_tok", "experts",        \
       "experts that a token is routed to")                                                         \
@@ -210,7 +214,7 @@ struct plim_family_key {
     const char *fallback;   /* the class's default, as YAML; NULL: derived from others */
 };
 
-enum { PLIM_FAMILY_MAX_LINEARS = 13 };
+enum { PLIM_FAMILY_MAX_LINEARS = 16 };
 
 /* Which layers attend only to a window. */
 enum plim_sliding_rule {
@@ -245,7 +249,10 @@ struct plim_family_info {
     bool images;             /* rows are images; their sequence is the model's */
     bool vision;             /* it has a vision tower, whose keys config.json has in vision_config, and text_config */
     bool mostly_text;        /* its rows have images where data.images says so alone: most jobs of gemma3 have none */
+    bool flat;               /* of such: the text's keys may stand beside vision_config */
     int64_t deep[PLIM_MAX_DEEP]; /* the class's default of deepstack_visual_indexes; 0 ends it */
+    int64_t full[PLIM_MAX_DEEP]; /* and of fullatt_block_indexes */
+    int64_t mrope_section[PLIM_GRIDS]; /* and of rope_parameters' */
     bool rotary;
     enum plim_rope rope;     /* where config.json has no rope_parameters, and */
     int64_t rope_original_positions; /* its original_max_position_embeddings; 0: the model's */

@@ -195,22 +195,6 @@ static const struct plim_family_key glm_keys[] = {
     KEY("attention_bias", ATTENTION_BIAS, "true"),
 };
 
-/* Of models with layers of linear attention among the others */
-#define KEYS_OF_HYBRID                                                                             \
-    KEY("hidden_act", ACTIVATION, "silu"),                                                         \
-    KEY("max_position_embeddings", POSITIONS, "32768"),                                            \
-    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),                                      \
-    KEY("partial_rotary_factor", PARTIAL_ROTARY, "0.25"),                                          \
-    KEY("attention_bias", ATTENTION_BIAS, "false"),                                                \
-    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),                                            \
-    KEY("head_dim", HEAD_DIM, "256"),                                                              \
-    KEY("linear_conv_kernel_dim", LINEAR_KERNEL, "4"),                                             \
-    KEY("linear_key_head_dim", LINEAR_KEY_DIM, "128"),                                             \
-    KEY("linear_value_head_dim", LINEAR_VALUE_DIM, "128"),                                         \
-    KEY("linear_num_key_heads", LINEAR_KEY_HEADS, "16"),                                           \
-    KEY("linear_num_value_heads", LINEAR_VALUE_HEADS, "32"),                                       \
-    KEY("full_attention_interval", FULL_INTERVAL, "4")
-
 /* partial_rotary_factor and full_attention_interval are no fields of the class, which takes both where they are
  * given. */
 static const struct plim_family_key qwen3_5_keys[] = {
@@ -518,7 +502,7 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
                           .liger = {.norms = PLIM_LIGER_NORM_APART, .last_norm = PLIM_LIGER_NORM_APART,
                                     .mlp = PLIM_LIGER_MLP_SWIGLU, .loss = PLIM_LIGER_LOSS_FUSED}},
     [PLIM_FAMILY_QWEN3_5_TEXT] = {KEYS(qwen3_5_keys), .layer_types = true, .linear = true, .rotary = true,
-                                  .rotary_rounds_up = true,
+                                  .rotary_rounds_up = true, .mrope_section = {11, 11, 10},
                                   .liger = {.norms = PLIM_LIGER_NORM_APART, .last_norm = PLIM_LIGER_NORM_APART,
                                             .head_norms = PLIM_LIGER_NORM_APART, .mlp = PLIM_LIGER_MLP_SWIGLU,
                                             .loss = PLIM_LIGER_LOSS_FUSED},
@@ -527,7 +511,7 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
                                               "down_proj"}},
     [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = {KEYS(qwen3_5_moe_keys), .tasks = CAUSAL_ALONE, .layer_types = true,
                                       .linear = true, .rotary = true,
-                                      .rotary_rounds_up = true,
+                                      .rotary_rounds_up = true, .mrope_section = {11, 11, 10},
                                       .liger = {.norms = PLIM_LIGER_NORM_APART, .last_norm = PLIM_LIGER_NORM_APART,
                                                 .head_norms = PLIM_LIGER_NORM_APART, .mlp = PLIM_LIGER_MLP_EXPERTS,
                                                 .loss = PLIM_LIGER_LOSS_FUSED},

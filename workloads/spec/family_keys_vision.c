@@ -1,6 +1,20 @@
 /* Models of images and text: the keys of their config.json, of text_config first, then of vision_config. */
 #include "family_rows.h"
 
+/* Qwen3VLVisionConfig and Qwen3_5VisionConfig, but for the former's deepstack */
+#define QWEN3_TOWER \
+    KEY("vision_depth", VISION_LAYERS, "27"), \
+    KEY("vision_hidden_size", VISION_HIDDEN, "1152"), \
+    KEY("vision_hidden_act", VISION_ACTIVATION, "gelu_pytorch_tanh"), \
+    KEY("vision_intermediate_size", VISION_INTERMEDIATE, "4304"), \
+    TWO("vision_num_heads", "vision_num_attention_heads", VISION_HEADS, "16"), \
+    KEY("vision_in_channels", VISION_CHANNELS, "3"), \
+    KEY("vision_patch_size", VISION_PATCH, "16"), \
+    KEY("vision_spatial_merge_size", VISION_MERGE, "2"), \
+    KEY("vision_temporal_patch_size", VISION_FRAMES, "2"), \
+    KEY("vision_out_hidden_size", VISION_OUT, "3584"), \
+    KEY("vision_num_position_embeddings", VISION_POSITIONS, "2304")
+
 /* Qwen3VLTextConfig, Qwen3VLConfig's own, Qwen3VLVisionConfig */
 static const struct plim_family_key qwen3_vl_keys[] = {
     KEY("task", TASK, "causal-lm"),
@@ -17,18 +31,65 @@ static const struct plim_family_key qwen3_vl_keys[] = {
     KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
     NUL("pad_token_id", PAD_TOKEN, "null"),
     KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
-    KEY("vision_depth", VISION_LAYERS, "27"),
-    KEY("vision_hidden_size", VISION_HIDDEN, "1152"),
-    KEY("vision_hidden_act", VISION_ACTIVATION, "gelu_pytorch_tanh"),
-    KEY("vision_intermediate_size", VISION_INTERMEDIATE, "4304"),
+    QWEN3_TOWER,
+};
+
+/* Qwen3_5TextConfig and Qwen3_5VisionConfig */
+static const struct plim_family_key qwen3_5_keys[] = {
+    KEY("task", TASK, "causal-lm"),
+    KEY("vocab_size", VOCAB_SIZE, "248320"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "12288"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "16"),
+    KEY("num_key_value_heads", KV_HEADS, "4"),
+    KEYS_OF_HYBRID,
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    QWEN3_TOWER,
+};
+
+/* Qwen2VLTextConfig and Qwen2_5_VLTextConfig, which are alike, and Qwen2VLConfig's own */
+#define QWEN2_VL_TEXT \
+    KEY("task", TASK, "causal-lm"), KEY("vocab_size", VOCAB_SIZE, "152064"), KEY("hidden_size", HIDDEN_SIZE, "8192"), \
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "29568"), KEY("num_hidden_layers", LAYERS, "80"), \
+    KEY("num_attention_heads", HEADS, "64"), NUL("num_key_value_heads", KV_HEADS, "8"), \
+    KEY("hidden_act", ACTIVATION, "silu"), KEY("max_position_embeddings", POSITIONS, "32768"), \
+    KEY("use_sliding_window", USE_SLIDING_WINDOW, "false"), NUL("sliding_window", SLIDING_WINDOW, "4096"), \
+    KEY("max_window_layers", MAX_WINDOW_LAYERS, "80"), KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"), \
+    NUL("pad_token_id", PAD_TOKEN, "null"), KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false")
+
+static const struct plim_family_key qwen2_vl_keys[] = {
+    QWEN2_VL_TEXT,
+    KEY("vision_depth", VISION_LAYERS, "32"),
+    KEY("vision_embed_dim", VISION_HIDDEN, "1280"),
+    KEY("vision_hidden_size", VISION_OUT, "3584"),
+    KEY("vision_hidden_act", VISION_ACTIVATION, "quick_gelu"),
+    KEY("vision_mlp_ratio", VISION_RATIO, "4"),
     TWO("vision_num_heads", "vision_num_attention_heads", VISION_HEADS, "16"),
     KEY("vision_in_channels", VISION_CHANNELS, "3"),
-    KEY("vision_patch_size", VISION_PATCH, "16"),
+    KEY("vision_patch_size", VISION_PATCH, "14"),
     KEY("vision_spatial_merge_size", VISION_MERGE, "2"),
     KEY("vision_temporal_patch_size", VISION_FRAMES, "2"),
-    KEY("vision_out_hidden_size", VISION_OUT, "3584"),
-    KEY("vision_num_position_embeddings", VISION_POSITIONS, "2304"),
 };
+
+static const struct plim_family_key qwen2_5_vl_keys[] = {
+    QWEN2_VL_TEXT,
+    KEY("vision_depth", VISION_LAYERS, "32"),
+    KEY("vision_hidden_size", VISION_HIDDEN, "3584"),
+    KEY("vision_hidden_act", VISION_ACTIVATION, "silu"),
+    KEY("vision_intermediate_size", VISION_INTERMEDIATE, "3420"),
+    TWO("vision_num_heads", "vision_num_attention_heads", VISION_HEADS, "16"),
+    KEY("vision_in_channels", VISION_CHANNELS, "3"),
+    KEY("vision_patch_size", VISION_PATCH, "14"),
+    KEY("vision_spatial_merge_size", VISION_MERGE, "2"),
+    KEY("vision_temporal_patch_size", VISION_FRAMES, "2"),
+    KEY("vision_window_size", VISION_WINDOW, "112"),
+    KEY("vision_out_hidden_size", VISION_OUT, "3584"),
+};
+
+#define QWEN2_VL(table) KEYS(table), .tasks = 1u << PLIM_TASK_CAUSAL_LM, .vision = true, .flat = true, \
+                        .sliding = PLIM_SLIDING_TAIL, .layer_types = true, .rotary = true, \
+                        .mrope_section = {16, 24, 24}
 
 /* Gemma3TextConfig, Gemma3Config's own, SiglipVisionConfig */
 static const struct plim_family_key gemma3_keys[] = {
@@ -46,15 +107,26 @@ static const struct plim_family_key gemma3_keys[] = {
 };
 
 const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_QWEN2_VL] = {QWEN2_VL(qwen2_vl_keys),
+                              .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
+                                          "qkv", "attn.proj", "fc1", "fc2", "mlp.0", "mlp.2"}},
+    [PLIM_FAMILY_QWEN2_5_VL] = {QWEN2_VL(qwen2_5_vl_keys), .full = {7, 15, 23, 31},
+                                .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
+                                            "down_proj", "qkv", "attn.proj", "mlp.0", "mlp.2"}},
     [PLIM_FAMILY_QWEN3_VL] = {KEYS(qwen3_vl_keys), .tasks = 1u << PLIM_TASK_CAUSAL_LM, .vision = true,
-                              .deep = {8, 16, 24}, .rotary = true,
+                              .deep = {8, 16, 24}, .rotary = true, .mrope_section = {24, 20, 20},
                               .liger = {LIGER_DECODER(IN_PLACE, NONE), .head_norms = PLIM_LIGER_NORM_IN_PLACE},
                               .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
                                           "qkv", "attn.proj", "linear_fc1", "linear_fc2"}},
+    [PLIM_FAMILY_QWEN3_5] = {KEYS(qwen3_5_keys), .tasks = 1u << PLIM_TASK_CAUSAL_LM, .vision = true,
+                             .layer_types = true, .linear = true, .rotary = true, .rotary_rounds_up = true,
+                             .mrope_section = {11, 11, 10},
+                             .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "out_proj", "in_proj_qkv", "in_proj_z",
+                                         "in_proj_b", "in_proj_a", "gate_proj", "up_proj", "down_proj", "qkv",
+                                         "attn.proj", "linear_fc1", "linear_fc2"}},
     [PLIM_FAMILY_GEMMA3] = {KEYS(gemma3_keys), .sliding = PLIM_SLIDING_PATTERN, .tasks = 1u << PLIM_TASK_CAUSAL_LM,
                             .vision = true, .mostly_text = true, .layer_types = true, .rotary = true,
                             .rotary_by_layers = true, .heads_must_divide = true,
                             .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
-                                        "out_proj", "fc1", "fc2"},
-                            .lora_default = {"q_proj", "v_proj"}},
+                                        "out_proj", "fc1", "fc2"}},
 };

@@ -36,6 +36,22 @@
     {.norms = PLIM_LIGER_NORM_APART, .last_norm = PLIM_LIGER_NORM_IN_PLACE, .rope = true, \
      .mlp = PLIM_LIGER_MLP_SWIGLU, .loss = PLIM_LIGER_LOSS_FUSED}
 
+/* Of models with layers of linear attention among the others */
+#define KEYS_OF_HYBRID                                                                             \
+    KEY("hidden_act", ACTIVATION, "silu"),                                                         \
+    KEY("max_position_embeddings", POSITIONS, "32768"),                                            \
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),                                      \
+    KEY("partial_rotary_factor", PARTIAL_ROTARY, "0.25"),                                          \
+    KEY("attention_bias", ATTENTION_BIAS, "false"),                                                \
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),                                            \
+    KEY("head_dim", HEAD_DIM, "256"),                                                              \
+    KEY("linear_conv_kernel_dim", LINEAR_KERNEL, "4"),                                             \
+    KEY("linear_key_head_dim", LINEAR_KEY_DIM, "128"),                                             \
+    KEY("linear_value_head_dim", LINEAR_VALUE_DIM, "128"),                                         \
+    KEY("linear_num_key_heads", LINEAR_KEY_HEADS, "16"),                                           \
+    KEY("linear_num_value_heads", LINEAR_VALUE_HEADS, "32"),                                       \
+    KEY("full_attention_interval", FULL_INTERVAL, "4")
+
 /* Decoders of fewer users (family_keys_further.c); the entries of all others are empty. */
 extern const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT];
 

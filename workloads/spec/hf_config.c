@@ -212,6 +212,9 @@ static enum plim_status read_rope(const struct plim_place *place, const struct p
         positions = plim_yaml_get(map, "original_max_position_embeddings");
         if (info->rope) model->rope_original_positions = 0;
     }
+    const struct plim_yaml_node *sections = info->mrope_section[0] ? plim_yaml_get(map, "mrope_section") : NULL;
+    if (sections) PLIM_TRY(plim_vision_read_sections(place, sections, model));
+    if (info->flat && is_text(name, "mrope")) name = NULL; /* Qwen2VLTextConfig takes it for default */
     if (name) st = plim_value_read(&type, place, name, &rope);
     if (st == PLIM_OK && model->family == PLIM_FAMILY_PHI3) {
         /* Phi3Config takes yarn for longrope and accepts nothing else. */
@@ -228,6 +231,7 @@ static enum plim_status read_rope(const struct plim_place *place, const struct p
         st = plim_value_read(&plim_field_info(PLIM_FIELD_ROPE_ORIGINAL_POSITIONS)->value, place,
                              positions, &model->rope_original_positions);
     if (st == PLIM_OK) model->rope = rope;
+out:
     return st;
 }
 
@@ -374,7 +378,7 @@ static enum plim_status read_quantization(const struct plim_place *place,
 
 /* Which families have a key. */
 enum whose { OF_ALL, OF_LAYER_TYPES, OF_CONVOLUTIONS, OF_NOPE, OF_CLASSIFIERS, OF_ROTARY, OF_ROTARY_OF_ALL,
-             OF_VISION };
+             OF_DEEPSTACK, OF_WINDOWS };
 
 /* Keys that no row of a family stands for. Later ones win where they set the same field. */
 static const struct special_key {
@@ -391,7 +395,8 @@ static const struct special_key {
     {"rope_parameters", read_rope, OF_ROTARY},
     {"rope_scaling", read_rope, OF_ROTARY},
     {"original_max_position_embeddings", read_original_positions, OF_ROTARY_OF_ALL},
-    {"vision_deepstack_visual_indexes", plim_vision_read_deep, OF_VISION},
+    {"vision_deepstack_visual_indexes", plim_vision_read_deep, OF_DEEPSTACK},
+    {"vision_fullatt_block_indexes", plim_vision_read_full, OF_WINDOWS},
     {"torch_dtype", read_dtype, OF_ALL},
     {"dtype", read_dtype, OF_ALL},
     {"quantization_config", read_quantization, OF_ALL},
@@ -412,7 +417,8 @@ static bool has_special(enum plim_family family, size_t special)
     case OF_CLASSIFIERS: return plim_family_has_task(family, PLIM_TASK_CLASSIFICATION);
     case OF_ROTARY: return info->rotary || family == PLIM_FAMILY_MODERNBERT;
     case OF_ROTARY_OF_ALL: return info->rotary && !info->rotary_by_layers;
-    case OF_VISION: return info->vision;
+    case OF_DEEPSTACK: return info->deep[0] > 0;
+    case OF_WINDOWS: return info->full[0] > 0;
     }
     return false;
 }
@@ -500,30 +506,51 @@ enum plim_status plim_model_section_read(const struct plim_yaml *yaml,
     return read_known(yaml, section, "model.", true, spec, err);
 }
 
-/* AutoModelForCausalLM makes of these multimodal models the one of their text_config, as which it loads the weights. */
-static struct plim_yaml_node *text_of(struct plim_yaml_node *root)
+/* AutoModelForCausalLM makes of these multimodal models the one of their text_config, as which it loads the weights;
+ * the whole one is there where it is asked for by its family. */
+static struct plim_yaml_node *text_of(struct plim_yaml_node *root, const enum plim_family *wanted)
 {
+    if (wanted && *wanted == PLIM_FAMILY_QWEN3_5) return root;
     struct plim_yaml_node *text = (struct plim_yaml_node *)plim_yaml_get(root, "text_config");
     const struct plim_yaml_node *type = plim_yaml_get(root, "model_type");
     return is_filled(text) && (is_text(type, "qwen3_5") || is_text(type, "qwen3_5_moe")) ? text : root;
 }
 
+/* The keys of a model of images and text beside its parts, and whether its embeddings are tied, which is read there
+ * alone (`tied`: it was said in text_config, where qwen2_vl's classes look, too). */
+static enum plim_status read_own(const struct plim_yaml *yaml, bool tied, struct plim_spec *spec,
+                                 struct plim_error *err)
+{
+    struct plim_model_config *model = &spec->model_as_given;
+    struct plim_model_config text = *model;
+    size_t types = spec->layer_types_given;
+    enum plim_status st = read_known(yaml, yaml->root, "", false, spec, err);
+    text.tie_word_embeddings = model->tie_word_embeddings || tied;
+    text.dtype = model->dtype;
+    text.vision.image_tokens = model->vision.image_tokens;
+    *model = text;
+    spec->layer_types_given = types;
+    return st;
+}
+
 /* A model of images and text has its keys in text_config and in vision_config, but for a few of its own, which count
- * more: whether its embeddings are tied is read there alone. */
+ * more. */
 static enum plim_status read_parts(const struct plim_yaml *yaml, struct plim_spec *spec, struct plim_error *err)
 {
     enum plim_family family = spec->model_as_given.family;
     struct plim_yaml text = *yaml;
     text.root = (struct plim_yaml_node *)plim_yaml_get(yaml->root, "text_config");
     enum plim_status st = PLIM_OK;
-    bool tied = spec->model_as_given.tie_word_embeddings;
-    if (is_filled(text.root)) {
+    bool usual = spec->model_as_given.tie_word_embeddings, has_text = is_filled(text.root), tied = false;
+    if (has_text) {
         PLIM_TRY(plim_hf_refuse_keys(&text, family, err));
         PLIM_TRY(read_known(&text, text.root, "text_config.", false, spec, err));
+        tied = plim_family_info(family)->flat && spec->model_as_given.tie_word_embeddings;
     }
-    spec->model_as_given.tie_word_embeddings = tied;
+    spec->model_as_given.tie_word_embeddings = usual;
     PLIM_TRY(plim_vision_read(yaml, plim_yaml_get(yaml->root, "vision_config"), spec, err));
-    PLIM_TRY(read_known(yaml, yaml->root, "", false, spec, err));
+    if (has_text || !plim_family_info(family)->flat) PLIM_TRY(read_own(yaml, tied, spec, err));
+    else PLIM_TRY(read_known(yaml, yaml->root, "", false, spec, err));
 out:
     return st;
 }
@@ -552,7 +579,7 @@ enum plim_status plim_hf_read(const struct plim_yaml *document, const enum plim_
         return plim_fail_at(err, PLIM_SPEC, document->source, 1, 1,
                             "expected a config.json: a mapping with a model_type");
     struct plim_yaml text = *document;
-    text.root = text_of(document->root);
+    text.root = text_of(document->root, wanted);
     const struct plim_yaml *yaml = &text;
     PLIM_TRY(read_family(yaml, wanted, &family, err));
     PLIM_TRY(plim_hf_refuse_keys(yaml, family, err));

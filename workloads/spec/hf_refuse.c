@@ -24,7 +24,7 @@ static const struct other_kind {
      {"swin", "convnext", "convnextv2", "resnet", "deit", "beit", "dinov2", "segformer",
       "detr"}},
     {"a multimodal model",
-     {"clip", "siglip", "gemma3n", "gemma4", "llava", "qwen2_vl", "qwen2_5_vl", "qwen3_vl_moe", "idefics3",
+     {"clip", "siglip", "gemma3n", "gemma4", "llava", "qwen3_vl_moe", "idefics3",
       "paligemma", "mllama", "blip-2", "internvl", "mistral3"}},
     {"a decoder of another family",
      {"gpt_neo", "gptj", "codegen", "mpt", "gpt-j"}},

@@ -5,13 +5,13 @@
 #include <stdint.h>
 
 /* Activation functions as transformers' ACT2FN runs them (gelu_new is the python formula of
- * eight kernels, gelu_pytorch_tanh one kernel). gelu_fast, quick_gelu: not in these families. */
+ * eight kernels, gelu_pytorch_tanh one kernel). quick_gelu: x * sigmoid(1.702 x). gelu_fast: not in these families. */
 enum plim_activation {
     PLIM_ACTIVATION_GELU, PLIM_ACTIVATION_GELU_NEW, PLIM_ACTIVATION_GELU_PYTORCH_TANH,
-    PLIM_ACTIVATION_SILU, PLIM_ACTIVATION_RELU, PLIM_ACTIVATION_RELU2
+    PLIM_ACTIVATION_SILU, PLIM_ACTIVATION_RELU, PLIM_ACTIVATION_RELU2, PLIM_ACTIVATION_QUICK_GELU
 };
 
-enum { PLIM_MAX_DEEP = 16 };
+enum { PLIM_MAX_DEEP = 16, PLIM_GRIDS = 3 };
 
 /* The vision tower of a model of images and text (vision_config): a transformer over the patches of all images of a
  * batch, whose result, merge_size x merge_size patches in one row as wide as the text, stands in the text at the places
@@ -20,13 +20,17 @@ struct plim_vision {
     int64_t layers, hidden_size, intermediate_size, heads;
     int64_t channels, patch_size, frames; /* of a patch: temporal_patch_size, as often as which an image is repeated */
     int64_t merge_size;      /* spatial_merge_size */
-    int64_t positions;       /* learned ones, a square of them, which each image's grid is interpolated from, or is */
+    int64_t positions;       /* learned ones, a square of them, which each image's grid is interpolated from, or is; 0: none */
     int64_t image_size;      /* width and height of all images; 0: they are as large as they are */
     int64_t image_tokens;    /* which an image becomes, where all are of one size: mm_tokens_per_image */
+    int64_t mlp_ratio;       /* qwen2_vl: intermediate_size in multiples of hidden_size; already applied */
+    int64_t window_size;     /* pixels: patches of a square of so many see each other alone; 0: all of an image do */
     int64_t out_hidden_size; /* of the text */
     enum plim_activation activation;
     int64_t deep[PLIM_MAX_DEEP]; /* deepstack_visual_indexes: whose results join the text's first blocks */
     int64_t deep_count;
+    int64_t full[PLIM_MAX_DEEP]; /* fullatt_block_indexes: blocks in which all of an image do, beside windows */
+    int64_t full_count;
 };
 
 /* The images in each row of a model that has a vision tower. */

@@ -78,6 +78,7 @@ void plim_model_derive(struct plim_spec *spec)
     *model = spec->model_as_given;
     if (!model->intermediate_size)
         model->intermediate_size = 4 * model->hidden_size; /* gpt2, bloom */
+    if (model->vision.mlp_ratio) model->vision.intermediate_size = model->vision.mlp_ratio * model->vision.hidden_size;
     adjust_width(model);
     if (model->local_attention) model->sliding_window = model->local_attention / 2;
     if (model->dropout_classifier < 0) model->dropout_classifier = model->dropout_residual;
@@ -193,6 +194,12 @@ static enum plim_status check_rotary(const struct plim_spec *spec, const char **
         REFUSE(HEAD_DIM,
                "%lld elements of a head rotate (head_dim %lld), expected an even number from 2 on",
                (long long)rotary, (long long)model->head_dim);
+    const int64_t *part = model->mrope_section;
+    if (info->flat && 2 * (part[0] + part[1] + part[2]) != model->head_dim) {
+        *culprit = "rope_parameters";
+        return plim_fail(err, PLIM_SPEC, "mrope_section is [%lld, %lld, %lld], expected parts of %lld, half of a head",
+                         (long long)part[0], (long long)part[1], (long long)part[2], (long long)(model->head_dim / 2));
+    }
     return PLIM_OK;
 }
 

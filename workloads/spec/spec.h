@@ -73,7 +73,10 @@
     X(QWEN3_NEXT, "qwen3_next")                                                                    \
     X(OLMOE, "olmoe")                                                                              \
     X(GRANITEMOE, "granitemoe")                                                                    \
+    X(QWEN2_VL, "qwen2_vl")                                                                        \
+    X(QWEN2_5_VL, "qwen2_5_vl")                                                                    \
     X(QWEN3_VL, "qwen3_vl")                                                                        \
+    X(QWEN3_5, "qwen3_5")                                                                          \
     X(GEMMA3, "gemma3")                                                                            \
     X(VIT, "vit")
 
@@ -170,6 +173,7 @@ struct plim_model_config {
                                      * rotates, (int)(head_dim * factor), in phi3 and gpt_neox
                                      * rounded up to even (cos.shape[-1]); 1 elsewhere */
     enum plim_rope rope;            /* gemma3_text: of its full-attention layers */
+    int64_t mrope_section[PLIM_GRIDS]; /* of positions on images' grids: how many angles of a head each turns */
     int64_t rope_original_positions; /* original_max_position_embeddings; 0: none (default, linear,
                                       * dynamic, proportional) */
     double embedding_multiplier, residual_multiplier; /* granite: of embeddings; of what joins the residual; 0: none */

@@ -52,8 +52,8 @@ static bool has_experts_alone(const struct plim_model_config *model)
 
 static bool is_of_tower(const char *linear)
 {
-    return !strcmp(linear, "qkv") || !strcmp(linear, "attn.proj") || !strncmp(linear, "linear_fc", 9) ||
-           !strcmp(linear, "out_proj") || !strcmp(linear, "fc1") || !strcmp(linear, "fc2");
+    bool is_plain = !strncmp(linear, "linear_fc", 9) || !strncmp(linear, "fc", 2) || !strncmp(linear, "mlp.", 4);
+    return is_plain || !strcmp(linear, "qkv") || !strcmp(linear, "attn.proj");
 }
 
 static bool is_of_mlp(const char *name)
@@ -71,6 +71,11 @@ static void take_all_linear(struct plim_lora *lora, const struct plim_model_conf
     bool shares_names = model->family == PLIM_FAMILY_GEMMA3; /* its tower's linears and its text's */
     if (text_alone && shares_names && !*lora->exclude)
         snprintf(lora->exclude, sizeof(lora->exclude), PLIM_MODULES_REGEX ".*vision_tower.*");
+    bool tower_has_same = model->family == PLIM_FAMILY_QWEN2_5_VL; /* names */
+    if (!strcmp(lora->targets, TEXT_LINEARS) && tower_has_same) {
+        snprintf(lora->targets, sizeof(lora->targets), PLIM_MODULES_REGEX ".*\\.language_model\\..*_proj");
+        return;
+    }
     snprintf(given, sizeof(given), "%s", lora->targets);
     lora->targets[0] = '\0';
     for (const char *const *linears = plim_family_info(model->family)->linears; *linears; linears++)

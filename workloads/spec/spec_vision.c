@@ -8,21 +8,46 @@
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
+static enum plim_status read_blocks(const struct plim_place *place, const struct plim_yaml_node *node,
+                                    int64_t blocks[PLIM_MAX_DEEP], int64_t *count)
+{
+    static const struct plim_value layer = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = PLIM_MAX_LAYERS};
+    if (node->kind != PLIM_YAML_SEQUENCE || node->count > PLIM_MAX_DEEP)
+        return plim_value_refuse(place, node, "a list of at most 16 blocks of the vision tower");
+    memset(blocks, 0, PLIM_MAX_DEEP * sizeof(*blocks));
+    *count = 0;
+    for (size_t i = 0; i < node->count; i++) {
+        enum plim_status st = plim_value_read(&layer, place, node->items[i], &blocks[i]);
+        if (st != PLIM_OK) return st;
+        ++*count;
+    }
+    return PLIM_OK;
+}
+
 enum plim_status plim_vision_read_deep(const struct plim_place *place, const struct plim_yaml_node *node,
                                        struct plim_spec *spec)
 {
-    static const struct plim_value layer = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = PLIM_MAX_LAYERS};
     struct plim_vision *vision = &spec->model_as_given.vision;
-    if (node->kind != PLIM_YAML_SEQUENCE || node->count > PLIM_MAX_DEEP)
-        return plim_value_refuse(place, node, "a list of at most 16 blocks of the vision tower");
-    memset(vision->deep, 0, sizeof(vision->deep));
-    vision->deep_count = 0;
-    for (size_t i = 0; i < node->count; i++) {
-        enum plim_status st = plim_value_read(&layer, place, node->items[i], &vision->deep[i]);
-        if (st != PLIM_OK) return st;
-        vision->deep_count++;
-    }
-    return PLIM_OK;
+    return read_blocks(place, node, vision->deep, &vision->deep_count);
+}
+
+enum plim_status plim_vision_read_full(const struct plim_place *place, const struct plim_yaml_node *node,
+                                       struct plim_spec *spec)
+{
+    struct plim_vision *vision = &spec->model_as_given.vision;
+    return read_blocks(place, node, vision->full, &vision->full_count);
+}
+
+enum plim_status plim_vision_read_sections(const struct plim_place *place, const struct plim_yaml_node *node,
+                                           struct plim_model_config *model)
+{
+    static const struct plim_value angles = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = 1 << 16};
+    enum plim_status st = PLIM_OK;
+    if (node->kind != PLIM_YAML_SEQUENCE || node->count != PLIM_GRIDS)
+        return plim_value_refuse(place, node, "mrope_section: a list of three numbers of angles");
+    for (size_t i = 0; i < PLIM_GRIDS && st == PLIM_OK; i++)
+        st = plim_value_read(&angles, place, node->items[i], &model->mrope_section[i]);
+    return st;
 }
 
 /* SiglipVisionModel has a head where its configuration does not say that it has none, which all of gemma3's do. */
@@ -39,6 +64,7 @@ enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct pli
                                   struct plim_spec *spec, struct plim_error *err)
 {
     enum plim_family family = spec->model_as_given.family;
+    const struct plim_family_info *info = plim_family_info(family);
     struct plim_place place = {.yaml = yaml, .prefix = "vision_config.", .err = err};
     enum plim_status st = PLIM_OK;
     if (family == PLIM_FAMILY_GEMMA3 && config && config->kind == PLIM_YAML_MAPPING) {
@@ -51,7 +77,10 @@ enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct pli
         snprintf(name, sizeof(name), "vision_%s", place.key);
         const struct plim_family_key *key = plim_family_find(family, name, false);
         if (key) st = plim_family_key_read(family, key, &place, config->items[i], &spec->model_as_given);
-        if (!strcmp(place.key, "deepstack_visual_indexes")) st = plim_vision_read_deep(&place, config->items[i], spec);
+        if (info->deep[0] && !strcmp(place.key, "deepstack_visual_indexes"))
+            st = plim_vision_read_deep(&place, config->items[i], spec);
+        if (info->full[0] && !strcmp(place.key, "fullatt_block_indexes"))
+            st = plim_vision_read_full(&place, config->items[i], spec);
     }
     return st;
 }
@@ -98,6 +127,11 @@ enum plim_status plim_vision_check(const struct plim_model_config *model, const 
         return plim_fail(err, PLIM_SPEC, "vision_hidden_size is %lld and vision_num_heads %lld, expected heads whose "
                          "width is a multiple of 4, which turn by rows and columns",
                          (long long)v->hidden_size, (long long)v->heads);
+    *culprit = "vision_window_size";
+    if (v->window_size && v->window_size / v->merge_size / v->patch_size < 1)
+        return plim_fail(err, PLIM_SPEC, "vision_window_size is %lld, expected at least %lld, of which one token is "
+                         "made",
+                         (long long)v->window_size, (long long)(v->merge_size * v->patch_size));
     *culprit = "vision_deepstack_visual_indexes";
     for (int64_t i = 0; i < v->deep_count; i++)
         if (v->deep[i] >= v->layers)
@@ -163,6 +197,34 @@ static bool is_sharded_by_hand(const struct plim_spec *spec)
     return false;
 }
 
+static const char *unknown_sharding(const struct plim_spec *spec)
+{
+    bool trained = !spec->lora.r && !spec->freeze_vision, text_alone = trained && !plim_spec_images(spec).count;
+    for (size_t i = 0; i < spec->sharding.count; i++) {
+        enum plim_sharding sharding = plim_spec_sharding(spec, spec->sharding.values[i]);
+        if (sharding > PLIM_SHARDING_DDP) return plim_sharding_names[sharding];
+        if (sharding == PLIM_SHARDING_DDP && text_alone)
+            return "ddp and rows without images (data.images 0), in which the tower gets no gradients";
+    }
+    return NULL;
+}
+
+/* What was compared beside the tower of qwen3_vl alone, or of gemma3, too */
+static const char *unknown_of_others(const struct plim_spec *spec)
+{
+    bool is_gemma3 = spec->model.family == PLIM_FAMILY_GEMMA3;
+    enum plim_quantization_type type = spec->quantization.type;
+    if (spec->model.family == PLIM_FAMILY_QWEN3_VL) return NULL;
+    if (plim_loop_is_trl(spec->loop) && (!is_gemma3 || plim_spec_images(spec).count)) return "TRL's loops";
+    if (type && (!is_gemma3 || type != PLIM_QUANTIZATION_NF4)) return "train.quantization";
+    if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return "train.liger";
+    if (plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2)) return "train.attention flash_attention_2";
+    if (spec->label_smoothing > 0) return "train.label_smoothing";
+    if (spec->evaluation.batch && !is_gemma3) return "train.evaluation";
+    if (*spec->lora.saved) return "train.lora.modules_to_save";
+    return unknown_sharding(spec);
+}
+
 /* What was not compared beside a vision tower; NULL: nothing of it */
 static const char *unknown_beside(const struct plim_spec *spec)
 {
@@ -176,7 +238,8 @@ static const char *unknown_beside(const struct plim_spec *spec)
     if (spec->transformers != PLIM_TRANSFORMERS_5_17) return "train.transformers 5.24";
     if (spec->upcast != PLIM_UPCAST_NONE) return "train.upcast";
     if (spec->fsdp_plan != PLIM_FSDP_PLAN_ACCELERATE) return "train.fsdp_plan axolotl";
-    return is_sharded_by_hand(spec) ? "a plain loop with ZeRO or FSDP2" : NULL;
+    if (is_sharded_by_hand(spec)) return "a plain loop with ZeRO or FSDP2";
+    return unknown_of_others(spec);
 }
 
 enum plim_status plim_spec_check_images(const struct plim_spec *spec, struct plim_error *err)

@@ -31,9 +31,16 @@ static inline int64_t plim_image_shortest_row(const struct plim_vision *vision, 
 /* What data.images and the keys beside it come to: the setting's images */
 struct plim_images plim_spec_images(const struct plim_spec *spec);
 
-/* Reads deepstack_visual_indexes. */
+/* Reads deepstack_visual_indexes, and fullatt_block_indexes. */
 enum plim_status plim_vision_read_deep(const struct plim_place *place, const struct plim_yaml_node *node,
                                        struct plim_spec *spec) PLIM_MUST_CHECK;
+
+enum plim_status plim_vision_read_full(const struct plim_place *place, const struct plim_yaml_node *node,
+                                       struct plim_spec *spec) PLIM_MUST_CHECK;
+
+/* Reads a rope mapping's mrope_section. */
+enum plim_status plim_vision_read_sections(const struct plim_place *place, const struct plim_yaml_node *node,
+                                           struct plim_model_config *model) PLIM_MUST_CHECK;
 
 /* Reads vision_config into the model, whose keys of it begin with "vision_"; what the class does not have is passed
  * over. */

@@ -117,14 +117,20 @@ static void write_value(const struct plim_value *value, const void *in, FILE *fi
 
 static void write_rope(const struct plim_model_config *model, FILE *file)
 {
-    if (model->rope == PLIM_ROPE_DEFAULT && !plim_family_info(model->family)->rope) return;
-    bool nested = plim_family_info(model->family)->rotary_by_layers;
+    const struct plim_family_info *info = plim_family_info(model->family);
+    const int64_t *sections = model->mrope_section;
+    bool is_split = memcmp(sections, info->mrope_section, sizeof(model->mrope_section)) != 0;
+    if (model->rope == PLIM_ROPE_DEFAULT && !info->rope && !is_split) return;
+    bool nested = info->rotary_by_layers;
     fprintf(file, "  rope_parameters: {%srope_type: %s", nested ? "full_attention: {" : "",
             plim_rope_names[model->rope]);
     if (model->rope_original_positions &&
         model->family != PLIM_FAMILY_PHI3) /* phi3 has a key for it */
         fprintf(file, ", original_max_position_embeddings: %lld",
                 (long long)model->rope_original_positions);
+    if (is_split)
+        fprintf(file, ", mrope_section: [%lld, %lld, %lld]", (long long)sections[0], (long long)sections[1],
+                (long long)sections[2]);
     fputs(nested ? "}}\n" : "}\n", file);
 }
 
@@ -152,10 +158,10 @@ static void write_nope_layers(const struct plim_model_config *model, FILE *file)
     fputs("]\n", file);
 }
 
-static void write_deep_layers(const struct plim_vision *vision, FILE *file)
+static void write_blocks(const char *key, int64_t count, const int64_t *blocks, FILE *file)
 {
-    fputs("  vision_deepstack_visual_indexes: [", file);
-    for (int64_t i = 0; i < vision->deep_count; i++) fprintf(file, "%s%lld", i ? ", " : "", (long long)vision->deep[i]);
+    fprintf(file, "  %s: [", key);
+    for (int64_t i = 0; i < count; i++) fprintf(file, "%s%lld", i ? ", " : "", (long long)blocks[i]);
     fputs("]\n", file);
 }
 
@@ -181,7 +187,9 @@ static void write_model(const struct plim_model_config *model, FILE *file)
     write_rope(model, file);
     write_layer_types(model, file);
     write_nope_layers(model, file);
-    if (info->vision) write_deep_layers(&model->vision, file);
+    const struct plim_vision *vision = &model->vision;
+    if (info->deep[0]) write_blocks("vision_deepstack_visual_indexes", vision->deep_count, vision->deep, file);
+    if (info->full[0]) write_blocks("vision_fullatt_block_indexes", vision->full_count, vision->full, file);
 }
 
 /* --- the rest --------------------------------------------------------------------------------- */
