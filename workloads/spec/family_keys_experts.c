@@ -1,0 +1,69 @@
+/* Further mixtures of experts: the keys of their config.json, and what tells them apart. */
+#include "family_rows.h"
+
+static const struct plim_family_key glm4_moe_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "151552"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "10944"),
+    KEY("num_hidden_layers", LAYERS, "46"),
+    KEY("num_attention_heads", HEADS, "96"),
+    KEY("num_key_value_heads", KV_HEADS, "8"),
+    KEY("head_dim", HEAD_DIM, NULL),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "131072"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("partial_rotary_factor", PARTIAL_ROTARY, "0.5"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("moe_intermediate_size", EXPERT_SIZE, "1408"),
+    KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "8"),
+    KEY("n_shared_experts", SHARED_EXPERTS, "1"),
+    TWO("n_routed_experts", "num_local_experts", EXPERTS, "128"),
+    KEY("routed_scaling_factor", ROUTED_SCALING, "1.0"),
+    KEY("n_group", EXPERT_GROUPS, "1"),
+    KEY("topk_group", GROUPS_PER_TOKEN, "1"),
+    KEY("first_k_dense_replace", DENSE_LAYERS, "1"),
+    KEY("norm_topk_prob", NORMALIZED_ROUTING, "true"),
+    KEY("use_qk_norm", QK_LAYERNORM, "false"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+};
+
+static const struct plim_family_key deepseek_v3_keys[] = {
+    TASKS_OF_DECODER,
+    KEY("vocab_size", VOCAB_SIZE, "129280"),
+    KEY("hidden_size", HIDDEN_SIZE, "7168"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "18432"),
+    KEY("moe_intermediate_size", EXPERT_SIZE, "2048"),
+    KEY("num_hidden_layers", LAYERS, "61"),
+    KEY("num_attention_heads", HEADS, "128"),
+    NUL("num_key_value_heads", KV_HEADS, "128"),
+    KEY("n_shared_experts", SHARED_EXPERTS, "1"),
+    TWO("n_routed_experts", "num_local_experts", EXPERTS, "256"),
+    KEY("routed_scaling_factor", ROUTED_SCALING, "2.5"),
+    KEY("kv_lora_rank", KEY_RANK, "512"),
+    NUL("q_lora_rank", QUERY_RANK, "1536"),
+    KEY("qk_rope_head_dim", ROPE_DIM, "64"),
+    KEY("v_head_dim", VALUE_DIM, "128"),
+    KEY("qk_nope_head_dim", PLAIN_DIM, "128"),
+    KEY("n_group", EXPERT_GROUPS, "8"),
+    KEY("topk_group", GROUPS_PER_TOKEN, "4"),
+    KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "8"),
+    KEY("first_k_dense_replace", DENSE_LAYERS, "3"),
+    KEY("norm_topk_prob", NORMALIZED_ROUTING, "true"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "4096"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("rope_interleave", ROPE_PAIRS, "true"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+};
+
+#define LATENT_LINEARS \
+    {"q_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+
+const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_GLM4_MOE] = {KEYS(glm4_moe_keys), .tasks = CAUSAL_ALONE, .rotary = true, .rotary_rounds_up = true,
+                              .head_dim_floors = true, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_DEEPSEEK_V3] = {KEYS(deepseek_v3_keys), .rotary = true, .linears = LATENT_LINEARS},
+};
