@@ -38,6 +38,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GRANITEMOE] = &plim_family_llama,
     [PLIM_FAMILY_GLM4_MOE] = &plim_family_llama,
     [PLIM_FAMILY_DEEPSEEK_V3] = &plim_family_llama,
+    [PLIM_FAMILY_GLM4_MOE_LITE] = &plim_family_llama,
 };
 
 /* ZeRO 1 and 2 lay all weights behind one another, and PyTorch multiplies experts from addresses of 16 bytes on

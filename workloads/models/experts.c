@@ -32,6 +32,7 @@ static const struct traits {
     [PLIM_FAMILY_OLMOE] = {.weights_are_low = true},
     [PLIM_FAMILY_GLM4_MOE] = {.is_grouped = true, .experts_first = true},
     [PLIM_FAMILY_DEEPSEEK_V3] = {.is_grouped = true, .experts_first = true},
+    [PLIM_FAMILY_GLM4_MOE_LITE] = {.is_grouped = true, .experts_first = true},
     [PLIM_FAMILY_GRANITEMOE] = {.ranks_logits = true, .widens_logits = true, .weights_as_rows = true},
 };
 
@@ -135,8 +136,9 @@ static struct routing route(struct engine *e, const struct block_call *b, struct
 }
 
 /* Of `choice`, the scores (N, experts), named: rebinds it to itself where an expert is one of a group whose two largest
- * add up to the most, and else minus infinity. */
-static void hide_groups(struct engine *e, const struct plim_model_config *c, struct tensor **choice)
+ * add up to the most, and else minus infinity. held: what Python's variables hold until the router returns; named */
+static void hide_groups(struct engine *e, const struct plim_model_config *c, struct tensor **choice,
+                        struct tensor *held[4])
 {
     int64_t groups = c->expert_groups, size = c->experts / groups;
     struct tensor *top[2];
@@ -156,7 +158,7 @@ static void hide_groups(struct engine *e, const struct plim_model_config *c, str
     struct tensor *of_experts = tensor_keep(op_reshape(e, wide, SHAPE(rows, c->experts)));
     struct tensor *hidden = op_unary(e, op_to(e, of_experts, PLIM_BOOL), PLIM_UNARY_NOT);
     tensor_set(e, choice, op_masked_fill(e, *choice, hidden, -INFINITY));
-    tensor_drop_all(e, scores, best, mask, of_experts);
+    held[0] = scores, held[1] = best, held[2] = mask, held[3] = of_experts;
 }
 
 /* Glm4MoeTopkRouter, DeepseekV3TopkRouter: sigmoids, in fp32 but for autocast */
@@ -165,12 +167,12 @@ static struct routing route_in_groups(struct engine *e, const struct block_call 
 {
     const struct plim_model_config *c = b->m->config;
     struct routing r;
-    struct tensor *top[2], *denominator = NULL, *wide = tensor_hold(op_to(e, weight, PLIM_F32));
+    struct tensor *top[2], *held[4] = {NULL}, *denominator = NULL, *wide = tensor_hold(op_to(e, weight, PLIM_F32));
     r.logits = tensor_keep(nn_product(e, op_to(e, x, PLIM_F32), wide, NULL));
     tensor_drop(e, wide);
     struct tensor *scores = tensor_keep(op_sigmoid(e, r.logits));
     struct tensor *choice = tensor_keep(op_add(e, scores, b->layer->router_correction));
-    hide_groups(e, c, &choice);
+    hide_groups(e, c, &choice, held);
     op_top_k(e, choice, c->experts_per_token, top);
     r.experts = tensor_keep(top[1]);
     tensor_drop(e, tensor_keep(top[0]));
@@ -181,7 +183,7 @@ static struct routing route_in_groups(struct engine *e, const struct block_call 
         tensor_set(e, &r.weights, op_div_(e, r.weights, denominator));
     }
     tensor_set(e, &r.weights, op_mul_scalar(e, r.weights, c->routed_scaling));
-    tensor_drop_all(e, scores, choice, denominator);
+    tensor_drop_all(e, scores, choice, denominator, held[0], held[1], held[2], held[3]);
     return r;
 }
 
@@ -397,8 +399,16 @@ struct experts_call {
     struct routing routing;
 };
 
-/* The router as a module: its weights of rows (N, H), floating; the rest in the call's routing */
-static struct tensor *run_router(struct engine *e, const void *module, struct tensor *rows)
+/* x (B, S, H), lent, as rows (N, H); floating */
+static struct tensor *rows_of(struct engine *e, struct tensor *x)
+{
+    int64_t width = tensor_size(x, -1);
+    return op_view(e, x, SHAPE(tensor_elements(x) / width, width));
+}
+
+/* The router as a module: its weights of rows (N, H), floating; the rest in the call's routing. One that looks at
+ * groups gets what the block gets and has a view of its own, whose gradient is added up apart. */
+static struct tensor *run_router(struct engine *e, const void *module, struct tensor *given)
 {
     struct experts_call *call = *(struct experts_call *const *)module;
     const struct block_call *b = call->block;
@@ -406,9 +416,11 @@ static struct tensor *run_router(struct engine *e, const void *module, struct te
     nn_wrap(e, &wrapper, b->layer->router_lora);
     struct tensor *weight = nn_wrapped(e, &wrapper, b->layer->router);
     const struct traits *t = traits_of(b->m);
+    struct tensor *rows = t->is_grouped ? tensor_keep(rows_of(e, given)) : tensor_ref(given);
     call->routing = (t->ranks_logits ? rank : t->is_grouped ? route_in_groups : route)(e, b, weight, rows);
     nn_forget(e, &wrapper);
     nn_unwrap(e, &wrapper);
+    tensor_drop(e, rows);
     return tensor_yield(call->routing.weights);
 }
 
@@ -418,19 +430,24 @@ static struct tensor *run_experts(struct engine *e, const void *module, struct t
     return experts_forward(e, call->block, rows, &call->routing);
 }
 
-/* What the experts make of rows (N, H), lent, by the router's choice; floating */
-static struct tensor *routed(struct engine *e, struct experts_call *call, struct tensor *rows)
+/* What the experts make of rows (N, H), lent, by the router's choice; or of x (B, S, H), where routers look at groups;
+ * floating */
+static struct tensor *routed(struct engine *e, struct experts_call *call, struct tensor *given)
 {
     const struct block_call *b = call->block;
     const struct decoder_layer *l = b->layer;
     struct tensor *router[] = {l->router, l->router_bias, NULL};
     struct tensor *experts[] = {l->experts_gate_up, l->experts_down, l->experts_gate_up_bias, l->experts_down_bias,
                                 NULL};
-    struct tensor *weights = tensor_keep(nn_run(e, router, NN_LINEAR, run_router, &call, rows));
+    struct tensor *weights = tensor_keep(nn_run(e, router, NN_LINEAR, run_router, &call, given));
     call->routing.weights = weights;
     if (b->m->returns_router_logits && !e->halted)
         b->m->router_logits[b->layer - b->m->layers] = tensor_ref(call->routing.logits);
-    return nn_run(e, experts, NN_LINEAR, run_experts, &call, rows);
+    bool is_apart = traits_of(b->m)->is_grouped && !e->halted;
+    struct tensor *rows = is_apart ? tensor_keep(rows_of(e, given)) : tensor_ref(given);
+    struct tensor *y = nn_run(e, experts, NN_LINEAR, run_experts, &call, rows);
+    tensor_drop(e, rows);
+    return y;
 }
 
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
@@ -440,8 +457,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
     bool shares = l->shared_gate.weight, shares_last = b->m->config->shared_experts;
-    int64_t width = tensor_size(x, -1);
-    struct tensor *rows = tensor_keep(op_view(e, x, SHAPE(tensor_elements(x) / width, width)));
+    struct tensor *rows = traits_of(b->m)->is_grouped ? tensor_ref(x) : tensor_keep(rows_of(e, x));
     struct tensor *shared = shares ? tensor_keep(decoder_gated_mlp(e, f, l, rows)) : NULL;
     struct tensor *y = tensor_hold(routed(e, call, rows));
     if (shares) {

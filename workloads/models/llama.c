@@ -99,6 +99,7 @@ static const struct traits {
     [PLIM_FAMILY_GRANITEMOE] = {.norm = NORM_RMS, .places = PRE, .norms_first = true},
     [PLIM_FAMILY_GLM4_MOE] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .turns_part = true},
     [PLIM_FAMILY_DEEPSEEK_V3] = {.norm = NORM_RMS, .places = PRE},
+    [PLIM_FAMILY_GLM4_MOE_LITE] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_MINISTRAL3] = {.norm = NORM_RMS, .places = PRE, .scales_queries = true},
     [PLIM_FAMILY_MINISTRAL] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_ARCEE] = {.norm = NORM_RMS, .places = PRE, .plain_mlp = true},

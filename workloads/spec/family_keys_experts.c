@@ -59,6 +59,36 @@ static const struct plim_family_key deepseek_v3_keys[] = {
     KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
 };
 
+/* head_dim is another name of qk_rope_head_dim (attribute_map). */
+static const struct plim_family_key glm4_moe_lite_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "154880"),
+    KEY("hidden_size", HIDDEN_SIZE, "2048"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "10240"),
+    KEY("moe_intermediate_size", EXPERT_SIZE, "1536"),
+    KEY("num_hidden_layers", LAYERS, "47"),
+    KEY("num_attention_heads", HEADS, "20"),
+    KEY("num_key_value_heads", KV_HEADS, "20"),
+    KEY("n_shared_experts", SHARED_EXPERTS, "1"),
+    TWO("n_routed_experts", "num_local_experts", EXPERTS, "64"),
+    KEY("routed_scaling_factor", ROUTED_SCALING, "1.8"),
+    KEY("kv_lora_rank", KEY_RANK, "512"),
+    NUL("q_lora_rank", QUERY_RANK, "768"),
+    TWO("qk_rope_head_dim", "head_dim", ROPE_DIM, "64"),
+    KEY("v_head_dim", VALUE_DIM, "256"),
+    KEY("qk_nope_head_dim", PLAIN_DIM, "192"),
+    KEY("n_group", EXPERT_GROUPS, "1"),
+    KEY("topk_group", GROUPS_PER_TOKEN, "1"),
+    KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "4"),
+    KEY("norm_topk_prob", NORMALIZED_ROUTING, "true"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "202752"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("rope_interleave", ROPE_PAIRS, "true"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+};
+
 #define LATENT_LINEARS \
     {"q_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 
@@ -66,4 +96,6 @@ const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GLM4_MOE] = {KEYS(glm4_moe_keys), .tasks = CAUSAL_ALONE, .rotary = true, .rotary_rounds_up = true,
                               .head_dim_floors = true, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_DEEPSEEK_V3] = {KEYS(deepseek_v3_keys), .rotary = true, .linears = LATENT_LINEARS},
+    [PLIM_FAMILY_GLM4_MOE_LITE] = {KEYS(glm4_moe_lite_keys), .tasks = CAUSAL_ALONE, .rotary = true,
+                                   .linears = LATENT_LINEARS},
 };

@@ -96,6 +96,7 @@ void plim_model_derive(struct plim_spec *spec)
     if (model->patch_size) model->positions = side * side + 1;
     if (model->experts && !model->expert_size) model->expert_size = model->intermediate_size;
     if (model->experts && !model->sparse_step) model->sparse_step = 1; /* mixtral */
+    if (model->family == PLIM_FAMILY_GLM4_MOE_LITE) model->dense_layers = 1; /* mlp_layer_types by default */
     if (model->shared_experts) model->shared_expert_size = model->shared_experts * model->expert_size;
     bool may_slide = plim_family_find(model->family, "use_sliding_window", false);
     bool keeps_window = plim_family_info(model->family)->sliding == PLIM_SLIDING_NOPE;

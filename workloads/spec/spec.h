@@ -75,6 +75,7 @@
     X(GRANITEMOE, "granitemoe")                                                                    \
     X(GLM4_MOE, "glm4_moe")                                                                        \
     X(DEEPSEEK_V3, "deepseek_v3")                                                                  \
+    X(GLM4_MOE_LITE, "glm4_moe_lite")                                                              \
     X(QWEN3_VL, "qwen3_vl")                                                                        \
     X(VIT, "vit")
 

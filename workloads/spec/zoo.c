@@ -56,6 +56,7 @@ static const struct {
     {"qwen3-next-80b-a3b", {"Qwen/Qwen3-Next-80B-A3B-Instruct", "Qwen/Qwen3-Next-80B-A3B-Thinking"}},
     {"glm-4.5-air", {"zai-org/GLM-4.5-Air", "zai-org/GLM-4.5-Air-Base"}},
     {"moonlight-16b-a3b", {"moonshotai/Moonlight-16B-A3B", "moonshotai/Moonlight-16B-A3B-Instruct"}},
+    {"glm-4.7-flash", {"zai-org/GLM-4.7-Flash"}},
     {"deepseek-v3", {"deepseek-ai/DeepSeek-V3", "deepseek-ai/DeepSeek-R1"}},
     {"bert-base", {"google-bert/bert-base-uncased", "bert-base-uncased"}},
     {"bert-large", {"google-bert/bert-large-uncased", "bert-large-uncased"}},

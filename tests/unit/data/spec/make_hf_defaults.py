@@ -27,11 +27,11 @@ FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2
             'gpt_neox', 'opt', 'bloom', 'olmo2', 'gemma', 'starcoder2', 'smollm3', 'granite', 'olmo', 'olmo3',
             'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next', 'olmoe',
             'ministral3', 'ministral', 'arcee', 'nemotron', 'exaone4', 'seed_oss', 'ernie4_5',
-            'hunyuan_v1_dense', 'lfm2', 'falcon', 'granitemoe', 'gpt_bigcode', 'glm4_moe', 'deepseek_v3']
+            'hunyuan_v1_dense', 'lfm2', 'falcon', 'granitemoe', 'gpt_bigcode', 'glm4_moe', 'deepseek_v3', 'glm4_moe_lite']
 LINEAR = ('qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next')  # with layers of linear attention
-EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe', 'granitemoe', 'glm4_moe', 'deepseek_v3')
-GROUPED = ('glm4_moe', 'deepseek_v3')  # whose experts stand in groups
-LATENT = ('deepseek_v3',)
+EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe', 'granitemoe', 'glm4_moe', 'deepseek_v3', 'glm4_moe_lite')
+GROUPED = ('glm4_moe', 'deepseek_v3', 'glm4_moe_lite')  # whose experts stand in groups
+LATENT = ('deepseek_v3', 'glm4_moe_lite')
 NO_TOKEN = -2**63
 ACTIVATIONS = {'swish': 'silu'}
 UNNAMED = dict(pad_token_id=NO_TOKEN, partial_rotary_factor=1.0, rope='default')
@@ -79,7 +79,7 @@ def experts_of(get):
                 expert_size=get('moe_intermediate_size', get('intermediate_size')), normalized_routing=get('norm_topk_prob'),
                 shared_expert_size=get('shared_expert_intermediate_size') or get('n_shared_experts') * get('moe_intermediate_size'),
                 sparse_step=get('decoder_sparse_step', 1), aux_loss_coef=float(get('router_aux_loss_coef')),
-                dense_layers=get('first_k_dense_replace'), shared_experts=get('n_shared_experts'),
+                dense_layers=get('first_k_dense_replace', 1 if get('mlp_layer_types', None) else 0), shared_experts=get('n_shared_experts'),
                 routed_scaling=float(get('routed_scaling_factor')), expert_groups=get('n_group'),
                 groups_per_token=get('topk_group'), query_rank=get('q_lora_rank') or 0, key_rank=get('kv_lora_rank'),
                 plain_dim=get('qk_nope_head_dim'), value_dim=get('v_head_dim'), rope_pairs=bool(get('rope_interleave')))
