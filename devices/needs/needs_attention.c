@@ -59,10 +59,31 @@ static int64_t q_elements(const struct plim_attention_shape *s)
     return s->batch * s->heads * s->q_length * s->head_size;
 }
 
-/* Keys or values as they come, and once for every head that reads them. */
-static int64_t kv_elements(const struct plim_attention_shape *s)
+static int64_t value_size(const struct plim_attention_shape *s)
 {
-    return s->batch * s->kv_heads * s->k_length * s->head_size;
+    return s->value_size ? s->value_size : s->head_size;
+}
+
+static int64_t largest_head(const struct plim_attention_shape *s)
+{
+    return s->head_size > value_size(s) ? s->head_size : value_size(s);
+}
+
+/* The heads of deepseek_v3's attention, which are an exception for cuDNN on Blackwell. */
+static bool is_latent(const struct plim_attention_shape *s)
+{
+    return s->head_size == 192 && value_size(s) == 128;
+}
+
+static int64_t out_elements(const struct plim_attention_shape *s)
+{
+    return s->batch * s->heads * s->q_length * value_size(s);
+}
+
+/* Keys or values as they come, whose heads have that size, and keys once for every head that reads them. */
+static int64_t kv_elements(const struct plim_attention_shape *s, int64_t size)
+{
+    return s->batch * s->kv_heads * s->k_length * size;
 }
 
 static int64_t expanded_kv_elements(const struct plim_attention_shape *s)
@@ -85,15 +106,15 @@ static bool order_matters(const struct plim_attention_shape *s)
 static int take_copy(struct list *l, const struct plim_attention_shape *s, bool heads_first)
 {
     bool needed = heads_first && order_matters(s);
-    return take(l, needed ? q_elements(s) * plim_dtype_size(s->dtype) : 0, PLIM_NEED_TEMPORARY);
+    return take(l, needed ? out_elements(s) * plim_dtype_size(s->dtype) : 0, PLIM_NEED_TEMPORARY);
 }
 
 static void take_gradients(struct list *l, const struct plim_attention_shape *s)
 {
     int64_t size = plim_dtype_size(s->dtype);
     take(l, q_elements(s) * size, PLIM_NEED_DQ);
-    take(l, kv_elements(s) * size, PLIM_NEED_DK);
-    take(l, kv_elements(s) * size, PLIM_NEED_DV);
+    take(l, kv_elements(s, s->head_size) * size, PLIM_NEED_DK);
+    take(l, kv_elements(s, value_size(s)) * size, PLIM_NEED_DV);
 }
 
 /* --- which kernel -------------------------------------------------------------------------- */
@@ -113,7 +134,8 @@ static bool fits_cudnn_2_15(const struct plim_attention_shape *s)
 
 static bool fits_cudnn_2_11(int cc, const struct plim_attention_shape *s)
 {
-    if (s->head_size > (cc == 90 ? 256 : 128)) return false;
+    int64_t most = cc == 90 ? 256 : 128;
+    if (largest_head(s) > most && !is_latent(s)) return false;
     return s->k_length != 1 && !(s->dropout && s->q_length == 1);
 }
 
@@ -121,7 +143,7 @@ static bool fits_cudnn_2_11(int cc, const struct plim_attention_shape *s)
  * elsewhere after math, that is never. */
 static bool fits_cudnn(int cc, const struct plim_attention_shape *s)
 {
-    if (cc < 90 || cc >= 110 || !has_fused_half(cc, s->dtype) || s->head_size % 8) return false;
+    if (cc < 90 || cc >= 110 || !has_fused_half(cc, s->dtype) || s->head_size % 8 || value_size(s) % 8) return false;
     return s->torch_2_15 ? fits_cudnn_2_15(s) : fits_cudnn_2_11(cc, s);
 }
 
@@ -135,7 +157,8 @@ static bool fits_flash_backward(int cc, const struct plim_attention_shape *s)
 
 static bool fits_flash(int cc, const struct plim_attention_shape *s)
 {
-    if (!has_fused_half(cc, s->dtype) || s->has_mask || s->head_size > 256) return false;
+    if (!has_fused_half(cc, s->dtype) || s->has_mask || s->head_size > 256 || value_size(s) != s->head_size)
+        return false;
     if (s->causal && s->q_length != s->k_length) return false;
     return fits_flash_backward(cc, s);
 }
@@ -147,7 +170,7 @@ static bool fits_efficient(int cc, const struct plim_attention_shape *s)
     if (cc < 70 || cc > 121 || (s->dtype == PLIM_BF16 && cc < 80)) return false;
     if (is_grouped(s) && !s->torch_2_15) return false;
     int64_t alignment = is_half(s->dtype) ? 8 : cc >= 80 ? 4 : 1;
-    return s->head_size % alignment == 0;
+    return s->head_size % alignment == 0 && value_size(s) % alignment == 0;
 }
 
 bool plim_flash2_fits(const struct plim_device_info *info, const struct plim_attention_shape *s)
@@ -252,7 +275,7 @@ static void sum_groups(const struct plim_attention_shape *s, struct list *l)
     int dk = take(l, bytes, PLIM_NEED_TEMPORARY);
     int dv = take(l, bytes, PLIM_NEED_TEMPORARY);
     for (int sum = 0; sum < 2 && bytes - size >= INT32_MAX; sum++)
-        release(l, take(l, kv_elements(s) * 4, PLIM_NEED_TEMPORARY));
+        release(l, take(l, kv_elements(s, s->head_size) * 4, PLIM_NEED_TEMPORARY));
     release(l, dv);
     release(l, dk);
 }
@@ -294,12 +317,12 @@ static void efficient_forward(const struct plim_attention_shape *s, struct list 
     int mask = take(l, padded_mask_bytes(s), PLIM_NEED_MASK); /* the mask from then on, saved or not */
     int seed = take_saved(l, s, state_bytes, PLIM_NEED_RNG);
     int offset = take_saved(l, s, state_bytes, PLIM_NEED_RNG);
-    take(l, q_elements(s) * plim_dtype_size(s->dtype), PLIM_NEED_OUT);
+    take(l, out_elements(s) * plim_dtype_size(s->dtype), PLIM_NEED_OUT);
     int64_t lse_bytes = s->batch * s->heads * plim_round_up(s->q_length, LSE_ALIGNMENT) * 4;
     take(l, s->training ? lse_bytes : 0, PLIM_NEED_LSE);
     /* larger heads accumulate in memory: in the result itself where that is fp32 */
-    if (is_half(s->dtype) && s->head_size > REGISTER_HEAD)
-        release(l, take(l, q_elements(s) * 4, PLIM_NEED_TEMPORARY));
+    if (is_half(s->dtype) && largest_head(s) > REGISTER_HEAD)
+        release(l, take(l, out_elements(s) * 4, PLIM_NEED_TEMPORARY));
     release_unsaved(l, seed);
     release_unsaved(l, offset);
     if (!s->training) release(l, mask);
@@ -349,7 +372,7 @@ static const struct tile *tile_for(int cc, const struct plim_attention_shape *s)
         const struct tile *t = &tiles[i];
         if (cc < t->min_cc || cc > t->max_cc || t->half != is_half(s->dtype)) continue;
         if (s->dropout && !t->with_dropout) continue;
-        if (s->head_size <= t->max_head && t->shared_bytes <= shared_bytes(cc)) return t;
+        if (largest_head(s) <= t->max_head && t->shared_bytes <= shared_bytes(cc)) return t;
     }
     return NULL;
 }
@@ -379,14 +402,15 @@ static int64_t efficient_workspace_bytes(const struct tile *t, const struct plim
     int64_t tiles_of_dq = divide_up(s->q_length, t->rows) * divide_up(s->head_size, t->columns);
     int64_t words = tiles_of_dq * (LOCK_WORDS + (int64_t)t->rows * t->columns);
     if (t->half && !keeps_in_registers(t))
-        words += 2 * key_splits(t, s) * t->columns * plim_round_up(s->head_size, t->rows);
+        words += key_splits(t, s) * t->columns *
+                 (plim_round_up(s->head_size, t->rows) + plim_round_up(value_size(s), t->rows));
     return s->batch * s->heads * plim_round_up(words, 4) * WORD_BYTES;
 }
 
 /* Row sums of gradient times result by ATen's kernels, (b, s, h) turned into (b, h, s). */
 static int composed_row_sums(const struct plim_attention_shape *s, struct list *l)
 {
-    int64_t product_bytes = q_elements(s) * 4, cast_bytes = is_half(s->dtype) ? product_bytes : 0;
+    int64_t product_bytes = out_elements(s) * 4, cast_bytes = is_half(s->dtype) ? product_bytes : 0;
     int cast[2];
     for (int i = 0; i < 2; i++) cast[i] = take(l, cast_bytes, PLIM_NEED_TEMPORARY);
     int product = take(l, product_bytes, PLIM_NEED_TEMPORARY);
@@ -451,11 +475,11 @@ static int64_t cudnn_backward_workspace_bytes(int cc, const struct plim_attentio
 {
     int64_t bytes = (q_elements(s) + rows(s)) * 4;
     int64_t expanded_bytes = expanded_kv_elements(s) * plim_dtype_size(s->dtype);
-    if (cc != 90 && s->head_size > 128) return cudnn_large_backward_bytes(s);
+    if (cc != 90 && s->head_size > 128 && !is_latent(s)) return cudnn_large_backward_bytes(s);
     if (is_grouped(s)) bytes += 2 * plim_round_up(expanded_bytes, 128);
     if (cc == 90) return bytes + 2 * CUDNN_HEADER_BYTES;
     bool by_queries = s->q_length <= 128 && (s->has_mask || !s->torch_2_15);
-    bool is_short = s->q_length > 1 && (by_queries || s->k_length <= 128);
+    bool is_short = s->q_length > 1 && !is_latent(s) && (by_queries || s->k_length <= 128);
     if (s->dropout)
         bytes += cudnn_dropout_bytes(s);
     else if (is_short)
@@ -468,7 +492,7 @@ static void cudnn_forward(int cc, const struct plim_attention_shape *s, struct l
     enum { STATE_BYTES = 8 };
     int seed = take_saved(l, s, STATE_BYTES, PLIM_NEED_RNG);
     int offset = take_saved(l, s, STATE_BYTES, PLIM_NEED_RNG);
-    take(l, q_elements(s) * plim_dtype_size(s->dtype), PLIM_NEED_OUT);
+    take(l, out_elements(s) * plim_dtype_size(s->dtype), PLIM_NEED_OUT);
     take(l, s->training ? rows(s) * 4 : 0, PLIM_NEED_LSE);
     release(l, take(l, cudnn_forward_workspace_bytes(cc, s), PLIM_NEED_TEMPORARY));
     release_unsaved(l, seed);

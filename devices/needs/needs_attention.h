@@ -9,8 +9,9 @@
  * Checked event by event against PyTorch on the virtual GPU (tests/unit/data/attention_needs.txt)
  * for compute capability 7.5, 8.0, 8.6, 8.9 and 9.0, and for 7.0, 10.0 and 12.0 with their numbers
  * (multiprocessors, shared memory) added to the virtual GPU; others take the rules of their
- * neighbours, unchecked. Not covered, because models do not do it: values of another head size than
- * the keys, batches over 65535, deterministic mode, a mask that needs a gradient.
+ * neighbours, unchecked. Values of another head size than the keys are checked for 2.11 alone
+ * (tests/unit/data/attention_needs_values.txt). Not covered, because models do not do it: batches over 65535,
+ * deterministic mode, a mask that needs a gradient.
  */
 #ifndef PLIM_DEVICES_NEEDS_ATTENTION_H
 #define PLIM_DEVICES_NEEDS_ATTENTION_H
@@ -19,6 +20,7 @@
 
 struct plim_attention_shape {
     int64_t batch, heads, kv_heads, q_length, k_length, head_size;
+    int64_t value_size; /* of a head of values; 0: head_size. Not of FLASH2, whose package refuses others */
     enum plim_dtype dtype;
     bool has_mask;       /* an additive mask of (batch or 1, heads or 1, q, k), in dtype */
     int64_t mask_batch, mask_heads; /* its leading extents */

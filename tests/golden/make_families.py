@@ -21,6 +21,7 @@ GATED = ['gate_proj', 'up_proj', 'down_proj']
 UNGATED = GATED[1:]
 ATTENTION = ['q_proj', 'k_proj', 'v_proj', 'o_proj']
 QUERIES = ['q_proj', 'v_proj']
+LATENT = ['kv_b_proj', 'q_a_proj', 'q_b_proj', 'q_proj', 'kv_a_proj_with_mqa', 'o_proj']
 LINEAR = ['in_proj_qkv', 'in_proj_z', 'in_proj_b', 'in_proj_a', 'out_proj']
 FAMILIES = {  # what peft adapts where nothing is said (or a usual choice, where it has none), all linears
     'gemma': (QUERIES, ATTENTION + GATED),
@@ -50,10 +51,14 @@ FAMILIES = {  # what peft adapts where nothing is said (or a usual choice, where
     'falcon': (['query_key_value'], ['query_key_value', 'dense', 'dense_h_to_4h', 'dense_4h_to_h']),
     'granitemoe': (QUERIES, ATTENTION),
     'bigcode': (['c_attn'], ['c_attn', 'c_proj', 'c_fc']),
+    'glm4-moe': (QUERIES, ATTENTION),
+    'deepseek-v3': (LATENT[:1], LATENT),
+    'glm4-moe-lite': (LATENT[:1], LATENT),
 }
-FEWER = ('ernie4-5', 'hunyuan', 'falcon', 'granitemoe', 'bigcode')  # runs
+FEWER = ('ernie4-5', 'hunyuan', 'falcon', 'granitemoe', 'bigcode', 'glm4-moe', 'deepseek-v3', 'glm4-moe-lite')  # runs
 MULTIMODAL = {'qwen3-5': 'Qwen3_5DecoderLayer', 'qwen3-5-moe': 'Qwen3_5MoeDecoderLayer'}
-EXPERTS = ('qwen3-5-moe', 'olmoe', 'qwen3-next', 'granitemoe')
+EXPERTS = ('qwen3-5-moe', 'olmoe', 'qwen3-next', 'granitemoe', 'glm4-moe', 'deepseek-v3', 'glm4-moe-lite')
+LATENTS = ('deepseek-v3', 'glm4-moe-lite')
 SLIDING = ('starcoder2', 'smollm3', 'olmo3', 'cohere2', 'ministral3', 'ministral')
 
 
@@ -95,8 +100,19 @@ def cases_of(family):
         yield case(first, 2, 100, **eager, packed=True, compute_capability=90)
     yield case(second, 3, 64, **MIXED, padded=True)
     yield case(second, 2, 128, precision='fp32', **lora(8, every, dropout=0.1))
-    yield case(first, 2, 64, **MIXED, weights='bf16', attention='flash_attention_2')
-    yield case(second, 2, 100, precision='bf16', **FULL, attention='flash_attention_2', packing='one-row', documents=2)
+    if family == 'glm4-moe-lite':  # values as wide as keys, which PyTorch's flash kernel takes
+        yield case(first, 2, 64, **MIXED, **FULL, compute_capability=90)
+        yield case(second, 2, 64, precision='bf16', made_on='host', optimizer='sgd')
+    elif family == 'deepseek-v3':  # whose heads flash-attention-2 does not take; heads as published, on two GPUs' kernels
+        yield case('x-deepseek-v3-wide', 2, 128, **MIXED)
+        yield case('x-deepseek-v3-wide', 2, 77, **MIXED, **FULL, compute_capability=90)
+        yield case('x-deepseek-v3-wide', 3, 64, **MIXED, padded=True, compute_capability=90)
+        yield case('x-deepseek-v3-wide', 2, 256, **MIXED, **eager)
+        yield case(second, 2, 33, **eager, precision='bf16', made_on='host')
+        yield case(second, 2, 64, precision='bf16', made_on='host', optimizer='sgd')
+    else:
+        yield case(first, 2, 64, **MIXED, weights='bf16', attention='flash_attention_2')
+        yield case(second, 2, 100, precision='bf16', **FULL, attention='flash_attention_2', packing='one-row', documents=2)
     yield case(first, 2, 65, **MIXED, loop='trainer', accumulation=2)
     yield case(second, 2, 64, **MIXED, **FULL, weights='bf16', loop='trainer', **lora(8, few),
                quantization={'type': 'nf4', 'double': True, 'compute': 'bf16'})
@@ -151,18 +167,19 @@ def of_experts(family):
     """Adapters of their stacked weights and of routers, and what else a plan of experts has"""
     first, second = f'x-{family}', f'x-{family}-odd'
     block = 'block_sparse_moe' if family == 'granitemoe' else 'mlp'
+    few = FAMILIES[family][0]
     stacked = {'target_parameters': [f'{block}.experts.gate_up_proj', f'{block}.experts.down_proj']}
     nf4 = {'type': 'nf4', 'double': True, 'compute': 'bf16'}
     at = {'world': 2, 'loop': 'trainer'}
-    yield case(first, 2, 64, **MIXED, weights='bf16', **lora(8, QUERIES, **stacked))
+    yield case(first, 2, 64, **MIXED, weights='bf16', made_on='host' if family in LATENTS else 'gpu', **lora(8, few, **stacked))
     yield case(second, 2, 64, **MIXED, **FULL, weights='bf16', loop='trainer', **lora(8, 'all-linear'))
-    yield case(first, 2, 64, **MIXED, **FULL, weights='bf16', **at, sharding='ddp', **lora(8, QUERIES), quantization=nf4)
+    yield case(first, 2, 64, **MIXED, **FULL, weights='bf16', **at, sharding='ddp', **lora(8, few), quantization=nf4)
     flat = f'x-{family}-wide' if family.startswith('qwen3') else second  # of odd ones experts lie at no 16 bytes
     yield case(flat, 2, 64, **MIXED, **at, sharding='zero2', accumulation=2)
     yield case(first, 2, 64, **MIXED, **FULL, **at, sharding='zero3')
     yield case(second, 3, 64, **MIXED, loop='trainer', padded=True)
     balanced = first if family == 'granitemoe' else second  # its routers' logits TRL does not find
-    yield case(balanced, 2, 64, **MIXED, **FULL, weights='bf16', loop='trl-sft', **lora(8, QUERIES))
+    yield case(balanced, 2, 64, **MIXED, **FULL, weights='bf16', loop='trl-sft', **lora(8, few))
 
 
 if __name__ == '__main__':

@@ -2,7 +2,7 @@
 """Records PyTorch's own losses on the CPU: small models, 20 optimizer steps, one JSON line a case.
 
     make_losses.py > losses.jsonl        (needs torch and transformers; no GPU)
-    make_losses.py experts > experts.jsonl
+    make_losses.py experts [FAMILY ...] > experts.jsonl
     make_losses.py further [FAMILY ...] > further.jsonl
     make_losses.py vision > vision.jsonl                (rows with images)
     make_losses.py classifiers > classifiers.jsonl      (decoders whose last token that is no padding is classified)
@@ -265,6 +265,9 @@ FURTHER = [
 ]
 
 
+LATENT = dict(ROTARY, model_type="deepseek_v3", num_key_value_heads=4, kv_lora_rank=12, qk_rope_head_dim=8,
+              qk_nope_head_dim=12, v_head_dim=16, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=24,
+              n_shared_experts=1, first_k_dense_replace=1)
 EXPERTS = [
     dict(ROTARY, model_type="mixtral", num_key_value_heads=2, num_local_experts=5, num_experts_per_tok=2,
          rms_norm_eps=1e-6, rope_parameters=default_rope()),
@@ -286,6 +289,14 @@ EXPERTS = [
          linear_key_head_dim=6, linear_value_head_dim=10, linear_num_key_heads=2, linear_num_value_heads=4,
          layer_types=["linear_attention", "full_attention"], num_experts=6, num_experts_per_tok=2,
          moe_intermediate_size=24, shared_expert_intermediate_size=40),
+    dict(ROTARY, model_type="glm4_moe", num_key_value_heads=2, head_dim=12, use_qk_norm=True, attention_bias=True,
+         rms_norm_eps=1e-6, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=24, n_shared_experts=2,
+         n_group=2, topk_group=1, routed_scaling_factor=1.5, first_k_dense_replace=1),
+    dict(LATENT, q_lora_rank=16, n_group=4, topk_group=2),
+    dict(LATENT, q_lora_rank=None, rope_interleave=False, attention_bias=True, n_group=1, topk_group=1,
+         norm_topk_prob=False, first_k_dense_replace=0),
+    dict({key: value for key, value in LATENT.items() if key != "first_k_dense_replace"}, model_type="glm4_moe_lite",
+         q_lora_rank=16, qk_nope_head_dim=8, rms_norm_eps=1e-6),
 ]
 
 
@@ -448,17 +459,28 @@ STACKED = [  # of EXPERTS
         "experts.gate_up_proj", "experts.down_proj", "router.weight")]),
     dict(r=4, target_modules=["in_proj_qkvz", "q_proj"], target_parameters=BOTH),
     dict(r=4, target_modules=["in_proj_qkv", "up_proj"], target_parameters=BOTH),
+    dict(r=4, target_modules="all-linear"),
+    dict(r=4, target_modules=["q_a_proj", "kv_b_proj"], target_parameters=[*BOTH, "mlp.gate.weight"]),
+    dict(r=4, target_modules=["q_proj", "kv_a_proj_with_mqa", "o_proj"]),
+    dict(r=4, target_modules=["q_b_proj", "kv_b_proj", "gate_proj", "up_proj", "down_proj"]),
 ]
 
 
-def cases(experts):
-    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
-                 accumulation=1, clip=False, batch=3, seq=37)
-    for hf in EXPERTS if experts else ():
+def of_experts(families):
+    """All weights, and adapters with a recomputed forward."""
+    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", accumulation=1, clip=False, batch=3, seq=37)
+    for hf in EXPERTS:
+        if families and hf["model_type"] not in families:
+            continue
         attention = "eager" if hf["model_type"] == "gpt_oss" else "sdpa"
         yield dict({**plain, "attention": attention}, hf=hf)
         yield dict({**plain, "attention": attention, "checkpointing": "full"}, hf=hf, lora=STACKED[EXPERTS.index(hf)])
-    for hf in () if experts else (GPT2, LLAMA):
+
+
+def cases():
+    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
+                 accumulation=1, clip=False, batch=3, seq=37)
+    for hf in (GPT2, LLAMA):
         yield dict(plain, hf=hf)
         for change in (dict(precision="bf16-mixed"), dict(attention="eager"),
                        dict(checkpointing="full"), dict(accumulation=3), dict(clip=True),
@@ -467,24 +489,23 @@ def cases(experts):
                        dict(precision="fp16-mixed"), dict(precision="fp16-mixed", clip=True),
                        dict(precision="bf16"), dict(lora=LORA[hf["model_type"]])):
             yield dict({**plain, **change}, hf=hf)
-    for hf in () if experts else FAMILIES:
+    for hf in FAMILIES:
         attention = "eager" if hf["model_type"] in ("bloom", "gemma2") else "sdpa"
         yield dict({**plain, "attention": attention}, hf=hf)
-    for hf in () if experts else ENCODER_MODELS:
+    for hf in ENCODER_MODELS:
         yield dict(plain, hf=hf)
     row = dict(plain, packing="one-row", documents=4)
-    for hf in () if experts else (GPT2, LLAMA, FAMILIES[1], FAMILIES[8]):
+    for hf in (GPT2, LLAMA, FAMILIES[1], FAMILIES[8]):
         yield dict(row, hf=hf)
-    if not experts:
-        yield dict({**row, "attention": "eager", "documents": 1}, hf=LLAMA)
-    for lora in () if experts else ADAPTERS:
+    yield dict({**row, "attention": "eager", "documents": 1}, hf=LLAMA)
+    for lora in ADAPTERS:
         yield dict(plain, lora=lora, hf=GPT2 if "wte" in json.dumps(lora) else LLAMA)
 
 
 def main():
     torch.set_num_threads(1)
     asked = sys.argv[1:]
-    made = vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else classifiers() if asked == ["classifiers"] else cases("experts" in asked)
+    made = vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else classifiers() if asked == ["classifiers"] else of_experts(asked[1:]) if asked[:1] == ["experts"] else cases()
     for case in made:
         changed = [case["hf"]["model_type"], case["precision"], case["optimizer"], case["attention"]]
         name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])

@@ -15,10 +15,16 @@ struct case_line *case_lines(const char *path, size_t *count)
     size_t capacity = 512, read = 0, every = sample ? strtoul(sample, NULL, 10) : 1;
     struct case_line *lines = cr_malloc(capacity * sizeof *lines);
     *count = 0;
-    while (file && *count < capacity && fgets(lines[*count].line, CASE_LINE, file)) {
+    while (file && fgets(lines[*count].line, CASE_LINE, file)) {
         if (read++ % every) continue;
         snprintf(lines[*count].folder, sizeof lines[*count].folder, "%s", path);
         *strrchr(lines[(*count)++].folder, '/') = '\0';
+        if (*count < capacity) continue;
+        struct case_line *more = cr_malloc(2 * capacity * sizeof *lines); /* cr_realloc() keeps nothing */
+        memcpy(more, lines, capacity * sizeof *lines);
+        cr_free(lines);
+        lines = more;
+        capacity *= 2;
     }
     if (file) fclose(file);
     return lines;

@@ -178,7 +178,20 @@ static int64_t layer_of_falcon(const struct plim_model_config *m)
 static int64_t experts_and_router(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size;
-    return m->experts * (3 * h * m->expert_size + h) + (m->shared_expert_size ? 3 * h * m->shared_expert_size + h : 0);
+    int64_t gate = m->shared_experts ? 0 : h; /* of the shared expert */
+    return m->experts * (3 * h * m->expert_size + h) +
+           (m->shared_expert_size ? 3 * h * m->shared_expert_size + gate : 0);
+}
+
+/* deepseek_v3: latents with norms between linears; experts */
+static int64_t layer_of_latents(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, r = m->query_rank, width = m->plain_dim + m->head_dim, queries = m->heads * width;
+    int64_t through_latent = linear(h, r, m->attention_bias) + r + linear(r, queries, false);
+    int64_t of_queries = r ? through_latent : linear(h, queries, false);
+    int64_t of_keys = linear(h, m->key_rank + m->head_dim, m->attention_bias) + m->key_rank +
+                      linear(m->key_rank, m->heads * (m->plain_dim + m->value_dim), false);
+    return of_queries + of_keys + linear(m->heads * m->value_dim, h, m->attention_bias) + 2 * h + experts_and_router(m);
 }
 
 /* llama and its relatives: RMSNorms, a gated MLP (phi: one LayerNorm, a plain MLP). */
@@ -190,8 +203,10 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     bool phi = f == PLIM_FAMILY_PHI;
     bool qwen2 = f == PLIM_FAMILY_QWEN2 || f == PLIM_FAMILY_QWEN2_VL || f == PLIM_FAMILY_QWEN2_5_VL;
     bool in_bias = phi || qwen2 || m->attention_bias;
+    if (m->key_rank) return layer_of_latents(m);
     bool out_bias = phi || (m->attention_bias && f != PLIM_FAMILY_QWEN2_MOE && f != PLIM_FAMILY_STABLELM &&
-                             f != PLIM_FAMILY_GLM && f != PLIM_FAMILY_GLM4 && f != PLIM_FAMILY_SEED_OSS);
+                             f != PLIM_FAMILY_GLM && f != PLIM_FAMILY_GLM4 && f != PLIM_FAMILY_SEED_OSS &&
+                             f != PLIM_FAMILY_GLM4_MOE);
     int64_t attention =
         linear(h, q, in_bias) + 2 * linear(h, kv, in_bias) + linear(q, h, out_bias || m->attention_out_bias);
     if (phi)
@@ -210,7 +225,8 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     if (gated) attention += linear(h, q, in_bias); /* a gate beside the queries */
     bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_VL || f == PLIM_FAMILY_QWEN3_MOE ||
                       f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GEMMA3 || gated || f == PLIM_FAMILY_LFM2 ||
-                      f == PLIM_FAMILY_EXAONE4 || f == PLIM_FAMILY_HUNYUAN_V1_DENSE;
+                      f == PLIM_FAMILY_EXAONE4 || f == PLIM_FAMILY_HUNYUAN_V1_DENSE ||
+                      (f == PLIM_FAMILY_GLM4_MOE && m->qk_layernorm);
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
     bool layer_norms = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_NEMOTRON || f == PLIM_FAMILY_STABLELM;
     if (layer_norms) norms = m->parallel_residual ? 2 * h : 4 * h;
@@ -329,6 +345,7 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return m->layers * layer_of_llamas(m) + v * h + head;
     default: {
         int64_t linear_layers = 0, dense_layers = m->experts ? m->layers - m->layers / m->sparse_step : 0;
+        if (m->dense_layers) dense_layers = m->dense_layers < m->layers ? m->dense_layers : m->layers;
         for (int64_t i = 0; i < m->layers; i++) linear_layers += m->layer_is_linear[i];
         int64_t layers = m->layers * layer_of_llamas(m) + linear_layers * linear_attention_beyond(m);
         if (m->vision.layers)

@@ -1,5 +1,6 @@
 /* Attention against PyTorch: data/attention_needs.txt is what PyTorch 2.11 did on the virtual GPU, call
- * by call, data/attention_needs_2_15.txt what 2.15 did; data/make_attention_needs.py measured them and
+ * by call, data/attention_needs_2_15.txt what 2.15 did, data/attention_needs_values.txt what 2.11 did where values have
+ * heads of another size; data/make_attention_needs.py measured them and
  * explains the format. */
 #include "devices/needs/needs_attention.h"
 
@@ -20,10 +21,13 @@ enum { EVENTS_SIZE = 512 };
 /* 2.15 has no kernels for 7.0. */
 static struct measurement {
     int compute_capability;
-    bool torch_2_15;
-} measurements[] = {{70, false}, {75, false},  {80, false},  {86, false}, {89, false},
-                    {90, false}, {100, false}, {120, false}, {75, true},  {80, true},
-                    {86, true},  {89, true},   {90, true},   {100, true}, {120, true}};
+    bool torch_2_15, values; /* values: their heads have a size of their own */
+} measurements[] = {
+    {70, false, false}, {75, false, false},  {80, false, false},  {86, false, false}, {89, false, false},
+    {90, false, false}, {100, false, false}, {120, false, false}, {75, true, false},  {80, true, false},
+    {86, true, false},  {89, true, false},   {90, true, false},   {100, true, false}, {120, true, false},
+    {75, false, true},  {80, false, true},   {86, false, true},   {89, false, true},  {90, false, true},
+    {100, false, true}, {120, false, true}};
 enum { MEASUREMENT_COUNT = sizeof measurements / sizeof *measurements };
 
 /* --- a measured call ----------------------------------------------------------------------- */
@@ -51,22 +55,23 @@ static struct measured parse(const char *line)
 {
     struct measured m = {0};
     struct plim_attention_shape *s = &m.shape;
-    char dtype[8], layout[16];
+    char dtype[8], layout[16], sizes[16];
     int causal, dropout, training;
     int n = sscanf(line,
-                   "%d %d %7s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
+                   "%d %d %7s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %15s"
                    " %" SCNd64 " %" SCNd64 " %d %d %d %15s %15s %511s %511s",
                    &m.info.compute_capability, &m.info.multiprocessors, dtype, &s->batch, &s->heads,
-                   &s->kv_heads, &s->q_length, &s->k_length, &s->head_size, &s->mask_batch,
+                   &s->kv_heads, &s->q_length, &s->k_length, sizes, &s->mask_batch,
                    &s->mask_heads, &causal, &dropout, &training, layout, m.kernel, m.forward,
                    m.backward);
     cr_assert(eq(int, n, 18), "%s", line);
+    cr_assert(ge(int, sscanf(sizes, "%" SCNd64 "/%" SCNd64, &s->head_size, &s->value_size), 1), "%s", line);
     s->dtype = dtype_named(dtype);
     s->has_mask = s->mask_batch > 0;
     s->causal = causal;
     s->dropout = dropout;
     s->training = training;
-    s->contiguous_heads = !is_one_of(layout, "cat", "heads");
+    s->contiguous_heads = !is_one_of(layout, "cat", "heads") && strcmp(layout, "latent") != 0;
     s->grad_heads_first = strcmp(layout, "grad") == 0;
     return m;
 }
@@ -75,6 +80,7 @@ static struct measured parse(const char *line)
 static int for_each_call(const struct measurement *of, void (*each)(const struct measured *))
 {
     const char *path = of->torch_2_15 ? PLIM_UNIT_DATA_FOLDER "/attention_needs_2_15.txt"
+                       : of->values   ? PLIM_UNIT_DATA_FOLDER "/attention_needs_values.txt"
                                       : PLIM_UNIT_DATA_FOLDER "/attention_needs.txt";
     FILE *f = fopen(path, "r");
     cr_assert(ne(ptr, f, NULL), "%s does not open", path);

@@ -190,7 +190,7 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .glu = is_glu_taken ? PLIM_LIGER_KERNEL_TAKEN : PLIM_LIGER_KERNEL_LEFT,
         .loss = between(state, 0, 1) ? PLIM_LIGER_CHOICE_NONE : PLIM_LIGER_CHOICE_AUTO};
     if (classifies) spec->liger_kernels.loss = PLIM_LIGER_CHOICE_NONE;
-    bool may_liger = spec->model_as_given.activation == PLIM_ACTIVATION_SILU &&
+    bool may_liger = spec->model_as_given.activation == PLIM_ACTIVATION_SILU && !spec->model_as_given.key_rank &&
                      (plim_loop_is_trainers(spec->loop) || spec->sharding.values[0] < PLIM_SHARDING_ZERO1);
     spec->liger = (struct plim_enum_axis){
         .count = 1, .values = {may_liger && between(state, 0, 1) ? PLIM_LIGER_TRUE : PLIM_LIGER_FALSE}};

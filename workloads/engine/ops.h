@@ -297,6 +297,8 @@ struct tensor *op_mul_scalar_(struct engine *e, struct tensor *x, double b); /* 
 struct tensor *op_put_rows_where_(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *rows);
 /* x.select(dim, index).copy_(value), likewise; x is dense */
 struct tensor *op_set_part_(struct engine *e, struct tensor *x, int dim, int64_t index, struct tensor *value);
+/* x[.., start:start + n, ..].copy_(value), likewise, n the extent of `value` */
+struct tensor *op_set_slice_(struct engine *e, struct tensor *x, int dim, int64_t start, struct tensor *value);
 /* x += other of the same shape and type, likewise */
 struct tensor *op_plus_(struct engine *e, struct tensor *x, struct tensor *other);
 /* x.clamp_(-limit, limit), likewise; backward has a copy of what it was */

@@ -22,15 +22,17 @@ static bool heads_inside(const struct tensor *x)
     return x->a.shape[1] == 1 || x->a.shape[2] == 1 || x->a.stride[1] < x->a.stride[2];
 }
 
-static struct plim_attention_shape describe(const struct tensor *q, const struct tensor *k,
-                                            const struct tensor *mask, bool causal, bool dropout)
+static struct plim_attention_shape describe(struct tensor *const qkv[3], const struct tensor *mask, bool causal,
+                                            bool dropout)
 {
+    const struct tensor *q = qkv[Q], *k = qkv[K];
     return (struct plim_attention_shape){.batch = q->a.shape[0],
                                          .heads = q->a.shape[1],
                                          .kv_heads = k->a.shape[1],
                                          .q_length = q->a.shape[2],
                                          .k_length = k->a.shape[2],
                                          .head_size = q->a.shape[3],
+                                         .value_size = qkv[V]->a.shape[3],
                                          .dtype = (enum plim_dtype)q->a.dtype,
                                          .has_mask = mask != NULL,
                                          .mask_batch = mask ? mask->a.shape[0] : 0,
@@ -49,10 +51,10 @@ struct blocks {
     int count;
 };
 
-/* A tensor of the shape of `like`, in (b, s, heads, d) order or as `like` lies. */
-static struct tensor *result_like(struct engine *e, enum plim_sdpa kernel, struct tensor *like)
+/* A tensor of the shape of `like`, but for heads of `size`, in (b, s, heads, d) order or as `like` lies. */
+static struct tensor *result_like(struct engine *e, enum plim_sdpa kernel, struct tensor *like, int64_t size)
 {
-    const int64_t *n = like->a.shape;
+    const int64_t n[4] = {like->a.shape[0], like->a.shape[1], like->a.shape[2], size};
     int64_t stride[4] = {n[1] * n[2] * n[3], n[3], n[1] * n[3], 1};
     if (kernel != PLIM_SDPA_EFFICIENT) op_result_strides(1, &like, 4, n, stride);
     return tensor_empty_strided(e, (enum plim_dtype)like->a.dtype, 4, n, stride);
@@ -93,16 +95,16 @@ static void take(struct engine *e, struct blocks *b, int i, enum plim_sdpa kerne
     release_before(e, b, i);
     switch (need->role) {
     case PLIM_NEED_OUT:
-        b->out = result_like(e, kernel, qkv[Q]);
+        b->out = result_like(e, kernel, qkv[Q], tensor_size(qkv[V], 3));
         break;
     case PLIM_NEED_DQ:
-        b->grad[Q] = tensor_keep(result_like(e, kernel, qkv[Q]));
+        b->grad[Q] = tensor_keep(result_like(e, kernel, qkv[Q], tensor_size(qkv[Q], 3)));
         break;
     case PLIM_NEED_DK:
-        b->grad[K] = tensor_keep(result_like(e, kernel, qkv[K]));
+        b->grad[K] = tensor_keep(result_like(e, kernel, qkv[K], tensor_size(qkv[K], 3)));
         break;
     case PLIM_NEED_DV:
-        b->grad[V] = tensor_keep(result_like(e, kernel, qkv[V]));
+        b->grad[V] = tensor_keep(result_like(e, kernel, qkv[V], tensor_size(qkv[V], 3)));
         break;
     case PLIM_NEED_LSE:
         b->lse = tensor_keep(tensor_empty_bytes(e, need->bytes));
@@ -162,7 +164,7 @@ static void attention_backward(struct engine *e, struct node *n, struct tensor *
     for (int i = Q; i <= V; i++) qkv[i] = node_saved(e, n, SAVED_Q + i);
     if (e->halted) return;
     enum plim_sdpa kernel = (enum plim_sdpa)n->ints[0];
-    struct plim_attention_shape shape = describe(qkv[Q], qkv[K], NULL, n->ints[2], n->number > 0);
+    struct plim_attention_shape shape = describe(qkv, NULL, n->ints[2], n->number > 0);
     shape.has_mask = n->ints[1];
     shape.rows = n->ints[7];
     shape.mask_batch = n->ints[3];
@@ -174,12 +176,13 @@ static void attention_backward(struct engine *e, struct node *n, struct tensor *
     b.count = plim_attention_backward_needs(&e->device->info, kernel, &shape, b.need);
     for (int i = 0; i < b.count; i++) {
         take(e, &b, i, kernel, qkv);
-        if (b.need[i].role == PLIM_NEED_DV) tensor_set(e, &dy, pad_heads(e, dy, shape.head_size));
+        if (b.need[i].role == PLIM_NEED_DV) tensor_set(e, &dy, pad_heads(e, dy, shape.value_size));
     }
     launch_backward(e, n, &b, dy, qkv);
     release_before(e, &b, b.count);
+    int64_t padding = shape.value_size - grads[0]->a.shape[3];
     for (int i = Q; i <= V; i++) {
-        tensor_set(e, &b.grad[i], op_slice(e, b.grad[i], -1, 0, grads[0]->a.shape[3]));
+        tensor_set(e, &b.grad[i], op_slice(e, b.grad[i], -1, 0, qkv[i]->a.shape[3] - padding));
         if (node_wants(n, i))
             out[i] = b.grad[i];
         else
@@ -282,7 +285,7 @@ static struct tensor *fused(struct engine *e, enum plim_sdpa kernel, struct tens
     if (!b.out || e->halted) return op_done(e, n, b.out ? b.out : e->poison, 0, NULL);
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
-    struct tensor *y = op_slice(e, b.out, -1, 0, given[Q]->a.shape[3]);
+    struct tensor *y = op_slice(e, b.out, -1, 0, given[V]->a.shape[3]);
     e->grad_enabled = grad;
     return op_done(e, n, y, 0, NULL);
 }
@@ -293,7 +296,7 @@ static struct tensor *flash2(struct engine *e, struct tensor *const *qkv,
 {
     struct tensor *padded[3], *no_mask = NULL;
     bool grad = e->grad_enabled;
-    shape.head_size = plim_sdpa_head_size(PLIM_SDPA_FLASH2, shape.head_size);
+    shape.head_size = shape.value_size = plim_sdpa_head_size(PLIM_SDPA_FLASH2, shape.head_size);
     e->grad_enabled = false;
     for (int i = Q; i <= V; i++)
         padded[i] = qkv[i]->a.shape[3] == shape.head_size
@@ -315,7 +318,7 @@ static struct tensor *fused_padded(struct engine *e, enum plim_sdpa kernel, stru
     if (wide == size) return fused(e, kernel, qkv, qkv, mask, p, shape);
     struct tensor *padded[3];
     for (int i = Q; i <= V; i++) padded[i] = tensor_keep(op_pad(e, qkv[i], -1, wide - size));
-    shape.head_size = wide;
+    shape.head_size = shape.value_size = wide;
     shape.contiguous_heads = false;
     struct tensor *y = e->halted ? e->poison : fused(e, kernel, padded, padded, mask, p, shape);
     y = op_slice(e, y, -1, 0, size);
@@ -338,7 +341,7 @@ struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, str
     struct tensor *y = e->poison;
     if (!e->halted) {
         struct plim_attention_shape shape =
-            describe(qkv[Q], qkv[K], params->mask, params->causal, params->dropout > 0);
+            describe(qkv, params->mask, params->causal, params->dropout > 0);
         shape.training = autograd_needed(e, 3, qkv);
         shape.torch_2_15 = e->torch_2_15;
         if (params->ends) shape.rows = tensor_elements(params->ends) - 1;

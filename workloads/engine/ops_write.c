@@ -1,9 +1,15 @@
-/* Writes into a part of a tensor (x[.., i] = value), which autograd follows: torch/csrc/autograd/functions/tensor.cpp,
- * CopySlices. */
+/* Writes into a part of a tensor (x[.., i] = value, x[.., a:b] = value), which autograd follows:
+ * torch/csrc/autograd/functions/tensor.cpp, CopySlices. */
 #include "ops.h"
 
 enum { BASE, VALUE }; /* edges */
 enum { NDIM, SHAPE_FROM, ORDER = 6, INDEX };
+
+/* x[.., index] or, where `length` is not 0, x[.., index:index + length] */
+static struct tensor *part_of(struct engine *e, struct tensor *x, int dim, int64_t index, int64_t length)
+{
+    return tensor_keep(length ? op_slice(e, x, dim, index, length) : op_select(e, x, dim, index));
+}
 
 /* The order of a dense tensor's dimensions in memory, the innermost first, three bits each */
 static int64_t order_of(const struct tensor *x)
@@ -44,7 +50,7 @@ static void set_part_backward(struct engine *e, struct node *n, struct tensor **
     struct tensor *all = tensor_keep(
         empty_in_order(e, dtype, (int)n->ints[NDIM], n->ints + SHAPE_FROM, n->ints[ORDER]));
     op_copy_(e, all, grads[0]);
-    struct tensor *part = tensor_keep(op_select(e, all, (int)n->number, n->ints[INDEX]));
+    struct tensor *part = part_of(e, all, (int)n->number, n->ints[INDEX], (int64_t)n->softcap);
     if (e->halted) return;
     int64_t stride[PLIM_MAX_DIMS];
     op_result_strides(1, &part, part->a.ndim, part->a.shape, stride);
@@ -61,8 +67,8 @@ static void set_part_backward(struct engine *e, struct node *n, struct tensor **
 }
 static const struct node_kind set_part_kind = {"CopySlices", set_part_backward};
 
-struct tensor *op_set_part_(struct engine *e, struct tensor *x, int dim, int64_t index,
-                            struct tensor *value)
+static struct tensor *set(struct engine *e, struct tensor *x, int dim, int64_t index, int64_t length,
+                          struct tensor *value)
 {
     struct tensor *operands[2] = {x, value};
     if (e->halted) return op_halted(e, 2, operands);
@@ -72,13 +78,24 @@ struct tensor *op_set_part_(struct engine *e, struct tensor *x, int dim, int64_t
         n->ints[ORDER] = order_of(x);
         n->ints[INDEX] = index;
         n->number = tensor_dim(x, dim);
+        n->softcap = (double)length;
         n->scale = value->a.dtype;
     }
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
-    struct tensor *part = tensor_keep(op_select(e, x, dim, index));
+    struct tensor *part = part_of(e, x, dim, index, length);
     op_copy_(e, part, value);
     tensor_drop(e, part);
     e->grad_enabled = grad;
     return op_done(e, n, op_in_place(e, x), 2, operands);
+}
+
+struct tensor *op_set_part_(struct engine *e, struct tensor *x, int dim, int64_t index, struct tensor *value)
+{
+    return set(e, x, dim, index, 0, value);
+}
+
+struct tensor *op_set_slice_(struct engine *e, struct tensor *x, int dim, int64_t start, struct tensor *value)
+{
+    return set(e, x, dim, start, e->halted ? 1 : tensor_size(value, dim), value);
 }

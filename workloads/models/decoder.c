@@ -38,6 +38,9 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_FALCON] = &plim_family_falcon,
     [PLIM_FAMILY_GPT_BIGCODE] = &plim_family_gpt_bigcode,
     [PLIM_FAMILY_GRANITEMOE] = &plim_family_llama,
+    [PLIM_FAMILY_GLM4_MOE] = &plim_family_llama,
+    [PLIM_FAMILY_DEEPSEEK_V3] = &plim_family_llama,
+    [PLIM_FAMILY_GLM4_MOE_LITE] = &plim_family_llama,
 };
 
 /* ZeRO 1 and 2 lay all weights behind one another, and PyTorch multiplies experts from addresses of 16 bytes on
@@ -75,11 +78,25 @@ static const char *cut_refuses(const struct plim_device_info *info, const struct
                        : "cut cross entropy needs weights in 16 bits (train.weights bf16)";
 }
 
+/* Values are the ends of heads of one projection, which have to lie at 16 bytes where the efficient kernel is taken:
+ * "cutlassB: no kernel found to launch!". */
+static const char *latent_refuses(const struct plim_model_config *c, const struct plim_train_setting *s)
+{
+    bool in_fp32 = s->precision == PLIM_PRECISION_FP32 || s->precision == PLIM_PRECISION_TF32;
+    int64_t unit = in_fp32 ? 4 : 8;
+    if (!c->key_rank || s->attention != PLIM_ATTENTION_SDPA) return NULL;
+    bool is_taken = (c->plain_dim + c->head_dim) % unit == 0 && c->value_dim % unit == 0;
+    if (!is_taken || c->plain_dim % unit == 0) return NULL;
+    return "sdpa fails for heads whose qk_nope_head_dim is no multiple of 8 (fp32: of 4) where the others are: values "
+           "do not lie at 16 bytes (cutlassB: no kernel found to launch!)";
+}
+
 const char *decoder_refuses(const struct plim_device_info *info,
                             const struct plim_model_config *config,
                             const struct plim_train_setting *setting)
 {
     if (cut_refuses(info, setting)) return cut_refuses(info, setting);
+    if (latent_refuses(config, setting)) return latent_refuses(config, setting);
     if (config->vision.layers && setting->seq < plim_image_shortest_row(&config->vision, &setting->images))
         return "a row (data.seq) is too short for its images (data.images)";
     if (setting->micro_batch * setting->images.count > UINT16_MAX)
@@ -287,7 +304,8 @@ struct tensor *decoder_next_logits(struct engine *e, struct decoder *m, const st
 
 static double attention_flops_per_token(const struct plim_model_config *c, int64_t seq)
 {
-    double full = 12.0 * (double)(c->heads * c->head_dim) * (double)seq;
+    double width = c->key_rank ? (double)(c->head_dim + c->plain_dim + c->value_dim) / 2 : (double)c->head_dim;
+    double full = 12.0 * (double)c->heads * width * (double)seq;
     double linear = 18.0 * (double)c->linear_value_heads * (double)(c->linear_key_dim * c->linear_value_dim), sum = 0;
     for (int64_t i = 0; i < c->layers; i++) sum += c->layer_is_linear[i] ? linear : full;
     return sum;

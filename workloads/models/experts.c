@@ -15,6 +15,7 @@ static const struct traits {
     bool weights_are_low;   /* the weights of experts are cast to the type of the logits */
     bool is_leaf;           /* to DeepSpeed, whose leaf modules have names */
     bool ranks_logits;      /* the largest logits are chosen first, and their softmax weighs them */
+    bool is_grouped;        /* experts are chosen among those of the best groups (route_in_groups()) */
     bool weights_as_rows;   /* these weights are cast to the type of the rows */
     bool tells_weights;     /* and the block holds them to its end */
     bool has_bias;          /* the router and each linear of the experts */
@@ -29,6 +30,9 @@ static const struct traits {
     [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = {.normalized = true, .weights_are_low = true},
     [PLIM_FAMILY_QWEN3_NEXT] = {.weights_are_low = true},
     [PLIM_FAMILY_OLMOE] = {.weights_are_low = true},
+    [PLIM_FAMILY_GLM4_MOE] = {.is_grouped = true, .experts_first = true},
+    [PLIM_FAMILY_DEEPSEEK_V3] = {.is_grouped = true, .experts_first = true},
+    [PLIM_FAMILY_GLM4_MOE_LITE] = {.is_grouped = true, .experts_first = true},
     [PLIM_FAMILY_GRANITEMOE] = {.ranks_logits = true, .widens_logits = true, .weights_as_rows = true},
 };
 
@@ -43,6 +47,10 @@ static void build_router(struct engine *e, struct decoder *m, struct decoder_lay
                              SHAPE(m->config->experts, m->config->hidden_size));
     if (traits_of(m)->has_bias)
         l->router_bias = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(m->config->experts));
+    if (!traits_of(m)->is_grouped) return;
+    l->router_correction = tensor_keep(op_full(e, PLIM_F32, SHAPE(m->config->experts), 0));
+    tensor_classify(e, l->router_correction, PLIM_MEMORY_PARAMETERS);
+    if (!e->halted) l->router_correction->layer = m->parameters.layer;
 }
 
 /* A linear of all experts */
@@ -70,7 +78,7 @@ void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
     nn_linear_create(e, p, &l->gate, h, shared, false);
     nn_linear_create(e, p, &l->up, h, shared, false);
     nn_linear_create(e, p, &l->down, shared, h, false);
-    nn_linear_create(e, p, &l->shared_gate, h, 1, false);
+    if (!c->shared_experts) nn_linear_create(e, p, &l->shared_gate, h, 1, false);
 }
 
 int64_t experts_idle_weights(const struct decoder *m)
@@ -124,6 +132,58 @@ static struct routing route(struct engine *e, const struct block_call *b, struct
     if (t->weights_are_low && !e->halted)
         tensor_set(e, &r.weights, op_to(e, r.weights, (enum plim_dtype)r.logits->a.dtype));
     tensor_drop(e, probabilities);
+    return r;
+}
+
+/* Of `choice`, the scores (N, experts), named: rebinds it to itself where an expert is one of a group whose two largest
+ * add up to the most, and else minus infinity. held: what Python's variables hold until the router returns; named */
+static void hide_groups(struct engine *e, const struct plim_model_config *c, struct tensor **choice,
+                        struct tensor *held[4])
+{
+    int64_t groups = c->expert_groups, size = c->experts / groups;
+    struct tensor *top[2];
+    if (e->halted) return;
+    int64_t rows = tensor_size(*choice, 0);
+    op_top_k(e, op_view(e, *choice, SHAPE(rows, groups, size)), 2, top);
+    tensor_drop(e, tensor_keep(top[1]));
+    struct tensor *scores = tensor_keep(op_sum_dim(e, top[0], 2));
+    op_top_k(e, scores, c->groups_per_token, top);
+    struct tensor *best = tensor_keep(top[1]);
+    tensor_drop(e, tensor_keep(top[0]));
+    struct tensor *mask = tensor_keep(op_full_like(e, scores, 0));
+    /* Ones there: any numbers but 0 will do, and sums of sigmoids are none. */
+    int64_t shape[2] = {rows, c->groups_per_token}, stride[2] = {c->groups_per_token, 1};
+    if (!e->halted) op_scatter_(e, mask, best, tensor_alias(e, scores, 2, shape, stride, 0));
+    struct tensor *wide = op_expand(e, op_unsqueeze(e, mask, -1), SHAPE(rows, groups, size));
+    struct tensor *of_experts = tensor_keep(op_reshape(e, wide, SHAPE(rows, c->experts)));
+    struct tensor *hidden = op_unary(e, op_to(e, of_experts, PLIM_BOOL), PLIM_UNARY_NOT);
+    tensor_set(e, choice, op_masked_fill(e, *choice, hidden, -INFINITY));
+    held[0] = scores, held[1] = best, held[2] = mask, held[3] = of_experts;
+}
+
+/* Glm4MoeTopkRouter, DeepseekV3TopkRouter: sigmoids, in fp32 but for autocast */
+static struct routing route_in_groups(struct engine *e, const struct block_call *b, struct tensor *weight,
+                                      struct tensor *x)
+{
+    const struct plim_model_config *c = b->m->config;
+    struct routing r;
+    struct tensor *top[2], *held[4] = {NULL}, *denominator = NULL, *wide = tensor_hold(op_to(e, weight, PLIM_F32));
+    r.logits = tensor_keep(nn_product(e, op_to(e, x, PLIM_F32), wide, NULL));
+    tensor_drop(e, wide);
+    struct tensor *scores = tensor_keep(op_sigmoid(e, r.logits));
+    struct tensor *choice = tensor_keep(op_add(e, scores, b->layer->router_correction));
+    hide_groups(e, c, &choice, held);
+    op_top_k(e, choice, c->experts_per_token, top);
+    r.experts = tensor_keep(top[1]);
+    tensor_drop(e, tensor_keep(top[0]));
+    r.weights = tensor_keep(op_gather_last(e, scores, r.experts));
+    if (c->normalized_routing && !e->halted) {
+        enum plim_dtype dtype = e->autocast.on ? PLIM_F32 : (enum plim_dtype)r.weights->a.dtype;
+        denominator = tensor_keep(op_add_scalar(e, op_sum_last_as(e, r.weights, dtype), 1e-20));
+        tensor_set(e, &r.weights, op_div_(e, r.weights, denominator));
+    }
+    tensor_set(e, &r.weights, op_mul_scalar(e, r.weights, c->routed_scaling));
+    tensor_drop_all(e, scores, choice, denominator, held[0], held[1], held[2], held[3]);
     return r;
 }
 
@@ -339,17 +399,28 @@ struct experts_call {
     struct routing routing;
 };
 
-/* The router as a module: its weights of rows (N, H), floating; the rest in the call's routing */
-static struct tensor *run_router(struct engine *e, const void *module, struct tensor *rows)
+/* x (B, S, H), lent, as rows (N, H); floating */
+static struct tensor *rows_of(struct engine *e, struct tensor *x)
+{
+    int64_t width = tensor_size(x, -1);
+    return op_view(e, x, SHAPE(tensor_elements(x) / width, width));
+}
+
+/* The router as a module: its weights of rows (N, H), floating; the rest in the call's routing. One that looks at
+ * groups gets what the block gets and has a view of its own, whose gradient is added up apart. */
+static struct tensor *run_router(struct engine *e, const void *module, struct tensor *given)
 {
     struct experts_call *call = *(struct experts_call *const *)module;
     const struct block_call *b = call->block;
     struct lora_wrapper wrapper;
     nn_wrap(e, &wrapper, b->layer->router_lora);
     struct tensor *weight = nn_wrapped(e, &wrapper, b->layer->router);
-    call->routing = (traits_of(b->m)->ranks_logits ? rank : route)(e, b, weight, rows);
+    const struct traits *t = traits_of(b->m);
+    struct tensor *rows = t->is_grouped ? tensor_keep(rows_of(e, given)) : tensor_ref(given);
+    call->routing = (t->ranks_logits ? rank : t->is_grouped ? route_in_groups : route)(e, b, weight, rows);
     nn_forget(e, &wrapper);
     nn_unwrap(e, &wrapper);
+    tensor_drop(e, rows);
     return tensor_yield(call->routing.weights);
 }
 
@@ -359,19 +430,24 @@ static struct tensor *run_experts(struct engine *e, const void *module, struct t
     return experts_forward(e, call->block, rows, &call->routing);
 }
 
-/* What the experts make of rows (N, H), lent, by the router's choice; floating */
-static struct tensor *routed(struct engine *e, struct experts_call *call, struct tensor *rows)
+/* What the experts make of rows (N, H), lent, by the router's choice; or of x (B, S, H), where routers look at groups;
+ * floating */
+static struct tensor *routed(struct engine *e, struct experts_call *call, struct tensor *given)
 {
     const struct block_call *b = call->block;
     const struct decoder_layer *l = b->layer;
     struct tensor *router[] = {l->router, l->router_bias, NULL};
     struct tensor *experts[] = {l->experts_gate_up, l->experts_down, l->experts_gate_up_bias, l->experts_down_bias,
                                 NULL};
-    struct tensor *weights = tensor_keep(nn_run(e, router, NN_LINEAR, run_router, &call, rows));
+    struct tensor *weights = tensor_keep(nn_run(e, router, NN_LINEAR, run_router, &call, given));
     call->routing.weights = weights;
     if (b->m->returns_router_logits && !e->halted)
         b->m->router_logits[b->layer - b->m->layers] = tensor_ref(call->routing.logits);
-    return nn_run(e, experts, NN_LINEAR, run_experts, &call, rows);
+    bool is_apart = traits_of(b->m)->is_grouped && !e->halted;
+    struct tensor *rows = is_apart ? tensor_keep(rows_of(e, given)) : tensor_ref(given);
+    struct tensor *y = nn_run(e, experts, NN_LINEAR, run_experts, &call, rows);
+    tensor_drop(e, rows);
+    return y;
 }
 
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
@@ -380,9 +456,8 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     const struct block_call *b = call->block;
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
-    bool shares = l->shared_gate.weight;
-    int64_t width = tensor_size(x, -1);
-    struct tensor *rows = tensor_keep(op_view(e, x, SHAPE(tensor_elements(x) / width, width)));
+    bool shares = l->shared_gate.weight, shares_last = b->m->config->shared_experts;
+    struct tensor *rows = traits_of(b->m)->is_grouped ? tensor_ref(x) : tensor_keep(rows_of(e, x));
     struct tensor *shared = shares ? tensor_keep(decoder_gated_mlp(e, f, l, rows)) : NULL;
     struct tensor *y = tensor_hold(routed(e, call, rows));
     if (shares) {
@@ -391,6 +466,11 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
         tensor_set(e, &y, op_add(e, y, shared));
     }
     if (!e->halted) tensor_set(e, &y, op_view(e, y, x->a.ndim, x->a.shape));
+    if (shares_last) {
+        nn_begin(e);
+        shared = tensor_keep(nn_end(e, decoder_gated_mlp(e, f, l, x)));
+        tensor_set(e, &y, op_add(e, y, shared));
+    }
     const struct routing *r = &call->routing;
     if (traits_of(b->m)->tells_weights && !e->halted) tensor_set(e, call->besides, r->weights);
     tensor_drop_all(e, rows, shared, r->logits, r->weights, r->experts);

@@ -41,6 +41,7 @@ static const struct traits {
     bool some_pairs; /* so do neighbours of a part of the head, in their own type, with cos and sin of halves */
     bool wide_pairs; /* so do those of all of the head: nn_rotate_pairs_wide() */
     bool parallel;  /* attention and MLP side by side on one norm */
+    bool turns_part;  /* a part of the head turns; each turned part goes once it is joined to the rest */
     bool turns_first; /* a part of the head turns; both turned parts live until both are joined to the rest */
     bool scales_queries; /* queries grow with their positions, once they have turned */
     enum { NO_GRIDS, GRIDS, GRIDS_ALONE } of_grids; /* positions are those of images' grids, too, or alone */
@@ -82,15 +83,10 @@ static const struct traits {
                            .rotates_in_fp32 = true,
                            .two_rotaries = true},
     [PLIM_FAMILY_COHERE] = {.norm = NORM_LAYER_STEPS, .places = 1 << BEFORE_ATTENTION, .pairs = true, .parallel = true},
-    [PLIM_FAMILY_COHERE2] = {.norm = NORM_LAYER_STEPS,
-                             .places = 1 << BEFORE_ATTENTION,
-                             .pairs = true,
+    [PLIM_FAMILY_COHERE2] = {.norm = NORM_LAYER_STEPS, .places = 1 << BEFORE_ATTENTION, .pairs = true,
                              .parallel = true},
     [PLIM_FAMILY_GLM] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .fused_mlp = true, .some_pairs = true},
-    [PLIM_FAMILY_GLM4] = {.norm = NORM_RMS,
-                          .places = PRE | POST,
-                          .o_plain = true,
-                          .fused_mlp = true,
+    [PLIM_FAMILY_GLM4] = {.norm = NORM_RMS, .places = PRE | POST, .o_plain = true, .fused_mlp = true,
                           .some_pairs = true},
     [PLIM_FAMILY_MIXTRAL] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_QWEN2_MOE] = {.norm = NORM_RMS, .places = PRE, .o_plain = true},
@@ -103,6 +99,9 @@ static const struct traits {
     [PLIM_FAMILY_QWEN3_NEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true},
     [PLIM_FAMILY_OLMOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_WHOLE},
     [PLIM_FAMILY_GRANITEMOE] = {.norm = NORM_RMS, .places = PRE, .norms_first = true},
+    [PLIM_FAMILY_GLM4_MOE] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .turns_part = true},
+    [PLIM_FAMILY_DEEPSEEK_V3] = {.norm = NORM_RMS, .places = PRE},
+    [PLIM_FAMILY_GLM4_MOE_LITE] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_MINISTRAL3] = {.norm = NORM_RMS, .places = PRE, .scales_queries = true},
     [PLIM_FAMILY_MINISTRAL] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_ARCEE] = {.norm = NORM_RMS, .places = PRE, .plain_mlp = true},
@@ -163,7 +162,10 @@ static void build_attention(struct engine *e, struct decoder *m, struct decoder_
     nn_linear_create(e, p, &l->v, h, keys, bias);
     bool o_bias = !t->qkv_bias && !t->o_plain && c->attention_bias;
     nn_linear_create(e, p, &l->o, queries, h, o_bias || c->attention_out_bias);
-    if (c->qk_layernorm) {
+    if (c->qk_layernorm && !t->parallel) {
+        nn_norm_create(e, p, &l->q_norm, norm_of(m), c->head_dim, false);
+        nn_norm_create(e, p, &l->k_norm, norm_of(m), c->head_dim, false);
+    } else if (c->qk_layernorm) { /* cohere: each head has its own */
         nn_norm_create_of_heads(e, p, &l->q_norm, norm_of(m), c->heads, c->head_dim);
         nn_norm_create_of_heads(e, p, &l->k_norm, norm_of(m), c->kv_heads, c->head_dim);
     }
@@ -211,9 +213,11 @@ static void build_norms(struct engine *e, struct decoder *m, struct decoder_laye
 static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
-    bool is_other = c->layer_is_linear[l - m->layers], norms_first = traits_of(m)->norms_first;
-    bool is_sparse = c->experts && (l - m->layers + 1) % c->sparse_step == 0;
-    (!is_other ? build_attention : traits_of(m)->convolves ? short_conv_build : delta_net_build)(e, m, l);
+    int64_t i = l - m->layers;
+    bool is_other = c->layer_is_linear[i], norms_first = traits_of(m)->norms_first;
+    bool is_sparse = c->experts && (i + 1) % c->sparse_step == 0 && i >= c->dense_layers;
+    if (c->key_rank) latent_attention_build(e, m, l);
+    else (!is_other ? build_attention : traits_of(m)->convolves ? short_conv_build : delta_net_build)(e, m, l);
     if (norms_first) build_norms(e, m, l);
     (is_sparse ? experts_build : build_mlp)(e, m, l);
     if (!norms_first) build_norms(e, m, l);
@@ -367,7 +371,7 @@ static void project_whole(struct engine *e, const struct block_call *b, struct t
         tensor_set(e, &qkv[i], decoder_heads(e, qkv[i], i == Q ? c->heads : c->kv_heads, c->head_dim));
 }
 
-/* cohere: norms between all projections and the change of heads and positions */
+/* cohere, glm4_moe: norms between all projections and the change of heads and positions */
 static void project_then_norm(struct engine *e, const struct block_call *b, struct tensor *x,
                               struct tensor *qkv[3])
 {
@@ -428,7 +432,7 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
     }
     if (t->some_pairs)
         nn_rotate_pairs_then_join(e, qkv, cos, sin, turned);
-    else if (t->gated)
+    else if (t->gated || t->turns_part)
         nn_rotate_then_join(e, qkv, cos, sin, turned, NULL);
     else if (t->turns_first)
         nn_rotate_then_join(e, qkv, cos, sin, turned, parts);
@@ -482,6 +486,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     *weights = NULL;
     if (b->m->config->layer_is_linear[b->layer - b->m->layers])
         return (t->convolves ? short_conv : delta_net)(e, b, x);
+    if (b->m->config->key_rank) return latent_attention(e, b, x, weights);
     nn_begin(e);
     if (t->fused)
         all = project_fused(e, b, x, qkv);

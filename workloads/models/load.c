@@ -255,12 +255,17 @@ static bool plans_norm(const struct decoder *m, const struct module *module)
     return plans && (strstr(module->path, "q_norm") || strstr(module->path, "k_norm"));
 }
 
-/* gpt_oss', granitemoe's and lfm2's plans are the head's alone. A shared expert is in those of qwen3_5_moe and
- * qwen3_next, but not its gate. */
+/* gpt_oss', granitemoe's and lfm2's plans are the head's alone; deepseek_v3's has no attention, and glm4_moe_lite's of
+ * its queries only q_b_proj. A shared expert is in those of qwen3_5_moe, qwen3_next, glm4_moe and deepseek_v3, but not
+ * its gate. */
 static bool plans_linear(const struct decoder *m, const struct decoder_layer *l, const struct module *module)
 {
     enum plim_family family = m->config->family;
-    bool plans_shared = family == PLIM_FAMILY_QWEN3_5_MOE_TEXT || family == PLIM_FAMILY_QWEN3_NEXT;
+    bool plans_shared = family == PLIM_FAMILY_QWEN3_5_MOE_TEXT || family == PLIM_FAMILY_QWEN3_NEXT ||
+                        family == PLIM_FAMILY_GLM4_MOE || family == PLIM_FAMILY_DEEPSEEK_V3;
+    bool is_attention = !strncmp(module->path, "self_attn.", 10), is_query = !strncmp(module->path + 10, "q_", 2);
+    if (is_attention && family == PLIM_FAMILY_DEEPSEEK_V3) return false;
+    if (is_attention && family == PLIM_FAMILY_GLM4_MOE_LITE && is_query) return strstr(module->path, "q_b") != NULL;
     bool is_shared = l->router && strstr(module->path, plans_shared ? "shared_expert_gate" : "shared_expert");
     return family != PLIM_FAMILY_GPT_OSS && family != PLIM_FAMILY_LFM2 && family != PLIM_FAMILY_GRANITEMOE &&
            !is_shared;
@@ -271,7 +276,8 @@ static bool plans_stack(const struct decoder *m, const struct module *module)
     enum plim_family family = m->config->family;
     return is_stack(module) && (family == PLIM_FAMILY_MIXTRAL || family == PLIM_FAMILY_QWEN3_MOE ||
                                 family == PLIM_FAMILY_QWEN3_5_MOE_TEXT || family == PLIM_FAMILY_QWEN3_NEXT ||
-                                family == PLIM_FAMILY_OLMOE);
+                                family == PLIM_FAMILY_OLMOE || family == PLIM_FAMILY_GLM4_MOE ||
+                                family == PLIM_FAMILY_DEEPSEEK_V3 || family == PLIM_FAMILY_GLM4_MOE_LITE);
 }
 
 static int64_t other_ranks_share(const struct tensor *x, int64_t bytes_of_two, int64_t ranks)
@@ -324,6 +330,8 @@ static void warm_up(struct engine *e, const struct decoder *m)
             bytes = (p->elements - p->linear_elements) * size + p->linear_elements * code_size / 2 -
                     bytes_left_out(m, size, code_size),
             most = (int64_t)((double)e->device->info.total_bytes - 1.2 * 0x1p30);
+    for (int64_t i = 0; i < m->config->layers; i++)
+        if (m->layers[i].router_correction) bytes += plim_array_bytes(&m->layers[i].router_correction->a);
     bytes = not_cached(e, bytes);
     if (bytes > most) bytes = most;
     if (bytes < 2) return;
@@ -347,7 +355,8 @@ void decoder_load(struct engine *e, struct decoder *m)
     for (int i = 0; i < count; i++) load_module(&load, top[i], m);
     load_vision(&load);
     size_t buffer_count = decoder_buffers(m, buffers);
-    for (size_t i = 0; i < buffer_count; i++) give_memory(e, buffers[i]);
+    for (size_t i = 0; i < buffer_count; i++)
+        if (!buffers[i]->layer) give_memory(e, buffers[i]); /* those of blocks were in the checkpoint */
 }
 
 static const struct quantized *quantized_among(const struct module *module, const void *owner,

@@ -19,12 +19,17 @@
 struct decoder_layer {
     struct linear q, k, v, o; /* or qkv, o where they are fused */
     struct linear qkv;
+    struct linear q_a, q_b, kv_a, kv_b; /* latent attention (latent_attention.c): down to latents and up again; without
+                                         * q_a it has q */
+    struct norm q_a_norm, kv_a_norm;    /* of the latents */
     struct linear gate, up, down; /* gated MLP */
     struct linear gate_up;        /* gate and up fused */
     struct linear fc1, fc2;       /* plain MLP */
     struct tensor *router, *router_bias; /* (experts, H), (experts) or NULL; without a router the layer has an MLP */
     struct tensor *experts_gate_up, *experts_down; /* (experts, 2 F, H), (experts, H, F), gpt_oss: both turned */
     struct tensor *experts_gate_up_bias, *experts_down_bias; /* (experts, 2 F), (experts, H), or NULL */
+    struct tensor *router_correction; /* (experts) fp32, a buffer that is added to the scores by which experts are
+                                       * chosen; NULL: there is none */
     struct lora_adapter *router_lora, *experts_lora[2]; /* of the router's weight; of gate_up and down; or NULL */
     struct tensor *sinks; /* (A), gpt_oss: of each head a score that stands for no token; else NULL */
     struct linear in_qkv, in_z, in_b, in_a, linear_out; /* linear attention, in the place of the other;
@@ -265,8 +270,8 @@ const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m,
 /* The same in the order in which Module._apply() comes to them (to(), to_empty()): a module's buffers
  * behind its parameters, and these behind those of its children. */
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
-/* The buffers alone: DECODER_BUFFERS at most. */
-enum { DECODER_BUFFERS = 12 };
+/* The buffers alone, those of blocks first: DECODER_BUFFERS at most. */
+enum { DECODER_BUFFERS_BESIDE = 12, DECODER_BUFFERS = PLIM_MAX_LAYERS + DECODER_BUFFERS_BESIDE };
 size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 
 /* Why this device cannot train the model with the setting's kernels; NULL: it can. Kernels that run on a
@@ -392,6 +397,13 @@ void delta_net_build(struct engine *e, struct decoder *m, struct decoder_layer *
 void delta_net_initialise(struct engine *e, const struct decoder *m);
 /* x (B, S, H) lent -> (B, S, H) floating */
 struct tensor *delta_net(struct engine *e, const struct block_call *b, struct tensor *x);
+
+/* --- latent attention (latent_attention.c) ------------------------------------------------------ */
+
+/* The same of DeepseekV3Attention; *weights as of nn_attention() */
+void latent_attention_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
+struct tensor *latent_attention(struct engine *e, const struct block_call *b, struct tensor *x,
+                                struct tensor **weights);
 
 /* --- short convolutions (short_conv.c) ---------------------------------------------------------- */
 

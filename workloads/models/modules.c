@@ -27,6 +27,13 @@
         BLOCK("mlp.shared_expert.up_proj", up, LINEAR),                                            \
         BLOCK("mlp.shared_expert.down_proj", down, LINEAR),                                        \
         BLOCK("mlp.shared_expert_gate", shared_gate, LINEAR)
+/* The same, which stand behind the others and the router, and have no gate */
+#define SHARED_EXPERTS                                                                             \
+    EXPERTS, BLOCK("mlp.gate", router, WEIGHT),                                                    \
+        BLOCK("mlp.gate.e_score_correction_bias", router_correction, PARAMETER),                   \
+        BLOCK("mlp.shared_experts.gate_proj", gate, LINEAR),                                       \
+        BLOCK("mlp.shared_experts.up_proj", up, LINEAR),                                           \
+        BLOCK("mlp.shared_experts.down_proj", down, LINEAR)
 #define LINEAR_ATTENTION                                                                           \
     BLOCK("linear_attn.dt_bias", dt_bias, PARAMETER), BLOCK("linear_attn.A_log", a_log, PARAMETER), \
         BLOCK("linear_attn.conv1d", conv, WEIGHT), BLOCK("linear_attn.norm", linear_norm, NORM),   \
@@ -122,6 +129,24 @@ static const struct module qwen3_moe_block[] = {GATED_MLP,
                                                 BLOCK("input_layernorm", norm[0], NORM),
                                                 BLOCK("post_attention_layernorm", norm[2], NORM),
                                                 {0}};
+static const struct module glm4_moe_block[] = {ATTENTION,
+                                               SHARED_EXPERTS,
+                                               BLOCK("input_layernorm", norm[0], NORM),
+                                               BLOCK("post_attention_layernorm", norm[2], NORM),
+                                               {0}};
+static const struct module deepseek_v3_block[] = {
+    BLOCK("self_attn.q_proj", q, LINEAR),
+    BLOCK("self_attn.q_a_proj", q_a, LINEAR),
+    BLOCK("self_attn.q_a_layernorm", q_a_norm, NORM),
+    BLOCK("self_attn.q_b_proj", q_b, LINEAR),
+    BLOCK("self_attn.kv_a_proj_with_mqa", kv_a, LINEAR),
+    BLOCK("self_attn.kv_a_layernorm", kv_a_norm, NORM),
+    BLOCK("self_attn.kv_b_proj", kv_b, LINEAR),
+    BLOCK("self_attn.o_proj", o, LINEAR),
+    SHARED_EXPERTS,
+    BLOCK("input_layernorm", norm[0], NORM),
+    BLOCK("post_attention_layernorm", norm[2], NORM),
+    {0}};
 static const struct module gpt_oss_block[] = {BLOCK("self_attn.sinks", sinks, PARAMETER),
                                               ATTENTION,
                                               BLOCK("mlp.router", router, WEIGHT),
@@ -433,6 +458,9 @@ static const struct {
     [PLIM_FAMILY_QWEN3_NEXT] = {llama_model, qwen3_next_block},
     [PLIM_FAMILY_OLMOE] = {llama_model, mixtral_block},
     [PLIM_FAMILY_GRANITEMOE] = {llama_model, granitemoe_block},
+    [PLIM_FAMILY_GLM4_MOE] = {llama_model, glm4_moe_block},
+    [PLIM_FAMILY_DEEPSEEK_V3] = {llama_model, deepseek_v3_block},
+    [PLIM_FAMILY_GLM4_MOE_LITE] = {llama_model, deepseek_v3_block},
     [PLIM_FAMILY_MINISTRAL3] = {llama_model, llama_block},
     [PLIM_FAMILY_MINISTRAL] = {llama_model, llama_block},
     [PLIM_FAMILY_ARCEE] = {llama_model, arcee_block},
@@ -495,7 +523,7 @@ static void put_name(const struct decoder *m, const char *path, char *name, size
 void module_full_name(const struct decoder *m, const struct module *module, int64_t layer, char name[MODULE_NAME_MAX])
 {
     const struct module *blocks = decoder_modules(m->config->family), *first = decoder_block_modules(m->config->family);
-    const char *path = module->path, *shared = "mlp.shared_expert.";
+    const char *path = module->path, *shared = "mlp.shared_expert";
     bool is_of_block = false;
     for (; first->path; first++) is_of_block |= first == module;
     if (!is_of_block) {
@@ -507,7 +535,7 @@ void module_full_name(const struct decoder *m, const struct module *module, int6
     size_t used = strlen(name);
     bool is_bare = !m->layers[layer].router && !strncmp(path, shared, strlen(shared));
     snprintf(name + used, MODULE_NAME_MAX - used, ".%lld.%s%s", (long long)layer, is_bare ? "mlp." : "",
-             path + (is_bare ? strlen(shared) : 0));
+             is_bare ? plim_module_leaf(path) : path);
 }
 
 /* bert's and roberta's classifiers stand in one list. */

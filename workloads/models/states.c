@@ -2,16 +2,34 @@
 #include "model.h"
 #include <string.h>
 
-size_t decoder_buffers(const struct decoder *m, struct tensor **out)
+/* Those that are of no block */
+static size_t buffers_beside(const struct decoder *m, struct tensor **out)
 {
-    struct tensor *const all[DECODER_BUFFERS] = {
+    struct tensor *const all[DECODER_BUFFERS_BESIDE] = {
         m->vision.inv_freq, m->vision.original_inv_freq, m->vision.position_ids,
         m->position_ids, m->type_ids, m->embedding_scale, m->rotary.inv_freq, m->rotary.original_inv_freq,
         m->rotary_local.inv_freq, m->rotary_local.original_inv_freq, m->saved_scale, m->causal_bias};
     size_t count = 0;
-    for (int i = 0; i < DECODER_BUFFERS; i++)
+    for (int i = 0; i < DECODER_BUFFERS_BESIDE; i++)
         if (all[i]) out[count++] = all[i];
     return count;
+}
+
+size_t decoder_buffers(const struct decoder *m, struct tensor **out)
+{
+    size_t count = 0;
+    for (int64_t i = 0; i < m->config->layers; i++)
+        if (m->layers[i].router_correction) out[count++] = m->layers[i].router_correction;
+    return count + buffers_beside(m, out + count);
+}
+
+/* A block's buffer stands behind the parameter of its module. */
+static size_t buffer_behind(const struct decoder *m, const struct tensor *x, struct tensor **out)
+{
+    const struct decoder_layer *l = x->layer ? &m->layers[x->layer - 1] : NULL;
+    if (!l || l->router != x || !l->router_correction) return 0;
+    out[0] = l->router_correction;
+    return 1;
 }
 
 const struct tensor *decoder_base_embedding(const struct decoder *m)
@@ -76,10 +94,11 @@ static size_t copies_behind(const struct decoder *m, const struct tensor *x, str
 size_t decoder_states(const struct decoder *m, struct tensor **out)
 {
     const struct parameters *p = &m->parameters;
-    if (!out) return p->count + p->frozen_count + DECODER_BUFFERS;
+    if (!out) return p->count + p->frozen_count + (size_t)m->config->layers + DECODER_BUFFERS_BESIDE;
     size_t count = 0;
     for (size_t i = 0; i < p->frozen_count; i++) {
         out[count++] = p->frozen[i];
+        count += buffer_behind(m, p->frozen[i], out + count);
         for (size_t k = 0; vision_adapters(m, k); k++)
             count += adapters_behind(m, vision_adapters(m, k), p->frozen[i], out + count);
         count += adapters_behind(m, &m->adapters, p->frozen[i], out + count);
@@ -88,14 +107,17 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
             count += adapters_behind(m, &m->layers[k].adapters, p->frozen[i], out + count);
         count += copies_behind(m, p->frozen[i], out + count);
     }
-    for (size_t i = 0; i < p->count && !m->setting->lora.r; i++) out[count++] = p->list[i];
+    for (size_t i = 0; i < p->count && !m->setting->lora.r; i++) {
+        out[count++] = p->list[i];
+        count += buffer_behind(m, p->list[i], out + count);
+    }
     count += adapters_behind(m, &m->adapters_behind, NULL, out + count);
     count += copies_behind(m, NULL, out + count);
     if (p->frozen_count && m->value_head.weight) {
         out[count++] = m->value_head.weight;
         out[count++] = m->value_head.bias;
     }
-    return count + decoder_buffers(m, out + count);
+    return count + buffers_beside(m, out + count);
 }
 
 /* vit's embeddings have parameters of their own, the first ones, and a child with two. */
@@ -150,8 +172,8 @@ static bool has_own_place(const struct decoder *m, const struct tensor *buffer)
 
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
 {
-    struct tensor *buffers[DECODER_BUFFERS];
-    size_t count = decoder_states(m, out), n = decoder_buffers(m, buffers);
+    struct tensor *buffers[DECODER_BUFFERS_BESIDE];
+    size_t count = decoder_states(m, out), n = buffers_beside(m, buffers);
     const struct tensor *embedded = decoder_base_embedding(m);
     const struct tensor *behind_patches = m->vision.positions ? m->vision.positions : m->vision.patch_weight;
     bool norm_first = m->config->family != PLIM_FAMILY_PHI && m->config->family != PLIM_FAMILY_LFM2;

@@ -260,6 +260,8 @@ struct tensor *nn_rotate_pairs(struct engine *e, struct tensor *x, struct tensor
 struct tensor *nn_rotate_pairs_wide(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin);
 /* The same by halves: cat((x1 cos - x2 sin, x2 cos + x1 sin)); cos, sin (1, 1, S, dim / 2) */
 struct tensor *nn_rotate_halves(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin);
+/* The same of neighbours, which come apart: the first of each are the first half of the result (deepseek_v3) */
+struct tensor *nn_rotate_apart(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin);
 /* The same as nn_rotate() of x.float(), which is computed twice, and stays in fp32 (modernbert) */
 struct tensor *nn_rotate_wide(struct engine *e, struct tensor *x, struct tensor *cos,
                               struct tensor *sin);

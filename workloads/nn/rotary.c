@@ -134,12 +134,10 @@ struct tensor *nn_rotate(struct engine *e, struct tensor *x, struct tensor *cos,
     return y;
 }
 
-struct tensor *nn_rotate_halves(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin)
+/* cat((x1 cos - x2 sin, x2 cos + x1 sin)) of the parts x1 and x2, which float */
+static struct tensor *turn_parts(struct engine *e, struct tensor *part[2], struct tensor *cos, struct tensor *sin)
 {
-    if (e->halted) return op_halted(e, 1, &x);
-    int64_t half = tensor_size(x, -1) / 2;
-    struct tensor *part[2], *turned[2];
-    op_split(e, x, -1, 2, (int64_t[]){half, half}, part);
+    struct tensor *turned[2];
     for (int i = 0; i < 2; i++) tensor_keep(part[i]);
     struct tensor *straight = op_mul(e, part[0], cos);
     turned[0] = tensor_keep(op_sub(e, straight, op_mul(e, part[1], sin)));
@@ -148,6 +146,24 @@ struct tensor *nn_rotate_halves(struct engine *e, struct tensor *x, struct tenso
     struct tensor *y = op_cat(e, 2, turned, -1);
     tensor_drop_all(e, part[0], part[1], turned[0], turned[1]);
     return y;
+}
+
+struct tensor *nn_rotate_halves(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    int64_t half = tensor_size(x, -1) / 2;
+    struct tensor *part[2];
+    op_split(e, x, -1, 2, (int64_t[]){half, half}, part);
+    return turn_parts(e, part, cos, sin);
+}
+
+struct tensor *nn_rotate_apart(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    bool was = tensor_enter(x);
+    struct tensor *part[2] = {op_slice_steps(e, x, 0, 2), op_slice_steps(e, x, 1, 2)};
+    tensor_leave(e, x, was);
+    return turn_parts(e, part, cos, sin);
 }
 
 /* stack((-x2, x1), dim=-1).flatten(-2) of the neighbours x1 and x2 */

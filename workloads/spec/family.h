@@ -134,6 +134,26 @@
       "elements", "width of the MLP that sees every token")                                        \
     X(SPARSE_STEP, sparse_step, INT, 1, 1 << 20, "decoder_sparse_step", "layers",                  \
       "every n-th layer has experts, the others an MLP")                                           \
+    X(QUERY_RANK, query_rank, INT, 1, 1 << 20, "q_lora_rank", "elements",                          \
+      "width of the queries' latent; null: they are projected at once")                            \
+    X(KEY_RANK, key_rank, INT, 1, 1 << 20, "kv_lora_rank", "elements",                             \
+      "width of the latent of keys and values")                                                    \
+    X(ROPE_DIM, head_dim, INT, 1, 1 << 16, "qk_rope_head_dim", "elements",                         \
+      "what turns of a head of queries and keys")                                                  \
+    X(PLAIN_DIM, plain_dim, INT, 1, 1 << 16, "qk_nope_head_dim", "elements",                       \
+      "what does not turn of it")                                                                  \
+    X(VALUE_DIM, value_dim, INT, 1, 1 << 16, "v_head_dim", "elements", "width of a head of values") \
+    X(ROPE_PAIRS, rope_pairs, BOOL, 0, 0, "rope_interleave", "",                                   \
+      "neighbours turn together, and not halves")                                                  \
+    X(DENSE_LAYERS, dense_layers, INT, 0, 1 << 20, "first_k_dense_replace", "layers",              \
+      "as many of the first layers have an MLP and no experts")                                    \
+    X(SHARED_EXPERTS, shared_experts, INT, 1, 1023, "n_shared_experts", "experts",                 \
+      "experts that see every token, as one MLP")                                                  \
+    X(ROUTED_SCALING, routed_scaling, NUMBER, 1e-9, 1e9, "routed_scaling_factor", "",              \
+      "what a token's weights of its experts are multiplied with")                                 \
+    X(EXPERT_GROUPS, expert_groups, INT, 1, 1023, "n_group", "groups", "groups of experts")        \
+    X(GROUPS_PER_TOKEN, groups_per_token, INT, 1, 1023, "topk_group", "groups",                    \
+      "groups among whose experts a token's are")                                                  \
     X(NORMALIZED_ROUTING, normalized_routing, BOOL, 0, 0, "norm_topk_prob", "",                    \
       "a token's weights of its experts add up to 1")                                              \
     X(AUX_LOSS_COEF, aux_loss_coef, NUMBER, 0, 1e9, "router_aux_loss_coef", "",                    \
@@ -259,6 +279,7 @@ struct plim_family_info {
     bool rotary_by_layers;   /* rope_parameters has a mapping for each type of layers */
     bool functional_dropout; /* its dropouts are no modules, so that DPOTrainer does not find them */
     bool rotary_rounds_up;   /* the rotating part of a head is rounded up to an even width */
+    bool head_dim_floors;    /* hidden_size / heads may leave a rest */
     bool head_dim_derives;   /* a head_dim must be hidden_size / heads */
     enum plim_field required[2]; /* keys whose null fails in transformers; PLIM_FIELD_TASK: none */
     bool heads_must_divide;  /* hidden_size % heads must be 0 even where head_dim is given */

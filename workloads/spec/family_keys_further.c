@@ -470,8 +470,6 @@ static const struct plim_family_key gpt_bigcode_keys[] = {
     KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
 };
 
-/* transformers has no classification of theirs. */
-#define CAUSAL_ALONE (1u << PLIM_TASK_CAUSAL_LM)
 #define GLM_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"}
 #define UNGATED_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj"}
 #define QUERIES {"q_proj", "v_proj"}

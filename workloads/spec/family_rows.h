@@ -12,6 +12,9 @@
 /* What a decoder's class learns: the next token, or labels of rows. */
 #define TASKS_OF_DECODER KEY("task", TASK, "causal-lm"), KEY("num_labels", LABELS, "2")
 
+/* transformers has no classification of theirs. */
+#define CAUSAL_ALONE (1u << PLIM_TASK_CAUSAL_LM)
+
 #define KEYS(table) .keys = table, .key_count = sizeof(table) / sizeof((table)[0])
 #define LLAMA_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 
@@ -54,6 +57,9 @@
 
 /* Decoders of fewer users (family_keys_further.c); the entries of all others are empty. */
 extern const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT];
+
+/* Mixtures of experts of fewer users (family_keys_experts.c), likewise. */
+extern const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT];
 
 /* Models of images and text (family_keys_vision.c), likewise. */
 extern const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT];

@@ -10,8 +10,8 @@ static const struct other_kind {
     const char *types[20];
 } other_kinds[] = {
     {"a mixture of experts",
-     {"deepseek_v2", "deepseek_v3", "dbrx",
-      "phimoe", "jamba", "llama4", "glm4_moe"}},
+     {"deepseek_v2", "dbrx",
+      "phimoe", "jamba", "llama4"}},
     {"a state-space model",
      {"mamba", "mamba2", "falcon_mamba", "rwkv", "recurrent_gemma", "zamba2"}},
     {"an encoder",
@@ -46,7 +46,8 @@ enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HA
 #define OF_BERTS (OF(BERT) | OF(ROBERTA))
 #define OF_ENCODERS (OF_BERTS | OF(DISTILBERT) | OF(MODERNBERT) | OF(VIT))
 #define OF_EXPERTS (OF(MIXTRAL) | OF(QWEN2_MOE) | OF(QWEN3_MOE) | OF(GPT_OSS) | OF(QWEN3_5_MOE_TEXT) | \
-                    OF(QWEN3_NEXT) | OF(OLMOE) | OF(GRANITEMOE))
+                    OF(QWEN3_NEXT) | OF(OLMOE) | OF(GRANITEMOE) | OF(GLM4_MOE) | \
+                    OF(DEEPSEEK_V3) | OF(GLM4_MOE_LITE))
 #define OF_ALL UINT64_MAX
 #define OF_DECODERS (~OF_ENCODERS)
 _Static_assert(PLIM_FAMILY_COUNT <= 64, "families are bits");
@@ -73,6 +74,7 @@ static const struct refused_key {
      "how many tokens the head sees depends on their values", OF(MODERNBERT)},
     {"mlp_only_layers", HARMLESS_EMPTY, "layers without experts but by decoder_sparse_step are not "
      "in this version", OF(QWEN2_MOE) | OF(QWEN3_MOE) | OF(QWEN3_NEXT)},
+    {"mlp_layer_types", HARMLESS_EMPTY, "dense layers but the first are not in this version", OF(GLM4_MOE_LITE)},
     {"output_router_logits", HARMLESS_FALSE, "the loss that balances experts is not in this version",
      OF_EXPERTS},
     {"router_jitter_noise", HARMLESS_ZERO, "noise in front of the router is not in this version",

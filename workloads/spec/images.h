@@ -20,7 +20,7 @@ struct plim_vision {
     int64_t layers, hidden_size, intermediate_size, heads;
     int64_t channels, patch_size, frames; /* of a patch: temporal_patch_size, as often as which an image is repeated */
     int64_t merge_size;      /* spatial_merge_size */
-    int64_t positions;       /* learned ones, a square of them, which each image's grid is interpolated from, or is; 0: none */
+    int64_t positions;       /* learned ones, a square of them, which an image's grid is interpolated from; 0: none */
     int64_t image_size;      /* width and height of all images; 0: they are as large as they are */
     int64_t image_tokens;    /* which an image becomes, where all are of one size: mm_tokens_per_image */
     int64_t mlp_ratio;       /* qwen2_vl: intermediate_size in multiples of hidden_size; already applied */

@@ -33,6 +33,9 @@ static const bool is_untried[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = true,
     [PLIM_FAMILY_LFM2] = true,
     [PLIM_FAMILY_GRANITEMOE] = true,
+    [PLIM_FAMILY_GLM4_MOE] = true,
+    [PLIM_FAMILY_DEEPSEEK_V3] = true,
+    [PLIM_FAMILY_GLM4_MOE_LITE] = true,
 };
 
 static enum plim_status check_family(const struct plim_spec *spec, const char *key, struct plim_error *err)

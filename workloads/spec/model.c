@@ -98,6 +98,8 @@ void plim_model_derive(struct plim_spec *spec)
     plim_vision_derive(model);
     if (model->experts && !model->expert_size) model->expert_size = model->intermediate_size;
     if (model->experts && !model->sparse_step) model->sparse_step = 1; /* mixtral */
+    if (model->family == PLIM_FAMILY_GLM4_MOE_LITE) model->dense_layers = 1; /* mlp_layer_types by default */
+    if (model->shared_experts) model->shared_expert_size = model->shared_experts * model->expert_size;
     bool may_slide = plim_family_find(model->family, "use_sliding_window", false);
     bool keeps_window = plim_family_info(model->family)->sliding == PLIM_SLIDING_NOPE;
     if (may_slide && !model->use_sliding_window && !keeps_window)
@@ -137,7 +139,10 @@ static enum plim_status check_heads(const struct plim_spec *spec, const char **c
     const struct plim_family_info *info = plim_family_info(model->family);
     const char *heads = plim_family_key_name(model->family, PLIM_FIELD_HEADS);
     const char *hidden = plim_family_key_name(model->family, PLIM_FIELD_HIDDEN_SIZE);
-    bool must_divide = info->heads_must_divide || !spec->model_as_given.head_dim;
+    bool must_divide = info->heads_must_divide || (!spec->model_as_given.head_dim && !info->head_dim_floors);
+    if (model->key_rank && model->kv_heads != model->heads)
+        REFUSE(KV_HEADS, "%s is %lld and num_key_value_heads is %lld, expected as many: transformers fails", heads,
+               (long long)model->heads, (long long)model->kv_heads);
     if (model->hidden_size % model->heads != 0 && must_divide)
         REFUSE(HEADS, "%s is %lld and %s is %lld, expected heads that divide it", hidden,
                (long long)model->hidden_size, heads, (long long)model->heads);
@@ -270,7 +275,9 @@ static double parameters_bound(const struct plim_model_config *model)
     double linear = h * (2 * keys + 3 * values + 2 * (double)model->linear_value_heads) +
                     (double)model->linear_kernel * (2 * keys + values + h);
     if (model->linear_kernel) attention *= 5.0 / 4; /* the queries' gate */
-    double layer = h * (4 * attention + mlp + 16) + 8 * attention + linear;
+    attention += (double)model->heads * (double)(model->plain_dim + model->value_dim);
+    double latents = (double)(model->query_rank + model->key_rank) * (h + attention + 1);
+    double layer = h * (4 * attention + mlp + 16) + 8 * attention + linear + latents;
     const struct plim_vision *v = &model->vision;
     double tower = (double)v->hidden_size, merged = tower * (double)(v->merge_size * v->merge_size);
     double mergers = (double)(v->deep_count + 1) * merged * (merged + h + 4);
@@ -306,6 +313,12 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
         REFUSE(EXPERTS_PER_TOKEN, "num_experts_per_tok is %lld, expected at most %s = %lld",
                (long long)model->experts_per_token,
                plim_family_key_name(model->family, PLIM_FIELD_EXPERTS), (long long)model->experts);
+    if (model->expert_groups && (model->experts % model->expert_groups || model->experts < 2 * model->expert_groups))
+        REFUSE(EXPERT_GROUPS, "n_group is %lld for %lld experts, expected equal groups of two or more: transformers "
+               "adds up the two largest scores of each", (long long)model->expert_groups, (long long)model->experts);
+    if (model->groups_per_token > model->expert_groups)
+        REFUSE(GROUPS_PER_TOKEN, "topk_group is %lld, expected at most n_group = %lld",
+               (long long)model->groups_per_token, (long long)model->expert_groups);
     if (parameters_bound(model) > most)
         REFUSE(HIDDEN_SIZE, "the model has about %.1e parameters, expected at most %.0e",
                parameters_bound(model), most);

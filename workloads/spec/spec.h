@@ -73,6 +73,9 @@
     X(QWEN3_NEXT, "qwen3_next")                                                                    \
     X(OLMOE, "olmoe")                                                                              \
     X(GRANITEMOE, "granitemoe")                                                                    \
+    X(GLM4_MOE, "glm4_moe")                                                                        \
+    X(DEEPSEEK_V3, "deepseek_v3")                                                                  \
+    X(GLM4_MOE_LITE, "glm4_moe_lite")                                                              \
     X(QWEN2_VL, "qwen2_vl")                                                                        \
     X(QWEN2_5_VL, "qwen2_5_vl")                                                                    \
     X(QWEN3_VL, "qwen3_vl")                                                                        \
@@ -185,12 +188,21 @@ struct plim_model_config {
     double final_logit_softcapping; /* gemma2, gemma3; 0: none */
     int64_t image_size, patch_size, channels; /* vit: of square images, in pixels */
     struct plim_vision vision;
+    int64_t query_rank, key_rank; /* deepseek_v3: of the latents of queries (0: there are none), and of keys and
+                                   * values */
+    int64_t plain_dim, value_dim; /* of a head, what does not turn of its queries and keys, beside head_dim, which
+                                   * does; and its values */
+    bool rope_pairs;              /* neighbours of these turn together, and not halves */
     int64_t experts;           /* of a layer; 0: no mixture of experts */
     int64_t experts_per_token; /* that a token is routed to */
     int64_t expert_size;       /* width of an expert's MLP */
     int64_t shared_expert_size;    /* of the one that sees every token; 0: none */
     int64_t sparse_step;           /* every n-th layer has experts, the others an MLP */
+    int64_t dense_layers;          /* as many of the first ones have an MLP, too */
+    int64_t shared_experts;        /* that see every token, in one MLP; already applied to shared_expert_size */
     bool normalized_routing;       /* a token's weights of its experts add up to 1 */
+    double routed_scaling;         /* glm4_moe: these weights are multiplied with it */
+    int64_t expert_groups, groups_per_token; /* glm4_moe: groups of experts, of which a token's are chosen first */
     double aux_loss_coef;          /* share of the loss that balances experts; 0: it is not computed */
     int64_t sliding_window;         /* tokens; 0: none */
     bool use_sliding_window;        /* of the qwens; already applied to sliding_window */

@@ -186,6 +186,8 @@ static const char *why_no_generation(const struct plim_spec *spec)
     if (c->family == PLIM_FAMILY_BLOOM || c->family == PLIM_FAMILY_OPT)
         what = "bloom or opt, whose positions come of masks";
     else if (spec->quantization.type == PLIM_QUANTIZATION_INT8) what = "a base in 8 bits";
+    else if (c->key_rank) what = "latent attention, whose cache has latents in the place of keys and values";
+    else if (c->expert_groups) what = "experts in groups, of which it was not compared";
     else if (c->linear_kernel) what = "linear attention, whose states are no keys and values";
     else if (c->rope == PLIM_ROPE_DYNAMIC || c->rope == PLIM_ROPE_LONGROPE)
         what = "a rope_type of dynamic or longrope, which changes as answers grow";

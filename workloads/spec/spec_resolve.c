@@ -72,6 +72,10 @@ static enum plim_status check_flash2(const struct plim_spec *spec, struct plim_e
         return plim_fail(err, PLIM_SPEC,
                          "train.attention is flash_attention_2, which is not in this version for vit, "
                          "expected sdpa or eager (plimsoll exec runs the training script as it is)");
+    if (model->key_rank)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.attention is flash_attention_2, which takes no values of another size than the keys "
+                         "and is not in this version for latent attention, expected sdpa or eager");
     if (in_fp32 || in_tf32)
         return plim_fail(err, PLIM_SPEC,
                          "train.attention is flash_attention_2, which computes in 16 bits only, and "
@@ -126,6 +130,15 @@ static enum plim_status check_kept_norms(const struct plim_spec *spec, struct pl
                      all ? "precision" : "weights");
 }
 
+/* What scaled_dot_product_attention takes for values of another size than the keys was measured of 2.11. */
+static enum plim_status check_latents(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (!spec->model.key_rank || spec->torch == PLIM_TORCH_2_11) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.torch is %s, whose latent attention is not in this version, expected 2.11 (plimsoll exec "
+                     "runs any training program)", plim_torch_names[spec->torch]);
+}
+
 /* torch's _grouped_mm, which multiplies experts: "strides should be multiple of 16 bytes". */
 static enum plim_status check_experts(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -148,6 +161,10 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
 {
     const struct plim_model_config *model = &spec->model;
     if (!plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return PLIM_OK;
+    if (model->key_rank)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.liger is true, and Liger's kernels for %s are not in this version, expected false "
+                         "(plimsoll exec runs the training script as it is)", plim_family_names[model->family]);
     const struct plim_liger_patches *all = &plim_family_info(model->family)->liger;
     struct plim_liger_patches liger = plim_liger_taken(all, &spec->liger_kernels);
     if (is_scored(model) && liger.loss != PLIM_LIGER_LOSS_NONE) /* apply_liger_kernel_to_llama() sets model.forward */
@@ -445,6 +462,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
     static const struct spec_check checks[] = {
         {check_attention, "train.attention"},
         {check_experts, "train.precision"},
+        {check_latents, "train.torch"},
         {check_kept_norms, "train.weights"},
         {check_liger, "train.liger"},
         {check_linear_attention, "train.linear_attention"},

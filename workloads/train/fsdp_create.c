@@ -224,14 +224,17 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
     struct tensor *buffers[DECODER_BUFFERS], *scale = m->embedding_scale;
     size_t count = 0, all = decoder_buffers(m, buffers);
     for (size_t i = 0; i < all; i++)
-        if (buffers[i] != scale || f->by_axolotl) buffers[count++] = buffers[i];
+        if (!buffers[i]->layer && (buffers[i] != scale || f->by_axolotl)) buffers[count++] = buffers[i];
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
     const struct fsdp_unit *embeddings =
         &f->units[m->head == m->embedding ? FSDP_TAIL : FSDP_EMBEDDING];
     for (size_t i = 0; i < f->unit_count; i++) {
         const struct fsdp_unit *u = f->sequence[i];
         bool is_root = u == &f->units[FSDP_ROOT], has_scale = scale && u == embeddings && !f->by_axolotl;
-        move_unit(e, f, u, &held, is_root ? buffers : &scale, is_root ? count : has_scale);
+        size_t block = (size_t)(u - f->units) - FSDP_BLOCKS;
+        bool is_block = u >= &f->units[FSDP_BLOCKS] && u < &f->units[f->first_matrix];
+        struct tensor *own = is_block ? m->layers[block].router_correction : scale;
+        move_unit(e, f, u, &held, is_root ? buffers : &own, is_root ? count : is_block ? own != NULL : has_scale);
     }
     for (size_t i = 0; i < sizeof(held.list) / sizeof(held.list[0]) && !e->halted; i++)
         if (held.list[i]) storage_resize(e, held.list[i]->storage, 0);

@@ -4,6 +4,7 @@
     plimsoll exec --device sim:GPU,memory=64TiB --repetitions 99999 --logs DIR -- VENV/bin/python make_attention_needs.py CC
                       one GPU, of PyTorch 2.15: attention_needs_2_15.txt, and there some calls more for 9.0 and 10.0 (queries and keys of
                       other lengths around 128, heads of 256, large heads without training)
+    the same of 2.11 with `values` behind CC: attention_needs_values.txt, whose values have heads of another size: head_size is d/e
 
 The virtual CUDA of the oracle must know the GPUs in CARDS: where it knows fewer (7.0, 10.0 and 12.0 were not in it), add a line to GPU() in
 cudart.c and to the properties in cudnn.c, with the figures below.
@@ -14,7 +15,7 @@ One call a line:
 
 layout      memory order of q, k, v. separate: three projections; packed: views of one; rope: q, k of their own, v a view of one projection;
             cat: q and k in (batch, heads, length, size) order, as torch.cat leaves them; repeat: so are k and v; heads: all three;
-            grad: as separate, and the gradient of the result in (batch, heads, length, size) order
+            latent: q and k as cat, v the end of each head of one projection (deepseek_v3); grad: as separate, and the gradient of the result in (batch, heads, length, size) order
 kernel      flash, efficient, cudnn, math: the autograd node that was made
 forward, backward   allocator events, separated by commas (- for none): ROLEbytes is an allocation, bytes as requested; a bare number is the release of
             that allocation (counted from 0 within the pass); !ROLE is the release of what the forward pass had saved.
@@ -33,6 +34,7 @@ def call(**given):
     c.setdefault("k", c["s"])
     if c["mask"] or c["k"] != c["s"] and "causal" not in given: c["causal"] = 0
     if "kv" not in given: c["kv"] = c["h"]
+    c.setdefault("e", c["d"])
     return c
 
 def calls(cc):
@@ -63,7 +65,19 @@ def calls(cc):
                    d=rng.choice((32, 64, 64, 80, 88, 96, 112, 128, 128, 256)), mask=rng.choice((None, None, (1, 1), "batch")), dropout=rng.choice((0, 0, 1)),
                    layout=rng.choice(("separate", "packed", "rope", "cat")))
 
-def measure(cc):
+def calls_of_values(cc):
+    """Heads of values smaller or larger than those of queries and keys, as multi-head latent attention has them"""
+    for t in ("fp32", "bf16", "fp16"):
+        for d, e in ((192, 128), (256, 256), (96, 64), (48, 32), (24, 16), (40, 64), (40, 136), (64, 128), (128, 192), (136, 128), (20, 12), (30, 20)):
+            for more in (dict(), dict(mask=(2, 1)), dict(mask=(1, 1), s=77), dict(dropout=1), dict(train=0), dict(s=1000, h=6)):
+                yield call(dtype=t, d=d, e=e, layout="latent", **more)
+    rng = random.Random(cc)
+    for _ in range(40):
+        yield call(dtype=rng.choice(("fp32", "bf16", "bf16")), b=rng.choice((1, 2, 3, 8)), h=rng.choice((1, 2, 3, 6, 16, 128)), layout="latent",
+                   s=rng.choice((33, 64, 100, 128, 129, 333, 777, 2048)), d=rng.choice((24, 48, 96, 192)), e=rng.choice((16, 32, 64, 128)),
+                   mask=rng.choice((None, None, (1, 1), "batch")), dropout=rng.choice((0, 0, 1)))
+
+def measure(cc, calls):
     """In the process that PyTorch runs in: reads nothing, writes the lines of one GPU."""
     import torch, warnings
     warnings.filterwarnings("ignore")
@@ -73,12 +87,13 @@ def measure(cc):
     assert properties.major * 10 + properties.minor == cc and properties.multi_processor_count == CARDS[cc][0] and properties.shared_memory_per_block_optin == CARDS[cc][1], properties
 
     def inputs(c):
-        b, h, kv, s, k, d = (c[n] for n in ("b", "h", "kv", "s", "k", "d"))
+        b, h, kv, s, k, d, e = (c[n] for n in ("b", "h", "kv", "s", "k", "d", "e"))
         new = lambda *shape: torch.empty(*shape, dtype=types[c["dtype"]], device="cuda", requires_grad=bool(c["train"]))
         inside, first = (lambda n, heads: new(b, n, heads, d).transpose(1, 2)), (lambda n, heads: new(b, heads, n, d))
         split = lambda: [x.view(b, s, -1, d).transpose(1, 2) for x in new(b, s, (h + 2 * kv) * d).split([h * d, kv * d, kv * d], dim=2)]
         layout = c["layout"]
         if layout == "packed" and s == k: return split()
+        if layout == "latent": return [first(s, h), first(k, kv), new(b, k, kv, d + e)[..., d:].transpose(1, 2)]
         if layout == "rope" and s == k: return [inside(s, h), inside(k, kv), split()[2]]
         return [(first if layout in ("cat", "heads") else inside)(s, h), (first if layout in ("cat", "heads", "repeat") else inside)(k, kv),
                 (first if layout in ("heads", "repeat") else inside)(k, kv)]
@@ -119,18 +134,20 @@ def measure(cc):
         t = None
         forward, backward = text(trace, saved, {}), "-"
         if c["train"]:
-            shape = (c["b"], c["h"], c["s"], c["d"])
+            shape = (c["b"], c["h"], c["s"], c["e"])
             g = torch.empty(*(shape if c["layout"] == "grad" else (shape[0], shape[2], shape[1], shape[3])), dtype=types[c["dtype"]], device="cuda")
             if c["layout"] != "grad": g = g.transpose(1, 2)
             saved.pop(block(out))
             grads, trace = events(lambda: torch.autograd.grad(out, qkv, g))
             backward = text(trace, {block(t): r for t, r in zip(grads, "QKV")}, saved); grads = g = t = None
         if kernel == "math": forward = backward = "-"
-        print(cc, CARDS[cc][0], c["dtype"], *(c[n] for n in ("b", "h", "kv", "s", "k", "d")), *(c["mask"] or (0, 0)), c["causal"], c["dropout"], c["train"], c["layout"], kernel, forward, backward, flush=True)
+        print(cc, CARDS[cc][0], c["dtype"], *(c[n] for n in ("b", "h", "kv", "s", "k")), c["d"] if c["e"] == c["d"] else f'{c["d"]}/{c["e"]}', *(c["mask"] or (0, 0)), c["causal"], c["dropout"], c["train"], c["layout"], kernel, forward, backward, flush=True)
         node = out = q = k = v = qkv = mask = trace = None; time.sleep(0.001)
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2: measure(int(sys.argv[1])); sys.exit()
+    if sys.argv[1].isdigit():
+        measure(int(sys.argv[1]), calls_of_values if sys.argv[2:] == ["values"] else calls)
+        sys.exit()
     run, python = sys.argv[1:]
     for cc in CARDS:
         sys.stdout.flush()

@@ -112,6 +112,10 @@ def load_model(case, folder):
     torch.set_default_dtype(dtype)
     with torch.device('cpu' if case.get('made_on') == 'host' else 'cuda'):
         model = auto.from_config(config, attn_implementation=attention)
+    if case.get('made_on') == 'host':  # as from_pretrained() keeps them, where a model says so
+        for name, buffer in model.named_buffers():
+            if name.split('.')[-1] in (model._keep_in_fp32_modules_strict or ()):
+                buffer.data = buffer.data.float()
     torch.set_default_dtype(torch.float32)
     return model, config
 
