@@ -43,8 +43,8 @@ static struct tensor *smooth(struct engine *e, double epsilon, struct tensor *lo
     tensor_set(e, &column, op_clamp(e, column, 0, MOST_CLASS));
     struct tensor *nll = tensor_keep(op_gather_last(e, logs, column));
     struct tensor *smoothed = tensor_keep(op_sum_last_as(e, logs, PLIM_F32));
-    tensor_set(e, &nll, op_masked_fill_(e, nll, padding));
-    tensor_set(e, &smoothed, op_masked_fill_(e, smoothed, padding));
+    tensor_set(e, &nll, op_masked_fill_(e, nll, padding, 0));
+    tensor_set(e, &smoothed, op_masked_fill_(e, smoothed, padding, 0));
     sum_and_divide(e, &nll, 1);
     sum_and_divide(e, &smoothed, e->halted ? 1 : tensor_size(logs, -1));
     struct tensor *loss = weigh(e, epsilon, nll, smoothed);
