@@ -136,10 +136,10 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     if (!spec->model_as_given.patch_size && (!is_decoder || spec->packing == PLIM_PACKING_NO))
         spec->padding = (enum plim_padding)between(state, 0, PLIM_PADDING_COUNT - 1);
     spec->world = between(state, 1, 64);
+    bool is_alone = spec->model_as_given.vision.layers ||
+                    plim_family_has_task(spec->model_as_given.family, PLIM_TASK_SEQ2SEQ_LM);
     spec->sharding = (struct plim_enum_axis){
-        .count = 1,
-        .values = {spec->model_as_given.vision.layers ? PLIM_SHARDING_NONE
-                                                      : (int)between(state, 0, PLIM_SHARDING_COUNT - 1)}};
+        .count = 1, .values = {is_alone ? PLIM_SHARDING_NONE : (int)between(state, 0, PLIM_SHARDING_COUNT - 1)}};
     spec->gpus_per_node = between(state, 1, 16);
     spec->node_bandwidth = (double)between(state, 1, 400);
     if (between(state, 0, 1)) spec->host_speed = 0.25 * (double)between(state, 1, 400);
@@ -256,6 +256,29 @@ static void show_images(struct plim_spec *spec, uint64_t *state)
     *spec->lora.saved = '\0';
 }
 
+/* The same beside an encoder and a decoder, whose rows get a target. */
+static void give_target(struct plim_spec *spec, uint64_t *state)
+{
+    struct plim_model_config *m = &spec->model_as_given;
+    if (!plim_family_has_task(m->family, PLIM_TASK_SEQ2SEQ_LM)) return;
+    m->dropout_embedding = m->dropout_attention = m->dropout_mlp = m->dropout_residual; /* one key */
+    m->relative_buckets = 2 * between(state, 2, 20);
+    m->relative_distance = m->relative_buckets + between(state, 0, 99);
+    m->decoder_layers = between(state, 0, 60);
+    m->decoder_start = between(state, 0, 9);
+    m->pad_token_id = between(state, 0, 9);
+    spec->target_seq = between(state, 0, 300);
+    spec->precision = (struct plim_enum_axis){.count = 2, .values = {(int)between(state, 0, 2), 4}};
+    spec->packing = PLIM_PACKING_NO;
+    spec->documents = 1;
+    spec->upcast = PLIM_UPCAST_NONE;
+    spec->use_reentrant = false;
+    spec->torch = PLIM_TORCH_2_11;
+    spec->transformers = PLIM_TRANSFORMERS_5_17;
+    *spec->lora.saved = '\0';
+    spec->lora.ties = false;
+}
+
 Test(spec_write, random_specs_come_back)
 {
     uint64_t state = 3;
@@ -265,6 +288,7 @@ Test(spec_write, random_specs_come_back)
         randomize_model(&spec, (enum plim_family)(n % PLIM_FAMILY_COUNT), &state);
         randomize_training(&spec, &state);
         show_images(&spec, &state);
+        give_target(&spec, &state);
         struct plim_error err = PLIM_ERROR_INIT;
         cr_assert(eq(int, plim_spec_resolve(&spec, &err), PLIM_OK), "%d: %s", n, err.text);
         expect_round_trip(&spec, plim_family_names[n % PLIM_FAMILY_COUNT]);

@@ -166,12 +166,14 @@ static int sorted(const struct decoder *m, const struct module *modules, const s
 
 static void load_module(struct load *load, const struct module *module, void *owner);
 
-static void load_blocks(struct load *load)
+static void load_blocks(struct load *load, const struct module *blocks)
 {
     struct decoder *m = load->m;
     const struct module *block[MODULES_MAX];
     int count = sorted(m, decoder_block_modules(m->config->family), block);
-    for (int64_t i = 0; i < m->config->layers; i++)
+    int64_t layers[2];
+    module_blocks(m, blocks, layers);
+    for (int64_t i = layers[0]; i < layers[1]; i++)
         for (int k = 0; k < count; k++) load_module(load, block[k], &m->layers[i]);
 }
 
@@ -219,7 +221,7 @@ static void load_module(struct load *load, const struct module *module, void *ow
         if (load->m->setting->quantization.type && !linear->in_steps) load_quantized(load, linear);
         else load_tensor(load, linear->weight, INIT_WEIGHT);
         break;
-    case MODULE_BLOCKS: load_blocks(load); break;
+    case MODULE_BLOCKS: load_blocks(load, module); break;
     case MODULE_CLASSIFIER:
     case MODULE_HEAD:
         if (!module_is_there(m, module, m)) break;

@@ -528,5 +528,6 @@ static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
 const struct plim_family_info *plim_family_info(enum plim_family family)
 {
     if (families[family].keys) return &families[family];
-    return plim_further_families[family].keys ? &plim_further_families[family] : &plim_vision_families[family];
+    if (plim_further_families[family].keys) return &plim_further_families[family];
+    return plim_seq2seq_families[family].keys ? &plim_seq2seq_families[family] : &plim_vision_families[family];
 }
