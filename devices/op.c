@@ -35,6 +35,11 @@ const struct plim_array *plim_attention_ends(const struct plim_op *op)
     return op->n_in > place ? op->in[place] : NULL;
 }
 
+const struct plim_array *plim_attention_mask_gradient(const struct plim_op *op)
+{
+    return op->n_out > 3 ? op->out[3] : NULL;
+}
+
 bool plim_op_has(const struct plim_op *op, int outs, int ins)
 {
     if (op->n_out != outs || op->n_in != ins) return false;

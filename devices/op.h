@@ -151,7 +151,8 @@ enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
        The mask is additive and broadcasts to (b, heads, s_q, s_k). logsumexp: natural, fp32       \
        (b, heads, s_q) at the start of its block. `attention` says which kernel PyTorch runs */  \
     X(ATTENTION, attention, 1, 3, 0)                                                                  \
-    /* dq, dk, dv <- dout, q, k, v, out, logsumexp, [mask], [ends] */                                         \
+    /* dq, dk, dv, [dmask] <- dout, q, k, v, out, logsumexp, [mask], [ends]; dmask: (b, heads, s_q, s_k),     \
+       of attention that is not causal and has neither window, softcap nor ends */                            \
     X(ATTENTION_BACKWARD, attention_backward, 3, 6, 0)                                                \
     /* codes (bytes), scales <- a, [book]: in blocks of `block` elements, counted in row-major     \
        order, by `quantized` */ \
@@ -421,6 +422,8 @@ int64_t plim_array_bytes(const struct plim_array *a);
 
 /* `ends` of an ATTENTION or its backward; NULL: none. */
 const struct plim_array *plim_attention_ends(const struct plim_op *op);
+/* The gradient of the mask that an ATTENTION_BACKWARD writes; NULL: none */
+const struct plim_array *plim_attention_mask_gradient(const struct plim_op *op);
 
 /* Has it so many outputs and inputs, all of them there? */
 bool plim_op_has(const struct plim_op *op, int outs, int ins);

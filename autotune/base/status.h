@@ -40,7 +40,7 @@ enum plim_status {
 #define PLIM_MUST_CHECK __attribute__((warn_unused_result))
 #define PLIM_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
-enum { PLIM_ERROR_TEXT = 768 }; /* bytes: the names of all families among them */
+enum { PLIM_ERROR_TEXT = 1024 }; /* bytes: the names of all families among them */
 
 /* One failure: what, and where in a document if it came from one. `file` is "" and
  * `line`, `column` are 0 where there is no document. Lines and columns count from 1. */

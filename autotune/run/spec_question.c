@@ -3,6 +3,7 @@
 #include "workloads/spec/family.h"
 #include "workloads/spec/key.h"
 #include "workloads/spec/lora_modules.h"
+#include "workloads/spec/spec_seq2seq.h"
 #include "workloads/spec/spec_vision.h"
 #include <stdio.h>
 #include <string.h>
@@ -233,6 +234,7 @@ void plim_spec_question_make(const struct plim_spec *spec, enum plim_objective o
     for (size_t i = 0; i < ROWS; i++) add_axis(out, &rows[i]);
     out->question.axes.seq = SEQ;
     out->question.axes.rows = plim_loop_rows(spec->loop);
+    out->question.axes.more_tokens = plim_spec_target(spec);
     out->question.axes.normalize = own_weights;
     set_default_seq(out);
     plim_spec_question_batch(spec, &out->question.batch);
@@ -293,6 +295,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .empty_cache_steps = spec->empty_cache_steps,
                                        .prompt = spec->prompt,
                                        .images = plim_spec_images(spec),
+                                       .target_seq = plim_spec_target(spec),
                                        .precomputed_reference = spec->precomputed_reference,
                                        .preference_loss = spec->preference_loss,
                                        .center_rewards = spec->center_rewards,

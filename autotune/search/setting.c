@@ -71,7 +71,7 @@ int64_t plim_axes_seq(const struct plim_axes *axes, const struct plim_setting *s
 
 int64_t plim_axes_tokens(const struct plim_axes *axes, const struct plim_setting *setting)
 {
-    return plim_axes_seq(axes, setting) * (axes->rows ? axes->rows : 1);
+    return (plim_axes_seq(axes, setting) + axes->more_tokens) * (axes->rows ? axes->rows : 1);
 }
 
 const char *plim_axes_text(const struct plim_axes *axes, const struct plim_setting *setting,

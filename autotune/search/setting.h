@@ -37,6 +37,7 @@ struct plim_axes {
     struct plim_axis axis[PLIM_AXES];
     int seq; /* the axis that counts the tokens of a sample; -1: there is none */
     int64_t rows; /* of a sample, each of so many tokens; 0: one */
+    int64_t more_tokens; /* of each row beside those: its target's */
     /* The waterfall: axes in the order in which they are given up until something fits (space.h). */
     size_t waterfall_count;
     size_t waterfall[PLIM_AXES];

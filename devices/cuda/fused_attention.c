@@ -201,6 +201,7 @@ static const char *read_call(struct call *c, const struct plim_op *op)
     if (op->alpha != 0 && op->sdpa != PLIM_SDPA_CUDNN)
         return "dropout where PyTorch takes another kernel";
     if (op->alpha >= 1) return "dropout of everything";
+    if (backward && plim_attention_mask_gradient(op)) return "a gradient of the mask";
     if (op->window || op->softcap > 0 || plim_attention_ends(op)) return "a window, softcapping or documents";
     const char *refusal = NULL;
     for (int i = 0; i < count && !refusal; i++) {

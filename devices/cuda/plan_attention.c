@@ -130,6 +130,12 @@ static enum plim_status describe_backward(const struct plim_op *op,
     args->dk = heads_of(op->out[1]);
     args->dv = heads_of(op->out[2]);
     args->logsumexp = in[LOGSUMEXP]->data;
+    const struct plim_array *dmask = plim_attention_mask_gradient(op);
+    if (!dmask) return PLIM_OK;
+    if (!has_shape(dmask, in[Q], args->k_length)) return PLIM_INVALID;
+    bool is_plain = !op->causal && !args->window && !(op->softcap > 0) && !args->ends;
+    if (!plim_dtype_is_float(dmask->dtype) || !is_plain) return PLIM_UNSUPPORTED;
+    args->dmask = heads_of(dmask);
     return PLIM_OK;
 }
 

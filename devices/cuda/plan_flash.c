@@ -62,7 +62,7 @@ const struct plim_flash *plim_cuda_flash_find(const struct plim_device_info *inf
     int size = args->size > args->v_size ? args->size : args->v_size;
     enum plim_dtype dtype = (enum plim_dtype)args->q.dtype;
     uint64_t sums;
-    if (!are_fit(args, dtype)) return NULL;
+    if (!are_fit(args, dtype) || args->dmask.data) return NULL;
     if (op->kind == PLIM_OP_ATTENTION_BACKWARD && !find_sums(op, &sums)) return NULL;
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (kernels[i].dtype == dtype && size <= kernels[i].size &&

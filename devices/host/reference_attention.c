@@ -218,15 +218,20 @@ enum { DOUT, IN_Q, IN_K, IN_V, IN_OUT, LOGSUMEXP, MASK };
 
 /* With p the probabilities, u their dropout and c the slopes of softcapping: dv = (p u)^T dout,
  * dp = (dout v^T) u, ds = c p (dp - sum of p dp over the row), where that sum is dout . out; dq = beta ds k,
- * dk = beta ds^T q. */
+ * dk = beta ds^T q; of the mask dp - that sum, times p. */
 static void backward_head(struct attention *t, int64_t b, int64_t head)
 {
     const struct plim_op *op = t->op;
     int64_t row = (b * t->heads + head) * t->q_length;
+    const struct plim_array *dmask = plim_attention_mask_gradient(op);
     memset(t->grad[Q], 0, (size_t)(t->q_length * t->size) * sizeof(double));
     for (int64_t i = 0; i < t->q_length; i++, row++) {
         double logsumexp = (double)logsumexp_of(op->in[LOGSUMEXP])[row];
-        if (isinf(logsumexp)) continue; /* it saw nothing */
+        if (isinf(logsumexp)) { /* it saw nothing */
+            memset(t->unit, 0, (size_t)t->k_length * sizeof(double));
+            if (dmask) plim_elements_write(dmask, row * t->k_length, t->k_length, t->unit);
+            continue;
+        }
         score_row(t, b, head, i);
         plim_elements_read(op->in[DOUT], row * t->v_size, t->v_size, t->dout);
         plim_elements_read(op->in[IN_OUT], row * t->v_size, t->v_size, t->out);
@@ -238,7 +243,9 @@ static void backward_head(struct attention *t, int64_t b, int64_t head)
             add_scaled(t->grad[V] + j * t->v_size, p * t->unit[j], t->dout, t->v_size);
             add_scaled(t->grad[Q] + i * t->size, ds, t->qkv[K] + j * t->size, t->size);
             add_scaled(t->grad[K] + j * t->size, ds, t->qkv[Q] + i * t->size, t->size);
+            t->unit[j] = p * (dp - mean); /* done with */
         }
+        if (dmask) plim_elements_write(dmask, row * t->k_length, t->k_length, t->unit);
     }
 }
 
@@ -248,6 +255,8 @@ static bool backward_is_sound(const struct attention *t)
     return plim_elements_same_shape(op->out[Q], t->q) &&
            plim_elements_same_shape(op->out[K], t->k) &&
            plim_elements_same_shape(op->out[V], t->v) &&
+           (!plim_attention_mask_gradient(op) ||
+            has_shape(plim_attention_mask_gradient(op), t->batch, t->heads, t->q_length, t->k_length)) &&
            has_shape(op->in[DOUT], t->batch, t->heads, t->q_length, t->v_size) &&
            has_shape(op->in[IN_OUT], t->batch, t->heads, t->q_length, t->v_size);
 }

@@ -143,7 +143,8 @@ static bool fits_cudnn_2_11(int cc, const struct plim_attention_shape *s)
  * elsewhere after math, that is never. */
 static bool fits_cudnn(int cc, const struct plim_attention_shape *s)
 {
-    if (cc < 90 || cc >= 110 || !has_fused_half(cc, s->dtype) || s->head_size % 8 || value_size(s) % 8) return false;
+    if (cc < 90 || cc >= 110 || !has_fused_half(cc, s->dtype) || s->mask_trains) return false;
+    if (s->head_size % 8 || value_size(s) % 8) return false;
     return s->torch_2_15 ? fits_cudnn_2_15(s) : fits_cudnn_2_11(cc, s);
 }
 
@@ -302,11 +303,17 @@ static void flash_backward(enum plim_sdpa kernel, const struct plim_attention_sh
 /* --- efficient ----------------------------------------------------------------------------- */
 
 /* The kernels read the mask by pieces of 8; other row lengths are padded (pad_bias). */
+enum { MASK_ALIGNMENT = 8 };
+
+int64_t plim_mask_padding(int64_t k_length)
+{
+    return plim_round_up(k_length, MASK_ALIGNMENT) - k_length;
+}
+
 static int64_t padded_mask_bytes(const struct plim_attention_shape *s)
 {
-    enum { ALIGNMENT = 8 };
-    if (!s->has_mask || s->k_length % ALIGNMENT == 0) return 0;
-    int64_t row = plim_round_up(s->k_length, ALIGNMENT);
+    if (!s->has_mask || s->mask_trains || !plim_mask_padding(s->k_length)) return 0;
+    int64_t row = s->k_length + plim_mask_padding(s->k_length);
     return s->mask_batch * s->mask_heads * s->q_length * row * plim_dtype_size(s->dtype);
 }
 
@@ -429,6 +436,8 @@ static void efficient_backward(int cc, const struct plim_attention_shape *s, str
     assert(t);
     int grad = take_copy(l, s, s->grad_heads_first);
     take_gradients(l, s);
+    int64_t mask_bytes = rows(s) * plim_round_up(s->k_length, PLIM_DMASK_UNIT) * plim_dtype_size(s->dtype);
+    take(l, s->mask_trains ? mask_bytes : 0, PLIM_NEED_DMASK);
     /* of every head, where heads share keys: they are added up */
     int64_t each_bytes = is_grouped(s) ? expanded_kv_elements(s) * plim_dtype_size(s->dtype) : 0;
     int each_dk = take(l, each_bytes, PLIM_NEED_TEMPORARY), each_dv = take(l, each_bytes, PLIM_NEED_TEMPORARY);

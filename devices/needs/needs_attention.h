@@ -24,6 +24,7 @@ struct plim_attention_shape {
     enum plim_dtype dtype;
     bool has_mask;       /* an additive mask of (batch or 1, heads or 1, q, k), in dtype */
     int64_t mask_batch, mask_heads; /* its leading extents */
+    bool mask_trains;    /* it needs a gradient, and is as the efficient kernel takes it: the caller padded it */
     int64_t rows; /* FLASH2: so many rows of lengths of their own behind one another, as a batch of one
                      (flash_attn_varlen_func); 0: none */
     bool causal, dropout;
@@ -59,8 +60,14 @@ enum plim_attention_role {
     PLIM_NEED_RNG,        /* random state, saved for backward */
     PLIM_NEED_MASK,       /* the mask with padded rows, in place of the given one from then on */
     PLIM_NEED_DQ, PLIM_NEED_DK, PLIM_NEED_DV,
+    PLIM_NEED_DMASK,      /* of every head and row, in rows of whole PLIM_DMASK_UNIT elements */
     PLIM_NEED_TEMPORARY   /* released when the call is done or before, see `release` and `before` */
 };
+
+enum { PLIM_DMASK_UNIT = 16 };
+
+/* Elements of a row of a mask behind the given ones, where pad_bias() pads it. */
+int64_t plim_mask_padding(int64_t k_length);
 
 /* One block a kernel asks for, in order. What is not saved because nothing needs a gradient is a
  * temporary too, but for the mask, which is released all the same. */

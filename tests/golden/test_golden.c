@@ -128,6 +128,7 @@ ParameterizedTest(struct case_line *given, golden, allocates_what_pytorch_alloca
                                   : plim_spec_load(path, &spec, &err);
     cr_assert_eq(st, PLIM_OK, "%s", err.text);
     if (json_object_get(c, "dropout")) plim_spec_set_dropout(&spec, 0);
+    spec.model.use_cache = json_is_true(json_object_get(c, "use_cache"));
     struct plim_train_setting setting;
     case_setting(c, &setting);
     case_resolve_lora(&spec, &setting);

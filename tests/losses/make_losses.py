@@ -5,6 +5,7 @@
     make_losses.py experts [FAMILY ...] > experts.jsonl
     make_losses.py further [FAMILY ...] > further.jsonl
     make_losses.py vision > vision.jsonl                (rows with images)
+    make_losses.py seq2seq > seq2seq.jsonl              (an encoder and a decoder)
     make_losses.py classifiers > classifiers.jsonl      (decoders whose last token that is no padding is classified)
 
 Weights, tokens and data are those of the engine: Philox4x32-10 streams (devices/random.h), the n-th
@@ -72,6 +73,8 @@ def class_of(config):
         return transformers.AutoModelForImageTextToText
     if classifies(config):
         return transformers.AutoModelForSequenceClassification
+    if config.is_encoder_decoder:
+        return transformers.AutoModelForSeq2SeqLM
     return transformers.AutoModelForMaskedLM if config.model_type in ENCODERS else transformers.AutoModelForCausalLM
 
 
@@ -93,6 +96,18 @@ def with_images(case, config, ids):
         width += count + 2
     return {"input_ids": given, "labels": ids, "attention_mask": torch.ones_like(ids),
             types: (given == config.image_token_id).long(), "pixel_values": weights(TOKEN_SEED + 1, shape) / LIMIT, **grids}
+
+
+def with_target(case, config, ids):
+    """Labels of a seed of their own; where rows are padded the last one's last token is hidden, of both."""
+    count = case["batch"] * case["target_seq"]
+    labels = words(TOKEN_SEED - 1, count) * np.uint64(config.vocab_size) >> np.uint64(32)
+    inputs = dict(input_ids=ids, labels=torch.from_numpy(labels.astype(np.int64).reshape(case["batch"], -1)))
+    if case.get("padded"):
+        inputs["attention_mask"] = torch.ones_like(ids)
+        inputs["attention_mask"][-1, -1] = 0
+        inputs["labels"][-1, -1] = -100
+    return inputs
 
 
 def labels_of(config, ids):
@@ -129,6 +144,10 @@ def build(case):
     cfg.get_text_config().use_cache = False
     dtype = torch.bfloat16 if case["precision"] == "bf16" else torch.float32
     torch.set_default_dtype(dtype)
+    if cfg.is_encoder_decoder:  # heads of their own, as from_pretrained leaves published ones
+        kind = transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING[type(cfg)]
+        kind._tied_weights_keys = {f"{part}.weight": "shared.weight" for part in (
+            "encoder.embed_tokens", "decoder.embed_tokens", *["lm_head"] * case["hf"].get("tie_word_embeddings", True))}
     model = class_of(cfg).from_config(cfg, attn_implementation=case["attention"])
     torch.set_default_dtype(torch.float32)
     if "lora" in case:
@@ -169,6 +188,8 @@ def losses(case):
     inputs["labels"] = labels_of(model.config, inputs["input_ids"])
     if case.get("images"):
         inputs = with_images(case, model.config, ids)
+    if "target_seq" in case:
+        inputs = with_target(case, model.config, ids)
     mixed = case["precision"].endswith("-mixed")
     low = torch.float16 if case["precision"] == "fp16-mixed" else torch.bfloat16
     scaler = torch.amp.GradScaler("cpu", enabled=case["precision"] == "fp16-mixed")
@@ -418,6 +439,24 @@ def older_vision(hf):
     yield dict(hf, model_type="qwen2_vl", text_config=text, vision_config=dict(tower, embed_dim=32, hidden_size=32, mlp_ratio=2))
 
 
+def seq2seq():
+    small = dict(model_type="t5", vocab_size=101, d_model=32, d_kv=8, d_ff=56, num_layers=2, num_heads=4,
+                 decoder_start_token_id=0, relative_attention_num_buckets=8, relative_attention_max_distance=20)
+    odd = dict(small, num_layers=1, num_decoder_layers=3, feed_forward_proj="gated-gelu", tie_word_embeddings=False,
+               num_heads=3, decoder_start_token_id=5, pad_token_id=7)
+    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa", batch=2, seq=33,
+                 target_seq=17, accumulation=1, clip=False)
+    full, eager = {"checkpointing": "full"}, {"attention": "eager"}
+    for hf in (small, odd, dict(small, model_type="mt5", feed_forward_proj="gated-silu")):
+        yield dict(plain, hf=hf)
+        yield dict(plain, **eager, hf=hf) | full
+        yield dict(plain, hf=hf, padded=True) | full
+    yield dict(plain, hf=small, padded=True) | eager
+    yield dict(plain, hf=small, lora=dict(r=4, target_modules=["q", "v", "wo"])) | full
+    yield dict(plain, hf=odd, seq=16, target_seq=40, accumulation=2, clip=True, optimizer="adamw-fused")
+    # in other types CUDA rounds log-probabilities to 16 bits where a CPU does not
+
+
 def further(families):
     """By sdpa, and by eager with a recomputed forward."""
     plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
@@ -505,7 +544,7 @@ def cases():
 def main():
     torch.set_num_threads(1)
     asked = sys.argv[1:]
-    made = vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else classifiers() if asked == ["classifiers"] else of_experts(asked[1:]) if asked[:1] == ["experts"] else cases()
+    made = seq2seq() if asked == ["seq2seq"] else vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else classifiers() if asked == ["classifiers"] else of_experts(asked[1:]) if asked[:1] == ["experts"] else cases()
     for case in made:
         changed = [case["hf"]["model_type"], case["precision"], case["optimizer"], case["attention"]]
         name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])
@@ -517,6 +556,9 @@ def main():
         if case.get("lora") in ADAPTERS:
             name += f"-{ADAPTERS.index(case['lora']) + 1}"
         name += f"/acc{case['accumulation']}" if case["accumulation"] > 1 else ""
+        name += f"/t{case['target_seq']}" if "target_seq" in case else ""
+        name += "/gated" if case["hf"].get("feed_forward_proj") else ""
+        name += "/padded" if case.get("padded") else ""
         name += f"/i{case['images']}" if "images" in case else ""
         name += f"/row{case['documents']}" if "documents" in case else ""
         name += f"/window{case['hf']['sliding_window']}" if case["hf"].get("sliding_window") else ""

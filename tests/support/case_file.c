@@ -183,6 +183,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
     *s = (struct plim_train_setting){
         .micro_batch = case_integer(c, "batch", 0),
         .seq = case_integer(c, "seq", 0),
+        .target_seq = case_integer(c, "target_seq", 0),
         .accumulation = case_integer(c, "accumulation", 1),
         .precision = (enum plim_precision)index_of(plim_precision_names, PLIM_PRECISION_COUNT,
                                                    case_text(c, "precision", "")),

@@ -112,7 +112,7 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
                 same(&a->sharding, &b->sharding, sizeof(a->sharding)) &&
                 same(&a->liger, &b->liger, sizeof(a->liger)) &&
                 same(&a->liger_kernels, &b->liger_kernels, sizeof(a->liger_kernels)) &&
-                same(&a->images, &b->images, sizeof(a->images)) &&
+                same(&a->images, &b->images, sizeof(a->images)) && a->target_seq == b->target_seq &&
                 a->cut_cross_entropy == b->cut_cross_entropy && a->upcast == b->upcast;
     bool batch =
         a->gpus_per_node == b->gpus_per_node &&
@@ -307,6 +307,17 @@ static int64_t of_tower(const struct plim_vision *v)
            v->deep_count * 2 * merged;
 }
 
+/* Attention without biases, the decoder's twice; a norm in front of each layer and behind the blocks; two biases on
+ * positions. */
+static int64_t of_t5(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, attention = 4 * h * m->heads * m->head_dim + h,
+            mlp = (m->gated_mlp ? 3 : 2) * h * m->intermediate_size + h;
+    int64_t encoder = m->encoder_layers * (attention + mlp), decoder = m->decoder_layers * (2 * attention + mlp);
+    return encoder + decoder + 2 * (m->relative_buckets * m->heads + h) +
+           m->vocab_size * h * (m->tie_word_embeddings ? 1 : 2);
+}
+
 int64_t spec_parameters(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size, v = m->vocab_size, head = m->tie_word_embeddings ? 0 : h * v;
@@ -337,6 +348,9 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return of_modernbert(m);
     case PLIM_FAMILY_VIT:
         return of_vit(m);
+    case PLIM_FAMILY_T5:
+    case PLIM_FAMILY_MT5:
+        return of_t5(m);
     case PLIM_FAMILY_STARCODER2:
     case PLIM_FAMILY_NEMOTRON:
     case PLIM_FAMILY_STABLELM: /* a LayerNorm with a bias at the end */

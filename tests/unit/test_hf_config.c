@@ -170,6 +170,8 @@ FAMILY_TEST(qwen3_5_text, 80)
 FAMILY_TEST(qwen3_5_moe_text, 80)
 FAMILY_TEST(qwen3_next, 80)
 FAMILY_TEST(olmoe, 80)
+FAMILY_TEST(t5, 30)
+FAMILY_TEST(mt5, 30)
 
 /* --- what is around the model ----------------------------------------------------------------- */
 

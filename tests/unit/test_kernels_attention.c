@@ -32,6 +32,7 @@ struct call {
     int64_t mask_shape[4];
     bool heads_inside; /* in memory (batch, length, heads, size) */
     int64_t offset;    /* of the operands from an aligned address */
+    bool mask_trains;  /* backward writes its gradient, too */
     int unseen;        /* this query's mask is minus infinity; 0: none */
     int64_t window;
     double softcap;
@@ -103,7 +104,7 @@ static void expect_engine(const struct call *t, const struct plim_op *op)
     bool rows_fit = t->size % 8 == 0 && t->v_size % 8 == 0 && t->offset % 8 == 0;
     int64_t size = t->size > t->v_size ? t->size : t->v_size;
     bool has_cores = c.info.compute_capability >= (t->dtype == PLIM_F16 ? 75 : 80);
-    bool wanted = has_cores && rows_fit && size <= 256;
+    bool wanted = has_cores && rows_fit && size <= 256 && op->n_out < 4;
     cr_expect(eq(int, plim_cuda_attention_has_tensor_cores(&c.info, op), wanted));
     cr_expect(eq(int, strncmp(c.kernel, "flash", 5) == 0, wanted), "%s", c.kernel);
 }
@@ -134,6 +135,7 @@ static void check_backward(const struct call *t)
     op.out[Q] = operand(t, t->heads, t->q_length, t->size);
     op.out[K] = operand(t, t->kv_heads, t->k_length, t->size);
     op.out[V] = operand(t, t->kv_heads, t->k_length, t->v_size);
+    if (t->mask_trains) op.out[op.n_out++] = operand(t, t->heads, t->q_length, t->k_length);
     op.scratch[op.n_scratch++] = kernel_case_scratch(&c, t->batch * t->heads * t->q_length * 4);
     kernel_case_check(&c, &op, tolerance(t->dtype), 8);
     expect_engine(t, &op);
@@ -361,6 +363,23 @@ Test(kernels_attention, masks_of_every_broadcast_form)
         for (int d = 0; d < 4; d++) t.mask_shape[d] = masks[i].shape[d];
         check(t);
     }
+}
+
+Test(kernels_attention, a_mask_that_needs_a_gradient)
+{
+    static const int64_t lengths[][2] = {{20, 70}, {65, 64}, {3, 130}, {64, 1}};
+    for (int i = 0; i < 12; i++)
+        check((struct call){.batch = 2,
+                            .heads = 3,
+                            .q_length = lengths[i % 4][0],
+                            .k_length = lengths[i % 4][1],
+                            .size = 16,
+                            .dtype = types[i % 3],
+                            .dropout = i % 2 ? 0.1 : 0,
+                            .mask_dims = 4,
+                            .mask_shape = {1, 3, lengths[i % 4][0], lengths[i % 4][1]},
+                            .mask_trains = true,
+                            .unseen = i == 4 ? 2 : 0});
 }
 
 Test(kernels_attention, a_query_that_sees_nothing_gives_zeros)

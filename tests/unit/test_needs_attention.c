@@ -144,7 +144,7 @@ static void add_needs(struct events *e, const struct plim_attention_need *needs,
 }
 
 /* The roles in the order of enum plim_attention_role. */
-static const char LETTERS[] = "OLRMQKVT", LETTERS_OF_PADDED[] = "OLRMTTTT", LETTERS_UNSAVED[] = "OLRTQKVT";
+static const char LETTERS[] = "OLRMQKVBT", LETTERS_OF_PADDED[] = "OLRMTTTTT", LETTERS_UNSAVED[] = "OLRTQKVBT";
 
 static int64_t bytes_of(const struct plim_attention_shape *s, int64_t heads, int64_t length,
                         int64_t head_size)

@@ -494,6 +494,7 @@ static const char *model_with(const char *path)
     if (strncmp(path, "data.image", 10) == 0)
         return "model: {family: qwen3_vl, vision_out_hidden_size: 4096}\n"
                "data: {images: 2, image_height: 64, image_width: 64}\n";
+    if (strcmp(path, "data.target_seq") == 0) return "model: {family: mt5}\n";
     if (strcmp(path, "data.documents") == 0) return "model: {family: llama}\ndata: {packing: one-row}\n";
     if (strcmp(path, "data.padding") == 0)
         return "model: {family: bert}\ntrain: {lora: {r: 3, targets: [key], dropout: 0.3}}\n";

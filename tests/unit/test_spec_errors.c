@@ -16,8 +16,7 @@ struct refusal {
 static void check_all(const char *name, const struct refusal *cases, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        cr_expect(eq(str, (char *)spec_refusal(name, cases[i].text), (char *)cases[i].line), "%s",
-                  cases[i].text);
+        cr_expect(eq(str, (char *)spec_refusal(name, cases[i].text), (char *)cases[i].line), "%s", cases[i].text);
 }
 
 #define CHECK_ALL(name, cases) check_all(name, cases, sizeof(cases) / sizeof((cases)[0]))
@@ -25,9 +24,9 @@ static void check_all(const char *name, const struct refusal *cases, size_t coun
     "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, bloom, olmo2, gemma, " \
     "starcoder2, smollm3, granite, olmo, olmo3, stablelm, cohere, cohere2, glm, glm4, qwen3_5_text, ministral3, " \
     "ministral, arcee, nemotron, exaone4, seed_oss, ernie4_5, hunyuan_v1_dense, lfm2, falcon, gpt_bigcode, " \
-    "bert, roberta, distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss, qwen3_5_moe_text, " \
-    "qwen3_next, olmoe, granitemoe, glm4_moe, deepseek_v3, glm4_moe_lite, qwen2_vl, qwen2_5_vl, qwen3_vl, " \
-    "qwen3_5, gemma3, vit"
+    "bert, roberta, distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss, qwen3_5_moe_text, qwen3_next, " \
+    "olmoe, granitemoe, glm4_moe, deepseek_v3, glm4_moe_lite, qwen2_vl, qwen2_5_vl, qwen3_vl, qwen3_5, gemma3, " \
+    "t5, mt5, vit"
 #define RUN_IT " (plimsoll exec runs any training program)"
 
 /* --- sizes ------------------------------------------------------------------------------------ */
@@ -155,7 +154,7 @@ Test(spec_errors, unknown_keys_get_the_nearest)
         {"model: {family: gpt2}\nprecision: fp32\n",
          "s.yaml:2:1: unknown key precision, expected the nearest known key train.precision"},
         {"model: {family: gpt2}\ndata: {xyzzy: 1}\n",
-         "s.yaml:2:8: unknown key data.xyzzy, expected one of seq, vocab_size, packing, "
+         "s.yaml:2:8: unknown key data.xyzzy, expected one of seq, target_seq, vocab_size, packing, "
          "documents, padding, prompt, images, image_pixels, image_height, image_width"},
         {"model: {family: gpt2, n_layers: 3}\n", "s.yaml:1:23: unknown key model.n_layers for "
                                                  "gpt2, expected the nearest known key n_layer"},
@@ -177,7 +176,7 @@ Test(spec_errors, values_have_types)
                                     "ernie4_5, hunyuan_v1_dense, lfm2, falcon, gpt_bigcode, bert, roberta, distilbert, "
                                     "modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss, qwen3_5_moe_text, qwen3_next, "
                                     "olmoe, granitemoe, glm4_moe, deepseek_v3, glm4_moe_lite, qwen2_vl, qwen2_5_vl, "
-                                    "qwen3_vl, qwen3_5, gemma3 or vit"},
+                                    "qwen3_vl, qwen3_5, gemma3, t5, mt5 or vit"},
         {"model: {family: gpt2, zoo: gpt2-124m}\n",
          "s.yaml:1:28: model.zoo stands beside model.family, expected one of them"},
         {"model: {family: gpt2, activation_function: mish}\n",

@@ -73,6 +73,17 @@ static const struct published {
     {"modernbert-base", 149655232, 1024, PLIM_WEIGHTS_FP32},
     {"vit-base", 86567656, 197, PLIM_WEIGHTS_FP32},
     {"vit-large", 304326632, 197, PLIM_WEIGHTS_FP32},
+    {"t5-small", 60506624, 512, PLIM_WEIGHTS_FP32},
+    {"t5-base", 222903552, 512, PLIM_WEIGHTS_FP32},
+    {"t5-large", 737668096, 512, PLIM_WEIGHTS_FP32},
+    {"t5-3b", 2851598336, 512, PLIM_WEIGHTS_FP32},
+    {"flan-t5-small", 76961152, 512, PLIM_WEIGHTS_FP32},
+    {"flan-t5-base", 247577856, 512, PLIM_WEIGHTS_FP32},
+    {"flan-t5-large", 783150080, 512, PLIM_WEIGHTS_FP32},
+    {"flan-t5-xl", 2849757184, 512, PLIM_WEIGHTS_FP32},
+    {"flan-t5-xxl", 11135332352, 512, PLIM_WEIGHTS_FP32},
+    {"mt5-small", 300176768, 512, PLIM_WEIGHTS_FP32},
+    {"mt5-base", 582401280, 512, PLIM_WEIGHTS_FP32},
     {"tiny-gpt2", 136960, 64, PLIM_WEIGHTS_FP32},
 };
 

@@ -31,7 +31,8 @@ static struct tensor *weights(struct engine *e, struct tensor *q, struct tensor 
 {
     struct tensor *scores =
         tensor_keep(op_matmul(e, q, op_mul_scalar(e, op_transpose(e, k, 2, 3), sqrt(p->scale))));
-    if (mask) op_add_(e, scores, mask);
+    if (mask && mask->requires_grad) tensor_set(e, &scores, op_plus_(e, scores, mask));
+    else if (mask) op_add_(e, scores, mask);
     tensor_set(e, &scores, op_safe_softmax(e, scores));
     tensor_set(e, &scores, op_dropout(e, scores, p->dropout));
     return scores;

@@ -20,7 +20,7 @@
 /* A region: computes from `x` (lent) with whatever `context` holds; returns a floating tensor. */
 typedef struct tensor *(*checkpoint_fn)(struct engine *e, const void *context, struct tensor *x);
 
-enum { CHECKPOINT_HELD = 7 };
+enum { CHECKPOINT_HELD = 11 };
 
 /* Runs the region. `context` (of `size` bytes) is copied: it is needed again in backward; so are
  * the `held` tensors (NULL ends the list early), what Python's keyword arguments hold. Consumes

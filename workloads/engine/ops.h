@@ -109,7 +109,8 @@ struct tensor *op_sub(struct engine *e, struct tensor *a, struct tensor *b);
 struct tensor *op_mul(struct engine *e, struct tensor *a, struct tensor *b);
 /* Only `a` may need a gradient. */
 struct tensor *op_div(struct engine *e, struct tensor *a, struct tensor *b);
-struct tensor *op_maximum(struct engine *e, struct tensor *a, struct tensor *b); /* no autograd */
+struct tensor *op_maximum(struct engine *e, struct tensor *a, struct tensor *b); /* no autograd, nor below */
+struct tensor *op_minimum(struct engine *e, struct tensor *a, struct tensor *b);
 /* comparisons and logic: results are bool, nothing is differentiable */
 struct tensor *op_compare(struct engine *e, enum plim_binary f, struct tensor *a, struct tensor *b);
 struct tensor *op_compare_scalar(struct engine *e, enum plim_binary f, struct tensor *a, double b);
@@ -290,8 +291,8 @@ void op_scatter_(struct engine *e, struct tensor *x, struct tensor *indices, str
 struct tensor *op_histogram(struct engine *e, struct tensor *x, int64_t bins);
 /* `x` where the mask (broadcast) is 0, and `value` where it is 1 */
 struct tensor *op_masked_fill(struct engine *e, struct tensor *x, struct tensor *mask, double value);
-/* The same in the memory of x, with 0: what Python calls x from then on. Floating */
-struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor *mask);
+/* The same in the memory of x: what Python calls x from then on. Floating */
+struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor *mask, double value);
 struct tensor *op_mul_scalar_(struct engine *e, struct tensor *x, double b); /* x *= b, likewise */
 /* x[mask] = rows, mask (b, s) of x (b, s, width), rows as many as it has ones, likewise (index_put_()) */
 struct tensor *op_put_rows_where_(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *rows);
@@ -299,7 +300,7 @@ struct tensor *op_put_rows_where_(struct engine *e, struct tensor *x, struct ten
 struct tensor *op_set_part_(struct engine *e, struct tensor *x, int dim, int64_t index, struct tensor *value);
 /* x[.., start:start + n, ..].copy_(value), likewise, n the extent of `value` */
 struct tensor *op_set_slice_(struct engine *e, struct tensor *x, int dim, int64_t start, struct tensor *value);
-/* x += other of the same shape and type, likewise */
+/* x += other, which may have fewer elements, likewise */
 struct tensor *op_plus_(struct engine *e, struct tensor *x, struct tensor *other);
 /* x.clamp_(-limit, limit), likewise; backward has a copy of what it was */
 struct tensor *op_clip_(struct engine *e, struct tensor *x, double limit);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { Q, K, V };
+enum { Q, K, V, MASK };
 enum { SAVED_Q, SAVED_K, SAVED_V, SAVED_MASK, SAVED_OUT, SAVED_LSE, SAVED_SEED, SAVED_OFFSET };
 
 /* convert_boolean_attn_mask: 0 where attended, minus infinity elsewhere */
@@ -44,7 +44,7 @@ static struct plim_attention_shape describe(struct tensor *const qkv[3], const s
 
 /* What one call got, by role. `like` gives layout: q, k, v. */
 struct blocks {
-    struct tensor *out, *lse, *rng[2], *grad[3];
+    struct tensor *out, *lse, *rng[2], *grad[4];
     int rngs;
     struct tensor *temporary[PLIM_SDPA_MAX_NEEDS];
     struct plim_attention_need need[PLIM_SDPA_MAX_NEEDS];
@@ -88,6 +88,17 @@ static void release_before(struct engine *e, struct blocks *b, int index)
             }
 }
 
+/* Of every head and row, a part of what lies in rows of whole units; named */
+static struct tensor *mask_gradient(struct engine *e, const struct tensor *q, const struct tensor *k)
+{
+    const int64_t *n = q->a.shape, columns = k->a.shape[2];
+    int64_t row = (columns + PLIM_DMASK_UNIT - 1) / PLIM_DMASK_UNIT * PLIM_DMASK_UNIT;
+    struct tensor *whole = tensor_keep(tensor_empty(e, (enum plim_dtype)q->a.dtype, SHAPE(n[0], n[1], n[2], row)));
+    struct tensor *y = tensor_hold(op_slice(e, whole, 3, 0, columns));
+    tensor_drop(e, whole);
+    return y;
+}
+
 static void take(struct engine *e, struct blocks *b, int i, enum plim_sdpa kernel,
                  struct tensor *const *qkv)
 {
@@ -105,6 +116,9 @@ static void take(struct engine *e, struct blocks *b, int i, enum plim_sdpa kerne
         break;
     case PLIM_NEED_DV:
         b->grad[V] = tensor_keep(result_like(e, kernel, qkv[V], tensor_size(qkv[V], 3)));
+        break;
+    case PLIM_NEED_DMASK:
+        b->grad[MASK] = mask_gradient(e, qkv[Q], qkv[K]);
         break;
     case PLIM_NEED_LSE:
         b->lse = tensor_keep(tensor_empty_bytes(e, need->bytes));
@@ -140,7 +154,7 @@ static void launch_backward(struct engine *e, struct node *n, const struct block
     if (e->halted) return;
     struct plim_op op = {
         .kind = PLIM_OP_ATTENTION_BACKWARD,
-        .n_out = 3,
+        .n_out = (uint8_t)(b->grad[MASK] ? 4 : 3),
         .n_in = (uint8_t)(ends ? 8 : mask ? 7 : 6),
         .sdpa = (uint8_t)n->ints[0],
         .causal = n->ints[2],
@@ -149,7 +163,7 @@ static void launch_backward(struct engine *e, struct node *n, const struct block
         .alpha = n->number,
         .beta = n->scale,
         .seed = (uint64_t)n->ints[5],
-        .out = {&b->grad[Q]->a, &b->grad[K]->a, &b->grad[V]->a},
+        .out = {&b->grad[Q]->a, &b->grad[K]->a, &b->grad[V]->a, b->grad[MASK] ? &b->grad[MASK]->a : NULL},
         .in = {&dy->a, &qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, &y->a, &lse->a, mask ? &mask->a : NULL,
                ends ? &ends->a : NULL}};
     struct plim_array lent;
@@ -169,6 +183,7 @@ static void attention_backward(struct engine *e, struct node *n, struct tensor *
     shape.rows = n->ints[7];
     shape.mask_batch = n->ints[3];
     shape.mask_heads = n->ints[4];
+    shape.mask_trains = n->edge_count > MASK && node_wants(n, MASK);
     shape.training = true;
     shape.grad_heads_first = !heads_inside(grads[0]);
     struct blocks b = {0};
@@ -188,6 +203,7 @@ static void attention_backward(struct engine *e, struct node *n, struct tensor *
         else
             tensor_drop(e, b.grad[i]);
     }
+    if (b.grad[MASK]) out[MASK] = b.grad[MASK];
     tensor_drop(e, dy);
 }
 static const struct node_kind attention_kind = {"ScaledDotProductAttentionBackward0",
@@ -244,6 +260,18 @@ static void pad_mask(struct engine *e, const struct blocks *b, struct tensor **m
     *mask = wide;
 }
 
+/* preprocess_mask() of a mask that needs a gradient, which it gets through these. Rebinds *mask, which is named. */
+static void spread_mask(struct engine *e, struct tensor **mask, const struct plim_attention_shape *s)
+{
+    int64_t padding = plim_mask_padding(s->k_length);
+    if (padding) {
+        struct tensor *wide = tensor_keep(op_pad(e, *mask, -1, padding));
+        tensor_set(e, mask, op_slice(e, wide, -1, 0, s->k_length));
+        tensor_drop(e, wide);
+    }
+    tensor_set(e, mask, op_expand(e, *mask, SHAPE(s->batch, s->heads, s->q_length, s->k_length)));
+}
+
 /* `given`: what gradients are wanted of; `qkv`: the same, or, padded by the kernel's own call, what it
  * runs on. `*mask` is the caller's variable (a tensor or NULL); it may be bound anew. */
 static struct tensor *fused(struct engine *e, enum plim_sdpa kernel, struct tensor *const *given,
@@ -255,7 +283,8 @@ static struct tensor *fused(struct engine *e, enum plim_sdpa kernel, struct tens
     b.count = plim_attention_forward_needs(&e->device->info, kernel, &shape, b.need);
     pad_mask(e, &b, mask_variable);
     struct tensor *mask = *mask_variable;
-    struct node *n = e->halted ? NULL : op_node(e, &attention_kind, 3, given);
+    struct tensor *operands[] = {given[Q], given[K], given[V], mask};
+    struct node *n = e->halted ? NULL : op_node(e, &attention_kind, shape.mask_trains ? 4 : 3, operands);
     uint64_t seed = p->dropout > 0 ? e->seed++ : 0;
     if (n) save_inputs(e, n, qkv, &shape, p, kernel, seed);
     if (n && mask) node_save(e, n, SAVED_MASK, mask);
@@ -332,6 +361,8 @@ struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, str
     struct tensor *given[3] = {q, k, v}, *qkv[3];
     if (e->halted) return op_halted(e, 3, given);
     bool given_floats[3], cast_floats[3], autocast = e->autocast.on;
+    bool is_number = params->mask && params->mask->a.dtype != PLIM_BOOL;
+    struct tensor *given_mask = is_number ? tensor_hold(autocast_low(e, params->mask)) : params->mask;
     for (int i = V; i >= Q; i--) {
         given_floats[i] = tensor_enter(given[i]);
         qkv[i] = autocast_low(e, given[i]);
@@ -341,14 +372,17 @@ struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, str
     struct tensor *y = e->poison;
     if (!e->halted) {
         struct plim_attention_shape shape =
-            describe(qkv, params->mask, params->causal, params->dropout > 0);
+            describe(qkv, given_mask, params->causal, params->dropout > 0);
         shape.training = autograd_needed(e, 3, qkv);
         shape.torch_2_15 = e->torch_2_15;
         if (params->ends) shape.rows = tensor_elements(params->ends) - 1;
         bool is_composed = params->broadcasts && shape.heads != shape.kv_heads;
-        enum plim_sdpa kernel = is_composed ? PLIM_SDPA_MATH : plim_sdpa_select(&e->device->info, &shape);
-        struct tensor *mask = additive_mask(e, params->mask, shape.dtype);
-        if (mask && mask == params->mask) tensor_ref(mask);
+        shape.mask_trains = given_mask && autograd_needed(e, 1, &given_mask);
+        bool is_spread = given_mask && given_mask->a.stride[3] != 1; /* check_last_dim_stride_equals_1_dense() */
+        enum plim_sdpa kernel = is_composed || is_spread ? PLIM_SDPA_MATH : plim_sdpa_select(&e->device->info, &shape);
+        struct tensor *mask = additive_mask(e, given_mask, shape.dtype);
+        if (mask && mask == given_mask) tensor_ref(mask);
+        if (shape.mask_trains && kernel == PLIM_SDPA_EFFICIENT) spread_mask(e, &mask, &shape);
         if (params->flash2)
             y = flash2(e, qkv, params, shape);
         else if (kernel == PLIM_SDPA_MATH)
@@ -361,6 +395,7 @@ struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, str
         tensor_leave(e, qkv[i], cast_floats[i]);
         tensor_leave(e, given[i], given_floats[i]);
     }
+    if (is_number) tensor_drop(e, given_mask);
     e->autocast.on = autocast;
     return y;
 }

@@ -147,6 +147,11 @@ struct tensor *op_maximum(struct engine *e, struct tensor *a, struct tensor *b)
     return binary(e, NULL, PLIM_BINARY_MAX, a, b, false);
 }
 
+struct tensor *op_minimum(struct engine *e, struct tensor *a, struct tensor *b)
+{
+    return binary(e, NULL, PLIM_BINARY_MIN, a, b, false);
+}
+
 struct tensor *op_compare(struct engine *e, enum plim_binary f, struct tensor *a, struct tensor *b)
 {
     return binary(e, NULL, f, a, b, false);

@@ -288,14 +288,14 @@ struct tensor *op_masked_fill(struct engine *e, struct tensor *x, struct tensor 
     return op_done(e, n, y, 2, operands);
 }
 
-struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor *mask)
+struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor *mask, double value)
 {
     struct tensor *operands[2] = {x, mask};
     if (e->halted) return op_halted(e, 2, operands);
     struct node *n = op_node(e, &masked_fill_kind, 1, &x);
     if (n) node_save(e, n, 0, mask);
     struct tensor *y = op_in_place(e, x);
-    launch_fill(e, y, x, mask, 0);
+    launch_fill(e, y, x, mask, value);
     return op_done(e, n, y, 2, operands);
 }
 

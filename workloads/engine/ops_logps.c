@@ -40,7 +40,7 @@ static struct tensor *logsumexp(struct engine *e, struct tensor *x)
     struct tensor *most = tensor_keep(op_reduce(e, x, 2, true, PLIM_BINARY_MAX, 1, PLIM_F32));
     struct tensor *size = tensor_keep(op_unary(e, most, PLIM_UNARY_ABS));
     struct tensor *is_infinite = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, size, INFINITY));
-    tensor_set(e, &most, op_masked_fill_(e, most, is_infinite));
+    tensor_set(e, &most, op_masked_fill_(e, most, is_infinite, 0));
     tensor_drop_all(e, is_infinite, size);
     struct tensor *powers = tensor_keep(op_sub(e, x, most));
     if (!e->halted) op_unary_(e, PLIM_UNARY_EXP, powers);

@@ -302,7 +302,7 @@ static struct tensor *share_of_smaller(struct engine *e, struct tensor *grad, st
     struct tensor *is_equal = tensor_keep(op_compare(e, PLIM_BINARY_EQ, mine, others));
     struct tensor *share = tensor_keep(op_where(e, is_equal, half, grad, PLIM_F32, 0, 0));
     struct tensor *is_larger = tensor_keep(op_compare(e, PLIM_BINARY_GT, mine, others));
-    tensor_drop(e, tensor_hold(op_masked_fill_(e, share, is_larger)));
+    tensor_drop(e, tensor_hold(op_masked_fill_(e, share, is_larger, 0)));
     tensor_drop_all(e, is_larger, is_equal, half);
     return share;
 }

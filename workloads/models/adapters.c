@@ -12,7 +12,7 @@ static bool has_adapters(const struct decoder *m, const struct module *module, i
     bool is_embedding = layer < 0 && module->offset == offsetof(struct decoder, embedding),
          is_sharded = s->sharding == PLIM_SHARDING_FSDP || s->sharding == PLIM_SHARDING_ZERO3;
     switch (module->kind) {
-    case MODULE_WEIGHT: return is_embedding && !is_sharded && !s->lora.dora;
+    case MODULE_WEIGHT: return is_embedding && !is_sharded && !s->lora.dora && !m->config->encoder_layers;
     case MODULE_HEAD: /* TRL's trainers refuse them: their loss takes the head's weight alone */
         return m->config->task == PLIM_TASK_CAUSAL_LM && !is_sharded && !s->lora.dora && !plim_loop_is_trl(s->loop);
     default: return module->kind == MODULE_LINEAR || module->kind == MODULE_CLASSIFIER;
@@ -216,7 +216,8 @@ void decoder_add_lora(struct engine *e, struct decoder *m)
     if (e->halted) return;
     nn_freeze(e, &m->parameters, m->parameters.count);
     const struct module *model = decoder_modules(m->config->family), *behind = model;
-    while (behind->kind != MODULE_BLOCKS) behind++;
+    for (const struct module *at = model; at->path; at++)
+        if (at->kind == MODULE_BLOCKS) behind = at; /* the last ones */
     adapt_vision(e, m);
     add_adapters(e, m, model, -1, NULL, m, &m->adapters);
     decoder_build_layers(e, m, adapt_layer);

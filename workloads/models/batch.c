@@ -148,6 +148,41 @@ static struct batch rows_with_images(struct engine *e, const struct decoder *m, 
     return b;
 }
 
+/* What the decoder reads: a first token, and the labels but for the last, of which none is hidden. As set_part() for a
+ * simulated device. */
+static void shift_labels(struct engine *e, const struct decoder *m, const struct batch *b)
+{
+    int64_t rows = m->setting->micro_batch, length = m->setting->target_seq;
+    const int64_t shape[] = {rows, length - 1}, stride[] = {length, 1};
+    set_part(e, b->decoder_inputs, (double)m->config->decoder_start, 0, rows, length, 1);
+    if (e->halted || length < 2 || e->device->info.simulated) return;
+    struct tensor *from = tensor_keep(tensor_alias(e, b->labels, 2, shape, stride, 0));
+    struct tensor *to = tensor_keep(tensor_alias(e, b->decoder_inputs, 2, shape, stride, 1));
+    op_copy_(e, to, from);
+    tensor_drop_all(e, from, to);
+}
+
+/* Sources and targets, as a tokenizer makes them and DataCollatorForSeq2Seq, which shifts the labels where it knows the
+ * model, as Trainer's programs have it. */
+static struct batch sources_and_targets(struct engine *e, const struct decoder *m, uint64_t seed)
+{
+    const struct plim_train_setting *s = m->setting;
+    double tokens = (double)m->config->vocab_size;
+    int64_t rows = s->micro_batch, last = decoder_hides_padding(s) ? rows : 0; /* the row whose last tokens are none */
+    bool is_trainers = plim_loop_is_trainers(s->loop);
+    struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, s->seq)))};
+    op_random_(e, b.inputs, tokens, seed);
+    bool has_mask = is_trainers || s->padding != PLIM_PADDING_NO;
+    if (has_mask) b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
+    if (last) set_part(e, b.mask, 0, last * s->seq - 1, 1, 1, 1);
+    b.labels = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, s->target_seq)));
+    op_random_(e, b.labels, tokens, seed - 1);
+    if (is_trainers) b.decoder_inputs = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->target_seq), 0));
+    if (is_trainers) shift_labels(e, m, &b);
+    if (last) set_part(e, b.labels, PLIM_IGNORED_TARGET, last * s->target_seq - 1, 1, 1, 1);
+    return b;
+}
+
 struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     const struct plim_train_setting *s = m->setting;
@@ -155,6 +190,7 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     int64_t rows = s->micro_batch * plim_loop_rows(s->loop), length = s->seq;
     if (in_one) length *= rows, rows = 1;
     if (m->config->patch_size) return images(e, m, seed);
+    if (m->config->encoder_layers) return sources_and_targets(e, m, seed);
     if (m->config->vision.layers && s->images.count) return rows_with_images(e, m, seed);
     struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, length)))};
     op_random_(e, b.inputs, (double)m->config->vocab_size, seed);

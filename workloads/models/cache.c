@@ -6,7 +6,8 @@ enum { KEYS, VALUES, STATES };
 
 enum plim_status decoder_cache_create(const struct decoder *m, struct decoder_cache *cache)
 {
-    *cache = (struct decoder_cache){.layers = m->config->layers};
+    bool is_pair = m->config->encoder_layers > 0; /* EncoderDecoderCache: what the encoder's tokens are, too */
+    *cache = (struct decoder_cache){.layers = is_pair ? 2 * m->config->layers : m->config->layers};
     cache->layer = calloc((size_t)cache->layers, sizeof(*cache->layer));
     return cache->layer ? PLIM_OK : PLIM_NOMEM;
 }
@@ -63,4 +64,13 @@ void decoder_remember(struct engine *e, const struct block_call *b, struct tenso
     }
     for (int i = KEYS; i < STATES; i++) tensor_set(e, &qkv[1 + i], all[i]);
     tensor_drop_all(e, all[KEYS], all[VALUES]);
+}
+
+void decoder_remember_once(struct engine *e, const struct decoder *m, int64_t layer, struct tensor *qkv[3])
+{
+    struct decoder_cache *cache = m->cache;
+    if (!cache || !cache->layer || e->halted) return;
+    struct tensor **states = cache->layer[layer].states;
+    for (int i = KEYS; i < STATES; i++) states[i] = tensor_keep(op_cat(e, 1, &qkv[1 + i], 2));
+    for (int i = KEYS; i < STATES; i++) tensor_set(e, &qkv[1 + i], states[i]);
 }

@@ -41,6 +41,8 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GLM4_MOE] = &plim_family_llama,
     [PLIM_FAMILY_DEEPSEEK_V3] = &plim_family_llama,
     [PLIM_FAMILY_GLM4_MOE_LITE] = &plim_family_llama,
+    [PLIM_FAMILY_T5] = &plim_family_t5,
+    [PLIM_FAMILY_MT5] = &plim_family_t5,
 };
 
 /* ZeRO 1 and 2 lay all weights behind one another, and PyTorch multiplies experts from addresses of 16 bytes on
@@ -190,6 +192,7 @@ void decoder_finish(struct decoder *m)
     vision_finish(m);
     free(m->router_logits);
     free(m->hidden_states);
+    free(m->output_cache.layer);
     free(m->parameters.list);
     free(m->parameters.frozen);
     *m = (struct decoder){0};
@@ -219,6 +222,17 @@ static void lend(struct decoder *m, const struct batch *batch)
     m->document = batch->document;
     m->pixels = batch->pixels;
     m->token_types = batch->token_types;
+    m->labels = batch->labels;
+    m->decoder_inputs = batch->decoder_inputs;
+}
+
+void decoder_drop_output(struct engine *e, struct decoder *m)
+{
+    tensor_drop(e, m->encoded);
+    m->encoded = NULL;
+    if (!m->config->encoder_layers) return;
+    decoder_cache_drop(e, &m->output_cache);
+    m->cache = NULL;
 }
 
 struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **logits)
@@ -227,7 +241,8 @@ struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct ba
     struct tensor *x = run_body(e, m, batch->inputs);
     struct tensor *labels = m->setting->label_smoothing > 0 ? NULL : batch->labels;
     struct tensor *loss = head_loss(e, m, x, labels, logits);
-    tensor_drop(e, x);
+    tensor_drop_all(e, x, m->shifted);
+    m->shifted = NULL;
     return loss;
 }
 
@@ -328,6 +343,7 @@ double decoder_flops_per_token(const struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     const struct parameters *p = &m->parameters;
+    if (c->encoder_layers) return seq2seq_flops_per_token(m);
     double looked_up =
         (double)c->positions * (double)c->hidden_size * (m->position_embedding != NULL);
     if (m->embedding && m->head != m->embedding) looked_up += (double)tensor_elements(m->embedding);

@@ -3,6 +3,7 @@
 #include "workloads/engine/checkpoint.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum plim_dtype decoder_weights_dtype(enum plim_weights weights)
 {
@@ -169,6 +170,16 @@ struct tensor *decoder_open_mask(struct engine *e, const struct decoder *m,
     return nn_bidirectional_mask(e, &r);
 }
 
+struct tensor *decoder_cross_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
+                                  struct tensor *encoded)
+{
+    if (e->halted) return NULL;
+    struct mask_request r = mask_request(m, embeddings);
+    r.keys = encoded->a.shape[1];
+    r.dtype = (enum plim_dtype)encoded->a.dtype;
+    return nn_bidirectional_mask(e, &r);
+}
+
 struct tensor *decoder_heads(struct engine *e, struct tensor *x, int64_t heads, int64_t head_dim)
 {
     if (e->halted) return op_halted(e, 1, &x);
@@ -307,20 +318,23 @@ struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor
     return decoder_blocks_seeing(e, m, x, full, sliding, NULL);
 }
 
-struct tensor *decoder_blocks_seeing(struct engine *e, struct decoder *m, struct tensor *x,
-                                     const struct block_call *full, const struct block_call *sliding,
-                                     struct seen_images *seen)
+/* `layers`: the first, and behind the last */
+static struct tensor *run_blocks(struct engine *e, struct decoder *m, struct tensor *x, const int64_t layers[2],
+                                 const struct block_call *full, const struct block_call *sliding,
+                                 struct seen_images *seen)
 {
-    for (int64_t i = 0; i < m->config->layers; i++) {
+    for (int64_t i = layers[0]; i < layers[1]; i++) {
         bool is_other = m->config->layer_is_sliding[i] || m->config->layer_is_linear[i];
         struct block_call call = sliding && is_other ? *sliding : *full;
+        if (call.shared) memcpy(call.biases, call.shared, sizeof(call.biases));
         call.m = m;
         call.layer = &m->layers[i];
         call.ends = m->ends;
         call.document = m->document;
         if (m->hidden_states) m->hidden_states[i] = tensor_ref(x);
         struct tensor *const held[CHECKPOINT_HELD] = {call.mask, call.cos, call.sin, call.positions,
-                                                      call.alibi, call.ends, call.document};
+                                                      call.alibi, call.ends, call.document, call.encoded,
+                                                      call.encoded_mask, call.biases[0], call.biases[1]};
         struct tensor *y;
         if (m->setting->checkpointing == PLIM_CHECKPOINTING_NONE || e->evaluates || e->checkpointing_off)
             y = run_block(e, &call, x);
@@ -332,6 +346,19 @@ struct tensor *decoder_blocks_seeing(struct engine *e, struct decoder *m, struct
         if (seen) vision_deepen(e, seen, i, &x);
     }
     return x;
+}
+
+struct tensor *decoder_blocks_seeing(struct engine *e, struct decoder *m, struct tensor *x,
+                                     const struct block_call *full, const struct block_call *sliding,
+                                     struct seen_images *seen)
+{
+    return run_blocks(e, m, x, (const int64_t[2]){0, m->config->layers}, full, sliding, seen);
+}
+
+struct tensor *decoder_blocks_between(struct engine *e, struct decoder *m, struct tensor *x,
+                                      const struct block_call *call, int64_t first, int64_t end)
+{
+    return run_blocks(e, m, x, (const int64_t[2]){first, end}, call, NULL, NULL);
 }
 
 bool decoder_has_layers(const struct decoder *m, bool sliding)

@@ -378,7 +378,7 @@ static struct tensor *experts_forward(struct engine *e, const struct block_call 
     struct pairs p = sort_pairs(e, b, r, x);
     struct tensor *bias = NULL, *inverse, *gate_up = nn_wrapped(e, &wrappers[GATE_UP], b->layer->experts_gate_up);
     select_bias(e, &bias, b->layer->experts_gate_up_bias, &p);
-    if (p.nobodys) tensor_set(e, &p.rows, op_masked_fill_(e, p.rows, p.nobodys));
+    if (p.nobodys) tensor_set(e, &p.rows, op_masked_fill_(e, p.rows, p.nobodys, 0));
     struct tensor *out = expert_mlp(e, b, &p, gate_up, wrappers, &bias);
     struct tensor *weighted = tensor_keep(op_mul(e, out, op_unsqueeze(e, p.weights, -1)));
     tensor_set(e, &weighted, unsorted(e, &p, weighted, &inverse));

@@ -1,6 +1,7 @@
 /* The heads and losses of transformers' ForCausalLM, ForMaskedLM and ForSequenceClassification. A
  * decoder's head is one linear, which the family makes (decoder_build_head()). */
 #include "model.h"
+#include <math.h>
 
 /* How the encoders' heads differ. */
 static const struct traits {
@@ -303,6 +304,20 @@ static struct tensor *last_token_loss(struct engine *e, const struct decoder *m,
     return loss;
 }
 
+/* ForConditionalGeneration: no label is shifted, as the decoder's inputs are */
+static struct tensor *seq2seq_loss(struct engine *e, const struct decoder *m, struct tensor *x,
+                                   struct tensor *labels, struct tensor **logits)
+{
+    bool scales = m->config->scales_outputs;
+    struct tensor *h = scales ? tensor_keep(op_mul_scalar(e, x, 1 / sqrt((double)m->config->hidden_size)))
+                              : tensor_ref(x);
+    *logits = logits_of(e, m, h);
+    hook(e, m, logits);
+    struct tensor *loss = labels ? cross_entropy(e, *logits, labels) : NULL;
+    tensor_drop(e, h);
+    return loss;
+}
+
 static struct tensor *classification_loss(struct engine *e, const struct decoder *m, struct tensor *x,
                                           struct tensor *labels, struct tensor **logits)
 {
@@ -336,6 +351,7 @@ struct tensor *head_loss(struct engine *e, const struct decoder *m, struct tenso
         [PLIM_TASK_CAUSAL_LM] = causal_lm_loss,
         [PLIM_TASK_MASKED_LM] = masked_lm_loss,
         [PLIM_TASK_CLASSIFICATION] = classification_loss,
+        [PLIM_TASK_SEQ2SEQ_LM] = seq2seq_loss,
     };
     *logits = NULL;
     return losses[m->config->task](e, m, x, labels, logits);

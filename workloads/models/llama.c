@@ -1,132 +1,12 @@
 /* llama and its relatives: rotary attention with grouped keys, a gated MLP, RMS norms. One code,
  * and a table of what sets the families apart. */
-#include "model.h"
+#include "llama_traits.h"
 #include "workloads/engine/ops_liger.h"
 #include <math.h>
 
-/* Where a block may have a norm: index of decoder_layer.norm. */
-enum { BEFORE_ATTENTION, BEHIND_ATTENTION, BEFORE_MLP, BEHIND_MLP, NORM_PLACES };
-enum {
-    PRE = 1 << BEFORE_ATTENTION | 1 << BEFORE_MLP,
-    POST = 1 << BEHIND_ATTENTION | 1 << BEHIND_MLP
-};
-
-/* What the norms of queries and keys see: a head each before heads and positions change places, or
- * after it, or once it has turned, or all heads at once. */
-enum head_norm { HEAD_NORM_NONE, HEAD_NORM_SPLIT, HEAD_NORM_TRANSPOSED, HEAD_NORM_TURNED, HEAD_NORM_WHOLE };
-
-/* gemma3's text */
-#define GEMMA3 \
-    {.norm = NORM_RMS_GEMMA, .places = PRE | POST, .scales_embeddings = true, .head_norm = HEAD_NORM_TRANSPOSED, \
-     .two_rotaries = true}
-
-static const struct traits {
-    enum norm_kind norm;
-    uint8_t places; /* which norms a block has */
-    enum head_norm head_norm;
-    bool qkv_bias; /* always; the others have attention_bias, on o too */
-    bool o_plain;  /* no bias on o, whatever attention_bias says */
-    bool fused;    /* one projection for q, k, v, one for gate and up; a part of the head rotates */
-    bool rotates_in_fp32; /* cos and sin are fp32; what they turn is cast back */
-    bool scales_embeddings;
-    bool two_rotaries; /* one for each kind of layer */
-    bool softcaps_attention;
-    bool sinks;          /* each head has a score that stands for no token */
-    bool rotates_halves; /* nn_rotate_halves() */
-    bool norm_bias; /* norms have biases */
-    bool plain_mlp; /* fc1 and fc2, without a gate */
-    bool drops_inside; /* dropouts of attention and MLP are functions within these modules */
-    bool fused_mlp;  /* one projection for gate and up alone */
-    bool pairs;     /* neighbours of a head turn together, in fp32, and not its halves */
-    bool some_pairs; /* so do neighbours of a part of the head, in their own type, with cos and sin of halves */
-    bool wide_pairs; /* so do those of all of the head: nn_rotate_pairs_wide() */
-    bool parallel;  /* attention and MLP side by side on one norm */
-    bool turns_part;  /* a part of the head turns; each turned part goes once it is joined to the rest */
-    bool turns_first; /* a part of the head turns; both turned parts live until both are joined to the rest */
-    bool scales_queries; /* queries grow with their positions, once they have turned */
-    enum { NO_GRIDS, GRIDS, GRIDS_ALONE } of_grids; /* positions are those of images' grids, too, or alone */
-    bool norms_first; /* a block's norms are made before its MLP */
-    bool convolves; /* short convolutions in the place of most attentions */
-    bool projects_first; /* all three projections come before their results are seen as heads */
-    bool norm_last; /* the last norm is made behind the rotary embedding */
-    bool gated;     /* what the attention gives is multiplied with a sigmoid of a second half of the queries */
-} all_traits[PLIM_FAMILY_COUNT] = {
-#define QWEN2_VL_TEXT \
-    {.norm = NORM_RMS, .places = PRE, .qkv_bias = true, .of_grids = GRIDS_ALONE, .projects_first = true}
-    [PLIM_FAMILY_LLAMA] = {.norm = NORM_RMS, .places = PRE},
-    [PLIM_FAMILY_MISTRAL] = {.norm = NORM_RMS, .places = PRE},
-    [PLIM_FAMILY_QWEN2] = {.norm = NORM_RMS, .places = PRE, .qkv_bias = true},
-    [PLIM_FAMILY_QWEN3] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT},
-    [PLIM_FAMILY_PHI3] = {.norm = NORM_RMS, .places = PRE, .fused = true},
-    [PLIM_FAMILY_GEMMA] = {.norm = NORM_RMS_GEMMA, .places = PRE, .scales_embeddings = true},
-    [PLIM_FAMILY_GEMMA2] = {.norm = NORM_RMS_GEMMA,
-                            .places = PRE | POST,
-                            .scales_embeddings = true,
-                            .softcaps_attention = true},
-    [PLIM_FAMILY_GEMMA3_TEXT] = GEMMA3,
-    [PLIM_FAMILY_GEMMA3] = GEMMA3,
-    [PLIM_FAMILY_OLMO2] = {.norm = NORM_RMS_OLMO,
-                           .places = POST,
-                           .head_norm = HEAD_NORM_WHOLE,
-                           .rotates_in_fp32 = true},
-    [PLIM_FAMILY_STARCODER2] = {.norm = NORM_LAYER,
-                                .places = PRE,
-                                .norm_bias = true,
-                                .plain_mlp = true,
-                                .drops_inside = true},
-    [PLIM_FAMILY_SMOLLM3] = {.norm = NORM_RMS, .places = PRE},
-    [PLIM_FAMILY_GRANITE] = {.norm = NORM_RMS, .places = PRE},
-    [PLIM_FAMILY_OLMO] = {.norm = NORM_LAYER_FP32, .places = PRE, .rotates_in_fp32 = true},
-    [PLIM_FAMILY_OLMO3] = {.norm = NORM_RMS_OLMO,
-                           .places = POST,
-                           .head_norm = HEAD_NORM_WHOLE,
-                           .rotates_in_fp32 = true,
-                           .two_rotaries = true},
-    [PLIM_FAMILY_COHERE] = {.norm = NORM_LAYER_STEPS, .places = 1 << BEFORE_ATTENTION, .pairs = true, .parallel = true},
-    [PLIM_FAMILY_COHERE2] = {.norm = NORM_LAYER_STEPS, .places = 1 << BEFORE_ATTENTION, .pairs = true,
-                             .parallel = true},
-    [PLIM_FAMILY_GLM] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .fused_mlp = true, .some_pairs = true},
-    [PLIM_FAMILY_GLM4] = {.norm = NORM_RMS, .places = PRE | POST, .o_plain = true, .fused_mlp = true,
-                          .some_pairs = true},
-    [PLIM_FAMILY_MIXTRAL] = {.norm = NORM_RMS, .places = PRE},
-    [PLIM_FAMILY_QWEN2_MOE] = {.norm = NORM_RMS, .places = PRE, .o_plain = true},
-    [PLIM_FAMILY_QWEN3_MOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT},
-    [PLIM_FAMILY_GPT_OSS] = {.norm = NORM_RMS_OLMO, .places = PRE, .sinks = true, .rotates_halves = true},
-#define QWEN3_5_TEXT \
-    {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true, .of_grids = GRIDS}
-    [PLIM_FAMILY_QWEN3_5_TEXT] = QWEN3_5_TEXT, [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = QWEN3_5_TEXT,
-    [PLIM_FAMILY_QWEN3_5] = QWEN3_5_TEXT,
-    [PLIM_FAMILY_QWEN3_NEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true},
-    [PLIM_FAMILY_OLMOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_WHOLE},
-    [PLIM_FAMILY_GRANITEMOE] = {.norm = NORM_RMS, .places = PRE, .norms_first = true},
-    [PLIM_FAMILY_GLM4_MOE] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .turns_part = true},
-    [PLIM_FAMILY_DEEPSEEK_V3] = {.norm = NORM_RMS, .places = PRE},
-    [PLIM_FAMILY_GLM4_MOE_LITE] = {.norm = NORM_RMS, .places = PRE},
-    [PLIM_FAMILY_MINISTRAL3] = {.norm = NORM_RMS, .places = PRE, .scales_queries = true},
-    [PLIM_FAMILY_MINISTRAL] = {.norm = NORM_RMS, .places = PRE},
-    [PLIM_FAMILY_ARCEE] = {.norm = NORM_RMS, .places = PRE, .plain_mlp = true},
-    [PLIM_FAMILY_NEMOTRON] = {.norm = NORM_LAYER_1P,
-                              .places = PRE,
-                              .norm_bias = true,
-                              .plain_mlp = true,
-                              .turns_first = true},
-    [PLIM_FAMILY_EXAONE4] = {.norm = NORM_RMS, .places = POST, .head_norm = HEAD_NORM_TRANSPOSED},
-    [PLIM_FAMILY_SEED_OSS] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .drops_inside = true},
-    [PLIM_FAMILY_ERNIE4_5] = {.norm = NORM_RMS, .places = PRE, .rotates_in_fp32 = true, .wide_pairs = true},
-    [PLIM_FAMILY_QWEN2_VL] = QWEN2_VL_TEXT,
-    [PLIM_FAMILY_QWEN2_5_VL] = QWEN2_VL_TEXT,
-    [PLIM_FAMILY_QWEN3_VL] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .of_grids = GRIDS},
-    [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_TURNED},
-    [PLIM_FAMILY_LFM2] = {.norm = NORM_RMS,
-                          .places = PRE,
-                          .head_norm = HEAD_NORM_SPLIT,
-                          .convolves = true,
-                          .norm_last = true},
-};
-
-static const struct traits *traits_of(const struct decoder *m)
+static const struct llama_traits *traits_of(const struct decoder *m)
 {
-    return &all_traits[m->config->family];
+    return &plim_llama_traits[m->config->family];
 }
 
 /* --- the modules ------------------------------------------------------------------------------ */
@@ -147,7 +27,7 @@ static void patch_norm(struct norm *n, enum plim_liger_norm how)
 static void build_attention(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
-    const struct traits *t = traits_of(m);
+    const struct llama_traits *t = traits_of(m);
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size, queries = c->heads * c->head_dim, keys = c->kv_heads * c->head_dim;
     if (t->fused) {
@@ -233,7 +113,7 @@ static void build_last_norm(struct engine *e, struct decoder *m)
 static void build_rotaries(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
-    const struct traits *t = traits_of(m);
+    const struct llama_traits *t = traits_of(m);
     bool local = t->two_rotaries && decoder_has_layers(m, true);
     bool global = !t->two_rotaries || decoder_has_layers(m, false);
     if (global) decoder_create_rotary(e, m, c->rope, &m->rotary);
@@ -420,7 +300,7 @@ static void rotate_in_place(struct engine *e, const struct block_call *b, struct
 /* Rebinds queries and keys to themselves turned by their positions. */
 static void rotate(struct engine *e, const struct block_call *b, struct tensor *qkv[3])
 {
-    const struct traits *t = traits_of(b->m);
+    const struct llama_traits *t = traits_of(b->m);
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)),
                   *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
     struct tensor *turned[2], *cast[2], *wide[2] = {NULL, NULL}, *parts[2] = {NULL, NULL};
@@ -481,7 +361,7 @@ static struct tensor *attend_gated(struct engine *e, const struct block_call *b,
 static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor **weights)
 {
-    const struct traits *t = traits_of(b->m);
+    const struct llama_traits *t = traits_of(b->m);
     struct tensor *qkv[3], *gate = NULL, *all = NULL;
     *weights = NULL;
     if (b->m->config->layer_is_linear[b->layer - b->m->layers])

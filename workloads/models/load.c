@@ -166,12 +166,14 @@ static int sorted(const struct decoder *m, const struct module *modules, const s
 
 static void load_module(struct load *load, const struct module *module, void *owner);
 
-static void load_blocks(struct load *load)
+static void load_blocks(struct load *load, const struct module *blocks)
 {
     struct decoder *m = load->m;
     const struct module *block[MODULES_MAX];
     int count = sorted(m, decoder_block_modules(m->config->family), block);
-    for (int64_t i = 0; i < m->config->layers; i++)
+    int64_t layers[2];
+    module_blocks(m, blocks, layers);
+    for (int64_t i = layers[0]; i < layers[1]; i++)
         for (int k = 0; k < count; k++) load_module(load, block[k], &m->layers[i]);
 }
 
@@ -182,19 +184,31 @@ static void load_part(struct load *load, const struct vision_part *part)
     for (int k = 0; k < count; k++) load_module(load, modules[k], part->owner);
 }
 
-/* The tower's names come behind the text's, those of its blocks first and of its last merger behind the others. */
+/* What merges last, and what reads patches, which stand behind a Qwen's blocks and before gemma3's */
+static void load_beside_blocks(struct load *load)
+{
+    const struct vision *vision = &load->m->vision;
+    struct vision_part part;
+    load_tensor(load, vision->projection, INIT_WEIGHT);
+    if (vision_part(load->m, (size_t)load->m->config->vision.layers, &part)) load_part(load, &part);
+    load_tensor(load, vision->patch_bias, INIT_ZEROS);
+    load_tensor(load, vision->patch_weight, INIT_WEIGHT);
+    load_tensor(load, vision->positions, INIT_WEIGHT);
+}
+
+/* The tower's names come behind the text's. */
 static void load_vision(struct load *load)
 {
     const struct vision *vision = &load->m->vision;
     const struct plim_vision *v = &load->m->config->vision;
     struct vision_part part;
     if (!v->layers) return;
+    if (vision->projection) load_beside_blocks(load);
     for (size_t i = 0; vision_part(load->m, i, &part); i++)
         if (i != (size_t)v->layers) load_part(load, &part);
-    if (vision_part(load->m, (size_t)v->layers, &part)) load_part(load, &part);
-    load_tensor(load, vision->patch_bias, INIT_ZEROS);
-    load_tensor(load, vision->patch_weight, INIT_WEIGHT);
-    load_tensor(load, vision->positions, INIT_WEIGHT);
+    load_tensor(load, vision->last_norm.bias, INIT_ZEROS);
+    load_tensor(load, vision->last_norm.weight, INIT_ONES);
+    if (!vision->projection) load_beside_blocks(load);
 }
 
 static void load_module(struct load *load, const struct module *module, void *owner)
@@ -223,7 +237,7 @@ static void load_module(struct load *load, const struct module *module, void *ow
         if (load->m->setting->quantization.type && !linear->in_steps) load_quantized(load, linear);
         else load_tensor(load, linear->weight, INIT_WEIGHT);
         break;
-    case MODULE_BLOCKS: load_blocks(load); break;
+    case MODULE_BLOCKS: load_blocks(load, module); break;
     case MODULE_CLASSIFIER:
     case MODULE_HEAD:
         if (!module_is_there(m, module, m)) break;

@@ -25,6 +25,8 @@ struct decoder_layer {
     struct linear gate, up, down; /* gated MLP */
     struct linear gate_up;        /* gate and up fused */
     struct linear fc1, fc2;       /* plain MLP */
+    struct linear cross_q, cross_k, cross_v, cross_o; /* of a decoder's attention to its encoder */
+    struct tensor *relative_bias; /* (buckets, A), t5: of a stack's first block, for all of them; else NULL */
     struct tensor *router, *router_bias; /* (experts, H), (experts) or NULL; without a router the layer has an MLP */
     struct tensor *experts_gate_up, *experts_down; /* (experts, 2 F, H), (experts, H, F), gpt_oss: both turned */
     struct tensor *experts_gate_up_bias, *experts_down_bias; /* (experts, 2 F), (experts, H), or NULL */
@@ -96,6 +98,10 @@ struct decoder {
     struct linear project_in, project_out; /* opt: embeddings of another width */
     struct tensor *inputs, *attention_mask, *positions, *ends, *document; /* the batch's, lent during a forward */
     struct tensor *pixels, *token_types;   /* likewise; NULL: no images */
+    struct tensor *labels, *decoder_inputs; /* likewise, of an encoder and a decoder; the latter may be NULL */
+    struct tensor *encoded, *shifted;      /* what its output has of the encoder, or of images
+                                              (gemma3); what its decoder read, in a forward */
+    struct norm encoder_norm;              /* behind the encoder's blocks */
     struct vision vision;
     struct tensor *pooled;                 /* bert: from the body to the head, else NULL */
     struct tensor **router_logits;         /* by layer, named, while a forward is to return them; NULL: none does */
@@ -115,6 +121,7 @@ struct decoder {
     struct decoder_layer *layers;
     const struct decoder_hooks *hooks; /* lent; NULL: none */
     struct decoder_cache *cache;       /* lent; NULL: nothing is kept */
+    struct decoder_cache output_cache; /* of an encoder and a decoder: what their output has of keys and values */
     char refusal[160]; /* why it cannot be built so, found while it was built (HALT_UNSUPPORTED); "": it can */
 };
 
@@ -134,6 +141,7 @@ struct batch {
     struct tensor *positions, *ends[2], *document;
     struct tensor *completions, *known[2];
     struct tensor *token_types, *pixels, *grids; /* of images (vision.h), else NULL */
+    struct tensor *decoder_inputs; /* (B, T) of a target, whose labels are (B, T), too; NULL: the model makes them */
     struct tensor *kl[BATCH_KL], *tags;
 };
 
@@ -143,6 +151,9 @@ struct block_call {
     const struct decoder_layer *layer;
     struct tensor *mask, *cos, *sin, *positions, *alibi;
     struct tensor *ends, *document; /* of the batch; NULL: positions say where documents end */
+    struct tensor *encoded, *encoded_mask; /* of a decoder's block: what its encoder returned, and which of it counts */
+    struct tensor **shared;    /* t5: of a stack two biases, which its first block makes for all of its blocks, */
+    struct tensor *biases[2];  /* and what there was of them when a block began */
     struct tensor *
         *outputs; /* bloom: where the loop over the blocks holds what a block returns besides x */
 };
@@ -159,7 +170,7 @@ struct family {
 extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
     plim_family_modernbert, plim_family_vit, plim_family_stablelm, plim_family_falcon,
-    plim_family_gpt_bigcode;
+    plim_family_gpt_bigcode, plim_family_t5;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
  * be sharded by FSDP or ZeRO has no memory yet. */
@@ -211,6 +222,8 @@ bool decoder_takes_items(const struct decoder *m);
  * last token the logits, (B, 1, vocabulary), named. The batch has positions (B, S) and a mask of all tokens so far. */
 struct tensor *decoder_next_logits(struct engine *e, struct decoder *m, const struct batch *batch,
                                    struct decoder_cache *cache);
+/* Drops what else the model's output holds, which goes with its logits: of an encoder and a decoder alone */
+void decoder_drop_output(struct engine *e, struct decoder *m);
 /* What TRL's AutoModelForCausalLMWithValueHead returns: of each token a number (B, S), named, and into *loss and
  * *logits, named, what the model inside makes of the labels, the logits in fp32. */
 struct tensor *decoder_values(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **loss,
@@ -233,6 +246,10 @@ static inline bool decoder_hides_padding(const struct plim_train_setting *settin
  * checkpointing repeats is not counted. DPOTrainer's reference is another forward, and so is each of GRPOTrainer's
  * scores of a sample, and its generation, where they are in every step. */
 double decoder_flops_per_token(const struct decoder *m);
+
+/* The same of an encoder and a decoder (t5.c), a token of a source or of its target: weights meet the tokens of one of
+ * them, keys and values of attention to the encoder those of the source. */
+double seq2seq_flops_per_token(const struct decoder *m);
 
 /* --- the head (head.c) ------------------------------------------------------------------------ */
 
@@ -307,6 +324,9 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
 /* Runs every block on `x` (taken), under checkpointing where the setting says so; a named tensor. */
 struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor *x,
                               const struct block_call *full, const struct block_call *sliding);
+/* The same of the layers from `first` up to `end`, which is none of them */
+struct tensor *decoder_blocks_between(struct engine *e, struct decoder *m, struct tensor *x,
+                                      const struct block_call *call, int64_t first, int64_t end);
 /* The same of a model that has seen images (NULL: none), which join behind the first blocks. */
 struct tensor *decoder_blocks_seeing(struct engine *e, struct decoder *m, struct tensor *x,
                                      const struct block_call *full, const struct block_call *sliding,
@@ -340,6 +360,9 @@ struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
  * named or NULL */
 struct tensor *decoder_open_mask(struct engine *e, const struct decoder *m,
                                  struct tensor *embeddings, int64_t window);
+/* The same for tokens that see all of the encoder's, (B, S, H); named or NULL */
+struct tensor *decoder_cross_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
+                                  struct tensor *encoded);
 /* (B, S, A * D) -> (B, A, S, D), a view */
 struct tensor *decoder_heads(struct engine *e, struct tensor *x, int64_t heads, int64_t head_dim);
 /* The attention call of a block. */
@@ -380,6 +403,8 @@ enum plim_status decoder_cache_create(const struct decoder *m, struct decoder_ca
 void decoder_cache_drop(struct engine *e, struct decoder_cache *cache);
 /* past_key_values.update(): rebinds keys and values to all that are kept and these. Nothing where nothing is kept. */
 void decoder_remember(struct engine *e, const struct block_call *b, struct tensor *qkv[3]);
+/* The same of a cache's layer that takes one update alone, with its gradients. */
+void decoder_remember_once(struct engine *e, const struct decoder *m, int64_t layer, struct tensor *qkv[3]);
 
 /* --- experts (experts.c) ---------------------------------------------------------------------- */
 

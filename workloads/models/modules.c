@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BLOCK(path, field, kind) {path, offsetof(struct decoder_layer, field), MODULE_##kind}
 #define MODEL(path, field, kind) {path, offsetof(struct decoder, field), MODULE_##kind}
 #define BLOCKS(path) {path, 0, MODULE_BLOCKS}
 #define EXPERTS                                                                                    \
@@ -371,51 +370,31 @@ static const struct module vl_model[] = {MODEL("model.language_model.embed_token
                                          MODEL("lm_head", head, HEAD),
                                          {0}};
 
-const struct module plim_qwen2_vl_block[] = {BLOCK("attn.qkv", qkv, LINEAR),
-                                             BLOCK("attn.proj", o, LINEAR),
-                                             BLOCK("mlp.fc1", fc1, LINEAR),
-                                             BLOCK("mlp.fc2", fc2, LINEAR),
-                                             BLOCK("norm1", norm[0], NORM),
-                                             BLOCK("norm2", norm[1], NORM),
-                                             {0}};
-const struct module plim_qwen2_5_vl_block[] = {BLOCK("attn.qkv", qkv, LINEAR),
-                                               BLOCK("attn.proj", o, LINEAR),
-                                               BLOCK("mlp.gate_proj", gate, LINEAR),
-                                               BLOCK("mlp.up_proj", up, LINEAR),
-                                               BLOCK("mlp.down_proj", down, LINEAR),
-                                               BLOCK("norm1", norm[0], NORM),
-                                               BLOCK("norm2", norm[1], NORM),
-                                               {0}};
-const struct module plim_qwen2_vl_merger[] = {
-    {"ln_q", offsetof(struct vision_merger, norm), MODULE_NORM},
-    {"mlp.0", offsetof(struct vision_merger, fc1), MODULE_LINEAR},
-    {"mlp.2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
-    {0}};
-const struct module plim_vision_block[] = {BLOCK("attn.qkv", qkv, LINEAR),
-                                           BLOCK("attn.proj", o, LINEAR),
-                                           BLOCK("mlp.linear_fc1", fc1, LINEAR),
-                                           BLOCK("mlp.linear_fc2", fc2, LINEAR),
-                                           BLOCK("norm1", norm[0], NORM),
-                                           BLOCK("norm2", norm[1], NORM),
-                                           {0}};
-const struct module plim_vision_merger[] = {
-    {"norm", offsetof(struct vision_merger, norm), MODULE_NORM},
-    {"linear_fc1", offsetof(struct vision_merger, fc1), MODULE_LINEAR},
-    {"linear_fc2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
-    {0}};
-
-/* In the order of SiglipEncoderLayer's */
-const struct module plim_siglip_block[] = {BLOCK("layer_norm1", norm[0], NORM),
-                                           BLOCK("self_attn.k_proj", k, LINEAR),
-                                           BLOCK("self_attn.v_proj", v, LINEAR),
-                                           BLOCK("self_attn.q_proj", q, LINEAR),
-                                           BLOCK("self_attn.out_proj", o, LINEAR),
-                                           BLOCK("layer_norm2", norm[1], NORM),
-                                           BLOCK("mlp.fc1", fc1, LINEAR),
-                                           BLOCK("mlp.fc2", fc2, LINEAR),
-                                           {0}};
-const struct module plim_gemma3_projector[] = {
-    {"mm_soft_emb_norm", offsetof(struct vision_merger, norm), MODULE_NORM}, {0}};
+/* A block of the encoder has no attention to it, so that its MLP is its second layer (module_full_name()). */
+static const struct module t5_block[] = {BLOCK("layer.0.SelfAttention.q", q, LINEAR),
+                                         BLOCK("layer.0.SelfAttention.k", k, LINEAR),
+                                         BLOCK("layer.0.SelfAttention.v", v, LINEAR),
+                                         BLOCK("layer.0.SelfAttention.o", o, LINEAR),
+                                         BLOCK("layer.0.SelfAttention.relative_attention_bias", relative_bias, WEIGHT),
+                                         BLOCK("layer.0.layer_norm", norm[0], NORM),
+                                         BLOCK("layer.1.EncDecAttention.q", cross_q, LINEAR),
+                                         BLOCK("layer.1.EncDecAttention.k", cross_k, LINEAR),
+                                         BLOCK("layer.1.EncDecAttention.v", cross_v, LINEAR),
+                                         BLOCK("layer.1.EncDecAttention.o", cross_o, LINEAR),
+                                         BLOCK("layer.1.layer_norm", norm[1], NORM),
+                                         BLOCK("layer.2.DenseReluDense.wi", fc1, LINEAR),
+                                         BLOCK("layer.2.DenseReluDense.wi_0", gate, LINEAR),
+                                         BLOCK("layer.2.DenseReluDense.wi_1", up, LINEAR),
+                                         BLOCK("layer.2.DenseReluDense.wo", down, LINEAR),
+                                         BLOCK("layer.2.layer_norm", norm[2], NORM),
+                                         {0}};
+static const struct module t5_model[] = {MODEL("shared", embedding, WEIGHT),
+                                         BLOCKS("encoder.block"),
+                                         MODEL("encoder.final_layer_norm", encoder_norm, NORM),
+                                         BLOCKS("decoder.block"),
+                                         MODEL("decoder.final_layer_norm", final_norm, NORM),
+                                         MODEL("lm_head", head, HEAD),
+                                         {0}};
 
 static const struct {
     const struct module *model, *block;
@@ -477,6 +456,8 @@ static const struct {
     [PLIM_FAMILY_GPT_BIGCODE] = {gpt2_model, gpt2_block},
     [PLIM_FAMILY_FALCON] = {bloom_model, falcon_block},
     [PLIM_FAMILY_LFM2] = {lfm2_model, lfm2_block},
+    [PLIM_FAMILY_T5] = {t5_model, t5_block},
+    [PLIM_FAMILY_MT5] = {t5_model, t5_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)
@@ -520,22 +501,57 @@ static void put_name(const struct decoder *m, const char *path, char *name, size
     snprintf(name, size, "%s%s", r ? r->to : "", path + (r ? strlen(r->from) : 0));
 }
 
+void module_blocks(const struct decoder *m, const struct module *blocks, int64_t layers[2])
+{
+    const struct module *at = decoder_modules(m->config->family);
+    while (at->kind != MODULE_BLOCKS) at++;
+    bool is_first = at == blocks, has_second = m->config->encoder_layers > 0;
+    layers[0] = is_first ? 0 : m->config->encoder_layers;
+    layers[1] = is_first && has_second ? m->config->encoder_layers : m->config->layers;
+}
+
+/* The blocks that the layer is one of, and which it is of them */
+static const struct module *blocks_with(const struct decoder *m, int64_t *layer)
+{
+    const struct module *blocks = decoder_modules(m->config->family);
+    for (;; blocks++) {
+        int64_t layers[2];
+        if (blocks->kind != MODULE_BLOCKS) continue;
+        module_blocks(m, blocks, layers);
+        if (*layer >= layers[1]) continue;
+        *layer -= layers[0];
+        return blocks;
+    }
+}
+
+/* What a module's name in the list begins with that is called otherwise in this layer, and how; else left */
+static void find_other_name(const struct decoder_layer *l, const char *path, const char **from, const char **to)
+{
+    static const struct {
+        const char *from, *to;
+    } others[] = {{"mlp.shared_expert.", "mlp."}, {"mlp.shared_experts.", "mlp."}, {"layer.2.", "layer.1."}};
+    bool is[] = {!l->router, !l->router, !l->cross_q.weight};
+    for (int i = 0; i < 3; i++) {
+        if (!is[i] || strncmp(path, others[i].from, strlen(others[i].from))) continue;
+        *from = others[i].from;
+        *to = others[i].to;
+    }
+}
+
 void module_full_name(const struct decoder *m, const struct module *module, int64_t layer, char name[MODULE_NAME_MAX])
 {
-    const struct module *blocks = decoder_modules(m->config->family), *first = decoder_block_modules(m->config->family);
-    const char *path = module->path, *shared = "mlp.shared_expert";
+    const struct module *first = decoder_block_modules(m->config->family);
+    const char *path = module->path, *from = "", *to = "";
     bool is_of_block = false;
     for (; first->path; first++) is_of_block |= first == module;
     if (!is_of_block) {
         put_name(m, path, name, MODULE_NAME_MAX);
         return;
     }
-    while (blocks->kind != MODULE_BLOCKS) blocks++;
-    put_name(m, blocks->path, name, MODULE_NAME_MAX);
+    find_other_name(&m->layers[layer], path, &from, &to);
+    put_name(m, blocks_with(m, &layer)->path, name, MODULE_NAME_MAX);
     size_t used = strlen(name);
-    bool is_bare = !m->layers[layer].router && !strncmp(path, shared, strlen(shared));
-    snprintf(name + used, MODULE_NAME_MAX - used, ".%lld.%s%s", (long long)layer, is_bare ? "mlp." : "",
-             is_bare ? plim_module_leaf(path) : path);
+    snprintf(name + used, MODULE_NAME_MAX - used, ".%lld.%s%s", (long long)layer, to, path + strlen(from));
 }
 
 /* bert's and roberta's classifiers stand in one list. */

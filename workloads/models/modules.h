@@ -25,12 +25,17 @@ struct module {
     size_t offset;
     enum module_kind kind;
 };
+/* One of a block's */
+#define BLOCK(path, field, kind) {path, offsetof(struct decoder_layer, field), MODULE_##kind}
 
 /* The modules of a family beside its blocks, and of a block. Linears are in the order of
  * named_modules(). NULL: a family that is not quantised and has no adapters. */
 const struct module *decoder_modules(enum plim_family family);
 const struct module *decoder_block_modules(enum plim_family family);
 enum { MODULE_NAME_MAX = 128 };
+/* The layers of an entry MODULE_BLOCKS of decoder_modules(): the first, and behind the last. An encoder and a decoder
+ * have one each. */
+void module_blocks(const struct decoder *m, const struct module *blocks, int64_t layers[2]);
 /* Is it a module that is there, in its owner (a layer, or `m`) and for the model's task? A parameter is none. */
 bool module_is_there(const struct decoder *m, const struct module *module, const void *owner);
 /* The modules of a vision tower's blocks and of its mergers (vision.h) */

@@ -44,7 +44,9 @@ static void cast_modules(struct engine *e, struct decoder *m, const struct modul
 {
     char name[MODULE_NAME_MAX];
     for (const struct module *at = modules; at->path && !e->halted; at++) {
-        for (int64_t i = 0; at->kind == MODULE_BLOCKS && i < m->config->layers; i++)
+        int64_t layers[2] = {0, 0};
+        if (at->kind == MODULE_BLOCKS) module_blocks(m, at, layers);
+        for (int64_t i = layers[0]; i < layers[1]; i++)
             cast_modules(e, m, decoder_block_modules(m->config->family), i, &m->layers[i], dtype, is_up);
         if (at->kind == MODULE_BLOCKS) continue;
         module_full_name(m, at, layer, name);

@@ -158,9 +158,3 @@ void vision_forget(struct engine *e, struct seen_images *seen)
     tensor_drop_all(e, seen->outputs, seen->last, seen->merged, seen->rows, seen->positions);
     tensor_drop_all(e, seen->mask, seen->other_mask, seen->blocks);
 }
-
-void vision_drop_output(struct engine *e, struct decoder *m)
-{
-    tensor_drop(e, m->vision.output);
-    m->vision.output = NULL;
-}

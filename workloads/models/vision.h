@@ -31,7 +31,6 @@ struct vision {
     struct tensor *projection;                /* gemma3: (W, H) */
     struct decoder_layer *layers;
     struct vision_merger *mergers; /* the last block's, and then those of deepstack */
-    struct tensor *output; /* gemma3: image_hidden_states, which the model returns beside its logits */
     struct tensor *deltas; /* rope_deltas, (B, 1) int64, which stay until the next forward's */
 };
 
@@ -88,8 +87,6 @@ void vision_see(struct engine *e, struct decoder *m, struct tensor **embeddings,
 /* Rebinds x (B, S, H), the result of the text's block `layer`, to it with what deepstack adds there. */
 void vision_deepen(struct engine *e, struct seen_images *seen, int64_t layer, struct tensor **x);
 void vision_forget(struct engine *e, struct seen_images *seen);
-/* Drops what the model returned of its images, where it is dropped with the logits. */
-void vision_drop_output(struct engine *e, struct decoder *m);
 
 /* vision_index.c: what Python computes of the images' grids before their patches are looked at. All named. */
 struct vision_index {

@@ -119,8 +119,8 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
     struct tensor *grid = tensor_keep(op_patches(e, pixels, m->vision.patch_weight, m->vision.patch_bias));
     tensor_drop(e, pixels);
     if (e->halted) return e->poison;
-    bool needs_grad = m->setting->lora.r && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL;
-    if (needs_grad) tensor_require_input_grad(e, grid); /* enable_input_require_grads() */
+    bool needs_grad = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL;
+    if (needs_grad) tensor_require_input_grad(e, grid); /* enable_input_require_grads(), which checkpointing calls */
     struct tensor *rows = op_view(e, grid, SHAPE(tensor_size(grid, 0), v->hidden_size, v->positions));
     struct tensor *x = tensor_keep(op_transpose(e, rows, 1, 2));
     struct tensor *places = tensor_keep(op_view(e, m->vision.position_ids, SHAPE(1, v->positions)));
@@ -204,7 +204,7 @@ static void see(struct engine *e, struct decoder *m, struct tensor **embeddings,
     tensor_drop(e, last);
     if (e->halted) return;
     tensor_set(e, &seen->rows, op_to(e, seen->rows, (enum plim_dtype)(*embeddings)->a.dtype));
-    m->vision.output = tensor_ref(seen->rows);
+    m->encoded = tensor_ref(seen->rows); /* image_hidden_states */
     seen->mask = placeholders(e, m);
     struct tensor *mask = tensor_keep(op_unsqueeze(e, seen->mask, -1));
     tensor_set(e, embeddings, op_masked_scatter(e, *embeddings, mask, seen->rows));

@@ -14,6 +14,27 @@ static struct tensor *repeat_kv(struct engine *e, struct tensor *x, int64_t grou
     return y;
 }
 
+/* create_position_bias_mask(): the bias, and where a token is not seen the lowest number of the keys' type; named */
+static struct tensor *bias_mask(struct engine *e, const struct attention_call *c, struct tensor *q, struct tensor *k)
+{
+    struct tensor *mask = c->mask;
+    if (!mask && (c->bidirectional || tensor_size(q, 2) == 1)) return tensor_ref(c->bias);
+    enum plim_dtype dtype = (enum plim_dtype)c->bias->a.dtype;
+    double low = nn_lowest((enum plim_dtype)k->a.dtype);
+    int64_t rows = tensor_size(q, 2), columns = tensor_size(k, 2);
+    if (mask) {
+        tensor_ref(mask);
+    } else {
+        struct tensor *row = op_unsqueeze(e, op_arange(e, PLIM_I64, rows, 0, 1), 1);
+        struct tensor *column = op_unsqueeze(e, op_arange(e, PLIM_I64, columns, 0, 1), 0);
+        struct tensor *causal = op_compare(e, PLIM_BINARY_GE, row, column);
+        mask = tensor_keep(op_view(e, causal, SHAPE(1, 1, rows, columns)));
+    }
+    struct tensor *y = tensor_keep(op_where(e, mask, c->bias, NULL, dtype, 0, low));
+    tensor_drop(e, mask);
+    return y;
+}
+
 static struct tensor *sdpa(struct engine *e, const struct attention_call *c, struct tensor *q,
                            struct tensor *k, struct tensor *v)
 {
@@ -21,13 +42,15 @@ static struct tensor *sdpa(struct engine *e, const struct attention_call *c, str
     bool gqa = c->groups > 1 && !c->mask && !e->halted && tensor_size(k, 3) <= MOST_WIDTH;
     struct tensor *keys = gqa ? tensor_ref(k) : tensor_hold(repeat_kv(e, k, c->groups));
     struct tensor *values = gqa ? tensor_ref(v) : tensor_hold(repeat_kv(e, v, c->groups));
-    struct attention_params p = {.mask = c->mask,
+    struct tensor *biased = c->bias && !e->halted ? bias_mask(e, c, q, k) : NULL;
+    struct attention_params p = {.mask = biased ? biased : c->mask,
                                  .dropout = e->evaluates ? 0 : c->dropout,
                                  .scale = c->scaling,
-                                 .causal = !c->bidirectional && !c->mask && !e->halted &&
+                                 .causal = !biased && !c->bidirectional && !c->mask && !e->halted &&
                                            tensor_size(q, 2) > 1};
     struct tensor *out = tensor_keep(op_sdpa(e, q, keys, values, &p));
     tensor_set(e, &out, op_contiguous(e, op_transpose(e, out, 1, 2)));
+    tensor_drop(e, biased);
     tensor_drop(e, keys);
     tensor_drop(e, values);
     return tensor_yield(out);
@@ -124,6 +147,7 @@ static struct tensor *eager(struct engine *e, const struct attention_call *c, st
     struct tensor *w =
         tensor_keep(op_mul_scalar(e, op_matmul(e, q, op_transpose(e, keys, 2, 3)), c->scaling));
     if (c->softcap > 0) nn_softcap(e, &w, c->softcap);
+    if (c->bias) tensor_set(e, &w, op_add(e, w, c->bias));
     if (c->mask) tensor_set(e, &w, op_add(e, w, c->mask));
     if (c->sinks)
         weigh_with_sinks(e, c, &w, v, &s);

@@ -39,12 +39,12 @@ static struct tensor *offset_range(struct engine *e, int64_t count, int64_t offs
 static int64_t keys_of(const struct mask_request *r)
 {
     bool is_full = r->window && r->past >= r->window;
-    return (is_full ? r->window - 1 : r->past) + r->seq;
+    return (is_full ? r->window - 1 : r->past) + (r->keys ? r->keys : r->seq);
 }
 
 static int64_t first_key(const struct mask_request *r)
 {
-    return r->past + r->seq - keys_of(r);
+    return r->keys ? 0 : r->past + r->seq - keys_of(r);
 }
 
 /* table[rows, columns] with broadcast index tensors: both indices are made contiguous first */
@@ -207,7 +207,7 @@ static struct tensor *bool_mask(struct engine *e, const struct mask_request *r, 
 }
 
 /* torch.finfo(dtype).min */
-static double lowest(enum plim_dtype dtype)
+double nn_lowest(enum plim_dtype dtype)
 {
     return dtype == PLIM_F16 ? -65504.0 : dtype == PLIM_BF16 ? -0x1.fep127 : -0x1.fffffep127;
 }
@@ -216,7 +216,7 @@ static double lowest(enum plim_dtype dtype)
 static struct tensor *additive(struct engine *e, struct tensor *mask, enum plim_dtype dtype)
 {
     struct tensor *zero = tensor_keep(op_full(e, dtype, 0, NULL, 0));
-    struct tensor *y = tensor_keep(op_where(e, mask, zero, NULL, dtype, 0, lowest(dtype)));
+    struct tensor *y = tensor_keep(op_where(e, mask, zero, NULL, dtype, 0, nn_lowest(dtype)));
     tensor_drop(e, zero);
     tensor_drop(e, mask);
     return y;

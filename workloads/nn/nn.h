@@ -180,6 +180,7 @@ enum norm_kind {
     NORM_RMS_OLMO,   /* Olmo2RMSNorm: (weight * x).to(dtype) */
     NORM_LAYER_FP32, /* OlmoLayerNorm: torch's in fp32, without a weight */
     NORM_LAYER_1P,   /* NemotronLayerNorm1P: torch's of a weight that counts from 1, in autocast's type */
+    NORM_RMS_T5,      /* T5LayerNorm: weight * (x * rsqrt), in weight's type before where that has 16 bits */
     NORM_LAYER_STEPS, /* CohereLayerNorm: a LayerNorm in fp32, every step a kernel */
     /* LigerRMSNorm in the place of another RMS norm, on the simulated device only: one kernel, whose gradient of x
      * takes the place of that of its result, or is apart from it. */
@@ -284,6 +285,7 @@ enum attention_function { ATTENTION_SDPA, ATTENTION_EAGER, ATTENTION_FLASH2 };
  * `dtype` for eager, (B, S) of what is not padded for flash-attention-2, or NULL when none is needed. Named. */
 struct mask_request {
     int64_t batch, seq;
+    int64_t keys; /* of others, which a decoder looks at; 0: they are the queries' own */
     int64_t past; /* tokens before these, whose keys are kept; of a window no more than it reaches back to */
     enum plim_dtype dtype; /* of the embeddings */
     bool packed, padded;
@@ -297,6 +299,7 @@ struct mask_request {
     struct tensor *attention_mask; /* (B, past + S), or NULL: none is passed; hides something if
                                       `padded` (and if `packed`, for one that the model made). Lent */
 };
+double nn_lowest(enum plim_dtype dtype); /* torch.finfo(dtype).min */
 struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r);
 /* create_bidirectional_mask, create_bidirectional_sliding_window_mask: the same, where a token also
  * sees what comes behind it, as far as the window in both directions. `packed` means nothing here,
@@ -313,6 +316,7 @@ struct attention_call {
     enum attention_function function;
     bool bidirectional;
     struct tensor *mask; /* lent; NULL: none, the kernel masks the future unless bidirectional */
+    struct tensor *bias; /* of positions, (1, heads, queries, keys), which joins the mask. Lent; NULL: none */
     int64_t groups;      /* query heads per key head */
     double dropout, scaling;
     struct tensor *sinks; /* eager: (A), a score more of each head, which takes its share of the softmax and adds

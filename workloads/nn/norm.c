@@ -97,6 +97,21 @@ static struct tensor *layer_norm_steps(struct engine *e, const struct norm *n, s
     return tensor_yield(y);
 }
 
+/* x itself is multiplied, not its copy in fp32 */
+static struct tensor *rms_norm_t5(struct engine *e, const struct norm *n, struct tensor *x)
+{
+    bool was = tensor_enter(x);
+    struct tensor *squares = op_pow_scalar(e, op_to(e, x, PLIM_F32), 2);
+    struct tensor *variance = tensor_keep(op_mean_last(e, squares));
+    struct tensor *h = tensor_keep(op_mul(e, x, op_rsqrt(e, op_add_scalar(e, variance, RMS_EPSILON))));
+    enum plim_dtype dtype = (enum plim_dtype)n->weight->a.dtype;
+    if (dtype != PLIM_F32) tensor_set(e, &h, op_to(e, h, dtype));
+    struct tensor *y = op_mul(e, n->weight, h);
+    tensor_drop_all(e, h, variance);
+    tensor_leave(e, x, was);
+    return y;
+}
+
 /* torch's in fp32 */
 static struct tensor *layer_norm_fp32(struct engine *e, struct tensor *x)
 {
@@ -133,6 +148,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     if (n->kind == NORM_LAYER_FP32) return layer_norm_fp32(e, x);
     if (n->kind == NORM_LAYER_1P) return layer_norm_1p(e, n, x);
     if (n->kind == NORM_LAYER_STEPS) return layer_norm_steps(e, n, x);
+    if (n->kind == NORM_RMS_T5) return rms_norm_t5(e, n, x);
     if (n->kind == NORM_RMS_GEMMA) return rms_norm_gemma(e, n, x);
     if (n->kind == NORM_RMS_LIGER || n->kind == NORM_RMS_LIGER_APART)
         return op_liger_rms_norm(e, x, n->weight, RMS_EPSILON, n->offset, n->kind == NORM_RMS_LIGER);

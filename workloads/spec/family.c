@@ -16,6 +16,13 @@ static const char *const activation_names[] = {
     [ACTIVATION_SWISH] = "swish",
 };
 
+/* By enum plim_feed_forward; of t5 gated-gelu is gelu_new. */
+static const char *const feed_forward_names[PLIM_FEED_COUNT] = {
+    "gelu", "gelu_new", "gelu_pytorch_tanh", "silu", "relu", "relu2", "quick_gelu",
+    "gated-gelu", "gated-gelu_new", "gated-gelu_pytorch_tanh", "gated-silu", "gated-relu", "gated-relu2",
+    "gated-quick_gelu",
+};
+
 /* How a column of PLIM_FIELD_MAP is read: its type, and the names of an enumeration. */
 #define OF_INT .type = PLIM_VALUE_INT
 #define OF_NUMBER .type = PLIM_VALUE_NUMBER
@@ -23,12 +30,14 @@ static const char *const activation_names[] = {
 #define OF_NAMES(table)                                                                            \
     .type = PLIM_VALUE_ENUM, .names = table, .name_count = sizeof(table) / sizeof((table)[0])
 #define OF_ACTIVATION OF_NAMES(activation_names)
+#define OF_FEED_FORWARD OF_NAMES(feed_forward_names)
 #define OF_TASK OF_NAMES(plim_task_names)
 #define OF_POOLING OF_NAMES(plim_pooling_names)
 
 /* What a null is, where 0 is a value. */
 #define NULL_VALUE(field)                                                                          \
     ((field) == PLIM_FIELD_PAD_TOKEN            ? PLIM_NO_TOKEN                                     \
+     : (field) == PLIM_FIELD_DECODER_START      ? PLIM_NO_TOKEN                                     \
      : (field) == PLIM_FIELD_DROPOUT_CLASSIFIER ? -1                                                \
                                                 : 0)
 

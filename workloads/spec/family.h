@@ -24,6 +24,8 @@
     X(INTERMEDIATE_SIZE, intermediate_size, INT, 1, 1 << 22, "intermediate_size", "elements",      \
       "width of the MLP")                                                                          \
     X(LAYERS, layers, INT, 1, PLIM_MAX_LAYERS, "num_hidden_layers", "layers", "blocks")    \
+    X(DECODER_LAYERS, decoder_layers, INT, 1, PLIM_MAX_LAYERS, "num_decoder_layers", "layers",     \
+      "t5: blocks of the decoder; null: as many as num_layers, the encoder's")                     \
     X(HEADS, heads, INT, 1, 1 << 16, "num_attention_heads", "heads", "query heads")                \
     X(KV_HEADS, kv_heads, INT, 1, 1 << 16, "num_key_value_heads", "heads",                         \
       "key and value heads; null: as many as query heads")                                         \
@@ -54,6 +56,16 @@
       "activation function of the head")                                                           \
     X(CLASSIFIER_POOLING, classifier_pooling, POOLING, 0, 0, "classifier_pooling", "",             \
       "what a classification sees of a row: its first token, or the mean")                         \
+    X(RELATIVE_BUCKETS, relative_buckets, INT, 4, 1 << 20, "relative_attention_num_buckets",       \
+      "buckets", "t5: rows of the bias that attention has for how far tokens lie apart")           \
+    X(RELATIVE_DISTANCE, relative_distance, INT, 2, INT32_MAX, "relative_attention_max_distance",  \
+      "tokens", "t5: from this distance on they are alike")                                        \
+    X(FEED_FORWARD, feed_forward, FEED_FORWARD, 0, 0, "feed_forward_proj", "",                     \
+      "t5: activation function of the MLP, with a gate or without")                                \
+    X(USE_CACHE, use_cache, BOOL, 0, 0, "use_cache", "",                                           \
+      "t5: the decoder keeps keys and values in training, too, but for checkpointing")             \
+    X(DECODER_START, decoder_start, INT, 0, (1 << 26) - 1, "decoder_start_token_id", "token",      \
+      "t5: what the decoder's rows begin with")                                                    \
     X(SINUSOIDAL_POSITIONS, sinusoidal_positions, BOOL, 0, 0, "sinusoidal_pos_embds", "",          \
       "the learned positions begin as sines and cosines")                                          \
     X(LAYER_NORM_AFFINE, layer_norm_elementwise_affine, BOOL, 0, 0,                                \

@@ -18,7 +18,7 @@ static const struct other_kind {
      {"electra", "deberta", "deberta-v2", "albert", "xlm-roberta", "camembert", "mpnet", "esm",
       "longformer", "roformer", "layoutlm", "eurobert"}},
     {"an encoder-decoder",
-     {"t5", "mt5", "umt5", "bart", "mbart", "pegasus", "marian", "whisper", "longt5",
+     {"umt5", "bart", "mbart", "pegasus", "marian", "whisper", "longt5",
       "blenderbot"}},
     {"a vision model",
      {"swin", "convnext", "convnextv2", "resnet", "deit", "beit", "dinov2", "segformer",
@@ -49,6 +49,7 @@ enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HA
                     OF(QWEN3_NEXT) | OF(OLMOE) | OF(GRANITEMOE) | OF(GLM4_MOE) | \
                     OF(DEEPSEEK_V3) | OF(GLM4_MOE_LITE))
 #define OF_ALL UINT64_MAX
+#define OF_SEQ2SEQ (OF(T5) | OF(MT5))
 #define OF_DECODERS (~OF_ENCODERS)
 _Static_assert(PLIM_FAMILY_COUNT <= 64, "families are bits");
 
@@ -60,7 +61,10 @@ static const struct refused_key {
 } refused_keys[] = {
     {"per_layer_config", HARMLESS_EMPTY, "its layers differ", OF_ALL},
     {"add_cross_attention", HARMLESS_FALSE, "cross-attention is not in this version", OF_ALL},
-    {"is_encoder_decoder", HARMLESS_FALSE, "encoder-decoders are not in this version", OF_ALL},
+    {"is_encoder_decoder", HARMLESS_FALSE, "encoder-decoders of this family are not in this version",
+     OF_ALL & ~OF_SEQ2SEQ},
+    {"num_hidden_layers", HARMLESS_EMPTY, "beside it transformers makes num_decoder_layers of num_layers",
+     OF_SEQ2SEQ},
     {"is_causal", HARMLESS_TRUE, "a decoder's bidirectional attention is not in this version",
      OF_DECODERS},
     {"use_bidirectional_attention", HARMLESS_FALSE,
@@ -143,6 +147,7 @@ static const char *const head_names[PLIM_TASK_COUNT] = {
     [PLIM_TASK_CAUSAL_LM] = "ForCausalLM",
     [PLIM_TASK_MASKED_LM] = "ForMaskedLM",
     [PLIM_TASK_CLASSIFICATION] = "ForSequenceClassification",
+    [PLIM_TASK_SEQ2SEQ_LM] = "ForConditionalGeneration",
 };
 
 static enum plim_status refuse_head(const struct plim_yaml *yaml, const struct plim_yaml_node *node,
@@ -160,6 +165,11 @@ static enum plim_status refuse_head(const struct plim_yaml *yaml, const struct p
                               "architectures names %.64s, expected an image classification (plimsoll "
                               "exec runs any training program)",
                               node->text);
+    if (plim_family_has_task(family, PLIM_TASK_SEQ2SEQ_LM))
+        return plim_yaml_fail(yaml, node, err,
+                              "architectures names %.64s, expected an encoder and a decoder that generates (to plan "
+                              "it as one, write a spec with model: {hf: FILE, family: NAME}; plimsoll exec runs any "
+                              "training program)", node->text);
     return plim_yaml_fail(
         yaml, node, err,
         "architectures names %.64s, expected a masked language model or a sequence classification "
@@ -178,7 +188,7 @@ enum plim_status plim_hf_read_task(const struct plim_yaml *yaml, enum plim_famil
         return PLIM_OK;
     const char *name = list->items[0]->text;
     bool plain = plim_text_ends_with(name, "Model") && !plim_text_ends_with(name, "DoubleHeadsModel") &&
-                 !plim_text_ends_with(name, "RewardModel");
+                 !plim_text_ends_with(name, "RewardModel") && !plim_text_ends_with(name, "EncoderModel");
     if (plain) return PLIM_OK;
     bool images = plim_family_info(family)->images;
     if (plim_family_info(family)->vision && plim_text_ends_with(name, "ForConditionalGeneration")) return PLIM_OK;

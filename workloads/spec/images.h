@@ -11,6 +11,9 @@ enum plim_activation {
     PLIM_ACTIVATION_SILU, PLIM_ACTIVATION_RELU, PLIM_ACTIVATION_RELU2, PLIM_ACTIVATION_QUICK_GELU
 };
 
+/* Functions of an MLP as t5's feed_forward_proj names them: those above in their order, and the same with a gate. */
+enum plim_feed_forward { PLIM_FEED_GATED = PLIM_ACTIVATION_QUICK_GELU + 1, PLIM_FEED_COUNT = 2 * PLIM_FEED_GATED };
+
 enum { PLIM_MAX_DEEP = 16, PLIM_GRIDS = 3 };
 
 /* The vision tower of a model of images and text (vision_config): a transformer over the patches of all images of a

@@ -34,6 +34,11 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .example = "512:4096:512",
      .help = "length of a training sample: one, a list, or first:last:step; null: plimsoll "
              "chooses"},
+    {.path = "data.target_seq",
+     .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 24},
+     AT(target_seq), .unit = "tokens", .fallback = "null", .example = "64",
+     .help = "tokens of a row's target, where an encoder reads data.seq tokens and a decoder writes these (t5); null: "
+             "128"},
     {.path = "data.vocab_size",
      .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 26},
      AT(model_as_given.vocab_size),

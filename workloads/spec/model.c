@@ -1,4 +1,5 @@
 #include "family.h"
+#include "spec_seq2seq.h"
 #include "spec_vision.h"
 
 #include <string.h>
@@ -80,6 +81,7 @@ void plim_model_derive(struct plim_spec *spec)
         model->intermediate_size = 4 * model->hidden_size; /* gpt2, bloom */
     if (model->vision.mlp_ratio) model->vision.intermediate_size = model->vision.mlp_ratio * model->vision.hidden_size;
     adjust_width(model);
+    plim_seq2seq_derive(model);
     if (model->local_attention) model->sliding_window = model->local_attention / 2;
     if (model->dropout_classifier < 0) model->dropout_classifier = model->dropout_residual;
     if (plim_loop_disables_dropout(spec->loop)) plim_model_disable_dropout(model);
@@ -113,7 +115,7 @@ void plim_model_derive(struct plim_spec *spec)
     else if (!model->rope_original_positions)
         model->rope_original_positions = model->positions;
 
-    model->has_padding_idx = model->pad_token_id != PLIM_NO_TOKEN;
+    model->has_padding_idx = model->pad_token_id != PLIM_NO_TOKEN && !model->encoder_layers;
     bool by_interval = plim_family_info(model->family)->nope == PLIM_NOPE_INTERVAL;
     if (spec->nope_layers_given) /* there may be more entries than layers */
         memset(model->layer_is_nope + model->layers, 0, (size_t)(PLIM_MAX_LAYERS - model->layers));
@@ -154,7 +156,7 @@ static enum plim_status check_heads(const struct plim_spec *spec, const char **c
     for (size_t i = 0; i < sizeof(info->required) / sizeof(info->required[0]); i++) {
         const enum plim_field field = info->required[i];
         const int64_t *given = (const void *)((const char *)&spec->model_as_given + plim_field_info(field)->offset);
-        if (field == PLIM_FIELD_TASK || *given) continue;
+        if (field == PLIM_FIELD_TASK || *given != (int64_t)plim_field_info(field)->value.null_value) continue;
         *culprit = plim_family_key_name(model->family, field);
         return plim_fail(err, PLIM_SPEC, "%s is null, with which transformers fails to build or to run %s, expected a "
                          "number", *culprit, plim_family_names[model->family]);
@@ -255,10 +257,11 @@ static enum plim_status check_task(const struct plim_spec *spec, const char **cu
         REFUSE(TASK, "train.loop is trl-reward, and transformers has no classification of %s",
                plim_family_names[model->family]);
     if (!plim_family_has_task(model->family, model->task))
-        REFUSE(TASK, "task is %s, expected %sclassification for %s", plim_task_names[model->task],
+        REFUSE(TASK, "task is %s, expected %s%s for %s", plim_task_names[model->task],
                plim_family_is_decoder(model->family)                        ? "causal-lm or "
                : plim_family_has_task(model->family, PLIM_TASK_MASKED_LM) ? "masked-lm or "
                                                                             : "",
+               plim_family_has_task(model->family, PLIM_TASK_SEQ2SEQ_LM) ? "seq2seq-lm" : "classification",
                plim_family_names[model->family]);
     return PLIM_OK;
 }
@@ -301,6 +304,7 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
     if (st != PLIM_OK) return st;
     if ((st = check_task(spec, culprit, err)) != PLIM_OK) return st;
     if ((st = plim_vision_check(model, culprit, err)) != PLIM_OK) return st;
+    if ((st = plim_seq2seq_check(spec, culprit, err)) != PLIM_OK) return st;
     if (model->patch_size > model->image_size)
         REFUSE(PATCH_SIZE, "patch_size is %lld, expected at most image_size = %lld",
                (long long)model->patch_size, (long long)model->image_size);

@@ -11,6 +11,7 @@
 
 #include "autotune/base/status.h"
 #include "axis.h"
+#include "families.h"
 #include "grpo.h"
 #include "images.h"
 #include "liger.h"
@@ -23,79 +24,14 @@
 
 /* --- the model -------------------------------------------------------------------------------- */
 
-/* enum suffix, model_type in config.json */
-#define PLIM_FAMILY_MAP(X)                                                                         \
-    X(GPT2, "gpt2")                                                                                \
-    X(LLAMA, "llama")                                                                              \
-    X(MISTRAL, "mistral")                                                                          \
-    X(QWEN2, "qwen2")                                                                              \
-    X(QWEN3, "qwen3")                                                                              \
-    X(PHI3, "phi3")                                                                                \
-    X(PHI, "phi")                                                                                  \
-    X(GEMMA2, "gemma2")                                                                            \
-    X(GEMMA3_TEXT, "gemma3_text")                                                                  \
-    X(GPT_NEOX, "gpt_neox")                                                                        \
-    X(OPT, "opt")                                                                                  \
-    X(BLOOM, "bloom")                                                                              \
-    X(OLMO2, "olmo2")                                                                              \
-    X(GEMMA, "gemma")                                                                              \
-    X(STARCODER2, "starcoder2")                                                                    \
-    X(SMOLLM3, "smollm3")                                                                          \
-    X(GRANITE, "granite")                                                                          \
-    X(OLMO, "olmo")                                                                                \
-    X(OLMO3, "olmo3")                                                                              \
-    X(STABLELM, "stablelm")                                                                        \
-    X(COHERE, "cohere")                                                                            \
-    X(COHERE2, "cohere2")                                                                          \
-    X(GLM, "glm")                                                                                  \
-    X(GLM4, "glm4")                                                                                \
-    X(QWEN3_5_TEXT, "qwen3_5_text")                                                                \
-    X(MINISTRAL3, "ministral3")                                                                    \
-    X(MINISTRAL, "ministral")                                                                      \
-    X(ARCEE, "arcee")                                                                              \
-    X(NEMOTRON, "nemotron")                                                                        \
-    X(EXAONE4, "exaone4")                                                                          \
-    X(SEED_OSS, "seed_oss")                                                                        \
-    X(ERNIE4_5, "ernie4_5")                                                                        \
-    X(HUNYUAN_V1_DENSE, "hunyuan_v1_dense")                                                        \
-    X(LFM2, "lfm2")                                                                                \
-    X(FALCON, "falcon")                                                                            \
-    X(GPT_BIGCODE, "gpt_bigcode")                                                                  \
-    X(BERT, "bert")                                                                                \
-    X(ROBERTA, "roberta")                                                                          \
-    X(DISTILBERT, "distilbert")                                                                    \
-    X(MODERNBERT, "modernbert")                                                                    \
-    X(MIXTRAL, "mixtral")                                                                          \
-    X(QWEN2_MOE, "qwen2_moe")                                                                      \
-    X(QWEN3_MOE, "qwen3_moe")                                                                      \
-    X(GPT_OSS, "gpt_oss")                                                                          \
-    X(QWEN3_5_MOE_TEXT, "qwen3_5_moe_text")                                                        \
-    X(QWEN3_NEXT, "qwen3_next")                                                                    \
-    X(OLMOE, "olmoe")                                                                              \
-    X(GRANITEMOE, "granitemoe")                                                                    \
-    X(GLM4_MOE, "glm4_moe")                                                                        \
-    X(DEEPSEEK_V3, "deepseek_v3")                                                                  \
-    X(GLM4_MOE_LITE, "glm4_moe_lite")                                                              \
-    X(QWEN2_VL, "qwen2_vl")                                                                        \
-    X(QWEN2_5_VL, "qwen2_5_vl")                                                                    \
-    X(QWEN3_VL, "qwen3_vl")                                                                        \
-    X(QWEN3_5, "qwen3_5")                                                                          \
-    X(GEMMA3, "gemma3")                                                                            \
-    X(VIT, "vit")
-
-enum plim_family {
-#define PLIM_FAMILY_ENUM(name, text) PLIM_FAMILY_##name,
-    PLIM_FAMILY_MAP(PLIM_FAMILY_ENUM)
-#undef PLIM_FAMILY_ENUM
-    PLIM_FAMILY_COUNT
-};
-
-/* What is learned, and so which head stands on the model: transformers' ForCausalLM, ForMaskedLM and
- * ForSequenceClassification (of images: ForImageClassification). */
+/* What is learned, and so which head stands on the model: transformers' ForCausalLM, ForMaskedLM,
+ * ForSequenceClassification (of images: ForImageClassification) and, of an encoder and a decoder,
+ * ForConditionalGeneration. */
 #define PLIM_TASK_MAP(X)                                                                           \
     X(CAUSAL_LM, "causal-lm")                                                                      \
     X(MASKED_LM, "masked-lm")                                                                      \
-    X(CLASSIFICATION, "classification")
+    X(CLASSIFICATION, "classification")                                                            \
+    X(SEQ2SEQ_LM, "seq2seq-lm")
 
 enum plim_task {
 #define PLIM_TASK_ENUM(name, text) PLIM_TASK_##name,
@@ -146,7 +82,9 @@ struct plim_model_config {
     int64_t vocab_size;
     int64_t hidden_size;
     int64_t intermediate_size;
-    int64_t layers;
+    int64_t layers;         /* of encoder and decoder together, where there are both */
+    int64_t encoder_layers; /* the first of them; 0: there is no encoder beside a decoder. Already applied, as is */
+    int64_t decoder_layers; /* t5: num_decoder_layers; 0: as many as the encoder's */
     int64_t heads;
     int64_t kv_heads;
     int64_t head_dim;
@@ -167,6 +105,12 @@ struct plim_model_config {
     bool qk_layernorm;           /* phi */
     bool apply_residual_connection_post_layernorm; /* bloom */
     int64_t type_vocab_size;     /* bert, roberta: token types */
+    int64_t relative_buckets, relative_distance; /* t5: rows of its bias on positions; what is farther is alike */
+    enum plim_feed_forward feed_forward;         /* t5; already applied to activation and gated_mlp */
+    bool gated_mlp;              /* t5 */
+    bool scales_outputs;         /* t5, tied: what the head reads is scaled by 1 / sqrt(hidden_size) */
+    bool use_cache;              /* t5: its decoder keeps keys and values while it trains, but for checkpointing */
+    int64_t decoder_start;       /* t5: decoder_start_token_id; PLIM_NO_TOKEN: null */
     bool sinusoidal_positions;   /* distilbert: how its learned positions begin */
     bool norm_bias, decoder_bias, classifier_bias; /* modernbert: of the norms, of the head's linears */
     enum plim_activation classifier_activation;    /* modernbert */
@@ -408,7 +352,8 @@ struct plim_evaluation {
  * one replay. */
 struct plim_train_setting {
     int64_t micro_batch;
-    int64_t seq;
+    int64_t seq;           /* of a row, or of its source, where */
+    int64_t target_seq;    /* there is a target: tokens of it; 0: there is none */
     int64_t accumulation;  /* micro-steps per optimizer step */
     enum plim_precision precision;
     enum plim_weights weights; /* where the precision is mixed; AUTO: fp32 */
@@ -456,7 +401,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 105 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 106 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -470,6 +415,7 @@ struct plim_spec {
     size_t layer_types_given; /* entries of a given layer_types; 0: the family's pattern */
 
     struct plim_int_axis micro_batch, seq; /* micro_batch empty: search all */
+    int64_t target_seq;                    /* 0: not given (spec_seq2seq.h) */
     struct plim_enum_axis precision, weights, optimizer, checkpointing, attention, liger, sharding;
     struct plim_liger_kernels liger_kernels;
     struct plim_linear_attention linear_attention;

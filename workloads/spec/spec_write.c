@@ -174,6 +174,7 @@ static void write_model(const struct plim_model_config *model, FILE *file)
         if (i > 0 && strcmp(key->name, info->keys[i - 1].name) == 0)
             continue; /* one key, two fields */
         const void *in = (const char *)model + plim_field_info(key->field)->offset;
+        if (key->field == PLIM_FIELD_LAYERS && model->encoder_layers) in = &model->encoder_layers;
         const struct plim_value value = plim_family_key_value(key);
         if (key->field == PLIM_FIELD_ROPE_ORIGINAL_POSITIONS && model->rope_original_positions == 0)
             continue;
@@ -222,6 +223,7 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
 {
     if (key->offset == offsetof(struct plim_spec, padding))
         return spec->padding == PLIM_PADDING_NO && spec->model.task == PLIM_TASK_CAUSAL_LM;
+    if (key->offset == offsetof(struct plim_spec, target_seq)) return !spec->model.encoder_layers;
     if (key->offset == offsetof(struct plim_spec, documents)) return spec->packing != PLIM_PACKING_ONE_ROW;
     if (key->offset == offsetof(struct plim_spec, label_smoothing)) return spec->label_smoothing == 0;
     if (key->offset == offsetof(struct plim_spec, cut_cross_entropy)) return !spec->cut_cross_entropy;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { EXPECTED_SIZE = 1000 };
+enum { EXPECTED_SIZE = 1600 };
 
 /* --- messages --------------------------------------------------------------------------------- */
 

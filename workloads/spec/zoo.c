@@ -75,6 +75,17 @@ static const struct {
     {"modernbert-base", {"answerdotai/ModernBERT-base"}},
     {"vit-base", {"google/vit-base-patch16-224"}},
     {"vit-large", {"google/vit-large-patch16-224"}},
+    {"t5-small", {"google-t5/t5-small", "t5-small"}},
+    {"t5-base", {"google-t5/t5-base", "t5-base"}},
+    {"t5-large", {"google-t5/t5-large", "t5-large"}},
+    {"t5-3b", {"google-t5/t5-3b", "t5-3b"}},
+    {"flan-t5-small", {"google/flan-t5-small"}},
+    {"flan-t5-base", {"google/flan-t5-base"}},
+    {"flan-t5-large", {"google/flan-t5-large"}},
+    {"flan-t5-xl", {"google/flan-t5-xl"}},
+    {"flan-t5-xxl", {"google/flan-t5-xxl"}},
+    {"mt5-small", {"google/mt5-small"}},
+    {"mt5-base", {"google/mt5-base"}},
     {"tiny-gpt2", {NULL}},
 };
 

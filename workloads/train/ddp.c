@@ -237,7 +237,8 @@ static bool copies_outputs(const struct engine *e, const struct ddp *d)
 }
 
 /* _DDPSink: each output is copied */
-void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **loss, struct tensor **logits)
+void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **loss, struct tensor **logits,
+                      struct tensor **encoded)
 {
     bool grad_enabled = e->grad_enabled;
     if (!copies_outputs(e, d)) return;
@@ -247,17 +248,16 @@ void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **los
     e->grad_enabled = false;
     struct tensor *memory = tensor_keep(op_clone(e, *trained));
     struct tensor *wide = *loss && *logits ? tensor_keep(op_clone(e, *logits)) : NULL;
+    struct tensor *states = *encoded ? tensor_keep(op_clone(e, *encoded)) : NULL;
     struct tensor *deltas = d->model->vision.deltas; /* rope_deltas, which needs no gradient: its copy goes at once */
     if (deltas) tensor_drop(e, tensor_keep(op_clone(e, deltas)));
-    struct tensor *images = d->model->vision.output ? tensor_keep(op_clone(e, d->model->vision.output)) : NULL;
-    vision_drop_output(e, d->model);
-    d->model->vision.output = images;
     e->grad_enabled = grad_enabled;
     if (!e->halted) tensor_set_data(e, copy, memory);
     if (*loss) tensor_drop(e, *logits);
-    tensor_drop(e, *trained);
+    tensor_drop_all(e, *trained, *encoded);
     if (*loss) *logits = wide;
     *trained = copy;
+    *encoded = states;
 }
 
 void ddp_copy_scores(struct engine *e, const struct ddp *d, struct fused_output *out)

@@ -72,8 +72,9 @@ void ddp_finish(struct ddp *d); /* host memory; tensors go with the engine */
 /* Before a forward; `reduces`: its backward is to reduce the gradients (it is not under no_sync). */
 void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces);
 /* What it does to the outputs of a forward: with find_unused_parameters or static_graph they are copied. A plain loop's
- * autocast is around that, Trainer's inside. One of the two may be NULL. */
-void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **loss, struct tensor **logits);
+ * autocast is around that, Trainer's inside. One of the two may be NULL, and so may what an encoder returned. */
+void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **loss, struct tensor **logits,
+                      struct tensor **encoded);
 /* The same of what a model with TRL's fused head returns. */
 void ddp_copy_scores(struct engine *e, const struct ddp *d, struct fused_output *out);
 /* Before a forward of the same micro-step again, without gradients. */

@@ -29,7 +29,7 @@ struct tensor *forward_logits(struct training_run *r, struct decoder *m, const s
     forward_autocast(r, true);
     struct tensor *loss = decoder_loss(e, m, &given, logits);
     forward_autocast(r, false);
-    *logits = trainer_loop_widen(e, *logits, forward_is_mixed(r));
+    *logits = trainer_loop_widen(e, m, *logits, forward_is_mixed(r));
     forward_leave_fsdp(r, loss ? &loss : logits);
     zero_leave_model(e, &r->zero, 1);
     return loss;

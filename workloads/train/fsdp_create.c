@@ -231,9 +231,9 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
     for (size_t i = 0; i < f->unit_count; i++) {
         const struct fsdp_unit *u = f->sequence[i];
         bool is_root = u == &f->units[FSDP_ROOT], has_scale = scale && u == embeddings && !f->by_axolotl;
-        size_t block = (size_t)(u - f->units) - FSDP_BLOCKS;
+        int64_t block = u - f->units - FSDP_BLOCKS - m->config->vision.layers; /* of the text; a tower's come before */
         bool is_block = u >= &f->units[FSDP_BLOCKS] && u < &f->units[f->first_matrix];
-        struct tensor *own = is_block ? m->layers[block].router_correction : scale;
+        struct tensor *own = !is_block ? scale : block < 0 ? NULL : m->layers[block].router_correction;
         move_unit(e, f, u, &held, is_root ? buffers : &own, is_root ? count : is_block ? own != NULL : has_scale);
     }
     for (size_t i = 0; i < sizeof(held.list) / sizeof(held.list[0]) && !e->halted; i++)

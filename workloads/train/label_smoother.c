@@ -55,8 +55,8 @@ static struct tensor *smooth(struct engine *e, const struct decoder *m, struct t
     tensor_set(e, &column, op_clamp(e, column, 0, MOST_CLASS));
     struct tensor *nll = tensor_keep(op_gather_last(e, logs, column));
     struct tensor *smoothed = tensor_keep(op_sum_last_as(e, logs, PLIM_F32));
-    tensor_set(e, &nll, op_masked_fill_(e, nll, padding));
-    tensor_set(e, &smoothed, op_masked_fill_(e, smoothed, padding));
+    tensor_set(e, &nll, op_masked_fill_(e, nll, padding, 0));
+    tensor_set(e, &smoothed, op_masked_fill_(e, smoothed, padding, 0));
     struct tensor *active = count_active(e, m, padding);
     sum_and_divide(e, &nll, active, 1);
     sum_and_divide(e, &smoothed, active, e->halted ? 1 : tensor_size(logs, -1));

@@ -37,7 +37,7 @@ static struct tensor *score_rows(void *user, const struct batch *batch, bool by_
     forward_logits(r, has_own ? &r->reference.model : &r->model, &unlabelled, passes->reduces, &logits);
     e->evaluates = evaluates;
     e->adapters_off = false;
-    if (trains && !evaluates) ddp_copy_outputs(e, &r->ddp, &no_loss, &logits);
+    if (trains && !evaluates) ddp_copy_outputs(e, &r->ddp, &no_loss, &logits, &r->model.encoded);
     if (!e->halted) tensor_set(e, &logits, op_to(e, logits, PLIM_F32));
     return logits;
 }
@@ -53,7 +53,7 @@ static struct tensor *reward(const struct passes *passes, const struct batch *ba
     forward_autocast(r, true);
     struct tensor *values = decoder_values(e, &r->model, batch, &own, &logits);
     forward_autocast(r, false);
-    values = trainer_loop_widen(e, values, forward_is_mixed(r));
+    values = trainer_loop_widen(e, &r->model, values, forward_is_mixed(r));
     tensor_drop(e, logits);
     struct pair of_rows;
     struct tensor *loss = pairwise_loss(e, values, batch->mask, &of_rows);

@@ -15,7 +15,7 @@ struct tensor *preference_log_probs(struct engine *e, struct tensor *logits, str
     struct tensor *targets = tensor_keep(op_clone(e, op_slice(e, labels, 1, 1, last)));
     struct tensor *is_label = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, targets, PLIM_IGNORED_TARGET));
     struct tensor *is_hidden = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, targets, PLIM_IGNORED_TARGET));
-    tensor_set(e, &targets, op_masked_fill_(e, targets, is_hidden));
+    tensor_set(e, &targets, op_masked_fill_(e, targets, is_hidden, 0));
     tensor_drop(e, is_hidden);
     struct tensor *all = op_log_softmax(e, op_slice(e, logits, 1, 0, last));
     struct tensor *each = tensor_keep(op_view(e, op_gather_last(e, all, op_unsqueeze(e, targets, 2)),

@@ -77,7 +77,7 @@ static bool is_grpo(const struct trainer_loop *loop)
     return loop->model->setting->loop == PLIM_LOOP_TRL_GRPO;
 }
 
-enum { BATCH_PARTS = 17 };
+enum { BATCH_PARTS = 18 };
 
 static void parts_of(const struct batch *batch, struct tensor *out[BATCH_PARTS])
 {
@@ -85,7 +85,7 @@ static void parts_of(const struct batch *batch, struct tensor *out[BATCH_PARTS])
         batch->inputs,  batch->labels,  batch->mask,     batch->positions,   batch->ends[0],
         batch->ends[1], batch->document, batch->completions, batch->known[0], batch->known[1],
         batch->kl[0],   batch->kl[1],   batch->kl[2],    batch->tags,       batch->token_types,
-        batch->pixels,  batch->grids};
+        batch->pixels,  batch->grids,   batch->decoder_inputs};
     memcpy(out, parts, sizeof(parts));
 }
 
@@ -166,24 +166,24 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
 
 void trainer_loop_after_forward(struct engine *e, struct trainer_loop *loop, struct tensor *logits, bool is_mixed)
 {
-    loop->logits = trainer_loop_widen(e, logits, is_mixed);
-    struct vision *vision = &loop->model->vision;
-    vision->output = trainer_loop_widen(e, vision->output, is_mixed);
+    loop->logits = trainer_loop_widen(e, loop->model, logits, is_mixed);
 }
 
 void trainer_loop_drop_logits(struct engine *e, struct trainer_loop *loop)
 {
     tensor_drop(e, loop->logits);
     loop->logits = NULL;
-    vision_drop_output(e, loop->model);
+    if (loop->model) decoder_drop_output(e, loop->model);
 }
 
-struct tensor *trainer_loop_widen(struct engine *e, struct tensor *logits, bool is_mixed)
+struct tensor *trainer_loop_widen(struct engine *e, struct decoder *m, struct tensor *logits, bool is_mixed)
 {
-    if (logits && is_mixed) tensor_set(e, &logits, op_to(e, logits, PLIM_F32));
-    return logits;
+    if (!logits || !is_mixed || e->halted) return logits;
+    struct tensor *wide = tensor_hold(op_to(e, logits, PLIM_F32)); /* the output's parts go when all are wide */
+    if (m->encoded) tensor_set(e, &m->encoded, op_to(e, m->encoded, PLIM_F32));
+    tensor_drop(e, logits);
+    return wide;
 }
-
 
 struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, struct tensor **loss)
 {
@@ -318,6 +318,7 @@ static struct kept predict(struct engine *e, const struct trainer_loop *loop, co
     struct tensor *deltas = batch->grids ? loop->model->vision.deltas : NULL; /* rope_deltas, which is no ignored key */
     if (keeps) return (struct kept){mean, {logits[0], deltas ? tensor_ref(deltas) : NULL}, tensor_ref(batch->labels)};
     tensor_drop(e, logits[0]);
+    decoder_drop_output(e, loop->model);
     return (struct kept){.losses = mean};
 }
 

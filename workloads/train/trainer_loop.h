@@ -32,7 +32,7 @@
 
 /* Zeroed: the plain loop. */
 struct trainer_loop {
-    struct decoder *model;       /* NULL: the plain loop */
+    struct decoder *model; /* NULL: the plain loop */
     uint64_t seed;               /* of the batches */
     struct tensor *sum;          /* of losses */
     struct tensor *items;        /* labels that count in a step */
@@ -64,8 +64,9 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop);
 void trainer_loop_after_forward(struct engine *e, struct trainer_loop *loop, struct tensor *logits, bool is_mixed);
 /* Nobody needs them any longer, but for backward. */
 void trainer_loop_drop_logits(struct engine *e, struct trainer_loop *loop);
-/* accelerate's convert_outputs_to_fp32(): takes the logits, named or NULL, and returns them so. */
-struct tensor *trainer_loop_widen(struct engine *e, struct tensor *logits, bool is_mixed);
+/* accelerate's convert_outputs_to_fp32(): takes the logits, named or NULL, and returns them so; and what else is of the
+ * output of `m`. */
+struct tensor *trainer_loop_widen(struct engine *e, struct decoder *m, struct tensor *logits, bool is_mixed);
 /* What a backward begins with; `loss` is kept. Named. */
 struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, struct tensor **loss);
 /* Where a backward is over; takes the loss. */

@@ -1,6 +1,7 @@
 /* The steps of a training run: micro-steps, as many of them as tell what the others do, and the update. */
 #include "training_run.h"
 #include "autotune/base/array.h"
+#include "devices/half.h"
 #include "forward.h"
 #include "label_smoother.h"
 #include "passes.h"
@@ -10,6 +11,7 @@
 #include "workloads/engine/ops_trl.h"
 #include "workloads/engine/autograd.h"
 #include <math.h>
+#include <string.h>
 
 bool training_run_is_sharded(const struct training_run *r)
 {
@@ -23,12 +25,16 @@ void training_run_enter(struct training_run *r, const char *phase)
     if (r->e->memory.timeline) r->e->memory.timeline->phase = phase;
 }
 
-/* Reading it is no operation of the training loop. */
+/* Reading it is no operation of the training loop. It is of 16 bits where the logits are, and nothing widens them. */
 static double loss_of(struct engine *e, const struct tensor *loss)
 {
+    uint16_t half[2] = {0};
     float value;
     if (e->halted || e->device->info.simulated) return NAN;
-    enum plim_status st = plim_device_read(e->device, loss->a.data, &value, sizeof value);
+    enum plim_status st = plim_device_read(e->device, loss->a.data, half, (size_t)plim_dtype_size(loss->a.dtype));
+    memcpy(&value, half, sizeof(value));
+    if (st == PLIM_OK && loss->a.dtype == PLIM_BF16) return plim_bf16_to_float(half[0]);
+    if (st == PLIM_OK && loss->a.dtype == PLIM_F16) return plim_fp16_to_float(half[0]);
     if (st == PLIM_OK) return value;
     engine_fail(e, st);
     return NAN;
@@ -153,15 +159,15 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
     if (is_fused) fused = decoder_fused(e, &r->model, &batch, scores_of(r));
     else loss = decoder_loss(e, &r->model, &batch, &logits);
     if (!r->trainer.model) {
-        ddp_copy_outputs(e, &r->ddp, &loss, &logits);
+        ddp_copy_outputs(e, &r->ddp, &loss, &logits, &r->model.encoded);
         tensor_drop(e, logits);
-        vision_drop_output(e, &r->model);
+        decoder_drop_output(e, &r->model);
     }
     forward_autocast(r, false);
     if (r->trainer.model) {
         trainer_loop_after_forward(e, &r->trainer, logits, forward_is_mixed(r));
         if (is_fused) ddp_copy_scores(e, &r->ddp, &fused);
-        else ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits);
+        else ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits, &r->model.encoded);
     }
     if (is_fused) leave_fsdp(r, &fused);
     else forward_leave_fsdp(r, loss ? &loss : &r->trainer.logits);
@@ -428,7 +434,7 @@ static struct tensor *next_logits(void *user, const struct batch *batch, struct 
     struct tensor *logits = decoder_next_logits(e, &r->model, batch, cache);
     if (is_wrapped) forward_autocast(r, false);
     e->checkpointing_off = false;
-    return trainer_loop_widen(e, logits, is_wrapped);
+    return trainer_loop_widen(e, &r->model, logits, is_wrapped);
 }
 
 static void begin_timeline(struct training_run *r, double start)

@@ -20,6 +20,7 @@ struct plim_cuda_heads {
 struct plim_attention_args {
     struct plim_cuda_heads q, k, v, out, mask; /* mask: steps of 0 where it broadcasts */
     struct plim_cuda_heads dout, dq, dk, dv;   /* backward */
+    struct plim_cuda_heads dmask;              /* attention_dq: of all scores, or not there */
     uint64_t logsumexp;                        /* fp32 (batch, heads, q_length); forward: or 0 */
     uint64_t ends; /* int32: `documents` begin at the element of their number, and end at the next; 0: one document */
     int64_t q_length, k_length;

@@ -171,6 +171,12 @@ __device__ inline void store_panels(const head_view &to, int64_t row, fragment (
     }
 }
 
+__device__ inline void store_tile(const head_view &to, int64_t row, int64_t column, fragment &x)
+{
+    PLIM_UNROLL
+    for (int r = 0; r < SIDE; r++) store_four(to, row + first_row() + r, (int)column + first_column(), x[r]);
+}
+
 /* --- scores ----------------------------------------------------------------------------------- */
 
 /* Products of queries from `row` on and keys from `column` on become scores; minus infinity where
@@ -372,6 +378,8 @@ template <int PANELS> __device__ inline void backward_queries(const plim_attenti
         mask_scores(s, args, view, at.row, key);
         dropout_factors(u, args, view, at.row, key);
         differentiate(s, ds, u, queries, args.softcap);
+        if (args.dmask.data)
+            store_tile(view_of(args.dmask, at.batch, at.head, args.q_length, (int)args.k_length), at.row, key, ds);
         share_transposed(weights, ds);
         multiply_panels(dq, weights, stage, k, key);
     }

@@ -87,12 +87,14 @@ def load_model(case, folder):
     attention = case.get('attention', 'sdpa')
     config._attn_implementation = attention
     for part in (config, getattr(config, 'text_config', None)):
-        if hasattr(part, 'use_cache') and case.get('vllm') != 'none':
+        if hasattr(part, 'use_cache') and case.get('vllm') != 'none' and not case.get('use_cache'):
             part.use_cache = False
     if case.get('cut_cross_entropy'):
         from cut_head import patch
         patch(config.model_type)
     auto = getattr(transformers, AUTO_CLASS[case['kind']])
+    if case['kind'] == 'seq2seq' and not keys.get('tie_word_embeddings', True):  # as from_pretrained leaves published ones
+        transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING[type(config)]._tied_weights_keys.pop('lm_head.weight', None)
     if 'quantization' in case:
         from quantized import load
         return load(case, auto, config, dtype), config
@@ -135,6 +137,11 @@ def make_batch(case, config, model, size):
         ids = torch.zeros(1, size * seq, dtype=torch.long, device='cuda')
         positions = torch.arange(seq // documents).repeat(size * documents)[None]
         return {'input_ids': ids, 'labels': ids, 'position_ids': positions.to('cuda')}
+    if kind == 'seq2seq' and case.get('padded'):
+        from rows import Pairs, pad_pairs
+        rows = Pairs(size, seq, case['target_seq'], config.vocab_size)
+        batch = pad_pairs(None, True)([rows[i] for i in range(size)])
+        return {name: values.to('cuda') for name, values in batch.items()}
     if case.get('padded'):
         from rows import Rows, pad
         rows = Rows(size, seq, config.vocab_size, kind == 'classify')

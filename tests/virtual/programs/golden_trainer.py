@@ -8,7 +8,7 @@ import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from pictures import Pictures, collate, collate_padded
-from rows import Images, Rows, in_one_row, pad
+from rows import Images, Pairs, Rows, in_one_row, pad, pad_pairs
 
 OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd': 'sgd', 'adamw-8bit': 'adamw_bnb_8bit',
               'paged-adamw-8bit': 'paged_adamw_8bit', 'paged-adamw-32bit': 'paged_adamw_32bit',
@@ -77,7 +77,9 @@ def flattens(case):
     return {'packing': True, 'max_length': case['seq']} if packs(case) else {'padding_free': True}
 
 
-def collator_of(case):
+def collator_of(case, model):
+    if case['kind'] == 'seq2seq':
+        return pad_pairs(model, case.get('padded', False))
     if case.get('images'):
         return collate_padded if case.get('padded') else collate
     if case['loop'] == 'trainer' and case.get('packing') == 'one-row':
@@ -112,6 +114,8 @@ def data_of(case, config, count):
         return Images(count, config.image_size)
     if packs(case):  # SFTTrainer makes the samples
         count, case = count * case['documents'], dict(case, seq=case['seq'] // case['documents'])
+    if case['kind'] == 'seq2seq':
+        return Pairs(count, case['seq'], case['target_seq'], config.vocab_size)
     return Rows(count, case['seq'], vocabulary_of(config), case['kind'] == 'classify')
 
 
@@ -195,5 +199,5 @@ def train(case, arguments, model, config, size, count):
     make = classes_of(case)[1]
     make(model=model, args=arguments, train_dataset=rows, eval_dataset=others, compute_metrics=measure,
          preprocess_logits_for_metrics=largest if keeps == 'argmax' else None,
-         data_collator=collator_of(case), callbacks=[steps]).train()
+         data_collator=collator_of(case, model), callbacks=[steps]).train()
     return {**steps.first, 'steps': steps.figures}

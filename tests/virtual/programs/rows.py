@@ -27,6 +27,47 @@ def pad(rows):
     return {'input_ids': ids, 'attention_mask': mask, 'labels': ids.masked_fill(mask == 0, -100)}
 
 
+class Pairs(Rows):
+    """Rows with a target of its own, as a tokenizer makes them"""
+
+    def __init__(self, count, length, target, vocabulary):
+        super().__init__(count, length, vocabulary)
+        self.target = target
+
+    def __getitem__(self, index):
+        tokens = super().__getitem__(index)['input_ids']
+        chance = torch.Generator().manual_seed(index)
+        labels = torch.randint(self.vocabulary, (self.target,), generator=chance)
+        return {'input_ids': tokens, 'attention_mask': torch.ones_like(tokens), 'labels': labels}
+
+
+class Tokenizer:
+    """What DataCollatorForSeq2Seq asks of one, whose last row is one token short where it `hides`."""
+    padding_side = 'right'
+
+    def __init__(self, hides):
+        self.hides = hides
+
+    def pad(self, rows, **_):
+        batch = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+        if self.hides:
+            batch['attention_mask'][-1, -1] = 0
+        return batch
+
+
+def pad_pairs(model, hides):
+    """DataCollatorForSeq2Seq, which shifts the labels where it knows the model. Where it `hides`, the last row's source and
+    target are one token short."""
+    from transformers import DataCollatorForSeq2Seq
+    collate = DataCollatorForSeq2Seq(Tokenizer(hides), model=model)
+
+    def collated(rows):
+        if hides:
+            rows = [*rows[:-1], {**rows[-1], 'labels': torch.cat([rows[-1]['labels'][:-1], torch.tensor([-100])])}]
+        return collate([{**row, 'labels': row['labels'].tolist()} for row in rows])
+    return collated
+
+
 def in_one_row(documents):
     """A collator that puts all rows into one, each of so many documents of one length."""
     from transformers import DataCollatorWithFlattening

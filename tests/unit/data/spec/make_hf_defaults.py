@@ -28,6 +28,7 @@ FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2
             'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next', 'olmoe',
             'ministral3', 'ministral', 'arcee', 'nemotron', 'exaone4', 'seed_oss', 'ernie4_5',
             'hunyuan_v1_dense', 'lfm2', 'falcon', 'granitemoe', 'gpt_bigcode', 'glm4_moe', 'deepseek_v3', 'glm4_moe_lite']
+PAIRS = ('t5', 'mt5')  # an encoder and a decoder
 LINEAR = ('qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next')  # with layers of linear attention
 EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe', 'granitemoe', 'glm4_moe', 'deepseek_v3', 'glm4_moe_lite')
 GROUPED = ('glm4_moe', 'deepseek_v3', 'glm4_moe_lite')  # whose experts stand in groups
@@ -180,6 +181,50 @@ def resolved(raw):
         dropout_residual=float(get(residual)) if residual else 0.0,
         layerdrop=float(get('layerdrop')),
         parameters=sum(p.numel() for p in model.parameters()))
+
+
+def resolved_pair(raw):
+    """The same of an encoder and a decoder, whose layers are counted together."""
+    raw = dict(raw)
+    family = raw.pop('model_type')
+    config = transformers.AutoConfig.for_model(family, **raw)
+    is_tied = raw.get('tie_word_embeddings', True)  # what published checkpoints have, whatever the class does
+    tiny = config.vocab_size < 1000 and config.d_model < 1000
+    with torch.device('cpu' if tiny else 'meta'):
+        model = transformers.AutoModelForSeq2SeqLM.from_config(config)
+    if tiny:
+        row = torch.zeros(1, 8, dtype=torch.long)
+        model.train()(row, labels=row)
+    head = 0 if is_tied else model.lm_head.weight.numel()
+    rate = float(config.dropout_rate)
+    return dict(
+        family=family, task='seq2seq-lm', vocab_size=config.vocab_size, hidden_size=config.d_model,
+        intermediate_size=config.d_ff, layers=config.num_layers + config.num_decoder_layers,
+        decoder_layers=config.num_decoder_layers, heads=config.num_heads, kv_heads=config.num_heads, head_dim=config.d_kv,
+        activation=ACTIVATIONS.get(config.dense_act_fn, config.dense_act_fn), tie_word_embeddings=is_tied,
+        relative_buckets=config.relative_attention_num_buckets, relative_distance=config.relative_attention_max_distance,
+        feed_forward=config.feed_forward_proj, use_cache=config.use_cache, decoder_start=config.decoder_start_token_id,
+        pad_token_id=config.pad_token_id, dropout_embedding=rate, dropout_attention=rate, dropout_residual=rate,
+        dropout_mlp=rate, parameters=sum(p.numel() for p in model.parameters()) + head)
+
+
+def pair_variations(family):
+    base = dict(model_type=family, vocab_size=640, d_model=48, d_kv=12, d_ff=80, num_layers=2, num_heads=4,
+                decoder_start_token_id=0)
+    yield 'defaults', dict(model_type=family, decoder_start_token_id=0)
+    yield 'no-start', dict(model_type=family, vocab_size=640)
+    for changed in (
+            dict(num_decoder_layers=5), dict(num_decoder_layers=None), dict(num_layers=1), dict(d_kv=7), dict(num_heads=5),
+            dict(feed_forward_proj='relu'), dict(feed_forward_proj='gated-gelu'), dict(feed_forward_proj='gelu'),
+            dict(feed_forward_proj='gated-silu'), dict(feed_forward_proj='gated-relu'), dict(feed_forward_proj='gelu_new'),
+            dict(feed_forward_proj='gated-gelu_new'), dict(feed_forward_proj='silu'), dict(feed_forward_proj='a-b-c'),
+            dict(feed_forward_proj='other-gelu'), dict(tie_word_embeddings=True), dict(tie_word_embeddings=False),
+            dict(use_cache=False), dict(dropout_rate=0.0), dict(dropout_rate=0.25), dict(dropout_rate=0),
+            dict(relative_attention_num_buckets=16), dict(relative_attention_max_distance=64), dict(pad_token_id=3),
+            dict(pad_token_id=640), dict(pad_token_id=None), dict(decoder_start_token_id=None), dict(decoder_start_token_id=7),
+            dict(hidden_size=24), dict(num_attention_heads=2), dict(head_dim=9),
+            dict(intermediate_size=40), dict(hidden_act='relu'), dict(attention_dropout=0.5)):
+        yield ' '.join(f'{key}={value}' for key, value in changed.items()), dict(base, **changed)
 
 
 def variations(family):
@@ -406,12 +451,15 @@ def cases(golden):
     for path in sorted(glob.glob(os.path.join(golden, '*.json'))):
         with open(path) as file:
             raw = json.load(file)
-        if raw['model_type'] in FAMILIES:
+        if raw['model_type'] in (*FAMILIES, *PAIRS):
             yield os.path.basename(path), raw
     for family in FAMILIES:
         for name, raw in [*variations(family), *random_cases(family)]:
             if family in ('falcon', *LATENT) and 'head_dim' in raw:
                 continue  # a property of the class, or what it makes of others: another one fails
+            yield f'{family}/{name}', raw
+    for family in PAIRS:
+        for name, raw in pair_variations(family):
             yield f'{family}/{name}', raw
 
 
@@ -430,7 +478,8 @@ def main():
             continue
         seen.add(line)
         try:
-            values = resolved(json.loads(line)).items()
+            find = resolved_pair if raw['model_type'] in PAIRS else resolved
+            values = find(json.loads(line)).items()
             named = [pair for pair in values if pair[1] != UNNAMED.get(pair[0], 0)]
             want = ' '.join(f'{key}={text(value)}' for key, value in named)
         except Exception as error:  # any refusal counts, whatever its type

@@ -1,0 +1,48 @@
+/* The modules of vision towers. */
+#include "model.h"
+
+const struct module plim_qwen2_vl_block[] = {BLOCK("attn.qkv", qkv, LINEAR),
+                                             BLOCK("attn.proj", o, LINEAR),
+                                             BLOCK("mlp.fc1", fc1, LINEAR),
+                                             BLOCK("mlp.fc2", fc2, LINEAR),
+                                             BLOCK("norm1", norm[0], NORM),
+                                             BLOCK("norm2", norm[1], NORM),
+                                             {0}};
+const struct module plim_qwen2_5_vl_block[] = {BLOCK("attn.qkv", qkv, LINEAR),
+                                               BLOCK("attn.proj", o, LINEAR),
+                                               BLOCK("mlp.gate_proj", gate, LINEAR),
+                                               BLOCK("mlp.up_proj", up, LINEAR),
+                                               BLOCK("mlp.down_proj", down, LINEAR),
+                                               BLOCK("norm1", norm[0], NORM),
+                                               BLOCK("norm2", norm[1], NORM),
+                                               {0}};
+const struct module plim_qwen2_vl_merger[] = {
+    {"ln_q", offsetof(struct vision_merger, norm), MODULE_NORM},
+    {"mlp.0", offsetof(struct vision_merger, fc1), MODULE_LINEAR},
+    {"mlp.2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
+    {0}};
+const struct module plim_vision_block[] = {BLOCK("attn.qkv", qkv, LINEAR),
+                                           BLOCK("attn.proj", o, LINEAR),
+                                           BLOCK("mlp.linear_fc1", fc1, LINEAR),
+                                           BLOCK("mlp.linear_fc2", fc2, LINEAR),
+                                           BLOCK("norm1", norm[0], NORM),
+                                           BLOCK("norm2", norm[1], NORM),
+                                           {0}};
+const struct module plim_vision_merger[] = {
+    {"norm", offsetof(struct vision_merger, norm), MODULE_NORM},
+    {"linear_fc1", offsetof(struct vision_merger, fc1), MODULE_LINEAR},
+    {"linear_fc2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
+    {0}};
+
+/* In the order of SiglipEncoderLayer's */
+const struct module plim_siglip_block[] = {BLOCK("layer_norm1", norm[0], NORM),
+                                           BLOCK("self_attn.k_proj", k, LINEAR),
+                                           BLOCK("self_attn.v_proj", v, LINEAR),
+                                           BLOCK("self_attn.q_proj", q, LINEAR),
+                                           BLOCK("self_attn.out_proj", o, LINEAR),
+                                           BLOCK("layer_norm2", norm[1], NORM),
+                                           BLOCK("mlp.fc1", fc1, LINEAR),
+                                           BLOCK("mlp.fc2", fc2, LINEAR),
+                                           {0}};
+const struct module plim_gemma3_projector[] = {
+    {"mm_soft_emb_norm", offsetof(struct vision_merger, norm), MODULE_NORM}, {0}};

@@ -1,0 +1,31 @@
+/* An encoder and a decoder: the keys of their config.json. */
+#include "family_rows.h"
+
+/* One key, four places: dropouts that are modules, and attention's. tie_word_embeddings: their classes tie what they
+ * make anew in any case, but published checkpoints whose config.json says false have a head of their own, which
+ * from_pretrained() leaves as it is (tie_weights(): both are there with different values). */
+#define T5_KEYS(vocabulary, width, layers, heads, feed_forward, start)                                              \
+    KEY("task", TASK, "seq2seq-lm"), KEY("vocab_size", VOCAB_SIZE, vocabulary),                                     \
+        TWO("d_model", "hidden_size", HIDDEN_SIZE, "512"), TWO("d_kv", "head_dim", HEAD_DIM, "64"),                 \
+        KEY("d_ff", INTERMEDIATE_SIZE, width), KEY("num_layers", LAYERS, layers),              \
+        NUL("num_decoder_layers", DECODER_LAYERS, "null"), TWO("num_heads", "num_attention_heads", HEADS, heads),   \
+        KEY("relative_attention_num_buckets", RELATIVE_BUCKETS, "32"),                                              \
+        KEY("relative_attention_max_distance", RELATIVE_DISTANCE, "128"),                                           \
+        KEY("dropout_rate", DROPOUT_RESIDUAL, "0.1"), KEY("dropout_rate", DROPOUT_EMBEDDING, "0.1"),                \
+        KEY("dropout_rate", DROPOUT_ATTENTION, "0.1"), KEY("dropout_rate", DROPOUT_MLP, "0.1"),                     \
+        KEY("feed_forward_proj", FEED_FORWARD, feed_forward), KEY("use_cache", USE_CACHE, "true"),                  \
+        KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"), NUL("pad_token_id", PAD_TOKEN, "0"),               \
+        NUL("decoder_start_token_id", DECODER_START, start)
+
+static const struct plim_family_key t5_keys[] = {T5_KEYS("32128", "2048", "6", "8", "relu", "null")};
+static const struct plim_family_key mt5_keys[] = {T5_KEYS("250112", "1024", "8", "6", "gated-gelu", "0")};
+
+#define T5_FAMILY(table)                                                                                            \
+    {KEYS(table), .tasks = 1u << PLIM_TASK_SEQ2SEQ_LM,                                                        \
+     .required = {PLIM_FIELD_DECODER_START, PLIM_FIELD_PAD_TOKEN}, /* _shift_right() */                             \
+     .linears = {"q", "k", "v", "o", "wi", "wi_0", "wi_1", "wo"}, .lora_default = {"q", "v"}}
+
+const struct plim_family_info plim_seq2seq_families[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_T5] = T5_FAMILY(t5_keys),
+    [PLIM_FAMILY_MT5] = T5_FAMILY(mt5_keys),
+};

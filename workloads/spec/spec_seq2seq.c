@@ -1,0 +1,89 @@
+#include "spec_seq2seq.h"
+#include "family.h"
+#include "spec_internal.h"
+
+/* --- the model -------------------------------------------------------------------------------- */
+
+void plim_seq2seq_derive(struct plim_model_config *model)
+{
+    if (!plim_family_has_task(model->family, PLIM_TASK_SEQ2SEQ_LM)) return;
+    model->encoder_layers = model->layers;
+    if (!model->decoder_layers) model->decoder_layers = model->layers;
+    int64_t both = model->encoder_layers + model->decoder_layers;
+    model->layers = both < PLIM_MAX_LAYERS ? both : PLIM_MAX_LAYERS; /* more are refused */
+    bool is_gelu = model->feed_forward == PLIM_FEED_GATED + PLIM_ACTIVATION_GELU;
+    model->gated_mlp = model->feed_forward >= PLIM_FEED_GATED;
+    model->activation = (enum plim_activation)(model->feed_forward % PLIM_FEED_GATED);
+    if (is_gelu) model->activation = PLIM_ACTIVATION_GELU_NEW;
+    model->scales_outputs = model->family == PLIM_FAMILY_T5 && model->tie_word_embeddings;
+}
+
+/* Fails and names the key at fault. */
+#define REFUSE(field, ...)                                                                         \
+    return (*culprit = plim_family_key_name(model->family, PLIM_FIELD_##field),                    \
+            plim_fail(err, PLIM_SPEC, __VA_ARGS__))
+
+enum plim_status plim_seq2seq_check(const struct plim_spec *spec, const char **culprit, struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    if (!model->encoder_layers) return PLIM_OK;
+    if (model->encoder_layers + model->decoder_layers > PLIM_MAX_LAYERS)
+        REFUSE(DECODER_LAYERS, "%lld layers of the encoder and %lld of the decoder, expected %d at most together",
+               (long long)model->encoder_layers, (long long)model->decoder_layers, PLIM_MAX_LAYERS);
+    if (model->relative_buckets % 2)
+        REFUSE(RELATIVE_BUCKETS, "relative_attention_num_buckets is %lld, expected an even number: half of them are "
+                                 "for tokens that lie behind", (long long)model->relative_buckets);
+    if (model->relative_distance <= model->relative_buckets / 2)
+        REFUSE(RELATIVE_DISTANCE, "relative_attention_max_distance is %lld, expected more than half of "
+                                  "relative_attention_num_buckets = %lld",
+               (long long)model->relative_distance, (long long)model->relative_buckets);
+    return PLIM_OK;
+}
+
+/* --- the rest --------------------------------------------------------------------------------- */
+
+static const char *sharding_beside(const struct plim_spec *spec)
+{
+    for (size_t i = 0; i < spec->sharding.count; i++) {
+        enum plim_sharding sharding = plim_spec_sharding(spec, spec->sharding.values[i]);
+        if (sharding > PLIM_SHARDING_DDP) return plim_sharding_names[sharding];
+    }
+    return NULL;
+}
+
+/* What was not compared of an encoder and a decoder; NULL: nothing of it */
+static const char *unknown_beside(const struct plim_spec *spec)
+{
+    bool is_fp16 = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_FP16) ||
+                   plim_enum_axis_has(&spec->weights, PLIM_WEIGHTS_FP16);
+    if (is_fp16) return "weights in fp16, beside which transformers keeps some in fp32 (_keep_in_fp32_modules)";
+    if (plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2))
+        return "train.attention flash_attention_2, which transformers refuses";
+    if (spec->packing) return "data.packing";
+    if (spec->loop != PLIM_LOOP_PLAIN && spec->loop != PLIM_LOOP_TRAINER) return "this train.loop";
+    if (spec->quantization.type) return "train.quantization";
+    if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return "train.liger";
+    if (spec->torch != PLIM_TORCH_2_11) return "train.torch 2.15";
+    if (spec->transformers != PLIM_TRANSFORMERS_5_17) return "train.transformers 5.24";
+    if (spec->evaluation.batch && spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS)
+        return "train.evaluation.keeps, which gets the encoder's states, too";
+    if (spec->use_reentrant && plim_enum_axis_has(&spec->checkpointing, PLIM_CHECKPOINTING_FULL))
+        return "train.use_reentrant";
+    if (plim_is_loaded(spec->made_on)) return "train.made_on loaded";
+    if (spec->upcast) return "train.upcast";
+    if (*spec->lora.saved) return "train.lora.modules_to_save";
+    return sharding_beside(spec);
+}
+
+enum plim_status plim_spec_check_target(const struct plim_spec *spec, struct plim_error *err)
+{
+    const char *family = plim_family_names[spec->model.family];
+    if (!spec->model.encoder_layers)
+        return !spec->target_seq ? PLIM_OK
+                                 : plim_fail(err, PLIM_SPEC, "data.target_seq is %lld, expected none for %s, which has "
+                                             "no encoder and no target", (long long)spec->target_seq, family);
+    const char *unknown = unknown_beside(spec);
+    if (!unknown) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "%s beside the encoder and the decoder of %s: this is not in this version "
+                     "(plimsoll exec runs any training program)", unknown, family);
+}

@@ -1,0 +1,27 @@
+/* Models of an encoder and a decoder in a spec. */
+#ifndef PLIM_WORKLOADS_SPEC_SEQ2SEQ_H
+#define PLIM_WORKLOADS_SPEC_SEQ2SEQ_H
+
+#include "spec.h"
+
+enum { PLIM_TARGET_SEQ = 128 }; /* max_target_length of transformers' run_summarization.py */
+
+/* Tokens of a row's target; 0: the model has no encoder beside its decoder. */
+static inline int64_t plim_spec_target(const struct plim_spec *spec)
+{
+    if (!spec->model.encoder_layers) return 0;
+    return spec->target_seq ? spec->target_seq : PLIM_TARGET_SEQ;
+}
+
+/* What follows from the keys: the blocks of both stacks, one list, and the MLP. Nothing of other models. */
+void plim_seq2seq_derive(struct plim_model_config *model);
+
+/* Refuses what transformers fails to build or to run; the key at fault in *culprit. */
+enum plim_status plim_seq2seq_check(const struct plim_spec *spec, const char **culprit,
+                                    struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Refuses a target where there is no decoder for it, and what is not known beside an encoder and a decoder. The culprit
+ * is data.target_seq. */
+enum plim_status plim_spec_check_target(const struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif
