@@ -277,7 +277,7 @@ static bool plans_linear(const struct decoder *m, const struct decoder_layer *l,
     enum plim_family family = m->config->family;
     bool plans_shared = family == PLIM_FAMILY_QWEN3_5_MOE_TEXT || family == PLIM_FAMILY_QWEN3_NEXT ||
                         family == PLIM_FAMILY_GLM4_MOE || family == PLIM_FAMILY_DEEPSEEK_V3;
-    bool is_attention = !strncmp(module->path, "self_attn.", 10), is_query = !strncmp(module->path + 10, "q_", 2);
+    bool is_attention = !strncmp(module->path, "self_attn.", 10), is_query = !strncmp(module->path, "self_attn.q_", 12);
     if (is_attention && family == PLIM_FAMILY_DEEPSEEK_V3) return false;
     if (is_attention && family == PLIM_FAMILY_GLM4_MOE_LITE && is_query) return strstr(module->path, "q_b") != NULL;
     bool is_shared = l->router && strstr(module->path, plans_shared ? "shared_expert_gate" : "shared_expert");

@@ -26,7 +26,8 @@ size_t decoder_buffers(const struct decoder *m, struct tensor **out)
 /* A block's buffer stands behind the parameter of its module. */
 static size_t buffer_behind(const struct decoder *m, const struct tensor *x, struct tensor **out)
 {
-    const struct decoder_layer *l = x->layer ? &m->layers[x->layer - 1] : NULL;
+    int64_t layer = x->layer - 1 - m->config->vision.layers; /* a tower's blocks come before the text's */
+    const struct decoder_layer *l = layer >= 0 ? &m->layers[layer] : NULL;
     if (!l || l->router != x || !l->router_correction) return 0;
     out[0] = l->router_correction;
     return 1;
