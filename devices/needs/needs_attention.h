@@ -10,8 +10,8 @@
  * for compute capability 7.5, 8.0, 8.6, 8.9 and 9.0, and for 7.0, 10.0 and 12.0 with their numbers
  * (multiprocessors, shared memory) added to the virtual GPU; others take the rules of their
  * neighbours, unchecked. Values of another head size than the keys are checked for 2.11 alone
- * (tests/unit/data/attention_needs_values.txt). Not covered, because models do not do it: batches over 65535,
- * deterministic mode, a mask that needs a gradient.
+ * (tests/unit/data/attention_needs_values.txt). A mask that needs a gradient is checked in t5's runs
+ * (tests/golden/seq2seq.jsonl). Not covered, because models do not do it: batches over 65535, deterministic mode.
  */
 #ifndef PLIM_DEVICES_NEEDS_ATTENTION_H
 #define PLIM_DEVICES_NEEDS_ATTENTION_H

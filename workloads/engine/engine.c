@@ -87,6 +87,20 @@ void engine_fail(struct engine *e, enum plim_status status)
     engine_halt(e, HALT_FAILED);
 }
 
+void *engine_take_room(struct engine *e, size_t bytes)
+{
+    void *room = block_take(&e->rooms, bytes);
+    if (room) memset(room, 0, bytes);
+    else engine_fail(e, PLIM_NOMEM);
+    return room;
+}
+
+void engine_give_room(struct engine *e, void *room)
+{
+    (void)e;
+    block_give(room);
+}
+
 void engine_launch(struct engine *e, const struct plim_op *op)
 {
     if (e->meta) return;

@@ -55,7 +55,7 @@ static void release(struct engine *e, struct node *n)
             tensor_drop(e, gone->variable);
         }
         for (int i = 0; i < gone->edge_count; i++) node_drop(e, gone->edge[i].node);
-        if (gone->room) gone->room->taken = false;
+        if (gone->room) engine_give_room(e, gone->room);
         pool_give(&e->nodes, gone);
     }
     a->releasing = false;
@@ -92,13 +92,10 @@ static struct node *node_new(struct engine *e, const struct node_kind *kind)
 void node_widen(struct engine *e, struct node *n, int edges, int outputs)
 {
     size_t in = (size_t)edges, out = (size_t)outputs;
-    n->room = block_take(&e->rooms, (in + NODE_INTS) * sizeof *n->ints + in * sizeof *n->edge +
-                                        out * sizeof *n->output + (in + 2 * out) * sizeof *n->grad);
-    if (!n->room) {
-        engine_fail(e, PLIM_NOMEM);
-        return;
-    }
-    n->ints = (int64_t *)(n->room + 1);
+    n->room = engine_take_room(e, (in + NODE_INTS) * sizeof *n->ints + in * sizeof *n->edge +
+                                      out * sizeof *n->output + (in + 2 * out) * sizeof *n->grad);
+    if (!n->room) return;
+    n->ints = n->room;
     n->output = (struct node_output *)(n->ints + in + NODE_INTS);
     struct edge *edge = (struct edge *)(n->output + out);
     memcpy(edge, n->edge, n->edge_count * sizeof *edge);
@@ -106,7 +103,6 @@ void node_widen(struct engine *e, struct node *n, int edges, int outputs)
     n->grad = (struct tensor **)(n->edge + in);
     n->grads = n->grad + out;
     n->out = n->grads + out;
-    memset(n->grad, 0, (in + 2 * out) * sizeof *n->grad);
 }
 
 struct node *node_create(struct engine *e, const struct node_kind *kind, int count,

@@ -61,7 +61,7 @@ struct node {
     struct node_output *output;
     struct tensor **grad; /* of its outputs, in a backward pass */
     int64_t *ints;        /* parameters of the operation */
-    struct block *room;           /* of a node of many edges or outputs (torch.cat, torch.split); NULL: all fits */
+    void *room;                   /* of a node of many edges or outputs (torch.cat, torch.split); NULL: all fits */
     struct tensor **grads, **out; /* in it, for node_kind.backward() */
     struct edge own_edge[NODE_EDGES];
     struct node_output own_output[NODE_OUTPUTS];

@@ -1,4 +1,5 @@
 #include "object_pool.h"
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +57,13 @@ void pool_finish(struct pool *p)
     p->free = NULL;
 }
 
-struct block *block_take(struct block **all, size_t bytes)
+struct block {
+    struct block *next; /* of all there are */
+    size_t bytes;       /* behind this head */
+    bool taken;
+};
+
+void *block_take(struct block **all, size_t bytes)
 {
     struct block *block = *all;
     while (block && (block->taken || block->bytes < bytes)) block = block->next;
@@ -67,7 +74,12 @@ struct block *block_take(struct block **all, size_t bytes)
         *all = block;
     }
     block->taken = true;
-    return block;
+    return block + 1;
+}
+
+void block_give(void *block)
+{
+    ((struct block *)block - 1)->taken = false;
 }
 
 void block_reset(struct block *all)

@@ -5,7 +5,6 @@
 #ifndef PLIM_ENGINE_OBJECT_POOL_H
 #define PLIM_ENGINE_OBJECT_POOL_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct pool {
@@ -22,13 +21,10 @@ void pool_reset(struct pool *p);
 /* Gives the memory back. */
 void pool_finish(struct pool *p);
 
-struct block {
-    struct block *next; /* of all there are */
-    size_t bytes;       /* behind this head */
-    bool taken;         /* give it back by false */
-};
-/* A block of as many bytes or more; NULL: no host memory. For few at a time: all are looked through. */
-struct block *block_take(struct block **all, size_t bytes);
+struct block;
+/* A block of as many bytes or more, not cleared; NULL: no host memory. For few at a time: all are looked through. */
+void *block_take(struct block **all, size_t bytes);
+void block_give(void *block);
 void block_reset(struct block *all);
 void block_finish(struct block **all);
 

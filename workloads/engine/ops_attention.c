@@ -1,4 +1,5 @@
 /* scaled_dot_product_attention: the mask, the choice of kernel, its memory, its backward. */
+#include "autotune/base/round.h"
 #include "devices/needs/needs_attention.h"
 #include "ops.h"
 #include <math.h>
@@ -92,7 +93,7 @@ static void release_before(struct engine *e, struct blocks *b, int index)
 static struct tensor *mask_gradient(struct engine *e, const struct tensor *q, const struct tensor *k)
 {
     const int64_t *n = q->a.shape, columns = k->a.shape[2];
-    int64_t row = (columns + PLIM_DMASK_UNIT - 1) / PLIM_DMASK_UNIT * PLIM_DMASK_UNIT;
+    int64_t row = plim_round_up(columns, PLIM_DMASK_UNIT);
     struct tensor *whole = tensor_keep(tensor_empty(e, (enum plim_dtype)q->a.dtype, SHAPE(n[0], n[1], n[2], row)));
     struct tensor *y = tensor_hold(op_slice(e, whole, 3, 0, columns));
     tensor_drop(e, whole);

@@ -6,9 +6,8 @@
 
 /* --- torch.stack([torch.logsumexp(row, dim=-1) for row in x]) ------------------------------------ */
 
-/* The results of the rows, which each has saved; in a block of the engine's, as memory may run out before they go. */
+/* The results of the rows, which each has saved. */
 struct row_results {
-    struct block *block;
     int64_t count;
     struct tensor *of[];
 };
@@ -17,20 +16,7 @@ static void drop_results(struct engine *e, void *context)
 {
     struct row_results *results = context;
     for (int64_t i = 0; i < results->count; i++) tensor_drop(e, results->of[i]);
-    results->block->taken = false;
-}
-
-/* With room for as many rows; NULL: no host memory */
-static struct row_results *take_results(struct engine *e, int64_t rows)
-{
-    struct block *block = block_take(&e->rooms, sizeof(struct row_results) + (size_t)rows * sizeof(struct tensor *));
-    if (!block) {
-        engine_fail(e, PLIM_NOMEM);
-        return NULL;
-    }
-    struct row_results *results = (struct row_results *)(block + 1);
-    *results = (struct row_results){.block = block};
-    return results;
+    engine_give_room(e, results);
 }
 
 /* logsumexp_out_impl() (aten/src/ATen/native/ReduceOps.cpp) of x (n, V), lent: (n), named */
@@ -91,7 +77,7 @@ struct tensor *op_row_logsumexp(struct engine *e, struct tensor *x)
     bool was = tensor_enter(x), grad = e->grad_enabled;
     int64_t rows = x->a.shape[0];
     struct node *n = op_node(e, &row_logsumexp_kind, 1, &x);
-    struct row_results *results = take_results(e, rows);
+    struct row_results *results = engine_take_room(e, sizeof *results + (size_t)rows * sizeof(struct tensor *));
     e->grad_enabled = false;
     for (int64_t i = 0; i < rows && !e->halted; i++) {
         struct tensor *row = tensor_keep(op_select(e, x, 0, i));

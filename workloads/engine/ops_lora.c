@@ -7,8 +7,7 @@ enum { PARTS = 3 };
 enum { X, DROPPED, FIRST_MATRIX }; /* edges: those of x, then A and B of each projection */
 
 /* What ctx has beside saved tensors; the weights are its own references. */
-struct lora_context { /* in a block of the engine's, as memory may run out before the node goes */
-    struct block *block;
+struct lora_context {
     struct lora_projection part[PARTS];
     bool drops;
     enum plim_unary f; /* LoRA_MLP: of its gate */
@@ -18,7 +17,7 @@ static void drop_context(struct engine *e, void *context)
 {
     struct lora_context *c = context;
     for (int i = 0; i < PARTS; i++) tensor_drop(e, c->part[i].weight);
-    c->block->taken = false;
+    engine_give_room(e, c);
 }
 
 /* --- the parts of both directions ------------------------------------------------------------- */
@@ -89,13 +88,8 @@ static struct node *begin(struct engine *e, const struct node_kind *kind, struct
     }
     struct node *n = op_node(e, kind, FIRST_MATRIX + 2 * count, given);
     if (!n) return NULL;
-    struct block *block = block_take(&e->rooms, sizeof(struct lora_context));
-    if (!block) {
-        engine_fail(e, PLIM_NOMEM);
-        return n;
-    }
-    struct lora_context *c = (struct lora_context *)(block + 1);
-    *c = (struct lora_context){.block = block};
+    struct lora_context *c = engine_take_room(e, sizeof *c);
+    if (!c) return n;
     memcpy(c->part, p, sizeof *p * (size_t)count);
     for (int i = 0; i < count; i++) tensor_ref(p[i].weight);
     c->drops = dropped;

@@ -146,34 +146,21 @@ struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *col
     return op_done(e, n, y, 2, operands);
 }
 
-/* Places that stay on the host, in a block of the engine's, as memory may run out before their node goes. */
+/* Places that stay on the host */
 struct host_places {
-    struct block *block;
     bool has_values;
     int64_t at[];
 };
 
-static void drop_places(struct engine *e, void *context)
-{
-    struct host_places *places = context;
-    (void)e;
-    places->block->taken = false;
-}
-
 static void keep_places(struct engine *e, struct node *n, int64_t count, const int64_t *places)
 {
     size_t bytes = places ? (size_t)count * sizeof(*places) : 0;
-    struct block *block = block_take(&e->rooms, sizeof(struct host_places) + bytes);
-    if (!block) {
-        engine_fail(e, PLIM_NOMEM);
-        return;
-    }
-    struct host_places *kept = (struct host_places *)(block + 1);
-    kept->block = block;
+    struct host_places *kept = engine_take_room(e, sizeof *kept + bytes);
+    if (!kept) return;
     kept->has_values = places != NULL;
     if (places) memcpy(kept->at, places, bytes);
     n->context = kept;
-    n->drop_context = drop_places;
+    n->drop_context = engine_give_room;
 }
 
 /* On the device; named */
