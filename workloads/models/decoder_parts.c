@@ -113,11 +113,15 @@ struct tensor *decoder_positions(struct engine *e, const struct decoder *m, int6
     return tensor_keep(op_unsqueeze(e, x, 0));
 }
 
-static const enum attention_function functions[PLIM_ATTENTION_COUNT] = {
-    [PLIM_ATTENTION_SDPA] = ATTENTION_SDPA,
-    [PLIM_ATTENTION_EAGER] = ATTENTION_EAGER,
-    [PLIM_ATTENTION_FLASH2] = ATTENTION_FLASH2,
-};
+enum attention_function decoder_attention_function(const struct decoder *m)
+{
+    static const enum attention_function functions[PLIM_ATTENTION_COUNT] = {
+        [PLIM_ATTENTION_SDPA] = ATTENTION_SDPA,
+        [PLIM_ATTENTION_EAGER] = ATTENTION_EAGER,
+        [PLIM_ATTENTION_FLASH2] = ATTENTION_FLASH2,
+    };
+    return functions[m->setting->attention];
+}
 
 static struct mask_request mask_request(const struct decoder *m, const struct tensor *embeddings)
 {
@@ -125,7 +129,7 @@ static struct mask_request mask_request(const struct decoder *m, const struct te
                                  .seq = embeddings->a.shape[1],
                                  .past = m->cache ? m->cache->tokens : 0,
                                  .dtype = (enum plim_dtype)embeddings->a.dtype,
-                                 .function = functions[m->setting->attention],
+                                 .function = decoder_attention_function(m),
                                  .packed = m->setting->packing == PLIM_PACKING_YES || decoder_documents(m) > 1,
                                  .padded = decoder_hides_padding(m->setting),
                                  .attention_mask = m->attention_mask,
@@ -199,7 +203,7 @@ struct attention_call decoder_attention(const struct block_call *b)
 {
     const struct plim_model_config *c = b->m->config;
     bool slides = c->layer_is_sliding[b->layer - b->m->layers];
-    return (struct attention_call){.function = functions[b->m->setting->attention],
+    return (struct attention_call){.function = decoder_attention_function(b->m),
                                    .positions = b->positions,
                                    .ends = b->ends,
                                    .documents = decoder_documents(b->m),
@@ -299,17 +303,29 @@ void decoder_build_layers(struct engine *e, struct decoder *m,
     m->parameters.layer = 0;
 }
 
-static struct tensor *run_block(struct engine *e, const void *context, struct tensor *x)
+/* A block between its hooks, which may cast what turns queries and keys */
+static struct tensor *between_hooks(struct engine *e, const void *context, struct tensor *x)
 {
     struct block_call c = *(const struct block_call *)context;
     const struct decoder_hooks *hooks = c.m->hooks;
     nn_begin(e);
-    if (!hooks || !hooks->before_block) return nn_end(e, c.m->family->block(e, &c, x));
+    if (!hooks || !hooks->before_block) return nn_end(e, c.block(e, &c, x));
     struct tensor *input = tensor_hold(hooks->before_block(e, hooks->context, &c, x));
-    struct tensor *y = c.m->family->block(e, &c, input);
+    struct tensor *y = c.block(e, &c, input);
     hooks->after_block(e, hooks->context, &c, y);
     tensor_drop(e, input);
     return y;
+}
+
+struct tensor *decoder_run_block(struct engine *e, const struct block_call *c, struct tensor *x)
+{
+    const struct plim_train_setting *s = c->m->setting;
+    struct tensor *const held[CHECKPOINT_HELD] = {c->mask, c->cos, c->sin, c->positions, c->alibi, c->ends,
+                                                  c->document, c->encoded, c->encoded_mask, c->biases[0],
+                                                  c->biases[1]};
+    if (s->checkpointing == PLIM_CHECKPOINTING_NONE || e->evaluates || e->checkpointing_off)
+        return between_hooks(e, c, x);
+    return (s->use_reentrant ? checkpoint_run_reentrant : checkpoint_run)(e, between_hooks, c, sizeof *c, held, x);
 }
 
 struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor *x,
@@ -329,20 +345,11 @@ static struct tensor *run_blocks(struct engine *e, struct decoder *m, struct ten
         if (call.shared) memcpy(call.biases, call.shared, sizeof(call.biases));
         call.m = m;
         call.layer = &m->layers[i];
+        call.block = m->family->block;
         call.ends = m->ends;
         call.document = m->document;
         if (m->hidden_states) m->hidden_states[i] = tensor_ref(x);
-        struct tensor *const held[CHECKPOINT_HELD] = {call.mask, call.cos, call.sin, call.positions,
-                                                      call.alibi, call.ends, call.document, call.encoded,
-                                                      call.encoded_mask, call.biases[0], call.biases[1]};
-        struct tensor *y;
-        if (m->setting->checkpointing == PLIM_CHECKPOINTING_NONE || e->evaluates || e->checkpointing_off)
-            y = run_block(e, &call, x);
-        else if (m->setting->use_reentrant)
-            y = checkpoint_run_reentrant(e, run_block, &call, sizeof call, held, x);
-        else
-            y = checkpoint_run(e, run_block, &call, sizeof call, held, x);
-        tensor_set(e, &x, y);
+        tensor_set(e, &x, decoder_run_block(e, &call, x));
         if (seen) vision_deepen(e, seen, i, &x);
     }
     return x;

@@ -385,12 +385,12 @@ static const struct quantized *quantized_among(const struct module *module, cons
 
 const struct quantized *decoder_quantized(const struct decoder *m, const struct tensor *codes)
 {
-    int64_t layer = codes->layer - 1 - m->config->vision.layers;
+    const struct decoder_layer *layer = decoder_layer_of(m, codes);
     struct vision_part part;
     const struct quantized *found = NULL;
     if (!codes->is_codes) return NULL;
-    if (layer >= 0) found = quantized_among(decoder_block_modules(m->config->family), &m->layers[layer], codes);
-    for (size_t i = 0; layer < 0 && !found && vision_part(m, i, &part); i++)
+    if (layer) found = quantized_among(decoder_block_modules(m->config->family), layer, codes);
+    for (size_t i = 0; !layer && !found && vision_part(m, i, &part); i++)
         found = quantized_among(part.modules, part.owner, codes);
     return found;
 }

@@ -149,6 +149,8 @@ struct batch {
 struct block_call {
     const struct decoder *m;
     const struct decoder_layer *layer;
+    /* What it computes: x (B, S, H) lent -> the same, floating */
+    struct tensor *(*block)(struct engine *e, const struct block_call *c, struct tensor *x);
     struct tensor *mask, *cos, *sin, *positions, *alibi;
     struct tensor *ends, *document; /* of the batch; NULL: positions say where documents end */
     struct tensor *encoded, *encoded_mask; /* of a decoder's block: what its encoder returned, and which of it counts */
@@ -280,6 +282,8 @@ struct tensor *value_head_run(struct engine *e, const struct decoder *m, struct 
 /* What the model is made of, in the order of named_parameters() and then named_buffers(); lent.
  * `out` (NULL: nothing is written) has room for as many as there are; returns how many. */
 size_t decoder_states(const struct decoder *m, struct tensor **out);
+/* The block that a parameter or a buffer is of; NULL: it stands beside the blocks, or in a vision tower. */
+const struct decoder_layer *decoder_layer_of(const struct decoder *m, const struct tensor *x);
 /* The base's embedding, of which m->embedding may be a trained copy */
 const struct tensor *decoder_base_embedding(const struct decoder *m);
 /* The adapter whose magnitude a parameter is; NULL: it is none. */
@@ -324,7 +328,9 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
 /* Runs every block on `x` (taken), under checkpointing where the setting says so; a named tensor. */
 struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor *x,
                               const struct block_call *full, const struct block_call *sliding);
-/* The same of the layers from `first` up to `end`, which is none of them */
+/* One block between its hooks, under checkpointing where the setting says so: x (lent) -> floating */
+struct tensor *decoder_run_block(struct engine *e, const struct block_call *c, struct tensor *x);
+/* decoder_blocks() of the layers from `first` up to `end`, which is none of them */
 struct tensor *decoder_blocks_between(struct engine *e, struct decoder *m, struct tensor *x,
                                       const struct block_call *call, int64_t first, int64_t end);
 /* The same of a model that has seen images (NULL: none), which join behind the first blocks. */
@@ -365,6 +371,7 @@ struct tensor *decoder_cross_mask(struct engine *e, const struct decoder *m, str
                                   struct tensor *encoded);
 /* (B, S, A * D) -> (B, A, S, D), a view */
 struct tensor *decoder_heads(struct engine *e, struct tensor *x, int64_t heads, int64_t head_dim);
+enum attention_function decoder_attention_function(const struct decoder *m); /* by which the setting attends */
 /* The attention call of a block. */
 struct attention_call decoder_attention(const struct block_call *b);
 /* Attention of q, k, v (lent), heads merged; named. *weights as of nn_attention. */

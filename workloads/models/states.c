@@ -23,11 +23,16 @@ size_t decoder_buffers(const struct decoder *m, struct tensor **out)
     return count + buffers_beside(m, out + count);
 }
 
+const struct decoder_layer *decoder_layer_of(const struct decoder *m, const struct tensor *x)
+{
+    int64_t layer = x->layer - 1 - m->config->vision.layers; /* a tower's blocks come before the text's */
+    return layer >= 0 ? &m->layers[layer] : NULL;
+}
+
 /* A block's buffer stands behind the parameter of its module. */
 static size_t buffer_behind(const struct decoder *m, const struct tensor *x, struct tensor **out)
 {
-    int64_t layer = x->layer - 1 - m->config->vision.layers; /* a tower's blocks come before the text's */
-    const struct decoder_layer *l = layer >= 0 ? &m->layers[layer] : NULL;
+    const struct decoder_layer *l = decoder_layer_of(m, x);
     if (!l || l->router != x || !l->router_correction) return 0;
     out[0] = l->router_correction;
     return 1;

@@ -315,9 +315,9 @@ static double tokens_of(const struct decoder *m, const struct tensor *x)
 {
     const struct plim_model_config *c = m->config;
     double source = (double)m->setting->seq, target = (double)m->setting->target_seq;
-    if (!x->layer) return x == m->head ? target : 0; /* norms, and what is looked up */
-    const struct decoder_layer *l = &m->layers[x->layer - 1];
-    bool is_of_source = x->layer <= c->encoder_layers || x == l->cross_k.weight || x == l->cross_v.weight;
+    const struct decoder_layer *l = decoder_layer_of(m, x);
+    if (!l) return x == m->head ? target : 0; /* norms, and what is looked up */
+    bool is_of_source = l - m->layers < c->encoder_layers || x == l->cross_k.weight || x == l->cross_v.weight;
     for (size_t i = 0; i < l->adapters.count; i++) {
         const struct lora_adapter *a = &l->adapters.list[i];
         bool is_key = a->weight == l->cross_k.weight || a->weight == l->cross_v.weight;

@@ -1,4 +1,4 @@
-/* What vision towers share: their parts, what is counted of them, and how their results join the text's blocks. */
+/* Vision towers: their parts, what is counted of them, and how their results join the text's blocks. */
 #include "model.h"
 #include "workloads/spec/spec_vision.h"
 #include <stdio.h>

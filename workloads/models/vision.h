@@ -1,5 +1,6 @@
-/* The vision towers of models of images and text, as transformers 5.17 writes them: what all share is in vision.c, the
- * towers of Qwen's models in vision_qwen.c, gemma3's in vision_siglip.c.
+/* The vision towers of models of images and text, as transformers 5.17 writes them: vision.c is what the
+ * model asks of them, vision_parts.c what they share; those of Qwen's models are in vision_qwen.c, gemma3's in
+ * vision_siglip.c.
  *
  * A batch's images are rows of patches, T of all images, each of channels x frames x patch x patch numbers. The
  * tower makes them of its own width W, and merges merge x merge of them into one row of the text's width H. These stand
@@ -87,6 +88,18 @@ void vision_see(struct engine *e, struct decoder *m, struct tensor **embeddings,
 /* Rebinds x (B, S, H), the result of the text's block `layer`, to it with what deepstack adds there. */
 void vision_deepen(struct engine *e, struct seen_images *seen, int64_t layer, struct tensor **x);
 void vision_forget(struct engine *e, struct seen_images *seen);
+
+/* --- for the towers (vision_parts.c) ----------------------------------------------------------- */
+
+/* Calls `build` for each of a tower's blocks in turn; what it makes by nn_parameter() is of that block. */
+void vision_build_blocks(struct engine *e, struct decoder *m,
+                         void (*build)(struct engine *e, struct decoder *m, struct decoder_layer *l));
+/* How patches attend to one another */
+struct attention_call vision_attention(const struct decoder *m);
+/* How many of a mask (B, S) are tokens of images: its sum, int64, behind a copy of it; named */
+struct tensor *vision_count(struct engine *e, struct tensor *mask);
+/* The same, after a look whether there are as many tokens as rows (get_placeholder_mask()) */
+struct tensor *vision_count_placeholders(struct engine *e, struct tensor *mask);
 
 /* vision_index.c: what Python computes of the images' grids before their patches are looked at. All named. */
 struct vision_index {

@@ -1,10 +1,8 @@
 /* The vision towers of Qwen's models (Qwen3VLVisionModel, Qwen2_5_VisionTransformerPretrainedModel,
  * Qwen2VisionTransformerPretrainedModel), and how their results stand in the text (Qwen3VLModel.forward()). */
 #include "model.h"
-#include "workloads/engine/checkpoint.h"
 #include "workloads/engine/ops_liger.h"
 #include "workloads/spec/spec_vision.h"
-#include <math.h>
 #include <stdlib.h>
 
 /* --- the modules ------------------------------------------------------------------------------ */
@@ -63,11 +61,7 @@ static void build(struct engine *e, struct decoder *m)
     nn_rotary_create(e, &rotary);
     m->vision.inv_freq = rotary.inv_freq;
     m->vision.original_inv_freq = rotary.original_inv_freq;
-    for (int64_t i = 0; i < v->layers; i++) {
-        p->layer = (int32_t)(i + 1);
-        build_block(e, m, &m->vision.layers[i]);
-    }
-    p->layer = 0;
+    vision_build_blocks(e, m, build_block);
     for (int64_t i = 0; i <= v->deep_count; i++) build_merger(e, m, &m->vision.mergers[i], i > 0);
     nn_rotary_initialise(e, &rotary);
 }
@@ -147,12 +141,14 @@ static void split_heads(struct engine *e, const struct plim_vision *v, struct te
     for (int i = 0; i < 3; i++) x[i] = tensor_keep(op_view(e, parts[i], SHAPE(patches, v->heads, width)));
 }
 
-struct tower {
-    const struct decoder *m;
-    const struct decoder_layer *layer;
-    struct tensor *ends, *cos, *sin;
-    bool is_windowed; /* `ends` are of windows */
-};
+/* Does a block attend to the windows of images, not to all of each? */
+static bool is_windowed(const struct decoder *m, const struct decoder_layer *layer)
+{
+    const struct plim_vision *v = &m->config->vision;
+    for (int64_t i = 0; i < v->full_count; i++)
+        if (v->full[i] == layer - m->vision.layers) return false;
+    return v->window_size > 0;
+}
 
 /* Parts of queries, keys and values of each image, or window, and what it gives, which Python holds to the end of the
  * module */
@@ -168,33 +164,21 @@ static void drop_chunks(struct engine *e, struct chunks *chunks)
     free(chunks->room);
 }
 
-static struct attention_call call_of(const struct tower *t, enum attention_function function)
-{
-    const struct plim_vision *v = &t->m->config->vision;
-    return (struct attention_call){.function = function,
-                                   .bidirectional = true,
-                                   .groups = 1,
-                                   .low = decoder_parameter_dtype(t->m->setting),
-                                   .scaling = 1 / sqrt((double)(v->hidden_size / v->heads)),
-                                   .softmax_fp32 = true};
-}
-
 /* Each image, or window, attends to itself. q, k, v (1, heads, T, D) -> (1, T, heads, D); named. *chunks: the caller's
  * to drop */
-static struct tensor *attend(struct engine *e, const struct tower *t, struct tensor *const qkv[3],
+static struct tensor *attend(struct engine *e, const struct block_call *b, struct tensor *const qkv[3],
                              struct chunks *chunks)
 {
-    const struct plim_train_setting *s = t->m->setting;
-    int64_t count = tensor_size(t->ends, 0) - 1, patches = plim_image_patches(&t->m->config->vision, &s->images);
-    const struct attention_call call =
-        call_of(t, s->attention == PLIM_ATTENTION_EAGER ? ATTENTION_EAGER : ATTENTION_SDPA);
+    int64_t count = tensor_size(b->ends, 0) - 1;
+    int64_t patches = plim_image_patches(&b->m->config->vision, &b->m->setting->images);
+    const struct attention_call call = vision_attention(b->m);
     *chunks = (struct chunks){.room = calloc((size_t)count * LISTS, sizeof(struct tensor *)), .count = count};
     int64_t *lengths = malloc((size_t)count * sizeof *lengths);
     if (!chunks->room || !lengths) engine_fail(e, PLIM_NOMEM);
     struct tensor ***part = chunks->part, *weights;
     for (int k = Q; k < LISTS && chunks->room; k++) part[k] = chunks->room + k * count;
     for (int64_t i = 0; i < count && lengths; i++) lengths[i] = patches;
-    if (t->is_windowed && lengths) vision_windows(t->m, lengths, NULL);
+    if (lengths && is_windowed(b->m, b->layer)) vision_windows(b->m, lengths, NULL);
     for (int k = Q; k <= V && !e->halted; k++) {
         op_split(e, qkv[k], 2, (int)count, lengths, part[k]);
         for (int64_t i = 0; i < count; i++) tensor_keep(part[k][i]);
@@ -208,85 +192,69 @@ static struct tensor *attend(struct engine *e, const struct tower *t, struct ten
 }
 
 /* The same by flash-attention-2's package, which is told where images end */
-static struct tensor *attend_by_ends(struct engine *e, const struct tower *t, struct tensor *const qkv[3])
+static struct tensor *attend_by_ends(struct engine *e, const struct block_call *b, struct tensor *const qkv[3])
 {
-    struct attention_call call = call_of(t, ATTENTION_FLASH2);
+    struct attention_call call = vision_attention(b->m);
     struct tensor *weights;
-    call.ends = t->ends;
+    call.ends = b->ends;
     return tensor_keep(nn_attention(e, &call, qkv[0], qkv[1], qkv[2], &weights));
 }
 
 /* lengths.tolist() of the images; named */
-static struct tensor *read_lengths(struct engine *e, const struct tower *t)
+static struct tensor *read_lengths(struct engine *e, struct tensor *ends)
 {
-    int64_t images = e->halted ? 0 : tensor_size(t->ends, 0) - 1;
-    struct tensor *behind = op_slice(e, t->ends, 0, 1, images);
-    struct tensor *lengths = tensor_keep(op_sub(e, behind, op_slice(e, t->ends, 0, 0, images)));
+    int64_t images = e->halted ? 0 : tensor_size(ends, 0) - 1;
+    struct tensor *behind = op_slice(e, ends, 0, 1, images);
+    struct tensor *lengths = tensor_keep(op_sub(e, behind, op_slice(e, ends, 0, 0, images)));
     if (!e->halted) engine_item(e, lengths);
     return lengths;
 }
 
 /* Qwen3VLVisionAttention; x (T, W) -> (T, W), floating */
-static struct tensor *attention(struct engine *e, const struct tower *t, struct tensor *x)
+static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x)
 {
-    const struct plim_vision *v = &t->m->config->vision;
+    const struct plim_vision *v = &b->m->config->vision;
     if (e->halted) return op_halted(e, 1, &x);
-    bool by_ends = t->m->setting->attention == PLIM_ATTENTION_FLASH2;
+    bool by_ends = b->m->setting->attention == PLIM_ATTENTION_FLASH2;
     struct tensor *qkv[3], *shaped[3];
     nn_begin(e);
-    split_heads(e, v, nn_linear(e, &t->layer->qkv, x), qkv);
-    (decoder_liger(t->m).rope ? turn_in_place : turn)(e, qkv, t->cos, t->sin);
+    split_heads(e, v, nn_linear(e, &b->layer->qkv, x), qkv);
+    (decoder_liger(b->m).rope ? turn_in_place : turn)(e, qkv, b->cos, b->sin);
     for (int i = 0; i < 3; i++) shaped[i] = tensor_keep(op_unsqueeze(e, op_transpose(e, qkv[i], 0, 1), 0));
     for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);
-    struct tensor *lengths = by_ends ? NULL : read_lengths(e, t);
+    struct tensor *lengths = by_ends ? NULL : read_lengths(e, b->ends);
     struct chunks chunks = {0};
-    struct tensor *y = by_ends ? attend_by_ends(e, t, shaped) : attend(e, t, shaped, &chunks);
+    struct tensor *y = by_ends ? attend_by_ends(e, b, shaped) : attend(e, b, shaped, &chunks);
     if (!e->halted) tensor_set(e, &y, op_reshape(e, y, SHAPE(tensor_size(y, 1), v->hidden_size)));
-    tensor_set(e, &y, nn_linear(e, &t->layer->o, y));
+    tensor_set(e, &y, nn_linear(e, &b->layer->o, y));
     tensor_drop_all(e, shaped[0], shaped[1], shaped[2], lengths);
     drop_chunks(e, &chunks);
     return nn_end(e, tensor_yield(y));
 }
 
 /* Qwen3VLVisionMLP, or the gated one of qwen2_5_vl; floating */
-static struct tensor *mlp(struct engine *e, const struct tower *t, struct tensor *x)
+static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x)
 {
-    enum plim_activation f = t->m->config->vision.activation;
+    enum plim_activation f = b->m->config->vision.activation;
     nn_begin(e);
-    if (is_as_text(t->m)) return nn_end(e, decoder_gated_mlp(e, f, t->layer, x));
-    struct tensor *inner = decoder_activation(e, f, nn_linear(e, &t->layer->fc1, x));
-    return nn_end(e, nn_linear(e, &t->layer->fc2, inner));
+    if (is_as_text(b->m)) return nn_end(e, decoder_gated_mlp(e, f, b->layer, x));
+    struct tensor *inner = decoder_activation(e, f, nn_linear(e, &b->layer->fc1, x));
+    return nn_end(e, nn_linear(e, &b->layer->fc2, inner));
 }
 
-static struct tensor *forward(struct engine *e, const struct tower *t, struct tensor *x)
+/* Qwen3VLVisionBlock */
+static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
-    const struct decoder_layer *l = t->layer;
+    const struct decoder_layer *l = b->layer;
     struct tensor *normed = tensor_keep(nn_norm(e, &l->norm[0], x));
-    struct tensor *attended = attention(e, t, normed);
+    struct tensor *attended = attention(e, b, normed);
     tensor_drop(e, normed);
     struct tensor *h = tensor_keep(op_add(e, x, attended));
     normed = tensor_keep(nn_norm(e, &l->norm[1], h));
-    struct tensor *fed = mlp(e, t, normed);
+    struct tensor *fed = mlp(e, b, normed);
     tensor_drop(e, normed);
     struct tensor *y = op_add(e, h, fed);
     tensor_drop(e, h);
-    return y;
-}
-
-/* Between the hooks of a block, which may cast what turns queries and keys */
-static struct tensor *block(struct engine *e, const void *context, struct tensor *x)
-{
-    struct tower t = *(const struct tower *)context;
-    const struct decoder_hooks *hooks = t.m->hooks;
-    struct block_call call = {.m = t.m, .layer = t.layer, .cos = t.cos, .sin = t.sin};
-    nn_begin(e);
-    if (!hooks || !hooks->before_block) return nn_end(e, forward(e, &t, x));
-    struct tensor *input = tensor_hold(hooks->before_block(e, hooks->context, &call, x));
-    t.cos = call.cos;
-    t.sin = call.sin;
-    struct tensor *y = forward(e, &t, input);
-    hooks->after_block(e, hooks->context, &call, y);
-    tensor_drop(e, input);
     return y;
 }
 
@@ -345,22 +313,6 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
     return x;
 }
 
-/* A block that attends to all of an image, though there are windows */
-static bool sees_all(const struct plim_vision *v, int64_t layer)
-{
-    for (int64_t i = 0; i < v->full_count; i++)
-        if (v->full[i] == layer) return true;
-    return false;
-}
-
-static struct tensor *run_block(struct engine *e, const struct tower *t, struct tensor *x)
-{
-    const struct plim_train_setting *s = t->m->setting;
-    struct tensor *const held[CHECKPOINT_HELD] = {t->ends, t->cos, t->sin};
-    if (s->checkpointing == PLIM_CHECKPOINTING_NONE || e->evaluates || e->checkpointing_off) return block(e, t, x);
-    return (s->use_reentrant ? checkpoint_run_reentrant : checkpoint_run)(e, block, t, sizeof *t, held, x);
-}
-
 /* The order in which windows lie behind one another, and back from it; of what is merged to one row. NULL where there
  * are no windows, or values do not count. */
 struct orders {
@@ -391,11 +343,11 @@ static void arrange(struct engine *e, struct tensor **x, int64_t unit, const int
 }
 
 /* permute_input_for_window_attn() of cos and sin, which both live until the others are made */
-static void arrange_rotary(struct engine *e, struct tower *t, int64_t unit, const int64_t *order)
+static void arrange_rotary(struct engine *e, struct block_call *b, int64_t unit, const int64_t *order)
 {
-    struct tensor *cos = tensor_ref(t->cos), *sin = tensor_ref(t->sin);
-    arrange(e, &t->cos, unit, order);
-    arrange(e, &t->sin, unit, order);
+    struct tensor *cos = tensor_ref(b->cos), *sin = tensor_ref(b->sin);
+    arrange(e, &b->cos, unit, order);
+    arrange(e, &b->sin, unit, order);
     tensor_drop_all(e, cos, sin);
 }
 
@@ -408,18 +360,17 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
     nn_begin(e);
     vision_index_make(e, m, &index);
     struct tensor *x = embed(e, m, pixels, &index, &learned);
-    struct tower t = {.m = m};
+    struct block_call call = {.m = m, .block = block};
     int64_t unit = v->merge_size * v->merge_size;
     const struct orders orders = find_orders(e, m, e->halted ? 0 : tensor_size(x, 0) / unit);
     if (v->window_size) arrange(e, &x, unit, orders.in);
     nn_begin(e); /* its results need no gradient */
-    if (!e->halted) make_rotary(e, m, index.places, &t.cos, &t.sin);
-    if (v->window_size && !e->halted) arrange_rotary(e, &t, unit, orders.in);
+    if (!e->halted) make_rotary(e, m, index.places, &call.cos, &call.sin);
+    if (v->window_size && !e->halted) arrange_rotary(e, &call, unit, orders.in);
     for (int64_t i = 0, count = 0; i < v->layers; i++) {
-        t.layer = &m->vision.layers[i];
-        t.is_windowed = v->window_size && !sees_all(v, i);
-        t.ends = t.is_windowed ? index.window_ends : index.ends;
-        tensor_set(e, &x, run_block(e, &t, x));
+        call.layer = &m->vision.layers[i];
+        call.ends = is_windowed(m, call.layer) ? index.window_ends : index.ends;
+        tensor_set(e, &x, decoder_run_block(e, &call, x));
         int64_t k = 0; /* where deepstack has the block first; its results are a list in the order of blocks */
         while (k < v->deep_count && v->deep[k] != i) k++;
         if (k < v->deep_count) seen->deep[count++] = merge(e, &m->vision.mergers[1 + k], x, true);
@@ -433,7 +384,7 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
         tensor_set(e, &seen->deep[i], nn_end(e, seen->deep[i]));
     seen->last = x;
     vision_index_drop(e, &index);
-    tensor_drop_all(e, learned, t.cos, t.sin);
+    tensor_drop_all(e, learned, call.cos, call.sin);
     return merged;
 }
 
@@ -468,29 +419,15 @@ static struct tensor *features(struct engine *e, struct decoder *m, struct seen_
     return y;
 }
 
-/* How many of a mask (B, S) are tokens of images: its sum, int64, behind a copy of it; named */
-static struct tensor *count_of(struct engine *e, struct tensor *mask)
-{
-    struct tensor *sum = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 0));
-    tensor_drop(e, tensor_keep(op_to(e, mask, PLIM_I64)));
-    return sum;
-}
-
-/* get_placeholder_mask(), which looks whether there are as many rows as tokens */
+/* get_placeholder_mask() */
 static void make_masks(struct engine *e, struct decoder *m, struct seen_images *seen)
 {
     enum { IMAGE = 1, VIDEO };
     seen->mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->token_types, IMAGE));
     seen->other_mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->token_types, VIDEO));
     if (e->halted) return;
-    struct tensor *found = count_of(e, seen->mask);
-    struct tensor *elements = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 0));
-    struct tensor *same = tensor_keep(op_full(e, PLIM_BOOL, 0, NULL, 1));
-    tensor_drop(e, elements);
-    struct tensor *all = tensor_keep(op_full(e, PLIM_BOOL, 0, NULL, 1));
-    if (!e->halted) engine_item(e, all);
-    tensor_drop_all(e, all, same);
-    struct tensor *others = count_of(e, seen->other_mask);
+    struct tensor *found = vision_count_placeholders(e, seen->mask);
+    struct tensor *others = vision_count(e, seen->other_mask);
     tensor_drop_all(e, found, others);
 }
 

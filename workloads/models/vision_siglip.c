@@ -1,7 +1,6 @@
 /* SiglipVisionModel, whose images are all of one size, and how gemma3 takes its result among its text
  * (Gemma3Model.forward()). */
 #include "model.h"
-#include "workloads/engine/checkpoint.h"
 #include "workloads/spec/spec_vision.h"
 #include <math.h>
 
@@ -46,7 +45,7 @@ static void build(struct engine *e, struct decoder *m)
     m->vision.positions = nn_parameter(e, p, INIT_WEIGHT, SHAPE(v->positions, w));
     m->vision.position_ids = tensor_keep(op_arange(e, PLIM_I64, v->positions, 0, 1));
     tensor_classify(e, m->vision.position_ids, PLIM_MEMORY_PARAMETERS);
-    for (int64_t i = 0; i < v->layers; i++) build_block(e, m, &m->vision.layers[i]);
+    vision_build_blocks(e, m, build_block);
     norm_create(e, m, &m->vision.last_norm);
     struct tensor *ids = tensor_keep(op_arange(e, PLIM_I64, v->positions, 0, 1)); /* _init_weights() */
     op_copy_(e, m->vision.position_ids, ids);
@@ -56,57 +55,38 @@ static void build(struct engine *e, struct decoder *m)
 
 /* --- the tower -------------------------------------------------------------------------------- */
 
-struct tower {
-    const struct decoder *m;
-    const struct decoder_layer *layer;
-};
-
 /* SiglipAttention; x (N, T, W) -> the same, floating. *weights: the caller's to drop */
-static struct tensor *attention(struct engine *e, const struct tower *t, struct tensor *x, struct tensor **weights)
+static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
+                                struct tensor **weights)
 {
-    const struct plim_vision *v = &t->m->config->vision;
-    const struct linear *projections[3] = {&t->layer->q, &t->layer->k, &t->layer->v};
-    int64_t size = v->hidden_size / v->heads;
-    struct attention_call call = {
-        .function = t->m->setting->attention == PLIM_ATTENTION_EAGER ? ATTENTION_EAGER : ATTENTION_SDPA,
-        .bidirectional = true,
-        .groups = 1,
-        .scaling = 1 / sqrt((double)size),
-        .softmax_fp32 = true};
+    const struct plim_vision *v = &b->m->config->vision;
+    const struct linear *projections[3] = {&b->layer->q, &b->layer->k, &b->layer->v};
+    const struct attention_call call = vision_attention(b->m);
     struct tensor *qkv[3];
     for (int i = 0; i < 3; i++)
-        qkv[i] = tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), v->heads, size));
+        qkv[i] = tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), v->heads, v->hidden_size / v->heads));
     struct tensor *y = decoder_context(e, &call, qkv, weights);
-    tensor_set(e, &y, nn_linear(e, &t->layer->o, y));
+    tensor_set(e, &y, nn_linear(e, &b->layer->o, y));
     tensor_drop_all(e, qkv[0], qkv[1], qkv[2]);
     return tensor_yield(y);
 }
 
 /* SiglipEncoderLayer */
-static struct tensor *block(struct engine *e, const void *context, struct tensor *x)
+static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
-    const struct tower *t = context;
-    const struct decoder_layer *l = t->layer;
+    const struct decoder_layer *l = b->layer;
     struct tensor *weights, *residual = tensor_ref(x), *h = tensor_keep(nn_norm(e, &l->norm[0], x));
-    tensor_set(e, &h, attention(e, t, h, &weights));
+    tensor_set(e, &h, attention(e, b, h, &weights));
     tensor_set(e, &h, op_add(e, residual, h));
     tensor_set(e, &residual, h);
     tensor_set(e, &h, nn_norm(e, &l->norm[1], h));
     struct tensor *inner = tensor_keep(nn_linear(e, &l->fc1, h));
-    tensor_set(e, &inner, decoder_activation(e, t->m->config->vision.activation, inner));
+    tensor_set(e, &inner, decoder_activation(e, b->m->config->vision.activation, inner));
     tensor_set(e, &inner, nn_linear(e, &l->fc2, inner));
     tensor_set(e, &h, tensor_yield(inner));
     tensor_set(e, &h, op_add(e, residual, h));
     tensor_drop_all(e, residual, weights);
     return tensor_yield(h);
-}
-
-static struct tensor *run_block(struct engine *e, const struct tower *t, struct tensor *x)
-{
-    const struct plim_train_setting *s = t->m->setting;
-    struct tensor *const held[CHECKPOINT_HELD] = {0};
-    if (s->checkpointing == PLIM_CHECKPOINTING_NONE || e->evaluates || e->checkpointing_off) return block(e, t, x);
-    return (s->use_reentrant ? checkpoint_run_reentrant : checkpoint_run)(e, block, t, sizeof *t, held, x);
 }
 
 /* SiglipVisionEmbeddings: images (N, channels, size, size) -> (N, T, W), named; a channel's patches lie together */
@@ -133,10 +113,10 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
 static struct tensor *run(struct engine *e, const struct decoder *m, struct tensor *images)
 {
     struct tensor *embedded = embed(e, m, images), *x = tensor_ref(embedded); /* a variable to the end */
-    struct tower t = {.m = m};
+    struct block_call call = {.m = m, .block = block};
     for (int64_t i = 0; i < m->config->vision.layers; i++) {
-        t.layer = &m->vision.layers[i];
-        tensor_set(e, &x, run_block(e, &t, x));
+        call.layer = &m->vision.layers[i];
+        tensor_set(e, &x, decoder_run_block(e, &call, x));
     }
     tensor_set(e, &x, nn_norm(e, &m->vision.last_norm, x));
     tensor_drop(e, embedded);
@@ -162,21 +142,6 @@ static struct tensor *project(struct engine *e, const struct decoder *m, struct 
 }
 
 /* --- in the text ------------------------------------------------------------------------------ */
-
-/* get_placeholder_mask(), which looks whether there are as many tokens as features; named */
-static struct tensor *placeholders(struct engine *e, struct decoder *m)
-{
-    struct tensor *mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->token_types, 1)); /* by their ids */
-    struct tensor *count = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 0));
-    tensor_drop(e, tensor_keep(op_to(e, mask, PLIM_I64)));
-    struct tensor *elements = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 0));
-    struct tensor *same = tensor_keep(op_full(e, PLIM_BOOL, 0, NULL, 1));
-    tensor_drop(e, elements);
-    struct tensor *all = tensor_keep(op_full(e, PLIM_BOOL, 0, NULL, 1));
-    if (!e->halted) engine_item(e, all);
-    tensor_drop_all(e, all, same, count);
-    return mask;
-}
 
 /* get_block_sequence_ids_for_mask(): of each token (B, S) which image it is of, -1 for text; int64, named */
 static struct tensor *blocks_of(struct engine *e, const struct decoder *m)
@@ -205,7 +170,8 @@ static void see(struct engine *e, struct decoder *m, struct tensor **embeddings,
     if (e->halted) return;
     tensor_set(e, &seen->rows, op_to(e, seen->rows, (enum plim_dtype)(*embeddings)->a.dtype));
     m->encoded = tensor_ref(seen->rows); /* image_hidden_states */
-    seen->mask = placeholders(e, m);
+    seen->mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->token_types, 1)); /* by their ids */
+    tensor_drop(e, vision_count_placeholders(e, seen->mask));
     struct tensor *mask = tensor_keep(op_unsqueeze(e, seen->mask, -1));
     tensor_set(e, embeddings, op_masked_scatter(e, *embeddings, mask, seen->rows));
     tensor_drop(e, mask);
