@@ -476,6 +476,16 @@ static inline enum plim_sharding plim_spec_sharding(const struct plim_spec *spec
     return spec->world > 1 ? PLIM_SHARDING_DDP : PLIM_SHARDING_NONE;
 }
 
+/* The name of the first value of train.sharding that comes to more than `most`; NULL: none does. */
+static inline const char *plim_spec_sharding_beyond(const struct plim_spec *spec, enum plim_sharding most)
+{
+    for (size_t i = 0; i < spec->sharding.count; i++) {
+        enum plim_sharding sharding = plim_spec_sharding(spec, (int)spec->sharding.values[i]);
+        if (sharding > most) return plim_sharding_names[sharding];
+    }
+    return NULL;
+}
+
 /* disable_dropout of DPOConfig, which is its default: it reaches modules, which attention's is in two families. */
 void plim_model_disable_dropout(struct plim_model_config *model);
 

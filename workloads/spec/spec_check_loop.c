@@ -209,10 +209,9 @@ static const char *why_no_grpo(const struct plim_spec *spec)
     if (spec->model.experts && has_vllm) return "experts, which it brings to vLLM";
     if (spec->quantization.type && has_vllm) return "a quantised base, whose codes vLLM is brought";
     if (spec->lora.dora && has_vllm) return "train.lora.dora, whose weights it makes anew when it merges them for vLLM";
-    for (size_t i = 0; i < spec->sharding.count; i++)
-        if (plim_spec_sharding(spec, (int)spec->sharding.values[i]) > PLIM_SHARDING_ZERO2)
-            return has_vllm ? "fsdp or zero3, in which it gathers what vLLM is brought"
-                            : "fsdp or zero3, in which it gathers the weights for a generation";
+    if (plim_spec_sharding_beyond(spec, PLIM_SHARDING_ZERO2))
+        return has_vllm ? "fsdp or zero3, in which it gathers what vLLM is brought"
+                        : "fsdp or zero3, in which it gathers the weights for a generation";
     return has_vllm ? NULL : why_no_generation(spec);
 }
 

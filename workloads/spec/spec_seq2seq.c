@@ -42,15 +42,6 @@ enum plim_status plim_seq2seq_check(const struct plim_spec *spec, const char **c
 
 /* --- the rest --------------------------------------------------------------------------------- */
 
-static const char *sharding_beside(const struct plim_spec *spec)
-{
-    for (size_t i = 0; i < spec->sharding.count; i++) {
-        enum plim_sharding sharding = plim_spec_sharding(spec, spec->sharding.values[i]);
-        if (sharding > PLIM_SHARDING_DDP) return plim_sharding_names[sharding];
-    }
-    return NULL;
-}
-
 /* What was not compared of an encoder and a decoder; NULL: nothing of it */
 static const char *unknown_beside(const struct plim_spec *spec)
 {
@@ -72,7 +63,7 @@ static const char *unknown_beside(const struct plim_spec *spec)
     if (plim_is_loaded(spec->made_on)) return "train.made_on loaded";
     if (spec->upcast) return "train.upcast";
     if (*spec->lora.saved) return "train.lora.modules_to_save";
-    return sharding_beside(spec);
+    return plim_spec_sharding_beyond(spec, PLIM_SHARDING_DDP);
 }
 
 enum plim_status plim_spec_check_target(const struct plim_spec *spec, struct plim_error *err)

@@ -189,14 +189,6 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
     return PLIM_OK;
 }
 
-/* May it be sharded by hand, by other than DDP? */
-static bool is_sharded_by_hand(const struct plim_spec *spec)
-{
-    for (size_t i = 0; i < spec->sharding.count && !plim_loop_is_trainers(spec->loop); i++)
-        if (plim_spec_sharding(spec, spec->sharding.values[i]) > PLIM_SHARDING_DDP) return true;
-    return false;
-}
-
 static const char *unknown_sharding(const struct plim_spec *spec)
 {
     bool trained = !spec->lora.r && !spec->freeze_vision, text_alone = trained && !plim_spec_images(spec).count;
@@ -238,7 +230,8 @@ static const char *unknown_beside(const struct plim_spec *spec)
     if (spec->transformers != PLIM_TRANSFORMERS_5_17) return "train.transformers 5.24";
     if (spec->upcast != PLIM_UPCAST_NONE) return "train.upcast";
     if (spec->fsdp_plan != PLIM_FSDP_PLAN_ACCELERATE) return "train.fsdp_plan axolotl";
-    if (is_sharded_by_hand(spec)) return "a plain loop with ZeRO or FSDP2";
+    if (!plim_loop_is_trainers(spec->loop) && plim_spec_sharding_beyond(spec, PLIM_SHARDING_DDP))
+        return "a plain loop with ZeRO or FSDP2";
     return unknown_of_others(spec);
 }
 
