@@ -14,6 +14,7 @@ import json
 import sys
 
 import make_families
+import make_trl
 from make_vision import BF16, EAGER, FULL, MIXED, TEXT, TRAINER
 
 TOWER = ['out_proj', 'fc1', 'fc2']
@@ -75,16 +76,6 @@ def cases():
     yield case(1, 600, 1, 'gemma-3-4b-short', **BF16, **FULL)
 
 
-def main():
-    made = list(cases())
-    assert len({c['id'] for c in made}) == len(made)
-    if sys.argv[1:2] == ['--join']:
-        with open(sys.argv[2]) as file:
-            figures = [json.loads(line) for line in file]
-        made = [{**c, **line} for c in made for line in figures if line['id'] in (c['id'], f'{c["id"]}/r1')]
-    for c in made:
-        print(json.dumps(c))
-
-
 if __name__ == '__main__':
-    main()
+    for made in make_trl.joined(sys.argv[2], cases()) if sys.argv[1:2] == ['--join'] else cases():
+        print(json.dumps(made))

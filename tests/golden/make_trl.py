@@ -384,9 +384,11 @@ def of_experts():
     yield case('qwen3-moe-small', 4, 1024, **FULL)
 
 
-def joined(path, made):
-    """Of several ranks the first, and those that hold something else. `made`: the cases."""
+def joined(path, made, every_rank=False):
+    """Of several ranks the first, and those that hold something else, or each. `made`: the cases."""
+    made = list(made)
     known, seen = {case['id']: case for case in made}, {}
+    assert len(known) == len(made)
     with open(path) as file:
         for line in map(json.loads, file):
             seen.setdefault(line['id'], {})[line.get('rank', 0)] = line
@@ -395,7 +397,7 @@ def joined(path, made):
         for rank in sorted(ranks):
             figures = {key: value for key, value in ranks[rank].items() if key != 'id'}
             told = [figures['parameters_allocated'], figures['steps']]
-            if rank and told == first:
+            if rank and told == first and not every_rank:
                 continue
             first = first or told
             yield {**known[ident], **figures, 'id': ident + (f'/r{rank}' if rank else '')}

@@ -15,6 +15,7 @@ import json
 import sys
 
 import make_families
+import make_trl
 
 MIXED, BF16 = {'precision': 'bf16-mixed', 'optimizer': 'adamw-fused'}, {'precision': 'bf16'}
 FULL = {'checkpointing': 'full'}
@@ -291,16 +292,6 @@ def cases_of_qwen3_vl():
     yield case('qwen3-vl-odd', 2, 150, 1, 224, 160, **BF16, **make_families.lora(8, TEXT))
 
 
-def main():
-    made = list(cases())
-    assert len({c['id'] for c in made}) == len(made)
-    if sys.argv[1:2] == ['--join']:
-        with open(sys.argv[2]) as file:
-            figures = [json.loads(line) for line in file]
-        made = [{**c, **line} for c in made for line in figures if line['id'] in (c['id'], f'{c["id"]}/r{line.get("rank")}')]
-    for c in made:
-        print(json.dumps(c))
-
-
 if __name__ == '__main__':
-    main()
+    for made in make_trl.joined(sys.argv[2], cases(), every_rank=True) if sys.argv[1:2] == ['--join'] else cases():
+        print(json.dumps(made))
