@@ -41,56 +41,60 @@ const char *plim_hf_other_kind(const char *type)
 /* A refused key is refused at any value but these. */
 enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HARMLESS_GROUPED };
 
-/* Of which families a key is refused: of those whose classes read it. */
-#define OF(family) (UINT64_C(1) << PLIM_FAMILY_##family)
-#define OF_BERTS (OF(BERT) | OF(ROBERTA))
-#define OF_ENCODERS (OF_BERTS | OF(DISTILBERT) | OF(MODERNBERT) | OF(VIT))
-#define OF_EXPERTS (OF(MIXTRAL) | OF(QWEN2_MOE) | OF(QWEN3_MOE) | OF(GPT_OSS) | OF(QWEN3_5_MOE_TEXT) | \
-                    OF(QWEN3_NEXT) | OF(OLMOE) | OF(GRANITEMOE) | OF(GLM4_MOE) | \
-                    OF(DEEPSEEK_V3) | OF(GLM4_MOE_LITE))
-#define OF_ALL UINT64_MAX
-#define OF_SEQ2SEQ (OF(T5) | OF(MT5))
-#define OF_DECODERS (~OF_ENCODERS)
-_Static_assert(PLIM_FAMILY_COUNT <= 64, "families are bits");
+/* Of which families a key is refused (only, but): of those whose classes read it. */
+enum { END = PLIM_FAMILY_COUNT };
+#define LIST(...) (const enum plim_family[]){__VA_ARGS__, END}
+#define OF(...) LIST(__VA_ARGS__), NULL
+#define BUT(...) NULL, LIST(__VA_ARGS__)
+#define OF_ALL NULL, NULL
+#define BERTS PLIM_FAMILY_BERT, PLIM_FAMILY_ROBERTA
+#define ENCODERS BERTS, PLIM_FAMILY_DISTILBERT, PLIM_FAMILY_MODERNBERT, PLIM_FAMILY_VIT
+#define SEQ2SEQ PLIM_FAMILY_T5, PLIM_FAMILY_MT5
+#define OF_EXPERTS \
+    OF(PLIM_FAMILY_MIXTRAL, PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_GPT_OSS, \
+       PLIM_FAMILY_QWEN3_5_MOE_TEXT, PLIM_FAMILY_QWEN3_NEXT, PLIM_FAMILY_OLMOE, PLIM_FAMILY_GRANITEMOE, \
+       PLIM_FAMILY_GLM4_MOE, PLIM_FAMILY_DEEPSEEK_V3, PLIM_FAMILY_GLM4_MOE_LITE)
 
 static const struct refused_key {
     const char *key;
     enum harmless harmless;
     const char *why;
-    uint64_t families;
+    const enum plim_family *only, *but; /* NULL: all; none */
 } refused_keys[] = {
     {"per_layer_config", HARMLESS_EMPTY, "its layers differ", OF_ALL},
     {"add_cross_attention", HARMLESS_FALSE, "cross-attention is not in this version", OF_ALL},
     {"is_encoder_decoder", HARMLESS_FALSE, "encoder-decoders of this family are not in this version",
-     OF_ALL & ~OF_SEQ2SEQ},
+     BUT(SEQ2SEQ)},
     {"num_hidden_layers", HARMLESS_EMPTY, "beside it transformers makes num_decoder_layers of num_layers",
-     OF_SEQ2SEQ},
+     OF(SEQ2SEQ)},
     {"is_causal", HARMLESS_TRUE, "a decoder's bidirectional attention is not in this version",
-     OF_DECODERS},
+     BUT(ENCODERS)},
     {"use_bidirectional_attention", HARMLESS_FALSE,
      "a decoder's bidirectional attention is not in this version",
-     OF(GEMMA) | OF(GEMMA2) | OF(GEMMA3_TEXT) | OF(GEMMA3)},
+     OF(PLIM_FAMILY_GEMMA, PLIM_FAMILY_GEMMA2, PLIM_FAMILY_GEMMA3_TEXT, PLIM_FAMILY_GEMMA3)},
     {"is_decoder", HARMLESS_FALSE, "an encoder's causal attention is not in this version",
-     OF_BERTS},
+     OF(BERTS)},
     {"chunk_size_feed_forward", HARMLESS_ZERO, "MLPs in parts are not in this version",
-     OF_BERTS | OF(DISTILBERT)},
+     OF(BERTS, PLIM_FAMILY_DISTILBERT)},
     {"sparse_prediction", HARMLESS_FALSE,
-     "how many tokens the head sees depends on their values", OF(MODERNBERT)},
+     "how many tokens the head sees depends on their values", OF(PLIM_FAMILY_MODERNBERT)},
     {"mlp_only_layers", HARMLESS_EMPTY, "layers without experts but by decoder_sparse_step are not "
-     "in this version", OF(QWEN2_MOE) | OF(QWEN3_MOE) | OF(QWEN3_NEXT)},
-    {"mlp_layer_types", HARMLESS_EMPTY, "dense layers but the first are not in this version", OF(GLM4_MOE_LITE)},
+     "in this version", OF(PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_QWEN3_NEXT)},
+    {"mlp_layer_types", HARMLESS_EMPTY, "dense layers but the first are not in this version",
+     OF(PLIM_FAMILY_GLM4_MOE_LITE)},
     {"output_router_logits", HARMLESS_FALSE, "the loss that balances experts is not in this version",
      OF_EXPERTS},
     {"router_jitter_noise", HARMLESS_ZERO, "noise in front of the router is not in this version",
-     OF(MIXTRAL)},
+     OF(PLIM_FAMILY_MIXTRAL)},
     {"experts_implementation", HARMLESS_GROUPED,
      "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
     {"_experts_implementation", HARMLESS_GROUPED,
      "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
-    {"qk_layernorm", HARMLESS_FALSE, "a norm of its own for each head is not in this version", OF(STABLELM)},
-    {"alibi", HARMLESS_FALSE, "falcon's alibi is not in this version", OF(FALCON)},
-    {"conv_bias", HARMLESS_FALSE, "biases of convolutions are not in this version", OF(LFM2)},
-    {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not in this version", OF(BLOOM)},
+    {"qk_layernorm", HARMLESS_FALSE, "a norm of its own for each head is not in this version",
+     OF(PLIM_FAMILY_STABLELM)},
+    {"alibi", HARMLESS_FALSE, "falcon's alibi is not in this version", OF(PLIM_FAMILY_FALCON)},
+    {"conv_bias", HARMLESS_FALSE, "biases of convolutions are not in this version", OF(PLIM_FAMILY_LFM2)},
+    {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not in this version", OF(PLIM_FAMILY_BLOOM)},
     {"output_hidden_states", HARMLESS_FALSE, "kept hidden states are not in this version", OF_ALL},
     {"output_attentions", HARMLESS_FALSE, "kept attention scores are not in this version", OF_ALL},
 };
@@ -111,6 +115,12 @@ static bool is_harmless(const struct plim_yaml *yaml, const struct plim_yaml_nod
            flag == (harmless == HARMLESS_TRUE);
 }
 
+static bool is_one_of(enum plim_family family, const enum plim_family *list)
+{
+    while (*list != END && *list != family) list++;
+    return *list == family;
+}
+
 enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, enum plim_family family,
                                      struct plim_error *err)
 {
@@ -120,7 +130,8 @@ enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, enum plim_fam
     for (size_t i = 0; i < sizeof(refused_keys) / sizeof(refused_keys[0]); i++) {
         const struct refused_key *refused = &refused_keys[i];
         const struct plim_yaml_node *node = plim_yaml_get(yaml->root, refused->key);
-        if (!(refused->families >> family & 1)) continue;
+        if (refused->only && !is_one_of(family, refused->only)) continue;
+        if (refused->but && is_one_of(family, refused->but)) continue;
         if (node && !is_harmless(yaml, node, refused->harmless))
             return plim_yaml_fail(yaml, node, err,
                                   "%s: %s, expected %s (plimsoll exec runs any training program)",
