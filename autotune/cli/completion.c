@@ -2,7 +2,7 @@
  * tables that --help is made from. */
 #include "command.h"
 #include "option_kinds.h"
-#include "workloads/spec/spec.h"
+#include "workloads/spec/zoo.h"
 #include <string.h>
 
 /* How a shell is told. */
@@ -37,7 +37,7 @@ static bool takes_file(const char *argument)
 static const char *subject(const struct plim_command *command, size_t index)
 {
     if (takes(command->argument, "SPEC"))
-        return index < plim_zoo_count() ? plim_zoo_name(index) : NULL;
+        return index < plim_zoo_count ? plim_zoo_names[index] : NULL;
     if (takes(command->argument, "COMMAND"))
         return index < PLIM_COMMAND_COUNT ? plim_command_at(index)->name : NULL;
     if (command->id == PLIM_COMMAND_COMPLETION)

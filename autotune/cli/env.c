@@ -11,6 +11,7 @@
 #include "env_gpus.h"
 #include "exec.h"
 #include "reports/report_reader.h"
+#include "workloads/spec/zoo.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,9 +154,7 @@ static enum plim_status check_subject(const struct plim_request *request, struct
 {
     const char *subject = request->subject;
     if (!request->store.root_owned || !subject) return PLIM_OK;
-    for (size_t i = 0; i < plim_zoo_count(); i++)
-        if (!strcmp(plim_zoo_name(i), subject)) return PLIM_OK;
-    if (plim_trust_only_root(subject)) return PLIM_OK;
+    if (plim_zoo_find(subject) || plim_trust_only_root(subject)) return PLIM_OK;
     return plim_fail(err, PLIM_INVALID,
                      "%s: others than root may write it, or it is no absolute path: not read",
                      subject);

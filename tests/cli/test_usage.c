@@ -120,8 +120,10 @@ Test(usage, every_command_has_its_own_help)
 
 Test(usage, models_lists_every_name_of_the_zoo_with_its_size)
 {
-    static const char *const parts[] = {"gpt2-124m               124 M  gpt2               1024\n",
-                                        "llama-3-8b             8.03 B  llama              8192\n"};
+    static const char *const parts[] = {
+        "gpt2-124m                  124 M  gpt2              openai-community/gpt2\n",
+        "qwen2.5-vl-3b             3.75 B  qwen2_5_vl        Qwen/Qwen2.5-VL-3B-Instruct\n",
+        "tiny-gpt2                  137 K  gpt2              -\n"};
     struct program p = program_run("models");
     cr_expect(eq(int, p.exit_code, 0));
     cr_expect(eq(str, p.err, (char *)""));
@@ -212,7 +214,7 @@ ParameterizedTestParameters(usage, a_mistake_has_its_exit_code_and_one_clear_lin
         {"help plna", 2, "did you mean plan?"},
         {"exec python train.py", 2, "put -- before your program's command"},
         {"plan gpt2-124m --device sim:T4,,sim:A10", 2, "--device has an empty value"},
-        {"plan Qwen/Qwen3-0.6B-Base", 2, "did you mean qwen3-0.6b?"},
+        {"plan Qwen/Qwen3-0.6B-FP8", 2, "did you mean qwen3-0.6b?"},
         {"plan ./qwen3-0.6", 2, "hf download OWNER/MODEL config.json"},
         {"plan no-such-model", 2, "hf download OWNER/MODEL config.json"},
         {"plan gpt2-124m --device sim:RTX-4091", 3, "RTX-4090"},

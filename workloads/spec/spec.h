@@ -551,8 +551,4 @@ enum plim_status plim_spec_write(const struct plim_spec *spec, char **text,
 enum plim_status plim_spec_content(const struct plim_spec *spec, char **text,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Names of the zoo's specs. */
-size_t plim_zoo_count(void);
-const char *plim_zoo_name(size_t index);
-
 #endif

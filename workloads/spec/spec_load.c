@@ -19,20 +19,14 @@ enum { PATH_BYTES = 4096 };
 
 static enum plim_status no_such_file(const char *source, struct plim_error *err)
 {
-    const char *names[64];
-    size_t count = 0;
-    while (count < 64 && count < plim_zoo_count()) {
-        names[count] = plim_zoo_name(count);
-        count++;
-    }
     const char *slash = strchr(source, '/'); /* of "OWNER/MODEL", the Hub's name, the model counts */
     bool is_name = !slash || (slash > source && source[0] != '.' && !strchr(slash + 1, '/'));
-    int near = is_name ? plim_nearest(slash ? slash + 1 : source, names, count) : -1;
+    int near = is_name ? plim_nearest(slash ? slash + 1 : source, plim_zoo_names, plim_zoo_count) : -1;
     if (near >= 0)
         return plim_fail_at(err, PLIM_SPEC, source, 0, 0,
                             "no such file and no such model, did you mean %s? (plimsoll models "
                             "lists them)",
-                            names[near]);
+                            plim_zoo_names[near]);
     return plim_fail_at(err, PLIM_SPEC, source, 0, 0,
                         "no such file, expected a spec, a model's config.json (hf download "
                         "OWNER/MODEL config.json gets it), a directory with one, or a name that "
@@ -44,9 +38,9 @@ static const char *zoo_name(const char *source)
 {
     char path[PATH_BYTES];
     struct stat info;
-    if (plim_zoo_has(source)) return source;
-    const char *name = plim_zoo_of_hub(source);
-    return name && stat(source, &info) != 0 && !plim_hub_find(source, path, sizeof(path)) ? name : NULL;
+    if (plim_zoo_find(source)) return source;
+    const struct plim_zoo_model *model = plim_zoo_of_hub(source);
+    return model && stat(source, &info) != 0 && !plim_hub_find(source, path, sizeof(path)) ? model->name : NULL;
 }
 
 /* Reads `source`, or the config.json of a directory, or of a model of the Hub. */
@@ -325,5 +319,5 @@ out:
 bool plim_spec_source_hides(const char *source)
 {
     struct stat info;
-    return plim_zoo_has(source) && stat(source, &info) == 0;
+    return plim_zoo_find(source) && stat(source, &info) == 0;
 }
