@@ -42,7 +42,7 @@ const char *plim_hf_other_kind(const char *type)
 enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HARMLESS_GROUPED };
 
 /* Of which families a key is refused (only, but): of those whose classes read it. */
-enum { END = PLIM_FAMILY_COUNT };
+#define END PLIM_FAMILY_COUNT
 #define LIST(...) (const enum plim_family[]){__VA_ARGS__, END}
 #define OF(...) LIST(__VA_ARGS__), NULL
 #define BUT(...) NULL, LIST(__VA_ARGS__)
