@@ -447,6 +447,7 @@ static void read_result(struct reader *r, const struct plim_yaml_node *root,
     result->timeline_micro_steps = read_int(r, root, "timeline_micro_steps");
     read_list(r, root, "timeline", result, read_moment);
     result->fits = read_bool(r, root, "fits");
+    result->unsupported = read_bool(r, root, "unsupported");
     result->interrupted = read_bool(r, root, "interrupted");
     result->seconds = read_number(r, root, "seconds");
 }

@@ -310,7 +310,7 @@ struct plim_result {
         int64_t reserved_bytes, largest_micro_batch;
     } prediction;
     int64_t short_bytes;   /* how much memory is missing, at most, when nothing fits */
-    bool unused;           /* the program did not use a GPU */
+    bool unsupported;      /* no setting can be planned, as the reasons say; of a program: it did not use a GPU */
     bool interrupted;      /* the search was cut short, or came to nothing: the best answer so far */
     enum plim_status ended; /* why, or PLIM_OK */
     double seconds;        /* of the whole run */

@@ -35,7 +35,8 @@ void plim_table_values(const struct plim_result_setting *setting, char *out, siz
 
 const char *plim_table_failure(const struct plim_result *result)
 {
-    return result->unused                                ? "no GPU was used"
+    return result->is_program && result->unsupported     ? "no GPU was used"
+           : result->unsupported                         ? "cannot be planned"
            : result->is_program && result->ended == PLIM_LOST ? "the program fails"
            : result->interrupted                         ? "no answer yet"
                                                          : "nothing fits";

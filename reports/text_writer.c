@@ -387,6 +387,21 @@ static void generic_devices(struct plim_page *page, const struct plim_report *re
     }
 }
 
+/* Why devices have no plan, each reason once. */
+static void why_not_planned(struct plim_page *page, const struct plim_report *report)
+{
+    for (size_t i = 0; i < report->results.count; i++) {
+        const struct plim_result *result = &report->results.items[i];
+        bool was_told = !result->unsupported || !result->reasons[0][0];
+        for (size_t k = 0; k < i && !was_told; k++)
+            was_told = report->results.items[k].unsupported &&
+                       !strcmp(report->results.items[k].reasons[0], result->reasons[0]);
+        if (was_told) continue;
+        fputc('\n', page->file);
+        plim_page_wrapped(page, "", result->reasons[0]);
+    }
+}
+
 static enum plim_status write_table(struct plim_page *page, const struct plim_report *report,
                                     const struct plim_style *style)
 {
@@ -397,6 +412,7 @@ static enum plim_status write_table(struct plim_page *page, const struct plim_re
     plim_table_devices(report, style, &grid, common);
     enum plim_status st = set_grid(page, &grid, common);
     generic_devices(page, report);
+    why_not_planned(page, report);
     if (!st) st = device_advice(page, report);
     foot(page, &report->results.items[0], report->version);
     return st;

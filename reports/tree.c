@@ -386,6 +386,7 @@ static void fill_decision(struct plim_json *json, json_t *root, const struct pli
     add_samples(json, root, result);
     add_advice(json, root, result);
     add_timeline(json, root, result);
+    if (result->unsupported) plim_json_bool(json, root, "unsupported", true);
     if (result->interrupted) plim_json_bool(json, root, "interrupted", true);
     plim_json_number(json, root, "seconds", result->seconds);
 }

@@ -257,11 +257,10 @@ enum plim_status plim_answer_decision(const struct plim_answer *a,
                                       const struct plim_decision *decision,
                                       struct plim_result *result, struct plim_error *err)
 {
-    bool unused = a->details->is_program && !decision->found && !decision->has_smallest &&
-                  decision->smallest_sample.verdict == PLIM_UNSUPPORTED;
     result->kind = PLIM_RESULT_DECISION;
     result->objective = plim_objectives[a->question->objective].name;
-    result->unused = unused;
+    result->unsupported = !decision->found && !decision->has_smallest && a->limit->budget_bytes > 0 &&
+                          decision->smallest_sample.verdict == PLIM_UNSUPPORTED;
     fill_head(a, result);
     if (decision->found) {
         fill_choice(a, &decision->rule, &decision->choice, &result->choice);

@@ -100,7 +100,8 @@ void plim_reasons_none(const struct plim_answer *a, const struct plim_decision *
         tell_need(a, d, result);
         if (smallest->verdict != PLIM_OK) plim_reasons_end(smallest, failure, result);
     } else if (!d->ended && smallest->verdict != PLIM_OK) {
-        plim_result_reason(result, "Nothing can run with these settings: %s.", failure);
+        plim_result_reason(result, "Nothing can %s with these settings: %s.",
+                           result->unsupported && !a->details->is_program ? "be planned" : "run", failure);
         if (a->details->is_program && d->rule.request->listed_count != 1)
             plim_result_reason(result, "Larger batches were not tried: if one runs, begin with it (--batch LOW:HIGH).");
     } else if (!d->ended) {

@@ -338,7 +338,7 @@ static enum plim_status verdict(const struct plim_report *report, struct plim_er
     const struct plim_result *result = &report->results.items[report->results.count - 1];
     if (result->ended == PLIM_LOST)
         return plim_fail(err, PLIM_INVALID, "the program does not run: see the report");
-    if (result->unused)
+    if (result->unsupported)
         return plim_fail(err, PLIM_INVALID, "the program did not use a GPU: see the report");
     if (result->interrupted) return result->ended;
     return result->choice.present ? PLIM_OK : PLIM_NOFIT;

@@ -9,7 +9,7 @@
     X(NOFIT, "nothing fits (the report says why and what would)")                                  \
     X(USAGE, "usage, spec or configuration error")                                                 \
     X(NODEVICE, "no such device, or it cannot be used")                                            \
-    X(NOT_BUILT, "built without what was asked for")                                               \
+    X(NOT_BUILT, "built without what was asked for, or it is not in this version")                 \
     X(EARLY, "interrupted or out of time: partial report written")                                 \
     X(INTERNAL, "device lost, or an internal error")                                               \
     X(WOULD_CHANGE, "apply --check: a file would change")

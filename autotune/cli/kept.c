@@ -67,7 +67,7 @@ void plim_kept_keep(struct plim_kept *kept, const struct plim_store_question *qu
 {
     struct plim_error err = PLIM_ERROR_INIT;
     const struct plim_result *result = &report->results.items[0];
-    bool proven = result->choice.present && result->choice.verified && !result->unused;
+    bool proven = result->choice.present && result->choice.verified && !result->unsupported;
     if (kept->off || !proven) return;
     if (plim_store_keep(&kept->store, question, report, &err) == PLIM_OK) return;
     plim_log(kept->log, PLIM_LOG_WARNING, "the answer is not kept: %s", err.text);

@@ -68,15 +68,17 @@ static enum plim_status resolve_targets(const struct plim_request *request,
     return PLIM_OK;
 }
 
-/* PLIM_OK when there is an answer for at least one device. */
+/* PLIM_OK when there is an answer for at least one device; PLIM_UNSUPPORTED when none can have one. */
 static enum plim_status verdict(const struct plim_report *report)
 {
-    enum plim_status st = PLIM_NOFIT;
+    size_t answers = 0, unsupported = 0;
     for (size_t i = 0; i < report->results.count; i++) {
-        if (report->results.items[i].interrupted) return report->results.items[i].ended;
-        if (report->results.items[i].choice.present) st = PLIM_OK;
+        const struct plim_result *result = &report->results.items[i];
+        if (result->interrupted) return result->ended;
+        answers += result->choice.present;
+        unsupported += result->unsupported;
     }
-    return st;
+    return answers ? PLIM_OK : unsupported && unsupported == report->results.count ? PLIM_UNSUPPORTED : PLIM_NOFIT;
 }
 
 /* An option that says how a program is run; NULL: none is given. */

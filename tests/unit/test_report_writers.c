@@ -311,11 +311,33 @@ Test(report_writers, a_program_without_a_gpu_is_not_one_that_does_not_fit)
 {
     struct plim_report report = {0};
     struct plim_result r = result_named("true", "T4");
-    r.is_program = r.unused = true;
+    r.is_program = r.unsupported = true;
     add_result(&report, r);
     char *text = written(&plim_writer_text, &report, 80);
     expect_contains(text, "NO GPU WAS USED\n");
     cr_expect(strstr(text, "FITS") == NULL);
+    free(text);
+    plim_report_finish(&report);
+}
+
+Test(report_writers, what_cannot_be_planned_is_not_what_does_not_fit)
+{
+    struct plim_report report = {0};
+    struct plim_result one = result_named("gpt2", "T4");
+    one.unsupported = true;
+    plim_result_reason(&one, "Nothing can be planned with these settings: muon is not known here.");
+    add_result(&report, one);
+    char *text = written(&plim_writer_text, &report, 80);
+    expect_contains(text, "CANNOT BE PLANNED\n");
+    cr_expect(strstr(text, "FITS") == NULL);
+    free(text);
+    add_result(&report, one);
+    report.is_table = true;
+    text = written(&plim_writer_text, &report, 80);
+    expect_contains(text, "cannot be planned\n");
+    const char *why = strstr(text, "muon is not known here.");
+    cr_assert(why != NULL);
+    cr_expect(eq(ptr, strstr(why + 1, "muon"), NULL), "once for both");
     free(text);
     plim_report_finish(&report);
 }
