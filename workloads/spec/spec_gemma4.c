@@ -15,8 +15,8 @@ static const char *unknown(const struct plim_spec *spec)
     if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return "train.liger";
     if (plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2)) return "train.attention flash_attention_2";
     bool is_reentrant = spec->use_reentrant && plim_enum_axis_has(&spec->checkpointing, PLIM_CHECKPOINTING_FULL);
-    if (is_reentrant) return "train.use_reentrant";
-    if (spec->world > 1) return "train.world beyond one GPU";
+    if (is_reentrant && spec->model.per_layer_size)
+        return "train.use_reentrant beside embeddings for each layer (hidden_size_per_layer_input)";
     if (spec->packing) return "data.packing";
     if (spec->cut_cross_entropy) return "train.cut_cross_entropy";
     if (spec->label_smoothing > 0) return "train.label_smoothing";
