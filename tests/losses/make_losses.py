@@ -5,6 +5,7 @@
     make_losses.py experts [FAMILY ...] > experts.jsonl
     make_losses.py further [FAMILY ...] > further.jsonl
     make_losses.py vision > vision.jsonl                (rows with images)
+    make_losses.py gemma4 > gemma4.jsonl                (gemma4's text)
     make_losses.py seq2seq > seq2seq.jsonl              (an encoder and a decoder)
     make_losses.py classifiers > classifiers.jsonl      (decoders whose last token that is no padding is classified)
 
@@ -124,10 +125,10 @@ def as_made(parameters):
     last = ("cls.predictions.bias", "lm_head.bias")
     ordered, own = [], []
     for name, p in parameters:
-        if name.endswith((".sinks", ".dt_bias", ".A_log")):
+        if name.endswith((".sinks", ".dt_bias", ".A_log", ".router.scale", ".per_expert_scale")):
             own.append((name, p))
             continue
-        if not any(part in name for part in (".self_attn.", ".conv1d.", ".in_proj_qkvz.", ".in_proj_ba.")):
+        if not any(part in name for part in (".self_attn.", ".conv1d.", ".in_proj_qkvz.", ".in_proj_ba.", ".router.")):
             ordered, own = ordered + own, []
         ordered.append((name, p))
     stacked = (".mlp.experts.", ".mlp.gate.", ".block_sparse_moe.")  # whose adapters peft makes behind those of modules
@@ -160,7 +161,8 @@ def build(case):
                 p.copy_(torch.zeros(p.shape) if any(zero in name for zero in zeros) else weights(n, tuple(p.shape)))
             else:
                 from_one = case["hf"]["model_type"] in FROM_ONE and ".linear_attn." not in name and ".visual." not in name
-                ones = name.endswith("weight") and ("gemma" not in case["hf"]["model_type"] or ".vision_tower." in name)
+                from_zero = "gemma" in case["hf"]["model_type"] and "gemma4" not in case["hf"]["model_type"]
+                ones = name.endswith(("weight", "scale")) and (not from_zero or ".vision_tower." in name)
                 p.fill_(1.0 if ones and not from_one else 0.0)
         for module in model.modules():  # what modules_to_save copies
             if hasattr(module, "modules_to_save") and hasattr(module, "original_module"):
@@ -457,6 +459,26 @@ def seq2seq():
     # in other types CUDA rounds log-probabilities to 16 bits where a CPU does not
 
 
+GEMMA4 = dict(ROTARY, model_type="gemma4_text", num_key_value_heads=2, head_dim=8, global_head_dim=12, num_global_key_value_heads=1,
+              attention_k_eq_v=True, sliding_window=16, hidden_size_per_layer_input=0, final_logit_softcapping=3.0,
+              layer_types=["sliding_attention", "full_attention"], rope_parameters=dict(
+                  sliding_attention=default_rope(),
+                  full_attention=dict(rope_type="proportional", rope_theta=10000.0, partial_rotary_factor=0.25)))
+
+
+def gemma4():
+    """Dense, with experts, and with embeddings for each layer and shared keys and values; adapters of a recomputed forward."""
+    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa", accumulation=1, clip=False, batch=3, seq=37)
+    experts = dict(GEMMA4, enable_moe_block=True, num_experts=6, top_k_experts=2, moe_intermediate_size=24, attention_bias=True)
+    small = dict(GEMMA4, attention_k_eq_v=False, hidden_size_per_layer_input=6, vocab_size_per_layer_input=120, num_hidden_layers=5,
+                 num_kv_shared_layers=2, use_double_wide_mlp=True, layer_types=GEMMA4["layer_types"] * 2 + ["full_attention"])
+    for hf in (GEMMA4, experts, small):
+        yield dict(plain, hf=hf)
+        yield dict({**plain, "attention": "eager", "checkpointing": "full"}, hf=hf)
+        own = ["per_layer_input_gate", "per_layer_model_projection"] if hf is small else ["router.proj"] if hf is experts else []
+        yield dict({**plain, "checkpointing": "full"}, hf=hf, lora=dict(r=4, target_modules=["q_proj", "v_proj", "down_proj", *own]))
+
+
 def further(families):
     """By sdpa, and by eager with a recomputed forward."""
     plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
@@ -544,7 +566,7 @@ def cases():
 def main():
     torch.set_num_threads(1)
     asked = sys.argv[1:]
-    made = seq2seq() if asked == ["seq2seq"] else vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else classifiers() if asked == ["classifiers"] else of_experts(asked[1:]) if asked[:1] == ["experts"] else cases()
+    made = gemma4() if asked == ["gemma4"] else seq2seq() if asked == ["seq2seq"] else vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else classifiers() if asked == ["classifiers"] else of_experts(asked[1:]) if asked[:1] == ["experts"] else cases()
     for case in made:
         changed = [case["hf"]["model_type"], case["precision"], case["optimizer"], case["attention"]]
         name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])

@@ -318,6 +318,26 @@ static int64_t of_t5(const struct plim_model_config *m)
            m->vocab_size * h * (m->tie_word_embeddings ? 1 : 2);
 }
 
+/* Norms of queries and keys, which layers that share them have not, and four of the block's; embeddings for each
+ * layer; experts beside the MLP, with a router and three norms. */
+static int64_t of_gemma4(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, p = m->per_layer_size, all = m->vocab_size * h * (m->tie_word_embeddings ? 1 : 2) + h;
+    bool bias = m->attention_bias;
+    if (p) all += m->layers * p * (m->per_layer_vocab + h) + p;
+    for (int64_t i = 0; i < m->layers; i++) {
+        bool slides = m->layer_is_sliding[i], shares = i >= m->layers - m->shared_kv_layers;
+        int64_t width = slides ? m->head_dim : m->global_head_dim, q = m->heads * width,
+                kv = (slides ? m->kv_heads : m->global_kv_heads) * width;
+        all += linear(h, q, bias) + width + linear(q, h, bias) + 4 * h;
+        if (!shares) all += (slides || !m->keys_are_values ? 2 : 1) * linear(h, kv, bias) + width;
+        all += 3 * h * m->intermediate_size * (shares && m->double_wide ? 2 : 1);
+        if (p) all += 2 * h * p + h;
+        if (m->experts) all += experts_and_router(m) + h + m->experts + 3 * h;
+    }
+    return all;
+}
+
 int64_t spec_parameters(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size, v = m->vocab_size, head = m->tie_word_embeddings ? 0 : h * v;
@@ -348,6 +368,9 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return of_modernbert(m);
     case PLIM_FAMILY_VIT:
         return of_vit(m);
+    case PLIM_FAMILY_GEMMA4_TEXT:
+    case PLIM_FAMILY_GEMMA4_UNIFIED_TEXT:
+        return of_gemma4(m);
     case PLIM_FAMILY_T5:
     case PLIM_FAMILY_MT5:
         return of_t5(m);

@@ -161,7 +161,7 @@ Test(engine, a_checkpointed_region_keeps_only_its_input)
 {
     struct tensor *w = parameter(), *x = tensor_keep(matrix());
     struct tensor *const held[CHECKPOINT_HELD] = {NULL};
-    struct tensor *y = tensor_keep(checkpoint_run(e, three_products, &w, sizeof w, held, x));
+    struct tensor *y = tensor_keep(checkpoint_run(e, three_products, &w, sizeof w, held, NULL, x));
     cr_expect_eq(engine_allocated(e), 3 * TENSOR_BYTES, "w, x and the result");
     autograd_backward(e, y);
     tensor_drop(e, y);
@@ -177,11 +177,11 @@ Test(engine, a_reentrant_region_keeps_only_its_input_and_has_a_backward_of_its_o
 {
     struct tensor *w = parameter(), *x = tensor_keep(matrix());
     struct tensor *const held[CHECKPOINT_HELD] = {NULL};
-    struct tensor *y = tensor_keep(checkpoint_run_reentrant(e, three_products, &w, sizeof w, held, x));
+    struct tensor *y = tensor_keep(checkpoint_run_reentrant(e, three_products, &w, sizeof w, held, NULL, x));
     cr_expect_null(y->grad_fn, "an input that needs no gradient");
     tensor_drop(e, y);
     tensor_require_input_grad(e, x);
-    y = tensor_keep(checkpoint_run_reentrant(e, three_products, &w, sizeof w, held, x));
+    y = tensor_keep(checkpoint_run_reentrant(e, three_products, &w, sizeof w, held, NULL, x));
     cr_expect_eq(engine_allocated(e), 3 * TENSOR_BYTES, "w, x and the result");
     cr_expect_null(w->grad);
     autograd_backward(e, y);
@@ -212,7 +212,7 @@ Test(engine, a_node_in_the_place_of_another_has_nothing_of_what_that_one_saved)
     struct tensor *const held[CHECKPOINT_HELD] = {NULL};
     const struct node *first = NULL;
     for (int i = 0; i < 2; i++, layer.bias = NULL) {
-        struct tensor *y = tensor_keep(checkpoint_run(e, linear_function, &layer, sizeof layer, held, x));
+        struct tensor *y = tensor_keep(checkpoint_run(e, linear_function, &layer, sizeof layer, held, NULL, x));
         const struct tensor *saved = node_saved(e, y->grad_fn, BIAS);
         if (i == 0) cr_expect_not_null(saved);
         if (i == 1) cr_expect_null(saved);

@@ -136,7 +136,7 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     if (!spec->model_as_given.patch_size && (!is_decoder || spec->packing == PLIM_PACKING_NO))
         spec->padding = (enum plim_padding)between(state, 0, PLIM_PADDING_COUNT - 1);
     spec->world = between(state, 1, 64);
-    bool is_alone = spec->model_as_given.vision.layers ||
+    bool is_alone = spec->model_as_given.vision.layers || spec->model_as_given.global_head_dim ||
                     plim_family_has_task(spec->model_as_given.family, PLIM_TASK_SEQ2SEQ_LM);
     spec->sharding = (struct plim_enum_axis){
         .count = 1, .values = {is_alone ? PLIM_SHARDING_NONE : (int)between(state, 0, PLIM_SHARDING_COUNT - 1)}};
@@ -316,6 +316,32 @@ static void give_target(struct plim_spec *spec, uint64_t *state)
     spec->lora.ties = false;
 }
 
+/* Takes back what is not known of gemma4. */
+static void be_gemma4(struct plim_spec *spec, uint64_t *state)
+{
+    struct plim_model_config *m = &spec->model_as_given;
+    if (!m->global_head_dim) return;
+    m->head_dim = 2 * between(state, 1, 99);
+    m->global_head_dim = 2 * between(state, 1, 99);
+    m->global_kv_heads = between(state, 0, 1);
+    m->shared_kv_layers = 0;
+    m->rope = between(state, 0, 1) ? PLIM_ROPE_PROPORTIONAL : PLIM_ROPE_DEFAULT;
+    m->rope_original_positions = 0;
+    if (m->has_experts) {
+        m->hidden_size = 8 * between(state, 1, 99);
+        m->experts = 9;
+        m->experts_per_token = between(state, 1, 9);
+        m->expert_size = 8 * between(state, 1, 9);
+    }
+    be_plain(spec);
+    spec->packing = PLIM_PACKING_NO;
+    spec->documents = 1;
+    spec->cut_cross_entropy = spec->use_reentrant = spec->lora.ties = false;
+    spec->upcast = PLIM_UPCAST_NONE;
+    spec->torch = PLIM_TORCH_2_11;
+    spec->transformers = PLIM_TRANSFORMERS_5_17;
+}
+
 Test(spec_write, random_specs_come_back)
 {
     uint64_t state = 3;
@@ -326,6 +352,7 @@ Test(spec_write, random_specs_come_back)
         randomize_training(&spec, &state);
         show_images(&spec, &state);
         give_target(&spec, &state);
+        be_gemma4(&spec, &state);
         struct plim_error err = PLIM_ERROR_INIT;
         cr_assert(eq(int, plim_spec_resolve(&spec, &err), PLIM_OK), "%d: %s", n, err.text);
         expect_round_trip(&spec, plim_family_names[n % PLIM_FAMILY_COUNT]);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* As many holders as a linear-attention layer of 400,000 tokens has, ten a chunk */
-enum { FRAME_CONTEXT = 128, BLOCK_HOLDERS = 256, FRAME_BLOCKS = 256 };
+enum { FRAME_CONTEXT = 160, BLOCK_HOLDERS = 256, FRAME_BLOCKS = 256 };
 
 struct checkpoint_holder {
     struct checkpoint_frame *frame;
@@ -16,6 +16,7 @@ struct checkpoint_holder {
 struct checkpoint_frame {
     checkpoint_fn fn;
     struct tensor *input, *held[CHECKPOINT_HELD];
+    struct checkpoint_mapping *mapping;
     int32_t refs;            /* live holders, and the run itself */
     int32_t count, refilled; /* saved in forward; saved so far in the recomputation */
     bool recomputed, autocast;
@@ -28,6 +29,24 @@ struct checkpoint_frame {
     struct checkpoint_holder *blocks[FRAME_BLOCKS]; /* of BLOCK_HOLDERS */
 };
 
+struct checkpoint_mapping *checkpoint_mapping_create(struct engine *e)
+{
+    struct checkpoint_mapping *m = e->halted ? NULL : pool_take(&e->mappings, sizeof *m);
+    if (!m) {
+        if (!e->halted) engine_fail(e, PLIM_NOMEM);
+        return NULL;
+    }
+    *m = (struct checkpoint_mapping){.refs = 1};
+    return m;
+}
+
+void checkpoint_mapping_drop(struct engine *e, struct checkpoint_mapping *m)
+{
+    if (!m || --m->refs > 0) return;
+    for (int i = 0; i < CHECKPOINT_VALUES; i++) tensor_drop(e, m->values[i]);
+    pool_give(&e->mappings, m);
+}
+
 static struct checkpoint_holder *holder_of(const struct checkpoint_frame *f, int32_t i)
 {
     return &f->blocks[i / BLOCK_HOLDERS][i % BLOCK_HOLDERS];
@@ -37,6 +56,7 @@ static void frame_give(struct engine *e, void *frame)
 {
     struct checkpoint_frame *f = frame;
     for (int i = 0; i < CHECKPOINT_HELD; i++) tensor_drop(e, f->held[i]);
+    checkpoint_mapping_drop(e, f->mapping);
     while (f->block_count > 0) pool_give(&e->holders, f->blocks[--f->block_count]);
     pool_give(&e->frames, f);
 }
@@ -161,7 +181,8 @@ static const struct saved_tensors_hooks first_run = {pack, unpack, drop};
 
 /* A region's frame, without its input; NULL: the engine has failed. */
 static struct checkpoint_frame *frame_make(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
-                                           struct tensor *const held[CHECKPOINT_HELD])
+                                           struct tensor *const held[CHECKPOINT_HELD],
+                                           struct checkpoint_mapping *mapping)
 {
     struct checkpoint_frame *f = e->halted ? NULL : pool_take(&e->frames, sizeof *f);
     if (!f || size > sizeof f->context) {
@@ -176,14 +197,17 @@ static struct checkpoint_frame *frame_make(struct engine *e, checkpoint_fn fn, c
     f->autocast_dtype = e->autocast.dtype;
     f->seed = e->seed;
     memcpy(f->context, context, size);
+    f->mapping = mapping;
+    if (mapping) mapping->refs++;
     for (int i = 0; i < CHECKPOINT_HELD; i++) f->held[i] = held[i] ? tensor_ref(held[i]) : NULL;
     return f;
 }
 
 struct tensor *checkpoint_run(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
-                              struct tensor *const held[CHECKPOINT_HELD], struct tensor *x)
+                              struct tensor *const held[CHECKPOINT_HELD], struct checkpoint_mapping *mapping,
+                              struct tensor *x)
 {
-    struct checkpoint_frame *f = frame_make(e, fn, context, size, held);
+    struct checkpoint_frame *f = frame_make(e, fn, context, size, held, mapping);
     if (!f) return op_halted(e, 1, &x);
     bool was = tensor_enter(x);
     f->input = tensor_ref(x);
@@ -237,9 +261,10 @@ static void function_backward(struct engine *e, struct node *n, struct tensor **
 static const struct node_kind function_kind = {"CheckpointFunctionBackward", function_backward};
 
 struct tensor *checkpoint_run_reentrant(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
-                                        struct tensor *const held[CHECKPOINT_HELD], struct tensor *x)
+                                        struct tensor *const held[CHECKPOINT_HELD],
+                                        struct checkpoint_mapping *mapping, struct tensor *x)
 {
-    struct checkpoint_frame *f = frame_make(e, fn, context, size, held);
+    struct checkpoint_frame *f = frame_make(e, fn, context, size, held, mapping);
     if (!f) return op_halted(e, 1, &x);
     bool grad_enabled = e->grad_enabled, was = tensor_enter(x);
     struct node *n = autograd_needed(e, 1, &x) ? node_create(e, &function_kind, 1, &x) : NULL;

@@ -20,16 +20,29 @@
 /* A region: computes from `x` (lent) with whatever `context` holds; returns a floating tensor. */
 typedef struct tensor *(*checkpoint_fn)(struct engine *e, const void *context, struct tensor *x);
 
-enum { CHECKPOINT_HELD = 11 };
+enum { CHECKPOINT_HELD = 12 };
+
+/* What the regions of one forward hold together: a mapping among their keyword arguments, whose values, named or NULL,
+ * each of them may rebind, in its second run, too. They go with the last that holds them. */
+enum { CHECKPOINT_VALUES = 4 };
+struct checkpoint_mapping {
+    int32_t refs;
+    struct tensor *values[CHECKPOINT_VALUES];
+};
+/* An empty one, held by the caller; NULL: the engine is halted. */
+struct checkpoint_mapping *checkpoint_mapping_create(struct engine *e);
+void checkpoint_mapping_drop(struct engine *e, struct checkpoint_mapping *m); /* NULL: nothing */
 
 /* Runs the region. `context` (of `size` bytes) is copied: it is needed again in backward; so are
- * the `held` tensors (NULL ends the list early), what Python's keyword arguments hold. Consumes
- * `x` if it floats. */
+ * the `held` tensors (NULL ends the list early) and a mapping (NULL: none), what Python's keyword arguments hold.
+ * Consumes `x` if it floats. */
 struct tensor *checkpoint_run(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
-                              struct tensor *const held[CHECKPOINT_HELD], struct tensor *x);
+                              struct tensor *const held[CHECKPOINT_HELD], struct checkpoint_mapping *mapping,
+                              struct tensor *x);
 /* The same, reentrant. A region whose input needs no gradient gets none. */
 struct tensor *checkpoint_run_reentrant(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
-                                        struct tensor *const held[CHECKPOINT_HELD], struct tensor *x);
+                                        struct tensor *const held[CHECKPOINT_HELD],
+                                        struct checkpoint_mapping *mapping, struct tensor *x);
 /* A reentrant region returns `x` beside its result, and nobody uses it: its gradient is zeros, which are there from
  * before the region runs once more until its backward has ended. Elsewhere nothing happens. */
 void checkpoint_beside(struct engine *e, struct tensor *x);

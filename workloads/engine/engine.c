@@ -33,6 +33,7 @@ void engine_reset(struct engine *e)
     block_reset(e->rooms);
     pool_reset(&e->frames);
     pool_reset(&e->holders);
+    pool_reset(&e->mappings);
     plim_allocator_reset(e->allocator);
     e->halted = HALT_NONE;
     e->grad_enabled = true;
@@ -69,6 +70,7 @@ void engine_destroy(struct engine **ep)
     block_finish(&e->rooms);
     pool_finish(&e->frames);
     pool_finish(&e->holders);
+    pool_finish(&e->mappings);
     free(e->autocast.cache);
     free(e->autograd.ready);
     free(e->poison);

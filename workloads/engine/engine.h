@@ -95,7 +95,7 @@ struct engine {
     bool tf32;           /* torch.backends.cuda.matmul.allow_tf32 */
     uint64_t seed;       /* of the next random operation */
 
-    struct pool tensors, storages, nodes, frames, holders;
+    struct pool tensors, storages, nodes, frames, holders, mappings;
     struct block *rooms; /* of nodes: of many edges (node_widen()), and what contexts have */
 };
 

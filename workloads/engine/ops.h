@@ -304,6 +304,8 @@ struct tensor *op_set_slice_(struct engine *e, struct tensor *x, int dim, int64_
 struct tensor *op_plus_(struct engine *e, struct tensor *x, struct tensor *other);
 /* x.clamp_(-limit, limit), likewise; backward has a copy of what it was */
 struct tensor *op_clip_(struct engine *e, struct tensor *x, double limit);
+/* x *= other, which needs no gradient, likewise */
+struct tensor *op_mul_(struct engine *e, struct tensor *x, struct tensor *other);
 /* x /= other, likewise */
 struct tensor *op_div_(struct engine *e, struct tensor *x, struct tensor *other);
 /* torch.nn.functional.grouped_mm: rows of x (s, k), group after group, times b (groups, k, n); `ends`

@@ -125,6 +125,16 @@ struct tensor *op_mul(struct engine *e, struct tensor *a, struct tensor *b)
     return binary(e, &mul_kind, PLIM_BINARY_MUL, a, b, true);
 }
 
+struct tensor *op_mul_(struct engine *e, struct tensor *x, struct tensor *other)
+{
+    struct tensor *operands[2] = {x, other};
+    if (e->halted) return op_halted(e, 2, operands);
+    struct node *n = op_node(e, &mul_kind, 2, operands);
+    if (n) node_save(e, n, OTHER, other);
+    op_binary_(e, PLIM_BINARY_MUL, x, other);
+    return op_done(e, n, op_in_place(e, x), 2, operands);
+}
+
 static void div_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {

@@ -34,6 +34,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN2_VL] = &plim_family_llama,    [PLIM_FAMILY_QWEN2_5_VL] = &plim_family_llama,
     [PLIM_FAMILY_QWEN3_VL] = &plim_family_llama,    [PLIM_FAMILY_QWEN3_5] = &plim_family_llama,
     [PLIM_FAMILY_GEMMA3] = &plim_family_llama,
+    [PLIM_FAMILY_GEMMA4_TEXT] = &plim_family_gemma4, [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = &plim_family_gemma4,
     [PLIM_FAMILY_LFM2] = &plim_family_llama,
     [PLIM_FAMILY_FALCON] = &plim_family_falcon,
     [PLIM_FAMILY_GPT_BIGCODE] = &plim_family_gpt_bigcode,

@@ -63,6 +63,30 @@ struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor 
     return tensor_keep(nn_run(e, (struct tensor *const[]){m->embedding, NULL}, NN_EMBEDDING, embedding, m, ids));
 }
 
+static struct tensor *look_up_per_layer(struct engine *e, const void *module, struct tensor *ids)
+{
+    const struct decoder *m = module;
+    struct tensor *x = op_embedding(e, m->per_layer_embedding, ids);
+    return op_mul(e, x, op_to(e, m->per_layer_scale, (enum plim_dtype)m->per_layer_embedding->a.dtype));
+}
+
+/* gemma4: sets m->per_layer, of ids (B, S) and their embeddings. */
+static void embed_per_layer(struct engine *e, struct decoder *m, struct tensor *ids, struct tensor *embeddings)
+{
+    const struct plim_model_config *c = m->config;
+    if (e->halted) return;
+    int64_t shape[4] = {tensor_size(ids, 0), tensor_size(ids, 1), c->layers, c->per_layer_size};
+    struct tensor *const weights[] = {m->per_layer_embedding, NULL};
+    struct tensor *looked_up = nn_run(e, weights, NN_EMBEDDING, look_up_per_layer, m, ids);
+    struct tensor *own = tensor_keep(op_view(e, looked_up, 4, shape));
+    struct tensor *y = nn_linear(e, &m->per_layer_projection, embeddings);
+    struct tensor *seen = tensor_keep(op_mul_scalar(e, y, 1 / sqrt((double)c->hidden_size)));
+    if (!e->halted) tensor_set(e, &seen, op_view(e, seen, 4, shape));
+    tensor_set(e, &seen, nn_norm(e, &m->per_layer_norm, seen));
+    m->per_layer = tensor_keep(op_mul_scalar(e, op_add(e, seen, own), sqrt(0.5)));
+    tensor_drop_all(e, seen, own);
+}
+
 int64_t decoder_documents(const struct decoder *m)
 {
     return m->setting->packing == PLIM_PACKING_ONE_ROW ? m->setting->micro_batch * m->setting->documents : 0;
@@ -90,6 +114,13 @@ int64_t decoder_longest_document(const struct decoder *m)
 
 void decoder_create_rotary(struct engine *e, const struct decoder *m, enum plim_rope rope, struct rotary *r)
 {
+    double dim = (double)m->config->head_dim * m->config->partial_rotary_factor;
+    decoder_create_rotary_of(e, m, rope, (int64_t)dim, r);
+}
+
+void decoder_create_rotary_of(struct engine *e, const struct decoder *m, enum plim_rope rope, int64_t dim,
+                              struct rotary *r)
+{
     const struct plim_model_config *c = m->config;
     static const struct rope *const ropes[PLIM_ROPE_COUNT] = {
         [PLIM_ROPE_DEFAULT] = &nn_rope_default,     [PLIM_ROPE_LINEAR] = &nn_rope_linear,
@@ -101,8 +132,10 @@ void decoder_create_rotary(struct engine *e, const struct decoder *m, enum plim_
                          .positions = c->positions,
                          .original_positions = c->rope_original_positions,
                          .longest_document = decoder_longest_document(m),
-                         .dim = (int64_t)((double)c->head_dim * c->partial_rotary_factor),
+                         .dim = dim,
+                         .turning = (int64_t)(c->partial_rotary_factor * (double)dim / 2),
                          .by_elements = m->setting->transformers == PLIM_TRANSFORMERS_5_24};
+    if (rope == PLIM_ROPE_PROPORTIONAL && c->global_head_dim) r->rope = &nn_rope_proportional;
     nn_rotary_create(e, r);
 }
 
@@ -322,10 +355,11 @@ struct tensor *decoder_run_block(struct engine *e, const struct block_call *c, s
     const struct plim_train_setting *s = c->m->setting;
     struct tensor *const held[CHECKPOINT_HELD] = {c->mask, c->cos, c->sin, c->positions, c->alibi, c->ends,
                                                   c->document, c->encoded, c->encoded_mask, c->biases[0],
-                                                  c->biases[1]};
+                                                  c->biases[1], c->per_layer};
     if (s->checkpointing == PLIM_CHECKPOINTING_NONE || e->evaluates || e->checkpointing_off)
         return between_hooks(e, c, x);
-    return (s->use_reentrant ? checkpoint_run_reentrant : checkpoint_run)(e, between_hooks, c, sizeof *c, held, x);
+    return (s->use_reentrant ? checkpoint_run_reentrant : checkpoint_run)(e, between_hooks, c, sizeof *c, held,
+                                                                          c->states, x);
 }
 
 struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor *x,
@@ -339,6 +373,7 @@ static struct tensor *run_blocks(struct engine *e, struct decoder *m, struct ten
                                  const struct block_call *full, const struct block_call *sliding,
                                  struct seen_images *seen)
 {
+    struct tensor *per_layer = NULL;
     for (int64_t i = layers[0]; i < layers[1]; i++) {
         bool is_other = m->config->layer_is_sliding[i] || m->config->layer_is_linear[i];
         struct block_call call = sliding && is_other ? *sliding : *full;
@@ -348,10 +383,14 @@ static struct tensor *run_blocks(struct engine *e, struct decoder *m, struct ten
         call.block = m->family->block;
         call.ends = m->ends;
         call.document = m->document;
+        if (m->per_layer) tensor_set(e, &per_layer, op_select(e, m->per_layer, 2, i));
+        call.per_layer = per_layer;
+        call.states = m->shared_states;
         if (m->hidden_states) m->hidden_states[i] = tensor_ref(x);
         tensor_set(e, &x, decoder_run_block(e, &call, x));
         if (seen) vision_deepen(e, seen, i, &x);
     }
+    tensor_drop(e, per_layer);
     return x;
 }
 
@@ -388,6 +427,7 @@ static const enum masks masks_of[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_OLMO3] = MASKS_BOTH,      [PLIM_FAMILY_COHERE2] = MASKS_BOTH,
     [PLIM_FAMILY_GPT_OSS] = MASKS_BOTH,
     [PLIM_FAMILY_MINISTRAL3] = MASKS_ONE,
+    [PLIM_FAMILY_GEMMA4_TEXT] = MASKS_BOTH, [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = MASKS_BOTH,
     [PLIM_FAMILY_MINISTRAL] = MASKS_BOTH,  [PLIM_FAMILY_GEMMA3] = MASKS_BOTH,
 };
 
@@ -483,6 +523,7 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     double multiplier = m->config->embedding_multiplier;
     bool masks_first = m->config->family == PLIM_FAMILY_GRANITEMOE;
     if (multiplier > 0 && !masks_first) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
+    if (m->per_layer_embedding) embed_per_layer(e, m, ids, embeddings);
     struct seen_images seen = {0};
     if (m->pixels) vision_see(e, m, &embeddings, &seen);
     struct block_call calls[2] = {0};
@@ -502,6 +543,7 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     if (f == PLIM_FAMILY_PHI)
         tensor_set(e, &embeddings, x); /* one variable there */
     make_rotary(e, m, (enum plim_dtype)x->a.dtype, turning, calls);
+    if (m->config->global_head_dim) m->shared_states = checkpoint_mapping_create(e);
     x = decoder_blocks_seeing(e, m, x, &calls[FULL], &calls[SLIDING], m->pixels ? &seen : NULL);
     x = last_norm(e, m, x);
     for (int kind = FULL; kind <= SLIDING; kind++) {
@@ -509,7 +551,10 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
         tensor_drop(e, calls[kind].cos);
         tensor_drop(e, calls[kind].sin);
     }
-    tensor_drop_all(e, positions, turning, embeddings);
+    tensor_drop_all(e, positions, turning, embeddings, m->per_layer);
+    m->per_layer = NULL;
+    checkpoint_mapping_drop(e, m->shared_states);
+    m->shared_states = NULL;
     vision_forget(e, &seen);
     if (m->config->vision.layers) tensor_set(e, &x, nn_end(e, x));
     return x;

@@ -65,14 +65,20 @@ static void build_stack(struct engine *e, struct decoder *m, struct tensor **wei
     if (!e->halted) (*bias)->odd_name = true;
 }
 
+void experts_build_stacks(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    int64_t h = m->config->hidden_size, f = m->config->expert_size;
+    build_stack(e, m, &l->experts_gate_up, &l->experts_gate_up_bias, 2 * f, h);
+    build_stack(e, m, &l->experts_down, &l->experts_down_bias, h, f);
+}
+
 void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
-    int64_t h = c->hidden_size, f = c->expert_size, shared = c->shared_expert_size;
+    int64_t h = c->hidden_size, shared = c->shared_expert_size;
     if (!traits_of(m)->experts_first) build_router(e, m, l);
-    build_stack(e, m, &l->experts_gate_up, &l->experts_gate_up_bias, 2 * f, h);
-    build_stack(e, m, &l->experts_down, &l->experts_down_bias, h, f);
+    experts_build_stacks(e, m, l);
     if (traits_of(m)->experts_first) build_router(e, m, l);
     if (!shared) return;
     nn_linear_create(e, p, &l->gate, h, shared, false);
@@ -85,7 +91,7 @@ int64_t experts_idle_weights(const struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     int64_t sparse = 0;
-    for (int64_t i = 0; i < c->layers; i++) sparse += m->layers[i].router != NULL;
+    for (int64_t i = 0; i < c->layers; i++) sparse += m->layers[i].experts_down != NULL;
     return sparse * (c->experts - c->experts_per_token) * 3 * c->hidden_size * c->expert_size;
 }
 
@@ -430,6 +436,23 @@ static struct tensor *run_experts(struct engine *e, const void *module, struct t
     return experts_forward(e, call->block, rows, &call->routing);
 }
 
+/* The experts as a module, of rows (N, H), lent; floating */
+static struct tensor *run_stacks(struct engine *e, struct experts_call *call, struct tensor *rows)
+{
+    const struct decoder_layer *l = call->block->layer;
+    struct tensor *experts[] = {l->experts_gate_up, l->experts_down, l->experts_gate_up_bias, l->experts_down_bias,
+                                NULL};
+    return nn_run(e, experts, NN_LINEAR, run_experts, &call, rows);
+}
+
+struct tensor *experts_multiply(struct engine *e, const struct block_call *b, struct tensor *rows,
+                                struct tensor *weights, struct tensor *experts)
+{
+    struct experts_call call = {.block = b, .routing = {.weights = weights, .experts = experts}};
+    if (e->halted) return op_halted(e, 1, &rows);
+    return run_stacks(e, &call, rows);
+}
+
 /* What the experts make of rows (N, H), lent, by the router's choice; or of x (B, S, H), where routers look at groups;
  * floating */
 static struct tensor *routed(struct engine *e, struct experts_call *call, struct tensor *given)
@@ -437,15 +460,13 @@ static struct tensor *routed(struct engine *e, struct experts_call *call, struct
     const struct block_call *b = call->block;
     const struct decoder_layer *l = b->layer;
     struct tensor *router[] = {l->router, l->router_bias, NULL};
-    struct tensor *experts[] = {l->experts_gate_up, l->experts_down, l->experts_gate_up_bias, l->experts_down_bias,
-                                NULL};
     struct tensor *weights = tensor_keep(nn_run(e, router, NN_LINEAR, run_router, &call, given));
     call->routing.weights = weights;
     if (b->m->returns_router_logits && !e->halted)
         b->m->router_logits[b->layer - b->m->layers] = tensor_ref(call->routing.logits);
     bool is_apart = traits_of(b->m)->is_grouped && !e->halted;
     struct tensor *rows = is_apart ? tensor_keep(rows_of(e, given)) : tensor_ref(given);
-    struct tensor *y = nn_run(e, experts, NN_LINEAR, run_experts, &call, rows);
+    struct tensor *y = run_stacks(e, call, rows);
     tensor_drop(e, rows);
     return y;
 }

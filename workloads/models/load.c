@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MODULES_MAX = 24 };
+enum { MODULES_MAX = 32 };
 
 struct load {
     struct engine *e;
@@ -120,6 +120,14 @@ static void load_stack(struct load *load, struct tensor *x, bool is_joined)
     if (!e->halted) tensor_set_data(e, x, weight);
 }
 
+/* gemma4's parameters and buffer of ones */
+static bool is_scale(const struct module *module)
+{
+    return module->offset == offsetof(struct decoder_layer, scalar) ||
+           module->offset == offsetof(struct decoder_layer, router_scale) ||
+           module->offset == offsetof(struct decoder_layer, expert_scale);
+}
+
 static bool is_stack(const struct module *module)
 {
     return module->offset == offsetof(struct decoder_layer, experts_gate_up) ||
@@ -219,12 +227,14 @@ static void load_module(struct load *load, const struct module *module, void *ow
     struct norm *norm = place;
     struct tensor **weight = place;
     enum plim_family family = m->config->family;
-    bool is_stacked_there = family == PLIM_FAMILY_GPT_OSS || family == PLIM_FAMILY_GRANITEMOE;
+    bool is_stacked_there = family == PLIM_FAMILY_GPT_OSS || family == PLIM_FAMILY_GRANITEMOE ||
+                            family == PLIM_FAMILY_GEMMA4_TEXT;
     switch (module->kind) {
     case MODULE_WEIGHT:
     case MODULE_PARAMETER:
         if (!*weight || load->e->halted) break;
-        if (!is_stack(module) || is_stacked_there) load_tensor(load, *weight, INIT_WEIGHT);
+        if (!is_stack(module) || is_stacked_there)
+            load_tensor(load, *weight, is_scale(module) ? INIT_ONES : INIT_WEIGHT);
         else load_stack(load, *weight, module->offset == offsetof(struct decoder_layer, experts_gate_up));
         break;
     case MODULE_NORM:
@@ -265,7 +275,7 @@ static bool plans_norm(const struct decoder *m, const struct module *module)
     enum plim_family family = m->config->family;
     bool plans = family == PLIM_FAMILY_QWEN3 || family == PLIM_FAMILY_QWEN3_MOE || family == PLIM_FAMILY_GEMMA3_TEXT ||
                  family == PLIM_FAMILY_QWEN3_5_TEXT || family == PLIM_FAMILY_QWEN3_5_MOE_TEXT ||
-                 family == PLIM_FAMILY_QWEN3_NEXT;
+                 family == PLIM_FAMILY_QWEN3_NEXT || m->config->global_head_dim;
     return plans && (strstr(module->path, "q_norm") || strstr(module->path, "k_norm"));
 }
 
@@ -280,6 +290,7 @@ static bool plans_linear(const struct decoder *m, const struct decoder_layer *l,
     bool is_attention = !strncmp(module->path, "self_attn.", 10), is_query = !strncmp(module->path, "self_attn.q_", 12);
     if (is_attention && family == PLIM_FAMILY_DEEPSEEK_V3) return false;
     if (is_attention && family == PLIM_FAMILY_GLM4_MOE_LITE && is_query) return strstr(module->path, "q_b") != NULL;
+    if (l->scalar && !is_attention && strncmp(module->path, "mlp.", 4)) return false; /* gemma4 */
     bool is_shared = l->router && strstr(module->path, plans_shared ? "shared_expert_gate" : "shared_expert");
     return family != PLIM_FAMILY_GPT_OSS && family != PLIM_FAMILY_LFM2 && family != PLIM_FAMILY_GRANITEMOE &&
            !is_shared;
@@ -290,7 +301,8 @@ static bool plans_stack(const struct decoder *m, const struct module *module)
     enum plim_family family = m->config->family;
     return is_stack(module) && (family == PLIM_FAMILY_MIXTRAL || family == PLIM_FAMILY_QWEN3_MOE ||
                                 family == PLIM_FAMILY_QWEN3_5_MOE_TEXT || family == PLIM_FAMILY_QWEN3_NEXT ||
-                                family == PLIM_FAMILY_OLMOE || family == PLIM_FAMILY_GLM4_MOE ||
+                                family == PLIM_FAMILY_GEMMA4_TEXT || family == PLIM_FAMILY_OLMOE ||
+                                family == PLIM_FAMILY_GLM4_MOE ||
                                 family == PLIM_FAMILY_DEEPSEEK_V3 || family == PLIM_FAMILY_GLM4_MOE_LITE);
 }
 
@@ -345,7 +357,7 @@ static void warm_up(struct engine *e, const struct decoder *m)
                     bytes_left_out(m, size, code_size),
             most = (int64_t)((double)e->device->info.total_bytes - 1.2 * 0x1p30);
     for (int64_t i = 0; i < m->config->layers; i++)
-        if (m->layers[i].router_correction) bytes += plim_array_bytes(&m->layers[i].router_correction->a);
+        if (decoder_layer_buffer(&m->layers[i])) bytes += plim_array_bytes(&decoder_layer_buffer(&m->layers[i])->a);
     bytes = not_cached(e, bytes);
     if (bytes > most) bytes = most;
     if (bytes < 2) return;

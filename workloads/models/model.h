@@ -9,6 +9,7 @@
 #ifndef PLIM_MODELS_MODEL_H
 #define PLIM_MODELS_MODEL_H
 
+#include "workloads/engine/checkpoint.h"
 #include "workloads/nn/nn.h"
 #include "workloads/spec/family.h"
 #include "workloads/spec/spec.h"
@@ -39,6 +40,12 @@ struct decoder_layer {
                                                          * convolution has in_qkv and linear_out */
     struct norm linear_norm;
     struct tensor *conv, *dt_bias, *a_log; /* of it: (channels, 1, tokens), (value heads), (value heads), or NULL */
+    struct linear router_proj;   /* gemma4, whose router has scales of its own: (H), (experts); */
+    struct tensor *router_scale, *expert_scale;
+    struct norm expert_norm[3]; /* of what the MLP beside the experts makes, of what they make, and of what they see */
+    struct linear per_layer_gate, per_layer_out; /* gemma4: down to what each layer has of the tokens, and up again */
+    struct norm per_layer_norm;
+    struct tensor *scalar; /* gemma4: a buffer, what the block's result is multiplied with */
     struct linear shared_gate; /* how much of the shared expert, which is gate, up, down */
     struct norm norm[4];          /* in the order of use; a family knows which it has */
     struct norm q_norm, k_norm;
@@ -114,6 +121,11 @@ struct decoder {
     struct saved_module saved[8];          /* modules_to_save, in the order of named_modules() */
     size_t saved_count;
     int64_t replaced_elements;             /* of their originals, which no token meets */
+    struct tensor *per_layer_embedding, *per_layer_scale; /* gemma4: of tokens for each layer, and its buffer */
+    struct linear per_layer_projection;    /* of their embeddings */
+    struct norm per_layer_norm;
+    struct tensor *per_layer;              /* both together, (B, S, layers, width), during a forward; named */
+    struct checkpoint_mapping *shared_states; /* keys and values of layers that others share, likewise */
     struct tensor *saved_scale;            /* gemma: the copy's own embedding_scale */
     struct norm embedding_norm, final_norm;
     struct rotary rotary,
@@ -156,6 +168,8 @@ struct block_call {
     struct tensor *encoded, *encoded_mask; /* of a decoder's block: what its encoder returned, and which of it counts */
     struct tensor **shared;    /* t5: of a stack two biases, which its first block makes for all of its blocks, */
     struct tensor *biases[2];  /* and what there was of them when a block began */
+    struct tensor *per_layer;            /* gemma4: what this layer has of the tokens, (B, S, width), or NULL */
+    struct checkpoint_mapping *states;   /* gemma4: keys and values by kinds of layers */
     struct tensor *
         *outputs; /* bloom: where the loop over the blocks holds what a block returns besides x */
 };
@@ -172,7 +186,7 @@ struct family {
 extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
     plim_family_modernbert, plim_family_vit, plim_family_stablelm, plim_family_falcon,
-    plim_family_gpt_bigcode, plim_family_t5;
+    plim_family_gpt_bigcode, plim_family_t5, plim_family_gemma4;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
  * be sharded by FSDP or ZeRO has no memory yet. */
@@ -291,8 +305,10 @@ const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m,
 /* The same in the order in which Module._apply() comes to them (to(), to_empty()): a module's buffers
  * behind its parameters, and these behind those of its children. */
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
+/* A block's own buffer; NULL: it has none. */
+struct tensor *decoder_layer_buffer(const struct decoder_layer *l);
 /* The buffers alone, those of blocks first: DECODER_BUFFERS at most. */
-enum { DECODER_BUFFERS_BESIDE = 12, DECODER_BUFFERS = PLIM_MAX_LAYERS + DECODER_BUFFERS_BESIDE };
+enum { DECODER_BUFFERS_BESIDE = 13, DECODER_BUFFERS = PLIM_MAX_LAYERS + DECODER_BUFFERS_BESIDE };
 size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 
 /* Why this device cannot train the model with the setting's kernels; NULL: it can. Kernels that run on a
@@ -351,8 +367,10 @@ struct documents {
     int64_t longest, of_longest, rest, single;
 };
 struct documents decoder_cut_documents(const struct decoder *m, int64_t tokens); /* all of the row */
-/* The constructor of a model's rotary embedding. */
+/* The constructor of a model's rotary embedding; the same for heads of which so many elements turn. */
 void decoder_create_rotary(struct engine *e, const struct decoder *m, enum plim_rope rope, struct rotary *r);
+void decoder_create_rotary_of(struct engine *e, const struct decoder *m, enum plim_rope rope, int64_t dim,
+                              struct rotary *r);
 /* The batch's positions, else arange(S) + 0 as (1, S); named */
 struct tensor *decoder_positions(struct engine *e, const struct decoder *m, int64_t seq);
 /* The causal mask of this forward; named or NULL */
@@ -420,6 +438,12 @@ enum { EXPERTS_WEIGHTS = 15 };
 
 /* The parameters of a layer's experts and router. */
 void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
+/* Of these the experts' alone. */
+void experts_build_stacks(struct engine *e, struct decoder *m, struct decoder_layer *l);
+/* What the experts make of rows (N, H): of each row k of them, which are given with their weights, (N, k), lent;
+ * floating */
+struct tensor *experts_multiply(struct engine *e, const struct block_call *b, struct tensor *rows,
+                                struct tensor *weights, struct tensor *experts);
 /* --- linear attention (delta_net.c) ------------------------------------------------------------- */
 
 /* What stands in the attention's place in a layer of linear attention (Qwen3_5GatedDeltaNet and

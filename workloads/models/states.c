@@ -8,18 +8,24 @@ static size_t buffers_beside(const struct decoder *m, struct tensor **out)
     struct tensor *const all[DECODER_BUFFERS_BESIDE] = {
         m->vision.inv_freq, m->vision.original_inv_freq, m->vision.position_ids,
         m->position_ids, m->type_ids, m->embedding_scale, m->rotary.inv_freq, m->rotary.original_inv_freq,
-        m->rotary_local.inv_freq, m->rotary_local.original_inv_freq, m->saved_scale, m->causal_bias};
+        m->rotary_local.inv_freq, m->rotary_local.original_inv_freq, m->per_layer_scale, m->saved_scale,
+        m->causal_bias};
     size_t count = 0;
     for (int i = 0; i < DECODER_BUFFERS_BESIDE; i++)
         if (all[i]) out[count++] = all[i];
     return count;
 }
 
+struct tensor *decoder_layer_buffer(const struct decoder_layer *l)
+{
+    return l->router_correction ? l->router_correction : l->scalar;
+}
+
 size_t decoder_buffers(const struct decoder *m, struct tensor **out)
 {
     size_t count = 0;
     for (int64_t i = 0; i < m->config->layers; i++)
-        if (m->layers[i].router_correction) out[count++] = m->layers[i].router_correction;
+        if (decoder_layer_buffer(&m->layers[i])) out[count++] = decoder_layer_buffer(&m->layers[i]);
     return count + buffers_beside(m, out + count);
 }
 
@@ -29,12 +35,16 @@ const struct decoder_layer *decoder_layer_of(const struct decoder *m, const stru
     return layer >= 0 ? &m->layers[layer] : NULL;
 }
 
-/* A block's buffer stands behind the parameter of its module. */
+/* A block's buffer stands behind the parameter of its module: a router's, or the block's last one. */
 static size_t buffer_behind(const struct decoder *m, const struct tensor *x, struct tensor **out)
 {
     const struct decoder_layer *l = decoder_layer_of(m, x);
-    if (!l || l->router != x || !l->router_correction) return 0;
-    out[0] = l->router_correction;
+    if (!l || !decoder_layer_buffer(l)) return 0;
+    const struct tensor *last = l->expert_norm[2].weight ? l->expert_norm[2].weight
+                                : l->per_layer_norm.weight ? l->per_layer_norm.weight
+                                                           : l->norm[3].weight;
+    if (x != (l->router_correction ? l->router : last)) return 0;
+    out[0] = decoder_layer_buffer(l);
     return 1;
 }
 

@@ -177,6 +177,7 @@ enum norm_kind {
     NORM_RMS,       /* LlamaRMSNorm: in fp32, weight * x.to(dtype) */
     NORM_RMS_GATED, /* Qwen3_5RMSNormGated: weight * x.to(dtype) * silu(gate.float()); nn_norm_gated() */
     NORM_RMS_GEMMA, /* GemmaRMSNorm: (x.float() normed * (1 + weight.float())).to(dtype) */
+    NORM_RMS_GEMMA4, /* Gemma4RMSNorm: (x.float() * pow(mean, -0.5) * weight.float()).to(dtype); it may have none */
     NORM_RMS_OLMO,   /* Olmo2RMSNorm: (weight * x).to(dtype) */
     NORM_LAYER_FP32, /* OlmoLayerNorm: torch's in fp32, without a weight */
     NORM_LAYER_1P,   /* NemotronLayerNorm1P: torch's of a weight that counts from 1, in autocast's type */
@@ -221,7 +222,7 @@ struct rope {
 };
 
 extern const struct rope nn_rope_default, nn_rope_linear, nn_rope_dynamic, nn_rope_yarn,
-    nn_rope_longrope, nn_rope_llama3;
+    nn_rope_longrope, nn_rope_llama3, nn_rope_proportional;
 
 /* A rotary embedding of `dim` rotating dimensions, and its buffers. */
 struct rotary {
@@ -230,6 +231,7 @@ struct rotary {
     struct tensor *longest; /* dynamic: the sequence length that inv_freq is for, once it grew */
     int64_t dim;
     int64_t positions, original_positions; /* of the model; before scaling (longrope) */
+    int64_t turning;          /* proportional: how many of dim / 2 angles turn; of the rest the frequencies are 0 */
     int64_t longest_document; /* of a row in which positions start again; 0: they do not */
     bool fp32;                             /* cos and sin stay in fp32 (olmo2) */
     bool half;        /* cos and sin have half the width, for nn_rotate_halves() (gpt_oss) */

@@ -81,6 +81,20 @@ static struct tensor *rms_norm_gemma(struct engine *e, const struct norm *n, str
     return tensor_yield(y);
 }
 
+/* the same by a power, of a weight as it is, or of none */
+static struct tensor *rms_norm_gemma4(struct engine *e, const struct norm *n, struct tensor *x)
+{
+    bool was = tensor_enter(x);
+    struct tensor *h = tensor_hold(op_to(e, x, PLIM_F32));
+    struct tensor *mean = tensor_keep(op_add_scalar(e, op_mean_last(e, op_pow_scalar(e, h, 2)), RMS_EPSILON));
+    struct tensor *y = tensor_keep(op_mul(e, h, op_pow_scalar(e, mean, -0.5)));
+    tensor_drop_all(e, h, mean);
+    if (n->weight) tensor_set(e, &y, op_mul(e, y, op_to(e, n->weight, PLIM_F32)));
+    tensor_set(e, &y, op_to(e, y, (enum plim_dtype)x->a.dtype));
+    tensor_leave(e, x, was);
+    return tensor_yield(y);
+}
+
 /* weight.float() * ((x - mean) * rsqrt(mean((x - mean)^2) + eps)) of x.float() */
 static struct tensor *layer_norm_steps(struct engine *e, const struct norm *n, struct tensor *x)
 {
@@ -149,6 +163,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     if (n->kind == NORM_LAYER_1P) return layer_norm_1p(e, n, x);
     if (n->kind == NORM_LAYER_STEPS) return layer_norm_steps(e, n, x);
     if (n->kind == NORM_RMS_T5) return rms_norm_t5(e, n, x);
+    if (n->kind == NORM_RMS_GEMMA4) return rms_norm_gemma4(e, n, x);
     if (n->kind == NORM_RMS_GEMMA) return rms_norm_gemma(e, n, x);
     if (n->kind == NORM_RMS_LIGER || n->kind == NORM_RMS_LIGER_APART)
         return op_liger_rms_norm(e, x, n->weight, RMS_EPSILON, n->offset, n->kind == NORM_RMS_LIGER);

@@ -74,6 +74,22 @@ static struct tensor *linear(struct engine *e, const struct rotary *r, struct te
     return tensor_yield(y);
 }
 
+static struct tensor *proportional(struct engine *e, const struct rotary *r, struct tensor *seq)
+{
+    (void)seq;
+    int64_t rest = frequencies(r) - r->turning;
+    struct tensor *steps = op_to(e, op_arange(e, PLIM_I64, r->turning, 0, 2), PLIM_F32);
+    struct tensor *turning = tensor_keep(quotient(e, raised(e, NULL, op_div_scalar(e, steps, (double)r->dim))));
+    struct tensor *y = tensor_ref(turning);
+    if (rest > 0) {
+        struct tensor *parts[2] = {turning, op_full(e, PLIM_F32, SHAPE(rest), 0)};
+        tensor_set(e, &y, op_cat(e, 2, parts, 0));
+    }
+    op_binary_scalar_(e, PLIM_BINARY_DIV, y, 1);
+    tensor_drop(e, turning);
+    return tensor_yield(y);
+}
+
 /* `seq` NULL: for the model's own length. Else the base follows from it, on the device. */
 static struct tensor *dynamic(struct engine *e, const struct rotary *r, struct tensor *seq)
 {
@@ -191,6 +207,7 @@ const struct rope nn_rope_dynamic = {.frequencies = dynamic, .update = dynamic_u
 const struct rope nn_rope_yarn = {.frequencies = yarn};
 const struct rope nn_rope_longrope = {.frequencies = longrope, .update = longrope_update};
 const struct rope nn_rope_llama3 = {.frequencies = llama3};
+const struct rope nn_rope_proportional = {.frequencies = proportional};
 
 struct tensor *nn_rope_frequencies(struct engine *e, const struct rotary *r)
 {

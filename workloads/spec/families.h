@@ -62,6 +62,8 @@
     X(GEMMA3, "gemma3")                                                                            \
     X(T5, "t5")                                                                                    \
     X(MT5, "mt5")                                                                                  \
+    X(GEMMA4_TEXT, "gemma4_text")                                                                  \
+    X(GEMMA4_UNIFIED_TEXT, "gemma4_unified_text")                                                  \
     X(VIT, "vit")
 
 enum plim_family {

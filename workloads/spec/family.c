@@ -142,7 +142,9 @@ enum plim_status plim_family_defaults(enum plim_family family, struct plim_model
     const struct plim_family_info *info = plim_family_info(family);
     enum plim_status st = PLIM_OK;
     *model = (struct plim_model_config){
-        .family = family, .partial_rotary_factor = 1, .pad_token_id = PLIM_NO_TOKEN,
+        .family = family,
+        .partial_rotary_factor = info->rope == PLIM_ROPE_PROPORTIONAL ? 0.25 : 1,
+        .pad_token_id = PLIM_NO_TOKEN,
         .activation = info->activation, .rope = info->rope, .rope_original_positions = info->rope_original_positions};
     for (int64_t *count = &model->vision.deep_count; *count < PLIM_MAX_DEEP && info->deep[*count]; ++*count)
         model->vision.deep[*count] = info->deep[*count];

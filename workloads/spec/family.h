@@ -168,6 +168,22 @@
       "groups among whose experts a token's are")                                                  \
     X(NORMALIZED_ROUTING, normalized_routing, BOOL, 0, 0, "norm_topk_prob", "",                    \
       "a token's weights of its experts add up to 1")                                              \
+    X(GLOBAL_HEAD_DIM, global_head_dim, INT, 1, 1 << 16, "global_head_dim", "elements",            \
+      "gemma4: width of a head of layers that see all")                                            \
+    X(GLOBAL_KV_HEADS, global_kv_heads, INT, 1, 1 << 16, "num_global_key_value_heads", "heads",    \
+      "gemma4: their key and value heads, where keys are values; null: as many as the others'")    \
+    X(KEYS_ARE_VALUES, keys_are_values, BOOL, 0, 0, "attention_k_eq_v", "",                        \
+      "gemma4: values of these layers are what keys are made of")                                  \
+    X(SHARED_KV_LAYERS, shared_kv_layers, INT, 0, PLIM_MAX_LAYERS, "num_kv_shared_layers", "layers", \
+      "gemma4: the last layers, which have keys and values of layers before them")                 \
+    X(DOUBLE_WIDE, double_wide, BOOL, 0, 0, "use_double_wide_mlp", "",                             \
+      "gemma4: the MLPs of layers that share keys and values are twice as wide")                   \
+    X(PER_LAYER_SIZE, per_layer_size, INT, 0, 1 << 20, "hidden_size_per_layer_input", "elements",  \
+      "gemma4: what each layer has of a token besides; 0: nothing")                                \
+    X(PER_LAYER_VOCAB, per_layer_vocab, INT, 1, 1 << 26, "vocab_size_per_layer_input", "tokens",   \
+      "gemma4: rows of the embedding that has it")                                                 \
+    X(HAS_EXPERTS, has_experts, BOOL, 0, 0, "enable_moe_block", "",                                \
+      "gemma4: experts beside each layer's MLP")                                                   \
     X(AUX_LOSS_COEF, aux_loss_coef, NUMBER, 0, 1e9, "router_aux_loss_coef", "",                    \
       "share of the loss that balances experts, of TRL's SFTTrainer")                              \
     X(SLIDING_WINDOW, sliding_window, INT, 1, INT32_MAX, "sliding_window", "tokens",               \
@@ -257,6 +273,7 @@ enum plim_sliding_rule {
     PLIM_SLIDING_TAIL,       /* from max_window_layers on, when use_sliding_window */
     PLIM_SLIDING_HEAD,       /* 0, 2, 4, ... below max_window_layers, when use_sliding_window */
     PLIM_SLIDING_FOURTH,     /* all but layers 3, 7, 11, ... */
+    PLIM_SLIDING_SIXTH,      /* all but layers 5, 11, 17, ... and the last one, whatever layer_types says of it */
     PLIM_SLIDING_NOPE,       /* those without rotary positions, when use_sliding_window */
     PLIM_SLIDING_BETWEEN     /* all but layers 0, n, 2n, ..., n = sliding_window_pattern */
 };

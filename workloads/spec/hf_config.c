@@ -148,14 +148,15 @@ static bool is_filled_list(const struct plim_yaml_node *node)
     return node && node->kind == PLIM_YAML_SEQUENCE && node->count > 0;
 }
 
-/* transformers takes a filled rope_scaling instead of rope_parameters (gemma3: on top of them), and
+/* transformers takes a filled rope_scaling instead of rope_parameters (gemma3: on top of them; gemma4: not at all), and
  * an empty mapping of either name for none. */
 static bool rope_is_superseded(const struct plim_yaml_node *map, const struct plim_yaml_node *node,
                                const char *name, enum plim_family family)
 {
     bool empty = plim_yaml_is_null(node) || (node->kind == PLIM_YAML_MAPPING && node->count == 0);
     bool newer = strcmp(name, "rope_parameters") == 0 && !plim_family_info(family)->rotary_by_layers;
-    return empty || (newer && is_filled(plim_yaml_get(map, "rope_scaling")));
+    bool ignored = strcmp(name, "rope_scaling") == 0 && plim_family_info(family)->rope == PLIM_ROPE_PROPORTIONAL;
+    return empty || ignored || (newer && is_filled(plim_yaml_get(map, "rope_scaling")));
 }
 
 /* Of mappings of which none counts but for gemma3's of full attention: those types that run kernels of their own in
@@ -198,11 +199,9 @@ static enum plim_status read_rope(const struct plim_place *place, const struct p
         return st ? st : check_uncounted(place, node, "full_attention");
     if (st) return st;
     const struct plim_yaml_node *name = NULL, *share = NULL, *positions = NULL;
-    const struct plim_yaml_node *map =
-        is_filled(node) ? rope_mapping(model->family, place->key, node) : NULL;
+    const struct plim_yaml_node *map = is_filled(node) ? rope_mapping(model->family, place->key, node) : NULL;
     if (is_filled(node) && !map && !plim_yaml_get(node, "sliding_attention"))
-        return plim_value_refuse(
-            place, node, "a mapping of full_attention and sliding_attention");
+        return plim_value_refuse(place, node, "a mapping of full_attention and sliding_attention");
     if (is_filled(map)) {
         name = plim_yaml_get(map, "rope_type");
         /* gemma3 puts rope_scaling on top of a mapping whose rope_type wins over type. */
@@ -222,8 +221,11 @@ static enum plim_status read_rope(const struct plim_place *place, const struct p
         if (rope != PLIM_ROPE_DEFAULT && rope != PLIM_ROPE_LONGROPE)
             return plim_value_refuse(place, name, "default or longrope for phi3");
     }
-    const struct plim_family_key *key =
-        plim_family_find(model->family, "partial_rotary_factor", true);
+    const struct plim_family_key *key = plim_family_find(model->family, "partial_rotary_factor", true);
+    bool has_own = is_filled(map) && info->rope == PLIM_ROPE_PROPORTIONAL;
+    const struct plim_value *factor = &plim_field_info(PLIM_FIELD_PARTIAL_ROTARY)->value;
+    if (has_own) model->partial_rotary_factor = 1;
+    if (st == PLIM_OK && share && has_own) st = plim_value_read(factor, place, share, &model->partial_rotary_factor);
     if (st == PLIM_OK && share && key)
         st = plim_family_key_read(model->family, key, place, share, model);
     if (st == PLIM_OK && positions &&
@@ -507,13 +509,16 @@ enum plim_status plim_model_section_read(const struct plim_yaml *yaml,
 }
 
 /* AutoModelForCausalLM makes of these multimodal models the one of their text_config, as which it loads the weights;
- * the whole one is there where it is asked for by its family. */
+ * the whole one is there where it is asked for by its family. gemma4's text is, as Gemma4ForCausalLM loads it. */
 static struct plim_yaml_node *text_of(struct plim_yaml_node *root, const enum plim_family *wanted)
 {
     if (wanted && *wanted == PLIM_FAMILY_QWEN3_5) return root;
     struct plim_yaml_node *text = (struct plim_yaml_node *)plim_yaml_get(root, "text_config");
     const struct plim_yaml_node *type = plim_yaml_get(root, "model_type");
-    return is_filled(text) && (is_text(type, "qwen3_5") || is_text(type, "qwen3_5_moe")) ? text : root;
+    bool wants_text = wanted && plim_family_info(*wanted)->rope == PLIM_ROPE_PROPORTIONAL && /* gemma4 */
+                      (is_text(type, "gemma4") || is_text(type, "gemma4_unified"));
+    bool is_its = wants_text || is_text(type, "qwen3_5") || is_text(type, "qwen3_5_moe");
+    return is_filled(text) && is_its ? text : root;
 }
 
 /* The keys of a model of images and text beside its parts, and whether its embeddings are tied, which is read there

@@ -24,7 +24,7 @@ static const struct other_kind {
      {"swin", "convnext", "convnextv2", "resnet", "deit", "beit", "dinov2", "segformer",
       "detr"}},
     {"a multimodal model",
-     {"clip", "siglip", "gemma3n", "gemma4", "llava", "qwen3_vl_moe", "idefics3",
+     {"clip", "siglip", "gemma3n", "gemma4", "gemma4_unified", "llava", "qwen3_vl_moe", "idefics3",
       "paligemma", "mllama", "blip-2", "internvl", "mistral3"}},
     {"a decoder of another family",
      {"gpt_neo", "gptj", "codegen", "mpt", "gpt-j"}},
@@ -39,7 +39,7 @@ const char *plim_hf_other_kind(const char *type)
 }
 
 /* A refused key is refused at any value but these. */
-enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HARMLESS_GROUPED };
+enum harmless { HARMLESS_FALSE, HARMLESS_VISION, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HARMLESS_GROUPED };
 
 /* Of which families a key is refused (only, but): of those whose classes read it. */
 #define END PLIM_FAMILY_COUNT
@@ -53,7 +53,7 @@ enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HA
 #define OF_EXPERTS \
     OF(PLIM_FAMILY_MIXTRAL, PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_GPT_OSS, \
        PLIM_FAMILY_QWEN3_5_MOE_TEXT, PLIM_FAMILY_QWEN3_NEXT, PLIM_FAMILY_OLMOE, PLIM_FAMILY_GRANITEMOE, \
-       PLIM_FAMILY_GLM4_MOE, PLIM_FAMILY_DEEPSEEK_V3, PLIM_FAMILY_GLM4_MOE_LITE)
+       PLIM_FAMILY_GLM4_MOE, PLIM_FAMILY_DEEPSEEK_V3, PLIM_FAMILY_GLM4_MOE_LITE, PLIM_FAMILY_GEMMA4_TEXT)
 
 static const struct refused_key {
     const char *key;
@@ -72,6 +72,9 @@ static const struct refused_key {
     {"use_bidirectional_attention", HARMLESS_FALSE,
      "a decoder's bidirectional attention is not in this version",
      OF(PLIM_FAMILY_GEMMA, PLIM_FAMILY_GEMMA2, PLIM_FAMILY_GEMMA3_TEXT, PLIM_FAMILY_GEMMA3)},
+    {"use_bidirectional_attention", HARMLESS_VISION,
+     "a decoder's bidirectional attention is not in this version",
+     OF(PLIM_FAMILY_GEMMA4_TEXT, PLIM_FAMILY_GEMMA4_UNIFIED_TEXT)},
     {"is_decoder", HARMLESS_FALSE, "an encoder's causal attention is not in this version",
      OF(BERTS)},
     {"chunk_size_feed_forward", HARMLESS_ZERO, "MLPs in parts are not in this version",
@@ -108,6 +111,8 @@ static bool is_harmless(const struct plim_yaml *yaml, const struct plim_yaml_nod
     /* transformers' own choice, and the only one whose sizes do not follow the routing */
     if (harmless == HARMLESS_GROUPED)
         return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, "grouped_mm");
+    /* Among tokens of images alone */
+    if (harmless == HARMLESS_VISION) return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, "vision");
     double number;
     if (harmless == HARMLESS_ZERO)
         return plim_yaml_number(yaml, node, &number, NULL) == PLIM_OK && number == 0;
@@ -125,6 +130,7 @@ enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, enum plim_fam
                                      struct plim_error *err)
 {
     static const char *const removal[] = {[HARMLESS_FALSE] = "false", [HARMLESS_TRUE] = "true",
+                                          [HARMLESS_VISION] = "null or vision",
                                           [HARMLESS_EMPTY] = "a config.json without it",
                                           [HARMLESS_ZERO] = "0", [HARMLESS_GROUPED] = "grouped_mm"};
     for (size_t i = 0; i < sizeof(refused_keys) / sizeof(refused_keys[0]); i++) {

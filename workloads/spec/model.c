@@ -18,6 +18,7 @@ void plim_model_sliding_layers(const struct plim_model_config *model, bool *is_s
         case PLIM_SLIDING_ALTERNATE: sliding = i % 2 == 0; break;
         case PLIM_SLIDING_PATTERN: sliding = (i + 1) % model->sliding_window_pattern != 0; break;
         case PLIM_SLIDING_FOURTH: sliding = (i + 1) % 4 != 0; break;
+        case PLIM_SLIDING_SIXTH: sliding = (i + 1) % 6 != 0 && i + 1 < model->layers; break;
         case PLIM_SLIDING_NOPE:
             sliding = model->use_sliding_window && model->sliding_window > 0 && model->layer_is_nope[i];
             break;
@@ -73,10 +74,19 @@ static void adjust_width(struct plim_model_config *model)
     model->adjusts_width = false;
 }
 
+/* Gemma4TextConfig.__post_init__() and what its modules make of it */
+static void derive_gemma4(struct plim_model_config *model)
+{
+    model->layer_is_sliding[model->layers - 1] = false;
+    if (!model->global_kv_heads || !model->keys_are_values) model->global_kv_heads = model->kv_heads;
+}
+
 void plim_model_derive(struct plim_spec *spec)
 {
     struct plim_model_config *model = &spec->model;
     *model = spec->model_as_given;
+    if (model->global_head_dim && !model->has_experts)
+        model->experts = model->experts_per_token = model->expert_size = 0;
     if (!model->intermediate_size)
         model->intermediate_size = 4 * model->hidden_size; /* gpt2, bloom */
     if (model->vision.mlp_ratio) model->vision.intermediate_size = model->vision.mlp_ratio * model->vision.hidden_size;
@@ -125,6 +135,7 @@ void plim_model_derive(struct plim_spec *spec)
         plim_model_linear_layers(model, model->layer_is_linear);
     }
     if (!by_interval) plim_model_nope_layers(model, model->layer_is_nope);
+    if (model->global_head_dim) derive_gemma4(model);
 }
 
 /* --- checks ----------------------------------------------------------------------------------- */
@@ -188,6 +199,39 @@ static enum plim_status check_falcon(const struct plim_spec *spec, const char **
     return PLIM_OK;
 }
 
+static enum plim_status check_gemma4(const struct plim_spec *spec, const char **culprit, struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    int64_t first = model->layers - model->shared_kv_layers, kinds[2] = {0, 0};
+    if (!model->global_head_dim) return PLIM_OK;
+    if (model->head_dim % 2)
+        REFUSE(HEAD_DIM, "head_dim is %lld, expected an even number: halves of heads turn",
+               (long long)model->head_dim);
+    if (model->global_head_dim % 2)
+        REFUSE(GLOBAL_HEAD_DIM, "global_head_dim is %lld, expected an even number: halves of heads turn",
+               (long long)model->global_head_dim);
+    if (model->rope != PLIM_ROPE_DEFAULT && model->rope != PLIM_ROPE_PROPORTIONAL) {
+        *culprit = "rope_parameters";
+        return plim_fail(err, PLIM_SPEC, "the rope_type of full_attention is %s, expected default or proportional: "
+                         "others are not in this version for %s", plim_rope_names[model->rope],
+                         plim_family_names[model->family]);
+    }
+    if (model->heads % model->global_kv_heads)
+        REFUSE(GLOBAL_KV_HEADS, "num_attention_heads is %lld and num_global_key_value_heads is %lld, expected "
+               "key-value heads that divide it", (long long)model->heads, (long long)model->global_kv_heads);
+    bool is_said = model->experts && model->experts_per_token && spec->model_as_given.expert_size;
+    if (model->has_experts && !is_said)
+        REFUSE(HAS_EXPERTS, "enable_moe_block is true without num_experts, top_k_experts or moe_intermediate_size, "
+               "expected all of them: transformers fails without");
+    for (int64_t i = 0; i < model->layers; i++) {
+        kinds[model->layer_is_sliding[i]] += i < first;
+        if (i >= first && !kinds[model->layer_is_sliding[i]])
+            REFUSE(SHARED_KV_LAYERS, "layer %lld has the keys and values of an earlier layer of its kind "
+                   "(num_kv_shared_layers), expected one: transformers fails without", (long long)i);
+    }
+    return PLIM_OK;
+}
+
 /* cos and sin have an even width. gpt_neox, phi3 and others rotate as much of a head as that, the rest
  * just int(head_dim * factor), which must then be even. */
 static enum plim_status check_rotary(const struct plim_spec *spec, const char **culprit,
@@ -197,7 +241,7 @@ static enum plim_status check_rotary(const struct plim_spec *spec, const char **
     const struct plim_family_info *info = plim_family_info(model->family);
     int64_t rotary = (int64_t)((double)model->head_dim * model->partial_rotary_factor);
     bool fits = info->rotary_rounds_up ? (rotary + 1) / 2 * 2 <= model->head_dim : rotary % 2 == 0;
-    if (info->rotary && (rotary < 1 || !fits))
+    if (info->rotary && (rotary < 1 || !fits) && !model->global_head_dim)
         REFUSE(HEAD_DIM,
                "%lld elements of a head rotate (head_dim %lld), expected an even number from 2 on",
                (long long)rotary, (long long)model->head_dim);
@@ -279,8 +323,11 @@ static double parameters_bound(const struct plim_model_config *model)
                     (double)model->linear_kernel * (2 * keys + values + h);
     if (model->linear_kernel) attention *= 5.0 / 4; /* the queries' gate */
     attention += (double)model->heads * (double)(model->plain_dim + model->value_dim);
+    double widest = (double)model->heads * (double)model->global_head_dim, pairs = (double)model->per_layer_size;
     double latents = (double)(model->query_rank + model->key_rank) * (h + attention + 1);
-    double layer = h * (4 * attention + mlp + 16) + 8 * attention + linear + latents;
+    double layer = h * (4 * attention + mlp + 16) + 8 * attention + linear + latents +
+                   4 * h * widest + (double)model->double_wide * 3 * h * (double)model->intermediate_size +
+                   pairs * (3 * h + (double)model->per_layer_vocab + 2);
     const struct plim_vision *v = &model->vision;
     double tower = (double)v->hidden_size, merged = tower * (double)(v->merge_size * v->merge_size);
     double mergers = (double)(v->deep_count + 1) * merged * (merged + h + 4);
@@ -300,6 +347,7 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
     enum plim_status st = check_heads(spec, culprit, err);
     if (st == PLIM_OK) st = check_falcon(spec, culprit, err);
     if (st == PLIM_OK) st = check_rotary(spec, culprit, err);
+    if (st == PLIM_OK) st = check_gemma4(spec, culprit, err);
     if (st == PLIM_OK) st = check_layers(spec, culprit, err);
     if (st != PLIM_OK) return st;
     if ((st = check_task(spec, culprit, err)) != PLIM_OK) return st;

@@ -147,6 +147,12 @@ struct plim_model_config {
     bool normalized_routing;       /* a token's weights of its experts add up to 1 */
     double routed_scaling;         /* glm4_moe: these weights are multiplied with it */
     int64_t expert_groups, groups_per_token; /* glm4_moe: groups of experts, of which a token's are chosen first */
+    int64_t global_head_dim, global_kv_heads; /* gemma4: of its layers that see all; 0: of other families */
+    bool keys_are_values;           /* gemma4: values of these layers are what keys are made of */
+    int64_t shared_kv_layers;       /* gemma4: the last ones, which have the keys and values of the last before them */
+    bool double_wide;               /* gemma4: their MLPs are twice as wide */
+    int64_t per_layer_size, per_layer_vocab; /* gemma4: of the tokens' embedding for each layer; 0: there is none */
+    bool has_experts;               /* gemma4: enable_moe_block; already applied to experts */
     double aux_loss_coef;          /* share of the loss that balances experts; 0: it is not computed */
     int64_t sliding_window;         /* tokens; 0: none */
     bool use_sliding_window;        /* of the qwens; already applied to sliding_window */

@@ -476,6 +476,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_packing, "data.packing"},
         {check_padding, "data.padding"},
         {plim_spec_check_images, "data.images"},
+        {plim_spec_check_gemma4, "model.family"},
         {plim_spec_check_target, "data.target_seq"},
         {check_tensors, "data.seq"},
         {check_rank, "train.zero.rank"},

@@ -128,6 +128,8 @@ static void write_rope(const struct plim_model_config *model, FILE *file)
         model->family != PLIM_FAMILY_PHI3) /* phi3 has a key for it */
         fprintf(file, ", original_max_position_embeddings: %lld",
                 (long long)model->rope_original_positions);
+    if (info->rope == PLIM_ROPE_PROPORTIONAL)
+        fprintf(file, ", partial_rotary_factor: %.17g", model->partial_rotary_factor);
     if (is_split)
         fprintf(file, ", mrope_section: [%lld, %lld, %lld]", (long long)sections[0], (long long)sections[1],
                 (long long)sections[2]);

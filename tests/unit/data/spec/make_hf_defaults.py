@@ -27,7 +27,8 @@ FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2
             'gpt_neox', 'opt', 'bloom', 'olmo2', 'gemma', 'starcoder2', 'smollm3', 'granite', 'olmo', 'olmo3',
             'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next', 'olmoe',
             'ministral3', 'ministral', 'arcee', 'nemotron', 'exaone4', 'seed_oss', 'ernie4_5',
-            'hunyuan_v1_dense', 'lfm2', 'falcon', 'granitemoe', 'gpt_bigcode', 'glm4_moe', 'deepseek_v3', 'glm4_moe_lite']
+            'hunyuan_v1_dense', 'lfm2', 'falcon', 'granitemoe', 'gpt_bigcode', 'glm4_moe', 'deepseek_v3', 'glm4_moe_lite', 'gemma4_text', 'gemma4_unified_text']
+GEMMA4 = ('gemma4_text', 'gemma4_unified_text')
 PAIRS = ('t5', 'mt5')  # an encoder and a decoder
 LINEAR = ('qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next')  # with layers of linear attention
 EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe', 'granitemoe', 'glm4_moe', 'deepseek_v3', 'glm4_moe_lite')
@@ -59,6 +60,8 @@ def small(family, **more):
             base.update(n_group=2, topk_group=1)
             experts = 'n_routed_experts'
         base.update({experts: 6}, num_experts_per_tok=3, moe_intermediate_size=32)
+    if family in GEMMA4:
+        base.update(num_hidden_layers=7, hidden_size_per_layer_input=8, vocab_size_per_layer_input=640, head_dim=16, global_head_dim=24)
     if family in LATENT:
         base.update(num_key_value_heads=4, q_lora_rank=24, kv_lora_rank=20, qk_rope_head_dim=8, qk_nope_head_dim=12, v_head_dim=16)
     if family in ('ministral', 'hunyuan_v1_dense'):
@@ -86,6 +89,18 @@ def experts_of(get):
                 plain_dim=get('qk_nope_head_dim'), value_dim=get('v_head_dim'), rope_pairs=bool(get('rope_interleave')))
 
 
+def gemma4_of(config, raw):
+    """What its __post_init__ and its modules make of layers that see all"""
+    full = [n for n, kind in enumerate(config.layer_types) if kind == 'full_attention'][0]
+    experts = getattr(config, 'enable_moe_block', None) if config.model_type == 'gemma4_text' else None
+    return dict(head_dim=raw.get('head_dim', 256), global_head_dim=config.per_layer_config[full].head_dim, global_kv_heads=config.per_layer_config[full].num_key_value_heads,
+                keys_are_values=config.attention_k_eq_v, shared_kv_layers=config.num_kv_shared_layers,
+                double_wide=config.use_double_wide_mlp, per_layer_size=getattr(config, 'hidden_size_per_layer_input', 0) if experts is not None else 0,
+                per_layer_vocab=config.vocab_size_per_layer_input if experts is not None else 0, experts=config.num_experts if experts else 0,
+                experts_per_token=config.top_k_experts if experts else 0, expert_size=config.moe_intermediate_size if experts else 0,
+                sparse_step=1 if experts else 0)
+
+
 def resolved(raw):
     raw = dict(raw)
     family = raw.pop('model_type')
@@ -101,7 +116,7 @@ def resolved(raw):
     number = lambda value: 0 if value is None else value
     heads, hidden, layers = config.num_attention_heads, config.hidden_size, config.num_hidden_layers
     rope = get('rope_parameters', None) or {}
-    if family in ('gemma3_text', 'olmo3'):
+    if family in ('gemma3_text', 'olmo3', *GEMMA4):
         rope = rope['full_attention']
     scaled = rope.get('rope_type') in ('longrope', 'yarn', 'llama3')
     pad = config.pad_token_id
@@ -115,15 +130,15 @@ def resolved(raw):
         sliding = [config.sliding_window is not None] * layers
     else:
         sliding = [t == 'sliding_attention' for t in get('layer_types', None) or ['full'] * layers]
-    partial = family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', 'nemotron', 'glm4_moe', *LINEAR)
+    partial = family in (*GEMMA4, 'phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', 'nemotron', 'glm4_moe', *LINEAR)
     linear = [t in ('linear_attention', 'conv') for t in get('layer_types', None) or []]
     mlp_width = model.model.layers[0].feed_forward.w1.out_features if family == 'lfm2' else 0
-    takes_head_dim = family not in ('gpt2', 'gpt_bigcode', 'opt', 'bloom', 'gpt_neox', 'stablelm', 'falcon')
+    takes_head_dim = family not in (*GEMMA4, 'gpt2', 'gpt_bigcode', 'opt', 'bloom', 'gpt_neox', 'stablelm', 'falcon')
     nope = [not turns for turns in get('no_rope_layers', None) or []][:layers]
     if family == 'cohere2' or (family == 'exaone4' and config.sliding_window is not None):
         nope = [not s for s in sliding]
     residual = residual_dropout.get(family)
-    kv_heads = get('num_key_value_heads', get('num_kv_heads', heads))
+    kv_heads = raw.get('num_key_value_heads', 4) if family in GEMMA4 else get('num_key_value_heads', get('num_kv_heads', heads))
     if get('multi_query', False) and not get('new_decoder_architecture', False):
         kv_heads = 1
     return dict(
@@ -132,7 +147,7 @@ def resolved(raw):
                            or 4 * hidden),
         width_multiple=get('block_multiple_of'), width_multiplier=float(get('block_ffn_dim_multiplier')),
         layers=layers, heads=heads, kv_heads=kv_heads,
-        head_dim=(getattr(config, 'head_dim', None) if takes_head_dim else None) or hidden // heads,
+        **({} if family in GEMMA4 else dict(head_dim=(getattr(config, 'head_dim', None) if takes_head_dim else None) or hidden // heads)),
         positions=get('max_position_embeddings', get('n_positions')),
         word_embed_proj_dim=get('word_embed_proj_dim'),
         activation=ACTIVATIONS.get(activation, activation),
@@ -174,7 +189,7 @@ def resolved(raw):
         linear_value_heads=get('linear_num_value_heads'), linear_key_dim=get('linear_key_head_dim'),
         linear_value_dim=get('linear_value_head_dim'),
         full_interval=raw.get('full_attention_interval', 4) if family in LINEAR else 0,
-        **(experts_of(get) if family in EXPERTS else {}),
+        **(experts_of(get) if family in EXPERTS else {}), **(gemma4_of(config, raw) if family in GEMMA4 else {}),
         pad_token_id=pad if padding else NO_TOKEN, has_padding_idx=padding,
         dropout_embedding=float(get('embedding_dropout')) or module_p(model, *embedding_dropout.get(family, [])),
         dropout_attention=float(get('attn_pdrop', get('attention_dropout', 0.0))),
@@ -227,11 +242,32 @@ def pair_variations(family):
         yield ' '.join(f'{key}={value}' for key, value in changed.items()), dict(base, **changed)
 
 
+def gemma4_variations(family):
+    layers = ['sliding_attention', 'full_attention'] * 3 + ['full_attention']
+    experts = dict(num_experts=4, top_k_experts=2, moe_intermediate_size=16)
+    full, sliding = dict(rope_type='proportional', rope_theta=1e6), dict(rope_type='default', rope_theta=1e4)
+    yield 'defaults', dict(model_type=family)
+    for more in (dict(global_head_dim=8), dict(global_head_dim=9), dict(head_dim=9), dict(attention_k_eq_v=True),
+                 dict(attention_k_eq_v=True, num_global_key_value_heads=1), dict(num_global_key_value_heads=1),
+                 dict(attention_k_eq_v=True, num_global_key_value_heads=3), dict(num_kv_shared_layers=1),
+                 dict(num_kv_shared_layers=3, use_double_wide_mlp=True, layer_types=layers), dict(num_kv_shared_layers=7),
+                 dict(num_kv_shared_layers=2, layer_types=layers[:2]), dict(layer_types=['sliding_attention'] * 7),
+                 dict(hidden_size_per_layer_input=0), dict(enable_moe_block=True), dict(enable_moe_block=True, **experts), dict(experts),
+                 dict(pad_token_id=None, tie_word_embeddings=False, attention_bias=True, final_logit_softcapping=15.5),
+                 dict(use_bidirectional_attention='vision', rope_scaling=dict(rope_type='linear', factor=2.0)),
+                 dict(rope_parameters=dict(full_attention=dict(full, partial_rotary_factor=0.5), sliding_attention=sliding)),
+                 dict(rope_parameters=dict(full_attention=full, sliding_attention=sliding))):
+        yield ' '.join(f'{key}={value}' for key, value in more.items()), small(family, **more)
+
+
 def variations(family):
     """Names and configurations; keys that a family does not have must be ignored, too."""
     def put(**more):
         return small(family, **more)
 
+    if family in GEMMA4:
+        yield from gemma4_variations(family)
+        return
     letters = family in ('gpt2', 'bloom', 'gpt_bigcode')  # n_layer rather than num_hidden_layers
     yield 'defaults', dict(model_type=family)
     for key in ('tie_word_embeddings',):
@@ -454,7 +490,7 @@ def cases(golden):
         if raw['model_type'] in (*FAMILIES, *PAIRS):
             yield os.path.basename(path), raw
     for family in FAMILIES:
-        for name, raw in [*variations(family), *random_cases(family)]:
+        for name, raw in [*variations(family), *(random_cases(family) if family not in GEMMA4 else ())]:
             if family in ('falcon', *LATENT) and 'head_dim' in raw:
                 continue  # a property of the class, or what it makes of others: another one fails
             yield f'{family}/{name}', raw
