@@ -63,10 +63,8 @@ def cases():
     yield 'x-qwen3', WHOLE, FULL, DDP, {'accumulation': 2, 'prompt': 9}
     yield 'x-llama-odd', CHECKPOINTED, lora(), ZERO2
     yield 'x-llama-odd', CHECKPOINTED, FULL, ZERO2, {'accumulation': 2, 'prompt': 20}
-    yield 'x-llama-odd', WHOLE, FULL, ZERO2, {'batch': 2}
     yield 'x-llama-odd', CHECKPOINTED, FULL, ZERO3, {'prompt': 33}
     yield 'x-llama-odd', CHECKPOINTED, lora(), ZERO3
-    yield 'x-qwen3', CHECKPOINTED, FULL, DDP, {'batch': 2, 'evaluation': {'batch': 1, 'batches': 2, 'every': 1}}
 
 
 def all_cases():
