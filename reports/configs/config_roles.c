@@ -371,7 +371,7 @@ static void unite(struct search *s)
     s->count = kept;
 }
 
-/* The same key twice in one mapping. */
+/* The same key twice in one mapping, but as the two of NPROC=$nproc, of which one says what the other is. */
 static enum plim_status check_twice(struct search *s)
 {
     for (size_t i = 0; i < s->count; i++)
@@ -379,6 +379,7 @@ static enum plim_status check_twice(struct search *s)
             const struct plim_config_place *a = s->items[i].place, *b = s->items[k].place;
             char text[400];
             if (!a->mapping || a->mapping != b->mapping || strcmp(a->name, b->name) != 0) continue;
+            if (plim_config_node_of(s->items[i].end) == plim_config_node_of(s->items[k].end)) continue;
             snprintf(text, sizeof(text), "'%.200s' stands twice, in line %d and in line %d",
                      a->path, a->node->key_line, b->node->key_line);
             return refuse(b, s->err, "%s; expected it once", text);

@@ -145,7 +145,7 @@ Test(spec_trainer, prompts_and_references_are_of_trl)
          "precomputed_reference: true}\n", "ZeRO and train.precomputed_reference"},
         {"model: {family: llama}\ndata: {prompt: 5}\n", "data.prompt is given and train.loop is plain"},
         {"model: {family: llama}\ndata: {prompt: 5}\ntrain: {loop: trainer}\n",
-         "expected trl-sft, trl-dpo or trl-grpo"},
+         "expected trl-sft, trl-dpo, trl-grpo or swift-sft"},
         {"model: {family: llama}\ndata: {prompt: 5}\ntrain: {loop: trl-reward}\n",
          "data.prompt is given and train.loop is trl-reward"},
         {"model: {family: llama}\ndata: {prompt: 64, seq: [128, 64]}\ntrain: {loop: trl-sft}\n",

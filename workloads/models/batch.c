@@ -196,7 +196,8 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
     bool own_labels = s->padding != PLIM_PADDING_NO || (in_one && plim_loop_is_trainers(s->loop));
     int64_t last = decoder_hides_padding(s) ? rows * length - 1 : -1; /* the token that is padded; -1: none */
-    if (s->padding != PLIM_PADDING_NO || (plim_loop_has_own_loss(s->loop) && !in_one))
+    bool has_mask = plim_loop_has_own_loss(s->loop) || s->loop == PLIM_LOOP_SWIFT_SFT;
+    if (s->padding != PLIM_PADDING_NO || (has_mask && !in_one))
         b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
     if (last >= 0) set_part(e, b.mask, 0, last, 1, 1, 1);
     if (s->loop == PLIM_LOOP_TRL_DPO || s->loop == PLIM_LOOP_AXOLOTL_DPO) {
@@ -229,7 +230,9 @@ static void hide_labels(struct engine *e, const struct decoder *m, const struct 
     double hidden = batch->completions ? 0 : PLIM_IGNORED_TARGET;
     if (e->halted) return;
     int64_t tokens = tensor_elements(batch->inputs);
-    if (s->prompt) set_part(e, chosen, hidden, 0, tokens / s->seq, s->seq, s->prompt);
+    /* ms-swift's rows begin with what is no label */
+    int64_t prompt = s->prompt || s->loop != PLIM_LOOP_SWIFT_SFT ? s->prompt : 1;
+    if (prompt) set_part(e, chosen, hidden, 0, tokens / s->seq, s->seq, prompt);
     if (decoder_hides_padding(s)) set_part(e, batch->completions, 0, tokens - 1, 1, 1, 1);
 }
 
@@ -261,7 +264,7 @@ struct batch decoder_trainers_batch(struct engine *e, const struct decoder *m, u
     bool has_labels = b.labels != b.inputs;
     if (!has_labels) b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
     if (!has_labels) op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
-    if (plim_loop_is_trl(m->setting->loop)) hide_labels(e, m, &b);
+    if (plim_loop_is_trl(m->setting->loop) || m->setting->loop == PLIM_LOOP_SWIFT_SFT) hide_labels(e, m, &b);
     if (m->setting->loop == PLIM_LOOP_LLAMAFACTORY_KTO) add_kto(e, m, &b, seed);
     if (m->setting->loop == PLIM_LOOP_TRL_DPO) set_reference(e, m, &b);
     return b;

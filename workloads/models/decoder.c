@@ -225,6 +225,8 @@ static void lend(struct decoder *m, const struct batch *batch)
     m->token_types = batch->token_types;
     m->labels = batch->labels;
     m->decoder_inputs = batch->decoder_inputs;
+    m->kept = batch->kept;
+    m->kept_tokens = batch->kept_tokens;
 }
 
 void decoder_drop_output(struct engine *e, struct decoder *m)

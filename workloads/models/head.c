@@ -143,8 +143,8 @@ static void hook(struct engine *e, const struct decoder *m, struct tensor **logi
 /* Is a loss the sum over the labels' number in a step, which Trainer tells the model, and not a mean? */
 static bool is_of_items(const struct decoder *m)
 {
-    return plim_loop_is_trainers(m->setting->loop) && m->setting->loop != PLIM_LOOP_LLAMAFACTORY_RM &&
-           decoder_takes_items(m);
+    bool is_told = m->setting->loop != PLIM_LOOP_LLAMAFACTORY_RM && m->setting->loop != PLIM_LOOP_SWIFT_SFT;
+    return plim_loop_is_trainers(m->setting->loop) && is_told && decoder_takes_items(m);
 }
 
 /* What the model's family does to the logits, but for the cap; cut cross entropy does it to what the head reads. */
@@ -168,6 +168,16 @@ static struct tensor *cut_loss(struct engine *e, const struct decoder *m, struct
     return loss;
 }
 
+/* hidden_states[:, logits_to_keep, :]; named */
+static struct tensor *kept_of(struct engine *e, const struct decoder *m, struct tensor *x)
+{
+    if (!m->kept_tokens || e->halted) return tensor_ref(x);
+    if (!m->kept) return tensor_keep(op_slice_end(e, x, 1, m->kept_tokens));
+    int64_t width = tensor_size(x, -1), tokens = tensor_elements(x) / width;
+    struct tensor *rows = op_rows_where(e, op_view(e, x, SHAPE(tokens, width)), m->kept, m->kept_tokens);
+    return tensor_keep(op_view(e, rows, SHAPE(1, m->kept_tokens, width)));
+}
+
 /* Losses below: named, NULL where there are no labels, and what is left of the logits in *logits, named; Liger's own
  * loss leaves none, and cut cross entropy none. */
 static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, struct tensor *x,
@@ -177,11 +187,16 @@ static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, 
     struct plim_liger_patches liger = decoder_liger(m);
     if (liger.loss == PLIM_LIGER_LOSS_FUSED && labels) {
         nn_look(e, NULL, NN_MODEL, m->head);
-        return tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels, liger.loss_budget,
-                                                   m->config->final_logit_softcapping, is_sum));
+        struct tensor *kept = kept_of(e, m, x);
+        struct tensor *loss = tensor_keep(nn_liger_causal_lm_loss(e, kept, m->head, labels, liger.loss_budget,
+                                                                  m->config->final_logit_softcapping, is_sum));
+        tensor_drop(e, kept);
+        return loss;
     }
     if (m->setting->cut_cross_entropy && labels) return cut_loss(e, m, x, labels);
-    *logits = logits_of(e, m, x);
+    struct tensor *kept = kept_of(e, m, x);
+    *logits = logits_of(e, m, kept);
+    tensor_drop(e, kept);
     scale(e, m, logits);
     if (m->config->final_logit_softcapping > 0)
         nn_softcap(e, logits, m->config->final_logit_softcapping);

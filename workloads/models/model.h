@@ -106,6 +106,8 @@ struct decoder {
     struct tensor *inputs, *attention_mask, *positions, *ends, *document; /* the batch's, lent during a forward */
     struct tensor *pixels, *token_types;   /* likewise; NULL: no images */
     struct tensor *labels, *decoder_inputs; /* likewise, of an encoder and a decoder; the latter may be NULL */
+    struct tensor *kept; /* likewise, of which tokens logits are made (struct batch) */
+    int64_t kept_tokens;
     struct tensor *encoded, *shifted;      /* what its output has of the encoder, or of images
                                               (gemma3); what its decoder read, in a forward */
     struct norm encoder_norm;              /* behind the encoder's blocks */
@@ -155,6 +157,8 @@ struct batch {
     struct tensor *token_types, *pixels, *grids; /* of images (vision.h), else NULL */
     struct tensor *decoder_inputs; /* (B, T) of a target, whose labels are (B, T), too; NULL: the model makes them */
     struct tensor *kl[BATCH_KL], *tags;
+    struct tensor *kept;  /* (S) bool: the tokens that logits are made of, or NULL, */
+    int64_t kept_tokens;  /* and how many of a row these are, the last ones where there is no mask; 0: all */
 };
 
 /* What a block is given besides its input; lent for the whole forward and backward. */

@@ -68,8 +68,8 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
     {.path = "data.prompt",
      .value = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = 1 << 24},
      AT(prompt), .unit = "tokens", .fallback = "0", .example = "512",
-     .help = "TRL's loops: tokens at the beginning of a row that nothing is learned from, for which the head makes "
-             "nothing; fewer of them take more"},
+     .help = "TRL's loops and ms-swift's: tokens at the beginning of a row that nothing is learned from, for which the "
+             "head makes nothing; fewer of them take more"},
 
     {.path = "data.images",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .null_value = -1, .minimum = 0, .maximum = 1 << 16},
@@ -407,20 +407,18 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
              "weights' type again"},
     {.path = "train.loop",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_loop_names, PLIM_LOOP_COUNT)},
-     AT(loop),
-     .unit = "",
-     .fallback = "plain",
-     .example = "trainer",
+     AT(loop), .unit = "", .fallback = "plain", .example = "trainer",
      .help = "what runs the steps: a plain loop, or transformers' Trainer with what it and accelerate allocate around "
-             "them (one GPU, or several with DDP, FSDP2 or ZeRO); or TRL's SFTTrainer (trl-sft: version 1.16, whose "
-             "head and loss make no logits), or its DPOTrainer (trl-dpo: a sample is a pair of rows, which a second "
-             "model judges, too; one GPU, or several with DDP or ZeRO 1 or 2, beside adapters also with FSDP2 or "
-             "ZeRO 3), or its GRPOTrainer (trl-grpo: a sample is an answer that vLLM or the model itself generates; "
-             "one GPU, or several with DDP or ZeRO 1 or 2), or its RewardTrainer (trl-reward: a sample is a pair of "
-             "rows, each of which gets one number from a classification's head); or axolotl's DPO (axolotl-dpo: an "
-             "earlier DPOTrainer of TRL's, which makes all logits; one GPU); or a stage of LLaMA-Factory's, whose "
-             "trainers make all logits (llamafactory-dpo and llamafactory-rm, of pairs of rows, and llamafactory-kto; "
-             "one GPU, or several with DDP)"},
+             "them (one GPU, or several with DDP, FSDP2 or ZeRO); or that of ms-swift's `swift sft` (swift-sft: "
+             "version 4.6, a Trainer whose logits are of learned tokens alone; one GPU, or several with DDP or ZeRO); "
+             "or TRL's SFTTrainer (trl-sft: version 1.16, whose head and loss make no logits), or its DPOTrainer "
+             "(trl-dpo: a sample is a pair of rows, which a second model judges, too; one GPU, or several with DDP or "
+             "ZeRO 1 or 2, beside adapters also with FSDP2 or ZeRO 3), or its GRPOTrainer (trl-grpo: a sample is an "
+             "answer that vLLM or the model itself generates; one GPU, or several with DDP or ZeRO 1 or 2), or its "
+             "RewardTrainer (trl-reward: a sample is a pair of rows, each of which gets one number from a "
+             "classification's head); or axolotl's DPO (axolotl-dpo: an earlier DPOTrainer of TRL's, which makes all "
+             "logits; one GPU); or a stage of LLaMA-Factory's, whose trainers make all logits (llamafactory-dpo and "
+             "llamafactory-rm, of pairs of rows, and llamafactory-kto; one GPU, or several with DDP)"},
     {.path = "train.precomputed_reference",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(precomputed_reference), .unit = "", .fallback = "false", .example = "true",

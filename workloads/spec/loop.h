@@ -6,12 +6,12 @@
 #include <stdint.h>
 
 /* Around the forward and the backward pass: a loop as in PyTorch's tutorials, or transformers' Trainer's
- * (workloads/train/trainer_loop.h); or that of TRL's SFTTrainer, DPOTrainer, GRPOTrainer or RewardTrainer, of axolotl's
- * AxolotlDPOTrainer, which is an earlier DPOTrainer of TRL's, or of
- * LLaMA-Factory's CustomDPOTrainer, PairwiseTrainer or CustomKTOTrainer, which are Trainers with losses of their own. A
- * sample of DPO and of rewards is a pair of rows, of GRPO (grpo.h) an answer. */
+ * (workloads/train/trainer_loop.h), or that of ms-swift's Seq2SeqTrainer (swift_sft.h), which is a Trainer; or that of
+ * TRL's SFTTrainer, DPOTrainer, GRPOTrainer or RewardTrainer, of axolotl's AxolotlDPOTrainer, which is an earlier
+ * DPOTrainer of TRL's, or of LLaMA-Factory's CustomDPOTrainer, PairwiseTrainer or CustomKTOTrainer, which are Trainers
+ * with losses of their own. A sample of DPO and of rewards is a pair of rows, of GRPO (grpo.h) an answer. */
 enum plim_loop {
-    PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_TRL_SFT, PLIM_LOOP_TRL_DPO, PLIM_LOOP_TRL_GRPO,
+    PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_SWIFT_SFT, PLIM_LOOP_TRL_SFT, PLIM_LOOP_TRL_DPO, PLIM_LOOP_TRL_GRPO,
     PLIM_LOOP_TRL_REWARD, PLIM_LOOP_AXOLOTL_DPO, PLIM_LOOP_LLAMAFACTORY_DPO, PLIM_LOOP_LLAMAFACTORY_RM,
     PLIM_LOOP_LLAMAFACTORY_KTO, PLIM_LOOP_COUNT
 };
@@ -34,7 +34,7 @@ static inline bool plim_loop_makes_logits(enum plim_loop loop)
 {
     return loop >= PLIM_LOOP_AXOLOTL_DPO;
 }
-/* Is compute_loss() not Trainer's own? */
+/* Is compute_loss() not Trainer's own? (That of ms-swift ends as Trainer's does.) */
 static inline bool plim_loop_has_own_loss(enum plim_loop loop)
 {
     return loop >= PLIM_LOOP_TRL_SFT;
@@ -51,6 +51,11 @@ static inline bool plim_loop_disables_dropout(enum plim_loop loop)
 {
     bool is_of_trls = loop == PLIM_LOOP_TRL_DPO || loop == PLIM_LOOP_TRL_REWARD || loop == PLIM_LOOP_AXOLOTL_DPO;
     return is_of_trls || loop == PLIM_LOOP_LLAMAFACTORY_DPO || loop == PLIM_LOOP_LLAMAFACTORY_KTO;
+}
+/* Are logits made of the tokens alone that come behind a prompt? */
+static inline bool plim_loop_leaves_prompts(enum plim_loop loop)
+{
+    return loop == PLIM_LOOP_SWIFT_SFT;
 }
 /* Does TRL put its fused head on the model? */
 static inline bool plim_loop_has_fused_head(enum plim_loop loop)

@@ -144,9 +144,9 @@ static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_
 /* Keys that are of TRL's trainers alone are given. */
 static enum plim_status check_prompt(const struct plim_spec *spec, struct plim_error *err)
 {
-    if (!plim_loop_has_fused_head(spec->loop) && spec->prompt)
-        return plim_fail(err, PLIM_SPEC, "data.prompt is given and train.loop is %s, expected trl-sft, trl-dpo or "
-                         "trl-grpo: elsewhere it changes nothing", plim_loop_names[spec->loop]);
+    if (!plim_loop_has_fused_head(spec->loop) && !plim_loop_leaves_prompts(spec->loop) && spec->prompt)
+        return plim_fail(err, PLIM_SPEC, "data.prompt is given and train.loop is %s, expected trl-sft, trl-dpo, "
+                         "trl-grpo or swift-sft: elsewhere it changes nothing", plim_loop_names[spec->loop]);
     for (size_t i = 0; i < spec->seq.count; i++)
         if (spec->prompt >= spec->seq.values[i])
             return plim_fail(err, PLIM_SPEC, "data.prompt is %lld and data.seq %lld, expected a longer row",
@@ -280,6 +280,23 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
                      "script as it is)", plim_loop_names[spec->loop], what);
 }
 
+/* What ms-swift's Seq2SeqTrainer does in another way than it is played here. */
+static enum plim_status check_swift(const struct plim_spec *spec, struct plim_error *err)
+{
+    const char *what = NULL;
+    if (spec->loop != PLIM_LOOP_SWIFT_SFT) return PLIM_OK;
+    if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
+    else if (spec->model.vision.layers) what = "a model of images and text, whose embeddings it makes itself";
+    else if (spec->packing) what = "data.packing (packing, padding_free)";
+    else if (spec->label_smoothing > 0) what = "train.label_smoothing, of whose loss it is told otherwise";
+    else if (spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS) what = "train.evaluation.keeps";
+    else if (plim_spec_sharding_beyond(spec, PLIM_SHARDING_ZERO3)) what = "fsdp";
+    if (!what) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.loop is swift-sft beside %s: this is not in this version (plimsoll exec runs the training "
+                     "script as it is)", what);
+}
+
 /* What LLaMA-Factory's own trainers and axolotl's DPO do in another way than it is played here. */
 static enum plim_status check_logits(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -306,6 +323,7 @@ const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS] = {
     {check_loop, "train.precision"},
     {check_trl, "train.loop"},
     {check_logits, "train.loop"},
+    {check_swift, "train.loop"},
     {check_grpo, "train.grpo"},
     {check_prompt, "data.prompt"},
     {check_reference, "train.precomputed_reference"},

@@ -67,6 +67,7 @@ static bool has_own_loss(const struct trainer_loop *loop)
 static bool has_mean_loss(const struct trainer_loop *loop)
 {
     enum plim_loop kind = loop->model->setting->loop;
+    if (kind == PLIM_LOOP_SWIFT_SFT) return false; /* its model_accepts_loss_kwargs is True */
     bool is_of_pairs = plim_loop_rows(kind) > 1 || kind == PLIM_LOOP_LLAMAFACTORY_KTO;
     return is_of_pairs || !decoder_takes_items(loop->model);
 }

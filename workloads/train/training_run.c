@@ -8,6 +8,7 @@
 #include "retime.h"
 #include "reward.h"
 #include "sft_loss.h"
+#include "swift_sft.h"
 #include "workloads/engine/ops_trl.h"
 #include "workloads/engine/autograd.h"
 #include <math.h>
@@ -151,6 +152,7 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
     bool has_head = plim_loop_has_fused_head(r->setting.loop), is_fused = has_head && !(r->setting.label_smoothing > 0);
     bool is_dpo = batch.completions != NULL;
     if (r->grpo.model) batch = grpo_batch(e, &r->grpo);
+    const struct batch prepared = batch = swift_prepare(e, &r->model, &batch);
     ddp_before_forward(e, &r->ddp, reduces);
     if (is_dpo) batch.labels = dpo_labels(e, &batch);
     fsdp_before_forward(e, &r->fsdp, reduces, &batch);
@@ -183,6 +185,8 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
         loss = measure_again(r, &r->batch, r->trainer.items, loss, reduces);
     }
     zero_after_forward(e, &r->zero);
+    loss = swift_weigh(e, &r->model, &prepared, r->trainer.items, loss, r->trainer.logits);
+    swift_prepared_drop(e, &r->model, &prepared);
     return loss;
 }
 
@@ -517,7 +521,10 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
     if (plim_loop_makes_logits(r->setting.loop))
         return passes_loss(r, batch, false, logits);
     if (has_head && !(r->setting.label_smoothing > 0)) return evaluate_fused(r, batch, logits);
-    struct tensor *loss = evaluate_logits(r, batch, logits);
+    const struct batch prepared = swift_prepare(e, &r->model, batch);
+    struct tensor *loss = evaluate_logits(r, &prepared, logits);
+    loss = swift_weigh(e, &r->model, &prepared, r->trainer.items, loss, *logits);
+    swift_prepared_drop(e, &r->model, &prepared);
     if (!loss) loss = loss_of_logits(r, *logits, batch, false);
     if (has_head) {
         tensor_drop(e, *logits);
@@ -540,4 +547,6 @@ void training_run_evaluate(struct training_run *r, struct plim_replay_step *s)
     s->evaluation_allocated_bytes = stats->allocated_peak;
     s->evaluation_reserved_bytes = stats->reserved_peak;
     s->evaluation_requested_bytes = stats->requested_peak;
+    /* gc_collect() of its Seq2SeqTrainer.evaluate() */
+    if (r->setting.loop == PLIM_LOOP_SWIFT_SFT && !e->halted) plim_allocator_empty_cache(e->allocator);
 }
