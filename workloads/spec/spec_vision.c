@@ -190,11 +190,10 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
 }
 
 /* What was compared beside the towers of other families, and not of this one */
-enum { FLASH2 = 1, INT8 = 2, SMOOTHED = 4, SAVED = 8, ZERO = 16, ZERO3 = 32, FSDP = 64 };
+enum { FLASH2 = 1, INT8 = 2, SMOOTHED = 4, SAVED = 8, ZERO3 = 16, FSDP = 32 };
 static const unsigned uncompared[PLIM_FAMILY_COUNT] = {
-    [PLIM_FAMILY_QWEN2_5_VL] = ZERO3,
-    [PLIM_FAMILY_QWEN2_VL] = FLASH2 | INT8 | ZERO | ZERO3,
-    [PLIM_FAMILY_GEMMA3] = ZERO3 | FSDP,
+    [PLIM_FAMILY_QWEN2_VL] = FLASH2 | INT8,
+    [PLIM_FAMILY_GEMMA3] = ZERO3,
     [PLIM_FAMILY_QWEN3_5] = FLASH2 | SMOOTHED | SAVED | ZERO3 | FSDP,
 };
 
@@ -208,10 +207,7 @@ static const char *unknown_of_family(const struct plim_spec *spec)
     if (what & SAVED && *spec->lora.saved) return "train.lora.modules_to_save";
     for (size_t i = 0; i < spec->sharding.count; i++) {
         enum plim_sharding sharding = plim_spec_sharding(spec, spec->sharding.values[i]);
-        unsigned asked = sharding == PLIM_SHARDING_ZERO1 || sharding == PLIM_SHARDING_ZERO2 ? ZERO
-                         : sharding == PLIM_SHARDING_ZERO3                                 ? ZERO3
-                         : sharding == PLIM_SHARDING_FSDP                                  ? FSDP
-                                                                                           : 0;
+        unsigned asked = sharding == PLIM_SHARDING_ZERO3 ? ZERO3 : sharding == PLIM_SHARDING_FSDP ? FSDP : 0;
         if (what & asked) return plim_sharding_names[sharding];
     }
     return NULL;
