@@ -13,7 +13,9 @@ place of peft's modules, `upcast` is train.upcast. olmo3: PYTHONHASHSEED=0, as t
 import json
 import sys
 
+import make_gemma3
 import make_trl
+import make_vision
 from make_families import ATTENTION, FULL, GATED, MIXED, QUERIES, case, lora
 
 HALF = {**MIXED, 'weights': 'bf16', 'loop': 'trainer', 'made_on': 'loaded'}
@@ -129,8 +131,25 @@ def shards():
     yield case('x-llama-2l', 2, 96, **at, cut_cross_entropy=True, accumulation=2)
 
 
+def towers():
+    """Of models with images: functions in the text alone, casts of the tower's norms, too"""
+    undone, no_tower = {'upcast': 'undone'}, {'exclude_modules': '.*vision_tower.*'}
+    for batch, config, seq, images, more in (
+            (2, 'gemma3-vl-small', 200, 1, {**FLASH, **FULL, **NF4, **fused(**no_tower), 'evaluation': {'batch': 3}}),
+            (2, 'gemma3-vl-small', 200, 1, {**FULL, **undone, **fused()}),
+            (3, 'gemma3-vl-odd', 150, 0, {**REENTERS, **undone, **fused(dropout=0.05, **no_tower)})):
+        yield make_gemma3.case(batch, seq, images, config, **{**HALF, **more})
+    for config, height, width, more in (
+            ('qwen3-vl-small', 128, 256, {**FULL, **undone, **fused()}),
+            ('qwen3-vl-odd', 224, 160, {**FLASH, **FULL, **NF4, **fused(dropout=0.05)}),
+            ('qwen2-5-vl-small', 140, 252, {**FULL, **undone, **lora(8, LINEARS)}),
+            ('qwen2-5-vl-odd', 224, 168, {**FLASH, **FULL, **NF4, **lora(8, ATTENTION)}),
+            ('qwen2-5-vl-odd', 224, 168, {'upcast': 'kept'}), ('qwen2-vl-small', 140, 252, {**FULL, 'upcast': 'kept'})):
+        yield make_vision.case(config, 2, 150, 1, height, width, **{**HALF, **more})
+
+
 def cases():
-    for made in (*kernels(), *parts(), *others(), *casts(), *shards()):
+    for made in (*kernels(), *parts(), *others(), *casts(), *shards(), *towers()):
         mark = '/undone' if made.get('upcast') == 'undone' else '/upcast' if 'upcast' in made else ''
         mark += '/axolotl' if 'fsdp_plan' in made else ''
         mark += '/whole' if made.get('reshard') == 'no' else ''

@@ -10,12 +10,13 @@ VENV as of make_trl.py. The fields are those of families.jsonl; besides `images`
 (../virtual/programs/pictures.py makes the rows). Rotary embeddings of both kinds of layers are made in the order of a
 Python set: PYTHONHASHSEED=0.
 """
+import functools
 import json
 import sys
 
 import make_families
 import make_trl
-from make_vision import BF16, EAGER, FULL, MIXED, TEXT, TRAINER
+from make_vision import BF16, EAGER, FULL, MIXED, TEXT, TRAINER, beside_cases
 
 TOWER = ['out_proj', 'fc1', 'fc2']
 
@@ -63,8 +64,6 @@ def cases():
     yield case(2, 200, 1, **loaded, **FULL, **make_families.lora(4, TEXT))
     nf4, prepared = ({'weights': 'bf16', 'quantization': {'type': 'nf4', 'double': True, 'compute': 'bf16', **more}}
                      for more in ({'prepare': False}, {}))
-    for images in (0, 1):
-        yield case(2, 200, images, **TRAINER, **MIXED, **FULL, **prepared, **make_families.lora(8, TEXT))
     yield case(2, 200, 1, **MIXED, **prepared, **make_families.lora(4, TEXT + TOWER))
     sft = {'loop': 'trl-sft', 'accumulation': 2}
     yield case(2, 200, 0, **sft, **MIXED)
@@ -74,6 +73,9 @@ def cases():
     yield case(1, 200, 2, **TRAINER, **MIXED, sharding='ddp', world=2)
     yield case(1, 200, 2, **TRAINER, **BF16, **FULL, sharding='ddp', world=2, **make_families.lora(8, TEXT))
     yield case(1, 600, 1, 'gemma-3-4b-short', **BF16, **FULL)
+    yield from beside_cases(functools.partial(case, 2, 200), functools.partial(case, 2, 150, config='gemma3-vl-odd'),
+                            TEXT, TEXT + TOWER,
+                            transformer_layer_cls_to_wrap=['Gemma3DecoderLayer', 'SiglipEncoderLayer'])
 
 
 if __name__ == '__main__':

@@ -11,6 +11,7 @@ What is assumed: activations have no outliers (bitsandbytes/backends/cuda/ops.py
 VENV as of make_trl.py. The fields are those of families.jsonl; besides `images` in each row, of `image_height` and
 `image_width` pixels (../virtual/programs/pictures.py makes the rows).
 """
+import functools
 import json
 import sys
 
@@ -184,6 +185,60 @@ def quantized_cases(small):
     yield case(small, 1, 200, 2, 96, 224, **TRAINER, **MIXED, **FULL, weights='bf16', sharding='ddp', world=2, **nf4, **make_families.lora(8, TEXT))
 
 
+def beside_cases(small, odd, text, everywhere, **fsdp_config):
+    """What Qwen3-VL's many cases have, of another family: `small` and `odd` are cases of two models, `text` and `everywhere` linears
+    of the text, and of the tower, too."""
+    sft, adapted, all_adapted = {'loop': 'trl-sft', 'accumulation': 2}, make_families.lora(8, text), make_families.lora(4, everywhere)
+    low, full = {**MIXED, 'weights': 'bf16'}, {**MIXED, **FULL, 'weights': 'bf16'}
+    nf4, plain = ({'quantization': {'type': 'nf4', 'double': True, 'compute': 'bf16', **more}} for more in ({}, {'prepare': False}))
+    kept = {'batch': 4, 'keeps': 'logits', 'batches': 3}
+    yield small(1, **TRAINER, **full, **nf4, **adapted)
+    yield small(1, **TRAINER, **low, quantization={'type': 'int8'}, **all_adapted)
+    yield odd(1, **BF16, **EAGER, quantization={'type': 'fp4', 'compute': 'bf16'}, **all_adapted)
+    yield odd(1, **TRAINER, **full, use_reentrant=True, **nf4, **adapted)
+    yield small(0, **TRAINER, **full, **nf4, **adapted)
+    for more in (MIXED, {'precision': 'fp32', **FULL}):
+        yield small(1, **sft, **more)
+    yield small(1, **sft, **full, **plain, **adapted)
+    yield odd(1, **sft, **full, made_on='loaded', **all_adapted)
+    yield odd(1, **sft, **BF16, padded=True)
+    yield small(0, **sft, **MIXED, **adapted)
+    yield small(1, **sft, **full, sharding='ddp', world=2, **adapted)
+    yield small(1, **TRAINER, **MIXED, evaluation={'batch': 3})
+    yield odd(1, **TRAINER, **BF16, **FULL, evaluation=kept)
+    yield small(1, **sft, **MIXED, **FULL, **adapted, evaluation=kept)
+    yield small(0, **TRAINER, **MIXED, evaluation={'batch': 3, 'keeps': 'argmax', 'batches': 2, 'accumulation': 1})
+    zero2, zero3, fsdp = ({'world': 2, 'sharding': sharding} for sharding in ('zero2', 'zero3', 'fsdp'))
+    fsdp = {**fsdp, **({'fsdp_config': fsdp_config} if fsdp_config else {})}
+    yield small(1, **TRAINER, **MIXED, **zero2)
+    yield odd(1, **TRAINER, **full, **zero2, **nf4, **adapted)
+    yield small(1, **TRAINER, **MIXED, **FULL, **zero3)
+    yield odd(1, **TRAINER, **full, **zero3, use_reentrant=True, **adapted)
+    yield small(0, **TRAINER, **MIXED, **zero3)
+    yield small(1, **TRAINER, **full, **fsdp)
+    yield odd(1, **TRAINER, **full, **fsdp, **all_adapted)
+    yield small(1, **TRAINER, **full, **fsdp, **adapted, quantization={**nf4['quantization'], 'storage': 'bf16'})
+    yield small(0, **TRAINER, **MIXED, **FULL, **fsdp, freeze_vision=True)
+    yield odd(1, **sft, **full, **fsdp)
+    yield small(0, **TRAINER, **MIXED, sharding='ddp', world=2)
+    liger, flash = {'liger': True}, {'attention': 'flash_attention_2'}
+    yield small(1, **liger, **MIXED)
+    yield small(1, **TRAINER, **liger, **full, **adapted, evaluation={'batch': 3})
+    yield odd(1, **TRAINER, **liger, **MIXED, **FULL, **zero2, freeze_vision=True)
+    yield odd(1, **sft, **liger, **full, **plain, **all_adapted)
+    yield small(1, **TRAINER, **liger, **full, **fsdp)
+    yield odd(1, **BF16, **flash)
+    yield small(1, **TRAINER, **full, **flash, **adapted)
+    yield small(1, **TRAINER, **low, **flash, padded=True)
+    yield small(1, **sft, **full, **flash, **nf4, **all_adapted)
+    smoothed = {'arguments': {'label_smoothing_factor': 0.1}}
+    saved = make_families.lora(8, text, modules_to_save=['embed_tokens', 'lm_head'])
+    yield small(1, **TRAINER, **MIXED, **smoothed)
+    yield odd(1, **TRAINER, **full, **smoothed, **adapted, evaluation={'batch': 3})
+    yield small(1, **TRAINER, **MIXED, **FULL, **saved)
+    yield odd(1, **sft, **low, **saved)
+
+
 def cases():
     yield from cases_of_qwen3_vl()
     yield from cases_of_older('qwen2-5-vl', '3b')
@@ -221,6 +276,8 @@ def cases_of_older(family, published):
     for more in (BF16, {**MIXED, **FULL}, {**BF16, **EAGER}, {**TRAINER, **MIXED}):
         yield case(odd, 2, 150, 1, 224, 168, **more)
     yield case(f'{family}-{published}', 1, 512, 1, 448, 448, **BF16, **FULL)
+    yield from beside_cases(functools.partial(case, small, 2, 200, height=140, width=252),
+                            functools.partial(case, odd, 2, 150, height=224, width=168), TEXT, TEXT + OLDER_TOWER)
 
 
 def cases_of_qwen3_5():
@@ -235,6 +292,9 @@ def cases_of_qwen3_5():
             (200, 1, (128, 256), {**BF16, **FULL, 'freeze_vision': True}), (100, 0, (128, 256), {**TRAINER, **MIXED}),
             (200, 1, (128, 256), loaded)):
         yield case('qwen3-5-small', 1 if images == 2 else 2, seq, images, *size, family='qwen3_5', **more)
+    yield from beside_cases(functools.partial(case, 'qwen3-5-small', 2, 200, family='qwen3_5'),
+                            functools.partial(case, 'qwen3-5-odd', 2, 150, height=224, width=160, family='qwen3_5'),
+                            targets, targets + TOWER)
 
 
 def cases_of_qwen3_vl():

@@ -33,6 +33,10 @@ static struct tensor *rms_norm_apart(struct tensor *const x[2])
 {
     return op_liger_rms_norm(e, x[0], x[1], 1e-2, 1, false);
 }
+static struct tensor *layer_norm(struct tensor *const x[2])
+{
+    return op_liger_layer_norm(e, x[0], x[1], op_mul_scalar(e, x[1], 0.5), 1e-2);
+}
 /* Of copies, which are overwritten */
 static struct tensor *swiglu(struct tensor *const x[2])
 {
@@ -47,6 +51,7 @@ Test(library_gradients, of_ligers_norms_and_gates)
 {
     expect_slopes(rms_norm_in_place, (struct tensor *[]){variable(SHAPE(2, 3, 7), 1), variable(SHAPE(7), 2)});
     expect_slopes(rms_norm_apart, (struct tensor *[]){variable(SHAPE(2, 3, 7), 3), variable(SHAPE(7), 4)});
+    expect_slopes(layer_norm, (struct tensor *[]){variable(SHAPE(2, 3, 7), 9), variable(SHAPE(7), 10)});
     expect_slopes(swiglu, (struct tensor *[]){variable(SHAPE(2, 9), 5), variable(SHAPE(2, 9), 6)});
     expect_slopes(geglu, (struct tensor *[]){variable(SHAPE(2, 9), 7), variable(SHAPE(2, 9), 8)});
 }

@@ -37,8 +37,8 @@ Test(spec_vision, images_fit_into_rows_beside_what_is_known)
          "version" RUN_IT},
         {TOWER "data: {images: 0}\ntrain: {loop: trl-dpo}\n",
          "s.yaml:2:16: trl-dpo beside the vision tower of qwen3_vl: this is not in this version" RUN_IT},
-        {TOWER "train: {upcast: kept}\n",
-         "s.yaml:1:1: train.upcast beside the vision tower of qwen3_vl: this is not in this version" RUN_IT},
+        {TOWER "train: {loop: trainer, fsdp_plan: axolotl, sharding: fsdp, world: 2}\n",
+         "s.yaml:1:1: train.fsdp_plan axolotl beside the vision tower of qwen3_vl: this is not in this version" RUN_IT},
         {TOWER "train: {lora: {r: 4, targets: [proj]}}\n",
          "s.yaml:2:31: train.lora.targets has 'proj', expected linear modules of qwen3_vl: q_proj, k_proj, v_proj, "
          "o_proj, gate_proj, up_proj, down_proj, qkv, attn.proj, linear_fc1, linear_fc2"},
@@ -142,6 +142,7 @@ Test(spec_vision, linears_of_the_text_alone)
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.language_model.layers.0.self_attn.q_proj"), 4));
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.encoder.layers.0.self_attn.q_proj"), 0));
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.encoder.layers.0.mlp.fc1"), 0));
+    cr_expect(eq(str, s.lora.targets, "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj"));
     spec_load_text("s.yaml", POOLED "train: {lora: {r: 4, targets: [all-linear]}}\n", &s);
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.encoder.layers.0.self_attn.q_proj"), 4));
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.encoder.layers.0.mlp.fc1"), 4));

@@ -242,13 +242,11 @@ static void pool_images(struct plim_spec *spec, uint64_t *state)
     spec->images.height = spec->images.width = 0;
 }
 
-/* What was compared beside qwen3_vl's tower alone */
+/* What was not compared beside each family's tower */
 static void be_plain(struct plim_spec *spec)
 {
     spec->quantization = (struct plim_quantization){.prepared = true};
-    spec->liger = (struct plim_enum_axis){.count = 1, .values = {PLIM_LIGER_FALSE}};
     spec->label_smoothing = 0;
-    spec->evaluation = PLIM_NO_EVALUATION;
     *spec->lora.saved = '\0';
     spec->attention.count = spec->sharding.count = 1;
     if (spec->attention.values[0] == PLIM_ATTENTION_FLASH2) spec->attention.values[0] = PLIM_ATTENTION_SDPA;
@@ -286,7 +284,6 @@ static void show_images(struct plim_spec *spec, uint64_t *state)
     for (size_t i = 0; i < spec->seq.count; i++) spec->seq.values[i] += 2000;
     if (vision->image_size) pool_images(spec, state);
     spec->cut_cross_entropy = false;
-    spec->upcast = PLIM_UPCAST_NONE;
     spec->fsdp_plan = PLIM_FSDP_PLAN_ACCELERATE;
     spec->torch = PLIM_TORCH_2_11;
     spec->transformers = PLIM_TRANSFORMERS_5_17;

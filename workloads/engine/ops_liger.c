@@ -93,6 +93,73 @@ struct tensor *op_liger_rms_norm(struct engine *e, struct tensor *x, struct tens
     return y;
 }
 
+/* --- LayerNorm -------------------------------------------------------------------------------- */
+
+enum { LAYER_X, LAYER_WEIGHT, LAYER_BIAS, LAYER_MEAN, LAYER_RSTD };
+
+/* _DW.sum(dim=0).to(W.dtype); named */
+static struct tensor *sum_parts(struct engine *e, struct tensor *partial, struct tensor *parameter)
+{
+    if (!partial || e->halted) return NULL;
+    struct tensor *sum = op_reduce(e, partial, 1, false, PLIM_BINARY_ADD, 1, PLIM_F32);
+    return tensor_keep(op_to(e, sum, (enum plim_dtype)parameter->a.dtype));
+}
+
+/* One kernel makes dX and, for each multiprocessor, sums of dW and dB. */
+static void layer_norm_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *x = node_saved(e, n, LAYER_X), *weight = node_saved(e, n, LAYER_WEIGHT),
+                  *bias = node_saved(e, n, LAYER_BIAS), *mean = node_saved(e, n, LAYER_MEAN),
+                  *rstd = node_saved(e, n, LAYER_RSTD);
+    if (e->halted) return;
+    int64_t parts = e->device->info.multiprocessors, width = tensor_size(x, -1);
+    struct tensor *dy = tensor_hold(op_contiguous(e, grads[0]));
+    struct tensor *partial[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++)
+        if (node_wants(n, LAYER_WEIGHT + i)) partial[i] = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(parts, width)));
+    struct tensor *dx = tensor_keep(op_full_like(e, x, 0));
+    op_launch(e, (struct plim_op){.kind = PLIM_OP_LAYER_NORM_BACKWARD}, 1, 5,
+              (struct tensor *[]){dx, dy, x, mean, rstd, weight});
+    if (partial[0] && partial[1])
+        op_launch(e, (struct plim_op){.kind = PLIM_OP_LAYER_NORM_BACKWARD_PARAMS}, 2, 4,
+                  (struct tensor *[]){partial[0], partial[1], dy, x, mean, rstd});
+    if (node_wants(n, LAYER_X)) out[LAYER_X] = same_memory(e, dx);
+    tensor_drop(e, dx);
+    out[LAYER_WEIGHT] = sum_parts(e, partial[0], weight);
+    out[LAYER_BIAS] = sum_parts(e, partial[1], bias);
+    tensor_drop_all(e, partial[0], partial[1], dy);
+}
+static const struct node_kind liger_layer_norm_kind = {"LigerLayerNormFunctionBackward", layer_norm_backward};
+
+struct tensor *op_liger_layer_norm(struct engine *e, struct tensor *x, struct tensor *weight, struct tensor *bias,
+                                   double epsilon)
+{
+    struct tensor *given[3] = {x, weight, bias};
+    if (e->halted) return op_halted(e, 3, given);
+    bool was = tensor_enter(x);
+    struct node *n = op_node(e, &liger_layer_norm_kind, 3, given);
+    bool grad = enter_function(e);
+    struct tensor *dense = tensor_hold(op_contiguous(e, x));
+    int64_t rows = tensor_elements(x) / tensor_size(x, -1);
+    struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
+    struct tensor *mean = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(rows)));
+    struct tensor *rstd = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(rows)));
+    op_launch(e, (struct plim_op){.kind = PLIM_OP_LAYER_NORM, .alpha = epsilon}, 3, 3,
+              (struct tensor *[]){y, mean, rstd, dense, weight, bias});
+    e->grad_enabled = grad;
+    if (n) {
+        node_save(e, n, LAYER_X, dense);
+        node_save(e, n, LAYER_WEIGHT, weight);
+        node_save(e, n, LAYER_BIAS, bias);
+        node_save_output(e, n, LAYER_MEAN, mean);
+        node_save_output(e, n, LAYER_RSTD, rstd);
+    }
+    tensor_drop_all(e, dense, mean, rstd);
+    y = op_done(e, n, y, 0, NULL);
+    tensor_leave(e, x, was);
+    return y;
+}
+
 /* --- rotary embedding ------------------------------------------------------------------------- */
 
 enum { ROPE_COS, ROPE_SIN };

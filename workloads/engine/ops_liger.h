@@ -9,6 +9,9 @@
  * gradient of x takes the place of y's. */
 struct tensor *op_liger_rms_norm(struct engine *e, struct tensor *x, struct tensor *weight, double epsilon,
                                  double offset, bool in_place);
+/* LayerNorm over the last dimension; weight and bias of that size. Autocast casts nothing. */
+struct tensor *op_liger_layer_norm(struct engine *e, struct tensor *x, struct tensor *weight, struct tensor *bias,
+                                   double epsilon);
 /* q and k (B, A, S, D), lent, turn by angles' cos and sin (1 or B, S, at least `pairs`): of each head elements i and
  * i + pairs, the rest stays; y named: on the memory of x, which holds the result from then on */
 void op_liger_rope(struct engine *e, struct tensor *const x[2], struct tensor *const angles[2], int64_t pairs,

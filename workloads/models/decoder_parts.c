@@ -305,6 +305,16 @@ struct plim_liger_patches decoder_liger(const struct decoder *m)
     return plim_family_liger(m->config, m->setting);
 }
 
+void decoder_patch_norm(struct norm *n, enum plim_liger_norm how)
+{
+    static const enum norm_kind kinds[] = {[PLIM_LIGER_NORM_IN_PLACE] = NORM_RMS_LIGER,
+                                           [PLIM_LIGER_NORM_APART] = NORM_RMS_LIGER_APART,
+                                           [PLIM_LIGER_NORM_LAYER] = NORM_LAYER_LIGER};
+    if (how == PLIM_LIGER_NORM_NONE) return;
+    n->offset = n->kind == NORM_RMS_GEMMA ? 1 : 0;
+    n->kind = kinds[how];
+}
+
 struct tensor *decoder_gated_mlp(struct engine *e, enum plim_activation f,
                                  const struct decoder_layer *l, struct tensor *x)
 {

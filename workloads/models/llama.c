@@ -16,14 +16,6 @@ static enum norm_kind norm_of(const struct decoder *m)
     return traits_of(m)->norm;
 }
 
-/* Liger's own in the place of a norm that is there */
-static void patch_norm(struct norm *n, enum plim_liger_norm how)
-{
-    if (how == PLIM_LIGER_NORM_NONE) return;
-    n->offset = n->kind == NORM_RMS_GEMMA ? 1 : 0;
-    n->kind = how == PLIM_LIGER_NORM_APART ? NORM_RMS_LIGER_APART : NORM_RMS_LIGER;
-}
-
 static void build_attention(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
@@ -58,8 +50,8 @@ static void build_attention(struct engine *e, struct decoder *m, struct decoder_
     bool whole = t->head_norm == HEAD_NORM_WHOLE;
     nn_norm_create(e, p, &l->q_norm, norm_of(m), whole ? queries : c->head_dim, false);
     nn_norm_create(e, p, &l->k_norm, norm_of(m), whole ? keys : c->head_dim, false);
-    patch_norm(&l->q_norm, decoder_liger(m).head_norms);
-    patch_norm(&l->k_norm, decoder_liger(m).head_norms);
+    decoder_patch_norm(&l->q_norm, decoder_liger(m).head_norms);
+    decoder_patch_norm(&l->k_norm, decoder_liger(m).head_norms);
 }
 
 static void build_mlp(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -86,7 +78,7 @@ static void build_norms(struct engine *e, struct decoder *m, struct decoder_laye
     for (int i = 0; i < NORM_PLACES; i++) {
         if (!(traits_of(m)->places >> i & 1)) continue;
         nn_norm_create(e, &m->parameters, &l->norm[i], norm_of(m), m->config->hidden_size, traits_of(m)->norm_bias);
-        patch_norm(&l->norm[i], decoder_liger(m).norms);
+        decoder_patch_norm(&l->norm[i], decoder_liger(m).norms);
     }
 }
 
@@ -106,7 +98,7 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
 static void build_last_norm(struct engine *e, struct decoder *m)
 {
     nn_norm_create(e, &m->parameters, &m->final_norm, norm_of(m), m->config->hidden_size, traits_of(m)->norm_bias);
-    patch_norm(&m->final_norm, decoder_liger(m).last_norm);
+    decoder_patch_norm(&m->final_norm, decoder_liger(m).last_norm);
 }
 
 /* A kind of layers that there is none of has no rotary embedding, where each kind has its own. */

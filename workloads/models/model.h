@@ -419,6 +419,8 @@ struct tensor *gpt2_run_block(struct engine *e, const struct block_call *b, stru
 
 /* What of Liger's stands in the place of the family's own. */
 struct plim_liger_patches decoder_liger(const struct decoder *m);
+/* Puts Liger's own in the place of a norm that is there. */
+void decoder_patch_norm(struct norm *n, enum plim_liger_norm how);
 
 /* The gated MLP: down(activation(gate(x)) * up(x)); floating. */
 struct tensor *decoder_gated_mlp(struct engine *e, enum plim_activation f,

@@ -2,6 +2,7 @@
  * _convert_embedding_modules_dtype() (loaders/model.py of axolotl 0.19.0). */
 #include "model.h"
 #include "devices/allocator/allocator.h"
+#include <stdio.h>
 #include <string.h>
 
 /* get_linear_embedding_layers(). gpt_neox's head is called lm_head by now, which it does not look for there. */
@@ -54,6 +55,30 @@ static void cast_modules(struct engine *e, struct decoder *m, const struct modul
     }
 }
 
+/* The tower's, which is made before the text's */
+static void cast_tower(struct engine *e, struct decoder *m, enum plim_dtype dtype, bool is_up)
+{
+    char part_name[MODULE_NAME_MAX], name[2 * MODULE_NAME_MAX];
+    struct vision_part part;
+    for (size_t i = 0; vision_part(m, i, &part) && !e->halted; i++) {
+        struct norm *last = &m->vision.last_norm;
+        bool is_behind = part.is_merger && part.number < 0 && last->weight;
+        if (is_behind) nn_cast(e, last->weight, dtype);
+        if (is_behind) nn_cast(e, last->bias, dtype);
+        vision_part_name(&part, part_name);
+        for (const struct module *at = part.modules; at->path && !e->halted; at++) {
+            snprintf(name, sizeof(name), "%s.%s", part_name, at->path);
+            if (is_cast(m->config->family, name, is_up)) cast_module(e, m, at, part.owner, dtype);
+        }
+    }
+}
+
+static void cast_model(struct engine *e, struct decoder *m, enum plim_dtype dtype, bool is_up)
+{
+    cast_tower(e, m, dtype, is_up);
+    cast_modules(e, m, decoder_modules(m->config->family), -1, m, dtype, is_up);
+}
+
 void decoder_widen(struct engine *e, struct decoder *m)
 {
     struct parameters *p = &m->parameters;
@@ -74,8 +99,7 @@ static void prepare(struct engine *e, struct decoder *m)
 void decoder_upcast(struct engine *e, struct decoder *m)
 {
     const struct plim_train_setting *s = m->setting;
-    const struct module *modules = decoder_modules(m->config->family);
-    if (s->upcast != PLIM_UPCAST_NONE) cast_modules(e, m, modules, -1, m, PLIM_F32, true);
+    if (s->upcast != PLIM_UPCAST_NONE) cast_model(e, m, PLIM_F32, true);
     if (s->quantization.type && s->quantization.prepared && !e->halted) prepare(e, m);
-    if (s->upcast == PLIM_UPCAST_UNDONE) cast_modules(e, m, modules, -1, m, m->parameters.dtype, false);
+    if (s->upcast == PLIM_UPCAST_UNDONE) cast_model(e, m, m->parameters.dtype, false);
 }

@@ -26,8 +26,10 @@ static void build_block(struct engine *e, struct decoder *m, struct decoder_laye
     const struct plim_vision *v = &m->config->vision;
     struct parameters *p = &m->parameters;
     int64_t w = v->hidden_size;
-    norm_create(e, m, &l->norm[0], w);
-    norm_create(e, m, &l->norm[1], w);
+    for (int i = 0; i < 2; i++) {
+        norm_create(e, m, &l->norm[i], w);
+        decoder_patch_norm(&l->norm[i], decoder_liger(m).tower_norms);
+    }
     nn_linear_create(e, p, &l->qkv, w, 3 * w, true);
     nn_linear_create(e, p, &l->o, w, w, true);
     bool gated = is_as_text(m);

@@ -10,6 +10,7 @@ static void norm_create(struct engine *e, struct decoder *m, struct norm *n)
 {
     nn_norm_create(e, &m->parameters, n, NORM_LAYER, m->config->vision.hidden_size, true);
     n->epsilon = 1e-6;
+    decoder_patch_norm(n, decoder_liger(m).tower_norms);
 }
 
 static void build_block(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -33,6 +34,7 @@ static void build_projector(struct engine *e, struct decoder *m)
     const struct plim_vision *v = &m->config->vision;
     m->vision.projection = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(v->hidden_size, v->out_hidden_size));
     nn_norm_create(e, &m->parameters, &m->vision.mergers[0].norm, NORM_RMS_GEMMA, v->hidden_size, false);
+    decoder_patch_norm(&m->vision.mergers[0].norm, decoder_liger(m).norms);
 }
 
 static void build(struct engine *e, struct decoder *m)

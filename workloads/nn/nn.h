@@ -186,7 +186,8 @@ enum norm_kind {
     /* LigerRMSNorm in the place of another RMS norm, on the simulated device only: one kernel, whose gradient of x
      * takes the place of that of its result, or is apart from it. */
     NORM_RMS_LIGER,
-    NORM_RMS_LIGER_APART
+    NORM_RMS_LIGER_APART,
+    NORM_LAYER_LIGER /* LigerLayerNorm in the place of torch's */
 };
 struct norm {
     enum norm_kind kind;

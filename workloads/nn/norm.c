@@ -167,6 +167,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     if (n->kind == NORM_RMS_GEMMA) return rms_norm_gemma(e, n, x);
     if (n->kind == NORM_RMS_LIGER || n->kind == NORM_RMS_LIGER_APART)
         return op_liger_rms_norm(e, x, n->weight, RMS_EPSILON, n->offset, n->kind == NORM_RMS_LIGER);
+    if (n->kind == NORM_LAYER_LIGER) return op_liger_layer_norm(e, x, n->weight, n->bias, n->epsilon);
     return rms_norm(e, n, x);
 }
 

@@ -87,6 +87,10 @@ static const struct plim_family_key qwen2_5_vl_keys[] = {
     KEY("vision_out_hidden_size", VISION_OUT, "3584"),
 };
 
+/* Its rotary embedding goes to a name that transformers 5.17 does not use. */
+#define LIGER_QWEN2_VL(tower) \
+    {.norms = PLIM_LIGER_NORM_IN_PLACE, .last_norm = PLIM_LIGER_NORM_IN_PLACE, \
+     .tower_norms = PLIM_LIGER_NORM_##tower, .mlp = PLIM_LIGER_MLP_SWIGLU, .loss = PLIM_LIGER_LOSS_FUSED}
 #define QWEN2_VL(table) KEYS(table), .tasks = 1u << PLIM_TASK_CAUSAL_LM, .vision = true, .flat = true, \
                         .sliding = PLIM_SLIDING_TAIL, .layer_types = true, .rotary = true, \
                         .mrope_section = {16, 24, 24}
@@ -107,10 +111,11 @@ static const struct plim_family_key gemma3_keys[] = {
 };
 
 const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
-    [PLIM_FAMILY_QWEN2_VL] = {QWEN2_VL(qwen2_vl_keys),
+    [PLIM_FAMILY_QWEN2_VL] = {QWEN2_VL(qwen2_vl_keys), .liger = LIGER_QWEN2_VL(LAYER),
                               .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
                                           "qkv", "attn.proj", "fc1", "fc2", "mlp.0", "mlp.2"}},
     [PLIM_FAMILY_QWEN2_5_VL] = {QWEN2_VL(qwen2_5_vl_keys), .full = {7, 15, 23, 31},
+                                .liger = LIGER_QWEN2_VL(IN_PLACE),
                                 .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
                                             "down_proj", "qkv", "attn.proj", "mlp.0", "mlp.2"}},
     [PLIM_FAMILY_QWEN3_VL] = {KEYS(qwen3_vl_keys), .tasks = 1u << PLIM_TASK_CAUSAL_LM, .vision = true,
@@ -121,12 +126,17 @@ const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN3_5] = {KEYS(qwen3_5_keys), .tasks = 1u << PLIM_TASK_CAUSAL_LM, .vision = true,
                              .layer_types = true, .linear = true, .rotary = true, .rotary_rounds_up = true,
                              .mrope_section = {11, 11, 10},
+                             .liger = {.norms = PLIM_LIGER_NORM_APART, .last_norm = PLIM_LIGER_NORM_APART,
+                                       .head_norms = PLIM_LIGER_NORM_APART, .mlp = PLIM_LIGER_MLP_SWIGLU,
+                                       .loss = PLIM_LIGER_LOSS_FUSED},
                              .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "out_proj", "in_proj_qkv", "in_proj_z",
                                          "in_proj_b", "in_proj_a", "gate_proj", "up_proj", "down_proj", "qkv",
                                          "attn.proj", "linear_fc1", "linear_fc2"}},
     [PLIM_FAMILY_GEMMA3] = {KEYS(gemma3_keys), .sliding = PLIM_SLIDING_PATTERN, .tasks = 1u << PLIM_TASK_CAUSAL_LM,
                             .vision = true, .mostly_text = true, .layer_types = true, .rotary = true,
                             .rotary_by_layers = true, .heads_must_divide = true,
+                            .liger = {LIGER_DECODER(APART, GEGLU), .head_norms = PLIM_LIGER_NORM_APART,
+                                      .tower_norms = PLIM_LIGER_NORM_LAYER},
                             .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
                                         "out_proj", "fc1", "fc2"}},
 };

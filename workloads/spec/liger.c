@@ -22,6 +22,8 @@ struct plim_liger_patches plim_liger_taken(const struct plim_liger_patches *all,
     if (all->loss == PLIM_LIGER_LOSS_NONE) return taken;
     if (asked->rms_norm == PLIM_LIGER_KERNEL_LEFT)
         taken.norms = taken.last_norm = taken.head_norms = PLIM_LIGER_NORM_NONE;
+    if (asked->rms_norm == PLIM_LIGER_KERNEL_LEFT && taken.tower_norms != PLIM_LIGER_NORM_LAYER)
+        taken.tower_norms = PLIM_LIGER_NORM_NONE;
     if (asked->rope == PLIM_LIGER_KERNEL_LEFT) taken.rope = false;
     if (asked->glu == PLIM_LIGER_KERNEL_LEFT) taken.mlp = PLIM_LIGER_MLP_NONE;
     taken.loss = loss_of(all, asked->loss);

@@ -36,7 +36,12 @@ struct plim_liger_kernels {
 };
 
 /* A norm of Liger's: the gradient of its input takes the place of its output's, or has its own. */
-enum plim_liger_norm { PLIM_LIGER_NORM_NONE, PLIM_LIGER_NORM_IN_PLACE, PLIM_LIGER_NORM_APART };
+enum plim_liger_norm {
+    PLIM_LIGER_NORM_NONE,
+    PLIM_LIGER_NORM_IN_PLACE,
+    PLIM_LIGER_NORM_APART,
+    PLIM_LIGER_NORM_LAYER /* LigerLayerNorm in the place of torch's */
+};
 
 enum plim_liger_mlp {
     PLIM_LIGER_MLP_NONE,
@@ -51,6 +56,7 @@ enum plim_liger_mlp {
  * nothing. */
 struct plim_liger_patches {
     enum plim_liger_norm norms, last_norm, head_norms; /* of blocks, behind them, of queries and keys */
+    enum plim_liger_norm tower_norms;                  /* of a vision tower's blocks */
     bool rope;
     enum plim_liger_mlp mlp;
     enum plim_liger_loss loss;

@@ -50,8 +50,9 @@ static bool has_experts_alone(const struct plim_model_config *model)
     return model->family == PLIM_FAMILY_QWEN3_MOE && model->sparse_step == 1;
 }
 
-static bool is_of_tower(const char *linear)
+static bool is_of_tower(enum plim_family family, const char *linear)
 {
+    if (family == PLIM_FAMILY_GEMMA3 && !strcmp(linear, "out_proj")) return true; /* qwen3_5's is the text's */
     bool is_plain = !strncmp(linear, "linear_fc", 9) || !strncmp(linear, "fc", 2) || !strncmp(linear, "mlp.", 4);
     return is_plain || !strcmp(linear, "qkv") || !strcmp(linear, "attn.proj");
 }
@@ -79,7 +80,7 @@ static void take_all_linear(struct plim_lora *lora, const struct plim_model_conf
     snprintf(given, sizeof(given), "%s", lora->targets);
     lora->targets[0] = '\0';
     for (const char *const *linears = plim_family_info(model->family)->linears; *linears; linears++)
-        if ((!has_experts_alone(model) || !is_of_mlp(*linears)) && (all || !is_of_tower(*linears)))
+        if ((!has_experts_alone(model) || !is_of_mlp(*linears)) && (all || !is_of_tower(model->family, *linears)))
             take_targets(lora, model, (const char *const[]){*linears, NULL});
     take_targets(lora, model, (const char *const[]){plim_family_classifier(model->family), NULL});
     for (const char *at = given; plim_modules_next(&at, name);) {

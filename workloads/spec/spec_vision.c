@@ -189,32 +189,28 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
     return PLIM_OK;
 }
 
-static const char *unknown_sharding(const struct plim_spec *spec)
+/* What was compared beside the towers of other families, and not of this one */
+enum { FLASH2 = 1, INT8 = 2, SMOOTHED = 4, SAVED = 8, ZERO3 = 16, FSDP = 32 };
+static const unsigned uncompared[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_QWEN2_VL] = FLASH2 | INT8,
+    [PLIM_FAMILY_GEMMA3] = ZERO3,
+    [PLIM_FAMILY_QWEN3_5] = FLASH2 | SMOOTHED | SAVED | ZERO3 | FSDP,
+};
+
+static const char *unknown_of_family(const struct plim_spec *spec)
 {
-    bool trained = !spec->lora.r && !spec->freeze_vision, text_alone = trained && !plim_spec_images(spec).count;
+    unsigned what = uncompared[spec->model.family];
+    if (what & FLASH2 && plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2))
+        return "train.attention flash_attention_2";
+    if (what & INT8 && spec->quantization.type == PLIM_QUANTIZATION_INT8) return "train.quantization int8";
+    if (what & SMOOTHED && spec->label_smoothing > 0) return "train.label_smoothing";
+    if (what & SAVED && *spec->lora.saved) return "train.lora.modules_to_save";
     for (size_t i = 0; i < spec->sharding.count; i++) {
         enum plim_sharding sharding = plim_spec_sharding(spec, spec->sharding.values[i]);
-        if (sharding > PLIM_SHARDING_DDP) return plim_sharding_names[sharding];
-        if (sharding == PLIM_SHARDING_DDP && text_alone)
-            return "ddp and rows without images (data.images 0), in which the tower gets no gradients";
+        unsigned asked = sharding == PLIM_SHARDING_ZERO3 ? ZERO3 : sharding == PLIM_SHARDING_FSDP ? FSDP : 0;
+        if (what & asked) return plim_sharding_names[sharding];
     }
     return NULL;
-}
-
-/* What was compared beside the tower of qwen3_vl alone, or of gemma3, too */
-static const char *unknown_of_others(const struct plim_spec *spec)
-{
-    bool is_gemma3 = spec->model.family == PLIM_FAMILY_GEMMA3;
-    enum plim_quantization_type type = spec->quantization.type;
-    if (spec->model.family == PLIM_FAMILY_QWEN3_VL) return NULL;
-    if (plim_loop_is_trl(spec->loop) && (!is_gemma3 || plim_spec_images(spec).count)) return "TRL's loops";
-    if (type && (!is_gemma3 || type != PLIM_QUANTIZATION_NF4)) return "train.quantization";
-    if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return "train.liger";
-    if (plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2)) return "train.attention flash_attention_2";
-    if (spec->label_smoothing > 0) return "train.label_smoothing";
-    if (spec->evaluation.batch && !is_gemma3) return "train.evaluation";
-    if (*spec->lora.saved) return "train.lora.modules_to_save";
-    return unknown_sharding(spec);
 }
 
 /* What was not compared beside a vision tower; NULL: nothing of it */
@@ -228,11 +224,10 @@ static const char *unknown_beside(const struct plim_spec *spec)
     if (spec->cut_cross_entropy) return "train.cut_cross_entropy";
     if (spec->torch != PLIM_TORCH_2_11) return "train.torch 2.15";
     if (spec->transformers != PLIM_TRANSFORMERS_5_17) return "train.transformers 5.24";
-    if (spec->upcast != PLIM_UPCAST_NONE) return "train.upcast";
     if (spec->fsdp_plan != PLIM_FSDP_PLAN_ACCELERATE) return "train.fsdp_plan axolotl";
     if (!plim_loop_is_trainers(spec->loop) && plim_spec_sharding_beyond(spec, PLIM_SHARDING_DDP))
         return "a plain loop with ZeRO or FSDP2";
-    return unknown_of_others(spec);
+    return unknown_of_family(spec);
 }
 
 enum plim_status plim_spec_check_images(const struct plim_spec *spec, struct plim_error *err)

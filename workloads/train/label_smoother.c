@@ -70,8 +70,9 @@ struct tensor *label_smoother_loss(struct engine *e, const struct decoder *m, st
 {
     if (e->halted) return e->poison;
     /* Trainer knows a causal model by the name of its class, which fully_shard() has changed, and which that of a model
-     * of images and text is not. SFTTrainer need not. */
-    bool is_named = m->setting->sharding != PLIM_SHARDING_FSDP && !m->config->vision.layers;
+     * of images and text is not, but for gemma3's. SFTTrainer need not. */
+    bool is_causal = !m->config->vision.layers || m->config->family == PLIM_FAMILY_GEMMA3;
+    bool is_named = m->setting->sharding != PLIM_SHARDING_FSDP && is_causal;
     bool is_known = is_named || m->setting->loop == PLIM_LOOP_TRL_SFT;
     bool shifts = m->config->task == PLIM_TASK_CAUSAL_LM && is_known;
     if (shifts) shift(e, &logits, &labels);

@@ -179,8 +179,8 @@ void trainer_loop_drop_logits(struct engine *e, struct trainer_loop *loop)
 
 struct tensor *trainer_loop_widen(struct engine *e, struct decoder *m, struct tensor *logits, bool is_mixed)
 {
-    if (!logits || !is_mixed || e->halted) return logits;
-    struct tensor *wide = tensor_hold(op_to(e, logits, PLIM_F32)); /* the output's parts go when all are wide */
+    if (!is_mixed || e->halted) return logits;
+    struct tensor *wide = logits ? tensor_hold(op_to(e, logits, PLIM_F32)) : NULL; /* they go when all are wide */
     if (m->encoded) tensor_set(e, &m->encoded, op_to(e, m->encoded, PLIM_F32));
     tensor_drop(e, logits);
     return wide;
@@ -298,6 +298,16 @@ static struct kept predict_scores(struct engine *e, const struct trainer_loop *l
     return kept;
 }
 
+/* What the output has besides logits, of which no key is ignored: rope_deltas, or gemma3's image_hidden_states; named
+ * or NULL */
+static struct tensor *take_output(struct decoder *m, const struct batch *batch)
+{
+    if (batch->grids) return m->vision.deltas ? tensor_ref(m->vision.deltas) : NULL;
+    struct tensor *states = m->encoded;
+    m->encoded = NULL;
+    return states;
+}
+
 /* prediction_step(): what it returns, named. */
 static struct kept predict(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
                            trainer_loop_forward *forward, void *user)
@@ -308,6 +318,7 @@ static struct kept predict(struct engine *e, const struct trainer_loop *loop, co
     if (setting->loop == PLIM_LOOP_LLAMAFACTORY_RM) return predict_scores(e, loop, batch, forward, user);
     if (plim_loop_has_fused_head(setting->loop) || plim_loop_makes_logits(setting->loop)) {
         struct tensor *own = forward(user, batch, logits);
+        decoder_drop_output(e, loop->model);
         return (struct kept){own, {logits[0]}, keeps ? tensor_ref(batch->labels) : NULL};
     }
     bool is_uncounted = has_own_loss(loop) || !decoder_takes_items(loop->model);
@@ -316,8 +327,7 @@ static struct kept predict(struct engine *e, const struct trainer_loop *loop, co
     if (items) tensor_set(e, &loss, op_mul_scalar_(e, loss, 1));
     struct tensor *mean = tensor_keep(op_full_like(e, loss, 0));
     tensor_drop_all(e, items, loss);
-    struct tensor *deltas = batch->grids ? loop->model->vision.deltas : NULL; /* rope_deltas, which is no ignored key */
-    if (keeps) return (struct kept){mean, {logits[0], deltas ? tensor_ref(deltas) : NULL}, tensor_ref(batch->labels)};
+    if (keeps) return (struct kept){mean, {logits[0], take_output(loop->model, batch)}, tensor_ref(batch->labels)};
     tensor_drop(e, logits[0]);
     decoder_drop_output(e, loop->model);
     return (struct kept){.losses = mean};

@@ -504,10 +504,13 @@ static struct tensor *evaluate_fused(struct training_run *r, const struct batch 
     struct tensor *loss = trl_loss(r, &fused, &labelled, false, false, &held);
     if (batch->completions) tensor_drop(e, labelled.labels);
     zero_after_forward(e, &r->zero);
+    struct tensor *states = r->model.encoded; /* its output's, which lives as long */
+    r->model.encoded = NULL;
     if (r->setting.evaluation.keeps != PLIM_PREDICTIONS_LOSS) {
         evaluate_logits(r, &unlabelled, logits);
         zero_after_forward(e, &r->zero);
     }
+    tensor_drop(e, states);
     sft_held_drop(e, &held);
     return loss;
 }
