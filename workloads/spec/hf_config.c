@@ -212,6 +212,8 @@ static enum plim_status read_rope(const struct plim_place *place, const struct p
         positions = plim_yaml_get(map, "original_max_position_embeddings");
         if (info->rope) model->rope_original_positions = 0;
     }
+    if (model->family == PLIM_FAMILY_MISTRAL3) /* which text it is, text_config says */
+        model->scales_queries = plim_yaml_get(map, "llama_4_scaling_beta") != NULL;
     const struct plim_yaml_node *sections = info->mrope_section[0] ? plim_yaml_get(map, "mrope_section") : NULL;
     if (sections) PLIM_TRY(plim_vision_read_sections(place, sections, model));
     if (info->flat && is_text(name, "mrope")) name = NULL; /* Qwen2VLTextConfig takes it for default */
@@ -510,7 +512,7 @@ enum plim_status plim_model_section_read(const struct plim_yaml *yaml,
  * the whole one is there where it is asked for by its family. */
 static struct plim_yaml_node *text_of(struct plim_yaml_node *root, const enum plim_family *wanted)
 {
-    if (wanted && *wanted == PLIM_FAMILY_QWEN3_5) return root;
+    if (wanted && (*wanted == PLIM_FAMILY_QWEN3_5 || *wanted == PLIM_FAMILY_QWEN3_5_MOE)) return root;
     struct plim_yaml_node *text = (struct plim_yaml_node *)plim_yaml_get(root, "text_config");
     const struct plim_yaml_node *type = plim_yaml_get(root, "model_type");
     return is_filled(text) && (is_text(type, "qwen3_5") || is_text(type, "qwen3_5_moe")) ? text : root;
@@ -528,30 +530,9 @@ static enum plim_status read_own(const struct plim_yaml *yaml, bool tied, struct
     text.tie_word_embeddings = model->tie_word_embeddings || tied;
     text.dtype = model->dtype;
     text.vision.image_tokens = model->vision.image_tokens;
+    text.vision.merge_size = model->vision.merge_size;
     *model = text;
     spec->layer_types_given = types;
-    return st;
-}
-
-/* A model of images and text has its keys in text_config and in vision_config, but for a few of its own, which count
- * more. */
-static enum plim_status read_parts(const struct plim_yaml *yaml, struct plim_spec *spec, struct plim_error *err)
-{
-    enum plim_family family = spec->model_as_given.family;
-    struct plim_yaml text = *yaml;
-    text.root = (struct plim_yaml_node *)plim_yaml_get(yaml->root, "text_config");
-    enum plim_status st = PLIM_OK;
-    bool usual = spec->model_as_given.tie_word_embeddings, has_text = is_filled(text.root), tied = false;
-    if (has_text) {
-        PLIM_TRY(plim_hf_refuse_keys(&text, family, err));
-        PLIM_TRY(read_known(&text, text.root, "text_config.", false, spec, err));
-        tied = plim_family_info(family)->flat && spec->model_as_given.tie_word_embeddings;
-    }
-    spec->model_as_given.tie_word_embeddings = usual;
-    PLIM_TRY(plim_vision_read(yaml, plim_yaml_get(yaml->root, "vision_config"), spec, err));
-    if (has_text || !plim_family_info(family)->flat) PLIM_TRY(read_own(yaml, tied, spec, err));
-    else PLIM_TRY(read_known(yaml, yaml->root, "", false, spec, err));
-out:
     return st;
 }
 
@@ -568,6 +549,62 @@ static enum plim_status check_scaled_queries(const struct plim_yaml *yaml, enum 
     return plim_yaml_fail(yaml, map, err,
                           "its rotary embedding has no llama_4_scaling_beta and original_max_position_embeddings, "
                           "expected both, without which transformers fails to run ministral3");
+}
+
+/* mistral3's text is another family's, whose defaults count where text_config stands. */
+static enum plim_status take_text_class(const struct plim_yaml *text, enum plim_family of, struct plim_spec *spec,
+                                        struct plim_error *err)
+{
+    struct plim_model_config *model = &spec->model_as_given, own = *model;
+    enum plim_status st = check_scaled_queries(text, of, err);
+    if (st == PLIM_OK) st = plim_family_defaults(of, model, err);
+    model->family = own.family;
+    model->vision = own.vision;
+    model->dtype = own.dtype;
+    model->scales_queries = of == PLIM_FAMILY_MINISTRAL3;
+    return st;
+}
+
+/* Reads mistral3's text_config. It says whether embeddings are tied where the file does not: the class would tie them,
+ * but from_pretrained() leaves a head that the checkpoint has, as those do whose text_config does not tie it. */
+static enum plim_status read_mistral3_text(const struct plim_yaml *text, struct plim_spec *spec, bool *is_tied,
+                                           struct plim_error *err)
+{
+    const struct plim_yaml_node *type = plim_yaml_get(text->root, "model_type");
+    bool is_newer = is_text(type, "ministral3");
+    enum plim_status st = PLIM_OK;
+    if (type && !is_newer && !is_text(type, "mistral"))
+        return plim_yaml_fail(text, type, err, "text_config.model_type: expected mistral or ministral3 (plimsoll exec runs "
+                              "any training program)");
+    PLIM_TRY(take_text_class(text, is_newer ? PLIM_FAMILY_MINISTRAL3 : PLIM_FAMILY_MISTRAL, spec, err));
+    PLIM_TRY(read_known(text, text->root, "text_config.", false, spec, err));
+    spec->model_as_given.scales_queries = is_newer;
+    *is_tied = spec->model_as_given.tie_word_embeddings;
+out:
+    return st;
+}
+
+/* A model of images and text has its keys in text_config and in vision_config, but for a few of its own, which count
+ * more. */
+static enum plim_status read_parts(const struct plim_yaml *yaml, struct plim_spec *spec, struct plim_error *err)
+{
+    enum plim_family family = spec->model_as_given.family;
+    struct plim_yaml text = *yaml;
+    text.root = (struct plim_yaml_node *)plim_yaml_get(yaml->root, "text_config");
+    enum plim_status st = PLIM_OK;
+    bool usual = spec->model_as_given.tie_word_embeddings, has_text = is_filled(text.root), tied = false;
+    if (has_text) {
+        PLIM_TRY(plim_hf_refuse_keys(&text, family, err));
+        if (family == PLIM_FAMILY_MISTRAL3) PLIM_TRY(read_mistral3_text(&text, spec, &usual, err));
+        else PLIM_TRY(read_known(&text, text.root, "text_config.", false, spec, err));
+        tied = plim_family_info(family)->flat && spec->model_as_given.tie_word_embeddings;
+    }
+    spec->model_as_given.tie_word_embeddings = usual;
+    PLIM_TRY(plim_vision_read(yaml, plim_yaml_get(yaml->root, "vision_config"), spec, err));
+    if (has_text || !plim_family_info(family)->flat) PLIM_TRY(read_own(yaml, tied, spec, err));
+    else PLIM_TRY(read_known(yaml, yaml->root, "", false, spec, err));
+out:
+    return st;
 }
 
 enum plim_status plim_hf_read(const struct plim_yaml *document, const enum plim_family *wanted,

@@ -67,6 +67,8 @@ enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct pli
     const struct plim_family_info *info = plim_family_info(family);
     struct plim_place place = {.yaml = yaml, .prefix = "vision_config.", .err = err};
     enum plim_status st = PLIM_OK;
+    bool is_pixtrals = family == PLIM_FAMILY_MISTRAL3 && config && config->kind == PLIM_YAML_MAPPING;
+    if (is_pixtrals) spec->model_as_given.vision.patch_size = 16; /* PixtralVisionConfig's, beside Mistral3Config's own */
     if (family == PLIM_FAMILY_GEMMA3 && config && config->kind == PLIM_YAML_MAPPING) {
         place.key = "vision_use_head";
         st = check_head(&place, config);
@@ -88,6 +90,11 @@ enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct pli
 void plim_vision_derive(struct plim_model_config *model)
 {
     struct plim_vision *v = &model->vision;
+    if (model->family == PLIM_FAMILY_MISTRAL3) {
+        v->row_ends = true;
+        v->frames = 1;
+        v->out_hidden_size = model->hidden_size;
+    }
     if (!v->image_size) return;
     int64_t side = v->image_size / v->patch_size, tokens = (int64_t)sqrt((double)v->image_tokens);
     v->positions = side * side;
@@ -122,11 +129,11 @@ enum plim_status plim_vision_check(const struct plim_model_config *model, const 
     const struct plim_vision *v = &model->vision;
     if (!v->layers) return PLIM_OK;
     if (v->image_size) return check_pooled(v, culprit, err);
-    *culprit = "vision_num_heads";
+    *culprit = v->row_ends ? "vision_num_attention_heads" : "vision_num_heads";
     if (v->hidden_size % v->heads || v->hidden_size / v->heads % 4)
-        return plim_fail(err, PLIM_SPEC, "vision_hidden_size is %lld and vision_num_heads %lld, expected heads whose "
-                         "width is a multiple of 4, which turn by rows and columns",
-                         (long long)v->hidden_size, (long long)v->heads);
+        return plim_fail(err, PLIM_SPEC, "vision_hidden_size is %lld and %s %lld, expected heads whose width is a "
+                         "multiple of 4, which turn by rows and columns",
+                         (long long)v->hidden_size, *culprit, (long long)v->heads);
     *culprit = "vision_window_size";
     if (v->window_size && v->window_size / v->merge_size / v->patch_size < 1)
         return plim_fail(err, PLIM_SPEC, "vision_window_size is %lld, expected at least %lld, of which one token is "
@@ -180,7 +187,7 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
         return plim_fail(err, PLIM_SPEC, "data.image_height is %lld and data.image_width %lld, expected multiples of "
                          "%lld, as the model's processor leaves images",
                          (long long)images->height, (long long)images->width, (long long)unit);
-    int64_t tokens = plim_image_tokens(v, images), least = plim_image_shortest_row(v, images);
+    int64_t tokens = plim_image_extent(v, images), least = plim_image_shortest_row(v, images);
     for (size_t i = 0; i < spec->seq.count; i++)
         if (spec->seq.values[i] < least)
             return plim_fail(err, PLIM_SPEC, "data.seq is %lld, expected at least %lld: data.images %lld of %lld "
