@@ -230,6 +230,10 @@ def cases_of_mistral3(small, odd):
     yield case(odd, 2, 150, 1, *sizes, **loaded, **FULL, **make_families.lora(4, TEXT, **text))
     yield case(small, 1, 200, 2, 140, 224, **TRAINER, **MIXED, sharding='ddp', world=2)
     yield case(odd, 1, 150, 1, *sizes, **TRAINER, **BF16, **FULL, sharding='ddp', world=2, **make_families.lora(8, TEXT, **text))
+    nf4 = {'weights': 'bf16', 'quantization': {'type': 'nf4', 'double': True, 'compute': 'bf16'}}
+    for images in (0, 1):
+        yield case(small, 2, 200, images, 196, 252, **TRAINER, **MIXED, **FULL, **nf4, **make_families.lora(8, TEXT))
+    yield case(odd, 2, 150, 1, *sizes, **MIXED, **nf4, **make_families.lora(4, TEXT + projector))
 
 
 def cases_of_older(family, published):
