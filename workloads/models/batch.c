@@ -122,7 +122,8 @@ static struct tensor *pixels_of(struct engine *e, const struct plim_vision *v, c
     int64_t numbers = v->channels * v->frames * v->patch_size * v->patch_size, patches = plim_image_patches(v, images);
     bool are_rows = !v->image_size && !v->row_ends;
     if (are_rows) return tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(count * patches, numbers)));
-    return tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(count, v->channels, images->height, images->width)));
+    int64_t height = v->image_size ? v->image_size : images->height, width = v->image_size ? height : images->width;
+    return tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(count, v->channels, height, width)));
 }
 
 /* Where images stand in rows of tokens, `value`: a token of pixtral's behind each row of an image is text. */
