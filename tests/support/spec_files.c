@@ -294,7 +294,7 @@ static int64_t of_siglip(const struct plim_vision *v)
     return linear(patch, w, true) + v->positions * w + v->layers * block + 2 * w + w + w * v->out_hidden_size;
 }
 
-/* mistral3's: patches without a bias, a norm, pre-norm gated blocks; a norm, merged patches and two linears behind it */
+/* mistral3's: patches without a bias, a norm, pre-norm gated blocks; a norm and three linears behind it */
 static int64_t of_pixtral(const struct plim_vision *v)
 {
     int64_t w = v->hidden_size, h = v->out_hidden_size, patch = v->channels * v->patch_size * v->patch_size;

@@ -153,7 +153,7 @@ struct tensor *op_avg_pool(struct engine *e, struct tensor *x, int64_t size)
     return y;
 }
 
-/* --- squares of an image as columns (unfold with stride = kernel_size), by ATen's kernels (Im2Col.cu, Col2Im.cu) ---- */
+/* --- squares of an image as columns (unfold with stride = kernel_size), by ATen's kernels (Im2Col.cu) ------------ */
 
 /* Of x (b, c, h, w) a view (b, c, size, size, h / size, w / size); named */
 static struct tensor *as_columns(struct engine *e, struct tensor *x, int64_t size)

@@ -131,8 +131,8 @@ static void set_images(struct engine *e, const struct decoder *m, struct tensor 
 {
     const struct plim_train_setting *s = m->setting;
     const struct plim_vision *v = &m->config->vision;
-    int64_t tokens = plim_image_tokens(v, &s->images), extent = plim_image_extent(v, &s->images), lines = extent - tokens;
-    int64_t columns = lines ? tokens / lines : tokens;
+    int64_t tokens = plim_image_tokens(v, &s->images), extent = plim_image_extent(v, &s->images);
+    int64_t lines = extent - tokens, columns = lines ? tokens / lines : tokens;
     for (int64_t i = 0; i < s->images.count; i++)
         for (int64_t line = 0; line == 0 || line < lines; line++)
             set_part(e, x, value, PLIM_IMAGE_LEAD + i * (extent + PLIM_IMAGE_GAP) + line * (columns + 1),

@@ -137,9 +137,10 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
     return rows;
 }
 
-/* Row and column of each patch, (T, 2) int64, named; an image's after another's. ends: the last image's rows and columns,
- * which are variables; named */
-static struct tensor *find_places(struct engine *e, int64_t images, int64_t rows, int64_t columns, struct tensor *ends[2])
+/* Row and column of each patch, (T, 2) int64, named; an image's after another's. ends: the last image's rows and
+ * columns, which are variables; named */
+static struct tensor *find_places(struct engine *e, int64_t images, int64_t rows, int64_t columns,
+                                  struct tensor *ends[2])
 {
     struct tensor **parts = calloc((size_t)images, sizeof *parts), *places = e->poison;
     if (!parts) engine_fail(e, PLIM_NOMEM);

@@ -529,57 +529,25 @@ static enum plim_status read_own(const struct plim_yaml *yaml, bool tied, struct
     enum plim_status st = read_known(yaml, yaml->root, "", false, spec, err);
     text.tie_word_embeddings = model->tie_word_embeddings || tied;
     text.dtype = model->dtype;
-    text.vision.image_tokens = model->vision.image_tokens;
-    text.vision.merge_size = model->vision.merge_size;
+    text.vision.image_tokens = model->vision.image_tokens, text.vision.merge_size = model->vision.merge_size;
     *model = text;
     spec->layer_types_given = types;
     return st;
 }
 
-/* Ministral3Attention.forward() reads them of whatever rotary embedding there is. */
-static enum plim_status check_scaled_queries(const struct plim_yaml *yaml, enum plim_family family,
-                                             struct plim_error *err)
-{
-    const struct plim_yaml_node *older = plim_yaml_get(yaml->root, "rope_scaling");
-    const struct plim_yaml_node *map = is_filled(older) ? older : plim_yaml_get(yaml->root, "rope_parameters");
-    if (family != PLIM_FAMILY_MINISTRAL3 || !map || plim_yaml_is_null(map)) return PLIM_OK;
-    const struct plim_yaml_node *beta = plim_yaml_get(map, "llama_4_scaling_beta"),
-                                *positions = plim_yaml_get(map, "original_max_position_embeddings");
-    if (beta && positions && !plim_yaml_is_null(beta) && !plim_yaml_is_null(positions)) return PLIM_OK;
-    return plim_yaml_fail(yaml, map, err,
-                          "its rotary embedding has no llama_4_scaling_beta and original_max_position_embeddings, "
-                          "expected both, without which transformers fails to run ministral3");
-}
-
-/* mistral3's text is another family's, whose defaults count where text_config stands. */
-static enum plim_status take_text_class(const struct plim_yaml *text, enum plim_family of, struct plim_spec *spec,
-                                        struct plim_error *err)
-{
-    struct plim_model_config *model = &spec->model_as_given, own = *model;
-    enum plim_status st = check_scaled_queries(text, of, err);
-    if (st == PLIM_OK) st = plim_family_defaults(of, model, err);
-    model->family = own.family;
-    model->vision = own.vision;
-    model->dtype = own.dtype;
-    model->scales_queries = of == PLIM_FAMILY_MINISTRAL3;
-    return st;
-}
-
-/* Reads mistral3's text_config. It says whether embeddings are tied where the file does not: the class would tie them,
- * but from_pretrained() leaves a head that the checkpoint has, as those do whose text_config does not tie it. */
+/* Reads mistral3's text_config, of another family, whose defaults count. It says whether embeddings are tied where the
+ * file does not: the class would tie them, but from_pretrained() leaves a head that the checkpoint has. */
 static enum plim_status read_mistral3_text(const struct plim_yaml *text, struct plim_spec *spec, bool *is_tied,
                                            struct plim_error *err)
 {
-    const struct plim_yaml_node *type = plim_yaml_get(text->root, "model_type");
-    bool is_newer = is_text(type, "ministral3");
+    struct plim_model_config *model = &spec->model_as_given, own = *model;
+    enum plim_family of = PLIM_FAMILY_MISTRAL;
     enum plim_status st = PLIM_OK;
-    if (type && !is_newer && !is_text(type, "mistral"))
-        return plim_yaml_fail(text, type, err, "text_config.model_type: expected mistral or ministral3 (plimsoll exec runs "
-                              "any training program)");
-    PLIM_TRY(take_text_class(text, is_newer ? PLIM_FAMILY_MINISTRAL3 : PLIM_FAMILY_MISTRAL, spec, err));
+    PLIM_TRY(plim_hf_read_text_class(text, &of, err));
+    PLIM_TRY(plim_family_defaults(of, model, err));
+    model->family = own.family, model->vision = own.vision, model->dtype = own.dtype;
     PLIM_TRY(read_known(text, text->root, "text_config.", false, spec, err));
-    spec->model_as_given.scales_queries = is_newer;
-    *is_tied = spec->model_as_given.tie_word_embeddings;
+    model->scales_queries = of == PLIM_FAMILY_MINISTRAL3, *is_tied = model->tie_word_embeddings;
 out:
     return st;
 }
@@ -623,7 +591,7 @@ enum plim_status plim_hf_read(const struct plim_yaml *document, const enum plim_
     PLIM_TRY(plim_family_defaults(family, &spec->model_as_given, err));
     if (!wanted) PLIM_TRY(plim_hf_refuse_other_code(yaml, err));
     PLIM_TRY(plim_hf_read_task(yaml, family, wanted != NULL, &spec->model_as_given.task, err));
-    PLIM_TRY(check_scaled_queries(yaml, family, err));
+    PLIM_TRY(plim_hf_refuse_unscaled(yaml, family, err));
     spec->layer_types_given = spec->nope_layers_given = 0;
     PLIM_TRY(plim_family_info(family)->vision ? read_parts(yaml, spec, err)
                                               : read_known(yaml, yaml->root, "", false, spec, err));

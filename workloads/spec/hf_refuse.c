@@ -93,8 +93,8 @@ static const struct refused_key {
      "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
     {"_experts_implementation", HARMLESS_GROUPED,
      "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
-    {"vision_feature_layer", HARMLESS_LAST, "results of another block of the tower than the last are not in this version",
-     OF(PLIM_FAMILY_MISTRAL3)},
+    {"vision_feature_layer", HARMLESS_LAST,
+     "results of another block of the tower than the last are not in this version", OF(PLIM_FAMILY_MISTRAL3)},
     {"multimodal_projector_bias", HARMLESS_FALSE, "biases of a projector are not in this version",
      OF(PLIM_FAMILY_MISTRAL3)},
     {"projector_hidden_act", HARMLESS_GELU, "another activation of a projector is not in this version",
@@ -161,6 +161,31 @@ enum plim_status plim_hf_refuse_other_code(const struct plim_yaml *yaml, struct 
         "auto_map: this model brings its own code, expected transformers' own class (to plan "
         "it as that, write a spec with model: {hf: FILE, family: NAME}; plimsoll exec runs any "
         "training program)");
+}
+
+/* Ministral3Attention.forward() reads them of whatever rotary embedding there is. */
+enum plim_status plim_hf_refuse_unscaled(const struct plim_yaml *yaml, enum plim_family family, struct plim_error *err)
+{
+    const struct plim_yaml_node *older = plim_yaml_get(yaml->root, "rope_scaling");
+    const struct plim_yaml_node *map = older && older->count ? older : plim_yaml_get(yaml->root, "rope_parameters");
+    if (family != PLIM_FAMILY_MINISTRAL3 || !map || plim_yaml_is_null(map)) return PLIM_OK;
+    const struct plim_yaml_node *beta = plim_yaml_get(map, "llama_4_scaling_beta"),
+                                *positions = plim_yaml_get(map, "original_max_position_embeddings");
+    if (beta && positions && !plim_yaml_is_null(beta) && !plim_yaml_is_null(positions)) return PLIM_OK;
+    return plim_yaml_fail(yaml, map, err,
+                          "its rotary embedding has no llama_4_scaling_beta and original_max_position_embeddings, "
+                          "expected both, without which transformers fails to run ministral3");
+}
+
+enum plim_status plim_hf_read_text_class(const struct plim_yaml *text, enum plim_family *family, struct plim_error *err)
+{
+    const struct plim_yaml_node *type = plim_yaml_get(text->root, "model_type");
+    const char *name = type && type->kind == PLIM_YAML_SCALAR ? type->text : "";
+    *family = strcmp(name, "ministral3") ? PLIM_FAMILY_MISTRAL : PLIM_FAMILY_MINISTRAL3;
+    if (type && strcmp(name, "ministral3") && strcmp(name, "mistral"))
+        return plim_yaml_fail(text, type, err, "text_config.model_type: expected mistral or ministral3 (plimsoll exec "
+                              "runs any training program)");
+    return plim_hf_refuse_unscaled(text, *family, err);
 }
 
 /* --- heads ------------------------------------------------------------------------------------ */

@@ -70,7 +70,8 @@ static void take_all_linear(struct plim_lora *lora, const struct plim_model_conf
     bool text_alone = plim_modules_has(lora->targets, TEXT_LINEARS);
     bool all = plim_modules_has(lora->targets, ALL_LINEAR) || plim_modules_has(lora->targets, LINEAR_NAMES);
     if (!all && !text_alone) return;
-    bool shares_names = model->family == PLIM_FAMILY_GEMMA3 || model->family == PLIM_FAMILY_MISTRAL3; /* its tower's linears and its text's */
+    bool shares_names = model->family == PLIM_FAMILY_GEMMA3 || /* its tower's linears and its text's */
+                        model->family == PLIM_FAMILY_MISTRAL3;
     if (text_alone && shares_names && !*lora->exclude)
         snprintf(lora->exclude, sizeof(lora->exclude), PLIM_MODULES_REGEX ".*vision_tower.*");
     bool tower_has_same = model->family == PLIM_FAMILY_QWEN2_5_VL; /* names */

@@ -68,7 +68,7 @@ enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct pli
     struct plim_place place = {.yaml = yaml, .prefix = "vision_config.", .err = err};
     enum plim_status st = PLIM_OK;
     bool is_pixtrals = family == PLIM_FAMILY_MISTRAL3 && config && config->kind == PLIM_YAML_MAPPING;
-    if (is_pixtrals) spec->model_as_given.vision.patch_size = 16; /* PixtralVisionConfig's, beside Mistral3Config's own */
+    if (is_pixtrals) spec->model_as_given.vision.patch_size = 16; /* PixtralVisionConfig's default */
     if (family == PLIM_FAMILY_GEMMA3 && config && config->kind == PLIM_YAML_MAPPING) {
         place.key = "vision_use_head";
         st = check_head(&place, config);
@@ -211,11 +211,11 @@ static const char *unknown_sharding(const struct plim_spec *spec)
 /* What was compared beside the tower of qwen3_vl alone, or of gemma3, too */
 static const char *unknown_of_others(const struct plim_spec *spec)
 {
-    bool is_gemma3 = spec->model.family == PLIM_FAMILY_GEMMA3;
+    bool is_gemma3 = spec->model.family == PLIM_FAMILY_GEMMA3, takes_nf4 = is_gemma3 || spec->model.vision.row_ends;
     enum plim_quantization_type type = spec->quantization.type;
     if (spec->model.family == PLIM_FAMILY_QWEN3_VL) return NULL;
     if (plim_loop_is_trl(spec->loop) && (!is_gemma3 || plim_spec_images(spec).count)) return "TRL's loops";
-    if (type && (!is_gemma3 || type != PLIM_QUANTIZATION_NF4)) return "train.quantization";
+    if (type && (!takes_nf4 || type != PLIM_QUANTIZATION_NF4)) return "train.quantization";
     if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return "train.liger";
     if (plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2)) return "train.attention flash_attention_2";
     if (spec->label_smoothing > 0) return "train.label_smoothing";
