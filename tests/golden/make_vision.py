@@ -9,7 +9,7 @@ joins them with the figures.
 
 What is assumed: activations have no outliers (bitsandbytes/backends/cuda/ops.py), of which a plan in 8 bits knows none.
 VENV as of make_trl.py. The fields are those of families.jsonl; besides `images` in each row, of `image_height` and
-`image_width` pixels (17 of the cases of mistral3 and of mixtures of experts have not been run; ../virtual/programs/pictures.py makes the rows).
+`image_width` pixels (16 of the cases of mistral3 and of mixtures of experts have not been run; ../virtual/programs/pictures.py makes the rows).
 """
 import json
 import sys
