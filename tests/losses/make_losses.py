@@ -23,7 +23,7 @@ import transformers
 
 STEPS = 20
 TOKEN_SEED = 1 << 30
-FROM_ONE = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "qwen3_5")  # whose norms multiply by 1 + weight, as gemma's
+FROM_ONE = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "qwen3_5", "qwen3_5_moe")  # whose norms multiply by 1 + weight, as gemma's
 LIMIT = np.float32(0.02 * 3 ** 0.5)  # uniform with a standard deviation of 0.02
 
 
@@ -85,18 +85,25 @@ def with_images(case, config, ids):
     if config.model_type == "gemma3":
         shape = images, vision.num_channels, vision.image_size, vision.image_size
         count, types, grids = config.mm_tokens_per_image, "token_type_ids", {}
-    else:
+    elif config.model_type != "mistral3":
         grid = [1, case["image_height"] // vision.patch_size, case["image_width"] // vision.patch_size]
         patches = grid[1] * grid[2]
         shape = images * patches, vision.in_channels * vision.temporal_patch_size * vision.patch_size**2
         count, types = patches // vision.spatial_merge_size**2, "mm_token_type_ids"
         grids = dict(image_grid_thw=torch.tensor([grid] * images))
-    given = ids.clone()
+    given, ends = ids.clone(), 0
+    if config.model_type == "mistral3":  # whose rows of an image end with a token of text each
+        size = [case["image_height"], case["image_width"]]
+        shape, types, grids = (images, vision.num_channels, *size), None, dict(image_sizes=torch.tensor([size] * images))
+        ends, count = (side // vision.patch_size // config.spatial_merge_size for side in size)
     for image in range(case["images"]):
-        given[:, width:width + count] = config.image_token_id
-        width += count + 2
+        for _ in range(ends or 1):
+            given[:, width:width + count] = config.image_token_id
+            width += count + (ends > 0)
+        width += 2
     return {"input_ids": given, "labels": ids, "attention_mask": torch.ones_like(ids),
-            types: (given == config.image_token_id).long(), "pixel_values": weights(TOKEN_SEED + 1, shape) / LIMIT, **grids}
+            **({types: (given == config.image_token_id).long()} if types else {}),
+            "pixel_values": weights(TOKEN_SEED + 1, shape) / LIMIT, **grids}
 
 
 def with_target(case, config, ids):
@@ -185,7 +192,8 @@ def losses(case):
     model = build(case)
     trained = [p for p in model.parameters() if p.requires_grad]
     opt = optimizer(case["optimizer"], trained)
-    ids = tokens(model.config.get_text_config().vocab_size, case["batch"], case["seq"])
+    no_text = model.config.model_type == "mistral3" and case["images"] > 0  # the last token, which stands for images alone
+    ids = tokens(model.config.get_text_config().vocab_size - no_text, case["batch"], case["seq"])
     inputs = as_one_row(case, ids) if case.get("packing") == "one-row" else dict(input_ids=ids)
     inputs["labels"] = labels_of(model.config, inputs["input_ids"])
     if case.get("images"):
@@ -397,11 +405,18 @@ def vision():
     sections = dict(text, rope_parameters=default_rope(mrope_section=[3, 1, 0], mrope_interleaved=True))
     yield dict({**plain, "images": 2, "attention": "eager"}, hf=dict(hf, text_config=sections))
     yield from whole_qwen3_5(plain, hf, tower)
+    experts = dict(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=24)
+    moe = dict(hf, model_type="qwen3_vl_moe", tie_word_embeddings=False, text_config=dict(text, decoder_sparse_step=2, **experts))
+    for change in (dict(), dict(images=2, checkpointing="full", attention="eager"), dict(images=0),
+                   dict(lora=dict(r=4, target_modules=["q_proj", "gate_proj", "linear_fc1"]))):
+        yield dict({**plain, **change}, hf=moe)
+    yield from whole_qwen3_5(plain, hf, tower, "qwen3_5_moe", shared_expert_intermediate_size=40, **experts)
     for hf in older_vision(hf):
         for change in (dict(), dict(images=2), dict(images=2, checkpointing="full", attention="eager"),
                        dict(precision="bf16-mixed"), dict(lora=dict(r=4, target_modules=["q_proj", "qkv", "mlp.0"])),
                        dict(images=0)):
             yield dict({**plain, **change}, hf=hf)
+    yield from vision_in_one_row(plain)
     yield from vision_of_one_size({name: value for name, value in plain.items() if not name.startswith("image_")})
 
 
@@ -421,14 +436,29 @@ def vision_of_one_size(plain):
         yield dict({**plain, **change}, hf=hf)
 
 
-def whole_qwen3_5(plain, hf, tower):
+def vision_in_one_row(plain):
+    """mistral3, whose text is mistral's or ministral3's"""
+    tower = dict(model_type="pixtral", num_hidden_layers=2, hidden_size=32, intermediate_size=56, num_attention_heads=4, patch_size=2)
+    text = dict(ROTARY, model_type="mistral", num_key_value_heads=2, sliding_window=None)
+    newer = dict(ROTARY, model_type="ministral3", num_key_value_heads=2, head_dim=8, rms_norm_eps=1e-6,
+                 rope_parameters=default_rope(llama_4_scaling_beta=0.1, original_max_position_embeddings=3))
+    hf = dict(model_type="mistral3", text_config=text, vision_config=tower, image_token_index=100, tie_word_embeddings=False)
+    for change in (dict(), dict(images=2), dict(checkpointing="full"), dict(attention="eager", images=2),
+                   dict(precision="bf16-mixed"), dict(lora=dict(r=4, target_modules=["q_proj", "gate_proj", "linear_1"])),
+                   dict(images=0)):
+        yield dict({**plain, **change}, hf=hf)
+    wide = dict(tower, hidden_size=384, num_attention_heads=2, hidden_act="silu")  # so that losses tell how patches see one another
+    yield dict(plain, hf=dict(hf, text_config=newer, tie_word_embeddings=True, vision_config=wide))
+
+
+def whole_qwen3_5(plain, hf, tower, family="qwen3_5", **more):
     """Its text model beside a tower, whose config.json stands for the text where no family is said"""
     text = dict(ROTARY, num_key_value_heads=2, head_dim=16, linear_key_head_dim=6, linear_value_head_dim=10,
                 linear_num_key_heads=2, linear_num_value_heads=4, layer_types=["linear_attention", "full_attention"],
-                rope_parameters=default_rope(mrope_section=[2, 1, 1], mrope_interleaved=True, partial_rotary_factor=0.5))
+                rope_parameters=default_rope(mrope_section=[2, 1, 1], mrope_interleaved=True, partial_rotary_factor=0.5), **more)
     tower = {name: value for name, value in tower.items() if name != "deepstack_visual_indexes"}
     for change in (dict(), dict(images=2), dict(images=2, checkpointing="full", attention="eager"), dict(images=0)):
-        yield dict({**plain, **change}, family="qwen3_5", hf=dict(hf, model_type="qwen3_5", text_config=text, vision_config=tower))
+        yield dict({**plain, **change}, family=family, hf=dict(hf, model_type=family, text_config=text, vision_config=tower))
 
 
 def older_vision(hf):

@@ -221,9 +221,10 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     if (f == PLIM_FAMILY_GPT_OSS) /* biases of the router and the experts; sinks */
         mlp += m->experts * (1 + 2 * m->expert_size + h) + m->heads;
     bool gated = f == PLIM_FAMILY_QWEN3_5_TEXT || f == PLIM_FAMILY_QWEN3_5_MOE_TEXT || f == PLIM_FAMILY_QWEN3_NEXT ||
-                 f == PLIM_FAMILY_QWEN3_5;
+                 f == PLIM_FAMILY_QWEN3_5 || f == PLIM_FAMILY_QWEN3_5_MOE;
     if (gated) attention += linear(h, q, in_bias); /* a gate beside the queries */
     bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_VL || f == PLIM_FAMILY_QWEN3_MOE ||
+                      f == PLIM_FAMILY_QWEN3_VL_MOE ||
                       f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GEMMA3 || gated || f == PLIM_FAMILY_LFM2 ||
                       f == PLIM_FAMILY_EXAONE4 || f == PLIM_FAMILY_HUNYUAN_V1_DENSE ||
                       (f == PLIM_FAMILY_GLM4_MOE && m->qk_layernorm);
@@ -293,8 +294,17 @@ static int64_t of_siglip(const struct plim_vision *v)
     return linear(patch, w, true) + v->positions * w + v->layers * block + 2 * w + w + w * v->out_hidden_size;
 }
 
+/* mistral3's: patches without a bias, a norm, pre-norm gated blocks; a norm and three linears behind it */
+static int64_t of_pixtral(const struct plim_vision *v)
+{
+    int64_t w = v->hidden_size, h = v->out_hidden_size, patch = v->channels * v->patch_size * v->patch_size;
+    int64_t block = 4 * w * w + 3 * w * v->intermediate_size + 2 * w;
+    return patch * w + w + v->layers * block + w + v->merge_size * v->merge_size * w * w + w * h + h * h;
+}
+
 static int64_t of_tower(const struct plim_vision *v)
 {
+    if (v->row_ends) return of_pixtral(v);
     if (v->image_size) return of_siglip(v);
     bool gated = v->window_size > 0; /* qwen2_5_vl, whose norms have no biases */
     int64_t w = v->hidden_size, merged = w * v->merge_size * v->merge_size, f = v->intermediate_size;

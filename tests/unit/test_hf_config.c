@@ -303,6 +303,14 @@ Test(hf_document, a_multimodal_model_is_whole_where_its_family_is_named)
     cr_expect(eq(i64, spec.model.vision.deep_count, 0));
     cr_expect(eq(i64, spec.model.mrope_section[0], 12));
     cr_expect(eq(i64, plim_spec_images(&spec).count, 1));
+    spec_file("moe.json", "{\"model_type\": \"qwen3_5_moe\", "
+                          "\"vision_config\": {\"depth\": 2, \"out_hidden_size\": 2048}, "
+                          "\"text_config\": {\"model_type\": \"qwen3_5_moe_text\", \"num_experts\": 24}}");
+    spec_load_text("s.yaml", "model: {hf: moe.json, family: qwen3_5_moe}\n", &spec);
+    cr_expect(eq(int, (int)spec.model.family, PLIM_FAMILY_QWEN3_5_MOE));
+    cr_expect(eq(i64, spec.model.experts, 24));
+    cr_expect(eq(i64, spec.model.shared_expert_size, 512));
+    cr_expect(eq(i64, spec.model.vision.layers, 2));
 }
 
 /* Of keys that would be refused of a family whose class reads them. */

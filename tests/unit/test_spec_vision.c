@@ -189,3 +189,70 @@ Test(spec_vision, text_linears_are_those_of_the_text)
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.language_model.layers.3.mlp.gate_proj"), 4));
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.visual.blocks.3.mlp.fc1"), 0));
 }
+
+#define MISTRAL3(text) \
+    "{\"model_type\": \"mistral3\", \"image_token_index\": 10, \"spatial_merge_size\": 3, " \
+    "\"vision_feature_layer\": -1, " \
+    "\"text_config\": {\"hidden_size\": 256" text "}, \"vision_config\": {\"model_type\": \"pixtral\", " \
+    "\"image_size\": 1540, \"num_hidden_layers\": 2, \"hidden_act\": \"silu\"}}"
+#define NEWER ", \"model_type\": \"ministral3\", \"rope_parameters\": {\"rope_type\": \"yarn\""
+#define SCALED ", \"llama_4_scaling_beta\": 0.1, \"original_max_position_embeddings\": 64}"
+
+/* mistral3's text is of a family that its configuration names, whose defaults those are; what ties embeddings is said
+ * in either. */
+Test(spec_vision, the_text_of_mistral3_is_of_two_families)
+{
+    struct plim_spec s;
+    spec_load_text("config.json", MISTRAL3(""), &s);
+    cr_expect(eq(i64, s.model.vocab_size, 32000));
+    cr_expect(eq(i64, s.model.sliding_window, 4096));
+    cr_expect(not(s.model.scales_queries));
+    cr_expect(not(s.model.tie_word_embeddings));
+    cr_expect(eq(i64, s.model.vision.merge_size, 3));
+    cr_expect(eq(i64, s.model.vision.patch_size, 16));
+    cr_expect(eq(i64, s.model.vision.image_size, 0));
+    cr_expect(eq(i64, s.model.vision.out_hidden_size, 256));
+    cr_expect(eq(i64, plim_spec_images(&s).count, 0));
+    spec_load_text("config.json", MISTRAL3(NEWER SCALED ", \"tie_word_embeddings\": true"), &s);
+    cr_expect(eq(i64, s.model.vocab_size, 131072));
+    cr_expect(eq(i64, s.model.layers, 34));
+    cr_expect(eq(i64, s.model.head_dim, 128));
+    cr_expect(eq(i64, s.model.rope_original_positions, 64));
+    cr_expect(s.model.scales_queries);
+    cr_expect(s.model.tie_word_embeddings);
+    cr_expect(eq(str, (char *)spec_refusal("config.json", MISTRAL3(", \"model_type\": \"qwen3\"")),
+                 "config.json:1:156: text_config.model_type: expected mistral or ministral3" RUN_IT));
+    cr_expect(spec_refusal("config.json", MISTRAL3(NEWER "}")) != NULL);
+    spec_load_text("s.yaml",
+                   "model: {family: mistral3, rope_parameters: {rope_type: yarn, llama_4_scaling_beta: 0.1}}\n", &s);
+    cr_expect(s.model.scales_queries);
+    cr_expect(eq(i64, s.model.rope_original_positions, 131072));
+    spec_load_text("s.yaml", "model: {family: mistral3}\n", &s);
+    cr_expect(not(s.model.scales_queries));
+    cr_expect(eq(i64, s.model.vision.patch_size, 14));
+}
+
+/* A token of text stands behind each row of an image's. */
+Test(spec_vision, images_of_mistral3_are_of_any_size)
+{
+    static const char tower[] =
+        "model: {family: mistral3}\ndata: {images: 2, image_height: 56, image_width: 84, seq: %d}\n";
+    char text[200];
+    struct plim_spec s;
+    snprintf(text, sizeof(text), tower, 24);
+    spec_load_text("s.yaml", text, &s);
+    const struct plim_images images = plim_spec_images(&s);
+    cr_expect(eq(i64, plim_image_tokens(&s.model.vision, &images), 6));
+    cr_expect(eq(i64, plim_image_extent(&s.model.vision, &images), 8));
+    snprintf(text, sizeof(text), tower, 23);
+    cr_expect(eq(str, (char *)spec_refusal("s.yaml", text),
+                 "s.yaml:2:16: data.seq is 23, expected at least 24: data.images 2 of 8 tokens each, and the text "
+                 "around them"));
+    spec_load_text("s.yaml", "model: {family: mistral3}\ntrain: {lora: {r: 4, targets: [text-linears]}}\n", &s);
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.language_model.layers.0.mlp.gate_proj"), 4));
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.transformer.layers.0.feed_forward.gate_proj"), 0));
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.multi_modal_projector.linear_1"), 0));
+    spec_load_text("s.yaml", "model: {family: mistral3}\ntrain: {lora: {r: 4, targets: [all-linear]}}\n", &s);
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.multi_modal_projector.linear_1"), 4));
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.transformer.layers.0.attention.k_proj"), 4));
+}

@@ -349,6 +349,10 @@ struct tensor *op_patches(struct engine *e, struct tensor *x, struct tensor *wei
  * divide them: (b, c, h / size, w / size) */
 struct tensor *op_avg_pool(struct engine *e, struct tensor *x, int64_t size);
 
+/* torch.nn.functional.unfold of images (b, c, h, w) into squares of size x size side by side, which divide them: (b,
+ * c size size, squares) */
+struct tensor *op_unfold(struct engine *e, struct tensor *x, int64_t size);
+
 /* torch.nn.functional.conv1d of x (b, c, s) and weight (c, 1, k), groups=c, without a bias, over `padding` zeros on
  * either side of a row: (b, c, s + 2 padding - k + 1). Autocast applies */
 struct tensor *op_depthwise(struct engine *e, struct tensor *x, struct tensor *weight, int64_t padding);

@@ -153,6 +153,55 @@ struct tensor *op_avg_pool(struct engine *e, struct tensor *x, int64_t size)
     return y;
 }
 
+/* --- squares of an image as columns (unfold with stride = kernel_size), by ATen's kernels (Im2Col.cu) ------------ */
+
+/* Of x (b, c, h, w) a view (b, c, size, size, h / size, w / size); named */
+static struct tensor *as_columns(struct engine *e, struct tensor *x, int64_t size)
+{
+    static const int order[] = {0, 1, SQUARE_ROWS, SQUARE_COLUMNS, SQUARE_ROWS - 1, SQUARE_COLUMNS - 1};
+    return tensor_keep(op_permute(e, as_squares(e, x, size), 6, order));
+}
+
+/* Of y (b, c size size, squares) a view of the same shape as as_columns() gives of x; named */
+static struct tensor *as_they_are(struct engine *e, struct tensor *y, const struct tensor *columns)
+{
+    return tensor_keep(op_view(e, y, 6, columns->a.shape));
+}
+
+static void unfold_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    enum { SHAPE_AT = 1 };
+    struct tensor *dx = tensor_keep(tensor_empty(e, (enum plim_dtype)grads[0]->a.dtype, 4, n->ints + SHAPE_AT));
+    struct tensor *dy = tensor_hold(op_contiguous(e, grads[0]));
+    if (e->halted) return;
+    struct tensor *columns = as_columns(e, dx, n->ints[0]), *given = as_they_are(e, dy, columns);
+    op_copy_(e, columns, given);
+    tensor_drop_all(e, columns, given, dy);
+    out[INPUT] = dx;
+}
+static const struct node_kind unfold_kind = {"Im2ColBackward0", unfold_backward};
+
+struct tensor *op_unfold(struct engine *e, struct tensor *x, int64_t size)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = op_node(e, &unfold_kind, 1, &x);
+    if (n) n->ints[0] = size;
+    for (int i = 0; i < 4 && n; i++) n->ints[1 + i] = x->a.shape[i];
+    bool was = tensor_enter(x), grad = e->grad_enabled;
+    e->grad_enabled = false;
+    int64_t squares = tensor_size(x, 2) / size * (tensor_size(x, 3) / size);
+    struct tensor *y = tensor_keep(tensor_empty(
+        e, (enum plim_dtype)x->a.dtype, SHAPE(tensor_size(x, 0), tensor_size(x, 1) * size * size, squares)));
+    struct tensor *images = tensor_hold(op_contiguous(e, x)), *columns = as_columns(e, images, size);
+    struct tensor *into = e->halted ? NULL : as_they_are(e, y, columns);
+    if (!e->halted) op_copy_(e, into, columns);
+    tensor_drop_all(e, into, columns, images);
+    e->grad_enabled = grad;
+    y = op_done(e, n, tensor_yield(y), 0, NULL);
+    tensor_leave(e, x, was);
+    return y;
+}
+
 /* --- along rows, each channel with a kernel of its own (conv1d with groups = channels), by ATen's own kernels
  * (native/cuda/DepthwiseConv2d.cu) --------------------------------------------------------------- */
 

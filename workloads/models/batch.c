@@ -115,33 +115,48 @@ static void add_documents(struct engine *e, const struct decoder *m, struct batc
     number_tokens(e, b->document, last, d.single, 1, d.of_longest + 1);
 }
 
-/* All images' patches as rows; or images, where all are of one size */
+/* All images' patches as rows; or images, where all are of one size, and pixtral's */
 static struct tensor *pixels_of(struct engine *e, const struct plim_vision *v, const struct plim_images *images,
                                 int64_t count)
 {
     int64_t numbers = v->channels * v->frames * v->patch_size * v->patch_size, patches = plim_image_patches(v, images);
-    if (!v->image_size) return tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(count * patches, numbers)));
-    return tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(count, v->channels, v->image_size, v->image_size)));
+    bool are_rows = !v->image_size && !v->row_ends;
+    if (are_rows) return tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(count * patches, numbers)));
+    int64_t height = v->image_size ? v->image_size : images->height, width = v->image_size ? height : images->width;
+    return tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(count, v->channels, height, width)));
+}
+
+/* Where images stand in rows of tokens, `value`: a token of pixtral's behind each row of an image is text. */
+static void set_images(struct engine *e, const struct decoder *m, struct tensor *x, double value)
+{
+    const struct plim_train_setting *s = m->setting;
+    const struct plim_vision *v = &m->config->vision;
+    int64_t tokens = plim_image_tokens(v, &s->images), extent = plim_image_extent(v, &s->images);
+    int64_t lines = extent - tokens, columns = lines ? tokens / lines : tokens;
+    for (int64_t i = 0; i < s->images.count; i++)
+        for (int64_t line = 0; line == 0 || line < lines; line++)
+            set_part(e, x, value, PLIM_IMAGE_LEAD + i * (extent + PLIM_IMAGE_GAP) + line * (columns + 1),
+                     s->micro_batch, s->seq, columns);
 }
 
 /* Rows with images, as a processor and a collator make them, with labels of their own. Images' tokens are told by their
- * types. */
+ * types; pixtral's by the last token of the vocabulary, which none else is. */
 static struct batch rows_with_images(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     const struct plim_train_setting *s = m->setting;
     const struct plim_vision *v = &m->config->vision;
-    int64_t rows = s->micro_batch, images = rows * s->images.count, tokens = plim_image_tokens(v, &s->images);
+    int64_t rows = s->micro_batch, images = rows * s->images.count;
+    double words = (double)(m->config->vocab_size - (v->row_ends ? 1 : 0));
     struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, s->seq)))};
-    op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
+    op_random_(e, b.inputs, words, seed);
     b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
-    b.token_types = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 0));
-    for (int64_t i = 0; i < s->images.count; i++)
-        set_part(e, b.token_types, 1, PLIM_IMAGE_LEAD + i * (tokens + PLIM_IMAGE_GAP), rows, s->seq, tokens);
+    if (!v->row_ends) b.token_types = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 0));
+    set_images(e, m, v->row_ends ? b.inputs : b.token_types, v->row_ends ? words : 1);
     b.pixels = pixels_of(e, v, &s->images, images);
     op_random_(e, b.pixels, 1, seed + 1);
-    if (!v->image_size) b.grids = tensor_keep(op_full(e, PLIM_I64, SHAPE(images, 3), 1));
+    if (!v->image_size) b.grids = tensor_keep(op_full(e, PLIM_I64, SHAPE(images, v->row_ends ? 2 : 3), 1));
     b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
-    op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
+    op_random_(e, b.labels, words, seed); /* the same */
     int64_t last = rows * s->seq - 1;
     if (decoder_hides_padding(s)) set_part(e, b.mask, 0, last, 1, 1, 1);
     if (decoder_hides_padding(s)) set_part(e, b.labels, PLIM_IGNORED_TARGET, last, 1, 1, 1);

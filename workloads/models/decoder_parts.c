@@ -95,7 +95,8 @@ int64_t decoder_documents(const struct decoder *m)
 bool decoder_takes_items(const struct decoder *m)
 {
     enum plim_family f = m->config->family; /* gemma3's inner model alone says that it does not */
-    return !m->config->vision.layers || f == PLIM_FAMILY_QWEN2_VL || f == PLIM_FAMILY_GEMMA3;
+    return !m->config->vision.layers || f == PLIM_FAMILY_QWEN2_VL || f == PLIM_FAMILY_GEMMA3 ||
+           f == PLIM_FAMILY_MISTRAL3;
 }
 
 int64_t decoder_labels(const struct decoder *m)
@@ -436,7 +437,7 @@ static const enum masks masks_of[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GEMMA3_TEXT] = MASKS_BOTH, [PLIM_FAMILY_QWEN2_MOE] = MASKS_BOTH,
     [PLIM_FAMILY_OLMO3] = MASKS_BOTH,      [PLIM_FAMILY_COHERE2] = MASKS_BOTH,
     [PLIM_FAMILY_GPT_OSS] = MASKS_BOTH,
-    [PLIM_FAMILY_MINISTRAL3] = MASKS_ONE,
+    [PLIM_FAMILY_MINISTRAL3] = MASKS_ONE,  [PLIM_FAMILY_MISTRAL3] = MASKS_ONE,
     [PLIM_FAMILY_GEMMA4_TEXT] = MASKS_BOTH, [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = MASKS_BOTH,
     [PLIM_FAMILY_MINISTRAL] = MASKS_BOTH,  [PLIM_FAMILY_GEMMA3] = MASKS_BOTH,
 };

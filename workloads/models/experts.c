@@ -28,6 +28,8 @@ static const struct traits {
     [PLIM_FAMILY_QWEN2_MOE] = {.is_leaf = true, .weights_are_low = true},
     [PLIM_FAMILY_QWEN3_MOE] = {.is_leaf = true, .weights_are_low = true, .experts_first = true},
     [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = {.normalized = true, .weights_are_low = true},
+    [PLIM_FAMILY_QWEN3_5_MOE] = {.normalized = true, .weights_are_low = true},
+    [PLIM_FAMILY_QWEN3_VL_MOE] = {.normalized = true, .weights_are_low = true, .experts_first = true},
     [PLIM_FAMILY_QWEN3_NEXT] = {.weights_are_low = true},
     [PLIM_FAMILY_OLMOE] = {.weights_are_low = true},
     [PLIM_FAMILY_GLM4_MOE] = {.is_grouped = true, .experts_first = true},

@@ -371,7 +371,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     if (!b->m->config->layer_is_nope[b->layer - b->m->layers])
         (decoder_liger(b->m).rope ? rotate_in_place : rotate)(e, b, qkv);
     if (t->head_norm == HEAD_NORM_TURNED) norm_heads(e, b->layer, qkv);
-    if (t->scales_queries) scale_queries(e, b, &qkv[Q]);
+    if (b->m->config->scales_queries) scale_queries(e, b, &qkv[Q]);
     decoder_remember(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     if (t->softcaps_attention) call.softcap = b->m->config->attn_logit_softcapping;

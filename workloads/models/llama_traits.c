@@ -8,6 +8,7 @@
 const struct llama_traits plim_llama_traits[PLIM_FAMILY_COUNT] = {
 #define QWEN2_VL_TEXT \
     {.norm = NORM_RMS, .places = PRE, .qkv_bias = true, .of_grids = GRIDS_ALONE, .projects_first = true}
+#define QWEN3_VL_TEXT {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .of_grids = GRIDS}
     [PLIM_FAMILY_LLAMA] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_MISTRAL] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_QWEN2] = {.norm = NORM_RMS, .places = PRE, .qkv_bias = true},
@@ -50,14 +51,14 @@ const struct llama_traits plim_llama_traits[PLIM_FAMILY_COUNT] = {
 #define QWEN3_5_TEXT \
     {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true, .of_grids = GRIDS}
     [PLIM_FAMILY_QWEN3_5_TEXT] = QWEN3_5_TEXT, [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = QWEN3_5_TEXT,
-    [PLIM_FAMILY_QWEN3_5] = QWEN3_5_TEXT,
+    [PLIM_FAMILY_QWEN3_5] = QWEN3_5_TEXT, [PLIM_FAMILY_QWEN3_5_MOE] = QWEN3_5_TEXT,
     [PLIM_FAMILY_QWEN3_NEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .gated = true},
     [PLIM_FAMILY_OLMOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_WHOLE},
     [PLIM_FAMILY_GRANITEMOE] = {.norm = NORM_RMS, .places = PRE, .norms_first = true},
     [PLIM_FAMILY_GLM4_MOE] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .turns_part = true},
     [PLIM_FAMILY_DEEPSEEK_V3] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_GLM4_MOE_LITE] = {.norm = NORM_RMS, .places = PRE},
-    [PLIM_FAMILY_MINISTRAL3] = {.norm = NORM_RMS, .places = PRE, .scales_queries = true},
+    [PLIM_FAMILY_MINISTRAL3] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_MINISTRAL] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_ARCEE] = {.norm = NORM_RMS, .places = PRE, .plain_mlp = true},
     [PLIM_FAMILY_NEMOTRON] = {.norm = NORM_LAYER_1P,
@@ -68,9 +69,11 @@ const struct llama_traits plim_llama_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_EXAONE4] = {.norm = NORM_RMS, .places = POST, .head_norm = HEAD_NORM_TRANSPOSED},
     [PLIM_FAMILY_SEED_OSS] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .drops_inside = true},
     [PLIM_FAMILY_ERNIE4_5] = {.norm = NORM_RMS, .places = PRE, .rotates_in_fp32 = true, .wide_pairs = true},
+    [PLIM_FAMILY_MISTRAL3] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_QWEN2_VL] = QWEN2_VL_TEXT,
     [PLIM_FAMILY_QWEN2_5_VL] = QWEN2_VL_TEXT,
-    [PLIM_FAMILY_QWEN3_VL] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .of_grids = GRIDS},
+    [PLIM_FAMILY_QWEN3_VL] = QWEN3_VL_TEXT,
+    [PLIM_FAMILY_QWEN3_VL_MOE] = QWEN3_VL_TEXT,
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_TURNED},
     [PLIM_FAMILY_LFM2] = {.norm = NORM_RMS,
                           .places = PRE,

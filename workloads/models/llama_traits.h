@@ -38,7 +38,6 @@ struct llama_traits {
     bool parallel;  /* attention and MLP side by side on one norm */
     bool turns_part;  /* a part of the head turns; each turned part goes once it is joined to the rest */
     bool turns_first; /* a part of the head turns; both turned parts live until both are joined to the rest */
-    bool scales_queries; /* queries grow with their positions, once they have turned */
     enum { NO_GRIDS, GRIDS, GRIDS_ALONE } of_grids; /* positions are those of images' grids, too, or alone */
     bool norms_first; /* a block's norms are made before its MLP */
     bool convolves; /* short convolutions in the place of most attentions */

@@ -192,13 +192,14 @@ static void load_part(struct load *load, const struct vision_part *part)
     for (int k = 0; k < count; k++) load_module(load, modules[k], part->owner);
 }
 
-/* What merges last, and what reads patches, which stand behind a Qwen's blocks and before gemma3's */
+/* What merges last, and what reads patches, which stand behind a Qwen's blocks and before those of others */
 static void load_beside_blocks(struct load *load)
 {
     const struct vision *vision = &load->m->vision;
     struct vision_part part;
     load_tensor(load, vision->projection, INIT_WEIGHT);
     if (vision_part(load->m, (size_t)load->m->config->vision.layers, &part)) load_part(load, &part);
+    if (load->m->config->vision.row_ends) load_tensor(load, vision->norm.weight, INIT_ONES); /* pixtral's ln_pre */
     load_tensor(load, vision->patch_bias, INIT_ZEROS);
     load_tensor(load, vision->patch_weight, INIT_WEIGHT);
     load_tensor(load, vision->positions, INIT_WEIGHT);
@@ -211,12 +212,13 @@ static void load_vision(struct load *load)
     const struct plim_vision *v = &load->m->config->vision;
     struct vision_part part;
     if (!v->layers) return;
-    if (vision->projection) load_beside_blocks(load);
+    bool is_qwens = !vision->projection && !v->row_ends;
+    if (!is_qwens) load_beside_blocks(load);
     for (size_t i = 0; vision_part(load->m, i, &part); i++)
         if (i != (size_t)v->layers) load_part(load, &part);
-    load_tensor(load, vision->last_norm.bias, INIT_ZEROS);
-    load_tensor(load, vision->last_norm.weight, INIT_ONES);
-    if (!vision->projection) load_beside_blocks(load);
+    load_tensor(load, vision->norm.bias, INIT_ZEROS);
+    if (!v->row_ends) load_tensor(load, vision->norm.weight, INIT_ONES);
+    if (is_qwens) load_beside_blocks(load);
 }
 
 static void load_module(struct load *load, const struct module *module, void *owner)

@@ -144,7 +144,8 @@ struct decoder {
  * As one row (data.packing): tokens (1, B * S) with positions (1, B * S) int64, which start again at each document; of
  * TRL's collator also where the documents begin and end (documents + 1) int32, for queries and for keys, and which each
  * token is of, (1, B * S) int32. Else NULL.
- * token_types: (B, S) int64, 1 for an image's tokens; pixels: (T, numbers of a patch) fp32; grids: (images, 3) int64.
+ * token_types: (B, S) int64, 1 for an image's tokens; pixels: (T, numbers of a patch) fp32; grids: (images, 3) int64,
+ * of pixtral's (images, 2) and of no type.
  * completions: of DPOTrainer's, (B, S), which tokens are no prompt; its labels are made in a step (dpo.h). known: what
  * its reference makes of the chosen and of the rejected rows, (B / 2) each, where that was computed before.
  * kl: inputs, attention mask and labels of LLaMA-Factory's kto stage, (B, S) each, of whose rows the KL is estimated;

@@ -40,7 +40,8 @@ void module_blocks(const struct decoder *m, const struct module *blocks, int64_t
 bool module_is_there(const struct decoder *m, const struct module *module, const void *owner);
 /* The modules of a vision tower's blocks and of its mergers (vision.h) */
 extern const struct module plim_vision_block[], plim_vision_merger[], plim_qwen2_vl_block[], plim_qwen2_5_vl_block[],
-    plim_qwen2_vl_merger[], plim_siglip_block[], plim_gemma3_projector[];
+    plim_qwen2_vl_merger[], plim_siglip_block[], plim_gemma3_projector[],
+    plim_pixtral_block[], plim_mistral3_projector[];
 /* A module's full name in transformers; `layer`: of a block's */
 void module_full_name(const struct decoder *m, const struct module *module, int64_t layer, char name[MODULE_NAME_MAX]);
 

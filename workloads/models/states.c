@@ -191,7 +191,9 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
     struct tensor *buffers[DECODER_BUFFERS_BESIDE];
     size_t count = decoder_states(m, out), n = buffers_beside(m, buffers);
     const struct tensor *embedded = decoder_base_embedding(m);
+    const struct plim_vision *v = &m->config->vision;
     const struct tensor *behind_patches = m->vision.positions ? m->vision.positions : m->vision.patch_weight;
+    if (v->row_ends) behind_patches = m->vision.layers[v->layers - 1].norm[1].weight; /* pixtral's stand last */
     bool norm_first = m->config->family != PLIM_FAMILY_PHI && m->config->family != PLIM_FAMILY_LFM2;
     const struct norm *beside = m->position_ids ? &m->embedding_norm : &m->final_norm; /* bert's, else rotary ones */
     const struct tensor *last = norm_first && beside->bias ? beside->bias : beside->weight;

@@ -61,7 +61,7 @@ static void cast_tower(struct engine *e, struct decoder *m, enum plim_dtype dtyp
     char part_name[MODULE_NAME_MAX], name[2 * MODULE_NAME_MAX];
     struct vision_part part;
     for (size_t i = 0; vision_part(m, i, &part) && !e->halted; i++) {
-        struct norm *last = &m->vision.last_norm;
+        struct norm *last = &m->vision.norm;
         bool is_behind = part.is_merger && part.number < 0 && last->weight;
         if (is_behind) nn_cast(e, last->weight, dtype);
         if (is_behind) nn_cast(e, last->bias, dtype);

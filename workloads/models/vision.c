@@ -8,8 +8,11 @@ static const struct vision_tower *const towers[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN2_VL] = &plim_tower_qwen2_vl,
     [PLIM_FAMILY_QWEN2_5_VL] = &plim_tower_qwen2_5_vl,
     [PLIM_FAMILY_QWEN3_VL] = &plim_tower_qwen3_vl,
+    [PLIM_FAMILY_QWEN3_VL_MOE] = &plim_tower_qwen3_vl,
     [PLIM_FAMILY_QWEN3_5] = &plim_tower_qwen3_vl, /* without deepstack */
+    [PLIM_FAMILY_QWEN3_5_MOE] = &plim_tower_qwen3_vl,
     [PLIM_FAMILY_GEMMA3] = &plim_tower_gemma3,
+    [PLIM_FAMILY_MISTRAL3] = &plim_tower_pixtral,
 };
 
 static const struct vision_tower *tower_of(const struct decoder *m)
@@ -99,7 +102,8 @@ static void count_elements(const struct decoder *m, int64_t *of_patches, int64_t
     struct vision_part part;
     *of_patches = tensor_elements(m->vision.patch_weight);
     if (m->vision.patch_bias) *of_patches += tensor_elements(m->vision.patch_bias);
-    if (m->vision.last_norm.weight) *of_patches += 2 * tensor_elements(m->vision.last_norm.weight);
+    const struct norm *norm = &m->vision.norm;
+    if (norm->weight) *of_patches += tensor_elements(norm->weight) * (norm->bias ? 2 : 1);
     *of_rows = m->vision.projection ? tensor_elements(m->vision.projection) : 0;
     for (size_t i = 0; vision_part(m, i, &part); i++) *(part.is_merger ? of_rows : of_patches) += elements_of(&part);
 }

@@ -1,6 +1,6 @@
 /* The vision towers of models of images and text, as transformers 5.17 writes them: vision.c is what the
  * model asks of them, vision_parts.c what they share; those of Qwen's models are in vision_qwen.c, gemma3's in
- * vision_siglip.c.
+ * vision_siglip.c, mistral3's in vision_pixtral.c.
  *
  * A batch's images are rows of patches, T of all images, each of channels x frames x patch x patch numbers. The
  * tower makes them of its own width W, and merges merge x merge of them into one row of the text's width H. These stand
@@ -19,6 +19,7 @@ struct decoder_layer;
 /* What makes rows of the text's width of patches that are merged: Qwen3VLVisionPatchMerger */
 struct vision_merger {
     struct norm norm;
+    struct linear merging; /* mistral3: of merged patches their mean's width; else none */
     struct linear fc1, fc2;
     struct adapters adapters;
 };
@@ -28,7 +29,7 @@ struct vision {
     struct tensor *positions;                 /* (positions, W), which each image's grid is interpolated from, or is */
     struct tensor *inv_freq, *original_inv_freq; /* (W / heads / 4); buffers; NULL: none turn */
     struct tensor *position_ids;              /* siglip: (positions) int64, a buffer */
-    struct norm last_norm;                    /* siglip: behind the last block */
+    struct norm norm;                         /* siglip: behind the last block; pixtral: in front of the first */
     struct tensor *projection;                /* gemma3: (W, H) */
     struct decoder_layer *layers;
     struct vision_merger *mergers; /* the last block's, and then those of deepstack */
@@ -55,7 +56,8 @@ struct vision_tower {
     const struct module *block, *merger;      /* the modules of a block, and of what merges */
     const char *blocks, *last, *deep;         /* the names of the parts; %lld: the number of one of several */
 };
-extern const struct vision_tower plim_tower_qwen2_vl, plim_tower_qwen2_5_vl, plim_tower_qwen3_vl, plim_tower_gemma3;
+extern const struct vision_tower plim_tower_qwen2_vl, plim_tower_qwen2_5_vl, plim_tower_qwen3_vl, plim_tower_gemma3,
+    plim_tower_pixtral;
 
 /* A block (struct decoder_layer) or a merger (struct vision_merger) of a tower */
 struct vision_part {

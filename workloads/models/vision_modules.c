@@ -44,5 +44,22 @@ const struct module plim_siglip_block[] = {BLOCK("layer_norm1", norm[0], NORM),
                                            BLOCK("mlp.fc1", fc1, LINEAR),
                                            BLOCK("mlp.fc2", fc2, LINEAR),
                                            {0}};
+/* In the order of PixtralAttentionLayer's */
+const struct module plim_pixtral_block[] = {BLOCK("attention_norm", norm[0], NORM),
+                                            BLOCK("feed_forward.gate_proj", gate, LINEAR),
+                                            BLOCK("feed_forward.up_proj", up, LINEAR),
+                                            BLOCK("feed_forward.down_proj", down, LINEAR),
+                                            BLOCK("attention.k_proj", k, LINEAR),
+                                            BLOCK("attention.v_proj", v, LINEAR),
+                                            BLOCK("attention.q_proj", q, LINEAR),
+                                            BLOCK("attention.o_proj", o, LINEAR),
+                                            BLOCK("ffn_norm", norm[1], NORM),
+                                            {0}};
+const struct module plim_mistral3_projector[] = {
+    {"norm", offsetof(struct vision_merger, norm), MODULE_NORM},
+    {"patch_merger.merging_layer", offsetof(struct vision_merger, merging), MODULE_LINEAR},
+    {"linear_1", offsetof(struct vision_merger, fc1), MODULE_LINEAR},
+    {"linear_2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
+    {0}};
 const struct module plim_gemma3_projector[] = {
     {"mm_soft_emb_norm", offsetof(struct vision_merger, norm), MODULE_NORM}, {0}};

@@ -48,7 +48,7 @@ static void build(struct engine *e, struct decoder *m)
     m->vision.position_ids = tensor_keep(op_arange(e, PLIM_I64, v->positions, 0, 1));
     tensor_classify(e, m->vision.position_ids, PLIM_MEMORY_PARAMETERS);
     vision_build_blocks(e, m, build_block);
-    norm_create(e, m, &m->vision.last_norm);
+    norm_create(e, m, &m->vision.norm);
     struct tensor *ids = tensor_keep(op_arange(e, PLIM_I64, v->positions, 0, 1)); /* _init_weights() */
     op_copy_(e, m->vision.position_ids, ids);
     tensor_drop(e, ids);
@@ -120,7 +120,7 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
         call.layer = &m->vision.layers[i];
         tensor_set(e, &x, decoder_run_block(e, &call, x));
     }
-    tensor_set(e, &x, nn_norm(e, &m->vision.last_norm, x));
+    tensor_set(e, &x, nn_norm(e, &m->vision.norm, x));
     tensor_drop(e, embedded);
     return x;
 }

@@ -223,7 +223,7 @@ struct rope {
 };
 
 extern const struct rope nn_rope_default, nn_rope_linear, nn_rope_dynamic, nn_rope_yarn,
-    nn_rope_longrope, nn_rope_llama3, nn_rope_proportional;
+    nn_rope_longrope, nn_rope_llama3, nn_rope_axial, nn_rope_proportional;
 
 /* A rotary embedding of `dim` rotating dimensions, and its buffers. */
 struct rotary {

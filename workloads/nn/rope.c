@@ -201,7 +201,18 @@ static void longrope_update(struct engine *e, struct rotary *r, struct tensor *s
 
 /* --- the types -------------------------------------------------------------------------------- */
 
+/* Every second frequency for rows, then the others for columns (PixtralVisionRotaryEmbedding) */
+static struct tensor *axial(struct engine *e, const struct rotary *r, struct tensor *seq)
+{
+    struct tensor *once = tensor_keep(plain(e, r, seq));
+    struct tensor *parts[2] = {op_slice_steps(e, once, 0, 2), op_slice_steps(e, once, 1, 2)};
+    struct tensor *y = tensor_keep(op_cat(e, 2, parts, -1));
+    tensor_drop(e, once);
+    return tensor_yield(y);
+}
+
 const struct rope nn_rope_default = {.frequencies = plain};
+const struct rope nn_rope_axial = {.frequencies = axial};
 const struct rope nn_rope_linear = {.frequencies = linear};
 const struct rope nn_rope_dynamic = {.frequencies = dynamic, .update = dynamic_update};
 const struct rope nn_rope_yarn = {.frequencies = yarn};

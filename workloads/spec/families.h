@@ -58,8 +58,11 @@
     X(QWEN2_VL, "qwen2_vl")                                                                        \
     X(QWEN2_5_VL, "qwen2_5_vl")                                                                    \
     X(QWEN3_VL, "qwen3_vl")                                                                        \
+    X(QWEN3_VL_MOE, "qwen3_vl_moe")                                                                \
     X(QWEN3_5, "qwen3_5")                                                                          \
+    X(QWEN3_5_MOE, "qwen3_5_moe")                                                                  \
     X(GEMMA3, "gemma3")                                                                            \
+    X(MISTRAL3, "mistral3")                                                                        \
     X(T5, "t5")                                                                                    \
     X(MT5, "mt5")                                                                                  \
     X(GEMMA4_TEXT, "gemma4_text")                                                                  \

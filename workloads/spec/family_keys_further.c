@@ -217,11 +217,7 @@ static const struct plim_family_key qwen3_5_moe_keys[] = {
     KEY("num_attention_heads", HEADS, "16"),
     KEY("num_key_value_heads", KV_HEADS, "2"),
     KEYS_OF_HYBRID,
-    KEY("moe_intermediate_size", EXPERT_SIZE, "512"),
-    KEY("shared_expert_intermediate_size", SHARED_EXPERT_SIZE, "512"),
-    KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "8"),
-    KEY("num_experts", EXPERTS, "256"),
-    KEY("router_aux_loss_coef", AUX_LOSS_COEF, "0.001"),
+    KEYS_OF_QWEN3_5_EXPERTS,
     NUL("pad_token_id", PAD_TOKEN, "null"),
 };
 

@@ -34,6 +34,30 @@ static const struct plim_family_key qwen3_vl_keys[] = {
     QWEN3_TOWER,
 };
 
+/* Qwen3VLMoeTextConfig, Qwen3VLMoeConfig's own, Qwen3VLMoeVisionConfig */
+static const struct plim_family_key qwen3_vl_moe_keys[] = {
+    KEY("task", TASK, "causal-lm"),
+    KEY("vocab_size", VOCAB_SIZE, "151936"),
+    KEY("hidden_size", HIDDEN_SIZE, "2048"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "5632"),
+    KEY("num_hidden_layers", LAYERS, "24"),
+    KEY("num_attention_heads", HEADS, "16"),
+    KEY("num_key_value_heads", KV_HEADS, "16"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "128000"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("decoder_sparse_step", SPARSE_STEP, "1"),
+    KEY("moe_intermediate_size", EXPERT_SIZE, "1408"),
+    KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "4"),
+    TWO("num_experts", "num_local_experts", EXPERTS, "60"),
+    KEY("router_aux_loss_coef", AUX_LOSS_COEF, "0.001"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    NUL("head_dim", HEAD_DIM, "null"),
+    QWEN3_TOWER,
+};
+
 /* Qwen3_5TextConfig and Qwen3_5VisionConfig */
 static const struct plim_family_key qwen3_5_keys[] = {
     KEY("task", TASK, "causal-lm"),
@@ -44,6 +68,20 @@ static const struct plim_family_key qwen3_5_keys[] = {
     KEY("num_attention_heads", HEADS, "16"),
     KEY("num_key_value_heads", KV_HEADS, "4"),
     KEYS_OF_HYBRID,
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    QWEN3_TOWER,
+};
+
+/* Qwen3_5MoeTextConfig and Qwen3_5MoeVisionConfig */
+static const struct plim_family_key qwen3_5_moe_keys[] = {
+    KEY("task", TASK, "causal-lm"),
+    KEY("vocab_size", VOCAB_SIZE, "248320"),
+    KEY("hidden_size", HIDDEN_SIZE, "2048"),
+    KEY("num_hidden_layers", LAYERS, "40"),
+    KEY("num_attention_heads", HEADS, "16"),
+    KEY("num_key_value_heads", KV_HEADS, "2"),
+    KEYS_OF_HYBRID,
+    KEYS_OF_QWEN3_5_EXPERTS,
     NUL("pad_token_id", PAD_TOKEN, "null"),
     QWEN3_TOWER,
 };
@@ -110,6 +148,32 @@ static const struct plim_family_key gemma3_keys[] = {
     KEY("vision_hidden_act", VISION_ACTIVATION, "gelu_pytorch_tanh"),
 };
 
+/* Mistral3Config's own text and tower */
+static const struct plim_family_key mistral3_keys[] = {
+    KEY("task", TASK, "causal-lm"),
+    KEY("vocab_size", VOCAB_SIZE, "131072"),
+    KEY("hidden_size", HIDDEN_SIZE, "5120"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "32768"),
+    KEY("num_hidden_layers", LAYERS, "40"),
+    KEY("num_attention_heads", HEADS, "32"),
+    KEY("num_key_value_heads", KV_HEADS, "8"),
+    NUL("head_dim", HEAD_DIM, "128"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "131072"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    NUL("sliding_window", SLIDING_WINDOW, "null"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("spatial_merge_size", VISION_MERGE, "2"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
+    KEY("vision_hidden_size", VISION_HIDDEN, "1024"),
+    KEY("vision_intermediate_size", VISION_INTERMEDIATE, "4096"),
+    KEY("vision_num_hidden_layers", VISION_LAYERS, "24"),
+    KEY("vision_num_attention_heads", VISION_HEADS, "16"),
+    KEY("vision_num_channels", VISION_CHANNELS, "3"),
+    KEY("vision_patch_size", VISION_PATCH, "14"),
+    KEY("vision_hidden_act", VISION_ACTIVATION, "gelu"),
+};
+
 const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN2_VL] = {QWEN2_VL(qwen2_vl_keys), .liger = LIGER_QWEN2_VL(LAYER),
                               .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
@@ -123,6 +187,10 @@ const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
                               .liger = {LIGER_DECODER(IN_PLACE, NONE), .head_norms = PLIM_LIGER_NORM_IN_PLACE},
                               .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
                                           "qkv", "attn.proj", "linear_fc1", "linear_fc2"}},
+    [PLIM_FAMILY_QWEN3_VL_MOE] = {KEYS(qwen3_vl_moe_keys), .tasks = 1u << PLIM_TASK_CAUSAL_LM, .vision = true,
+                                  .deep = {8, 16, 24}, .rotary = true, .mrope_section = {24, 20, 20},
+                                  .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
+                                              "down_proj", "qkv", "attn.proj", "linear_fc1", "linear_fc2"}},
     [PLIM_FAMILY_QWEN3_5] = {KEYS(qwen3_5_keys), .tasks = 1u << PLIM_TASK_CAUSAL_LM, .vision = true,
                              .layer_types = true, .linear = true, .rotary = true, .rotary_rounds_up = true,
                              .mrope_section = {11, 11, 10},
@@ -132,6 +200,13 @@ const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
                              .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "out_proj", "in_proj_qkv", "in_proj_z",
                                          "in_proj_b", "in_proj_a", "gate_proj", "up_proj", "down_proj", "qkv",
                                          "attn.proj", "linear_fc1", "linear_fc2"}},
+    [PLIM_FAMILY_QWEN3_5_MOE] = {KEYS(qwen3_5_moe_keys), .tasks = 1u << PLIM_TASK_CAUSAL_LM, .vision = true,
+                                 .layer_types = true, .linear = true, .rotary = true, .rotary_rounds_up = true,
+                                 .mrope_section = {11, 11, 10},
+                                 .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "out_proj", "in_proj_qkv",
+                                             "in_proj_z", "in_proj_b", "in_proj_a", "gate_proj", "up_proj",
+                                             "down_proj", "shared_expert_gate", "qkv", "attn.proj", "linear_fc1",
+                                             "linear_fc2"}},
     [PLIM_FAMILY_GEMMA3] = {KEYS(gemma3_keys), .sliding = PLIM_SLIDING_PATTERN, .tasks = 1u << PLIM_TASK_CAUSAL_LM,
                             .vision = true, .mostly_text = true, .layer_types = true, .rotary = true,
                             .rotary_by_layers = true, .heads_must_divide = true,
@@ -139,4 +214,8 @@ const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
                                       .tower_norms = PLIM_LIGER_NORM_LAYER},
                             .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
                                         "out_proj", "fc1", "fc2"}},
+    [PLIM_FAMILY_MISTRAL3] = {KEYS(mistral3_keys), .sliding = PLIM_SLIDING_ALL, .tasks = 1u << PLIM_TASK_CAUSAL_LM,
+                              .vision = true, .mostly_text = true, .rotary = true,
+                              .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
+                                          "merging_layer", "linear_1", "linear_2"}},
 };

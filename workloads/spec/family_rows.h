@@ -55,6 +55,13 @@
     KEY("linear_num_value_heads", LINEAR_VALUE_HEADS, "32"),                                       \
     KEY("full_attention_interval", FULL_INTERVAL, "4")
 
+/* Of qwen3_5_moe's layers */
+#define KEYS_OF_QWEN3_5_EXPERTS \
+    KEY("moe_intermediate_size", EXPERT_SIZE, "512"), \
+    KEY("shared_expert_intermediate_size", SHARED_EXPERT_SIZE, "512"), \
+    KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "8"), KEY("num_experts", EXPERTS, "256"), \
+    KEY("router_aux_loss_coef", AUX_LOSS_COEF, "0.001")
+
 /* Decoders of fewer users (family_keys_further.c); the entries of all others are empty. */
 extern const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT];
 

@@ -211,6 +211,8 @@ static enum plim_status read_rope(const struct plim_place *place, const struct p
         positions = plim_yaml_get(map, "original_max_position_embeddings");
         if (info->rope) model->rope_original_positions = 0;
     }
+    if (model->family == PLIM_FAMILY_MISTRAL3) /* which text it is, text_config says */
+        model->scales_queries = plim_yaml_get(map, "llama_4_scaling_beta") != NULL;
     const struct plim_yaml_node *sections = info->mrope_section[0] ? plim_yaml_get(map, "mrope_section") : NULL;
     if (sections) PLIM_TRY(plim_vision_read_sections(place, sections, model));
     if (info->flat && is_text(name, "mrope")) name = NULL; /* Qwen2VLTextConfig takes it for default */
@@ -512,7 +514,7 @@ enum plim_status plim_model_section_read(const struct plim_yaml *yaml,
  * the whole one is there where it is asked for by its family. gemma4's text is, as Gemma4ForCausalLM loads it. */
 static struct plim_yaml_node *text_of(struct plim_yaml_node *root, const enum plim_family *wanted)
 {
-    if (wanted && *wanted == PLIM_FAMILY_QWEN3_5) return root;
+    if (wanted && (*wanted == PLIM_FAMILY_QWEN3_5 || *wanted == PLIM_FAMILY_QWEN3_5_MOE)) return root;
     struct plim_yaml_node *text = (struct plim_yaml_node *)plim_yaml_get(root, "text_config");
     const struct plim_yaml_node *type = plim_yaml_get(root, "model_type");
     bool wants_text = wanted && plim_family_info(*wanted)->rope == PLIM_ROPE_PROPORTIONAL && /* gemma4 */
@@ -532,9 +534,26 @@ static enum plim_status read_own(const struct plim_yaml *yaml, bool tied, struct
     enum plim_status st = read_known(yaml, yaml->root, "", false, spec, err);
     text.tie_word_embeddings = model->tie_word_embeddings || tied;
     text.dtype = model->dtype;
-    text.vision.image_tokens = model->vision.image_tokens;
+    text.vision.image_tokens = model->vision.image_tokens, text.vision.merge_size = model->vision.merge_size;
     *model = text;
     spec->layer_types_given = types;
+    return st;
+}
+
+/* Reads mistral3's text_config, of another family, whose defaults count. It says whether embeddings are tied where the
+ * file does not: the class would tie them, but from_pretrained() leaves a head that the checkpoint has. */
+static enum plim_status read_mistral3_text(const struct plim_yaml *text, struct plim_spec *spec, bool *is_tied,
+                                           struct plim_error *err)
+{
+    struct plim_model_config *model = &spec->model_as_given, own = *model;
+    enum plim_family of = PLIM_FAMILY_MISTRAL;
+    enum plim_status st = PLIM_OK;
+    PLIM_TRY(plim_hf_read_text_class(text, &of, err));
+    PLIM_TRY(plim_family_defaults(of, model, err));
+    model->family = own.family, model->vision = own.vision, model->dtype = own.dtype;
+    PLIM_TRY(read_known(text, text->root, "text_config.", false, spec, err));
+    model->scales_queries = of == PLIM_FAMILY_MINISTRAL3, *is_tied = model->tie_word_embeddings;
+out:
     return st;
 }
 
@@ -549,7 +568,8 @@ static enum plim_status read_parts(const struct plim_yaml *yaml, struct plim_spe
     bool usual = spec->model_as_given.tie_word_embeddings, has_text = is_filled(text.root), tied = false;
     if (has_text) {
         PLIM_TRY(plim_hf_refuse_keys(&text, family, err));
-        PLIM_TRY(read_known(&text, text.root, "text_config.", false, spec, err));
+        if (family == PLIM_FAMILY_MISTRAL3) PLIM_TRY(read_mistral3_text(&text, spec, &usual, err));
+        else PLIM_TRY(read_known(&text, text.root, "text_config.", false, spec, err));
         tied = plim_family_info(family)->flat && spec->model_as_given.tie_word_embeddings;
     }
     spec->model_as_given.tie_word_embeddings = usual;
@@ -558,21 +578,6 @@ static enum plim_status read_parts(const struct plim_yaml *yaml, struct plim_spe
     else PLIM_TRY(read_known(yaml, yaml->root, "", false, spec, err));
 out:
     return st;
-}
-
-/* Ministral3Attention.forward() reads them of whatever rotary embedding there is. */
-static enum plim_status check_scaled_queries(const struct plim_yaml *yaml, enum plim_family family,
-                                             struct plim_error *err)
-{
-    const struct plim_yaml_node *older = plim_yaml_get(yaml->root, "rope_scaling");
-    const struct plim_yaml_node *map = is_filled(older) ? older : plim_yaml_get(yaml->root, "rope_parameters");
-    if (family != PLIM_FAMILY_MINISTRAL3 || !map || plim_yaml_is_null(map)) return PLIM_OK;
-    const struct plim_yaml_node *beta = plim_yaml_get(map, "llama_4_scaling_beta"),
-                                *positions = plim_yaml_get(map, "original_max_position_embeddings");
-    if (beta && positions && !plim_yaml_is_null(beta) && !plim_yaml_is_null(positions)) return PLIM_OK;
-    return plim_yaml_fail(yaml, map, err,
-                          "its rotary embedding has no llama_4_scaling_beta and original_max_position_embeddings, "
-                          "expected both, without which transformers fails to run ministral3");
 }
 
 enum plim_status plim_hf_read(const struct plim_yaml *document, const enum plim_family *wanted,
@@ -591,7 +596,7 @@ enum plim_status plim_hf_read(const struct plim_yaml *document, const enum plim_
     PLIM_TRY(plim_family_defaults(family, &spec->model_as_given, err));
     if (!wanted) PLIM_TRY(plim_hf_refuse_other_code(yaml, err));
     PLIM_TRY(plim_hf_read_task(yaml, family, wanted != NULL, &spec->model_as_given.task, err));
-    PLIM_TRY(check_scaled_queries(yaml, family, err));
+    PLIM_TRY(plim_hf_refuse_unscaled(yaml, family, err));
     spec->layer_types_given = spec->nope_layers_given = 0;
     PLIM_TRY(plim_family_info(family)->vision ? read_parts(yaml, spec, err)
                                               : read_known(yaml, yaml->root, "", false, spec, err));

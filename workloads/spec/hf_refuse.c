@@ -24,8 +24,8 @@ static const struct other_kind {
      {"swin", "convnext", "convnextv2", "resnet", "deit", "beit", "dinov2", "segformer",
       "detr"}},
     {"a multimodal model",
-     {"clip", "siglip", "gemma3n", "gemma4", "gemma4_unified", "llava", "qwen3_vl_moe", "idefics3",
-      "paligemma", "mllama", "blip-2", "internvl", "mistral3"}},
+     {"clip", "siglip", "gemma3n", "gemma4", "gemma4_unified", "llava", "idefics3",
+      "paligemma", "mllama", "blip-2", "internvl"}},
     {"a decoder of another family",
      {"gpt_neo", "gptj", "codegen", "mpt", "gpt-j"}},
 };
@@ -39,7 +39,8 @@ const char *plim_hf_other_kind(const char *type)
 }
 
 /* A refused key is refused at any value but these. */
-enum harmless { HARMLESS_FALSE, HARMLESS_VISION, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HARMLESS_GROUPED };
+enum harmless { HARMLESS_FALSE, HARMLESS_VISION, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HARMLESS_GROUPED,
+                HARMLESS_LAST, HARMLESS_GELU };
 
 /* Of which families a key is refused (only, but): of those whose classes read it. */
 #define END PLIM_FAMILY_COUNT
@@ -52,7 +53,8 @@ enum harmless { HARMLESS_FALSE, HARMLESS_VISION, HARMLESS_TRUE, HARMLESS_EMPTY, 
 #define SEQ2SEQ PLIM_FAMILY_T5, PLIM_FAMILY_MT5
 #define OF_EXPERTS \
     OF(PLIM_FAMILY_MIXTRAL, PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_GPT_OSS, \
-       PLIM_FAMILY_QWEN3_5_MOE_TEXT, PLIM_FAMILY_QWEN3_NEXT, PLIM_FAMILY_OLMOE, PLIM_FAMILY_GRANITEMOE, \
+       PLIM_FAMILY_QWEN3_VL_MOE, PLIM_FAMILY_QWEN3_5_MOE_TEXT, PLIM_FAMILY_QWEN3_5_MOE, \
+       PLIM_FAMILY_QWEN3_NEXT, PLIM_FAMILY_OLMOE, PLIM_FAMILY_GRANITEMOE, \
        PLIM_FAMILY_GLM4_MOE, PLIM_FAMILY_DEEPSEEK_V3, PLIM_FAMILY_GLM4_MOE_LITE, PLIM_FAMILY_GEMMA4_TEXT)
 
 static const struct refused_key {
@@ -82,7 +84,8 @@ static const struct refused_key {
     {"sparse_prediction", HARMLESS_FALSE,
      "how many tokens the head sees depends on their values", OF(PLIM_FAMILY_MODERNBERT)},
     {"mlp_only_layers", HARMLESS_EMPTY, "layers without experts but by decoder_sparse_step are not "
-     "in this version", OF(PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_QWEN3_NEXT)},
+     "in this version", OF(PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_QWEN3_NEXT,
+                           PLIM_FAMILY_QWEN3_VL_MOE)},
     {"mlp_layer_types", HARMLESS_EMPTY, "dense layers but the first are not in this version",
      OF(PLIM_FAMILY_GLM4_MOE_LITE)},
     {"output_router_logits", HARMLESS_FALSE, "the loss that balances experts is not in this version",
@@ -93,6 +96,12 @@ static const struct refused_key {
      "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
     {"_experts_implementation", HARMLESS_GROUPED,
      "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
+    {"vision_feature_layer", HARMLESS_LAST,
+     "results of another block of the tower than the last are not in this version", OF(PLIM_FAMILY_MISTRAL3)},
+    {"multimodal_projector_bias", HARMLESS_FALSE, "biases of a projector are not in this version",
+     OF(PLIM_FAMILY_MISTRAL3)},
+    {"projector_hidden_act", HARMLESS_GELU, "another activation of a projector is not in this version",
+     OF(PLIM_FAMILY_MISTRAL3)},
     {"qk_layernorm", HARMLESS_FALSE, "a norm of its own for each head is not in this version",
      OF(PLIM_FAMILY_STABLELM)},
     {"alibi", HARMLESS_FALSE, "falcon's alibi is not in this version", OF(PLIM_FAMILY_FALCON)},
@@ -105,12 +114,14 @@ static const struct refused_key {
 static bool is_harmless(const struct plim_yaml *yaml, const struct plim_yaml_node *node,
                         enum harmless harmless)
 {
+    static const char *const values[] = {
+        [HARMLESS_GROUPED] = "grouped_mm", [HARMLESS_LAST] = "-1", [HARMLESS_GELU] = "gelu"};
     bool flag;
     if (plim_yaml_is_null(node)) return true;
     if (harmless == HARMLESS_EMPTY) return node->kind != PLIM_YAML_SCALAR && node->count == 0;
     /* transformers' own choice, and the only one whose sizes do not follow the routing */
-    if (harmless == HARMLESS_GROUPED)
-        return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, "grouped_mm");
+    if (harmless == HARMLESS_GROUPED || harmless == HARMLESS_LAST || harmless == HARMLESS_GELU)
+        return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, values[harmless]);
     /* Among tokens of images alone */
     if (harmless == HARMLESS_VISION) return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, "vision");
     double number;
@@ -132,7 +143,8 @@ enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, enum plim_fam
     static const char *const removal[] = {[HARMLESS_FALSE] = "false", [HARMLESS_TRUE] = "true",
                                           [HARMLESS_VISION] = "null or vision",
                                           [HARMLESS_EMPTY] = "a config.json without it",
-                                          [HARMLESS_ZERO] = "0", [HARMLESS_GROUPED] = "grouped_mm"};
+                                          [HARMLESS_ZERO] = "0", [HARMLESS_GROUPED] = "grouped_mm",
+                                          [HARMLESS_LAST] = "-1", [HARMLESS_GELU] = "gelu"};
     for (size_t i = 0; i < sizeof(refused_keys) / sizeof(refused_keys[0]); i++) {
         const struct refused_key *refused = &refused_keys[i];
         const struct plim_yaml_node *node = plim_yaml_get(yaml->root, refused->key);
@@ -155,6 +167,31 @@ enum plim_status plim_hf_refuse_other_code(const struct plim_yaml *yaml, struct 
         "auto_map: this model brings its own code, expected transformers' own class (to plan "
         "it as that, write a spec with model: {hf: FILE, family: NAME}; plimsoll exec runs any "
         "training program)");
+}
+
+/* Ministral3Attention.forward() reads them of whatever rotary embedding there is. */
+enum plim_status plim_hf_refuse_unscaled(const struct plim_yaml *yaml, enum plim_family family, struct plim_error *err)
+{
+    const struct plim_yaml_node *older = plim_yaml_get(yaml->root, "rope_scaling");
+    const struct plim_yaml_node *map = older && older->count ? older : plim_yaml_get(yaml->root, "rope_parameters");
+    if (family != PLIM_FAMILY_MINISTRAL3 || !map || plim_yaml_is_null(map)) return PLIM_OK;
+    const struct plim_yaml_node *beta = plim_yaml_get(map, "llama_4_scaling_beta"),
+                                *positions = plim_yaml_get(map, "original_max_position_embeddings");
+    if (beta && positions && !plim_yaml_is_null(beta) && !plim_yaml_is_null(positions)) return PLIM_OK;
+    return plim_yaml_fail(yaml, map, err,
+                          "its rotary embedding has no llama_4_scaling_beta and original_max_position_embeddings, "
+                          "expected both, without which transformers fails to run ministral3");
+}
+
+enum plim_status plim_hf_read_text_class(const struct plim_yaml *text, enum plim_family *family, struct plim_error *err)
+{
+    const struct plim_yaml_node *type = plim_yaml_get(text->root, "model_type");
+    const char *name = type && type->kind == PLIM_YAML_SCALAR ? type->text : "";
+    *family = strcmp(name, "ministral3") ? PLIM_FAMILY_MISTRAL : PLIM_FAMILY_MINISTRAL3;
+    if (type && strcmp(name, "ministral3") && strcmp(name, "mistral"))
+        return plim_yaml_fail(text, type, err, "text_config.model_type: expected mistral or ministral3 (plimsoll exec "
+                              "runs any training program)");
+    return plim_hf_refuse_unscaled(text, *family, err);
 }
 
 /* --- heads ------------------------------------------------------------------------------------ */

@@ -25,4 +25,12 @@ enum plim_status plim_hf_read_task(const struct plim_yaml *yaml, enum plim_famil
                                    bool user_names_family, enum plim_task *task,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
+/* Refuses a text of ministral3 whose rotary embedding does not say how queries grow. */
+enum plim_status plim_hf_refuse_unscaled(const struct plim_yaml *yaml, enum plim_family family,
+                                         struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Of which family a text_config of mistral3 is: mistral or ministral3, which is checked; others are refused. */
+enum plim_status plim_hf_read_text_class(const struct plim_yaml *text, enum plim_family *family,
+                                         struct plim_error *err) PLIM_MUST_CHECK;
+
 #endif

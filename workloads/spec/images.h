@@ -2,6 +2,7 @@
 #ifndef PLIM_WORKLOADS_SPEC_IMAGES_H
 #define PLIM_WORKLOADS_SPEC_IMAGES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Activation functions as transformers' ACT2FN runs them (gelu_new is the python formula of
@@ -26,6 +27,8 @@ struct plim_vision {
     int64_t positions;       /* learned ones, a square of them, which an image's grid is interpolated from; 0: none */
     int64_t image_size;      /* width and height of all images; 0: they are as large as they are */
     int64_t image_tokens;    /* which an image becomes, where all are of one size: mm_tokens_per_image */
+    bool row_ends;           /* pixtral: a token of text stands behind each row of an image's; images are of any size,
+                                and told by their tokens alone */
     int64_t mlp_ratio;       /* qwen2_vl: intermediate_size in multiples of hidden_size; already applied */
     int64_t window_size;     /* pixels: patches of a square of so many see each other alone; 0: all of an image do */
     int64_t out_hidden_size; /* of the text */

@@ -117,9 +117,10 @@ void plim_model_derive(struct plim_spec *spec)
     if (may_slide && !model->use_sliding_window && !keeps_window)
         model->sliding_window = 0;
 
+    if (model->family == PLIM_FAMILY_MINISTRAL3) model->scales_queries = true;
     bool scaled = model->rope == PLIM_ROPE_LONGROPE || model->rope == PLIM_ROPE_YARN ||
                   model->rope == PLIM_ROPE_LLAMA3 ||
-                  model->family == PLIM_FAMILY_MINISTRAL3; /* queries are scaled by them, whatever turns them */
+                  model->scales_queries; /* by them, whatever turns them */
     if (!scaled)
         model->rope_original_positions = 0;
     else if (!model->rope_original_positions)

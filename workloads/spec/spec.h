@@ -121,6 +121,7 @@ struct plim_model_config {
                                      * rounded up to even (cos.shape[-1]); 1 elsewhere */
     enum plim_rope rope;            /* gemma3_text: of its full-attention layers */
     int64_t mrope_section[PLIM_GRIDS]; /* of positions on images' grids: how many angles of a head each turns */
+    bool scales_queries;            /* ministral3: queries grow with their positions, counted in original ones */
     int64_t rope_original_positions; /* original_max_position_embeddings; 0: none (default, linear,
                                       * dynamic, proportional) */
     double embedding_multiplier, residual_multiplier; /* granite: of embeddings; of what joins the residual; 0: none */

@@ -47,13 +47,15 @@ static void take_targets(struct plim_lora *lora, const struct plim_model_config 
 /* Has no layer an MLP, but experts? Then its linears' names are none. */
 static bool has_experts_alone(const struct plim_model_config *model)
 {
-    return model->family == PLIM_FAMILY_QWEN3_MOE && model->sparse_step == 1;
+    enum plim_family family = model->family;
+    return (family == PLIM_FAMILY_QWEN3_MOE || family == PLIM_FAMILY_QWEN3_VL_MOE) && model->sparse_step == 1;
 }
 
 static bool is_of_tower(enum plim_family family, const char *linear)
 {
     if (family == PLIM_FAMILY_GEMMA3 && !strcmp(linear, "out_proj")) return true; /* qwen3_5's is the text's */
-    bool is_plain = !strncmp(linear, "linear_fc", 9) || !strncmp(linear, "fc", 2) || !strncmp(linear, "mlp.", 4);
+    bool is_plain = !strncmp(linear, "linear_", 7) || !strncmp(linear, "fc", 2) || !strncmp(linear, "mlp.", 4) ||
+                    !strcmp(linear, "merging_layer");
     return is_plain || !strcmp(linear, "qkv") || !strcmp(linear, "attn.proj");
 }
 
@@ -69,7 +71,8 @@ static void take_all_linear(struct plim_lora *lora, const struct plim_model_conf
     bool text_alone = plim_modules_has(lora->targets, TEXT_LINEARS);
     bool all = plim_modules_has(lora->targets, ALL_LINEAR) || plim_modules_has(lora->targets, LINEAR_NAMES);
     if (!all && !text_alone) return;
-    bool shares_names = model->family == PLIM_FAMILY_GEMMA3; /* its tower's linears and its text's */
+    bool shares_names = model->family == PLIM_FAMILY_GEMMA3 || /* its tower's linears and its text's */
+                        model->family == PLIM_FAMILY_MISTRAL3;
     if (text_alone && shares_names && !*lora->exclude)
         snprintf(lora->exclude, sizeof(lora->exclude), PLIM_MODULES_REGEX ".*vision_tower.*");
     bool tower_has_same = model->family == PLIM_FAMILY_QWEN2_5_VL; /* names */

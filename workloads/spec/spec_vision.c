@@ -67,6 +67,8 @@ enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct pli
     const struct plim_family_info *info = plim_family_info(family);
     struct plim_place place = {.yaml = yaml, .prefix = "vision_config.", .err = err};
     enum plim_status st = PLIM_OK;
+    bool is_pixtrals = family == PLIM_FAMILY_MISTRAL3 && config && config->kind == PLIM_YAML_MAPPING;
+    if (is_pixtrals) spec->model_as_given.vision.patch_size = 16; /* PixtralVisionConfig's default */
     if (family == PLIM_FAMILY_GEMMA3 && config && config->kind == PLIM_YAML_MAPPING) {
         place.key = "vision_use_head";
         st = check_head(&place, config);
@@ -88,6 +90,11 @@ enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct pli
 void plim_vision_derive(struct plim_model_config *model)
 {
     struct plim_vision *v = &model->vision;
+    if (model->family == PLIM_FAMILY_MISTRAL3) {
+        v->row_ends = true;
+        v->frames = 1;
+        v->out_hidden_size = model->hidden_size;
+    }
     if (!v->image_size) return;
     int64_t side = v->image_size / v->patch_size, tokens = (int64_t)sqrt((double)v->image_tokens);
     v->positions = side * side;
@@ -122,11 +129,11 @@ enum plim_status plim_vision_check(const struct plim_model_config *model, const 
     const struct plim_vision *v = &model->vision;
     if (!v->layers) return PLIM_OK;
     if (v->image_size) return check_pooled(v, culprit, err);
-    *culprit = "vision_num_heads";
+    *culprit = v->row_ends ? "vision_num_attention_heads" : "vision_num_heads";
     if (v->hidden_size % v->heads || v->hidden_size / v->heads % 4)
-        return plim_fail(err, PLIM_SPEC, "vision_hidden_size is %lld and vision_num_heads %lld, expected heads whose "
-                         "width is a multiple of 4, which turn by rows and columns",
-                         (long long)v->hidden_size, (long long)v->heads);
+        return plim_fail(err, PLIM_SPEC, "vision_hidden_size is %lld and %s %lld, expected heads whose width is a "
+                         "multiple of 4, which turn by rows and columns",
+                         (long long)v->hidden_size, *culprit, (long long)v->heads);
     *culprit = "vision_window_size";
     if (v->window_size && v->window_size / v->merge_size / v->patch_size < 1)
         return plim_fail(err, PLIM_SPEC, "vision_window_size is %lld, expected at least %lld, of which one token is "
@@ -180,7 +187,7 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
         return plim_fail(err, PLIM_SPEC, "data.image_height is %lld and data.image_width %lld, expected multiples of "
                          "%lld, as the model's processor leaves images",
                          (long long)images->height, (long long)images->width, (long long)unit);
-    int64_t tokens = plim_image_tokens(v, images), least = plim_image_shortest_row(v, images);
+    int64_t tokens = plim_image_extent(v, images), least = plim_image_shortest_row(v, images);
     for (size_t i = 0; i < spec->seq.count; i++)
         if (spec->seq.values[i] < least)
             return plim_fail(err, PLIM_SPEC, "data.seq is %lld, expected at least %lld: data.images %lld of %lld "
@@ -190,27 +197,47 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
 }
 
 /* What was compared beside the towers of other families, and not of this one */
-enum { FLASH2 = 1, INT8 = 2, SMOOTHED = 4, SAVED = 8, ZERO3 = 16, FSDP = 32 };
+enum {
+    FLASH2 = 1, INT8 = 2, SMOOTHED = 4, SAVED = 8, ZERO3 = 16, FSDP = 32, TRL = 64, NF4 = 128, FP4 = 256,
+    LIGER = 512, EVALUATED = 1024, ZERO1_2 = 2048,
+    ALL_BUT_NF4 = FLASH2 | INT8 | SMOOTHED | SAVED | ZERO3 | FSDP | TRL | FP4 | LIGER | EVALUATED | ZERO1_2,
+};
 static const unsigned uncompared[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN2_VL] = FLASH2 | INT8,
     [PLIM_FAMILY_GEMMA3] = ZERO3,
     [PLIM_FAMILY_QWEN3_5] = FLASH2 | SMOOTHED | SAVED | ZERO3 | FSDP,
+    [PLIM_FAMILY_MISTRAL3] = ALL_BUT_NF4,
+    [PLIM_FAMILY_QWEN3_VL_MOE] = ALL_BUT_NF4 | NF4,
+    [PLIM_FAMILY_QWEN3_5_MOE] = ALL_BUT_NF4 | NF4,
 };
 
-static const char *unknown_of_family(const struct plim_spec *spec)
+static const char *unknown_sharding(const struct plim_spec *spec, unsigned what)
 {
-    unsigned what = uncompared[spec->model.family];
-    if (what & FLASH2 && plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2))
-        return "train.attention flash_attention_2";
-    if (what & INT8 && spec->quantization.type == PLIM_QUANTIZATION_INT8) return "train.quantization int8";
-    if (what & SMOOTHED && spec->label_smoothing > 0) return "train.label_smoothing";
-    if (what & SAVED && *spec->lora.saved) return "train.lora.modules_to_save";
     for (size_t i = 0; i < spec->sharding.count; i++) {
         enum plim_sharding sharding = plim_spec_sharding(spec, spec->sharding.values[i]);
-        unsigned asked = sharding == PLIM_SHARDING_ZERO3 ? ZERO3 : sharding == PLIM_SHARDING_FSDP ? FSDP : 0;
+        unsigned asked = sharding == PLIM_SHARDING_ZERO3  ? ZERO3
+                         : sharding == PLIM_SHARDING_FSDP ? FSDP
+                         : sharding > PLIM_SHARDING_DDP   ? ZERO1_2
+                                                          : 0;
         if (what & asked) return plim_sharding_names[sharding];
     }
     return NULL;
+}
+
+static const char *unknown_of_family(const struct plim_spec *spec)
+{
+    static const unsigned quantized[] = {
+        [PLIM_QUANTIZATION_NF4] = NF4, [PLIM_QUANTIZATION_FP4] = FP4, [PLIM_QUANTIZATION_INT8] = INT8};
+    unsigned what = uncompared[spec->model.family];
+    if (what & TRL && plim_loop_is_trl(spec->loop)) return "TRL's loops";
+    if (what & LIGER && plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return "train.liger";
+    if (what & FLASH2 && plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2))
+        return "train.attention flash_attention_2";
+    if (what & quantized[spec->quantization.type]) return "train.quantization of this type";
+    if (what & SMOOTHED && spec->label_smoothing > 0) return "train.label_smoothing";
+    if (what & EVALUATED && spec->evaluation.batch) return "train.evaluation";
+    if (what & SAVED && *spec->lora.saved) return "train.lora.modules_to_save";
+    return unknown_sharding(spec, what);
 }
 
 /* What was not compared beside a vision tower; NULL: nothing of it */

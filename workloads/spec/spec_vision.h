@@ -21,10 +21,17 @@ static inline int64_t plim_image_tokens(const struct plim_vision *vision, const 
     return plim_image_patches(vision, images) / (vision->merge_size * vision->merge_size);
 }
 
+/* Tokens from the first to the last of an image, and what stands between its rows */
+static inline int64_t plim_image_extent(const struct plim_vision *vision, const struct plim_images *images)
+{
+    int64_t ends = vision->row_ends ? images->height / vision->patch_size / vision->merge_size : 0;
+    return plim_image_tokens(vision, images) + ends;
+}
+
 /* The tokens of the shortest row */
 static inline int64_t plim_image_shortest_row(const struct plim_vision *vision, const struct plim_images *images)
 {
-    int64_t all = images->count * (plim_image_tokens(vision, images) + PLIM_IMAGE_GAP);
+    int64_t all = images->count * (plim_image_extent(vision, images) + PLIM_IMAGE_GAP);
     return images->count ? PLIM_IMAGE_LEAD + all - PLIM_IMAGE_GAP + PLIM_IMAGE_TAIL : 1;
 }
 

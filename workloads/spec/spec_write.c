@@ -120,7 +120,8 @@ static void write_rope(const struct plim_model_config *model, FILE *file)
     const struct plim_family_info *info = plim_family_info(model->family);
     const int64_t *sections = model->mrope_section;
     bool is_split = memcmp(sections, info->mrope_section, sizeof(model->mrope_section)) != 0;
-    if (model->rope == PLIM_ROPE_DEFAULT && !info->rope && !is_split) return;
+    bool says_scaling = model->scales_queries && model->family == PLIM_FAMILY_MISTRAL3;
+    if (model->rope == PLIM_ROPE_DEFAULT && !info->rope && !is_split && !says_scaling) return;
     bool nested = info->rotary_by_layers;
     fprintf(file, "  rope_parameters: {%srope_type: %s", nested ? "full_attention: {" : "",
             plim_rope_names[model->rope]);
@@ -130,6 +131,7 @@ static void write_rope(const struct plim_model_config *model, FILE *file)
                 (long long)model->rope_original_positions);
     if (info->rope == PLIM_ROPE_PROPORTIONAL)
         fprintf(file, ", partial_rotary_factor: %.17g", model->partial_rotary_factor);
+    if (says_scaling) fputs(", llama_4_scaling_beta: 0.1", file); /* its value changes none but values */
     if (is_split)
         fprintf(file, ", mrope_section: [%lld, %lld, %lld]", (long long)sections[0], (long long)sections[1],
                 (long long)sections[2]);

@@ -31,8 +31,22 @@ def gemma3_row(case, config):
             'pixel_values': torch.zeros(case['images'], config.vision_config.num_channels, side, side)}
 
 
+def mistral3_row(case, config):
+    """A token of text behind each row of an image's, as PixtralProcessor has it, which tells no types."""
+    size = [case['image_height'], case['image_width']]
+    unit = config.vision_config.patch_size * config.spatial_merge_size
+    rows, columns = size[0] // unit, size[1] // unit
+    ids, _ = tokens_with_images(case, config, rows * (columns + 1))
+    for image in range(case['images']):
+        first = LEAD + image * (rows * (columns + 1) + GAP)
+        ids[first + columns:first + rows * (columns + 1):columns + 1] = 0
+    return {'input_ids': ids, 'attention_mask': torch.ones_like(ids),
+            'pixel_values': torch.zeros(case['images'], config.vision_config.num_channels, *size),
+            'image_sizes': torch.tensor([size] * case['images'])}
+
+
 def row(case, config):
-    return (gemma3_row if config.model_type == 'gemma3' else qwen_row)(case, config)
+    return {'gemma3': gemma3_row, 'mistral3': mistral3_row}.get(config.model_type, qwen_row)(case, config)
 
 
 class Pictures(torch.utils.data.Dataset):
@@ -48,7 +62,7 @@ class Pictures(torch.utils.data.Dataset):
 
 def collate(rows):
     """Images of all rows stand behind one another."""
-    join = {'pixel_values': torch.cat, 'image_grid_thw': torch.cat}
+    join = {'pixel_values': torch.cat, 'image_grid_thw': torch.cat, 'image_sizes': torch.cat}
     batch = {name: join.get(name, torch.stack)([one[name] for one in rows]) for name in rows[0]}
     return {**batch, 'labels': batch['input_ids'].clone()}
 

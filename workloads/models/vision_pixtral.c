@@ -1,0 +1,339 @@
+/* PixtralVisionModel, whose images are of any size and stand in one row of patches, and mistral3's projector between it
+ * and the text (Mistral3Model.forward()). */
+#include "model.h"
+#include "workloads/spec/spec_vision.h"
+#include <stdlib.h>
+
+/* --- the modules ------------------------------------------------------------------------------ */
+
+static void norm_create(struct engine *e, struct decoder *m, struct norm *n)
+{
+    nn_norm_create(e, &m->parameters, n, NORM_RMS, m->config->vision.hidden_size, false);
+    n->epsilon = 1e-5;
+}
+
+static void build_block(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    const struct plim_vision *v = &m->config->vision;
+    struct parameters *p = &m->parameters;
+    int64_t w = v->hidden_size, f = v->intermediate_size;
+    norm_create(e, m, &l->norm[0]);
+    nn_linear_create(e, p, &l->gate, w, f, false);
+    nn_linear_create(e, p, &l->up, w, f, false);
+    nn_linear_create(e, p, &l->down, f, w, false);
+    nn_linear_create(e, p, &l->k, w, w, false);
+    nn_linear_create(e, p, &l->v, w, w, false);
+    nn_linear_create(e, p, &l->q, w, w, false);
+    nn_linear_create(e, p, &l->o, w, w, false);
+    norm_create(e, m, &l->norm[1]);
+}
+
+/* Mistral3MultiModalProjector, whose norm has the epsilon of the text's */
+static void build_projector(struct engine *e, struct decoder *m, struct vision_merger *merger)
+{
+    const struct plim_vision *v = &m->config->vision;
+    struct parameters *p = &m->parameters;
+    int64_t w = v->hidden_size, h = v->out_hidden_size;
+    nn_norm_create(e, p, &merger->norm, NORM_RMS, w, false);
+    nn_linear_create(e, p, &merger->merging, w * v->merge_size * v->merge_size, w, false);
+    nn_linear_create(e, p, &merger->fc1, w, h, false);
+    nn_linear_create(e, p, &merger->fc2, h, h, false);
+}
+
+static void build(struct engine *e, struct decoder *m)
+{
+    const struct plim_vision *v = &m->config->vision;
+    int64_t w = v->hidden_size, size = v->patch_size;
+    struct rotary rotary = {.rope = &nn_rope_axial, .dim = w / v->heads};
+    m->vision.patch_weight = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(w, v->channels, size, size));
+    norm_create(e, m, &m->vision.norm);
+    if (!e->halted) m->vision.norm.weight->odd_name = true; /* ln_pre, which names no norm to Trainer */
+    vision_build_blocks(e, m, build_block);
+    nn_rotary_create(e, &rotary);
+    m->vision.inv_freq = rotary.inv_freq;
+    m->vision.original_inv_freq = rotary.original_inv_freq;
+    nn_rotary_initialise(e, &rotary);
+    build_projector(e, m, &m->vision.mergers[0]);
+}
+
+/* --- a block ---------------------------------------------------------------------------------- */
+
+/* PixtralAttention; x (1, T, W) -> the same, floating. *weights: the caller's to drop */
+static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
+                                struct tensor **weights)
+{
+    const struct plim_vision *v = &b->m->config->vision;
+    const struct linear *projections[3] = {&b->layer->q, &b->layer->k, &b->layer->v};
+    struct attention_call call = vision_attention(b->m);
+    struct tensor *qkv[3], *turned[2];
+    call.mask = b->mask;
+    for (int i = 0; i < 3; i++) qkv[i] = tensor_keep(nn_linear(e, projections[i], x));
+    for (int i = 0; i < 3; i++)
+        tensor_set(e, &qkv[i], decoder_heads(e, qkv[i], v->heads, v->hidden_size / v->heads));
+    struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 0)), *sin = tensor_keep(op_unsqueeze(e, b->sin, 0));
+    for (int i = 0; i < 2; i++) turned[i] = tensor_keep(nn_rotate(e, qkv[i], cos, sin));
+    for (int i = 0; i < 2; i++) tensor_set(e, &qkv[i], turned[i]);
+    tensor_drop_all(e, cos, sin, turned[0], turned[1]);
+    struct tensor *y = decoder_context(e, &call, qkv, weights);
+    tensor_set(e, &y, nn_linear(e, &b->layer->o, y));
+    tensor_drop_all(e, qkv[0], qkv[1], qkv[2]);
+    return tensor_yield(y);
+}
+
+/* PixtralAttentionLayer */
+static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    const struct decoder_layer *l = b->layer;
+    struct tensor *weights, *residual = tensor_ref(x), *h = tensor_keep(nn_norm(e, &l->norm[0], x));
+    tensor_set(e, &h, attention(e, b, h, &weights));
+    tensor_set(e, &h, op_add(e, residual, h));
+    tensor_set(e, &residual, h);
+    tensor_set(e, &h, nn_norm(e, &l->norm[1], h));
+    tensor_set(e, &h, decoder_gated_mlp(e, b->m->config->vision.activation, l, h));
+    tensor_set(e, &h, op_add(e, residual, h));
+    tensor_drop_all(e, residual, weights);
+    return tensor_yield(h);
+}
+
+/* --- the tower -------------------------------------------------------------------------------- */
+
+/* A number that the GPU computes of an image's size, which Python reads; named */
+static struct tensor *number(struct engine *e)
+{
+    struct tensor *x = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 0));
+    if (!e->halted) engine_item(e, x);
+    return x;
+}
+
+/* Images (N, channels, height, width) -> their patches in one row, (1, T, W), named. *grids: what the convolution gave,
+ * which the forward holds to its end; named */
+static struct tensor *embed(struct engine *e, const struct decoder *m, struct tensor *images, struct tensor **grids)
+{
+    *grids = e->poison;
+    if (e->halted) return e->poison;
+    int64_t count = tensor_size(images, 0), w = m->config->vision.hidden_size;
+    struct tensor *pixels = tensor_hold(op_to(e, images, (enum plim_dtype)m->vision.patch_weight->a.dtype));
+    *grids = tensor_keep(op_patches(e, pixels, m->vision.patch_weight, NULL));
+    tensor_drop(e, pixels);
+    if (e->halted) return e->poison;
+    if (m->setting->checkpointing == PLIM_CHECKPOINTING_FULL)
+        tensor_require_input_grad(e, *grids); /* enable_input_require_grads(), which checkpointing calls */
+    struct tensor **parts = calloc((size_t)count, sizeof *parts);
+    int64_t *ones = malloc((size_t)count * sizeof *ones), patches = tensor_size(*grids, 2) * tensor_size(*grids, 3);
+    if (!parts || !ones) engine_fail(e, PLIM_NOMEM);
+    for (int64_t i = 0; i < count && ones; i++) ones[i] = 1;
+    if (!e->halted) op_split(e, *grids, 0, (int)count, ones, parts); /* unbind(0), whose gradient is a stack */
+    for (int64_t i = 0; i < count && !e->halted; i++) {
+        struct tensor *size[2] = {number(e), number(e)};
+        tensor_drop_all(e, size[0], size[1]);
+        parts[i] = tensor_keep(op_transpose(e, op_view(e, parts[i], SHAPE(w, patches)), 0, 1));
+    }
+    struct tensor *rows = e->halted ? e->poison : tensor_keep(op_cat(e, (int)count, parts, 0));
+    for (int64_t i = 0; i < count && !e->halted; i++) tensor_drop(e, parts[i]);
+    free(parts);
+    free(ones);
+    tensor_set(e, &rows, op_unsqueeze(e, rows, 0));
+    tensor_set(e, &rows, nn_norm(e, &m->vision.norm, rows));
+    return rows;
+}
+
+/* Row and column of each patch, (T, 2) int64, named; an image's after another's. ends: the last image's rows and
+ * columns, which are variables; named */
+static struct tensor *find_places(struct engine *e, int64_t images, int64_t rows, int64_t columns,
+                                  struct tensor *ends[2])
+{
+    struct tensor **parts = calloc((size_t)images, sizeof *parts), *places = e->poison;
+    if (!parts) engine_fail(e, PLIM_NOMEM);
+    ends[0] = ends[1] = NULL;
+    for (int64_t i = 0; i < images && !e->halted; i++) {
+        struct tensor *row = tensor_keep(op_arange(e, PLIM_I64, rows, 0, 1));
+        struct tensor *column = tensor_keep(op_arange(e, PLIM_I64, columns, 0, 1));
+        tensor_drop_all(e, ends[0], ends[1]);
+        ends[0] = row, ends[1] = column;
+        struct tensor *grid[2] = {op_expand(e, op_unsqueeze(e, row, 1), SHAPE(rows, columns)),
+                                  op_expand(e, op_unsqueeze(e, column, 0), SHAPE(rows, columns))};
+        for (int k = 0; k < 2; k++) grid[k] = tensor_keep(op_reshape(e, grid[k], SHAPE(rows * columns)));
+        struct tensor *wide[2] = {op_unsqueeze(e, grid[0], 1), op_unsqueeze(e, grid[1], 1)};
+        parts[i] = tensor_keep(op_cat(e, 2, wide, 1));
+        tensor_drop_all(e, grid[0], grid[1]);
+    }
+    if (!e->halted) places = tensor_keep(op_cat(e, (int)images, parts, 0));
+    for (int64_t i = 0; i < images && parts; i++) tensor_drop(e, parts[i]);
+    free(parts);
+    return places;
+}
+
+/* recomposition_frequencies(): of x (T, 2, n) those of rows and of columns, twice: (T, 2 n), floating */
+static struct tensor *recompose(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    int64_t half = tensor_size(x, -1) / 2;
+    struct tensor *parts[2];
+    for (int i = 0; i < 2; i++) parts[i] = op_select(e, op_slice(e, x, -1, i * half, half), 1, i);
+    struct tensor *once = tensor_keep(op_cat(e, 2, parts, -1));
+    struct tensor *y = op_cat(e, 2, (struct tensor *[]){once, once}, -1);
+    tensor_drop(e, once);
+    return y;
+}
+
+/* Sets cos and sin of the call, (T, W / heads) each, in `dtype`. */
+static void make_rotary(struct engine *e, struct block_call *call, struct tensor *places, enum plim_dtype dtype)
+{
+    bool grad = e->grad_enabled, autocast = e->autocast.on;
+    e->grad_enabled = e->autocast.on = false;
+    struct tensor *wide = tensor_keep(op_to(e, op_unsqueeze(e, places, -1), PLIM_F32));
+    struct tensor *turns = op_unsqueeze(e, call->m->vision.inv_freq, 0);
+    struct tensor *freqs = tensor_keep(op_matmul(e, wide, turns));
+    struct tensor *cos = tensor_keep(op_mul_scalar(e, op_unary(e, freqs, PLIM_UNARY_COS), 1));
+    struct tensor *sin = tensor_keep(op_mul_scalar(e, op_unary(e, freqs, PLIM_UNARY_SIN), 1));
+    tensor_set(e, &cos, recompose(e, cos));
+    tensor_set(e, &sin, recompose(e, sin));
+    call->cos = e->halted ? tensor_ref(e->poison) : tensor_hold(op_to(e, cos, dtype));
+    call->sin = e->halted ? tensor_ref(e->poison) : tensor_hold(op_to(e, sin, dtype));
+    tensor_drop_all(e, cos, sin, wide, freqs);
+    e->autocast.on = autocast;
+    e->grad_enabled = grad;
+}
+
+/* generate_block_attention_mask(): (1, 1, T, T), in which each image sees itself alone; named */
+static struct tensor *make_mask(struct engine *e, struct tensor *x, int64_t images)
+{
+    if (e->halted) return e->poison;
+    enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
+    int64_t all = tensor_size(x, 1), patches = all / images;
+    struct tensor *mask = tensor_keep(op_full(e, dtype, SHAPE(all, all), nn_lowest(dtype)));
+    for (int64_t i = 0; i < images && !e->halted; i++) {
+        struct tensor *own = op_slice(e, op_slice(e, mask, 0, i * patches, patches), 1, i * patches, patches);
+        own = tensor_keep(own);
+        op_fill_(e, own, 0);
+        tensor_drop(e, own);
+    }
+    tensor_set(e, &mask, op_view(e, mask, SHAPE(1, 1, all, all)));
+    return mask;
+}
+
+/* PixtralVisionModel.forward(): the last of `states`, what each block got and what the last one gave; named */
+static void run(struct engine *e, const struct decoder *m, struct tensor **states)
+{
+    const struct plim_vision *v = &m->config->vision;
+    const struct plim_images *images = &m->setting->images;
+    int64_t count = m->setting->micro_batch * images->count;
+    struct tensor *grids, *ends[2];
+    struct block_call call = {.m = m, .block = block};
+    states[0] = embed(e, m, m->pixels, &grids);
+    struct tensor *places = find_places(e, count, images->height / v->patch_size, images->width / v->patch_size, ends);
+    call.positions = places; /* which the blocks are given, and do not look at */
+    if (!e->halted) make_rotary(e, &call, places, (enum plim_dtype)states[0]->a.dtype);
+    call.mask = make_mask(e, states[0], count);
+    for (int64_t i = 0; i < v->layers; i++) {
+        call.layer = &m->vision.layers[i];
+        states[i + 1] = tensor_keep(decoder_run_block(e, &call, states[i]));
+    }
+    tensor_drop_all(e, grids, places, ends[0], ends[1], call.cos, call.sin, call.mask);
+}
+
+/* --- the projector ---------------------------------------------------------------------------- */
+
+/* x (1, W, rows, columns) of one image -> (tokens, W of merged patches), a view of the whole; named */
+static struct tensor *squares(struct engine *e, const struct plim_vision *v, struct tensor *x)
+{
+    int64_t merged = v->hidden_size * v->merge_size * v->merge_size;
+    struct tensor *columns = op_unfold(e, x, v->merge_size);
+    if (e->halted) return e->poison;
+    int64_t tokens = tensor_size(columns, 2);
+    return tensor_keep(op_transpose(e, op_view(e, columns, SHAPE(merged, tokens)), 0, 1));
+}
+
+/* Mistral3PatchMerger: x (T, W), lent -> (tokens, W), floating */
+static struct tensor *merge(struct engine *e, const struct decoder *m, struct tensor *x)
+{
+    enum { SIZES = 3 }; /* of an image: its rows, its columns, and its patches */
+    const struct plim_vision *v = &m->config->vision;
+    const struct plim_images *images = &m->setting->images;
+    int64_t count = m->setting->micro_batch * images->count, rows = images->height / v->patch_size,
+            columns = images->width / v->patch_size;
+    struct tensor **parts = calloc((size_t)count, sizeof *parts);
+    struct tensor **sizes = calloc((size_t)count * SIZES, sizeof *sizes);
+    int64_t *lengths = malloc((size_t)count * sizeof *lengths);
+    if (!parts || !sizes || !lengths) engine_fail(e, PLIM_NOMEM);
+    for (int64_t i = 0; i < count * SIZES && sizes; i++) sizes[i] = number(e);
+    for (int64_t i = 0; i < count && lengths; i++) lengths[i] = rows * columns;
+    if (!e->halted) op_split(e, x, 0, (int)count, lengths, parts);
+    for (int64_t i = 0; i < count && !e->halted; i++) {
+        static const int order[] = {2, 0, 1};
+        struct tensor *grid = op_permute(e, op_view(e, parts[i], SHAPE(rows, columns, v->hidden_size)), 3, order);
+        parts[i] = squares(e, v, op_unsqueeze(e, grid, 0));
+    }
+    struct tensor *all = e->halted ? e->poison : tensor_keep(op_cat(e, (int)count, parts, 0));
+    struct tensor *y = tensor_keep(nn_linear(e, &m->vision.mergers[0].merging, all));
+    tensor_drop(e, all);
+    for (int64_t i = 0; i < count && !e->halted; i++) tensor_drop(e, parts[i]);
+    for (int64_t i = 0; i < count * SIZES && sizes; i++) tensor_drop(e, sizes[i]);
+    free(parts);
+    free(sizes);
+    free(lengths);
+    return tensor_yield(y);
+}
+
+/* Mistral3MultiModalProjector.forward(): x (1, T, W), lent -> (tokens, H), named */
+static struct tensor *project(struct engine *e, const struct decoder *m, struct tensor *x)
+{
+    const struct vision_merger *merger = &m->vision.mergers[0];
+    if (e->halted) return e->poison;
+    struct tensor *rows = tensor_keep(op_view(e, x, SHAPE(tensor_size(x, 1), tensor_size(x, 2))));
+    struct tensor *features = tensor_keep(nn_norm(e, &merger->norm, rows));
+    tensor_set(e, &features, merge(e, m, features));
+    struct tensor *y = tensor_keep(nn_linear(e, &merger->fc1, features));
+    tensor_set(e, &y, decoder_activation(e, PLIM_ACTIVATION_GELU, y));
+    tensor_set(e, &y, nn_linear(e, &merger->fc2, y));
+    tensor_drop_all(e, rows, features);
+    return y;
+}
+
+/* --- in the text ------------------------------------------------------------------------------ */
+
+/* get_image_features(), of which torch.split() and torch.cat() make a list and one again, in `dtype`; named */
+static struct tensor *features_of(struct engine *e, struct decoder *m, enum plim_dtype dtype)
+{
+    const struct plim_vision *v = &m->config->vision;
+    int64_t images = m->setting->micro_batch * m->setting->images.count;
+    struct tensor **states = calloc((size_t)v->layers + 1, sizeof *states);
+    struct tensor **parts = calloc((size_t)images, sizeof *parts), *all = NULL, *y = e->poison;
+    int64_t *lengths = malloc((size_t)images * sizeof *lengths);
+    if (!states || !parts || !lengths) engine_fail(e, PLIM_NOMEM);
+    if (!e->halted) run(e, m, states);
+    if (!e->halted) all = project(e, m, states[v->layers]);
+    if (!e->halted) {
+        struct tensor *sizes = tensor_keep(op_full(e, PLIM_I64, SHAPE(images, 2), 0));
+        tensor_drop_all(e, tensor_keep(op_full(e, PLIM_I64, SHAPE(images), 0)), sizes);
+    }
+    for (int64_t i = 0; i < images && lengths; i++) lengths[i] = plim_image_tokens(v, &m->setting->images);
+    if (!e->halted) op_split(e, all, 0, (int)images, lengths, parts);
+    for (int64_t i = 0; i <= v->layers && states; i++) tensor_drop(e, states[i]);
+    if (!e->halted) y = tensor_keep(op_to(e, op_cat(e, (int)images, parts, 0), dtype));
+    tensor_drop(e, all);
+    free(states);
+    free(parts);
+    free(lengths);
+    return y;
+}
+
+static void see(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen)
+{
+    if (e->halted) return;
+    seen->rows = features_of(e, m, (enum plim_dtype)(*embeddings)->a.dtype);
+    if (e->halted) return;
+    m->encoded = tensor_ref(seen->rows); /* image_hidden_states */
+    seen->mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->inputs, (double)(m->config->vocab_size - 1)));
+    tensor_drop(e, vision_count_placeholders(e, seen->mask));
+    struct tensor *mask = tensor_keep(op_unsqueeze(e, seen->mask, -1));
+    tensor_set(e, embeddings, op_masked_scatter(e, *embeddings, mask, seen->rows));
+    tensor_drop(e, mask);
+}
+
+const struct vision_tower plim_tower_pixtral = {.build = build,
+                                                .see = see,
+                                                .block = plim_pixtral_block,
+                                                .merger = plim_mistral3_projector,
+                                                .blocks = "model.vision_tower.transformer.layers.%lld",
+                                                .last = "model.multi_modal_projector"};
