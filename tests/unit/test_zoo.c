@@ -65,6 +65,7 @@ static const struct published {
     {"glm-4.5-air", 106852245504, 2048, PLIM_WEIGHTS_BF16},
     {"moonlight-16b-a3b", 15960108544, 2048, PLIM_WEIGHTS_BF16},
     {"glm-4.7-flash", 29943390976, 2048, PLIM_WEIGHTS_BF16},
+    {"deepseek-v2-lite", 15706484224, 2048, PLIM_WEIGHTS_BF16},
     {"deepseek-v3", 671026404352, 2048, PLIM_WEIGHTS_BF16},
     {"bert-base", 109514298, 512, PLIM_WEIGHTS_FP32},
     {"bert-large", 335174458, 512, PLIM_WEIGHTS_FP32},

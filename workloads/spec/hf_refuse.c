@@ -10,8 +10,7 @@ static const struct other_kind {
     const char *types[20];
 } other_kinds[] = {
     {"a mixture of experts",
-     {"deepseek_v2", "dbrx",
-      "phimoe", "jamba", "llama4"}},
+     {"dbrx", "phimoe", "jamba", "llama4"}},
     {"a state-space model",
      {"mamba", "mamba2", "falcon_mamba", "rwkv", "recurrent_gemma", "zamba2"}},
     {"an encoder",
@@ -53,7 +52,8 @@ enum { END = PLIM_FAMILY_COUNT };
 #define OF_EXPERTS \
     OF(PLIM_FAMILY_MIXTRAL, PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_GPT_OSS, \
        PLIM_FAMILY_QWEN3_5_MOE_TEXT, PLIM_FAMILY_QWEN3_NEXT, PLIM_FAMILY_OLMOE, PLIM_FAMILY_GRANITEMOE, \
-       PLIM_FAMILY_GLM4_MOE, PLIM_FAMILY_DEEPSEEK_V3, PLIM_FAMILY_GLM4_MOE_LITE)
+       PLIM_FAMILY_GLM4_MOE, PLIM_FAMILY_DEEPSEEK_V2, PLIM_FAMILY_DEEPSEEK_V3, \
+       PLIM_FAMILY_GLM4_MOE_LITE)
 
 static const struct refused_key {
     const char *key;

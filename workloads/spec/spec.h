@@ -40,6 +40,9 @@ enum plim_task {
     PLIM_TASK_COUNT
 };
 
+/* How deepseek_v2 chooses the experts of a token: among all, or those of the best groups. */
+enum plim_top_k { PLIM_TOP_K_GREEDY, PLIM_TOP_K_GROUPS, PLIM_TOP_K_COUNT };
+
 /* What a classification head of modernbert looks at. */
 enum plim_pooling { PLIM_POOLING_CLS, PLIM_POOLING_MEAN, PLIM_POOLING_COUNT };
 
@@ -147,6 +150,7 @@ struct plim_model_config {
     bool normalized_routing;       /* a token's weights of its experts add up to 1 */
     double routed_scaling;         /* glm4_moe: these weights are multiplied with it */
     int64_t expert_groups, groups_per_token; /* glm4_moe: groups of experts, of which a token's are chosen first */
+    enum plim_top_k top_k; /* deepseek_v2; already applied to these two */
     double aux_loss_coef;          /* share of the loss that balances experts; 0: it is not computed */
     int64_t sliding_window;         /* tokens; 0: none */
     bool use_sliding_window;        /* of the qwens; already applied to sliding_window */
