@@ -78,6 +78,9 @@ enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
     X(BINARY, binary, 1, 1, 0)                                                                        \
     /* out <- condition, a, b, broadcast */                                                           \
     X(WHERE, where, 1, 3, 0)                                                                          \
+    /* out (.., 2) <- a (.., 2), b (.., 2), broadcast, fp32: products of complex numbers, whose two parts lie  \
+       together; the imaginary parts of b times `beta` (-1: conjugated) */                           \
+    X(COMPLEX_MUL, complex_mul, 1, 2, 0)                                                                          \
     /* out <- a (rows, columns): zero above the diagonal `dim`; 0: the main one, 1: right of it */ \
     X(TRIL, tril, 1, 1, 0)                                                                            \
     /* the same below it */                                                                           \

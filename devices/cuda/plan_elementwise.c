@@ -195,6 +195,33 @@ enum plim_status plim_cuda_plan_where(const struct plim_cuda_plan *plan, const s
     return launch(plan, forms, integers, &args);
 }
 
+/* Arrays of pairs of numbers, without the dimension that has the two */
+static bool take_first_parts(const struct plim_op *op, struct plim_array first[3])
+{
+    const struct plim_array *all[3] = {op->out[0], op->in[0], op->in[1]};
+    for (int i = 0; i < 3; i++) {
+        int last = all[i]->ndim - 1;
+        bool fits = last >= 0 && all[i]->dtype == PLIM_F32 && all[i]->shape[last] == 2 && all[i]->stride[last] == 1;
+        if (!fits) return false;
+        first[i] = *all[i];
+        first[i].ndim--;
+    }
+    return true;
+}
+
+enum plim_status plim_cuda_plan_complex_mul(const struct plim_cuda_plan *plan, const struct plim_op *op)
+{
+    struct plim_array first[3];
+    const struct plim_array *const operands[] = {&first[0], &first[1], &first[2]};
+    struct plim_elementwise_args args = args_of(op, 0);
+    if (!take_first_parts(op, first)) return PLIM_INVALID;
+    enum plim_status st = plim_walk_init(&args.walk, operands, 3, 0);
+    if (st != PLIM_OK || args.walk.elements == 0) return st;
+    return plim_cuda_plan_launch(plan, "complex_mul",
+                                 plim_cuda_plan_all_blocks((int64_t)args.walk.elements, PLIM_ELEMENTWISE_THREADS),
+                                 PLIM_ELEMENTWISE_THREADS, &args, sizeof args);
+}
+
 enum plim_status plim_cuda_plan_masked_fill(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     static kernel_forms forms = FORMS("masked_fill");

@@ -12,6 +12,7 @@ static plim_cuda_plan_function *const planners[PLIM_OP_KIND_COUNT] = {
     [PLIM_OP_UNARY_BACKWARD] = plim_cuda_plan_unary_backward,
     [PLIM_OP_BINARY] = plim_cuda_plan_binary,
     [PLIM_OP_WHERE] = plim_cuda_plan_where,
+    [PLIM_OP_COMPLEX_MUL] = plim_cuda_plan_complex_mul,
     [PLIM_OP_TRIL] = plim_cuda_plan_triangle,
     [PLIM_OP_TRIU] = plim_cuda_plan_triangle,
     [PLIM_OP_FLIP] = plim_cuda_plan_flip,

@@ -50,8 +50,9 @@ struct plim_divider plim_cuda_plan_divider(int64_t extent);
 
 /* plan_elementwise.c */
 plim_cuda_plan_function plim_cuda_plan_nullary, plim_cuda_plan_copy, plim_cuda_plan_unary,
-    plim_cuda_plan_unary_backward, plim_cuda_plan_binary, plim_cuda_plan_where, plim_cuda_plan_masked_fill,
-    plim_cuda_plan_triangle, plim_cuda_plan_flip, plim_cuda_plan_dropout, plim_cuda_plan_cat;
+    plim_cuda_plan_unary_backward, plim_cuda_plan_binary, plim_cuda_plan_where, plim_cuda_plan_complex_mul,
+    plim_cuda_plan_masked_fill, plim_cuda_plan_triangle, plim_cuda_plan_flip, plim_cuda_plan_dropout,
+    plim_cuda_plan_cat;
 
 /* plan_reduce.c, plan_embedding.c */
 plim_cuda_plan_function plim_cuda_plan_reduce, plim_cuda_plan_cumsum, plim_cuda_plan_embedding,

@@ -318,6 +318,29 @@ enum plim_status plim_reference_where(const struct plim_op *op)
     return PLIM_OK;
 }
 
+/* Runs are of an even length, so that both parts of a number are in one. */
+enum plim_status plim_reference_complex_mul(const struct plim_op *op)
+{
+    double a[PLIM_ELEMENTS_RUN], b[PLIM_ELEMENTS_RUN];
+    const struct plim_array *y = op->out[0];
+    struct operands o;
+    enum plim_status st = broadcast_operands(op, 2, &o);
+    if (st == PLIM_OK && (!y->ndim || y->shape[y->ndim - 1] != 2)) st = PLIM_INVALID;
+    if (st != PLIM_OK) return st;
+    FOR_RUNS(y)
+    {
+        plim_elements_read(&o.view[0], first, count, a);
+        plim_elements_read(&o.view[1], first, count, b);
+        for (int64_t i = 0; i < count; i += 2) {
+            double real = a[i], turn = op->beta * b[i + 1];
+            a[i] = real * b[i] - a[i + 1] * turn;
+            a[i + 1] = real * turn + a[i + 1] * b[i];
+        }
+        plim_elements_write(y, first, count, a);
+    }
+    return PLIM_OK;
+}
+
 /* --- gates ------------------------------------------------------------------------------------ */
 
 static bool is_a_gate(const struct plim_op *op)

@@ -214,6 +214,7 @@ static struct plim_work sizes_of(const struct plim_op *op)
     case PLIM_OP_UNARY_BACKWARD:
     case PLIM_OP_BINARY:
     case PLIM_OP_MASKED_FILL:
+    case PLIM_OP_COMPLEX_MUL:
     case PLIM_OP_WHERE: return elementwise(op);
     default: return (struct plim_work){.kind = PLIM_WORK_MOVE, .bytes = plim_op_bytes(op)};
     }

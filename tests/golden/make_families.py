@@ -52,13 +52,15 @@ FAMILIES = {  # what peft adapts where nothing is said (or a usual choice, where
     'granitemoe': (QUERIES, ATTENTION),
     'bigcode': (['c_attn'], ['c_attn', 'c_proj', 'c_fc']),
     'glm4-moe': (QUERIES, ATTENTION),
+    'deepseek-v2': (LATENT[:1], LATENT),
     'deepseek-v3': (LATENT[:1], LATENT),
     'glm4-moe-lite': (LATENT[:1], LATENT),
 }
-FEWER = ('ernie4-5', 'hunyuan', 'falcon', 'granitemoe', 'bigcode', 'glm4-moe', 'deepseek-v3', 'glm4-moe-lite')  # runs
+FEWER = ('ernie4-5', 'hunyuan', 'falcon', 'granitemoe', 'bigcode', 'glm4-moe', 'deepseek-v2', 'deepseek-v3',
+         'glm4-moe-lite')  # runs
 MULTIMODAL = {'qwen3-5': 'Qwen3_5DecoderLayer', 'qwen3-5-moe': 'Qwen3_5MoeDecoderLayer'}
-EXPERTS = ('qwen3-5-moe', 'olmoe', 'qwen3-next', 'granitemoe', 'glm4-moe', 'deepseek-v3', 'glm4-moe-lite')
-LATENTS = ('deepseek-v3', 'glm4-moe-lite')
+EXPERTS = ('qwen3-5-moe', 'olmoe', 'qwen3-next', 'granitemoe', 'glm4-moe', 'deepseek-v2', 'deepseek-v3', 'glm4-moe-lite')
+LATENTS = ('deepseek-v2', 'deepseek-v3', 'glm4-moe-lite')
 SLIDING = ('starcoder2', 'smollm3', 'olmo3', 'cohere2', 'ministral3', 'ministral')
 
 
@@ -103,11 +105,11 @@ def cases_of(family):
     if family == 'glm4-moe-lite':  # values as wide as keys, which PyTorch's flash kernel takes
         yield case(first, 2, 64, **MIXED, **FULL, compute_capability=90)
         yield case(second, 2, 64, precision='bf16', made_on='host', optimizer='sgd')
-    elif family == 'deepseek-v3':  # whose heads flash-attention-2 does not take; heads as published, on two GPUs' kernels
-        yield case('x-deepseek-v3-wide', 2, 128, **MIXED)
-        yield case('x-deepseek-v3-wide', 2, 77, **MIXED, **FULL, compute_capability=90)
-        yield case('x-deepseek-v3-wide', 3, 64, **MIXED, padded=True, compute_capability=90)
-        yield case('x-deepseek-v3-wide', 2, 256, **MIXED, **eager)
+    elif family in LATENTS:  # whose heads flash-attention-2 does not take; heads as published, on two GPUs' kernels
+        yield case(f'x-{family}-wide', 2, 128, **MIXED)
+        yield case(f'x-{family}-wide', 2, 77, **MIXED, **FULL, compute_capability=90)
+        yield case(f'x-{family}-wide', 3, 64, **MIXED, padded=True, compute_capability=90)
+        yield case(f'x-{family}-wide', 2, 256, **MIXED, **eager)
         yield case(second, 2, 33, **eager, precision='bf16', made_on='host')
         yield case(second, 2, 64, precision='bf16', made_on='host', optimizer='sgd')
     else:

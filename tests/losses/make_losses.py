@@ -328,6 +328,10 @@ EXPERTS = [
          norm_topk_prob=False, first_k_dense_replace=0),
     dict({key: value for key, value in LATENT.items() if key != "first_k_dense_replace"}, model_type="glm4_moe_lite",
          q_lora_rank=16, qk_nope_head_dim=8, rms_norm_eps=1e-6),
+    dict(LATENT, model_type="deepseek_v2", q_lora_rank=16, n_group=4, topk_group=2, topk_method="group_limited_greedy",
+         routed_scaling_factor=2.5, rms_norm_eps=1e-6, mlp_bias=True),
+    dict(LATENT, model_type="deepseek_v2", q_lora_rank=None, attention_bias=True, first_k_dense_replace=0,
+         rms_norm_eps=1e-6),
 ]
 
 
@@ -554,6 +558,8 @@ STACKED = [  # of EXPERTS
     dict(r=4, target_modules=["q_a_proj", "kv_b_proj"], target_parameters=[*BOTH, "mlp.gate.weight"]),
     dict(r=4, target_modules=["q_proj", "kv_a_proj_with_mqa", "o_proj"]),
     dict(r=4, target_modules=["q_b_proj", "kv_b_proj", "gate_proj", "up_proj", "down_proj"]),
+    dict(r=4, target_modules=["q_a_proj", "kv_b_proj"], target_parameters=[*BOTH, "mlp.gate.weight"]),
+    dict(r=4, target_modules="all-linear"),
 ]
 
 

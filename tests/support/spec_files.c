@@ -179,8 +179,9 @@ static int64_t experts_and_router(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size;
     int64_t gate = m->shared_experts ? 0 : h; /* of the shared expert */
+    int64_t biases = m->mlp_bias ? 2 * m->shared_expert_size + h : 0; /* deepseek_v2's */
     return m->experts * (3 * h * m->expert_size + h) +
-           (m->shared_expert_size ? 3 * h * m->shared_expert_size + gate : 0);
+           (m->shared_expert_size ? 3 * h * m->shared_expert_size + gate + biases : 0);
 }
 
 /* deepseek_v3: latents with norms between linears; experts */
@@ -392,12 +393,13 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return m->layers * layer_of_llamas(m) + v * h + head;
     default: {
         int64_t linear_layers = 0, dense_layers = m->experts ? m->layers - m->layers / m->sparse_step : 0;
+        int64_t width = m->intermediate_size, biases = m->mlp_bias ? 2 * width + h : 0;
         if (m->dense_layers) dense_layers = m->dense_layers < m->layers ? m->dense_layers : m->layers;
         for (int64_t i = 0; i < m->layers; i++) linear_layers += m->layer_is_linear[i];
         int64_t layers = m->layers * layer_of_llamas(m) + linear_layers * linear_attention_beyond(m);
         if (m->vision.layers)
             layers += of_tower(&m->vision);
-        return layers + dense_layers * (3 * h * m->intermediate_size - experts_and_router(m)) + v * h + h + head;
+        return layers + dense_layers * (3 * h * width + biases - experts_and_router(m)) + v * h + h + head;
     }
     }
 }

@@ -174,3 +174,17 @@ Test(kernels_gated, rotations_that_no_kernel_makes_are_refused)
     op.in[2] = op.in[3] = KERNEL_ARRAY(&c, PLIM_F32, 1, 4, 16);
     cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID), "angles of other rows");
 }
+
+/* --- products of complex numbers ---------------------------------------------------------------- */
+
+Test(kernels_gated, complex_numbers_multiply)
+{
+    for (int64_t n = 1; n < 300; n = n * 5 + 3)
+        for (int direction = -1; direction <= 1; direction += 2) {
+            struct plim_op op = {.kind = PLIM_OP_COMPLEX_MUL, .beta = direction, .n_out = 1, .n_in = 2,
+                                 .out = {KERNEL_ARRAY(&c, PLIM_F32, 3, 4, n, 2)},
+                                 .in = {KERNEL_ARRAY(&c, PLIM_F32, 3, 4, n, 2), KERNEL_ARRAY(&c, PLIM_F32, 4, n, 2)}};
+            kernel_case_check(&c, &op, 4, 1);
+            kernel_case_finish(&c);
+        }
+}

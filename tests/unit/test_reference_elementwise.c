@@ -453,6 +453,19 @@ Test(reference_where, chooses_by_a_condition_that_repeats)
     cr_expect(eq(i64, array_integer_at(&k, 1), INT64_MIN + 1));
 }
 
+Test(reference_complex_mul, multiplies_pairs_by_others_that_repeat)
+{
+    struct plim_array a = ARRAY(PLIM_F32, 2, 2), b = ARRAY(PLIM_F32, 2), y = ARRAY(PLIM_F32, 2, 2);
+    struct plim_op op = {.kind = PLIM_OP_COMPLEX_MUL, .beta = 1, .n_out = 1, .n_in = 2, .out = {&y}, .in = {&a, &b}};
+    VALUES(&a, 1, 2, 3, 4);
+    VALUES(&b, 5, 7);
+    run_op(&op);
+    EXPECT_VALUES(&y, 0, 1 * 5 - 2 * 7, 1 * 7 + 2 * 5, 3 * 5 - 4 * 7, 3 * 7 + 4 * 5);
+    op.beta = -1; /* 5 - 7i */
+    run_op(&op);
+    EXPECT_VALUES(&y, 0, 1 * 5 + 2 * 7, -1 * 7 + 2 * 5, 3 * 5 + 4 * 7, -3 * 7 + 4 * 5);
+}
+
 Test(reference_tril, keeps_the_diagonal_and_what_is_below)
 {
     struct plim_array x = ARRAY(PLIM_F32, 2, 2, 3), y = ARRAY(PLIM_F32, 2, 2, 3);

@@ -25,8 +25,8 @@ static void check_all(const char *name, const struct refusal *cases, size_t coun
     "starcoder2, smollm3, granite, olmo, olmo3, stablelm, cohere, cohere2, glm, glm4, qwen3_5_text, ministral3, " \
     "ministral, arcee, nemotron, exaone4, seed_oss, ernie4_5, hunyuan_v1_dense, lfm2, falcon, gpt_bigcode, " \
     "bert, roberta, distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss, qwen3_5_moe_text, qwen3_next, " \
-    "olmoe, granitemoe, glm4_moe, deepseek_v3, glm4_moe_lite, qwen2_vl, qwen2_5_vl, qwen3_vl, qwen3_vl_moe, " \
-    "qwen3_5, qwen3_5_moe, gemma3, mistral3, t5, mt5, gemma4_text, gemma4_unified_text, vit"
+    "olmoe, granitemoe, glm4_moe, deepseek_v2, deepseek_v3, glm4_moe_lite, qwen2_vl, qwen2_5_vl, qwen3_vl, " \
+    "qwen3_vl_moe, qwen3_5, qwen3_5_moe, gemma3, mistral3, t5, mt5, gemma4_text, gemma4_unified_text, vit"
 #define RUN_IT " (plimsoll exec runs any training program)"
 
 /* --- sizes ------------------------------------------------------------------------------------ */
@@ -175,8 +175,8 @@ Test(spec_errors, values_have_types)
                                     "qwen3_5_text, ministral3, ministral, arcee, nemotron, exaone4, seed_oss, "
                                     "ernie4_5, hunyuan_v1_dense, lfm2, falcon, gpt_bigcode, bert, roberta, distilbert, "
                                     "modernbert, mixtral, qwen2_moe, qwen3_moe, gpt_oss, qwen3_5_moe_text, qwen3_next, "
-                                    "olmoe, granitemoe, glm4_moe, deepseek_v3, glm4_moe_lite, qwen2_vl, qwen2_5_vl, "
-                                    "qwen3_vl, qwen3_vl_moe, qwen3_5, qwen3_5_moe, gemma3, mistral3, t5, mt5, "
+                                    "olmoe, granitemoe, glm4_moe, deepseek_v2, deepseek_v3, glm4_moe_lite, qwen2_vl, "
+                                    "qwen2_5_vl, qwen3_vl, qwen3_vl_moe, qwen3_5, qwen3_5_moe, gemma3, mistral3, t5, mt5, "
                                     "gemma4_text, gemma4_unified_text or vit"},
         {"model: {family: gpt2, zoo: gpt2-124m}\n",
          "s.yaml:1:28: model.zoo stands beside model.family, expected one of them"},

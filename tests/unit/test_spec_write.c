@@ -88,6 +88,7 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
         int64_t *field = (void *)((char *)m + plim_field_info(info->required[i])->offset);
         if (!*field) *field = 16;
     }
+    if (family == PLIM_FAMILY_DEEPSEEK_V2 && m->expert_size % 8) m->expert_size = 1408; /* 1407 by default: no rows */
     if (family == PLIM_FAMILY_EXAONE4 && !m->sliding_window) m->sliding_window = 64; /* else no pattern */
     if (family == PLIM_FAMILY_FALCON && !m->new_architecture) m->norms_in_parallel = 0;
     if (m->new_architecture) m->parallel_residual = true;
@@ -368,6 +369,8 @@ Test(spec_write, every_family_comes_back_with_its_defaults)
         bool sees = plim_family_info((enum plim_family)f)->vision; /* by default wider than the text */
         if (f == PLIM_FAMILY_GEMMA3) /* whose classes' defaults do not go together */
             used += (size_t)snprintf(text + used, sizeof(text) - used, ", mm_tokens_per_image: 49");
+        if (f == PLIM_FAMILY_DEEPSEEK_V2) /* whose default of 1407 PyTorch multiplies by no rows of 16 bytes */
+            used += (size_t)snprintf(text + used, sizeof(text) - used, ", moe_intermediate_size: 1408");
         snprintf(text + used, sizeof(text) - used, "}\n%s", sees ? "data: {images: 0}\n" : "");
         spec_load_text("s.yaml", text, &spec);
         expect_round_trip(&spec, plim_family_names[f]);

@@ -160,6 +160,15 @@ struct tensor *op_triu(struct engine *e, struct tensor *x, int diagonal);
 struct tensor *op_where(struct engine *e, struct tensor *condition, struct tensor *a,
                         struct tensor *b, enum plim_dtype dtype, double a_number, double b_number);
 
+/* --- complex numbers, whose two parts are the last dimension, (.., 2), in fp32 (ops_complex.c) -- */
+
+/* torch.view_as_complex() and torch.view_as_real(), which change nothing here */
+struct tensor *op_view_complex(struct engine *e, struct tensor *x);
+/* torch.polar(torch.ones_like(angles), angles): (.., 2); no autograd */
+struct tensor *op_unit_complex(struct engine *e, struct tensor *angles);
+/* a b, where b broadcasts and needs no gradient */
+struct tensor *op_mul_complex(struct engine *e, struct tensor *a, struct tensor *b);
+
 /* --- reductions ------------------------------------------------------------------------------- */
 
 /* mean over the last dimension, kept */

@@ -486,7 +486,7 @@ static void make_rotary(struct engine *e, struct decoder *m, enum plim_dtype dty
     }
     if (m->rotary_local.dim) return;
     calls[SLIDING].cos = tensor_ref(calls[FULL].cos);
-    calls[SLIDING].sin = tensor_ref(calls[FULL].sin);
+    if (calls[FULL].sin) calls[SLIDING].sin = tensor_ref(calls[FULL].sin);
 }
 
 /* Of x (taken); named */

@@ -16,6 +16,7 @@ static const struct traits {
     bool is_leaf;           /* to DeepSpeed, whose leaf modules have names */
     bool ranks_logits;      /* the largest logits are chosen first, and their softmax weighs them */
     bool is_grouped;        /* experts are chosen among those of the best groups (route_in_groups()) */
+    bool by_softmax;        /* the same, or of all, by probabilities that nothing corrects (route_by_softmax()) */
     bool weights_as_rows;   /* these weights are cast to the type of the rows */
     bool tells_weights;     /* and the block holds them to its end */
     bool has_bias;          /* the router and each linear of the experts */
@@ -33,6 +34,7 @@ static const struct traits {
     [PLIM_FAMILY_QWEN3_NEXT] = {.weights_are_low = true},
     [PLIM_FAMILY_OLMOE] = {.weights_are_low = true},
     [PLIM_FAMILY_GLM4_MOE] = {.is_grouped = true, .experts_first = true},
+    [PLIM_FAMILY_DEEPSEEK_V2] = {.is_grouped = true, .by_softmax = true, .experts_first = true},
     [PLIM_FAMILY_DEEPSEEK_V3] = {.is_grouped = true, .experts_first = true},
     [PLIM_FAMILY_GLM4_MOE_LITE] = {.is_grouped = true, .experts_first = true},
     [PLIM_FAMILY_GRANITEMOE] = {.ranks_logits = true, .widens_logits = true, .weights_as_rows = true},
@@ -49,7 +51,7 @@ static void build_router(struct engine *e, struct decoder *m, struct decoder_lay
                              SHAPE(m->config->experts, m->config->hidden_size));
     if (traits_of(m)->has_bias)
         l->router_bias = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(m->config->experts));
-    if (!traits_of(m)->is_grouped) return;
+    if (!traits_of(m)->is_grouped || traits_of(m)->by_softmax) return;
     l->router_correction = tensor_keep(op_full(e, PLIM_F32, SHAPE(m->config->experts), 0));
     tensor_classify(e, l->router_correction, PLIM_MEMORY_PARAMETERS);
     if (!e->halted) l->router_correction->layer = m->parameters.layer;
@@ -83,9 +85,9 @@ void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
     experts_build_stacks(e, m, l);
     if (traits_of(m)->experts_first) build_router(e, m, l);
     if (!shared) return;
-    nn_linear_create(e, p, &l->gate, h, shared, false);
-    nn_linear_create(e, p, &l->up, h, shared, false);
-    nn_linear_create(e, p, &l->down, shared, h, false);
+    nn_linear_create(e, p, &l->gate, h, shared, c->mlp_bias);
+    nn_linear_create(e, p, &l->up, h, shared, c->mlp_bias);
+    nn_linear_create(e, p, &l->down, shared, h, c->mlp_bias);
     if (!c->shared_experts) nn_linear_create(e, p, &l->shared_gate, h, 1, false);
 }
 
@@ -143,29 +145,40 @@ static struct routing route(struct engine *e, const struct block_call *b, struct
     return r;
 }
 
-/* Of `choice`, the scores (N, experts), named: rebinds it to itself where an expert is one of a group whose two largest
- * add up to the most, and else minus infinity. held: what Python's variables hold until the router returns; named */
-static void hide_groups(struct engine *e, const struct plim_model_config *c, struct tensor **choice,
+/* What a group (N, groups, experts of one) is worth: the sum of its two largest, or its largest; named */
+static struct tensor *worth(struct engine *e, struct tensor *groups, bool of_largest)
+{
+    struct tensor *top[2];
+    if (of_largest) {
+        struct tensor *largest = op_max_last(e, groups);
+        return tensor_keep(e->halted ? largest : op_view(e, largest, SHAPE(largest->a.shape[0], largest->a.shape[1])));
+    }
+    op_top_k(e, groups, 2, top);
+    tensor_drop(e, tensor_keep(top[1]));
+    return tensor_keep(op_sum_dim(e, top[0], 2));
+}
+
+/* Of `choice`, the scores (N, experts), named: rebinds it to itself where an expert is one of the groups that are worth
+ * the most, and else `hidden_as`. held: what Python's variables hold until the router returns; named */
+static void hide_groups(struct engine *e, const struct plim_model_config *c, struct tensor **choice, double hidden_as,
                         struct tensor *held[4])
 {
     int64_t groups = c->expert_groups, size = c->experts / groups;
     struct tensor *top[2];
     if (e->halted) return;
     int64_t rows = tensor_size(*choice, 0);
-    op_top_k(e, op_view(e, *choice, SHAPE(rows, groups, size)), 2, top);
-    tensor_drop(e, tensor_keep(top[1]));
-    struct tensor *scores = tensor_keep(op_sum_dim(e, top[0], 2));
+    struct tensor *scores = worth(e, op_view(e, *choice, SHAPE(rows, groups, size)), hidden_as == 0);
     op_top_k(e, scores, c->groups_per_token, top);
     struct tensor *best = tensor_keep(top[1]);
     tensor_drop(e, tensor_keep(top[0]));
     struct tensor *mask = tensor_keep(op_full_like(e, scores, 0));
-    /* Ones there: any numbers but 0 will do, and sums of sigmoids are none. */
+    /* Ones there: any numbers but 0 will do, and sums of sigmoids and probabilities are none. */
     int64_t shape[2] = {rows, c->groups_per_token}, stride[2] = {c->groups_per_token, 1};
     if (!e->halted) op_scatter_(e, mask, best, tensor_alias(e, scores, 2, shape, stride, 0));
     struct tensor *wide = op_expand(e, op_unsqueeze(e, mask, -1), SHAPE(rows, groups, size));
     struct tensor *of_experts = tensor_keep(op_reshape(e, wide, SHAPE(rows, c->experts)));
     struct tensor *hidden = op_unary(e, op_to(e, of_experts, PLIM_BOOL), PLIM_UNARY_NOT);
-    tensor_set(e, choice, op_masked_fill(e, *choice, hidden, -INFINITY));
+    tensor_set(e, choice, op_masked_fill(e, *choice, hidden, hidden_as));
     held[0] = scores, held[1] = best, held[2] = mask, held[3] = of_experts;
 }
 
@@ -180,7 +193,7 @@ static struct routing route_in_groups(struct engine *e, const struct block_call 
     tensor_drop(e, wide);
     struct tensor *scores = tensor_keep(op_sigmoid(e, r.logits));
     struct tensor *choice = tensor_keep(op_add(e, scores, b->layer->router_correction));
-    hide_groups(e, c, &choice, held);
+    hide_groups(e, c, &choice, -INFINITY, held);
     op_top_k(e, choice, c->experts_per_token, top);
     r.experts = tensor_keep(top[1]);
     tensor_drop(e, tensor_keep(top[0]));
@@ -192,6 +205,25 @@ static struct routing route_in_groups(struct engine *e, const struct block_call 
     }
     tensor_set(e, &r.weights, op_mul_scalar(e, r.weights, c->routed_scaling));
     tensor_drop_all(e, scores, choice, denominator, held[0], held[1], held[2], held[3]);
+    return r;
+}
+
+/* DeepseekV2TopkRouter: probabilities, in fp32 but for autocast */
+static struct routing route_by_softmax(struct engine *e, const struct block_call *b, struct tensor *weight,
+                                       struct tensor *x)
+{
+    const struct plim_model_config *c = b->m->config;
+    struct routing r;
+    struct tensor *top[2], *held[4] = {NULL}, *wide = tensor_hold(op_to(e, weight, PLIM_F32));
+    r.logits = tensor_keep(nn_product(e, op_to(e, x, PLIM_F32), wide, NULL));
+    tensor_drop(e, wide);
+    struct tensor *scores = tensor_keep(op_softmax(e, r.logits, PLIM_F32));
+    if (c->expert_groups) hide_groups(e, c, &scores, 0, held);
+    op_top_k(e, scores, c->experts_per_token, top);
+    r.weights = tensor_keep(top[0]);
+    r.experts = tensor_keep(top[1]);
+    tensor_set(e, &r.weights, op_mul_scalar(e, r.weights, c->routed_scaling));
+    tensor_drop_all(e, scores, held[0], held[1], held[2], held[3]);
     return r;
 }
 
@@ -425,7 +457,10 @@ static struct tensor *run_router(struct engine *e, const void *module, struct te
     struct tensor *weight = nn_wrapped(e, &wrapper, b->layer->router);
     const struct traits *t = traits_of(b->m);
     struct tensor *rows = t->is_grouped ? tensor_keep(rows_of(e, given)) : tensor_ref(given);
-    call->routing = (t->ranks_logits ? rank : t->is_grouped ? route_in_groups : route)(e, b, weight, rows);
+    call->routing = (t->ranks_logits ? rank
+                     : t->by_softmax ? route_by_softmax
+                     : t->is_grouped ? route_in_groups
+                                     : route)(e, b, weight, rows);
     nn_forget(e, &wrapper);
     nn_unwrap(e, &wrapper);
     tensor_drop(e, rows);

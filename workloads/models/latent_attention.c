@@ -1,4 +1,5 @@
-/* Multi-head latent attention: DeepseekV3Attention of transformers' deepseek_v3 (modeling_deepseek_v3.py). Keys and
+/* Multi-head latent attention: DeepseekV3Attention of transformers' deepseek_v3 (modeling_deepseek_v3.py), and
+ * deepseek_v2's, where pairs of neighbours turn as complex numbers. Keys and
  * values are two products of one latent of few numbers, beside which a part of the key that turns is all heads'. */
 #include "model.h"
 #include <math.h>
@@ -39,18 +40,19 @@ static void cut(struct engine *e, struct tensor *x, int64_t first, int64_t secon
 /* Rebinds the parts of queries and keys that turn. */
 static void rotate(struct engine *e, const struct block_call *b, struct tensor **queries, struct tensor **keys)
 {
-    bool by_pairs = b->m->config->rope_pairs;
+    bool by_pairs = b->m->config->rope_pairs, is_complex = b->m->rotary.is_complex;
     struct tensor **x[2] = {queries, keys}, *turned[2], *angles[2] = {b->cos, b->sin};
     if (e->halted) return;
-    for (int i = 0; i < 2; i++) {
+    if (is_complex) nn_rotate_complex(e, (struct tensor *[]){*queries, *keys}, b->cos, turned);
+    for (int i = 0; i < 2 && !is_complex; i++) {
         int64_t width = tensor_size(angles[i], -1);
         struct tensor *part = by_pairs ? op_slice(e, angles[i], -1, 0, width / 2) : angles[i];
         angles[i] = tensor_keep(op_unsqueeze(e, part, 1));
     }
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2 && !is_complex; i++)
         turned[i] = tensor_keep((by_pairs ? nn_rotate_apart : nn_rotate)(e, *x[i], angles[0], angles[1]));
     for (int i = 0; i < 2; i++) {
-        tensor_drop_all(e, *x[i], angles[i]);
+        tensor_drop_all(e, *x[i], is_complex ? NULL : angles[i]);
         *x[i] = turned[i];
     }
 }

@@ -119,6 +119,7 @@ static void build_rotaries(struct engine *e, struct decoder *m)
     m->rotary.fp32 = m->rotary_local.fp32 = t->rotates_in_fp32;
     m->rotary.pairs = t->pairs;
     m->rotary.half = t->rotates_halves;
+    m->rotary.is_complex = t->turns_complex;
     m->rotary.of_grids = t->of_grids;
     for (int i = 0; i < 3; i++) m->rotary.sections[i] = c->mrope_section[i];
     m->rotary.by_sections = t->of_grids == GRIDS_ALONE;

@@ -35,6 +35,7 @@ struct llama_traits {
     bool pairs;     /* neighbours of a head turn together, in fp32, and not its halves */
     bool some_pairs; /* so do neighbours of a part of the head, in their own type, with cos and sin of halves */
     bool wide_pairs; /* so do those of all of the head: nn_rotate_pairs_wide() */
+    bool turns_complex; /* neighbours are complex numbers: nn_rotate_complex() */
     bool parallel;  /* attention and MLP side by side on one norm */
     bool turns_part;  /* a part of the head turns; each turned part goes once it is joined to the rest */
     bool turns_first; /* a part of the head turns; both turned parts live until both are joined to the rest */

@@ -281,16 +281,18 @@ static bool plans_norm(const struct decoder *m, const struct module *module)
     return plans && (strstr(module->path, "q_norm") || strstr(module->path, "k_norm"));
 }
 
-/* gpt_oss', granitemoe's and lfm2's plans are the head's alone; deepseek_v3's has no attention, and glm4_moe_lite's of
- * its queries only q_b_proj. A shared expert is in those of qwen3_5_moe, qwen3_next, glm4_moe and deepseek_v3, but not
- * its gate. */
+/* gpt_oss', granitemoe's and lfm2's plans are the head's alone; deepseek_v3's has no attention, glm4_moe_lite's of its
+ * queries only q_b_proj, and deepseek_v2's all but q_a_proj. A shared expert is in those of qwen3_5_moe, qwen3_next,
+ * glm4_moe, deepseek_v2 and deepseek_v3, but not its gate. */
 static bool plans_linear(const struct decoder *m, const struct decoder_layer *l, const struct module *module)
 {
     enum plim_family family = m->config->family;
     bool plans_shared = family == PLIM_FAMILY_QWEN3_5_MOE_TEXT || family == PLIM_FAMILY_QWEN3_NEXT ||
-                        family == PLIM_FAMILY_GLM4_MOE || family == PLIM_FAMILY_DEEPSEEK_V3;
+                        family == PLIM_FAMILY_GLM4_MOE || family == PLIM_FAMILY_DEEPSEEK_V2 ||
+                        family == PLIM_FAMILY_DEEPSEEK_V3;
     bool is_attention = !strncmp(module->path, "self_attn.", 10), is_query = !strncmp(module->path, "self_attn.q_", 12);
     if (is_attention && family == PLIM_FAMILY_DEEPSEEK_V3) return false;
+    if (is_query && family == PLIM_FAMILY_DEEPSEEK_V2) return !strstr(module->path, "q_a");
     if (is_attention && family == PLIM_FAMILY_GLM4_MOE_LITE && is_query) return strstr(module->path, "q_b") != NULL;
     if (l->scalar && !is_attention && strncmp(module->path, "mlp.", 4)) return false; /* gemma4 */
     bool is_shared = l->router && strstr(module->path, plans_shared ? "shared_expert_gate" : "shared_expert");
@@ -304,7 +306,7 @@ static bool plans_stack(const struct decoder *m, const struct module *module)
     return is_stack(module) && (family == PLIM_FAMILY_MIXTRAL || family == PLIM_FAMILY_QWEN3_MOE ||
                                 family == PLIM_FAMILY_QWEN3_5_MOE_TEXT || family == PLIM_FAMILY_QWEN3_NEXT ||
                                 family == PLIM_FAMILY_GEMMA4_TEXT || family == PLIM_FAMILY_OLMOE ||
-                                family == PLIM_FAMILY_GLM4_MOE ||
+                                family == PLIM_FAMILY_GLM4_MOE || family == PLIM_FAMILY_DEEPSEEK_V2 ||
                                 family == PLIM_FAMILY_DEEPSEEK_V3 || family == PLIM_FAMILY_GLM4_MOE_LITE);
 }
 

@@ -459,6 +459,7 @@ static const struct {
     [PLIM_FAMILY_OLMOE] = {llama_model, mixtral_block},
     [PLIM_FAMILY_GRANITEMOE] = {llama_model, granitemoe_block},
     [PLIM_FAMILY_GLM4_MOE] = {llama_model, glm4_moe_block},
+    [PLIM_FAMILY_DEEPSEEK_V2] = {llama_model, deepseek_v3_block},
     [PLIM_FAMILY_DEEPSEEK_V3] = {llama_model, deepseek_v3_block},
     [PLIM_FAMILY_GLM4_MOE_LITE] = {llama_model, deepseek_v3_block},
     [PLIM_FAMILY_MINISTRAL3] = {llama_model, llama_block},

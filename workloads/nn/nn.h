@@ -240,6 +240,7 @@ struct rotary {
     bool of_grids; /* positions are (3, B, S), of images' grids, which turn so many angles each: */
     int64_t sections[3];
     bool by_sections; /* which lie behind one another (qwen2_vl), and not by turns (qwen3_5) */
+    bool is_complex; /* cos is both, a complex number for each angle, (1, S, dim / 2, 2), sin NULL (deepseek_v2) */
     bool by_elements; /* positions times frequencies, not a matrix product (transformers from 5.20 on) */
 };
 /* Makes the buffers as the constructor does; the rest is given. */
@@ -266,6 +267,9 @@ struct tensor *nn_rotate_pairs_wide(struct engine *e, struct tensor *x, struct t
 struct tensor *nn_rotate_halves(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin);
 /* The same of neighbours, which come apart: the first of each are the first half of the result (deepseek_v3) */
 struct tensor *nn_rotate_apart(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin);
+/* Neighbours of both of x (lent) as complex numbers, times those of angles (1, S, dim / 2, 2); y named, in x's type
+ * (deepseek_v2) */
+void nn_rotate_complex(struct engine *e, struct tensor *const x[2], struct tensor *angles, struct tensor *y[2]);
 /* The same as nn_rotate() of x.float(), which is computed twice, and stays in fp32 (modernbert) */
 struct tensor *nn_rotate_wide(struct engine *e, struct tensor *x, struct tensor *cos,
                               struct tensor *sin);

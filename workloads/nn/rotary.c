@@ -94,6 +94,14 @@ void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enu
     nn_rope_update(e, r, positions);
     struct tensor *variables[2] = {NULL, NULL};
     struct tensor *freqs = tensor_keep((r->of_grids ? grid_angles : angles)(e, r, positions, variables));
+    if (r->is_complex) {
+        *cos = tensor_keep(op_mul_scalar(e, op_unit_complex(e, freqs), 1));
+        *sin = NULL;
+        tensor_drop_all(e, variables[0], variables[1], freqs);
+        e->autocast.on = autocast;
+        e->grad_enabled = grad;
+        return;
+    }
     struct tensor *emb = r->half || r->of_grids ? tensor_ref(freqs)
                          : r->pairs             ? tensor_keep(op_repeat_each(e, freqs, -1, 2))
                                                 : tensor_keep(twice(e, freqs));
@@ -208,6 +216,27 @@ struct tensor *nn_rotate_wide(struct engine *e, struct tensor *x, struct tensor 
     struct tensor *half = rotate_half(e, wide);
     tensor_leave(e, wide, was);
     return op_add(e, straight, op_mul(e, half, sin));
+}
+
+void nn_rotate_complex(struct engine *e, struct tensor *const x[2], struct tensor *angles, struct tensor *y[2])
+{
+    struct tensor *numbers[2];
+    y[0] = y[1] = e->poison;
+    for (int i = 0; i < 2 && !e->halted; i++) {
+        const int64_t *shape = x[i]->a.shape;
+        struct tensor *pairs = op_reshape(e, op_to(e, x[i], PLIM_F32),
+                                          SHAPE(shape[0], shape[1], shape[2], shape[3] / 2, 2));
+        numbers[i] = tensor_keep(op_view_complex(e, pairs));
+    }
+    if (e->halted) return;
+    struct tensor *by = tensor_keep(op_unsqueeze(e, angles, 1));
+    for (int i = 0; i < 2; i++) {
+        struct tensor *turned = op_view_complex(e, op_mul_complex(e, numbers[i], by));
+        if (e->halted) break;
+        turned = op_reshape(e, turned, x[i]->a.ndim, x[i]->a.shape);
+        y[i] = tensor_hold(op_to(e, turned, (enum plim_dtype)x[i]->a.dtype));
+    }
+    tensor_drop_all(e, numbers[0], numbers[1], by);
 }
 
 /* x[..., :dim] and x[..., dim:], named */

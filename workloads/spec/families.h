@@ -53,6 +53,7 @@
     X(OLMOE, "olmoe")                                                                              \
     X(GRANITEMOE, "granitemoe")                                                                    \
     X(GLM4_MOE, "glm4_moe")                                                                        \
+    X(DEEPSEEK_V2, "deepseek_v2")                                                                  \
     X(DEEPSEEK_V3, "deepseek_v3")                                                                  \
     X(GLM4_MOE_LITE, "glm4_moe_lite")                                                              \
     X(QWEN2_VL, "qwen2_vl")                                                                        \

@@ -166,6 +166,8 @@
     X(EXPERT_GROUPS, expert_groups, INT, 1, 1023, "n_group", "groups", "groups of experts")        \
     X(GROUPS_PER_TOKEN, groups_per_token, INT, 1, 1023, "topk_group", "groups",                    \
       "groups among whose experts a token's are")                                                  \
+    X(TOP_K, top_k, TOP_K, 0, 0, "topk_method", "",                                               \
+      "deepseek_v2: a token's experts are among all, or among those of the best groups")           \
     X(NORMALIZED_ROUTING, normalized_routing, BOOL, 0, 0, "norm_topk_prob", "",                    \
       "a token's weights of its experts add up to 1")                                              \
     X(GLOBAL_HEAD_DIM, global_head_dim, INT, 1, 1 << 16, "global_head_dim", "elements",            \

@@ -28,6 +28,37 @@ static const struct plim_family_key glm4_moe_keys[] = {
     NUL("pad_token_id", PAD_TOKEN, "null"),
 };
 
+static const struct plim_family_key deepseek_v2_keys[] = {
+    TASKS_OF_DECODER,
+    KEY("vocab_size", VOCAB_SIZE, "102400"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "11008"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    NUL("num_key_value_heads", KV_HEADS, "null"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "2048"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("mlp_bias", MLP_BIAS, "false"),
+    KEY("first_k_dense_replace", DENSE_LAYERS, "0"),
+    KEY("kv_lora_rank", KEY_RANK, "512"),
+    NUL("q_lora_rank", QUERY_RANK, "1536"),
+    NUL("n_group", EXPERT_GROUPS, "null"),
+    TWO("n_routed_experts", "num_experts", EXPERTS, "64"),
+    KEY("n_shared_experts", SHARED_EXPERTS, "2"),
+    KEY("qk_nope_head_dim", PLAIN_DIM, "128"),
+    KEY("qk_rope_head_dim", ROPE_DIM, "64"),
+    KEY("routed_scaling_factor", ROUTED_SCALING, "1.0"),
+    NUL("topk_group", GROUPS_PER_TOKEN, "null"),
+    KEY("topk_method", TOP_K, "greedy"),
+    KEY("v_head_dim", VALUE_DIM, "128"),
+    NUL("num_experts_per_tok", EXPERTS_PER_TOKEN, "null"),
+    KEY("moe_intermediate_size", EXPERT_SIZE, "1407"),
+};
+
 static const struct plim_family_key deepseek_v3_keys[] = {
     TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "129280"),
@@ -124,6 +155,8 @@ static const struct plim_family_key gemma4_unified_text_keys[] = {GEMMA4_TEXT("2
 const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GLM4_MOE] = {KEYS(glm4_moe_keys), .tasks = CAUSAL_ALONE, .rotary = true, .rotary_rounds_up = true,
                               .head_dim_floors = true, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_DEEPSEEK_V2] = {KEYS(deepseek_v2_keys), .rotary = true, .heads_must_divide = true,
+                                 .required = {PLIM_FIELD_EXPERTS_PER_TOKEN}, .linears = LATENT_LINEARS},
     [PLIM_FAMILY_DEEPSEEK_V3] = {KEYS(deepseek_v3_keys), .rotary = true, .linears = LATENT_LINEARS},
     [PLIM_FAMILY_GEMMA4_TEXT] = {GEMMA4(gemma4_text_keys),
                                  .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",

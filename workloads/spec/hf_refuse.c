@@ -10,8 +10,7 @@ static const struct other_kind {
     const char *types[20];
 } other_kinds[] = {
     {"a mixture of experts",
-     {"deepseek_v2", "dbrx",
-      "phimoe", "jamba", "llama4"}},
+     {"dbrx", "phimoe", "jamba", "llama4"}},
     {"a state-space model",
      {"mamba", "mamba2", "falcon_mamba", "rwkv", "recurrent_gemma", "zamba2"}},
     {"an encoder",
@@ -55,7 +54,8 @@ enum harmless { HARMLESS_FALSE, HARMLESS_VISION, HARMLESS_TRUE, HARMLESS_EMPTY, 
     OF(PLIM_FAMILY_MIXTRAL, PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_GPT_OSS, \
        PLIM_FAMILY_QWEN3_VL_MOE, PLIM_FAMILY_QWEN3_5_MOE_TEXT, PLIM_FAMILY_QWEN3_5_MOE, \
        PLIM_FAMILY_QWEN3_NEXT, PLIM_FAMILY_OLMOE, PLIM_FAMILY_GRANITEMOE, \
-       PLIM_FAMILY_GLM4_MOE, PLIM_FAMILY_DEEPSEEK_V3, PLIM_FAMILY_GLM4_MOE_LITE, PLIM_FAMILY_GEMMA4_TEXT)
+       PLIM_FAMILY_GLM4_MOE, PLIM_FAMILY_DEEPSEEK_V2, PLIM_FAMILY_DEEPSEEK_V3, \
+       PLIM_FAMILY_GLM4_MOE_LITE, PLIM_FAMILY_GEMMA4_TEXT)
 
 static const struct refused_key {
     const char *key;

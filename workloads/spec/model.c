@@ -111,6 +111,8 @@ void plim_model_derive(struct plim_spec *spec)
     if (model->experts && !model->expert_size) model->expert_size = model->intermediate_size;
     if (model->experts && !model->sparse_step) model->sparse_step = 1; /* mixtral */
     if (model->family == PLIM_FAMILY_GLM4_MOE_LITE) model->dense_layers = 1; /* mlp_layer_types by default */
+    if (model->family == PLIM_FAMILY_DEEPSEEK_V2 && model->top_k == PLIM_TOP_K_GREEDY)
+        model->expert_groups = model->groups_per_token = 0;
     if (model->shared_experts) model->shared_expert_size = model->shared_experts * model->expert_size;
     bool may_slide = plim_family_find(model->family, "use_sliding_window", false);
     bool keeps_window = plim_family_info(model->family)->sliding == PLIM_SLIDING_NOPE;
@@ -340,6 +342,27 @@ static double parameters_bound(const struct plim_model_config *model)
            embed * (2 * (double)model->vocab_size + (double)model->positions + h);
 }
 
+/* DeepseekV2TopkRouter and apply_rotary_emb() fail of others. */
+static enum plim_status check_deepseek_v2(const struct plim_model_config *model, const char **culprit,
+                                          struct plim_error *err)
+{
+    if (model->family != PLIM_FAMILY_DEEPSEEK_V2) return PLIM_OK;
+    if (model->key_rank % 2)
+        REFUSE(KEY_RANK, "kv_lora_rank is %lld, expected an even number: neighbours behind it turn as complex numbers",
+               (long long)model->key_rank);
+    if (model->plain_dim % 2)
+        REFUSE(PLAIN_DIM, "qk_nope_head_dim is %lld, expected an even number: neighbours behind it turn as complex "
+               "numbers", (long long)model->plain_dim);
+    if (model->top_k == PLIM_TOP_K_GREEDY) return PLIM_OK;
+    if (!model->expert_groups || model->experts % model->expert_groups)
+        REFUSE(EXPERT_GROUPS, "n_group is %lld for %lld experts and a topk_method of group_limited_greedy, expected "
+               "equal groups", (long long)model->expert_groups, (long long)model->experts);
+    if (!model->groups_per_token)
+        REFUSE(GROUPS_PER_TOKEN, "topk_group is null, expected how many of n_group = %lld a token is routed to",
+               (long long)model->expert_groups);
+    return PLIM_OK;
+}
+
 enum plim_status plim_model_check(const struct plim_spec *spec, const char **culprit,
                                   struct plim_error *err)
 {
@@ -366,7 +389,10 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
         REFUSE(EXPERTS_PER_TOKEN, "num_experts_per_tok is %lld, expected at most %s = %lld",
                (long long)model->experts_per_token,
                plim_family_key_name(model->family, PLIM_FIELD_EXPERTS), (long long)model->experts);
-    if (model->expert_groups && (model->experts % model->expert_groups || model->experts < 2 * model->expert_groups))
+    if ((st = check_deepseek_v2(model, culprit, err)) != PLIM_OK) return st;
+    bool adds_two = model->family != PLIM_FAMILY_DEEPSEEK_V2;
+    bool has_pairs = model->expert_groups && model->experts >= 2 * model->expert_groups;
+    if (model->expert_groups && adds_two && (model->experts % model->expert_groups || !has_pairs))
         REFUSE(EXPERT_GROUPS, "n_group is %lld for %lld experts, expected equal groups of two or more: transformers "
                "adds up the two largest scores of each", (long long)model->expert_groups, (long long)model->experts);
     if (model->groups_per_token > model->expert_groups)

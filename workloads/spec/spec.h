@@ -40,6 +40,9 @@ enum plim_task {
     PLIM_TASK_COUNT
 };
 
+/* How deepseek_v2 chooses the experts of a token: among all, or those of the best groups. */
+enum plim_top_k { PLIM_TOP_K_GREEDY, PLIM_TOP_K_GROUPS, PLIM_TOP_K_COUNT };
+
 /* What a classification head of modernbert looks at. */
 enum plim_pooling { PLIM_POOLING_CLS, PLIM_POOLING_MEAN, PLIM_POOLING_COUNT };
 
@@ -148,6 +151,7 @@ struct plim_model_config {
     bool normalized_routing;       /* a token's weights of its experts add up to 1 */
     double routed_scaling;         /* glm4_moe: these weights are multiplied with it */
     int64_t expert_groups, groups_per_token; /* glm4_moe: groups of experts, of which a token's are chosen first */
+    enum plim_top_k top_k; /* deepseek_v2; already applied to these two */
     int64_t global_head_dim, global_kv_heads; /* gemma4: of its layers that see all; 0: of other families */
     bool keys_are_values;           /* gemma4: values of these layers are what keys are made of */
     int64_t shared_kv_layers;       /* gemma4: the last ones, which have the keys and values of the last before them */

@@ -320,7 +320,8 @@ struct tensor *fsdp_before_block(struct engine *e, void *context, struct block_c
         copy_out(e, u, false);
         return x;
     }
-    cast_input(e, context, &c->cos);
+    if (c->m->rotary.is_complex) tensor_ref(c->cos); /* complex numbers are no floats to it */
+    else cast_input(e, context, &c->cos);
     cast_input(e, context, &c->sin);
     gather(e, u, u->fsdp->may_gather);
     copy_out(e, u, true);

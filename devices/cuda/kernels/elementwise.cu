@@ -182,6 +182,18 @@ template <class A> struct masked_fill {
     }
 };
 
+/* Products of complex numbers, in fp32: the walk is that of their first parts. */
+__device__ inline void multiply_complex(const struct plim_elementwise_args &args, uint64_t first)
+{
+    uint64_t at[3];
+    walk_to(args.walk, first, at);
+    const float *a = (const float *)at[1], *b = (const float *)at[2];
+    float real = a[0] * b[0] - a[1] * b[1] * (float)args.beta, imaginary = a[0] * b[1] * (float)args.beta + a[1] * b[0];
+    float *y = (float *)at[0];
+    y[0] = real;
+    y[1] = imaginary;
+}
+
 /* --- kernels ---------------------------------------------------------------------------------- */
 
 /* Three blocks on a multiprocessor: 80 registers a thread, which is what none spills with. */
@@ -211,3 +223,8 @@ ELEMENTWISE(masked_fill_float, masked_fill<float>)
 ELEMENTWISE(masked_fill_integer, masked_fill<int64_t>)
 ELEMENTWISE(where_float, where<float>)
 ELEMENTWISE(where_integer, where<int64_t>)
+
+PLIM_KERNEL(complex_mul, struct plim_elementwise_args, PLIM_ELEMENTWISE_THREADS, 3)
+{
+    for (uint64_t i = grid_thread(); i < args.walk.elements; i += grid_threads()) multiply_complex(args, i);
+}

@@ -27,13 +27,14 @@ FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2
             'gpt_neox', 'opt', 'bloom', 'olmo2', 'gemma', 'starcoder2', 'smollm3', 'granite', 'olmo', 'olmo3',
             'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next', 'olmoe',
             'ministral3', 'ministral', 'arcee', 'nemotron', 'exaone4', 'seed_oss', 'ernie4_5',
-            'hunyuan_v1_dense', 'lfm2', 'falcon', 'granitemoe', 'gpt_bigcode', 'glm4_moe', 'deepseek_v3', 'glm4_moe_lite', 'gemma4_text', 'gemma4_unified_text']
+            'hunyuan_v1_dense', 'lfm2', 'falcon', 'granitemoe', 'gpt_bigcode', 'glm4_moe', 'deepseek_v3', 'glm4_moe_lite',
+            'gemma4_text', 'gemma4_unified_text', 'deepseek_v2']
 GEMMA4 = ('gemma4_text', 'gemma4_unified_text')
 PAIRS = ('t5', 'mt5')  # an encoder and a decoder
 LINEAR = ('qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next')  # with layers of linear attention
-EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe', 'granitemoe', 'glm4_moe', 'deepseek_v3', 'glm4_moe_lite')
-GROUPED = ('glm4_moe', 'deepseek_v3', 'glm4_moe_lite')  # whose experts stand in groups
-LATENT = ('deepseek_v3', 'glm4_moe_lite')
+EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe', 'granitemoe', 'glm4_moe', 'deepseek_v2', 'deepseek_v3', 'glm4_moe_lite')
+GROUPED = ('glm4_moe', 'deepseek_v2', 'deepseek_v3', 'glm4_moe_lite')  # whose experts stand in groups
+LATENT = ('deepseek_v2', 'deepseek_v3', 'glm4_moe_lite')
 NO_TOKEN = -2**63
 ACTIVATIONS = {'swish': 'silu'}
 UNNAMED = dict(pad_token_id=NO_TOKEN, partial_rotary_factor=1.0, rope='default')
@@ -79,13 +80,14 @@ def module_p(model, *names):
 
 
 def experts_of(get):
+    top_k = get('topk_method', '')  # which alone looks at groups where there is one
     return dict(experts=get('num_experts', get('num_local_experts', get('n_routed_experts'))), experts_per_token=get('num_experts_per_tok'),
                 expert_size=get('moe_intermediate_size', get('intermediate_size')), normalized_routing=get('norm_topk_prob'),
                 shared_expert_size=get('shared_expert_intermediate_size') or get('n_shared_experts') * get('moe_intermediate_size'),
                 sparse_step=get('decoder_sparse_step', 1), aux_loss_coef=float(get('router_aux_loss_coef')),
                 dense_layers=get('first_k_dense_replace', 1 if get('mlp_layer_types', None) else 0), shared_experts=get('n_shared_experts'),
-                routed_scaling=float(get('routed_scaling_factor')), expert_groups=get('n_group'),
-                groups_per_token=get('topk_group'), query_rank=get('q_lora_rank') or 0, key_rank=get('kv_lora_rank'),
+                routed_scaling=float(get('routed_scaling_factor')), expert_groups=0 if top_k == 'greedy' else get('n_group'),
+                groups_per_token=0 if top_k == 'greedy' else get('topk_group') or 0, **({'top_k': top_k} if top_k else {}), query_rank=get('q_lora_rank') or 0, key_rank=get('kv_lora_rank'),
                 plain_dim=get('qk_nope_head_dim'), value_dim=get('v_head_dim'), rope_pairs=bool(get('rope_interleave')))
 
 
@@ -414,6 +416,12 @@ def variations(family):
     for key, value in (('q_lora_rank', None), ('q_lora_rank', 9), ('kv_lora_rank', 7), ('qk_rope_head_dim', 5), ('qk_rope_head_dim', 4),
                        ('qk_nope_head_dim', 3), ('v_head_dim', 5), ('rope_interleave', False)) if family in LATENT else ():
         yield f'{key}={value}', put(**{key: value})
+    if family == 'deepseek_v2':
+        for groups in (None, 1, 2, 3, 6):
+            for best in (None, 1, 2):
+                yield f'groups-{groups}-{best}', put(topk_method='group_limited_greedy', n_group=groups, topk_group=best)
+        yield 'topk_method=noaux_tc', put(topk_method='noaux_tc')
+        yield 'num_experts_per_tok=null', put(num_experts_per_tok=None)
     for coef in (0.0, 0.05) if family in EXPERTS else ():
         yield f'router_aux_loss_coef={coef}', put(router_aux_loss_coef=coef)
         yield f'norm_topk_prob={coef > 0}', put(norm_topk_prob=coef > 0)
