@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MODEL(path, field, kind) {path, offsetof(struct decoder, field), MODULE_##kind}
-#define BLOCKS(path) {path, 0, MODULE_BLOCKS}
 #define EXPERTS                                                                                    \
     BLOCK("mlp.experts.gate_up_proj", experts_gate_up, PARAMETER),                                    \
         BLOCK("mlp.experts.down_proj", experts_down, PARAMETER)
@@ -249,42 +247,6 @@ static const struct module falcon_block[] = {BLOCK("self_attention.query_key_val
                                              BLOCK("ln_attn", norm[2], NORM),
                                              BLOCK("ln_mlp", norm[3], NORM),
                                              {0}};
-static const struct module bert_block[] = {BLOCK("attention.self.query", q, LINEAR),
-                                           BLOCK("attention.self.key", k, LINEAR),
-                                           BLOCK("attention.self.value", v, LINEAR),
-                                           BLOCK("attention.output.dense", o, LINEAR),
-                                           BLOCK("attention.output.LayerNorm", norm[0], NORM),
-                                           BLOCK("intermediate.dense", fc1, LINEAR),
-                                           BLOCK("output.dense", fc2, LINEAR),
-                                           BLOCK("output.LayerNorm", norm[1], NORM),
-                                           {0}};
-static const struct module distilbert_block[] = {BLOCK("attention.q_lin", q, LINEAR),
-                                                 BLOCK("attention.k_lin", k, LINEAR),
-                                                 BLOCK("attention.v_lin", v, LINEAR),
-                                                 BLOCK("attention.out_lin", o, LINEAR),
-                                                 BLOCK("sa_layer_norm", norm[0], NORM),
-                                                 BLOCK("ffn.lin1", fc1, LINEAR),
-                                                 BLOCK("ffn.lin2", fc2, LINEAR),
-                                                 BLOCK("output_layer_norm", norm[1], NORM),
-                                                 {0}};
-static const struct module modernbert_block[] = {BLOCK("attn_norm", norm[0], NORM),
-                                                 BLOCK("attn.Wqkv", qkv, LINEAR),
-                                                 BLOCK("attn.Wo", o, LINEAR),
-                                                 BLOCK("mlp_norm", norm[1], NORM),
-                                                 BLOCK("mlp.Wi", gate_up, LINEAR),
-                                                 BLOCK("mlp.Wo", down, LINEAR),
-                                                 {0}};
-
-static const struct module vit_block[] = {BLOCK("attention.q_proj", q, LINEAR),
-                                          BLOCK("attention.k_proj", k, LINEAR),
-                                          BLOCK("attention.v_proj", v, LINEAR),
-                                          BLOCK("attention.o_proj", o, LINEAR),
-                                          BLOCK("layernorm_before", norm[0], NORM),
-                                          BLOCK("layernorm_after", norm[1], NORM),
-                                          BLOCK("mlp.fc1", fc1, LINEAR),
-                                          BLOCK("mlp.fc2", fc2, LINEAR),
-                                          {0}};
-
 /* --- beside the blocks ------------------------------------------------------------------------ */
 
 static const struct module llama_model[] = {MODEL("model.embed_tokens", embedding, WEIGHT),
@@ -343,47 +305,6 @@ static const struct module bloom_model[] = {
     MODEL("lm_head", head, HEAD),
     MODEL("score", head, CLASSIFIER),
     {0}};
-
-/* Heads have other names for other tasks, and roberta's modules have its own: see renamed[]. */
-static const struct module bert_model[] = {
-    MODEL("bert.embeddings.word_embeddings", embedding, WEIGHT),
-    MODEL("bert.embeddings.position_embeddings", position_embedding, WEIGHT),
-    MODEL("bert.embeddings.token_type_embeddings", type_embedding, WEIGHT),
-    MODEL("bert.embeddings.LayerNorm", embedding_norm, NORM),
-    BLOCKS("bert.encoder.layer"),
-    MODEL("head.dense", head_dense, LINEAR),
-    MODEL("head.LayerNorm", head_norm, NORM),
-    MODEL("head.decoder", head, HEAD),
-    MODEL("classifier", head, CLASSIFIER),           /* bert's */
-    MODEL("classifier.out_proj", head, CLASSIFIER),  /* roberta's */
-    {0}};
-static const struct module distilbert_model[] = {
-    MODEL("distilbert.embeddings.word_embeddings", embedding, WEIGHT),
-    MODEL("distilbert.embeddings.position_embeddings", position_embedding, WEIGHT),
-    MODEL("distilbert.embeddings.LayerNorm", embedding_norm, NORM),
-    BLOCKS("distilbert.transformer.layer"),
-    MODEL("pre_classifier", head_dense, LINEAR),
-    MODEL("vocab_transform", head_dense, LINEAR),
-    MODEL("vocab_layer_norm", head_norm, NORM),
-    MODEL("vocab_projector", head, HEAD),
-    MODEL("classifier", head, CLASSIFIER),
-    {0}};
-static const struct module modernbert_model[] = {
-    MODEL("model.embeddings.tok_embeddings", embedding, WEIGHT),
-    MODEL("model.embeddings.norm", embedding_norm, NORM),
-    BLOCKS("model.layers"),
-    MODEL("model.final_norm", final_norm, NORM),
-    MODEL("head.dense", head_dense, LINEAR),
-    MODEL("head.norm", head_norm, NORM),
-    MODEL("decoder", head, HEAD),
-    MODEL("classifier", head, CLASSIFIER),
-    {0}};
-
-static const struct module vit_model[] = {MODEL("vit.embeddings.cls_token", class_token, PARAMETER),
-                                          BLOCKS("vit.layers"),
-                                          MODEL("vit.layernorm", final_norm, NORM),
-                                          MODEL("classifier", head, CLASSIFIER),
-                                          {0}};
 
 static const struct module vl_model[] = {MODEL("model.language_model.embed_tokens", embedding, WEIGHT),
                                          BLOCKS("model.language_model.layers"),
@@ -444,11 +365,11 @@ static const struct {
     [PLIM_FAMILY_COHERE2] = {llama_model, llama_block},
     [PLIM_FAMILY_GLM] = {llama_model, glm_block},
     [PLIM_FAMILY_GLM4] = {llama_model, glm_block},
-    [PLIM_FAMILY_BERT] = {bert_model, bert_block},
-    [PLIM_FAMILY_ROBERTA] = {bert_model, bert_block},
-    [PLIM_FAMILY_DISTILBERT] = {distilbert_model, distilbert_block},
-    [PLIM_FAMILY_MODERNBERT] = {modernbert_model, modernbert_block},
-    [PLIM_FAMILY_VIT] = {vit_model, vit_block},
+    [PLIM_FAMILY_BERT] = {plim_bert_model, plim_bert_block},
+    [PLIM_FAMILY_ROBERTA] = {plim_bert_model, plim_bert_block},
+    [PLIM_FAMILY_DISTILBERT] = {plim_distilbert_model, plim_distilbert_block},
+    [PLIM_FAMILY_MODERNBERT] = {plim_modernbert_model, plim_modernbert_block},
+    [PLIM_FAMILY_VIT] = {plim_vit_model, plim_vit_block},
     [PLIM_FAMILY_MIXTRAL] = {llama_model, mixtral_block},
     [PLIM_FAMILY_QWEN2_MOE] = {llama_model, qwen2_moe_block},
     [PLIM_FAMILY_QWEN3_MOE] = {llama_model, qwen3_moe_block},

@@ -27,6 +27,9 @@ struct module {
 };
 /* One of a block's */
 #define BLOCK(path, field, kind) {path, offsetof(struct decoder_layer, field), MODULE_##kind}
+/* One beside them, and all of them */
+#define MODEL(path, field, kind) {path, offsetof(struct decoder, field), MODULE_##kind}
+#define BLOCKS(path) {path, 0, MODULE_BLOCKS}
 
 /* The modules of a family beside its blocks, and of a block. Linears are in the order of
  * named_modules(). NULL: a family that is not quantised and has no adapters. */
@@ -42,6 +45,9 @@ bool module_is_there(const struct decoder *m, const struct module *module, const
 extern const struct module plim_vision_block[], plim_vision_merger[], plim_qwen2_vl_block[], plim_qwen2_5_vl_block[],
     plim_qwen2_vl_merger[], plim_siglip_block[], plim_gemma3_projector[],
     plim_pixtral_block[], plim_mistral3_projector[];
+/* Those of encoders, which decoder_modules() and decoder_block_modules() know */
+extern const struct module plim_bert_model[], plim_bert_block[], plim_distilbert_model[], plim_distilbert_block[],
+    plim_modernbert_model[], plim_modernbert_block[], plim_vit_model[], plim_vit_block[];
 /* A module's full name in transformers; `layer`: of a block's */
 void module_full_name(const struct decoder *m, const struct module *module, int64_t layer, char name[MODULE_NAME_MAX]);
 

@@ -65,7 +65,7 @@ static enum plim_status read_family(const struct plim_yaml *yaml, const enum pli
     return wanted && !plim_hf_other_kind(node->text) ? PLIM_OK : unknown_type(yaml, node, err);
 }
 
-static bool is_text(const struct plim_yaml_node *node, const char *text)
+bool plim_hf_is_text(const struct plim_yaml_node *node, const char *text)
 {
     return node && node->kind == PLIM_YAML_SCALAR && strcmp(node->text, text) == 0;
 }
@@ -165,7 +165,7 @@ static enum plim_status check_uncounted(const struct plim_place *place, const st
                                         const char *layers)
 {
     const struct plim_yaml_node *type = plim_yaml_get(plim_yaml_get(node, layers), "rope_type");
-    if (!is_text(type, "dynamic") && !is_text(type, "longrope")) return PLIM_OK;
+    if (!plim_hf_is_text(type, "dynamic") && !plim_hf_is_text(type, "longrope")) return PLIM_OK;
     return plim_yaml_fail(place->yaml, type, place->err,
                           "%s.%s: frequencies that follow the sequence are not in this version for these layers, "
                           "expected another rope_type (plimsoll exec runs any training program)",
@@ -215,7 +215,7 @@ static enum plim_status read_rope(const struct plim_place *place, const struct p
         model->scales_queries = plim_yaml_get(map, "llama_4_scaling_beta") != NULL;
     const struct plim_yaml_node *sections = info->mrope_section[0] ? plim_yaml_get(map, "mrope_section") : NULL;
     if (sections) PLIM_TRY(plim_vision_read_sections(place, sections, model));
-    if (info->flat && is_text(name, "mrope")) name = NULL; /* Qwen2VLTextConfig takes it for default */
+    if (info->flat && plim_hf_is_text(name, "mrope")) name = NULL; /* Qwen2VLTextConfig takes it for default */
     if (name) st = plim_value_read(&type, place, name, &rope);
     if (st == PLIM_OK && model->family == PLIM_FAMILY_PHI3) {
         /* Phi3Config takes yarn for longrope and accepts nothing else. */
@@ -265,8 +265,8 @@ static enum plim_status read_problem(const struct plim_place *place,
                                      const struct plim_yaml_node *node, struct plim_spec *spec)
 {
     bool is_other = spec->model_as_given.task == PLIM_TASK_CLASSIFICATION &&
-                    !is_text(node, "single_label_classification");
-    bool is_of_one = spec->model_as_given.labels == 1 && is_text(node, "regression");
+                    !plim_hf_is_text(node, "single_label_classification");
+    bool is_of_one = spec->model_as_given.labels == 1 && plim_hf_is_text(node, "regression");
     if (plim_yaml_is_null(node) || !is_other || is_of_one) return PLIM_OK;
     return plim_yaml_fail(place->yaml, node, place->err,
                           "problem_type: its loss is not in this version, expected single_label_classification "
@@ -291,91 +291,6 @@ static enum plim_status read_attention(const struct plim_place *place,
         .type = PLIM_VALUE_ENUM, .names = plim_attention_names, .name_count = PLIM_ATTENTION_COUNT};
     if (plim_yaml_is_null(node)) return PLIM_OK;
     return plim_value_read(&type, place, node, &spec->model_as_given.attention);
-}
-
-/* --- quantization_config ---------------------------------------------------------------------- */
-
-static bool is_true(const struct plim_yaml *yaml, const struct plim_yaml_node *map,
-                    const char *name)
-{
-    const struct plim_yaml_node *node = plim_yaml_get(map, name);
-    bool value = false;
-    return node && plim_yaml_bool(yaml, node, &value, NULL) == PLIM_OK && value;
-}
-
-/* Only the head, which no quantizer takes, may be left out. */
-static enum plim_status check_skipped(const struct plim_place *place,
-                                      const struct plim_yaml_node *list)
-{
-    for (size_t i = 0; list && list->kind == PLIM_YAML_SEQUENCE && i < list->count; i++)
-        if (!is_text(list->items[i], "lm_head") && !is_text(list->items[i], "embed_out"))
-            return plim_yaml_fail(place->yaml, list->items[i], place->err,
-                                  "quantization_config.llm_int8_skip_modules: modules that stay as "
-                                  "they are are not in this version, expected lm_head alone "
-                                  "(plimsoll exec runs any training program)");
-    return PLIM_OK;
-}
-
-/* What BitsAndBytesConfig stands for; its defaults where a key is missing. */
-static enum plim_status read_bitsandbytes(const struct plim_place *place,
-                                          const struct plim_yaml_node *map, struct plim_spec *spec)
-{
-    static const struct plim_value types = {.type = PLIM_VALUE_ENUM,
-                                            .names = plim_quantization_names,
-                                            .name_count = PLIM_QUANTIZATION_COUNT};
-    static const struct plim_value dtypes = {
-        .type = PLIM_VALUE_ENUM, .names = plim_dtype_names, .name_count = PLIM_WEIGHTS_COUNT};
-    static const char *const storage_names[PLIM_STORAGE_COUNT] = {"uint8", "bfloat16", "float16", "float32"};
-    static const struct plim_value storages = {
-        .type = PLIM_VALUE_ENUM, .names = storage_names, .name_count = PLIM_STORAGE_COUNT};
-    const struct plim_yaml_node *type = plim_yaml_get(map, "bnb_4bit_quant_type"),
-                                *compute = plim_yaml_get(map, "bnb_4bit_compute_dtype"),
-                                *storage = plim_yaml_get(map, "bnb_4bit_quant_storage");
-    struct plim_quantization q = {
-        .type = PLIM_QUANTIZATION_FP4,
-        .prepared = spec->quantization.prepared,
-        .compute = PLIM_WEIGHTS_FP32,
-        .nested = is_true(place->yaml, map, "bnb_4bit_use_double_quant")};
-    if (is_true(place->yaml, map, "load_in_8bit")) {
-        spec->quantization = (struct plim_quantization){.type = PLIM_QUANTIZATION_INT8,
-                                                        .prepared = spec->quantization.prepared};
-        return check_skipped(place, plim_yaml_get(map, "llm_int8_skip_modules"));
-    }
-    enum plim_status st = check_skipped(place, plim_yaml_get(map, "llm_int8_skip_modules"));
-    if (st == PLIM_OK && type) st = plim_value_read(&types, place, type, &q.type);
-    if (st == PLIM_OK && compute) st = plim_value_read(&dtypes, place, compute, &q.compute);
-    if (st == PLIM_OK && storage) st = plim_value_read(&storages, place, storage, &q.storage);
-    if (st == PLIM_OK) spec->quantization = q;
-    return st;
-}
-
-/* gpt_oss is published so. What trains it dequantises it to bf16 when it loads (Mxfp4Config(dequantize=True));
- * transformers refuses to train it else (Mxfp4HfQuantizer.is_trainable). */
-static bool is_mxfp4(const struct plim_yaml_node *node, const struct plim_spec *spec)
-{
-    return node->kind == PLIM_YAML_MAPPING && spec->model_as_given.family == PLIM_FAMILY_GPT_OSS &&
-           is_text(plim_yaml_get(node, "quant_method"), "mxfp4");
-}
-
-static enum plim_status read_quantization(const struct plim_place *place,
-                                          const struct plim_yaml_node *node, struct plim_spec *spec)
-{
-    bool empty = node->kind != PLIM_YAML_SCALAR && node->count == 0;
-    if (plim_yaml_is_null(node) || empty) return PLIM_OK;
-    bool bitsandbytes = node->kind == PLIM_YAML_MAPPING &&
-                        is_text(plim_yaml_get(node, "quant_method"), "bitsandbytes");
-    bool loads = bitsandbytes && (is_true(place->yaml, node, "load_in_4bit") ||
-                                  is_true(place->yaml, node, "load_in_8bit"));
-    if (loads)
-        return read_bitsandbytes(place, node, spec);
-    if (is_mxfp4(node, spec)) {
-        spec->model_as_given.dtype = PLIM_WEIGHTS_BF16;
-        return PLIM_OK;
-    }
-    return plim_yaml_fail(place->yaml, node, place->err,
-                          "quantization_config: its weights are stored in other types than they "
-                          "are trained in, expected bitsandbytes in 4 or 8 bits, or a config.json "
-                          "without it (plimsoll exec runs any training program)");
 }
 
 /* --- keys ------------------------------------------------------------------------------------- */
@@ -403,7 +318,7 @@ static const struct special_key {
     {"vision_fullatt_block_indexes", plim_vision_read_full, OF_WINDOWS},
     {"torch_dtype", read_dtype, OF_ALL},
     {"dtype", read_dtype, OF_ALL},
-    {"quantization_config", read_quantization, OF_ALL},
+    {"quantization_config", plim_hf_read_quantization, OF_ALL},
     {"attn_implementation", read_attention, OF_ALL},
     {"_attn_implementation", read_attention, OF_ALL},
 };
@@ -518,8 +433,8 @@ static struct plim_yaml_node *text_of(struct plim_yaml_node *root, const enum pl
     struct plim_yaml_node *text = (struct plim_yaml_node *)plim_yaml_get(root, "text_config");
     const struct plim_yaml_node *type = plim_yaml_get(root, "model_type");
     bool wants_text = wanted && plim_family_info(*wanted)->rope == PLIM_ROPE_PROPORTIONAL && /* gemma4 */
-                      (is_text(type, "gemma4") || is_text(type, "gemma4_unified"));
-    bool is_its = wants_text || is_text(type, "qwen3_5") || is_text(type, "qwen3_5_moe");
+                      (plim_hf_is_text(type, "gemma4") || plim_hf_is_text(type, "gemma4_unified"));
+    bool is_its = wants_text || plim_hf_is_text(type, "qwen3_5") || plim_hf_is_text(type, "qwen3_5_moe");
     return is_filled(text) && is_its ? text : root;
 }
 

@@ -10,7 +10,7 @@ static bool is_swifts(const struct engine *e, const struct decoder *m)
 static struct tensor *pad(struct engine *e, struct tensor *x, bool in_front, double value)
 {
     int dim = x->a.ndim - 1;
-    int64_t shape[PLIM_MAX_DIMS], stride[PLIM_MAX_DIMS];
+    int64_t shape[PLIM_MAX_DIMS] = {0}, stride[PLIM_MAX_DIMS] = {0};
     for (int i = 0; i <= dim; i++) shape[i] = x->a.shape[i], stride[i] = 1;
     shape[dim]++;
     struct tensor *y = tensor_keep(op_full(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape, value));
