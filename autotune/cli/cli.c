@@ -92,7 +92,7 @@ int plim_cli_run(int argc, char **argv, const struct plim_io *io)
     if (argc > 1 && !strcmp(argv[1], "--worker")) return plim_worker_command(argc - 2, argv + 2);
     enum plim_status st = run(argc, argv, io, &err);
     bool part_lost = ferror(io->out), rest_lost = fflush(io->out); /* neither implies the other */
-    if ((part_lost || rest_lost) && !err.text[0])
+    if ((part_lost || rest_lost) && (!st || st == PLIM_NOFIT || st == PLIM_UNSUPPORTED))
         st = plim_fail(&err, PLIM_INTERNAL, "the result cannot be written: %s",
                        rest_lost ? strerror(errno) : "a part of it was refused");
     if (st && err.text[0]) {

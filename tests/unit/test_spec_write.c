@@ -254,6 +254,14 @@ static void be_plain(struct plim_spec *spec)
     spec->sharding.values[0] = PLIM_SHARDING_NONE;
 }
 
+/* And beside those of the newest */
+static void be_plainer(struct plim_spec *spec)
+{
+    spec->liger = (struct plim_enum_axis){.count = 1, .values = {PLIM_LIGER_FALSE}};
+    spec->evaluation = PLIM_NO_EVALUATION;
+    spec->upcast = PLIM_UPCAST_NONE;
+}
+
 /* Takes back what is not known beside a vision tower, and gives its rows images. */
 static void show_images(struct plim_spec *spec, uint64_t *state)
 {
@@ -288,7 +296,10 @@ static void show_images(struct plim_spec *spec, uint64_t *state)
     spec->fsdp_plan = PLIM_FSDP_PLAN_ACCELERATE;
     spec->torch = PLIM_TORCH_2_11;
     spec->transformers = PLIM_TRANSFORMERS_5_17;
-    if (spec->model_as_given.family != PLIM_FAMILY_QWEN3_VL) be_plain(spec);
+    enum plim_family family = spec->model_as_given.family;
+    if (family != PLIM_FAMILY_QWEN3_VL) be_plain(spec);
+    if (family == PLIM_FAMILY_MISTRAL3 || family == PLIM_FAMILY_QWEN3_VL_MOE || family == PLIM_FAMILY_QWEN3_5_MOE)
+        be_plainer(spec);
 }
 
 /* The same beside an encoder and a decoder, whose rows get a target. */
@@ -332,10 +343,10 @@ static void be_gemma4(struct plim_spec *spec, uint64_t *state)
         m->expert_size = 8 * between(state, 1, 9);
     }
     be_plain(spec);
+    be_plainer(spec);
     spec->packing = PLIM_PACKING_NO;
     spec->documents = 1;
     spec->cut_cross_entropy = spec->use_reentrant = spec->lora.ties = false;
-    spec->upcast = PLIM_UPCAST_NONE;
     spec->torch = PLIM_TORCH_2_11;
     spec->transformers = PLIM_TRANSFORMERS_5_17;
 }

@@ -199,8 +199,8 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
 /* What was compared beside the towers of other families, and not of this one */
 enum {
     FLASH2 = 1, INT8 = 2, SMOOTHED = 4, SAVED = 8, ZERO3 = 16, FSDP = 32, TRL = 64, NF4 = 128, FP4 = 256,
-    LIGER = 512, EVALUATED = 1024, ZERO1_2 = 2048,
-    ALL_BUT_NF4 = FLASH2 | INT8 | SMOOTHED | SAVED | ZERO3 | FSDP | TRL | FP4 | LIGER | EVALUATED | ZERO1_2,
+    LIGER = 512, EVALUATED = 1024, ZERO1_2 = 2048, UPCAST = 4096,
+    ALL_BUT_NF4 = FLASH2 | INT8 | SMOOTHED | SAVED | ZERO3 | FSDP | TRL | FP4 | LIGER | EVALUATED | ZERO1_2 | UPCAST,
 };
 static const unsigned uncompared[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN2_VL] = FLASH2 | INT8,
@@ -237,6 +237,7 @@ static const char *unknown_of_family(const struct plim_spec *spec)
     if (what & SMOOTHED && spec->label_smoothing > 0) return "train.label_smoothing";
     if (what & EVALUATED && spec->evaluation.batch) return "train.evaluation";
     if (what & SAVED && *spec->lora.saved) return "train.lora.modules_to_save";
+    if (what & UPCAST && spec->upcast != PLIM_UPCAST_NONE) return "train.upcast";
     return unknown_sharding(spec, what);
 }
 
