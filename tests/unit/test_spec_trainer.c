@@ -164,6 +164,12 @@ Test(spec_trainer, prompts_and_references_are_of_trl)
          "train.loop is llamafactory-kto beside data.packing"},
         {"model: {family: mixtral}\ntrain: {loop: llamafactory-dpo}\n", "llamafactory-dpo beside experts"},
         {"model: {family: bert}\ntrain: {loop: llamafactory-rm}\n", "no causal language model"},
+        {"model: {family: llama}\ntrain: {loop: swift-sft, liger: true}\n", "swift-sft beside train.liger"},
+        {"model: {family: llama}\ndata: {packing: one-row}\ntrain: {loop: swift-sft}\n",
+         "swift-sft beside data.packing"},
+        {"model: {family: llama}\ntrain: {loop: swift-sft, label_smoothing: 0.1}\n",
+         "swift-sft beside train.label_smoothing"},
+        {"model: {family: qwen2_5_vl}\ntrain: {loop: swift-sft}\n", "swift-sft beside a model of images and text"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *why = spec_refusal("s.yaml", cases[i].text);

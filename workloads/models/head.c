@@ -187,11 +187,8 @@ static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, 
     struct plim_liger_patches liger = decoder_liger(m);
     if (liger.loss == PLIM_LIGER_LOSS_FUSED && labels) {
         nn_look(e, NULL, NN_MODEL, m->head);
-        struct tensor *kept = kept_of(e, m, x);
-        struct tensor *loss = tensor_keep(nn_liger_causal_lm_loss(e, kept, m->head, labels, liger.loss_budget,
-                                                                  m->config->final_logit_softcapping, is_sum));
-        tensor_drop(e, kept);
-        return loss;
+        return tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels, liger.loss_budget,
+                                                   m->config->final_logit_softcapping, is_sum));
     }
     if (m->setting->cut_cross_entropy && labels) return cut_loss(e, m, x, labels);
     struct tensor *kept = kept_of(e, m, x);

@@ -288,6 +288,7 @@ static enum plim_status check_swift(const struct plim_spec *spec, struct plim_er
     if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
     else if (spec->model.vision.layers) what = "a model of images and text, whose embeddings it makes itself";
     else if (spec->packing) what = "data.packing (packing, padding_free)";
+    else if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) what = "train.liger";
     else if (spec->label_smoothing > 0) what = "train.label_smoothing, of whose loss it is told otherwise";
     else if (spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS) what = "train.evaluation.keeps";
     else if (plim_spec_sharding_beyond(spec, PLIM_SHARDING_ZERO3)) what = "fsdp";
