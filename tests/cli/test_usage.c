@@ -131,6 +131,22 @@ Test(usage, models_lists_every_name_of_the_zoo_with_its_size)
     program_finish(&p);
 }
 
+/* Which is not that it does not fit: memory would not help. */
+Test(usage, settings_that_cannot_be_planned_have_an_exit_code_of_their_own)
+{
+    static const char *const runs[] = {
+        "plan tiny-gpt2 --optimizer adamw-8bit --sharding zero3 --world 2 --quiet --device sim:T4",
+        "plan tiny-gpt2 --optimizer adamw-8bit --sharding zero3 --world 2 --quiet --device sim:T4,sim:A10"};
+    for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+        struct program p = program_run(runs[i]);
+        cr_expect(eq(int, p.exit_code, 4));
+        expect_contains(p.out, i ? "cannot be planned" : "CANNOT BE PLANNED");
+        expect_contains(p.out, "Nothing can be planned with these settings: bitsandbytes'");
+        cr_expect(strstr(p.out, "FITS") == NULL);
+        program_finish(&p);
+    }
+}
+
 /* A comma ends a device, but for the one in front of its memory. */
 Test(usage, devices_may_be_a_list)
 {
