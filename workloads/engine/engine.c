@@ -100,7 +100,7 @@ void *engine_take_room(struct engine *e, size_t bytes)
 void engine_give_room(struct engine *e, void *room)
 {
     (void)e;
-    block_give(room);
+    if (room) block_give(room);
 }
 
 void engine_launch(struct engine *e, const struct plim_op *op)

@@ -115,7 +115,7 @@ void engine_fail(struct engine *e, enum plim_status status);
 /* Host memory, zeroed, that goes with the engine's tensors at the latest: out of memory may keep its owner from giving
  * it back. For few at a time. NULL: there is none, and the engine has failed. */
 void *engine_take_room(struct engine *e, size_t bytes);
-void engine_give_room(struct engine *e, void *room);
+void engine_give_room(struct engine *e, void *room); /* NULL: nothing */
 
 /* x.item() of a scalar: the host waits for it. Zero on a simulated device, where nothing is
  * computed, and when halted. */

@@ -55,7 +55,7 @@ static void release(struct engine *e, struct node *n)
             tensor_drop(e, gone->variable);
         }
         for (int i = 0; i < gone->edge_count; i++) node_drop(e, gone->edge[i].node);
-        if (gone->room) engine_give_room(e, gone->room);
+        engine_give_room(e, gone->room);
         pool_give(&e->nodes, gone);
     }
     a->releasing = false;

@@ -15,6 +15,7 @@
 #include "workloads/spec/spec.h"
 
 struct decoder_layer;
+struct block_call;
 
 /* What makes rows of the text's width of patches that are merged: Qwen3VLVisionPatchMerger */
 struct vision_merger {
@@ -96,6 +97,19 @@ void vision_forget(struct engine *e, struct seen_images *seen);
 /* Calls `build` for each of a tower's blocks in turn; what it makes by nn_parameter() is of that block. */
 void vision_build_blocks(struct engine *e, struct decoder *m,
                          void (*build)(struct engine *e, struct decoder *m, struct decoder_layer *l));
+/* Patches of images (N, channels, h, w), in the tower's type, by its convolution: (N, W, rows, columns), named */
+struct tensor *vision_patches(struct engine *e, const struct decoder *m, struct tensor *images);
+/* A block of a norm and `attention`, and of another norm and `mlp`, to each of whose results what it was made of is
+ * added; x lent, floating. *weights: the block's to drop at its end */
+struct tensor *vision_block(struct engine *e, const struct block_call *b, struct tensor *x,
+                            struct tensor *(*attention)(struct engine *e, const struct block_call *b, struct tensor *x,
+                                                        struct tensor **weights),
+                            struct tensor *(*mlp)(struct engine *e, const struct block_call *b, struct tensor *x));
+/* torch.split() of x into `count` parts as long as one another, along its first dimension: a list of floating tensors,
+ * for engine_give_room(); NULL, or of NULLs, where the engine is halted */
+struct tensor **vision_split(struct engine *e, struct tensor *x, int64_t count);
+/* Rebinds the embeddings (B, S, H) to what has the images' rows where their mask is. */
+void vision_place(struct engine *e, const struct seen_images *seen, struct tensor **embeddings);
 /* How patches attend to one another */
 struct attention_call vision_attention(const struct decoder *m);
 /* How many of a mask (B, S) are tokens of images: its sum, int64, behind a copy of it; named */

@@ -2,7 +2,6 @@
  * and the text (Mistral3Model.forward()). */
 #include "model.h"
 #include "workloads/spec/spec_vision.h"
-#include <stdlib.h>
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
@@ -80,19 +79,15 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     return tensor_yield(y);
 }
 
+static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    return decoder_gated_mlp(e, b->m->config->vision.activation, b->layer, x);
+}
+
 /* PixtralAttentionLayer */
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
-    const struct decoder_layer *l = b->layer;
-    struct tensor *weights, *residual = tensor_ref(x), *h = tensor_keep(nn_norm(e, &l->norm[0], x));
-    tensor_set(e, &h, attention(e, b, h, &weights));
-    tensor_set(e, &h, op_add(e, residual, h));
-    tensor_set(e, &residual, h);
-    tensor_set(e, &h, nn_norm(e, &l->norm[1], h));
-    tensor_set(e, &h, decoder_gated_mlp(e, b->m->config->vision.activation, l, h));
-    tensor_set(e, &h, op_add(e, residual, h));
-    tensor_drop_all(e, residual, weights);
-    return tensor_yield(h);
+    return vision_block(e, b, x, attention, mlp);
 }
 
 /* --- the tower -------------------------------------------------------------------------------- */
@@ -109,20 +104,11 @@ static struct tensor *number(struct engine *e)
  * which the forward holds to its end; named */
 static struct tensor *embed(struct engine *e, const struct decoder *m, struct tensor *images, struct tensor **grids)
 {
-    *grids = e->poison;
+    *grids = vision_patches(e, m, images);
     if (e->halted) return e->poison;
-    int64_t count = tensor_size(images, 0), w = m->config->vision.hidden_size;
-    struct tensor *pixels = tensor_hold(op_to(e, images, (enum plim_dtype)m->vision.patch_weight->a.dtype));
-    *grids = tensor_keep(op_patches(e, pixels, m->vision.patch_weight, NULL));
-    tensor_drop(e, pixels);
-    if (e->halted) return e->poison;
-    if (m->setting->checkpointing == PLIM_CHECKPOINTING_FULL)
-        tensor_require_input_grad(e, *grids); /* enable_input_require_grads(), which checkpointing calls */
-    struct tensor **parts = calloc((size_t)count, sizeof *parts);
-    int64_t *ones = malloc((size_t)count * sizeof *ones), patches = tensor_size(*grids, 2) * tensor_size(*grids, 3);
-    if (!parts || !ones) engine_fail(e, PLIM_NOMEM);
-    for (int64_t i = 0; i < count && ones; i++) ones[i] = 1;
-    if (!e->halted) op_split(e, *grids, 0, (int)count, ones, parts); /* unbind(0), whose gradient is a stack */
+    int64_t count = tensor_size(*grids, 0), w = tensor_size(*grids, 1);
+    int64_t patches = tensor_size(*grids, 2) * tensor_size(*grids, 3);
+    struct tensor **parts = vision_split(e, *grids, count); /* unbind(0), whose gradient is a stack */
     for (int64_t i = 0; i < count && !e->halted; i++) {
         struct tensor *size[2] = {number(e), number(e)};
         tensor_drop_all(e, size[0], size[1]);
@@ -130,8 +116,7 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
     }
     struct tensor *rows = e->halted ? e->poison : tensor_keep(op_cat(e, (int)count, parts, 0));
     for (int64_t i = 0; i < count && !e->halted; i++) tensor_drop(e, parts[i]);
-    free(parts);
-    free(ones);
+    engine_give_room(e, parts);
     tensor_set(e, &rows, op_unsqueeze(e, rows, 0));
     tensor_set(e, &rows, nn_norm(e, &m->vision.norm, rows));
     return rows;
@@ -142,8 +127,7 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
 static struct tensor *find_places(struct engine *e, int64_t images, int64_t rows, int64_t columns,
                                   struct tensor *ends[2])
 {
-    struct tensor **parts = calloc((size_t)images, sizeof *parts), *places = e->poison;
-    if (!parts) engine_fail(e, PLIM_NOMEM);
+    struct tensor **parts = engine_take_room(e, (size_t)images * sizeof *parts), *places = e->poison;
     ends[0] = ends[1] = NULL;
     for (int64_t i = 0; i < images && !e->halted; i++) {
         struct tensor *row = tensor_keep(op_arange(e, PLIM_I64, rows, 0, 1));
@@ -159,7 +143,7 @@ static struct tensor *find_places(struct engine *e, int64_t images, int64_t rows
     }
     if (!e->halted) places = tensor_keep(op_cat(e, (int)images, parts, 0));
     for (int64_t i = 0; i < images && parts; i++) tensor_drop(e, parts[i]);
-    free(parts);
+    engine_give_room(e, parts);
     return places;
 }
 
@@ -252,13 +236,9 @@ static struct tensor *merge(struct engine *e, const struct decoder *m, struct te
     const struct plim_images *images = &m->setting->images;
     int64_t count = m->setting->micro_batch * images->count, rows = images->height / v->patch_size,
             columns = images->width / v->patch_size;
-    struct tensor **parts = calloc((size_t)count, sizeof *parts);
-    struct tensor **sizes = calloc((size_t)count * SIZES, sizeof *sizes);
-    int64_t *lengths = malloc((size_t)count * sizeof *lengths);
-    if (!parts || !sizes || !lengths) engine_fail(e, PLIM_NOMEM);
+    struct tensor **sizes = engine_take_room(e, (size_t)count * SIZES * sizeof *sizes);
     for (int64_t i = 0; i < count * SIZES && sizes; i++) sizes[i] = number(e);
-    for (int64_t i = 0; i < count && lengths; i++) lengths[i] = rows * columns;
-    if (!e->halted) op_split(e, x, 0, (int)count, lengths, parts);
+    struct tensor **parts = vision_split(e, x, count);
     for (int64_t i = 0; i < count && !e->halted; i++) {
         static const int order[] = {2, 0, 1};
         struct tensor *grid = op_permute(e, op_view(e, parts[i], SHAPE(rows, columns, v->hidden_size)), 3, order);
@@ -269,9 +249,8 @@ static struct tensor *merge(struct engine *e, const struct decoder *m, struct te
     tensor_drop(e, all);
     for (int64_t i = 0; i < count && !e->halted; i++) tensor_drop(e, parts[i]);
     for (int64_t i = 0; i < count * SIZES && sizes; i++) tensor_drop(e, sizes[i]);
-    free(parts);
-    free(sizes);
-    free(lengths);
+    engine_give_room(e, parts);
+    engine_give_room(e, sizes);
     return tensor_yield(y);
 }
 
@@ -297,24 +276,19 @@ static struct tensor *features_of(struct engine *e, struct decoder *m, enum plim
 {
     const struct plim_vision *v = &m->config->vision;
     int64_t images = m->setting->micro_batch * m->setting->images.count;
-    struct tensor **states = calloc((size_t)v->layers + 1, sizeof *states);
-    struct tensor **parts = calloc((size_t)images, sizeof *parts), *all = NULL, *y = e->poison;
-    int64_t *lengths = malloc((size_t)images * sizeof *lengths);
-    if (!states || !parts || !lengths) engine_fail(e, PLIM_NOMEM);
+    struct tensor **states = engine_take_room(e, ((size_t)v->layers + 1) * sizeof *states), *all = NULL, *y = e->poison;
     if (!e->halted) run(e, m, states);
     if (!e->halted) all = project(e, m, states[v->layers]);
     if (!e->halted) {
         struct tensor *sizes = tensor_keep(op_full(e, PLIM_I64, SHAPE(images, 2), 0));
         tensor_drop_all(e, tensor_keep(op_full(e, PLIM_I64, SHAPE(images), 0)), sizes);
     }
-    for (int64_t i = 0; i < images && lengths; i++) lengths[i] = plim_image_tokens(v, &m->setting->images);
-    if (!e->halted) op_split(e, all, 0, (int)images, lengths, parts);
+    struct tensor **parts = vision_split(e, all, images);
     for (int64_t i = 0; i <= v->layers && states; i++) tensor_drop(e, states[i]);
     if (!e->halted) y = tensor_keep(op_to(e, op_cat(e, (int)images, parts, 0), dtype));
     tensor_drop(e, all);
-    free(states);
-    free(parts);
-    free(lengths);
+    engine_give_room(e, parts);
+    engine_give_room(e, states);
     return y;
 }
 
@@ -326,9 +300,7 @@ static void see(struct engine *e, struct decoder *m, struct tensor **embeddings,
     m->encoded = tensor_ref(seen->rows); /* image_hidden_states */
     seen->mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->inputs, (double)(m->config->vocab_size - 1)));
     tensor_drop(e, vision_count_placeholders(e, seen->mask));
-    struct tensor *mask = tensor_keep(op_unsqueeze(e, seen->mask, -1));
-    tensor_set(e, embeddings, op_masked_scatter(e, *embeddings, mask, seen->rows));
-    tensor_drop(e, mask);
+    vision_place(e, seen, embeddings);
 }
 
 const struct vision_tower plim_tower_pixtral = {.build = build,

@@ -396,17 +396,13 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
 static struct tensor *features(struct engine *e, struct decoder *m, struct seen_images *seen)
 {
     const struct plim_train_setting *s = m->setting;
-    int64_t images = s->micro_batch * s->images.count, tokens = plim_image_tokens(&m->config->vision, &s->images);
+    int64_t images = s->micro_batch * s->images.count;
     enum plim_dtype dtype = e->halted ? PLIM_F32 : (enum plim_dtype)m->vision.patch_weight->a.dtype;
     struct tensor *pixels = tensor_hold(op_to(e, m->pixels, dtype));
     struct tensor *merged = run(e, m, pixels, seen);
     struct tensor *sizes = tensor_keep(op_full(e, PLIM_I64, SHAPE(images), 0));
     tensor_drop_all(e, tensor_keep(op_full(e, PLIM_I64, SHAPE(images), 0)), sizes);
-    struct tensor **parts = calloc((size_t)images, sizeof *parts);
-    int64_t *lengths = malloc((size_t)images * sizeof *lengths);
-    if (!parts || !lengths) engine_fail(e, PLIM_NOMEM);
-    for (int64_t i = 0; i < images && lengths; i++) lengths[i] = tokens;
-    if (!e->halted) op_split(e, merged, 0, (int)images, lengths, parts);
+    struct tensor **parts = vision_split(e, merged, images);
     tensor_drop(e, pixels);
     bool is_held = m->config->vision.positions; /* the tower's output; of qwen2_vl and qwen2_5_vl only what is joined */
     if (!is_held) {
@@ -416,8 +412,7 @@ static struct tensor *features(struct engine *e, struct decoder *m, struct seen_
     struct tensor *y = e->halted ? e->poison : tensor_keep(op_cat(e, (int)images, parts, 0));
     if (is_held) seen->merged = merged;
     else tensor_drop(e, merged);
-    free(parts);
-    free(lengths);
+    engine_give_room(e, parts);
     return y;
 }
 
@@ -440,9 +435,7 @@ static void see(struct engine *e, struct decoder *m, struct tensor **embeddings,
     enum plim_dtype dtype = (enum plim_dtype)(*embeddings)->a.dtype;
     tensor_set(e, &seen->rows, op_to(e, seen->rows, dtype));
     make_masks(e, m, seen);
-    struct tensor *mask = tensor_keep(op_unsqueeze(e, seen->mask, -1));
-    tensor_set(e, embeddings, op_masked_scatter(e, *embeddings, mask, seen->rows));
-    tensor_drop(e, mask);
+    vision_place(e, seen, embeddings);
     seen->positions = vision_text_positions(e, m);
 }
 

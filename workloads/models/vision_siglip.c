@@ -73,36 +73,26 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     return tensor_yield(y);
 }
 
+static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    struct tensor *inner = tensor_keep(nn_linear(e, &b->layer->fc1, x));
+    tensor_set(e, &inner, decoder_activation(e, b->m->config->vision.activation, inner));
+    tensor_set(e, &inner, nn_linear(e, &b->layer->fc2, inner));
+    return tensor_yield(inner);
+}
+
 /* SiglipEncoderLayer */
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
-    const struct decoder_layer *l = b->layer;
-    struct tensor *weights, *residual = tensor_ref(x), *h = tensor_keep(nn_norm(e, &l->norm[0], x));
-    tensor_set(e, &h, attention(e, b, h, &weights));
-    tensor_set(e, &h, op_add(e, residual, h));
-    tensor_set(e, &residual, h);
-    tensor_set(e, &h, nn_norm(e, &l->norm[1], h));
-    struct tensor *inner = tensor_keep(nn_linear(e, &l->fc1, h));
-    tensor_set(e, &inner, decoder_activation(e, b->m->config->vision.activation, inner));
-    tensor_set(e, &inner, nn_linear(e, &l->fc2, inner));
-    tensor_set(e, &h, tensor_yield(inner));
-    tensor_set(e, &h, op_add(e, residual, h));
-    tensor_drop_all(e, residual, weights);
-    return tensor_yield(h);
+    return vision_block(e, b, x, attention, mlp);
 }
 
 /* SiglipVisionEmbeddings: images (N, channels, size, size) -> (N, T, W), named; a channel's patches lie together */
 static struct tensor *embed(struct engine *e, const struct decoder *m, struct tensor *images)
 {
     const struct plim_vision *v = &m->config->vision;
+    struct tensor *grid = vision_patches(e, m, images);
     if (e->halted) return e->poison;
-    enum plim_dtype dtype = (enum plim_dtype)m->vision.patch_weight->a.dtype;
-    struct tensor *pixels = tensor_hold(op_to(e, images, dtype));
-    struct tensor *grid = tensor_keep(op_patches(e, pixels, m->vision.patch_weight, m->vision.patch_bias));
-    tensor_drop(e, pixels);
-    if (e->halted) return e->poison;
-    bool needs_grad = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL;
-    if (needs_grad) tensor_require_input_grad(e, grid); /* enable_input_require_grads(), which checkpointing calls */
     struct tensor *rows = op_view(e, grid, SHAPE(tensor_size(grid, 0), v->hidden_size, v->positions));
     struct tensor *x = tensor_keep(op_transpose(e, rows, 1, 2));
     struct tensor *places = tensor_keep(op_view(e, m->vision.position_ids, SHAPE(1, v->positions)));
@@ -174,9 +164,7 @@ static void see(struct engine *e, struct decoder *m, struct tensor **embeddings,
     m->encoded = tensor_ref(seen->rows); /* image_hidden_states */
     seen->mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->token_types, 1)); /* by their ids */
     tensor_drop(e, vision_count_placeholders(e, seen->mask));
-    struct tensor *mask = tensor_keep(op_unsqueeze(e, seen->mask, -1));
-    tensor_set(e, embeddings, op_masked_scatter(e, *embeddings, mask, seen->rows));
-    tensor_drop(e, mask);
+    vision_place(e, seen, embeddings);
     seen->blocks = blocks_of(e, m);
 }
 
