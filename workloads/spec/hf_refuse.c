@@ -40,6 +40,10 @@ const char *plim_hf_other_kind(const char *type)
 /* A refused key is refused at any value but these. */
 enum harmless { HARMLESS_FALSE, HARMLESS_VISION, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HARMLESS_GROUPED,
                 HARMLESS_LAST, HARMLESS_GELU };
+static const char *const harmless_words[] = {
+    [HARMLESS_FALSE] = "false", [HARMLESS_TRUE] = "true", [HARMLESS_VISION] = "null or vision",
+    [HARMLESS_EMPTY] = "a config.json without it", [HARMLESS_ZERO] = "0", [HARMLESS_GROUPED] = "grouped_mm",
+    [HARMLESS_LAST] = "-1", [HARMLESS_GELU] = "gelu"};
 
 /* Of which families a key is refused (only, but): of those whose classes read it. */
 #define END PLIM_FAMILY_COUNT
@@ -114,14 +118,12 @@ static const struct refused_key {
 static bool is_harmless(const struct plim_yaml *yaml, const struct plim_yaml_node *node,
                         enum harmless harmless)
 {
-    static const char *const values[] = {
-        [HARMLESS_GROUPED] = "grouped_mm", [HARMLESS_LAST] = "-1", [HARMLESS_GELU] = "gelu"};
     bool flag;
     if (plim_yaml_is_null(node)) return true;
     if (harmless == HARMLESS_EMPTY) return node->kind != PLIM_YAML_SCALAR && node->count == 0;
     /* transformers' own choice, and the only one whose sizes do not follow the routing */
     if (harmless == HARMLESS_GROUPED || harmless == HARMLESS_LAST || harmless == HARMLESS_GELU)
-        return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, values[harmless]);
+        return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, harmless_words[harmless]);
     /* Among tokens of images alone */
     if (harmless == HARMLESS_VISION) return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, "vision");
     double number;
@@ -140,11 +142,6 @@ static bool is_one_of(enum plim_family family, const enum plim_family *list)
 enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, enum plim_family family,
                                      struct plim_error *err)
 {
-    static const char *const removal[] = {[HARMLESS_FALSE] = "false", [HARMLESS_TRUE] = "true",
-                                          [HARMLESS_VISION] = "null or vision",
-                                          [HARMLESS_EMPTY] = "a config.json without it",
-                                          [HARMLESS_ZERO] = "0", [HARMLESS_GROUPED] = "grouped_mm",
-                                          [HARMLESS_LAST] = "-1", [HARMLESS_GELU] = "gelu"};
     for (size_t i = 0; i < sizeof(refused_keys) / sizeof(refused_keys[0]); i++) {
         const struct refused_key *refused = &refused_keys[i];
         const struct plim_yaml_node *node = plim_yaml_get(yaml->root, refused->key);
@@ -153,7 +150,7 @@ enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, enum plim_fam
         if (node && !is_harmless(yaml, node, refused->harmless))
             return plim_yaml_fail(yaml, node, err,
                                   "%s: %s, expected %s (plimsoll exec runs any training program)",
-                                  refused->key, refused->why, removal[refused->harmless]);
+                                  refused->key, refused->why, harmless_words[refused->harmless]);
     }
     return PLIM_OK;
 }

@@ -7,10 +7,8 @@ static const char *unknown(const struct plim_spec *spec)
 {
     enum plim_quantization_type type = spec->quantization.type;
     if (spec->loop > PLIM_LOOP_TRAINER) return plim_loop_names[spec->loop];
-    for (size_t i = 0; i < spec->sharding.count; i++) {
-        enum plim_sharding sharding = plim_spec_sharding(spec, spec->sharding.values[i]);
-        if (sharding > PLIM_SHARDING_DDP) return plim_sharding_names[sharding];
-    }
+    const char *sharding = plim_spec_sharding_beyond(spec, PLIM_SHARDING_DDP);
+    if (sharding) return sharding;
     if (type && type != PLIM_QUANTIZATION_NF4) return "train.quantization but for nf4";
     if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return "train.liger";
     if (plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2)) return "train.attention flash_attention_2";
