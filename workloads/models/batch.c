@@ -246,7 +246,7 @@ static void hide_labels(struct engine *e, const struct decoder *m, const struct 
     if (e->halted) return;
     int64_t tokens = tensor_elements(batch->inputs);
     /* ms-swift's rows begin with what is no label */
-    int64_t prompt = s->prompt || s->loop != PLIM_LOOP_SWIFT_SFT ? s->prompt : 1;
+    int64_t prompt = s->loop == PLIM_LOOP_SWIFT_SFT ? decoder_unlearned(m) : s->prompt;
     if (prompt) set_part(e, chosen, hidden, 0, tokens / s->seq, s->seq, prompt);
     if (decoder_hides_padding(s)) set_part(e, batch->completions, 0, tokens - 1, 1, 1, 1);
 }
@@ -255,7 +255,7 @@ static void hide_labels(struct engine *e, const struct decoder *m, const struct 
 static void set_reference(struct engine *e, const struct decoder *m, const struct batch *batch)
 {
     const struct plim_train_setting *s = m->setting;
-    double answer = (double)(s->seq - (s->prompt ? s->prompt : 1));
+    double answer = (double)(s->seq - decoder_unlearned(m));
     double known = -answer * log((double)m->config->vocab_size);
     for (int i = 0; i < 2; i++) set_part(e, batch->known[i], known, 0, 1, 1, s->micro_batch);
 }

@@ -99,12 +99,17 @@ bool decoder_takes_items(const struct decoder *m)
            f == PLIM_FAMILY_MISTRAL3;
 }
 
+int64_t decoder_unlearned(const struct decoder *m)
+{
+    return m->setting->prompt ? m->setting->prompt : 1;
+}
+
 int64_t decoder_labels(const struct decoder *m)
 {
     const struct plim_train_setting *s = m->setting;
     int64_t rows = s->micro_batch * plim_loop_rows(s->loop), documents = decoder_documents(m);
     if (!documents) documents = rows;
-    return rows * s->seq - documents - rows * (s->prompt ? s->prompt - 1 : 0) - decoder_hides_padding(s);
+    return rows * s->seq - documents - rows * (decoder_unlearned(m) - 1) - decoder_hides_padding(s);
 }
 
 int64_t decoder_longest_document(const struct decoder *m)

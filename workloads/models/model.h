@@ -249,6 +249,8 @@ void decoder_drop_output(struct engine *e, struct decoder *m);
  * *logits, named, what the model inside makes of the labels, the logits in fp32. */
 struct tensor *decoder_values(struct engine *e, struct decoder *m, const struct batch *batch, struct tensor **loss,
                               struct tensor **logits);
+/* How many tokens at the beginning of a row are never learned: its prompt's, or the first alone */
+int64_t decoder_unlearned(const struct decoder *m);
 /* How many tokens of a batch are labels of their predecessor: all but the first of each row, those of its prompt, and
  * what is padded, which is taken to be one token */
 int64_t decoder_labels(const struct decoder *m);

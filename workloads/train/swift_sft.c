@@ -42,13 +42,12 @@ static void keep_by_mask(struct engine *e, const struct decoder *m, struct batch
 /* The same of several: the last tokens, of the row that has most */
 static void keep_last(struct engine *e, const struct decoder *m, struct batch *b)
 {
-    int64_t prompt = m->setting->prompt ? m->setting->prompt : 1;
     struct tensor *counts = op_compare_scalar(e, PLIM_BINARY_NE, b->labels, PLIM_IGNORED_TARGET);
     struct tensor *first = tensor_keep(op_argmax_last(e, op_to(e, counts, PLIM_I32)));
     struct tensor *least = e->halted ? NULL : measures_fold(e, first, PLIM_BINARY_MIN);
     tensor_drop(e, first);
     if (least) measures_read(e, least);
-    b->kept_tokens = m->setting->seq - prompt + 1;
+    b->kept_tokens = m->setting->seq - decoder_unlearned(m) + 1;
     b->labels = tensor_keep(op_slice_end(e, b->labels, 1, b->kept_tokens));
 }
 
