@@ -15,6 +15,8 @@ import os
 import sys
 import tempfile
 
+from named_cases import by_name, merged
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, '..', 'virtual', 'programs'))
 os.environ['HF_DEACTIVATE_ASYNC_LOAD'] = '1'  # else four threads load, and which is first is chance
@@ -51,18 +53,13 @@ def cases():
 
 
 def all_cases():
-    known = {}
+    made = []
     for stage, config, *parts in cases():
-        case = {**BASE, 'config': f'configs/{config}.json'}
-        for part in parts:
-            case = {**case, **part}
+        case = merged(BASE, {'config': f'configs/{config}.json'}, *parts)
         words = ['axolotl', stage, config.removeprefix('x-'), 'nf4' if 'quantization' in case else 'lora' if 'lora' in case else 'full', case['upcast'],
                  *(word for word in ('padded', 'accumulation', 'evaluation') if word in case), case.get('sharding')]
-        name = '/'.join(filter(None, words))
-        if name in known:
-            sys.exit(f'two cases are called {name}')
-        known[name] = {'id': name, **case}
-    return known
+        made.append((words, case))
+    return by_name(made)
 
 
 # --- a run -------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ import os
 import sys
 import tempfile
 
+from named_cases import by_name, merged
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, '..', 'virtual', 'programs'))
 os.environ['HF_DEACTIVATE_ASYNC_LOAD'] = '1'  # else four threads load, and which is first is chance
@@ -90,19 +92,14 @@ def cases():
 
 
 def all_cases():
-    known = {}
+    made = []
     for stage, config, *parts in cases():
-        case = {**BASE, 'loop': f'llamafactory-{stage}', 'config': f'configs/{config}.json'}
-        for part in parts:
-            case = {**case, **part}
-        words = [stage, config.removeprefix('x-'), 'nf4' if 'quantization' in case else 'lora' if 'lora' in case else 'full',
+        case = merged(BASE, {'loop': f'llamafactory-{stage}', 'config': f'configs/{config}.json'}, *parts)
+        words = ['llamafactory', stage, config.removeprefix('x-'), 'nf4' if 'quantization' in case else 'lora' if 'lora' in case else 'full',
                  case.get('arguments', {}).get('pref_loss'), case['precision'] == 'bf16' and 'pure', case['checkpointing'] == 'none' and 'whole',
                  *(word for word in ('padded', 'liger', 'evaluation', 'accumulation') if word in case), case.get('sharding')]
-        name = '/'.join(['llamafactory', *filter(None, words)])
-        if name in known:
-            sys.exit(f'two cases are called {name}')
-        known[name] = {'id': name, **case}
-    return known
+        made.append((words, case))
+    return by_name(made)
 
 
 # --- a run -------------------------------------------------------------------------------------------------------------

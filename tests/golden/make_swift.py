@@ -17,6 +17,8 @@ import os
 import sys
 import tempfile
 
+from named_cases import by_name, merged
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, '..', 'virtual', 'programs'))
 os.environ['HF_DEACTIVATE_ASYNC_LOAD'] = '1'  # else four threads load, and which is first is chance
@@ -68,19 +70,14 @@ def cases():
 
 
 def all_cases():
-    known = {}
+    made = []
     for config, *parts in cases():
-        case = {**BASE, 'config': f'configs/{config}.json'}
-        for part in parts:
-            case = {**case, **part}
-        words = [config.removeprefix('x-'), case.get('quantization', {}).get('type', 'lora' if 'lora' in case else 'full'),
+        case = merged(BASE, {'config': f'configs/{config}.json'}, *parts)
+        words = ['swift', config.removeprefix('x-'), case.get('quantization', {}).get('type', 'lora' if 'lora' in case else 'full'),
                  case['checkpointing'] == 'none' and 'whole', case['batch'] > 1 and f'b{case["batch"]}',
                  *(word for word in ('padded', 'prompt', 'liger', 'evaluation', 'accumulation') if word in case), case.get('sharding')]
-        name = '/'.join(['swift', *filter(None, words)])
-        if name in known:
-            sys.exit(f'two cases are called {name}')
-        known[name] = {'id': name, **case}
-    return known
+        made.append((words, case))
+    return by_name(made)
 
 
 # --- a run -------------------------------------------------------------------------------------------------------------
