@@ -145,11 +145,12 @@ static struct routing route(struct engine *e, const struct block_call *b, struct
     return r;
 }
 
-/* What a group (N, groups, experts of one) is worth: the sum of its two largest, or its largest; named */
-static struct tensor *worth(struct engine *e, struct tensor *groups, bool of_largest)
+/* What a group (N, groups, experts of one) is worth: the sum of its two largest scores, or its largest probability;
+ * named */
+static struct tensor *worth(struct engine *e, struct tensor *groups, bool are_probabilities)
 {
     struct tensor *top[2];
-    if (of_largest) {
+    if (are_probabilities) {
         struct tensor *largest = op_max_last(e, groups);
         return tensor_keep(e->halted ? largest : op_view(e, largest, SHAPE(largest->a.shape[0], largest->a.shape[1])));
     }
@@ -159,15 +160,16 @@ static struct tensor *worth(struct engine *e, struct tensor *groups, bool of_lar
 }
 
 /* Of `choice`, the scores (N, experts), named: rebinds it to itself where an expert is one of the groups that are worth
- * the most, and else `hidden_as`. held: what Python's variables hold until the router returns; named */
-static void hide_groups(struct engine *e, const struct plim_model_config *c, struct tensor **choice, double hidden_as,
-                        struct tensor *held[4])
+ * the most, and else minus infinity, or as a probability 0. held: what Python's variables hold until the router
+ * returns; named */
+static void hide_groups(struct engine *e, const struct plim_model_config *c, struct tensor **choice,
+                        bool are_probabilities, struct tensor *held[4])
 {
     int64_t groups = c->expert_groups, size = c->experts / groups;
     struct tensor *top[2];
     if (e->halted) return;
     int64_t rows = tensor_size(*choice, 0);
-    struct tensor *scores = worth(e, op_view(e, *choice, SHAPE(rows, groups, size)), hidden_as == 0);
+    struct tensor *scores = worth(e, op_view(e, *choice, SHAPE(rows, groups, size)), are_probabilities);
     op_top_k(e, scores, c->groups_per_token, top);
     struct tensor *best = tensor_keep(top[1]);
     tensor_drop(e, tensor_keep(top[0]));
@@ -178,7 +180,7 @@ static void hide_groups(struct engine *e, const struct plim_model_config *c, str
     struct tensor *wide = op_expand(e, op_unsqueeze(e, mask, -1), SHAPE(rows, groups, size));
     struct tensor *of_experts = tensor_keep(op_reshape(e, wide, SHAPE(rows, c->experts)));
     struct tensor *hidden = op_unary(e, op_to(e, of_experts, PLIM_BOOL), PLIM_UNARY_NOT);
-    tensor_set(e, choice, op_masked_fill(e, *choice, hidden, hidden_as));
+    tensor_set(e, choice, op_masked_fill(e, *choice, hidden, are_probabilities ? 0 : -INFINITY));
     held[0] = scores, held[1] = best, held[2] = mask, held[3] = of_experts;
 }
 
@@ -193,7 +195,7 @@ static struct routing route_in_groups(struct engine *e, const struct block_call 
     tensor_drop(e, wide);
     struct tensor *scores = tensor_keep(op_sigmoid(e, r.logits));
     struct tensor *choice = tensor_keep(op_add(e, scores, b->layer->router_correction));
-    hide_groups(e, c, &choice, -INFINITY, held);
+    hide_groups(e, c, &choice, false, held);
     op_top_k(e, choice, c->experts_per_token, top);
     r.experts = tensor_keep(top[1]);
     tensor_drop(e, tensor_keep(top[0]));
@@ -218,7 +220,7 @@ static struct routing route_by_softmax(struct engine *e, const struct block_call
     r.logits = tensor_keep(nn_product(e, op_to(e, x, PLIM_F32), wide, NULL));
     tensor_drop(e, wide);
     struct tensor *scores = tensor_keep(op_softmax(e, r.logits, PLIM_F32));
-    if (c->expert_groups) hide_groups(e, c, &scores, 0, held);
+    if (c->expert_groups) hide_groups(e, c, &scores, true, held);
     op_top_k(e, scores, c->experts_per_token, top);
     r.weights = tensor_keep(top[0]);
     r.experts = tensor_keep(top[1]);
