@@ -21,7 +21,7 @@ RECORDED = (
      ('torch',), (), {'batch': 7, 'accumulation': 6}, False),
     ('side_streams.py --batch-size {batch}', ('torch',), (), {'batch': 13}, False),
     ('critics.py --batch-size {batch}', ('torch>=2.5',), ('--batch', '4,6,8'), {'batch': 700}, True),
-    ('biases.py --batch-size {batch}', ('torch',), (), {'batch': 300}, True),
+    ('biases.py --batch-size {batch}', ('torch',), ('--batch', '2,3,4'), {'batch': 300}, True),
     ('biases.py --batch-size {batch} --grad-accum {accumulation}', ('torch',), (),
      {'batch': 300, 'accumulation': 4}, False),
 )

@@ -121,8 +121,9 @@ def check_growing(exec_):
     return [(key, problem or ('' if 'Later steps were not seen' in said else said), '')]
 
 
-# Seed of fragments.py, options of the allocator: memory grows in step 13 and in step 134, each after steps that did not.
-FRAGMENTS = ((6, ''), (31, 'expandable_segments:True'))
+# Seed of fragments.py, options of the allocator, is it quick: memory grows in step 13 and in step 134, each after steps
+# that did not.
+FRAGMENTS = ((6, '', False), (31, 'expandable_segments:True', True))
 
 
 def check_fragments(exec_, seed, config):
@@ -191,8 +192,8 @@ def steps(exec_, options):
         yield functools.partial(check_workspaces, exec_)
     if options.wants('stepping.py over_its_own_limit', True):
         yield functools.partial(check_limit, exec_)
-    for seed, config in FRAGMENTS:
-        if options.wants(f'fragments.py {seed} 300', True):
+    for seed, config, is_quick in FRAGMENTS:
+        if options.wants(f'fragments.py {seed} 300', is_quick):
             yield functools.partial(check_fragments, exec_, seed, config)
     for mode, needs, is_quick in EPOCHS:
         if options.wants(f'epochs.py {mode}', is_quick):

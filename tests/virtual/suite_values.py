@@ -47,7 +47,7 @@ STEERED = (
                           'what a model generates is as long as it may be'}, False),
     ('steered.py boxes_with_a_score', '', ('torch',), UNKNOWN, False),
     ('steered.py hard_examples', '', ('torch',), UNKNOWN, False),
-    ('steered.py any_selected', '', ('torch',), {**UNKNOWN, 'turned': [1]}, True),
+    ('steered.py any_selected', '', ('torch',), {**UNKNOWN, 'turned': [1]}, False),
     ('steered.py offloaded', '', ('torch',), {**KNOWN, 'idle': {'kept'}}, False),
     ('steered.py returned', '', ('torch',), UNKNOWN, True),
     ('steered.py sampled', '', ('torch',),
