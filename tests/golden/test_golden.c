@@ -113,6 +113,21 @@ ParameterizedTestParameters(golden, allocates_what_pytorch_allocates)
     return cr_make_param_array(struct case_line, cases, count);
 }
 
+/* What is learned, where config.json does not say it */
+static void case_task(const json_t *c, struct plim_model_config *model)
+{
+    static const struct {
+        const char *kind;
+        enum plim_task task;
+    } kinds[] = {{"classify", PLIM_TASK_CLASSIFICATION},
+                 {"tokens", PLIM_TASK_TOKEN_CLASSIFICATION},
+                 {"answers", PLIM_TASK_QUESTION_ANSWERING}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(case_text(c, "kind", ""), kinds[i].kind)) model->task = kinds[i].task;
+    bool is_decoder = plim_family_is_decoder(model->family) && model->task == PLIM_TASK_CLASSIFICATION;
+    if (is_decoder || json_object_get(c, "labels")) model->labels = case_integer(c, "labels", 2);
+}
+
 ParameterizedTest(struct case_line *given, golden, allocates_what_pytorch_allocates)
 {
     json_t *c = json_loads(given->line, 0, NULL);
@@ -133,9 +148,8 @@ ParameterizedTest(struct case_line *given, golden, allocates_what_pytorch_alloca
     case_setting(c, &setting);
     case_resolve_lora(&spec, &setting);
     if (plim_loop_disables_dropout(setting.loop)) plim_model_disable_dropout(&spec.model);
-    if (!strcmp(case_text(c, "kind", ""), "classify") && plim_family_is_decoder(spec.model.family)) {
-        spec.model.task = PLIM_TASK_CLASSIFICATION;
-        spec.model.labels = case_integer(c, "labels", 2);
+    case_task(c, &spec.model);
+    if (spec.model.task == PLIM_TASK_CLASSIFICATION && plim_family_is_decoder(spec.model.family)) {
         bool is_told = spec.model.pad_token_id != PLIM_NO_TOKEN || json_is_true(json_object_get(c, "no_padding"));
         if (!is_told) spec.model.pad_token_id = 0; /* as golden.py gives its models one */
     }

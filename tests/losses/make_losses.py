@@ -8,6 +8,7 @@
     make_losses.py gemma4 > gemma4.jsonl                (gemma4's text)
     make_losses.py seq2seq > seq2seq.jsonl              (an encoder and a decoder)
     make_losses.py classifiers > classifiers.jsonl      (decoders whose last token that is no padding is classified)
+    make_losses.py encoders > encoders.jsonl            (encoders' tasks that are not in losses.jsonl, and later encoders)
 
 Weights, tokens and data are those of the engine: Philox4x32-10 streams (devices/random.h), the n-th
 parameter by seed n, the tokens by seed 2^30. test_losses.c trains the same models and compares.
@@ -20,7 +21,7 @@ os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 import numpy as np
 import torch
 import transformers
-from small_models import (CLASSIFIERS, ENCODER_MODELS, EXPERTS, FAMILIES, FURTHER, GPT2, LABELS, LLAMA, LORA, ROTARY,
+from small_models import (CLASSIFIERS, ENCODER_MODELS, EXPERTS, FURTHER_ENCODERS, FAMILIES, FURTHER, GPT2, LABELS, LLAMA, LORA, ROTARY,
                           default_rope)
 
 STEPS = 20
@@ -64,18 +65,22 @@ def add_lora(model, lora):
     return get_peft_model(model, LoraConfig(lora_alpha=2 * lora["r"], lora_dropout=0.0, **lora))
 
 
-ENCODERS = ("bert", "roberta", "distilbert", "modernbert")
+ENCODERS = ("bert", "roberta", "distilbert", "modernbert", "xlm-roberta", "electra")
+HEADS = {"ForSequenceClassification": transformers.AutoModelForSequenceClassification,
+         "ForTokenClassification": transformers.AutoModelForTokenClassification,
+         "ForQuestionAnswering": transformers.AutoModelForQuestionAnswering}
 
 
-def classifies(config):
-    return (config.architectures or [""])[0].endswith("ForSequenceClassification")
+def head_of(config):
+    """The end of the class's name, where it classifies"""
+    return next((head for head in HEADS if (config.architectures or [""])[0].endswith(head)), None)
 
 
 def class_of(config):
     if hasattr(config, "vision_config"):
         return transformers.AutoModelForImageTextToText
-    if classifies(config):
-        return transformers.AutoModelForSequenceClassification
+    if head_of(config):
+        return HEADS[head_of(config)]
     if config.is_encoder_decoder:
         return transformers.AutoModelForSeq2SeqLM
     return transformers.AutoModelForMaskedLM if config.model_type in ENCODERS else transformers.AutoModelForCausalLM
@@ -120,11 +125,22 @@ def with_target(case, config, ids):
     return inputs
 
 
-def labels_of(config, ids):
-    if not classifies(config):
-        return ids
-    labels = words(TOKEN_SEED - 1, len(ids)) * np.uint64(config.num_labels) >> np.uint64(32)
-    return torch.from_numpy(labels.astype(np.int64))
+def numbers(seed, most, shape):
+    drawn = words(seed, int(np.prod(shape))) * np.uint64(most) >> np.uint64(32)
+    return torch.from_numpy(drawn.astype(np.int64)).view(shape)
+
+
+def learned_of(config, ids):
+    """What the loss is told: the tokens again, classes of rows or of tokens, a number of a row, or where an answer begins and ends"""
+    head, rows = head_of(config), ids.shape[:1]
+    if head == "ForQuestionAnswering":
+        return dict(start_positions=numbers(TOKEN_SEED - 1, ids.shape[1], rows),
+                    end_positions=numbers(TOKEN_SEED - 2, ids.shape[1], rows))
+    if not head:
+        return dict(labels=ids)
+    if head == "ForSequenceClassification" and config.num_labels == 1:
+        return dict(labels=weights(TOKEN_SEED - 1, rows) / LIMIT)
+    return dict(labels=numbers(TOKEN_SEED - 1, config.num_labels, ids.shape if head == "ForTokenClassification" else rows))
 
 
 def as_made(parameters):
@@ -197,7 +213,7 @@ def losses(case):
     no_text = model.config.model_type == "mistral3" and case["images"] > 0  # the last token, which stands for images alone
     ids = tokens(model.config.get_text_config().vocab_size - no_text, case["batch"], case["seq"])
     inputs = as_one_row(case, ids) if case.get("packing") == "one-row" else dict(input_ids=ids)
-    inputs["labels"] = labels_of(model.config, inputs["input_ids"])
+    inputs.update(learned_of(model.config, inputs["input_ids"]))
     if case.get("images"):
         inputs = with_images(case, model.config, ids)
     if "target_seq" in case:
@@ -225,6 +241,15 @@ def padding_of(vocabulary):
     """The last token of a row that is in no other place: an embedding's padding_idx, whose gradient PyTorch leaves out"""
     ids = tokens(vocabulary, 3, 37)
     return next(int(last) for last in ids[:, -1] if (ids == last).sum() == 1)
+
+
+def encoders():
+    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
+                 accumulation=1, clip=False, batch=3, seq=37)
+    for name, hf in FURTHER_ENCODERS.items():
+        hf = dict(hf, architectures=[name])
+        yield dict(plain, hf=hf)
+        yield dict({**plain, "attention": "eager", "checkpointing": "full"}, hf=hf)
 
 
 def classifiers():
@@ -461,13 +486,14 @@ def cases():
 def main():
     torch.set_num_threads(1)
     asked = sys.argv[1:]
-    made = gemma4() if asked == ["gemma4"] else seq2seq() if asked == ["seq2seq"] else vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else classifiers() if asked == ["classifiers"] else of_experts(asked[1:]) if asked[:1] == ["experts"] else cases()
+    made = gemma4() if asked == ["gemma4"] else seq2seq() if asked == ["seq2seq"] else vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else encoders() if asked == ["encoders"] else classifiers() if asked == ["classifiers"] else of_experts(asked[1:]) if asked[:1] == ["experts"] else cases()
     for case in made:
         changed = [case["hf"]["model_type"], case["precision"], case["optimizer"], case["attention"]]
         name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])
         for key, text in (("checkpointing", "full"), ("clip", True)):
             name += f"/{key}" if case[key] == text else ""
-        name += "/classification" if "architectures" in case["hf"] else ""
+        name += "/classification" if asked != ["encoders"] and "architectures" in case["hf"] else ""
+        name += f"/{case['hf']['architectures'][0]}" if asked == ["encoders"] else ""
         name += "/lora" if "lora" in case else ""
         name += "-score" if "score" in case.get("lora", {}).get("target_modules", ()) else ""
         if case.get("lora") in ADAPTERS:

@@ -136,6 +136,21 @@ ENCODER_MODELS = [
 ]
 
 
+DISTILBERT, MODERNBERT = ENCODER_MODELS[4], ENCODER_MODELS[6]
+ELECTRA = dict(BERT, model_type="electra", embedding_size=24)
+FURTHER_ENCODERS = {
+    "BertForSequenceClassification": dict(BERT, model_type="bert", id2label={"0": "LABEL_0"}),  # a number
+    "BertForTokenClassification": dict(BERT, model_type="bert", **LABELS),
+    "BertForQuestionAnswering": dict(BERT, model_type="bert"),
+    "DistilBertForTokenClassification": dict(DISTILBERT, **LABELS), "DistilBertForQuestionAnswering": DISTILBERT,
+    "ModernBertForTokenClassification": dict(MODERNBERT, **LABELS), "ModernBertForQuestionAnswering": MODERNBERT,
+    "XLMRobertaForSequenceClassification": dict(BERT, model_type="xlm-roberta", **LABELS),
+    "XLMRobertaForTokenClassification": dict(BERT, model_type="xlm-roberta", **LABELS),
+    "ElectraForMaskedLM": ELECTRA, "ElectraForSequenceClassification": dict(ELECTRA, **LABELS),
+    "ElectraForQuestionAnswering": dict(ELECTRA, embedding_size=32),
+}
+
+
 CLASSIFIERS = {"LlamaForSequenceClassification": dict(LLAMA, tie_word_embeddings=True),
                "Qwen2ForSequenceClassification": FAMILIES[2], "Gemma3TextForSequenceClassification": FAMILIES[7],
                "PhiForSequenceClassification": FAMILIES[5], "OPTForSequenceClassification": FAMILIES[9],

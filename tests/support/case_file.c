@@ -85,7 +85,10 @@ void case_lora(const json_t *lora, struct plim_lora *out)
     if (json_is_array(targets) && !json_array_size(targets)) snprintf(out->targets, sizeof(out->targets), "none");
     read_modules(exclude, out->exclude);
     read_modules(json_object_get(lora, "modules_to_save"), out->saved);
-    if (!strcmp(case_text(lora, "task_type", ""), "SEQ_CLS")) cr_assert(plim_modules_add(out->saved, "score"));
+    const char *task = case_text(lora, "task_type", ""); /* by which peft saves the modules that have these names */
+    bool classifies = !strcmp(task, "SEQ_CLS") || !strcmp(task, "TOKEN_CLS");
+    if (classifies) cr_assert(plim_modules_add(out->saved, "classifier") && plim_modules_add(out->saved, "score"));
+    if (!strcmp(task, "QUESTION_ANS")) cr_assert(plim_modules_add(out->saved, "qa_outputs"));
     out->ties = json_is_true(json_object_get(lora, "ensure_weight_tying"));
     read_modules(json_object_get(lora, "layers_pattern"), out->layers_pattern);
     for (size_t i = 0; i < json_array_size(layers); i++)

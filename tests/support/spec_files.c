@@ -252,6 +252,16 @@ static int64_t linear_attention_beyond(const struct plim_model_config *m)
     return projections + own - full;
 }
 
+/* electra: as bert, with embeddings of their own width and a bias of the head's linear alone. */
+static int64_t of_electra(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, f = m->intermediate_size, v = m->vocab_size, w = m->word_embed_proj_dim;
+    int64_t layer = 4 * (h * h + h) + 2 * h * f + f + h + 4 * h;
+    int64_t body = m->layers * layer + (v + m->positions + m->type_vocab_size) * w + 2 * w + (w == h ? 0 : w * h + h);
+    if (m->task == PLIM_TASK_CLASSIFICATION) return body + h * h + h + m->labels * (h + 1);
+    return body + h * w + 3 * w + v + (m->tie_word_embeddings ? 0 : v * w);
+}
+
 /* bert, roberta, distilbert: linears and LayerNorms with biases, a head of one linear and one
  * classifier, or of a linear, a norm and a bias on the tied embedding. */
 static int64_t of_berts(const struct plim_model_config *m)
@@ -373,8 +383,11 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return m->layers * layer_of_llamas(m) + v * h + 2 * h + head + v;
     case PLIM_FAMILY_BERT:
     case PLIM_FAMILY_ROBERTA:
+    case PLIM_FAMILY_XLM_ROBERTA:
     case PLIM_FAMILY_DISTILBERT:
         return of_berts(m);
+    case PLIM_FAMILY_ELECTRA:
+        return of_electra(m);
     case PLIM_FAMILY_MODERNBERT:
         return of_modernbert(m);
     case PLIM_FAMILY_VIT:

@@ -113,8 +113,9 @@ Test(adapters, copies_of_what_is_not_known_are_refused)
                    "train.lora.modules_to_save has model.layers.0.post_attention_layernorm, which is not known here");
     setting = with("q_proj", "mlp");
     expect_refused(LLAMA, &setting, "train.lora.modules_to_save has model.layers.0.mlp, which is not known here");
-    setting = with("query", "classifier"); /* a module of two linears */
-    expect_refused(ENCODER("roberta"), &setting, "train.lora.modules_to_save has classifier, which is not known here");
+    setting = with("query", "embeddings"); /* a module of several */
+    expect_refused(ENCODER("roberta"), &setting,
+                   "train.lora.modules_to_save has roberta.embeddings, which is not known here");
     setting = with("q_proj", "lm_head");
     setting.loop = PLIM_LOOP_TRAINER;
     setting.sharding = PLIM_SHARDING_FSDP;

@@ -24,7 +24,7 @@ Test(spec_seq2seq, targets_are_of_decoders_with_an_encoder)
          "s.yaml:1:36: pad_token_id is null, with which transformers fails to build or to run mt5, expected a number"},
         {"model: {family: mt5, num_layers: 1000, num_decoder_layers: 25}\n",
          "s.yaml:1:60: 1000 layers of the encoder and 25 of the decoder, expected 1024 at most together"},
-        {"model: {family: mt5, task: causal-lm}\n", "s.yaml:1:28: task is causal-lm, expected seq2seq-lm for mt5"},
+        {"model: {family: mt5, task: causal-lm}\n", "s.yaml:1:28: task is causal-lm, expected of mt5: seq2seq-lm"},
         {MT5 "train: {sharding: fsdp, world: 2}\n", "s.yaml:1:1: " BESIDE("fsdp")},
         {MT5 "data: {packing: yes}\n", "s.yaml:2:7: " BESIDE("data.packing")},
         {MT5 "train: {use_reentrant: true}\n", "s.yaml:1:1: " BESIDE("train.use_reentrant")},

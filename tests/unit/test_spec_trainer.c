@@ -206,8 +206,7 @@ Test(spec_trainer, rewards_are_of_one_label)
 #define LLAMA "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"], "
     spec_load_text("config.json", LLAMA "\"id2label\": {\"0\": \"a\"}, \"problem_type\": \"regression\"}", &spec);
     cr_expect(eq(i64, spec.model.labels, 1));
-    cr_expect(eq(int, plim_spec_resolve(&spec, &err), PLIM_SPEC)); /* by another loop it is regression */
-    cr_expect(strstr(err.text, "model.num_labels is 1: regression") != NULL, "%s", err.text);
+    cr_expect(eq(int, plim_spec_resolve(&spec, &err), PLIM_OK));
     spec.loop = PLIM_LOOP_TRL_REWARD;
     cr_expect(eq(int, plim_spec_resolve(&spec, &err), PLIM_OK));
     spec_load_text("l.yaml", "model: {family: llama}\ntrain: {loop: trl-reward, liger: true, "

@@ -192,6 +192,9 @@ void op_argmax_last_to(struct engine *e, struct tensor *x, struct tensor *y);
 /* reduction over the dimensions in the bit mask, into elements of type `result`; no autograd */
 struct tensor *op_reduce(struct engine *e, struct tensor *x, unsigned dims, bool keep,
                          enum plim_binary fold, double factor, enum plim_dtype result);
+/* The same into y, lent as x is */
+void op_reduce_to(struct engine *e, struct tensor *x, unsigned dims, enum plim_binary fold, double factor,
+                  struct tensor *y);
 /* running sums along the last dimension, in `dtype` */
 struct tensor *op_cumsum_last(struct engine *e, struct tensor *x, enum plim_dtype dtype);
 
@@ -344,6 +347,8 @@ struct tensor *op_apart_where(struct engine *e, struct tensor *x, struct tensor 
 struct tensor *op_zero_where_(struct engine *e, struct tensor *x, struct tensor *mask);
 /* mean cross entropy of logits (n, classes) and int64 targets (n) */
 struct tensor *op_cross_entropy(struct engine *e, struct tensor *logits, struct tensor *target);
+/* mean of (x - target)^2, of as many numbers in fp32; autocast widens x */
+struct tensor *op_mse_loss(struct engine *e, struct tensor *x, struct tensor *target);
 struct tensor *op_dropout(struct engine *e, struct tensor *x, double p);
 /* rows of `weight`; a padding_idx changes nothing but values */
 struct tensor *op_embedding(struct engine *e, struct tensor *weight, struct tensor *indices);

@@ -271,6 +271,48 @@ struct tensor *op_cross_entropy(struct engine *e, struct tensor *logits, struct 
     return loss;
 }
 
+/* --- mean squared error ----------------------------------------------------------------------- */
+
+enum { MSE_SELF, MSE_TARGET };
+
+/* 2 / n (x - target) of the gradient, a scalar */
+static void mse_loss_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *self = node_saved(e, n, MSE_SELF), *target = node_saved(e, n, MSE_TARGET);
+    struct tensor *dx = tensor_keep(op_sub(e, self, target));
+    op_binary_scalar_(e, PLIM_BINARY_MUL, dx, 2 / n->number);
+    op_binary_(e, PLIM_BINARY_MUL, dx, grads[0]);
+    out[0] = dx;
+}
+static const struct node_kind mse_kind = {"MseLossBackward0", mse_loss_backward};
+
+struct tensor *op_mse_loss(struct engine *e, struct tensor *x, struct tensor *target)
+{
+    struct tensor *given[2] = {x, target};
+    if (e->halted) return op_halted(e, 2, given);
+    bool was_target = tensor_enter(target), grad = e->grad_enabled;
+    struct tensor *wide = tensor_hold(autocast_fp32(e, x)), *operands[1] = {wide};
+    double count = (double)tensor_elements(wide);
+    struct node *n = op_node(e, &mse_kind, 1, operands);
+    if (n) {
+        n->number = count;
+        node_save(e, n, MSE_SELF, wide);
+        node_save(e, n, MSE_TARGET, target);
+    }
+    e->grad_enabled = false;
+    /* the loss is made as large as the numbers, and becomes a scalar where it stands (mse_loss in Loss.cpp) */
+    struct tensor *room = tensor_keep(tensor_empty_like(e, wide, PLIM_F32));
+    struct tensor *loss = tensor_alias(e, room, 0, NULL, NULL, 0);
+    struct tensor *squares = tensor_keep(op_sub(e, wide, target));
+    op_binary_(e, PLIM_BINARY_MUL, squares, squares);
+    op_reduce_to(e, squares, (1u << wide->a.ndim) - 1, PLIM_BINARY_ADD, 1 / count, loss);
+    e->grad_enabled = grad;
+    tensor_drop_all(e, squares, room, wide);
+    loss = op_done(e, n, loss, 0, NULL);
+    tensor_leave(e, target, was_target);
+    return loss;
+}
+
 /* --- dropout ---------------------------------------------------------------------------------- */
 
 static void dropout_backward(struct engine *e, struct node *n, struct tensor **grads,

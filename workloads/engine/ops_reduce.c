@@ -37,6 +37,16 @@ struct tensor *op_reduce(struct engine *e, struct tensor *x, unsigned dims, bool
         if (!folded || keep) shape[ndim++] = folded ? 1 : x->a.shape[i];
     }
     struct tensor *y = tensor_empty(e, result, ndim, shape);
+    op_reduce_to(e, x, dims, fold, factor, y);
+    return op_done(e, NULL, y, 1, &x);
+}
+
+void op_reduce_to(struct engine *e, struct tensor *x, unsigned dims, enum plim_binary fold, double factor,
+                  struct tensor *y)
+{
+    if (e->halted) return;
+    enum plim_dtype result = (enum plim_dtype)y->a.dtype;
+    bool was = tensor_enter(x);
     /* integers are summed as int64 */
     struct tensor *in = tensor_hold(result == PLIM_I64 ? op_to(e, x, PLIM_I64) : x);
     struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES];
@@ -52,7 +62,7 @@ struct tensor *op_reduce(struct engine *e, struct tensor *x, unsigned dims, bool
                          .in = {&in->a}};
     launch_parts(e, &op, launches, scratch);
     tensor_drop(e, in);
-    return op_done(e, NULL, y, 1, &x);
+    tensor_leave(e, x, was);
 }
 
 void op_argmax_last_to(struct engine *e, struct tensor *x, struct tensor *y)

@@ -198,10 +198,27 @@ static struct batch sources_and_targets(struct engine *e, const struct decoder *
     return b;
 }
 
+/* The labels of a head that classifies: a class of each row or of each token, a number of a row where there is one
+ * class, or where an answer begins and ends */
+static void add_classes(struct engine *e, const struct decoder *m, struct batch *b, uint64_t seed)
+{
+    bool is_of_tokens = m->config->task == PLIM_TASK_TOKEN_CLASSIFICATION;
+    bool finds_answers = m->config->task == PLIM_TASK_QUESTION_ANSWERING;
+    double classes = (double)(finds_answers ? m->setting->seq : m->config->labels);
+    bool is_number = m->config->task == PLIM_TASK_CLASSIFICATION && m->config->labels == 1;
+    enum plim_dtype dtype = is_number ? PLIM_F32 : PLIM_I64;
+    b->labels = tensor_keep(is_of_tokens ? tensor_empty_like(e, b->inputs, dtype)
+                                         : tensor_empty(e, dtype, 1, &m->setting->micro_batch));
+    op_random_(e, b->labels, classes, seed);
+    if (!finds_answers) return;
+    b->answer_ends = tensor_keep(tensor_empty_like(e, b->labels, PLIM_I64));
+    op_random_(e, b->answer_ends, classes, seed - 1);
+}
+
 struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     const struct plim_train_setting *s = m->setting;
-    bool classifies = m->config->task == PLIM_TASK_CLASSIFICATION, in_one = s->packing == PLIM_PACKING_ONE_ROW;
+    bool classifies = plim_task_classifies(m->config->task), in_one = s->packing == PLIM_PACKING_ONE_ROW;
     int64_t rows = s->micro_batch * plim_loop_rows(s->loop), length = s->seq;
     if (in_one) length *= rows, rows = 1;
     if (m->config->patch_size) return images(e, m, seed);
@@ -222,8 +239,9 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     } else if (s->loop == PLIM_LOOP_TRL_REWARD) {
         return b; /* RewardTrainer's rows have no labels */
     } else if (classifies) {
-        b.labels = tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows));
-        op_random_(e, b.labels, (double)m->config->labels, seed - 1);
+        add_classes(e, m, &b, seed - 1);
+        if (last >= 0 && m->config->task == PLIM_TASK_TOKEN_CLASSIFICATION)
+            set_part(e, b.labels, PLIM_IGNORED_TARGET, last, 1, 1, 1);
     } else if (m->config->task == PLIM_TASK_CAUSAL_LM && own_labels) {
         b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
         op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */

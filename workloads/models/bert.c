@@ -1,15 +1,18 @@
-/* bert, roberta and distilbert: learned positions, norms behind attention and MLP, a token sees the
- * whole row. */
+/* bert, roberta, xlm-roberta, electra and distilbert: learned positions, norms behind attention and MLP, a token sees
+ * the whole row. */
 #include "model.h"
 
-/* What sets the three apart. */
+/* What sets them apart. */
 static const struct traits {
     bool types;            /* token types are embedded too */
     bool counts_positions; /* among the tokens of a row that are no padding */
+    bool head_first;       /* it is made before the model */
     bool whole_modules;    /* attention ends with its output projection, the MLP with a dropout */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_BERT] = {.types = true},
     [PLIM_FAMILY_ROBERTA] = {.types = true, .counts_positions = true},
+    [PLIM_FAMILY_XLM_ROBERTA] = {.types = true, .counts_positions = true, .head_first = true},
+    [PLIM_FAMILY_ELECTRA] = {.types = true},
     [PLIM_FAMILY_DISTILBERT] = {.whole_modules = true},
 };
 
@@ -20,9 +23,9 @@ static const struct traits *traits_of(const struct decoder *m)
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
-static void norm_create(struct engine *e, struct decoder *m, struct norm *n)
+static void norm_create(struct engine *e, struct decoder *m, struct norm *n, int64_t width)
 {
-    nn_norm_create(e, &m->parameters, n, NORM_LAYER, m->config->hidden_size, true);
+    nn_norm_create(e, &m->parameters, n, NORM_LAYER, width, true);
     n->epsilon = 1e-12;
 }
 
@@ -32,10 +35,15 @@ static struct tensor *buffer(struct engine *e, struct tensor *x)
     return x;
 }
 
+/* Of the embeddings */
+static int64_t width_of(const struct decoder *m)
+{
+    return m->config->word_embed_proj_dim ? m->config->word_embed_proj_dim : m->config->hidden_size;
+}
+
 static void build_positions(struct engine *e, struct decoder *m)
 {
-    m->position_embedding = nn_parameter(e, &m->parameters, INIT_WEIGHT,
-                                         SHAPE(m->config->positions, m->config->hidden_size));
+    m->position_embedding = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(m->config->positions, width_of(m)));
 }
 
 static void build_embeddings(struct engine *e, struct decoder *m)
@@ -43,14 +51,15 @@ static void build_embeddings(struct engine *e, struct decoder *m)
     const struct plim_model_config *c = m->config;
     const struct traits *t = traits_of(m);
     struct parameters *p = &m->parameters;
-    int64_t h = c->hidden_size;
-    m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, h));
+    int64_t width = width_of(m);
+    m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, width));
     if (!t->counts_positions) build_positions(e, m);
-    if (t->types) m->type_embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->type_vocab_size, h));
-    norm_create(e, m, &m->embedding_norm);
+    if (t->types) m->type_embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->type_vocab_size, width));
+    norm_create(e, m, &m->embedding_norm, width);
     m->position_ids = buffer(e, op_arange(e, PLIM_I64, c->positions, 0, 1));
     if (t->types) m->type_ids = buffer(e, op_full(e, PLIM_I64, SHAPE(c->positions, 1), 0));
     if (t->counts_positions) build_positions(e, m);
+    if (width != c->hidden_size) nn_linear_create(e, p, &m->project_in, width, c->hidden_size, true);
 }
 
 static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -62,10 +71,10 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
     nn_linear_create(e, p, &l->k, h, h, true);
     nn_linear_create(e, p, &l->v, h, h, true);
     nn_linear_create(e, p, &l->o, h, h, true);
-    norm_create(e, m, &l->norm[0]);
+    norm_create(e, m, &l->norm[0], h);
     nn_linear_create(e, p, &l->fc1, h, c->intermediate_size, true);
     nn_linear_create(e, p, &l->fc2, c->intermediate_size, h, true);
-    norm_create(e, m, &l->norm[1]);
+    norm_create(e, m, &l->norm[1], h);
 }
 
 /* _init_weights of the embeddings: the positions' sines and cosines come from the host, every second
@@ -86,11 +95,14 @@ static void initialise(struct engine *e, const struct decoder *m)
 
 static void build(struct engine *e, struct decoder *m)
 {
+    bool head_first = traits_of(m)->head_first;
+    if (head_first) head_build(e, m);
     build_embeddings(e, m);
     decoder_build_layers(e, m, build_layer);
     head_build_pooler(e, m);
     initialise(e, m);
-    head_build(e, m);
+    if (!head_first) head_build(e, m);
+    head_tie(e, m);
 }
 
 /* --- the embeddings --------------------------------------------------------------------------- */
@@ -228,6 +240,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *ids)
 {
     struct tensor *embeddings = embed(e, m, ids);
+    if (m->project_in.weight) tensor_set(e, &embeddings, nn_linear(e, &m->project_in, embeddings));
     struct block_call call = {.mask = decoder_open_mask(e, m, embeddings, 0)};
     nn_begin(e);
     struct tensor *x = decoder_blocks(e, m, tensor_ref(embeddings), &call, NULL);

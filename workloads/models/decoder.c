@@ -18,6 +18,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GPT_NEOX] = &plim_family_gpt_neox, [PLIM_FAMILY_OPT] = &plim_family_opt,
     [PLIM_FAMILY_BLOOM] = &plim_family_bloom,       [PLIM_FAMILY_BERT] = &plim_family_bert,
     [PLIM_FAMILY_ROBERTA] = &plim_family_bert,      [PLIM_FAMILY_DISTILBERT] = &plim_family_bert,
+    [PLIM_FAMILY_XLM_ROBERTA] = &plim_family_bert,  [PLIM_FAMILY_ELECTRA] = &plim_family_bert,
     [PLIM_FAMILY_MODERNBERT] = &plim_family_modernbert, [PLIM_FAMILY_MIXTRAL] = &plim_family_llama,
     [PLIM_FAMILY_QWEN2_MOE] = &plim_family_llama,   [PLIM_FAMILY_QWEN3_MOE] = &plim_family_llama,
     [PLIM_FAMILY_VIT] = &plim_family_vit,           [PLIM_FAMILY_GPT_OSS] = &plim_family_llama,
@@ -226,6 +227,7 @@ static void lend(struct decoder *m, const struct batch *batch)
     m->pixels = batch->pixels;
     m->token_types = batch->token_types;
     m->labels = batch->labels;
+    m->answer_ends = batch->answer_ends;
     m->decoder_inputs = batch->decoder_inputs;
     m->kept = batch->kept;
     m->kept_tokens = batch->kept_tokens;

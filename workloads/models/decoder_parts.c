@@ -95,6 +95,7 @@ int64_t decoder_documents(const struct decoder *m)
 bool decoder_takes_items(const struct decoder *m)
 {
     enum plim_family f = m->config->family; /* gemma3's inner model alone says that it does not */
+    if (m->config->task == PLIM_TASK_QUESTION_ANSWERING) return false; /* what it learns is not called labels */
     return !m->config->vision.layers || f == PLIM_FAMILY_QWEN2_VL || f == PLIM_FAMILY_GEMMA3 ||
            f == PLIM_FAMILY_MISTRAL3;
 }
@@ -510,7 +511,7 @@ void decoder_build_head(struct engine *e, struct decoder *m, bool bias)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
-    bool classifies = c->task == PLIM_TASK_CLASSIFICATION;
+    bool classifies = plim_task_classifies(c->task);
     int64_t classes = classifies ? c->labels : c->vocab_size, width = e->halted ? 0 : tensor_size(m->embedding, 1);
     m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(classes, width));
     if (classifies) return;

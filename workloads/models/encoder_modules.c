@@ -42,12 +42,14 @@ const struct module plim_bert_model[] = {
     MODEL("bert.embeddings.position_embeddings", position_embedding, WEIGHT),
     MODEL("bert.embeddings.token_type_embeddings", type_embedding, WEIGHT),
     MODEL("bert.embeddings.LayerNorm", embedding_norm, NORM),
+    MODEL("bert.embeddings_project", project_in, LINEAR), /* electra's */
     BLOCKS("bert.encoder.layer"),
     MODEL("head.dense", head_dense, LINEAR),
     MODEL("head.LayerNorm", head_norm, NORM),
     MODEL("head.decoder", head, HEAD),
-    MODEL("classifier", head, CLASSIFIER),           /* bert's */
-    MODEL("classifier.out_proj", head, CLASSIFIER),  /* roberta's */
+    MODEL("classifier", head, CLASSIFIER),           /* of rows bert's, of tokens all */
+    MODEL("classifier.out_proj", head, CLASSIFIER),  /* of rows roberta's and electra's */
+    MODEL("qa_outputs", head, CLASSIFIER),
     {0}};
 const struct module plim_distilbert_model[] = {
     MODEL("distilbert.embeddings.word_embeddings", embedding, WEIGHT),
@@ -59,6 +61,7 @@ const struct module plim_distilbert_model[] = {
     MODEL("vocab_layer_norm", head_norm, NORM),
     MODEL("vocab_projector", head, HEAD),
     MODEL("classifier", head, CLASSIFIER),
+    MODEL("qa_outputs", head, CLASSIFIER),
     {0}};
 const struct module plim_modernbert_model[] = {
     MODEL("model.embeddings.tok_embeddings", embedding, WEIGHT),

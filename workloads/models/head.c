@@ -1,5 +1,5 @@
-/* The heads and losses of transformers' ForCausalLM, ForMaskedLM and ForSequenceClassification. A
- * decoder's head is one linear, which the family makes (decoder_build_head()). */
+/* The heads and losses of transformers' ForCausalLM, ForMaskedLM, ForSequenceClassification, ForTokenClassification and
+ * ForQuestionAnswering. A decoder's head is one linear, which the family makes (decoder_build_head()). */
 #include "model.h"
 #include <math.h>
 
@@ -7,16 +7,21 @@
 static const struct traits {
     bool bias_apart;   /* masked-lm: the output's bias is a parameter of the head, shared with the
                           linear where weights are tied */
-    bool gelu;         /* masked-lm: whatever the model's activation is; a function, and no module */
+    bool gelu;         /* whatever the model's activation is; a function, and no module */
     bool nested;       /* masked-lm: modules around the head and in it; classification: an activation that is one */
-    bool own_function; /* classifier_activation, and the loss in fp32 */
+    bool norm_first;   /* masked-lm: the norm is made before the linear; both are a module, of the embedding's width */
+    bool own_function; /* classifier_activation, and masked-lm's loss in fp32; a linear and a norm for each token */
+    bool block_dropout; /* token-classification: a dropout as in the blocks */
     bool pooler;       /* classification: the first linear belongs to the model */
     bool bare;           /* classification: one linear, which the family makes (vit) */
     bool drops_first;  /* classification: a dropout in front of the first linear too */
-    bool tanh;         /* classification: else relu, or classifier_activation */
+    bool tanh;         /* classification: else gelu or relu, or classifier_activation */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_BERT] = {.bias_apart = true, .nested = true, .pooler = true, .tanh = true},
     [PLIM_FAMILY_ROBERTA] = {.bias_apart = true, .gelu = true, .drops_first = true, .tanh = true},
+    [PLIM_FAMILY_XLM_ROBERTA] = {.bias_apart = true, .gelu = true, .drops_first = true, .tanh = true},
+    [PLIM_FAMILY_ELECTRA] = {.gelu = true, .norm_first = true, .drops_first = true},
+    [PLIM_FAMILY_DISTILBERT] = {.block_dropout = true},
     [PLIM_FAMILY_MODERNBERT] = {.own_function = true},
     [PLIM_FAMILY_VIT] = {.bare = true},
 };
@@ -28,34 +33,51 @@ static const struct traits *traits_of(const struct decoder *m)
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
+/* Of what the last linear reads */
+static int64_t width_of(const struct decoder *m)
+{
+    bool is_embeddings = traits_of(m)->norm_first && m->config->task == PLIM_TASK_MASKED_LM;
+    return is_embeddings ? m->config->word_embed_proj_dim : m->config->hidden_size;
+}
+
 static void build_dense(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
-    bool own = traits_of(m)->own_function;
-    nn_linear_create(e, &m->parameters, &m->head_dense, c->hidden_size, c->hidden_size,
-                     !own || c->classifier_bias);
-    if (own || c->task == PLIM_TASK_MASKED_LM)
-        nn_norm_create(e, &m->parameters, &m->head_norm, NORM_LAYER, c->hidden_size,
-                       !own || c->norm_bias);
+    struct parameters *p = &m->parameters;
+    bool own = traits_of(m)->own_function, has_norm = own || c->task == PLIM_TASK_MASKED_LM;
+    bool norm_first = traits_of(m)->norm_first;
+    if (has_norm && norm_first) nn_norm_create(e, p, &m->head_norm, NORM_LAYER, width_of(m), true);
+    nn_linear_create(e, p, &m->head_dense, c->hidden_size, width_of(m), !own || c->classifier_bias);
+    if (has_norm && !norm_first)
+        nn_norm_create(e, p, &m->head_norm, NORM_LAYER, width_of(m), !own || c->norm_bias);
     if (!own) m->head_norm.epsilon = 1e-12;
 }
 
 static void build_output(struct engine *e, struct decoder *m, int64_t classes, bool bias)
 {
     struct parameters *p = &m->parameters;
-    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(classes, m->config->hidden_size));
+    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(classes, width_of(m)));
     if (bias) m->head_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(classes));
 }
 
 /* _adjust_bias pads the bias of a tied linear by nothing, which copies it; where it is tied itself,
  * once before and once after. */
-static void tie(struct engine *e, struct decoder *m, struct tensor *bias)
+void head_tie(struct engine *e, struct decoder *m)
 {
+    if (plim_task_classifies(m->config->task) || !m->config->tie_word_embeddings) return;
     nn_tie(e, &m->parameters, &m->head, m->embedding);
     if (m->head_bias) nn_renew(e, m->head_bias);
-    if (!bias) return;
-    nn_tie(e, &m->parameters, &m->head_bias, bias);
+    if (!m->own_bias) return;
+    nn_tie(e, &m->parameters, &m->head_bias, m->own_bias);
     nn_renew(e, m->head_bias);
+}
+
+/* Is there a linear in front of the last one? */
+static bool has_dense(const struct decoder *m)
+{
+    enum plim_task task = m->config->task;
+    bool is_of_tokens = task == PLIM_TASK_TOKEN_CLASSIFICATION || task == PLIM_TASK_QUESTION_ANSWERING;
+    return is_of_tokens ? traits_of(m)->own_function : !traits_of(m)->bare;
 }
 
 void head_build_pooler(struct engine *e, struct decoder *m)
@@ -68,19 +90,15 @@ void head_build(struct engine *e, struct decoder *m)
     const struct plim_model_config *c = m->config;
     const struct traits *t = traits_of(m);
     size_t first = m->parameters.count;
-    if (!m->head_dense.weight) build_dense(e, m);
-    if (c->task == PLIM_TASK_CLASSIFICATION) {
+    if (has_dense(m) && !m->head_dense.weight) build_dense(e, m);
+    if (plim_task_classifies(c->task)) {
         build_output(e, m, c->labels, true);
         return;
     }
     build_output(e, m, c->vocab_size, !t->own_function || c->decoder_bias);
-    struct tensor *bias = NULL;
-    if (t->bias_apart) {
-        bias = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(c->vocab_size));
-        nn_move_last(&m->parameters, first);
-        m->own_bias = bias;
-    }
-    if (c->tie_word_embeddings) tie(e, m, bias);
+    if (!t->bias_apart) return;
+    m->own_bias = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(c->vocab_size));
+    nn_move_last(&m->parameters, first);
 }
 
 int64_t head_weights_a_row(const struct decoder *m)
@@ -100,8 +118,8 @@ static struct tensor *activation(struct engine *e, const struct decoder *m, stru
     if (t->own_function) return decoder_activation(e, c->classifier_activation, x);
     if (classifies && t->nested) nn_begin(e);
     if (classifies && t->tanh) x = op_tanh(e, x);
-    else if (classifies) x = op_relu(e, x);
     else if (t->gelu) x = op_gelu(e, x, false);
+    else if (classifies) x = op_relu(e, x);
     else return decoder_activation(e, c->activation, x);
     return classifies && t->nested ? nn_end(e, x) : x;
 }
@@ -119,7 +137,7 @@ struct linear head_linear(const struct decoder *m)
 {
     return (struct linear){.weight = m->head,
                            .bias = m->head_bias,
-                           .in = m->config->hidden_size,
+                           .in = tensor_size(m->head, 1),
                            .out = tensor_size(m->head, 0),
                            .lora = m->head_lora};
 }
@@ -180,7 +198,7 @@ static struct tensor *kept_of(struct engine *e, const struct decoder *m, struct 
 
 /* Losses below: named, NULL where there are no labels, and what is left of the logits in *logits, named; Liger's own
  * loss leaves none, and cut cross entropy none. */
-static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, struct tensor *x,
+static struct tensor *causal_lm_loss(struct engine *e, struct decoder *m, struct tensor *x,
                                      struct tensor *labels, struct tensor **logits)
 {
     bool is_sum = is_of_items(m);
@@ -211,6 +229,14 @@ static struct tensor *cross_entropy(struct engine *e, struct tensor *logits, str
                                         op_view(e, labels, SHAPE(rows))));
 }
 
+/* Mean squared error of logits (rows, 1) and as many numbers, where there is one label; named */
+static struct tensor *row_loss(struct engine *e, const struct decoder *m, struct tensor *logits, struct tensor *labels)
+{
+    if (m->config->labels != 1 || e->halted) return cross_entropy(e, logits, labels);
+    int64_t rows = tensor_elements(logits);
+    return tensor_keep(op_mse_loss(e, op_view(e, logits, rows > 1, &rows), op_view(e, labels, rows > 1, &rows)));
+}
+
 /* fixed_cross_entropy(); named */
 static struct tensor *of_items(struct engine *e, const struct decoder *m, struct tensor *loss)
 {
@@ -222,16 +248,16 @@ static struct tensor *of_items(struct engine *e, const struct decoder *m, struct
 static struct tensor *predict(struct engine *e, const void *module, struct tensor *x)
 {
     const struct decoder *m = module;
-    bool nested = traits_of(m)->nested;
-    if (nested) nn_begin(e);
+    bool is_module = traits_of(m)->nested || traits_of(m)->norm_first;
+    if (is_module) nn_begin(e);
     struct tensor *h = transform(e, m, x);
-    if (nested) tensor_set(e, &h, nn_end(e, h));
+    if (is_module) tensor_set(e, &h, nn_end(e, h));
     struct tensor *logits = logits_of(e, m, h);
     tensor_drop(e, h);
     return tensor_yield(logits);
 }
 
-static struct tensor *masked_lm_loss(struct engine *e, const struct decoder *m, struct tensor *x,
+static struct tensor *masked_lm_loss(struct engine *e, struct decoder *m, struct tensor *x,
                                      struct tensor *labels, struct tensor **logits)
 {
     bool nested = traits_of(m)->nested;
@@ -311,13 +337,13 @@ static struct tensor *last_token_loss(struct engine *e, const struct decoder *m,
     if (!has_no_padding) last = last_tokens(e, m, held);
     *logits = tensor_keep(last ? op_rows_at(e, all, last) : only_row(e, all));
     hook(e, m, logits);
-    struct tensor *loss = labels ? cross_entropy(e, *logits, labels) : NULL;
+    struct tensor *loss = labels ? row_loss(e, m, *logits, labels) : NULL;
     tensor_drop_all(e, all, held[0], held[1], last);
     return loss;
 }
 
 /* ForConditionalGeneration: no label is shifted, as the decoder's inputs are */
-static struct tensor *seq2seq_loss(struct engine *e, const struct decoder *m, struct tensor *x,
+static struct tensor *seq2seq_loss(struct engine *e, struct decoder *m, struct tensor *x,
                                    struct tensor *labels, struct tensor **logits)
 {
     bool scales = m->config->scales_outputs;
@@ -330,7 +356,7 @@ static struct tensor *seq2seq_loss(struct engine *e, const struct decoder *m, st
     return loss;
 }
 
-static struct tensor *classification_loss(struct engine *e, const struct decoder *m, struct tensor *x,
+static struct tensor *classification_loss(struct engine *e, struct decoder *m, struct tensor *x,
                                           struct tensor *labels, struct tensor **logits)
 {
     if (plim_family_is_decoder(m->config->family)) return last_token_loss(e, m, x, labels, logits);
@@ -342,28 +368,93 @@ static struct tensor *classification_loss(struct engine *e, const struct decoder
         input = pooled_input(e, m, x);
         struct tensor *given = tensor_ref(input);
         if (is_module) tensor_set(e, &given, nn_dropout(e, given, p));
-        h = traits_of(m)->bare ? tensor_ref(given) : transform(e, m, given);
+        h = has_dense(m) ? transform(e, m, given) : tensor_ref(given);
         tensor_drop(e, given);
     }
     if (!traits_of(m)->bare) tensor_set(e, &h, nn_dropout(e, h, p));
     *logits = logits_of(e, m, h);
     if (is_module) tensor_set(e, logits, nn_end(e, *logits));
     hook(e, m, logits);
-    struct tensor *loss = labels ? cross_entropy(e, *logits, labels) : NULL;
-    if (loss && traits_of(m)->bare) loss = of_items(e, m, loss);
+    struct tensor *loss = labels ? row_loss(e, m, *logits, labels) : NULL;
+    bool counts = traits_of(m)->bare && m->config->labels > 1;
+    if (loss && counts) loss = of_items(e, m, loss);
     tensor_drop_all(e, h, input);
     return loss;
 }
 
-struct tensor *head_loss(struct engine *e, const struct decoder *m, struct tensor *x,
-                         struct tensor *labels, struct tensor **logits)
+/* --- a head for each token -------------------------------------------------------------------- */
+
+static double dropout_of_tokens(const struct decoder *m)
+{
+    const struct plim_model_config *c = m->config;
+    if (c->task == PLIM_TASK_TOKEN_CLASSIFICATION)
+        return traits_of(m)->block_dropout ? c->dropout_residual : c->dropout_classifier;
+    return traits_of(m)->own_function ? c->dropout_classifier : c->dropout_answers;
+}
+
+/* What the last linear reads, which lives until the forward is over; named */
+static struct tensor *input_of_tokens(struct engine *e, const struct decoder *m, struct tensor *x)
+{
+    struct tensor *h = has_dense(m) ? transform(e, m, x) : tensor_ref(x);
+    tensor_set(e, &h, nn_dropout(e, h, dropout_of_tokens(m)));
+    return h;
+}
+
+static struct tensor *token_loss(struct engine *e, struct decoder *m, struct tensor *x, struct tensor *labels,
+                                 struct tensor **logits)
+{
+    struct tensor *h = input_of_tokens(e, m, x);
+    *logits = logits_of(e, m, h);
+    hook(e, m, logits);
+    struct tensor *loss = labels ? cross_entropy(e, *logits, labels) : NULL;
+    tensor_drop(e, h);
+    return loss;
+}
+
+/* The first or second number of each token, (B, S); named */
+static void part_numbers(struct engine *e, struct tensor *all, struct tensor *parts[2])
+{
+    static const int64_t one[] = {1, 1};
+    struct tensor *columns[2] = {NULL};
+    op_split(e, all, -1, 2, one, columns);
+    for (int i = 0; i < 2; i++) tensor_keep(columns[i]);
+    for (int i = 0; i < 2; i++) {
+        const struct plim_array *a = &columns[i]->a;
+        parts[i] = e->halted ? e->poison
+                             : tensor_keep(op_contiguous(e, op_view(e, columns[i], SHAPE(a->shape[0], a->shape[1]))));
+        tensor_drop(e, columns[i]);
+    }
+}
+
+/* Where answers begin is in the labels; the output has the second numbers beside the logits. */
+static struct tensor *answer_loss(struct engine *e, struct decoder *m, struct tensor *x, struct tensor *labels,
+                                  struct tensor **logits)
+{
+    struct tensor *h = input_of_tokens(e, m, x), *all = logits_of(e, m, h), *parts[2];
+    struct tensor *places[2] = {labels, m->answer_ends}, *losses[2] = {NULL}, *loss = NULL;
+    part_numbers(e, all, parts);
+    int64_t tokens = e->halted ? 0 : tensor_size(x, 1);
+    for (int i = 0; i < 2 && labels; i++) places[i] = tensor_keep(op_clamp(e, places[i], 0, (double)tokens));
+    for (int i = 0; i < 2 && labels; i++) losses[i] = cross_entropy(e, parts[i], places[i]);
+    if (labels) loss = tensor_keep(op_div_scalar(e, op_add(e, losses[0], losses[1]), 2));
+    *logits = parts[0];
+    m->encoded = parts[1];
+    if (labels) tensor_drop_all(e, places[0], places[1], losses[0], losses[1]);
+    tensor_drop_all(e, h, all);
+    return loss;
+}
+
+struct tensor *head_loss(struct engine *e, struct decoder *m, struct tensor *x, struct tensor *labels,
+                         struct tensor **logits)
 {
     static struct tensor *(*const losses[PLIM_TASK_COUNT])(
-        struct engine *, const struct decoder *, struct tensor *, struct tensor *, struct tensor **) = {
+        struct engine *, struct decoder *, struct tensor *, struct tensor *, struct tensor **) = {
         [PLIM_TASK_CAUSAL_LM] = causal_lm_loss,
         [PLIM_TASK_MASKED_LM] = masked_lm_loss,
         [PLIM_TASK_CLASSIFICATION] = classification_loss,
         [PLIM_TASK_SEQ2SEQ_LM] = seq2seq_loss,
+        [PLIM_TASK_TOKEN_CLASSIFICATION] = token_loss,
+        [PLIM_TASK_QUESTION_ANSWERING] = answer_loss,
     };
     *logits = NULL;
     return losses[m->config->task](e, m, x, labels, logits);

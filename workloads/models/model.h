@@ -102,9 +102,10 @@ struct decoder {
     struct tensor *type_embedding, *position_ids, *type_ids; /* encoders; the latter two buffers */
     struct tensor *causal_bias;            /* gpt_bigcode: a buffer that nothing reads, (positions, positions) bool */
     struct tensor *embedding_scale;        /* gemma: a buffer, multiplied with the embeddings */
-    struct linear project_in, project_out; /* opt: embeddings of another width */
+    struct linear project_in, project_out; /* opt, electra: embeddings of another width */
     struct tensor *inputs, *attention_mask, *positions, *ends, *document; /* the batch's, lent during a forward */
     struct tensor *pixels, *token_types;   /* likewise; NULL: no images */
+    struct tensor *answer_ends;             /* likewise */
     struct tensor *labels, *decoder_inputs; /* likewise, of an encoder and a decoder; the latter may be NULL */
     struct tensor *kept; /* likewise, of which tokens logits are made (struct batch) */
     int64_t kept_tokens;
@@ -156,6 +157,7 @@ struct batch {
     struct tensor *positions, *ends[2], *document;
     struct tensor *completions, *known[2];
     struct tensor *token_types, *pixels, *grids; /* of images (vision.h), else NULL */
+    struct tensor *answer_ends; /* (B) where answers end, which begin at the labels, or NULL */
     struct tensor *decoder_inputs; /* (B, T) of a target, whose labels are (B, T), too; NULL: the model makes them */
     struct tensor *kl[BATCH_KL], *tags;
     struct tensor *kept;  /* (S) bool: the tokens that logits are made of, or NULL, */
@@ -276,15 +278,17 @@ double seq2seq_flops_per_token(const struct decoder *m);
 
 /* --- the head (head.c) ------------------------------------------------------------------------ */
 
-/* An encoder's head for its task, behind the model; and for bert's classification the pooler, which
- * belongs to the model and is made at its end. */
+/* An encoder's head for its task, behind the model or (xlm-roberta) in front of it; for bert's classification the
+ * pooler, which belongs to the model and is made at its end; and when all is there, the embedding in the place of the
+ * head's weight, where the two are tied. */
 void head_build(struct engine *e, struct decoder *m);
 void head_build_pooler(struct engine *e, struct decoder *m);
+void head_tie(struct engine *e, struct decoder *m);
 /* Runs the pooler on x (B, S, H), where there is one, as the end of a body: sets m->pooled. */
 void head_pool(struct engine *e, struct decoder *m, struct tensor *x);
 /* The loss of what the body returned, x (B, S, H) lent; named, NULL where there are no labels */
-struct tensor *head_loss(struct engine *e, const struct decoder *m, struct tensor *x,
-                         struct tensor *labels, struct tensor **logits);
+struct tensor *head_loss(struct engine *e, struct decoder *m, struct tensor *x, struct tensor *labels,
+                         struct tensor **logits);
 /* The last linear, to the logits; its tensors are lent. */
 struct linear head_linear(const struct decoder *m);
 /* Weights that one token of a row meets, not all of them. */

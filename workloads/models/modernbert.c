@@ -37,6 +37,7 @@ static void build(struct engine *e, struct decoder *m)
     nn_norm_create(e, p, &m->final_norm, NORM_LAYER, c->hidden_size, c->norm_bias);
     build_rotaries(e, m);
     head_build(e, m);
+    head_tie(e, m);
 }
 
 /* --- the block -------------------------------------------------------------------------------- */

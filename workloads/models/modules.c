@@ -367,6 +367,8 @@ static const struct {
     [PLIM_FAMILY_GLM4] = {llama_model, glm_block},
     [PLIM_FAMILY_BERT] = {plim_bert_model, plim_bert_block},
     [PLIM_FAMILY_ROBERTA] = {plim_bert_model, plim_bert_block},
+    [PLIM_FAMILY_XLM_ROBERTA] = {plim_bert_model, plim_bert_block},
+    [PLIM_FAMILY_ELECTRA] = {plim_bert_model, plim_bert_block},
     [PLIM_FAMILY_DISTILBERT] = {plim_distilbert_model, plim_distilbert_block},
     [PLIM_FAMILY_MODERNBERT] = {plim_modernbert_model, plim_modernbert_block},
     [PLIM_FAMILY_VIT] = {plim_vit_model, plim_vit_block},
@@ -431,6 +433,14 @@ static const struct renamed {
     {PLIM_FAMILY_ROBERTA, PLIM_TASK_MASKED_LM, "head.", "lm_head."},
     {PLIM_FAMILY_ROBERTA, PLIM_TASK_CLASSIFICATION, "head.", "classifier."},
     {PLIM_FAMILY_ROBERTA, PLIM_TASK_COUNT, "bert.", "roberta."},
+    {PLIM_FAMILY_XLM_ROBERTA, PLIM_TASK_MASKED_LM, "head.LayerNorm", "lm_head.layer_norm"},
+    {PLIM_FAMILY_XLM_ROBERTA, PLIM_TASK_MASKED_LM, "head.", "lm_head."},
+    {PLIM_FAMILY_XLM_ROBERTA, PLIM_TASK_CLASSIFICATION, "head.", "classifier."},
+    {PLIM_FAMILY_XLM_ROBERTA, PLIM_TASK_COUNT, "bert.", "roberta."},
+    {PLIM_FAMILY_ELECTRA, PLIM_TASK_MASKED_LM, "head.decoder", "generator_lm_head"},
+    {PLIM_FAMILY_ELECTRA, PLIM_TASK_MASKED_LM, "head.", "generator_predictions."},
+    {PLIM_FAMILY_ELECTRA, PLIM_TASK_CLASSIFICATION, "head.", "classifier."},
+    {PLIM_FAMILY_ELECTRA, PLIM_TASK_COUNT, "bert.", "electra."},
 };
 
 static const struct renamed *find_renamed(const struct decoder *m, const char *path)
@@ -502,11 +512,11 @@ void module_full_name(const struct decoder *m, const struct module *module, int6
     snprintf(name + used, MODULE_NAME_MAX - used, ".%lld.%s%s", (long long)layer, to, path + strlen(from));
 }
 
-/* bert's and roberta's classifiers stand in one list. */
+/* Those of bert and roberta, and of other tasks, stand in one list. */
 static bool is_classifier_of(const struct decoder *m, const struct module *module)
 {
-    const char *name = plim_family_classifier(m->config->family);
-    return m->config->task == PLIM_TASK_CLASSIFICATION && !strcmp(plim_module_leaf(module->path), name);
+    const char *name = plim_model_classifier(m->config);
+    return name && !strcmp(plim_module_leaf(module->path), name);
 }
 
 bool module_is_there(const struct decoder *m, const struct module *module, const void *owner)
@@ -515,7 +525,7 @@ bool module_is_there(const struct decoder *m, const struct module *module, const
     const struct norm *norm = place;
     const struct linear *linear = place;
     switch (module->kind) {
-    case MODULE_HEAD: return m->config->task != PLIM_TASK_CLASSIFICATION;
+    case MODULE_HEAD: return !plim_task_classifies(m->config->task);
     case MODULE_CLASSIFIER: return is_classifier_of(m, module);
     case MODULE_NORM: return norm->weight != NULL;
     case MODULE_LINEAR: return linear->weight != NULL;

@@ -3,6 +3,7 @@
  * which does what the original did. */
 #include "model.h"
 #include "workloads/spec/lora_modules.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,12 +57,33 @@ static void save(struct engine *e, struct decoder *m, const struct module *modul
     if (parameters[1]) copy_parameter(e, m, saved, 1, parameters[1]);
 }
 
+/* Is it the last or the first linear of a classification's head, all of which is copied where a module of both is saved
+ * (roberta's classifier)? */
+static bool is_of_classifier(const struct decoder *m, const struct module *module)
+{
+    bool is_linear = module->kind == MODULE_CLASSIFIER || module->offset == offsetof(struct decoder, head_dense);
+    return is_linear && m->config->task == PLIM_TASK_CLASSIFICATION;
+}
+
+/* By its own name or that of the classifier that it is a part of */
+static bool is_saved(const struct decoder *m, const struct module *module, const char *name)
+{
+    char parent[MODULE_NAME_MAX];
+    if (plim_lora_saves(&m->setting->lora, name)) return true;
+    snprintf(parent, sizeof(parent), "%s", name);
+    char *dot = strrchr(parent, '.');
+    if (!dot || !is_of_classifier(m, module)) return false;
+    *dot = '\0';
+    return plim_lora_saves(&m->setting->lora, parent);
+}
+
 /* What a module is a part of, and, where it is one of a block, the module itself */
 static void refuse_parents(struct engine *e, struct decoder *m, const struct module *module, bool is_of_block)
 {
     char name[MODULE_NAME_MAX];
     module_full_name(m, module, 0, name);
     if (is_of_block && plim_lora_saves(&m->setting->lora, name)) refuse(e, m, name);
+    if (is_of_classifier(m, module)) return;
     for (char *dot = strrchr(name, '.'); dot && !e->halted; dot = strrchr(name, '.')) {
         *dot = '\0';
         if (plim_lora_saves(&m->setting->lora, name)) refuse(e, m, name);
@@ -113,7 +135,7 @@ void decoder_save_modules(struct engine *e, struct decoder *m)
         if (at->kind == MODULE_BLOCKS || !module_is_there(m, at, m) || (ties && at->kind == MODULE_HEAD)) continue;
         module_full_name(m, at, 0, name);
         bool is_embedding = at->kind == MODULE_WEIGHT && at->offset == offsetof(struct decoder, embedding);
-        if (plim_lora_saves(lora, name) || (is_embedding && ties)) save(e, m, at, name);
+        if (is_saved(m, at, name) || (is_embedding && ties)) save(e, m, at, name);
     }
     if (ties) m->head = m->embedding;
     if (!e->halted) decoder_sort_trained(e, m);

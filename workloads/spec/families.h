@@ -42,6 +42,8 @@
     X(GPT_BIGCODE, "gpt_bigcode")                                                                  \
     X(BERT, "bert")                                                                                \
     X(ROBERTA, "roberta")                                                                          \
+    X(XLM_ROBERTA, "xlm-roberta")                                                                  \
+    X(ELECTRA, "electra")                                                                          \
     X(DISTILBERT, "distilbert")                                                                    \
     X(MODERNBERT, "modernbert")                                                                    \
     X(MIXTRAL, "mixtral")                                                                          \

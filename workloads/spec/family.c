@@ -87,10 +87,15 @@ bool plim_family_is_decoder(enum plim_family family)
     return plim_family_has_task(family, PLIM_TASK_CAUSAL_LM);
 }
 
-const char *plim_family_classifier(enum plim_family family)
+const char *plim_model_classifier(const struct plim_model_config *model)
 {
-    const char *own = plim_family_info(family)->classifier;
-    return own ? own : "score";
+    const struct plim_family_info *info = plim_family_info(model->family);
+    switch (model->task) {
+    case PLIM_TASK_CLASSIFICATION: return info->classifier ? info->classifier : "score";
+    case PLIM_TASK_TOKEN_CLASSIFICATION: return "classifier";
+    case PLIM_TASK_QUESTION_ANSWERING: return info->answers ? info->answers : "qa_outputs";
+    default: return NULL;
+    }
 }
 
 const struct plim_family_key *plim_family_find(enum plim_family family, const char *name,

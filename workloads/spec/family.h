@@ -238,6 +238,8 @@
       "dropout inside the MLP")                                                                    \
     X(DROPOUT_CLASSIFIER, dropout_classifier, NUMBER, 0, 1, "classifier_dropout", "probability",   \
       "dropout of a classification head; null: as in front of residual additions")                 \
+    X(DROPOUT_ANSWERS, dropout_answers, NUMBER, 0, 1, "qa_dropout", "probability",                 \
+      "distilbert: dropout in front of a head that finds answers")                                 \
     X(LAYERDROP, layerdrop, NUMBER, 0, 1, "layerdrop", "probability",                              \
       "probability that a block is skipped")
 
@@ -319,6 +321,7 @@ struct plim_family_info {
     bool uncut;              /* cut cross entropy's forward fails: the causal model has no `model` or no `lm_head` */
     bool eager_only;         /* _supports_sdpa is not set: sdpa raises a ValueError */
     const char *classifier;  /* the last linear of a classification, by the last part of its name; NULL: a decoder's */
+    const char *answers;     /* and of question answering; NULL: qa_outputs */
     /* What LoRA may target, and peft 0.21's choice (empty: it has none); NULL-terminated. */
     const char *linears[PLIM_FAMILY_MAX_LINEARS + 1];
     const char *lora_default[PLIM_FAMILY_MAX_LINEARS + 1];
@@ -364,8 +367,9 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
 bool plim_family_has_task(enum plim_family family, enum plim_task task);
 /* Is it a decoder, which may be a causal language model? */
 bool plim_family_is_decoder(enum plim_family family);
-/* The last linear of a classification, by the last part of its name */
-const char *plim_family_classifier(enum plim_family family);
+/* The last linear of a head that classifies, by the last part of its name; NULL: the model's head gives scores of the
+ * vocabulary. */
+const char *plim_model_classifier(const struct plim_model_config *model);
 
 /* The longest sequence that a model has positions for (roberta counts from behind the padding
  * token). */

@@ -245,21 +245,43 @@ static const struct plim_family_key bert_keys[] = {
     KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
 };
 
-static const struct plim_family_key roberta_keys[] = {
+#define KEYS_OF_ROBERTA(vocabulary)                                                                \
+    KEY("task", TASK, "masked-lm"),                                                                \
+    KEY("num_labels", LABELS, "2"),                                                                \
+    KEY("vocab_size", VOCAB_SIZE, vocabulary),                                                     \
+    KEY("hidden_size", HIDDEN_SIZE, "768"),                                                        \
+    KEY("num_hidden_layers", LAYERS, "12"),                                                        \
+    KEY("num_attention_heads", HEADS, "12"),                                                       \
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "3072"),                                           \
+    KEY("hidden_act", ACTIVATION, "gelu"),                                                         \
+    KEY("hidden_dropout_prob", DROPOUT_RESIDUAL, "0.1"),                                           \
+    KEY("hidden_dropout_prob", DROPOUT_EMBEDDING, "0.1"),                                          \
+    KEY("attention_probs_dropout_prob", DROPOUT_ATTENTION, "0.1"),                                 \
+    KEY("max_position_embeddings", POSITIONS, "512"),                                              \
+    KEY("type_vocab_size", TYPE_VOCAB_SIZE, "2"),                                                  \
+    KEY("pad_token_id", PAD_TOKEN, "1"),                                                           \
+    NUL("classifier_dropout", DROPOUT_CLASSIFIER, "null"),                                         \
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true")
+
+static const struct plim_family_key roberta_keys[] = {KEYS_OF_ROBERTA("50265")};
+static const struct plim_family_key xlm_roberta_keys[] = {KEYS_OF_ROBERTA("30522")};
+
+static const struct plim_family_key electra_keys[] = {
     KEY("task", TASK, "masked-lm"),
     KEY("num_labels", LABELS, "2"),
-    KEY("vocab_size", VOCAB_SIZE, "50265"),
-    KEY("hidden_size", HIDDEN_SIZE, "768"),
+    KEY("vocab_size", VOCAB_SIZE, "30522"),
+    KEY("embedding_size", WORD_EMBED_PROJ_DIM, "128"),
+    KEY("hidden_size", HIDDEN_SIZE, "256"),
     KEY("num_hidden_layers", LAYERS, "12"),
-    KEY("num_attention_heads", HEADS, "12"),
-    KEY("intermediate_size", INTERMEDIATE_SIZE, "3072"),
+    KEY("num_attention_heads", HEADS, "4"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "1024"),
     KEY("hidden_act", ACTIVATION, "gelu"),
     KEY("hidden_dropout_prob", DROPOUT_RESIDUAL, "0.1"),
     KEY("hidden_dropout_prob", DROPOUT_EMBEDDING, "0.1"), /* one key, two places */
     KEY("attention_probs_dropout_prob", DROPOUT_ATTENTION, "0.1"),
     KEY("max_position_embeddings", POSITIONS, "512"),
     KEY("type_vocab_size", TYPE_VOCAB_SIZE, "2"),
-    KEY("pad_token_id", PAD_TOKEN, "1"),
+    NUL("pad_token_id", PAD_TOKEN, "0"),
     NUL("classifier_dropout", DROPOUT_CLASSIFIER, "null"),
     KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
 };
@@ -279,6 +301,7 @@ static const struct plim_family_key distilbert_keys[] = {
     KEY("attention_dropout", DROPOUT_ATTENTION, "0.1"),
     KEY("activation", ACTIVATION, "gelu"),
     KEY("seq_classif_dropout", DROPOUT_CLASSIFIER, "0.2"),
+    KEY("qa_dropout", DROPOUT_ANSWERS, "0.1"),
     NUL("pad_token_id", PAD_TOKEN, "0"),
     KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
 };
@@ -421,7 +444,8 @@ static const struct plim_family_key vit_keys[] = {
 };
 
 #define ATTENTION_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj"}
-#define ENCODER_TASKS (1u << PLIM_TASK_MASKED_LM | 1u << PLIM_TASK_CLASSIFICATION)
+#define ENCODER_TASKS (1u << PLIM_TASK_MASKED_LM | 1u << PLIM_TASK_CLASSIFICATION | \
+                       1u << PLIM_TASK_TOKEN_CLASSIFICATION | 1u << PLIM_TASK_QUESTION_ANSWERING)
 #define NEOX_LINEARS {"query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"}
 
 static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
@@ -470,23 +494,31 @@ static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_OLMO2] = {KEYS(olmo2_keys), .rotary = true, .liger = LIGER_OLMO2, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_BERT] = {KEYS(bert_keys), .learned_positions = true, .heads_must_divide = true,
                           .tasks = ENCODER_TASKS, .classifier = "classifier",
-                          .linears = {"query", "key", "value", "dense", "classifier"},
+                          .linears = {"query", "key", "value", "dense"},
                           .lora_default = {"query", "value"}},
     [PLIM_FAMILY_ROBERTA] = {KEYS(roberta_keys), .learned_positions = true,
                              .heads_must_divide = true, .tasks = ENCODER_TASKS, .classifier = "out_proj",
-                             .linears = {"query", "key", "value", "dense", "out_proj"},
+                             .linears = {"query", "key", "value", "dense"},
+                             .lora_default = {"query", "value"}},
+    [PLIM_FAMILY_XLM_ROBERTA] = {KEYS(xlm_roberta_keys), .learned_positions = true,
+                             .heads_must_divide = true, .tasks = ENCODER_TASKS, .classifier = "out_proj",
+                             .linears = {"query", "key", "value", "dense"},
+                             .lora_default = {"query", "value"}},
+    [PLIM_FAMILY_ELECTRA] = {KEYS(electra_keys), .learned_positions = true,
+                             .heads_must_divide = true, .tasks = ENCODER_TASKS, .classifier = "out_proj",
+                             .linears = {"query", "key", "value", "dense", "embeddings_project"},
                              .lora_default = {"query", "value"}},
     [PLIM_FAMILY_DISTILBERT] = {KEYS(distilbert_keys), .learned_positions = true,
                                 .heads_must_divide = true, .tasks = ENCODER_TASKS, .classifier = "classifier",
                                 .linears = {"q_lin", "k_lin", "v_lin", "out_lin", "lin1", "lin2",
-                                            "vocab_transform", "pre_classifier", "classifier"}},
+                                            "vocab_transform", "pre_classifier"}},
     [PLIM_FAMILY_MODERNBERT] = {KEYS(modernbert_keys), .sliding = PLIM_SLIDING_BETWEEN,
                                 .layer_types = true, .heads_must_divide = true,
-                                .tasks = ENCODER_TASKS, .classifier = "classifier",
-                                .linears = {"Wqkv", "Wo", "Wi", "dense", "classifier"}},
+                                .tasks = ENCODER_TASKS, .classifier = "classifier", .answers = "classifier",
+                                .linears = {"Wqkv", "Wo", "Wi", "dense"}},
     [PLIM_FAMILY_VIT] = {KEYS(vit_keys), .images = true, .heads_must_divide = true,
                          .tasks = 1u << PLIM_TASK_CLASSIFICATION, .classifier = "classifier",
-                         .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2", "classifier"}},
+                         .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"}},
     [PLIM_FAMILY_MIXTRAL] = {KEYS(mixtral_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
                              .liger = {LIGER_DECODER(IN_PLACE, EXPERTS)},
                              .linears = ATTENTION_LINEARS, .lora_default = {"q_proj", "v_proj"}},

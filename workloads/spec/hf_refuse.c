@@ -14,7 +14,7 @@ static const struct other_kind {
     {"a state-space model",
      {"mamba", "mamba2", "falcon_mamba", "rwkv", "recurrent_gemma", "zamba2"}},
     {"an encoder",
-     {"electra", "deberta", "deberta-v2", "albert", "xlm-roberta", "camembert", "mpnet", "esm",
+     {"deberta", "deberta-v2", "albert", "mpnet", "esm",
       "longformer", "roformer", "layoutlm", "eurobert"}},
     {"an encoder-decoder",
      {"umt5", "bart", "mbart", "pegasus", "marian", "whisper", "longt5",
@@ -51,7 +51,7 @@ static const char *const harmless_words[] = {
 #define OF(...) LIST(__VA_ARGS__), NULL
 #define BUT(...) NULL, LIST(__VA_ARGS__)
 #define OF_ALL NULL, NULL
-#define BERTS PLIM_FAMILY_BERT, PLIM_FAMILY_ROBERTA
+#define BERTS PLIM_FAMILY_BERT, PLIM_FAMILY_ROBERTA, PLIM_FAMILY_XLM_ROBERTA, PLIM_FAMILY_ELECTRA
 #define ENCODERS BERTS, PLIM_FAMILY_DISTILBERT, PLIM_FAMILY_MODERNBERT, PLIM_FAMILY_VIT
 #define SEQ2SEQ PLIM_FAMILY_T5, PLIM_FAMILY_MT5
 #define OF_EXPERTS \
@@ -199,6 +199,8 @@ static const char *const head_names[PLIM_TASK_COUNT] = {
     [PLIM_TASK_MASKED_LM] = "ForMaskedLM",
     [PLIM_TASK_CLASSIFICATION] = "ForSequenceClassification",
     [PLIM_TASK_SEQ2SEQ_LM] = "ForConditionalGeneration",
+    [PLIM_TASK_TOKEN_CLASSIFICATION] = "ForTokenClassification",
+    [PLIM_TASK_QUESTION_ANSWERING] = "ForQuestionAnswering",
 };
 
 static enum plim_status refuse_head(const struct plim_yaml *yaml, const struct plim_yaml_node *node,
@@ -223,8 +225,8 @@ static enum plim_status refuse_head(const struct plim_yaml *yaml, const struct p
                               "training program)", node->text);
     return plim_yaml_fail(
         yaml, node, err,
-        "architectures names %.64s, expected a masked language model or a sequence classification "
-        "(to plan it as one, write a spec with model: {hf: FILE, family: NAME, task: TASK}; "
+        "architectures names %.64s, expected a masked language model, a classification of sequences or tokens, or "
+        "question answering (to plan it as one, write a spec with model: {hf: FILE, family: NAME, task: TASK}; "
         "plimsoll exec runs any training program)",
         node->text);
 }

@@ -2,6 +2,7 @@
 #include "spec_seq2seq.h"
 #include "spec_vision.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* --- what derives from the rest --------------------------------------------------------------- */
@@ -53,8 +54,8 @@ void plim_model_linear_layers(const struct plim_model_config *model, bool *is_li
 
 int64_t plim_model_longest(const struct plim_model_config *model)
 {
-    int64_t unused = model->family == PLIM_FAMILY_ROBERTA ? model->pad_token_id + 1 : 0;
-    return model->positions - unused;
+    bool counts_behind = model->family == PLIM_FAMILY_ROBERTA || model->family == PLIM_FAMILY_XLM_ROBERTA;
+    return model->positions - (counts_behind ? model->pad_token_id + 1 : 0);
 }
 
 void plim_model_disable_dropout(struct plim_model_config *model)
@@ -303,13 +304,17 @@ static enum plim_status check_task(const struct plim_spec *spec, const char **cu
     if (is_alone && spec->loop == PLIM_LOOP_TRL_REWARD)
         REFUSE(TASK, "train.loop is trl-reward, and transformers has no classification of %s",
                plim_family_names[model->family]);
+    char known[128] = "";
+    for (int task = 0, used = 0; task < PLIM_TASK_COUNT; task++)
+        if (plim_family_has_task(model->family, (enum plim_task)task))
+            used += snprintf(known + used, sizeof(known) - (size_t)used, "%s%s", used ? ", " : "",
+                             plim_task_names[task]);
     if (!plim_family_has_task(model->family, model->task))
-        REFUSE(TASK, "task is %s, expected %s%s for %s", plim_task_names[model->task],
-               plim_family_is_decoder(model->family)                        ? "causal-lm or "
-               : plim_family_has_task(model->family, PLIM_TASK_MASKED_LM) ? "masked-lm or "
-                                                                            : "",
-               plim_family_has_task(model->family, PLIM_TASK_SEQ2SEQ_LM) ? "seq2seq-lm" : "classification",
-               plim_family_names[model->family]);
+        REFUSE(TASK, "task is %s, expected of %s: %s", plim_task_names[model->task],
+               plim_family_names[model->family], known);
+    if (model->task == PLIM_TASK_QUESTION_ANSWERING && model->labels != 2)
+        REFUSE(LABELS, "num_labels is %lld, expected 2 of question answering: where an answer begins and ends",
+               (long long)model->labels);
     return PLIM_OK;
 }
 

@@ -10,6 +10,12 @@ const char *const plim_task_names[PLIM_TASK_COUNT] = {PLIM_TASK_MAP(NAME_OF)};
 const char *const plim_rope_names[PLIM_ROPE_COUNT] = {PLIM_ROPE_MAP(NAME_OF)};
 #undef NAME_OF
 
+bool plim_task_classifies(enum plim_task task)
+{
+    return task == PLIM_TASK_CLASSIFICATION || task == PLIM_TASK_TOKEN_CLASSIFICATION ||
+           task == PLIM_TASK_QUESTION_ANSWERING;
+}
+
 const char *const plim_precision_names[PLIM_PRECISION_COUNT] = {
     "fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16"};
 const char *const plim_weights_names[PLIM_WEIGHTS_COUNT] = {"auto", "fp32", "bf16", "fp16"};
@@ -135,7 +141,7 @@ void plim_spec_set_dropout(struct plim_spec *spec, double p)
         bool always =
             field == PLIM_FIELD_DROPOUT_EMBEDDING || field == PLIM_FIELD_DROPOUT_ATTENTION ||
             field == PLIM_FIELD_DROPOUT_RESIDUAL || field == PLIM_FIELD_DROPOUT_MLP ||
-            field == PLIM_FIELD_DROPOUT_CLASSIFIER;
+            field == PLIM_FIELD_DROPOUT_CLASSIFIER || field == PLIM_FIELD_DROPOUT_ANSWERS;
         if (!always && !(field == PLIM_FIELD_LAYERDROP && p == 0)) continue;
         size_t offset = plim_field_info(field)->offset;
         memcpy((char *)spec + offsetof(struct plim_spec, model_as_given) + offset, &p, sizeof(p));

@@ -25,13 +25,15 @@
 /* --- the model -------------------------------------------------------------------------------- */
 
 /* What is learned, and so which head stands on the model: transformers' ForCausalLM, ForMaskedLM,
- * ForSequenceClassification (of images: ForImageClassification) and, of an encoder and a decoder,
- * ForConditionalGeneration. */
+ * ForSequenceClassification (of images: ForImageClassification), of an encoder and a decoder
+ * ForConditionalGeneration, and of encoders ForTokenClassification and ForQuestionAnswering. */
 #define PLIM_TASK_MAP(X)                                                                           \
     X(CAUSAL_LM, "causal-lm")                                                                      \
     X(MASKED_LM, "masked-lm")                                                                      \
     X(CLASSIFICATION, "classification")                                                            \
-    X(SEQ2SEQ_LM, "seq2seq-lm")
+    X(SEQ2SEQ_LM, "seq2seq-lm")                                                                    \
+    X(TOKEN_CLASSIFICATION, "token-classification")                                                \
+    X(QUESTION_ANSWERING, "question-answering")
 
 enum plim_task {
 #define PLIM_TASK_ENUM(name, text) PLIM_TASK_##name,
@@ -39,6 +41,9 @@ enum plim_task {
 #undef PLIM_TASK_ENUM
     PLIM_TASK_COUNT
 };
+
+/* Does the head give numbers of a few classes, and none of the vocabulary? */
+bool plim_task_classifies(enum plim_task task);
 
 /* How deepseek_v2 chooses the experts of a token: among all, or those of the best groups. */
 enum plim_top_k { PLIM_TOP_K_GREEDY, PLIM_TOP_K_GROUPS, PLIM_TOP_K_COUNT };
@@ -93,7 +98,7 @@ struct plim_model_config {
     int64_t head_dim;
     int64_t positions;           /* max_position_embeddings / n_positions; of an image: its patches
                                   * and one, which is its sequence */
-    int64_t word_embed_proj_dim; /* opt */
+    int64_t word_embed_proj_dim; /* opt; electra's embedding_size */
     enum plim_activation activation; /* of the MLP; bloom has its own and ignores this */
     bool tie_word_embeddings;
     bool attention_bias;         /* llama, gemma, qwen3, gpt_neox, olmo2: bias on q, k, v and o;
@@ -184,6 +189,7 @@ struct plim_model_config {
     double dropout_attention;  /* attn_pdrop, attention_dropout, attention_probs_dropout_prob */
     double dropout_mlp;        /* modernbert */
     double dropout_classifier; /* encoders: in the classification head */
+    double dropout_answers;    /* distilbert: in front of the head that finds answers */
     double dropout_residual;   /* resid_pdrop, hidden_dropout, dropout, hidden_dropout_prob */
     double layerdrop;          /* opt */
     enum plim_weights dtype;   /* dtype (torch_dtype) of the published weights */

@@ -30,6 +30,11 @@ static enum plim_status check_evaluation(const struct plim_spec *spec, struct pl
         return plim_fail(err, PLIM_SPEC,
                          "train.evaluation.keeps is %s, which add up, expected train.evaluation.batches",
                          plim_predictions_names[asked->keeps]);
+    if (keeps && spec->model.task == PLIM_TASK_QUESTION_ANSWERING)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.evaluation.keeps is %s and model.task question-answering, whose answers are two, which "
+                         "is not in this version (plimsoll exec runs the training script as it is)",
+                         plim_predictions_names[asked->keeps]);
     bool has_liger = plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE);
     if (keeps && (has_liger || spec->cut_cross_entropy))
         return plim_fail(err, PLIM_SPEC,
@@ -48,6 +53,10 @@ static enum plim_status check_emptied(const struct plim_spec *spec, struct plim_
 static enum plim_status check_smoothing(const struct plim_spec *spec, struct plim_error *err)
 {
     if (!(spec->label_smoothing > 0)) return PLIM_OK;
+    if (spec->model.task == PLIM_TASK_QUESTION_ANSWERING)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.label_smoothing is given and model.task question-answering, whose labels Trainer does "
+                         "not smooth, expected none");
     if (spec->evaluation.batch && plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE))
         return plim_fail(err, PLIM_SPEC,
                          "train.label_smoothing is given and train.liger true, with which Trainer's evaluations fail "

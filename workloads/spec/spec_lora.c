@@ -27,9 +27,10 @@ static bool has_linear(const struct plim_model_config *model, const char *name)
     bool projected = model->word_embed_proj_dim != model->hidden_size;
     if (model->family == PLIM_FAMILY_OPT && !projected && strncmp(name, "project_", 8) == 0)
         return false;
-    bool classifies = model->task == PLIM_TASK_CLASSIFICATION;
-    if (strcmp(name, classifies ? "vocab_transform" : "pre_classifier") == 0) return false;
-    if (strcmp(name, plim_family_classifier(model->family)) == 0) return classifies;
+    if (!strcmp(name, "vocab_transform") && model->task != PLIM_TASK_MASKED_LM) return false;
+    if (!strcmp(name, "pre_classifier") && model->task != PLIM_TASK_CLASSIFICATION) return false;
+    const char *classifier = plim_model_classifier(model);
+    if (classifier && !strcmp(name, classifier)) return true;
     const char *const *linears = plim_family_info(model->family)->linears;
     while (*linears && !is_called(name, *linears)) linears++;
     return *linears != NULL;
@@ -85,7 +86,7 @@ static void take_all_linear(struct plim_lora *lora, const struct plim_model_conf
     for (const char *const *linears = plim_family_info(model->family)->linears; *linears; linears++)
         if ((!has_experts_alone(model) || !is_of_mlp(*linears)) && (all || !is_of_tower(model->family, *linears)))
             take_targets(lora, model, (const char *const[]){*linears, NULL});
-    take_targets(lora, model, (const char *const[]){plim_family_classifier(model->family), NULL});
+    take_targets(lora, model, (const char *const[]){plim_model_classifier(model), NULL});
     for (const char *at = given; plim_modules_next(&at, name);) {
         bool is_word = !strcmp(name, ALL_LINEAR) || !strcmp(name, LINEAR_NAMES) || !strcmp(name, TEXT_LINEARS);
         bool is_new = !is_word && !plim_modules_has(lora->targets, name);
@@ -105,6 +106,9 @@ static bool is_beside_blocks(const char *name)
 
 static bool is_of_some_family(const char *name)
 {
+    static const char *const classifiers[] = {"classifier", "score", "qa_outputs"};
+    for (size_t i = 0; i < sizeof(classifiers) / sizeof(classifiers[0]); i++)
+        if (!strcmp(name, classifiers[i])) return true;
     for (int family = 0; family < PLIM_FAMILY_COUNT; family++)
         for (const char *const *linears = plim_family_info((enum plim_family)family)->linears; *linears; linears++)
             if (!strcmp(*linears, name)) return true;
@@ -115,10 +119,11 @@ static enum plim_status refuse_target(const struct plim_model_config *model, con
 {
     char known[256] = "";
     size_t used = 0;
-    const char *const *linears = plim_family_info(model->family)->linears;
+    const char *const *linears = plim_family_info(model->family)->linears, *classifier = plim_model_classifier(model);
     for (; *linears && used < sizeof(known); linears++)
         if (has_linear(model, *linears))
             used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "", *linears);
+    if (classifier && used < sizeof(known)) snprintf(known + used, sizeof(known) - used, ", %s", classifier);
     return plim_fail(err, PLIM_SPEC, "train.lora.targets has '%s', expected linear modules of %s: %s", target,
                      plim_family_names[model->family], known);
 }

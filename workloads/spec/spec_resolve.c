@@ -40,14 +40,25 @@ static bool is_scored(const struct plim_model_config *model)
     return plim_family_is_decoder(model->family) && model->task == PLIM_TASK_CLASSIFICATION;
 }
 
-/* The loss of one label is regression's, but for RewardTrainer, which has its own: the command line may ask for it. */
+/* One label is a number, which is fp32 and not smoothed, and which images do not have here. */
 static enum plim_status check_labels(const struct plim_spec *spec, struct plim_error *err)
 {
     bool is_of_one = spec->model.task == PLIM_TASK_CLASSIFICATION && spec->model.labels == 1;
     if (!is_of_one || spec->loop == PLIM_LOOP_TRL_REWARD) return PLIM_OK;
+    if (spec->label_smoothing > 0)
+        return plim_fail(err, PLIM_SPEC,
+                         "model.num_labels is 1 and train.label_smoothing given, which fails for a number, expected "
+                         "none");
+    for (size_t i = 0; i < spec->precision.count; i++)
+        if (spec->precision.values[i] == PLIM_PRECISION_BF16 || spec->precision.values[i] == PLIM_PRECISION_FP16)
+            return plim_fail(err, PLIM_SPEC,
+                             "model.num_labels is 1 and train.precision %s, in which the loss of a number fails (Found "
+                             "dtype Float), expected bf16-mixed, fp16-mixed, tf32 or fp32",
+                             plim_precision_names[spec->precision.values[i]]);
+    if (!plim_family_info(spec->model.family)->images) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
-                     "model.num_labels is 1: regression is not in this version, expected two labels or more, or "
-                     "train.loop trl-reward (plimsoll exec runs any training program)");
+                     "model.num_labels is 1: regression of images is not in this version, expected two labels or more "
+                     "(plimsoll exec runs any training program)");
 }
 
 /* --- attention -------------------------------------------------------------------------------- */

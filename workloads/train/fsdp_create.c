@@ -120,7 +120,7 @@ static size_t make_shards(struct engine *e, struct fsdp *f, struct tensor **stat
 /* Is it of the module that get_output_embeddings() names? A classifier is no such module. */
 static bool is_of_output(const struct decoder *m, const struct tensor *x)
 {
-    return m->config->task != PLIM_TASK_CLASSIFICATION && (x == m->head || x == m->head_bias);
+    return !plim_task_classifies(m->config->task) && (x == m->head || x == m->head_bias);
 }
 
 /* axolotl makes a unit of each matrix of an adapter. */

@@ -5,9 +5,12 @@
 static const char *accelerate_refuses(const struct plim_model_config *config)
 {
     bool is_encoder = !plim_family_has_task(config->family, PLIM_TASK_CAUSAL_LM);
+    if (config->family == PLIM_FAMILY_ELECTRA)
+        return "electra, whose class names no blocks to shard, is not known here by accelerate's FSDP2 (plimsoll exec "
+               "runs the program)";
     return is_encoder && config->family != PLIM_FAMILY_DISTILBERT
-               ? "accelerate 1.15 fails to shard the embedding of bert, roberta, modernbert and vit by FSDP2: its "
-                 "module is sharded already (--loop plain is known)"
+               ? "accelerate 1.15 fails to shard the embedding of bert, roberta, xlm-roberta, modernbert and vit by "
+                 "FSDP2: its module is sharded already (--loop plain is known)"
                : NULL;
 }
 

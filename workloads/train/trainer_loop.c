@@ -78,7 +78,7 @@ static bool is_grpo(const struct trainer_loop *loop)
     return loop->model->setting->loop == PLIM_LOOP_TRL_GRPO;
 }
 
-enum { BATCH_PARTS = 18 };
+enum { BATCH_PARTS = 19 };
 
 static void parts_of(const struct batch *batch, struct tensor *out[BATCH_PARTS])
 {
@@ -86,7 +86,7 @@ static void parts_of(const struct batch *batch, struct tensor *out[BATCH_PARTS])
         batch->inputs,  batch->labels,  batch->mask,     batch->positions,   batch->ends[0],
         batch->ends[1], batch->document, batch->completions, batch->known[0], batch->known[1],
         batch->kl[0],   batch->kl[1],   batch->kl[2],    batch->tags,       batch->token_types,
-        batch->pixels,  batch->grids,   batch->decoder_inputs};
+        batch->pixels,  batch->grids,   batch->decoder_inputs, batch->answer_ends};
     memcpy(out, parts, sizeof(parts));
 }
 
@@ -101,7 +101,7 @@ static void drop_batch(struct engine *e, const struct batch *batch)
  * is GPT2LMHeadModel. Named. */
 static struct tensor *labels_to_count(struct engine *e, const struct decoder *m, struct tensor *labels)
 {
-    bool classifies = m->config->task == PLIM_TASK_CLASSIFICATION;
+    bool classifies = plim_task_classifies(m->config->task);
     bool shifts = !classifies && m->config->family < PLIM_FAMILY_BERT && m->config->family != PLIM_FAMILY_GPT2;
     if (!shifts || e->halted) return tensor_ref(labels);
     const int64_t shape[] = {labels->a.shape[0], labels->a.shape[1] - 1};

@@ -22,11 +22,13 @@ import torch
 import transformers
 
 from children import in_child
+from rows import ANSWER, Rows, pad
 
 transformers.logging.set_verbosity_error()
 
 AUTO_CLASS = {'lm': 'AutoModelForCausalLM', 'mlm': 'AutoModelForMaskedLM',
-              'classify': 'AutoModelForSequenceClassification',
+              'classify': 'AutoModelForSequenceClassification', 'tokens': 'AutoModelForTokenClassification',
+              'answers': 'AutoModelForQuestionAnswering',
               'image-text': 'AutoModelForImageTextToText', 'seq2seq': 'AutoModelForSeq2SeqLM', 'image': 'AutoModelForImageClassification',
               'speech': 'AutoModelForSpeechSeq2Seq'}
 PARAMETER_TYPE = {'bf16': torch.bfloat16, 'fp16': torch.float16}
@@ -143,15 +145,21 @@ def make_batch(case, config, model, size):
         batch = pad_pairs(None, True)([rows[i] for i in range(size)])
         return {name: values.to('cuda') for name, values in batch.items()}
     if case.get('padded'):
-        from rows import Rows, pad
-        rows = Rows(size, seq, config.vocab_size, kind == 'classify')
+        rows = Rows(size, seq, config.vocab_size, Rows.kind_of(case))
         batch = pad([rows[i] for i in range(size)])
         if kind == 'mlm':
             del batch['labels']
         batch = {name: values.to('cuda') for name, values in batch.items()}
-        return {'labels': batch['input_ids'], **batch}
+        return batch if kind == 'answers' else {'labels': batch['input_ids'], **batch}
     if kind == 'classify':
-        return {'input_ids': tokens(seq), 'labels': torch.zeros(size, dtype=torch.long, device='cuda')}
+        dtype = torch.float if Rows.kind_of(case) == 'number' else torch.long
+        return {'input_ids': tokens(seq), 'labels': torch.zeros(size, dtype=dtype, device='cuda')}
+    if kind == 'answers':
+        ids = tokens(seq)
+        return {'input_ids': ids, **{name: torch.zeros(size, dtype=torch.long, device='cuda') for name in ANSWER}}
+    if kind == 'tokens':
+        ids = tokens(seq)
+        return {'input_ids': ids, 'labels': tokens(seq)}
     if kind in ('lm', 'mlm', 'image-text'):
         ids = tokens(seq)
         return {'input_ids': ids, 'labels': ids}

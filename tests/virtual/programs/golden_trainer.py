@@ -116,7 +116,7 @@ def data_of(case, config, count):
         count, case = count * case['documents'], dict(case, seq=case['seq'] // case['documents'])
     if case['kind'] == 'seq2seq':
         return Pairs(count, case['seq'], case['target_seq'], config.vocab_size)
-    return Rows(count, case['seq'], vocabulary_of(config), case['kind'] == 'classify')
+    return Rows(count, case['seq'], vocabulary_of(config), Rows.kind_of(case))
 
 
 def sharded(case):

@@ -1,19 +1,30 @@
-"""Data sets: of random tokens, whose labels are the tokens again, or a class of each row; of images, of one class. And a
-collator, which pads."""
+"""Data sets: of random tokens, whose labels are the tokens again, or a class of each row or token, or where an answer
+begins and ends; of images, of one class. And a collator, which pads."""
 import torch
+
+ANSWER = ('start_positions', 'end_positions')
 
 
 class Rows(torch.utils.data.Dataset):
-    def __init__(self, count, length, vocabulary, classifies=False):
-        self.count, self.length, self.vocabulary, self.classifies = count, length, vocabulary, classifies
+    def __init__(self, count, length, vocabulary, kind='lm'):
+        self.count, self.length, self.vocabulary, self.kind = count, length, vocabulary, kind
 
     def __len__(self):
         return self.count
 
+    @staticmethod
+    def kind_of(case):
+        """A classification of one class is a regression, but for a reward."""
+        is_number = case['kind'] == 'classify' and case.get('labels') == 1 and case['loop'] in ('plain', 'trainer')
+        return 'number' if is_number else case['kind']
+
     def __getitem__(self, index):
         chance = torch.Generator().manual_seed(index)
         tokens = torch.randint(self.vocabulary, (self.length,), generator=chance)
-        return {'input_ids': tokens, 'labels': 0 if self.classifies else tokens}
+        if self.kind == 'answers':
+            return {'input_ids': tokens, **dict.fromkeys(ANSWER, 0)}
+        labels = {'classify': 0, 'number': 0.0, 'tokens': torch.zeros_like(tokens)}
+        return {'input_ids': tokens, 'labels': labels.get(self.kind, tokens)}
 
 
 def pad(rows):
@@ -22,9 +33,11 @@ def pad(rows):
     ids = torch.stack([row['input_ids'] for row in rows])
     mask = torch.ones_like(ids)
     mask[-1, -1] = 0
-    if isinstance(rows[0]['labels'], int):
-        return {'input_ids': ids, 'attention_mask': mask, 'labels': torch.tensor([row['labels'] for row in rows])}
-    return {'input_ids': ids, 'attention_mask': mask, 'labels': ids.masked_fill(mask == 0, -100)}
+    of_rows = {name: torch.tensor([row[name] for row in rows]) for name, value in rows[0].items() if isinstance(value, (int, float))}
+    if not of_rows:
+        labels = torch.stack([row['labels'] for row in rows])
+        of_rows = {'labels': labels.masked_fill(mask == 0, -100)}
+    return {'input_ids': ids, 'attention_mask': mask, **of_rows}
 
 
 class Pairs(Rows):
