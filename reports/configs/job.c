@@ -327,8 +327,10 @@ static enum plim_status see_told(struct reader *r, const struct plim_yaml_node *
     if (!st && here) st = see(r, plim_yaml_get(rule, "at"), out);
     if (st || !out->place) return st;
     bool is_off = plim_config_word_is_same(out->text, "false") || !plim_config_word_is_set(out->text);
+    bool is_alone = plim_yaml_get(rule, "several") && !strchr(out->text, ',');
     size_t count;
-    if (is_off || plim_config_words_among(plim_yaml_get(rule, "words"), out->text, &count) == count) out->place = NULL;
+    if (is_off || is_alone || plim_config_words_among(plim_yaml_get(rule, "words"), out->text, &count) == count)
+        out->place = NULL;
     return PLIM_OK;
 }
 
