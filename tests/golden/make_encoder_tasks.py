@@ -52,13 +52,14 @@ def of_each(config, kind):
     yield case(config, kind, 8, 64, **TRAINER, **MIXED, optimizer='adamw-fused', **of_tokens)
     yield case(odd, kind, 4, 96, **TRAINER, **FULL, optimizer='adamw-fused', accumulation=2, **of_odd)
     yield case(config, kind, 4, 96, **TRAINER, precision='fp16-mixed', padded=True, accumulation=3)
-    yield case(config, kind, 3, 64, **TRAINER, weights='bf16', **MIXED, **lora(config, **peft_of(config, kind)))
+    yield case(config, kind, 3, 64, **TRAINER, weights='bf16', **MIXED, **lora(config, **peft_of(kind)))
     yield case(config, kind, 4, 64, **TRAINER, **MIXED, sharding='ddp', world=2, accumulation=2)
     yield case(config, kind, 4, 64, **TRAINER, **MIXED, evaluation={'batch': 8, 'batches': 3})
 
 
-def peft_of(config, kind):
-    return {'task_type': {'tokens': 'TOKEN_CLS', 'answers': 'QUESTION_ANS', 'classify': 'SEQ_CLS', 'mlm': None}[kind]}
+def peft_of(kind):
+    known = {'tokens': 'TOKEN_CLS', 'answers': 'QUESTION_ANS', 'classify': 'SEQ_CLS'}
+    return {'task_type': known[kind]} if kind in known else {}
 
 
 def of_tokens(config):
