@@ -25,13 +25,13 @@ Test(spec_seq2seq, targets_are_of_decoders_with_an_encoder)
         {"model: {family: mt5, num_layers: 1000, num_decoder_layers: 25}\n",
          "s.yaml:1:60: 1000 layers of the encoder and 25 of the decoder, expected 1024 at most together"},
         {"model: {family: mt5, task: causal-lm}\n", "s.yaml:1:28: task is causal-lm, expected of mt5: seq2seq-lm"},
-        {MT5 "train: {sharding: fsdp, world: 2}\n", "s.yaml:1:1: " BESIDE("fsdp")},
-        {MT5 "data: {packing: yes}\n", "s.yaml:2:7: " BESIDE("data.packing")},
-        {MT5 "train: {use_reentrant: true}\n", "s.yaml:1:1: " BESIDE("train.use_reentrant")},
+        {MT5 "train: {sharding: fsdp, world: 2}\n", "s.yaml:1:17: " BESIDE("fsdp")},
+        {MT5 "data: {packing: yes}\n", "s.yaml:1:17: " BESIDE("data.packing")},
+        {MT5 "train: {use_reentrant: true}\n", "s.yaml:1:17: " BESIDE("train.use_reentrant")},
         {MT5 "train: {attention: flash_attention_2, precision: bf16}\n",
-         "s.yaml:1:1: " BESIDE("train.attention flash_attention_2, which transformers refuses")},
+         "s.yaml:1:17: " BESIDE("train.attention flash_attention_2")},
         {MT5 "train: {precision: fp16}\n",
-         "s.yaml:1:1: "
+         "s.yaml:1:17: "
          BESIDE("weights in fp16, beside which transformers keeps some in fp32 (_keep_in_fp32_modules)")},
         {MT5 "train: {loop: trl-sft}\n",
          "s.yaml:2:15: train.loop is trl-sft beside a model that is no causal language model: this is not in this "

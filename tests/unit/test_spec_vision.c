@@ -33,12 +33,13 @@ Test(spec_vision, images_fit_into_rows_beside_what_is_known)
         {TOWER "data: {image_pixels: 1023}\n",
          "s.yaml:2:7: data.image_pixels is 1023, expected at least 1024, of which one token is made"},
         {TOWER "train: {sharding: zero2, world: 2}\n",
-         "s.yaml:1:1: a plain loop with ZeRO or FSDP2 beside the vision tower of qwen3_vl: this is not in this "
+         "s.yaml:1:17: a plain loop with ZeRO or FSDP2 beside the vision tower of qwen3_vl: this is not in this "
          "version" RUN_IT},
         {TOWER "data: {images: 0}\ntrain: {loop: trl-dpo}\n",
-         "s.yaml:2:16: trl-dpo beside the vision tower of qwen3_vl: this is not in this version" RUN_IT},
+         "s.yaml:1:17: trl-dpo beside the vision tower of qwen3_vl: this is not in this version" RUN_IT},
         {TOWER "train: {loop: trainer, fsdp_plan: axolotl, sharding: fsdp, world: 2}\n",
-         "s.yaml:1:1: train.fsdp_plan axolotl beside the vision tower of qwen3_vl: this is not in this version" RUN_IT},
+         "s.yaml:1:17: train.fsdp_plan axolotl beside the vision tower of qwen3_vl: this is not in this "
+         "version" RUN_IT},
         {TOWER "train: {lora: {r: 4, targets: [proj]}}\n",
          "s.yaml:2:31: train.lora.targets has 'proj', expected linear modules of qwen3_vl: q_proj, k_proj, v_proj, "
          "o_proj, gate_proj, up_proj, down_proj, qkv, attn.proj, linear_fc1, linear_fc2"},

@@ -45,8 +45,8 @@ enum plim_status plim_spec_resolve_types(struct plim_spec *spec,
  * here. The culprit is train.lora.targets. */
 enum plim_status plim_spec_resolve_lora(struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
 
-/* What was not compared of gemma4's */
-enum plim_status plim_spec_check_gemma4(const struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
+/* Refuses what was not compared of the family. */
+enum plim_status plim_spec_check_uncompared(const struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
 
 /* What axolotl's fused functions of LoRA go with (train.lora.qkv_kernel and the others) */
 enum plim_status plim_spec_check_lora_kernels(const struct plim_spec *spec, struct plim_error *err);

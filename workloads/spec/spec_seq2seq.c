@@ -42,39 +42,9 @@ enum plim_status plim_seq2seq_check(const struct plim_spec *spec, const char **c
 
 /* --- the rest --------------------------------------------------------------------------------- */
 
-/* What was not compared of an encoder and a decoder; NULL: nothing of it */
-static const char *unknown_beside(const struct plim_spec *spec)
-{
-    bool is_fp16 = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_FP16) ||
-                   plim_enum_axis_has(&spec->weights, PLIM_WEIGHTS_FP16);
-    if (is_fp16) return "weights in fp16, beside which transformers keeps some in fp32 (_keep_in_fp32_modules)";
-    if (plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2))
-        return "train.attention flash_attention_2, which transformers refuses";
-    if (spec->packing) return "data.packing";
-    if (spec->loop != PLIM_LOOP_PLAIN && spec->loop != PLIM_LOOP_TRAINER) return "this train.loop";
-    if (spec->quantization.type) return "train.quantization";
-    if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return "train.liger";
-    if (spec->torch != PLIM_TORCH_2_11) return "train.torch 2.15";
-    if (spec->transformers != PLIM_TRANSFORMERS_5_17) return "train.transformers 5.24";
-    if (spec->evaluation.batch && spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS)
-        return "train.evaluation.keeps, which gets the encoder's states, too";
-    if (spec->use_reentrant && plim_enum_axis_has(&spec->checkpointing, PLIM_CHECKPOINTING_FULL))
-        return "train.use_reentrant";
-    if (plim_is_loaded(spec->made_on)) return "train.made_on loaded";
-    if (spec->upcast) return "train.upcast";
-    if (*spec->lora.saved) return "train.lora.modules_to_save";
-    return plim_spec_sharding_beyond(spec, PLIM_SHARDING_DDP);
-}
-
 enum plim_status plim_spec_check_target(const struct plim_spec *spec, struct plim_error *err)
 {
-    const char *family = plim_family_names[spec->model.family];
-    if (!spec->model.encoder_layers)
-        return !spec->target_seq ? PLIM_OK
-                                 : plim_fail(err, PLIM_SPEC, "data.target_seq is %lld, expected none for %s, which has "
-                                             "no encoder and no target", (long long)spec->target_seq, family);
-    const char *unknown = unknown_beside(spec);
-    if (!unknown) return PLIM_OK;
-    return plim_fail(err, PLIM_SPEC, "%s beside the encoder and the decoder of %s: this is not in this version "
-                     "(plimsoll exec runs any training program)", unknown, family);
+    if (spec->model.encoder_layers || !spec->target_seq) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "data.target_seq is %lld, expected none for %s, which has no encoder and no "
+                     "target", (long long)spec->target_seq, plim_family_names[spec->model.family]);
 }

@@ -20,8 +20,7 @@ void plim_seq2seq_derive(struct plim_model_config *model);
 enum plim_status plim_seq2seq_check(const struct plim_spec *spec, const char **culprit,
                                     struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Refuses a target where there is no decoder for it, and what is not known beside an encoder and a decoder. The culprit
- * is data.target_seq. */
+/* Refuses a target where there is no decoder for it. The culprit is data.target_seq. */
 enum plim_status plim_spec_check_target(const struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
 
 #endif

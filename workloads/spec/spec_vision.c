@@ -196,68 +196,6 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
     return PLIM_OK;
 }
 
-/* What was compared beside the towers of other families, and not of this one */
-enum {
-    FLASH2 = 1, INT8 = 2, SMOOTHED = 4, SAVED = 8, ZERO3 = 16, FSDP = 32, TRL = 64, NF4 = 128, FP4 = 256,
-    LIGER = 512, EVALUATED = 1024, ZERO1_2 = 2048, UPCAST = 4096,
-    ALL_BUT_NF4 = FLASH2 | INT8 | SMOOTHED | SAVED | ZERO3 | FSDP | TRL | FP4 | LIGER | EVALUATED | ZERO1_2 | UPCAST,
-};
-static const unsigned uncompared[PLIM_FAMILY_COUNT] = {
-    [PLIM_FAMILY_QWEN2_VL] = FLASH2 | INT8,
-    [PLIM_FAMILY_GEMMA3] = ZERO3,
-    [PLIM_FAMILY_QWEN3_5] = FLASH2 | SMOOTHED | SAVED | ZERO3 | FSDP,
-    [PLIM_FAMILY_MISTRAL3] = ALL_BUT_NF4,
-    [PLIM_FAMILY_QWEN3_VL_MOE] = ALL_BUT_NF4 | NF4,
-    [PLIM_FAMILY_QWEN3_5_MOE] = ALL_BUT_NF4 | NF4,
-};
-
-static const char *unknown_sharding(const struct plim_spec *spec, unsigned what)
-{
-    for (size_t i = 0; i < spec->sharding.count; i++) {
-        enum plim_sharding sharding = plim_spec_sharding(spec, spec->sharding.values[i]);
-        unsigned asked = sharding == PLIM_SHARDING_ZERO3  ? ZERO3
-                         : sharding == PLIM_SHARDING_FSDP ? FSDP
-                         : sharding > PLIM_SHARDING_DDP   ? ZERO1_2
-                                                          : 0;
-        if (what & asked) return plim_sharding_names[sharding];
-    }
-    return NULL;
-}
-
-static const char *unknown_of_family(const struct plim_spec *spec)
-{
-    static const unsigned quantized[] = {
-        [PLIM_QUANTIZATION_NF4] = NF4, [PLIM_QUANTIZATION_FP4] = FP4, [PLIM_QUANTIZATION_INT8] = INT8};
-    unsigned what = uncompared[spec->model.family];
-    if (what & TRL && plim_loop_is_trl(spec->loop)) return "TRL's loops";
-    if (what & LIGER && plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return "train.liger";
-    if (what & FLASH2 && plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2))
-        return "train.attention flash_attention_2";
-    if (what & quantized[spec->quantization.type]) return "train.quantization of this type";
-    if (what & SMOOTHED && spec->label_smoothing > 0) return "train.label_smoothing";
-    if (what & EVALUATED && spec->evaluation.batch) return "train.evaluation";
-    if (what & SAVED && *spec->lora.saved) return "train.lora.modules_to_save";
-    if (what & UPCAST && spec->upcast != PLIM_UPCAST_NONE) return "train.upcast";
-    return unknown_sharding(spec, what);
-}
-
-/* What was not compared beside a vision tower; NULL: nothing of it */
-static const char *unknown_beside(const struct plim_spec *spec)
-{
-    enum plim_rope rope = spec->model.rope;
-    bool follows = rope == PLIM_ROPE_DYNAMIC || rope == PLIM_ROPE_LONGROPE;
-    if (follows) return "model.rope_parameters that follow the sequence";
-    if (spec->packing) return "data.packing";
-    if (spec->loop > PLIM_LOOP_TRL_SFT) return plim_loop_names[spec->loop];
-    if (spec->cut_cross_entropy) return "train.cut_cross_entropy";
-    if (spec->torch != PLIM_TORCH_2_11) return "train.torch 2.15";
-    if (spec->transformers != PLIM_TRANSFORMERS_5_17) return "train.transformers 5.24";
-    if (spec->fsdp_plan != PLIM_FSDP_PLAN_ACCELERATE) return "train.fsdp_plan axolotl";
-    if (!plim_loop_is_trainers(spec->loop) && plim_spec_sharding_beyond(spec, PLIM_SHARDING_DDP))
-        return "a plain loop with ZeRO or FSDP2";
-    return unknown_of_family(spec);
-}
-
 enum plim_status plim_spec_check_images(const struct plim_spec *spec, struct plim_error *err)
 {
     const char *family = plim_family_names[spec->model.family];
@@ -265,10 +203,6 @@ enum plim_status plim_spec_check_images(const struct plim_spec *spec, struct pli
         return spec->images.count <= 0 ? PLIM_OK
                                        : plim_fail(err, PLIM_SPEC, "data.images is %lld, expected none for %s, which "
                                                    "has no vision tower", (long long)spec->images.count, family);
-    const char *unknown = unknown_beside(spec);
-    if (unknown)
-        return plim_fail(err, PLIM_SPEC, "%s beside the vision tower of %s: this is not in this version (plimsoll exec "
-                         "runs any training program)", unknown, family);
     const struct plim_images images = plim_spec_images(spec);
     return images.count ? check_sizes(spec, &images, err) : PLIM_OK;
 }

@@ -61,8 +61,7 @@ void plim_vision_derive(struct plim_model_config *model);
 enum plim_status plim_vision_check(const struct plim_model_config *model, const char **culprit,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Refuses images where there is no tower, those that do not fit into a row, and what is not known beside a tower. The
- * culprit is data.images. */
+/* Refuses images where there is no tower, and those that do not fit into a row. The culprit is data.images. */
 enum plim_status plim_spec_check_images(const struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
 
 #endif
