@@ -63,30 +63,6 @@ struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor 
     return tensor_keep(nn_run(e, (struct tensor *const[]){m->embedding, NULL}, NN_EMBEDDING, embedding, m, ids));
 }
 
-static struct tensor *look_up_per_layer(struct engine *e, const void *module, struct tensor *ids)
-{
-    const struct decoder *m = module;
-    struct tensor *x = op_embedding(e, m->per_layer_embedding, ids);
-    return op_mul(e, x, op_to(e, m->per_layer_scale, (enum plim_dtype)m->per_layer_embedding->a.dtype));
-}
-
-/* gemma4: sets m->per_layer, of ids (B, S) and their embeddings. */
-static void embed_per_layer(struct engine *e, struct decoder *m, struct tensor *ids, struct tensor *embeddings)
-{
-    const struct plim_model_config *c = m->config;
-    if (e->halted) return;
-    int64_t shape[4] = {tensor_size(ids, 0), tensor_size(ids, 1), c->layers, c->per_layer_size};
-    struct tensor *const weights[] = {m->per_layer_embedding, NULL};
-    struct tensor *looked_up = nn_run(e, weights, NN_EMBEDDING, look_up_per_layer, m, ids);
-    struct tensor *own = tensor_keep(op_view(e, looked_up, 4, shape));
-    struct tensor *y = nn_linear(e, &m->per_layer_projection, embeddings);
-    struct tensor *seen = tensor_keep(op_mul_scalar(e, y, 1 / sqrt((double)c->hidden_size)));
-    if (!e->halted) tensor_set(e, &seen, op_view(e, seen, 4, shape));
-    tensor_set(e, &seen, nn_norm(e, &m->per_layer_norm, seen));
-    m->per_layer = tensor_keep(op_mul_scalar(e, op_add(e, seen, own), sqrt(0.5)));
-    tensor_drop_all(e, seen, own);
-}
-
 int64_t decoder_documents(const struct decoder *m)
 {
     return m->setting->packing == PLIM_PACKING_ONE_ROW ? m->setting->micro_batch * m->setting->documents : 0;
@@ -176,9 +152,8 @@ static struct mask_request mask_request(const struct decoder *m, const struct te
                                  .by_position = m->setting->transformers == PLIM_TRANSFORMERS_5_24};
 }
 
-/* decoder_mask() of rows of which some tokens see their whole block */
-static struct tensor *mask_of_blocks(struct engine *e, const struct decoder *m, struct tensor *embeddings,
-                                     struct tensor *positions, struct tensor *blocks, int64_t window)
+struct tensor *decoder_mask_of_blocks(struct engine *e, const struct decoder *m, struct tensor *embeddings,
+                                      struct tensor *positions, struct tensor *blocks, int64_t window)
 {
     struct mask_request r = mask_request(m, embeddings);
     r.window = window;
@@ -192,7 +167,7 @@ static struct tensor *mask_of_blocks(struct engine *e, const struct decoder *m, 
 struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                             struct tensor *positions, int64_t window)
 {
-    return mask_of_blocks(e, m, embeddings, positions, NULL, window);
+    return decoder_mask_of_blocks(e, m, embeddings, positions, NULL, window);
 }
 
 struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
@@ -431,82 +406,6 @@ bool decoder_has_layers(const struct decoder *m, bool sliding)
     return false;
 }
 
-enum { FULL, SLIDING }; /* kinds of layers */
-
-/* Which masks a model's forward makes: one for all layers; both whatever the layers are (qwen2_moe for a window of 0
- * where none is used); the others the sliding one where a layer asks for it. */
-enum masks { MASKS_BY_LAYERS, MASKS_ONE, MASKS_BOTH };
-static const enum masks masks_of[PLIM_FAMILY_COUNT] = {
-    [PLIM_FAMILY_MISTRAL] = MASKS_ONE,     [PLIM_FAMILY_PHI3] = MASKS_ONE,
-    [PLIM_FAMILY_MIXTRAL] = MASKS_ONE,     [PLIM_FAMILY_QWEN3_MOE] = MASKS_ONE,
-    [PLIM_FAMILY_STARCODER2] = MASKS_ONE,  [PLIM_FAMILY_GEMMA2] = MASKS_BOTH,
-    [PLIM_FAMILY_GEMMA3_TEXT] = MASKS_BOTH, [PLIM_FAMILY_QWEN2_MOE] = MASKS_BOTH,
-    [PLIM_FAMILY_OLMO3] = MASKS_BOTH,      [PLIM_FAMILY_COHERE2] = MASKS_BOTH,
-    [PLIM_FAMILY_GPT_OSS] = MASKS_BOTH,
-    [PLIM_FAMILY_MINISTRAL3] = MASKS_ONE,  [PLIM_FAMILY_MISTRAL3] = MASKS_ONE,
-    [PLIM_FAMILY_GEMMA4_TEXT] = MASKS_BOTH, [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = MASKS_BOTH,
-    [PLIM_FAMILY_MINISTRAL] = MASKS_BOTH,  [PLIM_FAMILY_GEMMA3] = MASKS_BOTH,
-};
-
-/* gpt_oss tells its masks no positions, so that a token sees the documents before its own. */
-static void make_masks(struct engine *e, const struct decoder *m, struct tensor *embeddings,
-                       struct tensor *blocks, struct block_call calls[2])
-{
-    enum plim_family f = m->config->family;
-    enum masks masks = masks_of[f];
-    bool sliding = masks == MASKS_BOTH || decoder_has_layers(m, true), full = masks != MASKS_ONE || !sliding;
-    struct tensor *positions = f == PLIM_FAMILY_GPT_OSS ? NULL : calls[FULL].positions;
-    int64_t window = m->config->sliding_window; /* of 0 a mask is made like any other */
-    if (full) calls[FULL].mask = mask_of_blocks(e, m, embeddings, positions, blocks, 0);
-    if (sliding)
-        calls[SLIDING].mask = mask_of_blocks(e, m, embeddings, positions, blocks, window > 0 ? window : 1);
-    if (m->config->linear_kernel)
-        calls[SLIDING].mask = nn_recurrent_mask(e, m->attention_mask, decoder_hides_padding(m->setting));
-}
-
-/* qwen3_5: positions (1, S) become four times (B, S), of which the first is the text's, and the others are of images'
- * grids, by which queries and keys turn. qwen2_vl has the others alone, and tells its masks no positions. Rebinds both,
- * which are the same and named. */
-static void on_grids(struct engine *e, const struct decoder *m, int64_t batch, struct tensor **text,
-                     struct tensor **grids)
-{
-    if (e->halted) return;
-    int64_t others = m->rotary.by_sections ? 0 : 1, seq = tensor_size(*text, 1);
-    struct tensor *wide = op_view(e, *text, SHAPE(1, 1, seq));
-    struct tensor *all = tensor_keep(op_expand(e, wide, SHAPE(others + 3, batch, seq)));
-    tensor_drop(e, *text);
-    *text = others ? tensor_keep(op_select(e, all, 0, 0)) : NULL;
-    tensor_set(e, grids, op_slice(e, all, 0, others, 3));
-    tensor_drop(e, all);
-}
-
-/* cos and sin: one pair for all layers, or one for each kind of layer that there is (gemma3) */
-static void make_rotary(struct engine *e, struct decoder *m, enum plim_dtype dtype, struct tensor *positions,
-                        struct block_call calls[2])
-{
-    struct rotary *rotary[2] = {&m->rotary, &m->rotary_local};
-    for (int kind = FULL; kind <= SLIDING; kind++) {
-        if (!rotary[kind]->dim) continue;
-        nn_begin(e); /* its results need no gradient */
-        nn_rotary(e, rotary[kind], positions, dtype, &calls[kind].cos, &calls[kind].sin);
-    }
-    if (m->rotary_local.dim) return;
-    calls[SLIDING].cos = tensor_ref(calls[FULL].cos);
-    if (calls[FULL].sin) calls[SLIDING].sin = tensor_ref(calls[FULL].sin);
-}
-
-/* Of x (taken); named */
-static struct tensor *last_norm(struct engine *e, const struct decoder *m, struct tensor *x)
-{
-    const struct decoder_hooks *hooks = m->final_norm.weight ? NULL : m->hooks;
-    bool is_seen = hooks && hooks->before_bare_norm && !e->halted;
-    struct tensor *input = is_seen ? tensor_hold(hooks->before_bare_norm(e, hooks->context, x)) : tensor_ref(x);
-    struct tensor *y = tensor_keep(nn_norm(e, &m->final_norm, input));
-    if (is_seen && !e->halted) hooks->after_bare_norm(e, hooks->context, y);
-    tensor_drop_all(e, input, x);
-    return y;
-}
-
 void decoder_build_head(struct engine *e, struct decoder *m, bool bias)
 {
     const struct plim_model_config *c = m->config;
@@ -532,47 +431,4 @@ void decoder_build_rotary(struct engine *e, struct decoder *m,
     decoder_create_rotary(e, m, c->rope, &m->rotary);
     nn_rotary_initialise(e, &m->rotary);
     decoder_build_head(e, m, false);
-}
-
-struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct tensor *ids)
-{
-    struct tensor *embeddings = decoder_embed(e, m, ids);
-    double multiplier = m->config->embedding_multiplier;
-    bool masks_first = m->config->family == PLIM_FAMILY_GRANITEMOE;
-    if (multiplier > 0 && !masks_first) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
-    if (m->per_layer_embedding) embed_per_layer(e, m, ids, embeddings);
-    struct seen_images seen = {0};
-    if (m->pixels) vision_see(e, m, &embeddings, &seen);
-    struct block_call calls[2] = {0};
-    bool knows_none = m->config->family == PLIM_FAMILY_GEMMA3; /* masks are made by what is around its text's model */
-    if (knows_none) make_masks(e, m, embeddings, seen.blocks, calls);
-    if (m->config->vision.layers) nn_begin(e); /* the text is a model of its own */
-    struct tensor *positions = seen.positions ? NULL : decoder_positions(e, m, tensor_size(ids, 1));
-    struct tensor *turning = tensor_ref(e->halted ? e->poison : seen.positions ? seen.positions : positions);
-    if (m->rotary.of_grids && positions) on_grids(e, m, tensor_size(ids, 0), &positions, &turning);
-    calls[FULL].positions = calls[SLIDING].positions = positions;
-    if (!knows_none) make_masks(e, m, embeddings, NULL, calls);
-    if (multiplier > 0 && masks_first) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
-    enum plim_family f = m->config->family;
-    bool drops = f == PLIM_FAMILY_PHI || f == PLIM_FAMILY_GPT_NEOX; /* as a module */
-    struct tensor *x = tensor_hold(
-        (drops ? nn_dropout : op_dropout)(e, embeddings, m->config->dropout_embedding));
-    if (f == PLIM_FAMILY_PHI)
-        tensor_set(e, &embeddings, x); /* one variable there */
-    make_rotary(e, m, (enum plim_dtype)x->a.dtype, turning, calls);
-    if (m->config->global_head_dim) m->shared_states = checkpoint_mapping_create(e);
-    x = decoder_blocks_seeing(e, m, x, &calls[FULL], &calls[SLIDING], m->pixels ? &seen : NULL);
-    x = last_norm(e, m, x);
-    for (int kind = FULL; kind <= SLIDING; kind++) {
-        tensor_drop(e, calls[kind].mask);
-        tensor_drop(e, calls[kind].cos);
-        tensor_drop(e, calls[kind].sin);
-    }
-    tensor_drop_all(e, positions, turning, embeddings, m->per_layer);
-    m->per_layer = NULL;
-    checkpoint_mapping_drop(e, m->shared_states);
-    m->shared_states = NULL;
-    vision_forget(e, &seen);
-    if (m->config->vision.layers) tensor_set(e, &x, nn_end(e, x));
-    return x;
 }

@@ -2,8 +2,8 @@
  * token may see and in the head.
  *
  * A model is its parameters (struct decoder) and a family: how it is built, and what a block does.
- * decoder.c knows the families; decoder_parts.c is what families share (embedding, mask, rotary
- * positions, the loop over the blocks with checkpointing); head.c has the heads and losses, states.c
+ * decoder.c knows the families; decoder_parts.c is what families share (embedding, mask, the loop over the blocks with
+ * checkpointing), rotary_body.c the body of those with rotary positions; head.c has the heads and losses, states.c
  * the tensors in order; what is a family's own stands in a file of its own.
  */
 #ifndef PLIM_MODELS_MODEL_H
@@ -350,7 +350,7 @@ void decoder_build_head(struct engine *e, struct decoder *m, bool bias);
 /* Builds embeddings, layers, a last LayerNorm, a rotary embedding and a head. */
 void decoder_build_rotary(struct engine *e, struct decoder *m,
                           void (*build_layer)(struct engine *e, struct decoder *m, struct decoder_layer *l));
-/* A body: embeddings, masks, rotary positions, blocks, the final norm (LlamaModel.forward). */
+/* A body: embeddings, masks, rotary positions, blocks, the final norm (rotary_body.c). */
 struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct tensor *ids);
 /* Runs every block on `x` (taken), under checkpointing where the setting says so; a named tensor. */
 struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor *x,
@@ -387,6 +387,9 @@ struct tensor *decoder_positions(struct engine *e, const struct decoder *m, int6
 /* The causal mask of this forward; named or NULL */
 struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                             struct tensor *positions, int64_t window);
+/* The same of rows of which some tokens see their whole block; blocks: (B, S) int64, or NULL */
+struct tensor *decoder_mask_of_blocks(struct engine *e, const struct decoder *m, struct tensor *embeddings,
+                                      struct tensor *positions, struct tensor *blocks, int64_t window);
 /* The same of a model that passes no positions, but an attention mask (B, S) of ones, or NULL (opt, bloom,
  * falcon) */
 struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
