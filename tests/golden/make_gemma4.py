@@ -70,7 +70,45 @@ def of_shared():
     yield case('x-gemma4-wide', 3, 64, **BF16, padded=True)
 
 
+TEXT = {'exclude_modules': '.*(vision_tower|audio_tower).*'}  # else peft stops at the towers' linears, which are modules around linears
+
+
+def with_towers(model, images, **more):
+    batch, seq = more.pop('batch', 2), more.pop('seq', 200 if images else 100)
+    made = make_families.case(model, batch, seq, kind='image-text', images=images, **more)
+    marks = ['frozen'] * bool(made.get('freeze_vision')) + [f'i{images}']
+    return {**made, 'id': '/'.join([made['id'], *marks])}
+
+
+def of_whole(model):
+    """Rows of text alone, which is what most jobs train the published checkpoints with"""
+    def case(**more):
+        return with_towers(model, 0, **more)
+
+    lora = make_families.lora
+    loaded = {**TRAINER, **MIXED, 'made_on': 'loaded', 'weights': 'bf16'}
+    for more in ({}, MIXED, {**MIXED, **FULL}, {**BF16, **FULL, **EAGER}, {'precision': 'fp16-mixed'},
+                 {**BF16, 'optimizer': 'sgd', 'accumulation': 3}, {**BF16, 'made_on': 'host'},
+                 {**MIXED, 'compute_capability': 90, 'seq': 33}):
+        yield case(**more)
+    yield case(**MIXED, padded=True, batch=3, seq=64)
+    yield case(**TRAINER, **BF16, **FULL, padded=True)
+    yield case(**BF16, **FULL, **lora(8, ALL, **TEXT))
+    yield case(**MIXED, made_on='host', **lora(4, 'all-linear'))
+    yield case(**lora(2, ALL, dora=True, **TEXT))
+    for more in (MIXED, {**BF16, **FULL}, loaded, {**loaded, **FULL, **lora(8, ATTENTION, **TEXT)},
+                 {**MIXED, **FULL, **NF4, **lora(8, ALL, **TEXT)}, {**MIXED, **NF4, **lora(4, 'all-linear')},
+                 {**MIXED, 'freeze_vision': True}, {**MIXED, 'evaluation': {'batch': 8}},
+                 {**MIXED, 'sharding': 'ddp', 'world': 2}):
+        yield case(**{**TRAINER, **more})
+
+
+WHOLE = ('x-gemma4-vl', 'x-gemma4-vl-e', 'x-gemma4-vl-e-odd', 'x-gemma4-vl-moe')
+
+
 def cases():
+    for model in WHOLE:
+        yield from of_whole(model)
     for model, own in MODELS.items():
         yield from of_each(model)
         yield from of_odd(f'{model}-odd', ATTENTION + own)

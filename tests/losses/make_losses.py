@@ -5,7 +5,7 @@
     make_losses.py experts [FAMILY ...] > experts.jsonl
     make_losses.py further [FAMILY ...] > further.jsonl
     make_losses.py vision > vision.jsonl                (rows with images)
-    make_losses.py gemma4 > gemma4.jsonl                (gemma4's text)
+    make_losses.py gemma4 > gemma4.jsonl                (gemma4's text, and whole models)
     make_losses.py seq2seq > seq2seq.jsonl              (an encoder and a decoder)
     make_losses.py classifiers > classifiers.jsonl      (decoders whose last token that is no padding is classified)
     make_losses.py encoders > encoders.jsonl            (encoders' tasks that are not in losses.jsonl, and later encoders)
@@ -150,10 +150,10 @@ def as_made(parameters):
     last = ("cls.predictions.bias", "lm_head.bias")
     ordered, own = [], []
     for name, p in parameters:
-        if name.endswith((".sinks", ".dt_bias", ".A_log", ".router.scale", ".per_expert_scale")):
+        if name.endswith((".sinks", ".dt_bias", ".A_log", ".router.scale", ".per_expert_scale", ".per_dim_scale", ".position_embedding_table")):
             own.append((name, p))
             continue
-        if not any(part in name for part in (".self_attn.", ".conv1d.", ".in_proj_qkvz.", ".in_proj_ba.", ".router.")):
+        if not any(part in name for part in (".self_attn.", ".conv1d.", ".in_proj_qkvz.", ".in_proj_ba.", ".router.", ".patch_embedder.")):
             ordered, own = ordered + own, []
         ordered.append((name, p))
     stacked = (".mlp.experts.", ".mlp.gate.", ".block_sparse_moe.")  # whose adapters peft makes behind those of modules
@@ -395,6 +395,18 @@ def gemma4():
         yield dict({**plain, "attention": "eager", "checkpointing": "full"}, hf=hf)
         own = ["per_layer_input_gate", "per_layer_model_projection"] if hf is small else ["router.proj"] if hf is experts else []
         yield dict({**plain, "checkpointing": "full"}, hf=hf, lora=dict(r=4, target_modules=["q_proj", "v_proj", "down_proj", *own]))
+    vision = dict(model_type="gemma4_vision", num_hidden_layers=2, hidden_size=24, intermediate_size=40, num_attention_heads=3,
+                  num_key_value_heads=3, head_dim=8, patch_size=2, pooling_kernel_size=2, position_embedding_size=20)
+    audio = dict(model_type="gemma4_audio", num_hidden_layers=1, hidden_size=16, num_attention_heads=2,
+                 subsampling_conv_channels=[8, 4], output_proj_dims=20)
+    whole = dict(model_type="gemma4", **{f"{kind}_token_id": 99999 + n for n, kind in enumerate(("image", "video", "audio"))})
+    pad = unused(GEMMA4["vocab_size"], 2, 41)  # of which PyTorch's embedding learns nothing
+    for hf in (dict(whole, text_config=dict(GEMMA4, pad_token_id=pad), vision_config=dict(vision, standardize=True)),
+               dict(whole, text_config=dict(small, pad_token_id=pad), vision_config=dict(vision, use_clipped_linears=True), audio_config=audio)):
+        # from step 15 on Adam follows gradients that are next to nothing
+        bound = dict(bound=3e-4) if "audio_config" in hf else {}
+        yield dict({**plain, "batch": 2, "seq": 41}, images=0, **bound, hf=hf)
+        yield dict({**plain, "batch": 2, "seq": 41, "attention": "eager", "checkpointing": "full"}, images=0, **bound, hf=hf)
 
 
 def further(families):

@@ -359,6 +359,25 @@ static int64_t of_gemma4(const struct plim_model_config *m)
     return all;
 }
 
+/* Patches, two tables of positions, gated blocks with norms on both sides and of heads, a matrix to the text's width;
+ * two convolutions, blocks of two MLPs, attention and a convolution, and two matrices of sound */
+static int64_t of_gemma4_towers(const struct plim_model_config *m)
+{
+    const struct plim_vision *v = &m->vision;
+    const struct plim_audio *a = &m->audio;
+    int64_t w = v->hidden_size, s = a->hidden_size, h = m->hidden_size;
+    int64_t block = 2 * w * v->head_dim * (v->heads + v->kv_heads) + 3 * w * v->intermediate_size + 2 * v->head_dim +
+                    4 * w;
+    int64_t sees = 3 * w * v->patch_size * v->patch_size + 2 * w * v->positions + v->layers * block + w * h;
+    if (!a->layers) return sees;
+    int64_t mlp = 8 * s * s + 2 * s, attention = 5 * s * s + s / a->heads,
+            conv = 3 * s * s + s * a->kernel_size + 2 * s;
+    int64_t front = 9 * a->channels[0] * (a->channels[1] + 1) + a->channels[0] + a->channels[1] +
+                    a->channels[0] / 4 * a->channels[1] * s;
+    return sees + front + a->layers * (2 * mlp + attention + conv + 3 * s) + linear(s, a->out_size, true) +
+           a->out_size * h;
+}
+
 int64_t spec_parameters(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size, v = m->vocab_size, head = m->tie_word_embeddings ? 0 : h * v;
@@ -392,6 +411,8 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return of_modernbert(m);
     case PLIM_FAMILY_VIT:
         return of_vit(m);
+    case PLIM_FAMILY_GEMMA4:
+        return of_gemma4(m) + of_gemma4_towers(m);
     case PLIM_FAMILY_GEMMA4_TEXT:
     case PLIM_FAMILY_GEMMA4_UNIFIED_TEXT:
         return of_gemma4(m);

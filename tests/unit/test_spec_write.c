@@ -330,6 +330,15 @@ static void be_gemma4(struct plim_spec *spec, uint64_t *state)
 {
     struct plim_model_config *m = &spec->model_as_given;
     if (!m->global_head_dim) return;
+    if (m->vision.layers) {
+        spec->images.count = 0;
+        m->pad_token_id = 0;
+        m->vision.head_dim = 4 * between(state, 1, 9);
+        m->vision.kv_heads = m->vision.heads;
+        m->audio.layers = between(state, 0, 9);
+        m->audio.heads = between(state, 1, 9);
+        m->audio.hidden_size = m->audio.heads * between(state, 4, 9);
+    }
     m->head_dim = 2 * between(state, 1, 99);
     m->global_head_dim = 2 * between(state, 1, 99);
     m->global_kv_heads = between(state, 0, 1);

@@ -34,7 +34,11 @@ static int64_t rank_of(struct engine *e, struct decoder *m, const struct module 
     for (char *dot = strrchr(name, '.'); dot && !e->halted; dot = strrchr(name, '.')) {
         *dot = '\0';
         if (plim_lora_rank(&m->setting->lora, name))
-            decoder_refuse(e, m, "train.lora.targets matches %.80s, which consists of modules: peft fails then", name);
+            decoder_refuse(e, m, m->config->vision.layers
+                                     ? "train.lora.targets matches %.70s, which consists of modules: peft fails then "
+                                       "(text-linears leave towers out)"
+                                     : "train.lora.targets matches %.80s, which consists of modules: peft fails then",
+                           name);
     }
     return rank;
 }
@@ -110,14 +114,16 @@ static void adapt_layer(struct engine *e, struct decoder *m, struct decoder_laye
     add_adapters(e, m, decoder_block_modules(m->config->family), l - m->layers, NULL, l, &l->adapters);
 }
 
-static void adapt_vision(struct engine *e, struct decoder *m)
+/* Those in front of the text, or behind it */
+static void adapt_vision(struct engine *e, struct decoder *m, bool is_behind)
 {
     struct vision_part part;
     char name[MODULE_NAME_MAX];
     for (size_t i = 0; vision_part(m, i, &part) && !e->halted; i++) {
+        if (part.parts->is_behind != is_behind) continue;
         vision_part_name(&part, name);
-        m->parameters.layer = part.is_merger ? 0 : (int32_t)(i + 1);
-        add_adapters(e, m, part.modules, part.number, name, part.owner, part.adapters);
+        m->parameters.layer = part.parts->of == VISION_BLOCKS ? (int32_t)(part.number + 1) : 0;
+        add_adapters(e, m, part.parts->modules, part.number, name, part.owner, part.adapters);
     }
     m->parameters.layer = 0;
 }
@@ -218,10 +224,11 @@ void decoder_add_lora(struct engine *e, struct decoder *m)
     const struct module *model = decoder_modules(m->config->family), *behind = model;
     for (const struct module *at = model; at->path; at++)
         if (at->kind == MODULE_BLOCKS) behind = at; /* the last ones */
-    adapt_vision(e, m);
+    adapt_vision(e, m, false);
     add_adapters(e, m, model, -1, NULL, m, &m->adapters);
     decoder_build_layers(e, m, adapt_layer);
     add_adapters(e, m, behind + 1, -1, NULL, m, &m->adapters_behind);
+    adapt_vision(e, m, true);
     if (*m->setting->lora.parameters) decoder_build_layers(e, m, adapt_parameters);
     if (!e->halted && !m->parameters.count) refuse_unmatched(e, m);
     if (*m->setting->lora.parameters && !e->halted) decoder_sort_trained(e, m);

@@ -129,6 +129,7 @@ static void build_per_layer(struct engine *e, struct decoder *m)
 static void build(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
+    if (c->vision.layers) vision_build(e, m);
     m->embedding = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     m->embedding_scale = build_scale(e, m, c->hidden_size);
     decoder_build_layers(e, m, build_layer);
@@ -139,6 +140,7 @@ static void build(struct engine *e, struct decoder *m)
         nn_rotary_initialise_both(e, &m->rotary, &m->rotary_local);
     else
         nn_rotary_initialise(e, &m->rotary);
+    vision_build_behind(e, m);
     decoder_build_head(e, m, false);
 }
 

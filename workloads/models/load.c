@@ -188,7 +188,7 @@ static void load_blocks(struct load *load, const struct module *blocks)
 static void load_part(struct load *load, const struct vision_part *part)
 {
     const struct module *modules[MODULES_MAX];
-    int count = sorted(load->m, part->modules, modules);
+    int count = sorted(load->m, part->parts->modules, modules);
     for (int k = 0; k < count; k++) load_module(load, modules[k], part->owner);
 }
 
@@ -198,11 +198,29 @@ static void load_beside_blocks(struct load *load)
     const struct vision *vision = &load->m->vision;
     struct vision_part part;
     load_tensor(load, vision->projection, INIT_WEIGHT);
-    if (vision_part(load->m, (size_t)load->m->config->vision.layers, &part)) load_part(load, &part);
+    for (size_t i = 0; vision_part(load->m, i, &part); i++)
+        if (part.parts->of == VISION_MERGER) load_part(load, &part);
     if (load->m->config->vision.row_ends) load_tensor(load, vision->norm.weight, INIT_ONES); /* pixtral's ln_pre */
     load_tensor(load, vision->patch_bias, INIT_ZEROS);
     load_tensor(load, vision->patch_weight, INIT_WEIGHT);
     load_tensor(load, vision->positions, INIT_WEIGHT);
+}
+
+/* gemma4's parts by their names, of which those of the audio tower and what leads to the text's width come before the
+ * text's: of one owner */
+static void load_parts(struct load *load, enum vision_owner of)
+{
+    struct vision_part part;
+    for (size_t i = 0; vision_part(load->m, i, &part); i++)
+        if (part.parts->of == of) load_part(load, &part);
+}
+
+static void load_before_text(struct load *load)
+{
+    static const enum vision_owner order[] = {VISION_AUDIO_BLOCKS, VISION_AUDIO_BACK, VISION_AUDIO_FRONT,
+                                              VISION_AUDIO_EMBEDDING, VISION_MERGER};
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]) && load->m->vision.patch.weight; i++)
+        load_parts(load, order[i]);
 }
 
 /* The tower's names come behind the text's. */
@@ -212,10 +230,17 @@ static void load_vision(struct load *load)
     const struct plim_vision *v = &load->m->config->vision;
     struct vision_part part;
     if (!v->layers) return;
+    if (vision->patch.weight) { /* gemma4's */
+        load_parts(load, VISION_BLOCKS);
+        load_parts(load, VISION_TOWER);
+        load_tensor(load, vision->positions, INIT_ONES);
+        for (int i = 0; i < 2; i++) load_tensor(load, vision->standard[i], INIT_ONES);
+        return;
+    }
     bool is_qwens = !vision->projection && !v->row_ends;
     if (!is_qwens) load_beside_blocks(load);
     for (size_t i = 0; vision_part(load->m, i, &part); i++)
-        if (i != (size_t)v->layers) load_part(load, &part);
+        if (part.parts->of != VISION_MERGER) load_part(load, &part);
     load_tensor(load, vision->norm.bias, INIT_ZEROS);
     if (!v->row_ends) load_tensor(load, vision->norm.weight, INIT_ONES);
     if (is_qwens) load_beside_blocks(load);
@@ -230,7 +255,7 @@ static void load_module(struct load *load, const struct module *module, void *ow
     struct tensor **weight = place;
     enum plim_family family = m->config->family;
     bool is_stacked_there = family == PLIM_FAMILY_GPT_OSS || family == PLIM_FAMILY_GRANITEMOE ||
-                            family == PLIM_FAMILY_GEMMA4_TEXT;
+                            m->config->global_head_dim;
     switch (module->kind) {
     case MODULE_WEIGHT:
     case MODULE_PARAMETER:
@@ -245,9 +270,13 @@ static void load_module(struct load *load, const struct module *module, void *ow
         break;
     case MODULE_LINEAR:
         if (!linear->weight) break;
+        load_tensor(load, linear->bounds[1], INIT_ONES);
+        load_tensor(load, linear->bounds[0], INIT_ONES);
         load_tensor(load, linear->bias, INIT_ZEROS);
         if (load->m->setting->quantization.type && !linear->in_steps) load_quantized(load, linear);
         else load_tensor(load, linear->weight, INIT_WEIGHT);
+        load_tensor(load, linear->bounds[3], INIT_ONES);
+        load_tensor(load, linear->bounds[2], INIT_ONES);
         break;
     case MODULE_BLOCKS: load_blocks(load, module); break;
     case MODULE_CLASSIFIER:
@@ -360,8 +389,10 @@ static void warm_up(struct engine *e, const struct decoder *m)
             bytes = (p->elements - p->linear_elements) * size + p->linear_elements * code_size / 2 -
                     bytes_left_out(m, size, code_size),
             most = (int64_t)((double)e->device->info.total_bytes - 1.2 * 0x1p30);
-    for (int64_t i = 0; i < m->config->layers; i++)
-        if (decoder_layer_buffer(&m->layers[i])) bytes += plim_array_bytes(&decoder_layer_buffer(&m->layers[i])->a);
+    struct tensor *buffers[DECODER_BUFFERS];
+    size_t buffer_count = decoder_buffers(m, buffers);
+    for (size_t i = 0; i < buffer_count; i++)
+        if (buffers[i]->layer) bytes += plim_array_bytes(&buffers[i]->a); /* those of a checkpoint */
     bytes = not_cached(e, bytes);
     if (bytes > most) bytes = most;
     if (bytes < 2) return;
@@ -382,11 +413,15 @@ void decoder_load(struct engine *e, struct decoder *m)
     int count = sorted(m, decoder_modules(m->config->family), top);
     e->meta = m->setting->quantization.loaded_on == PLIM_MADE_ON_HOST;
     warm_up(e, m);
-    for (int i = 0; i < count; i++) load_module(&load, top[i], m);
+    for (int i = 0; i < count; i++) {
+        bool is_text = strncmp(top[i]->path, "model.", 6) == 0, was = i && strncmp(top[i - 1]->path, "model.", 6) == 0;
+        if (is_text && !was) load_before_text(&load);
+        load_module(&load, top[i], m);
+    }
     load_vision(&load);
     size_t buffer_count = decoder_buffers(m, buffers);
     for (size_t i = 0; i < buffer_count; i++)
-        if (!buffers[i]->layer) give_memory(e, buffers[i]); /* those of blocks were in the checkpoint */
+        if (!buffers[i]->layer) give_memory(e, buffers[i]); /* the others were in the checkpoint */
 }
 
 static const struct quantized *quantized_among(const struct module *module, const void *owner,
@@ -407,7 +442,7 @@ const struct quantized *decoder_quantized(const struct decoder *m, const struct 
     if (!codes->is_codes) return NULL;
     if (layer) found = quantized_among(decoder_block_modules(m->config->family), layer, codes);
     for (size_t i = 0; !layer && !found && vision_part(m, i, &part); i++)
-        found = quantized_among(part.modules, part.owner, codes);
+        found = quantized_among(part.parts->modules, part.owner, codes);
     return found;
 }
 

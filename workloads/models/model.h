@@ -113,6 +113,7 @@ struct decoder {
                                               (gemma3); what its decoder read, in a forward */
     struct norm encoder_norm;              /* behind the encoder's blocks */
     struct vision vision;
+    struct audio audio;
     struct tensor *pooled;                 /* bert: from the body to the head, else NULL */
     struct tensor **router_logits;         /* by layer, named, while a forward is to return them; NULL: none does */
     bool returns_router_logits;            /* it runs */
@@ -318,8 +319,9 @@ const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m,
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
 /* A block's own buffer; NULL: it has none. */
 struct tensor *decoder_layer_buffer(const struct decoder_layer *l);
-/* The buffers alone, those of blocks first: DECODER_BUFFERS at most. */
-enum { DECODER_BUFFERS_BESIDE = 13, DECODER_BUFFERS = PLIM_MAX_LAYERS + DECODER_BUFFERS_BESIDE };
+/* The buffers alone, those of towers first, and then those of blocks: DECODER_BUFFERS at most. */
+enum { DECODER_BUFFERS_BESIDE = 13,
+       DECODER_BUFFERS = PLIM_MAX_LAYERS + DECODER_BUFFERS_BESIDE + VISION_BUFFERS };
 size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 
 /* Why this device cannot train the model with the setting's kernels; NULL: it can. Kernels that run on a

@@ -260,14 +260,13 @@ static const struct module lfm2_model[] = {MODEL("model.embed_tokens", embedding
                                            MODEL("model.embedding_norm", final_norm, NORM),
                                            MODEL("lm_head", head, HEAD),
                                            {0}};
-static const struct module gemma4_model[] = {MODEL("model.embed_tokens", embedding, WEIGHT),
-                                             BLOCKS("model.layers"),
-                                             MODEL("model.norm", final_norm, NORM),
-                                             MODEL("model.embed_tokens_per_layer", per_layer_embedding, WEIGHT),
-                                             MODEL("model.per_layer_model_projection", per_layer_projection, LINEAR),
-                                             MODEL("model.per_layer_projection_norm", per_layer_norm, NORM),
-                                             MODEL("lm_head", head, HEAD),
-                                             {0}};
+#define GEMMA4_MODEL(text) \
+    {MODEL(text ".embed_tokens", embedding, WEIGHT), BLOCKS(text ".layers"), MODEL(text ".norm", final_norm, NORM), \
+     MODEL(text ".embed_tokens_per_layer", per_layer_embedding, WEIGHT), \
+     MODEL(text ".per_layer_model_projection", per_layer_projection, LINEAR), \
+     MODEL(text ".per_layer_projection_norm", per_layer_norm, NORM), MODEL("lm_head", head, HEAD), {0}}
+static const struct module gemma4_text_model[] = GEMMA4_MODEL("model"),
+                           gemma4_model[] = GEMMA4_MODEL("model.language_model");
 static const struct module gpt2_model[] = {MODEL("transformer.wte", embedding, WEIGHT),
                                            MODEL("transformer.wpe", position_embedding, WEIGHT),
                                            BLOCKS("transformer.h"),
@@ -403,8 +402,9 @@ static const struct {
     [PLIM_FAMILY_MISTRAL3] = {vl_model, llama_block},
     [PLIM_FAMILY_GPT_BIGCODE] = {gpt2_model, gpt2_block},
     [PLIM_FAMILY_FALCON] = {bloom_model, falcon_block},
-    [PLIM_FAMILY_GEMMA4_TEXT] = {gemma4_model, gemma4_block},
-    [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = {gemma4_model, gemma4_block},
+    [PLIM_FAMILY_GEMMA4] = {gemma4_model, gemma4_block},
+    [PLIM_FAMILY_GEMMA4_TEXT] = {gemma4_text_model, gemma4_block},
+    [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = {gemma4_text_model, gemma4_block},
     [PLIM_FAMILY_LFM2] = {lfm2_model, lfm2_block},
     [PLIM_FAMILY_T5] = {t5_model, t5_block},
     [PLIM_FAMILY_MT5] = {t5_model, t5_block},

@@ -10,21 +10,27 @@ static struct tensor *look_up_per_layer(struct engine *e, const void *module, st
     return op_mul(e, x, op_to(e, m->per_layer_scale, (enum plim_dtype)m->per_layer_embedding->a.dtype));
 }
 
-/* gemma4: sets m->per_layer, of ids (B, S) and their embeddings. */
-static void embed_per_layer(struct engine *e, struct decoder *m, struct tensor *ids, struct tensor *embeddings)
+/* gemma4: what each layer has of ids (B, S) alone, (B, S, layers, width), named */
+static struct tensor *find_per_layer(struct engine *e, struct decoder *m, struct tensor *ids)
 {
     const struct plim_model_config *c = m->config;
-    if (e->halted) return;
-    int64_t shape[4] = {tensor_size(ids, 0), tensor_size(ids, 1), c->layers, c->per_layer_size};
+    if (e->halted || !m->per_layer_embedding) return NULL;
     struct tensor *const weights[] = {m->per_layer_embedding, NULL};
-    struct tensor *looked_up = nn_run(e, weights, NN_EMBEDDING, look_up_per_layer, m, ids);
-    struct tensor *own = tensor_keep(op_view(e, looked_up, 4, shape));
+    struct tensor *y = nn_run(e, weights, NN_EMBEDDING, look_up_per_layer, m, ids);
+    int64_t shape[4] = {tensor_size(ids, 0), tensor_size(ids, 1), c->layers, c->per_layer_size};
+    return tensor_keep(op_view(e, y, 4, shape));
+}
+
+/* Sets m->per_layer, of that (NULL: there is none) and of the embeddings. */
+static void join_per_layer(struct engine *e, struct decoder *m, struct tensor *own, struct tensor *embeddings)
+{
+    if (e->halted || !own) return;
     struct tensor *y = nn_linear(e, &m->per_layer_projection, embeddings);
-    struct tensor *seen = tensor_keep(op_mul_scalar(e, y, 1 / sqrt((double)c->hidden_size)));
-    if (!e->halted) tensor_set(e, &seen, op_view(e, seen, 4, shape));
+    struct tensor *seen = tensor_keep(op_mul_scalar(e, y, 1 / sqrt((double)m->config->hidden_size)));
+    if (!e->halted) tensor_set(e, &seen, op_view(e, seen, 4, own->a.shape));
     tensor_set(e, &seen, nn_norm(e, &m->per_layer_norm, seen));
     m->per_layer = tensor_keep(op_mul_scalar(e, op_add(e, seen, own), sqrt(0.5)));
-    tensor_drop_all(e, seen, own);
+    tensor_drop(e, seen);
 }
 
 enum { FULL, SLIDING }; /* kinds of layers */
@@ -41,10 +47,12 @@ static const enum masks masks_of[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GPT_OSS] = MASKS_BOTH,
     [PLIM_FAMILY_MINISTRAL3] = MASKS_ONE,  [PLIM_FAMILY_MISTRAL3] = MASKS_ONE,
     [PLIM_FAMILY_GEMMA4_TEXT] = MASKS_BOTH, [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = MASKS_BOTH,
+    [PLIM_FAMILY_GEMMA4] = MASKS_BOTH,
     [PLIM_FAMILY_MINISTRAL] = MASKS_BOTH,  [PLIM_FAMILY_GEMMA3] = MASKS_BOTH,
 };
 
-/* gpt_oss tells its masks no positions, so that a token sees the documents before its own. */
+/* gpt_oss tells its masks no positions, so that a token sees the documents before its own. Of gemma4's layers
+ * those that see all see no images' blocks. */
 static void make_masks(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                        struct tensor *blocks, struct block_call calls[2])
 {
@@ -53,7 +61,8 @@ static void make_masks(struct engine *e, const struct decoder *m, struct tensor 
     bool sliding = masks == MASKS_BOTH || decoder_has_layers(m, true), full = masks != MASKS_ONE || !sliding;
     struct tensor *positions = f == PLIM_FAMILY_GPT_OSS ? NULL : calls[FULL].positions;
     int64_t window = m->config->sliding_window; /* of 0 a mask is made like any other */
-    if (full) calls[FULL].mask = decoder_mask_of_blocks(e, m, embeddings, positions, blocks, 0);
+    struct tensor *seen = f == PLIM_FAMILY_GEMMA4 ? NULL : blocks;
+    if (full) calls[FULL].mask = decoder_mask_of_blocks(e, m, embeddings, positions, seen, 0);
     if (sliding)
         calls[SLIDING].mask = decoder_mask_of_blocks(e, m, embeddings, positions, blocks, window > 0 ? window : 1);
     if (m->config->linear_kernel)
@@ -103,45 +112,77 @@ static struct tensor *last_norm(struct engine *e, const struct decoder *m, struc
     return y;
 }
 
-struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct tensor *ids)
+/* What goes into a body's blocks, and what it holds to its end */
+struct body {
+    struct placeholders hidden; /* gemma4's */
+    struct seen_images seen;
+    struct tensor *own;         /* find_per_layer() */
+    struct tensor *embeddings, *positions, *turning;
+    struct block_call calls[2];
+};
+
+/* Embeddings, with images among them, positions and masks. Of gemma3 and gemma4 the text is a model of its own, around
+ * which masks are made; gemma3's is told no positions there. */
+static void begin(struct engine *e, struct decoder *m, struct tensor *ids, struct body *b)
 {
-    struct tensor *embeddings = decoder_embed(e, m, ids);
-    double multiplier = m->config->embedding_multiplier;
-    bool masks_first = m->config->family == PLIM_FAMILY_GRANITEMOE;
-    if (multiplier > 0 && !masks_first) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
-    if (m->per_layer_embedding) embed_per_layer(e, m, ids, embeddings);
-    struct seen_images seen = {0};
-    if (m->pixels) vision_see(e, m, &embeddings, &seen);
-    struct block_call calls[2] = {0};
-    bool knows_none = m->config->family == PLIM_FAMILY_GEMMA3; /* masks are made by what is around its text's model */
-    if (knows_none) make_masks(e, m, embeddings, seen.blocks, calls);
-    if (m->config->vision.layers) nn_begin(e); /* the text is a model of its own */
-    struct tensor *positions = seen.positions ? NULL : decoder_positions(e, m, tensor_size(ids, 1));
-    struct tensor *turning = tensor_ref(e->halted ? e->poison : seen.positions ? seen.positions : positions);
-    if (m->rotary.of_grids && positions) on_grids(e, m, tensor_size(ids, 0), &positions, &turning);
-    calls[FULL].positions = calls[SLIDING].positions = positions;
-    if (!knows_none) make_masks(e, m, embeddings, NULL, calls);
-    if (multiplier > 0 && masks_first) tensor_set(e, &embeddings, op_mul_scalar(e, embeddings, multiplier));
     enum plim_family f = m->config->family;
-    bool drops = f == PLIM_FAMILY_PHI || f == PLIM_FAMILY_GPT_NEOX; /* as a module */
-    struct tensor *x = tensor_hold(
-        (drops ? nn_dropout : op_dropout)(e, embeddings, m->config->dropout_embedding));
-    if (f == PLIM_FAMILY_PHI)
-        tensor_set(e, &embeddings, x); /* one variable there */
-    make_rotary(e, m, (enum plim_dtype)x->a.dtype, turning, calls);
-    if (m->config->global_head_dim) m->shared_states = checkpoint_mapping_create(e);
-    x = decoder_blocks_seeing(e, m, x, &calls[FULL], &calls[SLIDING], m->pixels ? &seen : NULL);
-    x = last_norm(e, m, x);
-    for (int kind = FULL; kind <= SLIDING; kind++) {
-        tensor_drop(e, calls[kind].mask);
-        tensor_drop(e, calls[kind].cos);
-        tensor_drop(e, calls[kind].sin);
+    bool hides = f == PLIM_FAMILY_GEMMA4, masks_around = hides || f == PLIM_FAMILY_GEMMA3;
+    double multiplier = m->config->embedding_multiplier;
+    if (hides) ids = vision_hide_placeholders(e, m, ids, &b->hidden);
+    b->embeddings = decoder_embed(e, m, ids);
+    if (multiplier > 0 && f != PLIM_FAMILY_GRANITEMOE)
+        tensor_set(e, &b->embeddings, op_mul_scalar(e, b->embeddings, multiplier));
+    if (hides && m->per_layer_embedding) vision_pad_placeholders(e, m, b->embeddings, &b->hidden);
+    b->own = find_per_layer(e, m, ids);
+    if (!hides) {
+        join_per_layer(e, m, b->own, b->embeddings);
+        tensor_drop(e, b->own);
+        b->own = NULL;
     }
-    tensor_drop_all(e, positions, turning, embeddings, m->per_layer);
+    if (m->pixels) vision_see(e, m, &b->embeddings, &b->seen);
+    if (hides) b->positions = decoder_positions(e, m, tensor_size(ids, 1));
+    b->calls[FULL].positions = b->calls[SLIDING].positions = b->positions;
+    if (masks_around) make_masks(e, m, b->embeddings, b->seen.blocks, b->calls);
+    if (m->config->vision.layers) nn_begin(e); /* the text is a model of its own */
+    if (hides) join_per_layer(e, m, b->own, b->embeddings);
+    if (!hides && !b->seen.positions) b->positions = decoder_positions(e, m, tensor_size(ids, 1));
+    b->turning = tensor_ref(e->halted ? e->poison : b->seen.positions ? b->seen.positions : b->positions);
+    if (m->rotary.of_grids && b->positions) on_grids(e, m, tensor_size(ids, 0), &b->positions, &b->turning);
+    b->calls[FULL].positions = b->calls[SLIDING].positions = b->positions;
+    if (!masks_around) make_masks(e, m, b->embeddings, NULL, b->calls);
+    if (multiplier > 0 && f == PLIM_FAMILY_GRANITEMOE)
+        tensor_set(e, &b->embeddings, op_mul_scalar(e, b->embeddings, multiplier));
+}
+
+static void finish(struct engine *e, struct decoder *m, struct body *b)
+{
+    for (int kind = FULL; kind <= SLIDING; kind++) {
+        tensor_drop(e, b->calls[kind].mask);
+        tensor_drop(e, b->calls[kind].cos);
+        tensor_drop(e, b->calls[kind].sin);
+    }
+    tensor_drop_all(e, b->positions, b->turning, b->embeddings, m->per_layer, b->own);
     m->per_layer = NULL;
     checkpoint_mapping_drop(e, m->shared_states);
     m->shared_states = NULL;
-    vision_forget(e, &seen);
+    vision_forget(e, &b->seen);
+    vision_forget_placeholders(e, &b->hidden);
+}
+
+struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct tensor *ids)
+{
+    struct body b = {0};
+    enum plim_family f = m->config->family;
+    begin(e, m, ids, &b);
+    bool drops = f == PLIM_FAMILY_PHI || f == PLIM_FAMILY_GPT_NEOX; /* as a module */
+    struct tensor *x = tensor_hold(
+        (drops ? nn_dropout : op_dropout)(e, b.embeddings, m->config->dropout_embedding));
+    if (f == PLIM_FAMILY_PHI) tensor_set(e, &b.embeddings, x); /* one variable there */
+    make_rotary(e, m, (enum plim_dtype)x->a.dtype, b.turning, b.calls);
+    if (m->config->global_head_dim) m->shared_states = checkpoint_mapping_create(e);
+    x = decoder_blocks_seeing(e, m, x, &b.calls[FULL], &b.calls[SLIDING], m->pixels ? &b.seen : NULL);
+    x = last_norm(e, m, x);
+    finish(e, m, &b);
     if (m->config->vision.layers) tensor_set(e, &x, nn_end(e, x));
     return x;
 }

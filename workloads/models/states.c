@@ -23,7 +23,7 @@ struct tensor *decoder_layer_buffer(const struct decoder_layer *l)
 
 size_t decoder_buffers(const struct decoder *m, struct tensor **out)
 {
-    size_t count = 0;
+    size_t count = vision_buffers(m, out);
     for (int64_t i = 0; i < m->config->layers; i++)
         if (decoder_layer_buffer(&m->layers[i])) out[count++] = decoder_layer_buffer(&m->layers[i]);
     return count + buffers_beside(m, out + count);
@@ -110,7 +110,7 @@ static size_t copies_behind(const struct decoder *m, const struct tensor *x, str
 size_t decoder_states(const struct decoder *m, struct tensor **out)
 {
     const struct parameters *p = &m->parameters;
-    if (!out) return p->count + p->frozen_count + (size_t)m->config->layers + DECODER_BUFFERS_BESIDE;
+    if (!out) return p->count + p->frozen_count + (size_t)m->config->layers + DECODER_BUFFERS_BESIDE + VISION_BUFFERS;
     size_t count = 0;
     for (size_t i = 0; i < p->frozen_count; i++) {
         out[count++] = p->frozen[i];
@@ -122,10 +122,12 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
         for (int64_t k = 0; k < m->config->layers; k++)
             count += adapters_behind(m, &m->layers[k].adapters, p->frozen[i], out + count);
         count += copies_behind(m, p->frozen[i], out + count);
+        count += vision_buffers_behind(m, p->frozen[i], out + count);
     }
     for (size_t i = 0; i < p->count && !m->setting->lora.r; i++) {
         out[count++] = p->list[i];
         count += buffer_behind(m, p->list[i], out + count);
+        count += vision_buffers_behind(m, p->list[i], out + count);
     }
     count += adapters_behind(m, &m->adapters_behind, NULL, out + count);
     count += copies_behind(m, NULL, out + count);
@@ -158,9 +160,13 @@ static void put_before(struct tensor **states, size_t count, const struct tensor
 }
 
 /* Attention that has parameters of its own has them behind its linears: gpt_oss', then the router is next; and linear
- * attention, then the MLP or the router. gemma3's projector has its matrix behind its norm, and the text is next. */
+ * attention, then the MLP or the router. gemma3's projector has its matrix behind its norm, and the text is next;
+ * gemma4's tower its table behind what reads patches, and attention to sound its scale in front of a buffer. */
 static void put_own_last(const struct decoder *m, struct tensor **states, size_t count)
 {
+    if (m->vision.patch.weight) put_before(states, count, m->vision.positions, m->vision.inv_freq);
+    for (int64_t i = 0; i < m->config->audio.layers; i++)
+        put_before(states, count, m->audio.layers[i].scale, m->audio.layers[i].softcap);
     put_before(states, count, m->vision.projection, decoder_base_embedding(m));
     for (int64_t i = 0; i < m->config->layers; i++) {
         const struct decoder_layer *l = &m->layers[i];
@@ -186,14 +192,24 @@ static bool has_own_place(const struct decoder *m, const struct tensor *buffer)
            buffer == m->vision.original_inv_freq || buffer == m->vision.position_ids;
 }
 
+/* The last of what stands before a tower's buffers: positions or what reads patches; pixtral's stand last. */
+static const struct tensor *last_of_patches(const struct decoder *m)
+{
+    const struct plim_vision *v = &m->config->vision;
+    const struct adapters *adapters = &m->vision.adapters;
+    if (v->row_ends) return m->vision.layers[v->layers - 1].norm[1].weight;
+    if (adapters->count)
+        return adapters->list[0].magnitude ? adapters->list[0].magnitude : adapters->list[0].b;
+    if (m->vision.patch.weight) return m->vision.patch.weight;
+    return m->vision.positions ? m->vision.positions : m->vision.patch_weight;
+}
+
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
 {
     struct tensor *buffers[DECODER_BUFFERS_BESIDE];
     size_t count = decoder_states(m, out), n = buffers_beside(m, buffers);
     const struct tensor *embedded = decoder_base_embedding(m);
-    const struct plim_vision *v = &m->config->vision;
-    const struct tensor *behind_patches = m->vision.positions ? m->vision.positions : m->vision.patch_weight;
-    if (v->row_ends) behind_patches = m->vision.layers[v->layers - 1].norm[1].weight; /* pixtral's stand last */
+    const struct tensor *behind_patches = m->config->vision.layers ? last_of_patches(m) : NULL;
     bool norm_first = m->config->family != PLIM_FAMILY_PHI && m->config->family != PLIM_FAMILY_LFM2;
     const struct norm *beside = m->position_ids ? &m->embedding_norm : &m->final_norm; /* bert's, else rotary ones */
     const struct tensor *last = norm_first && beside->bias ? beside->bias : beside->weight;

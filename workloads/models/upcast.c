@@ -62,11 +62,11 @@ static void cast_tower(struct engine *e, struct decoder *m, enum plim_dtype dtyp
     struct vision_part part;
     for (size_t i = 0; vision_part(m, i, &part) && !e->halted; i++) {
         struct norm *last = &m->vision.norm;
-        bool is_behind = part.is_merger && part.number < 0 && last->weight;
+        bool is_behind = part.parts->of == VISION_MERGER && last->weight;
         if (is_behind) nn_cast(e, last->weight, dtype);
         if (is_behind) nn_cast(e, last->bias, dtype);
         vision_part_name(&part, part_name);
-        for (const struct module *at = part.modules; at->path && !e->halted; at++) {
+        for (const struct module *at = part.parts->modules; at->path && !e->halted; at++) {
             snprintf(name, sizeof(name), "%s.%s", part_name, at->path);
             if (is_cast(m->config->family, name, is_up)) cast_module(e, m, at, part.owner, dtype);
         }

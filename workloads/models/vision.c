@@ -13,6 +13,7 @@ static const struct vision_tower *const towers[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN3_5_MOE] = &plim_tower_qwen3_vl,
     [PLIM_FAMILY_GEMMA3] = &plim_tower_gemma3,
     [PLIM_FAMILY_MISTRAL3] = &plim_tower_pixtral,
+    [PLIM_FAMILY_GEMMA4] = &plim_tower_gemma4,
 };
 
 static const struct vision_tower *tower_of(const struct decoder *m)
@@ -26,18 +27,25 @@ bool vision_create(struct decoder *m)
     if (!v->layers) return true;
     m->vision.layers = calloc((size_t)v->layers, sizeof *m->vision.layers);
     m->vision.mergers = calloc((size_t)v->deep_count + 1, sizeof *m->vision.mergers);
-    return m->vision.layers && m->vision.mergers;
+    m->audio.layers = calloc((size_t)m->config->audio.layers + 1, sizeof *m->audio.layers);
+    return m->vision.layers && m->vision.mergers && m->audio.layers;
 }
 
 void vision_finish(struct decoder *m)
 {
     free(m->vision.layers);
     free(m->vision.mergers);
+    free(m->audio.layers);
 }
 
 void vision_build(struct engine *e, struct decoder *m)
 {
     tower_of(m)->build(e, m);
+}
+
+void vision_build_behind(struct engine *e, struct decoder *m)
+{
+    if (m->config->vision.layers && tower_of(m)->build_behind) tower_of(m)->build_behind(e, m);
 }
 
 void vision_freeze(struct engine *e, struct decoder *m)
@@ -49,30 +57,57 @@ void vision_freeze(struct engine *e, struct decoder *m)
 
 /* --- its parts -------------------------------------------------------------------------------- */
 
-bool vision_part(const struct decoder *m, size_t index, struct vision_part *part)
+static int64_t count_of(const struct decoder *m, enum vision_owner of)
 {
     const struct plim_vision *v = &m->config->vision;
-    const struct vision_tower *tower = tower_of(m);
-    int64_t i = (int64_t)index, merger = i - v->layers;
-    if (!v->layers || merger > v->deep_count) return false;
-    *part = (struct vision_part){.modules = tower->block, .name = tower->blocks, .number = i};
-    if (merger < 0) {
-        part->owner = &m->vision.layers[i];
-        part->adapters = &m->vision.layers[i].adapters;
-        return true;
+    const struct plim_audio *a = &m->config->audio;
+    switch (of) {
+    case VISION_BLOCKS: return v->layers;
+    case VISION_DEEP: return v->deep_count;
+    case VISION_AUDIO_BLOCKS: return a->layers;
+    case VISION_TOWER:
+    case VISION_MERGER: return 1;
+    default: return a->layers > 0;
     }
-    *part = (struct vision_part){.modules = tower->merger,
-                                 .owner = &m->vision.mergers[merger],
-                                 .adapters = &m->vision.mergers[merger].adapters,
-                                 .name = merger ? tower->deep : tower->last,
-                                 .number = merger - 1,
-                                 .is_merger = true};
-    return true;
+}
+
+static void find_owner(const struct decoder *m, struct vision_part *part)
+{
+    struct vision *v = (struct vision *)&m->vision;
+    struct audio *a = (struct audio *)&m->audio;
+    int64_t i = part->number;
+    struct vision_merger *merger = &v->mergers[part->parts->of == VISION_DEEP ? i + 1 : 0];
+    switch (part->parts->of) {
+    case VISION_TOWER: part->owner = v, part->adapters = &v->adapters; break;
+    case VISION_BLOCKS: part->owner = &v->layers[i], part->adapters = &v->layers[i].adapters; break;
+    case VISION_MERGER:
+    case VISION_DEEP: part->owner = merger, part->adapters = &merger->adapters; break;
+    case VISION_AUDIO_BLOCKS: part->owner = &a->layers[i], part->adapters = &a->layers[i].adapters; break;
+    case VISION_AUDIO_FRONT: part->owner = a, part->adapters = &a->adapters[AUDIO_FRONT]; break;
+    case VISION_AUDIO_BACK: part->owner = a, part->adapters = &a->adapters[AUDIO_BACK]; break;
+    case VISION_AUDIO_EMBEDDING: part->owner = a, part->adapters = &a->adapters[AUDIO_EMBEDDING]; break;
+    }
+}
+
+bool vision_part(const struct decoder *m, size_t index, struct vision_part *part)
+{
+    int64_t number = (int64_t)index;
+    if (!m->config->vision.layers) return false;
+    for (const struct vision_parts *parts = tower_of(m)->parts; parts->name; parts++) {
+        int64_t count = count_of(m, parts->of);
+        *part = (struct vision_part){.parts = parts, .number = number};
+        if (number < count) {
+            find_owner(m, part);
+            return true;
+        }
+        number -= count;
+    }
+    return false;
 }
 
 void vision_part_name(const struct vision_part *part, char name[MODULE_NAME_MAX])
 {
-    snprintf(name, MODULE_NAME_MAX, part->name, (long long)part->number);
+    snprintf(name, MODULE_NAME_MAX, part->parts->name, (long long)part->number);
 }
 
 struct adapters *vision_adapters(const struct decoder *m, size_t index)
@@ -81,55 +116,111 @@ struct adapters *vision_adapters(const struct decoder *m, size_t index)
     return vision_part(m, index, &part) ? part.adapters : NULL;
 }
 
+/* --- its buffers ------------------------------------------------------------------------------ */
+
+static size_t put_bounds(const struct linear *l, struct tensor **out)
+{
+    for (size_t i = 0; i < 4 && l->bounds[0]; i++) out[i] = l->bounds[i];
+    return l->bounds[0] ? 4 : 0;
+}
+
+static size_t put(struct tensor *buffer, struct tensor **out)
+{
+    if (buffer) *out = buffer;
+    return buffer != NULL;
+}
+
+/* Those behind the parameter `x` of a part; NULL: behind any */
+static size_t put_behind(const struct decoder *m, const struct vision_part *part, const struct tensor *x,
+                         struct tensor **out)
+{
+    const struct vision *v = &m->vision;
+    const struct audio_layer *l = part->owner;
+    size_t count = 0;
+    for (const struct module *at = part->parts->modules; at->path; at++) {
+        const struct linear *linear = (const void *)((const char *)part->owner + at->offset);
+        if (at->kind == MODULE_LINEAR && (!x || linear->weight == x)) count += put_bounds(linear, out + count);
+    }
+    bool is_last_block = part->parts->of == VISION_BLOCKS && part->number == m->config->vision.layers - 1;
+    if (is_last_block && (!x || x == v->layers[part->number].norm[3].weight))
+        for (int i = 0; i < 2; i++) count += put(v->standard[i], out + count);
+    if (part->parts->of == VISION_AUDIO_FRONT && (!x || x == m->audio.in.weight))
+        count += put(m->audio.timescales, out + count);
+    if (part->parts->of == VISION_AUDIO_BLOCKS && (!x || x == l->relative.weight))
+        count += put(l->softcap, out + count);
+    return count;
+}
+
+size_t vision_buffers_behind(const struct decoder *m, const struct tensor *x, struct tensor **out)
+{
+    struct vision_part part;
+    size_t count = 0;
+    if (!m->config->vision.head_dim) return 0; /* others have none */
+    for (size_t i = 0; vision_part(m, i, &part) && !count; i++) count = put_behind(m, &part, x, out);
+    return count;
+}
+
+size_t vision_buffers(const struct decoder *m, struct tensor **out)
+{
+    struct vision_part part;
+    size_t count = 0;
+    if (!m->config->vision.head_dim) return 0;
+    for (size_t i = 0; vision_part(m, i, &part); i++) count += put_behind(m, &part, NULL, out + count);
+    return count;
+}
+
 /* --- what is counted ---------------------------------------------------------------------------- */
 
 static int64_t elements_of(const struct vision_part *part)
 {
     int64_t sum = 0;
-    for (const struct module *at = part->modules; at->path; at++) {
+    for (const struct module *at = part->parts->modules; at->path; at++) {
         const void *place = (const char *)part->owner + at->offset;
         const struct linear *l = place;
         const struct norm *n = place;
         if (at->kind == MODULE_LINEAR) sum += l->in * l->out + (l->bias ? l->out : 0);
+        else if (at->kind != MODULE_NORM) sum += tensor_elements(*(struct tensor *const *)place);
         else sum += tensor_elements(n->weight) + (n->bias ? tensor_elements(n->bias) : 0);
     }
     return sum;
 }
 
-/* Those that each patch meets, and those that each row of merged patches does */
-static void count_elements(const struct decoder *m, int64_t *of_patches, int64_t *of_rows)
+/* By what meets them */
+static void count_elements(const struct decoder *m, int64_t of[MEETS_NOTHING + 1])
 {
     struct vision_part part;
-    *of_patches = tensor_elements(m->vision.patch_weight);
-    if (m->vision.patch_bias) *of_patches += tensor_elements(m->vision.patch_bias);
     const struct norm *norm = &m->vision.norm;
-    if (norm->weight) *of_patches += tensor_elements(norm->weight) * (norm->bias ? 2 : 1);
-    *of_rows = m->vision.projection ? tensor_elements(m->vision.projection) : 0;
-    for (size_t i = 0; vision_part(m, i, &part); i++) *(part.is_merger ? of_rows : of_patches) += elements_of(&part);
+    for (int i = MEETS_PATCHES; i <= MEETS_NOTHING; i++) of[i] = 0;
+    if (m->vision.patch_weight) of[MEETS_PATCHES] += tensor_elements(m->vision.patch_weight);
+    if (m->vision.patch_bias) of[MEETS_PATCHES] += tensor_elements(m->vision.patch_bias);
+    if (norm->weight) of[MEETS_PATCHES] += tensor_elements(norm->weight) * (norm->bias ? 2 : 1);
+    if (m->vision.projection) of[MEETS_ROWS] += tensor_elements(m->vision.projection);
+    for (size_t i = 0; vision_part(m, i, &part); i++) of[part.parts->meets] += elements_of(&part);
 }
 
 int64_t vision_elements(const struct decoder *m)
 {
-    int64_t of_patches, of_rows;
+    int64_t of[MEETS_NOTHING + 1];
     if (!m->config->vision.layers) return 0;
-    count_elements(m, &of_patches, &of_rows);
-    return of_patches + of_rows + (m->vision.positions ? tensor_elements(m->vision.positions) : 0);
+    count_elements(m, of);
+    return of[MEETS_PATCHES] + of[MEETS_ROWS] + of[MEETS_NOTHING] +
+           (m->vision.positions ? tensor_elements(m->vision.positions) : 0);
 }
 
 double vision_flops_per_row(const struct decoder *m)
 {
     const struct plim_vision *v = &m->config->vision;
     const struct plim_images *images = &m->setting->images;
-    int64_t of_patches, of_rows;
+    int64_t of[MEETS_NOTHING + 1];
     if (!v->layers || !images->count) return 0;
     bool has_adapters = false;
     for (size_t i = 0; vision_adapters(m, i); i++) has_adapters |= vision_adapters(m, i)->count > 0;
     double patches = (double)plim_image_patches(v, images), rows = (double)plim_image_tokens(v, images);
     bool is_trained = !m->setting->lora.r && !m->setting->freeze_vision;
     double passes = is_trained ? 3 : has_adapters ? 2 : 1; /* one alone where nothing of it is trained */
-    count_elements(m, &of_patches, &of_rows);
+    count_elements(m, of);
     double attention = 4 * (double)v->layers * (double)v->hidden_size * patches * patches;
-    double forward = 2 * (patches * (double)of_patches + rows * (double)of_rows) + attention;
+    double forward = 2 * (patches * (double)of[MEETS_PATCHES] + rows * (double)of[MEETS_ROWS]) + attention;
     return (double)images->count * passes * forward;
 }
 

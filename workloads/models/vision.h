@@ -1,6 +1,6 @@
 /* The vision towers of models of images and text, as transformers 5.17 writes them: vision.c is what the
  * model asks of them, vision_parts.c what they share; those of Qwen's models are in vision_qwen.c, gemma3's in
- * vision_siglip.c, mistral3's in vision_pixtral.c.
+ * vision_siglip.c, mistral3's in vision_pixtral.c, gemma4's in vision_gemma4.c.
  *
  * A batch's images are rows of patches, T of all images, each of channels x frames x patch x patch numbers. The
  * tower makes them of its own width W, and merges merge x merge of them into one row of the text's width H. These stand
@@ -10,6 +10,7 @@
 #ifndef PLIM_MODELS_VISION_H
 #define PLIM_MODELS_VISION_H
 
+#include "audio.h"
 #include "modules.h"
 #include "workloads/nn/nn.h"
 #include "workloads/spec/spec.h"
@@ -26,6 +27,9 @@ struct vision_merger {
 };
 
 struct vision {
+    struct linear patch;                      /* gemma4, which has no convolution */
+    struct tensor *standard[2];               /* gemma4: what its result is moved by, and scaled by; buffers, or NULL */
+    struct adapters adapters;                 /* of what reads patches */
     struct tensor *patch_weight, *patch_bias; /* (W, channels, frames, patch, patch), of siglip without frames; (W) */
     struct tensor *positions;                 /* (positions, W), which each image's grid is interpolated from, or is */
     struct tensor *inv_freq, *original_inv_freq; /* (W / heads / 4); buffers; NULL: none turn */
@@ -54,20 +58,34 @@ struct vision_tower {
     void (*build)(struct engine *e, struct decoder *m);
     /* vision_see() */
     void (*see)(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen);
-    const struct module *block, *merger;      /* the modules of a block, and of what merges */
-    const char *blocks, *last, *deep;         /* the names of the parts; %lld: the number of one of several */
+    /* Makes what stands behind the text's modules; NULL: nothing does. */
+    void (*build_behind)(struct engine *e, struct decoder *m);
+    const struct vision_parts *parts; /* in the order of named_modules(); one without a name ends them */
 };
 extern const struct vision_tower plim_tower_qwen2_vl, plim_tower_qwen2_5_vl, plim_tower_qwen3_vl, plim_tower_gemma3,
-    plim_tower_pixtral;
+    plim_tower_pixtral, plim_tower_gemma4;
 
-/* A block (struct decoder_layer) or a merger (struct vision_merger) of a tower */
-struct vision_part {
+/* Whose modules parts are: of what reads patches, of blocks, of what merges last, of what merges for deepstack; and of
+ * an audio tower's ends and blocks (audio.h) */
+enum vision_owner { VISION_TOWER, VISION_BLOCKS, VISION_MERGER, VISION_DEEP, VISION_AUDIO_FRONT, VISION_AUDIO_BLOCKS,
+                    VISION_AUDIO_BACK, VISION_AUDIO_EMBEDDING };
+/* What meets their weights: each patch, each row of merged ones, or nothing */
+enum vision_meets { MEETS_PATCHES, MEETS_ROWS, MEETS_NOTHING };
+/* A part of a tower, or several that are alike */
+struct vision_parts {
+    const char *name; /* %lld: the number of one of several */
     const struct module *modules;
+    enum vision_owner of;
+    enum vision_meets meets;
+    bool is_behind;   /* the text's modules */
+};
+
+/* One part: a block (struct decoder_layer), a merger (struct vision_merger) and so on */
+struct vision_part {
+    const struct vision_parts *parts; /* that it is one of, and which */
+    int64_t number;
     void *owner;
     struct adapters *adapters;
-    const char *name; /* of the tower's; with the part's number */
-    int64_t number;
-    bool is_merger;
 };
 /* The `index`-th part in the order of named_modules(); false behind the last, and where there is no tower. */
 bool vision_part(const struct decoder *m, size_t index, struct vision_part *part);
@@ -76,8 +94,16 @@ void vision_part_name(const struct vision_part *part, char name[MODULE_NAME_MAX]
 /* Host memory for the parts of a tower, where the model has one; false: there is none. */
 bool vision_create(struct decoder *m);
 void vision_finish(struct decoder *m);
-/* Makes the tower, whose parameters and buffers are the model's first ones. */
+/* Makes the tower, whose parameters and buffers are the model's first ones; and what stands behind the text. */
 void vision_build(struct engine *e, struct decoder *m);
+void vision_build_behind(struct engine *e, struct decoder *m);
+/* Buffers of towers that stand behind the parameter `x` (and its adapters) in the order of modules; `out` has room for
+ * VISION_BUFFERS_TOGETHER. Returns how many. */
+enum { VISION_BUFFERS_TOGETHER = 8 };
+size_t vision_buffers_behind(const struct decoder *m, const struct tensor *x, struct tensor **out);
+/* All of those, in the order of parts; `out` has room for VISION_BUFFERS. */
+enum { VISION_BUFFERS = PLIM_MAX_CLIPPED * (7 * 4 + 10 * 4 + 1) + 3 };
+size_t vision_buffers(const struct decoder *m, struct tensor **out);
 /* requires_grad_(False) of all its parameters */
 void vision_freeze(struct engine *e, struct decoder *m);
 /* The adapters of its `index`-th part; NULL behind the last, and where there is no tower. */
@@ -91,6 +117,20 @@ void vision_see(struct engine *e, struct decoder *m, struct tensor **embeddings,
 /* Rebinds x (B, S, H), the result of the text's block `layer`, to it with what deepstack adds there. */
 void vision_deepen(struct engine *e, struct seen_images *seen, int64_t layer, struct tensor **x);
 void vision_forget(struct engine *e, struct seen_images *seen);
+
+/* What gemma4's forward makes of tokens that stand for images, videos and sounds, whether there are any or not, and
+ * holds to its end; named, or NULL. */
+struct placeholders {
+    struct tensor *of_kind[3], *any; /* (B, S) bool: where they stand */
+    struct tensor *ids, *embeddings; /* with a token of padding in their place */
+};
+/* Returns ids (B, S) that have no placeholders, lent. */
+struct tensor *vision_hide_placeholders(struct engine *e, const struct decoder *m, struct tensor *ids,
+                                        struct placeholders *p);
+/* Makes embeddings (B, S, H) that have none, at which nothing looks. */
+void vision_pad_placeholders(struct engine *e, const struct decoder *m, struct tensor *embeddings,
+                             struct placeholders *p);
+void vision_forget_placeholders(struct engine *e, struct placeholders *p);
 
 /* --- for the towers (vision_parts.c) ----------------------------------------------------------- */
 

@@ -44,6 +44,21 @@ const struct module plim_siglip_block[] = {BLOCK("layer_norm1", norm[0], NORM),
                                            BLOCK("mlp.fc1", fc1, LINEAR),
                                            BLOCK("mlp.fc2", fc2, LINEAR),
                                            {0}};
+/* In the order of Gemma4VisionEncoderLayer's */
+const struct module plim_gemma4_tower_block[] = {BLOCK("self_attn.q_proj.linear", q, LINEAR),
+                                                 BLOCK("self_attn.k_proj.linear", k, LINEAR),
+                                                 BLOCK("self_attn.v_proj.linear", v, LINEAR),
+                                                 BLOCK("self_attn.o_proj.linear", o, LINEAR),
+                                                 BLOCK("self_attn.q_norm", q_norm, NORM),
+                                                 BLOCK("self_attn.k_norm", k_norm, NORM),
+                                                 BLOCK("mlp.gate_proj.linear", gate, LINEAR),
+                                                 BLOCK("mlp.up_proj.linear", up, LINEAR),
+                                                 BLOCK("mlp.down_proj.linear", down, LINEAR),
+                                                 BLOCK("input_layernorm", norm[0], NORM),
+                                                 BLOCK("post_attention_layernorm", norm[1], NORM),
+                                                 BLOCK("pre_feedforward_layernorm", norm[2], NORM),
+                                                 BLOCK("post_feedforward_layernorm", norm[3], NORM),
+                                                 {0}};
 /* In the order of PixtralAttentionLayer's */
 const struct module plim_pixtral_block[] = {BLOCK("attention_norm", norm[0], NORM),
                                             BLOCK("feed_forward.gate_proj", gate, LINEAR),

@@ -303,9 +303,8 @@ static void see(struct engine *e, struct decoder *m, struct tensor **embeddings,
     vision_place(e, seen, embeddings);
 }
 
-const struct vision_tower plim_tower_pixtral = {.build = build,
-                                                .see = see,
-                                                .block = plim_pixtral_block,
-                                                .merger = plim_mistral3_projector,
-                                                .blocks = "model.vision_tower.transformer.layers.%lld",
-                                                .last = "model.multi_modal_projector"};
+static const struct vision_parts parts[] = {
+    {"model.vision_tower.transformer.layers.%lld", plim_pixtral_block, VISION_BLOCKS, MEETS_PATCHES, false},
+    {"model.multi_modal_projector", plim_mistral3_projector, VISION_MERGER, MEETS_ROWS, false},
+    {0}};
+const struct vision_tower plim_tower_pixtral = {.build = build, .see = see, .parts = parts};

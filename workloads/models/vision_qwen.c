@@ -439,11 +439,14 @@ static void see(struct engine *e, struct decoder *m, struct tensor **embeddings,
     seen->positions = vision_text_positions(e, m);
 }
 
-#define QWEN_TOWER(block_modules, merger_modules) \
-    {.build = build, .see = see, .block = block_modules, .merger = merger_modules, \
-     .blocks = "model.visual.blocks.%lld", .last = "model.visual.merger", \
-     .deep = "model.visual.deepstack_merger_list.%lld"}
-
-const struct vision_tower plim_tower_qwen2_vl = QWEN_TOWER(plim_qwen2_vl_block, plim_qwen2_vl_merger);
-const struct vision_tower plim_tower_qwen2_5_vl = QWEN_TOWER(plim_qwen2_5_vl_block, plim_qwen2_vl_merger);
-const struct vision_tower plim_tower_qwen3_vl = QWEN_TOWER(plim_vision_block, plim_vision_merger);
+#define QWEN_PARTS(block_modules, merger_modules) \
+    {{"model.visual.blocks.%lld", block_modules, VISION_BLOCKS, MEETS_PATCHES, false}, \
+     {"model.visual.merger", merger_modules, VISION_MERGER, MEETS_ROWS, false}, \
+     {"model.visual.deepstack_merger_list.%lld", merger_modules, VISION_DEEP, MEETS_ROWS, false}, \
+     {0}}
+static const struct vision_parts qwen2_parts[] = QWEN_PARTS(plim_qwen2_vl_block, plim_qwen2_vl_merger),
+                                 qwen2_5_parts[] = QWEN_PARTS(plim_qwen2_5_vl_block, plim_qwen2_vl_merger),
+                                 qwen3_parts[] = QWEN_PARTS(plim_vision_block, plim_vision_merger);
+const struct vision_tower plim_tower_qwen2_vl = {.build = build, .see = see, .parts = qwen2_parts};
+const struct vision_tower plim_tower_qwen2_5_vl = {.build = build, .see = see, .parts = qwen2_5_parts};
+const struct vision_tower plim_tower_qwen3_vl = {.build = build, .see = see, .parts = qwen3_parts};

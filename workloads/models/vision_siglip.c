@@ -168,9 +168,8 @@ static void see(struct engine *e, struct decoder *m, struct tensor **embeddings,
     seen->blocks = blocks_of(e, m);
 }
 
-const struct vision_tower plim_tower_gemma3 = {.build = build,
-                                               .see = see,
-                                               .block = plim_siglip_block,
-                                               .merger = plim_gemma3_projector,
-                                               .blocks = "model.vision_tower.encoder.layers.%lld",
-                                               .last = "model.multi_modal_projector"};
+static const struct vision_parts parts[] = {
+    {"model.vision_tower.encoder.layers.%lld", plim_siglip_block, VISION_BLOCKS, MEETS_PATCHES, false},
+    {"model.multi_modal_projector", plim_gemma3_projector, VISION_MERGER, MEETS_ROWS, false},
+    {0}};
+const struct vision_tower plim_tower_gemma3 = {.build = build, .see = see, .parts = parts};

@@ -1,5 +1,6 @@
 /* Linear and Conv1D, plain and quantised, and LoRA beside them. */
 #include "nn.h"
+#include <math.h>
 
 void nn_linear_create(struct engine *e, struct parameters *p, struct linear *l, int64_t in,
                       int64_t out, bool bias)
@@ -8,6 +9,14 @@ void nn_linear_create(struct engine *e, struct parameters *p, struct linear *l, 
     l->weight = nn_parameter(e, p, INIT_WEIGHT, SHAPE(out, in));
     p->linear_elements += in * out;
     if (bias) l->bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(out));
+}
+
+void nn_linear_clip(struct engine *e, const struct parameters *p, struct linear *l)
+{
+    for (int i = 0; i < 4; i++) {
+        l->bounds[i] = nn_buffer(e, op_full(e, p->dtype, 0, NULL, i % 2 ? INFINITY : -INFINITY));
+        if (!e->halted) l->bounds[i]->layer = 1; /* it is in a checkpoint, as what blocks have */
+    }
 }
 
 void nn_conv1d_create(struct engine *e, struct parameters *p, struct linear *l, int64_t in,

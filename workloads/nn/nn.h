@@ -27,6 +27,8 @@ struct parameters {
  * 0.02 that the families share (initializer_range); what it is like changes nothing but the loss. */
 enum parameter_init { INIT_WEIGHT, INIT_ONES, INIT_ZEROS };
 
+/* register_buffer(): names x and counts it among the parameters' memory. */
+struct tensor *nn_buffer(struct engine *e, struct tensor *x);
 /* A parameter on new memory; it requires a gradient. The n-th of a model has the seed n; where it has
  * no memory (engine.meta), its address says the seed. */
 struct tensor *nn_parameter(struct engine *e, struct parameters *p, enum parameter_init init,
@@ -104,6 +106,8 @@ struct linear {
     int64_t in, out;
     bool conv1d; /* transformers' Conv1D: addmm on the transposed layout */
     bool in_steps; /* FalconLinear: x @ weight.T, and then its bias is added */
+    struct tensor *bounds[4]; /* buffers, between which gemma4's towers clip what goes in and what comes out: input_min,
+                               * input_max, output_min, output_max; NULL: nothing is clipped */
     struct quantized quantized; /* its `codes` are there: what the weight is kept as */
     struct lora_adapter *lora;
 };
@@ -126,6 +130,8 @@ void nn_linear_create(struct engine *e, struct parameters *p, struct linear *l, 
                       int64_t out, bool bias);
 void nn_conv1d_create(struct engine *e, struct parameters *p, struct linear *l, int64_t in,
                       int64_t out);
+/* Makes the bounds of one that clips (Gemma4ClippableLinear), which let everything through. */
+void nn_linear_clip(struct engine *e, const struct parameters *p, struct linear *l);
 struct tensor *nn_linear(struct engine *e, const struct linear *l, struct tensor *x);
 /* The adapter's part of a linear: `y`, the base's result (taken), plus the adapter of `x` (lent). */
 struct tensor *nn_lora(struct engine *e, const struct linear *l, struct tensor *y,

@@ -81,6 +81,13 @@ void nn_tie(struct engine *e, struct parameters *p, struct tensor **weight, stru
     *weight = to;
 }
 
+struct tensor *nn_buffer(struct engine *e, struct tensor *x)
+{
+    struct tensor *y = tensor_keep(x);
+    tensor_classify(e, y, PLIM_MEMORY_PARAMETERS);
+    return y;
+}
+
 void nn_move_last(struct parameters *p, size_t index)
 {
     if (index >= p->count) return;

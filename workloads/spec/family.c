@@ -26,6 +26,9 @@ static const char *const feed_forward_names[PLIM_FEED_COUNT] = {
 /* By enum plim_top_k */
 static const char *const top_k_names[PLIM_TOP_K_COUNT] = {"greedy", "group_limited_greedy"};
 
+/* By enum plim_seeing */
+static const char *const seeing_names[PLIM_SEEING_COUNT] = {"none", "vision"};
+
 /* How a column of PLIM_FIELD_MAP is read: its type, and the names of an enumeration. */
 #define OF_INT .type = PLIM_VALUE_INT
 #define OF_NUMBER .type = PLIM_VALUE_NUMBER
@@ -36,6 +39,7 @@ static const char *const top_k_names[PLIM_TOP_K_COUNT] = {"greedy", "group_limit
 #define OF_FEED_FORWARD OF_NAMES(feed_forward_names)
 #define OF_TASK OF_NAMES(plim_task_names)
 #define OF_TOP_K OF_NAMES(top_k_names)
+#define OF_SEEING OF_NAMES(seeing_names)
 #define OF_POOLING OF_NAMES(plim_pooling_names)
 
 /* What a null is, where 0 is a value. */

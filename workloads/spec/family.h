@@ -137,6 +137,31 @@
       "width of the MLP in multiples of the tower's")                                              \
     X(VISION_WINDOW, vision.window_size, INT, 1, 1 << 16, "vision_window_size", "pixels",          \
       "width and height of what a patch attends to in most blocks")                                \
+    X(VISION_KV_HEADS, vision.kv_heads, INT, 1, 1 << 16, "vision_num_key_value_heads", "heads",    \
+      "gemma4: key and value heads of the vision tower")                                           \
+    X(VISION_HEAD_DIM, vision.head_dim, INT, 1, 1 << 16, "vision_head_dim", "elements",            \
+      "gemma4: width of its heads")                                                                \
+    X(VISION_CLIPS, vision.clips, BOOL, 0, 0, "vision_use_clipped_linears", "",                    \
+      "gemma4: its linears clip what goes in and what comes out")                                  \
+    X(VISION_STANDARDIZES, vision.standardizes, BOOL, 0, 0, "vision_standardize", "",              \
+      "gemma4: a bias and a scale, which are buffers, stand behind it")                            \
+    X(AUDIO_LAYERS, audio.layers, INT, 1, PLIM_MAX_LAYERS, "audio_num_hidden_layers", "layers",    \
+      "gemma4: blocks of the audio tower, whose weights are there; null: there is none")           \
+    X(AUDIO_HIDDEN, audio.hidden_size, INT, 4, 1 << 20, "audio_hidden_size", "elements",           \
+      "width of the audio tower")                                                                  \
+    X(AUDIO_HEADS, audio.heads, INT, 1, 1 << 16, "audio_num_attention_heads", "heads", "its heads") \
+    X(AUDIO_CHANNELS, audio.channels[0], INT, 4, 1 << 12, "audio_conv_channels_0", "channels",     \
+      "what the first of two convolutions makes (subsampling_conv_channels)")                      \
+    X(AUDIO_MORE_CHANNELS, audio.channels[1], INT, 1, 1 << 12, "audio_conv_channels_1", "channels", \
+      "and the second")                                                                            \
+    X(AUDIO_KERNEL, audio.kernel_size, INT, 1, 1 << 10, "audio_conv_kernel_size", "frames",        \
+      "what a block's convolution sees")                                                           \
+    X(AUDIO_OUT, audio.out_size, INT, 1, 1 << 20, "audio_output_proj_dims", "elements",            \
+      "width of the audio tower's result")                                                         \
+    X(AUDIO_CLIPS, audio.clips, BOOL, 0, 0, "audio_use_clipped_linears", "",                       \
+      "its linears clip what goes in and what comes out")                                          \
+    X(SEEING, seeing, SEEING, 0, 0, "use_bidirectional_attention", "",                             \
+      "gemma4: vision: tokens of an image see each other in layers that slide")                    \
     X(EXPERTS, experts, INT, 1, 1023, "num_experts", "experts", "experts of a layer")             \
     X(EXPERTS_PER_TOKEN, experts_per_token, INT, 1, 1023, "num_experts_per_tok", "experts",        \
       "experts that a token is routed to")                                                         \
@@ -266,7 +291,7 @@ struct plim_family_key {
     const char *fallback;   /* the class's default, as YAML; NULL: derived from others */
 };
 
-enum { PLIM_FAMILY_MAX_LINEARS = 16 };
+enum { PLIM_FAMILY_MAX_LINEARS = 20 };
 
 /* Which layers attend only to a window. */
 enum plim_sliding_rule {

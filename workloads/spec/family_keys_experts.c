@@ -123,34 +123,11 @@ static const struct plim_family_key glm4_moe_lite_keys[] = {
 #define LATENT_LINEARS \
     {"q_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 
-/* Gemma4TextConfig and Gemma4UnifiedTextConfig; what is not said of heads that see all is their __post_init__'s. */
-#define GEMMA4_TEXT(length, window) \
-    KEY("vocab_size", VOCAB_SIZE, "262144"), KEY("hidden_size", HIDDEN_SIZE, "2304"), \
-    KEY("intermediate_size", INTERMEDIATE_SIZE, "9216"), KEY("num_hidden_layers", LAYERS, "30"), \
-    KEY("num_attention_heads", HEADS, "8"), KEY("num_key_value_heads", KV_HEADS, "4"), \
-    KEY("head_dim", HEAD_DIM, "256"), KEY("hidden_activation", ACTIVATION, "gelu_pytorch_tanh"), \
-    KEY("max_position_embeddings", POSITIONS, length), NUL("pad_token_id", PAD_TOKEN, "0"), \
-    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"), KEY("attention_bias", ATTENTION_BIAS, "false"), \
-    NUL("attention_dropout", DROPOUT_ATTENTION, "0.0"), KEY("sliding_window", SLIDING_WINDOW, window), \
-    NUL("final_logit_softcapping", FINAL_SOFTCAP, "null"), KEY("global_head_dim", GLOBAL_HEAD_DIM, "512"), \
-    NUL("num_global_key_value_heads", GLOBAL_KV_HEADS, "null"), KEY("attention_k_eq_v", KEYS_ARE_VALUES, "false"), \
-    KEY("num_kv_shared_layers", SHARED_KV_LAYERS, "0"), KEY("use_double_wide_mlp", DOUBLE_WIDE, "false")
-
 static const struct plim_family_key gemma4_text_keys[] = {
-    GEMMA4_TEXT("131072", "512"),
-    KEY("hidden_size_per_layer_input", PER_LAYER_SIZE, "256"),
-    KEY("vocab_size_per_layer_input", PER_LAYER_VOCAB, "262144"),
-    KEY("enable_moe_block", HAS_EXPERTS, "false"),
-    NUL("num_experts", EXPERTS, "null"),
-    NUL("top_k_experts", EXPERTS_PER_TOKEN, "null"),
-    NUL("moe_intermediate_size", EXPERT_SIZE, "null"),
+    KEYS_OF_GEMMA4_TEXT,
 };
 
 static const struct plim_family_key gemma4_unified_text_keys[] = {GEMMA4_TEXT("262144", "1024")};
-
-#define GEMMA4(table) \
-    KEYS(table), .tasks = CAUSAL_ALONE, .sliding = PLIM_SLIDING_SIXTH, .layer_types = true, .rotary = true, \
-    .rope = PLIM_ROPE_PROPORTIONAL, .rotary_by_layers = true
 
 const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GLM4_MOE] = {KEYS(glm4_moe_keys), .tasks = CAUSAL_ALONE, .rotary = true, .rotary_rounds_up = true,
@@ -158,11 +135,9 @@ const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_DEEPSEEK_V2] = {KEYS(deepseek_v2_keys), .rotary = true, .heads_must_divide = true,
                                  .required = {PLIM_FIELD_EXPERTS_PER_TOKEN}, .linears = LATENT_LINEARS},
     [PLIM_FAMILY_DEEPSEEK_V3] = {KEYS(deepseek_v3_keys), .rotary = true, .linears = LATENT_LINEARS},
-    [PLIM_FAMILY_GEMMA4_TEXT] = {GEMMA4(gemma4_text_keys),
-                                 .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
-                                             "down_proj", "per_layer_input_gate", "per_layer_projection",
-                                             "per_layer_model_projection", "router.proj"}},
-    [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = {GEMMA4(gemma4_unified_text_keys), .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_GEMMA4_TEXT] = {INFO_OF_GEMMA4(gemma4_text_keys),
+                                 .linears = {LINEARS_OF_GEMMA4}},
+    [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = {INFO_OF_GEMMA4(gemma4_unified_text_keys), .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_GLM4_MOE_LITE] = {KEYS(glm4_moe_lite_keys), .tasks = CAUSAL_ALONE, .rotary = true,
                                    .linears = LATENT_LINEARS},
 };

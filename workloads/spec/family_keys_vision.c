@@ -174,6 +174,33 @@ static const struct plim_family_key mistral3_keys[] = {
     KEY("vision_hidden_act", VISION_ACTIVATION, "gelu"),
 };
 
+/* Gemma4TextConfig, Gemma4Config's own, Gemma4VisionConfig, Gemma4AudioConfig, which may be missing */
+static const struct plim_family_key gemma4_keys[] = {
+    KEY("task", TASK, "causal-lm"),
+    KEYS_OF_GEMMA4_TEXT,
+    NUL("use_bidirectional_attention", SEEING, "null"),
+    KEY("vision_hidden_size", VISION_HIDDEN, "768"),
+    KEY("vision_intermediate_size", VISION_INTERMEDIATE, "3072"),
+    KEY("vision_num_hidden_layers", VISION_LAYERS, "16"),
+    KEY("vision_num_attention_heads", VISION_HEADS, "12"),
+    KEY("vision_num_key_value_heads", VISION_KV_HEADS, "12"),
+    KEY("vision_head_dim", VISION_HEAD_DIM, "64"),
+    KEY("vision_hidden_activation", VISION_ACTIVATION, "gelu_pytorch_tanh"),
+    KEY("vision_pooling_kernel_size", VISION_MERGE, "3"),
+    KEY("vision_patch_size", VISION_PATCH, "16"),
+    KEY("vision_position_embedding_size", VISION_POSITIONS, "10240"),
+    KEY("vision_use_clipped_linears", VISION_CLIPS, "false"),
+    KEY("vision_standardize", VISION_STANDARDIZES, "false"),
+    NUL("audio_num_hidden_layers", AUDIO_LAYERS, "null"),
+    KEY("audio_hidden_size", AUDIO_HIDDEN, "1024"),
+    KEY("audio_num_attention_heads", AUDIO_HEADS, "8"),
+    KEY("audio_conv_channels_0", AUDIO_CHANNELS, "128"),
+    KEY("audio_conv_channels_1", AUDIO_MORE_CHANNELS, "32"),
+    KEY("audio_conv_kernel_size", AUDIO_KERNEL, "5"),
+    KEY("audio_output_proj_dims", AUDIO_OUT, "1536"),
+    KEY("audio_use_clipped_linears", AUDIO_CLIPS, "true"),
+};
+
 const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN2_VL] = {QWEN2_VL(qwen2_vl_keys), .liger = LIGER_QWEN2_VL(LAYER),
                               .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
@@ -214,6 +241,11 @@ const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
                                       .tower_norms = PLIM_LIGER_NORM_LAYER},
                             .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
                                         "out_proj", "fc1", "fc2"}},
+    [PLIM_FAMILY_GEMMA4] = {INFO_OF_GEMMA4(gemma4_keys), .vision = true, .mostly_text = true,
+                            .required = {PLIM_FIELD_PAD_TOKEN}, /* which stands for what is none of its tokens */
+                            .linears = {LINEARS_OF_GEMMA4, "linear", "input_proj", "embedding_projection",
+                                        "input_proj_linear", "relative_k_proj", "output_proj"},
+                            .lora_default = {"q_proj", "v_proj"}},
     [PLIM_FAMILY_MISTRAL3] = {KEYS(mistral3_keys), .sliding = PLIM_SLIDING_ALL, .tasks = 1u << PLIM_TASK_CAUSAL_LM,
                               .vision = true, .mostly_text = true, .rotary = true,
                               .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",

@@ -30,6 +30,30 @@
     KEY("sliding_window_pattern", SLIDING_PATTERN, "6"), NUL("final_logit_softcapping", FINAL_SOFTCAP, "null"), \
     NUL("attn_logit_softcapping", ATTN_SOFTCAP, "null")
 
+/* Gemma4TextConfig and Gemma4UnifiedTextConfig; what is not said of heads that see all is their __post_init__'s. */
+#define GEMMA4_TEXT(length, window) \
+    KEY("vocab_size", VOCAB_SIZE, "262144"), KEY("hidden_size", HIDDEN_SIZE, "2304"), \
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "9216"), KEY("num_hidden_layers", LAYERS, "30"), \
+    KEY("num_attention_heads", HEADS, "8"), KEY("num_key_value_heads", KV_HEADS, "4"), \
+    KEY("head_dim", HEAD_DIM, "256"), KEY("hidden_activation", ACTIVATION, "gelu_pytorch_tanh"), \
+    KEY("max_position_embeddings", POSITIONS, length), NUL("pad_token_id", PAD_TOKEN, "0"), \
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"), KEY("attention_bias", ATTENTION_BIAS, "false"), \
+    NUL("attention_dropout", DROPOUT_ATTENTION, "0.0"), KEY("sliding_window", SLIDING_WINDOW, window), \
+    NUL("final_logit_softcapping", FINAL_SOFTCAP, "null"), KEY("global_head_dim", GLOBAL_HEAD_DIM, "512"), \
+    NUL("num_global_key_value_heads", GLOBAL_KV_HEADS, "null"), KEY("attention_k_eq_v", KEYS_ARE_VALUES, "false"), \
+    KEY("num_kv_shared_layers", SHARED_KV_LAYERS, "0"), KEY("use_double_wide_mlp", DOUBLE_WIDE, "false")
+#define KEYS_OF_GEMMA4_TEXT \
+    GEMMA4_TEXT("131072", "512"), KEY("hidden_size_per_layer_input", PER_LAYER_SIZE, "256"), \
+    KEY("vocab_size_per_layer_input", PER_LAYER_VOCAB, "262144"), KEY("enable_moe_block", HAS_EXPERTS, "false"), \
+    NUL("num_experts", EXPERTS, "null"), NUL("top_k_experts", EXPERTS_PER_TOKEN, "null"), \
+    NUL("moe_intermediate_size", EXPERT_SIZE, "null")
+#define LINEARS_OF_GEMMA4 \
+    "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "per_layer_input_gate", \
+    "per_layer_projection", "per_layer_model_projection", "router.proj"
+#define INFO_OF_GEMMA4(table) \
+    KEYS(table), .tasks = CAUSAL_ALONE, .sliding = PLIM_SLIDING_SIXTH, .layer_types = true, .rotary = true, \
+    .rope = PLIM_ROPE_PROPORTIONAL, .rotary_by_layers = true
+
 /* What Liger has for most of its decoders; other norms and kernels follow it. */
 #define LIGER_DECODER(how, glu) \
     .norms = PLIM_LIGER_NORM_##how, .last_norm = PLIM_LIGER_NORM_##how, .rope = true, .mlp = PLIM_LIGER_MLP_##glu, \

@@ -428,14 +428,15 @@ enum plim_status plim_model_section_read(const struct plim_yaml *yaml,
 }
 
 /* AutoModelForCausalLM makes of these multimodal models the one of their text_config, as which it loads the weights;
- * the whole one is there where it is asked for by its family. gemma4's text is, as Gemma4ForCausalLM loads it. */
+ * the whole one is there where it is asked for by its family. Of gemma4 the text is, as Gemma4ForCausalLM loads it. */
 static struct plim_yaml_node *text_of(struct plim_yaml_node *root, const enum plim_family *wanted)
 {
     if (wanted && (*wanted == PLIM_FAMILY_QWEN3_5 || *wanted == PLIM_FAMILY_QWEN3_5_MOE)) return root;
     struct plim_yaml_node *text = (struct plim_yaml_node *)plim_yaml_get(root, "text_config");
     const struct plim_yaml_node *type = plim_yaml_get(root, "model_type");
-    bool wants_text = wanted && plim_family_info(*wanted)->rope == PLIM_ROPE_PROPORTIONAL && /* gemma4 */
-                      (plim_hf_is_text(type, "gemma4") || plim_hf_is_text(type, "gemma4_unified"));
+    bool is_gemma4 = plim_hf_is_text(type, "gemma4") || plim_hf_is_text(type, "gemma4_unified");
+    bool wants_text = is_gemma4 && wanted &&
+                      (*wanted == PLIM_FAMILY_GEMMA4_TEXT || *wanted == PLIM_FAMILY_GEMMA4_UNIFIED_TEXT);
     bool is_its = wants_text || plim_hf_is_text(type, "qwen3_5") || plim_hf_is_text(type, "qwen3_5_moe");
     return is_filled(text) && is_its ? text : root;
 }
@@ -491,6 +492,7 @@ static enum plim_status read_parts(const struct plim_yaml *yaml, struct plim_spe
     }
     spec->model_as_given.tie_word_embeddings = usual;
     PLIM_TRY(plim_vision_read(yaml, plim_yaml_get(yaml->root, "vision_config"), spec, err));
+    if (family == PLIM_FAMILY_GEMMA4) PLIM_TRY(plim_audio_read(yaml, spec, err));
     if (has_text || !plim_family_info(family)->flat) PLIM_TRY(read_own(yaml, tied, spec, err));
     else PLIM_TRY(read_known(yaml, yaml->root, "", false, spec, err));
 out:

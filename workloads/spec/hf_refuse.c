@@ -23,8 +23,8 @@ static const struct other_kind {
      {"swin", "convnext", "convnextv2", "resnet", "deit", "beit", "dinov2", "segformer",
       "detr"}},
     {"a multimodal model",
-     {"clip", "siglip", "gemma3n", "gemma4", "gemma4_unified", "llava", "idefics3",
-      "paligemma", "mllama", "blip-2", "internvl"}},
+     {"clip", "siglip", "gemma3n", "gemma4_unified", "llava", "idefics3", "paligemma",
+      "mllama", "blip-2", "internvl"}},
     {"a decoder of another family",
      {"gpt_neo", "gptj", "codegen", "mpt", "gpt-j"}},
 };
@@ -59,7 +59,7 @@ static const char *const harmless_words[] = {
        PLIM_FAMILY_QWEN3_VL_MOE, PLIM_FAMILY_QWEN3_5_MOE_TEXT, PLIM_FAMILY_QWEN3_5_MOE, \
        PLIM_FAMILY_QWEN3_NEXT, PLIM_FAMILY_OLMOE, PLIM_FAMILY_GRANITEMOE, \
        PLIM_FAMILY_GLM4_MOE, PLIM_FAMILY_DEEPSEEK_V2, PLIM_FAMILY_DEEPSEEK_V3, \
-       PLIM_FAMILY_GLM4_MOE_LITE, PLIM_FAMILY_GEMMA4_TEXT)
+       PLIM_FAMILY_GLM4_MOE_LITE, PLIM_FAMILY_GEMMA4_TEXT, PLIM_FAMILY_GEMMA4)
 
 static const struct refused_key {
     const char *key;
@@ -80,7 +80,7 @@ static const struct refused_key {
      OF(PLIM_FAMILY_GEMMA, PLIM_FAMILY_GEMMA2, PLIM_FAMILY_GEMMA3_TEXT, PLIM_FAMILY_GEMMA3)},
     {"use_bidirectional_attention", HARMLESS_VISION,
      "a decoder's bidirectional attention is not in this version",
-     OF(PLIM_FAMILY_GEMMA4_TEXT, PLIM_FAMILY_GEMMA4_UNIFIED_TEXT)},
+     OF(PLIM_FAMILY_GEMMA4_TEXT, PLIM_FAMILY_GEMMA4_UNIFIED_TEXT, PLIM_FAMILY_GEMMA4)},
     {"is_decoder", HARMLESS_FALSE, "an encoder's causal attention is not in this version",
      OF(BERTS)},
     {"chunk_size_feed_forward", HARMLESS_ZERO, "MLPs in parts are not in this version",

@@ -15,13 +15,16 @@ enum plim_activation {
 /* Functions of an MLP as t5's feed_forward_proj names them: those above in their order, and the same with a gate. */
 enum plim_feed_forward { PLIM_FEED_GATED = PLIM_ACTIVATION_QUICK_GELU + 1, PLIM_FEED_COUNT = 2 * PLIM_FEED_GATED };
 
-enum { PLIM_MAX_DEEP = 16, PLIM_GRIDS = 3 };
+enum { PLIM_MAX_DEEP = 16, PLIM_GRIDS = 3, PLIM_MAX_CLIPPED = 64 /* blocks of gemma4's towers */ };
 
 /* The vision tower of a model of images and text (vision_config): a transformer over the patches of all images of a
  * batch, whose result, merge_size x merge_size patches in one row as wide as the text, stands in the text at the places
  * of the images' tokens. Without layers there is none. */
 struct plim_vision {
     int64_t layers, hidden_size, intermediate_size, heads;
+    int64_t kv_heads, head_dim; /* gemma4, of whose other towers heads divide the width; 0: as many as heads */
+    bool clips, standardizes;   /* gemma4: its linears clip what goes in and what comes out; use_clipped_linears; what
+                                   it makes is scaled by buffers */
     int64_t channels, patch_size, frames; /* of a patch: temporal_patch_size, as often as which an image is repeated */
     int64_t merge_size;      /* spatial_merge_size */
     int64_t positions;       /* learned ones, a square of them, which an image's grid is interpolated from; 0: none */
@@ -37,6 +40,15 @@ struct plim_vision {
     int64_t deep_count;
     int64_t full[PLIM_MAX_DEEP]; /* fullatt_block_indexes: blocks in which all of an image do, beside windows */
     int64_t full_count;
+};
+
+/* The audio tower of gemma4 (audio_config), whose weights are there; no row has sound. Without layers there is none. */
+struct plim_audio {
+    int64_t layers, hidden_size, heads;
+    int64_t channels[2]; /* subsampling_conv_channels */
+    int64_t kernel_size; /* of a block's convolution */
+    int64_t out_size;    /* output_proj_dims */
+    bool clips;          /* as of a vision tower */
 };
 
 /* The images in each row of a model that has a vision tower. */

@@ -340,8 +340,14 @@ static double parameters_bound(const struct plim_model_config *model)
     double tower = (double)v->hidden_size, merged = tower * (double)(v->merge_size * v->merge_size);
     double mergers = (double)(v->deep_count + 1) * merged * (merged + h + 4);
     double patches = tower * (double)(v->channels * v->frames) * (double)(v->patch_size * v->patch_size);
-    double vision = (double)v->layers * tower * (4 * tower + 2 * (double)v->intermediate_size + 16) +
-                    tower * (double)v->positions + patches + mergers;
+    const struct plim_audio *a = &model->audio;
+    double wide = (double)a->hidden_size, filters = (double)(a->channels[0] * a->channels[1]);
+    double audio = (double)a->layers * wide * (27 * wide + (double)a->kernel_size + 16) + filters * (9 + wide) +
+                   (wide + h) * (double)a->out_size;
+    double own_heads = (double)v->layers * 2 * tower * (double)(v->head_dim * (v->heads + v->kv_heads));
+    double vision = audio + own_heads +
+                    (double)v->layers * tower * (4 * tower + 3 * (double)v->intermediate_size + 16) +
+                    2 * tower * (double)v->positions + patches + mergers;
     double embed = h + (double)model->word_embed_proj_dim;
     return vision + (double)model->layers * layer +
            embed * (2 * (double)model->vocab_size + (double)model->positions + h);

@@ -82,6 +82,9 @@ enum { PLIM_MAX_LAYERS = 1024 };
 
 #define PLIM_NO_TOKEN INT64_MIN /* pad_token_id: null (-1 is a token to PyTorch: the last one) */
 
+/* Which tokens see what lies behind them, too (use_bidirectional_attention): none, or those of an image each other. */
+enum plim_seeing { PLIM_SEEING_NONE, PLIM_SEEING_VISION, PLIM_SEEING_COUNT };
+
 /* A model with its head. Fields that a family does not have are 0 / false. */
 struct plim_model_config {
     enum plim_family family;
@@ -141,6 +144,8 @@ struct plim_model_config {
     double final_logit_softcapping; /* gemma2, gemma3; 0: none */
     int64_t image_size, patch_size, channels; /* vit: of square images, in pixels */
     struct plim_vision vision;
+    struct plim_audio audio;
+    enum plim_seeing seeing;       /* gemma4: do tokens of an image see each other where layers slide? */
     int64_t query_rank, key_rank; /* deepseek_v3: of the latents of queries (0: there are none), and of keys and
                                    * values */
     int64_t plain_dim, value_dim; /* of a head, what does not turn of its queries and keys, beside head_dim, which

@@ -55,6 +55,10 @@ static bool has_experts_alone(const struct plim_model_config *model)
 static bool is_of_tower(enum plim_family family, const char *linear)
 {
     if (family == PLIM_FAMILY_GEMMA3 && !strcmp(linear, "out_proj")) return true; /* qwen3_5's is the text's */
+    static const char *const gemma4s[] = {"linear", "input_proj", "embedding_projection", "input_proj_linear",
+                                          "relative_k_proj", "output_proj"};
+    for (size_t i = 0; i < sizeof(gemma4s) / sizeof(gemma4s[0]); i++)
+        if (family == PLIM_FAMILY_GEMMA4 && !strcmp(linear, gemma4s[i])) return true;
     bool is_plain = !strncmp(linear, "linear_", 7) || !strncmp(linear, "fc", 2) || !strncmp(linear, "mlp.", 4) ||
                     !strcmp(linear, "merging_layer");
     return is_plain || !strcmp(linear, "qkv") || !strcmp(linear, "attn.proj");
@@ -65,6 +69,15 @@ static bool is_of_mlp(const char *name)
     return !strcmp(name, "gate_proj") || !strcmp(name, "up_proj") || !strcmp(name, "down_proj");
 }
 
+/* Modules of gemma4's towers that are called as its text's linears, and consist of one and what clips */
+#define CLIPPED ".*_tower\\..*\\.(q|k|v|o|gate|up|down)_proj"
+
+static void exclude_towers(struct plim_lora *lora, const struct plim_model_config *model)
+{
+    const char *towers = model->family == PLIM_FAMILY_GEMMA4 ? ".*(vision_tower|audio_tower).*" : ".*vision_tower.*";
+    snprintf(lora->exclude, sizeof(lora->exclude), PLIM_MODULES_REGEX "%s", towers);
+}
+
 /* Spells out all-linear, linear-names and text-linears, which may stand among names. */
 static void take_all_linear(struct plim_lora *lora, const struct plim_model_config *model)
 {
@@ -73,9 +86,10 @@ static void take_all_linear(struct plim_lora *lora, const struct plim_model_conf
     bool all = plim_modules_has(lora->targets, ALL_LINEAR) || plim_modules_has(lora->targets, LINEAR_NAMES);
     if (!all && !text_alone) return;
     bool shares_names = model->family == PLIM_FAMILY_GEMMA3 || /* its tower's linears and its text's */
-                        model->family == PLIM_FAMILY_MISTRAL3;
-    if (text_alone && shares_names && !*lora->exclude)
-        snprintf(lora->exclude, sizeof(lora->exclude), PLIM_MODULES_REGEX ".*vision_tower.*");
+                        model->family == PLIM_FAMILY_MISTRAL3 || model->family == PLIM_FAMILY_GEMMA4;
+    if (text_alone && shares_names && !*lora->exclude) exclude_towers(lora, model);
+    if (all && model->family == PLIM_FAMILY_GEMMA4 && !*lora->exclude) /* which are around linears */
+        snprintf(lora->exclude, sizeof(lora->exclude), PLIM_MODULES_REGEX CLIPPED);
     bool tower_has_same = model->family == PLIM_FAMILY_QWEN2_5_VL; /* names */
     if (!strcmp(lora->targets, TEXT_LINEARS) && tower_has_same) {
         snprintf(lora->targets, sizeof(lora->targets), PLIM_MODULES_REGEX ".*\\.language_model\\..*_proj");
@@ -287,8 +301,8 @@ enum plim_status plim_spec_resolve_lora(struct plim_spec *spec, struct plim_erro
     bool takes_all = plim_modules_has(lora->targets, ALL_LINEAR);
     take_all_linear(lora, &spec->model);
     if (stacked && takes_all && !add_stacked(lora, stacked)) return refuse_length(err);
-    if (!*lora->targets)
-        take_targets(lora, &spec->model, info->lora_default);
+    if (!*lora->targets && info->vision && !*lora->exclude) exclude_towers(lora, &spec->model); /* of gemma4 */
+    if (!*lora->targets) take_targets(lora, &spec->model, info->lora_default);
     if (!*lora->targets)
         return plim_fail(
             err, PLIM_SPEC,

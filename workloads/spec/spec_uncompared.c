@@ -9,6 +9,7 @@ enum {
     SMOOTHED = 1 << 15, SAVED = 1 << 16, PARAMETERS = 1 << 17, UPCAST = 1 << 18, EVALUATED = 1 << 19, KEPT = 1 << 20,
     REENTRANT = 1 << 21, REENTRANT_BY_LAYERS = 1 << 22, LOADED = 1 << 23, FP16 = 1 << 24, LONGER_ROPE = 1 << 25,
     NEWER = 1 << 26, /* PyTorch 2.15, transformers 5.24 */
+    IMAGES = 1 << 27,
 
     SHARDED = ZERO1_2 | ZERO3 | FSDP,
     /* of all models with a vision tower */
@@ -29,6 +30,7 @@ static const unsigned uncompared[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MISTRAL3] = FEW,
     [PLIM_FAMILY_QWEN3_VL_MOE] = FEW | NF4,
     [PLIM_FAMILY_QWEN3_5_MOE] = FEW | NF4,
+    [PLIM_FAMILY_GEMMA4] = TOWER | GEMMA4 | IMAGES,
     [PLIM_FAMILY_GEMMA4_TEXT] = GEMMA4,
     [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = GEMMA4,
     [PLIM_FAMILY_T5] = SEQ2SEQ,
@@ -74,6 +76,7 @@ static const char *of_loop(const struct plim_spec *spec, unsigned what)
     unsigned is = loop == PLIM_LOOP_SWIFT_SFT ? SWIFT : loop == PLIM_LOOP_TRL_SFT ? SFT : 0;
     if (loop > PLIM_LOOP_TRL_SFT) is = LATER_LOOPS;
     if (what & is) return plim_loop_names[loop];
+    if (what & IMAGES && spec->images.count > 0) return "data.images";
     if (what & PACKING && spec->packing) return "data.packing";
     if (what & SMOOTHED && spec->label_smoothing > 0) return "train.label_smoothing";
     if (what & EVALUATED && spec->evaluation.batch) return "train.evaluation";

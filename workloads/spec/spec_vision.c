@@ -87,11 +87,53 @@ enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct pli
     return st;
 }
 
+/* Channels of the two convolutions that read sound */
+static enum plim_status read_channels(const struct plim_place *place, const struct plim_yaml_node *node,
+                                      struct plim_spec *spec)
+{
+    static const char *const names[] = {"audio_conv_channels_0", "audio_conv_channels_1"};
+    enum plim_family family = spec->model_as_given.family;
+    enum plim_status st = PLIM_OK;
+    if (node->kind != PLIM_YAML_SEQUENCE || node->count != 2) return plim_value_refuse(place, node, "two numbers");
+    for (int i = 0; i < 2 && st == PLIM_OK; i++)
+        st = plim_family_key_read(family, plim_family_find(family, names[i], false), place, node->items[i],
+                                  &spec->model_as_given);
+    return st;
+}
+
+enum plim_status plim_audio_read(const struct plim_yaml *yaml, struct plim_spec *spec, struct plim_error *err)
+{
+    enum plim_family family = spec->model_as_given.family;
+    const struct plim_yaml_node *config = plim_yaml_get(yaml->root, "audio_config"),
+                                *vision = plim_yaml_get(yaml->root, "vision_config");
+    struct plim_place place = {.yaml = yaml, .prefix = "audio_config.", .err = err};
+    enum plim_status st = PLIM_OK;
+    if (!vision || vision->kind != PLIM_YAML_MAPPING)
+        return plim_yaml_fail(yaml, vision ? vision : yaml->root, err, "vision_config is missing, expected one (a "
+                              "model of text alone is family gemma4_text)");
+    if (!config || config->kind != PLIM_YAML_MAPPING) return PLIM_OK;
+    spec->model_as_given.audio.layers = 12; /* Gemma4AudioConfig's default */
+    for (size_t i = 0; i < config->count && st == PLIM_OK; i++) {
+        char name[96];
+        place.key = config->keys[i]->text;
+        snprintf(name, sizeof(name), "audio_%s", place.key);
+        const struct plim_family_key *key = plim_family_find(family, name, false);
+        if (key) st = plim_family_key_read(family, key, &place, config->items[i], &spec->model_as_given);
+        if (!strcmp(place.key, "subsampling_conv_channels")) st = read_channels(&place, config->items[i], spec);
+    }
+    return st;
+}
+
 void plim_vision_derive(struct plim_model_config *model)
 {
     struct plim_vision *v = &model->vision;
     if (model->family == PLIM_FAMILY_MISTRAL3) {
         v->row_ends = true;
+        v->frames = 1;
+        v->out_hidden_size = model->hidden_size;
+    }
+    if (model->family == PLIM_FAMILY_GEMMA4) {
+        v->channels = 3; /* which its class reads whatever is said */
         v->frames = 1;
         v->out_hidden_size = model->hidden_size;
     }
@@ -123,12 +165,38 @@ static enum plim_status check_pooled(const struct plim_vision *v, const char **c
     return PLIM_OK;
 }
 
+/* gemma4's towers */
+static enum plim_status check_clipped(const struct plim_model_config *model, const char **culprit,
+                                      struct plim_error *err)
+{
+    const struct plim_vision *v = &model->vision;
+    const struct plim_audio *a = &model->audio;
+    *culprit = "vision_num_key_value_heads";
+    if (v->heads % v->kv_heads)
+        return plim_fail(err, PLIM_SPEC, "vision_num_attention_heads is %lld and vision_num_key_value_heads %lld, "
+                         "expected key-value heads that divide it", (long long)v->heads, (long long)v->kv_heads);
+    *culprit = "vision_head_dim";
+    if (v->head_dim % 4)
+        return plim_fail(err, PLIM_SPEC, "vision_head_dim is %lld, expected a multiple of 4, as heads turn by rows and "
+                         "columns", (long long)v->head_dim);
+    *culprit = v->layers > PLIM_MAX_CLIPPED ? "vision_num_hidden_layers" : "audio_num_hidden_layers";
+    if (v->layers > PLIM_MAX_CLIPPED || a->layers > PLIM_MAX_CLIPPED)
+        return plim_fail(err, PLIM_SPEC, "a tower of %s has more than %d blocks, which is not in this version",
+                         plim_family_names[model->family], PLIM_MAX_CLIPPED);
+    *culprit = "audio_num_attention_heads";
+    if (a->layers && a->hidden_size % a->heads)
+        return plim_fail(err, PLIM_SPEC, "audio_hidden_size is %lld and audio_num_attention_heads %lld, expected heads "
+                         "that divide it", (long long)a->hidden_size, (long long)a->heads);
+    return PLIM_OK;
+}
+
 enum plim_status plim_vision_check(const struct plim_model_config *model, const char **culprit,
                                    struct plim_error *err)
 {
     const struct plim_vision *v = &model->vision;
     if (!v->layers) return PLIM_OK;
     if (v->image_size) return check_pooled(v, culprit, err);
+    if (v->head_dim) return check_clipped(model, culprit, err);
     *culprit = v->row_ends ? "vision_num_attention_heads" : "vision_num_heads";
     if (v->hidden_size % v->heads || v->hidden_size / v->heads % 4)
         return plim_fail(err, PLIM_SPEC, "vision_hidden_size is %lld and %s %lld, expected heads whose width is a "

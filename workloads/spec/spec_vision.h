@@ -54,6 +54,10 @@ enum plim_status plim_vision_read_sections(const struct plim_place *place, const
 enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct plim_yaml_node *config,
                                   struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
 
+/* The same of gemma4's audio_config, which may be missing; and refuses a file without its vision_config. */
+enum plim_status plim_audio_read(const struct plim_yaml *yaml, struct plim_spec *spec,
+                                 struct plim_error *err) PLIM_MUST_CHECK;
+
 /* What of a tower follows from other keys of the model */
 void plim_vision_derive(struct plim_model_config *model);
 

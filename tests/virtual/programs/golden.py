@@ -145,7 +145,7 @@ def make_batch(case, config, model, size):
         batch = pad_pairs(None, True)([rows[i] for i in range(size)])
         return {name: values.to('cuda') for name, values in batch.items()}
     if case.get('padded'):
-        rows = Rows(size, seq, config.vocab_size, Rows.kind_of(case))
+        rows = Rows(size, seq, config.get_text_config().vocab_size, Rows.kind_of(case))
         batch = pad([rows[i] for i in range(size)])
         if kind == 'mlm':
             del batch['labels']

@@ -1,0 +1,39 @@
+/* The audio tower of gemma4 (Gemma4AudioModel): no row here has sound, but its weights are there. audio.c makes it; its
+ * parts are among those of the vision tower (vision_part()), by which all that has to do with modules finds them. */
+#ifndef PLIM_MODELS_AUDIO_H
+#define PLIM_MODELS_AUDIO_H
+
+#include "modules.h"
+#include "workloads/nn/nn.h"
+
+struct decoder;
+
+/* Gemma4AudioLayer */
+struct audio_layer {
+    struct linear ffw[2][2];           /* of feed_forward1 and feed_forward2 */
+    struct norm ffw_norm[2][2];
+    struct linear q, k, v, post, relative;
+    struct tensor *scale, *softcap;    /* per_dim_scale (width of a head); a buffer of one number */
+    struct linear start, end;          /* of its convolution, which is (width, 1, frames) */
+    struct tensor *conv;
+    struct norm conv_norm[2], norm[3];
+    struct adapters adapters;
+};
+
+enum { AUDIO_FRONT, AUDIO_BACK, AUDIO_EMBEDDING, AUDIO_ENDS }; /* what stands beside its blocks */
+struct audio {
+    struct tensor *conv[2];            /* (channels, channels before, 3, 3) */
+    struct norm conv_norm[2];
+    struct linear in, out, embedding;  /* input_proj_linear; output_proj; embed_audio's */
+    struct tensor *timescales;         /* a buffer */
+    struct audio_layer *layers;
+    struct adapters adapters[AUDIO_ENDS];
+};
+
+/* The tower, in the order of its constructors, and then the linear to the text's width; nothing where there is none */
+void audio_build(struct engine *e, struct decoder *m);
+void audio_build_embedding(struct engine *e, struct decoder *m);
+
+extern const struct module plim_audio_front[], plim_audio_block[], plim_audio_back[], plim_audio_embedding[];
+
+#endif
