@@ -11,6 +11,7 @@ order of a Python set: PYTHONHASHSEED=0. The models: `x-gemma4` is dense as the 
 the 26B, `-e` embeddings for each layer and shared keys and values as E2B; `-odd` turns round what the first leaves, and
 `-wide` has heads as they are published.
 """
+import functools
 import json
 import sys
 
@@ -103,12 +104,26 @@ def of_whole(model):
         yield case(**{**TRAINER, **more})
 
 
+def of_sft(case, adapted):
+    """SFTTrainer, whose head makes no logits: of a whole model, of a text alone"""
+    sft, lora = {'loop': 'trl-sft', 'accumulation': 2}, make_families.lora
+    nf4 = {**NF4, 'quantization': {**NF4['quantization'], 'prepare': False}}
+    yield case(**sft, **MIXED)
+    yield case(**sft, **BF16, **FULL, **lora(8, ALL, **adapted))
+    yield case(**sft, **MIXED, **FULL, weights='bf16', made_on='loaded', **lora(8, ATTENTION, **adapted))
+    yield case(**sft, **MIXED, **FULL, **nf4, **lora(8, ALL, **adapted))
+
+
 WHOLE = ('x-gemma4-vl', 'x-gemma4-vl-e', 'x-gemma4-vl-e-odd', 'x-gemma4-vl-moe')
 
 
 def cases():
     for model in WHOLE:
         yield from of_whole(model)
+        if not model.endswith('odd'):
+            yield from of_sft(functools.partial(with_towers, model, 0), TEXT)
+    for model in MODELS:
+        yield from of_sft(functools.partial(make_families.case, model, 2, 65), {})
     for model, own in MODELS.items():
         yield from of_each(model)
         yield from of_odd(f'{model}-odd', ATTENTION + own)

@@ -4,6 +4,7 @@
 #include "workloads/spec/spec_vision.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <stdio.h>
 
 TestSuite(spec_vision, .fini = spec_files_remove);
 
@@ -58,6 +59,12 @@ Test(spec_vision, images_fit_into_rows_beside_what_is_known)
          "s.yaml:1:49: vision_window_size is 27, expected at least 28, of which one token is made"},
         {"model: {family: qwen2_vl, num_attention_heads: 128}\n",
          "s.yaml:1:8: mrope_section is [16, 24, 24], expected parts of 32, half of a head"},
+        {"model: {family: gemma4}\ndata: {images: 1}\n",
+         "s.yaml:1:17: data.images beside the vision tower of gemma4: this is not in this version" RUN_IT},
+        {"model: {family: gemma4, vision_head_dim: 10}\n",
+         "s.yaml:1:42: vision_head_dim is 10, expected a multiple of 4, as heads turn by rows and columns"},
+        {"model: {family: gemma4, audio_num_hidden_layers: 65}\n",
+         "s.yaml:1:50: a tower of gemma4 has more than 64 blocks, which is not in this version"},
         {"model: {family: qwen3_vl, vision_window_size: 112}\n",
          "s.yaml:1:27: unknown key model.vision_window_size for qwen3_vl, expected the nearest known key "
          "vision_hidden_size"},
@@ -256,4 +263,63 @@ Test(spec_vision, images_of_mistral3_are_of_any_size)
     spec_load_text("s.yaml", "model: {family: mistral3}\ntrain: {lora: {r: 4, targets: [all-linear]}}\n", &s);
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.multi_modal_projector.linear_1"), 4));
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.transformer.layers.0.attention.k_proj"), 4));
+}
+
+#define GEMMA4(parts) \
+    "{\"model_type\": \"gemma4\", \"architectures\": [\"Gemma4ForConditionalGeneration\"], \"dtype\": \"bfloat16\", " \
+    "\"text_config\": {\"hidden_size\": 96, \"num_hidden_layers\": 6, \"num_kv_shared_layers\": 2, " \
+    "\"use_bidirectional_attention\": \"vision\", \"layer_types\": [\"sliding_attention\", \"full_attention\", " \
+    "\"sliding_attention\", \"full_attention\", \"sliding_attention\", \"full_attention\"]}" parts "}"
+#define SEES \
+    ", \"vision_config\": {\"num_hidden_layers\": 3, \"pooling_kernel_size\": 2, \"use_clipped_linears\": true}"
+#define HEARS ", \"audio_config\": {\"subsampling_conv_channels\": [16, 8]}"
+
+/* An audio tower is there where its section is, with the class's defaults; and the text alone where it is asked for. */
+Test(spec_vision, a_config_json_of_gemma4_has_towers)
+{
+    struct plim_spec s;
+    spec_load_text("config.json", GEMMA4(SEES HEARS), &s);
+    cr_expect(eq(int, s.model.family, PLIM_FAMILY_GEMMA4));
+    cr_expect(eq(int, s.model.dtype, PLIM_WEIGHTS_BF16));
+    cr_expect(eq(i64, s.model.hidden_size, 96));
+    cr_expect(eq(i64, s.model.shared_kv_layers, 2));
+    cr_expect(eq(int, s.model.seeing, PLIM_SEEING_VISION));
+    cr_expect(eq(i64, s.model.vision.layers, 3));
+    cr_expect(eq(i64, s.model.vision.merge_size, 2));
+    cr_expect(eq(i64, s.model.vision.out_hidden_size, 96));
+    cr_expect(s.model.vision.clips && s.model.audio.clips && s.model.tie_word_embeddings);
+    cr_expect(eq(i64, s.model.audio.layers, 12));
+    cr_expect(eq(i64, s.model.audio.channels[0], 16));
+    cr_expect(eq(i64, s.model.audio.channels[1], 8));
+    spec_load_text("config.json", GEMMA4(SEES ", \"audio_config\": null"), &s);
+    cr_expect(eq(i64, s.model.audio.layers, 0));
+    cr_expect(spec_refusal("config.json", GEMMA4(HEARS)) != NULL);
+    cr_expect(spec_refusal("config.json", GEMMA4(SEES ", \"audio_config\": {\"subsampling_conv_channels\": [16]}")) !=
+              NULL);
+}
+
+/* peft takes the linears inside of modules that clip, but not these, and by default those of the text. */
+Test(spec_vision, linears_of_gemma4_stand_inside_of_modules)
+{
+    static const char *const text = "model.language_model.layers.3.self_attn.q_proj",
+                             *const around = "model.vision_tower.encoder.layers.3.self_attn.q_proj",
+                             *const inside = "model.vision_tower.encoder.layers.3.self_attn.q_proj.linear",
+                             *const sound = "model.audio_tower.layers.3.self_attn.relative_k_proj";
+    static const struct {
+        const char *targets;
+        int64_t text, around, inside, sound;
+    } cases[] = {{"", 4, 0, 0, 0},
+                 {", targets: [text-linears]", 4, 0, 0, 0},
+                 {", targets: [all-linear]", 4, 0, 4, 4},
+                 {", targets: [q_proj]", 4, 4, 0, 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_spec s;
+        char spec[160];
+        snprintf(spec, sizeof(spec), "model: {family: gemma4}\ntrain: {lora: {r: 4%s}}\n", cases[i].targets);
+        spec_load_text("s.yaml", spec, &s);
+        cr_expect(eq(i64, plim_lora_rank(&s.lora, text), cases[i].text), "%s", spec);
+        cr_expect(eq(i64, plim_lora_rank(&s.lora, around), cases[i].around), "%s", spec);
+        cr_expect(eq(i64, plim_lora_rank(&s.lora, inside), cases[i].inside), "%s", spec);
+        cr_expect(eq(i64, plim_lora_rank(&s.lora, sound), cases[i].sound), "%s", spec);
+    }
 }

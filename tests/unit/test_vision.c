@@ -22,6 +22,19 @@ static const char windows[] = "model: {family: qwen2_5_vl, vocab_size: 999, hidd
                               "        vision_out_hidden_size: 64,\n"
                               "        vision_fullatt_block_indexes: [0]}\n"
                               "data: {seq: 800}\n";
+static const char towers[] = "model: {family: gemma4, vocab_size: 999, hidden_size: 64, intermediate_size: 96,\n"
+                             "        num_hidden_layers: 4, num_attention_heads: 2, num_key_value_heads: 1,\n"
+                             "        head_dim: 32, global_head_dim: 64, num_kv_shared_layers: 1,\n"
+                             "        sliding_window: 64,\n"
+                             "        layer_types: [sliding_attention, full_attention, full_attention,\n"
+                             "                      full_attention],\n"
+                             "        hidden_size_per_layer_input: 16, vocab_size_per_layer_input: 999,\n"
+                             "        vision_hidden_size: 64, vision_num_hidden_layers: 2,\n"
+                             "        vision_intermediate_size: 96,\n"
+                             "        vision_num_attention_heads: 2, vision_num_key_value_heads: 1,\n"
+                             "        vision_use_clipped_linears: true, vision_standardize: true,\n"
+                             "        audio_num_hidden_layers: 2, audio_hidden_size: 64, audio_output_proj_dims: 64}\n"
+                             "data: {seq: 800}\n";
 static const char *model = small;
 static const struct plim_train_setting plain = {.micro_batch = 3,
                                                 .seq = 800,
@@ -92,6 +105,31 @@ Test(vision, memory_may_end_anywhere_by_other_ways)
             *(result.verdict == PLIM_OK ? &fitted : &failed) += 1;
         }
         cr_expect(failed > 5 && fitted > 1, "%d: %d fail, %d fit", i, failed, fitted);
+    }
+}
+
+/* Towers that stand around the text, beside rows of text: made there, moved, loaded in 4 bits with all linears adapted. */
+Test(vision, memory_may_end_anywhere_among_towers)
+{
+    struct plim_train_setting ways[3] = {plain, plain, plain};
+    model = towers;
+    ways[1].made_on = PLIM_MADE_ON_HOST;
+    ways[2].quantization = (struct plim_quantization){.type = PLIM_QUANTIZATION_NF4, .prepared = true};
+    ways[2].weights = PLIM_WEIGHTS_BF16;
+    ways[2].lora = (struct plim_lora){.r = 4,
+                                      .targets = "q_proj,linear,input_proj,embedding_projection,output_proj",
+                                      .exclude = "re:.*_tower\\..*\\.(q|k|v|o|gate|up|down)_proj"};
+    for (int i = 0; i < 3; i++) {
+        int failed = 0, fitted = 0;
+        ways[i].images = (struct plim_images){0};
+        for (int mebibytes = 2; mebibytes < 300; mebibytes += 2) {
+            char gpu[64];
+            snprintf(gpu, sizeof(gpu), "A100-SXM4-80GB,memory=%dMiB", mebibytes);
+            replay(gpu, &ways[i]);
+            cr_expect(result.verdict == PLIM_OK || result.verdict == PLIM_OOM, "%d, %s: %s", i, gpu, result.why);
+            *(result.verdict == PLIM_OK ? &fitted : &failed) += 1;
+        }
+        cr_expect(failed > 20 && fitted > 1, "%d: %d fail, %d fit", i, failed, fitted);
     }
 }
 
