@@ -114,6 +114,20 @@ def of_sft(case, adapted):
     yield case(**sft, **MIXED, **FULL, **nf4, **lora(8, ALL, **adapted))
 
 
+def of_unified():
+    """The 12B's class, which has linears and norms in the place of towers, and masks of text, too"""
+    case, lora = functools.partial(with_towers, 'x-gemma4-unified-vl', 0), make_families.lora
+    for more in ({}, {**MIXED, **FULL}, {**BF16, **EAGER}, {**BF16, 'made_on': 'host'}):
+        yield case(**more)
+    yield case(**MIXED, padded=True, batch=3, seq=64)
+    yield case(**BF16, **FULL, made_on='host', **lora(8, 'all-linear'))
+    yield case(**TRAINER, **MIXED)
+    yield case(**TRAINER, **MIXED, **FULL, weights='bf16', made_on='loaded', **lora(8, ALL))
+    yield case(**TRAINER, **MIXED, **FULL, **NF4, **lora(4, 'all-linear'))
+    yield case(**TRAINER, **MIXED, sharding='ddp', world=2)
+    yield case(loop='trl-sft', accumulation=2, **MIXED, **FULL, weights='bf16', made_on='loaded', **lora(8, ATTENTION))
+
+
 WHOLE = ('x-gemma4-vl', 'x-gemma4-vl-e', 'x-gemma4-vl-e-odd', 'x-gemma4-vl-moe')
 
 
@@ -122,6 +136,7 @@ def cases():
         yield from of_whole(model)
         if not model.endswith('odd'):
             yield from of_sft(functools.partial(with_towers, model, 0), TEXT)
+    yield from of_unified()
     for model in MODELS:
         yield from of_sft(functools.partial(make_families.case, model, 2, 65), {})
     for model, own in MODELS.items():

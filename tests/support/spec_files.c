@@ -378,6 +378,15 @@ static int64_t of_gemma4_towers(const struct plim_model_config *m)
            a->out_size * h;
 }
 
+/* A linear of patches between norms, positions and a norm; two matrices to the text's width */
+static int64_t of_gemma4_embedders(const struct plim_model_config *m)
+{
+    const struct plim_vision *v = &m->vision;
+    int64_t w = v->hidden_size, patch = 3 * v->patch_size * v->patch_size * v->merge_size * v->merge_size;
+    return 2 * patch + linear(patch, w, true) + 4 * w + 2 * v->positions * w +
+           (v->intermediate_size + m->audio.out_size) * m->hidden_size;
+}
+
 int64_t spec_parameters(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size, v = m->vocab_size, head = m->tie_word_embeddings ? 0 : h * v;
@@ -413,6 +422,8 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return of_vit(m);
     case PLIM_FAMILY_GEMMA4:
         return of_gemma4(m) + of_gemma4_towers(m);
+    case PLIM_FAMILY_GEMMA4_UNIFIED:
+        return of_gemma4(m) + of_gemma4_embedders(m);
     case PLIM_FAMILY_GEMMA4_TEXT:
     case PLIM_FAMILY_GEMMA4_UNIFIED_TEXT:
         return of_gemma4(m);

@@ -330,9 +330,9 @@ static void be_gemma4(struct plim_spec *spec, uint64_t *state)
 {
     struct plim_model_config *m = &spec->model_as_given;
     if (!m->global_head_dim) return;
+    if (plim_family_info(m->family)->vision) m->pad_token_id = 0;
     if (m->vision.layers) {
         spec->images.count = 0;
-        m->pad_token_id = 0;
         m->vision.head_dim = 4 * between(state, 1, 9);
         m->vision.kv_heads = m->vision.heads;
         m->audio.layers = between(state, 0, 9);

@@ -78,7 +78,7 @@ void audio_build(struct engine *e, struct decoder *m)
 void audio_build_embedding(struct engine *e, struct decoder *m)
 {
     const struct plim_audio *a = &m->config->audio;
-    if (a->layers)
+    if (a->out_size && (a->layers || m->config->vision.has_no_blocks))
         nn_linear_create(e, &m->parameters, &m->audio.embedding, a->out_size, m->config->hidden_size, false);
 }
 

@@ -72,7 +72,7 @@ bool decoder_takes_items(const struct decoder *m)
 {
     enum plim_family f = m->config->family; /* gemma3's inner model alone says that it does not */
     if (m->config->task == PLIM_TASK_QUESTION_ANSWERING) return false; /* what it learns is not called labels */
-    return !m->config->vision.layers || f == PLIM_FAMILY_QWEN2_VL || f == PLIM_FAMILY_GEMMA3 ||
+    return !plim_vision_is_there(&m->config->vision) || f == PLIM_FAMILY_QWEN2_VL || f == PLIM_FAMILY_GEMMA3 ||
            f == PLIM_FAMILY_MISTRAL3;
 }
 
@@ -159,6 +159,7 @@ struct tensor *decoder_mask_of_blocks(struct engine *e, const struct decoder *m,
     r.window = window;
     r.positions = positions;
     r.blocks = blocks;
+    r.blocks_last = m->config->vision.has_no_blocks;
     r.packed = r.packed && positions;
     r.attention_mask = m->attention_mask;
     return e->halted ? NULL : nn_causal_mask(e, &r);

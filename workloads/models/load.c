@@ -229,11 +229,11 @@ static void load_vision(struct load *load)
     const struct vision *vision = &load->m->vision;
     const struct plim_vision *v = &load->m->config->vision;
     struct vision_part part;
-    if (!v->layers) return;
+    if (!plim_vision_is_there(v)) return;
     if (vision->patch.weight) { /* gemma4's */
         load_parts(load, VISION_BLOCKS);
         load_parts(load, VISION_TOWER);
-        load_tensor(load, vision->positions, INIT_ONES);
+        if (v->layers) load_tensor(load, vision->positions, INIT_ONES);
         for (int i = 0; i < 2; i++) load_tensor(load, vision->standard[i], INIT_ONES);
         return;
     }
@@ -296,7 +296,7 @@ static int64_t ranks_of_plan(const struct decoder *m)
 {
     enum plim_family family = m->config->family;
     bool has_plan = family != PLIM_FAMILY_GPT2 && family != PLIM_FAMILY_OPT && family != PLIM_FAMILY_BLOOM &&
-                    !m->config->vision.layers;
+                    !plim_vision_is_there(&m->config->vision);
     return has_plan && plim_loop_is_trainers(m->setting->loop) && m->setting->world > 1 ? m->setting->world : 1;
 }
 

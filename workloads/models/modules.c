@@ -403,6 +403,7 @@ static const struct {
     [PLIM_FAMILY_GPT_BIGCODE] = {gpt2_model, gpt2_block},
     [PLIM_FAMILY_FALCON] = {bloom_model, falcon_block},
     [PLIM_FAMILY_GEMMA4] = {gemma4_model, gemma4_block},
+    [PLIM_FAMILY_GEMMA4_UNIFIED] = {gemma4_model, gemma4_block},
     [PLIM_FAMILY_GEMMA4_TEXT] = {gemma4_text_model, gemma4_block},
     [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = {gemma4_text_model, gemma4_block},
     [PLIM_FAMILY_LFM2] = {lfm2_model, lfm2_block},

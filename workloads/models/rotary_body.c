@@ -125,7 +125,8 @@ struct body {
 static void begin(struct engine *e, struct decoder *m, struct tensor *ids, struct body *b)
 {
     enum plim_family f = m->config->family;
-    bool hides = f == PLIM_FAMILY_GEMMA4, masks_around = hides || f == PLIM_FAMILY_GEMMA3;
+    bool hides = f == PLIM_FAMILY_GEMMA4 || f == PLIM_FAMILY_GEMMA4_UNIFIED,
+         masks_around = hides || f == PLIM_FAMILY_GEMMA3;
     double multiplier = m->config->embedding_multiplier;
     if (hides) ids = vision_hide_placeholders(e, m, ids, &b->hidden);
     b->embeddings = decoder_embed(e, m, ids);
@@ -140,9 +141,11 @@ static void begin(struct engine *e, struct decoder *m, struct tensor *ids, struc
     }
     if (m->pixels) vision_see(e, m, &b->embeddings, &b->seen);
     if (hides) b->positions = decoder_positions(e, m, tensor_size(ids, 1));
+    if (m->config->vision.has_no_blocks && m->config->seeing == PLIM_SEEING_VISION && !m->pixels) /* none, in numbers */
+        b->seen.blocks = tensor_keep(op_full(e, PLIM_I64, ids->a.ndim, ids->a.shape, -1));
     b->calls[FULL].positions = b->calls[SLIDING].positions = b->positions;
     if (masks_around) make_masks(e, m, b->embeddings, b->seen.blocks, b->calls);
-    if (m->config->vision.layers) nn_begin(e); /* the text is a model of its own */
+    if (plim_vision_is_there(&m->config->vision)) nn_begin(e); /* the text is a model of its own */
     if (hides) join_per_layer(e, m, b->own, b->embeddings);
     if (!hides && !b->seen.positions) b->positions = decoder_positions(e, m, tensor_size(ids, 1));
     b->turning = tensor_ref(e->halted ? e->poison : b->seen.positions ? b->seen.positions : b->positions);
@@ -182,6 +185,6 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     x = decoder_blocks_seeing(e, m, x, &b.calls[FULL], &b.calls[SLIDING], m->pixels ? &b.seen : NULL);
     x = last_norm(e, m, x);
     finish(e, m, &b);
-    if (m->config->vision.layers) tensor_set(e, &x, nn_end(e, x));
+    if (plim_vision_is_there(&m->config->vision)) tensor_set(e, &x, nn_end(e, x));
     return x;
 }

@@ -164,7 +164,10 @@ static void put_before(struct tensor **states, size_t count, const struct tensor
  * gemma4's tower its table behind what reads patches, and attention to sound its scale in front of a buffer. */
 static void put_own_last(const struct decoder *m, struct tensor **states, size_t count)
 {
-    if (m->vision.patch.weight) put_before(states, count, m->vision.positions, m->vision.inv_freq);
+    const struct tensor *behind = m->head != m->embedding ? m->head : NULL; /* of gemma4_unified's positions */
+    if (m->audio.embedding.weight) behind = m->audio.embedding.weight;
+    if (m->vision.patch.weight)
+        put_before(states, count, m->vision.positions, m->vision.inv_freq ? m->vision.inv_freq : behind);
     for (int64_t i = 0; i < m->config->audio.layers; i++)
         put_before(states, count, m->audio.layers[i].scale, m->audio.layers[i].softcap);
     put_before(states, count, m->vision.projection, decoder_base_embedding(m));

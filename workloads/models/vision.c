@@ -14,6 +14,7 @@ static const struct vision_tower *const towers[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GEMMA3] = &plim_tower_gemma3,
     [PLIM_FAMILY_MISTRAL3] = &plim_tower_pixtral,
     [PLIM_FAMILY_GEMMA4] = &plim_tower_gemma4,
+    [PLIM_FAMILY_GEMMA4_UNIFIED] = &plim_tower_gemma4_unified,
 };
 
 static const struct vision_tower *tower_of(const struct decoder *m)
@@ -24,8 +25,8 @@ static const struct vision_tower *tower_of(const struct decoder *m)
 bool vision_create(struct decoder *m)
 {
     const struct plim_vision *v = &m->config->vision;
-    if (!v->layers) return true;
-    m->vision.layers = calloc((size_t)v->layers, sizeof *m->vision.layers);
+    if (!plim_vision_is_there(v)) return true;
+    m->vision.layers = calloc((size_t)v->layers + 1, sizeof *m->vision.layers);
     m->vision.mergers = calloc((size_t)v->deep_count + 1, sizeof *m->vision.mergers);
     m->audio.layers = calloc((size_t)m->config->audio.layers + 1, sizeof *m->audio.layers);
     return m->vision.layers && m->vision.mergers && m->audio.layers;
@@ -45,7 +46,7 @@ void vision_build(struct engine *e, struct decoder *m)
 
 void vision_build_behind(struct engine *e, struct decoder *m)
 {
-    if (m->config->vision.layers && tower_of(m)->build_behind) tower_of(m)->build_behind(e, m);
+    if (plim_vision_is_there(&m->config->vision) && tower_of(m)->build_behind) tower_of(m)->build_behind(e, m);
 }
 
 void vision_freeze(struct engine *e, struct decoder *m)
@@ -67,6 +68,7 @@ static int64_t count_of(const struct decoder *m, enum vision_owner of)
     case VISION_AUDIO_BLOCKS: return a->layers;
     case VISION_TOWER:
     case VISION_MERGER: return 1;
+    case VISION_AUDIO_EMBEDDING: return a->out_size && (a->layers || m->config->vision.has_no_blocks);
     default: return a->layers > 0;
     }
 }
@@ -92,7 +94,7 @@ static void find_owner(const struct decoder *m, struct vision_part *part)
 bool vision_part(const struct decoder *m, size_t index, struct vision_part *part)
 {
     int64_t number = (int64_t)index;
-    if (!m->config->vision.layers) return false;
+    if (!plim_vision_is_there(&m->config->vision)) return false;
     for (const struct vision_parts *parts = tower_of(m)->parts; parts->name; parts++) {
         int64_t count = count_of(m, parts->of);
         *part = (struct vision_part){.parts = parts, .number = number};
@@ -201,10 +203,10 @@ static void count_elements(const struct decoder *m, int64_t of[MEETS_NOTHING + 1
 int64_t vision_elements(const struct decoder *m)
 {
     int64_t of[MEETS_NOTHING + 1];
-    if (!m->config->vision.layers) return 0;
+    if (!plim_vision_is_there(&m->config->vision)) return 0;
     count_elements(m, of);
     return of[MEETS_PATCHES] + of[MEETS_ROWS] + of[MEETS_NOTHING] +
-           (m->vision.positions ? tensor_elements(m->vision.positions) : 0);
+           (m->config->vision.layers && m->vision.positions ? tensor_elements(m->vision.positions) : 0);
 }
 
 double vision_flops_per_row(const struct decoder *m)

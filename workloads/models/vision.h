@@ -28,6 +28,7 @@ struct vision_merger {
 
 struct vision {
     struct linear patch;                      /* gemma4, which has no convolution */
+    struct norm patch_norm[3];                /* gemma4_unified: in front of it, behind it, and behind positions */
     struct tensor *standard[2];               /* gemma4: what its result is moved by, and scaled by; buffers, or NULL */
     struct adapters adapters;                 /* of what reads patches */
     struct tensor *patch_weight, *patch_bias; /* (W, channels, frames, patch, patch), of siglip without frames; (W) */
@@ -54,7 +55,7 @@ struct seen_images {
 
 /* A kind of tower. */
 struct vision_tower {
-    /* Makes its parameters and buffers; its layers are `m->vision.layers`. */
+    /* Makes its parameters and buffers; its layers are `m->vision.layers`. NULL: nothing stands before the text. */
     void (*build)(struct engine *e, struct decoder *m);
     /* vision_see() */
     void (*see)(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen);
@@ -63,7 +64,7 @@ struct vision_tower {
     const struct vision_parts *parts; /* in the order of named_modules(); one without a name ends them */
 };
 extern const struct vision_tower plim_tower_qwen2_vl, plim_tower_qwen2_5_vl, plim_tower_qwen3_vl, plim_tower_gemma3,
-    plim_tower_pixtral, plim_tower_gemma4;
+    plim_tower_pixtral, plim_tower_gemma4, plim_tower_gemma4_unified;
 
 /* Whose modules parts are: of what reads patches, of blocks, of what merges last, of what merges for deepstack; and of
  * an audio tower's ends and blocks (audio.h) */

@@ -67,6 +67,25 @@ static void build_behind(struct engine *e, struct decoder *m)
     audio_build_embedding(e, m);
 }
 
+/* --- gemma4_unified, which has no blocks --------------------------------------------------------- */
+
+/* Gemma4UnifiedVisionEmbedder, whose positions are a parameter of its own, and both Gemma4UnifiedMultimodalEmbedders */
+static void build_embedders(struct engine *e, struct decoder *m)
+{
+    const struct plim_vision *v = &m->config->vision;
+    struct parameters *p = &m->parameters;
+    int64_t side = v->patch_size * v->merge_size, w = v->hidden_size, in = v->channels * side * side;
+    size_t first = p->count;
+    nn_norm_create(e, p, &m->vision.patch_norm[0], NORM_LAYER, in, true);
+    nn_linear_create(e, p, &m->vision.patch, in, w, true);
+    nn_norm_create(e, p, &m->vision.patch_norm[1], NORM_LAYER, w, true);
+    m->vision.positions = nn_parameter(e, p, INIT_WEIGHT, SHAPE(v->positions, 2, w));
+    nn_move_last(p, first);
+    nn_norm_create(e, p, &m->vision.patch_norm[2], NORM_LAYER, w, true);
+    nn_linear_create(e, p, &m->vision.mergers[0].merging, v->intermediate_size, v->out_hidden_size, false);
+    audio_build_embedding(e, m);
+}
+
 /* --- in the text ------------------------------------------------------------------------------ */
 
 struct tensor *vision_hide_placeholders(struct engine *e, const struct decoder *m, struct tensor *ids,
@@ -122,3 +141,18 @@ static const struct vision_parts parts[] = {
     {0}};
 const struct vision_tower plim_tower_gemma4 = {
     .build = build, .build_behind = build_behind, .see = see, .parts = parts};
+
+#define OF_TOWER(path, field, kind) {path, offsetof(struct vision, field), MODULE_##kind}
+static const struct module unified[] = {OF_TOWER("patch_ln1", patch_norm[0], NORM),
+                                        OF_TOWER("patch_dense", patch, LINEAR),
+                                        OF_TOWER("patch_ln2", patch_norm[1], NORM),
+                                        OF_TOWER("pos_embedding", positions, PARAMETER),
+                                        OF_TOWER("pos_norm", patch_norm[2], NORM),
+                                        {0}};
+static const struct vision_parts unified_parts[] = {
+    {"model.embed_vision", unified, VISION_TOWER, MEETS_ROWS, true},
+    {"model.embed_vision.multimodal_embedder", merger, VISION_MERGER, MEETS_ROWS, true},
+    {"model.embed_audio", plim_audio_embedding, VISION_AUDIO_EMBEDDING, MEETS_NOTHING, true},
+    {0}};
+const struct vision_tower plim_tower_gemma4_unified = {
+    .build_behind = build_embedders, .see = see, .parts = unified_parts};

@@ -72,7 +72,7 @@ struct indices {
 /* Blocks that a window cuts are made by torch.vmap, in which a new number is one for each query. */
 static bool is_vmapped(const struct mask_request *r)
 {
-    return r->blocks && r->window;
+    return r->blocks && r->window && !r->blocks_last;
 }
 
 /* and_masks(): starts from true, and takes one mask (floating) after the other; or_masks() starts from false */
@@ -119,11 +119,13 @@ static struct tensor *same_block(struct engine *e, const struct mask_request *r,
     return y;
 }
 
-/* what lies behind or in the same block, no further back than the window (create_masks_for_vision_model()); floating */
+/* what lies behind or in the same block, no further back than the window (create_masks_for_vision_model()), or wherever
+ * it lies (blocks_last); floating */
 static struct tensor *causal_or_block(struct engine *e, const struct mask_request *r, const struct indices *i)
 {
-    struct tensor *all = r->window ? everything(e, r) : NULL, *any = start(e, r, false);
-    or_mask(e, &any, op_compare(e, PLIM_BINARY_LE, i->kv, i->q));
+    bool cuts = r->window && !r->blocks_last;
+    struct tensor *all = cuts ? everything(e, r) : NULL, *any = start(e, r, false);
+    or_mask(e, &any, cuts ? op_compare(e, PLIM_BINARY_LE, i->kv, i->q) : causal(e, r, i));
     or_mask(e, &any, same_block(e, r, i));
     if (!all) return tensor_yield(any);
     and_mask(e, &all, tensor_yield(any));

@@ -308,6 +308,7 @@ struct mask_request {
     int64_t window;                /* sliding window; 0: none */
     struct tensor *blocks;         /* (B, S) int64: tokens of one block see each other, wherever they stand, as far as
                                       the window goes; -1: of none. NULL: there are none. Needs attention_mask */
+    bool blocks_last;                     /* a token sees its whole block beyond the window, too (gemma4_unified) */
     struct tensor *positions;      /* (1, S) int64, or NULL: none are passed */
     struct tensor *attention_mask; /* (B, past + S), or NULL: none is passed; hides something if
                                       `padded` (and if `packed`, for one that the model made). Lent */

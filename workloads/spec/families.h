@@ -69,6 +69,7 @@
     X(T5, "t5")                                                                                    \
     X(MT5, "mt5")                                                                                  \
     X(GEMMA4, "gemma4")                                                                            \
+    X(GEMMA4_UNIFIED, "gemma4_unified")                                                            \
     X(GEMMA4_TEXT, "gemma4_text")                                                                  \
     X(GEMMA4_UNIFIED_TEXT, "gemma4_unified_text")                                                  \
     X(VIT, "vit")

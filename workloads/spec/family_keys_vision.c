@@ -201,6 +201,19 @@ static const struct plim_family_key gemma4_keys[] = {
     KEY("audio_use_clipped_linears", AUDIO_CLIPS, "true"),
 };
 
+/* Gemma4UnifiedTextConfig, Gemma4UnifiedConfig's own, and of what makes tokens of patches and of sound */
+static const struct plim_family_key gemma4_unified_keys[] = {
+    KEY("task", TASK, "causal-lm"),
+    GEMMA4_TEXT("262144", "1024"),
+    NUL("use_bidirectional_attention", SEEING, "null"),
+    KEY("vision_patch_size", VISION_PATCH, "16"),
+    KEY("vision_pooling_kernel_size", VISION_MERGE, "3"),
+    KEY("vision_mm_embed_dim", VISION_HIDDEN, "3840"),
+    KEY("vision_mm_posemb_size", VISION_POSITIONS, "1120"),
+    KEY("vision_output_proj_dims", VISION_INTERMEDIATE, "3840"),
+    NUL("audio_audio_embed_dim", AUDIO_OUT, "null"),
+};
+
 const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN2_VL] = {QWEN2_VL(qwen2_vl_keys), .liger = LIGER_QWEN2_VL(LAYER),
                               .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
@@ -246,6 +259,10 @@ const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
                             .linears = {LINEARS_OF_GEMMA4, "linear", "input_proj", "embedding_projection",
                                         "input_proj_linear", "relative_k_proj", "output_proj"},
                             .lora_default = {"q_proj", "v_proj"}},
+    [PLIM_FAMILY_GEMMA4_UNIFIED] = {INFO_OF_GEMMA4(gemma4_unified_keys), .vision = true, .mostly_text = true,
+                                    .required = {PLIM_FIELD_PAD_TOKEN},
+                                    .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
+                                                "down_proj", "patch_dense", "embedding_projection"}},
     [PLIM_FAMILY_MISTRAL3] = {KEYS(mistral3_keys), .sliding = PLIM_SLIDING_ALL, .tasks = 1u << PLIM_TASK_CAUSAL_LM,
                               .vision = true, .mostly_text = true, .rotary = true,
                               .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",

@@ -492,7 +492,8 @@ static enum plim_status read_parts(const struct plim_yaml *yaml, struct plim_spe
     }
     spec->model_as_given.tie_word_embeddings = usual;
     PLIM_TRY(plim_vision_read(yaml, plim_yaml_get(yaml->root, "vision_config"), spec, err));
-    if (family == PLIM_FAMILY_GEMMA4) PLIM_TRY(plim_audio_read(yaml, spec, err));
+    bool hears = family == PLIM_FAMILY_GEMMA4 || family == PLIM_FAMILY_GEMMA4_UNIFIED;
+    if (hears) PLIM_TRY(plim_audio_read(yaml, spec, err));
     if (has_text || !plim_family_info(family)->flat) PLIM_TRY(read_own(yaml, tied, spec, err));
     else PLIM_TRY(read_known(yaml, yaml->root, "", false, spec, err));
 out:

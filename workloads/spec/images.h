@@ -23,6 +23,7 @@ enum { PLIM_MAX_DEEP = 16, PLIM_GRIDS = 3, PLIM_MAX_CLIPPED = 64 /* blocks of ge
 struct plim_vision {
     int64_t layers, hidden_size, intermediate_size, heads;
     int64_t kv_heads, head_dim; /* gemma4, of whose other towers heads divide the width; 0: as many as heads */
+    bool has_no_blocks;         /* gemma4_unified: patches become tokens by linears and norms alone */
     bool clips, standardizes;   /* gemma4: its linears clip what goes in and what comes out; use_clipped_linears; what
                                    it makes is scaled by buffers */
     int64_t channels, patch_size, frames; /* of a patch: temporal_patch_size, as often as which an image is repeated */
@@ -42,12 +43,17 @@ struct plim_vision {
     int64_t full_count;
 };
 
+static inline bool plim_vision_is_there(const struct plim_vision *vision)
+{
+    return vision->layers || vision->has_no_blocks;
+}
+
 /* The audio tower of gemma4 (audio_config), whose weights are there; no row has sound. Without layers there is none. */
 struct plim_audio {
     int64_t layers, hidden_size, heads;
     int64_t channels[2]; /* subsampling_conv_channels */
     int64_t kernel_size; /* of a block's convolution */
-    int64_t out_size;    /* output_proj_dims */
+    int64_t out_size;    /* output_proj_dims; of gemma4_unified, which has no tower, audio_embed_dim, or 0 */
     bool clips;          /* as of a vision tower */
 };
 

@@ -347,7 +347,7 @@ static double parameters_bound(const struct plim_model_config *model)
     double own_heads = (double)v->layers * 2 * tower * (double)(v->head_dim * (v->heads + v->kv_heads));
     double vision = audio + own_heads +
                     (double)v->layers * tower * (4 * tower + 3 * (double)v->intermediate_size + 16) +
-                    2 * tower * (double)v->positions + patches + mergers;
+                    2 * tower * (double)v->positions + patches * (v->has_no_blocks ? merged / tower + 2 : 1) + mergers;
     double embed = h + (double)model->word_embed_proj_dim;
     return vision + (double)model->layers * layer +
            embed * (2 * (double)model->vocab_size + (double)model->positions + h);

@@ -59,6 +59,8 @@ static bool is_of_tower(enum plim_family family, const char *linear)
                                           "relative_k_proj", "output_proj"};
     for (size_t i = 0; i < sizeof(gemma4s) / sizeof(gemma4s[0]); i++)
         if (family == PLIM_FAMILY_GEMMA4 && !strcmp(linear, gemma4s[i])) return true;
+    bool is_unified = family == PLIM_FAMILY_GEMMA4_UNIFIED;
+    if (is_unified && (!strcmp(linear, "patch_dense") || !strcmp(linear, "embedding_projection"))) return true;
     bool is_plain = !strncmp(linear, "linear_", 7) || !strncmp(linear, "fc", 2) || !strncmp(linear, "mlp.", 4) ||
                     !strcmp(linear, "merging_layer");
     return is_plain || !strcmp(linear, "qkv") || !strcmp(linear, "attn.proj");

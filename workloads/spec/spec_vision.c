@@ -110,9 +110,10 @@ enum plim_status plim_audio_read(const struct plim_yaml *yaml, struct plim_spec 
     enum plim_status st = PLIM_OK;
     if (!vision || vision->kind != PLIM_YAML_MAPPING)
         return plim_yaml_fail(yaml, vision ? vision : yaml->root, err, "vision_config is missing, expected one (a "
-                              "model of text alone is family gemma4_text)");
+                              "model of text alone is family gemma4_text or gemma4_unified_text)");
     if (!config || config->kind != PLIM_YAML_MAPPING) return PLIM_OK;
-    spec->model_as_given.audio.layers = 12; /* Gemma4AudioConfig's default */
+    if (family == PLIM_FAMILY_GEMMA4) spec->model_as_given.audio.layers = 12; /* Gemma4AudioConfig's default */
+    else spec->model_as_given.audio.out_size = 640;                           /* Gemma4UnifiedAudioConfig's */
     for (size_t i = 0; i < config->count && st == PLIM_OK; i++) {
         char name[96];
         place.key = config->keys[i]->text;
@@ -132,7 +133,8 @@ void plim_vision_derive(struct plim_model_config *model)
         v->frames = 1;
         v->out_hidden_size = model->hidden_size;
     }
-    if (model->family == PLIM_FAMILY_GEMMA4) {
+    v->has_no_blocks = model->family == PLIM_FAMILY_GEMMA4_UNIFIED;
+    if (model->family == PLIM_FAMILY_GEMMA4 || v->has_no_blocks) {
         v->channels = 3; /* which its class reads whatever is said */
         v->frames = 1;
         v->out_hidden_size = model->hidden_size;

@@ -17,7 +17,7 @@ static bool asks_for_unused(const struct plim_train_setting *s, bool has_tower)
 
 static bool finds_unused(const struct ddp *d)
 {
-    return asks_for_unused(d->model->setting, d->model->config->vision.layers > 0);
+    return asks_for_unused(d->model->setting, plim_vision_is_there(&d->model->config->vision));
 }
 
 /* A parameter's place in the list of those that train. */
