@@ -61,6 +61,8 @@ Test(spec_vision, images_fit_into_rows_beside_what_is_known)
          "s.yaml:1:8: mrope_section is [16, 24, 24], expected parts of 32, half of a head"},
         {"model: {family: gemma4}\ndata: {images: 1}\n",
          "s.yaml:1:17: data.images beside the vision tower of gemma4: this is not in this version" RUN_IT},
+        {"model: {family: gemma4}\ntrain: {loop: trl-sft, world: 2}\n",
+         "s.yaml:1:17: trl-sft with ddp beside the vision tower of gemma4: this is not in this version" RUN_IT},
         {"model: {family: gemma4, vision_head_dim: 10}\n",
          "s.yaml:1:42: vision_head_dim is 10, expected a multiple of 4, as heads turn by rows and columns"},
         {"model: {family: gemma4, audio_num_hidden_layers: 65}\n",

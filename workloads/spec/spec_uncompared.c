@@ -9,7 +9,7 @@ enum {
     SMOOTHED = 1 << 15, SAVED = 1 << 16, PARAMETERS = 1 << 17, UPCAST = 1 << 18, EVALUATED = 1 << 19, KEPT = 1 << 20,
     REENTRANT = 1 << 21, REENTRANT_BY_LAYERS = 1 << 22, LOADED = 1 << 23, FP16 = 1 << 24, LONGER_ROPE = 1 << 25,
     NEWER = 1 << 26, /* PyTorch 2.15, transformers 5.24 */
-    IMAGES = 1 << 27,
+    IMAGES = 1 << 27, SFT_DDP = 1 << 28,
 
     SHARDED = ZERO1_2 | ZERO3 | FSDP,
     /* of all models with a vision tower */
@@ -18,8 +18,8 @@ enum {
     FEW = TOWER | FLASH2 | INT8 | SMOOTHED | SAVED | SHARDED | SFT | FP4 | LIGER | EVALUATED | UPCAST,
     SEQ2SEQ = FP16 | FLASH2 | PACKING | SWIFT | SFT | LATER_LOOPS | NF4 | FP4 | INT8 | LIGER | NEWER | KEPT |
               REENTRANT | LOADED | UPCAST | SAVED | SHARDED,
-    GEMMA4 = SWIFT | LATER_LOOPS | SHARDED | FP4 | INT8 | LIGER | FLASH2 | REENTRANT_BY_LAYERS | PACKING | CUT |
-             SMOOTHED | UPCAST | PARAMETERS | SAVED | NEWER,
+    GEMMA4 = SWIFT | SFT_DDP | LATER_LOOPS | SHARDED | FP4 | INT8 | LIGER | FLASH2 | REENTRANT_BY_LAYERS | PACKING |
+             CUT | SMOOTHED | UPCAST | PARAMETERS | SAVED | NEWER,
 };
 static const unsigned uncompared[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN2_VL] = TOWER | FLASH2 | INT8,
@@ -77,6 +77,7 @@ static const char *of_loop(const struct plim_spec *spec, unsigned what)
     unsigned is = loop == PLIM_LOOP_SWIFT_SFT ? SWIFT : loop == PLIM_LOOP_TRL_SFT ? SFT : 0;
     if (loop > PLIM_LOOP_TRL_SFT) is = LATER_LOOPS;
     if (what & is) return plim_loop_names[loop];
+    if (what & SFT_DDP && is == SFT && spec->world > 1) return "trl-sft with ddp";
     if (what & IMAGES && spec->images.count > 0) return "data.images";
     if (what & PACKING && spec->packing) return "data.packing";
     if (what & SMOOTHED && spec->label_smoothing > 0) return "train.label_smoothing";
