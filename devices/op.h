@@ -183,6 +183,9 @@ enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
     X(SCATTER, scatter, 1, 2, 0)                                                                      \
     /* out[.., i] <- a[.., indices[.., i]], indices: along the last dimension */                       \
     X(GATHER, gather, 1, 2, 0)                                                                        \
+    /* out[.., indices[.., i]] <- out there + a[.., i], indices, of which some may be alike: along the last \
+       dimension, one after the other */ \
+    X(ADD_BY_INDEX, add_by_index, 1, 2, 0)                                                            \
     /* out <- a, mask, broadcast: a, or where the mask is 1 `alpha` */                                \
     X(MASKED_FILL, masked_fill, 1, 2, 0)                                                              \
     /* out (n) int64 <- a: where a is not 0, counted row-major; out (n, dimensions of a): the coordinates. Less \

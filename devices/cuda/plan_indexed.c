@@ -3,30 +3,52 @@
 #include "plan_rows.h"
 #include "walk.h"
 
-/* `rows` and `named` along the last dimension; the kernel's name without its type. */
-static enum plim_status by_index(const struct plim_cuda_plan *plan, const struct plim_array *rows,
-                                 const struct plim_array *named, const struct plim_array *indices,
-                                 const char *const kernels[2])
+/* How many indices there are in memory, one behind the other: leading dimensions may repeat them. 0: others. */
+static int64_t period_of(const struct plim_array *indices)
+{
+    int64_t period = 1;
+    int d = indices->ndim - 1;
+    for (; d >= 0 && (indices->shape[d] == 1 || indices->stride[d] == period); d--) period *= indices->shape[d];
+    for (; d >= 0; d--)
+        if (indices->shape[d] != 1 && indices->stride[d] != 0) return 0;
+    return period;
+}
+
+/* What the kernels take but for strides; PLIM_UNSUPPORTED, PLIM_INVALID: they do not. */
+static enum plim_status by_index_args(const struct plim_array *rows, const struct plim_array *named,
+                                      const struct plim_array *indices, struct plim_by_index_args *args)
 {
     if (rows->ndim < 1 || named->ndim < 1 || indices->ndim != rows->ndim) return PLIM_INVALID;
     for (int d = 0; d < rows->ndim; d++)
         if (rows->shape[d] != indices->shape[d]) return PLIM_INVALID;
     int64_t width = rows->shape[rows->ndim - 1], room = named->shape[named->ndim - 1];
     int64_t elements = plim_array_elements(rows);
+    *args = (struct plim_by_index_args){.rows = plim_cuda_plan_flat(rows),
+                                        .named = plim_cuda_plan_flat(named),
+                                        .indices = plim_cuda_plan_flat(indices)};
     if (elements == 0) return PLIM_OK;
     if (room < 1 || elements / width != plim_array_elements(named) / room) return PLIM_INVALID;
-    bool flat = plim_cuda_plan_is_contiguous(rows) && plim_cuda_plan_is_contiguous(named) &&
-                plim_cuda_plan_is_contiguous(indices) && plim_cuda_plan_is_integer(indices);
-    if (!flat) return PLIM_UNSUPPORTED;
+    if (!plim_cuda_plan_is_contiguous(named) || !period_of(indices) || !plim_cuda_plan_is_integer(indices))
+        return PLIM_UNSUPPORTED;
+    args->elements = (uint64_t)elements;
+    args->room = (uint64_t)room;
+    args->width = plim_divider_of((uint64_t)width);
+    args->period = plim_divider_of((uint64_t)period_of(indices));
+    return PLIM_OK;
+}
+
+/* `rows` and `named` along the last dimension; the kernel's name without its type. */
+static enum plim_status by_index(const struct plim_cuda_plan *plan, const struct plim_array *rows,
+                                 const struct plim_array *named, const struct plim_array *indices,
+                                 const char *const kernels[2])
+{
+    struct plim_by_index_args args;
+    enum plim_status st = by_index_args(rows, named, indices, &args);
+    if (st != PLIM_OK || args.elements == 0) return st;
+    if (!plim_cuda_plan_is_contiguous(rows)) return PLIM_UNSUPPORTED;
     bool integers = plim_cuda_plan_is_integer(rows) && plim_cuda_plan_is_integer(named);
-    const struct plim_by_index_args args = {.rows = plim_cuda_plan_flat(rows),
-                                            .named = plim_cuda_plan_flat(named),
-                                            .indices = plim_cuda_plan_flat(indices),
-                                            .elements = (uint64_t)elements,
-                                            .room = (uint64_t)room,
-                                            .width = plim_divider_of((uint64_t)width)};
-    return plim_cuda_plan_launch(plan, kernels[integers], plim_cuda_plan_all_blocks(elements, PLIM_INDEXED_THREADS),
-                                 PLIM_INDEXED_THREADS, &args, sizeof args);
+    int64_t blocks = plim_cuda_plan_all_blocks((int64_t)args.elements, PLIM_INDEXED_THREADS);
+    return plim_cuda_plan_launch(plan, kernels[integers], blocks, PLIM_INDEXED_THREADS, &args, sizeof args);
 }
 
 enum plim_status plim_cuda_plan_gather(const struct plim_cuda_plan *plan, const struct plim_op *op)
@@ -39,6 +61,21 @@ enum plim_status plim_cuda_plan_scatter(const struct plim_cuda_plan *plan, const
 {
     static const char *const kernels[] = {"put_float", "put_integer"};
     return by_index(plan, op->in[0], op->out[0], op->in[1], kernels);
+}
+
+enum plim_status plim_cuda_plan_add_by_index(const struct plim_cuda_plan *plan, const struct plim_op *op)
+{
+    const struct plim_array *rows = op->in[0], *named = op->out[0];
+    struct plim_add_by_index_args args = {.count = plim_divider_of(1)};
+    enum plim_status st = by_index_args(rows, named, op->in[1], &args.by);
+    if (st != PLIM_OK || args.by.elements == 0) return st;
+    bool floats = plim_dtype_is_float(rows->dtype) && plim_dtype_is_float(named->dtype);
+    if (!floats || rows->ndim > PLIM_INDEXED_DIMS) return PLIM_UNSUPPORTED;
+    for (int d = 0; d < rows->ndim; d++) args.step[PLIM_INDEXED_DIMS - rows->ndim + d] = rows->stride[d];
+    if (rows->ndim > 1) args.count = plim_divider_of((uint64_t)rows->shape[rows->ndim - 2]);
+    int64_t threads = (int64_t)(args.by.elements / args.by.width.divisor) * PLIM_INDEXED_WARP;
+    return plim_cuda_plan_launch(plan, "add_by_index", plim_cuda_plan_all_blocks(threads, PLIM_INDEXED_THREADS),
+                                 PLIM_INDEXED_THREADS, &args, sizeof args);
 }
 
 /* --- whole rows ------------------------------------------------------------------------------- */

@@ -44,6 +44,7 @@ static plim_cuda_plan_function *const planners[PLIM_OP_KIND_COUNT] = {
     [PLIM_OP_ARGMAX] = plim_cuda_plan_argmax,
     [PLIM_OP_SCATTER] = plim_cuda_plan_scatter,
     [PLIM_OP_GATHER] = plim_cuda_plan_gather,
+    [PLIM_OP_ADD_BY_INDEX] = plim_cuda_plan_add_by_index,
     [PLIM_OP_MASKED_FILL] = plim_cuda_plan_masked_fill,
     [PLIM_OP_NONZERO] = plim_cuda_plan_nonzero,
     [PLIM_OP_TAKE_ROWS] = plim_cuda_plan_take_rows,

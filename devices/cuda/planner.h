@@ -80,8 +80,8 @@ plim_cuda_plan_function plim_cuda_plan_row_statistics, plim_cuda_plan_row_statis
 plim_cuda_plan_function plim_cuda_plan_attention, plim_cuda_plan_attention_backward;
 
 /* plan_indexed.c */
-plim_cuda_plan_function plim_cuda_plan_gather, plim_cuda_plan_scatter, plim_cuda_plan_take_rows,
-    plim_cuda_plan_put_rows;
+plim_cuda_plan_function plim_cuda_plan_gather, plim_cuda_plan_scatter, plim_cuda_plan_add_by_index,
+    plim_cuda_plan_take_rows, plim_cuda_plan_put_rows;
 
 /* plan_marked.c */
 plim_cuda_plan_function plim_cuda_plan_nonzero, plim_cuda_plan_masked_scatter;

@@ -144,6 +144,26 @@ enum plim_status plim_reference_gather(const struct plim_op *op)
     return move_by_index(op->out[0], op->in[0], op->in[1], false);
 }
 
+enum plim_status plim_reference_add_by_index(const struct plim_op *op)
+{
+    const struct plim_array *rows = op->in[0], *named = op->out[0], *indices = op->in[1];
+    int64_t width = plim_elements_last(rows), room = plim_elements_last(named);
+    if (!plim_elements_same_shape(rows, indices) || width < 1 || room < 1 ||
+        plim_array_elements(rows) / width != plim_array_elements(named) / room)
+        return PLIM_INVALID;
+    for (int64_t i = 0; i < plim_array_elements(rows); i++) {
+        int64_t index;
+        double value, sum;
+        plim_elements_read_integers(indices, i, 1, &index);
+        if (index < 0 || index >= room) return PLIM_INVALID;
+        plim_elements_read(rows, i, 1, &value);
+        plim_elements_read(named, i / width * room + index, 1, &sum);
+        sum += value;
+        plim_elements_write(named, i / width * room + index, 1, &sum);
+    }
+    return PLIM_OK;
+}
+
 enum plim_status plim_reference_masked_fill(const struct plim_op *op)
 {
     struct plim_array x, mask;

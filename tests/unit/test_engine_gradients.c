@@ -138,6 +138,52 @@ Test(engine_gradients, of_a_part_that_does_not_lie_together)
     expect_slopes(likely, (struct tensor *[]){variable(SHAPE(2, 3, 4), 1), NULL});
 }
 
+/* Distances of two tokens to one another, by which both rows of scores are read */
+static struct tensor *chosen_again(struct tensor *const x[2])
+{
+    struct tensor *index = tensor_keep(op_full(e, PLIM_I64, SHAPE(1, 2, 4), 0));
+    for (int i = 0; i < 8; i++) array_put(&index->a, i, (int[]){2, 1, 1, 0, 0, 2, 2, 2}[i]);
+    struct tensor *wide = op_expand(e, index, SHAPE(3, 2, 4));
+    struct tensor *y = op_mul(e, op_gather_any(e, x[0], wide), x[1]);
+    tensor_drop(e, index);
+    return y;
+}
+/* The same, whose gradient lies across */
+static struct tensor *chosen_across(struct tensor *const x[2])
+{
+    struct tensor *index = tensor_keep(op_full(e, PLIM_I64, SHAPE(1, 2, 4), 1));
+    struct tensor *y = op_gather_any(e, x[0], op_expand(e, index, SHAPE(3, 2, 4)));
+    tensor_drop(e, index);
+    return op_mul(e, op_transpose(e, y, 1, 2), x[1]);
+}
+Test(engine_gradients, of_what_is_chosen_more_than_once)
+{
+    expect_slopes(chosen_again, (struct tensor *[]){variable(SHAPE(3, 2, 3), 1), variable(SHAPE(3, 2, 4), 2)});
+    expect_slopes(chosen_across, (struct tensor *[]){variable(SHAPE(3, 2, 3), 1), variable(SHAPE(3, 4, 2), 2)});
+}
+
+static struct tensor *chosen_rows(struct tensor *const x[2])
+{
+    struct tensor *places = tensor_keep(op_full(e, PLIM_I64, SHAPE(2), 0));
+    array_put(&places->a, 0, 2);
+    struct tensor *y = op_mul(e, op_gather_rows(e, x[0], places), x[1]);
+    tensor_drop(e, places);
+    return y;
+}
+Test(engine_gradients, of_rows_that_are_gathered)
+{
+    expect_slopes(chosen_rows, (struct tensor *[]){variable(SHAPE(3, 4), 1), variable(SHAPE(2, 4), 2)});
+}
+
+static struct tensor *repeated(struct tensor *const x[2])
+{
+    return op_mul(e, op_repeat(e, x[0], 3), x[1]);
+}
+Test(engine_gradients, of_what_is_repeated)
+{
+    expect_slopes(repeated, (struct tensor *[]){variable(SHAPE(2, 3), 1), variable(SHAPE(6, 3), 2)});
+}
+
 /* -log sum exp, and what is chosen, of rows that lie apart */
 static struct tensor *chosen_logs(struct tensor *const x[2])
 {

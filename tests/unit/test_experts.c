@@ -80,6 +80,18 @@ Test(experts, gathering_reads_where_indices_say)
     EXPECT_VALUES(&y, 0, 3, 1, 5, 6);
 }
 
+Test(experts, adding_by_index_adds_up_where_indices_are_alike)
+{
+    struct plim_array x = ARRAY(PLIM_F32, 2, 3), at = ARRAY(PLIM_I64, 1, 3), y = ARRAY(PLIM_F32, 2, 2);
+    VALUES(&x, 1, 2, 3, 4, 5, 6);
+    VALUES(&at, 1, 0, 1);
+    VALUES(&y, 10, 20, 30, 40);
+    at.shape[0] = 2, at.stride[0] = 0; /* the same for both rows */
+    struct plim_op op = op_of(PLIM_OP_ADD_BY_INDEX, &y, NULL, &x, &at);
+    run_op(&op);
+    EXPECT_VALUES(&y, 0, 12, 24, 35, 50);
+}
+
 Test(experts, a_mask_is_broadcast_over_rows)
 {
     struct plim_array x = ARRAY(PLIM_F32, 2, 2), mask = ARRAY(PLIM_BOOL, 2, 1), y = ARRAY(PLIM_F32, 2, 2);

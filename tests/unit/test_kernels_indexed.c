@@ -70,6 +70,32 @@ Test(kernels_indexed, an_index_out_of_range_reads_zeros_and_writes_nothing)
     for (int i = 0; i < 24; i++) cr_expect(eq(dbl, kernel_case_get(named, i), before[i]));
 }
 
+/* Of each of `rows` matrices the same indices; what is added may lie across. */
+static void check_repeated(enum plim_dtype type, int64_t rows, int64_t count, int64_t width, int64_t room, bool across)
+{
+    const int64_t shape[] = {rows, count, width}, stride[] = {0, width, 1};
+    const struct plim_array *indices = kernel_case_strided(&c, PLIM_I64, 3, shape, stride, 0);
+    for (int64_t i = 0; i < count * width; i++) kernel_case_set(indices, i, (double)((i * 5 + i / 7) % room));
+    const struct plim_array *named = KERNEL_ARRAY(&c, type, rows, count, room);
+    const struct plim_array *own = across ? kernel_case_permuted(&c, type, 3, shape, (int[]){0, 2, 1}, 1)
+                                          : KERNEL_ARRAY(&c, type, rows, count, width);
+    struct plim_op op = {.kind = PLIM_OP_ADD_BY_INDEX, .n_out = 1, .n_in = 2, .out = {named}, .in = {own, indices}};
+    kernel_case_check(&c, &op, type == PLIM_F32 ? 8 : 2, 1);
+    op = (struct plim_op){.kind = PLIM_OP_GATHER, .n_out = 1, .n_in = 2, .out = {own}, .in = {named, indices}};
+    if (!across) kernel_case_check(&c, &op, 0, 0);
+    kernel_case_finish(&c);
+}
+
+Test(kernels_indexed, indices_that_are_alike_and_those_of_all_rows)
+{
+    for (int t = 0; t < 3; t++) {
+        check_repeated(types[t], 3, 5, 9, 4, false);
+        check_repeated(types[t], 2, 7, 6, 50, true);
+        check_repeated(types[t], 1, 1, 1, 3, false);
+    }
+    check_repeated(PLIM_F32, 9, 40, 70, 33, true);
+}
+
 /* --- masks ------------------------------------------------------------------------------------ */
 
 static void check_masked(const struct plim_array *out, const struct plim_array *x, const struct plim_array *mask,

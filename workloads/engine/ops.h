@@ -83,6 +83,8 @@ struct tensor *op_clone(struct engine *e, struct tensor *x);      /* always cont
 struct tensor *op_detached_clone(struct engine *e, struct tensor *x); /* the same; no autograd */
 /* torch.nn.functional.pad behind the end of a dimension: with zeros; negative `count` cuts; 0 copies */
 struct tensor *op_pad(struct engine *e, struct tensor *x, int dim, int64_t count);
+/* x.repeat(times, 1, ..) */
+struct tensor *op_repeat(struct engine *e, struct tensor *x, int64_t times);
 /* torch.repeat_interleave(x, times, dim) */
 struct tensor *op_repeat_each(struct engine *e, struct tensor *x, int dim, int64_t times);
 struct tensor *op_cat(struct engine *e, int count, struct tensor *const *x, int dim);
@@ -295,8 +297,12 @@ struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *col
 struct tensor *op_rows_in_order(struct engine *e, struct tensor *x, const int64_t *places);
 /* x.masked_scatter(mask, source), source of as many elements as the mask, which broadcasts, lets through */
 struct tensor *op_masked_scatter(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *source);
-/* x.gather(-1, indices), indices (.., k) int64 */
+/* x.gather(-1, indices), indices (.., k) int64, which differ in a row */
 struct tensor *op_gather_last(struct engine *e, struct tensor *x, struct tensor *indices);
+/* The same where they need not differ; leading dimensions may repeat them */
+struct tensor *op_gather_any(struct engine *e, struct tensor *x, struct tensor *indices);
+/* x.gather(0, places.expand(..)) of whole rows of x (n, ..), or of its elements; places (k) int64, which differ */
+struct tensor *op_gather_rows(struct engine *e, struct tensor *x, struct tensor *places);
 /* x[indices] = from, of x (n); no autograd */
 void op_scatter_(struct engine *e, struct tensor *x, struct tensor *indices, struct tensor *from);
 /* int32: how many of x are 0, 1, .. bins - 1; no autograd */

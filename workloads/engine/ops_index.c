@@ -222,24 +222,27 @@ struct tensor *op_take_at(struct engine *e, struct tensor *x, int dim, int64_t i
 }
 
 /* gather_backward: zeros of the shape of self, to which the gradient is added where it came from. Of self only the
- * shape is used, but the formula names it. */
+ * shape is used, but the formula names it. Indices of a row may be alike where ints[0] says so. */
 static void gather_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *x = node_saved(e, n, 0), *indices = node_saved(e, n, 1);
     if (e->halted) return;
     struct tensor *dx =
         tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, x->a.ndim, x->a.shape, 0));
-    scatter(e, dx, indices, grads[0]);
+    struct tensor *operands[] = {dx, grads[0], indices};
+    if (n->ints[0]) op_launch(e, (struct plim_op){.kind = PLIM_OP_ADD_BY_INDEX}, 1, 2, operands);
+    else scatter(e, dx, indices, grads[0]);
     out[0] = dx;
 }
 static const struct node_kind gather_kind = {"GatherBackward0", gather_backward};
 
-struct tensor *op_gather_last(struct engine *e, struct tensor *x, struct tensor *indices)
+static struct tensor *gather_last(struct engine *e, struct tensor *x, struct tensor *indices, bool are_alike)
 {
     struct tensor *operands[2] = {x, indices};
     if (e->halted) return op_halted(e, 2, operands);
     struct node *n = op_node(e, &gather_kind, 1, &x);
     if (n) {
+        n->ints[0] = are_alike;
         node_save(e, n, 0, x);
         node_save(e, n, 1, indices);
     }
@@ -247,6 +250,43 @@ struct tensor *op_gather_last(struct engine *e, struct tensor *x, struct tensor 
     struct plim_op op = {
         .kind = PLIM_OP_GATHER, .n_out = 1, .n_in = 2, .out = {&y->a}, .in = {&x->a, &indices->a}};
     if (!e->halted) engine_launch(e, &op);
+    return op_done(e, n, y, 2, operands);
+}
+
+struct tensor *op_gather_last(struct engine *e, struct tensor *x, struct tensor *indices)
+{
+    return gather_last(e, x, indices, false);
+}
+
+struct tensor *op_gather_any(struct engine *e, struct tensor *x, struct tensor *indices)
+{
+    return gather_last(e, x, indices, true);
+}
+
+/* The same along the first dimension, whose places differ */
+static void gather_rows_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *x = node_saved(e, n, 0), *places = node_saved(e, n, 1);
+    if (e->halted) return;
+    out[0] = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, x->a.ndim, x->a.shape, 0));
+    launch_rows(e, PLIM_OP_PUT_ROWS, &out[0]->a, &grads[0]->a, places);
+}
+static const struct node_kind gather_rows_kind = {"GatherBackward0", gather_rows_backward};
+
+struct tensor *op_gather_rows(struct engine *e, struct tensor *x, struct tensor *places)
+{
+    struct tensor *operands[2] = {x, places};
+    if (e->halted) return op_halted(e, 2, operands);
+    struct node *n = op_node(e, &gather_rows_kind, 1, &x);
+    if (n) {
+        node_save(e, n, 0, x);
+        node_save(e, n, 1, places);
+    }
+    int64_t shape[PLIM_MAX_DIMS];
+    memcpy(shape, x->a.shape, sizeof shape);
+    shape[0] = places->a.shape[0];
+    struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape);
+    launch_rows(e, PLIM_OP_TAKE_ROWS, &y->a, &x->a, places);
     return op_done(e, n, y, 2, operands);
 }
 

@@ -119,6 +119,17 @@ struct tensor *op_expand(struct engine *e, struct tensor *x, int ndim, const int
     return op_done(e, n, y, 1, &x);
 }
 
+struct tensor *op_repeat(struct engine *e, struct tensor *x, int64_t times)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    int64_t shape[PLIM_MAX_DIMS] = {times}, flat[PLIM_MAX_DIMS];
+    int ndim = x->a.ndim;
+    for (int i = 0; i < ndim; i++) shape[i + 1] = flat[i] = x->a.shape[i];
+    flat[0] *= times;
+    struct tensor *wide = op_expand(e, op_unsqueeze(e, x, 0), ndim + 1, shape);
+    return op_view(e, op_clone(e, wide), ndim, flat);
+}
+
 struct tensor *op_repeat_each(struct engine *e, struct tensor *x, int dim, int64_t times)
 {
     if (e->halted) return op_halted(e, 1, &x);

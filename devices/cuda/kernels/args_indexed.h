@@ -1,17 +1,25 @@
-/* Arguments of GATHER, SCATTER, TAKE_ROWS and PUT_ROWS (indexed.cu). */
+/* Arguments of GATHER, SCATTER, ADD_BY_INDEX, TAKE_ROWS and PUT_ROWS (indexed.cu). */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_INDEXED_H
 #define PLIM_DEVICES_CUDA_KERNELS_ARGS_INDEXED_H
 
 #include "args_elementwise.h"
 #include "args_rows.h"
 
-enum { PLIM_INDEXED_THREADS = 256 };
+enum { PLIM_INDEXED_THREADS = 256, PLIM_INDEXED_WARP = 32, PLIM_INDEXED_DIMS = 3 };
 
-/* Contiguous: `rows` have the shape of the indices, those of `named` are `room` long. */
+/* Contiguous: `rows` have the shape of the indices, those of `named` are `room` long. Indices start again after
+ * `period` of them. */
 struct plim_by_index_args {
     struct plim_cuda_flat_operand rows, named, indices;
     uint64_t elements, room;
-    struct plim_divider width; /* of a row of `rows` */
+    struct plim_divider width, period; /* of a row of `rows` */
+};
+
+/* Of which `rows` may have strides, in elements; `count` rows have the first one in common. */
+struct plim_add_by_index_args {
+    struct plim_by_index_args by;
+    struct plim_divider count;
+    int64_t step[PLIM_INDEXED_DIMS];
 };
 
 /* The walk: rows (n, ..), the first row of `named` for each of them, indices. Strides in bytes. */

@@ -6,7 +6,8 @@
 __device__ inline bool named_place(const plim_by_index_args &args, uint64_t i, uint64_t &place)
 {
     int64_t index[1];
-    load(index, args.indices.dtype, args.indices.data + i * bytes_of(args.indices.dtype));
+    uint64_t at = i - plim_divide(i, &args.period) * args.period.divisor;
+    load(index, args.indices.dtype, args.indices.data + at * bytes_of(args.indices.dtype));
     place = plim_divide(i, &args.width) * args.room + (uint64_t)index[0];
     return index[0] >= 0 && (uint64_t)index[0] < args.room;
 }
@@ -52,6 +53,27 @@ PLIM_KERNEL(put_float, plim_by_index_args, PLIM_INDEXED_THREADS)
 PLIM_KERNEL(put_integer, plim_by_index_args, PLIM_INDEXED_THREADS)
 {
     scatter<int64_t>(args);
+}
+
+/* A warp has a row, of which each lane adds to every 32nd place. */
+PLIM_KERNEL(add_by_index, plim_add_by_index_args, PLIM_INDEXED_THREADS)
+{
+    uint64_t width = args.by.width.divisor, lane = threadIdx.x % PLIM_INDEXED_WARP;
+    for (uint64_t row = grid_thread() / PLIM_INDEXED_WARP; row * width < args.by.elements;
+         row += grid_threads() / PLIM_INDEXED_WARP) {
+        uint64_t outer = plim_divide(row, &args.count), inner = row - outer * args.count.divisor;
+        int64_t from = (int64_t)outer * args.step[0] + (int64_t)inner * args.step[1];
+        for (uint64_t i = 0; i < width; i++, from += args.step[2]) {
+            uint64_t place;
+            if (!named_place(args.by, row * width + i, place) || place % PLIM_INDEXED_WARP != lane) continue;
+            float sum[1], more[1];
+            uint64_t at = args.by.named.data + place * bytes_of(args.by.named.dtype);
+            load(sum, args.by.named.dtype, at);
+            load(more, args.by.rows.dtype, args.by.rows.data + (uint64_t)from * bytes_of(args.by.rows.dtype));
+            sum[0] += more[0];
+            store(args.by.named.dtype, at, sum);
+        }
+    }
 }
 
 /* --- whole rows ------------------------------------------------------------------------------- */
