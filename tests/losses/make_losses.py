@@ -7,6 +7,7 @@
     make_losses.py vision > vision.jsonl                (rows with images)
     make_losses.py gemma4 > gemma4.jsonl                (gemma4's text, and whole models)
     make_losses.py seq2seq > seq2seq.jsonl              (an encoder and a decoder)
+    make_losses.py deberta > deberta.jsonl
     make_losses.py classifiers > classifiers.jsonl      (decoders whose last token that is no padding is classified)
     make_losses.py encoders > encoders.jsonl            (encoders' tasks that are not in losses.jsonl, and later encoders)
 
@@ -21,7 +22,7 @@ os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 import numpy as np
 import torch
 import transformers
-from small_models import (CLASSIFIERS, ENCODER_MODELS, EXPERTS, FURTHER_ENCODERS, FAMILIES, FURTHER, GPT2, LABELS, LLAMA, LORA, ROTARY,
+from small_models import (CLASSIFIERS, DEBERTA, ENCODER_MODELS, EXPERTS, FURTHER_ENCODERS, FAMILIES, FURTHER, GPT2, LABELS, LLAMA, LORA, ROTARY,
                           default_rope)
 
 STEPS = 20
@@ -65,7 +66,7 @@ def add_lora(model, lora):
     return get_peft_model(model, LoraConfig(lora_alpha=2 * lora["r"], lora_dropout=0.0, **lora))
 
 
-ENCODERS = ("bert", "roberta", "distilbert", "modernbert", "xlm-roberta", "electra")
+ENCODERS = ("bert", "roberta", "distilbert", "modernbert", "xlm-roberta", "electra", "deberta-v2")
 HEADS = {"ForSequenceClassification": transformers.AutoModelForSequenceClassification,
          "ForTokenClassification": transformers.AutoModelForTokenClassification,
          "ForQuestionAnswering": transformers.AutoModelForQuestionAnswering}
@@ -157,7 +158,7 @@ def as_made(parameters):
             ordered, own = ordered + own, []
         ordered.append((name, p))
     stacked = (".mlp.experts.", ".mlp.gate.", ".block_sparse_moe.")  # whose adapters peft makes behind those of modules
-    return sorted(ordered, key=lambda entry: ("lora_" in entry[0] or entry[0] in last,
+    return sorted(ordered, key=lambda entry: ("lora_" in entry[0] or entry[0].removeprefix("base_model.model.") in last,
                                               "lora_" in entry[0] and any(part in entry[0] for part in stacked)))
 
 
@@ -359,6 +360,24 @@ def older_vision(hf):
     yield dict(hf, model_type="qwen2_vl", text_config=text, vision_config=dict(tower, embed_dim=32, hidden_size=32, mlp_ratio=2))
 
 
+def deberta():
+    """Distances told by their logarithm, and all of them; scores of both kinds, and of one; projections of the tokens' and of
+    their own."""
+    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="eager",
+                 accumulation=1, clip=False, batch=3, seq=37)
+    classifier = dict(architectures=["DebertaV2ForSequenceClassification"], **LABELS)
+    own = dict(DEBERTA, share_att_key=False, norm_rel_ebd="none", position_buckets=-1, max_relative_positions=20)
+    for hf in (DEBERTA, dict(DEBERTA, **classifier), own, dict(own, pos_att_type=["c2p"], type_vocab_size=2, position_biased_input=True),
+               dict(DEBERTA, pos_att_type="p2c", pooler_hidden_act="relu", **classifier), dict(DEBERTA, relative_attention=False)):
+        yield dict(plain, hf=hf)
+    # a CPU's autocast leaves softmax and norms in bf16, where CUDA's does not
+    for change in (dict(checkpointing="full", accumulation=2), dict(clip=True, optimizer="sgd"),
+                   dict(lora=dict(r=4, target_modules=["query_proj", "value_proj"]))):
+        yield dict({**plain, **change}, hf=DEBERTA)
+    yield dict({**plain, "checkpointing": "full", "lora": dict(r=4, target_modules=["query_proj", "key_proj", "dense"])},
+               hf=dict(DEBERTA, **classifier))
+
+
 def seq2seq():
     small = dict(model_type="t5", vocab_size=101, d_model=32, d_kv=8, d_ff=56, num_layers=2, num_heads=4,
                  decoder_start_token_id=0, relative_attention_num_buckets=8, relative_attention_max_distance=20)
@@ -498,7 +517,7 @@ def cases():
 def main():
     torch.set_num_threads(1)
     asked = sys.argv[1:]
-    made = gemma4() if asked == ["gemma4"] else seq2seq() if asked == ["seq2seq"] else vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else encoders() if asked == ["encoders"] else classifiers() if asked == ["classifiers"] else of_experts(asked[1:]) if asked[:1] == ["experts"] else cases()
+    made = gemma4() if asked == ["gemma4"] else deberta() if asked == ["deberta"] else seq2seq() if asked == ["seq2seq"] else vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else encoders() if asked == ["encoders"] else classifiers() if asked == ["classifiers"] else of_experts(asked[1:]) if asked[:1] == ["experts"] else cases()
     for case in made:
         changed = [case["hf"]["model_type"], case["precision"], case["optimizer"], case["attention"]]
         name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])
@@ -512,6 +531,9 @@ def main():
             name += f"-{ADAPTERS.index(case['lora']) + 1}"
         name += f"/acc{case['accumulation']}" if case["accumulation"] > 1 else ""
         name += f"/t{case['target_seq']}" if "target_seq" in case else ""
+        name += "/" + "".join(case["hf"]["pos_att_type"]) if "pos_att_type" in case["hf"] else ""
+        name += "/own" if case["hf"].get("share_att_key") is False else ""
+        name += "/plain" if case["hf"].get("relative_attention") is False else ""
         name += "/gated" if case["hf"].get("feed_forward_proj") else ""
         name += "/padded" if case.get("padded") else ""
         name += f"/i{case['images']}" if "images" in case else ""

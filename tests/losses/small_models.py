@@ -150,6 +150,9 @@ FURTHER_ENCODERS = {
     "ElectraForQuestionAnswering": dict(ELECTRA, embedding_size=32),
 }
 
+DEBERTA = dict(BERT, model_type="deberta-v2", relative_attention=True, position_buckets=8, norm_rel_ebd="layer_norm",
+               share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False)
+
 
 CLASSIFIERS = {"LlamaForSequenceClassification": dict(LLAMA, tie_word_embeddings=True),
                "Qwen2ForSequenceClassification": FAMILIES[2], "Gemma3TextForSequenceClassification": FAMILIES[7],

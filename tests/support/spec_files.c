@@ -275,6 +275,18 @@ static int64_t of_berts(const struct plim_model_config *m)
     return body + h * h + 3 * h + v + (m->tie_word_embeddings ? 0 : v * h) + (two_biases ? v : 0);
 }
 
+/* deberta-v2: bert's without positions or types where there are none; an embedding of distances, and its projections */
+static int64_t of_deberta(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, scores = m->position_scores == PLIM_SCORES_BOTH ? 2 : m->position_scores != 0;
+    struct plim_model_config bert = *m;
+    if (!m->absolute_positions) bert.positions = 0;
+    int64_t all = of_berts(&bert) + (m->distance_norm ? 2 * h : 0);
+    if (!m->relative_attention) return all;
+    int64_t own = m->shares_projections ? 0 : scores * (h * h + h);
+    return all + 2 * plim_model_distances(m) * h + m->layers * own;
+}
+
 static int64_t of_modernbert(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size, f = m->intermediate_size, v = m->vocab_size;
@@ -418,6 +430,8 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return of_electra(m);
     case PLIM_FAMILY_MODERNBERT:
         return of_modernbert(m);
+    case PLIM_FAMILY_DEBERTA_V2:
+        return of_deberta(m);
     case PLIM_FAMILY_VIT:
         return of_vit(m);
     case PLIM_FAMILY_GEMMA4:

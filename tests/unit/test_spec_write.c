@@ -138,6 +138,7 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         spec->padding = (enum plim_padding)between(state, 0, PLIM_PADDING_COUNT - 1);
     spec->world = between(state, 1, 64);
     bool is_alone = spec->model_as_given.vision.layers || spec->model_as_given.global_head_dim ||
+                    spec->model_as_given.family == PLIM_FAMILY_DEBERTA_V2 ||
                     plim_family_has_task(spec->model_as_given.family, PLIM_TASK_SEQ2SEQ_LM);
     spec->sharding = (struct plim_enum_axis){
         .count = 1, .values = {is_alone ? PLIM_SHARDING_NONE : (int)between(state, 0, PLIM_SHARDING_COUNT - 1)}};
@@ -360,6 +361,25 @@ static void be_gemma4(struct plim_spec *spec, uint64_t *state)
     spec->transformers = PLIM_TRANSFORMERS_5_17;
 }
 
+/* deberta-v2: embeddings of distances that are numbers, and what was compared */
+static void be_deberta(struct plim_spec *spec, uint64_t *state)
+{
+    struct plim_model_config *m = &spec->model_as_given;
+    if (m->family != PLIM_FAMILY_DEBERTA_V2) return;
+    m->dropout_embedding = m->dropout_residual; /* one key */
+    m->positions = m->relative_positions = 1024;
+    m->position_buckets = between(state, 0, 1) ? -1 : between(state, 4, 99);
+    m->position_scores = (enum plim_position_scores)between(state, 1, PLIM_SCORES_COUNT - 1);
+    m->distance_norm = (enum plim_distance_norm)between(state, 0, 1);
+    be_plain(spec);
+    be_plainer(spec);
+    spec->packing = PLIM_PACKING_NO;
+    spec->documents = 1;
+    spec->use_reentrant = false;
+    spec->torch = PLIM_TORCH_2_11;
+    spec->transformers = PLIM_TRANSFORMERS_5_17;
+}
+
 Test(spec_write, random_specs_come_back)
 {
     uint64_t state = 3;
@@ -371,6 +391,7 @@ Test(spec_write, random_specs_come_back)
         show_images(&spec, &state);
         give_target(&spec, &state);
         be_gemma4(&spec, &state);
+        be_deberta(&spec, &state);
         struct plim_error err = PLIM_ERROR_INIT;
         cr_assert(eq(int, plim_spec_resolve(&spec, &err), PLIM_OK), "%d: %s", n, err.text);
         expect_round_trip(&spec, plim_family_names[n % PLIM_FAMILY_COUNT]);

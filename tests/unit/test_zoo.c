@@ -66,6 +66,7 @@ Test(zoo, weights_have_the_published_type)
         {"llama-2-7b", PLIM_WEIGHTS_FP16, 2048},     {"llama-3-8b", PLIM_WEIGHTS_BF16, 4096},
         {"gemma-2-9b", PLIM_WEIGHTS_FP32, 2048},     {"gemma-2-9b-it", PLIM_WEIGHTS_BF16, 2048},
         {"pythia-410m", PLIM_WEIGHTS_FP16, 2048},    {"bert-base", PLIM_WEIGHTS_FP32, 512},
+        {"deberta-v3-base", PLIM_WEIGHTS_FP16, 512},
     };
     for (size_t i = 0; i < sizeof(published) / sizeof(published[0]); i++) {
         struct plim_spec spec;

@@ -20,7 +20,7 @@
 /* A region: computes from `x` (lent) with whatever `context` holds; returns a floating tensor. */
 typedef struct tensor *(*checkpoint_fn)(struct engine *e, const void *context, struct tensor *x);
 
-enum { CHECKPOINT_HELD = 12 };
+enum { CHECKPOINT_HELD = 13 };
 
 /* What the regions of one forward hold together: a mapping among their keyword arguments, whose values, named or NULL,
  * each of them may rebind, in its second run, too. They go with the last that holds them. */

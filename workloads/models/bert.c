@@ -172,9 +172,8 @@ static struct attention_call attention_of(const struct block_call *b)
     return call;
 }
 
-/* norm(dropout(l(x)) + residual); floating */
-static struct tensor *output(struct engine *e, const struct block_call *b, const struct linear *l,
-                             const struct norm *n, struct tensor *x, struct tensor *residual)
+struct tensor *bert_output(struct engine *e, const struct block_call *b, const struct linear *l, const struct norm *n,
+                           struct tensor *x, struct tensor *residual)
 {
     nn_begin(e);
     struct tensor *h = tensor_keep(nn_linear(e, l, x));
@@ -204,7 +203,19 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, struc
     for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);
     tensor_set(e, &y, nn_end(e, y));
     tensor_set(e, &y, projects ? nn_norm(e, &l->norm[0], op_add(e, y, x))
-                               : nn_end(e, output(e, b, &l->o, &l->norm[0], y, x)));
+                               : nn_end(e, bert_output(e, b, &l->o, &l->norm[0], y, x)));
+    return y;
+}
+
+struct tensor *bert_feed(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    const struct decoder_layer *l = b->layer;
+    nn_begin(e);
+    struct tensor *h = tensor_keep(nn_linear(e, &l->fc1, x));
+    tensor_set(e, &h, decoder_activation(e, b->m->config->activation, h));
+    tensor_set(e, &h, nn_end(e, h));
+    struct tensor *y = bert_output(e, b, &l->fc2, &l->norm[1], h, x);
+    tensor_drop(e, h);
     return y;
 }
 
@@ -212,18 +223,9 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, struc
  * floating */
 static struct tensor *feed(struct engine *e, const struct block_call *b, struct tensor *x)
 {
-    const struct decoder_layer *l = b->layer;
-    struct tensor *h, *y;
-    if (traits_of(b->m)->whole_modules) {
-        h = tensor_keep(decoder_mlp(e, b, x));
-        y = nn_norm(e, &l->norm[1], op_add(e, h, x));
-    } else {
-        nn_begin(e);
-        h = tensor_keep(nn_linear(e, &l->fc1, x));
-        tensor_set(e, &h, decoder_activation(e, b->m->config->activation, h));
-        tensor_set(e, &h, nn_end(e, h));
-        y = output(e, b, &l->fc2, &l->norm[1], h, x);
-    }
+    if (!traits_of(b->m)->whole_modules) return bert_feed(e, b, x);
+    struct tensor *h = tensor_keep(decoder_mlp(e, b, x));
+    struct tensor *y = nn_norm(e, &b->layer->norm[1], op_add(e, h, x));
     tensor_drop(e, h);
     return y;
 }

@@ -49,6 +49,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GLM4_MOE_LITE] = &plim_family_llama,
     [PLIM_FAMILY_T5] = &plim_family_t5,
     [PLIM_FAMILY_MT5] = &plim_family_t5,
+    [PLIM_FAMILY_DEBERTA_V2] = &plim_family_deberta_v2,
 };
 
 /* ZeRO 1 and 2 lay all weights behind one another, and PyTorch multiplies experts from addresses of 16 bytes on
@@ -163,7 +164,7 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
         m->router_logits = calloc((size_t)config->layers, sizeof(struct tensor *));
         if (!m->router_logits) return PLIM_NOMEM;
     }
-    if (setting->loop == PLIM_LOOP_LLAMAFACTORY_RM) {
+    if (setting->loop == PLIM_LOOP_LLAMAFACTORY_RM || config->family == PLIM_FAMILY_DEBERTA_V2) {
         m->hidden_states = calloc((size_t)config->layers, sizeof(struct tensor *));
         if (!m->hidden_states) return PLIM_NOMEM;
     }
@@ -357,6 +358,7 @@ double decoder_flops_per_token(const struct decoder *m)
         (double)c->positions * (double)c->hidden_size * (m->position_embedding != NULL);
     if (m->embedding && m->head != m->embedding) looked_up += (double)tensor_elements(m->embedding);
     if (m->type_embedding) looked_up += (double)tensor_elements(m->type_embedding);
+    if (m->distance_embedding) looked_up += (double)tensor_elements(m->distance_embedding);
     looked_up += (double)head_weights_a_row(m);
     double idle = (double)experts_idle_weights(m) + (double)m->replaced_elements + (double)vision_elements(m);
     double weights = (double)p->elements - looked_up - idle, frozen = 0;

@@ -26,6 +26,17 @@ const struct module plim_modernbert_block[] = {BLOCK("attn_norm", norm[0], NORM)
                                                BLOCK("mlp.Wi", gate_up, LINEAR),
                                                BLOCK("mlp.Wo", down, LINEAR),
                                                {0}};
+const struct module plim_deberta_block[] = {BLOCK("attention.self.query_proj", q, LINEAR),
+                                            BLOCK("attention.self.key_proj", k, LINEAR),
+                                            BLOCK("attention.self.value_proj", v, LINEAR),
+                                            BLOCK("attention.self.pos_key_proj", distance_k, LINEAR),
+                                            BLOCK("attention.self.pos_query_proj", distance_q, LINEAR),
+                                            BLOCK("attention.output.dense", o, LINEAR),
+                                            BLOCK("attention.output.LayerNorm", norm[0], NORM),
+                                            BLOCK("intermediate.dense", fc1, LINEAR),
+                                            BLOCK("output.dense", fc2, LINEAR),
+                                            BLOCK("output.LayerNorm", norm[1], NORM),
+                                            {0}};
 const struct module plim_vit_block[] = {BLOCK("attention.q_proj", q, LINEAR),
                                         BLOCK("attention.k_proj", k, LINEAR),
                                         BLOCK("attention.v_proj", v, LINEAR),
@@ -72,6 +83,20 @@ const struct module plim_modernbert_model[] = {
     MODEL("head.norm", head_norm, NORM),
     MODEL("decoder", head, HEAD),
     MODEL("classifier", head, CLASSIFIER),
+    {0}};
+const struct module plim_deberta_model[] = {
+    MODEL("deberta.embeddings.word_embeddings", embedding, WEIGHT),
+    MODEL("deberta.embeddings.position_embeddings", position_embedding, WEIGHT),
+    MODEL("deberta.embeddings.token_type_embeddings", type_embedding, WEIGHT),
+    MODEL("deberta.embeddings.LayerNorm", embedding_norm, NORM),
+    BLOCKS("deberta.encoder.layer"),
+    MODEL("deberta.encoder.rel_embeddings", distance_embedding, WEIGHT),
+    MODEL("deberta.encoder.LayerNorm", distance_norm, NORM),
+    MODEL("head.dense", head_dense, LINEAR),
+    MODEL("head.LayerNorm", head_norm, NORM),
+    MODEL("head.decoder", head, HEAD),
+    MODEL("classifier", head, CLASSIFIER),
+    MODEL("qa_outputs", head, CLASSIFIER),
     {0}};
 const struct module plim_vit_model[] = {MODEL("vit.embeddings.cls_token", class_token, PARAMETER),
                                         BLOCKS("vit.layers"),

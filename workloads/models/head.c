@@ -16,6 +16,7 @@ static const struct traits {
     bool bare;           /* classification: one linear, which the family makes (vit) */
     bool drops_first;  /* classification: a dropout in front of the first linear too */
     bool tanh;         /* classification: else gelu or relu, or classifier_activation */
+    bool context;      /* classification: a pooler that begins with a dropout, and labels below 0 are none */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_BERT] = {.bias_apart = true, .nested = true, .pooler = true, .tanh = true},
     [PLIM_FAMILY_ROBERTA] = {.bias_apart = true, .gelu = true, .drops_first = true, .tanh = true},
@@ -23,6 +24,7 @@ static const struct traits {
     [PLIM_FAMILY_ELECTRA] = {.gelu = true, .norm_first = true, .drops_first = true},
     [PLIM_FAMILY_DISTILBERT] = {.block_dropout = true},
     [PLIM_FAMILY_MODERNBERT] = {.own_function = true},
+    [PLIM_FAMILY_DEBERTA_V2] = {.bias_apart = true, .nested = true, .block_dropout = true, .context = true},
     [PLIM_FAMILY_VIT] = {.bare = true},
 };
 
@@ -115,7 +117,7 @@ static struct tensor *activation(struct engine *e, const struct decoder *m, stru
     const struct plim_model_config *c = m->config;
     const struct traits *t = traits_of(m);
     bool classifies = c->task == PLIM_TASK_CLASSIFICATION;
-    if (t->own_function) return decoder_activation(e, c->classifier_activation, x);
+    if (t->own_function || (classifies && t->context)) return decoder_activation(e, c->classifier_activation, x);
     if (classifies && t->nested) nn_begin(e);
     if (classifies && t->tanh) x = op_tanh(e, x);
     else if (t->gelu) x = op_gelu(e, x, false);
@@ -356,9 +358,51 @@ static struct tensor *seq2seq_loss(struct engine *e, struct decoder *m, struct t
     return loss;
 }
 
+/* ContextPooler; named */
+static struct tensor *context_of(struct engine *e, const struct decoder *m, struct tensor *x)
+{
+    nn_begin(e);
+    struct tensor *first = tensor_keep(op_select(e, x, 1, 0));
+    tensor_set(e, &first, nn_dropout(e, first, m->config->dropout_pooler));
+    struct tensor *y = transform(e, m, first);
+    tensor_drop(e, first);
+    tensor_set(e, &y, nn_end(e, y));
+    return y;
+}
+
+/* The loss of the rows whose label is not below 0, of which there are none; named */
+static struct tensor *labelled_loss(struct engine *e, struct tensor *logits, struct tensor *labels)
+{
+    if (e->halted) return e->poison;
+    int64_t rows = logits->a.shape[0];
+    struct tensor *is = op_compare_scalar(e, PLIM_BINARY_GE, labels, 0);
+    struct tensor *index = tensor_keep(op_coordinates(e, is, rows));
+    struct tensor *places = e->halted ? tensor_ref(e->poison) : tensor_keep(op_view(e, index, 1, &rows));
+    struct tensor *known = tensor_keep(op_gather_rows(e, logits, places));
+    struct tensor *targets = tensor_keep(op_gather_last(e, labels, places));
+    struct tensor *wide = tensor_hold(op_to(e, known, PLIM_F32));
+    struct tensor *loss = cross_entropy(e, wide, targets);
+    tensor_drop_all(e, index, places, known, targets, wide);
+    return loss;
+}
+
+/* DebertaV2ForSequenceClassification */
+static struct tensor *context_loss(struct engine *e, struct decoder *m, struct tensor *x,
+                                   struct tensor *labels, struct tensor **logits)
+{
+    struct tensor *pooled = context_of(e, m, x);
+    tensor_set(e, &pooled, nn_dropout(e, pooled, m->config->dropout_classifier));
+    *logits = logits_of(e, m, pooled);
+    hook(e, m, logits);
+    struct tensor *loss = labels ? labelled_loss(e, *logits, labels) : NULL;
+    tensor_drop(e, pooled);
+    return loss;
+}
+
 static struct tensor *classification_loss(struct engine *e, struct decoder *m, struct tensor *x,
                                           struct tensor *labels, struct tensor **logits)
 {
+    if (traits_of(m)->context) return context_loss(e, m, x, labels, logits);
     if (plim_family_is_decoder(m->config->family)) return last_token_loss(e, m, x, labels, logits);
     double p = m->config->dropout_classifier;
     bool is_module = traits_of(m)->drops_first; /* all this is part of one, which begins with a dropout */

@@ -27,6 +27,7 @@ struct decoder_layer {
     struct linear gate_up;        /* gate and up fused */
     struct linear fc1, fc2;       /* plain MLP */
     struct linear cross_q, cross_k, cross_v, cross_o; /* of a decoder's attention to its encoder */
+    struct linear distance_k, distance_q; /* deberta-v2: of embeddings of distances, where these have their own */
     struct tensor *relative_bias; /* (buckets, A), t5: of a stack's first block, for all of them; else NULL */
     struct tensor *router, *router_bias; /* (experts, H), (experts) or NULL; without a router the layer has an MLP */
     struct tensor *experts_gate_up, *experts_down; /* (experts, 2 F, H), (experts, H, F), gpt_oss: both turned */
@@ -111,6 +112,9 @@ struct decoder {
     int64_t kept_tokens;
     struct tensor *encoded, *shifted;      /* what its output has of the encoder, or of images
                                               (gemma3); what its decoder read, in a forward */
+    struct tensor *distance_embedding;     /* deberta-v2: of how far tokens lie apart, (distances, H); NULL: none */
+    struct norm distance_norm;             /* of it */
+    bool has_scripts;                      /* TorchScript has compiled what runs in a forward: one has run */
     struct norm encoder_norm;              /* behind the encoder's blocks */
     struct vision vision;
     struct audio audio;
@@ -174,6 +178,7 @@ struct block_call {
     struct tensor *mask, *cos, *sin, *positions, *alibi;
     struct tensor *ends, *document; /* of the batch; NULL: positions say where documents end */
     struct tensor *encoded, *encoded_mask; /* of a decoder's block: what its encoder returned, and which of it counts */
+    struct tensor *distances;  /* deberta-v2: what a forward has of the embedding of distances, or NULL */
     struct tensor **shared;    /* t5: of a stack two biases, which its first block makes for all of its blocks, */
     struct tensor *biases[2];  /* and what there was of them when a block began */
     struct tensor *per_layer;            /* gemma4: what this layer has of the tokens, (B, S, width), or NULL */
@@ -194,7 +199,7 @@ struct family {
 extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
     plim_family_modernbert, plim_family_vit, plim_family_stablelm, plim_family_falcon,
-    plim_family_gpt_bigcode, plim_family_t5, plim_family_gemma4;
+    plim_family_gpt_bigcode, plim_family_t5, plim_family_gemma4, plim_family_deberta_v2;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
  * be sharded by FSDP or ZeRO has no memory yet. */
@@ -423,6 +428,11 @@ struct tensor *decoder_attend_turned(struct engine *e, const struct block_call *
                                      struct tensor **weights);
 /* The plain MLP: fc2(activation(fc1(x))), each result in the place of the one before; floating. */
 struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct tensor *x);
+/* BertSelfOutput and BertOutput: norm(dropout(l(x)) + residual), all lent; floating */
+struct tensor *bert_output(struct engine *e, const struct block_call *b, const struct linear *l, const struct norm *n,
+                           struct tensor *x, struct tensor *residual);
+/* BertIntermediate and BertOutput of x, lent; floating */
+struct tensor *bert_feed(struct engine *e, const struct block_call *b, struct tensor *x);
 /* GPT2Block: x + `attend` of the first norm, which sets *weights as nn_attention, then the plain MLP of the second
  * norm added; x (B, S, H) lent -> (B, S, H) floating. */
 struct tensor *gpt2_run_block(struct engine *e, const struct block_call *b, struct tensor *x,

@@ -28,6 +28,11 @@ static const char *const top_k_names[PLIM_TOP_K_COUNT] = {"greedy", "group_limit
 
 /* By enum plim_seeing */
 static const char *const seeing_names[PLIM_SEEING_COUNT] = {"none", "vision"};
+/* By enum plim_position_scores, and one of them once more */
+enum { SCORES_TURNED = PLIM_SCORES_COUNT };
+static const char *const score_names[] = {"none", "c2p", "p2c", "p2c|c2p", "c2p|p2c"};
+/* By enum plim_distance_norm */
+static const char *const distance_names[PLIM_DISTANCE_COUNT] = {"none", "layer_norm"};
 
 /* How a column of PLIM_FIELD_MAP is read: its type, and the names of an enumeration. */
 #define OF_INT .type = PLIM_VALUE_INT
@@ -40,6 +45,8 @@ static const char *const seeing_names[PLIM_SEEING_COUNT] = {"none", "vision"};
 #define OF_TASK OF_NAMES(plim_task_names)
 #define OF_TOP_K OF_NAMES(top_k_names)
 #define OF_SEEING OF_NAMES(seeing_names)
+#define OF_POSITION_SCORES OF_NAMES(score_names)
+#define OF_DISTANCE_NORM OF_NAMES(distance_names)
 #define OF_POOLING OF_NAMES(plim_pooling_names)
 
 /* What a null is, where 0 is a value. */
@@ -130,6 +137,22 @@ struct plim_value plim_family_key_value(const struct plim_family_key *key)
     return value;
 }
 
+/* A list of words as one, with | between them: pos_att_type may be either */
+static void join_words(const struct plim_yaml_node *list, char *text, size_t size, struct plim_yaml_node *joined)
+{
+    size_t used = 0;
+    snprintf(text, size, list->count ? "" : "none");
+    for (size_t i = 0; i < list->count && used < size; i++) {
+        const struct plim_yaml_node *word = list->items[i];
+        int wrote = snprintf(text + used, size - used, "%s%s", i ? "|" : "",
+                             word->kind == PLIM_YAML_SCALAR ? word->text : "?");
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    *joined = *list;
+    joined->kind = PLIM_YAML_SCALAR;
+    joined->text = text;
+}
+
 enum plim_status plim_family_key_read(enum plim_family family, const struct plim_family_key *key,
                                       const struct plim_place *place,
                                       const struct plim_yaml_node *node,
@@ -137,6 +160,11 @@ enum plim_status plim_family_key_read(enum plim_family family, const struct plim
 {
     const struct plim_family_info *info = plim_family_info(family);
     enum plim_status st = PLIM_OK;
+    char words[64];
+    struct plim_yaml_node joined;
+    bool is_list = key->field == PLIM_FIELD_POSITION_SCORES && node->kind == PLIM_YAML_SEQUENCE;
+    if (is_list) join_words(node, words, sizeof(words), &joined);
+    if (is_list) node = &joined;
     for (size_t i = 0; i < info->key_count && st == PLIM_OK; i++) {
         if (strcmp(info->keys[i].name, key->name) != 0) continue;
         const struct plim_value value = plim_family_key_value(&info->keys[i]);
@@ -146,6 +174,7 @@ enum plim_status plim_family_key_read(enum plim_family family, const struct plim
     enum plim_activation *functions[] = {&model->activation, &model->classifier_activation, &model->vision.activation};
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
         if ((int)*functions[i] == ACTIVATION_SWISH) *functions[i] = PLIM_ACTIVATION_SILU;
+    if ((int)model->position_scores == SCORES_TURNED) model->position_scores = PLIM_SCORES_BOTH;
     return st;
 }
 

@@ -38,6 +38,22 @@
       "elements", "width of the embedding; null: hidden_size")                                     \
     X(TYPE_VOCAB_SIZE, type_vocab_size, INT, 1, 1 << 20, "type_vocab_size", "types",               \
       "rows of the token types' embedding")                                                        \
+    X(TOKEN_TYPES, type_vocab_size, INT, 0, 1 << 20, "type_vocab_size", "types",                   \
+      "deberta-v2: the same, of which there may be none")                                          \
+    X(RELATIVE_ATTENTION, relative_attention, BOOL, 0, 0, "relative_attention", "",                \
+      "deberta-v2: scores of how far tokens lie apart")                                            \
+    X(ABSOLUTE_POSITIONS, absolute_positions, BOOL, 0, 0, "position_biased_input", "",             \
+      "deberta-v2: learned positions join the embeddings")                                         \
+    X(POSITION_SCORES, position_scores, POSITION_SCORES, 0, 0, "pos_att_type", "",                 \
+      "deberta-v2: scores of a token and a distance (c2p), of a distance and a token (p2c)")       \
+    X(SHARES_PROJECTIONS, shares_projections, BOOL, 0, 0, "share_att_key", "",                     \
+      "deberta-v2: distances have the tokens' projections")                                        \
+    X(DISTANCE_NORM, distance_norm, DISTANCE_NORM, 0, 0, "norm_rel_ebd", "",                       \
+      "deberta-v2: what the embeddings of distances go through")                                   \
+    X(POSITION_BUCKETS, position_buckets, INT, -1, 1 << 20, "position_buckets", "buckets",         \
+      "deberta-v2: distances of one side that are told apart; -1: all")                            \
+    X(RELATIVE_POSITIONS, relative_positions, INT, -1, 1 << 24, "max_relative_positions", "tokens", \
+      "deberta-v2: the farthest distance; -1: max_position_embeddings")                            \
     X(ACTIVATION, activation, ACTIVATION, 0, 0, "hidden_act", "", "activation function of the MLP") \
     X(TIE_WORD_EMBEDDINGS, tie_word_embeddings, BOOL, 0, 0, "tie_word_embeddings", "",             \
       "the head shares the embedding's weight")                                                    \
@@ -265,6 +281,8 @@
       "dropout of a classification head; null: as in front of residual additions")                 \
     X(DROPOUT_ANSWERS, dropout_answers, NUMBER, 0, 1, "qa_dropout", "probability",                 \
       "distilbert: dropout in front of a head that finds answers")                                 \
+    X(DROPOUT_POOLER, dropout_pooler, NUMBER, 0, 1, "pooler_dropout", "probability",               \
+      "deberta-v2: dropout of what a classification sees of a row")                                \
     X(LAYERDROP, layerdrop, NUMBER, 0, 1, "layerdrop", "probability",                              \
       "probability that a block is skipped")
 
@@ -399,6 +417,11 @@ const char *plim_model_classifier(const struct plim_model_config *model);
 /* The longest sequence that a model has positions for (roberta counts from behind the padding
  * token). */
 int64_t plim_model_longest(const struct plim_model_config *model);
+
+/* deberta-v2: the distances on either side that have an embedding of their own */
+int64_t plim_model_distances(const struct plim_model_config *model);
+/* The same, the farthest that is told from those behind it */
+int64_t plim_model_farthest(const struct plim_model_config *model);
 
 /* What layer_is_sliding is without a layer_types list; `is_sliding` has PLIM_MAX_LAYERS. */
 void plim_model_sliding_layers(const struct plim_model_config *model, bool *is_sliding);

@@ -333,6 +333,36 @@ static const struct plim_family_key modernbert_keys[] = {
     KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
 };
 
+/* Those from position_buckets on are no fields of DebertaV2Config, but its modules look for them. */
+static const struct plim_family_key deberta_v2_keys[] = {
+    KEY("task", TASK, "masked-lm"),
+    KEY("num_labels", LABELS, "2"),
+    KEY("vocab_size", VOCAB_SIZE, "128100"),
+    KEY("hidden_size", HIDDEN_SIZE, "1536"),
+    KEY("num_hidden_layers", LAYERS, "24"),
+    KEY("num_attention_heads", HEADS, "24"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "6144"),
+    KEY("hidden_act", ACTIVATION, "gelu"),
+    KEY("hidden_dropout_prob", DROPOUT_RESIDUAL, "0.1"),
+    KEY("hidden_dropout_prob", DROPOUT_EMBEDDING, "0.1"), /* one key, two places */
+    KEY("attention_probs_dropout_prob", DROPOUT_ATTENTION, "0.1"),
+    KEY("max_position_embeddings", POSITIONS, "512"),
+    KEY("type_vocab_size", TOKEN_TYPES, "0"),
+    KEY("relative_attention", RELATIVE_ATTENTION, "false"),
+    KEY("max_relative_positions", RELATIVE_POSITIONS, "-1"),
+    NUL("pad_token_id", PAD_TOKEN, "0"),
+    KEY("position_biased_input", ABSOLUTE_POSITIONS, "true"),
+    NUL("pos_att_type", POSITION_SCORES, "none"),
+    KEY("pooler_dropout", DROPOUT_POOLER, "0.0"),
+    KEY("pooler_hidden_act", CLASSIFIER_ACTIVATION, "gelu"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
+    KEY("position_buckets", POSITION_BUCKETS, "-1"),
+    KEY("share_att_key", SHARES_PROJECTIONS, "false"),
+    KEY("norm_rel_ebd", DISTANCE_NORM, "none"),
+    NUL("cls_dropout", DROPOUT_CLASSIFIER, "null"),
+    KEY("attention_head_size", HEAD_DIM, NULL),
+};
+
 static const struct plim_family_key mixtral_keys[] = {
     TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "32000"),
@@ -516,6 +546,11 @@ static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
                                 .layer_types = true, .heads_must_divide = true,
                                 .tasks = ENCODER_TASKS, .classifier = "classifier", .answers = "classifier",
                                 .linears = {"Wqkv", "Wo", "Wi", "dense"}},
+    [PLIM_FAMILY_DEBERTA_V2] = {KEYS(deberta_v2_keys), .heads_must_divide = true, .head_dim_derives = true,
+                                .eager_only = true, .tasks = ENCODER_TASKS, .classifier = "classifier",
+                                .linears = {"query_proj", "key_proj", "value_proj", "dense", "pos_key_proj",
+                                            "pos_query_proj"},
+                                .lora_default = {"query_proj", "value_proj"}},
     [PLIM_FAMILY_VIT] = {KEYS(vit_keys), .images = true, .heads_must_divide = true,
                          .tasks = 1u << PLIM_TASK_CLASSIFICATION, .classifier = "classifier",
                          .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"}},

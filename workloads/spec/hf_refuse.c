@@ -14,7 +14,7 @@ static const struct other_kind {
     {"a state-space model",
      {"mamba", "mamba2", "falcon_mamba", "rwkv", "recurrent_gemma", "zamba2"}},
     {"an encoder",
-     {"deberta", "deberta-v2", "albert", "mpnet", "esm",
+     {"deberta", "albert", "mpnet", "esm",
       "longformer", "roformer", "layoutlm", "eurobert"}},
     {"an encoder-decoder",
      {"umt5", "bart", "mbart", "pegasus", "marian", "whisper", "longt5",
@@ -52,7 +52,8 @@ static const char *const harmless_words[] = {
 #define BUT(...) NULL, LIST(__VA_ARGS__)
 #define OF_ALL NULL, NULL
 #define BERTS PLIM_FAMILY_BERT, PLIM_FAMILY_ROBERTA, PLIM_FAMILY_XLM_ROBERTA, PLIM_FAMILY_ELECTRA
-#define ENCODERS BERTS, PLIM_FAMILY_DISTILBERT, PLIM_FAMILY_MODERNBERT, PLIM_FAMILY_VIT
+#define ENCODERS BERTS, PLIM_FAMILY_DISTILBERT, PLIM_FAMILY_MODERNBERT, PLIM_FAMILY_DEBERTA_V2, \
+    PLIM_FAMILY_VIT
 #define SEQ2SEQ PLIM_FAMILY_T5, PLIM_FAMILY_MT5
 #define OF_EXPERTS \
     OF(PLIM_FAMILY_MIXTRAL, PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_GPT_OSS, \
@@ -88,6 +89,11 @@ static const struct refused_key {
      OF(BERTS, PLIM_FAMILY_DISTILBERT)},
     {"sparse_prediction", HARMLESS_FALSE,
      "how many tokens the head sees depends on their values", OF(PLIM_FAMILY_MODERNBERT)},
+    {"conv_kernel_size", HARMLESS_ZERO, "a convolution beside the first block (deberta-v2-xlarge, -xxlarge) is not in "
+     "this version", OF(PLIM_FAMILY_DEBERTA_V2)},
+    {"embedding_size", HARMLESS_EMPTY, "embeddings of another width are not in this version",
+     OF(PLIM_FAMILY_DEBERTA_V2)},
+    {"legacy", HARMLESS_TRUE, "the head of legacy: false is not in this version", OF(PLIM_FAMILY_DEBERTA_V2)},
     {"mlp_only_layers", HARMLESS_EMPTY, "layers without experts but by decoder_sparse_step are not "
      "in this version", OF(PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_QWEN3_NEXT,
                            PLIM_FAMILY_QWEN3_VL_MOE)},

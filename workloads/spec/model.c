@@ -58,6 +58,16 @@ int64_t plim_model_longest(const struct plim_model_config *model)
     return model->positions - (counts_behind ? model->pad_token_id + 1 : 0);
 }
 
+int64_t plim_model_farthest(const struct plim_model_config *model)
+{
+    return model->relative_positions < 1 ? model->positions : model->relative_positions;
+}
+
+int64_t plim_model_distances(const struct plim_model_config *model)
+{
+    return model->position_buckets > 0 ? model->position_buckets : plim_model_farthest(model);
+}
+
 void plim_model_disable_dropout(struct plim_model_config *model)
 {
     if (plim_family_info(model->family)->functional_dropout) return;
@@ -374,6 +384,22 @@ static enum plim_status check_deepseek_v2(const struct plim_model_config *model,
     return PLIM_OK;
 }
 
+/* Scores of distances that are none are a number to transformers, which was not compared; make_log_bucket_position()
+ * makes no numbers of other distances. */
+static enum plim_status check_distances(const struct plim_model_config *model, const char **culprit,
+                                        struct plim_error *err)
+{
+    int64_t half = model->position_buckets / 2, farthest = plim_model_farthest(model);
+    if (model->relative_attention && model->position_scores == PLIM_SCORES_NONE)
+        REFUSE(POSITION_SCORES, "pos_att_type is none beside relative_attention, expected c2p, p2c or both");
+    if (!model->relative_attention || model->position_buckets < 1) return PLIM_OK;
+    if (half < 2 || half >= farthest - 1)
+        REFUSE(POSITION_BUCKETS,
+               "position_buckets is %lld, expected 4 or more, and half of them less than the farthest distance = %lld",
+               (long long)model->position_buckets, (long long)farthest - 1);
+    return PLIM_OK;
+}
+
 enum plim_status plim_model_check(const struct plim_spec *spec, const char **culprit,
                                   struct plim_error *err)
 {
@@ -401,6 +427,7 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
                (long long)model->experts_per_token,
                plim_family_key_name(model->family, PLIM_FIELD_EXPERTS), (long long)model->experts);
     if ((st = check_deepseek_v2(model, culprit, err)) != PLIM_OK) return st;
+    if ((st = check_distances(model, culprit, err)) != PLIM_OK) return st;
     bool adds_two = model->family != PLIM_FAMILY_DEEPSEEK_V2;
     bool has_pairs = model->expert_groups && model->experts >= 2 * model->expert_groups;
     if (model->expert_groups && adds_two && (model->experts % model->expert_groups || !has_pairs))

@@ -48,6 +48,11 @@ bool plim_task_classifies(enum plim_task task);
 /* How deepseek_v2 chooses the experts of a token: among all, or those of the best groups. */
 enum plim_top_k { PLIM_TOP_K_GREEDY, PLIM_TOP_K_GROUPS, PLIM_TOP_K_COUNT };
 
+/* What deberta-v2's scores have of distances: of the token and a distance to it, of a distance and the token. */
+enum plim_position_scores { PLIM_SCORES_NONE, PLIM_SCORES_C2P, PLIM_SCORES_P2C, PLIM_SCORES_BOTH,
+                            PLIM_SCORES_COUNT };
+enum plim_distance_norm { PLIM_DISTANCE_PLAIN, PLIM_DISTANCE_NORMED, PLIM_DISTANCE_COUNT };
+
 /* What a classification head of modernbert looks at. */
 enum plim_pooling { PLIM_POOLING_CLS, PLIM_POOLING_MEAN, PLIM_POOLING_COUNT };
 
@@ -115,7 +120,13 @@ struct plim_model_config {
     bool parallel_residual;      /* gpt_neox */
     bool qk_layernorm;           /* phi */
     bool apply_residual_connection_post_layernorm; /* bloom */
-    int64_t type_vocab_size;     /* bert, roberta: token types */
+    int64_t type_vocab_size;     /* bert, roberta, deberta-v2: token types; 0: there are none */
+    bool relative_attention, absolute_positions; /* deberta-v2: scores of how far tokens lie apart; learned positions */
+    enum plim_position_scores position_scores;   /* deberta-v2: which scores those are */
+    bool shares_projections;     /* deberta-v2: embeddings of distances have the projections of the tokens */
+    enum plim_distance_norm distance_norm;       /* deberta-v2: of these embeddings */
+    int64_t position_buckets, relative_positions; /* deberta-v2: how many distances have one of their own, on either
+                                                   * side, -1: all; the farthest, -1: the last position */
     int64_t relative_buckets, relative_distance; /* t5: rows of its bias on positions; what is farther is alike */
     enum plim_feed_forward feed_forward;         /* t5; already applied to activation and gated_mlp */
     bool gated_mlp;              /* t5 */
@@ -124,7 +135,7 @@ struct plim_model_config {
     int64_t decoder_start;       /* t5: decoder_start_token_id; PLIM_NO_TOKEN: null */
     bool sinusoidal_positions;   /* distilbert: how its learned positions begin */
     bool norm_bias, decoder_bias, classifier_bias; /* modernbert: of the norms, of the head's linears */
-    enum plim_activation classifier_activation;    /* modernbert */
+    enum plim_activation classifier_activation;    /* modernbert; deberta-v2's pooler's */
     enum plim_pooling classifier_pooling;          /* modernbert */
     bool scale_attn_weights, scale_attn_by_inverse_layer_idx, reorder_and_upcast_attn; /* gpt2 */
     double partial_rotary_factor;   /* phi, phi3, gpt_neox (rotary_pct): the share of head_dim that
@@ -195,6 +206,7 @@ struct plim_model_config {
     double dropout_mlp;        /* modernbert */
     double dropout_classifier; /* encoders: in the classification head */
     double dropout_answers;    /* distilbert: in front of the head that finds answers */
+    double dropout_pooler;     /* deberta-v2 */
     double dropout_residual;   /* resid_pdrop, hidden_dropout, dropout, hidden_dropout_prob */
     double layerdrop;          /* opt */
     enum plim_weights dtype;   /* dtype (torch_dtype) of the published weights */

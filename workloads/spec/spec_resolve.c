@@ -276,7 +276,7 @@ static enum plim_status check_seq(const struct plim_spec *spec, struct plim_erro
             return plim_fail(err, PLIM_SPEC,
                              "data.seq is %lld, expected none or %lld: an image's patches and one",
                              (long long)spec->seq.values[i], (long long)model->positions);
-    if (!plim_family_info(model->family)->learned_positions) return PLIM_OK;
+    if (!plim_family_info(model->family)->learned_positions && !model->absolute_positions) return PLIM_OK;
     int64_t longest = plim_model_longest(model);
     for (size_t i = 0; i < spec->seq.count; i++)
         if (spec->seq.values[i] > longest)
@@ -488,6 +488,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {check_padding, "data.padding"},
         {plim_spec_check_uncompared, "model.family"},
         {plim_spec_check_images, "data.images"},
+        {plim_spec_check_deberta, "model.family"},
         {plim_spec_check_target, "data.target_seq"},
         {check_tensors, "data.seq"},
         {check_rank, "train.zero.rank"},
