@@ -114,14 +114,19 @@ def with_images(case, config, ids):
             "pixel_values": weights(TOKEN_SEED + 1, shape) / LIMIT, **grids}
 
 
+def mask_of(ids):
+    """Of rows whose last one's last token is hidden"""
+    mask = torch.ones_like(ids)
+    mask[-1, -1] = 0
+    return mask
+
+
 def with_target(case, config, ids):
     """Labels of a seed of their own; where rows are padded the last one's last token is hidden, of both."""
     count = case["batch"] * case["target_seq"]
     labels = words(TOKEN_SEED - 1, count) * np.uint64(config.vocab_size) >> np.uint64(32)
     inputs = dict(input_ids=ids, labels=torch.from_numpy(labels.astype(np.int64).reshape(case["batch"], -1)))
     if case.get("padded"):
-        inputs["attention_mask"] = torch.ones_like(ids)
-        inputs["attention_mask"][-1, -1] = 0
         inputs["labels"][-1, -1] = -100
     return inputs
 
@@ -219,6 +224,8 @@ def losses(case):
         inputs = with_images(case, model.config, ids)
     if "target_seq" in case:
         inputs = with_target(case, model.config, ids)
+    if case.get("padded"):
+        inputs["attention_mask"] = mask_of(ids)
     mixed = case["precision"].endswith("-mixed")
     low = torch.float16 if case["precision"] == "fp16-mixed" else torch.bfloat16
     scaler = torch.amp.GradScaler("cpu", enabled=case["precision"] == "fp16-mixed")
@@ -372,7 +379,7 @@ def deberta():
         yield dict(plain, hf=hf)
     # a CPU's autocast leaves softmax and norms in bf16, where CUDA's does not
     for change in (dict(checkpointing="full", accumulation=2), dict(clip=True, optimizer="sgd"),
-                   dict(lora=dict(r=4, target_modules=["query_proj", "value_proj"]))):
+                   dict(lora=dict(r=4, target_modules=["query_proj", "value_proj"])), dict(padded=True)):
         yield dict({**plain, **change}, hf=DEBERTA)
     yield dict({**plain, "checkpointing": "full", "lora": dict(r=4, target_modules=["query_proj", "key_proj", "dense"])},
                hf=dict(DEBERTA, **classifier))
