@@ -21,7 +21,8 @@ Test(spec_deberta, what_was_not_compared_is_refused)
          "s.yaml:2:20: train.attention is sdpa, expected eager, transformers' own for deberta-v2"},
         {DEBERTA "train: {use_reentrant: true}\n", "s.yaml:1:17: " OF("train.use_reentrant")},
         {DEBERTA "train: {sharding: fsdp, world: 2}\n", "s.yaml:1:17: " OF("fsdp")},
-        {"model: {family: deberta-v2, task: classification, num_labels: 1}\n", "s.yaml:1:17: " OF("model.num_labels 1")},
+        {"model: {family: deberta-v2, task: classification, num_labels: 1}\n",
+         "s.yaml:1:17: " OF("model.num_labels 1")},
         {DEBERTA "train: {liger: true}\n", "s.yaml:1:17: " OF("train.liger")},
         {DEBERTA "train: {torch: 2.15}\n", "s.yaml:1:17: " OF("train.torch 2.15")},
         {DEBERTA "data: {packing: yes}\n", "s.yaml:1:17: " OF("data.packing")},
@@ -61,8 +62,8 @@ Test(spec_deberta, parts_that_are_not_known_are_refused)
          "config.json:1:46: pos_att_type is 'p2p', expected none, c2p, p2c, p2c|c2p or c2p|p2c, or null"},
         {CONFIG("\"architectures\": [\"DebertaV2ForMultipleChoice\"]"),
          "config.json:1:48: architectures names DebertaV2ForMultipleChoice, expected a masked language model, a "
-         "classification of sequences or tokens, or question answering (to plan it as one, write a spec with model: {hf: "
-         "FILE, family: NAME, task: TASK}; plimsoll exec runs any training program)"},
+         "classification of sequences or tokens, or question answering (to plan it as one, write a spec with model: "
+         "{hf: FILE, family: NAME, task: TASK}; plimsoll exec runs any training program)"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         cr_expect(eq(str, (char *)spec_refusal("config.json", cases[i].text), (char *)cases[i].line), "%s",

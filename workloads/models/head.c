@@ -7,6 +7,7 @@
 static const struct traits {
     bool bias_apart;   /* masked-lm: the output's bias is a parameter of the head, shared with the
                           linear where weights are tied */
+    bool bias_first;   /* masked-lm: it is tied before the weight */
     bool gelu;         /* whatever the model's activation is; a function, and no module */
     bool nested;       /* masked-lm: modules around the head and in it; classification: an activation that is one */
     bool norm_first;   /* masked-lm: the norm is made before the linear; both are a module, of the embedding's width */
@@ -24,7 +25,8 @@ static const struct traits {
     [PLIM_FAMILY_ELECTRA] = {.gelu = true, .norm_first = true, .drops_first = true},
     [PLIM_FAMILY_DISTILBERT] = {.block_dropout = true},
     [PLIM_FAMILY_MODERNBERT] = {.own_function = true},
-    [PLIM_FAMILY_DEBERTA_V2] = {.bias_apart = true, .nested = true, .block_dropout = true, .context = true},
+    [PLIM_FAMILY_DEBERTA_V2] = {.bias_apart = true, .bias_first = true, .nested = true,
+                                .block_dropout = true, .context = true},
     [PLIM_FAMILY_VIT] = {.bare = true},
 };
 
@@ -62,16 +64,23 @@ static void build_output(struct engine *e, struct decoder *m, int64_t classes, b
     if (bias) m->head_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(classes));
 }
 
+static void tie_bias(struct engine *e, struct decoder *m)
+{
+    if (!m->own_bias) return;
+    nn_tie(e, &m->parameters, &m->head_bias, m->own_bias);
+    nn_renew(e, m->head_bias);
+}
+
 /* _adjust_bias pads the bias of a tied linear by nothing, which copies it; where it is tied itself,
  * once before and once after. */
 void head_tie(struct engine *e, struct decoder *m)
 {
+    bool bias_first = traits_of(m)->bias_first;
     if (plim_task_classifies(m->config->task) || !m->config->tie_word_embeddings) return;
+    if (bias_first) tie_bias(e, m);
     nn_tie(e, &m->parameters, &m->head, m->embedding);
     if (m->head_bias) nn_renew(e, m->head_bias);
-    if (!m->own_bias) return;
-    nn_tie(e, &m->parameters, &m->head_bias, m->own_bias);
-    nn_renew(e, m->head_bias);
+    if (!bias_first) tie_bias(e, m);
 }
 
 /* Is there a linear in front of the last one? */
