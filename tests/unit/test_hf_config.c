@@ -172,6 +172,7 @@ FAMILY_TEST(qwen3_next, 80)
 FAMILY_TEST(olmoe, 80)
 FAMILY_TEST(t5, 30)
 FAMILY_TEST(mt5, 30)
+FAMILY_TEST(whisper, 25)
 
 /* --- what is around the model ----------------------------------------------------------------- */
 

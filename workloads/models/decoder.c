@@ -47,6 +47,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GLM4_MOE_LITE] = &plim_family_llama,
     [PLIM_FAMILY_T5] = &plim_family_t5,
     [PLIM_FAMILY_MT5] = &plim_family_t5,
+    [PLIM_FAMILY_WHISPER] = &plim_family_whisper,
 };
 
 /* ZeRO 1 and 2 lay all weights behind one another, and PyTorch multiplies experts from addresses of 16 bytes on
@@ -181,6 +182,7 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     m->family->build(e, m);
     if (quantized || loaded) decoder_load(e, m);
     if (config->vision.layers && setting->freeze_vision && !setting->lora.r) vision_freeze(e, m);
+    if (config->mel_bins && !setting->lora.r) whisper_freeze(e, m);
     if (cast) decoder_widen(e, m); /* what trains */
     decoder_upcast(e, m);
     if (setting->lora.r) decoder_add_lora(e, m);

@@ -227,6 +227,7 @@ static void load_module(struct load *load, const struct module *module, void *ow
     void *place = (char *)owner + module->offset;
     struct linear *linear = place;
     struct norm *norm = place;
+    struct convolution *convolution = place;
     struct tensor **weight = place;
     enum plim_family family = m->config->family;
     bool is_stacked_there = family == PLIM_FAMILY_GPT_OSS || family == PLIM_FAMILY_GRANITEMOE ||
@@ -238,6 +239,10 @@ static void load_module(struct load *load, const struct module *module, void *ow
         if (!is_stack(module) || is_stacked_there)
             load_tensor(load, *weight, is_scale(module) ? INIT_ONES : INIT_WEIGHT);
         else load_stack(load, *weight, module->offset == offsetof(struct decoder_layer, experts_gate_up));
+        break;
+    case MODULE_CONVOLUTION:
+        load_tensor(load, convolution->bias, INIT_ZEROS);
+        load_tensor(load, convolution->weight, INIT_WEIGHT);
         break;
     case MODULE_NORM:
         load_tensor(load, norm->bias, INIT_ZEROS);

@@ -69,6 +69,10 @@ struct decoder_cache {
     } *layer;
 };
 
+struct convolution {
+    struct tensor *weight, *bias; /* (k, channels, taps), (k) */
+};
+
 struct family;
 struct block_call;
 
@@ -112,6 +116,8 @@ struct decoder {
     struct tensor *encoded, *shifted;      /* what its output has of the encoder, or of images
                                               (gemma3); what its decoder read, in a forward */
     struct norm encoder_norm;              /* behind the encoder's blocks */
+    struct convolution hearing[2];         /* whisper: in front of them, */
+    struct tensor *source_positions;       /* and its positions, which are not trained */
     struct vision vision;
     struct tensor *pooled;                 /* bert: from the body to the head, else NULL */
     struct tensor **router_logits;         /* by layer, named, while a forward is to return them; NULL: none does */
@@ -193,7 +199,8 @@ struct family {
 extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
     plim_family_modernbert, plim_family_vit, plim_family_stablelm, plim_family_falcon,
-    plim_family_gpt_bigcode, plim_family_t5, plim_family_gemma4;
+    plim_family_gpt_bigcode, plim_family_t5, plim_family_gemma4,
+    plim_family_whisper;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
  * be sharded by FSDP or ZeRO has no memory yet. */
@@ -272,9 +279,12 @@ static inline bool decoder_hides_padding(const struct plim_train_setting *settin
  * scores of a sample, and its generation, where they are in every step. */
 double decoder_flops_per_token(const struct decoder *m);
 
-/* The same of an encoder and a decoder (t5.c), a token of a source or of its target: weights meet the tokens of one of
- * them, keys and values of attention to the encoder those of the source. */
+/* The same of an encoder and a decoder (seq2seq.c), a token of a source or of its target, or of a sound's target alone:
+ * weights meet the tokens of one of them, keys and values of attention to the encoder those of the source. */
 double seq2seq_flops_per_token(const struct decoder *m);
+
+/* Freezes the positions of whisper's encoder, or all of it (setting->freeze_encoder). */
+void whisper_freeze(struct engine *e, struct decoder *m);
 
 /* --- the head (head.c) ------------------------------------------------------------------------ */
 
@@ -364,6 +374,9 @@ struct tensor *decoder_blocks_between(struct engine *e, struct decoder *m, struc
 struct tensor *decoder_blocks_seeing(struct engine *e, struct decoder *m, struct tensor *x,
                                      const struct block_call *full, const struct block_call *sliding,
                                      struct seen_images *seen);
+/* Are inputs made to need a gradient (enable_input_require_grads())? Trainer leaves that to models of tokens, but where
+ * peft prepared a quantised base. */
+bool decoder_requires_input_grads(const struct decoder *m);
 /* The token embeddings (B, S, H) of ids; named. Under LoRA with checkpointing they are made to want
  * a gradient (enable_input_require_grads), or nothing below the first adapter would be recomputed. */
 struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor *ids);

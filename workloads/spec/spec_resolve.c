@@ -489,6 +489,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         {plim_spec_check_images, "data.images"},
         {plim_spec_check_gemma4, "model.family"},
         {plim_spec_check_target, "data.target_seq"},
+        {plim_spec_check_freezing, "train.freeze_encoder"},
         {check_tensors, "data.seq"},
         {check_rank, "train.zero.rank"},
         {check_batches, "train.effective_batch"},
