@@ -6,7 +6,7 @@
     make_losses.py further [FAMILY ...] > further.jsonl
     make_losses.py vision > vision.jsonl                (rows with images)
     make_losses.py gemma4 > gemma4.jsonl                (gemma4's text)
-    make_losses.py seq2seq > seq2seq.jsonl              (an encoder and a decoder; speech: those that hear alone)
+    make_losses.py seq2seq > seq2seq.jsonl              (an encoder and a decoder; speech, barts: some of them)
     make_losses.py classifiers > classifiers.jsonl      (decoders whose last token that is no padding is classified)
     make_losses.py encoders > encoders.jsonl            (encoders' tasks that are not in losses.jsonl, and later encoders)
 
@@ -388,7 +388,22 @@ def seq2seq():
     yield dict(plain, hf=small, lora=dict(r=4, target_modules=["q", "v", "wo"])) | full
     yield dict(plain, hf=odd, seq=16, target_seq=40, accumulation=2, clip=True, optimizer="adamw-fused")
     # in other types CUDA rounds log-probabilities to 16 bits where a CPU does not
+    yield from barts()
     yield from speech()
+
+
+def barts():
+    bart = dict(model_type="bart", vocab_size=101, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+                decoder_attention_heads=4, encoder_ffn_dim=56, decoder_ffn_dim=56, max_position_embeddings=50, pad_token_id=99,
+                decoder_start_token_id=100, bos_token_id=99, eos_token_id=99)
+    mbart = dict(bart, model_type="mbart", encoder_layers=1, decoder_layers=3, decoder_attention_heads=2, decoder_ffn_dim=41,
+                 scale_embedding=True, activation_function="relu", decoder_start_token_id=None)
+    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa", batch=2, seq=33,
+                 target_seq=17, accumulation=1, clip=False)
+    for hf in (bart, mbart):
+        yield dict(plain, hf=hf)
+        yield dict(plain, hf=hf, checkpointing="full", attention="eager", padded=True)
+    yield dict(plain, hf=bart, checkpointing="full", lora=dict(r=4, target_modules=["q_proj", "v_proj", "fc1"]))
 
 
 def speech():
@@ -516,7 +531,7 @@ def cases():
 def main():
     torch.set_num_threads(1)
     asked = sys.argv[1:]
-    made = speech() if asked == ["speech"] else gemma4() if asked == ["gemma4"] else seq2seq() if asked == ["seq2seq"] else vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else encoders() if asked == ["encoders"] else classifiers() if asked == ["classifiers"] else of_experts(asked[1:]) if asked[:1] == ["experts"] else cases()
+    made = speech() if asked == ["speech"] else barts() if asked == ["barts"] else gemma4() if asked == ["gemma4"] else seq2seq() if asked == ["seq2seq"] else vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else encoders() if asked == ["encoders"] else classifiers() if asked == ["classifiers"] else of_experts(asked[1:]) if asked[:1] == ["experts"] else cases()
     for case in made:
         changed = [case["hf"]["model_type"], case["precision"], case["optimizer"], case["attention"]]
         name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])

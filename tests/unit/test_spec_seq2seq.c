@@ -35,6 +35,12 @@ Test(spec_seq2seq, targets_are_of_decoders_with_an_encoder)
         {MT5 "train: {precision: fp16}\n",
          "s.yaml:1:1: "
          BESIDE("weights in fp16, beside which transformers keeps some in fp32 (_keep_in_fp32_modules)")},
+        {"model: {family: bart}\ntrain: {precision: fp16}\n",
+         "s.yaml:1:1: weights in fp16, of which transformers looks at an encoder's values (isfinite) beside the "
+         "encoder and the decoder of bart: this is not in this version" RUN_IT},
+        {"model: {family: bart, max_position_embeddings: 200}\ndata: {target_seq: 201}\n",
+         "s.yaml:2:20: data.target_seq is 201, expected at most max_position_embeddings = 200: bart learns its "
+         "positions"},
         {MT5 "train: {loop: trl-sft}\n",
          "s.yaml:2:15: train.loop is trl-sft beside a model that is no causal language model: this is not in this "
          "version (plimsoll exec runs the training script as it is)"},
@@ -55,6 +61,9 @@ Test(spec_seq2seq, blocks_of_both_are_counted_together)
     cr_expect(eq(int, s.model.activation, PLIM_ACTIVATION_GELU_NEW));
     spec_load_text("s.yaml", "model: {family: llama}\n", &s);
     cr_expect(eq(i64, plim_spec_target(&s), 0));
+    spec_load_text("s.yaml", "model: {family: mbart, max_position_embeddings: 60}\n", &s);
+    cr_expect(eq(i64, plim_spec_target(&s), 60));
+    cr_expect(eq(i64, s.model.layers, 24));
 }
 
 /* whisper's source is a sound, as long as its encoder. */

@@ -307,14 +307,14 @@ static void give_target(struct plim_spec *spec, uint64_t *state)
 {
     struct plim_model_config *m = &spec->model_as_given;
     if (!plim_family_has_task(m->family, PLIM_TASK_SEQ2SEQ_LM)) return;
-    bool hears = m->family == PLIM_FAMILY_WHISPER;
+    bool hears = m->family == PLIM_FAMILY_WHISPER, is_t5 = m->relative_buckets > 0;
     m->dropout_embedding = m->dropout_residual; /* one key */
-    if (!hears) m->dropout_attention = m->dropout_mlp = m->dropout_residual;
-    if (!hears) m->relative_buckets = 2 * between(state, 2, 20);
-    if (!hears) m->relative_distance = m->relative_buckets + between(state, 0, 99);
-    m->decoder_layers = between(state, hears, 60);
-    if (hears) m->decoder_heads = m->heads;
-    if (hears) m->hidden_size *= 2, m->positions = 1 << 24;
+    if (is_t5) m->dropout_attention = m->dropout_mlp = m->dropout_residual;
+    if (is_t5) m->relative_buckets = 2 * between(state, 2, 20);
+    if (is_t5) m->relative_distance = m->relative_buckets + between(state, 0, 99);
+    m->decoder_layers = between(state, !is_t5, 60);
+    if (!is_t5) m->decoder_heads = m->heads;
+    if (!is_t5) m->hidden_size *= 2, m->positions = 1 << 24;
     m->decoder_start = between(state, 0, 9);
     m->pad_token_id = between(state, 0, 9);
     spec->target_seq = hears ? 0 : between(state, 0, 300);

@@ -48,6 +48,8 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_T5] = &plim_family_t5,
     [PLIM_FAMILY_MT5] = &plim_family_t5,
     [PLIM_FAMILY_WHISPER] = &plim_family_whisper,
+    [PLIM_FAMILY_BART] = &plim_family_bart,
+    [PLIM_FAMILY_MBART] = &plim_family_bart,
 };
 
 /* ZeRO 1 and 2 lay all weights behind one another, and PyTorch multiplies experts from addresses of 16 bytes on

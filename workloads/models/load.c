@@ -391,7 +391,8 @@ void decoder_load(struct engine *e, struct decoder *m)
     load_vision(&load);
     size_t buffer_count = decoder_buffers(m, buffers);
     for (size_t i = 0; i < buffer_count; i++)
-        if (!buffers[i]->layer) give_memory(e, buffers[i]); /* those of blocks were in the checkpoint */
+        if (!buffers[i]->layer && buffers[i] != m->logits_bias) /* these were in the checkpoint */
+            give_memory(e, buffers[i]);
 }
 
 static const struct quantized *quantized_among(const struct module *module, const void *owner,

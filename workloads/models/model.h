@@ -117,7 +117,10 @@ struct decoder {
                                               (gemma3); what its decoder read, in a forward */
     struct norm encoder_norm;              /* behind the encoder's blocks */
     struct convolution hearing[2];         /* whisper: in front of them, */
-    struct tensor *source_positions;       /* and its positions, which are not trained */
+    struct tensor *source_positions;       /* and its positions, which are not trained; bart's are */
+    struct tensor *logits_bias;            /* bart: a buffer, (1, vocabulary), added to the logits */
+    struct norm embedding_norms[2];        /* bart: behind the embeddings of encoder and decoder */
+    double embedding_factor;               /* bart: what its embeddings are multiplied with, 0: nothing */
     struct vision vision;
     struct tensor *pooled;                 /* bert: from the body to the head, else NULL */
     struct tensor **router_logits;         /* by layer, named, while a forward is to return them; NULL: none does */
@@ -200,7 +203,7 @@ extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
     plim_family_modernbert, plim_family_vit, plim_family_stablelm, plim_family_falcon,
     plim_family_gpt_bigcode, plim_family_t5, plim_family_gemma4,
-    plim_family_whisper;
+    plim_family_whisper, plim_family_bart;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
  * be sharded by FSDP or ZeRO has no memory yet. */
@@ -329,7 +332,7 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
 /* A block's own buffer; NULL: it has none. */
 struct tensor *decoder_layer_buffer(const struct decoder_layer *l);
 /* The buffers alone, those of blocks first: DECODER_BUFFERS at most. */
-enum { DECODER_BUFFERS_BESIDE = 13, DECODER_BUFFERS = PLIM_MAX_LAYERS + DECODER_BUFFERS_BESIDE };
+enum { DECODER_BUFFERS_BESIDE = 14, DECODER_BUFFERS = PLIM_MAX_LAYERS + DECODER_BUFFERS_BESIDE };
 size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 
 /* Why this device cannot train the model with the setting's kernels; NULL: it can. Kernels that run on a
@@ -404,6 +407,9 @@ struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct te
  * falcon) */
 struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
                                     struct tensor *embeddings, struct tensor *attention_mask);
+/* The same of an attention mask of ones, whatever the batch's hides */
+struct tensor *decoder_whole_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
+                                  struct tensor *ones);
 /* The mask of a model whose tokens see all of the row, or what lies within the window around them;
  * named or NULL */
 struct tensor *decoder_open_mask(struct engine *e, const struct decoder *m,

@@ -365,6 +365,19 @@ static const struct module whisper_model[] = {MODEL("model.encoder.conv1", heari
                                               MODEL("proj_out", head, HEAD),
                                               {0}};
 
+static const struct module bart_model[] = {MODEL("model.shared", embedding, WEIGHT),
+                                           MODEL("model.encoder.embed_positions", source_positions, WEIGHT),
+                                           BLOCKS("model.encoder.layers"),
+                                           MODEL("model.encoder.layernorm_embedding", embedding_norms[0], NORM),
+                                           MODEL("model.encoder.layer_norm", encoder_norm, NORM),
+                                           MODEL("model.decoder.embed_positions", position_embedding, WEIGHT),
+                                           BLOCKS("model.decoder.layers"),
+                                           MODEL("model.decoder.layernorm_embedding", embedding_norms[1], NORM),
+                                           MODEL("model.decoder.layer_norm", final_norm, NORM),
+                                           MODEL("lm_head", head, HEAD),
+                                           MODEL("final_logits_bias", logits_bias, PARAMETER),
+                                           {0}};
+
 static const struct {
     const struct module *model, *block;
 } modules[PLIM_FAMILY_COUNT] = {
@@ -436,6 +449,8 @@ static const struct {
     [PLIM_FAMILY_T5] = {t5_model, t5_block},
     [PLIM_FAMILY_MT5] = {t5_model, t5_block},
     [PLIM_FAMILY_WHISPER] = {whisper_model, whisper_block},
+    [PLIM_FAMILY_BART] = {bart_model, whisper_block},
+    [PLIM_FAMILY_MBART] = {bart_model, whisper_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)

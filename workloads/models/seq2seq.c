@@ -25,28 +25,53 @@ static struct tensor *shift_right(struct engine *e, const struct decoder *m)
 
 /* Of use_cache: the forward of a class switches it off where blocks are checkpointed, and Trainer that of the model's
  * own configuration. */
-static void begin_cache(struct engine *e, struct decoder *m, bool own_config)
+static void begin_cache(struct engine *e, struct decoder *m, const struct seq2seq *family)
 {
     bool checkpoints = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL && !e->evaluates;
-    bool is_told = plim_loop_is_trainers(m->setting->loop) && !own_config;
-    if (!m->config->use_cache || checkpoints || is_told) return;
+    bool is_told = plim_loop_is_trainers(m->setting->loop) && !family->own_config;
+    if (!m->config->use_cache || checkpoints || is_told || family->keeps_nothing) return;
     enum plim_status st = decoder_cache_create(m, &m->output_cache);
     if (st) engine_fail(e, st);
     m->cache = &m->output_cache;
 }
 
-static struct tensor *decoder_input(struct engine *e, const struct decoder *m)
+/* mbart's shift_tokens_right(): the labels behind their last token that is no padding; named */
+static struct tensor *wrap_right(struct engine *e, const struct decoder *m)
 {
-    return m->decoder_inputs ? tensor_ref(m->decoder_inputs) : shift_right(e, m);
+    const struct plim_model_config *c = m->config;
+    int64_t length = tensor_size(m->labels, 1);
+    struct tensor *wrapped = tensor_keep(op_clone(e, m->labels));
+    struct tensor *is_hidden = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, wrapped, PLIM_IGNORED_TARGET));
+    tensor_set(e, &wrapped, op_masked_fill_(e, wrapped, is_hidden, (double)c->pad_token_id));
+    tensor_drop(e, is_hidden);
+    struct tensor *is_token = op_compare_scalar(e, PLIM_BINARY_NE, wrapped, (double)c->pad_token_id);
+    struct tensor *count = op_reduce(e, is_token, 2, false, PLIM_BINARY_ADD, 1, PLIM_I64);
+    struct tensor *last = tensor_keep(op_unsqueeze(e, op_add_scalar(e, count, -1), -1));
+    struct tensor *start = tensor_keep(op_gather_last(e, wrapped, last));
+    struct tensor *most = tensor_keep(op_clone(e, op_slice(e, wrapped, 1, 0, length - 1)));
+    struct tensor *behind = tensor_keep(op_slice(e, wrapped, 1, 1, length - 1));
+    op_copy_(e, behind, most);
+    tensor_drop_all(e, behind, most);
+    struct tensor *first = tensor_keep(op_select(e, wrapped, 1, 0));
+    struct tensor *starts = tensor_keep(op_select(e, start, 1, 0));
+    op_copy_(e, first, starts);
+    tensor_drop_all(e, first, starts, start, last);
+    return wrapped;
+}
+
+static struct tensor *decoder_input(struct engine *e, const struct decoder *m, const struct seq2seq *family)
+{
+    if (m->decoder_inputs) return tensor_ref(m->decoder_inputs);
+    return family->wraps ? wrap_right(e, m) : shift_right(e, m);
 }
 
 struct tensor *seq2seq_body(struct engine *e, struct decoder *m, const struct seq2seq *family, struct tensor *inputs)
 {
     if (e->halted) return e->poison;
-    if (family->shifts_first) m->shifted = decoder_input(e, m);
+    if (family->shifts_first) m->shifted = decoder_input(e, m, family);
     m->encoded = family->run(e, m, inputs, NULL);
-    begin_cache(e, m, family->own_config);
-    if (!family->shifts_first) m->shifted = decoder_input(e, m);
+    begin_cache(e, m, family);
+    if (!family->shifts_first) m->shifted = decoder_input(e, m, family);
     return family->run(e, m, m->shifted, m->encoded);
 }
 

@@ -9,6 +9,8 @@ enum { SELF, CROSS }; /* attention of a decoder's block: to its own tokens, and 
 /* How a family goes about it. */
 struct seq2seq {
     bool shifts_first; /* what the decoder reads is made of labels before the encoder runs */
+    bool wraps;         /* its rows begin with the last token that is no padding (mbart) */
+    bool keeps_nothing; /* the decoder keeps no keys and values where there are labels, or Trainer */
     bool own_config;   /* the decoder has a copy of the model's configuration */
     /* The encoder's stack, of what the model is given, or the decoder's, of tokens and what the encoder returned;
      * named */

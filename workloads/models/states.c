@@ -9,7 +9,7 @@ static size_t buffers_beside(const struct decoder *m, struct tensor **out)
         m->vision.inv_freq, m->vision.original_inv_freq, m->vision.position_ids,
         m->position_ids, m->type_ids, m->embedding_scale, m->rotary.inv_freq, m->rotary.original_inv_freq,
         m->rotary_local.inv_freq, m->rotary_local.original_inv_freq, m->per_layer_scale, m->saved_scale,
-        m->causal_bias};
+        m->causal_bias, m->logits_bias};
     size_t count = 0;
     for (int i = 0; i < DECODER_BUFFERS_BESIDE; i++)
         if (all[i]) out[count++] = all[i];
@@ -139,7 +139,7 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
         out[count++] = p->list[i];
         count += buffer_behind(m, p->list[i], out + count);
     }
-    bool is_among_trained = m->source_positions && p->frozen_count == 1; /* whisper's, behind its convolutions */
+    bool is_among_trained = m->config->mel_bins && p->frozen_count == 1; /* whisper's, behind its convolutions */
     if (is_among_trained) put_before(out, count, m->source_positions, m->layers[0].k.weight);
     count += adapters_behind(m, &m->adapters_behind, NULL, out + count);
     count += copies_behind(m, NULL, out + count);

@@ -69,6 +69,8 @@
     X(T5, "t5")                                                                                    \
     X(MT5, "mt5")                                                                                  \
     X(WHISPER, "whisper")                                                                          \
+    X(BART, "bart")                                                                                \
+    X(MBART, "mbart")                                                                              \
     X(GEMMA4_TEXT, "gemma4_text")                                                                  \
     X(GEMMA4_UNIFIED_TEXT, "gemma4_unified_text")                                                  \
     X(VIT, "vit")

@@ -70,6 +70,8 @@
       "tokens", "t5: from this distance on they are alike")                                        \
     X(FEED_FORWARD, feed_forward, FEED_FORWARD, 0, 0, "feed_forward_proj", "",                     \
       "t5: activation function of the MLP, with a gate or without")                                \
+    X(SCALES_EMBEDDINGS, scales_embeddings, BOOL, 0, 0, "scale_embedding", "",                     \
+      "embeddings are multiplied with sqrt(hidden_size)")                                          \
     X(USE_CACHE, use_cache, BOOL, 0, 0, "use_cache", "",                                           \
       "the decoder keeps keys and values in training, too, but for checkpointing")                 \
     X(DECODER_START, decoder_start, INT, 0, (1 << 26) - 1, "decoder_start_token_id", "token",      \

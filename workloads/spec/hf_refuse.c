@@ -17,7 +17,7 @@ static const struct other_kind {
      {"deberta", "deberta-v2", "albert", "mpnet", "esm",
       "longformer", "roformer", "layoutlm", "eurobert"}},
     {"an encoder-decoder",
-     {"umt5", "bart", "mbart", "pegasus", "marian", "longt5",
+     {"umt5", "pegasus", "marian", "longt5",
       "blenderbot"}},
     {"a vision model",
      {"swin", "convnext", "convnextv2", "resnet", "deit", "beit", "dinov2", "segformer",
@@ -54,7 +54,9 @@ static const char *const harmless_words[] = {
 #define BERTS PLIM_FAMILY_BERT, PLIM_FAMILY_ROBERTA, PLIM_FAMILY_XLM_ROBERTA, PLIM_FAMILY_ELECTRA
 #define ENCODERS BERTS, PLIM_FAMILY_DISTILBERT, PLIM_FAMILY_MODERNBERT, PLIM_FAMILY_VIT
 #define T5S PLIM_FAMILY_T5, PLIM_FAMILY_MT5
-#define SEQ2SEQ T5S, PLIM_FAMILY_WHISPER
+#define BARTS PLIM_FAMILY_BART, PLIM_FAMILY_MBART
+#define LAYERED PLIM_FAMILY_WHISPER, BARTS
+#define SEQ2SEQ T5S, LAYERED
 #define OF_EXPERTS \
     OF(PLIM_FAMILY_MIXTRAL, PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_GPT_OSS, \
        PLIM_FAMILY_QWEN3_VL_MOE, PLIM_FAMILY_QWEN3_5_MOE_TEXT, PLIM_FAMILY_QWEN3_5_MOE, \
@@ -76,9 +78,11 @@ static const struct refused_key {
      OF(T5S)},
     {"apply_spec_augment", HARMLESS_FALSE, "masked features are not in this version", OF(PLIM_FAMILY_WHISPER)},
     {"encoder_layerdrop", HARMLESS_ZERO, "blocks that are left out by chance are not in this version",
-     OF(PLIM_FAMILY_WHISPER)},
+     OF(LAYERED)},
     {"decoder_layerdrop", HARMLESS_ZERO, "blocks that are left out by chance are not in this version",
-     OF(PLIM_FAMILY_WHISPER)},
+     OF(LAYERED)},
+    {"tie_word_embeddings", HARMLESS_TRUE, "embeddings of their own for both stacks are not in this version",
+     OF(BARTS)},
     {"is_causal", HARMLESS_TRUE, "a decoder's bidirectional attention is not in this version",
      BUT(ENCODERS)},
     {"use_bidirectional_attention", HARMLESS_FALSE,

@@ -34,8 +34,8 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
     {.path = "data.target_seq",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 24},
      AT(target_seq), .unit = "tokens", .fallback = "null", .example = "64",
-     .help = "tokens of a row's target, where an encoder reads data.seq tokens and a decoder writes these (t5); null: "
-             "128"},
+     .help = "tokens of a row's target, where an encoder reads data.seq tokens and a decoder writes these; null: 128, "
+             "or fewer where there are fewer positions"},
     {.path = "data.vocab_size",
      .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 26},
      AT(model_as_given.vocab_size),

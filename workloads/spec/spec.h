@@ -93,7 +93,7 @@ struct plim_model_config {
     int64_t layers;         /* of encoder and decoder together, where there are both */
     int64_t encoder_layers; /* the first of them; 0: there is no encoder beside a decoder. Already applied, as is */
     int64_t decoder_layers; /* t5: num_decoder_layers; 0: as many as the encoder's */
-    int64_t decoder_heads, decoder_intermediate; /* whisper: of the decoder's blocks; else 0 */
+    int64_t decoder_heads, decoder_intermediate; /* whisper, bart: of the decoder's blocks; else 0 */
     int64_t heads;
     int64_t kv_heads;
     int64_t head_dim;
@@ -119,6 +119,7 @@ struct plim_model_config {
     int64_t relative_buckets, relative_distance; /* t5: rows of its bias on positions; what is farther is alike */
     enum plim_feed_forward feed_forward;         /* t5; already applied to activation and gated_mlp */
     bool gated_mlp;              /* t5 */
+    bool scales_embeddings;      /* bart: by sqrt(hidden_size) */
     bool scales_outputs;         /* t5, tied: what the head reads is scaled by 1 / sqrt(hidden_size) */
     bool use_cache;              /* t5: its decoder keeps keys and values while it trains, but for checkpointing */
     int64_t decoder_start;       /* t5: decoder_start_token_id; PLIM_NO_TOKEN: null */

@@ -56,6 +56,8 @@ static const char *unknown_beside(const struct plim_spec *spec)
     bool is_fp16 = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_FP16) ||
                    plim_enum_axis_has(&spec->weights, PLIM_WEIGHTS_FP16);
     bool is_t5 = spec->model.relative_buckets > 0;
+    if (is_fp16 && spec->model.family == PLIM_FAMILY_BART)
+        return "weights in fp16, of which transformers looks at an encoder's values (isfinite)";
     if (is_fp16 && is_t5)
         return "weights in fp16, beside which transformers keeps some in fp32 (_keep_in_fp32_modules)";
     if (plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2))
@@ -108,6 +110,10 @@ enum plim_status plim_spec_check_target(const struct plim_spec *spec, struct pli
     if (spec->target_seq && spec->model.source_positions)
         return plim_fail(err, PLIM_SPEC, "data.target_seq is %lld, expected none for %s, whose targets are of data.seq "
                          "tokens: all sounds are as long as its encoder", (long long)spec->target_seq, family);
+    int64_t target = plim_spec_target(spec), longest = spec->model.positions;
+    if (longest && target > longest)
+        return plim_fail(err, PLIM_SPEC, "data.target_seq is %lld, expected at most max_position_embeddings = %lld: %s "
+                         "learns its positions", (long long)target, (long long)longest, family);
     const char *failing = fails_beside(spec), *unknown = unknown_beside(spec);
     if (failing)
         return plim_fail(err, PLIM_SPEC, "%s: Trainer fails with %s so, expected another", failing, family);

@@ -11,7 +11,9 @@ enum { PLIM_TARGET_SEQ = 128 }; /* max_target_length of transformers' run_summar
 static inline int64_t plim_spec_target(const struct plim_spec *spec)
 {
     if (!spec->model.encoder_layers || spec->model.source_positions) return 0;
-    return spec->target_seq ? spec->target_seq : PLIM_TARGET_SEQ;
+    int64_t most = spec->model.positions; /* 0: any */
+    if (spec->target_seq) return spec->target_seq;
+    return most && most < PLIM_TARGET_SEQ ? most : PLIM_TARGET_SEQ;
 }
 
 /* What follows from the keys: the blocks of both stacks, one list, and the MLP. Nothing of other models. */
