@@ -207,7 +207,7 @@ enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
        (groups, m, n) <- a (m, s), b (s, n), ends. scratch: what one kernel for all groups takes;     \
        without it there is a launch for each */ \
     X(MATMUL_GROUPED, matmul_grouped, 1, 3, 0)                                                        \
-    /* out (b, k, h / size, w / size) <- images (b, c, h, w), weight (k, c, size, size), [bias (k)]: a    \
+    /* out (b, k, h / rows, w / columns) <- images (b, c, h, w), weight (k, c, rows, columns), [bias (k)]: a  \
        convolution whose stride is its size */ \
     X(PATCHES, patches, 1, 2, 0)                                                                      \
     /* dweight <- dout, images */                                                                     \

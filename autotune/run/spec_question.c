@@ -308,6 +308,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .liger_kernels = spec->liger_kernels,
                                        .cut_cross_entropy = spec->cut_cross_entropy,
                                        .freeze_vision = spec->freeze_vision,
+                                       .freeze_encoder = spec->freeze_encoder,
                                        .clip = spec->clip,
                                        .lora = spec->lora,
                                        .quantization = spec->quantization};

@@ -16,9 +16,9 @@ static struct plim_cuda_images images_of(const struct plim_array *a)
 static bool are_patches(const struct plim_array *x, const struct plim_array *w, const struct plim_array *y)
 {
     if (x->ndim != IMAGE_DIMS || w->ndim != IMAGE_DIMS || y->ndim != IMAGE_DIMS) return false;
-    int64_t size = w->shape[2];
-    return size > 0 && w->shape[3] == size && w->shape[1] == x->shape[1] && y->shape[0] == x->shape[0] &&
-           y->shape[1] == w->shape[0] && y->shape[2] == x->shape[2] / size && y->shape[3] == x->shape[3] / size;
+    int64_t height = w->shape[2], width = w->shape[3];
+    return height > 0 && width > 0 && w->shape[1] == x->shape[1] && y->shape[0] == x->shape[0] &&
+           y->shape[1] == w->shape[0] && y->shape[2] == x->shape[2] / height && y->shape[3] == x->shape[3] / width;
 }
 
 static enum plim_status describe_patches(const struct plim_array *x, const struct plim_array *w,
@@ -36,7 +36,8 @@ static enum plim_status describe_patches(const struct plim_array *x, const struc
                                        .elements = w->shape[1] * w->shape[2] * w->shape[3],
                                        .down = plim_cuda_plan_divider(y->shape[2]),
                                        .across = plim_cuda_plan_divider(y->shape[3]),
-                                       .size = plim_cuda_plan_divider(w->shape[2])};
+                                       .height = plim_cuda_plan_divider(w->shape[2]),
+                                       .width = plim_cuda_plan_divider(w->shape[3])};
     return PLIM_OK;
 }
 

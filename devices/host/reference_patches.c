@@ -3,16 +3,16 @@
 
 #include <stdlib.h>
 
-/* An image (b, c, h, w) seen as patches (b, rows, columns, c, size, size). */
-static struct plim_array as_patches(const struct plim_array *x, int64_t size)
+/* An image (b, c, h, w) seen as patches (b, rows, columns, c, height, width), as large as kernels w. */
+static struct plim_array as_patches(const struct plim_array *x, const struct plim_array *w)
 {
-    const int64_t *s = x->stride;
+    const int64_t *s = x->stride, height = w->shape[2], width = w->shape[3];
     return (struct plim_array){
         .data = x->data,
         .ndim = 6,
         .dtype = x->dtype,
-        .shape = {x->shape[0], x->shape[2] / size, x->shape[3] / size, x->shape[1], size, size},
-        .stride = {s[0], size * s[2], size * s[3], s[1], s[2], s[3]}};
+        .shape = {x->shape[0], x->shape[2] / height, x->shape[3] / width, x->shape[1], height, width},
+        .stride = {s[0], height * s[2], width * s[3], s[1], s[2], s[3]}};
 }
 
 /* What (b, k, rows, columns) holds of a patch: element (patch, k) of this view. */
@@ -29,8 +29,8 @@ static struct plim_array by_patch(const struct plim_array *y)
 
 static bool fits(const struct plim_array *x, const struct plim_array *w, const struct plim_array *y)
 {
-    return x->ndim == 4 && w->ndim == 4 && y->ndim == 4 && w->shape[2] == w->shape[3] &&
-           w->shape[2] > 0 && w->shape[1] == x->shape[1] && y->shape[0] == x->shape[0] &&
+    return x->ndim == 4 && w->ndim == 4 && y->ndim == 4 && w->shape[2] > 0 && w->shape[3] > 0 &&
+           w->shape[1] == x->shape[1] && y->shape[0] == x->shape[0] &&
            y->shape[1] == w->shape[0] && y->shape[2] == x->shape[2] / w->shape[2] &&
            y->shape[3] == x->shape[3] / w->shape[3];
 }
@@ -39,7 +39,7 @@ enum plim_status plim_reference_patches(const struct plim_op *op)
 {
     const struct plim_array *y = op->out[0], *w = op->in[1], *bias = plim_reference_input(op, 2);
     if (!fits(op->in[0], w, y)) return PLIM_INVALID;
-    struct plim_array x = as_patches(op->in[0], w->shape[2]), out = by_patch(y);
+    struct plim_array x = as_patches(op->in[0], w), out = by_patch(y);
     int64_t kernels = w->shape[0], k = w->shape[1] * w->shape[2] * w->shape[3];
     double *patch = plim_reference_numbers(2 * k);
     if (!patch) return PLIM_NOMEM;
@@ -61,7 +61,7 @@ enum plim_status plim_reference_patches_backward(const struct plim_op *op)
 {
     const struct plim_array *dw = op->out[0], *dy = op->in[0];
     if (!fits(op->in[1], dw, dy)) return PLIM_INVALID;
-    struct plim_array x = as_patches(op->in[1], dw->shape[2]), grad = by_patch(dy);
+    struct plim_array x = as_patches(op->in[1], dw), grad = by_patch(dy);
     int64_t kernels = dw->shape[0], k = dw->shape[1] * dw->shape[2] * dw->shape[3];
     double *patch = plim_reference_numbers(2 * k);
     if (!patch) return PLIM_NOMEM;

@@ -253,6 +253,19 @@ int64_t plim_patches_workspace_bytes(const struct plim_device_info *info,
     return pixels * padded + (is_turned ? plim_array_elements(result) * size : 0) + CHANNEL_BYTES;
 }
 
+/* --- along rows ------------------------------------------------------------------------------- */
+
+int64_t plim_conv1d_workspace_bytes(const struct plim_device_info *info, bool is_forward, const struct plim_array *x,
+                                    const struct plim_array *weight, const struct plim_array *result)
+{
+    enum { TENSOR_CORES = 75, TF32 = 80, ALIGNMENT = 16 };
+    bool is_wide = x->dtype == PLIM_F32;
+    if (info->compute_capability < (is_wide ? TF32 : TENSOR_CORES)) return 0;
+    int64_t elements = plim_array_elements(x) + plim_array_elements(weight);
+    if (!is_wide || !is_forward) elements += plim_array_elements(result); /* TF32's kernels write it as it lies */
+    return elements * plim_dtype_size((enum plim_dtype)x->dtype) + ALIGNMENT;
+}
+
 /* --- layer norm ------------------------------------------------------------------------------- */
 
 int64_t plim_layer_norm_partial_rows(const struct plim_device_info *info, int64_t rows,

@@ -129,6 +129,12 @@ int64_t plim_patches_workspace_bytes(const struct plim_device_info *info,
                                      const struct plim_array *weight,
                                      const struct plim_array *result);
 
+/* The same for a convolution along rows (conv1d) of x (b, c, s), weight (k, c, taps) and result (b, k, l), whose
+ * windows overlap. An estimate in fp32, and of the weight's gradient, whose sums may be split: tests/golden/KNOWN.md
+ * says of whisper's two how far it is one. */
+int64_t plim_conv1d_workspace_bytes(const struct plim_device_info *info, bool is_forward, const struct plim_array *x,
+                                    const struct plim_array *weight, const struct plim_array *result);
+
 /* Layer norm's backward sums the gradients of weight and bias in one pass, or, where rows are many
  * and columns few, in two. Returns the rows of the first pass's partial sums, 0 for one pass. The
  * same for the weight of torch.nn.functional.rms_norm.

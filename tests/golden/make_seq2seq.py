@@ -21,6 +21,7 @@ MIXED, FULL, CACHE = {'precision': 'bf16-mixed', 'optimizer': 'adamw-fused'}, {'
 EAGER, TRAINER = {'attention': 'eager'}, {'loop': 'trainer'}
 DDP = {**TRAINER, 'world': 2, 'sharding': 'ddp'}
 FEW, EVERY = ['q', 'v'], ['q', 'k', 'v', 'o', 'wi', 'wi_0', 'wi_1', 'wo']
+BARTS = ['q_proj', 'v_proj'], ['k_proj', 'v_proj', 'q_proj', 'out_proj', 'fc1', 'fc2']
 
 
 def lora(rank, targets, **more):
@@ -43,7 +44,8 @@ def case(config, batch, seq, target, **more):
     return {'id': name_of(made), **made}
 
 
-def cases_of(first, second):
+def cases_of(first, second, linears=(FEW, EVERY)):
+    few, every = linears
     for config in (first, second):
         yield case(config, 2, 65, 33)
         yield case(config, 2, 64, 32, **CACHE)
@@ -56,7 +58,7 @@ def cases_of(first, second):
         yield case(config, 2, 96, 24, **MIXED, **TRAINER, accumulation=2, **CACHE)
         yield case(config, 2, 64, 32, **MIXED, **TRAINER, **FULL, **CACHE)
         yield case(config, 2, 64, 32, **MIXED, **TRAINER, weights='bf16', padded=True, **CACHE)
-        yield case(config, 2, 64, 32, **MIXED, **TRAINER, **FULL, weights='bf16', **lora(8, FEW), **CACHE)
+        yield case(config, 2, 64, 32, **MIXED, **TRAINER, **FULL, weights='bf16', **lora(8, few), **CACHE)
         yield case(config, 3, 40, 24, **MIXED, **DDP, accumulation=2, **CACHE)
         yield case(config, 2, 64, 32, **MIXED, **TRAINER, evaluation={'batch': 5}, **CACHE)
     yield case(first, 1, 1, 1, **CACHE)
@@ -72,17 +74,23 @@ def cases_of(first, second):
     yield case(first, 3, 100, 50, precision='bf16', optimizer='adafactor', **FULL, **EAGER, made_on='host')
     yield case(second, 2, 100, 50, precision='bf16', optimizer='adamw-8bit', compute_capability=86, **CACHE)
     yield case(first, 3, 128, 32, **MIXED, made_on='host', accumulation=2, clip=True, **CACHE)
-    yield case(second, 2, 96, 32, **MIXED, weights='bf16', made_on='host', **lora(8, EVERY, dropout=0.1), **CACHE)
-    yield case(first, 2, 96, 32, precision='bf16', **FULL, **lora(4, EVERY), **CACHE)
-    yield case(first, 2, 96, 32, precision='fp32', **lora(8, FEW, dora=True), **CACHE)
+    yield case(second, 2, 96, 32, **MIXED, weights='bf16', made_on='host', **lora(8, every, dropout=0.1), **CACHE)
+    yield case(first, 2, 96, 32, precision='bf16', **FULL, **lora(4, every), **CACHE)
+    yield case(first, 2, 96, 32, precision='fp32', **lora(8, few, dora=True), **CACHE)
     yield case(first, 2, 64, 32, **MIXED, **DDP, **FULL, **CACHE)
-    yield case(second, 2, 64, 32, **MIXED, **DDP, weights='bf16', **lora(8, FEW), **CACHE)
+    yield case(second, 2, 64, 32, **MIXED, **DDP, weights='bf16', **lora(8, few), **CACHE)
     yield case(first, 2, 64, 32, **MIXED, **DDP, padded=True, ddp={'find_unused_parameters': False}, **CACHE)
     yield case(second, 2, 64, 32, **MIXED, **TRAINER, **FULL, padded=True, evaluation={'batch': 7, 'every': 2}, **CACHE)
     yield case(first, 2, 64, 32, **MIXED, **TRAINER, arguments={'label_smoothing_factor': 0.1}, **CACHE)
     yield case(second, 3, 64, 32, precision='bf16', optimizer='adafactor', **TRAINER, arguments={'label_smoothing_factor': 0.1},
                padded=True, evaluation={'batch': 3})
     yield case(second, 2, 64, 32, precision='fp32', **TRAINER, **EAGER, **CACHE)
+
+
+def bases_in_4_bits(first, second):
+    nf4 = {'weights': 'bf16', 'quantization': {'type': 'nf4', 'double': True, 'compute': 'bf16'}}
+    yield case(first, 2, 64, 32, **MIXED, **TRAINER, **FULL, **nf4, **lora(8, BARTS[0]), **CACHE)
+    yield case(second, 2, 64, 32, **MIXED, **nf4, **lora(8, BARTS[1]), **CACHE)
 
 
 def cases():
@@ -92,6 +100,29 @@ def cases():
     yield case('x-mt5', 2, 64, 32, **EAGER, precision='bf16', **CACHE)
     yield case('t5-small', 8, 512, 128, **MIXED, **TRAINER, **CACHE)
     yield case('flan-t5-base', 4, 512, 128, **MIXED, **TRAINER, **FULL, **CACHE)
+    yield from cases_of('x-bart', 'x-bart-odd', BARTS)
+    yield from bases_in_4_bits('x-bart', 'x-bart-odd')
+    yield case('bart-base', 4, 1024, 128, **MIXED, **TRAINER, **CACHE)
+    yield from cases_of_mbart('x-mbart')
+
+
+def cases_of_mbart(model):
+    yield case(model, 2, 65, 33)
+    yield case(model, 3, 128, 40, **MIXED, **CACHE)
+    yield case(model, 3, 128, 40, **MIXED, **FULL)
+    yield case(model, 2, 33, 65, **EAGER, precision='fp16-mixed')
+    yield case(model, 2, 100, 30, precision='bf16', optimizer='sgd')
+    yield case(model, 2, 50, 30, precision='fp16')
+    yield case(model, 2, 96, 24, **MIXED, padded=True)
+    yield case(model, 1, 40, 1)
+    yield case(model, 2, 96, 24, **MIXED, **TRAINER, accumulation=2, **CACHE)
+    yield case(model, 2, 64, 32, **MIXED, **TRAINER, **FULL, padded=True)
+    yield case(model, 2, 64, 32, **MIXED, **TRAINER, **FULL, weights='bf16', **lora(8, BARTS[0]))
+    yield case(model, 2, 96, 32, precision='bf16', **FULL, **lora(4, BARTS[1]))
+    yield case(model, 2, 64, 32, **MIXED, **TRAINER, evaluation={'batch': 5}, **CACHE)
+    yield case(model, 2, 64, 32, **MIXED, **TRAINER, arguments={'label_smoothing_factor': 0.1})
+    yield case(model, 2, 64, 32, **MIXED, **DDP, **FULL)
+    yield from bases_in_4_bits(model, model)
 
 
 if __name__ == '__main__':

@@ -6,7 +6,7 @@
     make_losses.py further [FAMILY ...] > further.jsonl
     make_losses.py vision > vision.jsonl                (rows with images)
     make_losses.py gemma4 > gemma4.jsonl                (gemma4's text, and whole models)
-    make_losses.py seq2seq > seq2seq.jsonl              (an encoder and a decoder)
+    make_losses.py seq2seq > seq2seq.jsonl              (an encoder and a decoder; speech, barts: some of them)
     make_losses.py deberta > deberta.jsonl
     make_losses.py classifiers > classifiers.jsonl      (decoders whose last token that is no padding is classified)
     make_losses.py encoders > encoders.jsonl            (encoders' tasks that are not in losses.jsonl, and later encoders)
@@ -83,7 +83,8 @@ def class_of(config):
     if head_of(config):
         return HEADS[head_of(config)]
     if config.is_encoder_decoder:
-        return transformers.AutoModelForSeq2SeqLM
+        hears = config.model_type == "whisper"
+        return transformers.AutoModelForSpeechSeq2Seq if hears else transformers.AutoModelForSeq2SeqLM
     return transformers.AutoModelForMaskedLM if config.model_type in ENCODERS else transformers.AutoModelForCausalLM
 
 
@@ -149,6 +150,16 @@ def learned_of(config, ids):
     return dict(labels=numbers(TOKEN_SEED - 1, config.num_labels, ids.shape if head == "ForTokenClassification" else rows))
 
 
+def with_sound(case, config):
+    """Features, and labels of a seed of their own; where rows are padded the last one's last is hidden."""
+    labels = words(TOKEN_SEED - 1, case["batch"] * case["seq"]) * np.uint64(config.vocab_size) >> np.uint64(32)
+    labels = torch.from_numpy(labels.astype(np.int64).reshape(case["batch"], -1))
+    if case.get("padded"):
+        labels[-1, -1] = -100
+    shape = case["batch"], config.num_mel_bins, 2 * config.max_source_positions
+    return {"input_features": weights(TOKEN_SEED, shape) / LIMIT, "labels": labels}
+
+
 def as_made(parameters):
     """(name, parameter) in the order of the constructors: attention's sinks behind its linears, what linear attention
     has of its own behind its convolution (and qwen3_next's projections), adapters and a masked-lm head's own bias behind
@@ -176,7 +187,7 @@ def build(case):
     cfg.get_text_config().use_cache = False
     dtype = torch.bfloat16 if case["precision"] == "bf16" else torch.float32
     torch.set_default_dtype(dtype)
-    if cfg.is_encoder_decoder:  # heads of their own, as from_pretrained leaves published ones
+    if cfg.is_encoder_decoder and "t5" in cfg.model_type:  # heads of their own, as from_pretrained leaves published ones
         kind = transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING[type(cfg)]
         kind._tied_weights_keys = {f"{part}.weight": "shared.weight" for part in (
             "encoder.embed_tokens", "decoder.embed_tokens", *["lm_head"] * case["hf"].get("tie_word_embeddings", True))}
@@ -222,6 +233,8 @@ def losses(case):
     inputs.update(learned_of(model.config, inputs["input_ids"]))
     if case.get("images"):
         inputs = with_images(case, model.config, ids)
+    if model.config.model_type == "whisper":
+        inputs = with_sound(case, model.config)
     if "target_seq" in case:
         inputs = with_target(case, model.config, ids)
     if case.get("padded"):
@@ -401,6 +414,38 @@ def seq2seq():
     yield dict(plain, hf=small, lora=dict(r=4, target_modules=["q", "v", "wo"])) | full
     yield dict(plain, hf=odd, seq=16, target_seq=40, accumulation=2, clip=True, optimizer="adamw-fused")
     # in other types CUDA rounds log-probabilities to 16 bits where a CPU does not
+    yield from barts()
+    yield from speech()
+
+
+def barts():
+    bart = dict(model_type="bart", vocab_size=101, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+                decoder_attention_heads=4, encoder_ffn_dim=56, decoder_ffn_dim=56, max_position_embeddings=50, pad_token_id=99,
+                decoder_start_token_id=100, bos_token_id=99, eos_token_id=99)
+    mbart = dict(bart, model_type="mbart", encoder_layers=1, decoder_layers=3, decoder_attention_heads=2, decoder_ffn_dim=41,
+                 scale_embedding=True, activation_function="relu", decoder_start_token_id=None)
+    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa", batch=2, seq=33,
+                 target_seq=17, accumulation=1, clip=False)
+    for hf in (bart, mbart):
+        yield dict(plain, hf=hf)
+        yield dict(plain, hf=hf, checkpointing="full", attention="eager", padded=True)
+    yield dict(plain, hf=bart, checkpointing="full", lora=dict(r=4, target_modules=["q_proj", "v_proj", "fc1"]))
+
+
+def speech():
+    small = dict(model_type="whisper", vocab_size=101, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+                 decoder_attention_heads=4, encoder_ffn_dim=56, decoder_ffn_dim=56, num_mel_bins=10, max_source_positions=20,
+                 max_target_positions=50, pad_token_id=99, decoder_start_token_id=100, bos_token_id=99, eos_token_id=99)
+    odd = dict(small, encoder_layers=1, decoder_layers=3, decoder_attention_heads=2, decoder_ffn_dim=41, num_mel_bins=7,
+               max_source_positions=13, activation_function="relu")
+    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa", batch=2, seq=17, accumulation=1,
+                 clip=False)
+    full, eager = {"checkpointing": "full"}, {"attention": "eager"}
+    for hf in (small, odd):
+        yield dict(plain, hf=hf)
+        yield dict(plain, **eager, hf=hf, padded=True) | full
+    yield dict(plain, hf=small, padded=True, lora=dict(r=4, target_modules=["q_proj", "v_proj", "fc1"]))
+    yield dict(plain, hf=odd, seq=40, accumulation=2, clip=True, optimizer="adamw-fused")
 
 
 GEMMA4 = dict(ROTARY, model_type="gemma4_text", num_key_value_heads=2, head_dim=8, global_head_dim=12, num_global_key_value_heads=1,
@@ -524,7 +569,7 @@ def cases():
 def main():
     torch.set_num_threads(1)
     asked = sys.argv[1:]
-    made = gemma4() if asked == ["gemma4"] else deberta() if asked == ["deberta"] else seq2seq() if asked == ["seq2seq"] else vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else encoders() if asked == ["encoders"] else classifiers() if asked == ["classifiers"] else of_experts(asked[1:]) if asked[:1] == ["experts"] else cases()
+    made = speech() if asked == ["speech"] else barts() if asked == ["barts"] else gemma4() if asked == ["gemma4"] else deberta() if asked == ["deberta"] else seq2seq() if asked == ["seq2seq"] else vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else encoders() if asked == ["encoders"] else classifiers() if asked == ["classifiers"] else of_experts(asked[1:]) if asked[:1] == ["experts"] else cases()
     for case in made:
         changed = [case["hf"]["model_type"], case["precision"], case["optimizer"], case["attention"]]
         name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])
@@ -543,6 +588,7 @@ def main():
         name += "/plain" if case["hf"].get("relative_attention") is False else ""
         name += "/gated" if case["hf"].get("feed_forward_proj") else ""
         name += "/padded" if case.get("padded") else ""
+        name += f"/e{case['hf']['encoder_layers']}" if "encoder_layers" in case["hf"] else ""
         name += f"/i{case['images']}" if "images" in case else ""
         name += f"/row{case['documents']}" if "documents" in case else ""
         name += f"/window{case['hf']['sliding_window']}" if case["hf"].get("sliding_window") else ""

@@ -229,6 +229,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
                                                          case_text(evaluation, "keeps", "loss"))},
         .prompt = case_integer(c, "prompt", 0),
         .freeze_vision = json_is_true(json_object_get(c, "freeze_vision")),
+        .freeze_encoder = json_is_true(json_object_get(c, "freeze_encoder")),
         .images = {.count = case_integer(c, "images", 0),
                    .height = case_integer(c, "image_height", 0),
                    .width = case_integer(c, "image_width", 0)},

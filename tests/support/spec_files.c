@@ -113,6 +113,7 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
                 same(&a->liger, &b->liger, sizeof(a->liger)) &&
                 same(&a->liger_kernels, &b->liger_kernels, sizeof(a->liger_kernels)) &&
                 same(&a->images, &b->images, sizeof(a->images)) && a->target_seq == b->target_seq &&
+                a->freeze_encoder == b->freeze_encoder &&
                 a->cut_cross_entropy == b->cut_cross_entropy && a->upcast == b->upcast;
     bool batch =
         a->gpus_per_node == b->gpus_per_node &&
@@ -351,6 +352,30 @@ static int64_t of_t5(const struct plim_model_config *m)
            m->vocab_size * h * (m->tie_word_embeddings ? 1 : 2);
 }
 
+/* Attention whose keys have no bias, the decoder's twice; a norm in front of each layer and behind the blocks; two
+ * convolutions and the positions of both stacks. */
+static int64_t of_whisper(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, attention = 4 * h * h + 3 * h + 2 * h;
+    int64_t mlps[] = {h * (2 * m->intermediate_size + 3) + m->intermediate_size,
+                      h * (2 * m->decoder_intermediate + 3) + m->decoder_intermediate};
+    return m->encoder_layers * (attention + mlps[0]) + m->decoder_layers * (2 * attention + mlps[1]) + 4 * h +
+           h * (3 * m->mel_bins + 3 * h + 2) + h * (m->source_positions + m->positions) +
+           m->vocab_size * h * (m->tie_word_embeddings ? 1 : 2);
+}
+
+/* Attention with biases, the decoder's twice; a norm in each layer, of both embeddings and, of mbart, behind the
+ * blocks. */
+static int64_t of_bart(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, attention = 4 * h * h + 4 * h + 2 * h;
+    int64_t mlps[] = {h * (2 * m->intermediate_size + 3) + m->intermediate_size,
+                      h * (2 * m->decoder_intermediate + 3) + m->decoder_intermediate};
+    int64_t norms = m->family == PLIM_FAMILY_MBART ? 4 : 2;
+    return m->encoder_layers * (attention + mlps[0]) + m->decoder_layers * (2 * attention + mlps[1]) + norms * 2 * h +
+           2 * h * (m->positions + 2) + m->vocab_size * h;
+}
+
 /* Norms of queries and keys, which layers that share them have not, and four of the block's; embeddings for each
  * layer; experts beside the MLP, with a router and three norms. */
 static int64_t of_gemma4(const struct plim_model_config *m)
@@ -444,6 +469,11 @@ int64_t spec_parameters(const struct plim_model_config *m)
     case PLIM_FAMILY_T5:
     case PLIM_FAMILY_MT5:
         return of_t5(m);
+    case PLIM_FAMILY_WHISPER:
+        return of_whisper(m);
+    case PLIM_FAMILY_BART:
+    case PLIM_FAMILY_MBART:
+        return of_bart(m);
     case PLIM_FAMILY_STARCODER2:
     case PLIM_FAMILY_NEMOTRON:
     case PLIM_FAMILY_STABLELM: /* a LayerNorm with a bias at the end */

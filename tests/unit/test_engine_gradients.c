@@ -70,6 +70,53 @@ Test(engine_gradients, of_convolutions_of_channels)
                   (struct tensor *[]){variable(SHAPE(2, 3, 5), 1), variable(SHAPE(3, 1, 3), 2)});
 }
 
+/* Of all channels together, by steps of one and two, the first and the last window half beside the row */
+static struct tensor *fixed;
+static int64_t step;
+
+static struct tensor *of_rows_and_kernels(struct tensor *const x[2])
+{
+    return op_conv1d(e, x[0], x[1], fixed, step, 1);
+}
+static struct tensor *of_kernels_and_biases(struct tensor *const x[2])
+{
+    return op_conv1d(e, fixed, x[0], x[1], step, 1);
+}
+Test(engine_gradients, of_convolutions_along_rows)
+{
+    for (step = 1; step <= 2; step++)
+        for (int64_t length = 5; length <= 6; length++) {
+            fixed = tensor_keep(op_full(e, PLIM_F32, SHAPE(4), 0.5));
+            expect_slopes(of_rows_and_kernels,
+                          (struct tensor *[]){variable(SHAPE(2, 3, length), 1), variable(SHAPE(4, 3, 3), 2)});
+            tensor_set(e, &fixed, op_full(e, PLIM_F32, SHAPE(2, 3, length), 0.5));
+            expect_slopes(of_kernels_and_biases,
+                          (struct tensor *[]){variable(SHAPE(4, 3, 3), 1), variable(SHAPE(4), 2)});
+            tensor_drop(e, fixed);
+        }
+}
+
+/* Each result is the sum over a window, with zeros beside the row, and its kernel's bias. */
+Test(engine_gradients, convolutions_along_rows_are_sums_over_windows)
+{
+    enum { CHANNELS = 3, LENGTH = 6, KERNELS = 4, TAPS = 3, RESULTS = 3 };
+    struct tensor *x = variable(SHAPE(2, CHANNELS, LENGTH), 1), *weight = variable(SHAPE(KERNELS, CHANNELS, TAPS), 2),
+                  *bias = variable(SHAPE(KERNELS), 3);
+    struct tensor *y = tensor_keep(op_conv1d(e, x, weight, bias, 2, 1));
+    cr_assert_eq(tensor_elements(y), 2 * KERNELS * RESULTS);
+    for (int64_t i = 0; i < 2 * KERNELS * RESULTS; i++) {
+        int64_t row = i / (KERNELS * RESULTS), kernel = i / RESULTS % KERNELS, first = 2 * (i % RESULTS) - 1;
+        double sum = array_at(&bias->a, kernel);
+        for (int64_t channel = 0; channel < CHANNELS; channel++)
+            for (int64_t tap = 0; tap < TAPS; tap++)
+                if (first + tap >= 0 && first + tap < LENGTH)
+                    sum += array_at(&x->a, (row * CHANNELS + channel) * LENGTH + first + tap) *
+                           array_at(&weight->a, (kernel * CHANNELS + channel) * TAPS + tap);
+        cr_expect_float_eq(array_at(&y->a, i), sum, 1e-6, "%lld", (long long)i);
+    }
+    tensor_drop_all(e, x, weight, bias, y);
+}
+
 static struct tensor *grow(struct tensor *const x[2])
 {
     struct tensor *y = op_pad(e, op_pad(e, x[0], 1, 2), 0, -1);

@@ -27,7 +27,7 @@ static double tolerance(enum plim_dtype dtype)
 /* --- patches ---------------------------------------------------------------------------------- */
 
 struct images {
-    int64_t batch, channels, height, width, kernels, size;
+    int64_t batch, channels, height, width, kernels, rows, columns;
     bool has_bias, channels_last;
 };
 
@@ -41,8 +41,9 @@ static const struct plim_array *image(const struct images *t, enum plim_dtype dt
 static void check_patches(const struct images *t, enum plim_dtype dtype)
 {
     const struct plim_array *x = image(t, dtype);
-    const struct plim_array *w = KERNEL_ARRAY(&c, dtype, t->kernels, t->channels, t->size, t->size);
-    const struct plim_array *y = KERNEL_ARRAY(&c, dtype, t->batch, t->kernels, t->height / t->size, t->width / t->size);
+    const struct plim_array *w = KERNEL_ARRAY(&c, dtype, t->kernels, t->channels, t->rows, t->columns);
+    const struct plim_array *y = KERNEL_ARRAY(&c, dtype, t->batch, t->kernels, t->height / t->rows,
+                                                t->width / t->columns);
     struct plim_op op = {.kind = PLIM_OP_PATCHES, .n_out = 1, .n_in = t->has_bias ? 3 : 2, .out = {y}, .in = {x, w}};
     if (t->has_bias) op.in[2] = KERNEL_ARRAY(&c, dtype, t->kernels);
     kernel_case_check(&c, &op, tolerance(dtype), 16);
@@ -53,11 +54,13 @@ static void check_patches(const struct images *t, enum plim_dtype dtype)
 
 Test(kernels_convolution, patches_of_images)
 {
-    static const struct images images[] = {{1, 1, 1, 1, 1, 1, false, false},
-                                           {2, 3, 16, 16, 70, 4, true, false},
-                                           {2, 3, 11, 9, 5, 3, true, true},     /* of which edges are left over */
-                                           {3, 3, 32, 48, 130, 8, false, true}, /* several tiles each way */
-                                           {0, 3, 8, 8, 4, 4, true, false}};
+    static const struct images images[] = {{1, 1, 1, 1, 1, 1, 1, false, false},
+                                           {2, 3, 16, 16, 70, 4, 4, true, false},
+                                           {2, 3, 11, 9, 5, 3, 3, true, true},     /* of which edges are left over */
+                                           {3, 3, 32, 48, 130, 8, 8, false, true}, /* several tiles each way */
+                                           {2, 7, 3, 90, 66, 3, 1, true, false},   /* as conv1d has it */
+                                           {2, 3, 9, 10, 5, 2, 5, true, true},
+                                           {0, 3, 8, 8, 4, 4, 4, true, false}};
     for (int t = 0; t < 3; t++)
         for (size_t i = 0; i < sizeof images / sizeof *images; i++) check_patches(&images[i], types[t]);
 }

@@ -360,3 +360,26 @@ Test(needs, triangular_systems_ask_for_lists_of_addresses)
         cr_expect(eq(i64, plim_triangular_list_bytes(&a), rows[i].bytes), "%zu", i);
     }
 }
+
+/* What cuDNN 9.19 said for the two convolutions of whisper-small and 4 sounds: half types turn all three operands
+ * round, TF32's kernels write a forward's result as it lies. */
+Test(needs, convolutions_along_rows_ask_for_turned_copies)
+{
+    static const struct {
+        int cc;
+        enum plim_dtype dtype;
+        bool is_forward;
+        int64_t channels, results, bytes;
+    } rows[] = {{80, PLIM_BF16, true, 80, 3000, 20720656},  {80, PLIM_BF16, true, 768, 1500, 31186960},
+                {80, PLIM_F16, false, 768, 1500, 31186960}, {75, PLIM_F16, true, 80, 3000, 20720656},
+                {80, PLIM_F32, true, 768, 1500, 43941904},  {80, PLIM_F32, false, 768, 1500, 62373904},
+                {75, PLIM_F32, true, 80, 3000, 0}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct plim_device_info info = {.compute_capability = rows[i].cc};
+        struct plim_array x = {.dtype = rows[i].dtype, .ndim = 3, .shape = {4, rows[i].channels, 3000}},
+                          weight = {.dtype = rows[i].dtype, .ndim = 3, .shape = {768, rows[i].channels, 3}},
+                          y = {.dtype = rows[i].dtype, .ndim = 3, .shape = {4, 768, rows[i].results}};
+        int64_t bytes = plim_conv1d_workspace_bytes(&info, rows[i].is_forward, &x, &weight, &y);
+        cr_expect(eq(i64, bytes, rows[i].bytes), "%zu", i);
+    }
+}

@@ -7,7 +7,7 @@
 TestSuite(spec_deberta, .fini = spec_files_remove);
 
 #define RUN_IT " (plimsoll exec runs any training program)"
-#define OF(what) what " of deberta-v2: this is not in this version" RUN_IT
+#define OF(what) what " beside deberta-v2: this is not in this version" RUN_IT
 #define DEBERTA "model: {family: deberta-v2}\n"
 #define RELATIVE "\"relative_attention\": true, \"pos_att_type\": \"c2p\""
 #define CONFIG(keys) "{\"model_type\": \"deberta-v2\", " keys "}"

@@ -3,6 +3,8 @@
 #include "workloads/spec/spec_seq2seq.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <stdio.h>
+#include <string.h>
 
 TestSuite(spec_seq2seq, .fini = spec_files_remove);
 
@@ -33,6 +35,12 @@ Test(spec_seq2seq, targets_are_of_decoders_with_an_encoder)
         {MT5 "train: {precision: fp16}\n",
          "s.yaml:1:17: "
          BESIDE("weights in fp16, beside which transformers keeps some in fp32 (_keep_in_fp32_modules)")},
+        {"model: {family: bart}\ntrain: {precision: fp16}\n",
+         "s.yaml:1:17: weights in fp16, of which transformers looks at an encoder's values (isfinite) beside the "
+         "encoder and the decoder of bart: this is not in this version" RUN_IT},
+        {"model: {family: bart, max_position_embeddings: 200}\ndata: {target_seq: 201}\n",
+         "s.yaml:2:20: data.target_seq is 201, expected at most max_position_embeddings = 200: bart learns its "
+         "positions"},
         {MT5 "train: {loop: trl-sft}\n",
          "s.yaml:2:15: train.loop is trl-sft beside a model that is no causal language model: this is not in this "
          "version (plimsoll exec runs the training script as it is)"},
@@ -53,6 +61,73 @@ Test(spec_seq2seq, blocks_of_both_are_counted_together)
     cr_expect(eq(int, s.model.activation, PLIM_ACTIVATION_GELU_NEW));
     spec_load_text("s.yaml", "model: {family: llama}\n", &s);
     cr_expect(eq(i64, plim_spec_target(&s), 0));
+    spec_load_text("s.yaml", "model: {family: mbart, max_position_embeddings: 60}\n", &s);
+    cr_expect(eq(i64, plim_spec_target(&s), 60));
+    cr_expect(eq(i64, s.model.layers, 24));
+}
+
+/* whisper's source is a sound, as long as its encoder. */
+Test(spec_seq2seq, data_seq_is_the_target_of_what_hears)
+{
+    static const struct {
+        const char *text, *line;
+    } cases[] = {
+        {"model: {family: whisper}\ndata: {target_seq: 9}\n",
+         "s.yaml:2:20: data.target_seq is 9, expected none for whisper, whose targets are of data.seq tokens: all "
+         "sounds are as long as its encoder"},
+        {"model: {family: whisper}\ndata: {seq: 449}\n",
+         "s.yaml:2:13: data.seq is 449, expected at most max_target_positions = 448: whisper learns its positions"},
+        {"model: {family: whisper, d_model: 390, decoder_attention_heads: 4}\n",
+         "s.yaml:1:65: d_model is 390 and decoder_attention_heads is 4, expected heads that divide it"},
+        {"model: {family: whisper, d_model: 99, encoder_attention_heads: 3, decoder_attention_heads: 3}\n",
+         "s.yaml:1:35: d_model is 99, expected an even number from 4 on: half of a position are sines"},
+        {"model: {family: whisper}\ntrain: {loop: trainer, label_smoothing: 0.1}\n",
+         "s.yaml:1:1: train.label_smoothing: Trainer holds the labels back, of which the model makes what its decoder "
+         "reads: Trainer fails with whisper so, expected another"},
+        {"model: {family: whisper}\ntrain: {loop: trainer, precision: [fp32, bf16]}\n",
+         "s.yaml:1:1: weights in 16 bits without autocast: features are fp32 (Input type (float) and bias type should "
+         "be the same): Trainer fails with whisper so, expected another"},
+        {"model: {family: mt5}\ntrain: {freeze_encoder: true}\n",
+         "s.yaml:2:25: train.freeze_encoder is true, expected false for mt5, of which no encoder is left as it is in "
+         "this version"},
+    };
+    struct plim_spec s;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        cr_expect(eq(str, (char *)spec_refusal("s.yaml", cases[i].text), (char *)cases[i].line), "%s", cases[i].text);
+    spec_load_text("s.yaml", "model: {family: whisper}\ndata: {seq: 448}\n", &s);
+    cr_expect(eq(i64, plim_spec_target(&s), 0));
+    cr_expect(eq(i64, s.model.layers, 8));
+}
+
+/* What openai/whisper-small's config.json says, but for lists of tokens */
+Test(spec_seq2seq, whisper_is_read_as_it_is_published)
+{
+    struct plim_spec s;
+    const char *const config =
+        "{\"model_type\": \"whisper\", \"architectures\": [\"WhisperForConditionalGeneration\"], "
+        "\"dropout\": 0.0, \"activation_dropout\": 0.0, \"activation_function\": \"gelu\", "
+        "\"attention_dropout\": 0.0, \"begin_suppress_tokens\": [220, 50257], \"bos_token_id\": 50257, "
+        "\"d_model\": 768, \"decoder_attention_heads\": 12, \"decoder_ffn_dim\": 3072, "
+        "\"decoder_layerdrop\": 0.0, \"decoder_layers\": 12, \"decoder_start_token_id\": 50258, "
+        "\"encoder_attention_heads\": 12, \"encoder_ffn_dim\": 3072, \"encoder_layerdrop\": 0.0, "
+        "\"encoder_layers\": 12, \"eos_token_id\": 50257, \"forced_decoder_ids\": [[1, 50259], [2, 50359], "
+        "[3, 50363]], \"init_std\": 0.02, \"is_encoder_decoder\": true, \"max_length\": 448, "
+        "\"max_source_positions\": 1500, \"max_target_positions\": 448, \"num_hidden_layers\": 12, "
+        "\"num_mel_bins\": 80, \"pad_token_id\": 50257, \"scale_embedding\": false, \"torch_dtype\": "
+        "\"float32\", \"transformers_version\": \"4.27.0.dev0\", \"use_cache\": true, \"vocab_size\": 51865}";
+    spec_load_text("config.json", config, &s);
+    cr_expect(eq(i64, s.model.encoder_layers, 12));
+    cr_expect(eq(i64, s.model.layers, 24));
+    cr_expect(eq(i64, s.model.positions, 448));
+    cr_expect(eq(i64, s.model.source_positions, 1500));
+    cr_expect(eq(i64, s.model.decoder_intermediate, 3072));
+    char refused[2048], *drop;
+    snprintf(refused, sizeof(refused), "%s", config);
+    drop = strstr(refused, "\"encoder_layerdrop\": 0.0");
+    memcpy(drop, "\"encoder_layerdrop\": 0.1", 24);
+    const char *line = spec_refusal("config.json", refused);
+    cr_expect(line && strstr(line, "encoder_layerdrop: blocks that are left out by chance are not in this version"),
+              "%s", line);
 }
 
 /* t5 v1.1 has a head of its own, and does not scale what it reads. */

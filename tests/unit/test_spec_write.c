@@ -308,14 +308,23 @@ static void give_target(struct plim_spec *spec, uint64_t *state)
 {
     struct plim_model_config *m = &spec->model_as_given;
     if (!plim_family_has_task(m->family, PLIM_TASK_SEQ2SEQ_LM)) return;
-    m->dropout_embedding = m->dropout_attention = m->dropout_mlp = m->dropout_residual; /* one key */
-    m->relative_buckets = 2 * between(state, 2, 20);
-    m->relative_distance = m->relative_buckets + between(state, 0, 99);
-    m->decoder_layers = between(state, 0, 60);
+    bool hears = m->family == PLIM_FAMILY_WHISPER, is_t5 = m->relative_buckets > 0;
+    m->dropout_embedding = m->dropout_residual; /* one key */
+    if (is_t5) m->dropout_attention = m->dropout_mlp = m->dropout_residual;
+    if (is_t5) m->relative_buckets = 2 * between(state, 2, 20);
+    if (is_t5) m->relative_distance = m->relative_buckets + between(state, 0, 99);
+    m->decoder_layers = between(state, !is_t5, 60);
+    if (!is_t5) m->decoder_heads = m->heads;
+    if (!is_t5) m->hidden_size *= 2, m->positions = 1 << 24;
     m->decoder_start = between(state, 0, 9);
     m->pad_token_id = between(state, 0, 9);
-    spec->target_seq = between(state, 0, 300);
+    spec->target_seq = hears ? 0 : between(state, 0, 300);
+    spec->freeze_encoder = hears && between(state, 0, 1);
     spec->precision = (struct plim_enum_axis){.count = 2, .values = {(int)between(state, 0, 2), 4}};
+    if (hears) spec->precision.values[1] = PLIM_PRECISION_FP16_MIXED;
+    if (hears) spec->label_smoothing = 0;
+    if (hears) spec->weights = (struct plim_enum_axis){.count = 1, .values = {PLIM_WEIGHTS_FP32}};
+    spec->liger = (struct plim_enum_axis){.count = 1};
     spec->packing = PLIM_PACKING_NO;
     spec->documents = 1;
     spec->upcast = PLIM_UPCAST_NONE;

@@ -365,6 +365,9 @@ struct tensor *op_embedding(struct engine *e, struct tensor *weight, struct tens
 struct tensor *op_patches(struct engine *e, struct tensor *x, struct tensor *weight,
                           struct tensor *bias);
 
+/* torch.nn.functional.conv1d(x, weight, bias, stride=step, padding=padding) of rows (b, c, s) */
+struct tensor *op_conv1d(struct engine *e, struct tensor *x, struct tensor *weight, struct tensor *bias, int64_t step,
+                         int64_t padding);
 /* torch.nn.functional.avg_pool2d of images (b, c, h, w), contiguous, over squares of size x size side by side, which
  * divide them: (b, c, h / size, w / size) */
 struct tensor *op_avg_pool(struct engine *e, struct tensor *x, int64_t size);

@@ -1,4 +1,5 @@
-/* The convolutions that models have here: of an image whose windows do not overlap, and of channels along rows. */
+/* The convolutions that models have here: of an image whose windows do not overlap, and along rows, of all channels
+ * together or of each alone. */
 #include "devices/needs/needs.h"
 #include "ops.h"
 
@@ -105,6 +106,154 @@ struct tensor *op_patches(struct engine *e, struct tensor *x, struct tensor *wei
         if (!e->halted) launch_patches(e, &op, x, weight, y);
     }
     return leave(e, n, y, count, operands, was);
+}
+
+/* --- along rows, of all channels together (conv1d), by cuDNN -------------------------------------- */
+
+/* A row (c, 1, l) of an image, of (c, l) */
+static struct plim_array as_row(const struct plim_array *x)
+{
+    struct plim_array row = *x;
+    row.ndim = 4;
+    row.shape[3] = x->shape[2], row.stride[3] = x->stride[2];
+    row.shape[2] = 1;
+    return row;
+}
+
+/* `count` windows of rows x (b, c, s), `step` apart, as columns of an image, as which they do not overlap */
+static struct plim_array windows_of(const struct plim_array *x, int64_t taps, int64_t count, int64_t step)
+{
+    struct plim_array windows = *x;
+    windows.ndim = 4;
+    windows.shape[2] = taps, windows.stride[2] = x->stride[2];
+    windows.shape[3] = count, windows.stride[3] = step * x->stride[2];
+    return windows;
+}
+
+static struct plim_array as_columns_of(const struct plim_array *weight)
+{
+    struct plim_array columns = *weight;
+    columns.ndim = 4;
+    columns.shape[3] = columns.stride[3] = 1;
+    return columns;
+}
+
+/* x (b, c, s) in rows of `length`, `step` apart behind `before` zeros and with others around; named. cuDNN's kernels
+ * need no memory for it: on a simulated device x itself stands for it. */
+static struct tensor *among_zeros(struct engine *e, struct tensor *x, int64_t length, int64_t before, int64_t step)
+{
+    if (e->halted || e->device->info.simulated) return tensor_ref(x);
+    int64_t shape[] = {tensor_size(x, 0), tensor_size(x, 1), length}, stride[] = {shape[1] * length, length, step};
+    struct tensor *y = tensor_keep(op_full(e, (enum plim_dtype)x->a.dtype, 3, shape, 0));
+    if (e->halted) return y;
+    struct tensor *part = tensor_keep(tensor_alias(e, y, 3, x->a.shape, stride, before));
+    op_copy_(e, part, x);
+    tensor_drop(e, part);
+    return y;
+}
+
+/* weight (k, c, taps) as (c, k, taps), its taps from behind; named, as of among_zeros() */
+static struct tensor *turned(struct engine *e, struct tensor *weight)
+{
+    if (e->halted || e->device->info.simulated) return tensor_ref(weight);
+    const int64_t *n = weight->a.shape, shape[] = {n[1], n[0]};
+    struct tensor *y = tensor_keep(tensor_empty(e, (enum plim_dtype)weight->a.dtype, SHAPE(n[1], n[0], n[2])));
+    for (int64_t i = 0; i < n[2] && !e->halted; i++) {
+        const int64_t to[] = {n[0] * n[2], n[2]}, from[] = {n[2], n[1] * n[2]};
+        struct tensor *tap = tensor_keep(tensor_alias(e, y, 2, shape, to, i));
+        struct tensor *other = tensor_keep(tensor_alias(e, weight, 2, shape, from, n[2] - 1 - i));
+        op_copy_(e, tap, other);
+        tensor_drop_all(e, tap, other);
+    }
+    return y;
+}
+
+/* out <- a, b, [bias], between which `x`, `weight` and `y` are what is convolved or their gradients */
+static void launch_conv1d(struct engine *e, struct plim_op op, bool is_forward, const struct tensor *x,
+                          const struct tensor *weight, const struct tensor *y)
+{
+    int64_t bytes = plim_conv1d_workspace_bytes(&e->device->info, is_forward, &x->a, &weight->a, &y->a);
+    struct tensor *workspace = bytes ? tensor_keep(tensor_empty_bytes(e, bytes)) : NULL;
+    if (!e->halted) engine_launch(e, &op);
+    tensor_drop(e, workspace);
+}
+
+enum { STEP, PADDING }; /* of a node */
+
+/* The gradient of x (b, c, s): dy's elements, as far apart as windows were, by the kernels turned round; named */
+static struct tensor *conv1d_input_gradient(struct engine *e, const struct node *n, struct tensor *x,
+                                            struct tensor *weight, struct tensor *dy)
+{
+    int64_t taps = tensor_size(weight, 2), length = tensor_size(x, 2);
+    struct tensor *dx = tensor_keep(tensor_empty_like(e, x, (enum plim_dtype)dy->a.dtype));
+    struct tensor *spread = among_zeros(e, dy, length + taps - 1, taps - 1 - n->ints[PADDING], n->ints[STEP]);
+    struct tensor *kernels = turned(e, weight);
+    if (e->halted) return dx;
+    struct plim_array out = as_row(&dx->a), columns = as_columns_of(&kernels->a);
+    struct plim_array windows = windows_of(&spread->a, taps, length, 1);
+    columns.shape[0] = tensor_size(x, 1), columns.shape[1] = tensor_size(dy, 1);
+    columns.stride[0] = columns.shape[1] * taps, columns.stride[1] = taps;
+    launch_conv1d(e, (struct plim_op){.kind = PLIM_OP_PATCHES, .n_out = 1, .n_in = 2, .out = {&out},
+                                      .in = {&windows, &columns}}, false, x, weight, dy);
+    tensor_drop_all(e, spread, kernels);
+    return dx;
+}
+
+static struct tensor *conv1d_weight_gradient(struct engine *e, const struct node *n, struct tensor *x,
+                                             struct tensor *weight, struct tensor *dy)
+{
+    int64_t taps = tensor_size(weight, 2);
+    struct tensor *dw = tensor_keep(tensor_empty_like(e, weight, (enum plim_dtype)dy->a.dtype));
+    struct tensor *padded = among_zeros(e, x, tensor_size(x, 2) + 2 * n->ints[PADDING], n->ints[PADDING], 1);
+    if (e->halted) return dw;
+    struct plim_array out = as_columns_of(&dw->a), rows = as_row(&dy->a);
+    struct plim_array windows = windows_of(&padded->a, taps, tensor_size(dy, 2), n->ints[STEP]);
+    launch_conv1d(e, (struct plim_op){.kind = PLIM_OP_PATCHES_BACKWARD, .n_out = 1, .n_in = 2, .out = {&out},
+                                      .in = {&rows, &windows}}, false, x, weight, dy);
+    tensor_drop(e, padded);
+    return dw;
+}
+
+static void conv1d_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *x = node_saved(e, n, INPUT), *weight = node_saved(e, n, WEIGHT);
+    if (e->halted) return;
+    struct tensor *dy = tensor_hold(op_contiguous(e, grads[0]));
+    if (node_wants(n, INPUT) && !e->halted) out[INPUT] = conv1d_input_gradient(e, n, x, weight, dy);
+    if (node_wants(n, WEIGHT) && !e->halted) out[WEIGHT] = conv1d_weight_gradient(e, n, x, weight, dy);
+    tensor_drop(e, dy);
+    if (node_wants(n, BIAS) && !e->halted)
+        out[BIAS] = tensor_keep(op_reduce(e, grads[0], 5, false, PLIM_BINARY_ADD, 1, (enum plim_dtype)weight->a.dtype));
+}
+static const struct node_kind conv1d_kind = {"ConvolutionBackward0", conv1d_backward};
+
+struct tensor *op_conv1d(struct engine *e, struct tensor *x, struct tensor *weight, struct tensor *bias, int64_t step,
+                         int64_t padding)
+{
+    enum { OPERANDS = 3 };
+    struct tensor *operands[OPERANDS] = {x, weight, bias};
+    bool was[OPERANDS], grad = e->grad_enabled;
+    if (e->halted) return op_halted(e, OPERANDS, operands);
+    enter(e, OPERANDS, operands, was);
+    x = operands[INPUT], weight = operands[WEIGHT], bias = operands[BIAS];
+    struct node *n = node_of(e, &conv1d_kind, OPERANDS, operands);
+    if (n) n->ints[STEP] = step, n->ints[PADDING] = padding;
+    struct tensor *y = e->poison;
+    e->grad_enabled = false;
+    if (!e->halted) {
+        int64_t taps = tensor_size(weight, 2), length = tensor_size(x, 2) + 2 * padding;
+        int64_t count = (length - taps) / step + 1;
+        y = tensor_empty(e, (enum plim_dtype)x->a.dtype, SHAPE(tensor_size(x, 0), tensor_size(weight, 0), count));
+        struct tensor *padded = among_zeros(e, x, length, padding, 1);
+        struct plim_array out = as_row(&y->a), columns = as_columns_of(&weight->a);
+        struct plim_array windows = windows_of(&padded->a, taps, count, step);
+        if (!e->halted)
+            launch_conv1d(e, (struct plim_op){.kind = PLIM_OP_PATCHES, .n_out = 1, .n_in = 3, .out = {&out},
+                                              .in = {&windows, &columns, &bias->a}}, true, x, weight, y);
+        tensor_drop(e, padded);
+    }
+    e->grad_enabled = grad;
+    return leave(e, n, y, OPERANDS, operands, was);
 }
 
 /* --- the mean of squares of an image (AvgPool2d with stride = kernel_size), by ATen's kernels (AveragePool2d.cu) -- */

@@ -215,6 +215,24 @@ static void add_classes(struct engine *e, const struct decoder *m, struct batch 
     op_random_(e, b->answer_ends, classes, seed - 1);
 }
 
+/* Sounds in the type of the weights, or as Trainer gets them from a data set, and labels, which the model shifts */
+static struct batch sounds(struct engine *e, const struct decoder *m, uint64_t seed)
+{
+    const struct plim_model_config *c = m->config;
+    const struct plim_train_setting *s = m->setting;
+    enum { MOMENTS = 2 }; /* of a position */
+    int64_t rows = s->micro_batch, last = decoder_hides_padding(s) ? rows * s->seq - 1 : -1;
+    bool is_wide = plim_loop_is_trainers(s->loop) || e->halted;
+    enum plim_dtype dtype = is_wide ? PLIM_F32 : (enum plim_dtype)m->hearing[0].weight->a.dtype;
+    struct batch b = {
+        .inputs = tensor_keep(tensor_empty(e, dtype, SHAPE(rows, c->mel_bins, MOMENTS * c->source_positions))),
+        .labels = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, s->seq)))};
+    op_random_(e, b.inputs, 1, seed);
+    op_random_(e, b.labels, (double)c->vocab_size, seed - 1);
+    if (last >= 0) set_part(e, b.labels, PLIM_IGNORED_TARGET, last, 1, 1, 1);
+    return b;
+}
+
 struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     const struct plim_train_setting *s = m->setting;
@@ -222,6 +240,7 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     int64_t rows = s->micro_batch * plim_loop_rows(s->loop), length = s->seq;
     if (in_one) length *= rows, rows = 1;
     if (m->config->patch_size) return images(e, m, seed);
+    if (m->config->mel_bins) return sounds(e, m, seed);
     if (m->config->encoder_layers) return sources_and_targets(e, m, seed);
     if (m->config->vision.layers && s->images.count) return rows_with_images(e, m, seed);
     struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, length)))};

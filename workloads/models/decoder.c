@@ -50,6 +50,9 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_T5] = &plim_family_t5,
     [PLIM_FAMILY_MT5] = &plim_family_t5,
     [PLIM_FAMILY_DEBERTA_V2] = &plim_family_deberta_v2,
+    [PLIM_FAMILY_WHISPER] = &plim_family_whisper,
+    [PLIM_FAMILY_BART] = &plim_family_bart,
+    [PLIM_FAMILY_MBART] = &plim_family_bart,
 };
 
 /* ZeRO 1 and 2 lay all weights behind one another, and PyTorch multiplies experts from addresses of 16 bytes on
@@ -184,6 +187,7 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     m->family->build(e, m);
     if (quantized || loaded) decoder_load(e, m);
     if (config->vision.layers && setting->freeze_vision && !setting->lora.r) vision_freeze(e, m);
+    if (config->mel_bins && !setting->lora.r) whisper_freeze(e, m);
     if (cast) decoder_widen(e, m); /* what trains */
     decoder_upcast(e, m);
     if (setting->lora.r) decoder_add_lora(e, m);

@@ -46,6 +46,15 @@ static void add_embedding_adapter(struct engine *e, const struct decoder *m, str
     tensor_drop_all(e, a, b, low, y);
 }
 
+bool decoder_requires_input_grads(const struct decoder *m)
+{
+    const struct plim_train_setting *s = m->setting;
+    bool is_of_tokens = !m->config->patch_size && !m->config->mel_bins;
+    bool is_prepared = s->quantization.type && s->quantization.prepared;
+    return s->checkpointing == PLIM_CHECKPOINTING_FULL &&
+           (is_of_tokens || is_prepared || (s->lora.r && !plim_loop_is_trainers(s->loop)));
+}
+
 /* nn.Embedding, or gemma's, which scales what it looked up; then PEFT's hook, which stands before a sharding's */
 static struct tensor *embedding(struct engine *e, const void *module, struct tensor *ids)
 {
@@ -53,8 +62,9 @@ static struct tensor *embedding(struct engine *e, const void *module, struct ten
     struct tensor *x = tensor_keep(op_embedding(e, m->embedding, ids));
     if (m->embedding_scale)
         tensor_set(e, &x, op_mul(e, x, op_to(e, m->embedding_scale, (enum plim_dtype)m->embedding->a.dtype)));
+    if (m->embedding_factor > 0) tensor_set(e, &x, op_mul_scalar(e, x, m->embedding_factor));
     if (m->embedding_lora && !e->adapters_off) add_embedding_adapter(e, m, ids, &x);
-    if (m->setting->checkpointing == PLIM_CHECKPOINTING_FULL) tensor_require_input_grad(e, x);
+    if (decoder_requires_input_grads(m)) tensor_require_input_grad(e, x);
     return tensor_yield(x);
 }
 
@@ -178,6 +188,15 @@ struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
     r.attention_mask = attention_mask;
     r.always = m->config->family == PLIM_FAMILY_FALCON;
     r.packed = m->setting->packing == PLIM_PACKING_YES; /* positions are not passed here, by which one row would be */
+    return e->halted ? NULL : nn_causal_mask(e, &r);
+}
+
+struct tensor *decoder_whole_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
+                                  struct tensor *ones)
+{
+    struct mask_request r = mask_request(m, embeddings);
+    r.attention_mask = ones;
+    r.packed = r.padded = false;
     return e->halted ? NULL : nn_causal_mask(e, &r);
 }
 

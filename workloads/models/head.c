@@ -361,6 +361,7 @@ static struct tensor *seq2seq_loss(struct engine *e, struct decoder *m, struct t
     struct tensor *h = scales ? tensor_keep(op_mul_scalar(e, x, 1 / sqrt((double)m->config->hidden_size)))
                               : tensor_ref(x);
     *logits = logits_of(e, m, h);
+    if (m->logits_bias) tensor_set(e, logits, op_add(e, *logits, m->logits_bias));
     hook(e, m, logits);
     struct tensor *loss = labels ? cross_entropy(e, *logits, labels) : NULL;
     tensor_drop(e, h);

@@ -252,6 +252,7 @@ static void load_module(struct load *load, const struct module *module, void *ow
     void *place = (char *)owner + module->offset;
     struct linear *linear = place;
     struct norm *norm = place;
+    struct convolution *convolution = place;
     struct tensor **weight = place;
     enum plim_family family = m->config->family;
     bool is_stacked_there = family == PLIM_FAMILY_GPT_OSS || family == PLIM_FAMILY_GRANITEMOE ||
@@ -263,6 +264,10 @@ static void load_module(struct load *load, const struct module *module, void *ow
         if (!is_stack(module) || is_stacked_there)
             load_tensor(load, *weight, is_scale(module) ? INIT_ONES : INIT_WEIGHT);
         else load_stack(load, *weight, module->offset == offsetof(struct decoder_layer, experts_gate_up));
+        break;
+    case MODULE_CONVOLUTION:
+        load_tensor(load, convolution->bias, INIT_ZEROS);
+        load_tensor(load, convolution->weight, INIT_WEIGHT);
         break;
     case MODULE_NORM:
         load_tensor(load, norm->bias, INIT_ZEROS);
@@ -421,7 +426,8 @@ void decoder_load(struct engine *e, struct decoder *m)
     load_vision(&load);
     size_t buffer_count = decoder_buffers(m, buffers);
     for (size_t i = 0; i < buffer_count; i++)
-        if (!buffers[i]->layer) give_memory(e, buffers[i]); /* the others were in the checkpoint */
+        if (!buffers[i]->layer && buffers[i] != m->logits_bias) /* these were in the checkpoint */
+            give_memory(e, buffers[i]);
 }
 
 static const struct quantized *quantized_among(const struct module *module, const void *owner,

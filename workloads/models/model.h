@@ -70,6 +70,10 @@ struct decoder_cache {
     } *layer;
 };
 
+struct convolution {
+    struct tensor *weight, *bias; /* (k, channels, taps), (k) */
+};
+
 struct family;
 struct block_call;
 
@@ -116,6 +120,11 @@ struct decoder {
     struct norm distance_norm;             /* of it */
     bool has_scripts;                      /* TorchScript has compiled what runs in a forward: one has run */
     struct norm encoder_norm;              /* behind the encoder's blocks */
+    struct convolution hearing[2];         /* whisper: in front of them, */
+    struct tensor *source_positions;       /* and its positions, which are not trained; bart's are */
+    struct tensor *logits_bias;            /* bart: a buffer, (1, vocabulary), added to the logits */
+    struct norm embedding_norms[2];        /* bart: behind the embeddings of encoder and decoder */
+    double embedding_factor;               /* bart: what its embeddings are multiplied with, 0: nothing */
     struct vision vision;
     struct audio audio;
     struct tensor *pooled;                 /* bert: from the body to the head, else NULL */
@@ -199,7 +208,8 @@ struct family {
 extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
     plim_family_modernbert, plim_family_vit, plim_family_stablelm, plim_family_falcon,
-    plim_family_gpt_bigcode, plim_family_t5, plim_family_gemma4, plim_family_deberta_v2;
+    plim_family_gpt_bigcode, plim_family_t5, plim_family_gemma4, plim_family_deberta_v2,
+    plim_family_whisper, plim_family_bart;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
  * be sharded by FSDP or ZeRO has no memory yet. */
@@ -278,9 +288,12 @@ static inline bool decoder_hides_padding(const struct plim_train_setting *settin
  * scores of a sample, and its generation, where they are in every step. */
 double decoder_flops_per_token(const struct decoder *m);
 
-/* The same of an encoder and a decoder (t5.c), a token of a source or of its target: weights meet the tokens of one of
- * them, keys and values of attention to the encoder those of the source. */
+/* The same of an encoder and a decoder (seq2seq.c), a token of a source or of its target, or of a sound's target alone:
+ * weights meet the tokens of one of them, keys and values of attention to the encoder those of the source. */
 double seq2seq_flops_per_token(const struct decoder *m);
+
+/* Freezes the positions of whisper's encoder, or all of it (setting->freeze_encoder). */
+void whisper_freeze(struct engine *e, struct decoder *m);
 
 /* --- the head (head.c) ------------------------------------------------------------------------ */
 
@@ -325,7 +338,7 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
 /* A block's own buffer; NULL: it has none. */
 struct tensor *decoder_layer_buffer(const struct decoder_layer *l);
 /* The buffers alone, those of towers first, and then those of blocks: DECODER_BUFFERS at most. */
-enum { DECODER_BUFFERS_BESIDE = 13,
+enum { DECODER_BUFFERS_BESIDE = 14,
        DECODER_BUFFERS = PLIM_MAX_LAYERS + DECODER_BUFFERS_BESIDE + VISION_BUFFERS };
 size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 
@@ -371,6 +384,9 @@ struct tensor *decoder_blocks_between(struct engine *e, struct decoder *m, struc
 struct tensor *decoder_blocks_seeing(struct engine *e, struct decoder *m, struct tensor *x,
                                      const struct block_call *full, const struct block_call *sliding,
                                      struct seen_images *seen);
+/* Are inputs made to need a gradient (enable_input_require_grads())? Trainer leaves that to models of tokens, but where
+ * peft prepared a quantised base. */
+bool decoder_requires_input_grads(const struct decoder *m);
 /* The token embeddings (B, S, H) of ids; named. Under LoRA with checkpointing they are made to want
  * a gradient (enable_input_require_grads), or nothing below the first adapter would be recomputed. */
 struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor *ids);
@@ -401,6 +417,9 @@ struct tensor *decoder_mask_of_blocks(struct engine *e, const struct decoder *m,
  * falcon) */
 struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
                                     struct tensor *embeddings, struct tensor *attention_mask);
+/* The same of an attention mask of ones, whatever the batch's hides */
+struct tensor *decoder_whole_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
+                                  struct tensor *ones);
 /* The mask of a model whose tokens see all of the row, or what lies within the window around them;
  * named or NULL */
 struct tensor *decoder_open_mask(struct engine *e, const struct decoder *m,

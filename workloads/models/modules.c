@@ -337,6 +337,46 @@ static const struct module t5_model[] = {MODEL("shared", embedding, WEIGHT),
                                          MODEL("lm_head", head, HEAD),
                                          {0}};
 
+/* Of whisper, bart and their relatives */
+static const struct module whisper_block[] = {BLOCK("self_attn.k_proj", k, LINEAR),
+                                              BLOCK("self_attn.v_proj", v, LINEAR),
+                                              BLOCK("self_attn.q_proj", q, LINEAR),
+                                              BLOCK("self_attn.out_proj", o, LINEAR),
+                                              BLOCK("self_attn_layer_norm", norm[0], NORM),
+                                              BLOCK("encoder_attn.k_proj", cross_k, LINEAR),
+                                              BLOCK("encoder_attn.v_proj", cross_v, LINEAR),
+                                              BLOCK("encoder_attn.q_proj", cross_q, LINEAR),
+                                              BLOCK("encoder_attn.out_proj", cross_o, LINEAR),
+                                              BLOCK("encoder_attn_layer_norm", norm[1], NORM),
+                                              BLOCK("fc1", fc1, LINEAR),
+                                              BLOCK("fc2", fc2, LINEAR),
+                                              BLOCK("final_layer_norm", norm[2], NORM),
+                                              {0}};
+static const struct module whisper_model[] = {MODEL("model.encoder.conv1", hearing[0], CONVOLUTION),
+                                              MODEL("model.encoder.conv2", hearing[1], CONVOLUTION),
+                                              MODEL("model.encoder.embed_positions", source_positions, WEIGHT),
+                                              BLOCKS("model.encoder.layers"),
+                                              MODEL("model.encoder.layer_norm", encoder_norm, NORM),
+                                              MODEL("model.decoder.embed_tokens", embedding, WEIGHT),
+                                              MODEL("model.decoder.embed_positions", position_embedding, WEIGHT),
+                                              BLOCKS("model.decoder.layers"),
+                                              MODEL("model.decoder.layer_norm", final_norm, NORM),
+                                              MODEL("proj_out", head, HEAD),
+                                              {0}};
+
+static const struct module bart_model[] = {MODEL("model.shared", embedding, WEIGHT),
+                                           MODEL("model.encoder.embed_positions", source_positions, WEIGHT),
+                                           BLOCKS("model.encoder.layers"),
+                                           MODEL("model.encoder.layernorm_embedding", embedding_norms[0], NORM),
+                                           MODEL("model.encoder.layer_norm", encoder_norm, NORM),
+                                           MODEL("model.decoder.embed_positions", position_embedding, WEIGHT),
+                                           BLOCKS("model.decoder.layers"),
+                                           MODEL("model.decoder.layernorm_embedding", embedding_norms[1], NORM),
+                                           MODEL("model.decoder.layer_norm", final_norm, NORM),
+                                           MODEL("lm_head", head, HEAD),
+                                           MODEL("final_logits_bias", logits_bias, PARAMETER),
+                                           {0}};
+
 static const struct {
     const struct module *model, *block;
 } modules[PLIM_FAMILY_COUNT] = {
@@ -410,6 +450,9 @@ static const struct {
     [PLIM_FAMILY_LFM2] = {lfm2_model, lfm2_block},
     [PLIM_FAMILY_T5] = {t5_model, t5_block},
     [PLIM_FAMILY_MT5] = {t5_model, t5_block},
+    [PLIM_FAMILY_WHISPER] = {whisper_model, whisper_block},
+    [PLIM_FAMILY_BART] = {bart_model, whisper_block},
+    [PLIM_FAMILY_MBART] = {bart_model, whisper_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)
@@ -534,7 +577,8 @@ bool module_is_there(const struct decoder *m, const struct module *module, const
     case MODULE_CLASSIFIER: return is_classifier_of(m, module);
     case MODULE_NORM: return norm->weight != NULL;
     case MODULE_LINEAR: return linear->weight != NULL;
-    case MODULE_WEIGHT: return *(struct tensor *const *)place != NULL;
+    case MODULE_WEIGHT:
+    case MODULE_CONVOLUTION: return *(struct tensor *const *)place != NULL;
     default: return false;
     }
 }

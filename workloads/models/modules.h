@@ -14,6 +14,7 @@ struct decoder;
 enum module_kind {
     MODULE_WEIGHT, /* struct tensor *: an embedding, or a router */
     MODULE_PARAMETER, /* the same, which is no module: of experts, of attention, of vit's embeddings */
+    MODULE_CONVOLUTION, /* struct convolution */
     MODULE_NORM,   /* struct norm; without a weight where the model has none */
     MODULE_LINEAR, /* struct linear; the same */
     MODULE_BLOCKS, /* all blocks */

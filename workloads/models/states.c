@@ -9,7 +9,7 @@ static size_t buffers_beside(const struct decoder *m, struct tensor **out)
         m->vision.inv_freq, m->vision.original_inv_freq, m->vision.position_ids,
         m->position_ids, m->type_ids, m->embedding_scale, m->rotary.inv_freq, m->rotary.original_inv_freq,
         m->rotary_local.inv_freq, m->rotary_local.original_inv_freq, m->per_layer_scale, m->saved_scale,
-        m->causal_bias};
+        m->causal_bias, m->logits_bias};
     size_t count = 0;
     for (int i = 0; i < DECODER_BUFFERS_BESIDE; i++)
         if (all[i]) out[count++] = all[i];
@@ -107,6 +107,18 @@ static size_t copies_behind(const struct decoder *m, const struct tensor *x, str
     return count;
 }
 
+/* Moves `own` (NULL: none) from where it stands behind what stands before `next` */
+static void put_before(struct tensor **states, size_t count, const struct tensor *own, const struct tensor *next)
+{
+    size_t at = 0;
+    while (own && at < count && states[at] != own) at++;
+    for (; own && at + 1 < count && states[at + 1] != next; at++) {
+        struct tensor *moved = states[at + 1];
+        states[at + 1] = states[at];
+        states[at] = moved;
+    }
+}
+
 size_t decoder_states(const struct decoder *m, struct tensor **out)
 {
     const struct parameters *p = &m->parameters;
@@ -129,6 +141,8 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
         count += buffer_behind(m, p->list[i], out + count);
         count += vision_buffers_behind(m, p->list[i], out + count);
     }
+    bool is_among_trained = m->config->mel_bins && p->frozen_count == 1; /* whisper's, behind its convolutions */
+    if (is_among_trained) put_before(out, count, m->source_positions, m->layers[0].k.weight);
     count += adapters_behind(m, &m->adapters_behind, NULL, out + count);
     count += copies_behind(m, NULL, out + count);
     if (p->frozen_count && m->value_head.weight) {
@@ -145,18 +159,6 @@ static void put_children_first(const struct decoder *m, struct tensor **states)
     struct tensor *own[2] = {states[0], states[1]};
     memmove(states, states + 2, 2 * sizeof(*states));
     memcpy(states + 2, own, sizeof(own));
-}
-
-/* Moves `own` (NULL: none) from where it stands behind what stands before `next` */
-static void put_before(struct tensor **states, size_t count, const struct tensor *own, const struct tensor *next)
-{
-    size_t at = 0;
-    while (own && at < count && states[at] != own) at++;
-    for (; own && at + 1 < count && states[at + 1] != next; at++) {
-        struct tensor *moved = states[at + 1];
-        states[at + 1] = states[at];
-        states[at] = moved;
-    }
 }
 
 /* Attention that has parameters of its own has them behind its linears: gpt_oss', then the router is next; and linear

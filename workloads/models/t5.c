@@ -1,11 +1,11 @@
 /* t5 and mt5: an encoder and a decoder, whose attention has a bias on positions, learned in the first block of a stack
  * and shared by all of it. */
-#include "model.h"
+#include "seq2seq.h"
 #include "workloads/engine/checkpoint.h"
 #include <math.h>
 
+/* SELF and CROSS count biases, too, in what a stack shares. */
 enum stack { ENCODER, DECODER };
-enum { SELF, CROSS }; /* attention; and whose bias in what a stack shares */
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
@@ -270,75 +270,11 @@ static struct tensor *run_stack(struct engine *e, struct decoder *m, struct tens
     return x;
 }
 
-/* _shift_right(): the labels behind a first token, without the last, and for those that are hidden padding; named */
-static struct tensor *shift_right(struct engine *e, const struct decoder *m)
-{
-    const struct plim_model_config *c = m->config;
-    int64_t rows = tensor_size(m->labels, 0), length = tensor_size(m->labels, 1);
-    struct tensor *shifted = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, length), 0));
-    struct tensor *most = tensor_keep(op_clone(e, op_slice(e, m->labels, 1, 0, length - 1)));
-    struct tensor *behind = tensor_keep(op_slice(e, shifted, 1, 1, length - 1));
-    op_copy_(e, behind, most);
-    tensor_drop_all(e, behind, most);
-    struct tensor *first = tensor_keep(op_select(e, shifted, 1, 0));
-    if (!e->halted) op_fill_(e, first, (double)c->decoder_start);
-    tensor_drop(e, first);
-    struct tensor *is_hidden = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, shifted, PLIM_IGNORED_TARGET));
-    tensor_set(e, &shifted, op_masked_fill_(e, shifted, is_hidden, (double)c->pad_token_id));
-    tensor_drop(e, is_hidden);
-    return shifted;
-}
-
-/* Of config.use_cache, which the decoder has a copy of: Trainer switches off the model's own alone */
-static void begin_cache(struct engine *e, struct decoder *m)
-{
-    bool checkpoints = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL && !e->evaluates;
-    if (!m->config->use_cache || checkpoints) return;
-    enum plim_status st = decoder_cache_create(m, &m->output_cache);
-    if (st) engine_fail(e, st);
-    m->cache = &m->output_cache;
-}
+static const struct seq2seq t5 = {.own_config = true, .run = run_stack};
 
 static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *ids)
 {
-    if (e->halted) return e->poison;
-    m->encoded = run_stack(e, m, ids, NULL);
-    begin_cache(e, m);
-    m->shifted = m->decoder_inputs ? tensor_ref(m->decoder_inputs) : shift_right(e, m);
-    return run_stack(e, m, m->shifted, m->encoded);
-}
-
-/* --- what it takes ------------------------------------------------------------------------------ */
-
-/* Tokens of a row that a parameter's matrix meets */
-static double tokens_of(const struct decoder *m, const struct tensor *x)
-{
-    const struct plim_model_config *c = m->config;
-    double source = (double)m->setting->seq, target = (double)m->setting->target_seq;
-    const struct decoder_layer *l = decoder_layer_of(m, x);
-    if (!l) return x == m->head ? target : 0; /* norms, and what is looked up */
-    bool is_of_source = l - m->layers < c->encoder_layers || x == l->cross_k.weight || x == l->cross_v.weight;
-    for (size_t i = 0; i < l->adapters.count; i++) {
-        const struct lora_adapter *a = &l->adapters.list[i];
-        bool is_key = a->weight == l->cross_k.weight || a->weight == l->cross_v.weight;
-        is_of_source |= is_key && (x == a->a || x == a->b);
-    }
-    if (x == l->relative_bias) return 0;
-    return is_of_source ? source : target;
-}
-
-double seq2seq_flops_per_token(const struct decoder *m)
-{
-    const struct plim_model_config *c = m->config;
-    const struct parameters *p = &m->parameters;
-    double source = (double)m->setting->seq, target = (double)m->setting->target_seq, sum = 0;
-    for (size_t i = 0; i < p->count; i++) sum += 6 * (double)tensor_elements(p->list[i]) * tokens_of(m, p->list[i]);
-    for (size_t i = 0; i < p->frozen_count; i++)
-        sum += 4 * (double)tensor_elements(p->frozen[i]) * tokens_of(m, p->frozen[i]);
-    double scores = (double)c->encoder_layers * source * source +
-                    (double)(c->layers - c->encoder_layers) * target * (target + source);
-    sum += 12 * (double)(c->heads * c->head_dim) * scores;
-    return sum / (source + target);
+    return seq2seq_body(e, m, &t5, ids);
 }
 
 const struct family plim_family_t5 = {.build = build, .body = body, .block = block};

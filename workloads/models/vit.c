@@ -60,9 +60,7 @@ static struct tensor *patches_of(struct engine *e, const struct decoder *m, stru
     struct tensor *grid = nn_run(e, weights, NN_LINEAR, project, m, images);
     struct tensor *rows = op_view(e, grid, SHAPE(batch, h, c->positions - 1));
     struct tensor *patches = tensor_keep(op_transpose(e, rows, 1, 2));
-    /* enable_input_require_grads(), which Trainer leaves to models of tokens (main_input_name) */
-    bool needs_grad = m->setting->lora.r && !plim_loop_is_trainers(m->setting->loop);
-    if (needs_grad && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL) tensor_require_input_grad(e, patches);
+    if (decoder_requires_input_grads(m)) tensor_require_input_grad(e, patches);
     return tensor_keep(nn_end(e, tensor_yield(patches)));
 }
 

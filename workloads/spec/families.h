@@ -69,6 +69,9 @@
     X(MISTRAL3, "mistral3")                                                                        \
     X(T5, "t5")                                                                                    \
     X(MT5, "mt5")                                                                                  \
+    X(WHISPER, "whisper")                                                                          \
+    X(BART, "bart")                                                                                \
+    X(MBART, "mbart")                                                                              \
     X(GEMMA4, "gemma4")                                                                            \
     X(GEMMA4_UNIFIED, "gemma4_unified")                                                            \
     X(GEMMA4_TEXT, "gemma4_text")                                                                  \

@@ -26,6 +26,14 @@
     X(LAYERS, layers, INT, 1, PLIM_MAX_LAYERS, "num_hidden_layers", "layers", "blocks")    \
     X(DECODER_LAYERS, decoder_layers, INT, 1, PLIM_MAX_LAYERS, "num_decoder_layers", "layers",     \
       "t5: blocks of the decoder; null: as many as num_layers, the encoder's")                     \
+    X(DECODER_HEADS, decoder_heads, INT, 1, 1 << 16, "decoder_attention_heads", "heads",           \
+      "query heads of the decoder")                                                                \
+    X(DECODER_INTERMEDIATE, decoder_intermediate, INT, 1, 1 << 22, "decoder_ffn_dim", "elements",  \
+      "width of the decoder's MLP")                                                                \
+    X(SOURCE_POSITIONS, source_positions, INT, 1, 1 << 20, "max_source_positions", "positions",    \
+      "whisper: positions of the encoder, half as many as moments of a sound, which are all as long") \
+    X(MEL_BINS, mel_bins, INT, 1, 1 << 16, "num_mel_bins", "bins",                                 \
+      "whisper: numbers of a moment of a sound")                                                   \
     X(HEADS, heads, INT, 1, 1 << 16, "num_attention_heads", "heads", "query heads")                \
     X(KV_HEADS, kv_heads, INT, 1, 1 << 16, "num_key_value_heads", "heads",                         \
       "key and value heads; null: as many as query heads")                                         \
@@ -78,10 +86,12 @@
       "tokens", "t5: from this distance on they are alike")                                        \
     X(FEED_FORWARD, feed_forward, FEED_FORWARD, 0, 0, "feed_forward_proj", "",                     \
       "t5: activation function of the MLP, with a gate or without")                                \
+    X(SCALES_EMBEDDINGS, scales_embeddings, BOOL, 0, 0, "scale_embedding", "",                     \
+      "embeddings are multiplied with sqrt(hidden_size)")                                          \
     X(USE_CACHE, use_cache, BOOL, 0, 0, "use_cache", "",                                           \
-      "t5: the decoder keeps keys and values in training, too, but for checkpointing")             \
+      "the decoder keeps keys and values in training, too, but for checkpointing")                 \
     X(DECODER_START, decoder_start, INT, 0, (1 << 26) - 1, "decoder_start_token_id", "token",      \
-      "t5: what the decoder's rows begin with")                                                    \
+      "what the decoder's rows begin with")                                                        \
     X(SINUSOIDAL_POSITIONS, sinusoidal_positions, BOOL, 0, 0, "sinusoidal_pos_embds", "",          \
       "the learned positions begin as sines and cosines")                                          \
     X(LAYER_NORM_AFFINE, layer_norm_elementwise_affine, BOOL, 0, 0,                                \

@@ -17,7 +17,7 @@ static const struct other_kind {
      {"deberta", "albert", "mpnet", "esm",
       "longformer", "roformer", "layoutlm", "eurobert"}},
     {"an encoder-decoder",
-     {"umt5", "bart", "mbart", "pegasus", "marian", "whisper", "longt5",
+     {"umt5", "pegasus", "marian", "longt5",
       "blenderbot"}},
     {"a vision model",
      {"swin", "convnext", "convnextv2", "resnet", "deit", "beit", "dinov2", "segformer",
@@ -54,7 +54,10 @@ static const char *const harmless_words[] = {
 #define BERTS PLIM_FAMILY_BERT, PLIM_FAMILY_ROBERTA, PLIM_FAMILY_XLM_ROBERTA, PLIM_FAMILY_ELECTRA
 #define ENCODERS BERTS, PLIM_FAMILY_DISTILBERT, PLIM_FAMILY_MODERNBERT, PLIM_FAMILY_DEBERTA_V2, \
     PLIM_FAMILY_VIT
-#define SEQ2SEQ PLIM_FAMILY_T5, PLIM_FAMILY_MT5
+#define T5S PLIM_FAMILY_T5, PLIM_FAMILY_MT5
+#define BARTS PLIM_FAMILY_BART, PLIM_FAMILY_MBART
+#define LAYERED PLIM_FAMILY_WHISPER, BARTS
+#define SEQ2SEQ T5S, LAYERED
 #define OF_EXPERTS \
     OF(PLIM_FAMILY_MIXTRAL, PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_GPT_OSS, \
        PLIM_FAMILY_QWEN3_VL_MOE, PLIM_FAMILY_QWEN3_5_MOE_TEXT, PLIM_FAMILY_QWEN3_5_MOE, \
@@ -73,7 +76,14 @@ static const struct refused_key {
     {"is_encoder_decoder", HARMLESS_FALSE, "encoder-decoders of this family are not in this version",
      BUT(SEQ2SEQ)},
     {"num_hidden_layers", HARMLESS_EMPTY, "beside it transformers makes num_decoder_layers of num_layers",
-     OF(SEQ2SEQ)},
+     OF(T5S)},
+    {"apply_spec_augment", HARMLESS_FALSE, "masked features are not in this version", OF(PLIM_FAMILY_WHISPER)},
+    {"encoder_layerdrop", HARMLESS_ZERO, "blocks that are left out by chance are not in this version",
+     OF(LAYERED)},
+    {"decoder_layerdrop", HARMLESS_ZERO, "blocks that are left out by chance are not in this version",
+     OF(LAYERED)},
+    {"tie_word_embeddings", HARMLESS_TRUE, "embeddings of their own for both stacks are not in this version",
+     OF(BARTS)},
     {"is_causal", HARMLESS_TRUE, "a decoder's bidirectional attention is not in this version",
      BUT(ENCODERS)},
     {"use_bidirectional_attention", HARMLESS_FALSE,

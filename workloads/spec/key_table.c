@@ -28,17 +28,14 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
 
     {.path = "data.seq",
      .value = {.type = PLIM_VALUE_INT_AXIS, .nullable = true, .minimum = 1, .maximum = 1 << 24},
-     AT(seq),
-     .unit = "tokens",
-     .fallback = "null",
-     .example = "512:4096:512",
-     .help = "length of a training sample: one, a list, or first:last:step; null: plimsoll "
+     AT(seq), .unit = "tokens", .fallback = "null", .example = "512:4096:512",
+     .help = "length of a training sample, of whisper of its target: one, a list, or first:last:step; null: plimsoll "
              "chooses"},
     {.path = "data.target_seq",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 24},
      AT(target_seq), .unit = "tokens", .fallback = "null", .example = "64",
-     .help = "tokens of a row's target, where an encoder reads data.seq tokens and a decoder writes these (t5); null: "
-             "128"},
+     .help = "tokens of a row's target, where an encoder reads data.seq tokens and a decoder writes these; null: 128, "
+             "or fewer where there are fewer positions"},
     {.path = "data.vocab_size",
      .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 26},
      AT(model_as_given.vocab_size),
@@ -380,12 +377,16 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
     {.path = "train.liger_kernels.loss",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_liger_choice_names, PLIM_LIGER_CHOICE_COUNT)},
      AT(liger_kernels.loss), .unit = "", .fallback = "auto", .example = "none",
-     .help = "train.liger: its loss without all logits, its cross entropy of logits, or the model's own loss "
-             "(none); auto: Liger's choice for the family"},
+     .help = "train.liger: its loss without all logits, its cross entropy of logits, or the model's own (none); auto: "
+             "Liger's choice for the family"},
     {.path = "train.cut_cross_entropy",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(cut_cross_entropy), .unit = "", .fallback = "false", .example = "true",
      .help = "head and loss are cut-cross-entropy's, as axolotl's plugin of this name has them: no logits are made"},
+    {.path = "train.freeze_encoder",
+     .value = {.type = PLIM_VALUE_BOOL},
+     AT(freeze_encoder), .unit = "", .fallback = "false", .example = "true",
+     .help = "whisper's encoder is not trained (its freeze_encoder())"},
     {.path = "train.freeze_vision",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(freeze_vision), .unit = "", .fallback = "false", .example = "true",

@@ -139,7 +139,7 @@ void plim_model_derive(struct plim_spec *spec)
     else if (!model->rope_original_positions)
         model->rope_original_positions = model->positions;
 
-    model->has_padding_idx = model->pad_token_id != PLIM_NO_TOKEN && !model->encoder_layers;
+    model->has_padding_idx = model->pad_token_id != PLIM_NO_TOKEN && !model->relative_buckets;
     bool by_interval = plim_family_info(model->family)->nope == PLIM_NOPE_INTERVAL;
     if (spec->nope_layers_given) /* there may be more entries than layers */
         memset(model->layer_is_nope + model->layers, 0, (size_t)(PLIM_MAX_LAYERS - model->layers));

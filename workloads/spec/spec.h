@@ -101,11 +101,14 @@ struct plim_model_config {
     int64_t layers;         /* of encoder and decoder together, where there are both */
     int64_t encoder_layers; /* the first of them; 0: there is no encoder beside a decoder. Already applied, as is */
     int64_t decoder_layers; /* t5: num_decoder_layers; 0: as many as the encoder's */
+    int64_t decoder_heads, decoder_intermediate; /* whisper, bart: of the decoder's blocks; else 0 */
     int64_t heads;
     int64_t kv_heads;
     int64_t head_dim;
     int64_t positions;           /* max_position_embeddings / n_positions; of an image: its patches
                                   * and one, which is its sequence */
+    int64_t source_positions;    /* whisper: those of its encoder, and the length of all sounds there; else 0 */
+    int64_t mel_bins;            /* whisper: numbers of a moment of a sound */
     int64_t word_embed_proj_dim; /* opt; electra's embedding_size */
     enum plim_activation activation; /* of the MLP; bloom has its own and ignores this */
     bool tie_word_embeddings;
@@ -130,6 +133,7 @@ struct plim_model_config {
     int64_t relative_buckets, relative_distance; /* t5: rows of its bias on positions; what is farther is alike */
     enum plim_feed_forward feed_forward;         /* t5; already applied to activation and gated_mlp */
     bool gated_mlp;              /* t5 */
+    bool scales_embeddings;      /* bart: by sqrt(hidden_size) */
     bool scales_outputs;         /* t5, tied: what the head reads is scaled by 1 / sqrt(hidden_size) */
     bool use_cache;              /* t5: its decoder keeps keys and values while it trains, but for checkpointing */
     int64_t decoder_start;       /* t5: decoder_start_token_id; PLIM_NO_TOKEN: null */
@@ -428,6 +432,7 @@ struct plim_train_setting {
     struct plim_liger_kernels liger_kernels;
     bool cut_cross_entropy; /* of axolotl's plugin: no logits are made */
     bool freeze_vision;     /* the vision tower is not trained */
+    bool freeze_encoder;    /* whisper's encoder is not trained */
     struct plim_linear_attention linear_attention;
     struct plim_lora lora;
     struct plim_quantization quantization;
@@ -435,7 +440,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 106 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 107 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -453,7 +458,7 @@ struct plim_spec {
     struct plim_enum_axis precision, weights, optimizer, checkpointing, attention, liger, sharding;
     struct plim_liger_kernels liger_kernels;
     struct plim_linear_attention linear_attention;
-    bool freeze_vision, cut_cross_entropy, use_reentrant; /* of what is checkpointed */
+    bool freeze_vision, freeze_encoder, cut_cross_entropy, use_reentrant; /* of what is checkpointed */
     enum plim_reduction reduction;
     enum plim_resharding resharding;
     bool efficient_loading; /* fsdp: accelerate's cpu_ram_efficient_loading */

@@ -47,8 +47,6 @@ enum plim_status plim_spec_resolve_lora(struct plim_spec *spec, struct plim_erro
 
 /* Refuses what was not compared of the family. */
 enum plim_status plim_spec_check_uncompared(const struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
-/* What was not compared of deberta-v2's */
-enum plim_status plim_spec_check_deberta(const struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
 
 /* What axolotl's fused functions of LoRA go with (train.lora.qkv_kernel and the others) */
 enum plim_status plim_spec_check_lora_kernels(const struct plim_spec *spec, struct plim_error *err);

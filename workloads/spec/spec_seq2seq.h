@@ -6,11 +6,14 @@
 
 enum { PLIM_TARGET_SEQ = 128 }; /* max_target_length of transformers' run_summarization.py */
 
-/* Tokens of a row's target; 0: the model has no encoder beside its decoder. */
+/* Tokens of a row's target beside those of data.seq; 0: the model has no encoder beside its decoder, or one that hears,
+ * beside which data.seq counts the target's. */
 static inline int64_t plim_spec_target(const struct plim_spec *spec)
 {
-    if (!spec->model.encoder_layers) return 0;
-    return spec->target_seq ? spec->target_seq : PLIM_TARGET_SEQ;
+    if (!spec->model.encoder_layers || spec->model.source_positions) return 0;
+    int64_t most = spec->model.positions; /* 0: any */
+    if (spec->target_seq) return spec->target_seq;
+    return most && most < PLIM_TARGET_SEQ ? most : PLIM_TARGET_SEQ;
 }
 
 /* What follows from the keys: the blocks of both stacks, one list, and the MLP. Nothing of other models. */
@@ -22,5 +25,8 @@ enum plim_status plim_seq2seq_check(const struct plim_spec *spec, const char **c
 
 /* Refuses a target where there is no decoder for it. The culprit is data.target_seq. */
 enum plim_status plim_spec_check_target(const struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Refuses train.freeze_encoder, the culprit, where there is no encoder that it is known of. */
+enum plim_status plim_spec_check_freezing(const struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
 
 #endif

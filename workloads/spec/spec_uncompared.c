@@ -9,15 +9,18 @@ enum {
     SMOOTHED = 1 << 15, SAVED = 1 << 16, PARAMETERS = 1 << 17, UPCAST = 1 << 18, EVALUATED = 1 << 19, KEPT = 1 << 20,
     REENTRANT = 1 << 21, REENTRANT_BY_LAYERS = 1 << 22, LOADED = 1 << 23, FP16 = 1 << 24, LONGER_ROPE = 1 << 25,
     NEWER = 1 << 26, /* PyTorch 2.15, transformers 5.24 */
-    IMAGES = 1 << 27, SFT_DDP = 1 << 28,
+    IMAGES = 1 << 27, SFT_DDP = 1 << 28, FP16_BY_VALUES = 1 << 29, NUMBER = 1 << 30,
 
     SHARDED = ZERO1_2 | ZERO3 | FSDP,
     /* of all models with a vision tower */
     TOWER = LONGER_ROPE | PACKING | LATER_LOOPS | CUT | NEWER | FSDP_OF_AXOLOTL | PLAIN_SHARDED,
     /* of those of which a plain loop, Trainer and DDP are known alone */
     FEW = TOWER | FLASH2 | INT8 | SMOOTHED | SAVED | SHARDED | SFT | FP4 | LIGER | EVALUATED | UPCAST,
-    SEQ2SEQ = FP16 | FLASH2 | PACKING | SWIFT | SFT | LATER_LOOPS | NF4 | FP4 | INT8 | LIGER | NEWER | KEPT |
-              REENTRANT | LOADED | UPCAST | SAVED | SHARDED,
+    SEQ2SEQ = FLASH2 | PACKING | SWIFT | SFT | LATER_LOOPS | INT8 | LIGER | NEWER | KEPT | REENTRANT | LOADED | UPCAST |
+              SAVED | SHARDED,
+    T5S = SEQ2SEQ | FP16 | NF4 | FP4,
+    DEBERTA = NUMBER | PACKING | SWIFT | SFT | LATER_LOOPS | NF4 | FP4 | INT8 | LIGER | NEWER | REENTRANT | LOADED | UPCAST |
+              SHARDED,
     GEMMA4 = SWIFT | SFT_DDP | LATER_LOOPS | SHARDED | FP4 | INT8 | LIGER | FLASH2 | REENTRANT_BY_LAYERS | PACKING |
              CUT | SMOOTHED | UPCAST | PARAMETERS | SAVED | NEWER,
 };
@@ -34,8 +37,12 @@ static const unsigned uncompared[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GEMMA4_UNIFIED] = TOWER | GEMMA4 | IMAGES,
     [PLIM_FAMILY_GEMMA4_TEXT] = GEMMA4,
     [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = GEMMA4,
-    [PLIM_FAMILY_T5] = SEQ2SEQ,
-    [PLIM_FAMILY_MT5] = SEQ2SEQ,
+    [PLIM_FAMILY_T5] = T5S,
+    [PLIM_FAMILY_MT5] = T5S,
+    [PLIM_FAMILY_WHISPER] = SEQ2SEQ,
+    [PLIM_FAMILY_BART] = SEQ2SEQ | FP16_BY_VALUES,
+    [PLIM_FAMILY_MBART] = SEQ2SEQ,
+    [PLIM_FAMILY_DEBERTA_V2] = DEBERTA,
 };
 
 static const char *of_model(const struct plim_spec *spec, unsigned what)
@@ -48,6 +55,10 @@ static const char *of_model(const struct plim_spec *spec, unsigned what)
     if (what & LONGER_ROPE && has_longer) return "model.rope_parameters that follow the sequence";
     if (what & FP16 && is_fp16) return "weights in fp16, beside which transformers keeps some in fp32 "
                                        "(_keep_in_fp32_modules)";
+    if (what & FP16_BY_VALUES && is_fp16)
+        return "weights in fp16, of which transformers looks at an encoder's values (isfinite)";
+    bool is_number = spec->model.task == PLIM_TASK_CLASSIFICATION && spec->model.labels == 1;
+    if (what & NUMBER && is_number) return "model.num_labels 1";
     if (what & quantized[spec->quantization.type]) return "train.quantization of this type";
     if (what & LOADED && plim_is_loaded(spec->made_on)) return "train.made_on loaded";
     if (what & UPCAST && spec->upcast != PLIM_UPCAST_NONE) return "train.upcast";

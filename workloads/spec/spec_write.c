@@ -5,6 +5,7 @@
 #include "key.h"
 #include "lora_modules.h"
 #include "spec_internal.h"
+#include "spec_seq2seq.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -227,12 +228,13 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
 {
     if (key->offset == offsetof(struct plim_spec, padding))
         return spec->padding == PLIM_PADDING_NO && spec->model.task == PLIM_TASK_CAUSAL_LM;
-    if (key->offset == offsetof(struct plim_spec, target_seq)) return !spec->model.encoder_layers;
+    if (key->offset == offsetof(struct plim_spec, target_seq)) return !plim_spec_target(spec);
     if (key->offset == offsetof(struct plim_spec, documents)) return spec->packing != PLIM_PACKING_ONE_ROW;
     if (key->offset == offsetof(struct plim_spec, label_smoothing)) return spec->label_smoothing == 0;
     if (key->offset == offsetof(struct plim_spec, cut_cross_entropy)) return !spec->cut_cross_entropy;
     if (key->offset == offsetof(struct plim_spec, efficient_loading)) return !spec->efficient_loading;
     if (key->offset == offsetof(struct plim_spec, prompt)) return spec->prompt == 0;
+    if (key->offset == offsetof(struct plim_spec, freeze_encoder)) return !spec->freeze_encoder;
     bool freezes = spec->freeze_vision && spec->model.vision.layers;
     if (key->offset == offsetof(struct plim_spec, freeze_vision)) return !freezes;
     if (is_below(key, "data.image")) return !plim_vision_is_there(&spec->model.vision);

@@ -18,10 +18,10 @@ struct plim_cuda_images {
  * patch, a column for each kernel; patches_backward: a row for each kernel, a column for each of its elements. */
 struct plim_patches_args {
     struct plim_cuda_images images, results;  /* results: the gradient in backward */
-    struct plim_cuda_flat_operand weight, bias; /* (kernels, channels, size, size); bias may be absent */
+    struct plim_cuda_flat_operand weight, bias; /* (kernels, channels, height, width); bias may be absent */
     int64_t patches, kernels, elements;         /* of a kernel */
     struct plim_divider down, across;           /* patches of an image, from top to bottom and of a row */
-    struct plim_divider size;
+    struct plim_divider height, width;          /* of a patch */
 };
 
 /* A thread for each element of `to`: the sum over k of from[i + k - padding] weight[k]; `back`: of

@@ -63,11 +63,11 @@ __device__ inline float patch_element(const plim_patches_args &args, int64_t pat
 {
     const plim_cuda_images &x = args.images;
     patch_place at = place_of_patch(args, patch);
-    int64_t size = (int64_t)args.size.divisor, line = (int64_t)plim_divide((uint64_t)element, &args.size);
-    int64_t channel = (int64_t)plim_divide((uint64_t)line, &args.size), column = element - line * size;
-    int64_t row = line - channel * size;
-    int64_t offset = at.image * x.step[0] + channel * x.step[1] + (at.down * size + row) * x.step[2] +
-                     (at.across * size + column) * x.step[3];
+    int64_t height = (int64_t)args.height.divisor, width = (int64_t)args.width.divisor;
+    int64_t line = (int64_t)plim_divide((uint64_t)element, &args.width), column = element - line * width;
+    int64_t channel = (int64_t)plim_divide((uint64_t)line, &args.height), row = line - channel * height;
+    int64_t offset = at.image * x.step[0] + channel * x.step[1] + (at.down * height + row) * x.step[2] +
+                     (at.across * width + column) * x.step[3];
     return load_float(x.data, x.dtype, offset);
 }
 

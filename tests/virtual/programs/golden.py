@@ -62,6 +62,8 @@ def make_model(case, folder):
     if case.get('freeze_vision'):
         for name, parameter in model.named_parameters():
             parameter.requires_grad_(not any(part in name for part in ('.visual.', '.vision_tower.', '.multi_modal_projector.')))
+    if case.get('freeze_encoder'):
+        model.freeze_encoder()
     if case['kind'] == 'classify' and config.pad_token_id is None and not case.get('no_padding'):
         model.config.pad_token_id = 0  # as programs take the tokenizer's: transformers wants one for several rows
     return model, config
@@ -139,6 +141,11 @@ def make_batch(case, config, model, size):
         ids = torch.zeros(1, size * seq, dtype=torch.long, device='cuda')
         positions = torch.arange(seq // documents).repeat(size * documents)[None]
         return {'input_ids': ids, 'labels': ids, 'position_ids': positions.to('cuda')}
+    if kind == 'speech':
+        from rows import Sounds, pad_sounds
+        rows = Sounds(size, config, seq)
+        batch = pad_sounds(case.get('padded', False))([rows[i] for i in range(size)])
+        return {'input_features': batch['input_features'].to('cuda', dtype), 'labels': batch['labels'].to('cuda')}
     if kind == 'seq2seq' and case.get('padded'):
         from rows import Pairs, pad_pairs
         rows = Pairs(size, seq, case['target_seq'], config.vocab_size)
@@ -166,9 +173,6 @@ def make_batch(case, config, model, size):
     if kind == 'seq2seq':
         ids = tokens(seq)
         return {'input_ids': ids, 'labels': tokens(case['target_seq'])}
-    if kind == 'speech':
-        sound = torch.zeros(size, config.num_mel_bins, 3000, dtype=dtype, device='cuda')
-        return {'input_features': sound, 'labels': tokens(seq)}
     side = case.get('image', 224)
     return {'pixel_values': torch.zeros(size, 3, side, side, dtype=dtype, device='cuda'),
             'labels': torch.zeros(size, dtype=torch.long, device='cuda')}

@@ -8,7 +8,7 @@ import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from pictures import Pictures, collate, collate_padded
-from rows import Images, Pairs, Rows, in_one_row, pad, pad_pairs
+from rows import Images, Pairs, Rows, Sounds, in_one_row, pad, pad_pairs, pad_sounds
 
 OPTIMIZERS = {'adamw': 'adamw_torch', 'adamw-fused': 'adamw_torch_fused', 'sgd': 'sgd', 'adamw-8bit': 'adamw_bnb_8bit',
               'paged-adamw-8bit': 'paged_adamw_8bit', 'paged-adamw-32bit': 'paged_adamw_32bit',
@@ -80,6 +80,8 @@ def flattens(case):
 def collator_of(case, model):
     if case['kind'] == 'seq2seq':
         return pad_pairs(model, case.get('padded', False))
+    if case['kind'] == 'speech':
+        return pad_sounds(case.get('padded', False))
     if case.get('images'):
         return collate_padded if case.get('padded') else collate
     if case['loop'] == 'trainer' and case.get('packing') == 'one-row':
@@ -110,6 +112,8 @@ def vocabulary_of(config):
 def data_of(case, config, count):
     if case.get('images'):
         return Pictures(count, case, config)
+    if case['kind'] == 'speech':
+        return Sounds(count, config, case['seq'])
     if case['kind'] == 'image':
         return Images(count, config.image_size)
     if packs(case):  # SFTTrainer makes the samples

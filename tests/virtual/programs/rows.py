@@ -1,5 +1,5 @@
 """Data sets: of random tokens, whose labels are the tokens again, or a class of each row or token, or where an answer
-begins and ends; of images, of one class. And a collator, which pads."""
+begins and ends; of images, of one class; of sounds. And collators, which pad."""
 import torch
 
 ANSWER = ('start_positions', 'end_positions')
@@ -79,6 +79,33 @@ def pad_pairs(model, hides):
             rows = [*rows[:-1], {**rows[-1], 'labels': torch.cat([rows[-1]['labels'][:-1], torch.tensor([-100])])}]
         return collate([{**row, 'labels': row['labels'].tolist()} for row in rows])
     return collated
+
+
+class Sounds(torch.utils.data.Dataset):
+    """What whisper's feature extractor makes of sounds, which are all as long as the model's, with a target of tokens"""
+
+    def __init__(self, count, config, length):
+        self.count, self.length, self.vocabulary = count, length, config.vocab_size
+        self.features = config.num_mel_bins, 2 * config.max_source_positions
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        chance = torch.Generator().manual_seed(index)
+        return {'input_features': torch.zeros(self.features),
+                'labels': torch.randint(self.vocabulary, (self.length,), generator=chance)}
+
+
+def pad_sounds(hides):
+    """The collator of fine-tuning speech models (DataCollatorSpeechSeq2SeqWithPadding): features are of one length, and
+    labels padded with -100; where it `hides`, the last row's are one token short."""
+    def collate(rows):
+        batch = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+        if hides:
+            batch['labels'][-1, -1] = -100
+        return batch
+    return collate
 
 
 def in_one_row(documents):

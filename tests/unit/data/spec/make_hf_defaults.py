@@ -30,7 +30,7 @@ FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2
             'hunyuan_v1_dense', 'lfm2', 'falcon', 'granitemoe', 'gpt_bigcode', 'glm4_moe', 'deepseek_v3', 'glm4_moe_lite',
             'gemma4_text', 'gemma4_unified_text', 'deepseek_v2']
 GEMMA4 = ('gemma4_text', 'gemma4_unified_text')
-PAIRS = ('t5', 'mt5')  # an encoder and a decoder
+PAIRS = ('t5', 'mt5', 'whisper', 'bart', 'mbart')  # an encoder and a decoder
 LINEAR = ('qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next')  # with layers of linear attention
 EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe', 'granitemoe', 'glm4_moe', 'deepseek_v2', 'deepseek_v3', 'glm4_moe_lite')
 GROUPED = ('glm4_moe', 'deepseek_v2', 'deepseek_v3', 'glm4_moe_lite')  # whose experts stand in groups
@@ -225,7 +225,62 @@ def resolved_pair(raw):
         dropout_mlp=rate, parameters=sum(p.numel() for p in model.parameters()) + head)
 
 
+def resolved_layered(raw):
+    """The same of whisper, bart and mbart, whose stacks have sizes of their own."""
+    raw = dict(raw)
+    config = transformers.AutoConfig.for_model(raw.pop('model_type'), **raw)
+    tiny, hears = config.vocab_size < 1000, config.model_type == 'whisper'
+    if not hears and not config.tie_word_embeddings:
+        raise ValueError('not in plimsoll')
+    with torch.device('cpu' if tiny else 'meta'):
+        auto = transformers.AutoModelForSpeechSeq2Seq if hears else transformers.AutoModelForSeq2SeqLM
+        model = auto.from_config(config)
+    if tiny:
+        row = torch.ones(1, 8, dtype=torch.long) * 3
+        model.train()(torch.zeros(1, config.num_mel_bins, 2 * config.max_source_positions) if hears else row, labels=row)
+    start = config.decoder_start_token_id
+    own = dict(positions=config.max_target_positions, source_positions=config.max_source_positions, mel_bins=config.num_mel_bins,
+               use_cache=config.use_cache) if hears else dict(positions=config.max_position_embeddings,
+                                                              scales_embeddings=config.scale_embedding)
+    return dict(
+        family=config.model_type, task='seq2seq-lm', vocab_size=config.vocab_size, hidden_size=config.d_model,
+        intermediate_size=config.encoder_ffn_dim, decoder_intermediate=config.decoder_ffn_dim,
+        layers=config.encoder_layers + config.decoder_layers, decoder_layers=config.decoder_layers,
+        heads=config.encoder_attention_heads, kv_heads=config.encoder_attention_heads, decoder_heads=config.decoder_attention_heads,
+        head_dim=config.d_model // config.encoder_attention_heads, **own,
+        activation=ACTIVATIONS.get(config.activation_function, config.activation_function),
+        tie_word_embeddings=config.tie_word_embeddings, decoder_start=NO_TOKEN if start is None else start,
+        pad_token_id=config.pad_token_id, has_padding_idx=True, dropout_embedding=float(config.dropout),
+        dropout_residual=float(config.dropout), dropout_attention=float(config.attention_dropout),
+        dropout_mlp=float(config.activation_dropout), parameters=sum(p.numel() for p in model.parameters()))
+
+
+def layered_variations(family):
+    own = dict(num_mel_bins=10, max_source_positions=20, max_target_positions=30) if family == 'whisper' else dict(
+        max_position_embeddings=30)
+    base = dict(model_type=family, vocab_size=640, d_model=48, encoder_layers=2, decoder_layers=3, encoder_attention_heads=4,
+                decoder_attention_heads=4, encoder_ffn_dim=80, decoder_ffn_dim=60, pad_token_id=5, decoder_start_token_id=6,
+                **own)
+    yield 'defaults', dict(model_type=family)
+    for changed in (
+            dict(), dict(encoder_attention_heads=6), dict(decoder_attention_heads=3), dict(decoder_attention_heads=5),
+            dict(encoder_attention_heads=5), dict(encoder_layers=1, decoder_layers=1), dict(decoder_layers=5), dict(d_model=51),
+            dict(hidden_size=24), dict(num_attention_heads=2), dict(num_hidden_layers=4), dict(activation_function='relu'),
+            dict(dropout=0.25), dict(attention_dropout=0.25), dict(activation_dropout=0.25), dict(dropout=0),
+            dict(tie_word_embeddings=True), dict(use_cache=False), dict(pad_token_id=639), dict(pad_token_id=640),
+            dict(pad_token_id=None), dict(decoder_start_token_id=0), dict(scale_embedding=True),
+            *(dict(num_mel_bins=128), dict(max_source_positions=7), dict(max_target_positions=8), dict(max_target_positions=448),
+              dict(apply_spec_augment=False))[:5 if family == 'whisper' else 0],
+            *(dict(max_position_embeddings=8), dict(decoder_start_token_id=None), dict(tie_word_embeddings=False))[
+                3 if family == 'whisper' else 0:],
+            dict(encoder_layerdrop=0.0, decoder_layerdrop=0.0)):
+        yield ' '.join(f'{key}={value}' for key, value in changed.items()) or 'small', dict(base, **changed)
+
+
 def pair_variations(family):
+    if family in FIND and FIND[family] is resolved_layered:
+        yield from layered_variations(family)
+        return
     base = dict(model_type=family, vocab_size=640, d_model=48, d_kv=12, d_ff=80, num_layers=2, num_heads=4,
                 decoder_start_token_id=0)
     yield 'defaults', dict(model_type=family, decoder_start_token_id=0)
@@ -513,6 +568,9 @@ def text(value):
     return str(int(value) if isinstance(value, bool) else value)
 
 
+FIND = {'t5': resolved_pair, 'mt5': resolved_pair, **dict.fromkeys(('whisper', 'bart', 'mbart'), resolved_layered)}
+
+
 def main():
     golden = sys.argv[1] if len(sys.argv) > 1 else 'tests/golden/configs'
     refused, seen, lines = 0, set(), []
@@ -522,7 +580,7 @@ def main():
             continue
         seen.add(line)
         try:
-            find = resolved_pair if raw['model_type'] in PAIRS else resolved
+            find = FIND.get(raw['model_type'], resolved)
             values = find(json.loads(line)).items()
             named = [pair for pair in values if pair[1] != UNNAMED.get(pair[0], 0)]
             want = ' '.join(f'{key}={text(value)}' for key, value in named)

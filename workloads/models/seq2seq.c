@@ -1,0 +1,119 @@
+/* What models of an encoder and a decoder share. */
+#include "seq2seq.h"
+
+/* --- the forward -------------------------------------------------------------------------------- */
+
+/* shift_tokens_right(): the labels behind a first token, without the last, and for those that are hidden padding;
+ * named */
+static struct tensor *shift_right(struct engine *e, const struct decoder *m)
+{
+    const struct plim_model_config *c = m->config;
+    int64_t rows = tensor_size(m->labels, 0), length = tensor_size(m->labels, 1);
+    struct tensor *shifted = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, length), 0));
+    struct tensor *most = tensor_keep(op_clone(e, op_slice(e, m->labels, 1, 0, length - 1)));
+    struct tensor *behind = tensor_keep(op_slice(e, shifted, 1, 1, length - 1));
+    op_copy_(e, behind, most);
+    tensor_drop_all(e, behind, most);
+    struct tensor *first = tensor_keep(op_select(e, shifted, 1, 0));
+    if (!e->halted) op_fill_(e, first, (double)c->decoder_start);
+    tensor_drop(e, first);
+    struct tensor *is_hidden = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, shifted, PLIM_IGNORED_TARGET));
+    tensor_set(e, &shifted, op_masked_fill_(e, shifted, is_hidden, (double)c->pad_token_id));
+    tensor_drop(e, is_hidden);
+    return shifted;
+}
+
+/* Of use_cache: the forward of a class switches it off where blocks are checkpointed, and Trainer that of the model's
+ * own configuration. */
+static void begin_cache(struct engine *e, struct decoder *m, const struct seq2seq *family)
+{
+    bool checkpoints = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL && !e->evaluates;
+    bool is_told = plim_loop_is_trainers(m->setting->loop) && !family->own_config;
+    if (!m->config->use_cache || checkpoints || is_told || family->keeps_nothing) return;
+    enum plim_status st = decoder_cache_create(m, &m->output_cache);
+    if (st) engine_fail(e, st);
+    m->cache = &m->output_cache;
+}
+
+/* mbart's shift_tokens_right(): the labels behind their last token that is no padding; named */
+static struct tensor *wrap_right(struct engine *e, const struct decoder *m)
+{
+    const struct plim_model_config *c = m->config;
+    int64_t length = tensor_size(m->labels, 1);
+    struct tensor *wrapped = tensor_keep(op_clone(e, m->labels));
+    struct tensor *is_hidden = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, wrapped, PLIM_IGNORED_TARGET));
+    tensor_set(e, &wrapped, op_masked_fill_(e, wrapped, is_hidden, (double)c->pad_token_id));
+    tensor_drop(e, is_hidden);
+    struct tensor *is_token = op_compare_scalar(e, PLIM_BINARY_NE, wrapped, (double)c->pad_token_id);
+    struct tensor *count = op_reduce(e, is_token, 2, false, PLIM_BINARY_ADD, 1, PLIM_I64);
+    struct tensor *last = tensor_keep(op_unsqueeze(e, op_add_scalar(e, count, -1), -1));
+    struct tensor *start = tensor_keep(op_gather_last(e, wrapped, last));
+    struct tensor *most = tensor_keep(op_clone(e, op_slice(e, wrapped, 1, 0, length - 1)));
+    struct tensor *behind = tensor_keep(op_slice(e, wrapped, 1, 1, length - 1));
+    op_copy_(e, behind, most);
+    tensor_drop_all(e, behind, most);
+    struct tensor *first = tensor_keep(op_select(e, wrapped, 1, 0));
+    struct tensor *starts = tensor_keep(op_select(e, start, 1, 0));
+    op_copy_(e, first, starts);
+    tensor_drop_all(e, first, starts, start, last);
+    return wrapped;
+}
+
+static struct tensor *decoder_input(struct engine *e, const struct decoder *m, const struct seq2seq *family)
+{
+    if (m->decoder_inputs) return tensor_ref(m->decoder_inputs);
+    return family->wraps ? wrap_right(e, m) : shift_right(e, m);
+}
+
+struct tensor *seq2seq_body(struct engine *e, struct decoder *m, const struct seq2seq *family, struct tensor *inputs)
+{
+    if (e->halted) return e->poison;
+    if (family->shifts_first) m->shifted = decoder_input(e, m, family);
+    m->encoded = family->run(e, m, inputs, NULL);
+    begin_cache(e, m, family);
+    if (!family->shifts_first) m->shifted = decoder_input(e, m, family);
+    return family->run(e, m, m->shifted, m->encoded);
+}
+
+/* --- what it takes ------------------------------------------------------------------------------ */
+
+int64_t seq2seq_source(const struct decoder *m)
+{
+    return m->config->source_positions ? m->config->source_positions : m->setting->seq;
+}
+
+int64_t seq2seq_target(const struct decoder *m)
+{
+    return m->config->source_positions ? m->setting->seq : m->setting->target_seq;
+}
+
+/* Tokens of a row that a parameter's matrix meets */
+static double tokens_of(const struct decoder *m, const struct tensor *x)
+{
+    const struct plim_model_config *c = m->config;
+    double source = (double)seq2seq_source(m), target = (double)seq2seq_target(m);
+    const struct decoder_layer *l = decoder_layer_of(m, x);
+    if (!l) return x == m->head ? target : 0; /* norms, and what is looked up */
+    bool is_of_source = l - m->layers < c->encoder_layers || x == l->cross_k.weight || x == l->cross_v.weight;
+    for (size_t i = 0; i < l->adapters.count; i++) {
+        const struct lora_adapter *a = &l->adapters.list[i];
+        bool is_key = a->weight == l->cross_k.weight || a->weight == l->cross_v.weight;
+        is_of_source |= is_key && (x == a->a || x == a->b);
+    }
+    if (x == l->relative_bias) return 0;
+    return is_of_source ? source : target;
+}
+
+double seq2seq_flops_per_token(const struct decoder *m)
+{
+    const struct plim_model_config *c = m->config;
+    const struct parameters *p = &m->parameters;
+    double source = (double)seq2seq_source(m), target = (double)seq2seq_target(m), sum = 0;
+    for (size_t i = 0; i < p->count; i++) sum += 6 * (double)tensor_elements(p->list[i]) * tokens_of(m, p->list[i]);
+    for (size_t i = 0; i < p->frozen_count; i++)
+        sum += 4 * (double)tensor_elements(p->frozen[i]) * tokens_of(m, p->frozen[i]);
+    double scores = (double)c->encoder_layers * source * source +
+                    (double)(c->layers - c->encoder_layers) * target * (target + source);
+    sum += 12 * (double)(c->heads * c->head_dim) * scores;
+    return sum / (m->config->source_positions ? target : source + target);
+}
