@@ -141,7 +141,8 @@ void plim_spec_set_dropout(struct plim_spec *spec, double p)
         bool always =
             field == PLIM_FIELD_DROPOUT_EMBEDDING || field == PLIM_FIELD_DROPOUT_ATTENTION ||
             field == PLIM_FIELD_DROPOUT_RESIDUAL || field == PLIM_FIELD_DROPOUT_MLP ||
-            field == PLIM_FIELD_DROPOUT_CLASSIFIER || field == PLIM_FIELD_DROPOUT_ANSWERS;
+            field == PLIM_FIELD_DROPOUT_CLASSIFIER || field == PLIM_FIELD_DROPOUT_ANSWERS ||
+            field == PLIM_FIELD_DROPOUT_POOLER;
         if (!always && !(field == PLIM_FIELD_LAYERDROP && p == 0)) continue;
         size_t offset = plim_field_info(field)->offset;
         memcpy((char *)spec + offsetof(struct plim_spec, model_as_given) + offset, &p, sizeof(p));
