@@ -302,7 +302,7 @@ struct tensor *op_mse_loss(struct engine *e, struct tensor *x, struct tensor *ta
     e->grad_enabled = false;
     /* the loss is made as large as the numbers, and becomes a scalar where it stands (mse_loss in Loss.cpp) */
     struct tensor *room = tensor_keep(tensor_empty_like(e, wide, PLIM_F32));
-    struct tensor *loss = tensor_alias(e, room, 0, NULL, NULL, 0);
+    struct tensor *loss = tensor_alias(e, room, 0, room->a.shape, room->a.stride, 0);
     struct tensor *squares = tensor_keep(op_sub(e, wide, target));
     op_binary_(e, PLIM_BINARY_MUL, squares, squares);
     op_reduce_to(e, squares, (1u << wide->a.ndim) - 1, PLIM_BINARY_ADD, 1 / count, loss);

@@ -121,6 +121,7 @@ void vision_forget_placeholders(struct engine *e, struct placeholders *p)
     tensor_drop_all(e, p->any, p->ids, p->embeddings);
 }
 
+/* Its rows have no images: they are refused (IMAGES of spec_uncompared.c). */
 static void see(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen)
 {
     (void)e, (void)m, (void)embeddings, (void)seen;
