@@ -55,24 +55,14 @@ struct tensor *nn_deep_copy(struct engine *e, struct tensor *x)
     return copy;
 }
 
-static size_t place_of(const struct parameters *p, const struct tensor *x)
-{
-    size_t at = 0;
-    while (at < p->count && p->list[at] != x) at++;
-    return at;
-}
-
 void nn_tie(struct engine *e, struct parameters *p, struct tensor **weight, struct tensor *to)
 {
     if (e->halted) return;
     p->made--;
     p->elements -= tensor_elements(*weight);
     p->trainable_elements -= tensor_elements(*weight);
-    size_t at = place_of(p, *weight), place = place_of(p, to);
-    if (at < place && place < p->count) {
-        p->list[at] = to;
-        at = place;
-    }
+    size_t at = 0;
+    while (at < p->count && p->list[at] != *weight) at++;
     if (at < p->count) {
         p->count--;
         memmove(&p->list[at], &p->list[at + 1], (p->count - at) * sizeof(struct tensor *));
