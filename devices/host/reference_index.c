@@ -113,55 +113,46 @@ enum plim_status plim_reference_histogram(const struct plim_op *op)
     return PLIM_OK;
 }
 
-/* Elements between a row's own places and those that `indices` names, along the last dimension: into `named`, or out of
- * it into `rows`, which has the shape of `indices`. */
+/* Elements between a row's own places and those that `indices` names, along the last dimension: out of `named` into
+ * `rows`, which has the shape of `indices`, or into it, in the place of what was there or added to it. */
+enum move { OUT_OF_NAMED, INTO_NAMED, ADDED_TO_NAMED };
 static enum plim_status move_by_index(const struct plim_array *rows, const struct plim_array *named,
-                                      const struct plim_array *indices, bool into_named)
+                                      const struct plim_array *indices, enum move move)
 {
+    const struct plim_array *from = move == OUT_OF_NAMED ? named : rows, *to = move == OUT_OF_NAMED ? rows : named;
     int64_t width = plim_elements_last(rows), room = plim_elements_last(named);
     if (!plim_elements_same_shape(rows, indices) || width < 1 || room < 1 ||
         plim_array_elements(rows) / width != plim_array_elements(named) / room)
         return PLIM_INVALID;
     for (int64_t i = 0; i < plim_array_elements(rows); i++) {
         int64_t index;
-        double value;
+        double value, before;
         plim_elements_read_integers(indices, i, 1, &index);
         if (index < 0 || index >= room) return PLIM_INVALID;
         int64_t place = i / width * room + index;
-        plim_elements_read(into_named ? rows : named, into_named ? i : place, 1, &value);
-        plim_elements_write(into_named ? named : rows, into_named ? place : i, 1, &value);
+        plim_elements_read(from, move == OUT_OF_NAMED ? place : i, 1, &value);
+        if (move == ADDED_TO_NAMED) {
+            plim_elements_read(to, place, 1, &before);
+            value += before;
+        }
+        plim_elements_write(to, move == OUT_OF_NAMED ? i : place, 1, &value);
     }
     return PLIM_OK;
 }
 
 enum plim_status plim_reference_scatter(const struct plim_op *op)
 {
-    return move_by_index(op->in[0], op->out[0], op->in[1], true);
+    return move_by_index(op->in[0], op->out[0], op->in[1], INTO_NAMED);
 }
 
 enum plim_status plim_reference_gather(const struct plim_op *op)
 {
-    return move_by_index(op->out[0], op->in[0], op->in[1], false);
+    return move_by_index(op->out[0], op->in[0], op->in[1], OUT_OF_NAMED);
 }
 
 enum plim_status plim_reference_add_by_index(const struct plim_op *op)
 {
-    const struct plim_array *rows = op->in[0], *named = op->out[0], *indices = op->in[1];
-    int64_t width = plim_elements_last(rows), room = plim_elements_last(named);
-    if (!plim_elements_same_shape(rows, indices) || width < 1 || room < 1 ||
-        plim_array_elements(rows) / width != plim_array_elements(named) / room)
-        return PLIM_INVALID;
-    for (int64_t i = 0; i < plim_array_elements(rows); i++) {
-        int64_t index;
-        double value, sum;
-        plim_elements_read_integers(indices, i, 1, &index);
-        if (index < 0 || index >= room) return PLIM_INVALID;
-        plim_elements_read(rows, i, 1, &value);
-        plim_elements_read(named, i / width * room + index, 1, &sum);
-        sum += value;
-        plim_elements_write(named, i / width * room + index, 1, &sum);
-    }
-    return PLIM_OK;
+    return move_by_index(op->in[0], op->out[0], op->in[1], ADDED_TO_NAMED);
 }
 
 enum plim_status plim_reference_masked_fill(const struct plim_op *op)
