@@ -569,7 +569,13 @@ def cases():
 def main():
     torch.set_num_threads(1)
     asked = sys.argv[1:]
-    made = speech() if asked == ["speech"] else barts() if asked == ["barts"] else gemma4() if asked == ["gemma4"] else deberta() if asked == ["deberta"] else seq2seq() if asked == ["seq2seq"] else vision() if asked == ["vision"] else further(asked[1:]) if asked[:1] == ["further"] else encoders() if asked == ["encoders"] else classifiers() if asked == ["classifiers"] else of_experts(asked[1:]) if asked[:1] == ["experts"] else cases()
+    kinds = {"speech": speech, "barts": barts, "gemma4": gemma4, "deberta": deberta, "seq2seq": seq2seq, "vision": vision,
+             "encoders": encoders, "classifiers": classifiers}
+    of_families = {"further": further, "experts": of_experts}
+    if asked and asked[0] in of_families:
+        made = of_families[asked[0]](asked[1:])
+    else:
+        made = kinds[asked[0]]() if asked else cases()
     for case in made:
         changed = [case["hf"]["model_type"], case["precision"], case["optimizer"], case["attention"]]
         name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])
