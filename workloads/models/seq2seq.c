@@ -3,23 +3,34 @@
 
 /* --- the forward -------------------------------------------------------------------------------- */
 
+/* Writes x (rows, length), lent, but for its last column to `to`, behind the first one: they may be the same. */
+static void copy_behind(struct engine *e, struct tensor *x, struct tensor *to, int64_t length)
+{
+    struct tensor *most = tensor_keep(op_clone(e, op_slice(e, x, 1, 0, length - 1)));
+    struct tensor *behind = tensor_keep(op_slice(e, to, 1, 1, length - 1));
+    op_copy_(e, behind, most);
+    tensor_drop_all(e, behind, most);
+}
+
+/* Labels that are hidden become padding. */
+static void pad_hidden(struct engine *e, const struct decoder *m, struct tensor **labels)
+{
+    struct tensor *is_hidden = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, *labels, PLIM_IGNORED_TARGET));
+    tensor_set(e, labels, op_masked_fill_(e, *labels, is_hidden, (double)m->config->pad_token_id));
+    tensor_drop(e, is_hidden);
+}
+
 /* shift_tokens_right(): the labels behind a first token, without the last, and for those that are hidden padding;
  * named */
 static struct tensor *shift_right(struct engine *e, const struct decoder *m)
 {
-    const struct plim_model_config *c = m->config;
     int64_t rows = tensor_size(m->labels, 0), length = tensor_size(m->labels, 1);
     struct tensor *shifted = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, length), 0));
-    struct tensor *most = tensor_keep(op_clone(e, op_slice(e, m->labels, 1, 0, length - 1)));
-    struct tensor *behind = tensor_keep(op_slice(e, shifted, 1, 1, length - 1));
-    op_copy_(e, behind, most);
-    tensor_drop_all(e, behind, most);
+    copy_behind(e, m->labels, shifted, length);
     struct tensor *first = tensor_keep(op_select(e, shifted, 1, 0));
-    if (!e->halted) op_fill_(e, first, (double)c->decoder_start);
+    if (!e->halted) op_fill_(e, first, (double)m->config->decoder_start);
     tensor_drop(e, first);
-    struct tensor *is_hidden = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, shifted, PLIM_IGNORED_TARGET));
-    tensor_set(e, &shifted, op_masked_fill_(e, shifted, is_hidden, (double)c->pad_token_id));
-    tensor_drop(e, is_hidden);
+    pad_hidden(e, m, &shifted);
     return shifted;
 }
 
@@ -38,20 +49,13 @@ static void begin_cache(struct engine *e, struct decoder *m, const struct seq2se
 /* mbart's shift_tokens_right(): the labels behind their last token that is no padding; named */
 static struct tensor *wrap_right(struct engine *e, const struct decoder *m)
 {
-    const struct plim_model_config *c = m->config;
-    int64_t length = tensor_size(m->labels, 1);
     struct tensor *wrapped = tensor_keep(op_clone(e, m->labels));
-    struct tensor *is_hidden = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, wrapped, PLIM_IGNORED_TARGET));
-    tensor_set(e, &wrapped, op_masked_fill_(e, wrapped, is_hidden, (double)c->pad_token_id));
-    tensor_drop(e, is_hidden);
-    struct tensor *is_token = op_compare_scalar(e, PLIM_BINARY_NE, wrapped, (double)c->pad_token_id);
+    pad_hidden(e, m, &wrapped);
+    struct tensor *is_token = op_compare_scalar(e, PLIM_BINARY_NE, wrapped, (double)m->config->pad_token_id);
     struct tensor *count = op_reduce(e, is_token, 2, false, PLIM_BINARY_ADD, 1, PLIM_I64);
     struct tensor *last = tensor_keep(op_unsqueeze(e, op_add_scalar(e, count, -1), -1));
     struct tensor *start = tensor_keep(op_gather_last(e, wrapped, last));
-    struct tensor *most = tensor_keep(op_clone(e, op_slice(e, wrapped, 1, 0, length - 1)));
-    struct tensor *behind = tensor_keep(op_slice(e, wrapped, 1, 1, length - 1));
-    op_copy_(e, behind, most);
-    tensor_drop_all(e, behind, most);
+    copy_behind(e, wrapped, wrapped, tensor_size(m->labels, 1));
     struct tensor *first = tensor_keep(op_select(e, wrapped, 1, 0));
     struct tensor *starts = tensor_keep(op_select(e, start, 1, 0));
     op_copy_(e, first, starts);
