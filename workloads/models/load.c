@@ -192,22 +192,7 @@ static void load_part(struct load *load, const struct vision_part *part)
     for (int k = 0; k < count; k++) load_module(load, modules[k], part->owner);
 }
 
-/* What merges last, and what reads patches, which stand behind a Qwen's blocks and before those of others */
-static void load_beside_blocks(struct load *load)
-{
-    const struct vision *vision = &load->m->vision;
-    struct vision_part part;
-    load_tensor(load, vision->projection, INIT_WEIGHT);
-    for (size_t i = 0; vision_part(load->m, i, &part); i++)
-        if (part.parts->of == VISION_MERGER) load_part(load, &part);
-    if (load->m->config->vision.row_ends) load_tensor(load, vision->norm.weight, INIT_ONES); /* pixtral's ln_pre */
-    load_tensor(load, vision->patch_bias, INIT_ZEROS);
-    load_tensor(load, vision->patch_weight, INIT_WEIGHT);
-    load_tensor(load, vision->positions, INIT_WEIGHT);
-}
-
-/* gemma4's parts by their names, of which those of the audio tower and what leads to the text's width come before the
- * text's: of one owner */
+/* Those of one owner */
 static void load_parts(struct load *load, enum vision_owner of)
 {
     struct vision_part part;
@@ -215,6 +200,19 @@ static void load_parts(struct load *load, enum vision_owner of)
         if (part.parts->of == of) load_part(load, &part);
 }
 
+/* What merges last, and what reads patches, which stand behind a Qwen's blocks and before those of others */
+static void load_beside_blocks(struct load *load)
+{
+    const struct vision *vision = &load->m->vision;
+    load_tensor(load, vision->projection, INIT_WEIGHT);
+    load_parts(load, VISION_MERGER);
+    if (load->m->config->vision.row_ends) load_tensor(load, vision->norm.weight, INIT_ONES); /* pixtral's ln_pre */
+    load_tensor(load, vision->patch_bias, INIT_ZEROS);
+    load_tensor(load, vision->patch_weight, INIT_WEIGHT);
+    load_tensor(load, vision->positions, INIT_WEIGHT);
+}
+
+/* gemma4's audio tower and what leads to the text's width, whose names come before the text's */
 static void load_before_text(struct load *load)
 {
     static const enum vision_owner order[] = {VISION_AUDIO_BLOCKS, VISION_AUDIO_BACK, VISION_AUDIO_FRONT,
