@@ -34,8 +34,7 @@ static void build(struct engine *e, struct decoder *m)
     m->embedding = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     struct tensor *own[2];
     for (int i = 0; i < 2; i++) own[i] = build_stack(e, m, i > 0);
-    m->logits_bias = tensor_keep(op_full(e, m->parameters.dtype, SHAPE(1, c->vocab_size), 0));
-    tensor_classify(e, m->logits_bias, PLIM_MEMORY_PARAMETERS);
+    m->logits_bias = nn_buffer(e, op_full(e, m->parameters.dtype, SHAPE(1, c->vocab_size), 0));
     decoder_build_head(e, m, false);
     tensor_drop_all(e, own[0], own[1]);
 }

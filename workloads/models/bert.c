@@ -5,13 +5,12 @@
 /* What sets them apart. */
 static const struct traits {
     bool types;            /* token types are embedded too */
-    bool counts_positions; /* among the tokens of a row that are no padding */
     bool head_first;       /* it is made before the model */
     bool whole_modules;    /* attention ends with its output projection, the MLP with a dropout */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_BERT] = {.types = true},
-    [PLIM_FAMILY_ROBERTA] = {.types = true, .counts_positions = true},
-    [PLIM_FAMILY_XLM_ROBERTA] = {.types = true, .counts_positions = true, .head_first = true},
+    [PLIM_FAMILY_ROBERTA] = {.types = true},
+    [PLIM_FAMILY_XLM_ROBERTA] = {.types = true, .head_first = true},
     [PLIM_FAMILY_ELECTRA] = {.types = true},
     [PLIM_FAMILY_DISTILBERT] = {.whole_modules = true},
 };
@@ -27,12 +26,6 @@ static void norm_create(struct engine *e, struct decoder *m, struct norm *n, int
 {
     nn_norm_create(e, &m->parameters, n, NORM_LAYER, width, true);
     n->epsilon = 1e-12;
-}
-
-static struct tensor *buffer(struct engine *e, struct tensor *x)
-{
-    tensor_classify(e, tensor_keep(x), PLIM_MEMORY_PARAMETERS);
-    return x;
 }
 
 /* Of the embeddings */
@@ -52,13 +45,14 @@ static void build_embeddings(struct engine *e, struct decoder *m)
     const struct traits *t = traits_of(m);
     struct parameters *p = &m->parameters;
     int64_t width = width_of(m);
+    bool counts = plim_family_info(c->family)->counts_positions;
     m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, width));
-    if (!t->counts_positions) build_positions(e, m);
+    if (!counts) build_positions(e, m);
     if (t->types) m->type_embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->type_vocab_size, width));
     norm_create(e, m, &m->embedding_norm, width);
-    m->position_ids = buffer(e, op_arange(e, PLIM_I64, c->positions, 0, 1));
-    if (t->types) m->type_ids = buffer(e, op_full(e, PLIM_I64, SHAPE(c->positions, 1), 0));
-    if (t->counts_positions) build_positions(e, m);
+    m->position_ids = nn_buffer(e, op_arange(e, PLIM_I64, c->positions, 0, 1));
+    if (t->types) m->type_ids = nn_buffer(e, op_full(e, PLIM_I64, SHAPE(c->positions, 1), 0));
+    if (counts) build_positions(e, m);
     if (width != c->hidden_size) nn_linear_create(e, p, &m->project_in, width, c->hidden_size, true);
 }
 
@@ -125,7 +119,7 @@ static struct tensor *counted_positions(struct engine *e, const struct decoder *
 /* Where the tokens stand: (1, S), a view of a buffer, or (B, S); named */
 static struct tensor *positions_of(struct engine *e, const struct decoder *m, struct tensor *ids)
 {
-    if (traits_of(m)->counts_positions) return counted_positions(e, m, ids);
+    if (plim_family_info(m->config->family)->counts_positions) return counted_positions(e, m, ids);
     int64_t seq = tensor_size(ids, 1);
     return tensor_keep(op_view(e, op_slice(e, m->position_ids, 0, 0, seq), SHAPE(1, seq)));
 }

@@ -21,8 +21,7 @@ static void build_embeddings(struct engine *e, struct decoder *m)
     if (c->type_vocab_size)
         m->type_embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->type_vocab_size, c->hidden_size));
     norm_create(e, m, &m->embedding_norm);
-    m->position_ids = tensor_keep(op_arange(e, PLIM_I64, c->positions, 0, 1));
-    tensor_classify(e, m->position_ids, PLIM_MEMORY_PARAMETERS);
+    m->position_ids = nn_buffer(e, op_arange(e, PLIM_I64, c->positions, 0, 1));
 }
 
 static bool scores_c2p(const struct plim_model_config *c)

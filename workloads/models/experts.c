@@ -52,8 +52,7 @@ static void build_router(struct engine *e, struct decoder *m, struct decoder_lay
     if (traits_of(m)->has_bias)
         l->router_bias = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(m->config->experts));
     if (!traits_of(m)->is_grouped || traits_of(m)->by_softmax) return;
-    l->router_correction = tensor_keep(op_full(e, PLIM_F32, SHAPE(m->config->experts), 0));
-    tensor_classify(e, l->router_correction, PLIM_MEMORY_PARAMETERS);
+    l->router_correction = nn_buffer(e, op_full(e, PLIM_F32, SHAPE(m->config->experts), 0));
     if (!e->halted) l->router_correction->layer = m->parameters.layer;
 }
 

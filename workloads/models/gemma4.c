@@ -85,8 +85,7 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
     nn_linear_create(e, p, &l->up, h, f, false);
     nn_linear_create(e, p, &l->down, f, h, false);
     for (int i = 0; i < NORM_PLACES; i++) build_norm(e, m, &l->norm[i], h);
-    l->scalar = tensor_keep(op_full(e, p->dtype, SHAPE(1), 1));
-    tensor_classify(e, l->scalar, PLIM_MEMORY_PARAMETERS);
+    l->scalar = nn_buffer(e, op_full(e, p->dtype, SHAPE(1), 1));
     if (!e->halted) l->scalar->layer = p->layer;
     if (c->per_layer_size) {
         nn_linear_create(e, p, &l->per_layer_gate, h, c->per_layer_size, false);
@@ -101,9 +100,7 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
 
 static struct tensor *build_scale(struct engine *e, struct decoder *m, int64_t width)
 {
-    struct tensor *scale = tensor_keep(op_full(e, m->parameters.dtype, 0, NULL, sqrt((double)width)));
-    tensor_classify(e, scale, PLIM_MEMORY_PARAMETERS);
-    return scale;
+    return nn_buffer(e, op_full(e, m->parameters.dtype, 0, NULL, sqrt((double)width)));
 }
 
 static void build_rotaries(struct engine *e, struct decoder *m)

@@ -31,8 +31,7 @@ static void build(struct engine *e, struct decoder *m)
     m->position_embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->positions, h));
     decoder_build_layers(e, m, build_layer);
     nn_norm_create(e, p, &m->final_norm, NORM_LAYER, h, true);
-    m->causal_bias = tensor_keep(lower(e, c->positions));
-    tensor_classify(e, m->causal_bias, PLIM_MEMORY_PARAMETERS);
+    m->causal_bias = nn_buffer(e, lower(e, c->positions));
     tensor_drop(e, tensor_keep(lower(
                        e, c->positions))); /* _init_weights() copies it from there once more */
     decoder_build_head(e, m, false);

@@ -131,11 +131,8 @@ static void build(struct engine *e, struct decoder *m)
     if (c->vision.layers) vision_build(e, m);
     m->embedding =
         nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    if (traits_of(m)->scales_embeddings) {
-        m->embedding_scale =
-            tensor_keep(op_full(e, m->parameters.dtype, 0, NULL, sqrt((double)c->hidden_size)));
-        tensor_classify(e, m->embedding_scale, PLIM_MEMORY_PARAMETERS);
-    }
+    if (traits_of(m)->scales_embeddings)
+        m->embedding_scale = nn_buffer(e, op_full(e, m->parameters.dtype, 0, NULL, sqrt((double)c->hidden_size)));
     decoder_build_layers(e, m, build_layer);
     if (!traits_of(m)->norm_last) build_last_norm(e, m);
     build_rotaries(e, m);

@@ -57,7 +57,7 @@ struct seen_images {
 struct vision_tower {
     /* Makes its parameters and buffers; its layers are `m->vision.layers`. NULL: nothing stands before the text. */
     void (*build)(struct engine *e, struct decoder *m);
-    /* vision_see() */
+    /* vision_see(); NULL: rows have no images, which are refused (IMAGES of spec_uncompared.c) */
     void (*see)(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen);
     /* Makes what stands behind the text's modules; NULL: nothing does. */
     void (*build_behind)(struct engine *e, struct decoder *m);

@@ -121,12 +121,6 @@ void vision_forget_placeholders(struct engine *e, struct placeholders *p)
     tensor_drop_all(e, p->any, p->ids, p->embeddings);
 }
 
-/* Its rows have no images: they are refused (IMAGES of spec_uncompared.c). */
-static void see(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen)
-{
-    (void)e, (void)m, (void)embeddings, (void)seen;
-}
-
 static const struct module patches[] = {{"input_proj", offsetof(struct vision, patch), MODULE_LINEAR}, {0}};
 static const struct module merger[] = {
     {"embedding_projection", offsetof(struct vision_merger, merging), MODULE_LINEAR}, {0}};
@@ -141,7 +135,7 @@ static const struct vision_parts parts[] = {
     {"model.embed_audio", plim_audio_embedding, VISION_AUDIO_EMBEDDING, MEETS_NOTHING, true},
     {0}};
 const struct vision_tower plim_tower_gemma4 = {
-    .build = build, .build_behind = build_behind, .see = see, .parts = parts};
+    .build = build, .build_behind = build_behind, .parts = parts};
 
 #define OF_TOWER(path, field, kind) {path, offsetof(struct vision, field), MODULE_##kind}
 static const struct module unified[] = {OF_TOWER("patch_ln1", patch_norm[0], NORM),
@@ -156,4 +150,4 @@ static const struct vision_parts unified_parts[] = {
     {"model.embed_audio", plim_audio_embedding, VISION_AUDIO_EMBEDDING, MEETS_NOTHING, true},
     {0}};
 const struct vision_tower plim_tower_gemma4_unified = {
-    .build_behind = build_embedders, .see = see, .parts = unified_parts};
+    .build_behind = build_embedders, .parts = unified_parts};

@@ -45,8 +45,7 @@ static void build(struct engine *e, struct decoder *m)
     m->vision.patch_weight = nn_parameter(e, p, INIT_WEIGHT, SHAPE(w, v->channels, size, size));
     m->vision.patch_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(w));
     m->vision.positions = nn_parameter(e, p, INIT_WEIGHT, SHAPE(v->positions, w));
-    m->vision.position_ids = tensor_keep(op_arange(e, PLIM_I64, v->positions, 0, 1));
-    tensor_classify(e, m->vision.position_ids, PLIM_MEMORY_PARAMETERS);
+    m->vision.position_ids = nn_buffer(e, op_arange(e, PLIM_I64, v->positions, 0, 1));
     vision_build_blocks(e, m, build_block);
     norm_create(e, m, &m->vision.norm);
     struct tensor *ids = tensor_keep(op_arange(e, PLIM_I64, v->positions, 0, 1)); /* _init_weights() */

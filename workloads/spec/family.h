@@ -352,6 +352,7 @@ struct plim_family_info {
     bool convolves;          /* layers are short convolutions, or attend to all */
     enum plim_activation activation; /* of the MLP, where there is no key for it */
     bool learned_positions;  /* a sequence cannot be longer than the table of positions */
+    bool counts_positions;   /* they are counted from behind pad_token_id, among tokens that are no padding */
     bool images;             /* rows are images; their sequence is the model's */
     bool vision;             /* it has a vision tower, whose keys config.json has in vision_config, and text_config */
     bool mostly_text;        /* its rows have images where data.images says so alone: most jobs of gemma3 have none */

@@ -55,8 +55,8 @@ static enum plim_status read_family(const struct plim_yaml *yaml, const enum pli
                                        known);
     }
     for (size_t i = 0; i < PLIM_FAMILY_COUNT; i++) {
-        if (!is_camembert && strcmp(plim_family_names[i], node->text) != 0) continue;
-        if (is_camembert && i != PLIM_FAMILY_XLM_ROBERTA) continue;
+        const char *type = is_camembert ? plim_family_names[PLIM_FAMILY_XLM_ROBERTA] : node->text;
+        if (strcmp(plim_family_names[i], type) != 0) continue;
         if (wanted && *wanted != (enum plim_family)i)
             return plim_yaml_fail(
                 yaml, node, err, "model_type is %s, but the spec says family %s, expected the same",

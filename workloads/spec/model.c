@@ -54,8 +54,8 @@ void plim_model_linear_layers(const struct plim_model_config *model, bool *is_li
 
 int64_t plim_model_longest(const struct plim_model_config *model)
 {
-    bool counts_behind = model->family == PLIM_FAMILY_ROBERTA || model->family == PLIM_FAMILY_XLM_ROBERTA;
-    return model->positions - (counts_behind ? model->pad_token_id + 1 : 0);
+    bool counts = plim_family_info(model->family)->counts_positions;
+    return model->positions - (counts ? model->pad_token_id + 1 : 0);
 }
 
 int64_t plim_model_farthest(const struct plim_model_config *model)
