@@ -22,8 +22,8 @@ os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 import numpy as np
 import torch
 import transformers
-from small_models import (CLASSIFIERS, DEBERTA, ENCODER_MODELS, EXPERTS, FURTHER_ENCODERS, FAMILIES, FURTHER, GPT2, LABELS, LLAMA, LORA, ROTARY,
-                          default_rope)
+from small_models import (ADAPTERS, CLASSIFIERS, DEBERTA, ENCODER_MODELS, EXPERTS, FAMILIES, FURTHER, FURTHER_ENCODERS,
+                          GPT2, LABELS, LLAMA, LORA, ROTARY, STACKED, default_rope)
 
 STEPS = 20
 TOKEN_SEED = 1 << 30
@@ -498,36 +498,6 @@ def further(families):
         yield dict({**plain, "attention": "eager", "checkpointing": "full"}, hf=hf)
         if hf["model_type"] == "qwen3_5_text":  # chunks of 64
             yield dict({**plain, "batch": 2, "seq": 150}, hf=hf)
-
-
-ADAPTERS = [
-    dict(r=4, target_modules=["q_proj", "embed_tokens", "lm_head"]),
-    dict(r=4, target_modules=["c_attn", "wte"]),
-    dict(r=4, target_modules=["q_proj", "up_proj"], modules_to_save=["embed_tokens", "lm_head", "model.norm"]),
-    dict(r=4, target_modules=["c_attn"], modules_to_save=["wte", "lm_head"]),
-    dict(r=4, target_modules=["c_attn"], modules_to_save=["wte"], ensure_weight_tying=True),
-    dict(r=4, target_modules=r".*\.0\..*_proj", rank_pattern={"q_proj": 8}),
-]
-
-
-BOTH = ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]
-STACKED = [  # of EXPERTS
-    dict(r=4, target_modules="all-linear"),
-    dict(r=4, target_modules=["q_proj"], target_parameters=[*BOTH, "mlp.gate.weight"]),
-    dict(r=4, target_modules=["gate_proj", "up_proj"]),
-    dict(r=4, target_modules=["q_proj"], target_parameters=BOTH),
-    dict(r=4, target_modules="all-linear"),
-    dict(r=4, target_modules=["q_proj"], target_parameters=[f"block_sparse_moe.{part}" for part in (
-        "experts.gate_up_proj", "experts.down_proj", "router.weight")]),
-    dict(r=4, target_modules=["in_proj_qkvz", "q_proj"], target_parameters=BOTH),
-    dict(r=4, target_modules=["in_proj_qkv", "up_proj"], target_parameters=BOTH),
-    dict(r=4, target_modules="all-linear"),
-    dict(r=4, target_modules=["q_a_proj", "kv_b_proj"], target_parameters=[*BOTH, "mlp.gate.weight"]),
-    dict(r=4, target_modules=["q_proj", "kv_a_proj_with_mqa", "o_proj"]),
-    dict(r=4, target_modules=["q_b_proj", "kv_b_proj", "gate_proj", "up_proj", "down_proj"]),
-    dict(r=4, target_modules=["q_a_proj", "kv_b_proj"], target_parameters=[*BOTH, "mlp.gate.weight"]),
-    dict(r=4, target_modules="all-linear"),
-]
 
 
 def of_experts(families):

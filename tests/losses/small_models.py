@@ -1,4 +1,4 @@
-"""The small models of make_losses.py, as keys of their config.json."""
+"""The small models of make_losses.py, as keys of their config.json, and their adapters."""
 
 GPT2 = dict(model_type="gpt2", vocab_size=97, n_positions=48, n_embd=32, n_layer=2, n_head=4)
 ROTARY = dict(vocab_size=101, hidden_size=32, intermediate_size=56, num_hidden_layers=2,
@@ -159,3 +159,33 @@ CLASSIFIERS = {"LlamaForSequenceClassification": dict(LLAMA, tie_word_embeddings
                "PhiForSequenceClassification": FAMILIES[5], "OPTForSequenceClassification": FAMILIES[9],
                "GPT2ForSequenceClassification": GPT2, "GPTNeoXForSequenceClassification": FAMILIES[8],
                "BloomForSequenceClassification": FAMILIES[10], "MixtralForSequenceClassification": EXPERTS[0]}
+
+
+ADAPTERS = [
+    dict(r=4, target_modules=["q_proj", "embed_tokens", "lm_head"]),
+    dict(r=4, target_modules=["c_attn", "wte"]),
+    dict(r=4, target_modules=["q_proj", "up_proj"], modules_to_save=["embed_tokens", "lm_head", "model.norm"]),
+    dict(r=4, target_modules=["c_attn"], modules_to_save=["wte", "lm_head"]),
+    dict(r=4, target_modules=["c_attn"], modules_to_save=["wte"], ensure_weight_tying=True),
+    dict(r=4, target_modules=r".*\.0\..*_proj", rank_pattern={"q_proj": 8}),
+]
+
+
+BOTH = ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]
+STACKED = [  # of EXPERTS
+    dict(r=4, target_modules="all-linear"),
+    dict(r=4, target_modules=["q_proj"], target_parameters=[*BOTH, "mlp.gate.weight"]),
+    dict(r=4, target_modules=["gate_proj", "up_proj"]),
+    dict(r=4, target_modules=["q_proj"], target_parameters=BOTH),
+    dict(r=4, target_modules="all-linear"),
+    dict(r=4, target_modules=["q_proj"], target_parameters=[f"block_sparse_moe.{part}" for part in (
+        "experts.gate_up_proj", "experts.down_proj", "router.weight")]),
+    dict(r=4, target_modules=["in_proj_qkvz", "q_proj"], target_parameters=BOTH),
+    dict(r=4, target_modules=["in_proj_qkv", "up_proj"], target_parameters=BOTH),
+    dict(r=4, target_modules="all-linear"),
+    dict(r=4, target_modules=["q_a_proj", "kv_b_proj"], target_parameters=[*BOTH, "mlp.gate.weight"]),
+    dict(r=4, target_modules=["q_proj", "kv_a_proj_with_mqa", "o_proj"]),
+    dict(r=4, target_modules=["q_b_proj", "kv_b_proj", "gate_proj", "up_proj", "down_proj"]),
+    dict(r=4, target_modules=["q_a_proj", "kv_b_proj"], target_parameters=[*BOTH, "mlp.gate.weight"]),
+    dict(r=4, target_modules="all-linear"),
+]
