@@ -392,7 +392,7 @@ static void be_deberta(struct plim_spec *spec, uint64_t *state)
 Test(spec_write, random_specs_come_back)
 {
     uint64_t state = 3;
-    for (int n = 0; n < 40 * PLIM_FAMILY_COUNT; n++) {
+    for (int n = 0; n < 12 * PLIM_FAMILY_COUNT; n++) {
         struct plim_spec spec;
         spec_load_text("base.yaml", GPT2, &spec);
         randomize_model(&spec, (enum plim_family)(n % PLIM_FAMILY_COUNT), &state);

@@ -20,7 +20,7 @@ RECORDED = (
     ('nanogpt.py --model tiny --seq 128 --max-steps 100 --batch-size {batch} --grad-accum {accumulation}',
      ('torch',), (), {'batch': 7, 'accumulation': 6}, False),
     ('side_streams.py --batch-size {batch}', ('torch',), (), {'batch': 13}, False),
-    ('critics.py --batch-size {batch}', ('torch>=2.5',), ('--batch', '4,6,8'), {'batch': 700}, True),
+    ('critics.py --batch-size {batch}', ('torch>=2.5',), ('--batch', '4,6,8'), {'batch': 700}, False),
     ('biases.py --batch-size {batch}', ('torch',), ('--batch', '2,3,4'), {'batch': 300}, True),
     ('biases.py --batch-size {batch} --grad-accum {accumulation}', ('torch',), (),
      {'batch': 300, 'accumulation': 4}, False),
