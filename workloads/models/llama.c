@@ -332,10 +332,9 @@ static void scale_queries(struct engine *e, const struct block_call *b, struct t
     struct tensor *lengths = op_true_div_scalar(e, b->positions, (double)b->m->config->rope_original_positions);
     struct tensor *steps = op_unary(e, lengths, PLIM_UNARY_FLOOR);
     struct tensor *log = op_unary(e, op_add_scalar(e, steps, 1), PLIM_UNARY_LOG);
-    struct tensor *scale = tensor_keep(op_add_scalar(e, op_mul_scalar(e, log, beta), 1));
-    struct tensor *rows = op_view(e, scale, SHAPE(tensor_size(scale, 0), 1, tensor_size(scale, 1), 1));
-    tensor_set(e, queries, op_mul(e, *queries, op_to(e, rows, (enum plim_dtype)(*queries)->a.dtype)));
-    tensor_drop(e, scale);
+    int64_t rows = tensor_size(b->positions, 0), tokens = tensor_size(b->positions, 1);
+    struct tensor *scale = op_view(e, op_add_scalar(e, op_mul_scalar(e, log, beta), 1), SHAPE(rows, 1, tokens, 1));
+    tensor_set(e, queries, op_mul(e, *queries, op_to(e, scale, (enum plim_dtype)(*queries)->a.dtype)));
 }
 
 static struct tensor *attend_gated(struct engine *e, const struct block_call *b, const struct attention_call *call,
@@ -372,6 +371,10 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     if (b->m->config->scales_queries) scale_queries(e, b, &qkv[Q]);
     decoder_remember(e, b, qkv);
     struct attention_call call = decoder_attention(b);
+    if (b->m->config->scales_queries) { /* Ministral3Attention does not pass position_ids on */
+        call.positions = NULL;
+        call.documents = 0;
+    }
     if (t->softcaps_attention) call.softcap = b->m->config->attn_logit_softcapping;
     call.sinks = b->layer->sinks;
     struct tensor *y = gate ? attend_gated(e, b, &call, qkv, gate, weights) : decoder_attend(e, b, &call, qkv, weights);

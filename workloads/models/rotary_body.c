@@ -120,8 +120,8 @@ struct body {
     struct block_call calls[2];
 };
 
-/* Embeddings, with images among them, positions and masks. Of gemma3 and gemma4 the text is a model of its own, around
- * which masks are made; gemma3's is told no positions there. */
+/* Embeddings, with images among them, positions and masks. Of gemma3 and gemma4 the text is a model of its own, outside
+ * of which masks are made; gemma3's know positions only where the batch has some (rows of several documents). */
 static void begin(struct engine *e, struct decoder *m, struct tensor *ids, struct body *b)
 {
     enum plim_family f = m->config->family;
@@ -140,14 +140,14 @@ static void begin(struct engine *e, struct decoder *m, struct tensor *ids, struc
         b->own = NULL;
     }
     if (m->pixels) vision_see(e, m, &b->embeddings, &b->seen);
-    if (hides) b->positions = decoder_positions(e, m, tensor_size(ids, 1));
+    if (hides || m->positions) b->positions = decoder_positions(e, m, tensor_size(ids, 1));
     if (m->config->vision.has_no_blocks && m->config->seeing == PLIM_SEEING_VISION && !m->pixels) /* none, in numbers */
         b->seen.blocks = tensor_keep(op_full(e, PLIM_I64, ids->a.ndim, ids->a.shape, -1));
     b->calls[FULL].positions = b->calls[SLIDING].positions = b->positions;
     if (masks_around) make_masks(e, m, b->embeddings, b->seen.blocks, b->calls);
     if (plim_vision_is_there(&m->config->vision)) nn_begin(e); /* the text is a model of its own */
     if (hides) join_per_layer(e, m, b->own, b->embeddings);
-    if (!hides && !b->seen.positions) b->positions = decoder_positions(e, m, tensor_size(ids, 1));
+    if (!b->positions && !b->seen.positions) b->positions = decoder_positions(e, m, tensor_size(ids, 1));
     b->turning = tensor_ref(e->halted ? e->poison : b->seen.positions ? b->seen.positions : b->positions);
     if (m->rotary.of_grids && b->positions) on_grids(e, m, tensor_size(ids, 0), &b->positions, &b->turning);
     b->calls[FULL].positions = b->calls[SLIDING].positions = b->positions;

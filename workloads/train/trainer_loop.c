@@ -97,12 +97,12 @@ static void drop_batch(struct engine *e, const struct batch *batch)
     tensor_drop_list(e, parts, BATCH_PARTS);
 }
 
-/* Labels as the loss sees them: a causal one shifts them, which Trainer knows by names of classes, and GPT-2's
- * is GPT2LMHeadModel. Named. */
+/* Labels as the loss sees them: ForCausalLMLoss shifts them, which Trainer knows by the names of classes
+ * (ForCausalLM, ForConditionalGeneration), of which GPT2LMHeadModel is none. Named. */
 static struct tensor *labels_to_count(struct engine *e, const struct decoder *m, struct tensor *labels)
 {
-    bool classifies = plim_task_classifies(m->config->task);
-    bool shifts = !classifies && m->config->family < PLIM_FAMILY_BERT && m->config->family != PLIM_FAMILY_GPT2;
+    bool is_causal = m->config->task == PLIM_TASK_CAUSAL_LM && !m->config->encoder_layers;
+    bool shifts = is_causal && m->config->family != PLIM_FAMILY_GPT2;
     if (!shifts || e->halted) return tensor_ref(labels);
     const int64_t shape[] = {labels->a.shape[0], labels->a.shape[1] - 1};
     return tensor_keep(tensor_alias(e, labels, 2, shape, labels->a.stride, 1));
