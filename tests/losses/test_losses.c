@@ -28,12 +28,8 @@ static double bound_of(const json_t *c, enum plim_precision precision)
 
 static void load(const json_t *c, struct plim_spec *spec)
 {
-    char *config = json_dumps(json_object_get(c, "hf"), 0), text[200];
-    const char *family = case_text(c, "family", ""); /* of a whole model, whose config.json stands for its text */
-    snprintf(text, sizeof text, "model: {hf: config.json, family: %s}\ndata: {images: 0}\n", family);
-    if (*family) spec_file("config.json", config);
-    if (*family) spec_load_text("case.yaml", text, spec);
-    else spec_load_text("config.json", config, spec);
+    char *config = json_dumps(json_object_get(c, "hf"), 0);
+    spec_load_text("config.json", config, spec);
     spec_files_remove();
     free(config);
     plim_spec_set_dropout(spec, 0);

@@ -66,6 +66,8 @@ static void make_small(void)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     cr_assert(eq(int, plim_spec_load("qwen3.5-0.8b", &spec, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, plim_spec_set(&spec, "train.auto_class", "causal-lm", &err), PLIM_OK)); /* no tower */
+    cr_assert(eq(int, plim_spec_resolve(&spec, &err), PLIM_OK), "%s", err.text);
     struct plim_model_config *model = &spec.model;
     replay_make_small(model);
     model->layers = 4; /* the last of them attends to all */

@@ -263,57 +263,61 @@ Test(hf_document, gpt_oss_has_defaults_of_its_own)
     }
 }
 
-/* As AutoModelForCausalLM builds it; `text_config` is of the family, what stands beside it is not read. */
-Test(hf_document, a_multimodal_model_stands_for_its_text_model)
-{
-    static const struct {
-        const char *type, *text_type, *keys;
-        enum plim_family family;
-    } cases[] = {
-        {"qwen3_5", "qwen3_5_text", "", PLIM_FAMILY_QWEN3_5_TEXT},
-        {"qwen3_5_moe", "qwen3_5_moe_text", ", \"num_experts\": 24, \"mlp_only_layers\": []",
-         PLIM_FAMILY_QWEN3_5_MOE_TEXT},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct plim_spec spec;
-        char text[400];
-        snprintf(text, sizeof(text),
-                 "{\"model_type\": \"%s\", \"architectures\": [\"%s\"], \"vision_config\": {\"depth\": 2}, "
-                 "\"text_config\": {\"model_type\": \"%s\", \"num_hidden_layers\": 8, \"rope_parameters\": "
-                 "{\"rope_type\": \"default\", \"partial_rotary_factor\": 0.5}%s}}",
-                 cases[i].type, "Qwen3_5ForConditionalGeneration", cases[i].text_type, cases[i].keys);
-        spec_load_text("config.json", text, &spec);
-        cr_expect(eq(int, (int)spec.model.family, (int)cases[i].family), "%s", text);
-        cr_expect(eq(i64, spec.model.layers, 8), "%s", text);
-        cr_expect(eq(dbl, spec.model.partial_rotary_factor, 0.5), "%s", text);
-        cr_expect(eq(i64, spec.model.experts, i ? 24 : 0), "%s", text);
-    }
-}
+static const char qwen3_5_document[] =
+    "{\"model_type\": \"qwen3_5\", \"architectures\": [\"Qwen3_5ForConditionalGeneration\"], \"vision_config\": "
+    "{\"depth\": 2, \"out_hidden_size\": 4096}, \"text_config\": {\"model_type\": \"qwen3_5_text\", "
+    "\"num_hidden_layers\": 8, \"tie_word_embeddings\": true, \"rope_parameters\": {\"rope_type\": \"default\", "
+    "\"partial_rotary_factor\": 0.5, \"mrope_section\": [12, 10, 10]}}}";
+static const char qwen3_5_moe_document[] =
+    "{\"model_type\": \"qwen3_5_moe\", \"vision_config\": {\"depth\": 2, \"out_hidden_size\": 2048}, "
+    "\"text_config\": {\"model_type\": \"qwen3_5_moe_text\", \"num_experts\": 24, \"mlp_only_layers\": []}}";
 
-/* As transformers' own class builds it, which the spec asks for by the family. */
-Test(hf_document, a_multimodal_model_is_whole_where_its_family_is_named)
+/* As the class that `architectures` names builds it */
+Test(hf_document, a_multimodal_model_is_whole)
 {
     struct plim_spec spec;
-    spec_file("config.json", "{\"model_type\": \"qwen3_5\", \"vision_config\": {"
-                             "\"depth\": 2, \"out_hidden_size\": 4096}"
-                             ", "
-                             "\"text_config\": {\"model_type\": \"qwen3_5_text\", \"num_hidden_layers\": 8, "
-                             "\"rope_parameters\": {\"rope_type\": \"default\", \"mrope_section\": [12, 10, 10]}}}");
-    spec_load_text("s.yaml", "model: {hf: config.json, family: qwen3_5}\n", &spec);
+    spec_load_text("config.json", qwen3_5_document, &spec);
     cr_expect(eq(int, (int)spec.model.family, PLIM_FAMILY_QWEN3_5));
     cr_expect(eq(i64, spec.model.layers, 8));
     cr_expect(eq(i64, spec.model.vision.layers, 2));
     cr_expect(eq(i64, spec.model.vision.deep_count, 0));
     cr_expect(eq(i64, spec.model.mrope_section[0], 12));
-    cr_expect(eq(i64, plim_spec_images(&spec).count, 1));
-    spec_file("moe.json", "{\"model_type\": \"qwen3_5_moe\", "
-                          "\"vision_config\": {\"depth\": 2, \"out_hidden_size\": 2048}, "
-                          "\"text_config\": {\"model_type\": \"qwen3_5_moe_text\", \"num_experts\": 24}}");
-    spec_load_text("s.yaml", "model: {hf: moe.json, family: qwen3_5_moe}\n", &spec);
+    cr_expect(not(spec.model.tie_word_embeddings)); /* which the whole model's own key says */
+    cr_expect(eq(i64, plim_spec_images(&spec).count, 0));
+    spec_load_text("config.json", qwen3_5_moe_document, &spec);
     cr_expect(eq(int, (int)spec.model.family, PLIM_FAMILY_QWEN3_5_MOE));
     cr_expect(eq(i64, spec.model.experts, 24));
     cr_expect(eq(i64, spec.model.shared_expert_size, 512));
     cr_expect(eq(i64, spec.model.vision.layers, 2));
+}
+
+static void expect_qwen3_5_text(const struct plim_spec *spec, const char *how)
+{
+    cr_expect(eq(int, (int)spec->model.family, PLIM_FAMILY_QWEN3_5_TEXT), "%s", how);
+    cr_expect(eq(i64, spec->model.layers, 8), "%s", how);
+    cr_expect(eq(dbl, spec->model.partial_rotary_factor, 0.5), "%s", how);
+    cr_expect(eq(i64, spec->model.vision.layers, 0), "%s", how);
+    cr_expect(eq(i64, spec->model.mrope_section[0], 12), "%s", how);
+    cr_expect(spec->model.tie_word_embeddings, "%s", how); /* as text_config says */
+}
+
+/* Where AutoModelForCausalLM builds it, or its family is asked for */
+Test(hf_document, a_multimodal_model_stands_for_its_text_alone)
+{
+    struct plim_spec by_class, by_family;
+    struct plim_error err = PLIM_ERROR_INIT;
+    spec_load_text("config.json", qwen3_5_document, &by_class);
+    cr_assert(eq(int, plim_spec_set(&by_class, "train.auto_class", "causal-lm", &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, plim_spec_resolve(&by_class, &err), PLIM_OK), "%s", err.text);
+    expect_qwen3_5_text(&by_class, "auto_class");
+    spec_file("config.json", qwen3_5_document);
+    spec_load_text("s.yaml", "model: {hf: config.json, family: qwen3_5_text}\n", &by_family);
+    expect_qwen3_5_text(&by_family, "family");
+    cr_expect(eq(u64, by_class.hash, by_family.hash));
+    spec_file("moe.json", qwen3_5_moe_document);
+    spec_load_text("s.yaml", "model: {hf: moe.json, family: qwen3_5_moe_text}\n", &by_family);
+    cr_expect(eq(int, (int)by_family.model.family, PLIM_FAMILY_QWEN3_5_MOE_TEXT));
+    cr_expect(eq(i64, by_family.model.experts, 24));
 }
 
 /* Of keys that would be refused of a family whose class reads them. */

@@ -490,6 +490,7 @@ static const char *model_with(const char *path)
         return "model: {family: llama}\ntrain: {loop: trainer, world: 2, sharding: fsdp}\n";
     if (strcmp(path, "train.linear_attention") == 0 || strcmp(path, "train.causal_conv1d") == 0)
         return "model: {family: qwen3_5_text}\n";
+    if (strcmp(path, "train.auto_class") == 0) return "model: {family: qwen3_5, vision_out_hidden_size: 4096}\n";
     if (strcmp(path, "train.freeze_encoder") == 0) return "model: {family: whisper}\n";
     if (strcmp(path, "train.freeze_vision") == 0) return "model: {family: qwen3_vl}\ndata: {images: 0}\n";
     if (strncmp(path, "data.image", 10) == 0)

@@ -59,6 +59,9 @@ Test(spec_vision, images_fit_into_rows_beside_what_is_known)
          "s.yaml:1:49: vision_window_size is 27, expected at least 28, of which one token is made"},
         {"model: {family: qwen2_vl, num_attention_heads: 128}\n",
          "s.yaml:1:8: mrope_section is [16, 24, 24], expected parts of 32, half of a head"},
+        {POOLED "data: {images: 1, packing: one-row}\n",
+         "s.yaml:1:17: data.packing beside images in rows of gemma3: this is not in this version, expected "
+         "data.images 0" RUN_IT},
         {"model: {family: gemma4}\ndata: {images: 1}\n",
          "s.yaml:1:17: data.images beside the vision tower of gemma4: this is not in this version" RUN_IT},
         {"model: {family: gemma4}\ntrain: {loop: trl-sft, world: 2}\n",
@@ -76,6 +79,23 @@ Test(spec_vision, images_fit_into_rows_beside_what_is_known)
 }
 
 /* Of a square the largest multiple of what becomes one token; a size that is given counts more. */
+/* Of what was compared of rows of text alone */
+Test(spec_vision, rows_of_text_take_what_rows_with_images_do_not)
+{
+    static const char *const wanted[] = {"{packing: one-row}", "{}\ntrain: {loop: trl-dpo}",
+                                         "{prompt: 16}\ntrain: {loop: trl-grpo}",
+                                         "{}\ntrain: {loop: trainer, sharding: zero3, world: 2}"};
+    static const char *const models[] = {"{family: gemma3, mm_tokens_per_image: 49}",
+                                         "{family: qwen3_5, vision_out_hidden_size: 4096}", "{family: mistral3}"};
+    for (size_t m = 0; m < sizeof(models) / sizeof(models[0]); m++)
+        for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+            struct plim_spec spec;
+            char text[256];
+            snprintf(text, sizeof(text), "model: %s\ndata: %s\n", models[m], wanted[i]);
+            spec_load_text("s.yaml", text, &spec);
+        }
+}
+
 Test(spec_vision, images_are_squares_where_nothing_is_said)
 {
     static const struct {

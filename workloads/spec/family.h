@@ -356,6 +356,7 @@ struct plim_family_info {
     bool images;             /* rows are images; their sequence is the model's */
     bool vision;             /* it has a vision tower, whose keys config.json has in vision_config, and text_config */
     bool mostly_text;        /* its rows have images where data.images says so alone: most jobs of gemma3 have none */
+    enum plim_family causal_lm; /* what AutoModelForCausalLM builds of its config.json; 0: it itself */
     bool flat;               /* of such: the text's keys may stand beside vision_config */
     int64_t deep[PLIM_MAX_DEEP]; /* the class's default of deepstack_visual_indexes; 0 ends it */
     int64_t full[PLIM_MAX_DEEP]; /* and of fullatt_block_indexes */

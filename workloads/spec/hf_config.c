@@ -427,18 +427,15 @@ enum plim_status plim_model_section_read(const struct plim_yaml *yaml,
     return read_known(yaml, section, "model.", true, spec, err);
 }
 
-/* AutoModelForCausalLM makes of these multimodal models the one of their text_config, as which it loads the weights;
- * the whole one is there where it is asked for by its family. Of gemma4 the text is, as Gemma4ForCausalLM loads it. */
+/* The mapping that the model is read from: of a model of images and text its text_config, where the family of its text
+ * alone is asked for, which is called like it (qwen3_5_text: Qwen3_5ForCausalLM.from_pretrained()). */
 static struct plim_yaml_node *text_of(struct plim_yaml_node *root, const enum plim_family *wanted)
 {
-    if (wanted && (*wanted == PLIM_FAMILY_QWEN3_5 || *wanted == PLIM_FAMILY_QWEN3_5_MOE)) return root;
     struct plim_yaml_node *text = (struct plim_yaml_node *)plim_yaml_get(root, "text_config");
     const struct plim_yaml_node *type = plim_yaml_get(root, "model_type");
-    bool is_gemma4 = plim_hf_is_text(type, "gemma4") || plim_hf_is_text(type, "gemma4_unified");
-    bool wants_text = is_gemma4 && wanted &&
-                      (*wanted == PLIM_FAMILY_GEMMA4_TEXT || *wanted == PLIM_FAMILY_GEMMA4_UNIFIED_TEXT);
-    bool is_its = wants_text || plim_hf_is_text(type, "qwen3_5") || plim_hf_is_text(type, "qwen3_5_moe");
-    return is_filled(text) && is_its ? text : root;
+    char name[64] = "";
+    if (type && type->kind == PLIM_YAML_SCALAR) snprintf(name, sizeof(name), "%.50s_text", type->text);
+    return wanted && is_filled(text) && !strcmp(name, plim_family_names[*wanted]) ? text : root;
 }
 
 /* The keys of a model of images and text beside its parts, and whether its embeddings are tied, which is read there
@@ -483,19 +480,22 @@ static enum plim_status read_parts(const struct plim_yaml *yaml, struct plim_spe
     struct plim_yaml text = *yaml;
     text.root = (struct plim_yaml_node *)plim_yaml_get(yaml->root, "text_config");
     enum plim_status st = PLIM_OK;
-    bool usual = spec->model_as_given.tie_word_embeddings, has_text = is_filled(text.root), tied = false;
+    struct plim_model_config *model = &spec->model_as_given;
+    bool usual = model->tie_word_embeddings, has_text = is_filled(text.root), is_tied, tied = false;
     if (has_text) {
         PLIM_TRY(plim_hf_refuse_keys(&text, family, err));
         if (family == PLIM_FAMILY_MISTRAL3) PLIM_TRY(read_mistral3_text(&text, spec, &usual, err));
         else PLIM_TRY(read_known(&text, text.root, "text_config.", false, spec, err));
-        tied = plim_family_info(family)->flat && spec->model_as_given.tie_word_embeddings;
+        tied = plim_family_info(family)->flat && model->tie_word_embeddings;
     }
-    spec->model_as_given.tie_word_embeddings = usual;
+    is_tied = model->tie_word_embeddings;
+    model->tie_word_embeddings = usual;
     PLIM_TRY(plim_vision_read(yaml, plim_yaml_get(yaml->root, "vision_config"), spec, err));
     bool hears = family == PLIM_FAMILY_GEMMA4 || family == PLIM_FAMILY_GEMMA4_UNIFIED;
     if (hears) PLIM_TRY(plim_audio_read(yaml, spec, err));
     if (has_text || !plim_family_info(family)->flat) PLIM_TRY(read_own(yaml, tied, spec, err));
     else PLIM_TRY(read_known(yaml, yaml->root, "", false, spec, err));
+    model->text_ties_otherwise = has_text && is_tied != model->tie_word_embeddings;
 out:
     return st;
 }

@@ -72,7 +72,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .null_value = -1, .minimum = 0, .maximum = 1 << 16},
      AT(images.count), .unit = "images", .fallback = "null", .example = "3",
      .help = "images in each row of a model with a vision tower, whose tokens are among those of data.seq; 0: text "
-             "alone; null: one, and none of gemma3"},
+             "alone; null: one, and none of gemma3, gemma4, mistral3 and qwen3_5"},
     {.path = "data.image_pixels",
      .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 30},
      AT(images.pixels), .unit = "pixels", .fallback = "262144", .example = "1048576",
@@ -391,12 +391,14 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .value = {.type = PLIM_VALUE_BOOL},
      AT(freeze_vision), .unit = "", .fallback = "false", .example = "true",
      .help = "the vision tower and what merges its patches are not trained (adapters train what they adapt)"},
-    {.path = "train.made_on",
-     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_made_on_names, PLIM_MADE_ON_COUNT)},
-     AT(made_on),
-     .unit = "",
-     .fallback = "host",
-     .example = "gpu",
+    {.path = "train.auto_class",
+     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_auto_class_names, PLIM_AUTO_CLASS_COUNT)},
+     AT(auto_class), .not_written = true, .unit = "", .fallback = "published", .example = "causal-lm",
+     .help = "which class builds the model: the one that config.json names in architectures, or "
+             "AutoModelForCausalLM's, which builds the text model alone of qwen3_5 and qwen3_5_moe (families "
+             "qwen3_5_text, qwen3_5_moe_text)"},
+    {.path = "train.made_on", .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_made_on_names, PLIM_MADE_ON_COUNT)},
+     AT(made_on), .unit = "", .fallback = "host", .example = "gpu",
      .help = "where the model is made: on the host and moved, as Trainer does with what from_pretrained() made, or on "
              "the GPU (torch.device), where a tied weight leaves its room behind; loaded: from_pretrained() with a "
              "device_map brings it there, as TRL (on one GPU), LLaMA-Factory and axolotl (but under fsdp and zero3) "

@@ -12,7 +12,7 @@ static const bool attention_is_known[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GLM4] = true,      [PLIM_FAMILY_MIXTRAL] = true,    [PLIM_FAMILY_QWEN2_MOE] = true,
     [PLIM_FAMILY_QWEN3_MOE] = true, [PLIM_FAMILY_GPT_OSS] = true,    [PLIM_FAMILY_QWEN3_5_TEXT] = true,
     [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = true, [PLIM_FAMILY_QWEN3_NEXT] = true, [PLIM_FAMILY_GEMMA3] = true,
-    [PLIM_FAMILY_QWEN3_VL] = true,
+    [PLIM_FAMILY_QWEN3_VL] = true,  [PLIM_FAMILY_QWEN3_5] = true,
 };
 
 /* Of which get_layers() finds the layers besides: their names are model.layers */
@@ -38,7 +38,6 @@ static const bool is_untried[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_DEEPSEEK_V2] = true,
     [PLIM_FAMILY_DEEPSEEK_V3] = true,
     [PLIM_FAMILY_GLM4_MOE_LITE] = true,
-    [PLIM_FAMILY_QWEN3_5] = true,
 };
 
 static enum plim_status check_family(const struct plim_spec *spec, const char *key, struct plim_error *err)

@@ -92,10 +92,21 @@ static void derive_gemma4(struct plim_model_config *model)
     if (!model->global_kv_heads || !model->keys_are_values) model->global_kv_heads = model->kv_heads;
 }
 
+/* What AutoModelForCausalLM builds of a model of images and text, where that is its text alone */
+static void take_text(struct plim_model_config *model)
+{
+    enum plim_family text = plim_family_info(model->family)->causal_lm;
+    if (!text) return;
+    model->family = text;
+    model->vision = (struct plim_vision){0};
+    if (model->text_ties_otherwise) model->tie_word_embeddings = !model->tie_word_embeddings;
+}
+
 void plim_model_derive(struct plim_spec *spec)
 {
     struct plim_model_config *model = &spec->model;
     *model = spec->model_as_given;
+    if (spec->auto_class == PLIM_AUTO_CLASS_CAUSAL_LM) take_text(model);
     if (model->global_head_dim && !model->has_experts)
         model->experts = model->experts_per_token = model->expert_size = 0;
     if (!model->intermediate_size)

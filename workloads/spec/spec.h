@@ -111,7 +111,7 @@ struct plim_model_config {
     int64_t mel_bins;            /* whisper: numbers of a moment of a sound */
     int64_t word_embed_proj_dim; /* opt; electra's embedding_size */
     enum plim_activation activation; /* of the MLP; bloom has its own and ignores this */
-    bool tie_word_embeddings;
+    bool tie_word_embeddings, text_ties_otherwise; /* of a model of images and text, and its text alone */
     bool attention_bias;         /* llama, gemma, qwen3, gpt_neox, olmo2: bias on q, k, v and o;
                                   * qwen2_moe (qkv_bias): not on o */
     bool attention_out_bias;     /* seed_oss: bias on o, which attention_bias does not say there */
@@ -263,6 +263,9 @@ enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_ONE_ROW, PLI
  * one, in the order of their names, where room for all was taken before; CAST: in 16 bits, and then each becomes fp32.
  * Models that are sharded from the start or quantized are made without memory. */
 enum plim_made_on { PLIM_MADE_ON_GPU, PLIM_MADE_ON_HOST, PLIM_MADE_ON_LOADED, PLIM_MADE_ON_CAST, PLIM_MADE_ON_COUNT };
+/* Which class builds the model of a config.json: the one that `architectures` names, or AutoModelForCausalLM's. The
+ * latter builds of some models of images and text their text alone (causal_lm of struct plim_family_info). */
+enum plim_auto_class { PLIM_AUTO_CLASS_PUBLISHED, PLIM_AUTO_CLASS_CAUSAL_LM, PLIM_AUTO_CLASS_COUNT };
 /* Whose fsdp2_prepare_model() shards a model under Trainer (train/fsdp.h) */
 enum plim_fsdp_plan { PLIM_FSDP_PLAN_ACCELERATE, PLIM_FSDP_PLAN_AXOLOTL, PLIM_FSDP_PLAN_COUNT };
 /* axolotl's casts behind loading: embeddings, norms and the head become fp32, and (UNDONE) the weights' type again. */
@@ -318,6 +321,7 @@ extern const char *const plim_reduce_type_names[PLIM_REDUCE_TYPE_COUNT];
 extern const char *const plim_overlap_names[PLIM_OVERLAP_COUNT];
 extern const char *const plim_packing_names[PLIM_PACKING_COUNT];
 extern const char *const plim_made_on_names[PLIM_MADE_ON_COUNT];
+extern const char *const plim_auto_class_names[PLIM_AUTO_CLASS_COUNT];
 extern const char *const plim_fsdp_plan_names[PLIM_FSDP_PLAN_COUNT];
 extern const char *const plim_upcast_names[PLIM_UPCAST_COUNT];
 extern const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT];
@@ -440,7 +444,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 107 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 108 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -469,6 +473,7 @@ struct plim_spec {
     int64_t rank;                       /* of ZeRO; -1: the one that reserves most */
     enum plim_packing packing;
     int64_t documents;
+    enum plim_auto_class auto_class;
     enum plim_made_on made_on;
     enum plim_upcast upcast;
     enum plim_loop loop;

@@ -1,53 +1,84 @@
-/* What was not compared of a family, and is refused of it: what is known of others is a bit here. */
+/* What is refused of a family because it was not compared with PyTorch, though it is planned of others. */
 #include "family.h"
 #include "spec_internal.h"
+#include "spec_vision.h"
 
-enum {
-    SWIFT = 1 << 0, SFT = 1 << 1, LATER_LOOPS = 1 << 2, /* those behind SFTTrainer's */
-    PLAIN_SHARDED = 1 << 3, ZERO1_2 = 1 << 4, ZERO3 = 1 << 5, FSDP = 1 << 6, FSDP_OF_AXOLOTL = 1 << 7,
-    NF4 = 1 << 8, FP4 = 1 << 9, INT8 = 1 << 10, LIGER = 1 << 11, FLASH2 = 1 << 12, CUT = 1 << 13, PACKING = 1 << 14,
-    SMOOTHED = 1 << 15, SAVED = 1 << 16, PARAMETERS = 1 << 17, UPCAST = 1 << 18, EVALUATED = 1 << 19, KEPT = 1 << 20,
-    REENTRANT = 1 << 21, REENTRANT_BY_LAYERS = 1 << 22, LOADED = 1 << 23, FP16 = 1 << 24, LONGER_ROPE = 1 << 25,
-    NEWER = 1 << 26, /* PyTorch 2.15, transformers 5.24 */
-    IMAGES = 1 << 27, SFT_DDP = 1 << 28, FP16_BY_VALUES = 1 << 29, NUMBER = 1 << 30,
+/* What a row of the table below may have */
+#define BIT(n) (UINT64_C(1) << (n))
+#define SWIFT BIT(0)
+#define SFT BIT(1)
+#define SFT_DDP BIT(2)
+#define DPO_GRPO BIT(3)
+#define OTHER_LOOPS BIT(4) /* behind those four */
+#define PLAIN_SHARDED BIT(5)
+#define ZERO1_2 BIT(6)
+#define ZERO3 BIT(7)
+#define FSDP BIT(8)
+#define FSDP_OF_AXOLOTL BIT(9)
+#define NF4 BIT(10)
+#define FP4 BIT(11)
+#define INT8 BIT(12)
+#define LIGER BIT(13)
+#define FLASH2 BIT(14)
+#define CUT BIT(15)
+#define PACKING BIT(16)
+#define SMOOTHED BIT(17)
+#define SAVED BIT(18)
+#define PARAMETERS BIT(19)
+#define UPCAST BIT(20)
+#define EVALUATED BIT(21)
+#define KEPT BIT(22)
+#define REENTRANT BIT(23)
+#define REENTRANT_BY_LAYERS BIT(24)
+#define LOADED BIT(25)
+#define FP16 BIT(26)
+#define FP16_BY_VALUES BIT(27)
+#define LONGER_ROPE BIT(28)
+#define NEWER BIT(29) /* PyTorch 2.15, transformers 5.24 */
+#define IMAGES BIT(30)
+#define NUMBER BIT(31)
 
-    SHARDED = ZERO1_2 | ZERO3 | FSDP,
-    /* of all models with a vision tower */
-    TOWER = LONGER_ROPE | PACKING | LATER_LOOPS | CUT | NEWER | FSDP_OF_AXOLOTL | PLAIN_SHARDED,
-    /* of those of which a plain loop, Trainer and DDP are known alone */
-    FEW = TOWER | FLASH2 | INT8 | SMOOTHED | SAVED | SHARDED | SFT | FP4 | LIGER | EVALUATED | UPCAST,
-    SEQ2SEQ = FLASH2 | PACKING | SWIFT | SFT | LATER_LOOPS | INT8 | LIGER | NEWER | KEPT | REENTRANT | LOADED | UPCAST |
-              SAVED | SHARDED,
-    T5S = SEQ2SEQ | FP16 | NF4 | FP4,
-    DEBERTA = NUMBER | PACKING | SWIFT | SFT | LATER_LOOPS | NF4 | FP4 | INT8 | LIGER | NEWER | REENTRANT | LOADED |
-              UPCAST | SHARDED,
-    GEMMA4 = SWIFT | SFT_DDP | LATER_LOOPS | SHARDED | FP4 | INT8 | LIGER | FLASH2 | REENTRANT_BY_LAYERS | PACKING |
-             CUT | SMOOTHED | UPCAST | PARAMETERS | SAVED | NEWER,
+#define LATER_LOOPS (DPO_GRPO | OTHER_LOOPS)
+#define SHARDED (ZERO1_2 | ZERO3 | FSDP)
+/* Of all models with a vision tower; and of those of which a plain loop, Trainer and DDP are known alone */
+#define OF_TOWERS (LONGER_ROPE | OTHER_LOOPS | CUT | NEWER | FSDP_OF_AXOLOTL | PLAIN_SHARDED)
+#define TOWER (OF_TOWERS | PACKING | DPO_GRPO)
+#define FEW (TOWER | FLASH2 | INT8 | SMOOTHED | SAVED | SHARDED | SFT | FP4 | LIGER | EVALUATED | UPCAST)
+#define SEQ2SEQ (FLASH2 | PACKING | SWIFT | SFT | LATER_LOOPS | INT8 | LIGER | NEWER | KEPT | REENTRANT | LOADED | \
+                 UPCAST | SAVED | SHARDED)
+#define T5S (SEQ2SEQ | FP16 | NF4 | FP4)
+#define DEBERTA (NUMBER | PACKING | SWIFT | SFT | LATER_LOOPS | NF4 | FP4 | INT8 | LIGER | NEWER | REENTRANT | \
+                 LOADED | UPCAST | SHARDED)
+#define GEMMA4 (SWIFT | SFT_DDP | LATER_LOOPS | SHARDED | FP4 | INT8 | LIGER | FLASH2 | REENTRANT_BY_LAYERS | \
+                PACKING | CUT | SMOOTHED | UPCAST | PARAMETERS | SAVED | NEWER)
+
+/* with_images: besides, where rows have images */
+static const struct { uint64_t always, with_images; } uncompared[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_QWEN2_VL] = {TOWER | FLASH2 | INT8, 0},
+    [PLIM_FAMILY_QWEN2_5_VL] = {TOWER, 0},
+    [PLIM_FAMILY_QWEN3_VL] = {TOWER, 0},
+    [PLIM_FAMILY_GEMMA3] = {OF_TOWERS, PACKING | DPO_GRPO | ZERO3},
+    [PLIM_FAMILY_QWEN3_5] = {OF_TOWERS, PACKING | DPO_GRPO | FLASH2 | SMOOTHED | SAVED | ZERO3 | FSDP},
+    [PLIM_FAMILY_MISTRAL3] = {OF_TOWERS | INT8 | FP4 | LIGER | UPCAST,
+                              PACKING | DPO_GRPO | FLASH2 | SMOOTHED | SAVED | SHARDED | SFT | EVALUATED},
+    [PLIM_FAMILY_QWEN3_VL_MOE] = {FEW | NF4, 0},
+    [PLIM_FAMILY_QWEN3_5_MOE] = {OF_TOWERS | DPO_GRPO | INT8 | SMOOTHED | SAVED | FP4 | LIGER | UPCAST,
+                                 PACKING | FLASH2 | SHARDED | SFT | EVALUATED | NF4},
+    [PLIM_FAMILY_GEMMA4] = {TOWER | GEMMA4 | IMAGES, 0},
+    [PLIM_FAMILY_GEMMA4_UNIFIED] = {TOWER | GEMMA4 | IMAGES, 0},
+    [PLIM_FAMILY_GEMMA4_TEXT] = {GEMMA4, 0},
+    [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = {GEMMA4, 0},
+    [PLIM_FAMILY_T5] = {T5S, 0},
+    [PLIM_FAMILY_MT5] = {T5S, 0},
+    [PLIM_FAMILY_WHISPER] = {SEQ2SEQ, 0},
+    [PLIM_FAMILY_BART] = {SEQ2SEQ | FP16_BY_VALUES, 0},
+    [PLIM_FAMILY_MBART] = {SEQ2SEQ, 0},
+    [PLIM_FAMILY_DEBERTA_V2] = {DEBERTA, 0},
 };
-static const unsigned uncompared[PLIM_FAMILY_COUNT] = {
-    [PLIM_FAMILY_QWEN2_VL] = TOWER | FLASH2 | INT8,
-    [PLIM_FAMILY_QWEN2_5_VL] = TOWER,
-    [PLIM_FAMILY_QWEN3_VL] = TOWER,
-    [PLIM_FAMILY_GEMMA3] = TOWER | ZERO3,
-    [PLIM_FAMILY_QWEN3_5] = TOWER | FLASH2 | SMOOTHED | SAVED | ZERO3 | FSDP,
-    [PLIM_FAMILY_MISTRAL3] = FEW,
-    [PLIM_FAMILY_QWEN3_VL_MOE] = FEW | NF4,
-    [PLIM_FAMILY_QWEN3_5_MOE] = FEW | NF4,
-    [PLIM_FAMILY_GEMMA4] = TOWER | GEMMA4 | IMAGES,
-    [PLIM_FAMILY_GEMMA4_UNIFIED] = TOWER | GEMMA4 | IMAGES,
-    [PLIM_FAMILY_GEMMA4_TEXT] = GEMMA4,
-    [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = GEMMA4,
-    [PLIM_FAMILY_T5] = T5S,
-    [PLIM_FAMILY_MT5] = T5S,
-    [PLIM_FAMILY_WHISPER] = SEQ2SEQ,
-    [PLIM_FAMILY_BART] = SEQ2SEQ | FP16_BY_VALUES,
-    [PLIM_FAMILY_MBART] = SEQ2SEQ,
-    [PLIM_FAMILY_DEBERTA_V2] = DEBERTA,
-};
 
-static const char *of_model(const struct plim_spec *spec, unsigned what)
+static const char *of_model(const struct plim_spec *spec, uint64_t what)
 {
-    static const unsigned quantized[] = {
+    static const uint64_t quantized[] = {
         [PLIM_QUANTIZATION_NF4] = NF4, [PLIM_QUANTIZATION_FP4] = FP4, [PLIM_QUANTIZATION_INT8] = INT8};
     bool has_longer = spec->model.rope == PLIM_ROPE_DYNAMIC || spec->model.rope == PLIM_ROPE_LONGROPE;
     bool is_fp16 = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_FP16) ||
@@ -69,7 +100,7 @@ static const char *of_model(const struct plim_spec *spec, unsigned what)
     return NULL;
 }
 
-static const char *of_kernels(const struct plim_spec *spec, unsigned what)
+static const char *of_kernels(const struct plim_spec *spec, uint64_t what)
 {
     bool is_reentrant = spec->use_reentrant && plim_enum_axis_has(&spec->checkpointing, PLIM_CHECKPOINTING_FULL);
     if (what & LIGER && plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return "train.liger";
@@ -82,11 +113,11 @@ static const char *of_kernels(const struct plim_spec *spec, unsigned what)
     return NULL;
 }
 
-static const char *of_loop(const struct plim_spec *spec, unsigned what)
+static const char *of_loop(const struct plim_spec *spec, uint64_t what)
 {
     enum plim_loop loop = spec->loop;
-    unsigned is = loop == PLIM_LOOP_SWIFT_SFT ? SWIFT : loop == PLIM_LOOP_TRL_SFT ? SFT : 0;
-    if (loop > PLIM_LOOP_TRL_SFT) is = LATER_LOOPS;
+    uint64_t is = loop == PLIM_LOOP_SWIFT_SFT ? SWIFT : loop == PLIM_LOOP_TRL_SFT ? SFT : 0;
+    if (loop > PLIM_LOOP_TRL_SFT) is = loop == PLIM_LOOP_TRL_DPO || loop == PLIM_LOOP_TRL_GRPO ? DPO_GRPO : OTHER_LOOPS;
     if (what & is) return plim_loop_names[loop];
     if (what & SFT_DDP && is == SFT && spec->world > 1) return "trl-sft with ddp";
     if (what & IMAGES && spec->images.count > 0) return "data.images";
@@ -98,14 +129,14 @@ static const char *of_loop(const struct plim_spec *spec, unsigned what)
     return NULL;
 }
 
-static const char *of_sharding(const struct plim_spec *spec, unsigned what)
+static const char *of_sharding(const struct plim_spec *spec, uint64_t what)
 {
     if (what & FSDP_OF_AXOLOTL && spec->fsdp_plan != PLIM_FSDP_PLAN_ACCELERATE) return "train.fsdp_plan axolotl";
     if (what & PLAIN_SHARDED && spec->loop == PLIM_LOOP_PLAIN && plim_spec_sharding_beyond(spec, PLIM_SHARDING_DDP))
         return "a plain loop with ZeRO or FSDP2";
     for (size_t i = 0; i < spec->sharding.count; i++) {
         enum plim_sharding sharding = plim_spec_sharding(spec, spec->sharding.values[i]);
-        unsigned asked = sharding == PLIM_SHARDING_ZERO3  ? ZERO3
+        uint64_t asked = sharding == PLIM_SHARDING_ZERO3  ? ZERO3
                          : sharding == PLIM_SHARDING_FSDP ? FSDP
                          : sharding > PLIM_SHARDING_DDP   ? ZERO1_2
                                                           : 0;
@@ -114,16 +145,29 @@ static const char *of_sharding(const struct plim_spec *spec, unsigned what)
     return NULL;
 }
 
+/* What of `what` the spec asks for first; NULL: nothing */
+static const char *asked_for(const struct plim_spec *spec, uint64_t what)
+{
+    static const char *(*const parts[])(const struct plim_spec *, uint64_t) = {of_model, of_kernels, of_loop,
+                                                                               of_sharding};
+    const char *found = NULL;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && !found; i++) found = parts[i](spec, what);
+    return found;
+}
+
 enum plim_status plim_spec_check_uncompared(const struct plim_spec *spec, struct plim_error *err)
 {
-    static const char *(*const asked[])(const struct plim_spec *, unsigned) = {of_model, of_kernels, of_loop,
-                                                                               of_sharding};
-    const char *found = NULL, *beside = spec->model.vision.layers    ? "the vision tower of "
-                                        : spec->model.encoder_layers ? "the encoder and the decoder of "
-                                                                     : "";
-    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]) && !found; i++)
-        found = asked[i](spec, uncompared[spec->model.family]);
+    const char *family = plim_family_names[spec->model.family];
+    const char *beside = spec->model.vision.layers    ? "the vision tower of "
+                         : spec->model.encoder_layers ? "the encoder and the decoder of "
+                                                      : "";
+    const char *found = asked_for(spec, uncompared[spec->model.family].always);
+    if (found)
+        return plim_fail(err, PLIM_SPEC, "%s beside %s%s: this is not in this version (plimsoll exec runs any "
+                         "training program)", found, beside, family);
+    bool has_images = plim_spec_images(spec).count > 0;
+    found = has_images ? asked_for(spec, uncompared[spec->model.family].with_images) : NULL;
     return !found ? PLIM_OK
-                  : plim_fail(err, PLIM_SPEC, "%s beside %s%s: this is not in this version (plimsoll exec runs any "
-                              "training program)", found, beside, plim_family_names[spec->model.family]);
+                  : plim_fail(err, PLIM_SPEC, "%s beside images in rows of %s: this is not in this version, expected "
+                              "data.images 0 (plimsoll exec runs any training program)", found, family);
 }

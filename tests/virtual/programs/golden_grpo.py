@@ -70,13 +70,12 @@ stand_in('vllm.utils.network_utils', get_ip=lambda: '127.0.0.1')
 stand_in('vllm.distributed.weight_transfer.nccl_common', trainer_init=Communicator)
 stand_in('vllm.distributed.weight_transfer.packed_tensor', packed_nccl_broadcast_producer=send_packed)
 
-from transformers import AutoModelForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 from trl.generation import vllm_generation
 from trl.generation.vllm_client import VLLMClient
 
 from golden_trl import tokenizer
-from quantized import checkpoint_of
+from quantized import reference_of
 
 
 class Client(VLLMClient):
@@ -176,10 +175,10 @@ def make_grpo(case, model, train_dataset, eval_dataset, data_collator, compute_m
               **named):
     """A reference (`arguments`: beta) is loaded from a checkpoint in the type of the weights; beside adapters there is
     none."""
-    Client.case, Client.token = case, model.config.vocab_size - 1
+    Client.case, Client.token = case, model.config.get_text_config().vocab_size - 1
     model.generation_config.eos_token_id = None  # but the tokenizer's
     if 'lora' not in case and case.get('arguments', {}).get('beta'):
-        model.config._name_or_path = checkpoint_of(AutoModelForCausalLM, model.config, model.dtype)
+        model.config._name_or_path = reference_of(case, model)
     from golden import lora_of
     adapters = lora_of(case['lora']) if 'lora' in case else None
     prompts = Dataset.from_list([{'prompt': str(case['prompt'])}] * len(train_dataset))

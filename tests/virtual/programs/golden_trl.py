@@ -2,12 +2,12 @@
 (`trl-reward`)."""
 from datasets import Dataset
 from tokenizers import Tokenizer, models
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, ProcessorMixin
+from transformers import PreTrainedTokenizerFast, ProcessorMixin
 from trl import DPOConfig, DPOTrainer, RewardConfig, RewardTrainer, SFTConfig, SFTTrainer
 from trl.trainer.utils import global_then_local_main_first
 
 from pictures import rows_with_images
-from quantized import checkpoint_of
+from quantized import reference_of
 
 
 def tokenizer():
@@ -84,7 +84,7 @@ def as_pairs(case, rows):
 def make_dpo(case, model, train_dataset, eval_dataset, data_collator, preprocess_logits_for_metrics, **named):
     """The reference is loaded from a checkpoint in the type of the weights; beside adapters there is none."""
     if 'lora' not in case:
-        model.config._name_or_path = checkpoint_of(AutoModelForCausalLM, model.config, model.dtype)
+        model.config._name_or_path = reference_of(case, model)
     from golden import lora_of
     adapters = lora_of(case['lora']) if 'lora' in case else None
     return Tokenized(model=model, peft_config=adapters, train_dataset=as_pairs(case, train_dataset),

@@ -15,7 +15,7 @@ TYPES = {'fp32': torch.float32, 'bf16': torch.bfloat16, 'fp16': torch.float16, '
 
 def checkpoint_of(auto, config, dtype):
     """Made once; the ranks of a job may make it beside each other."""
-    name = hashlib.sha256(f'{config.to_json_string(use_diff=False)} {dtype}'.encode()).hexdigest()[:16]
+    name = hashlib.sha256(f'{auto.__name__} {config.to_json_string(use_diff=False)} {dtype}'.encode()).hexdigest()[:16]
     folder = os.path.join(tempfile.gettempdir(), f'plim-checkpoint-{name}')
     if os.path.exists(folder):
         return folder
@@ -36,6 +36,12 @@ def checkpoint_of(auto, config, dtype):
 def published_as(case, auto):
     """A classification is trained from a causal language model's checkpoint, which has no score."""
     return transformers.AutoModelForCausalLM if case['kind'] == 'classify' else auto
+
+
+def reference_of(case, model):
+    """A checkpoint of the model's class, as create_model_from_path() loads a reference."""
+    auto = 'AutoModelForImageTextToText' if case['kind'] == 'image-text' else 'AutoModelForCausalLM'
+    return checkpoint_of(getattr(transformers, auto), model.config, model.dtype)
 
 
 def how(case):
