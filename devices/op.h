@@ -304,6 +304,7 @@ enum plim_unary {
     PLIM_UNARY_LOG,
     PLIM_UNARY_LOG_SIGMOID,                /* log(1 / (1 + exp(-x))) */
     PLIM_UNARY_FLOOR,
+    PLIM_UNARY_ERF,                        /* the error function */
     PLIM_UNARY_COUNT
 };
 

@@ -4,6 +4,7 @@
 
 #define SQRT_HALF 0.70710678118654752440        /* sqrt(1/2) */
 #define SQRT_2_OVER_PI 0.79788456080286535588   /* sqrt(2/pi) */
+#define TWO_OVER_SQRT_PI 1.12837916709551257390
 #define SQRT_1_OVER_2_PI 0.39894228040143267794 /* sqrt(1/(2 pi)) */
 
 bool plim_is_integer(double x)
@@ -57,6 +58,7 @@ FORMULA(unary_softcap, alpha * tanh(x / alpha))
 FORMULA(unary_log, log(x))
 FORMULA(unary_log_sigmoid, fmin(x, 0) - log1p(exp(-fabs(x))))
 FORMULA(unary_floor, floor(x))
+FORMULA(unary_erf, erf(x))
 
 plim_unary_formula *const plim_unary_formulas[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_NEG] = unary_neg,
@@ -80,6 +82,7 @@ plim_unary_formula *const plim_unary_formulas[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_LOG] = unary_log,
     [PLIM_UNARY_LOG_SIGMOID] = unary_log_sigmoid,
     [PLIM_UNARY_FLOOR] = unary_floor,
+    [PLIM_UNARY_ERF] = unary_erf,
 };
 
 /* --- derivatives ------------------------------------------------------------------------------ */
@@ -121,6 +124,7 @@ DERIVATIVE(softcap_slope, dy * (1 - tanh(saved / alpha) * tanh(saved / alpha)))
 DERIVATIVE(log_slope, dy / saved)
 DERIVATIVE(log_sigmoid_slope, dy * sigmoid(-saved))
 DERIVATIVE(floor_slope, 0)
+DERIVATIVE(erf_slope, TWO_OVER_SQRT_PI * exp(-saved * saved) * dy)
 
 plim_unary_derivative *const plim_unary_derivatives[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_NEG] = neg_slope,
@@ -143,6 +147,7 @@ plim_unary_derivative *const plim_unary_derivatives[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_LOG] = log_slope,
     [PLIM_UNARY_LOG_SIGMOID] = log_sigmoid_slope,
     [PLIM_UNARY_FLOOR] = floor_slope,
+    [PLIM_UNARY_ERF] = erf_slope,
 };
 
 /* --- two numbers ------------------------------------------------------------------------------ */

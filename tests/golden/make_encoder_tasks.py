@@ -16,7 +16,7 @@ import make_trl
 MIXED, FULL, EAGER = {'precision': 'bf16-mixed'}, {'checkpointing': 'full'}, {'attention': 'eager'}
 TRAINER = {'loop': 'trainer'}
 ODD = {'x-bert': 'x-bert-untied', 'x-roberta': 'x-roberta-class', 'x-distilbert': 'x-distilbert-class',
-       'x-modernbert': 'x-modernbert-odd', 'x-electra': 'x-electra-odd'}
+       'x-modernbert': 'x-modernbert-odd', 'x-electra': 'x-electra-odd', 'x-esm': 'x-esm-odd'}
 QUERIES = {'x-distilbert': ['q_lin', 'v_lin'], 'x-modernbert': ['Wqkv']}
 
 
@@ -83,6 +83,29 @@ def of_one_label():
                evaluation={'batch': 4, 'batches': 3, 'every': 2, 'keeps': 'logits'})
 
 
+def of_later(config, kinds, *others):
+    """What was compared of a family that came later"""
+    odd, measured = ODD[config], {'batch': 4, 'batches': 3, 'every': 2}
+    for kind in kinds:
+        yield from of_each(config, kind)
+    for keeps in ('logits', 'argmax'):
+        yield case(config, 'tokens', 3, 64, **TRAINER, **MIXED, evaluation={**measured, 'keeps': keeps}, labels=9)
+    for made in (config, odd):
+        yield case(made, 'mlm', 3, 64, **TRAINER, arguments={'label_smoothing_factor': 0.1})
+        yield case(made, 'mlm', 3, 77, **MIXED, **FULL, **lora(config))
+        yield case(made, 'classify', 3, 77, **lora(config, task_type='SEQ_CLS'))
+        yield case(made, 'classify', 3, 100, **MIXED, **FULL, labels=1)
+        yield case(made, 'mlm', 3, 64, precision='fp16')
+    yield case(config, 'classify', 3, 64, **TRAINER, **MIXED, padded=True, accumulation=2, labels=1)
+    yield case(config, 'classify', 3, 64, **TRAINER, **FULL, weights='bf16', **MIXED, **lora(config, task_type='SEQ_CLS'))
+    yield case(odd, 'classify', 3, 64, **TRAINER, **MIXED, sharding='ddp', world=2)
+    yield case(config, 'mlm', 3, 64, compute_capability=75, precision='fp16-mixed', padded=True)
+    for other in others:
+        yield case(other, 'mlm', 5, 127, **MIXED)
+        yield case(other, 'mlm', 4, 96, precision='bf16', **FULL, padded=True)
+        yield case(other, 'tokens', 4, 96, **TRAINER, padded=True, accumulation=2)
+
+
 def cases():
     for config in ('x-bert', 'x-roberta', 'x-distilbert', 'x-modernbert'):
         for kind in ('tokens', 'answers'):
@@ -99,6 +122,7 @@ def cases():
         yield from of_each('x-electra', kind)
     yield from of_one_label()
     yield from of_tokens('x-electra')
+    yield from of_later('x-esm', ('mlm', 'classify', 'tokens'), 'x-esm-plain')
 
 
 if __name__ == '__main__':

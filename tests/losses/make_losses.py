@@ -9,7 +9,7 @@
     make_losses.py seq2seq > seq2seq.jsonl              (an encoder and a decoder; speech, barts: some of them)
     make_losses.py deberta > deberta.jsonl
     make_losses.py classifiers > classifiers.jsonl      (decoders whose last token that is no padding is classified)
-    make_losses.py encoders > encoders.jsonl            (encoders' tasks that are not in losses.jsonl, and later encoders)
+    make_losses.py encoders [CLASS ...] > encoders.jsonl   (encoders' tasks that are not in losses.jsonl, and later encoders)
 
 Weights, tokens and data are those of the engine: Philox4x32-10 streams (devices/random.h), the n-th
 parameter by seed n, the tokens by seed 2^30. test_losses.c trains the same models and compares.
@@ -66,7 +66,7 @@ def add_lora(model, lora):
     return get_peft_model(model, LoraConfig(lora_alpha=2 * lora["r"], lora_dropout=0.0, **lora))
 
 
-ENCODERS = ("bert", "roberta", "distilbert", "modernbert", "xlm-roberta", "electra", "deberta-v2")
+ENCODERS = ("bert", "roberta", "distilbert", "modernbert", "xlm-roberta", "electra", "deberta-v2", "esm")
 HEADS = {"ForSequenceClassification": transformers.AutoModelForSequenceClassification,
          "ForTokenClassification": transformers.AutoModelForTokenClassification,
          "ForQuestionAnswering": transformers.AutoModelForQuestionAnswering}
@@ -264,10 +264,12 @@ def padding_of(vocabulary):
     return next(int(last) for last in ids[:, -1] if (ids == last).sum() == 1)
 
 
-def encoders():
+def encoders(classes=()):
     plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
                  accumulation=1, clip=False, batch=3, seq=37)
     for name, hf in FURTHER_ENCODERS.items():
+        if classes and name not in classes:
+            continue
         hf = dict(hf, architectures=[name])
         yield dict(plain, hf=hf)
         yield dict({**plain, "attention": "eager", "checkpointing": "full"}, hf=hf)
@@ -540,8 +542,8 @@ def main():
     torch.set_num_threads(1)
     asked = sys.argv[1:]
     kinds = {"speech": speech, "barts": barts, "gemma4": gemma4, "deberta": deberta, "seq2seq": seq2seq, "vision": vision,
-             "encoders": encoders, "classifiers": classifiers}
-    of_families = {"further": further, "experts": of_experts}
+             "classifiers": classifiers}
+    of_families = {"further": further, "experts": of_experts, "encoders": encoders}
     if asked and asked[0] in of_families:
         made = of_families[asked[0]](asked[1:])
     else:
@@ -551,8 +553,8 @@ def main():
         name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])
         for key, text in (("checkpointing", "full"), ("clip", True)):
             name += f"/{key}" if case[key] == text else ""
-        name += "/classification" if asked != ["encoders"] and "architectures" in case["hf"] else ""
-        name += f"/{case['hf']['architectures'][0]}" if asked == ["encoders"] else ""
+        name += "/classification" if asked[:1] != ["encoders"] and "architectures" in case["hf"] else ""
+        name += f"/{case['hf']['architectures'][0]}" if asked[:1] == ["encoders"] else ""
         name += "/lora" if "lora" in case else ""
         name += "-score" if "score" in case.get("lora", {}).get("target_modules", ()) else ""
         if case.get("lora") in ADAPTERS:

@@ -137,6 +137,7 @@ ENCODER_MODELS = [
 
 
 DISTILBERT, MODERNBERT = ENCODER_MODELS[4], ENCODER_MODELS[6]
+ESM = dict(BERT, model_type="esm", mask_token_id=7, token_dropout=True, position_embedding_type="rotary")
 ELECTRA = dict(BERT, model_type="electra", embedding_size=24)
 FURTHER_ENCODERS = {
     "BertForSequenceClassification": dict(BERT, model_type="bert", id2label={"0": "LABEL_0"}),  # a number
@@ -148,6 +149,8 @@ FURTHER_ENCODERS = {
     "XLMRobertaForTokenClassification": dict(BERT, model_type="xlm-roberta", **LABELS),
     "ElectraForMaskedLM": ELECTRA, "ElectraForSequenceClassification": dict(ELECTRA, **LABELS),
     "ElectraForQuestionAnswering": dict(ELECTRA, embedding_size=32),
+    "EsmForMaskedLM": ESM, "EsmForTokenClassification": dict(ESM, **LABELS),
+    "EsmForSequenceClassification": dict(ESM, position_embedding_type="absolute", emb_layer_norm_before=True, **LABELS),
 }
 
 DEBERTA = dict(BERT, model_type="deberta-v2", relative_attention=True, position_buckets=8, norm_rel_ebd="layer_norm",

@@ -276,6 +276,16 @@ static int64_t of_berts(const struct plim_model_config *m)
     return body + h * h + 3 * h + v + (m->tie_word_embeddings ? 0 : v * h) + (two_biases ? v : 0);
 }
 
+/* esm: as bert with a last norm and a head of contacts, without types, and without positions where queries turn */
+static int64_t of_esm(const struct plim_model_config *m)
+{
+    struct plim_model_config bert = *m;
+    int64_t h = m->hidden_size, own = m->norms_embeddings ? 2 * h : 0;
+    if (m->position_kind == PLIM_POSITIONS_ROTARY) bert.positions = 0;
+    bool two_biases = !m->tie_word_embeddings && m->task == PLIM_TASK_MASKED_LM;
+    return of_berts(&bert) + own + m->layers * m->heads + 1 - (two_biases ? m->vocab_size : 0);
+}
+
 /* deberta-v2: bert's without positions or types where there are none; an embedding of distances, and its projections */
 static int64_t of_deberta(const struct plim_model_config *m)
 {
@@ -455,6 +465,8 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return of_electra(m);
     case PLIM_FAMILY_MODERNBERT:
         return of_modernbert(m);
+    case PLIM_FAMILY_ESM:
+        return of_esm(m);
     case PLIM_FAMILY_DEBERTA_V2:
         return of_deberta(m);
     case PLIM_FAMILY_VIT:

@@ -236,6 +236,8 @@ Test(reference_unary, known_values)
         {PLIM_UNARY_FLOOR, 0, 0, 2.75, 2},
         {PLIM_UNARY_FLOOR, 0, 0, -2.25, -3},
         {PLIM_UNARY_FLOOR, 0, 0, 4, 4},
+        {PLIM_UNARY_ERF, 0, 0, 0.5, 0.5204998778130465},
+        {PLIM_UNARY_ERF, 0, 0, -2, -0.9953222650189527},
     };
     bool seen[PLIM_UNARY_COUNT] = {false};
     struct plim_array x = SCALAR(PLIM_F32), y = SCALAR(PLIM_F32);

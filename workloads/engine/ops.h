@@ -150,6 +150,7 @@ struct tensor *op_softplus(struct engine *e, struct tensor *x);
 struct tensor *op_log_sigmoid(struct engine *e, struct tensor *x);
 struct tensor *op_sigmoid(struct engine *e, struct tensor *x);
 struct tensor *op_gelu(struct engine *e, struct tensor *x, bool tanh_formula);
+struct tensor *op_erf(struct engine *e, struct tensor *x);
 /* x between two numbers; one of them may be infinite: then this bound is not given */
 struct tensor *op_clamp(struct engine *e, struct tensor *x, double low, double high);
 /* not differentiable */

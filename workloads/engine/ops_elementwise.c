@@ -452,6 +452,23 @@ struct tensor *op_exp(struct engine *e, struct tensor *x)
     return unary(e, &exp_kind, PLIM_UNARY_EXP, autocast_fp32(e, x), SAVES_RESULT);
 }
 
+/* 2 / sqrt(pi) * exp(-self^2) * grad, whose parts all live to its end */
+static void erf_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    static const double slope = 1.1283791670955126; /* 2 / sqrt(pi) */
+    struct tensor *square = tensor_keep(op_pow_scalar(e, node_saved(e, n, 0), 2));
+    struct tensor *below = tensor_keep(op_neg(e, square)), *bell = tensor_keep(op_exp(e, below));
+    struct tensor *scaled = tensor_keep(op_mul_scalar(e, bell, slope));
+    out[0] = tensor_keep(op_mul(e, scaled, grads[0]));
+    tensor_drop_all(e, square, below, bell, scaled);
+}
+static const struct node_kind erf_kind = {"ErfBackward0", erf_backward};
+
+struct tensor *op_erf(struct engine *e, struct tensor *x)
+{
+    return unary(e, &erf_kind, PLIM_UNARY_ERF, x, SAVES_INPUT);
+}
+
 /* grad / (self + 1) */
 static void log1p_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {

@@ -1,5 +1,6 @@
 /* ACT2FN: activation functions by their names. */
 #include "model.h"
+#include <math.h>
 
 /* QuickGELUActivation; x is taken */
 static struct tensor *quick_gelu(struct engine *e, struct tensor *x)
@@ -7,6 +8,17 @@ static struct tensor *quick_gelu(struct engine *e, struct tensor *x)
     if (e->halted) return op_halted(e, 1, &x);
     bool was = tensor_enter(x);
     struct tensor *y = op_mul(e, x, op_sigmoid(e, op_mul_scalar(e, x, 1.702)));
+    tensor_leave(e, x, was);
+    return y;
+}
+
+/* GELUActivation._gelu_python(); x is taken */
+static struct tensor *python_gelu(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    bool was = tensor_enter(x);
+    struct tensor *half = op_mul_scalar(e, x, 0.5), *erf = op_erf(e, op_div_scalar(e, x, sqrt(2)));
+    struct tensor *y = op_mul(e, half, op_add_scalar(e, erf, 1));
     tensor_leave(e, x, was);
     return y;
 }
@@ -28,6 +40,8 @@ static struct tensor *activation(struct engine *e, enum plim_activation f, struc
         return op_pow_scalar(e, op_relu(e, x), 2);
     case PLIM_ACTIVATION_QUICK_GELU:
         return quick_gelu(e, x);
+    case PLIM_ACTIVATION_GELU_PYTHON:
+        return python_gelu(e, x);
     }
     return x;
 }

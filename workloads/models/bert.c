@@ -101,9 +101,7 @@ static void build(struct engine *e, struct decoder *m)
 
 /* --- the embeddings --------------------------------------------------------------------------- */
 
-/* (cumsum(ids != padding) * (ids != padding)).long() + padding, in steps of int32; named */
-static struct tensor *counted_positions(struct engine *e, const struct decoder *m,
-                                        struct tensor *ids)
+struct tensor *decoder_counted_positions(struct engine *e, const struct decoder *m, struct tensor *ids)
 {
     double padding = m->config->has_padding_idx ? (double)m->config->pad_token_id : 0;
     struct tensor *mask = tensor_keep(
@@ -119,7 +117,7 @@ static struct tensor *counted_positions(struct engine *e, const struct decoder *
 /* Where the tokens stand: (1, S), a view of a buffer, or (B, S); named */
 static struct tensor *positions_of(struct engine *e, const struct decoder *m, struct tensor *ids)
 {
-    if (plim_family_info(m->config->family)->counts_positions) return counted_positions(e, m, ids);
+    if (plim_family_info(m->config->family)->counts_positions) return decoder_counted_positions(e, m, ids);
     int64_t seq = tensor_size(ids, 1);
     return tensor_keep(op_view(e, op_slice(e, m->position_ids, 0, 0, seq), SHAPE(1, seq)));
 }
@@ -172,7 +170,8 @@ struct tensor *bert_output(struct engine *e, const struct block_call *b, const s
     nn_begin(e);
     struct tensor *h = tensor_keep(nn_linear(e, l, x));
     tensor_set(e, &h, nn_dropout(e, h, b->m->config->dropout_residual));
-    struct tensor *y = nn_norm(e, n, op_add(e, h, residual));
+    struct tensor *y = op_add(e, h, residual);
+    if (n) y = nn_norm(e, n, y);
     tensor_drop(e, h);
     return nn_end(e, y);
 }

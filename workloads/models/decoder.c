@@ -50,6 +50,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_T5] = &plim_family_t5,
     [PLIM_FAMILY_MT5] = &plim_family_t5,
     [PLIM_FAMILY_DEBERTA_V2] = &plim_family_deberta_v2,
+    [PLIM_FAMILY_ESM] = &plim_family_esm,
     [PLIM_FAMILY_WHISPER] = &plim_family_whisper,
     [PLIM_FAMILY_BART] = &plim_family_bart,
     [PLIM_FAMILY_MBART] = &plim_family_bart,
@@ -363,6 +364,7 @@ double decoder_flops_per_token(const struct decoder *m)
     if (m->embedding && m->head != m->embedding) looked_up += (double)tensor_elements(m->embedding);
     if (m->type_embedding) looked_up += (double)tensor_elements(m->type_embedding);
     if (m->distance_embedding) looked_up += (double)tensor_elements(m->distance_embedding);
+    if (m->contacts.weight) looked_up += (double)(m->contacts.in + 1);
     looked_up += (double)head_weights_a_row(m);
     double idle = (double)experts_idle_weights(m) + (double)m->replaced_elements + (double)vision_elements(m);
     double weights = (double)p->elements - looked_up - idle, frozen = 0;

@@ -82,6 +82,7 @@ bool decoder_takes_items(const struct decoder *m)
 {
     enum plim_family f = m->config->family; /* gemma3's inner model alone says that it does not */
     if (m->config->task == PLIM_TASK_QUESTION_ANSWERING) return false; /* what it learns is not called labels */
+    if (f == PLIM_FAMILY_ESM) return false; /* accepts_loss_kwargs */
     return !plim_vision_is_there(&m->config->vision) || f == PLIM_FAMILY_QWEN2_VL || f == PLIM_FAMILY_GEMMA3 ||
            f == PLIM_FAMILY_MISTRAL3;
 }
@@ -126,6 +127,7 @@ void decoder_create_rotary_of(struct engine *e, const struct decoder *m, enum pl
                          .original_positions = c->rope_original_positions,
                          .longest_document = decoder_longest_document(m),
                          .dim = dim,
+                         .is_alone = c->family == PLIM_FAMILY_ESM,
                          .turning = (int64_t)(c->partial_rotary_factor * (double)dim / 2),
                          .by_elements = m->setting->transformers == PLIM_TRANSFORMERS_5_24};
     if (rope == PLIM_ROPE_PROPORTIONAL && c->global_head_dim) r->rope = &nn_rope_proportional;
@@ -287,6 +289,19 @@ struct tensor *decoder_attend_turned(struct engine *e, const struct block_call *
     struct tensor *y = decoder_attend(e, b, &call, joined, weights);
     tensor_drop_all(e, cos, sin, qkv[0], qkv[1], joined[0], joined[1], joined[2], turned[0], turned[1]);
     return y;
+}
+
+void decoder_turn_wide(struct engine *e, const struct block_call *b, struct tensor *qkv[3])
+{
+    struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)),
+                  *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
+    struct tensor *turned[2], *cast[2];
+    for (int i = 0; i < 2; i++) turned[i] = tensor_keep(nn_rotate_wide(e, qkv[i], cos, sin));
+    for (int i = 0; i < 2; i++)
+        cast[i] = tensor_hold(op_to(e, turned[i], (enum plim_dtype)qkv[i]->a.dtype));
+    tensor_drop_all(e, cos, sin, turned[0], turned[1], qkv[0], qkv[1]);
+    qkv[0] = cast[0];
+    qkv[1] = cast[1];
 }
 
 struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct tensor *x)

@@ -37,6 +37,15 @@ const struct module plim_deberta_block[] = {BLOCK("attention.self.query_proj", q
                                             BLOCK("output.dense", fc2, LINEAR),
                                             BLOCK("output.LayerNorm", norm[1], NORM),
                                             {0}};
+const struct module plim_esm_block[] = {BLOCK("attention.self.query", q, LINEAR),
+                                        BLOCK("attention.self.key", k, LINEAR),
+                                        BLOCK("attention.self.value", v, LINEAR),
+                                        BLOCK("attention.output.dense", o, LINEAR),
+                                        BLOCK("attention.LayerNorm", norm[0], NORM),
+                                        BLOCK("intermediate.dense", fc1, LINEAR),
+                                        BLOCK("output.dense", fc2, LINEAR),
+                                        BLOCK("LayerNorm", norm[1], NORM),
+                                        {0}};
 const struct module plim_vit_block[] = {BLOCK("attention.q_proj", q, LINEAR),
                                         BLOCK("attention.k_proj", k, LINEAR),
                                         BLOCK("attention.v_proj", v, LINEAR),
@@ -97,6 +106,19 @@ const struct module plim_deberta_model[] = {
     MODEL("head.decoder", head, HEAD),
     MODEL("classifier", head, CLASSIFIER),
     MODEL("qa_outputs", head, CLASSIFIER),
+    {0}};
+const struct module plim_esm_model[] = {
+    MODEL("esm.embeddings.word_embeddings", embedding, WEIGHT),
+    MODEL("esm.embeddings.layer_norm", embedding_norm, NORM),
+    MODEL("esm.embeddings.position_embeddings", position_embedding, WEIGHT),
+    BLOCKS("esm.encoder.layer"),
+    MODEL("esm.encoder.emb_layer_norm_after", final_norm, NORM),
+    MODEL("esm.contact_head.regression", contacts, LINEAR),
+    MODEL("head.dense", head_dense, LINEAR),
+    MODEL("head.layer_norm", head_norm, NORM),
+    MODEL("head.decoder", head, HEAD),
+    MODEL("classifier", head, CLASSIFIER),          /* of tokens */
+    MODEL("classifier.out_proj", head, CLASSIFIER), /* of rows */
     {0}};
 const struct module plim_vit_model[] = {MODEL("vit.embeddings.cls_token", class_token, PARAMETER),
                                         BLOCKS("vit.layers"),

@@ -7,6 +7,7 @@
 static const struct traits {
     bool bias_apart;   /* masked-lm: the output's bias is a parameter of the head, shared with the
                           linear where weights are tied */
+    bool bias_added;   /* masked-lm: the linear has none, and the head adds its own */
     bool bias_first;   /* masked-lm: it is tied before the weight */
     bool gelu;         /* whatever the model's activation is; a function, and no module */
     bool nested;       /* masked-lm: modules around the head and in it; classification: an activation that is one */
@@ -27,6 +28,8 @@ static const struct traits {
     [PLIM_FAMILY_MODERNBERT] = {.own_function = true},
     [PLIM_FAMILY_DEBERTA_V2] = {.bias_apart = true, .bias_first = true, .nested = true,
                                 .block_dropout = true, .context = true},
+    [PLIM_FAMILY_ESM] = {.bias_apart = true, .bias_added = true, .block_dropout = true, .drops_first = true,
+                         .tanh = true},
     [PLIM_FAMILY_VIT] = {.bare = true},
 };
 
@@ -66,7 +69,7 @@ static void build_output(struct engine *e, struct decoder *m, int64_t classes, b
 
 static void tie_bias(struct engine *e, struct decoder *m)
 {
-    if (!m->own_bias) return;
+    if (!m->own_bias || !m->head_bias) return;
     nn_tie(e, &m->parameters, &m->head_bias, m->own_bias);
     nn_renew(e, m->head_bias);
 }
@@ -106,7 +109,7 @@ void head_build(struct engine *e, struct decoder *m)
         build_output(e, m, c->labels, true);
         return;
     }
-    build_output(e, m, c->vocab_size, !t->own_function || c->decoder_bias);
+    build_output(e, m, c->vocab_size, !t->bias_added && (!t->own_function || c->decoder_bias));
     if (!t->bias_apart) return;
     m->own_bias = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(c->vocab_size));
     nn_move_last(&m->parameters, first);
@@ -264,6 +267,7 @@ static struct tensor *predict(struct engine *e, const void *module, struct tenso
     struct tensor *h = transform(e, m, x);
     if (is_module) tensor_set(e, &h, nn_end(e, h));
     struct tensor *logits = logits_of(e, m, h);
+    if (traits_of(m)->bias_added) tensor_set(e, &logits, op_add(e, logits, m->own_bias));
     tensor_drop(e, h);
     return tensor_yield(logits);
 }

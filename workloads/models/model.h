@@ -119,6 +119,7 @@ struct decoder {
     struct tensor *distance_embedding;     /* deberta-v2: of how far tokens lie apart, (distances, H); NULL: none */
     struct norm distance_norm;             /* of it */
     bool has_scripts;                      /* TorchScript has compiled what runs in a forward: one has run */
+    struct linear contacts;                /* esm: of a head that no forward runs */
     struct norm encoder_norm;              /* behind the encoder's blocks */
     struct convolution hearing[2];         /* whisper: in front of them, */
     struct tensor *source_positions;       /* and its positions, which are not trained; bart's are */
@@ -209,7 +210,7 @@ extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
     plim_family_modernbert, plim_family_vit, plim_family_stablelm, plim_family_falcon,
     plim_family_gpt_bigcode, plim_family_t5, plim_family_gemma4, plim_family_deberta_v2,
-    plim_family_whisper, plim_family_bart;
+    plim_family_whisper, plim_family_bart, plim_family_esm;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
  * be sharded by FSDP or ZeRO has no memory yet. */
@@ -390,6 +391,9 @@ bool decoder_requires_input_grads(const struct decoder *m);
 /* The token embeddings (B, S, H) of ids; named. Under LoRA with checkpointing they are made to want
  * a gradient (enable_input_require_grads), or nothing below the first adapter would be recomputed. */
 struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor *ids);
+/* Positions of ids (B, S), counted among those that are no padding: (cumsum(ids != padding) * (ids != padding)).long()
+ * + padding, in steps of int32; named (bert.c) */
+struct tensor *decoder_counted_positions(struct engine *e, const struct decoder *m, struct tensor *ids);
 /* Is there a layer that is sliding / not sliding? */
 bool decoder_has_layers(const struct decoder *m, bool sliding);
 /* Documents in a micro-batch that is one row; 0: its rows are the samples. */
@@ -445,9 +449,11 @@ struct tensor *decoder_attend(struct engine *e, const struct block_call *b,
 /* The same of queries and keys that are turned first, of which a part of each head turns; takes qkv. */
 struct tensor *decoder_attend_turned(struct engine *e, const struct block_call *b, struct tensor *const qkv[3],
                                      struct tensor **weights);
+/* Rebinds queries and keys to themselves turned in fp32 by their positions (modernbert, esm). */
+void decoder_turn_wide(struct engine *e, const struct block_call *b, struct tensor *qkv[3]);
 /* The plain MLP: fc2(activation(fc1(x))), each result in the place of the one before; floating. */
 struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct tensor *x);
-/* BertSelfOutput and BertOutput: norm(dropout(l(x)) + residual), all lent; floating */
+/* BertSelfOutput and BertOutput: norm(dropout(l(x)) + residual), all lent; floating. n NULL: without the norm */
 struct tensor *bert_output(struct engine *e, const struct block_call *b, const struct linear *l, const struct norm *n,
                            struct tensor *x, struct tensor *residual);
 /* BertIntermediate and BertOutput of x, lent; floating */

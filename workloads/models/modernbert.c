@@ -58,25 +58,11 @@ static struct tensor *project(struct engine *e, const struct block_call *b, stru
     return all;
 }
 
-/* Rebinds queries and keys to themselves turned in fp32 by their positions. */
-static void rotate(struct engine *e, const struct block_call *b, struct tensor *qkv[3])
-{
-    struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)),
-                  *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
-    struct tensor *turned[2], *cast[2];
-    for (int i = 0; i < 2; i++) turned[i] = tensor_keep(nn_rotate_wide(e, qkv[i], cos, sin));
-    for (int i = 0; i < 2; i++)
-        cast[i] = tensor_hold(op_to(e, turned[i], (enum plim_dtype)qkv[i]->a.dtype));
-    tensor_drop_all(e, cos, sin, turned[0], turned[1], qkv[0], qkv[1]);
-    qkv[0] = cast[0];
-    qkv[1] = cast[1];
-}
-
 static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor **weights)
 {
     struct tensor *qkv[3], *all = project(e, b, x, qkv);
-    rotate(e, b, qkv);
+    decoder_turn_wide(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     call.bidirectional = true;
     if (call.window) call.window++; /* the tokens on one side, and the token itself */

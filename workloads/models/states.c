@@ -218,9 +218,10 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
     bool norm_first = m->config->family != PLIM_FAMILY_PHI && m->config->family != PLIM_FAMILY_LFM2;
     const struct norm *beside = m->position_ids ? &m->embedding_norm : &m->final_norm; /* bert's, else rotary ones */
     const struct tensor *last = norm_first && beside->bias ? beside->bias : beside->weight;
-    if (!last) last = before_head(m, out, count - n); /* a norm without a weight */
     bool counts = plim_family_info(m->config->family)->counts_positions;
-    if (counts) last = m->position_embedding; /* it stands behind the norm */
+    if (counts && m->position_embedding) last = m->position_embedding; /* it stands behind the norm */
+    if (!last && m->position_ids) last = embedded;                     /* there is no norm (esm) */
+    if (!last) last = before_head(m, out, count - n); /* a norm without a weight */
     /* from the back, so that nothing is written over that is still to be moved */
     size_t to = count;
     for (size_t from = count - n; from-- > 0;) {

@@ -246,6 +246,7 @@ struct rotary {
     bool of_grids; /* positions are (3, B, S), of images' grids, which turn so many angles each: */
     int64_t sections[3];
     bool by_sections; /* which lie behind one another (qwen2_vl), and not by turns (qwen3_5) */
+    bool is_alone;    /* inv_freq has no original beside it (esm) */
     bool is_complex; /* cos is both, a complex number for each angle, (1, S, dim / 2, 2), sin NULL (deepseek_v2) */
     bool by_elements; /* positions times frequencies, not a matrix product (transformers from 5.20 on) */
 };

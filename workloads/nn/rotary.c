@@ -4,8 +4,9 @@
 void nn_rotary_create(struct engine *e, struct rotary *r)
 {
     r->inv_freq = tensor_keep(nn_rope_frequencies(e, r));
-    r->original_inv_freq = tensor_keep(op_clone(e, r->inv_freq));
     tensor_classify(e, r->inv_freq, PLIM_MEMORY_PARAMETERS);
+    if (r->is_alone) return;
+    r->original_inv_freq = tensor_keep(op_clone(e, r->inv_freq));
     tensor_classify(e, r->original_inv_freq, PLIM_MEMORY_PARAMETERS);
 }
 

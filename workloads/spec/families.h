@@ -47,6 +47,7 @@
     X(DISTILBERT, "distilbert")                                                                    \
     X(MODERNBERT, "modernbert")                                                                    \
     X(DEBERTA_V2, "deberta-v2")                                                                    \
+    X(ESM, "esm")                                                                                  \
     X(MIXTRAL, "mixtral")                                                                          \
     X(QWEN2_MOE, "qwen2_moe")                                                                      \
     X(QWEN3_MOE, "qwen3_moe")                                                                      \

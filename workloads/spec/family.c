@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { ACTIVATION_SWISH = PLIM_ACTIVATION_QUICK_GELU + 1 };
+enum { ACTIVATION_SWISH = PLIM_ACTIVATION_GELU_PYTHON + 1 };
 
 static const char *const activation_names[] = {
     [PLIM_ACTIVATION_GELU] = "gelu",
@@ -13,14 +13,15 @@ static const char *const activation_names[] = {
     [PLIM_ACTIVATION_RELU] = "relu",
     [PLIM_ACTIVATION_RELU2] = "relu2",
     [PLIM_ACTIVATION_QUICK_GELU] = "quick_gelu",
+    [PLIM_ACTIVATION_GELU_PYTHON] = "gelu_python",
     [ACTIVATION_SWISH] = "swish",
 };
 
 /* By enum plim_feed_forward; of t5 gated-gelu is gelu_new. */
 static const char *const feed_forward_names[PLIM_FEED_COUNT] = {
-    "gelu", "gelu_new", "gelu_pytorch_tanh", "silu", "relu", "relu2", "quick_gelu",
+    "gelu", "gelu_new", "gelu_pytorch_tanh", "silu", "relu", "relu2", "quick_gelu", "gelu_python",
     "gated-gelu", "gated-gelu_new", "gated-gelu_pytorch_tanh", "gated-silu", "gated-relu", "gated-relu2",
-    "gated-quick_gelu",
+    "gated-quick_gelu", "gated-gelu_python",
 };
 
 /* By enum plim_top_k */
@@ -31,6 +32,8 @@ static const char *const seeing_names[PLIM_SEEING_COUNT] = {"none", "vision"};
 /* By enum plim_position_scores, and one of them once more */
 enum { SCORES_TURNED = PLIM_SCORES_COUNT };
 static const char *const score_names[] = {"none", "c2p", "p2c", "p2c|c2p", "c2p|p2c"};
+/* By enum plim_position_kind */
+static const char *const position_names[PLIM_POSITIONS_COUNT] = {"absolute", "rotary"};
 /* By enum plim_distance_norm */
 static const char *const distance_names[PLIM_DISTANCE_COUNT] = {"none", "layer_norm"};
 
@@ -47,12 +50,14 @@ static const char *const distance_names[PLIM_DISTANCE_COUNT] = {"none", "layer_n
 #define OF_SEEING OF_NAMES(seeing_names)
 #define OF_POSITION_SCORES OF_NAMES(score_names)
 #define OF_DISTANCE_NORM OF_NAMES(distance_names)
+#define OF_POSITION_KIND OF_NAMES(position_names)
 #define OF_POOLING OF_NAMES(plim_pooling_names)
 
 /* What a null is, where 0 is a value. */
 #define NULL_VALUE(field)                                                                          \
     ((field) == PLIM_FIELD_PAD_TOKEN            ? PLIM_NO_TOKEN                                     \
      : (field) == PLIM_FIELD_DECODER_START      ? PLIM_NO_TOKEN                                     \
+     : (field) == PLIM_FIELD_MASK_TOKEN         ? PLIM_NO_TOKEN                                     \
      : (field) == PLIM_FIELD_DROPOUT_CLASSIFIER ? -1                                                \
                                                 : 0)
 

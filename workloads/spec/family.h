@@ -62,6 +62,14 @@
       "deberta-v2: distances of one side that are told apart; -1: all")                            \
     X(RELATIVE_POSITIONS, relative_positions, INT, -1, 1 << 24, "max_relative_positions", "tokens", \
       "deberta-v2: the farthest distance; -1: max_position_embeddings")                            \
+    X(POSITION_KIND, position_kind, POSITION_KIND, 0, 0, "position_embedding_type", "",            \
+      "esm: learned positions, or queries and keys that turn")                                     \
+    X(NORMS_EMBEDDINGS, norms_embeddings, BOOL, 0, 0, "emb_layer_norm_before", "",                 \
+      "esm: a norm in front of the blocks")                                                        \
+    X(TOKEN_DROPOUT, token_dropout, BOOL, 0, 0, "token_dropout", "",                               \
+      "esm: masked tokens are zeros, and the others scaled for it")                                \
+    X(MASK_TOKEN, mask_token_id, INT, 0, (1 << 26) - 1, "mask_token_id", "token",                  \
+      "esm: the token that is masked")                                                             \
     X(ACTIVATION, activation, ACTIVATION, 0, 0, "hidden_act", "", "activation function of the MLP") \
     X(TIE_WORD_EMBEDDINGS, tie_word_embeddings, BOOL, 0, 0, "tie_word_embeddings", "",             \
       "the head shares the embedding's weight")                                                    \

@@ -576,7 +576,7 @@ static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
 const struct plim_family_info *plim_family_info(enum plim_family family)
 {
     const struct plim_family_info *const others[] = {plim_further_families, plim_expert_families,
-                                                           plim_seq2seq_families};
+                                                           plim_seq2seq_families, plim_encoder_families};
     if (families[family].keys) return &families[family];
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (others[i][family].keys) return &others[i][family];

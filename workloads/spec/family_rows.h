@@ -95,6 +95,9 @@ extern const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT];
 /* Models of images and text (family_keys_vision.c), likewise. */
 extern const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT];
 
+/* Encoders of fewer users (family_keys_encoders.c), likewise. */
+extern const struct plim_family_info plim_encoder_families[PLIM_FAMILY_COUNT];
+
 /* An encoder and a decoder (family_keys_seq2seq.c), likewise. */
 extern const struct plim_family_info plim_seq2seq_families[PLIM_FAMILY_COUNT];
 

@@ -14,7 +14,7 @@ static const struct other_kind {
     {"a state-space model",
      {"mamba", "mamba2", "falcon_mamba", "rwkv", "recurrent_gemma", "zamba2"}},
     {"an encoder",
-     {"deberta", "albert", "mpnet", "esm",
+     {"deberta", "albert", "mpnet",
       "longformer", "roformer", "layoutlm", "eurobert"}},
     {"an encoder-decoder",
      {"umt5", "pegasus", "marian", "longt5",
@@ -53,7 +53,7 @@ static const char *const harmless_words[] = {
 #define OF_ALL NULL, NULL
 #define BERTS PLIM_FAMILY_BERT, PLIM_FAMILY_ROBERTA, PLIM_FAMILY_XLM_ROBERTA, PLIM_FAMILY_ELECTRA
 #define ENCODERS BERTS, PLIM_FAMILY_DISTILBERT, PLIM_FAMILY_MODERNBERT, PLIM_FAMILY_DEBERTA_V2, \
-    PLIM_FAMILY_VIT
+    PLIM_FAMILY_ESM, PLIM_FAMILY_VIT
 #define T5S PLIM_FAMILY_T5, PLIM_FAMILY_MT5
 #define BARTS PLIM_FAMILY_BART, PLIM_FAMILY_MBART
 #define LAYERED PLIM_FAMILY_WHISPER, BARTS
@@ -94,7 +94,8 @@ static const struct refused_key {
      OF(PLIM_FAMILY_GEMMA4_TEXT, PLIM_FAMILY_GEMMA4_UNIFIED_TEXT, PLIM_FAMILY_GEMMA4,
         PLIM_FAMILY_GEMMA4_UNIFIED)},
     {"is_decoder", HARMLESS_FALSE, "an encoder's causal attention is not in this version",
-     OF(BERTS)},
+     OF(BERTS, PLIM_FAMILY_ESM)},
+    {"is_folding_model", HARMLESS_FALSE, "ESMFold is not in this version", OF(PLIM_FAMILY_ESM)},
     {"chunk_size_feed_forward", HARMLESS_ZERO, "MLPs in parts are not in this version",
      OF(BERTS, PLIM_FAMILY_DISTILBERT)},
     {"sparse_prediction", HARMLESS_FALSE,

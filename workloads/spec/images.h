@@ -6,14 +6,16 @@
 #include <stdint.h>
 
 /* Activation functions as transformers' ACT2FN runs them (gelu_new is the python formula of
- * eight kernels, gelu_pytorch_tanh one kernel). quick_gelu: x * sigmoid(1.702 x). gelu_fast: not in these families. */
+ * eight kernels, gelu_pytorch_tanh one kernel). quick_gelu: x * sigmoid(1.702 x). gelu_python: x * 0.5 * (1 + erf(x /
+ * sqrt(2))), step by step. gelu_fast: not in these families. */
 enum plim_activation {
     PLIM_ACTIVATION_GELU, PLIM_ACTIVATION_GELU_NEW, PLIM_ACTIVATION_GELU_PYTORCH_TANH,
-    PLIM_ACTIVATION_SILU, PLIM_ACTIVATION_RELU, PLIM_ACTIVATION_RELU2, PLIM_ACTIVATION_QUICK_GELU
+    PLIM_ACTIVATION_SILU, PLIM_ACTIVATION_RELU, PLIM_ACTIVATION_RELU2, PLIM_ACTIVATION_QUICK_GELU,
+    PLIM_ACTIVATION_GELU_PYTHON
 };
 
 /* Functions of an MLP as t5's feed_forward_proj names them: those above in their order, and the same with a gate. */
-enum plim_feed_forward { PLIM_FEED_GATED = PLIM_ACTIVATION_QUICK_GELU + 1, PLIM_FEED_COUNT = 2 * PLIM_FEED_GATED };
+enum plim_feed_forward { PLIM_FEED_GATED = PLIM_ACTIVATION_GELU_PYTHON + 1, PLIM_FEED_COUNT = 2 * PLIM_FEED_GATED };
 
 enum { PLIM_MAX_DEEP = 16, PLIM_GRIDS = 3, PLIM_MAX_CLIPPED = 64 /* blocks of gemma4's towers */ };
 

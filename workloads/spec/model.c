@@ -411,6 +411,18 @@ static enum plim_status check_distances(const struct plim_model_config *model, c
     return PLIM_OK;
 }
 
+/* EsmEmbeddings compares tokens with None. */
+static enum plim_status check_esm(const struct plim_model_config *model, const char **culprit, struct plim_error *err)
+{
+    if (model->token_dropout && model->mask_token_id == PLIM_NO_TOKEN)
+        REFUSE(MASK_TOKEN, "mask_token_id is null beside token_dropout, with which transformers fails to run esm, "
+               "expected a token");
+    if (model->position_kind == PLIM_POSITIONS_ROTARY && model->head_dim % 2)
+        REFUSE(HEADS, "a head has %lld elements, expected an even number: halves of heads turn",
+               (long long)model->head_dim);
+    return PLIM_OK;
+}
+
 enum plim_status plim_model_check(const struct plim_spec *spec, const char **culprit,
                                   struct plim_error *err)
 {
@@ -439,6 +451,7 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
                plim_family_key_name(model->family, PLIM_FIELD_EXPERTS), (long long)model->experts);
     if ((st = check_deepseek_v2(model, culprit, err)) != PLIM_OK) return st;
     if ((st = check_distances(model, culprit, err)) != PLIM_OK) return st;
+    if ((st = check_esm(model, culprit, err)) != PLIM_OK) return st;
     bool adds_two = model->family != PLIM_FAMILY_DEEPSEEK_V2;
     bool has_pairs = model->expert_groups && model->experts >= 2 * model->expert_groups;
     if (model->expert_groups && adds_two && (model->experts % model->expert_groups || !has_pairs))

@@ -51,6 +51,8 @@ enum plim_top_k { PLIM_TOP_K_GREEDY, PLIM_TOP_K_GROUPS, PLIM_TOP_K_COUNT };
 /* What deberta-v2's scores have of distances: of the token and a distance to it, of a distance and the token. */
 enum plim_position_scores { PLIM_SCORES_NONE, PLIM_SCORES_C2P, PLIM_SCORES_P2C, PLIM_SCORES_BOTH,
                             PLIM_SCORES_COUNT };
+/* What esm tells places by: learned positions, or queries and keys that turn. */
+enum plim_position_kind { PLIM_POSITIONS_ABSOLUTE, PLIM_POSITIONS_ROTARY, PLIM_POSITIONS_COUNT };
 enum plim_distance_norm { PLIM_DISTANCE_PLAIN, PLIM_DISTANCE_NORMED, PLIM_DISTANCE_COUNT };
 
 /* What a classification head of modernbert looks at. */
@@ -130,6 +132,9 @@ struct plim_model_config {
     enum plim_distance_norm distance_norm;       /* deberta-v2: of these embeddings */
     int64_t position_buckets, relative_positions; /* deberta-v2: how many distances have one of their own, on either
                                                    * side, -1: all; the farthest, -1: the last position */
+    enum plim_position_kind position_kind; /* esm */
+    bool norms_embeddings, token_dropout;  /* esm: a norm in front of the blocks; masked tokens are left out */
+    int64_t mask_token_id;                 /* esm: which these are; PLIM_NO_TOKEN: null */
     int64_t relative_buckets, relative_distance; /* t5: rows of its bias on positions; what is farther is alike */
     enum plim_feed_forward feed_forward;         /* t5; already applied to activation and gated_mlp */
     bool gated_mlp;              /* t5 */

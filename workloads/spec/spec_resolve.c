@@ -276,7 +276,8 @@ static enum plim_status check_seq(const struct plim_spec *spec, struct plim_erro
             return plim_fail(err, PLIM_SPEC,
                              "data.seq is %lld, expected none or %lld: an image's patches and one",
                              (long long)spec->seq.values[i], (long long)model->positions);
-    if (!plim_family_info(model->family)->learned_positions && !model->absolute_positions) return PLIM_OK;
+    bool learns = plim_family_info(model->family)->learned_positions && model->position_kind != PLIM_POSITIONS_ROTARY;
+    if (!learns && !model->absolute_positions) return PLIM_OK;
     int64_t longest = plim_model_longest(model);
     for (size_t i = 0; i < spec->seq.count; i++)
         if (spec->seq.values[i] > longest)

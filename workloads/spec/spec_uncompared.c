@@ -47,8 +47,8 @@
 #define SEQ2SEQ (FLASH2 | PACKING | SWIFT | SFT | LATER_LOOPS | INT8 | LIGER | NEWER | KEPT | REENTRANT | LOADED | \
                  UPCAST | SAVED | SHARDED)
 #define T5S (SEQ2SEQ | FP16 | NF4 | FP4)
-#define DEBERTA (NUMBER | PACKING | SWIFT | SFT | LATER_LOOPS | NF4 | FP4 | INT8 | LIGER | NEWER | REENTRANT | \
-                 LOADED | UPCAST | SHARDED)
+#define ENCODER (PACKING | SWIFT | SFT | LATER_LOOPS | NF4 | FP4 | INT8 | LIGER | FLASH2 | NEWER | REENTRANT | LOADED | \
+                 UPCAST | SHARDED)
 #define GEMMA4 (SWIFT | SFT_DDP | LATER_LOOPS | SHARDED | FP4 | INT8 | LIGER | FLASH2 | REENTRANT_BY_LAYERS | \
                 PACKING | CUT | SMOOTHED | UPCAST | PARAMETERS | SAVED | NEWER)
 
@@ -73,7 +73,8 @@ static const struct { uint64_t always, with_images; } uncompared[PLIM_FAMILY_COU
     [PLIM_FAMILY_WHISPER] = {SEQ2SEQ, 0},
     [PLIM_FAMILY_BART] = {SEQ2SEQ | FP16_BY_VALUES, 0},
     [PLIM_FAMILY_MBART] = {SEQ2SEQ, 0},
-    [PLIM_FAMILY_DEBERTA_V2] = {DEBERTA, 0},
+    [PLIM_FAMILY_DEBERTA_V2] = {ENCODER | NUMBER, 0},
+    [PLIM_FAMILY_ESM] = {ENCODER, 0},
 };
 
 static const char *of_model(const struct plim_spec *spec, uint64_t what)

@@ -39,6 +39,7 @@ template <int V> __device__ inline void random_units(float (&v)[V], uint64_t see
 
 #define SQRT_HALF 0.70710678118654752f        /* sqrt(1/2) */
 #define SQRT_2_OVER_PI 0.79788456080286536f   /* sqrt(2/pi) */
+#define TWO_OVER_SQRT_PI 1.1283791670955126f
 #define SQRT_1_OVER_2_PI 0.39894228040143268f /* sqrt(1/(2 pi)) */
 #define ONE_OVER_PI 0.31830988618379067154    /* 1/pi */
 
@@ -111,6 +112,7 @@ __device__ inline void unary_function(float (&v)[V], int function, float alpha, 
     case PLIM_UNARY_LOG: EACH(logf(x))
     case PLIM_UNARY_LOG_SIGMOID: EACH(smaller()(x, 0.0f) - log1pf(expf(-fabsf(x))))
     case PLIM_UNARY_FLOOR: EACH(floorf(x))
+    case PLIM_UNARY_ERF: EACH(erff(x))
     }
 }
 
@@ -160,6 +162,7 @@ __device__ inline void unary_derivative(float (&v)[V], const float (&saved)[V], 
     case PLIM_UNARY_LOG: EACH(x / S)
     case PLIM_UNARY_LOG_SIGMOID: EACH(x * sigmoid(-S))
     case PLIM_UNARY_FLOOR: EACH(((void)x, 0.0f))
+    case PLIM_UNARY_ERF: EACH(x * TWO_OVER_SQRT_PI * expf(-S * S))
     }
 #undef S
 }

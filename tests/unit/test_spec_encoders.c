@@ -1,0 +1,67 @@
+/* Encoders that came later (esm) in a spec: what is refused, and how long rows may be. */
+#include "support/spec_files.h"
+#include "workloads/spec/family.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+
+TestSuite(spec_encoders, .fini = spec_files_remove);
+
+#define RUN_IT " (plimsoll exec runs any training program)"
+#define BESIDE(what, family) what " beside " family ": this is not in this version" RUN_IT
+#define ESM "model: {family: esm, vocab_size: 33, pad_token_id: 1}\n"
+
+struct refusal {
+    const char *text, *line;
+};
+
+static void check_all(const char *name, const struct refusal *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        cr_expect(eq(str, (char *)spec_refusal(name, cases[i].text), (char *)cases[i].line), "%s", cases[i].text);
+}
+
+#define CHECK_ALL(name, cases) check_all(name, cases, sizeof(cases) / sizeof((cases)[0]))
+
+Test(spec_encoders, esm_has_limits_of_its_own)
+{
+    static const struct refusal cases[] = {
+        {"model: {family: esm, vocab_size: 33}\n",
+         "s.yaml:1:8: pad_token_id is null, with which transformers fails to build or to run esm, expected a number"},
+        {"model: {family: esm, vocab_size: 33, pad_token_id: 1, token_dropout: true}\n",
+         "s.yaml:1:8: mask_token_id is null beside token_dropout, with which transformers fails to run esm, expected a "
+         "token"},
+        {"model: {family: esm, vocab_size: 33, pad_token_id: 1, hidden_size: 60, position_embedding_type: rotary}\n",
+         "s.yaml:1:8: a head has 5 elements, expected an even number: halves of heads turn"},
+        {ESM "data: {seq: 1025}\n",
+         "s.yaml:2:13: data.seq is 1025, expected at most max_position_embeddings - pad_token_id - 1 = 1024: esm "
+         "learns its positions"},
+        {"model: {family: esm, vocab_size: 33, pad_token_id: 1, task: question-answering}\n",
+         "s.yaml:1:61: task is question-answering, expected of esm: masked-lm, classification, token-classification"},
+        {ESM "train: {attention: flash_attention_2, precision: bf16}\n",
+         "s.yaml:1:17: " BESIDE("train.attention flash_attention_2", "esm")},
+        {ESM "train: {sharding: zero2, world: 2}\n", "s.yaml:1:17: " BESIDE("zero2", "esm")},
+        {ESM "train: {use_reentrant: true, checkpointing: full}\n",
+         "s.yaml:1:17: " BESIDE("train.use_reentrant", "esm")},
+    };
+    CHECK_ALL("s.yaml", cases);
+    static const struct refusal files[] = {
+        {"{\"model_type\": \"esm\", \"is_folding_model\": true}",
+         "config.json:1:43: is_folding_model: ESMFold is not in this version, expected false" RUN_IT},
+        {"{\"model_type\": \"esm\", \"is_decoder\": true}",
+         "config.json:1:37: is_decoder: an encoder's causal attention is not in this version, expected false" RUN_IT},
+    };
+    CHECK_ALL("config.json", files);
+}
+
+/* Where queries and keys turn a row may be longer than the model was made for. */
+Test(spec_encoders, rotary_esm_reads_rows_of_any_length)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", "model: {family: esm, vocab_size: 33, pad_token_id: 1, position_embedding_type: rotary}\n"
+                             "data: {seq: 3000}\n", &s);
+    cr_expect(eq(i64, s.seq.values[0], 3000));
+    spec_load_text("config.json", "{\"model_type\": \"esm\", \"vocab_size\": 33, \"pad_token_id\": 1, \"hidden_act\": "
+                                  "\"relu\", \"position_embedding_type\": \"rotary\"}", &s);
+    cr_expect(eq(int, (int)s.model.activation, (int)PLIM_ACTIVATION_GELU_PYTHON)); /* whatever hidden_act says */
+    cr_expect(eq(int, (int)s.model.position_kind, (int)PLIM_POSITIONS_ROTARY));
+}
