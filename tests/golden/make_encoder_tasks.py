@@ -16,13 +16,15 @@ import make_trl
 MIXED, FULL, EAGER = {'precision': 'bf16-mixed'}, {'checkpointing': 'full'}, {'attention': 'eager'}
 TRAINER = {'loop': 'trainer'}
 ODD = {'x-bert': 'x-bert-untied', 'x-roberta': 'x-roberta-class', 'x-distilbert': 'x-distilbert-class',
-       'x-modernbert': 'x-modernbert-odd', 'x-electra': 'x-electra-odd', 'x-esm': 'x-esm-odd'}
-QUERIES = {'x-distilbert': ['q_lin', 'v_lin'], 'x-modernbert': ['Wqkv']}
+       'x-modernbert': 'x-modernbert-odd', 'x-electra': 'x-electra-odd', 'x-esm': 'x-esm-odd',
+       'x-albert': 'x-albert-odd', 'x-mpnet': 'x-mpnet-odd'}
+QUERIES = {'x-distilbert': ['q_lin', 'v_lin'], 'x-modernbert': ['Wqkv'],
+           'x-mpnet': ['q', 'v'], 'x-mpnet-odd': ['q', 'k', 'v', 'o']}
 
 
 def case(config, kind, batch, seq, **more):
     made = make_trl.case(config, batch, seq, **{'kind': kind, 'loop': 'plain', 'precision': 'fp32', 'made_on': 'gpu',
-                                                'optimizer': 'adamw', **more})
+                                                'optimizer': 'adamw', **(EAGER if 'mpnet' in config else {}), **more})
     if made['loop'] == 'plain':
         made.pop('clip')
     else:
@@ -106,6 +108,28 @@ def of_later(config, kinds, *others):
         yield case(other, 'tokens', 4, 96, **TRAINER, padded=True, accumulation=2)
 
 
+def of_unchecked(config):
+    """Of a family that transformers does not checkpoint"""
+    odd, measured = ODD[config], {'batch': 4, 'batches': 3, 'every': 2}
+    for kind in ('mlm', 'classify', 'tokens', 'answers'):
+        yield case(config, kind, 5, 127, **MIXED, optimizer='adamw-fused')
+        yield case(odd, kind, 3, 77, padded=True)
+        yield case(config, kind, 4, 96, **TRAINER, padded=True, accumulation=2)
+    yield case(config, 'mlm', 3, 100, precision='bf16', attention='eager')
+    yield case(odd, 'mlm', 4, 64, precision='fp16-mixed', padded=True, compute_capability=75)
+    yield case(odd, 'mlm', 2, 33, precision='fp16', compute_capability=90, optimizer='sgd', accumulation=2)
+    yield case(odd, 'mlm', 3, 77, **MIXED, **lora(odd))
+    yield case(config, 'mlm', 3, 64, **TRAINER, weights='bf16', **MIXED, **lora(config))
+    yield case(config, 'classify', 3, 64, **TRAINER, **MIXED, **lora(config, task_type='SEQ_CLS'))
+    yield case(odd, 'mlm', 8, 64, **TRAINER, **MIXED, optimizer='adamw-fused')
+    yield case(config, 'mlm', 4, 64, **TRAINER, **MIXED, sharding='ddp', world=2, accumulation=2)
+    yield case(odd, 'mlm', 3, 64, **TRAINER, arguments={'label_smoothing_factor': 0.1})
+    yield case(config, 'mlm', 4, 64, **TRAINER, precision='fp16-mixed', evaluation={'batch': 8, 'batches': 3})
+    yield case(config, 'tokens', 3, 64, **TRAINER, **MIXED, evaluation={**measured, 'keeps': 'argmax'}, labels=9)
+    yield case(config, 'classify', 3, 64, **TRAINER, evaluation={**measured, 'keeps': 'logits'}, labels=1)
+    yield case(odd, 'classify', 3, 100, **MIXED, labels=1)
+
+
 def cases():
     for config in ('x-bert', 'x-roberta', 'x-distilbert', 'x-modernbert'):
         for kind in ('tokens', 'answers'):
@@ -122,6 +146,8 @@ def cases():
         yield from of_each('x-electra', kind)
     yield from of_one_label()
     yield from of_tokens('x-electra')
+    for config in ('x-albert', 'x-mpnet'):
+        yield from of_unchecked(config)
     yield from of_later('x-esm', ('mlm', 'classify', 'tokens'), 'x-esm-plain')
 
 

@@ -66,7 +66,8 @@ def add_lora(model, lora):
     return get_peft_model(model, LoraConfig(lora_alpha=2 * lora["r"], lora_dropout=0.0, **lora))
 
 
-ENCODERS = ("bert", "roberta", "distilbert", "modernbert", "xlm-roberta", "electra", "deberta-v2", "esm")
+ENCODERS = ("bert", "roberta", "distilbert", "modernbert", "xlm-roberta", "electra", "deberta-v2", "esm", "albert", "mpnet")
+UNCHECKED = ("albert", "mpnet")  # which transformers does not checkpoint
 HEADS = {"ForSequenceClassification": transformers.AutoModelForSequenceClassification,
          "ForTokenClassification": transformers.AutoModelForTokenClassification,
          "ForQuestionAnswering": transformers.AutoModelForQuestionAnswering}
@@ -271,8 +272,9 @@ def encoders(classes=()):
         if classes and name not in classes:
             continue
         hf = dict(hf, architectures=[name])
-        yield dict(plain, hf=hf)
-        yield dict({**plain, "attention": "eager", "checkpointing": "full"}, hf=hf)
+        if hf["model_type"] != "mpnet":
+            yield dict(plain, hf=hf)
+        yield dict({**plain, "attention": "eager", "checkpointing": "none" if hf["model_type"] in UNCHECKED else "full"}, hf=hf)
 
 
 def classifiers():

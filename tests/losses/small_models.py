@@ -138,6 +138,8 @@ ENCODER_MODELS = [
 
 DISTILBERT, MODERNBERT = ENCODER_MODELS[4], ENCODER_MODELS[6]
 ESM = dict(BERT, model_type="esm", mask_token_id=7, token_dropout=True, position_embedding_type="rotary")
+ALBERT = dict(BERT, model_type="albert", embedding_size=24, num_hidden_layers=5, num_hidden_groups=2)
+MPNET = dict(BERT, model_type="mpnet", vocab_size=160)  # of which the data has no token 1, its padding
 ELECTRA = dict(BERT, model_type="electra", embedding_size=24)
 FURTHER_ENCODERS = {
     "BertForSequenceClassification": dict(BERT, model_type="bert", id2label={"0": "LABEL_0"}),  # a number
@@ -149,6 +151,9 @@ FURTHER_ENCODERS = {
     "XLMRobertaForTokenClassification": dict(BERT, model_type="xlm-roberta", **LABELS),
     "ElectraForMaskedLM": ELECTRA, "ElectraForSequenceClassification": dict(ELECTRA, **LABELS),
     "ElectraForQuestionAnswering": dict(ELECTRA, embedding_size=32),
+    "AlbertForMaskedLM": ALBERT, "AlbertForTokenClassification": dict(ALBERT, **LABELS),
+    "AlbertForSequenceClassification": dict(ALBERT, num_hidden_groups=1, hidden_act="gelu", **LABELS),
+    "MPNetForMaskedLM": MPNET, "MPNetForSequenceClassification": dict(MPNET, **LABELS), "MPNetForQuestionAnswering": MPNET,
     "EsmForMaskedLM": ESM, "EsmForTokenClassification": dict(ESM, **LABELS),
     "EsmForSequenceClassification": dict(ESM, position_embedding_type="absolute", emb_layer_norm_before=True, **LABELS),
 }

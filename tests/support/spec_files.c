@@ -286,6 +286,16 @@ static int64_t of_esm(const struct plim_model_config *m)
     return of_berts(&bert) + own + m->layers * m->heads + 1 - (two_biases ? m->vocab_size : 0);
 }
 
+/* albert: layers that run many times once, embeddings of their own width */
+static int64_t of_albert(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, f = m->intermediate_size, v = m->vocab_size, w = m->word_embed_proj_dim;
+    int64_t layer = 4 * (h * h + h) + 2 * h * f + f + h + 4 * h;
+    int64_t body = m->layers * layer + (v + m->positions + m->type_vocab_size) * w + 2 * w + w * h + h;
+    if (m->task == PLIM_TASK_CLASSIFICATION) return body + h * h + h + m->labels * (h + 1);
+    return body + h * w + 3 * w + v + (m->tie_word_embeddings ? 0 : v * w + v);
+}
+
 /* deberta-v2: bert's without positions or types where there are none; an embedding of distances, and its projections */
 static int64_t of_deberta(const struct plim_model_config *m)
 {
@@ -465,6 +475,10 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return of_electra(m);
     case PLIM_FAMILY_MODERNBERT:
         return of_modernbert(m);
+    case PLIM_FAMILY_ALBERT:
+        return of_albert(m);
+    case PLIM_FAMILY_MPNET: /* a bias on positions */
+        return of_berts(m) + m->relative_buckets * m->heads;
     case PLIM_FAMILY_ESM:
         return of_esm(m);
     case PLIM_FAMILY_DEBERTA_V2:

@@ -1,4 +1,4 @@
-/* Encoders that came later (esm) in a spec: what is refused, and how long rows may be. */
+/* Encoders that came later (esm, albert, mpnet) in a spec: what is refused, and how long rows may be. */
 #include "support/spec_files.h"
 #include "workloads/spec/family.h"
 #include <criterion/criterion.h>
@@ -51,6 +51,65 @@ Test(spec_encoders, esm_has_limits_of_its_own)
          "config.json:1:37: is_decoder: an encoder's causal attention is not in this version, expected false" RUN_IT},
     };
     CHECK_ALL("config.json", files);
+}
+
+Test(spec_encoders, albert_and_mpnet_are_not_checkpointed)
+{
+    static const struct refusal cases[] = {
+        {"model: {family: albert}\ntrain: {checkpointing: [none, full]}\n",
+         "s.yaml:2:24: train.checkpointing is full, expected none: transformers does not checkpoint albert "
+         "(gradient_checkpointing_enable() fails)"},
+        {"model: {family: mpnet}\ntrain: {checkpointing: full}\n",
+         "s.yaml:2:24: train.checkpointing is full, expected none: transformers does not checkpoint mpnet "
+         "(gradient_checkpointing_enable() fails)"},
+        {"model: {family: albert, num_hidden_groups: 13}\n",
+         "s.yaml:1:44: num_hidden_groups is 13, expected at most num_hidden_layers = 12"},
+        {"model: {family: albert}\ntrain: {liger: true}\n", "s.yaml:1:17: " BESIDE("train.liger", "albert")},
+        {"model: {family: mpnet}\ntrain: {attention: sdpa}\n",
+         "s.yaml:2:20: train.attention is sdpa, expected eager, transformers' own for mpnet"},
+        {"model: {family: mpnet, relative_attention_num_buckets: 16}\n",
+         "s.yaml:1:56: relative_attention_num_buckets is 16, expected 32 or more: transformers looks up so many "
+         "whatever is said"},
+        {"model: {family: mpnet}\ndata: {seq: 511}\n",
+         "s.yaml:2:13: data.seq is 511, expected at most max_position_embeddings - pad_token_id - 1 = 510: mpnet "
+         "learns its positions"},
+    };
+    CHECK_ALL("s.yaml", cases);
+    static const struct refusal files[] = {
+        {"{\"model_type\": \"albert\", \"inner_group_num\": 2}",
+         "config.json:1:45: inner_group_num: groups of several layers are not in this version, expected 1" RUN_IT},
+        {"{\"model_type\": \"albert\", \"architectures\": [\"AlbertForMultipleChoice\"]}",
+         "config.json:1:44: architectures names AlbertForMultipleChoice, expected a masked language model, a "
+         "classification of sequences or tokens, or question answering (to plan it as one, write a spec with model: "
+         "{hf: FILE, family: NAME, task: TASK}; plimsoll exec runs any training program)"},
+    };
+    CHECK_ALL("config.json", files);
+}
+
+/* num_hidden_layers are blocks that run, of which layers are those that there are. */
+Test(spec_encoders, layers_of_albert_run_many_times)
+{
+    struct plim_spec s;
+    spec_load_text("config.json",
+                   "{\"model_type\": \"albert\", \"num_hidden_layers\": 24, \"inner_group_num\": 1}", &s);
+    cr_expect(eq(i64, s.model.layers, 1));
+    cr_expect(eq(i64, s.model.passes, 24));
+    cr_expect(eq(sz, s.checkpointing.count, 1));
+    cr_expect(eq(int, s.checkpointing.values[0], (int)PLIM_CHECKPOINTING_NONE));
+    cr_expect(eq(int, plim_spec_resolve(&s, &(struct plim_error)PLIM_ERROR_INIT), PLIM_OK)); /* again */
+    cr_expect(eq(i64, s.model.passes, 24));
+    spec_load_text("s.yaml", "model: {family: albert, num_hidden_layers: 7, num_hidden_groups: 3}\n", &s);
+    cr_expect(eq(i64, s.model.layers, 3));
+    cr_expect(eq(i64, s.model.passes, 7));
+}
+
+/* Whatever its configuration says, mpnet's embeddings take token 1 for padding. */
+Test(spec_encoders, mpnet_pads_with_token_1)
+{
+    struct plim_spec s;
+    spec_load_text("config.json", "{\"model_type\": \"mpnet\", \"pad_token_id\": 7}", &s);
+    cr_expect(eq(i64, s.model.pad_token_id, 1));
+    cr_expect(s.model.has_padding_idx);
 }
 
 /* Where queries and keys turn a row may be longer than the model was made for. */

@@ -44,7 +44,8 @@ static int64_t between(uint64_t *state, int64_t low, int64_t high)
 /* Families of which little was compared */
 static bool is_little_known(enum plim_family family)
 {
-    static const enum plim_family families[] = {PLIM_FAMILY_DEBERTA_V2, PLIM_FAMILY_ESM};
+    static const enum plim_family families[] = {PLIM_FAMILY_DEBERTA_V2, PLIM_FAMILY_ESM, PLIM_FAMILY_ALBERT,
+                                                PLIM_FAMILY_MPNET};
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
         if (families[i] == family) return true;
     return false;
@@ -70,6 +71,7 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     bool bert = plim_family_has_task(family, PLIM_TASK_MASKED_LM) && info->learned_positions;
     if (family == PLIM_FAMILY_GPT_NEOX || family == PLIM_FAMILY_VIT || bert)
         m->dropout_embedding = m->dropout_residual; /* one key */
+    if (family == PLIM_FAMILY_MPNET) m->dropout_classifier = m->dropout_residual;
     if (family == PLIM_FAMILY_ESM) m->dropout_embedding = 0, m->dropout_classifier = m->dropout_residual;
     if (family == PLIM_FAMILY_STARCODER2 || family == PLIM_FAMILY_ERNIE4_5 || family == PLIM_FAMILY_FALCON)
         m->mlp_bias = m->attention_bias; /* one key */
@@ -396,6 +398,8 @@ static void be_deberta(struct plim_spec *spec, uint64_t *state)
 static void be_little_known(struct plim_spec *spec)
 {
     if (!is_little_known(spec->model_as_given.family)) return;
+    if (plim_family_info(spec->model_as_given.family)->uncheckpointed)
+        spec->checkpointing = (struct plim_enum_axis){.count = 1, .values = {PLIM_CHECKPOINTING_NONE}};
     be_plain(spec);
     be_plainer(spec);
     spec->packing = PLIM_PACKING_NO;

@@ -6,12 +6,15 @@
 static const struct traits {
     bool types;            /* token types are embedded too */
     bool head_first;       /* it is made before the model */
+    bool positions_last;   /* they are made behind the norm */
+    bool adds_past;        /* what came before a row, nothing, is added to its tokens' places */
     bool whole_modules;    /* attention ends with its output projection, the MLP with a dropout */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_BERT] = {.types = true},
-    [PLIM_FAMILY_ROBERTA] = {.types = true},
-    [PLIM_FAMILY_XLM_ROBERTA] = {.types = true, .head_first = true},
+    [PLIM_FAMILY_ROBERTA] = {.types = true, .positions_last = true, .adds_past = true},
+    [PLIM_FAMILY_XLM_ROBERTA] = {.types = true, .head_first = true, .positions_last = true, .adds_past = true},
     [PLIM_FAMILY_ELECTRA] = {.types = true},
+    [PLIM_FAMILY_ALBERT] = {.types = true}, /* albert.c */
     [PLIM_FAMILY_DISTILBERT] = {.whole_modules = true},
 };
 
@@ -39,21 +42,19 @@ static void build_positions(struct engine *e, struct decoder *m)
     m->position_embedding = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(m->config->positions, width_of(m)));
 }
 
-static void build_embeddings(struct engine *e, struct decoder *m)
+void bert_build_embeddings(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     const struct traits *t = traits_of(m);
     struct parameters *p = &m->parameters;
     int64_t width = width_of(m);
-    bool counts = plim_family_info(c->family)->counts_positions;
     m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, width));
-    if (!counts) build_positions(e, m);
+    if (!t->positions_last) build_positions(e, m);
     if (t->types) m->type_embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->type_vocab_size, width));
     norm_create(e, m, &m->embedding_norm, width);
     m->position_ids = nn_buffer(e, op_arange(e, PLIM_I64, c->positions, 0, 1));
     if (t->types) m->type_ids = nn_buffer(e, op_full(e, PLIM_I64, SHAPE(c->positions, 1), 0));
-    if (counts) build_positions(e, m);
-    if (width != c->hidden_size) nn_linear_create(e, p, &m->project_in, width, c->hidden_size, true);
+    if (t->positions_last) build_positions(e, m);
 }
 
 static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -71,9 +72,8 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
     norm_create(e, m, &l->norm[1], h);
 }
 
-/* _init_weights of the embeddings: the positions' sines and cosines come from the host, every second
- * column at once; the position ids are counted again. */
-static void initialise(struct engine *e, const struct decoder *m)
+/* The positions' sines and cosines come from the host, every second column at once; positions are counted again. */
+void bert_initialise(struct engine *e, const struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     if (c->sinusoidal_positions) {
@@ -90,11 +90,13 @@ static void initialise(struct engine *e, const struct decoder *m)
 static void build(struct engine *e, struct decoder *m)
 {
     bool head_first = traits_of(m)->head_first;
+    int64_t h = m->config->hidden_size;
     if (head_first) head_build(e, m);
-    build_embeddings(e, m);
+    bert_build_embeddings(e, m);
+    if (width_of(m) != h) nn_linear_create(e, &m->parameters, &m->project_in, width_of(m), h, true);
     decoder_build_layers(e, m, build_layer);
     head_build_pooler(e, m);
-    initialise(e, m);
+    bert_initialise(e, m);
     if (!head_first) head_build(e, m);
     head_tie(e, m);
 }
@@ -107,7 +109,8 @@ struct tensor *decoder_counted_positions(struct engine *e, const struct decoder 
     struct tensor *mask = tensor_keep(
         op_to(e, op_compare_scalar(e, PLIM_BINARY_NE, ids, padding), PLIM_I32));
     struct tensor *count = op_to(e, op_cumsum_last(e, mask, PLIM_I64), PLIM_I32);
-    struct tensor *places = tensor_keep(op_mul(e, op_add_scalar(e, count, 0), mask));
+    if (traits_of(m)->adds_past) count = op_add_scalar(e, count, 0);
+    struct tensor *places = tensor_keep(op_mul(e, count, mask));
     struct tensor *y = tensor_keep(op_add_scalar(e, op_to(e, places, PLIM_I64), padding));
     tensor_drop(e, mask);
     tensor_drop(e, places);
@@ -132,8 +135,7 @@ static struct tensor *types_of(struct engine *e, const struct decoder *m, struct
     return tensor_keep(op_expand(e, types, ids->a.ndim, ids->a.shape));
 }
 
-/* (B, S, H); named */
-static struct tensor *embed(struct engine *e, struct decoder *m, struct tensor *ids)
+struct tensor *bert_embed(struct engine *e, struct decoder *m, struct tensor *ids)
 {
     bool typed = traits_of(m)->types;
     nn_begin(e);
@@ -155,7 +157,7 @@ static struct tensor *embed(struct engine *e, struct decoder *m, struct tensor *
 
 /* --- the block -------------------------------------------------------------------------------- */
 
-static struct attention_call attention_of(const struct block_call *b)
+struct attention_call bert_attention(const struct block_call *b)
 {
     struct attention_call call = decoder_attention(b);
     call.bidirectional = true;
@@ -190,7 +192,7 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, struc
     for (int i = 0; i < 3; i++)
         qkv[i] =
             tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), c->heads, c->head_dim));
-    struct attention_call call = attention_of(b);
+    struct attention_call call = bert_attention(b);
     struct tensor *y = projects ? tensor_keep(decoder_attend(e, b, &call, qkv, weights))
                                 : decoder_context(e, &call, qkv, weights);
     for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);
@@ -234,7 +236,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 
 static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *ids)
 {
-    struct tensor *embeddings = embed(e, m, ids);
+    struct tensor *embeddings = bert_embed(e, m, ids);
     if (m->project_in.weight) tensor_set(e, &embeddings, nn_linear(e, &m->project_in, embeddings));
     struct block_call call = {.mask = decoder_open_mask(e, m, embeddings, 0)};
     nn_begin(e);

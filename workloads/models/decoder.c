@@ -51,6 +51,8 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MT5] = &plim_family_t5,
     [PLIM_FAMILY_DEBERTA_V2] = &plim_family_deberta_v2,
     [PLIM_FAMILY_ESM] = &plim_family_esm,
+    [PLIM_FAMILY_ALBERT] = &plim_family_albert,
+    [PLIM_FAMILY_MPNET] = &plim_family_mpnet,
     [PLIM_FAMILY_WHISPER] = &plim_family_whisper,
     [PLIM_FAMILY_BART] = &plim_family_bart,
     [PLIM_FAMILY_MBART] = &plim_family_bart,
@@ -338,7 +340,20 @@ static double attention_flops_per_token(const struct plim_model_config *c, int64
     double full = 12.0 * (double)c->heads * width * (double)seq;
     double linear = 18.0 * (double)c->linear_value_heads * (double)(c->linear_key_dim * c->linear_value_dim), sum = 0;
     for (int64_t i = 0; i < c->layers; i++) sum += c->layer_is_linear[i] ? linear : full;
-    return sum;
+    return c->passes ? sum / (double)c->layers * (double)c->passes : sum;
+}
+
+/* albert: weights of layers that run again, as often as they do */
+static double repeated_weights(const struct decoder *m)
+{
+    const struct parameters *p = &m->parameters;
+    const struct plim_model_config *c = m->config;
+    double once = 0;
+    for (size_t i = 0; i < p->count && c->passes; i++)
+        if (decoder_layer_of(m, p->list[i])) once += (double)tensor_elements(p->list[i]);
+    for (size_t i = 0; i < p->frozen_count && c->passes; i++)
+        if (decoder_layer_of(m, p->frozen[i])) once += (double)tensor_elements(p->frozen[i]);
+    return once / (double)c->layers * (double)(c->passes - c->layers);
 }
 
 /* Forwards without gradients of each sample that is trained on, of which one may be token by token */
@@ -367,7 +382,7 @@ double decoder_flops_per_token(const struct decoder *m)
     if (m->contacts.weight) looked_up += (double)(m->contacts.in + 1);
     looked_up += (double)head_weights_a_row(m);
     double idle = (double)experts_idle_weights(m) + (double)m->replaced_elements + (double)vision_elements(m);
-    double weights = (double)p->elements - looked_up - idle, frozen = 0;
+    double weights = (double)p->elements + repeated_weights(m) - looked_up - idle, frozen = 0;
     bool is_looked_up = m->embedding && m->head != m->embedding && m->embedding->requires_grad;
     double trained = (double)p->trainable_elements - (is_looked_up ? (double)tensor_elements(m->embedding) : 0);
     if (m->setting->lora.r) frozen = weights - trained;

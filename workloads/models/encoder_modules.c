@@ -1,5 +1,6 @@
 /* The modules of encoders. */
 #include "model.h"
+#include <string.h>
 
 const struct module plim_bert_block[] = {BLOCK("attention.self.query", q, LINEAR),
                                          BLOCK("attention.self.key", k, LINEAR),
@@ -37,6 +38,24 @@ const struct module plim_deberta_block[] = {BLOCK("attention.self.query_proj", q
                                             BLOCK("output.dense", fc2, LINEAR),
                                             BLOCK("output.LayerNorm", norm[1], NORM),
                                             {0}};
+const struct module plim_albert_block[] = {BLOCK("albert_layers.0.full_layer_layer_norm", norm[1], NORM),
+                                           BLOCK("albert_layers.0.attention.query", q, LINEAR),
+                                           BLOCK("albert_layers.0.attention.key", k, LINEAR),
+                                           BLOCK("albert_layers.0.attention.value", v, LINEAR),
+                                           BLOCK("albert_layers.0.attention.dense", o, LINEAR),
+                                           BLOCK("albert_layers.0.attention.LayerNorm", norm[0], NORM),
+                                           BLOCK("albert_layers.0.ffn", fc1, LINEAR),
+                                           BLOCK("albert_layers.0.ffn_output", fc2, LINEAR),
+                                           {0}};
+const struct module plim_mpnet_block[] = {BLOCK("attention.attn.q", q, LINEAR),
+                                          BLOCK("attention.attn.k", k, LINEAR),
+                                          BLOCK("attention.attn.v", v, LINEAR),
+                                          BLOCK("attention.attn.o", o, LINEAR),
+                                          BLOCK("attention.LayerNorm", norm[0], NORM),
+                                          BLOCK("intermediate.dense", fc1, LINEAR),
+                                          BLOCK("output.dense", fc2, LINEAR),
+                                          BLOCK("output.LayerNorm", norm[1], NORM),
+                                          {0}};
 const struct module plim_esm_block[] = {BLOCK("attention.self.query", q, LINEAR),
                                         BLOCK("attention.self.key", k, LINEAR),
                                         BLOCK("attention.self.value", v, LINEAR),
@@ -56,7 +75,7 @@ const struct module plim_vit_block[] = {BLOCK("attention.q_proj", q, LINEAR),
                                         BLOCK("mlp.fc2", fc2, LINEAR),
                                         {0}};
 
-/* Heads have other names for other tasks, and roberta's modules have its own: see renamed[] of modules.c. */
+/* Heads have other names for other tasks, and roberta's modules have its own: see renamed[] below. */
 const struct module plim_bert_model[] = {
     MODEL("bert.embeddings.word_embeddings", embedding, WEIGHT),
     MODEL("bert.embeddings.position_embeddings", position_embedding, WEIGHT),
@@ -107,6 +126,32 @@ const struct module plim_deberta_model[] = {
     MODEL("classifier", head, CLASSIFIER),
     MODEL("qa_outputs", head, CLASSIFIER),
     {0}};
+const struct module plim_albert_model[] = {
+    MODEL("albert.embeddings.word_embeddings", embedding, WEIGHT),
+    MODEL("albert.embeddings.position_embeddings", position_embedding, WEIGHT),
+    MODEL("albert.embeddings.token_type_embeddings", type_embedding, WEIGHT),
+    MODEL("albert.embeddings.LayerNorm", embedding_norm, NORM),
+    MODEL("albert.encoder.embedding_hidden_mapping_in", project_in, LINEAR),
+    BLOCKS("albert.encoder.albert_layer_groups"),
+    MODEL("head.LayerNorm", head_norm, NORM),
+    MODEL("head.dense", head_dense, LINEAR),
+    MODEL("head.decoder", head, HEAD),
+    MODEL("classifier", head, CLASSIFIER),
+    MODEL("qa_outputs", head, CLASSIFIER),
+    {0}};
+const struct module plim_mpnet_model[] = {
+    MODEL("mpnet.embeddings.word_embeddings", embedding, WEIGHT),
+    MODEL("mpnet.embeddings.position_embeddings", position_embedding, WEIGHT),
+    MODEL("mpnet.embeddings.LayerNorm", embedding_norm, NORM),
+    BLOCKS("mpnet.encoder.layer"),
+    MODEL("mpnet.encoder.relative_attention_bias", distance_embedding, WEIGHT),
+    MODEL("head.dense", head_dense, LINEAR),
+    MODEL("head.layer_norm", head_norm, NORM),
+    MODEL("head.decoder", head, HEAD),
+    MODEL("classifier", head, CLASSIFIER),          /* of tokens */
+    MODEL("classifier.out_proj", head, CLASSIFIER), /* of rows */
+    MODEL("qa_outputs", head, CLASSIFIER),
+    {0}};
 const struct module plim_esm_model[] = {
     MODEL("esm.embeddings.word_embeddings", embedding, WEIGHT),
     MODEL("esm.embeddings.layer_norm", embedding_norm, NORM),
@@ -125,3 +170,47 @@ const struct module plim_vit_model[] = {MODEL("vit.embeddings.cls_token", class_
                                         MODEL("vit.layernorm", final_norm, NORM),
                                         MODEL("classifier", head, CLASSIFIER),
                                         {0}};
+
+/* What names begin with, where it is not what the lists above say. The first that fits counts. */
+static const struct renamed {
+    enum plim_family family;
+    enum plim_task task; /* PLIM_TASK_COUNT: any */
+    const char *from, *to;
+} renamed[] = {
+    {PLIM_FAMILY_BERT, PLIM_TASK_MASKED_LM, "head.decoder", "cls.predictions.decoder"},
+    {PLIM_FAMILY_BERT, PLIM_TASK_MASKED_LM, "head.", "cls.predictions.transform."},
+    {PLIM_FAMILY_BERT, PLIM_TASK_CLASSIFICATION, "head.", "bert.pooler."},
+    {PLIM_FAMILY_DEBERTA_V2, PLIM_TASK_MASKED_LM, "head.decoder", "cls.predictions.decoder"},
+    {PLIM_FAMILY_DEBERTA_V2, PLIM_TASK_MASKED_LM, "head.", "cls.predictions.transform."},
+    {PLIM_FAMILY_DEBERTA_V2, PLIM_TASK_CLASSIFICATION, "head.", "pooler."},
+    {PLIM_FAMILY_ROBERTA, PLIM_TASK_MASKED_LM, "head.LayerNorm", "lm_head.layer_norm"},
+    {PLIM_FAMILY_ROBERTA, PLIM_TASK_MASKED_LM, "head.", "lm_head."},
+    {PLIM_FAMILY_ROBERTA, PLIM_TASK_CLASSIFICATION, "head.", "classifier."},
+    {PLIM_FAMILY_ROBERTA, PLIM_TASK_COUNT, "bert.", "roberta."},
+    {PLIM_FAMILY_XLM_ROBERTA, PLIM_TASK_MASKED_LM, "head.LayerNorm", "lm_head.layer_norm"},
+    {PLIM_FAMILY_XLM_ROBERTA, PLIM_TASK_MASKED_LM, "head.", "lm_head."},
+    {PLIM_FAMILY_XLM_ROBERTA, PLIM_TASK_CLASSIFICATION, "head.", "classifier."},
+    {PLIM_FAMILY_XLM_ROBERTA, PLIM_TASK_COUNT, "bert.", "roberta."},
+    {PLIM_FAMILY_ALBERT, PLIM_TASK_MASKED_LM, "head.", "predictions."},
+    {PLIM_FAMILY_ALBERT, PLIM_TASK_CLASSIFICATION, "head.dense", "albert.pooler"},
+    {PLIM_FAMILY_MPNET, PLIM_TASK_MASKED_LM, "head.", "lm_head."},
+    {PLIM_FAMILY_MPNET, PLIM_TASK_CLASSIFICATION, "head.", "classifier."},
+    {PLIM_FAMILY_ESM, PLIM_TASK_MASKED_LM, "head.", "lm_head."},
+    {PLIM_FAMILY_ESM, PLIM_TASK_CLASSIFICATION, "head.", "classifier."},
+    {PLIM_FAMILY_ELECTRA, PLIM_TASK_MASKED_LM, "head.decoder", "generator_lm_head"},
+    {PLIM_FAMILY_ELECTRA, PLIM_TASK_MASKED_LM, "head.", "generator_predictions."},
+    {PLIM_FAMILY_ELECTRA, PLIM_TASK_CLASSIFICATION, "head.", "classifier."},
+    {PLIM_FAMILY_ELECTRA, PLIM_TASK_COUNT, "bert.", "electra."},
+};
+
+const char *encoder_module_begins(const struct decoder *m, const char *path, size_t *replaced)
+{
+    for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
+        const struct renamed *r = &renamed[i];
+        bool is_task = r->task == PLIM_TASK_COUNT || r->task == m->config->task;
+        *replaced = strlen(r->from);
+        if (r->family == m->config->family && is_task && !strncmp(path, r->from, *replaced)) return r->to;
+    }
+    *replaced = 0;
+    return "";
+}

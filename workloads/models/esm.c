@@ -120,11 +120,8 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, struc
         qkv[i] = tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), c->heads, c->head_dim));
     tensor_set(e, &qkv[0], op_mul_scalar(e, qkv[0], 1 / sqrt((double)c->head_dim)));
     if (turns(b->m)) decoder_turn_wide(e, b, qkv);
-    struct attention_call call = decoder_attention(b);
-    call.bidirectional = true;
+    struct attention_call call = bert_attention(b);
     call.scaling = 1;
-    call.softmax_fp32 = false;
-    call.softmax_stays = true;
     struct tensor *y = decoder_context(e, &call, qkv, weights);
     tensor_drop_all(e, qkv[0], qkv[1], qkv[2]);
     tensor_set(e, &y, nn_end(e, y));

@@ -30,6 +30,8 @@ static const struct traits {
                                 .block_dropout = true, .context = true},
     [PLIM_FAMILY_ESM] = {.bias_apart = true, .bias_added = true, .block_dropout = true, .drops_first = true,
                          .tanh = true},
+    [PLIM_FAMILY_ALBERT] = {.bias_apart = true, .norm_first = true, .pooler = true, .tanh = true},
+    [PLIM_FAMILY_MPNET] = {.bias_apart = true, .gelu = true, .block_dropout = true, .drops_first = true, .tanh = true},
     [PLIM_FAMILY_VIT] = {.bare = true},
 };
 
@@ -47,13 +49,22 @@ static int64_t width_of(const struct decoder *m)
     return is_embeddings ? m->config->word_embed_proj_dim : m->config->hidden_size;
 }
 
+/* A bias of the head's own, which stands in front of its modules, from the parameter `first` on */
+static void build_own_bias(struct engine *e, struct decoder *m, size_t first)
+{
+    m->own_bias = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(m->config->vocab_size));
+    nn_move_last(&m->parameters, first);
+}
+
 static void build_dense(struct engine *e, struct decoder *m)
 {
+    size_t first = m->parameters.count;
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     bool own = traits_of(m)->own_function, has_norm = own || c->task == PLIM_TASK_MASKED_LM;
     bool norm_first = traits_of(m)->norm_first;
     if (has_norm && norm_first) nn_norm_create(e, p, &m->head_norm, NORM_LAYER, width_of(m), true);
+    if (has_norm && norm_first && traits_of(m)->bias_apart) build_own_bias(e, m, first);
     nn_linear_create(e, p, &m->head_dense, c->hidden_size, width_of(m), !own || c->classifier_bias);
     if (has_norm && !norm_first)
         nn_norm_create(e, p, &m->head_norm, NORM_LAYER, width_of(m), !own || c->norm_bias);
@@ -110,9 +121,7 @@ void head_build(struct engine *e, struct decoder *m)
         return;
     }
     build_output(e, m, c->vocab_size, !t->bias_added && (!t->own_function || c->decoder_bias));
-    if (!t->bias_apart) return;
-    m->own_bias = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(c->vocab_size));
-    nn_move_last(&m->parameters, first);
+    if (t->bias_apart && !m->own_bias) build_own_bias(e, m, first);
 }
 
 int64_t head_weights_a_row(const struct decoder *m)

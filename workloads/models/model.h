@@ -107,7 +107,7 @@ struct decoder {
     struct tensor *type_embedding, *position_ids, *type_ids; /* encoders; the latter two buffers */
     struct tensor *causal_bias;            /* gpt_bigcode: a buffer that nothing reads, (positions, positions) bool */
     struct tensor *embedding_scale;        /* gemma: a buffer, multiplied with the embeddings */
-    struct linear project_in, project_out; /* opt, electra: embeddings of another width */
+    struct linear project_in, project_out; /* opt, electra, albert: embeddings of another width */
     struct tensor *inputs, *attention_mask, *positions, *ends, *document; /* the batch's, lent during a forward */
     struct tensor *pixels, *token_types;   /* likewise; NULL: no images */
     struct tensor *answer_ends;             /* likewise */
@@ -116,7 +116,8 @@ struct decoder {
     int64_t kept_tokens;
     struct tensor *encoded, *shifted;      /* what its output has of the encoder, or of images
                                               (gemma3); what its decoder read, in a forward */
-    struct tensor *distance_embedding;     /* deberta-v2: of how far tokens lie apart, (distances, H); NULL: none */
+    struct tensor *distance_embedding;     /* deberta-v2, mpnet: of how far tokens lie apart, (distances, H) or
+                                            * (buckets, A); NULL: none */
     struct norm distance_norm;             /* of it */
     bool has_scripts;                      /* TorchScript has compiled what runs in a forward: one has run */
     struct linear contacts;                /* esm: of a head that no forward runs */
@@ -188,7 +189,8 @@ struct block_call {
     struct tensor *mask, *cos, *sin, *positions, *alibi;
     struct tensor *ends, *document; /* of the batch; NULL: positions say where documents end */
     struct tensor *encoded, *encoded_mask; /* of a decoder's block: what its encoder returned, and which of it counts */
-    struct tensor *distances;  /* deberta-v2: what a forward has of the embedding of distances, or NULL */
+    struct tensor *distances;  /* deberta-v2: what a forward has of the embedding of distances, or NULL; mpnet: a bias
+                                * on scores, (B, A, S, S) */
     struct tensor **shared;    /* t5: of a stack two biases, which its first block makes for all of its blocks, */
     struct tensor *biases[2];  /* and what there was of them when a block began */
     struct tensor *per_layer;            /* gemma4: what this layer has of the tokens, (B, S, width), or NULL */
@@ -210,7 +212,7 @@ extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
     plim_family_modernbert, plim_family_vit, plim_family_stablelm, plim_family_falcon,
     plim_family_gpt_bigcode, plim_family_t5, plim_family_gemma4, plim_family_deberta_v2,
-    plim_family_whisper, plim_family_bart, plim_family_esm;
+    plim_family_whisper, plim_family_bart, plim_family_esm, plim_family_albert, plim_family_mpnet;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
  * be sharded by FSDP or ZeRO has no memory yet. */
@@ -453,6 +455,12 @@ struct tensor *decoder_attend_turned(struct engine *e, const struct block_call *
 void decoder_turn_wide(struct engine *e, const struct block_call *b, struct tensor *qkv[3]);
 /* The plain MLP: fc2(activation(fc1(x))), each result in the place of the one before; floating. */
 struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct tensor *x);
+/* Of bert's relatives: what makes the embeddings, what _init_weights() does to them, what they make of ids, (B, S,
+ * width), named, and how a block attends */
+void bert_build_embeddings(struct engine *e, struct decoder *m);
+void bert_initialise(struct engine *e, const struct decoder *m);
+struct tensor *bert_embed(struct engine *e, struct decoder *m, struct tensor *ids);
+struct attention_call bert_attention(const struct block_call *b);
 /* BertSelfOutput and BertOutput: norm(dropout(l(x)) + residual), all lent; floating. n NULL: without the norm */
 struct tensor *bert_output(struct engine *e, const struct block_call *b, const struct linear *l, const struct norm *n,
                            struct tensor *x, struct tensor *residual);

@@ -412,6 +412,8 @@ static const struct {
     [PLIM_FAMILY_MODERNBERT] = {plim_modernbert_model, plim_modernbert_block},
     [PLIM_FAMILY_DEBERTA_V2] = {plim_deberta_model, plim_deberta_block},
     [PLIM_FAMILY_ESM] = {plim_esm_model, plim_esm_block},
+    [PLIM_FAMILY_ALBERT] = {plim_albert_model, plim_albert_block},
+    [PLIM_FAMILY_MPNET] = {plim_mpnet_model, plim_mpnet_block},
     [PLIM_FAMILY_VIT] = {plim_vit_model, plim_vit_block},
     [PLIM_FAMILY_MIXTRAL] = {llama_model, mixtral_block},
     [PLIM_FAMILY_QWEN2_MOE] = {llama_model, qwen2_moe_block},
@@ -466,48 +468,11 @@ const struct module *decoder_block_modules(enum plim_family family)
     return modules[family].block;
 }
 
-/* What encoders' names begin with, where it is not what the lists above say. The first that fits counts. */
-static const struct renamed {
-    enum plim_family family;
-    enum plim_task task; /* PLIM_TASK_COUNT: any */
-    const char *from, *to;
-} renamed[] = {
-    {PLIM_FAMILY_BERT, PLIM_TASK_MASKED_LM, "head.decoder", "cls.predictions.decoder"},
-    {PLIM_FAMILY_BERT, PLIM_TASK_MASKED_LM, "head.", "cls.predictions.transform."},
-    {PLIM_FAMILY_BERT, PLIM_TASK_CLASSIFICATION, "head.", "bert.pooler."},
-    {PLIM_FAMILY_DEBERTA_V2, PLIM_TASK_MASKED_LM, "head.decoder", "cls.predictions.decoder"},
-    {PLIM_FAMILY_DEBERTA_V2, PLIM_TASK_MASKED_LM, "head.", "cls.predictions.transform."},
-    {PLIM_FAMILY_DEBERTA_V2, PLIM_TASK_CLASSIFICATION, "head.", "pooler."},
-    {PLIM_FAMILY_ROBERTA, PLIM_TASK_MASKED_LM, "head.LayerNorm", "lm_head.layer_norm"},
-    {PLIM_FAMILY_ROBERTA, PLIM_TASK_MASKED_LM, "head.", "lm_head."},
-    {PLIM_FAMILY_ROBERTA, PLIM_TASK_CLASSIFICATION, "head.", "classifier."},
-    {PLIM_FAMILY_ROBERTA, PLIM_TASK_COUNT, "bert.", "roberta."},
-    {PLIM_FAMILY_XLM_ROBERTA, PLIM_TASK_MASKED_LM, "head.LayerNorm", "lm_head.layer_norm"},
-    {PLIM_FAMILY_XLM_ROBERTA, PLIM_TASK_MASKED_LM, "head.", "lm_head."},
-    {PLIM_FAMILY_XLM_ROBERTA, PLIM_TASK_CLASSIFICATION, "head.", "classifier."},
-    {PLIM_FAMILY_XLM_ROBERTA, PLIM_TASK_COUNT, "bert.", "roberta."},
-    {PLIM_FAMILY_ESM, PLIM_TASK_MASKED_LM, "head.", "lm_head."},
-    {PLIM_FAMILY_ESM, PLIM_TASK_CLASSIFICATION, "head.", "classifier."},
-    {PLIM_FAMILY_ELECTRA, PLIM_TASK_MASKED_LM, "head.decoder", "generator_lm_head"},
-    {PLIM_FAMILY_ELECTRA, PLIM_TASK_MASKED_LM, "head.", "generator_predictions."},
-    {PLIM_FAMILY_ELECTRA, PLIM_TASK_CLASSIFICATION, "head.", "classifier."},
-    {PLIM_FAMILY_ELECTRA, PLIM_TASK_COUNT, "bert.", "electra."},
-};
-
-static const struct renamed *find_renamed(const struct decoder *m, const char *path)
-{
-    for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
-        const struct renamed *r = &renamed[i];
-        bool is_task = r->task == PLIM_TASK_COUNT || r->task == m->config->task;
-        if (r->family == m->config->family && is_task && !strncmp(path, r->from, strlen(r->from))) return r;
-    }
-    return NULL;
-}
-
 static void put_name(const struct decoder *m, const char *path, char *name, size_t size)
 {
-    const struct renamed *r = find_renamed(m, path);
-    snprintf(name, size, "%s%s", r ? r->to : "", path + (r ? strlen(r->from) : 0));
+    size_t replaced;
+    const char *begin = encoder_module_begins(m, path, &replaced);
+    snprintf(name, size, "%s%s", begin, path + replaced);
 }
 
 void module_blocks(const struct decoder *m, const struct module *blocks, int64_t layers[2])

@@ -49,7 +49,10 @@ extern const struct module plim_vision_block[], plim_vision_merger[], plim_qwen2
 /* Those of encoders, which decoder_modules() and decoder_block_modules() know */
 extern const struct module plim_bert_model[], plim_bert_block[], plim_distilbert_model[], plim_distilbert_block[],
     plim_modernbert_model[], plim_modernbert_block[], plim_deberta_model[], plim_deberta_block[],
-    plim_vit_model[], plim_vit_block[], plim_esm_model[], plim_esm_block[];
+    plim_vit_model[], plim_vit_block[], plim_esm_model[], plim_esm_block[],
+    plim_albert_model[], plim_albert_block[], plim_mpnet_model[], plim_mpnet_block[];
+/* What an encoder's name begins with in the place of so many characters of `path`: "" and none where that is it. */
+const char *encoder_module_begins(const struct decoder *m, const char *path, size_t *replaced);
 /* A module's full name in transformers; `layer`: of a block's */
 void module_full_name(const struct decoder *m, const struct module *module, int64_t layer, char name[MODULE_NAME_MAX]);
 

@@ -209,6 +209,14 @@ static const struct tensor *last_of_patches(const struct decoder *m)
     return m->vision.positions ? m->vision.positions : m->vision.patch_weight;
 }
 
+/* That of two which stands behind the other; either may be NULL */
+static const struct tensor *later_of(struct tensor *const *states, size_t count, const struct tensor *a,
+                                     const struct tensor *b)
+{
+    while (count && states[count - 1] != a && states[count - 1] != b) count--;
+    return count ? states[count - 1] : NULL;
+}
+
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
 {
     struct tensor *buffers[DECODER_BUFFERS_BESIDE];
@@ -218,8 +226,8 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
     bool norm_first = m->config->family != PLIM_FAMILY_PHI && m->config->family != PLIM_FAMILY_LFM2;
     const struct norm *beside = m->position_ids ? &m->embedding_norm : &m->final_norm; /* bert's, else rotary ones */
     const struct tensor *last = norm_first && beside->bias ? beside->bias : beside->weight;
-    bool counts = plim_family_info(m->config->family)->counts_positions;
-    if (counts && m->position_embedding) last = m->position_embedding; /* it stands behind the norm */
+    /* Positions may stand behind the norm. */
+    if (m->position_ids) last = later_of(out, count - n, last, m->position_embedding);
     if (!last && m->position_ids) last = embedded;                     /* there is no norm (esm) */
     if (!last) last = before_head(m, out, count - n); /* a norm without a weight */
     /* from the back, so that nothing is written over that is still to be moved */

@@ -47,6 +47,8 @@
     X(DISTILBERT, "distilbert")                                                                    \
     X(MODERNBERT, "modernbert")                                                                    \
     X(DEBERTA_V2, "deberta-v2")                                                                    \
+    X(ALBERT, "albert")                                                                            \
+    X(MPNET, "mpnet")                                                                              \
     X(ESM, "esm")                                                                                  \
     X(MIXTRAL, "mixtral")                                                                          \
     X(QWEN2_MOE, "qwen2_moe")                                                                      \

@@ -24,6 +24,8 @@
     X(INTERMEDIATE_SIZE, intermediate_size, INT, 1, 1 << 22, "intermediate_size", "elements",      \
       "width of the MLP")                                                                          \
     X(LAYERS, layers, INT, 1, PLIM_MAX_LAYERS, "num_hidden_layers", "layers", "blocks")    \
+    X(LAYER_GROUPS, groups, INT, 1, PLIM_MAX_LAYERS, "num_hidden_groups", "layers",             \
+      "albert: layers that there are, each of which runs as num_hidden_layers / num_hidden_groups blocks") \
     X(DECODER_LAYERS, decoder_layers, INT, 1, PLIM_MAX_LAYERS, "num_decoder_layers", "layers",     \
       "t5: blocks of the decoder; null: as many as num_layers, the encoder's")                     \
     X(DECODER_HEADS, decoder_heads, INT, 1, 1 << 16, "decoder_attention_heads", "heads",           \
@@ -382,6 +384,7 @@ struct plim_family_info {
     unsigned tasks;          /* bit mask of enum plim_task; 0: a causal language model and a classification */
     struct plim_liger_patches liger;
     bool uncut;              /* cut cross entropy's forward fails: the causal model has no `model` or no `lm_head` */
+    bool uncheckpointed;     /* supports_gradient_checkpointing is not set: gradient_checkpointing_enable() fails */
     bool eager_only;         /* _supports_sdpa is not set: sdpa raises a ValueError */
     const char *classifier;  /* the last linear of a classification, by the last part of its name; NULL: a decoder's */
     const char *answers;     /* and of question answering; NULL: qa_outputs */

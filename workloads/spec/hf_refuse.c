@@ -14,7 +14,7 @@ static const struct other_kind {
     {"a state-space model",
      {"mamba", "mamba2", "falcon_mamba", "rwkv", "recurrent_gemma", "zamba2"}},
     {"an encoder",
-     {"deberta", "albert", "mpnet",
+     {"deberta",
       "longformer", "roformer", "layoutlm", "eurobert"}},
     {"an encoder-decoder",
      {"umt5", "pegasus", "marian", "longt5",
@@ -39,11 +39,11 @@ const char *plim_hf_other_kind(const char *type)
 
 /* A refused key is refused at any value but these. */
 enum harmless { HARMLESS_FALSE, HARMLESS_VISION, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HARMLESS_GROUPED,
-                HARMLESS_LAST, HARMLESS_GELU };
+                HARMLESS_LAST, HARMLESS_GELU, HARMLESS_ONE };
 static const char *const harmless_words[] = {
     [HARMLESS_FALSE] = "false", [HARMLESS_TRUE] = "true", [HARMLESS_VISION] = "null or vision",
     [HARMLESS_EMPTY] = "a config.json without it", [HARMLESS_ZERO] = "0", [HARMLESS_GROUPED] = "grouped_mm",
-    [HARMLESS_LAST] = "-1", [HARMLESS_GELU] = "gelu"};
+    [HARMLESS_LAST] = "-1", [HARMLESS_GELU] = "gelu", [HARMLESS_ONE] = "1"};
 
 /* Of which families a key is refused (only, but): of those whose classes read it. */
 #define END PLIM_FAMILY_COUNT
@@ -53,7 +53,7 @@ static const char *const harmless_words[] = {
 #define OF_ALL NULL, NULL
 #define BERTS PLIM_FAMILY_BERT, PLIM_FAMILY_ROBERTA, PLIM_FAMILY_XLM_ROBERTA, PLIM_FAMILY_ELECTRA
 #define ENCODERS BERTS, PLIM_FAMILY_DISTILBERT, PLIM_FAMILY_MODERNBERT, PLIM_FAMILY_DEBERTA_V2, \
-    PLIM_FAMILY_ESM, PLIM_FAMILY_VIT
+    PLIM_FAMILY_ALBERT, PLIM_FAMILY_MPNET, PLIM_FAMILY_ESM, PLIM_FAMILY_VIT
 #define T5S PLIM_FAMILY_T5, PLIM_FAMILY_MT5
 #define BARTS PLIM_FAMILY_BART, PLIM_FAMILY_MBART
 #define LAYERED PLIM_FAMILY_WHISPER, BARTS
@@ -97,7 +97,8 @@ static const struct refused_key {
      OF(BERTS, PLIM_FAMILY_ESM)},
     {"is_folding_model", HARMLESS_FALSE, "ESMFold is not in this version", OF(PLIM_FAMILY_ESM)},
     {"chunk_size_feed_forward", HARMLESS_ZERO, "MLPs in parts are not in this version",
-     OF(BERTS, PLIM_FAMILY_DISTILBERT)},
+     OF(BERTS, PLIM_FAMILY_DISTILBERT, PLIM_FAMILY_ALBERT)},
+    {"inner_group_num", HARMLESS_ONE, "groups of several layers are not in this version", OF(PLIM_FAMILY_ALBERT)},
     {"sparse_prediction", HARMLESS_FALSE,
      "how many tokens the head sees depends on their values", OF(PLIM_FAMILY_MODERNBERT)},
     {"conv_kernel_size", HARMLESS_ZERO, "a convolution beside the first block (deberta-v2-xlarge, -xxlarge) is not in "
@@ -140,7 +141,8 @@ static bool is_harmless(const struct plim_yaml *yaml, const struct plim_yaml_nod
     if (plim_yaml_is_null(node)) return true;
     if (harmless == HARMLESS_EMPTY) return node->kind != PLIM_YAML_SCALAR && node->count == 0;
     /* transformers' own choice, and the only one whose sizes do not follow the routing */
-    if (harmless == HARMLESS_GROUPED || harmless == HARMLESS_LAST || harmless == HARMLESS_GELU)
+    bool is_word = harmless == HARMLESS_GROUPED || harmless == HARMLESS_LAST || harmless == HARMLESS_GELU;
+    if (is_word || harmless == HARMLESS_ONE)
         return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, harmless_words[harmless]);
     /* Among tokens of images alone */
     if (harmless == HARMLESS_VISION) return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, "vision");

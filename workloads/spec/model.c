@@ -113,6 +113,7 @@ void plim_model_derive(struct plim_spec *spec)
         model->intermediate_size = 4 * model->hidden_size; /* gpt2, bloom */
     if (model->vision.mlp_ratio) model->vision.intermediate_size = model->vision.mlp_ratio * model->vision.hidden_size;
     adjust_width(model);
+    if (model->groups) model->passes = model->layers, model->layers = model->groups;
     plim_seq2seq_derive(model);
     if (model->local_attention) model->sliding_window = model->local_attention / 2;
     if (model->dropout_classifier < 0) model->dropout_classifier = model->dropout_residual;
@@ -150,7 +151,9 @@ void plim_model_derive(struct plim_spec *spec)
     else if (!model->rope_original_positions)
         model->rope_original_positions = model->positions;
 
-    model->has_padding_idx = model->pad_token_id != PLIM_NO_TOKEN && !model->relative_buckets;
+    if (model->family == PLIM_FAMILY_MPNET) model->pad_token_id = 1; /* whatever its configuration says */
+    bool is_t5 = model->relative_buckets && model->encoder_layers;
+    model->has_padding_idx = model->pad_token_id != PLIM_NO_TOKEN && !is_t5;
     bool by_interval = plim_family_info(model->family)->nope == PLIM_NOPE_INTERVAL;
     if (spec->nope_layers_given) /* there may be more entries than layers */
         memset(model->layer_is_nope + model->layers, 0, (size_t)(PLIM_MAX_LAYERS - model->layers));
@@ -452,6 +455,12 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
     if ((st = check_deepseek_v2(model, culprit, err)) != PLIM_OK) return st;
     if ((st = check_distances(model, culprit, err)) != PLIM_OK) return st;
     if ((st = check_esm(model, culprit, err)) != PLIM_OK) return st;
+    if (model->family == PLIM_FAMILY_MPNET && model->relative_buckets < 32)
+        REFUSE(RELATIVE_BUCKETS, "relative_attention_num_buckets is %lld, expected 32 or more: transformers looks up "
+               "so many whatever is said", (long long)model->relative_buckets);
+    if (model->groups > model->passes)
+        REFUSE(LAYER_GROUPS, "num_hidden_groups is %lld, expected at most num_hidden_layers = %lld",
+               (long long)model->groups, (long long)model->passes);
     bool adds_two = model->family != PLIM_FAMILY_DEEPSEEK_V2;
     bool has_pairs = model->expert_groups && model->experts >= 2 * model->expert_groups;
     if (model->expert_groups && adds_two && (model->experts % model->expert_groups || !has_pairs))

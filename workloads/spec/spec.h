@@ -101,6 +101,8 @@ struct plim_model_config {
     int64_t hidden_size;
     int64_t intermediate_size;
     int64_t layers;         /* of encoder and decoder together, where there are both */
+    int64_t groups, passes; /* albert: num_hidden_groups, which are its layers, and the blocks that run, each of which
+                             * is one of them (num_hidden_layers); else 0. Already applied */
     int64_t encoder_layers; /* the first of them; 0: there is no encoder beside a decoder. Already applied, as is */
     int64_t decoder_layers; /* t5: num_decoder_layers; 0: as many as the encoder's */
     int64_t decoder_heads, decoder_intermediate; /* whisper, bart: of the decoder's blocks; else 0 */
@@ -132,9 +134,9 @@ struct plim_model_config {
     enum plim_distance_norm distance_norm;       /* deberta-v2: of these embeddings */
     int64_t position_buckets, relative_positions; /* deberta-v2: how many distances have one of their own, on either
                                                    * side, -1: all; the farthest, -1: the last position */
-    enum plim_position_kind position_kind; /* esm */
-    bool norms_embeddings, token_dropout;  /* esm: a norm in front of the blocks; masked tokens are left out */
-    int64_t mask_token_id;                 /* esm: which these are; PLIM_NO_TOKEN: null */
+    enum plim_position_kind position_kind; /* esm, as what follows */
+    bool norms_embeddings, token_dropout; /* a norm in front of the blocks; tokens of mask_token_id are left out */
+    int64_t mask_token_id;                /* esm; PLIM_NO_TOKEN: null */
     int64_t relative_buckets, relative_distance; /* t5: rows of its bias on positions; what is farther is alike */
     enum plim_feed_forward feed_forward;         /* t5; already applied to activation and gated_mlp */
     bool gated_mlp;              /* t5 */

@@ -72,6 +72,14 @@ static void default_attention(struct plim_spec *spec)
     spec->attention.values[0] = eager ? PLIM_ATTENTION_EAGER : spec->model.attention;
 }
 
+/* Where the caller says nothing, nothing of a family is checkpointed that transformers does not checkpoint. */
+static void default_checkpointing(struct plim_spec *spec)
+{
+    bool is_told = plim_spec_key_given(spec, "train.checkpointing");
+    if (plim_family_info(spec->model.family)->uncheckpointed && !is_told)
+        spec->checkpointing = (struct plim_enum_axis){.count = 1, .values = {PLIM_CHECKPOINTING_NONE}};
+}
+
 /* What the package flash-attn refuses, and what of it the engine does not have: several rows of several documents,
  * one row of them as a newer transformers calls the package, and vit, which was not compared. */
 static enum plim_status check_flash2(const struct plim_spec *spec, struct plim_error *err)
@@ -128,6 +136,14 @@ static enum plim_status check_attention(const struct plim_spec *spec, struct pli
                              plim_attention_names[spec->attention.values[i]],
                              plim_family_names[spec->model.family]);
     return PLIM_OK;
+}
+
+static enum plim_status check_checkpointing(const struct plim_spec *spec, struct plim_error *err)
+{
+    bool is_full = plim_enum_axis_has(&spec->checkpointing, PLIM_CHECKPOINTING_FULL);
+    if (!is_full || !plim_family_info(spec->model.family)->uncheckpointed) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "train.checkpointing is full, expected none: transformers does not checkpoint %s "
+                     "(gradient_checkpointing_enable() fails)", plim_family_names[spec->model.family]);
 }
 
 /* GptOssPreTrainedModel._keep_in_fp32_modules */
@@ -474,6 +490,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
 {
     static const struct spec_check checks[] = {
         {check_attention, "train.attention"},
+        {check_checkpointing, "train.checkpointing"},
         {check_experts, "train.precision"},
         {check_latents, "train.torch"},
         {check_kept_norms, "train.weights"},
@@ -499,6 +516,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
     plim_model_derive(spec);
     if (!spec->quantization.type) spec->quantization = (struct plim_quantization){.prepared = true};
     default_attention(spec);
+    default_checkpointing(spec);
     enum plim_status st = plim_model_check(spec, &key, err);
     if (st != PLIM_OK) {
         snprintf(culprit, size, "model.%s", key);

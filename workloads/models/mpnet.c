@@ -1,0 +1,133 @@
+/* mpnet: bert's blocks without token types, whose scores have a bias on how far tokens lie apart, the same in all. */
+#include "model.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* --- the modules ------------------------------------------------------------------------------ */
+
+static void norm_create(struct engine *e, struct decoder *m, struct norm *n)
+{
+    nn_norm_create(e, &m->parameters, n, NORM_LAYER, m->config->hidden_size, true);
+    n->epsilon = 1e-12;
+}
+
+static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    const struct plim_model_config *c = m->config;
+    struct parameters *p = &m->parameters;
+    int64_t h = c->hidden_size;
+    nn_linear_create(e, p, &l->q, h, h, true);
+    nn_linear_create(e, p, &l->k, h, h, true);
+    nn_linear_create(e, p, &l->v, h, h, true);
+    nn_linear_create(e, p, &l->o, h, h, true);
+    norm_create(e, m, &l->norm[0]);
+    nn_linear_create(e, p, &l->fc1, h, c->intermediate_size, true);
+    nn_linear_create(e, p, &l->fc2, c->intermediate_size, h, true);
+    norm_create(e, m, &l->norm[1]);
+}
+
+static void build(struct engine *e, struct decoder *m)
+{
+    const struct plim_model_config *c = m->config;
+    bert_build_embeddings(e, m);
+    decoder_build_layers(e, m, build_layer);
+    m->distance_embedding = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(c->relative_buckets, c->heads));
+    if (!e->halted) m->distance_embedding->odd_name = true; /* to Trainer a bias, which does not decay */
+    bert_initialise(e, m);
+    head_build(e, m);
+    head_tie(e, m);
+}
+
+/* --- the bias on positions ---------------------------------------------------------------------- */
+
+/* relative_position_bucket() of a key's place behind a query's: as many buckets whatever the configuration says */
+static int64_t bucket_of(int64_t behind)
+{
+    enum { BUCKETS = 32, SIDE = BUCKETS / 2, EXACT = SIDE / 2, FARTHEST = 128 };
+    int64_t distance = behind < 0 ? -behind : behind, side = behind > 0 ? SIDE : 0;
+    if (distance < EXACT) return side + distance;
+    float grown = logf((float)distance / EXACT) / (float)log((double)FARTHEST / EXACT) * (SIDE - EXACT);
+    int64_t far = EXACT + (int64_t)grown;
+    return side + (far < SIDE - 1 ? far : SIDE - 1);
+}
+
+/* The buckets (S, S) int64, which the host works out; named */
+static struct tensor *buckets_of(struct engine *e, int64_t seq)
+{
+    struct tensor *x = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(seq, seq)));
+    if (e->halted || e->device->info.simulated) return x;
+    size_t count = (size_t)(seq * seq);
+    int64_t *values = malloc(count * sizeof(*values));
+    for (int64_t i = 0; i < seq * seq && values; i++) values[i] = bucket_of(i % seq - i / seq);
+    if (values) engine_write(e, x, values, count * sizeof(*values));
+    else engine_fail(e, PLIM_NOMEM);
+    free(values);
+    return x;
+}
+
+/* compute_position_bias(): (B, A, S, S), once for each row; named */
+static struct tensor *position_bias(struct engine *e, const struct decoder *m, struct tensor *x)
+{
+    if (e->halted) return e->poison;
+    int64_t batch = x->a.shape[0], seq = x->a.shape[1], heads = m->config->heads;
+    struct tensor *buckets = buckets_of(e, seq);
+    struct tensor *values = tensor_keep(nn_embedding(e, m->distance_embedding, buckets));
+    tensor_set(e, &values, op_unsqueeze(e, op_transpose(e, op_transpose(e, values, 1, 2), 0, 1), 0));
+    tensor_set(e, &values, op_contiguous(e, op_expand(e, values, SHAPE(batch, heads, seq, seq))));
+    tensor_drop(e, buckets);
+    return values;
+}
+
+/* --- the block -------------------------------------------------------------------------------- */
+
+/* MPNetSelfAttention of x (B, S, H), lent; named */
+static struct tensor *attend(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    const struct plim_model_config *c = b->m->config;
+    const struct decoder_layer *l = b->layer;
+    const struct linear *projections[3] = {&l->q, &l->k, &l->v};
+    struct tensor *qkv[3];
+    nn_begin(e);
+    for (int i = 0; i < 3; i++)
+        qkv[i] = tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), c->heads, c->head_dim));
+    struct tensor *scores = tensor_keep(op_matmul(e, qkv[0], op_transpose(e, qkv[1], 2, 3)));
+    tensor_set(e, &scores, op_div_scalar(e, scores, sqrt((double)c->head_dim)));
+    tensor_set(e, &scores, op_plus_(e, scores, b->distances));
+    if (b->mask) tensor_set(e, &scores, op_add(e, scores, b->mask));
+    enum plim_dtype inside = e->halted || e->autocast.on ? PLIM_F32 : (enum plim_dtype)scores->a.dtype;
+    struct tensor *weights = tensor_keep(op_softmax(e, scores, inside));
+    tensor_set(e, &weights, nn_dropout(e, weights, c->dropout_attention));
+    struct tensor *y = tensor_keep(op_matmul(e, weights, qkv[2]));
+    tensor_set(e, &y, op_contiguous(e, op_transpose(e, y, 1, 2)));
+    if (!e->halted) tensor_set(e, &y, op_view(e, y, SHAPE(x->a.shape[0], x->a.shape[1], c->heads * c->head_dim)));
+    struct tensor *out = tensor_keep(nn_linear(e, &l->o, y));
+    tensor_drop_all(e, qkv[0], qkv[1], qkv[2], scores, weights, y);
+    tensor_set(e, &out, nn_end(e, out));
+    return out;
+}
+
+static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    nn_begin(e); /* MPNetAttention */
+    struct tensor *y = attend(e, b, x);
+    struct tensor *sum = op_add(e, nn_dropout(e, y, b->m->config->dropout_residual), x);
+    struct tensor *attended = tensor_keep(nn_end(e, nn_norm(e, &b->layer->norm[0], sum)));
+    tensor_drop(e, y);
+    y = bert_feed(e, b, attended);
+    tensor_drop(e, attended);
+    return y;
+}
+
+static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *ids)
+{
+    struct tensor *embeddings = bert_embed(e, m, ids);
+    struct block_call call = {.mask = decoder_open_mask(e, m, embeddings, 0)};
+    nn_begin(e);
+    call.distances = position_bias(e, m, embeddings);
+    struct tensor *x = decoder_blocks(e, m, tensor_ref(embeddings), &call, NULL);
+    tensor_set(e, &x, nn_end(e, x));
+    tensor_drop_all(e, call.mask, call.distances, embeddings);
+    return x;
+}
+
+const struct family plim_family_mpnet = {.build = build, .block = block, .body = body};
