@@ -165,6 +165,30 @@ def cases_of(family):
         yield case(second, 2, 500, **MIXED, **eager, loop='trainer', evaluation={'batch': 5})
 
 
+def of_gptj():
+    """A family that attends by its own products alone"""
+    every = ['k_proj', 'v_proj', 'q_proj', 'out_proj', 'fc_in', 'fc_out']
+    first, second, eager, trainer = 'x-gptj', 'x-gptj-odd', {'attention': 'eager'}, {'loop': 'trainer'}
+    for config in (first, second):
+        yield case(config, 2, 65, **eager)
+        yield case(config, 2, 129, **MIXED, **FULL, **eager)
+        yield case(config, 3, 64, **MIXED, **eager, padded=True)
+        yield case(config, 2, 96, precision='bf16', **eager, optimizer='sgd', accumulation=2)
+        yield case(config, 2, 65, **MIXED, **trainer, **eager, accumulation=2)
+        yield case(config, 2, 64, kind='classify', **MIXED, **eager, labels=5)
+    yield case(first, 2, 33, **eager, precision='fp16-mixed', compute_capability=75)
+    yield case(second, 1, 100, **eager, precision='bf16', **FULL, compute_capability=90)
+    yield case(first, 3, 64, **MIXED, **eager, made_on='host', clip=True)
+    yield case(second, 2, 64, **eager, precision='fp16', **FULL)
+    yield case(second, 2, 64, **eager, **lora(8, every, dropout=0.1))
+    yield case(first, 2, 64, **MIXED, **FULL, **trainer, **eager, weights='bf16', **lora(8, QUERIES))
+    yield case(second, 2, 64, **MIXED, **trainer, **eager, world=2, sharding='ddp', accumulation=2)
+    yield case(first, 3, 64, **trainer, **eager, padded=True, **FULL)
+    yield case(first, 2, 64, **MIXED, **trainer, **eager, evaluation={'batch': 8, 'batches': 3})
+    yield case(second, 2, 64, **trainer, **eager, kind='classify', labels=1, padded=True)
+    yield case(first, 2, 64, **trainer, **eager, arguments={'label_smoothing_factor': 0.1})
+
+
 def of_experts(family):
     """Adapters of their stacked weights and of routers, and what else a plan of experts has"""
     first, second = f'x-{family}', f'x-{family}-odd'
@@ -185,9 +209,10 @@ def of_experts(family):
 
 
 if __name__ == '__main__':
-    names = sys.argv[1:] or list(FAMILIES)
-    made = [one for family in names if family in FAMILIES for one in cases_of(family)]
+    names = sys.argv[1:] or [*FAMILIES, 'gptj']
+    of_all = {**{family: cases_of(family) for family in FAMILIES}, 'gptj': of_gptj()}
+    made = [one for family in names if family in of_all for one in of_all[family]]
     if names[0] == '--join':
-        made = make_trl.joined(names[1], [one for family in FAMILIES for one in cases_of(family)])
+        made = make_trl.joined(names[1], [one for cases in of_all.values() for one in cases])
     for one in made:
         print(json.dumps(one))

@@ -491,8 +491,8 @@ def further(families):
     for hf in FURTHER:
         if families and hf["model_type"] not in families:
             continue
-        if hf["model_type"] == "gpt_bigcode":
-            yield dict(plain, hf=hf)
+        if hf["model_type"] in ("gpt_bigcode", "gptj"):
+            yield dict({**plain, "attention": "eager" if hf["model_type"] == "gptj" else "sdpa"}, hf=hf)
             yield dict({**plain, "attention": "eager", "checkpointing": "full"}, hf=hf)
             continue
         hf = {"rope_parameters": default_rope(partial_rotary_factor=hf.get("partial_rotary_factor", 0.25)), **hf}

@@ -36,6 +36,7 @@ FAMILIES = [
 
 
 FURTHER = [
+    dict(model_type="gptj", vocab_size=101, n_positions=64, n_embd=32, n_inner=56, n_layer=2, n_head=4, rotary_dim=4),
     dict(ROTARY, model_type="gemma", num_key_value_heads=1, head_dim=12),
     dict(ROTARY, model_type="starcoder2", num_key_value_heads=2, tie_word_embeddings=False),
     dict(ROTARY, model_type="smollm3", num_key_value_heads=2, no_rope_layer_interval=2, use_sliding_window=True,

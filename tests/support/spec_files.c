@@ -479,6 +479,9 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return of_albert(m);
     case PLIM_FAMILY_MPNET: /* a bias on positions */
         return of_berts(m) + m->relative_buckets * m->heads;
+    case PLIM_FAMILY_GPTJ: /* no biases in attention, one in the head */
+        return m->layers * (4 * h * h + (2 * h + 1) * m->intermediate_size + 3 * h) + v * h + 2 * h + head +
+               (m->task == PLIM_TASK_CAUSAL_LM ? v : 0);
     case PLIM_FAMILY_ESM:
         return of_esm(m);
     case PLIM_FAMILY_DEBERTA_V2:

@@ -1,4 +1,4 @@
-/* Encoders that came later (esm, albert, mpnet) in a spec: what is refused, and how long rows may be. */
+/* Encoders that came later (esm, albert, mpnet) and gptj in a spec: what is refused, and how long rows may be. */
 #include "support/spec_files.h"
 #include "workloads/spec/family.h"
 #include <criterion/criterion.h>
@@ -110,6 +110,24 @@ Test(spec_encoders, mpnet_pads_with_token_1)
     spec_load_text("config.json", "{\"model_type\": \"mpnet\", \"pad_token_id\": 7}", &s);
     cr_expect(eq(i64, s.model.pad_token_id, 1));
     cr_expect(s.model.has_padding_idx);
+}
+
+Test(spec_encoders, gptj_has_limits_of_its_own)
+{
+    static const struct refusal cases[] = {
+        {"model: {family: gptj, rotary_dim: 256}\n",
+         "s.yaml:1:35: rotary_dim is 256, expected an even number below 256, the elements of a head"},
+        {"model: {family: gptj, rotary_dim: 63}\n",
+         "s.yaml:1:35: rotary_dim is 63, expected an even number below 256, the elements of a head"},
+        {"model: {family: gptj}\ntrain: {attention: sdpa}\n",
+         "s.yaml:2:20: train.attention is sdpa, expected eager, transformers' own for gptj"},
+        {"model: {family: gptj}\ndata: {packing: yes}\n", "s.yaml:1:17: " BESIDE("data.packing", "gptj")},
+        {"model: {family: gptj}\ntrain: {quantization: nf4, lora: {r: 8}}\n",
+         "s.yaml:1:17: " BESIDE("train.quantization of this type", "gptj")},
+        {"model: {family: gptj}\ndata: {seq: 2049}\n",
+         "s.yaml:2:13: data.seq is 2049, expected at most n_positions = 2048: gptj learns its positions"},
+    };
+    CHECK_ALL("s.yaml", cases);
 }
 
 /* Where queries and keys turn a row may be longer than the model was made for. */

@@ -45,7 +45,7 @@ static int64_t between(uint64_t *state, int64_t low, int64_t high)
 static bool is_little_known(enum plim_family family)
 {
     static const enum plim_family families[] = {PLIM_FAMILY_DEBERTA_V2, PLIM_FAMILY_ESM, PLIM_FAMILY_ALBERT,
-                                                PLIM_FAMILY_MPNET};
+                                                PLIM_FAMILY_MPNET, PLIM_FAMILY_GPTJ};
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
         if (families[i] == family) return true;
     return false;
@@ -72,6 +72,7 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     if (family == PLIM_FAMILY_GPT_NEOX || family == PLIM_FAMILY_VIT || bert)
         m->dropout_embedding = m->dropout_residual; /* one key */
     if (family == PLIM_FAMILY_MPNET) m->dropout_classifier = m->dropout_residual;
+    if (family == PLIM_FAMILY_GPTJ) m->rotary_dim = 4;
     if (family == PLIM_FAMILY_ESM) m->dropout_embedding = 0, m->dropout_classifier = m->dropout_residual;
     if (family == PLIM_FAMILY_STARCODER2 || family == PLIM_FAMILY_ERNIE4_5 || family == PLIM_FAMILY_FALCON)
         m->mlp_bias = m->attention_bias; /* one key */

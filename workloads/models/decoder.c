@@ -53,6 +53,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_ESM] = &plim_family_esm,
     [PLIM_FAMILY_ALBERT] = &plim_family_albert,
     [PLIM_FAMILY_MPNET] = &plim_family_mpnet,
+    [PLIM_FAMILY_GPTJ] = &plim_family_gptj,
     [PLIM_FAMILY_WHISPER] = &plim_family_whisper,
     [PLIM_FAMILY_BART] = &plim_family_bart,
     [PLIM_FAMILY_MBART] = &plim_family_bart,

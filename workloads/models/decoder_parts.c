@@ -311,8 +311,9 @@ struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct 
     struct tensor *h = tensor_keep(nn_linear(e, &b->layer->fc1, x));
     tensor_set(e, &h, decoder_activation(e, c->activation, h));
     tensor_set(e, &h, nn_linear(e, &b->layer->fc2, h));
-    bool drops = c->family == PLIM_FAMILY_GPT2 || c->family == PLIM_FAMILY_GPT_BIGCODE ||
-                 c->family == PLIM_FAMILY_DISTILBERT;
+    enum plim_family f = c->family;
+    bool drops = f == PLIM_FAMILY_GPT2 || f == PLIM_FAMILY_GPT_BIGCODE || f == PLIM_FAMILY_GPTJ ||
+                 f == PLIM_FAMILY_DISTILBERT;
     if (drops) tensor_set(e, &h, nn_dropout(e, h, c->dropout_residual));
     return nn_end(e, tensor_yield(h));
 }

@@ -46,6 +46,7 @@ struct decoder_layer {
     struct norm expert_norm[3]; /* of what the MLP beside the experts makes, of what they make, and of what they see */
     struct linear per_layer_gate, per_layer_out; /* gemma4: down to what each layer has of the tokens, and up again */
     struct norm per_layer_norm;
+    struct tensor *sinusoids; /* gptj: a buffer, (positions, rotary_dim) */
     struct tensor *scalar; /* gemma4: a buffer, what the block's result is multiplied with */
     struct linear shared_gate; /* how much of the shared expert, which is gate, up, down */
     struct norm norm[4];          /* in the order of use; a family knows which it has */
@@ -212,7 +213,8 @@ extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
     plim_family_modernbert, plim_family_vit, plim_family_stablelm, plim_family_falcon,
     plim_family_gpt_bigcode, plim_family_t5, plim_family_gemma4, plim_family_deberta_v2,
-    plim_family_whisper, plim_family_bart, plim_family_esm, plim_family_albert, plim_family_mpnet;
+    plim_family_whisper, plim_family_bart, plim_family_esm, plim_family_albert, plim_family_mpnet,
+    plim_family_gptj;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
  * be sharded by FSDP or ZeRO has no memory yet. */

@@ -238,6 +238,14 @@ static const struct module bloom_block[] = {BLOCK("input_layernorm", norm[0], NO
                                             BLOCK("mlp.dense_4h_to_h", fc2, LINEAR),
                                             {0}};
 
+static const struct module gptj_block[] = {BLOCK("ln_1", norm[0], NORM),
+                                           BLOCK("attn.k_proj", k, LINEAR),
+                                           BLOCK("attn.v_proj", v, LINEAR),
+                                           BLOCK("attn.q_proj", q, LINEAR),
+                                           BLOCK("attn.out_proj", o, LINEAR),
+                                           BLOCK("mlp.fc_in", fc1, LINEAR),
+                                           BLOCK("mlp.fc_out", fc2, LINEAR),
+                                           {0}};
 static const struct module falcon_block[] = {BLOCK("self_attention.query_key_value", qkv, LINEAR),
                                              BLOCK("self_attention.dense", o, LINEAR),
                                              BLOCK("mlp.dense_h_to_4h", fc1, LINEAR),
@@ -444,6 +452,7 @@ static const struct {
     [PLIM_FAMILY_QWEN3_5_MOE] = {vl_model, qwen3_5_moe_block},
     [PLIM_FAMILY_GEMMA3] = {vl_model, gemma_block},
     [PLIM_FAMILY_MISTRAL3] = {vl_model, llama_block},
+    [PLIM_FAMILY_GPTJ] = {gpt2_model, gptj_block},
     [PLIM_FAMILY_GPT_BIGCODE] = {gpt2_model, gpt2_block},
     [PLIM_FAMILY_FALCON] = {bloom_model, falcon_block},
     [PLIM_FAMILY_GEMMA4] = {gemma4_model, gemma4_block},

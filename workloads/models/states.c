@@ -18,7 +18,7 @@ static size_t buffers_beside(const struct decoder *m, struct tensor **out)
 
 struct tensor *decoder_layer_buffer(const struct decoder_layer *l)
 {
-    return l->router_correction ? l->router_correction : l->scalar;
+    return l->router_correction ? l->router_correction : l->sinusoids ? l->sinusoids : l->scalar;
 }
 
 size_t decoder_buffers(const struct decoder *m, struct tensor **out)
@@ -35,7 +35,7 @@ const struct decoder_layer *decoder_layer_of(const struct decoder *m, const stru
     return layer >= 0 ? &m->layers[layer] : NULL;
 }
 
-/* A block's buffer stands behind the parameter of its module: a router's, or the block's last one. */
+/* A block's buffer stands behind the parameter of its module: a router's, attention's, or the block's last one. */
 static size_t buffer_behind(const struct decoder *m, const struct tensor *x, struct tensor **out)
 {
     const struct decoder_layer *l = decoder_layer_of(m, x);
@@ -43,6 +43,7 @@ static size_t buffer_behind(const struct decoder *m, const struct tensor *x, str
     const struct tensor *last = l->expert_norm[2].weight ? l->expert_norm[2].weight
                                 : l->per_layer_norm.weight ? l->per_layer_norm.weight
                                                            : l->norm[3].weight;
+    if (l->sinusoids) last = l->o.weight;
     if (x != (l->router_correction ? l->router : last)) return 0;
     out[0] = decoder_layer_buffer(l);
     return 1;

@@ -258,6 +258,8 @@ void nn_rotary_initialise(struct engine *e, const struct rotary *r);
 void nn_rotary_initialise_both(struct engine *e, const struct rotary *a, const struct rotary *b);
 /* rope.c: inverse frequencies by the rope type's formula; what a forward does to them first */
 struct tensor *nn_rope_frequencies(struct engine *e, const struct rotary *r);
+/* create_sinusoidal_positions() of gptj: sines and cosines (positions, dim); floating */
+struct tensor *nn_sinusoids(struct engine *e, int64_t positions, int64_t dim);
 void nn_rope_update(struct engine *e, struct rotary *r, struct tensor *positions);
 /* cos and sin (1, S, dim), or half as wide, of the positions (1, S), in `dtype`; of grids (B, S, dim); named */
 void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enum plim_dtype dtype,

@@ -66,6 +66,19 @@ static struct tensor *plain(struct engine *e, const struct rotary *r, struct ten
     return quotient(e, raised(e, NULL, op_div_scalar(e, steps, (double)r->dim)));
 }
 
+struct tensor *nn_sinusoids(struct engine *e, int64_t positions, int64_t dim)
+{
+    struct tensor *powers = op_true_div_scalar(e, op_arange(e, PLIM_I64, dim / 2, 0, 2), (double)dim);
+    struct tensor *frequencies = tensor_keep(quotient(e, raised(e, NULL, powers)));
+    struct tensor *places = op_to(e, op_arange(e, PLIM_I64, positions, 0, 1), PLIM_F32);
+    struct tensor *angles = op_mul(e, op_unsqueeze(e, places, 1), op_unsqueeze(e, frequencies, 0));
+    tensor_keep(angles);
+    struct tensor *parts[2] = {op_unary(e, angles, PLIM_UNARY_SIN), op_unary(e, angles, PLIM_UNARY_COS)};
+    struct tensor *y = op_cat(e, 2, parts, 1);
+    tensor_drop_all(e, frequencies, angles);
+    return y;
+}
+
 static struct tensor *linear(struct engine *e, const struct rotary *r, struct tensor *seq)
 {
     (void)seq;

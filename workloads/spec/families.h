@@ -39,6 +39,7 @@
     X(HUNYUAN_V1_DENSE, "hunyuan_v1_dense")                                                        \
     X(LFM2, "lfm2")                                                                                \
     X(FALCON, "falcon")                                                                            \
+    X(GPTJ, "gptj")                                                                                \
     X(GPT_BIGCODE, "gpt_bigcode")                                                                  \
     X(BERT, "bert")                                                                                \
     X(ROBERTA, "roberta")                                                                          \

@@ -24,6 +24,8 @@
     X(INTERMEDIATE_SIZE, intermediate_size, INT, 1, 1 << 22, "intermediate_size", "elements",      \
       "width of the MLP")                                                                          \
     X(LAYERS, layers, INT, 1, PLIM_MAX_LAYERS, "num_hidden_layers", "layers", "blocks")    \
+    X(ROTARY_DIM, rotary_dim, INT, 2, 1 << 16, "rotary_dim", "elements",                           \
+      "gptj: the first elements of a head, which turn")                                           \
     X(LAYER_GROUPS, groups, INT, 1, PLIM_MAX_LAYERS, "num_hidden_groups", "layers",             \
       "albert: layers that there are, each of which runs as num_hidden_layers / num_hidden_groups blocks") \
     X(DECODER_LAYERS, decoder_layers, INT, 1, PLIM_MAX_LAYERS, "num_decoder_layers", "layers",     \

@@ -470,6 +470,23 @@ static const struct plim_family_key gpt_bigcode_keys[] = {
 #define UNGATED_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj"}
 #define QUERIES {"q_proj", "v_proj"}
 
+static const struct plim_family_key gptj_keys[] = {
+    TASKS_OF_DECODER,
+    KEY("vocab_size", VOCAB_SIZE, "50400"),
+    TWO("n_positions", "max_position_embeddings", POSITIONS, "2048"),
+    TWO("n_embd", "hidden_size", HIDDEN_SIZE, "4096"),
+    TWO("n_layer", "num_hidden_layers", LAYERS, "28"),
+    TWO("n_head", "num_attention_heads", HEADS, "16"),
+    KEY("rotary_dim", ROTARY_DIM, "64"),
+    NUL("n_inner", INTERMEDIATE_SIZE, "null"),
+    KEY("activation_function", ACTIVATION, "gelu_new"),
+    KEY("resid_pdrop", DROPOUT_RESIDUAL, "0.0"),
+    KEY("embd_pdrop", DROPOUT_EMBEDDING, "0.0"),
+    KEY("attn_pdrop", DROPOUT_ATTENTION, "0.0"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+};
+
 const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GEMMA] = {KEYS(gemma_keys), .rotary = true, .liger = {LIGER_DECODER(IN_PLACE, GEGLU)},
                            .linears = LLAMA_LINEARS, .lora_default = QUERIES},
@@ -538,6 +555,10 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_ERNIE4_5] = {KEYS(ernie4_5_keys), .tasks = CAUSAL_ALONE, .rotary = true, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {KEYS(hunyuan_v1_dense_keys), .rotary = true, .required = {PLIM_FIELD_HEAD_DIM},
                                       .liger = LIGER_LLAMA, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_GPTJ] = {KEYS(gptj_keys), .uncut = true, .learned_positions = true, .heads_must_divide = true,
+                          .eager_only = true,
+                          .linears = {"k_proj", "v_proj", "q_proj", "out_proj", "fc_in", "fc_out"},
+                          .lora_default = {"q_proj", "v_proj"}},
     [PLIM_FAMILY_GPT_BIGCODE] = {KEYS(gpt_bigcode_keys), .uncut = true, .learned_positions = true,
                                  .heads_must_divide = true, .linears = {"c_attn", "c_proj", "c_fc"},
                                  .lora_default = {"c_attn"}},

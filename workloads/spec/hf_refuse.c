@@ -26,7 +26,7 @@ static const struct other_kind {
      {"clip", "siglip", "gemma3n", "llava", "idefics3", "paligemma",
       "mllama", "blip-2", "internvl"}},
     {"a decoder of another family",
-     {"gpt_neo", "gptj", "codegen", "mpt", "gpt-j"}},
+     {"gpt_neo", "codegen", "mpt"}},
 };
 
 const char *plim_hf_other_kind(const char *type)

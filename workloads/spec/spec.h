@@ -136,7 +136,7 @@ struct plim_model_config {
                                                    * side, -1: all; the farthest, -1: the last position */
     enum plim_position_kind position_kind; /* esm, as what follows */
     bool norms_embeddings, token_dropout; /* a norm in front of the blocks; tokens of mask_token_id are left out */
-    int64_t mask_token_id;                /* esm; PLIM_NO_TOKEN: null */
+    int64_t mask_token_id, rotary_dim; /* esm, PLIM_NO_TOKEN: null; gptj: elements of a head that turn */
     int64_t relative_buckets, relative_distance; /* t5: rows of its bias on positions; what is farther is alike */
     enum plim_feed_forward feed_forward;         /* t5; already applied to activation and gated_mlp */
     bool gated_mlp;              /* t5 */

@@ -75,6 +75,7 @@ static const struct { uint64_t always, with_images; } uncompared[PLIM_FAMILY_COU
     [PLIM_FAMILY_MBART] = {SEQ2SEQ, 0},
     [PLIM_FAMILY_DEBERTA_V2] = {ENCODER | NUMBER, 0},
     [PLIM_FAMILY_ALBERT] = {ENCODER, 0},
+    [PLIM_FAMILY_GPTJ] = {ENCODER | CUT, 0},
     [PLIM_FAMILY_MPNET] = {ENCODER, 0},
     [PLIM_FAMILY_ESM] = {ENCODER, 0},
 };
