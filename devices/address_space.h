@@ -2,10 +2,10 @@
  * caching allocator takes (the lower one), and so how far it has to reserve.
  *
  * The driver sets aside regions of the address space, multiples of 32 MiB, and places requests in them:
- *   1. in the newest region that has a gap for the request, in its smallest such gap, the lower of two alike;
- *   2. else at the start of a new region, as small as possible. It lies as high as possible, below a hole of
- *      at least a page less than 32 MiB more than itself (mmap from above, cut to its alignment).
- * A region that holds nothing any more is given back.
+ *   1. in the newest region that has a gap for the request: its smallest such gap, the lower one of two equal ones;
+ *   2. else at the start of a new region, as small as possible. The region lies as high as possible, in a hole
+ *      that is larger than the region by 32 MiB less a page or more (mmap from above, cut to its alignment).
+ * A region that no longer holds anything is given back.
  *
  * Source: 1,000 requests and releases of 2 MiB to 2 GiB in ten orders, in two processes, with driver 580.159.04
  * on an H200 (tests/gpu/measured/h200-addresses.json): every address is the one computed here. In a real process the
@@ -25,26 +25,27 @@ struct plim_address_space_region;
 struct plim_address_space {
     uint64_t bottom, top;
     PLIM_ARRAY(struct plim_address_space_region *)
-    by_age, by_address; /* the oldest, the highest first */
-    /* What was found out, so as not to look again: no region has a gap wider than `widest`; from the region
-     * at `full_from` on upwards no hole has room for `full_bytes` or more (0: that is not known). */
+    by_age, by_address; /* the oldest first; the highest first */
+    /* Remembered results of searches: no region has a gap wider than `widest`; from the region
+     * at `full_from` upwards no hole has room for `full_bytes` or more (0: not known). */
     uint64_t widest, full_from, full_bytes;
 };
 
-/* Empty but for what a context leaves free of its own regions, 24 MiB and 2 MiB. Addresses in multiples of
- * 32 MiB. Zeroed, or what was there is given back. PLIM_OK or PLIM_NOMEM. */
+/* Starts an address space that is empty but for the two regions of the CUDA context, which have 24 MiB and 2 MiB
+ * left. `bottom` and `top` are multiples of 32 MiB. `space` is zeroed or in use; then its regions are freed first.
+ * PLIM_OK or PLIM_NOMEM. */
 enum plim_status plim_address_space_begin(struct plim_address_space *space, uint64_t bottom,
                                           uint64_t top) PLIM_MUST_CHECK;
 
-/* `bytes`: whole pages of 2 MiB. `alone`: in a region of its own, which nothing else is placed in.
- * PLIM_NOMEM for a lack of host memory, PLIM_OOM for one of addresses. */
+/* Places `bytes` (whole pages of 2 MiB). `alone`: in a region of its own, in which nothing else is placed.
+ * PLIM_NOMEM: no host memory; PLIM_OOM: no addresses left. */
 enum plim_status plim_address_space_take(struct plim_address_space *space, uint64_t bytes,
                                          bool alone, uint64_t *at) PLIM_MUST_CHECK;
 
-/* What take() gave. */
+/* Gives back what plim_address_space_take() placed at `at`. */
 void plim_address_space_give(struct plim_address_space *space, uint64_t at);
 
-/* A number for all that decides where the next requests are placed. */
+/* A hash of everything that decides where the next requests are placed. */
 uint64_t plim_address_space_fingerprint(const struct plim_address_space *space);
 
 /* Gives everything back. */

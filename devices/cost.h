@@ -1,7 +1,7 @@
-/* What a launch of somebody else's program costs: as little of it as the clock asks for.
+/* The cost of a kernel launch in a foreign program: just the numbers that the simulated clock needs.
  *
- * The virtual GPU sees kernels by their names and arguments, and libraries by their sizes. A cost says
- * which operation (op.h) takes as long: plim_cost_launch() launches that one, so that a recorded
+ * The virtual GPU sees kernels by their names and arguments, and library calls by their sizes. A cost names
+ * an operation (op.h) that takes as long: plim_cost_launch() launches that one, so that a recorded
  * program is timed by the rules of the simulated device's clock (sim/roofline.h) and by no others.
  *
  * Numbers are sizes, 1 or more (bytes may be 0), at most PLIM_MOST_BYTES.
@@ -17,7 +17,7 @@ struct plim_device;
 
 /* kind, name, how many numbers it has, and whether it has an element type. */
 #define PLIM_COST_MAP(X)                                                                           \
-    /* bytes: a kernel that reads and writes so much in all */                                     \
+    /* bytes: a kernel that reads and writes this much in total */                                 \
     X(MOVE, "move", 1, false)                                                                      \
     /* bytes: the same, element by element over differing layouts */                               \
     X(STRIDED, "strided", 1, false)                                                                \
@@ -27,12 +27,12 @@ struct plim_device;
     X(READ_BACK, "read", 1, false)                                                                 \
     /* bytes between the GPU and pinned memory of the host */                                      \
     X(LINK, "link", 1, false)                                                                      \
-    /* bytes to the GPU from other memory of the host, which waits */                              \
+    /* bytes from pageable host memory to the GPU; the host waits */                               \
     X(LINK_PAGEABLE, "link-pageable", 1, false)                                                    \
-    /* m, n, k, batch, bytes from row to row of both factors */                                    \
+    /* m, n, k, batch, bytes from row to row of each factor */                                     \
     X(MATMUL, "matmul", 6, true)                                                                   \
-    /* m, n, k, groups, bytes that it reads and writes, bytes that copies of its operands in another    \
-       layout move before it (1: there are none) */                                                \
+    /* m, n, k, groups, bytes that it reads and writes, bytes moved beforehand by copies of its         \
+       operands into another layout (1: none) */                                                   \
     X(CONVOLUTION, "convolution", 6, true)                                                           \
     /* batch, heads, heads of keys, queries, keys, head size; FlashAttention-2 */                  \
     X(FLASH, "flash", 6, true)                                                                     \
@@ -58,9 +58,9 @@ enum { PLIM_COST_NUMBERS = 6 };
 
 struct plim_cost {
     uint8_t kind, type; /* of the enums above; FP32 where there is none */
-    bool causal;        /* attention: half of the scores */
-    bool in_autograd;   /* launched by another thread than the program's first */
-    bool in_graph;      /* by a CUDA graph, behind what that begins with: the host does nothing for it */
+    bool causal;        /* attention: computes half of the scores */
+    bool in_autograd;   /* launched by a thread other than the program's first */
+    bool in_graph;      /* by a CUDA graph and not its first kernel: the host does nothing for it */
     int64_t number[PLIM_COST_NUMBERS];
 };
 

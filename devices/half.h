@@ -1,6 +1,6 @@
 /* The 16-bit floating types on a host: bf16 (8 bits of exponent, 7 of fraction) and fp16 (IEEE 754
- * binary16: 5 and 10), as bit patterns. Rounding is to nearest, ties to even; what is too large
- * becomes infinite, NaN stays NaN, fp16 has subnormals. Compiles as C, C++ and CUDA host code. */
+ * binary16: 5 and 10), as bit patterns. Rounding is to nearest, ties to even; values that are too large
+ * become infinite, NaN stays NaN, fp16 has subnormals. Compiles as C, C++ and CUDA host code. */
 #ifndef PLIM_DEVICES_HALF_H
 #define PLIM_DEVICES_HALF_H
 

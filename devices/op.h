@@ -5,13 +5,13 @@
  * ATen's kernels, so that a device can count launches and a clock can cost them one by one.
  * Its bytes follow from the operands (plim_op_bytes), and its work (devices/sim/work.h).
  *
- * An operation never allocates: outputs, temporaries and workspaces are operands. What an
- * operation needs besides its outputs is answered by needs.h, the same for every device, so that
- * devices cannot disagree about bytes. The engine allocates it and hands it over as `scratch`: raw
- * bytes, of which a device uses what it likes and nothing else.
+ * An operation never allocates: outputs, temporaries and workspaces are operands. The memory that it
+ * needs besides its outputs is computed by needs.h, the same for every device, so that
+ * devices cannot disagree about bytes. The engine allocates it and passes it as `scratch`: raw
+ * bytes, of which a device uses as much as it likes and no other memory.
  *
- * Shapes are row-major, in elements; strides too. A reference to operands is valid for the
- * duration of the launch call only.
+ * Shapes are row-major; shapes and strides are in elements. Pointers to operands are valid only during
+ * the launch call.
  *
  * Arithmetic. Operands are read as they are, computed with in fp32 (a host device may do more),
  * and results are rounded to the output's type: to nearest, ties to even; a float becomes an
@@ -23,7 +23,7 @@
  *
  * Randomness is counter-based: element i (counted in row-major order of the output's shape) of an
  * operation with `seed` s depends on s and i alone (random.h), whatever device runs it. Attention by
- * cuDNN draws by a rule of its own, on `seed` alone too (devices/cuda/fused_attention.h).
+ * cuDNN draws by a rule of its own, which also depends on `seed` alone (devices/cuda/fused_attention.h).
  */
 #ifndef PLIM_DEVICES_OP_H
 #define PLIM_DEVICES_OP_H
@@ -50,15 +50,15 @@ struct plim_array {
     uint8_t dtype; /* enum plim_dtype */
 };
 
-/* Targets of this value have no loss (torch.nn.functional.cross_entropy's default ignore_index). */
+/* Targets with this value have no loss (the default ignore_index of torch.nn.functional.cross_entropy). */
 #define PLIM_IGNORED_TARGET (-100)
 
-/* LINEAR_LSE and LINEAR_LSE_BACKWARD: places or classes of a block of threads, and columns that it adds at a time. */
+/* LINEAR_LSE and LINEAR_LSE_BACKWARD: places or classes of a block of threads, and columns that it sums at a time. */
 enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
 
-/* kind, name, and how many outputs, inputs and lists have to be there. The comment gives
- * outputs <- inputs; parameters by the names of struct plim_op. An input in [brackets] may be NULL;
- * what an operation asks for beyond the counts depends on its parameters. */
+/* kind, name, and the least numbers of outputs, inputs and lists. The comment gives
+ * outputs <- inputs; parameters have the names of struct plim_op. An operand in [brackets] may be NULL or
+ * missing; whether one beyond the counts is needed depends on the parameters. */
 #define PLIM_OP_MAP(X)                                                                                \
     /* out <- (): the number `alpha` */                                                               \
     X(FILL, fill, 1, 0, 0)                                                                            \
@@ -78,34 +78,34 @@ enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
     X(BINARY, binary, 1, 1, 0)                                                                        \
     /* out <- condition, a, b, broadcast */                                                           \
     X(WHERE, where, 1, 3, 0)                                                                          \
-    /* out (.., 2) <- a (.., 2), b (.., 2), broadcast, fp32: products of complex numbers, whose two parts lie  \
-       together; the imaginary parts of b times `beta` (-1: conjugated) */                           \
+    /* out (.., 2) <- a (.., 2), b (.., 2), broadcast, fp32: products of complex numbers (real and imaginary part  \
+       adjacent); the imaginary parts of b are multiplied by `beta` (-1: conjugated) */              \
     X(COMPLEX_MUL, complex_mul, 1, 2, 0)                                                                          \
     /* out <- a (rows, columns): zero above the diagonal `dim`; 0: the main one, 1: right of it */ \
     X(TRIL, tril, 1, 1, 0)                                                                            \
     /* the same below it */                                                                           \
     X(TRIU, triu, 1, 1, 0)                                                                            \
-    /* out <- a: the last dimension backwards */                                                      \
+    /* out <- a: the last dimension reversed */                                                       \
     X(FLIP, flip, 1, 1, 0)                                                                            \
     /* out <- lists[0]: along dimension `dim`; scalars count as one element */                        \
     X(CAT, cat, 1, 0, 1)                                                                              \
-    /* out <- a: folded by `binary` over the dimensions in the bit mask `dims`, times `alpha`. Of  \
-       an array over 2 GiB PyTorch makes several launches: `part` counts them, and part 0 does it  \
-       all */  \
+    /* out <- a: reduced by `binary` over the dimensions in the bit mask `dims`, times `alpha`. For \
+       an array over 2 GiB PyTorch makes several launches: `part` counts them, and part 0 computes  \
+       everything */  \
     X(REDUCE, reduce, 1, 1, 0)                                                                        \
     /* out <- a: running sums along the last dimension */                                             \
     X(CUMSUM, cumsum, 1, 1, 0)                                                                        \
     /* out[.., h] <- weight[V, h], indices[..]: rows; with table[a, b], i, j: out <- table[i, j] */   \
     X(EMBEDDING, embedding, 1, 2, 0)                                                                  \
-    /* dweight <- dout, indices: added to dweight, which comes zeroed; scratch: what a sort of many \
-       tokens takes */  \
+    /* dweight <- dout, indices: added to dweight, which is zeroed before; scratch: for sorting many \
+       tokens */  \
     X(EMBEDDING_BACKWARD, embedding_backward, 1, 2, 0)                                                \
     /* over the last dimension: out, mean, rstd <- x, [weight], [bias]; `alpha` is epsilon */         \
     X(LAYER_NORM, layer_norm, 3, 1, 0)                                                                \
     /* dx <- dout, x, mean, rstd, [weight] */                                                         \
     X(LAYER_NORM_BACKWARD, layer_norm_backward, 1, 4, 0)                                              \
     /* dweight, [dbias] <- dout, x, mean, rstd: of shape (h); or partial sums (parts, h), row p    \
-       over any share of the rows, every row in one of them */  \
+       over any share of the rows, every row in exactly one */  \
     X(LAYER_NORM_BACKWARD_PARAMS, layer_norm_backward_params, 1, 4, 0)                                \
     /* out, mask <- x: dropped where the element's unit number is below `alpha`, by `seed`;        \
        out = x mask / (1 - alpha) */  \
@@ -117,45 +117,46 @@ enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
     X(LOG_SOFTMAX, log_softmax, 1, 1, 0)                                                              \
     /* dx <- dout, out */                                                                             \
     X(LOG_SOFTMAX_BACKWARD, log_softmax_backward, 1, 2, 0)                                            \
-    /* Of a linear layer's logits, which are kept nowhere: z = x[places] weight^T + bias, or of that    \
-       `softcap` tanh(. / `softcap`). lse, [means] <- x (rows, k), weight (classes, k), places (n;     \
-       int64), [bias (classes)]: the natural logsumexp of each row of z, fp32 (n), and the mean of     \
-       each column, fp32 (classes). They come as minus infinity and as zeros; scratch[0]: int32 zeros, \
-       one for every PLIM_LINEAR_LOSS_TILE places */                                                   \
+    /* Over a linear layer's logits, which are never stored: z = x[places] weight^T + bias, or          \
+       `softcap` tanh(z / `softcap`) of that. lse, [means] <- x (rows, k), weight (classes, k), places  \
+       (n; int64), [bias (classes)]: the natural logsumexp of each row of z, fp32 (n), and the mean of  \
+       each column, fp32 (classes). lse is minus infinity before, means are zeros; scratch[0]: int32    \
+       zeros, one for every PLIM_LINEAR_LOSS_TILE places */                                            \
     X(LINEAR_LSE, linear_lse, 1, 3, 0)                                                                \
-    /* out (n; fp32) <- x, weight, targets (rows; int64), places, [bias]: less the logit, before its   \
-       softcap, of the class of row places[i], targets[places[i] + dim]; 0 where that is none */       \
+    /* out (n; fp32) <- x, weight, targets (rows; int64), places, [bias]: minus the logit, before the   \
+       softcap, of row places[i] and class targets[places[i] + dim]; 0 where that is not a class */     \
     X(LINEAR_TARGET, linear_target, 1, 4, 0)                                                          \
     /* [dx], [dweight], [dbias (fp32)] <- dloss (a number), x, weight, lse, targets, places, [bias]:   \
-       added to, and come zeroed. Of beta times the sum of lse - z of each row's class, with the same  \
-       `softcap` and `dim`. scratch: int32 zeros, [0] of dx: one for every tile of places and          \
-       PLIM_LINEAR_LOSS_COLUMNS of k; [1] of dweight: of classes */                                    \
+       gradients, added to outputs that are zeroed before, of beta times the sum of lse - z[target],   \
+       with the same                                                                                   \
+       `softcap` and `dim`. scratch: int32 zeros; [0] for dx: one for every tile of places and every   \
+       PLIM_LINEAR_LOSS_COLUMNS of k; [1] for dweight: the same for tiles of classes */                \
     X(LINEAR_LSE_BACKWARD, linear_lse_backward, 0, 6, 0)                                              \
-    /* folds a tile of logits (n, classes), whose first class is `start`, into what is kept of its rows (n), fp32, in \
-       place: maximum, sum of exp(z - maximum), z of the target, [sum of z exp(z - maximum)], [sum of z], [maximum of \
-       the classes before the target] <- tile, targets (n). z is a logit times `alpha`, capped where `beta` is not 0: \
-       beta tanh(z / beta) */ \
+    /* merges a tile of logits (n, classes), whose first class is `start`, in place into running statistics of the \
+       rows, fp32 (n): maximum, sum of exp(z - maximum), z of the target, [sum of z exp(z - maximum)], [sum of z], \
+       [maximum of the classes before the target] <- tile, targets (n). z is a logit times `alpha`; where `beta` is \
+       not 0 it is capped: beta tanh(z / beta) */ \
     X(ROW_STATISTICS, row_statistics, 3, 2, 0)                                                        \
     /* dtile <- tile, targets, log of the sum of exp(z), [gradient of the target's log-probability], [gradient of the \
-       entropy, the entropy]; all but the tile (n) */ \
+       entropy, the entropy]; all but the tile have shape (n) */ \
     X(ROW_STATISTICS_BACKWARD, row_statistics_backward, 1, 3, 0)                                      \
     /* mean over the targets that are not ignored: loss, their number <- log_probs (n, classes),   \
        target (n) */  \
     X(NLL_LOSS, nll_loss, 2, 2, 0)                                                                    \
-    /* dlog_probs <- dloss, target, number: only the targets' elements, the rest comes zeroed */      \
+    /* dlog_probs <- dloss, target, number: writes the targets' elements, the rest is zeroed before */ \
     X(NLL_LOSS_BACKWARD, nll_loss_backward, 1, 3, 0)                                                  \
     /* out[.., m, n] = alpha a[.., m, k] b[.., k, n] + beta c, c broadcast; transposition is in    \
        the strides; a, b, [c]; with `epilogue` BIAS c is a row (n); scratch[0]: the workspace */  \
     X(MATMUL, matmul, 1, 2, 0)                                                                        \
     /* out, [logsumexp] <- q, k, v, [mask], [ends]; all (b, heads, s, d), k and v with fewer heads where \
-       groups share them; out = dropout(softmax(cap(beta q k^T) + mask)) v with probability `alpha`, \
-       of rows counted in (b, heads, s_q) as random.h has it; cap(x) is x, or `softcap` tanh(x / `softcap`). \
-       `ends` (n + 1) int32: rows of q and k between two neighbours of it are a document, and see one another alone. \
+       groups share them; out = dropout(softmax(cap(beta q k^T) + mask)) v, dropping with probability `alpha` \
+       by random.h, rows numbered over (b, heads, s_q); cap(x) is x, or `softcap` tanh(x / `softcap`).       \
+       `ends` (n + 1) int32: rows ends[i] to ends[i + 1] of q and k are a document and see only one another. \
        The mask is additive and broadcasts to (b, heads, s_q, s_k). logsumexp: natural, fp32       \
        (b, heads, s_q) at the start of its block. `attention` says which kernel PyTorch runs */  \
     X(ATTENTION, attention, 1, 3, 0)                                                                  \
     /* dq, dk, dv, [dmask] <- dout, q, k, v, out, logsumexp, [mask], [ends]; dmask: (b, heads, s_q, s_k),     \
-       of attention that is not causal and has neither window, softcap nor ends */                            \
+       only where attention is not causal and has neither window, softcap nor ends */                         \
     X(ATTENTION_BACKWARD, attention_backward, 3, 6, 0)                                                \
     /* codes (bytes), scales <- a, [book]: in blocks of `block` elements, counted in row-major     \
        order, by `quantized` */ \
@@ -163,19 +164,19 @@ enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
     /* out <- codes, scales, [book] */                                                                \
     X(DEQUANTIZE, dequantize, 1, 2, 0)                                                                \
     /* out[.., n] <- a[.., k], codes of (n, k), scales, [bias (n)]: a b^T + bias with b in 4 bits; \
-       nested scales: then scales' codes, their book, the number to add */ \
+       where the scales are quantized themselves: then their codes, their book, the offset to add */ \
     X(MATMUL_4BIT, matmul_4bit, 1, 3, 0)                                                              \
-    /* out (int32) (m, n) <- a (m, k), b (n, k), bytes with a sign: a b^T */                           \
+    /* out (int32) (m, n) <- a (m, k), b (n, k), signed bytes: a b^T */                                \
     X(MATMUL_INT8, matmul_int8, 1, 2, 0)                                                              \
     /* out <- a (m, n), s (m), t (n), [bias (n)]: a s t / 127^2 + bias */                               \
     X(SCALE_INT32, scale_int32, 1, 3, 0)                                                              \
     /* values, indices <- a: the largest along the last dimension, as many as `values` has, the      \
        largest first; of equal ones the first */ \
     X(TOP_K, top_k, 2, 1, 0)                                                                          \
-    /* out (.., int64) <- a (.., n), float or int32: where the largest along the last dimension stands, the \
-       first of equal ones; NaN is the largest. `part` is as of a reduction */ \
+    /* out (.., int64) <- a (.., n), float or int32: the index of the largest along the last dimension, the \
+       first of equal ones; NaN is the largest. `part` as for REDUCE */ \
     X(ARGMAX, argmax, 1, 1, 0)                                                                        \
-    /* values, order <- a (n): increasing, NaN last; `order` says where each stood, equal ones in order */ \
+    /* values, order <- a (n): increasing, NaN last, stable; `order` has the index of each value in a */ \
     X(SORT, sort, 2, 1, 0)                                                                            \
     /* out (bins) <- a: how many of a are 0, 1, 2 .. */                                               \
     X(HISTOGRAM, histogram, 1, 1, 0)                                                                  \
@@ -183,105 +184,107 @@ enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
     X(SCATTER, scatter, 1, 2, 0)                                                                      \
     /* out[.., i] <- a[.., indices[.., i]], indices: along the last dimension */                       \
     X(GATHER, gather, 1, 2, 0)                                                                        \
-    /* out[.., indices[.., i]] <- out there + a[.., i], indices, of which some may be alike: along the last \
-       dimension, one after the other */ \
+    /* out[.., indices[.., i]] += a[.., i]; inputs a, indices, which may repeat: along the last dimension, \
+       one after the other */ \
     X(ADD_BY_INDEX, add_by_index, 1, 2, 0)                                                            \
-    /* out <- a, mask, broadcast: a, or where the mask is 1 `alpha` */                                \
+    /* out <- a, mask, broadcast: `alpha` where the mask is 1, else a */                              \
     X(MASKED_FILL, masked_fill, 1, 2, 0)                                                              \
-    /* out (n) int64 <- a: where a is not 0, counted row-major; out (n, dimensions of a): the coordinates. Less \
-       than 0 behind the last of them */ \
+    /* out (n) int64 <- a: the row-major indices where a is not 0; or out (n, dimensions of a): their coordinates. \
+       Negative after the last of them */ \
     X(NONZERO, nonzero, 1, 1, 0)                                                                      \
     /* out (n, ..) <- a, indices (n): out[i, ..] = a[indices[i], ..]; an index counts the leading dimensions   \
        of a, one or more, row-major. Out of range: 0 */ \
     X(TAKE_ROWS, take_rows, 1, 2, 0)                                                                  \
-    /* out <- a (n, ..), indices (n), which differ: out[indices[i], ..] = a[i, ..], counted as there; the rest of \
-       out stays */ \
+    /* out <- a (n, ..), indices (n), all different: out[indices[i], ..] = a[i, ..], indices as in TAKE_ROWS; the \
+       rest of out stays */ \
     X(PUT_ROWS, put_rows, 1, 2, 0)                                                                    \
-    /* out <- a, mask, source (n), the first three of one shape: a, or where the mask is not 0 the source's   \
-       elements in their order */ \
+    /* out <- a, mask, source (n); out, a and mask have one shape: a, or where the mask is not 0 the next     \
+       element of source */ \
     X(MASKED_SCATTER, masked_scatter, 1, 3, 0)                                                        \
     /* out (bins) <- a, indices of as many elements: a[i] is added to out[indices[i]] */              \
     X(SCATTER_ADD, scatter_add, 1, 2, 0)                                                              \
-    /* A product for each group of rows; `ends` (int32) has the row behind each group's last. Rows   \
-       of the left: out (s, n) <- a (s, k), b (groups, k, n), ends. Summed over the rows: out         \
-       (groups, m, n) <- a (m, s), b (s, n), ends. scratch: what one kernel for all groups takes;     \
-       without it there is a launch for each */ \
+    /* A product for each group of rows; `ends` (int32) has the row after each group's last. Groups of \
+       rows of a: out (s, n) <- a (s, k), b (groups, k, n), ends. Groups of summed rows: out          \
+       (groups, m, n) <- a (m, s), b (s, n), ends. scratch: for one kernel over all groups;           \
+       without it there is one launch for each group */ \
     X(MATMUL_GROUPED, matmul_grouped, 1, 3, 0)                                                        \
     /* out (b, k, h / rows, w / columns) <- images (b, c, h, w), weight (k, c, rows, columns), [bias (k)]: a  \
        convolution whose stride is its size */ \
     X(PATCHES, patches, 1, 2, 0)                                                                      \
     /* dweight <- dout, images */                                                                     \
     X(PATCHES_BACKWARD, patches_backward, 1, 2, 0)                                                    \
-    /* out (b, c, l) <- a (b, c, s), weight (c, 1, k): each channel with a kernel of its own, over zeros on either  \
-       side of a row, (l - s + k - 1) / 2 of them */ \
+    /* out (b, c, l) <- a (b, c, s), weight (c, 1, k): each channel with a kernel of its own; rows are padded with  \
+       (l - s + k - 1) / 2 zeros on either side */ \
     X(DEPTHWISE, depthwise, 1, 2, 0)                                                                  \
     /* da <- dout, weight */                                                                          \
     X(DEPTHWISE_BACKWARD, depthwise_backward, 1, 2, 0)                                                \
     /* dweight <- dout, a */                                                                          \
     X(DEPTHWISE_BACKWARD_WEIGHT, depthwise_backward_weight, 1, 2, 0)                                  \
-    /* out <- a (.., n, n), b (.., n, m): x of a x = b, where a is triangular, `upper` or lower, and its diagonal    \
-       counts as ones */ \
+    /* out <- a (.., n, n), b (.., n, m): the solution x of a x = b, where a is triangular (`upper` or lower) with a \
+       diagonal of ones */ \
     X(SOLVE_TRIANGULAR, solve_triangular, 1, 2, 0)                                                    \
     /* over the last dimension: out, rstd <- x, weight (h): x rstd (beta + weight) with rstd = 1 / sqrt(mean(x^2)  \
        + alpha) */ \
     X(RMS_NORM, rms_norm, 2, 2, 0)                                                                    \
-    /* dx, [dweight (parts, h), fp32] <- dout, x, weight, rstd; dx may lie where dout does. dweight: partial      \
-       sums, row p over any share of the rows, every row in one of them */ \
+    /* dx, [dweight (parts, h), fp32] <- dout, x, weight, rstd; dx may be dout's memory. dweight: partial sums,   \
+       row p over any share of the rows, every row in exactly one */ \
     X(RMS_NORM_BACKWARD, rms_norm_backward, 1, 4, 0)                                                  \
     /* over the last dimension: out, rstd <- x: x rstd with rstd = 1 / sqrt(sum(x^2) + alpha) */      \
     X(L2_NORM, l2_norm, 2, 1, 0)                                                                      \
     /* dx <- out, rstd, dout */                                                                       \
     X(L2_NORM_BACKWARD, l2_norm_backward, 1, 3, 0)                                                    \
     /* q, k <- q, k, cos, sin, in place; q (b, s, heads, size), k the same with heads of its own, cos and sin     \
-       (1 or b, s, n), of which the first `pairs` columns count. Of each head elements i and i + pairs, i below   \
-       pairs, turn: x cos - y sin and y cos + x sin, with sin times beta: 1, or -1 to turn back. The rest stays */ \
+       (1 or b, s, n), of which the first `pairs` columns count. In each head elements x = [i] and y = [i + pairs] \
+       with i < pairs become x cos - y sin and y cos + x sin; sin is multiplied by beta: 1, or -1 for the inverse. \
+       The rest stays */ \
     X(ROTATE, rotate, 2, 4, 0)                                                                        \
     /* out <- gate, up: f(gate) up, f by `unary`: SILU, GELU or GELU_TANH */                          \
     X(GATED, gated, 1, 2, 0)                                                                          \
-    /* dgate, dup, [out] <- dout, gate, up; any of the results may lie where an input does */         \
+    /* dgate, dup, [out] <- dout, gate, up; any result may share the memory of an input */            \
     X(GATED_BACKWARD, gated_backward, 2, 3, 0)                                                        \
     /* loss (n), [dlogits] <- logits (n, classes), target (n): alpha (log(sum(exp(x))) - x[target]) with x the    \
-       logits, or beta tanh(logits / beta) where beta is above 0, and its gradient, which may lie where the       \
-       logits do. Both are 0 for targets that are ignored */ \
+       logits, or beta tanh(logits / beta) where beta is above 0, and its gradient, which may share the memory    \
+       of the logits. Both are 0 for ignored targets */ \
     X(CROSS_ENTROPY, cross_entropy, 1, 2, 0)                                                          \
-    /* out (b, channels, s) <- x the same, weight (channels, k), [document (b, s), int32]: silu of the sum over i  \
-       of x[t + i - k + 1] weight[i], over what a row has of them; with `document`, over those of t's own */ \
+    /* out (b, channels, s) <- x of the same shape, weight (channels, k), [document (b, s), int32]: silu of the sum \
+       over i of x[t + i - k + 1] weight[i], within the row; with `document`, within the document of t */ \
     X(CAUSAL_CONV, causal_conv, 1, 2, 0)                                                              \
     /* dx, dweight (fp32) <- dout, x, weight, [document] */                                           \
     X(CAUSAL_CONV_BACKWARD, causal_conv_backward, 2, 3, 0)                                            \
-    /* The gated delta rule (arXiv:2412.06464) as flash-linear-attention's kernels divide it. A row's tokens, or with \
-       `ends` (documents + 1, int32) those of each document of the one row, are taken in chunks of 64, the last of \
-       which may be shorter. q, k, w: (b, s, heads, d); v, u, fresh, out: (b, s, heads, e); beta and g, logarithms to \
-       base 2 that are added up along each chunk: (b, s, heads); inverse (b, s, heads, 64): a row of its chunk's \
-       matrix; states (b, chunks, heads, d, e): one before each chunk, documents one after another.   \
-       out <- x, [ends], of (b, s, heads): running sums along each chunk times alpha; backwards where beta is -1 */ \
+    /* The gated delta rule (arXiv:2412.06464), divided into kernels as in flash-linear-attention. The tokens of a \
+       row, or with `ends` (documents + 1, int32) of each document in a single row, are processed in chunks of 64, \
+       the last of which may be shorter. q, k, w: (b, s, heads, d); v, u, fresh, out: (b, s, heads, e); beta, and g \
+       (base-2 logarithms, summed along each chunk): (b, s, heads); inverse (b, s, heads, 64): each token's row of \
+       its chunk's matrix; states (b, chunks, heads, d, e): the state before each chunk, document by document. \
+       out <- x, [ends], out and x (b, s, heads): running sums along each chunk times alpha; from the end where \
+       beta is -1 */ \
     X(CHUNK_SUMS, chunk_sums, 1, 1, 0)                                                                \
-    /* inverse <- k, g, beta, [ends]: of 1 + L, L(i, j) = beta(i) 2^(g(i) - g(j)) k(i) k(j) where j is below i */ \
+    /* inverse <- k, g, beta, [ends]: the inverse of 1 + L, L(i, j) = beta(i) 2^(g(i) - g(j)) k(i) k(j) for j < i */ \
     X(DELTA_INVERSE, delta_inverse, 1, 3, 0)                                                          \
     /* w, u <- k, v, beta, inverse, g, [ends]: inverse (beta 2^g k) and inverse (beta v) */           \
     X(DELTA_SOLVE, delta_solve, 2, 5, 0)                                                              \
-    /* states, fresh <- k, w, u, g, [ends]: fresh = u - w S, and S of the next chunk is 2^l S plus the sum of \
-       2^(l - g(i)) k(i) fresh(i), l the last g of the chunk; the first S of a row or document is 0 */ \
+    /* states, fresh <- k, w, u, g, [ends]: fresh = u - w S, and the state S of the next chunk is 2^l S plus the sum \
+       of 2^(l - g(i)) k(i) fresh(i), with l the last g of the chunk; the first S of a row or document is 0 */ \
     X(DELTA_STATES, delta_states, 2, 4, 0)                                                            \
     /* out <- q, k, fresh, states, g, [ends]: alpha (2^g(i) q(i) S + the sum over j up to i of        \
        2^(g(i) - g(j)) q(i) k(j) fresh(j)) */                                                         \
     X(DELTA_OUTPUT, delta_output, 1, 5, 0)                                                            \
-    /* dfresh <- q, k, g, dout, [ends]: of that sum */                                                \
+    /* dfresh <- q, k, g, dout, [ends]: the gradient of fresh from that sum */                        \
     X(DELTA_OUTPUT_BACKWARD_FRESH, delta_output_backward_fresh, 1, 4, 0)                              \
-    /* dstates, dfresh <- q, k, w, g, dout, dfresh of that sum, [ends]: of the state behind each chunk, and all of \
-       fresh's */                                                                                     \
+    /* dstates, dfresh <- q, k, w, g, dout, dfresh of DELTA_OUTPUT_BACKWARD_FRESH, [ends]: the gradient of the state \
+       after each chunk, and the complete gradient of fresh */                                        \
     X(DELTA_STATES_BACKWARD, delta_states_backward, 2, 6, 0)                                          \
-    /* dq, dk, dw, dg (parts, b, s, heads) <- q, k, g, fresh, states, dout, dstates, dfresh, [ends]: as DELTA_OUTPUT \
-       and DELTA_STATES have them; dg is that of natural logarithms, and part 0, the other parts are 0 */ \
+    /* dq, dk, dw, dg (parts, b, s, heads) <- q, k, g, fresh, states, dout, dstates, dfresh, [ends]: the gradients \
+       from DELTA_OUTPUT and DELTA_STATES; dg is for natural logarithms and stored in part 0, other parts are 0 */ \
     X(DELTA_OUTPUT_BACKWARD, delta_output_backward, 4, 8, 0)                                          \
-    /* dk, dv, dbeta, dg <- k, v, beta, g, inverse, dw, du, [ends]: as DELTA_SOLVE and DELTA_INVERSE have them; dg as \
-       there */                                                                                       \
+    /* dk, dv, dbeta, dg <- k, v, beta, g, inverse, dw, du, [ends]: the gradients from DELTA_SOLVE and DELTA_INVERSE; \
+       dg for natural logarithms as well */                                                           \
     X(DELTA_SOLVE_BACKWARD, delta_solve_backward, 4, 7, 0)                                            \
-    /* one launch for many tensors (multi_tensor_apply); `foreach` says which */                      \
+    /* one launch for many tensors (multi_tensor_apply); `foreach` selects the function */            \
     X(FOREACH, foreach, 0, 0, 1)                                                                      \
-    /* one optimizer kernel over one tensor or lists: `foreach` says which */                         \
+    /* one optimizer kernel over one tensor or over lists; `foreach` selects it */                    \
     X(OPTIMIZER, optimizer, 0, 0, 0)                                                                  \
-    /* in[0], of a few bytes, goes to the host, which waits; plim_device_read() fetches it */         \
+    /* copies in[0], a few bytes, to the host, which waits; plim_device_read() fetches it */          \
     X(READ_BACK, read_back, 0, 1, 0)
 
 enum plim_op_kind {
@@ -319,14 +322,14 @@ enum plim_binary {
     PLIM_BINARY_COUNT
 };
 
-/* What computes attention; an ATTENTION operation is any but MATH. scaled_dot_product_attention chooses
+/* The kernels for attention; an ATTENTION operation uses any but MATH. scaled_dot_product_attention chooses
  * among all but FLASH2. */
 enum plim_sdpa {
     PLIM_SDPA_FLASH,     /* FlashAttention-2, in PyTorch */
     PLIM_SDPA_EFFICIENT, /* CUTLASS memory-efficient, in PyTorch */
     PLIM_SDPA_CUDNN,
     PLIM_SDPA_MATH,      /* composed of matmuls and softmax, by the engine */
-    PLIM_SDPA_FLASH2     /* the kernels of FLASH in the package flash-attn, which the model calls */
+    PLIM_SDPA_FLASH2     /* the same kernels as FLASH, from the package flash-attn, which the model calls */
 };
 
 enum plim_epilogue { PLIM_EPILOGUE_NONE, PLIM_EPILOGUE_BIAS };
@@ -335,40 +338,40 @@ enum plim_epilogue { PLIM_EPILOGUE_NONE, PLIM_EPILOGUE_BIAS };
  * lists[0] (written), lists[1], lists[2]. */
 enum plim_foreach {
     PLIM_FOREACH_ADD,     /* a += alpha b; with one list a += alpha */
-    PLIM_FOREACH_MUL,     /* a *= alpha, and by the scalar in[0] where there is one */
+    PLIM_FOREACH_MUL,     /* a *= alpha, and also *= the scalar in[0] where there is one */
     PLIM_FOREACH_DIV,     /* a /= alpha */
     PLIM_FOREACH_LERP,    /* a += alpha (b - a) */
     PLIM_FOREACH_ADDCMUL, /* a += alpha b c */
     PLIM_FOREACH_ADDCDIV, /* a += alpha b / c */
     PLIM_FOREACH_SQRT,    /* a = sqrt(b) */
     PLIM_FOREACH_NORM, /* a (scalars) = 2-norm of b; scratch[0]: fp32, at least one for every 65536
-                          elements of each of b */
+                          elements of each tensor of b */
     PLIM_FOREACH_UNSCALE, /* a *= in[0]; out[0] = 1 where an element of a is not finite */
     /* lists: parameters, moments, second moments, step counters, gradients; in: [found_inf: do
-       nothing when 1], [grad_scale: gradients are divided by it]; steps are counted here; `adam` */
+       nothing when 1], [grad_scale: gradients are divided by it]; increments the step counters; `adam` */
     PLIM_FUSED_ADAMW,
     /* out: parameter, two states; in: gradient; `adam` with its step. 8 bits: in: gradient, two
        code books (256), two maxima (one for 256 elements); a state is book[code] * maximum, and a
-       new one takes the nearest code */
+       new state is stored as the nearest code */
     PLIM_ADAMW_8BIT,
     PLIM_ADAMW_32BIT,
-    /* out: scale, growth tracker; in: found_inf. GradScaler's update with its defaults: halved when
-       an infinity was found, doubled after 2000 steps without */
+    /* out: scale, growth tracker; in: found_inf. GradScaler's update with its defaults: the scale is halved
+       when an infinity was found, doubled after 2000 steps without */
     PLIM_AMP_UPDATE_SCALE,
     /* torchao's AdamW (optim/adam.py); `adam` with its step. out: p, m, v; in: gradient */
     PLIM_TORCHAO_ADAMW,
-    /* The same of moments that are kept in few bits: codes, each the index of one of 16 or 256 numbers in increasing
-       order, by which the books have them, times a scale of each `block` elements. out: the largest magnitudes of the
-       new moments in each block, 1e-12 at least, which are the new scales, or in each of equal parts of the blocks;
-       8 bits: also the new moments over them; in: gradient, two of codes, scales and books */
+    /* torchao's AdamW with quantized moments: a moment is book[code] times the scale of its `block` elements; a book
+       has 16 or 256 numbers in increasing order. Below, "two" means one for each moment. out: two lists of the largest
+       magnitudes (at least 1e-12) of the new moments in each block, which are the new scales, or in each of equal parts
+       of the blocks; 8 bits: also the new moments divided by them; in: gradient, two each of codes, scales, books */
     PLIM_TORCHAO_SCALES,
-    /* 8 bits, out: p, two codes; in: p, gradient, two of codes, scales, new moments over the new scales, books */
+    /* 8 bits, out: p, two codes; in: p, gradient, two each of codes, scales, new moments / new scales, books */
     PLIM_TORCHAO_STEP_8BIT,
-    /* 4 bits, out: p, two of new moments over the new scales, and of places (int64): of the last number in the book
-       that is not above, or 0; in: p, gradient, two of codes, scales, new scales, books */
+    /* 4 bits, out: p, two each of new moments / new scales, and places (int64): the index of the last number in the
+       book that is not above it, or 0; in: p, gradient, two each of codes, scales, new scales, books */
     PLIM_TORCHAO_STEP_4BIT,
-    /* 4 bits, out: codes; in: a moment over its scales, the places, the book. The code is the place, or the next one
-       where that is as near or nearer */
+    /* 4 bits, out: codes; in: a moment divided by its scales, the places, the book. The code is the place, or the next
+       one where that is as near or nearer */
     PLIM_TORCHAO_CODES,
     PLIM_FOREACH_COUNT
 };
@@ -376,15 +379,15 @@ enum plim_foreach {
 /* AdamW: p -= rate weight_decay p; then p -= rate m^ / (sqrt(v^) + epsilon). */
 struct plim_adam {
     double rate, beta1, beta2, epsilon, weight_decay;
-    int64_t step; /* of this update, from 1; FUSED_ADAMW counts on the device */
+    int64_t step; /* the number of this update, from 1; FUSED_ADAMW counts on the device instead */
 };
 
-/* How numbers are kept in few bits: bitsandbytes' code books, each block scaled by its largest
- * magnitude. The 4-bit types put two elements into a byte, the first in its upper half. */
+/* Quantized formats: bitsandbytes' code books, each block scaled by its largest magnitude. The 4-bit
+ * types put two elements into a byte, the first in its upper half. */
 enum plim_quantized {
     PLIM_QUANTIZED_NF4, PLIM_QUANTIZED_FP4,
     PLIM_QUANTIZED_BOOK, /* 8 bits: the index of the nearest of 256 numbers in increasing order */
-    PLIM_QUANTIZED_ROWS, /* 8 bits with a sign: 127 is the largest magnitude; out is code * scale */
+    PLIM_QUANTIZED_ROWS, /* signed 8 bits: 127 is the largest magnitude; out is code * scale */
     PLIM_QUANTIZED_COUNT
 };
 
@@ -397,15 +400,15 @@ struct plim_op {
     int8_t dim;
     bool upper;  /* SOLVE_TRIANGULAR */
     bool tf32;   /* MATMUL of fp32: may use TF32 */
-    bool causal; /* ATTENTION: the future is masked, also where a mask is given: then that mask says
-                    the same, and either may be used */
-    int64_t window; /* ATTENTION: how many keys back a query sees, itself one of them, and as many
+    bool causal; /* ATTENTION: later keys are masked. Where a mask is given as well, it masks the same
+                    keys, and either may be used */
+    int64_t window; /* ATTENTION: how many keys back a query sees, its own included, and as many
                        ahead unless `causal`; 0: all */
     double softcap; /* ATTENTION, LINEAR_LSE and its BACKWARD; 0: none */
-    int64_t pairs;  /* ROTATE: of a head, that turn */
-    double flops;   /* DELTA_*: of its products, in the type of in[0]: it tells the clock */
-    int64_t blocks; /* DELTA_*: of threads, that share these products */
-    int64_t block; /* QUANTIZE, DEQUANTIZE, MATMUL_4BIT, torchao's optimizers: elements of a scale */
+    int64_t pairs;  /* ROTATE: the number of pairs in a head that are rotated */
+    double flops;   /* DELTA_*: the flops of its products, in the type of in[0]; for the clock */
+    int64_t blocks; /* DELTA_*: the number of thread blocks that share these products */
+    int64_t block; /* QUANTIZE, DEQUANTIZE, MATMUL_4BIT, torchao's optimizers: elements that share a scale */
     int64_t start; /* ROW_STATISTICS: class of the tile's first column */
     double alpha, beta;
     uint64_t seed;
@@ -422,8 +425,8 @@ struct plim_op {
 /* Lower-case name of the kind. Never NULL. */
 const char *plim_op_name(enum plim_op_kind kind);
 
-/* Elements of an array; bytes it spans when every element is touched once (a stride of 0
- * is one element). */
+/* The number of elements of an array; the bytes of its distinct elements (a dimension with stride 0
+ * counts as one element). */
 int64_t plim_array_elements(const struct plim_array *a);
 int64_t plim_array_bytes(const struct plim_array *a);
 
@@ -432,13 +435,13 @@ const struct plim_array *plim_attention_ends(const struct plim_op *op);
 /* The gradient of the mask that an ATTENTION_BACKWARD writes; NULL: none */
 const struct plim_array *plim_attention_mask_gradient(const struct plim_op *op);
 
-/* Has it so many outputs and inputs, all of them there? */
+/* Has the operation this many outputs and inputs, none of them NULL? */
 bool plim_op_has(const struct plim_op *op, int outs, int ins);
 
-/* Is it one of the gated delta rule's, DELTA_...? */
+/* Is it an operation of the gated delta rule, DELTA_*? */
 bool plim_op_is_delta(enum plim_op_kind kind);
 
-/* Is a FOREACH one of those over lists (ADD to UNSCALE), with as many lists as it takes? */
+/* Is a FOREACH operation one of ADD to UNSCALE, with the number of lists that its function takes? */
 bool plim_foreach_has_its_lists(const struct plim_op *op);
 
 /* Bytes that must cross the memory bus: every operand once. */

@@ -1,4 +1,4 @@
-/* Opening a device by its URI, whatever kind it is; the only place that knows the kinds there are. */
+/* Opening a device of any kind by its URI; the only place that knows which kinds exist. */
 #ifndef PLIM_DEVICES_OPEN_H
 #define PLIM_DEVICES_OPEN_H
 
@@ -13,19 +13,19 @@ enum plim_device_scheme {
     PLIM_SCHEME_CUDA  /* "cuda", "cuda:N": a GPU */
 };
 
-/* Says nothing of what follows the scheme, nor whether this build has such devices. */
+/* Does not check what follows the scheme, nor whether this build has such devices. */
 enum plim_device_scheme plim_uri_scheme(const char *uri);
 
-/* Opens "sim:NAME", "host" or "cuda:N", each with ",memory=24GiB" behind it or without; what may
- * stand there and which errors follow is said in sim.h, host.h and cuda.h. PLIM_UNSUPPORTED: this
- * build has no such devices, or no build has. */
+/* Opens "sim:NAME", "host" or "cuda:N", each optionally followed by ",memory=24GiB"; sim.h, host.h and
+ * cuda.h have the syntax and the errors of each kind. PLIM_UNSUPPORTED: this build has no such devices,
+ * or no build has. */
 enum plim_status plim_device_open(const char *uri, struct plim_device **out,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Measures among the first `gpus` that CUDA shows: some seconds, and what NCCL takes of each of them
- * stays taken until the process ends. It may never return: do it in a process of its own.
+/* Measures the all-reduce among the first `gpus` GPUs that CUDA shows. Takes some seconds, and the memory that NCCL
+ * allocates on each GPU stays in use until the process ends. It may hang: call it in a process of its own.
  * PLIM_NODEVICE: there is no NCCL, or fewer GPUs; PLIM_UNSUPPORTED: NCCL fails, or this build has no CUDA; any
- * other: what the driver said, in `err`. */
+ * other status: the driver's error, in `err`. */
 enum plim_status plim_all_reduce_measure(int gpus, struct plim_all_reduce *out,
                                          struct plim_error *err) PLIM_MUST_CHECK;
 

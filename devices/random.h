@@ -1,7 +1,7 @@
 /* Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
  * 1, 2, 3", SC 2011; the generator of PyTorch's CUDA kernels). Element i of an operation with seed
- * s is word i % 4 of the block with counter i / 4 and key s: the same on every device, and nothing
- * has to be remembered. Compiles as C, C++ and CUDA. */
+ * s is word i % 4 of the block with counter i / 4 and key s: the same on every device, without any
+ * state. Compiles as C, C++ and CUDA. */
 #ifndef PLIM_DEVICES_RANDOM_H
 #define PLIM_DEVICES_RANDOM_H
 
@@ -13,7 +13,7 @@
 #define PLIM_HOST_DEVICE
 #endif
 
-/* The four words of block `counter` of stream `stream`, of which cuRAND gives each thread its own. */
+/* The four words of block `counter` of stream `stream`; cuRAND gives each thread a stream of its own. */
 PLIM_HOST_DEVICE static inline void plim_philox_stream(uint64_t seed, uint64_t stream, uint64_t counter,
                                                        uint32_t out[4])
 {
@@ -45,9 +45,9 @@ PLIM_HOST_DEVICE static inline uint32_t plim_random_word(uint64_t seed, uint64_t
     return word[i % 4];
 }
 
-/* Attention's dropout, as flash-attention draws it: a byte for each probability, which is kept up to a limit (dropout.h
- * of flash-attention, and of PyTorch's copy of it). The probability of key k of row r is byte k % 16 of block
- * r * ceil(keys / 16) + k / 16. */
+/* Attention's dropout, as flash-attention draws it: one random byte for each probability, which is kept if its byte is
+ * at most the limit (dropout.h of flash-attention, and of PyTorch's copy of it). The byte for key k of row r is byte
+ * k % 16 of block r * ceil(keys / 16) + k / 16. */
 enum { PLIM_DROPOUT_KEYS = 16 };
 
 /* The largest byte that is kept; -1: none is. */

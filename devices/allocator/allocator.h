@@ -34,7 +34,7 @@ struct plim_allocator_config {
                                    .max_split_size = INT64_MAX,                                    \
                                    .max_non_split_rounding = 20971520}
 
-/* The segment that is asked of the device where a block of `size` bytes finds no room. */
+/* The size of the segment that is requested from the device where no cached block has room for `size` bytes. */
 int64_t plim_allocator_segment_bytes(const struct plim_allocator_config *config, int64_t size);
 
 /* PyTorch's syntax: "expandable_segments:True,max_split_size_mb:128",
@@ -89,19 +89,19 @@ void plim_allocator_process_events(struct plim_allocator *allocator);
 
 void plim_allocator_empty_cache(struct plim_allocator *allocator);
 
-/* One number for everything that decides what the allocator will do: two equal ones mean that the
- * same calls from here on get the same blocks (in the order of their addresses; the addresses may
- * differ), the same segments, the same retries and the same end. That holds for a device that says where it
- * places segments (`placement` of its operations) or places each above all others, and whose memory is all here:
- * what it has left then follows from the segments. Never 0, but for a lack of host memory. Linear
- * in the blocks. */
+/* A hash of everything that decides what the allocator will do: where two are equal, the same calls
+ * from then on get the same blocks (in the order of their addresses; the addresses may differ), the
+ * same segments, the same retries and the same failures. This holds for a device that reports where it
+ * places segments (`placement` of its operations) or places each above all others, and whose memory this
+ * allocator alone uses: its free memory then follows from the segments. 0 only where host memory ran out.
+ * Takes time linear in the number of blocks. */
 uint64_t plim_allocator_fingerprint(struct plim_allocator *allocator);
-/* The same of the pool of large blocks (above 1 MiB) alone: it does not hang on the small ones as long as memory does
- * not run out. The places of blocks (plim_block_place()) are those of the one above. */
+/* The same for the pool of large blocks (above 1 MiB) alone, which is independent of the small pool as long as memory
+ * does not run out. Numbers blocks (plim_block_place()) as the function above does. */
 uint64_t plim_allocator_fingerprint_large(struct plim_allocator *allocator);
 
-/* Of a block that is held: where it stood, from 1, in the order in which the last fingerprint went through all
- * that were. Behind equal fingerprints blocks with the same place are alike. */
+/* The number, from 1, of an allocated block in the order in which the last fingerprint visited all allocated
+ * blocks. After equal fingerprints, blocks with the same number correspond to each other. */
 uint32_t plim_block_place(const struct plim_block *block);
 
 uint64_t plim_block_address(const struct plim_block *block);

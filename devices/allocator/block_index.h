@@ -16,8 +16,8 @@ enum {
     PLIM_BIN_WORDS = (PLIM_BIN_COUNT + 63) / 64
 };
 
-/* Zeroed is empty and ready, and may be zeroed again at any time. A block in it is linked by its
- * `free_prev`, `free_next`; its size and address stay as they are meanwhile. */
+/* A zeroed index is empty and ready, and may be zeroed again at any time. A block in it is linked by
+ * its `free_prev`, `free_next`; its size and address must not change meanwhile. */
 struct plim_block_index {
     struct {
         struct plim_block *first, *last;

@@ -27,7 +27,7 @@ struct plim_block {
     struct plim_range *range;       /* expandable range it lies in; NULL: an ordinary segment */
     union {
         uint32_t free_since; /* of a free block: count of searches when it became free */
-        uint32_t place;      /* of one that is held: plim_block_place() */
+        uint32_t place;      /* of an allocated block: plim_block_place() */
     };
     bool allocated;
     bool pending;                   /* freed, but work on another stream may still use it */

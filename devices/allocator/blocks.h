@@ -2,7 +2,7 @@
  *
  * The files of this folder, each calling only those below it:
  *
- *     policy.c       malloc and free: sizes, best fit, the order of what is tried when memory is short
+ *     policy.c       malloc and free: sizes, best fit, what is tried in which order when memory is short
  *     segments.c     segments from the device and back: growing, garbage collection, empty_cache
  *     expandable.c   ranges of addresses that pages are mapped into
  *     fingerprint.c  all of the state as one number
@@ -21,10 +21,10 @@
 
 /* c10/core/AllocatorConfig.h */
 #define PLIM_MIN_BLOCK ((int64_t)512)           /* every size is a multiple of it */
-#define PLIM_SMALL_SIZE ((int64_t)1 << 20)      /* up to here from the small pool */
+#define PLIM_SMALL_SIZE ((int64_t)1 << 20)      /* requests up to this size use the small pool */
 #define PLIM_SMALL_SEGMENT ((int64_t)2 << 20)   /* segment and page of the small pool */
-#define PLIM_MIN_LARGE_ALLOC ((int64_t)10 << 20) /* from here a segment for each request */
-#define PLIM_ROUND_LARGE ((int64_t)2 << 20)     /* which is rounded up to this */
+#define PLIM_MIN_LARGE_ALLOC ((int64_t)10 << 20) /* a request of this size or more gets a segment of its own size, */
+#define PLIM_ROUND_LARGE ((int64_t)2 << 20)     /* rounded up to a multiple of this */
 
 enum plim_pool { PLIM_POOL_SMALL, PLIM_POOL_LARGE, PLIM_POOL_COUNT };
 
@@ -59,7 +59,7 @@ struct plim_allocator {
     PLIM_ARRAY(struct plim_block *) heads;          /* room for the fingerprint */
     struct plim_block_store store;
     struct plim_range *ranges;
-    bool host_memory_ran_out; /* where nothing could report it: then every malloc does */
+    bool host_memory_ran_out; /* in a call that cannot report it: every later malloc does */
     plim_allocator_observer observer;
     void *observer_user;
 };
@@ -70,7 +70,7 @@ struct plim_allocator {
 struct plim_block_list *plim_allocator_list(struct plim_allocator *a, int stream,
                                             enum plim_pool pool) PLIM_MUST_CHECK;
 
-/* Into the index of the free blocks, and out of it. */
+/* Inserts a block into the index of the free blocks, and removes it. */
 void plim_allocator_list_insert(struct plim_allocator *a, struct plim_block *block);
 void plim_allocator_list_remove(struct plim_block *block);
 
@@ -80,7 +80,7 @@ void plim_allocator_list_remove(struct plim_block *block);
 struct plim_block *plim_allocator_block_new(struct plim_allocator *a, struct plim_block_list *list,
                                             uint64_t address, int64_t size) PLIM_MUST_CHECK;
 
-/* A free block that is not waiting for another stream. NULL is not. */
+/* Is this a free block that is not waiting for another stream? False for NULL. */
 static inline bool plim_block_available(const struct plim_block *block)
 {
     return block && !block->allocated && !block->pending;
@@ -122,7 +122,7 @@ void plim_allocator_block_free(struct plim_allocator *a, struct plim_block *bloc
 /* A block was handed out for a request of block->requested. */
 void plim_allocator_count_allocated(struct plim_allocator *a, const struct plim_block *block);
 
-/* Memory came from or went back to the device. `what`: S s M m. */
+/* Memory came from or went back to the device. `what`: as in plim_allocator_observer. */
 void plim_allocator_count_reserved(struct plim_allocator *a, char what, int64_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* Expandable segments: one range of addresses a pool and stream, mapped page by page as it grows
+/* Expandable segments: one range of addresses for each pool and stream, mapped page by page as it grows
  * (PyTorch's expandable_segments:True). */
 #ifndef PLIM_DEVICES_ALLOCATOR_EXPANDABLE_H
 #define PLIM_DEVICES_ALLOCATOR_EXPANDABLE_H

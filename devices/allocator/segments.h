@@ -1,4 +1,4 @@
-/* Segments from the device and back. */
+/* Requesting segments from the device and returning them. */
 #ifndef PLIM_DEVICES_ALLOCATOR_SEGMENTS_H
 #define PLIM_DEVICES_ALLOCATOR_SEGMENTS_H
 
@@ -10,18 +10,18 @@
 enum plim_status plim_allocator_grow(struct plim_allocator *a, struct plim_block_list *list,
                                      int64_t size, struct plim_block **block) PLIM_MUST_CHECK;
 
-/* Garbage collection: whole free segments of the large pool that were not used for long. */
+/* Garbage collection: returns free segments of the large pool that have not been used for long. */
 void plim_allocator_collect(struct plim_allocator *a);
 
-/* With max_split_size: enough oversize segments of the list for a request of `size`. False when
- * that is not to be had (what was released stays released). */
+/* With max_split_size: returns enough free oversize segments of the list to make room for a request of
+ * `size`. False when there are not enough (what was released stays released). */
 bool plim_allocator_release_oversize(struct plim_allocator *a, struct plim_block_list *list,
                                      int64_t size);
 
-/* All that is whole and free. */
+/* Returns every segment that is entirely free. */
 void plim_allocator_release_free(struct plim_allocator *a);
 
-/* All segments, whatever is in use; blocks and lists stay as they are, for the caller to forget. */
+/* Returns all segments, even those in use; blocks and lists stay as they are, for the caller to discard. */
 void plim_allocator_release_segments(struct plim_allocator *a);
 
 #endif

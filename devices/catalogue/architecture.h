@@ -1,16 +1,16 @@
-/* What every GPU of a compute capability has, and no GPU's row in gpus.yaml therefore. */
+/* The limits that all GPUs of one compute capability share, and which gpus.yaml therefore leaves out. */
 #ifndef PLIM_DEVICES_ARCHITECTURE_H
 #define PLIM_DEVICES_ARCHITECTURE_H
 
-/* Of one multiprocessor, but for the last. Shared memory in KiB. */
+/* Limits of one multiprocessor, except the last field. Shared memory in KiB. */
 struct plim_architecture {
-    int compute_capability; /* 10 * major + minor: from this one on */
-    int threads, blocks;    /* that it can hold */
+    int compute_capability; /* 10 * major + minor: valid from this one on */
+    int threads, blocks;    /* resident at a time */
     int shared_kib;
     int shared_block_kib;   /* what one block can opt in to */
 };
 
-/* That of the nearest compute capability that is not above; for older ones than 6.0 that of 6.0. From
+/* The row of the highest compute capability that is not above the given one; below 6.0 the row of 6.0. Source:
  * the table "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide. */
 const struct plim_architecture *plim_architecture_of(int compute_capability);
 

@@ -26,19 +26,19 @@ struct plim_gpu {
     int64_t l2_bytes;
     int boost_mhz;
     double nvlink_bandwidth; /* bytes per second, both directions; 0: none */
-    double pcie_bandwidth;   /* the same of its slot */
+    double pcie_bandwidth;   /* the same for the PCIe slot */
     int tdp_watts;
-    bool ascending; /* simulated: each segment of memory lies above all before it, as on the virtual GPU that
-                       the golden runs were made on, and not where the driver would place it (address_space.h) */
+    bool ascending; /* simulated: each new segment lies above all earlier ones, as on the virtual GPU that
+                       made the golden runs, and not where the driver would place it (address_space.h) */
 };
 
 /* Bytes per second that a GPU sends to the next one in an all-reduce among the GPUs of one machine;
  * 0: not known. An estimate: 0.8 of one direction of NVLink (nccl-tests reach 0.78 of an A100's and
- * 0.8 of an H100's), of the PCIe slot where there is no NVLink. */
+ * 0.8 of an H100's), or of the PCIe slot where there is no NVLink. */
 double plim_gpu_link_bandwidth(const struct plim_gpu *gpu);
 
-/* Bytes per second between it and pinned memory of the host; 0: not known. An estimate: 0.8 of one direction of the
- * PCIe slot (12.5 of 16 GB/s in the third generation by CUDA's bandwidthTest, as remembered). */
+/* Bytes per second between the GPU and pinned host memory; 0: not known. An estimate: 0.8 of one direction of the
+ * PCIe slot (CUDA's bandwidthTest: 12.5 of 16 GB/s on PCIe 3; from memory, no source at hand). */
 double plim_gpu_host_bandwidth(const struct plim_gpu *gpu);
 
 /* All GPUs, in the order of the file. Parsed on first use, by whichever thread is first. The GPUs
@@ -46,7 +46,7 @@ double plim_gpu_host_bandwidth(const struct plim_gpu *gpu);
  * then says where. */
 size_t plim_catalogue_count(void);
 
-/* PLIM_OK where it could be read, which only host memory keeps it from. */
+/* PLIM_OK where the table could be read; fails only for lack of host memory. */
 enum plim_status plim_catalogue_check(struct plim_error *err) PLIM_MUST_CHECK;
 const struct plim_gpu *plim_catalogue_at(size_t index);
 

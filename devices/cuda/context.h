@@ -1,4 +1,4 @@
-/* A context on one GPU, its stream, and what the driver's results have told of it.
+/* A context on one GPU, its stream, and what the driver's results have said about its state.
  *
  * Every other file that calls the driver on an open device does so through PLIM_CUDA_CALL(), so
  * that each result is read once and alike: out of memory is an answer, a sticky error means that
@@ -27,24 +27,24 @@ struct plim_cuda_context {
     char message[PLIM_ERROR_TEXT]; /* the last failure */
 };
 
-/* Opens the GPU with this ordinal into a zeroed context and fills in what `info` says of it, but
- * for its URI and memory. PLIM_NODEVICE, PLIM_OOM: as plim_cuda_open(). */
+/* Opens the GPU with this ordinal into a zeroed context and fills in `info`, except the URI and
+ * the memory. PLIM_NODEVICE, PLIM_OOM: as for plim_cuda_open(). */
 enum plim_status plim_cuda_context_open(struct plim_cuda_context *context, int ordinal,
                                         struct plim_device_info *info,
                                         struct plim_error *err) PLIM_MUST_CHECK;
-/* A zeroed one, and one that was opened in part, is fine. */
+/* Also takes a zeroed context and one that was only partly opened. */
 void plim_cuda_context_close(struct plim_cuda_context *context);
 
-/* What the driver says is free on the GPU, for whoever takes it; 0 where it does not say. */
+/* The bytes free on the GPU according to the driver, for any process to take; 0 where it does not say. */
 int64_t plim_cuda_context_free_bytes(const struct plim_cuda_context *context);
 
-/* What `result` of `call` means for an open device. Remembers the message. An error that should not
- * be is followed by a test of the context: PLIM_LOST where that fails too. */
+/* The status that `result` of `call` means for an open device. Remembers the message. After an unexpected
+ * error the context is tested: PLIM_LOST where that fails too. */
 enum plim_status plim_cuda_check(struct plim_cuda_context *context, const char *call,
                                  CUresult result) PLIM_MUST_CHECK;
 
-/* The same for a call that asked for `asked_bytes`: a strange error is "out of memory" where they
- * would have left the GPU nearly full. */
+/* The same for a call that requested `asked_bytes`: an ambiguous error counts as out of memory where the
+ * request would have left the GPU nearly full. */
 enum plim_status plim_cuda_check_allocation(struct plim_cuda_context *context, const char *call,
                                             CUresult result, int64_t asked_bytes) PLIM_MUST_CHECK;
 
@@ -52,8 +52,8 @@ enum plim_status plim_cuda_check_allocation(struct plim_cuda_context *context, c
  * device is lost or suspect. */
 void plim_cuda_check_release(struct plim_cuda_context *context, const char *call, CUresult result);
 
-/* Below this, an error that does not say what it is may be "out of memory" where code was to be
- * loaded (llama.cpp saw 303 for it). */
+/* With fewer bytes free than this, an ambiguous error while code is loaded may really be out of
+ * memory (llama.cpp saw error 303 for it). */
 #define PLIM_CUDA_NEARLY_FULL_BYTES (INT64_C(1) << 30)
 
 /* Calls a function of the driver and checks its result. */

@@ -21,7 +21,7 @@ void plim_blaslt_close(struct plim_blaslt *blaslt); /* NULL is fine */
 enum plim_status plim_blaslt_matmul(struct plim_blaslt *blaslt, const struct plim_op *op,
                                     struct plim_error *err) PLIM_MUST_CHECK;
 
-/* PLIM_OP_MATMUL_INT8, in the same way; cuBLASLt wants k and n to be multiples of 4. */
+/* PLIM_OP_MATMUL_INT8, in the same way; cuBLASLt requires k and n to be multiples of 4. */
 enum plim_status plim_blaslt_matmul_int8(struct plim_blaslt *blaslt, const struct plim_op *op,
                                          struct plim_error *err) PLIM_MUST_CHECK;
 

@@ -2,11 +2,11 @@
  *
  * A graph is built of tensors of four dimensions and operations on them; heuristics name engines
  * that can run it (an engine configuration, with the workspace it needs); a plan is a compiled
- * configuration, run on the addresses of one call. Building fails once: after the first failure
- * every function does nothing, and plim_dnn_graph_seal() says what it was.
+ * configuration, run on the addresses of one call. Errors stick: after the first failure the building
+ * functions do nothing, and plim_dnn_graph_seal() returns that failure.
  *
- * Compiling costs 0.07 to 1.4 s a graph; asking the heuristics 5 to 30 ms, and they give the
- * workspace already.
+ * Compiling takes 0.07 to 1.4 s per graph; asking the heuristics takes 5 to 30 ms and already gives the
+ * size of the workspace.
  */
 #ifndef PLIM_DEVICES_CUDA_DNN_GRAPH_H
 #define PLIM_DEVICES_CUDA_DNN_GRAPH_H
@@ -52,7 +52,7 @@ struct plim_dnn_shape plim_dnn_transposed(struct plim_dnn_shape shape); /* the l
 
 struct plim_dnn_graph {
     const struct plim_dnn *dnn;
-    cudnnHandle_t handle; /* of its GPU; NULL: a GPU that is described (DEVICEPROP) */
+    cudnnHandle_t handle; /* of its GPU; NULL: the GPU is only described (DEVICEPROP) */
     cudnnStatus_t status; /* of the first failure */
     int tensors, operations;
     cudnnBackendDescriptor_t tensor[PLIM_DNN_MAX_TENSORS];
@@ -65,25 +65,25 @@ struct plim_dnn_graph {
 void plim_dnn_graph_init(struct plim_dnn_graph *g, const struct plim_dnn *dnn,
                          cudnnHandle_t handle);
 
-/* Tensors are numbered; the number is also the identity by which a call names it (plus one). */
+/* Adds a tensor and returns its number; number + 1 is the unique id that identifies it in a call. */
 int plim_dnn_tensor(struct plim_dnn_graph *g, cudnnDataType_t type, struct plim_dnn_shape shape);
-/* Between operations, never stored. */
+/* A virtual tensor: passed between operations, never stored. */
 int plim_dnn_virtual(struct plim_dnn_graph *g, cudnnDataType_t type, struct plim_dnn_shape shape);
-/* A number that a call gives by a host pointer. */
+/* A scalar that a call passes by a host pointer. */
 int plim_dnn_scalar(struct plim_dnn_graph *g, cudnnDataType_t type);
 
-/* y = f(x), f(x, b), or select: t ? x : b. Computed in `precision`. -1: no such operand. */
+/* y = f(x), f(x, b), or t ? x : b (selection). Computed in `precision`. -1: no such operand. */
 void plim_dnn_pointwise(struct plim_dnn_graph *g, cudnnPointwiseMode_t mode,
                         cudnnDataType_t precision, int x, int b, int t, int y);
 /* y = the index along `axis`, int32; x gives the extents. */
 void plim_dnn_index(struct plim_dnn_graph *g, int64_t axis, int x, int y);
-/* y = a b over the last two dimensions; fewer heads of b, or of a, serve groups of the other's. */
+/* y = a b over the last two dimensions; where one operand has fewer heads, each serves a group of the other's. */
 void plim_dnn_matmul(struct plim_dnn_graph *g, int a, int b, int y);
-/* Folded over the dimensions in which y is shorter; to groups where y is not 1. */
+/* Reduces x over the dimensions in which y is shorter; into groups where y's extent is not 1. */
 void plim_dnn_reduce(struct plim_dnn_graph *g, cudnnReduceTensorOp_t fold, int x, int y);
 /* The same memory in another shape. */
 void plim_dnn_reshape(struct plim_dnn_graph *g, int x, int y);
-/* y = 1 with probability `kept`, else 0: by Philox from two int64 numbers, the same y from the same two. */
+/* y = 1 with probability `kept`, else 0: by Philox from two int64 numbers, reproducibly. */
 void plim_dnn_bernoulli(struct plim_dnn_graph *g, double kept, int seed, int offset, int y);
 
 /* Seals the graph. */
@@ -95,7 +95,7 @@ void plim_dnn_graph_close(struct plim_dnn_graph *g);
 enum { PLIM_DNN_MAX_CONFIGS = 8 };
 
 /* Engines that can run a sealed graph, the best first. `device`: a finalized DEVICEPROP descriptor
- * of a GPU that need not be there; NULL: the current one. */
+ * of a GPU that need not be present; NULL: the current GPU. */
 struct plim_dnn_configs {
     const struct plim_dnn *dnn;
     cudnnHandle_t handle; /* the graph's */
@@ -115,8 +115,8 @@ int64_t plim_dnn_config_engine(const struct plim_dnn_configs *configs, int i);
 cudnnStatus_t plim_dnn_plan_open(const struct plim_dnn_configs *configs, int i,
                                  cudnnBackendDescriptor_t *plan, int64_t *workspace_bytes);
 
-/* A compiled plan as text (75 to 220 KB), and a plan of such a text, in milliseconds: of the same GPU and
- * the same cuDNN. The text is the caller's to free, `bytes` long with a zero behind it; NULL: this cuDNN
+/* Serialises a compiled plan to text (75 to 220 KB), and reads one back, in milliseconds; only for the same GPU
+ * and the same cuDNN. The caller frees the text, which is `bytes` long and followed by a zero; NULL: this cuDNN
  * cannot write it. `handle` NULL: for the GPU that `device` describes, as above. */
 char *plim_dnn_plan_write(const struct plim_dnn *dnn, cudnnBackendDescriptor_t plan, size_t *bytes);
 cudnnStatus_t plim_dnn_plan_read(const struct plim_dnn *dnn, cudnnHandle_t handle,

@@ -1,10 +1,10 @@
 /* The CUDA driver API (libcuda.so.1), found at run time.
  *
- * Nothing of CUDA is linked: the program starts on a machine without a GPU, and a test may put
- * another library in its place. <cuda.h> is needed for types; through its macros the table has the
- * versions of the functions that the headers of this build mean (cuMemAlloc: cuMemAlloc_v2).
+ * No CUDA library is linked: the program starts on a machine without a GPU, and a test may substitute
+ * another library. <cuda.h> is needed for types; its macros give the table the versioned functions
+ * that the headers of this build stand for (cuMemAlloc: cuMemAlloc_v2).
  *
- * Looked for: libcuda.so.1 as the loader finds it, then /usr/lib/wsl/lib/libcuda.so.1.
+ * Tries libcuda.so.1 as the loader finds it, then /usr/lib/wsl/lib/libcuda.so.1.
  */
 #ifndef PLIM_DEVICES_CUDA_DRIVER_H
 #define PLIM_DEVICES_CUDA_DRIVER_H
@@ -64,8 +64,8 @@ struct plim_cuda_driver {
 };
 
 /* The driver of this process, loaded by the first call that finds one; it stays loaded. It is not
- * initialised (cuInit). PLIM_NODEVICE with one line that says what was looked for, where, and what
- * helps: no library, a function that it lacks, older than the headers of this build. */
+ * initialised (cuInit). PLIM_NODEVICE: no library, one that lacks a function, or one older than the headers
+ * of this build; `err` says in one line what was looked for, where, and what helps. */
 enum plim_status plim_cuda_driver_load(const struct plim_cuda_driver **out,
                                        struct plim_error *err) PLIM_MUST_CHECK;
 
@@ -73,16 +73,16 @@ enum plim_status plim_cuda_driver_load(const struct plim_cuda_driver **out,
 struct plim_cuda_meaning {
     CUresult result;
     enum plim_status status;
-    /* Seen in place of "out of memory" where code is loaded onto a GPU that is nearly full, or not
-     * documented well enough to exclude it. */
+    /* Seen instead of "out of memory" when code is loaded onto a nearly full GPU, or not documented
+     * well enough to exclude that. */
     bool may_hide_oom;
     const char *help; /* for people, may be NULL */
 };
 
-/* Always answers: PLIM_INTERNAL for a result that <cuda.h> does not have. PLIM_NODEVICE: the
- * machine or its settings are in the way, PLIM_BUSY: other processes are, which may pass; of a device
- * that was open already, both mean that it is lost. PLIM_LOST:
- * sticky, the process has to end (cuda.h says so of these, or they are known to be). */
+/* Never NULL: PLIM_INTERNAL for a result that <cuda.h> does not have. PLIM_NODEVICE: the machine or
+ * its settings are in the way; PLIM_BUSY: other processes are, which may pass; for a device that was
+ * already open both mean that it is lost. PLIM_LOST: sticky, the process has to end (according to
+ * cuda.h, or from experience). */
 const struct plim_cuda_meaning *plim_cuda_meaning_of(CUresult result);
 
 /* "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" and the help, if there is any.

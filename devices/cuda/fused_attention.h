@@ -16,12 +16,12 @@ void plim_fused_close(struct plim_fused *fused); /* NULL is fine */
  * but the operands and the scratch blocks: backward keeps its row sums and fp32 sums of dQ there,
  * and the engine its workspace. The first call of a shape compiles, the others find the plan.
  *
- * Dropout drops by random numbers of cuDNN's own, the same in forward and backward of one seed: only
- * where PyTorch takes cuDNN (`op->sdpa`), as both directions have an engine and room there.
+ * Dropout uses cuDNN's own random numbers, the same in forward and backward for one seed. It is computed
+ * only where PyTorch uses cuDNN (`op->sdpa`), as both directions have an engine and scratch there.
  *
- * PLIM_UNSUPPORTED, with the reason in `err`, where another kernel has to do it: fp32; other dropout;
+ * PLIM_UNSUPPORTED, with the reason in `err`, where another kernel has to compute it: fp32; other dropout;
  * head sizes that are no multiple of 8 or too large for the GPU; layouts without a last stride of 1; a
- * GPU without an engine; scratch that is too small. A refusal is remembered too, and cheap. */
+ * GPU without an engine; scratch that is too small. Refusals are remembered too, so that asking again is cheap. */
 enum plim_status plim_fused_attention(struct plim_fused *fused, const struct plim_op *op,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 

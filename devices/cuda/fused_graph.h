@@ -7,11 +7,11 @@
  *           dS = scale P (M (dO V^T) - sums) / keep; dK = dS^T Q; dQ = dS K, added up in fp32 by blocks
  *           in any order
  *
- * With dropout, keep is the share of P that stays and M is 1 there, else 0: cuDNN draws it by Philox from
- * a seed and an offset, in backward again, so it is never stored but as bits in the workspace of some
- * engines. Without dropout keep is 1, and M and the division are left out.
+ * With dropout, keep is the share of P that is kept, and M is 1 where it is kept, else 0. cuDNN draws M by
+ * Philox from a seed and an offset, and again in backward, so M is not stored except as bits in the workspace
+ * of some engines. Without dropout keep is 1, and M and the division are left out.
  *
- * The backward without an order costs 4 bytes for each element of Q; the one with an order a whole
+ * The nondeterministic backward costs 4 bytes for each element of Q; the deterministic one a whole
  * score matrix in 16 bits, which would change what fits.
  */
 #ifndef PLIM_DEVICES_CUDA_FUSED_GRAPH_H
@@ -34,17 +34,17 @@ enum plim_fused_tensor {
     PLIM_FUSED_TENSORS
 };
 
-/* What a graph depends on. Compared as bytes, so zero it first. */
+/* Everything a graph depends on. Compared as bytes, so zero it first. */
 struct plim_fused_problem {
     int32_t type; /* cudnnDataType_t of Q: CUDNN_DATA_BFLOAT16, CUDNN_DATA_HALF */
     uint8_t backward, causal, has_bias;
-    uint8_t has_logsumexp; /* forward: is it asked for */
+    uint8_t has_logsumexp; /* forward: is the logsumexp wanted? */
     double dropped;        /* the share of P that dropout drops; 0: no dropout */
     struct plim_dnn_shape shape[PLIM_FUSED_TENSORS]; /* scratch and numbers are left zero */
 };
 
 /* Builds and seals the graph; `g` is closed by the caller in any case. id[i]: the number of the
- * tensor in the graph, -1 where it has none. `handle`: of the GPU; NULL for one that is described. */
+ * tensor in the graph, -1 where it has none. `handle`: of the GPU; NULL for one that is only described. */
 cudnnStatus_t plim_fused_graph(struct plim_dnn_graph *g, const struct plim_dnn *dnn,
                                cudnnHandle_t handle, const struct plim_fused_problem *problem,
                                int id[PLIM_FUSED_TENSORS]);

@@ -1,7 +1,7 @@
-/* A matmul operation in the words of cuBLASLt, whose matrices are column-major with a leading
+/* A matmul operation in cuBLASLt's terms, whose matrices are column-major with a leading
  * dimension: D = alpha A B + beta C, in batches of one stride. A row-major result is computed as
- * its transpose, D^T = B^T A^T, so `a` and `b` here may be the operation's b and a. Of integers A and B are bytes with
- * a sign (PLIM_U8) and D is int32, without a C.
+ * its transpose, D^T = B^T A^T, so `a` and `b` here may be the operation's b and a. In integer products A and B are
+ * signed bytes (stored as PLIM_U8), D is int32 and there is no C.
  *
  * Pure arithmetic on shapes and strides: no CUDA, no memory is touched.
  */
@@ -14,7 +14,7 @@
 enum { PLIM_GEMM_A, PLIM_GEMM_B, PLIM_GEMM_C, PLIM_GEMM_D, PLIM_GEMM_OPERANDS };
 enum { PLIM_GEMM_MAX_BATCH_DIMS = PLIM_MAX_DIMS - 2 };
 
-/* As it lies in memory. With `transposed` the product uses its transpose (A and B only). */
+/* A matrix as it lies in memory. With `transposed` the product uses its transpose (A and B only). */
 struct plim_gemm_matrix {
     uint64_t data;
     int64_t rows, columns, ld; /* elements */
@@ -35,14 +35,14 @@ struct plim_gemm {
     int64_t batch;
     enum plim_gemm_addend addend;
     uint8_t in_dtype, out_dtype; /* enum plim_dtype: of A and B; of C and D */
-    /* Batch dimensions that no one stride covers: one run for each index, offsets in elements. */
+    /* Batch dimensions that do not fit into the one batch stride: one run for each index, offsets in elements. */
     int runs_dims;
     int64_t runs_extent[PLIM_GEMM_MAX_BATCH_DIMS];
     int64_t runs_stride[PLIM_GEMM_OPERANDS][PLIM_GEMM_MAX_BATCH_DIMS];
 };
 
 /* PLIM_INVALID when the shapes do not belong together; PLIM_UNSUPPORTED when a matrix has no
- * dimension of stride 1, or the types cannot be combined; the reason is in `err`. Wants a result
+ * dimension of stride 1, or the types cannot be combined; the reason is in `err`. Requires a result
  * that is not empty and k > 0. */
 enum plim_status plim_gemm_describe(const struct plim_op *op, struct plim_gemm *out,
                                     struct plim_error *err) PLIM_MUST_CHECK;

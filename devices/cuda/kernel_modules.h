@@ -1,5 +1,5 @@
-/* Our kernels on the GPU: the images in this executable, loaded when one of their kernels is
- * launched first. */
+/* Our kernels on the GPU: the images in this executable, each loaded when one of its kernels is
+ * first launched. */
 #ifndef PLIM_DEVICES_CUDA_KERNEL_MODULES_H
 #define PLIM_DEVICES_CUDA_KERNEL_MODULES_H
 
@@ -10,7 +10,7 @@
 struct plim_cuda_function {
     const char *name;
     CUfunction function;
-    uint32_t shared_bytes; /* that it may be launched with */
+    uint32_t shared_bytes; /* the most dynamic shared memory it may be launched with */
 };
 
 /* Ready as soon as the two pointers are set. */
@@ -21,10 +21,10 @@ struct plim_cuda_modules {
     PLIM_ARRAY(struct plim_cuda_function) functions;
 };
 
-/* PLIM_OOM may be the loading of the image that has the kernel. */
+/* PLIM_OOM may come from loading the image that contains the kernel. */
 enum plim_status plim_cuda_modules_launch(struct plim_cuda_modules *modules,
                                           const struct plim_cuda_launch *launch) PLIM_MUST_CHECK;
-/* All launches that kernels.h plans for an operation. */
+/* Runs all launches that kernels.h plans for an operation. */
 enum plim_status plim_cuda_modules_run(struct plim_cuda_modules *modules,
                                        const struct plim_op *op) PLIM_MUST_CHECK;
 void plim_cuda_modules_close(struct plim_cuda_modules *modules);

@@ -2,7 +2,7 @@
  *
  * Planning is arithmetic on shapes and addresses: it needs neither CUDA nor a GPU. Every kernel
  * takes one struct by value, declared in kernels/args_*.h; the launches carry it as bytes. Kernels
- * allocate nothing, use what an operation brings as scratch and nothing else, and give the same
+ * allocate nothing, use only the operation's operands and scratch, and give the same
  * bits for the same launch. */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_H
 #define PLIM_DEVICES_CUDA_KERNELS_H
@@ -12,7 +12,7 @@
 struct plim_cuda_launch {
     const char *kernel; /* as cuModuleGetFunction finds it */
     uint32_t grid[3], block[3];
-    uint32_t shared_bytes; /* dynamic; before 8.0 at most 48 KiB, from then on 99 KiB */
+    uint32_t shared_bytes; /* dynamic; at most 48 KiB below compute capability 8.0, else 99 KiB */
     const void *args;      /* valid during the call of emit only */
     size_t args_bytes;
 };
@@ -25,7 +25,7 @@ typedef enum plim_status (*plim_cuda_emit)(void *user, const struct plim_cuda_la
 enum plim_status plim_cuda_plan(const struct plim_device_info *info, const struct plim_op *op,
                                 plim_cuda_emit emit, void *user) PLIM_MUST_CHECK;
 
-/* Are these ATTENTION and ATTENTION_BACKWARD computed on tensor cores there? Else on fp32 units. */
+/* Do our kernels compute this ATTENTION or ATTENTION_BACKWARD on the GPU's tensor cores? Else on fp32 units. */
 bool plim_cuda_attention_has_tensor_cores(const struct plim_device_info *info,
                                           const struct plim_op *op);
 

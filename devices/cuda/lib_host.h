@@ -16,11 +16,11 @@ struct plim_lib_host {
     enum plim_status (*launch)(void *user, const struct plim_op *op);
 
     /* Libraries report a failed launch or a module that did not load with the same code as a broken
-     * GPU. The driver knows: PLIM_OK, the context is sound and memory is free; PLIM_OOM, it is
-     * sound and next to nothing is free; PLIM_LOST, it is dead. */
+     * GPU. The driver can tell: PLIM_OK, the context is sound and memory is free; PLIM_OOM, it is
+     * sound and next to nothing is free; PLIM_LOST, it is broken. */
     enum plim_status (*driver_view)(void *user);
     void *user;
-    const struct plim_memo *memo; /* what they worked out before; NULL: nothing is kept */
+    const struct plim_memo *memo; /* earlier results of the libraries; NULL: nothing is kept */
 };
 
 #endif

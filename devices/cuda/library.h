@@ -1,21 +1,21 @@
-/* NVIDIA's libraries, found at run time: nothing of CUDA is linked, so that the one program starts
- * on a machine without any of it.
+/* NVIDIA's libraries, found at run time: no CUDA library is linked, so that the same executable starts
+ * on a machine without any of them.
  *
- * Places, in order; the first that has the file is taken:
+ * Places, in order; the first that has the file is used:
  *
  *   $PLIMSOLL_CUDA_PATH                       the folder itself, its lib64, its lib
  *   $VIRTUAL_ENV, $CONDA_PREFIX               lib/python3*'s site-packages/nvidia: cudnn/lib, nccl/lib,
  *                                             and cu13/lib, of 12.x cublas/lib: those that PyTorch
  *                                             loads there
  *   $CUDNN_PATH, $CUDA_HOME, $CUDA_PATH       lib64, lib
- *   /usr/local/cuda, those of the toolkit's   lib64, the newest first
- *     major version (toolkit.h)
+ *   /usr/local/cuda, then the folders of the  lib64, the newest first
+ *     toolkit's major version (toolkit.h)
  *   the loader's own path                     by soname
  *   $CONDA_PREFIX                             lib
  *
  * A variable with a relative path counts as not set, as do all of them where the program has more
- * rights than its caller. The superuser loads no file of these places that others can change: it
- * and all folders above it have to be root's.
+ * rights than its caller. The superuser loads no file from these places that others can change: the
+ * file and all folders above it must belong to root.
  *
  * Loading cuBLASLt takes 60 to 200 ms, so open these where they are needed, not at start.
  */
@@ -26,14 +26,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What is looked for. Versions as 10000 major + 100 minor + patch, which all of them use. */
+/* A library to look for. Versions are 10000 major + 100 minor + patch, as in all these libraries. */
 struct plim_cuda_library_spec {
     const char *name;           /* for people: "cuDNN" */
     const char *soname;         /* "libcudnn.so.9" */
     const char *version_symbol; /* a function size_t (void) */
-    bool version_is_stored;     /* or int (int *version) */
+    bool version_is_stored;     /* the function is int (int *version) instead */
     size_t least_version;
-    const char *help; /* how one gets it */
+    const char *help; /* how to install it */
 };
 
 extern const struct plim_cuda_library_spec plim_cuda_library_cublaslt, plim_cuda_library_cudnn,
@@ -45,16 +45,16 @@ struct plim_cuda_library {
     char path[512]; /* the file that was loaded */
 };
 
-/* PLIM_NODEVICE where it is nowhere, is too old or does not load: `err` says in one line what was
+/* PLIM_NODEVICE where the library is not found, is too old or does not load: `err` says in one line what was
  * looked for, where, and what helps. */
 enum plim_status plim_cuda_library_open(const struct plim_cuda_library_spec *spec,
                                         struct plim_cuda_library *out,
                                         struct plim_error *err) PLIM_MUST_CHECK;
-/* NULL and zeroed are fine. Not after a handle of the library was made: then it stays loaded until
- * the process ends, because it has registered itself with the driver. */
+/* NULL and zeroed are fine. Do not call this once a handle of the library was created: the library has then
+ * registered itself with the driver and must stay loaded until the process ends. */
 void plim_cuda_library_close(struct plim_cuda_library *library);
 
-/* Functions by name into a struct of function pointers. */
+/* Looks up functions by name and stores them in a struct of function pointers. */
 struct plim_cuda_library_symbol {
     const char *name;
     size_t offset; /* of the pointer in `functions` */
@@ -64,13 +64,13 @@ enum plim_status plim_cuda_library_resolve(const struct plim_cuda_library *libra
                                            size_t count, void *functions,
                                            struct plim_error *err) PLIM_MUST_CHECK;
 
-/* "libcudnn.so.9.19.0": the name, links followed, of the file that would be loaded, found without
- * loading it: the loader's own path is taken to be LD_LIBRARY_PATH and the usual folders of a
- * system. "": there is none in any place. Returns `out`. */
+/* "libcudnn.so.9.19.0": the name, with links resolved, of the file that would be loaded, found without
+ * loading it: the loader's own path is taken to be LD_LIBRARY_PATH and the usual system folders.
+ * "": not found. Returns `out`. */
 char *plim_cuda_library_file(const struct plim_cuda_library_spec *spec, char *out, size_t size);
 
-/* "cuDNN 9.19.0 (/usr/local/cuda/lib64/libcudnn.so.9)", or why there is none. Loads it, and leaves
- * it loaded: what has C++ inside loses memory when it is unloaded. Returns `out`, always
+/* "cuDNN 9.19.0 (/usr/local/cuda/lib64/libcudnn.so.9)", or why there is none. Loads the library, and leaves
+ * it loaded: libraries with C++ inside leak memory when unloaded. Returns `out`, always
  * terminated. */
 char *plim_cuda_library_text(const struct plim_cuda_library_spec *spec, char *out, size_t size);
 

@@ -1,14 +1,14 @@
-/* What NVIDIA's libraries worked out for a shape, kept for the next process: cuBLASLt's choice of an
+/* Results of NVIDIA's libraries for a shape, kept for the next process: cuBLASLt's choice of an
  * algorithm, cuDNN's compiled plan (0.07 to 1.4 s each).
  *
- * A memo is a file (of memory: memfd_create) that all workers of a run are handed, one after the
- * other. It is appended to, and read anew for every question: questions are rare, as each process
- * has a table of its own in front. The key is everything that an answer depends on: kind, version of
+ * A memo is a file in memory (memfd_create) that is passed to all workers of a run, one after the
+ * other. It is appended to, and read again for every question: questions are rare, because each process
+ * first looks in a table of its own. The key is everything that an answer depends on: kind, version of
  * the library, GPU, driver, and the shape as bytes.
  *
- * Nothing in the file is trusted. What is not whole (its writer was killed), has another checksum,
- * or was being used when a process ended, is no answer, and the library is asked again. The file is no
- * part of anything that outlives the run.
+ * Nothing in the file is trusted. An entry that is incomplete (its writer was killed), has a wrong checksum,
+ * or was in use when a process ended, does not count, and the library is asked again. The file does not
+ * outlive the run.
  *
  * Thread safety: one process at a time, and in it one thread.
  */
@@ -21,7 +21,7 @@
 
 struct plim_memo {
     int fd;        /* lent; -1: nothing is kept */
-    char gpu[112]; /* and its driver: answers are for no other. Zeros behind the text */
+    char gpu[112]; /* the GPU and its driver, for which alone answers hold. Padded with zeros */
 };
 
 struct plim_memo_question {
@@ -37,8 +37,8 @@ struct plim_memo_answer {
     int64_t at; /* in the file */
 };
 
-/* The last answer that was kept; false: there is none. It is marked as in use until it is released: a
- * process that dies of it leaves it marked, and the next one does not find it. */
+/* Finds the answer that was kept last; false: none. It is marked as in use until it is released: a process
+ * that crashes on it leaves it marked, and the next one does not find it. */
 bool plim_memo_find(const struct plim_memo *memo, const struct plim_memo_question *question,
                     struct plim_memo_answer *out);
 void plim_memo_release(const struct plim_memo *memo, struct plim_memo_answer *answer);

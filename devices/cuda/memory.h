@@ -1,7 +1,7 @@
 /* The GPU's memory: segments, ranges of addresses, and the chunks that are mapped into them.
  *
- * What is held is remembered, so that all of it can be given back whatever the caller has lost
- * track of. Contracts and statuses are those of the device's functions of these names (device.h).
+ * Everything that is held is recorded, so that all of it can be given back even if the caller has lost
+ * track of it. Contracts and statuses are those of the device functions of the same names (device.h).
  */
 #ifndef PLIM_DEVICES_CUDA_MEMORY_H
 #define PLIM_DEVICES_CUDA_MEMORY_H
@@ -24,17 +24,17 @@ struct plim_cuda_chunk {
 
 struct plim_cuda_memory {
     struct plim_cuda_context *context; /* lent */
-    int64_t capacity_bytes;            /* no more than this is held, whatever the GPU has left */
-    int64_t held_bytes;                /* segments, rounded as the driver does, and chunks */
+    int64_t capacity_bytes;            /* the most that may be held, whatever the GPU has left */
+    int64_t held_bytes;                /* segments, rounded as the driver rounds them, and chunks */
     int64_t free_bytes_at_open;
     int64_t granularity_bytes; /* of physical memory; 0: this GPU cannot map pages */
-    bool spills; /* Windows' driver moves a full GPU's memory to the host instead of failing */
-    PLIM_ARRAY(struct plim_cuda_extent) segments; /* sorted by address, as all three */
+    bool spills; /* Windows: when the GPU is full, the driver moves memory to the host instead of failing */
+    PLIM_ARRAY(struct plim_cuda_extent) segments; /* all three sorted by address */
     PLIM_ARRAY(struct plim_cuda_extent) ranges;
     PLIM_ARRAY(struct plim_cuda_chunk) chunks;
 };
 
-/* `capacity_bytes`: what the GPU has, or less. `context` is open and stays where it is. */
+/* `capacity_bytes`: at most what the GPU has. `context` is open and must not move. */
 enum plim_status plim_cuda_memory_open(struct plim_cuda_memory *memory,
                                        struct plim_cuda_context *context,
                                        int64_t capacity_bytes) PLIM_MUST_CHECK;

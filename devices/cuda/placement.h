@@ -12,8 +12,8 @@ struct plim_piece {
 
 enum { PLIM_MAX_PIECES = 4 };
 
-/* The largest piece first, each into the block that it fills best; a block may hold several, those
- * of the largest alignment at its start. Empty pieces take no place (address 0). False: they do not
+/* Places the largest piece first, each into the block that it fills best; a block may hold several, those
+ * with the largest alignment at its start. Empty pieces take no space (address 0). False: they do not
  * fit. */
 bool plim_place(const struct plim_op *op, struct plim_piece *pieces, int count);
 

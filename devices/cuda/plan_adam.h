@@ -1,11 +1,11 @@
-/* What the planners of OPTIMIZER share: plan_optimizer.c, and plan_torchao.c for its kinds. */
+/* Shared by the planners of OPTIMIZER: plan_optimizer.c, and plan_torchao.c for torchao's kinds. */
 #ifndef PLIM_DEVICES_CUDA_PLAN_ADAM_H
 #define PLIM_DEVICES_CUDA_PLAN_ADAM_H
 
 #include "kernels/args_optimizer.h"
 #include "planner.h"
 
-/* The numbers as kernels use them; decays_last is 0. */
+/* Adam's parameters as kernels use them; decays_last is 0. */
 struct plim_cuda_adam plim_cuda_plan_adam(const struct plim_adam *adam);
 
 plim_cuda_plan_function plim_cuda_plan_torchao_scales, plim_cuda_plan_torchao_step, plim_cuda_plan_torchao_codes;

@@ -1,13 +1,13 @@
-/* Attention on tensor cores. What these kernels do not take runs on fp32 units (plan_attention.c). */
+/* Attention on tensor cores. Calls that these kernels do not support run on fp32 units (plan_attention.c). */
 #ifndef PLIM_DEVICES_CUDA_PLAN_FLASH_H
 #define PLIM_DEVICES_CUDA_PLAN_FLASH_H
 
 #include "kernels/args_attention.h"
 #include "planner.h"
 
-/* The kernels on tensor cores that take a call; NULL: none does, because the GPU is older than 8.0 (for
- * fp16, than 7.5), types differ, rows are not of whole 16 bytes, heads are too large, or a backward pass
- * has no scratch for the sums of its rows. */
+/* The tensor-core kernels for a call; NULL: none, because the GPU's compute capability is below 8.0 (for
+ * fp16 below 7.5), types differ, rows are not multiples of 16 bytes, heads are too large, or a backward
+ * pass has no scratch for the sums of its rows. */
 struct plim_flash;
 const struct plim_flash *plim_cuda_flash_find(const struct plim_device_info *info,
                                               const struct plim_op *op,

@@ -5,8 +5,8 @@
 #include "kernels/args_foreach.h"
 #include "planner.h"
 
-/* Which arrays: list[i][j] is the j-th of list i. Those of the first `alike` lists have as many
- * elements as their neighbours in list 0, in the same order; the others are single numbers. */
+/* list[i][j] is the j-th array of list i. In the first `alike` lists, array j has as many elements as
+ * array j of list 0, in the same order; arrays of the other lists are single numbers. */
 struct plim_tensor_lists {
     const struct plim_array *const *list[PLIM_FOREACH_MAX_LISTS];
     int count, alike;
@@ -20,7 +20,7 @@ struct plim_list_launch {
 };
 
 /* Describes the launch that begins at `launch->next`, with as many tensors as fit and have the
- * types of the first. PLIM_INVALID: arrays do not match. PLIM_UNSUPPORTED: not of a floating type,
+ * types of the first. PLIM_INVALID: arrays do not match. PLIM_UNSUPPORTED: types that are not floating,
  * arrays with gaps or in different orders. */
 enum plim_status plim_lists_pack(const struct plim_tensor_lists *lists,
                                  struct plim_list_launch *launch,

@@ -1,4 +1,4 @@
-/* Operands as row kernels take them (kernels/args_rows.h), and the shape of their launches. */
+/* Describes operands for the row kernels (kernels/args_rows.h), and plans their launches. */
 #ifndef PLIM_DEVICES_CUDA_PLAN_ROWS_H
 #define PLIM_DEVICES_CUDA_PLAN_ROWS_H
 
@@ -19,7 +19,7 @@ struct plim_row_operand_of {
 enum plim_status plim_cuda_plan_rows(struct plim_cuda_rows *rows, int count,
                                      const struct plim_row_operand_of *operands) PLIM_MUST_CHECK;
 
-/* The columns also index these flat arrays (NULL: not there): vectors must begin at column 0. */
+/* The columns also index the flat array `a` (NULL: absent): vectors must then begin at column 0. */
 void plim_cuda_plan_rows_beside(struct plim_cuda_rows *rows,
                                 const struct plim_cuda_row_operand *operand,
                                 const struct plim_array *a);
@@ -29,7 +29,7 @@ enum plim_status plim_cuda_plan_rows_launch(const struct plim_cuda_plan *plan, c
                                             const struct plim_cuda_rows *rows, const void *args,
                                             size_t args_bytes) PLIM_MUST_CHECK;
 
-/* Tiles of `tile` rows each over the heads of an attention operand (batch, heads, length, size); no
+/* The number of tiles of `tile` rows over all heads of an attention operand (batch, heads, length, size); no
  * tile has rows of two heads. */
 int64_t plim_cuda_plan_tiles(const struct plim_array *rows, int tile);
 

@@ -1,5 +1,5 @@
-/* What the planners of kernels.h share. A planner turns one operation into launches; planner.c
- * holds the table of them. */
+/* Shared by the planners behind kernels.h. A planner turns one operation into launches; planner.c
+ * holds the table of planners. */
 #ifndef PLIM_DEVICES_CUDA_PLANNER_H
 #define PLIM_DEVICES_CUDA_PLANNER_H
 
@@ -8,7 +8,7 @@
 
 enum { PLIM_CUDA_PLAN_WARP = 32 };
 
-/* For whom is planned. */
+/* The GPU to plan for, and where the launches go. */
 struct plim_cuda_plan {
     const struct plim_device_info *info;
     plim_cuda_emit emit;
@@ -23,12 +23,12 @@ enum plim_status plim_cuda_plan_launch(const struct plim_cuda_plan *plan, const 
                                        int64_t blocks, int threads, const void *args,
                                        size_t args_bytes) PLIM_MUST_CHECK;
 
-/* Blocks of `threads` for `work` units, a unit a thread: at most so many as fill the GPU a few
- * times over, because kernels loop over the grid. At least 1. */
+/* The number of blocks of `threads` for `work` units, one unit for each thread, but at most enough to fill
+ * the GPU a few times over, because kernels loop over the grid. At least 1. */
 int64_t plim_cuda_plan_blocks(const struct plim_cuda_plan *plan, int64_t work, int threads);
 
-/* A thread for every unit, whatever the GPU: for kernels that only move memory. One that goes on to a second stretch
- * took 122 us to multiply 96 MiB of fp32 on an H100, and 70 so (1.6 and 2.9 TB/s). At least 1. */
+/* One thread for every unit, whatever the GPU: for kernels that only move memory. Multiplying 96 MiB of fp32 on an H100
+ * took 122 us where threads looped to a second stretch, and 70 us this way (1.6 and 2.9 TB/s). At least 1. */
 int64_t plim_cuda_plan_all_blocks(int64_t work, int threads);
 
 /* Multiprocessors of the GPU, or a guess where they are unknown. */
@@ -45,7 +45,7 @@ bool plim_cuda_plan_same_shape(const struct plim_array *a, const struct plim_arr
 /* Input i, or NULL where it was left out. */
 const struct plim_array *plim_cuda_plan_input(const struct plim_op *op, int i);
 
-/* By an extent, which may be 0: then nothing is divided. */
+/* The divider of an extent. The extent may be 0 where nothing will be divided. */
 struct plim_divider plim_cuda_plan_divider(int64_t extent);
 
 /* plan_elementwise.c */

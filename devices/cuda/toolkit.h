@@ -1,16 +1,16 @@
-/* What differs between the CUDA toolkits that plimsoll is built with, 12.4 to 13.x: all of it, so that
- * no other file asks for CUDA_VERSION's number.
+/* All differences between the CUDA toolkits that plimsoll can be built with, 12.4 to 13.x, so that no other
+ * file tests CUDA_VERSION.
  *
  * Machine code runs with drivers of its toolkit's major version and later ones (NVIDIA's "minor version
- * compatibility"; only PTX wants a driver as new as the toolkit): built with 12.x, which still knows Volta
- * (sm_70), with driver 535 (12.2) and later, whose predecessors are out of support; built with 13, with 580
- * and later.
+ * compatibility"; only PTX needs a driver as new as the toolkit). A build with 12.x, which still supports Volta
+ * (sm_70), runs with driver 535 (12.2) and later; older drivers are out of support. A build with 13 runs with
+ * 580 and later.
  */
 #ifndef PLIM_DEVICES_CUDA_TOOLKIT_H
 #define PLIM_DEVICES_CUDA_TOOLKIT_H
 
 #if defined PLIM_WITH_CUDA && !PLIM_WITH_CUDA
-#define CUDA_VERSION 13000 /* nothing is compiled with it: libraries are told by their newest names */
+#define CUDA_VERSION 13000 /* no CUDA is compiled: messages name the newest versions of the libraries */
 #else
 #include <cuda.h>
 #endif
@@ -19,7 +19,7 @@
 #error "plimsoll needs CUDA 12.4 or later"
 #endif
 
-/* A driver by the CUDA that it runs and by its number, a GPU by its compute capability (minimum.h). */
+/* The oldest driver (by its CUDA version and by its number) and the lowest compute capability (minimum.h). */
 #if CUDA_VERSION >= 13000
 #define PLIM_CUDA_LEAST 13000
 #define PLIM_DRIVER_LEAST 580
@@ -49,7 +49,7 @@
 #define PLIM_CUBLAS_WHEEL "cublas"
 #endif
 
-/* Results that a driver may have and the headers of 12.4 do not name (cuda.h of 13.0). */
+/* Results that a driver may return but the headers of 12.4 do not name (cuda.h of 13.0 does). */
 enum plim_cuda_newer_result {
     PLIM_CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER = 36,
     PLIM_CUDA_ERROR_CONTAINED = 226,

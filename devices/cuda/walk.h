@@ -1,4 +1,4 @@
-/* Operands of an operation as a walk (kernels/args_elementwise.h): broadcast, with as few
+/* Describes the operands of an operation as a walk (kernels/args_elementwise.h): broadcast, with as few
  * dimensions as their strides allow. */
 #ifndef PLIM_DEVICES_CUDA_WALK_H
 #define PLIM_DEVICES_CUDA_WALK_H
@@ -11,7 +11,7 @@ enum plim_walk_flags {
     PLIM_WALK_KEEP_INNER = 2 /* the last dimension stays a dimension of its own */
 };
 
-/* Operands 1.. broadcast to operand 0's shape. PLIM_INVALID where one does not. */
+/* Broadcasts operands 1.. to operand 0's shape. PLIM_INVALID where that is not possible. */
 enum plim_status plim_walk_init(struct plim_walk *w, const struct plim_array *const *operands,
                                 int count, unsigned flags) PLIM_MUST_CHECK;
 

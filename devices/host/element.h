@@ -5,9 +5,9 @@
  * batch, or a row of the last dimension, is a range of elements.
  *
  * Numbers are doubles, or int64 where operands and results are integers (then nothing is rounded).
- * A double is stored with op.h's rounding: by way of fp32 to 16 bits, as a device that computes in
- * fp32 does it. A float outside an integer's range takes the range's end and NaN becomes 0; an
- * integer that is too large for a narrower one loses its upper bits.
+ * A double is stored with op.h's rounding: to 16 bits via fp32, as on a device that computes in
+ * fp32. A float outside an integer's range becomes the nearest end of the range and NaN becomes 0; an
+ * integer that is too large for a narrower type loses its upper bits.
  */
 #ifndef PLIM_DEVICES_HOST_ELEMENT_H
 #define PLIM_DEVICES_HOST_ELEMENT_H
@@ -22,7 +22,7 @@ void plim_elements_read(const struct plim_array *a, int64_t first, int64_t count
 void plim_elements_write(const struct plim_array *a, int64_t first, int64_t count,
                          const double *from);
 
-/* The same of integer arrays. */
+/* The same for integer arrays. */
 void plim_elements_read_integers(const struct plim_array *a, int64_t first, int64_t count,
                                  int64_t *to);
 void plim_elements_write_integers(const struct plim_array *a, int64_t first, int64_t count,

@@ -1,4 +1,4 @@
-/* The functions of single numbers that UNARY, UNARY_BACKWARD, BINARY and REDUCE are made of. */
+/* The scalar functions from which UNARY, UNARY_BACKWARD, BINARY and REDUCE are built. */
 #ifndef PLIM_DEVICES_HOST_FORMULA_H
 #define PLIM_DEVICES_HOST_FORMULA_H
 
@@ -19,14 +19,14 @@ extern plim_unary_derivative *const plim_unary_derivatives[PLIM_UNARY_COUNT];
 /* By enum plim_binary; LERP, which takes three numbers, is NULL. Comparisons give 0 or 1. */
 extern plim_binary_formula *const plim_binary_formulas[PLIM_BINARY_COUNT];
 
-/* Among integers, exact and wrapping at 64 bits; NULL where the function is not an integer's (DIV,
- * LERP, HYPOT: then doubles are taken and the result is truncated). */
+/* The same for integers, exact and wrapping at 64 bits; NULL where there is no integer version (DIV,
+ * LERP, HYPOT: then doubles are used and the result is truncated). */
 extern plim_binary_integer *const plim_binary_integers[PLIM_BINARY_COUNT];
 
-/* The same for UNARY: NULL also where the operation's alpha and beta are no integers. */
+/* The same for UNARY: NULL also where the operation's alpha or beta is not an integer. */
 plim_unary_integer *plim_unary_integers(const struct plim_op *op);
 
-/* Can x be an int64 without loss? */
+/* Can x be converted to int64 without loss? */
 bool plim_is_integer(double x);
 
 #endif

@@ -2,11 +2,11 @@
  *
  * Memory is an arena with a cap: segments take whole pages of 2 MiB as cudaMalloc would, reserved
  * ranges only where they are mapped. New memory is filled with 0xff bytes, NaN in every floating
- * type, so that reading what was never written shows. What is unmapped or returned goes back to the
- * operating system.
+ * type, so that reads of uninitialised memory become visible. Unmapped and returned memory goes back
+ * to the operating system.
  *
- * It answers needs.h like an A100 (compute capability 8.0, 108 multiprocessors of 2048 threads), so
- * that what the engine allocates is what it allocates for a GPU. Time is the wall clock.
+ * For needs.h it looks like an A100 (compute capability 8.0, 108 multiprocessors of 2048 threads), so
+ * that the engine allocates the same as for that GPU. Time is the wall clock.
  */
 #ifndef PLIM_DEVICES_HOST_HOST_H
 #define PLIM_DEVICES_HOST_HOST_H

@@ -1,17 +1,17 @@
 /* Every operation of op.h in plain C on host memory: what the other devices are compared with.
  *
- * Readable before fast. Numbers are doubles (element.h) but for the products of a matmul, which
- * are summed in fp32 in short partial sums. PyTorch's semantics decide where op.h is silent:
+ * Written to be readable rather than fast. Numbers are doubles (element.h) except the products of a matmul,
+ * which are summed in fp32 in short partial sums. PyTorch's semantics decide where op.h is silent:
  *   - MAX, MIN and CLAMP keep NaN; the mean over no targets is NaN, and so is the softmax of a row
  *     of minus infinities;
- *   - an attention row that may see nothing gives zeros, and a logsumexp of minus infinity; in
- *     the backward a row whose logsumexp is infinite saw nothing;
+ *   - an attention row that may see no key gives zeros, and a logsumexp of minus infinity; in
+ *     the backward a row whose logsumexp is infinite saw no key;
  *   - causal: row i sees the columns up to i, also where there are more columns than rows;
  *   - gradients that FUSED_ADAMW divides by the scale are not written back;
  *   - ADAMW_8BIT follows bitsandbytes' kOptimizerStatic8bit2StateBlockwise, and ADAMW_32BIT its
- *     kOptimizer32bit2State: weight decay comes after the update, and of 8 bits an element whose
- *     gradient is not finite stays as it is and its states become 0. Blocks of 256 elements are
- *     counted in row-major order; between two codes that are equally near the lower one is taken, and by torchao's
+ *     kOptimizer32bit2State: weight decay comes after the update, and in ADAMW_8BIT an element whose
+ *     gradient is not finite keeps its value and its states become 0. Blocks of 256 elements are
+ *     counted in row-major order; between two equally near codes the lower one is taken, by torchao's
  *     optimizers the upper one.
  * Unit numbers are compared with a probability in fp32, so that all devices drop the same elements.
  */

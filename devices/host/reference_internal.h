@@ -1,6 +1,6 @@
 /* The families of operations, one file each: reference_FAMILY.c. When reference.c calls one, the
- * counts of operands are those of op.h and their types and dimensions are sound; shapes are the
- * family's to check. An input in [brackets] may be missing: see plim_reference_input(). */
+ * number of operands is that of op.h and their types and dimensions are valid; the family checks
+ * the shapes. An input in [brackets] may be missing: see plim_reference_input(). */
 #ifndef PLIM_DEVICES_HOST_REFERENCE_INTERNAL_H
 #define PLIM_DEVICES_HOST_REFERENCE_INTERNAL_H
 

@@ -1,17 +1,17 @@
-/* Attention: which kernel scaled_dot_product_attention takes, and what each kernel asks for.
+/* Attention: which kernel scaled_dot_product_attention chooses, and what memory each kernel needs.
  *
  * Shapes are (batch, heads, length, head size). The rules are PyTorch 2.11's
  * (native/transformers/cuda/sdp_utils.cpp, attention.cu, attention_backward.cu,
  * flash_attn/flash_api.cpp, mem_eff_attention/kernel_backward.h, native/cudnn/MHA.cpp). FLASH2 is the
- * package flash-attn 2.8 (flash_attn_interface.py, csrc/flash_attn/flash_api.cpp: mha_fwd, mha_bwd, and varlen),
- * read there, not run.
+ * package flash-attn 2.8 (flash_attn_interface.py, csrc/flash_attn/flash_api.cpp: mha_fwd, mha_bwd, and varlen);
+ * its rules were read in the source, not checked by running it.
  *
  * Checked event by event against PyTorch on the virtual GPU (tests/unit/data/attention_needs.txt)
  * for compute capability 7.5, 8.0, 8.6, 8.9 and 9.0, and for 7.0, 10.0 and 12.0 with their numbers
  * (multiprocessors, shared memory) added to the virtual GPU; others take the rules of their
- * neighbours, unchecked. Values of another head size than the keys are checked for 2.11 alone
+ * neighbours, unchecked. Values whose head size differs from the keys' are checked for 2.11 only
  * (tests/unit/data/attention_needs_values.txt). A mask that needs a gradient is checked in t5's runs
- * (tests/golden/seq2seq.jsonl). Not covered, because models do not do it: batches over 65535, deterministic mode.
+ * (tests/golden/seq2seq.jsonl). Not covered, because models do not use them: batches over 65535, deterministic mode.
  */
 #ifndef PLIM_DEVICES_NEEDS_ATTENTION_H
 #define PLIM_DEVICES_NEEDS_ATTENTION_H
@@ -20,21 +20,21 @@
 
 struct plim_attention_shape {
     int64_t batch, heads, kv_heads, q_length, k_length, head_size;
-    int64_t value_size; /* of a head of values; 0: head_size. Not of FLASH2, whose package refuses others */
+    int64_t value_size; /* head size of the values; 0: head_size. FLASH2 requires head_size */
     enum plim_dtype dtype;
     bool has_mask;       /* an additive mask of (batch or 1, heads or 1, q, k), in dtype */
     int64_t mask_batch, mask_heads; /* its leading extents */
-    bool mask_trains;    /* it needs a gradient, and is as the efficient kernel takes it: the caller padded it */
-    int64_t rows; /* FLASH2: so many rows of lengths of their own behind one another, as a batch of one
-                     (flash_attn_varlen_func); 0: none */
+    bool mask_trains;    /* the mask needs a gradient; the caller has padded it for the efficient kernel */
+    int64_t rows; /* FLASH2: the number of sequences of different lengths, concatenated in a batch of one
+                     (flash_attn_varlen_func); 0: not concatenated */
     bool causal, dropout;
     bool training;       /* some operand needs a gradient */
-    /* PyTorch 2.15: the efficient kernel takes heads that share keys, and its random state is on the GPU where nothing
-     * is dropped. */
+    /* PyTorch 2.15: the efficient kernel supports heads that share keys, and without dropout its random state is on the
+     * GPU. */
     bool torch_2_15;
     /* q lies in (batch, length, heads, size) order in memory, as views of projections do. False: in
-     * (batch, heads, length, size) order, as torch.cat and padding leave it. Flash and cuDNN lay
-     * out their result as q, the efficient kernel always in the first order. */
+     * (batch, heads, length, size) order, as after torch.cat or padding. Flash and cuDNN lay out
+     * their result like q, the efficient kernel always uses the first order. */
     bool contiguous_heads;
     /* backward: the gradient of the result lies in (batch, heads, length, size) order */
     bool grad_heads_first;
@@ -48,35 +48,35 @@ enum plim_sdpa plim_sdpa_select(const struct plim_device_info *info,
 bool plim_flash2_fits(const struct plim_device_info *info,
                       const struct plim_attention_shape *shape);
 
-/* The head size that the kernel works on: flash wants a multiple of 8, and where it is none PyTorch
+/* The head size that the kernel works on: flash needs a multiple of 8; for other sizes PyTorch
  * pads q, k and v (three operations, in this order), calls the kernel on the padded tensors, and
- * slices the result; the package does so inside its call. The engine composes that; the shape given to
- * the functions below is the padded one, with contiguous_heads false and grad_heads_first true. */
+ * slices the result; the package does the same inside its call. The engine issues these operations; the shape
+ * given to the functions below is the padded one, with contiguous_heads false and grad_heads_first true. */
 int64_t plim_sdpa_head_size(enum plim_sdpa kernel, int64_t head_size);
 
 enum plim_attention_role {
     PLIM_NEED_OUT,        /* the result (forward) */
     PLIM_NEED_LSE,        /* log-sum-exp, saved for backward */
     PLIM_NEED_RNG,        /* random state, saved for backward */
-    PLIM_NEED_MASK,       /* the mask with padded rows, in place of the given one from then on */
+    PLIM_NEED_MASK,       /* the mask with padded rows, which replaces the given one from then on */
     PLIM_NEED_DQ, PLIM_NEED_DK, PLIM_NEED_DV,
-    PLIM_NEED_DMASK,      /* of every head and row, in rows of whole PLIM_DMASK_UNIT elements */
-    PLIM_NEED_TEMPORARY   /* released when the call is done or before, see `release` and `before` */
+    PLIM_NEED_DMASK,      /* for every head and row, with rows padded to multiples of PLIM_DMASK_UNIT elements */
+    PLIM_NEED_TEMPORARY   /* released at the end of the call or earlier, see `release` and `before` */
 };
 
 enum { PLIM_DMASK_UNIT = 16 };
 
-/* Elements of a row of a mask behind the given ones, where pad_bias() pads it. */
+/* The number of elements that pad_bias() appends to a row of a mask. */
 int64_t plim_mask_padding(int64_t k_length);
 
-/* One block a kernel asks for, in order. What is not saved because nothing needs a gradient is a
- * temporary too, but for the mask, which is released all the same. */
+/* One block that a kernel allocates, in order. A block that would be saved but is not, because nothing needs
+ * a gradient, becomes a temporary, except the mask, which is released all the same. */
 struct plim_attention_need {
     int64_t bytes;
     enum plim_attention_role role;
     int release; /* temporaries: order of release within the call, 0 first */
-    int before;  /* temporaries: released just before the need of this index is allocated; where it
-                    is the number of needs: at the end of the call */
+    int before;  /* temporaries: released just before the need with this index is allocated; the
+                    number of needs: at the end of the call */
 };
 enum { PLIM_SDPA_MAX_NEEDS = 16 };
 

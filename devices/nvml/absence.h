@@ -1,4 +1,4 @@
-/* Why no GPU can be asked, from what the operating system shows: when NVML does not open.
+/* Explains, from what the operating system shows, why NVML does not open.
  *
  * Nothing here wakes a GPU or needs NVIDIA's libraries.
  */
@@ -19,15 +19,15 @@ struct plim_absence {
     bool container;
     bool wsl, wsl_gpu; /* Windows' Linux; its /dev/dxg */
     bool wsl_library;  /* its libnvidia-ml.so.1 */
-    bool no_memory;    /* there was no host memory to look */
+    bool no_memory;    /* host memory ran out while looking */
 };
 
 /* `root` stands before every path: "" for this machine, a folder in tests. */
 void plim_absence_read(const char *root, struct plim_absence *out);
 
-/* One line into `err`: what was looked for, where, what would help. `code` and `nvml` are what
- * plim_nvml_open() said: that stands, unless all it says is that a library or the driver is missing
- * and the system shows why. PLIM_NOMEM: there was no host memory to look. Returns the status. */
+/* Puts one line into `err`: what was looked for, where, what would help. `code` and `nvml` come from
+ * plim_nvml_open(); its message is kept, unless it only says that a library or the driver is missing
+ * and the system shows why. PLIM_NOMEM: host memory ran out while looking. Returns the status. */
 enum plim_status plim_absence_explain(const struct plim_absence *absence, int code,
                                       const struct plim_error *nvml, struct plim_error *err);
 

@@ -1,4 +1,4 @@
-/* What the files of this folder share. */
+/* Shared by the files of this folder. */
 #ifndef PLIM_DEVICES_NVML_INTERNAL_H
 #define PLIM_DEVICES_NVML_INTERNAL_H
 
@@ -21,11 +21,11 @@ struct plim_nvml {
     PLIM_ARRAY(struct nvml_handles) handles;
 };
 
-/* A function that this version of the library lacks answers as if the library said so. */
+/* Calls a function of NVML; one that this version of the library lacks returns NVML_FUNCTION_NOT_FOUND. */
 #define NVML(nvml, member, ...)                                                                    \
     ((nvml)->call.member ? (nvml)->call.member(__VA_ARGS__) : NVML_FUNCTION_NOT_FOUND)
 
-/* plim_fail() with NVML's number and what was asked of `what`. */
+/* plim_fail() with NVML's error number; `what` is the call that failed. */
 enum plim_status plim_nvml_fail(struct plim_error *err, int code, const char *what);
 
 int plim_nvml_read_memory(const struct plim_nvml *nvml, struct nvml_device *device,

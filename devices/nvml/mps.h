@@ -1,7 +1,7 @@
-/* CUDA's Multi-Process Service (MPS): is it between the programs of this environment and their GPUs?
+/* CUDA's Multi-Process Service (MPS): do programs in this environment use their GPUs through it?
  *
- * A program of CUDA's that finds a control daemon behind CUDA_MPS_PIPE_DIRECTORY becomes a client of
- * its server, else it opens the GPU itself (nvidia-cuda-mps-control(1)). What that changes here:
+ * A CUDA program that finds a control daemon behind CUDA_MPS_PIPE_DIRECTORY becomes a client of
+ * its server, else it opens the GPU itself (nvidia-cuda-mps-control(1)). For a client this changes:
  *   - in compute mode EXCLUSIVE_PROCESS the server is the one process, and its clients share the GPU
  *   - variables of the client limit it: CUDA_MPS_ACTIVE_THREAD_PERCENTAGE its multiprocessors,
  *     CUDA_MPS_PINNED_DEVICE_MEM_LIMIT its memory (what cuMemGetInfo calls free is what is left of
@@ -26,8 +26,8 @@ struct plim_mps {
     char limits[192]; /* of this client, "NAME=VALUE, NAME=VALUE"; "": none are set */
 };
 
-/* Looks for the daemon's socket and connects to nothing. What a daemon that was killed leaves behind is
- * taken for one; CUDA then opens the GPU itself. `root`: before the folder; "". */
+/* Looks for the daemon's socket without connecting. A socket left by a killed daemon counts as a daemon, although
+ * CUDA then opens the GPU itself. `root` is put before the folder: "" except in tests. */
 void plim_mps_read(const char *root, const struct plim_mps_variables *variables,
                    struct plim_mps *out);
 

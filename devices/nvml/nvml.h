@@ -9,7 +9,7 @@
  * A number that NVML does not give is -1, or "" for a text.
  *
  * Thread safety: NVML's own calls are safe; a `struct plim_nvml` is constant after opening, so
- * samples may be taken from another thread until it is closed.
+ * another thread may take samples until it is closed.
  */
 #ifndef PLIM_DEVICES_NVML_H
 #define PLIM_DEVICES_NVML_H
@@ -33,7 +33,7 @@ struct plim_nvml_memory {
 /* A slice of a GPU in MIG mode. It has a UUID of its own ("MIG-..."). */
 struct plim_nvml_instance {
     char uuid[PLIM_NVML_TEXT];
-    char profile[32]; /* "1g.10gb", of a part of an instance's engines "1c.3g.40gb" */
+    char profile[32]; /* "1g.10gb"; "1c.3g.40gb" for a part of an instance's engines */
     struct plim_nvml_memory memory;
     int multiprocessors;
 };
@@ -47,7 +47,7 @@ enum plim_compute_mode {
 };
 
 struct plim_nvml_gpu {
-    enum plim_status status; /* not PLIM_OK: the GPU is there, but cannot be asked or used */
+    enum plim_status status; /* not PLIM_OK: the GPU is present, but cannot be queried or used */
     char problem[256];       /* then: why, and what would help, in one line */
     int index;               /* NVML's and nvidia-smi's */
     char name[PLIM_NVML_TEXT], uuid[PLIM_NVML_TEXT];
@@ -65,8 +65,8 @@ struct plim_nvml_gpu {
 
 struct plim_nvml;
 
-/* Opens the library and takes stock of all GPUs. `library` is a path, or NULL for
- * libnvidia-ml.so.1 where the loader finds it, then where WSL has it. Starting an idle GPU takes
+/* Opens the library and lists all GPUs. `library` is a path, or NULL for
+ * libnvidia-ml.so.1 where the loader finds it, then where WSL has it. Waking an idle GPU takes
  * a second or two where persistence mode is off.
  * PLIM_NODEVICE: no library, no driver, no permission; `code` is then NVML's number (12 also when
  * the library itself was not found), from which absence.h finds more to say. A machine without a
@@ -76,12 +76,12 @@ enum plim_status plim_nvml_open(const char *library, struct plim_nvml **out, int
 void plim_nvml_close(struct plim_nvml **nvml); /* NULL is fine; clears the pointer */
 
 const char *plim_nvml_driver_version(const struct plim_nvml *nvml); /* "580.65.06" */
-int plim_nvml_cuda_version(const struct plim_nvml *nvml); /* newest the driver runs: 13000; -1 */
+int plim_nvml_cuda_version(const struct plim_nvml *nvml); /* newest that the driver supports: 13000; -1: not known */
 
 /* The GPUs by PCI bus; they live until the close. */
 const struct plim_nvml_gpu *plim_nvml_gpus(const struct plim_nvml *nvml, size_t *count);
 
-/* --- while it works --------------------------------------------------------------------------- */
+/* --- the state of a GPU ----------------------------------------------------------------------- */
 
 /* Below, `uuid` is that of a GPU or of a MIG instance, in full. PLIM_NODEVICE: there is none;
  * PLIM_LOST: it fell off the bus or waits for a reset. */
@@ -95,20 +95,20 @@ struct plim_nvml_process {
     int64_t held_bytes; /* -1: not told, as in some containers and under WSL */
 };
 
-/* Processes with a CUDA context on it; `*count` may be more than the room for
- * PLIM_NVML_PROCESSES, of which no more are written. */
+/* Processes with a CUDA context on the GPU. At most PLIM_NVML_PROCESSES are written; `*count` is how many there
+ * are and may be larger. */
 enum plim_status plim_nvml_processes(const struct plim_nvml *nvml, const char *uuid,
                                      struct plim_nvml_process out[PLIM_NVML_PROCESSES],
                                      size_t *count, struct plim_error *err) PLIM_MUST_CHECK;
 
-/* How many processes computed on it since `microseconds` of the wall clock, each for a tenth of the time or longer,
- * which a display does not. 0: the driver does not tell, as in MIG mode. (Pids would be of no use: in a container they
- * are the host's.) */
+/* How many processes have computed on the GPU for at least a tenth of the time since `microseconds` of the wall clock
+ * (a display does not reach that). 0: none, or the driver does not tell, as in MIG mode. (Pids would be of no use: in a
+ * container they are the host's.) */
 size_t plim_nvml_computing(const struct plim_nvml *nvml, const char *uuid, uint64_t microseconds);
 
-/* Why the clock is where it is: X(name, bit, text, spoils a timing). The bits are NVML's. A dense
- * matmul runs into the power cap on most GPUs, so that is how the GPU is and not a disturbance;
- * heat and the hardware's own brakes are. */
+/* Reasons for the current clock rate: X(name, bit, text, spoils a timing). The bits are NVML's. A dense
+ * matmul reaches the power cap on most GPUs, so that is normal and not a disturbance;
+ * heat and the hardware's own brakes are disturbances. */
 #define PLIM_CLOCK_REASON_MAP(X)                                                                   \
     X(IDLE, 0x1, "idle", false)                                                                    \
     X(SETTING, 0x2, "application clocks", false)                                                   \
@@ -126,7 +126,7 @@ enum plim_clock_reason {
 #undef PLIM_CLOCK_REASON_ENUM
 };
 
-/* Those of `reasons` that make a timing worthless. */
+/* The subset of `reasons` that makes a timing worthless. */
 uint64_t plim_clock_reasons_spoiling(uint64_t reasons);
 
 /* "power cap, hardware slowdown"; "none"; a bit without a name is "0x200". Returns out. */
@@ -145,7 +145,7 @@ enum plim_status plim_nvml_sample(const struct plim_nvml *nvml, const char *uuid
 
 /* --- errors ----------------------------------------------------------------------------------- */
 
-/* What a number of NVML's means for us, and a line with what would help. Unknown numbers are
+/* The status for an NVML error code, and a line that says what would help. Unknown codes are
  * PLIM_INTERNAL. */
 enum plim_status plim_nvml_status(int code);
 const char *plim_nvml_status_text(int code);

@@ -1,5 +1,5 @@
-/* What is used of libnvidia-ml.so.1: its functions, layouts and numbers, as NVIDIA's nvml.h of
- * API 13 has them. The library is opened at run time and no header of it is needed to build.
+/* The part of libnvidia-ml.so.1 that is used: functions, layouts and constants, as in NVIDIA's nvml.h of
+ * API 13. The library is opened at run time, and its header is not needed to build.
  *
  * Every function returns a number, 0 for success. A handle is an opaque pointer, valid until
  * nvmlShutdown(); a MIG instance has a handle like a GPU.
@@ -39,7 +39,7 @@ struct nvml_pci {
 _Static_assert(sizeof(struct nvml_pci) == 68, "nvmlPciInfo_t");
 
 struct nvml_memory_v1 {
-    uint64_t total, free, used; /* used contains what the driver reserves */
+    uint64_t total, free, used; /* used includes what the driver reserves */
 };
 _Static_assert(sizeof(struct nvml_memory_v1) == 24, "nvmlMemory_t");
 
@@ -57,9 +57,9 @@ struct nvml_process {
 };
 _Static_assert(sizeof(struct nvml_process) == 24, "nvmlProcessInfo_v2_t");
 
-struct nvml_utilization { /* in per cent of the time between two looks of the driver */
+struct nvml_utilization { /* in per cent of the time between two samples of the driver */
     unsigned pid;
-    unsigned long long microseconds; /* of the wall clock: the look */
+    unsigned long long microseconds; /* time of the sample, by the wall clock */
     unsigned multiprocessors, memory, encoder, decoder;
 };
 _Static_assert(sizeof(struct nvml_utilization) == 32, "nvmlProcessUtilizationSample_t");

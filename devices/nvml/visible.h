@@ -1,8 +1,8 @@
-/* Which GPUs CUDA would show to a program, and which of them a user means.
+/* Which GPUs CUDA would show to a program, and which of them a user asks for.
  *
  * CUDA numbers GPUs on its own: fastest first (CUDA_DEVICE_ORDER=FASTEST_FIRST, also when unset)
- * or by PCI bus (PCI_BUS_ID), of those that CUDA_VISIBLE_DEVICES lets through. `cuda:0` here is
- * what it is in PyTorch. All functions are pure: the environment comes in as text.
+ * or by PCI bus (PCI_BUS_ID), counting only those that CUDA_VISIBLE_DEVICES selects. `cuda:0` here is
+ * what it is in PyTorch. All functions are pure: the environment is passed in as text.
  *
  * CUDA_VISIBLE_DEVICES (CUDA programming guide, environment variables; what the guide leaves open
  * as PyTorch's torch/cuda/__init__.py imitates it):
@@ -10,7 +10,7 @@
  *   - a list with commas, either of ordinals in CUDA's order, of "GPU-..." or of "MIG-..."; the
  *     first entry says which, and one of another kind ends the list
  *   - an ordinal is read up to its last digit ("1x" is 1), blanks around it do not count
- *   - of a UUID the beginning is enough if it fits one device only
+ *   - the beginning of a UUID is enough if it matches only one device
  *   - the first invalid entry ends the list; a device that is named twice makes it empty
  *   - a GPU in MIG mode is shown as its first instance, or not at all if it has none, and if there
  *     is an instance at all, CUDA shows one instance and nothing else (MIG user guide)
@@ -46,17 +46,17 @@ struct plim_visible {
 
 void plim_visible_list(const struct plim_visible_world *world, struct plim_visible *out);
 
-/* The UUID of a device: the one that CUDA_VISIBLE_DEVICES of a worker is set to. */
+/* The UUID of a device, to which CUDA_VISIBLE_DEVICES of a worker is set. */
 const char *plim_visible_uuid(const struct plim_visible_world *world,
                               const struct plim_visible_device *device);
 
-/* What a user means by what stands behind "cuda:".
+/* Finds the device that a user names by the text after "cuda:".
  *   "" or "N"    the first, or Nth (from 0), of plim_visible_list()
- *   "GPU-..."    a GPU by its UUID, of which a beginning is enough; in MIG mode its first instance
+ *   "GPU-..."    a GPU by its UUID or the beginning of it; in MIG mode its first instance
  *   "MIG-..."    an instance by its UUID, likewise
- * Letters of a UUID may have either case. What CUDA_VISIBLE_DEVICES hides is not given, but any
- * instance of a GPU that it shows is. PLIM_NODEVICE: there is none, and what there is;
- * PLIM_INVALID: not understood, or several fit. */
+ * Letters of a UUID may have either case. Devices that CUDA_VISIBLE_DEVICES hides are not found, but any
+ * instance of a GPU that it shows is. PLIM_NODEVICE: no such device, and `err` says which there are;
+ * PLIM_INVALID: not understood, or ambiguous. */
 enum plim_status plim_visible_choose(const struct plim_visible_world *world, const char *choice,
                                      struct plim_visible_device *out,
                                      struct plim_error *err) PLIM_MUST_CHECK;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Thread safety: any thread. A key of 0 is not kept. */
+/* Thread safety: any thread. A key of 0 is ignored. */
 void plim_table_put(uint64_t key, int device, int64_t cost_bytes);
 bool plim_table_take(uint64_t key, int *device, int64_t *cost_bytes);
 

@@ -1,4 +1,4 @@
-/* The clock of a simulated device: what was launched so far, and rounds of it that come again. */
+/* The clock of a simulated device: the work launched so far, and rounds of it that repeat. */
 #ifndef PLIM_DEVICES_SIM_CLOCK_H
 #define PLIM_DEVICES_SIM_CLOCK_H
 
@@ -9,7 +9,7 @@
 struct plim_sim_clock {
     struct plim_timeline line;
     struct plim_device_load load;
-    struct plim_round rounds[PLIM_DEVICE_ROUNDS]; /* that have begun, one in the other */
+    struct plim_round rounds[PLIM_DEVICE_ROUNDS]; /* the open ones, nested */
     struct plim_device_load load_before[PLIM_DEVICE_ROUNDS];
     int depth;
     uint32_t rounds_ended;
@@ -17,7 +17,7 @@ struct plim_sim_clock {
 
 void plim_sim_clock_launch(struct plim_sim_clock *clock, double host_seconds, enum plim_device_task task,
                            double device_seconds, bool waits);
-/* The host is in the driver for so long, after the device is idle where it `waits`. */
+/* The host spends this time in the driver; if it `waits`, only after the device is idle. */
 void plim_sim_clock_drive(struct plim_sim_clock *clock, double driver_seconds, bool waits);
 void plim_sim_clock_begin_round(struct plim_sim_clock *clock);
 void plim_sim_clock_end_round(struct plim_sim_clock *clock, struct plim_device_round *round);

@@ -1,15 +1,15 @@
 /* The clock of the simulated device: seconds of one operation on one GPU.
  *
- * Every operation is one kernel. It takes the longer of its arithmetic and its memory traffic, and
- * a fixed time for being started; the host takes a time of its own to launch it. Nothing is fitted
- * to a model or a GPU: what differs between GPUs comes from the catalogue, the rest are the
- * constants below, one set for all, each with its source (a source that was not looked up again is
- * marked: as remembered).
+ * Every operation is one kernel. It takes the longer of the times for its arithmetic and its memory traffic,
+ * plus a fixed time to start; the host takes a time of its own to launch it. Nothing is fitted
+ * to a model or a GPU: differences between GPUs come from the catalogue, the rest are the
+ * constants below, one set for all, each with its source ("as remembered": from memory, the source
+ * was not looked up again).
  *
  *   kernel     = KERNEL_SECONDS + max(arithmetic, bytes / (bandwidth * its architecture's share))
  *                bytes: every operand once. A kernel that touches less than the L2 cache holds
- *                finds what the kernel before it wrote there, L2_SPEEDUP as fast. An element-wise
- *                kernel on differing layouts takes 1 / STRIDED_SHARE as long.
+ *                finds its operands there and is L2_SPEEDUP times as fast. An element-wise
+ *                kernel on differing layouts takes 1 / STRIDED_SHARE times as long.
  *
  *   matmul     = min over tiles tm x tn and splits of k:
  *                waves * (TILE_SECONDS
@@ -17,25 +17,25 @@
  *                           / (1 - FIRST_WAVE_LOSS / waves without splits))
  *                waves = ceil(ceil(m/tm) ceil(n/tn) batch split / multiprocessors)
  *                rate  = SUSTAINED_SHARE * (the best matmul seen on the GPU, or the data sheet's
- *                        rate * TENSOR_SHARE); where the rows of an operand, from Hopper on those of
- *                        the result too, are no multiple of 16 bytes what mma.sync reaches
+ *                        rate * TENSOR_SHARE); where the rows of an operand (from Hopper on also of
+ *                        the result) are not multiples of 16 bytes: mma.sync's rate
  *                        * ALIGNED_n_SHARE
- *                So a row more than full tiles, a tile more than full waves costs a whole one.
+ *                So one row beyond full tiles costs a whole tile, one tile beyond full waves a whole wave.
  *
  *   attention  = scores / multiprocessors * (4 d / rate of one + SOFTMAX_CLOCKS / clock)
  *                A score is one (query, key) pair; the causal mask leaves half of them and half of
  *                the blocks on the diagonal. Backward has 10 d, * ATTENTION_BACKWARD_SLOWDOWN.
  *
  *   step       the host launches one operation after the other and runs ahead; the device starts
- *              one when it is free and has been told. Reading a value back makes the host wait.
- *              What autograd's thread launches is sooner launched: no Python runs there.
+ *              an operation when it is free and the launch has arrived. Reading a value back makes the host
+ *              wait. Launches from autograd's thread take less time: no Python runs there.
  *
- * All of this was tried on published speeds: tests/golden/speed_ratios.py tells how far off it is.
+ * All of this was compared with published speeds: tests/golden/speed_ratios.py tells how far off it is.
  *
  * Types. tf32 only where the operation allows it and the GPU has it. bf16 on a GPU whose tensor
  * cores lack it (Volta, Turing) runs as PyTorch runs it there: emulated, slower than fp32; fp16 has
- * tensor rates on all. A rate that is missing in the catalogue is never made up: the next plainer
- * type's stands in.
+ * tensor rates on all. A rate that is missing in the catalogue is never invented: the rate of the next
+ * plainer type is used.
  */
 #ifndef PLIM_DEVICES_ROOFLINE_H
 #define PLIM_DEVICES_ROOFLINE_H
@@ -54,14 +54,14 @@
  * oracle's virtual GPU, which leaves out the driver's 2 to 3 us). */
 #define PLIM_HOST_SECONDS 20e-6
 #define PLIM_HOST_BACKWARD_SECONDS 12e-6
-/* The slowest host of those rows against this one: what is in doubt of a host that was not measured. */
+/* The slowest host of those rows relative to this value: the uncertainty of a host that was not measured. */
 #define PLIM_HOST_SLOWEST (37.0 / 20)
 /* A kernel over a list of tensors gathers their addresses (same measurement: AdamW, per tensor). */
 #define PLIM_HOST_SECONDS_PER_TENSOR 1e-6
 
-/* A call of the driver that takes or gives back memory (cudaMalloc, cudaFree, mapping and unmapping of
- * pages). On an H200 with driver 580 (tests/gpu/records: driver): 0.03 to 0.04 ms to take or map up to 256 MiB, 0.17
- * for 2 GiB; 0.03 to 0.1 and 0.6 ms to give it back. Giving back waits for the GPU first ("Fast, Flexible
+/* A driver call that allocates or frees memory (cudaMalloc, cudaFree, mapping and unmapping of
+ * pages). On an H200 with driver 580 (tests/gpu/records: driver): 0.03 to 0.04 ms to allocate or map up to 256 MiB,
+ * 0.17 ms for 2 GiB; 0.03 to 0.1 and 0.6 ms to free it. Freeing waits for the GPU first ("Fast, Flexible
  * Allocation for NVIDIA CUDA with RAPIDS Memory Manager", developer.nvidia.com). */
 #define PLIM_DRIVER_MEMORY_SECONDS 0.05e-3
 
@@ -69,55 +69,56 @@
 
 /* Start and drain of a kernel that follows another: 2 to 3 us on these GPUs (as remembered). */
 #define PLIM_KERNEL_SECONDS 2.5e-6
-/* Share of the data sheet's bandwidth that PyTorch's streaming kernels reach, where it was not
- * measured for the architecture (roofline.c): 0.75 to 0.85 (as remembered; BabelStream as the
- * ceiling: 0.85 to 0.93). */
+/* The share of the data sheet's bandwidth that PyTorch's streaming kernels reach on architectures that
+ * were not measured (roofline.c): 0.75 to 0.85 (as remembered; upper bound by BabelStream: 0.85 to
+ * 0.93). */
 #define PLIM_MEMORY_SHARE 0.80
 /* Element-wise kernels whose operands differ in layout (a broadcast weight, a transposed view) read
  * element by element through an offset calculation (elementwise_kernel against
- * vectorized_elementwise_kernel in PyTorch's CUDALoops.cuh); their speed against the others'. */
+ * vectorized_elementwise_kernel in PyTorch's CUDALoops.cuh); their speed relative to the others. */
 #define PLIM_STRIDED_SHARE 0.7
-/* L2 against memory (A100: 4 to 5 against 1.6 TB/s, as remembered; written data still leaves). */
+/* Speed of the L2 cache relative to memory (A100: 4 to 5 against 1.6 TB/s, as remembered; less here because
+ * written data still goes to memory). */
 #define PLIM_L2_SPEEDUP 2.0
 
 /* --- matmul ----------------------------------------------------------------------------------- */
 
-/* Best matmul against the data sheet, where none was reported for the GPU: the median of the
- * catalogue's GPUs with a number. */
+/* The best matmul relative to the data sheet, where none was reported for the GPU: the median of the
+ * catalogue's GPUs that have a reported one. */
 #define PLIM_TENSOR_SHARE 0.81
-/* What a training step keeps of the best matmul: real data (zeros run up to 13 % faster), a warm
- * GPU, a cold L2. */
+/* The share of the best matmul's rate that is left in a training step: real data (zeros run up to 13 % faster),
+ * a warm GPU, a cold L2. */
 #define PLIM_SUSTAINED_SHARE 0.95
-/* What a single wave of tiles loses of the rate, of which n waves lose the n-th part: nothing runs
- * beside the first tiles' loads and the last ones' stores. From 563 published rows over many GPUs and
- * models; without it eager rows of tests/golden/speed-ratios.csv are off by 6.1 % in the median, with
+/* The share of the rate that a single wave of tiles loses, because nothing overlaps the first tiles' loads
+ * and the last tiles' stores; n waves lose 1 / n of it. From 563 published rows over many GPUs and
+ * models; without it the eager rows of tests/golden/speed-ratios.csv are off by 6.1 % in the median, with
  * it and the shares of roofline.c by 3.6 %. */
 #define PLIM_FIRST_WAVE_LOSS 0.25
 /* Filling the pipeline and writing the result of a tile: two to three trips to memory. */
 #define PLIM_TILE_SECONDS 1.5e-6
-/* bf16 emulated, against fp32: 0.5 (T4), 0.56 (2080 Ti), 0.74 (V100) in
+/* Speed of emulated bf16 relative to fp32: 0.5 (T4), 0.56 (2080 Ti), 0.74 (V100) in
  * zzc0721/torch-performance-test-data. */
 #define PLIM_EMULATED_BF16_SHARE 0.6
 
 /* --- the link to the host ----------------------------------------------------------------------- */
 
-/* How many times as long a copy takes from memory that is not pinned, which the driver copies into some that is. An
+/* How many times as long a copy from pageable memory takes, because the driver first copies it to pinned memory. An
  * estimate. */
 #define PLIM_PAGEABLE_SLOWDOWN 2
 
 /* --- attention -------------------------------------------------------------------------------- */
 
 /* Clocks of a multiprocessor for the softmax of one score: exp on 16 special function units, and
- * the scaling, maximum and conversion around it. With it FlashAttention-2 comes to the 0.6 of peak
+ * the scaling, maximum and conversion around it. With this value FlashAttention-2 reaches the 0.6 of peak
  * (head size 128) that its paper reports for the A100 (as remembered, like all of this section). */
 #define PLIM_SOFTMAX_CLOCKS 0.12
 /* Flops per clock and multiprocessor that mma.sync reaches. Newer tensor cores do more, but only
  * through instructions that FlashAttention-2 and CUTLASS's efficient attention do not use (0.62 of
  * Hopper's rate, FlashAttention-3 paper). cuDNN's kernels use them. */
 #define PLIM_MMA_SYNC_FLOPS_PER_CLOCK 2540.0
-/* The backward kernel's arithmetic against its ideal (same papers). */
+/* Time of the backward kernel's arithmetic relative to the ideal (same papers). */
 #define PLIM_SDPA_BACKWARD_SLOWDOWN 1.4
-/* Efficient attention against flash, forward and backward (FlashAttention-2 paper, xformers). */
+/* Time of efficient attention relative to flash, forward and backward (FlashAttention-2 paper, xformers). */
 #define PLIM_EFFICIENT_SLOWDOWN 2.0
 #define PLIM_SDPA_BLOCK 128 /* queries of one thread block */
 
@@ -125,19 +126,19 @@
 
 enum { PLIM_PRODUCT_CACHE = 256 };
 
-/* What is known of one GPU, ready for use. Private to roofline.c. */
+/* The numbers of one GPU, ready for use. Private to roofline.c. */
 struct plim_roofline {
     double rate[PLIM_RATE_COUNT];           /* flops per second that a large matmul sustains */
     double attention_rate[PLIM_RATE_COUNT]; /* the same through mma.sync */
     bool tensor[PLIM_RATE_COUNT];           /* runs on tensor cores */
-    bool aligns_results;                    /* products want results aligned as operands */
+    bool aligns_results;                    /* products need aligned results as well as operands */
     double multiprocessors;
-    double softmax_seconds;                 /* of one score on one multiprocessor */
+    double softmax_seconds;                 /* for one score on one multiprocessor */
     double seconds_per_byte, l2_seconds_per_byte;
     double seconds_per_link_byte; /* between host and GPU */
     double l2_bytes;
-    double host_share; /* of the seconds above that the host takes for a launch */
-    double host_doubt; /* how many times longer it may take */
+    double host_share; /* the host's launch times relative to the constants above */
+    double host_doubt; /* by what factor the host may be slower than that */
     struct plim_product_entry {
         struct plim_work work;
         double seconds;
@@ -146,13 +147,13 @@ struct plim_roofline {
 
 void plim_roofline_init(struct plim_roofline *roofline, const struct plim_gpu *gpu);
 
-/* `share` of the host's seconds above are what launching takes here; `is_known`: that was measured, and is
- * not in doubt. After init: 1, and not known. */
+/* Sets the host's launch times to `share` times the constants above; `is_known`: this was measured and is
+ * not uncertain. After init: 1, and not known. */
 void plim_roofline_host(struct plim_roofline *roofline, double share, bool is_known);
 
-/* Seconds that the GPU is busy with all of it. */
+/* The seconds that the GPU is busy with this work, all its launches included. */
 double plim_roofline_seconds(struct plim_roofline *roofline, const struct plim_work *work);
-/* The same of an operation. */
+/* The same for an operation. */
 double plim_roofline_device_seconds(struct plim_roofline *roofline, const struct plim_op *op);
 
 #endif

@@ -1,8 +1,9 @@
-/* What a run asked of a simulated device's clock, written down to be asked of another GPU's.
+/* A score: the sequence of events of a run on a simulated device's clock, recorded so that it can be
+ * played on another GPU's clock.
  *
- * GPUs of one class do the same and take different times for it. So a run of one, with its score, is
- * a run of all: playing the score on a GPU's clock gives the very readings that a run there would have
- * given, for the price of adding up.
+ * GPUs of one class execute the same operations in different times. So one run with its score stands for
+ * runs on all of them: playing the score on a GPU's clock gives exactly the readings that a run there
+ * would have given, at the cost of a few additions.
  */
 #ifndef PLIM_DEVICES_SIM_SCORE_H
 #define PLIM_DEVICES_SIM_SCORE_H
@@ -12,18 +13,18 @@
 #include "roofline.h"
 
 enum {
-    PLIM_SCORE_WORKS = 1024,  /* different ones of a run, at most; a training step has a hundred */
-    PLIM_SCORE_ROUNDS = 32,   /* that end in a run, at most */
-    PLIM_SCORE_READINGS = 8   /* of the clock in a run, at most: two a step */
+    PLIM_SCORE_WORKS = 1024,  /* the most distinct works in a run; a training step has about a hundred */
+    PLIM_SCORE_ROUNDS = 32,   /* the most rounds that end in a run */
+    PLIM_SCORE_READINGS = 8   /* the most readings of the clock in a run: two for each step */
 };
 
 enum plim_score_action {
-    PLIM_SCORE_LAUNCH,      /* number: of the work */
+    PLIM_SCORE_LAUNCH,      /* number: the index of the work */
     PLIM_SCORE_BEGIN_ROUND,
     PLIM_SCORE_END_ROUND,
     PLIM_SCORE_REPEAT,      /* number: how many rounds had ended before this one; `times` */
     PLIM_SCORE_READ,
-    PLIM_SCORE_TAKE_MEMORY, /* from the driver */
+    PLIM_SCORE_TAKE_MEMORY, /* memory requested from the driver */
     PLIM_SCORE_RETURN_MEMORY
 };
 
@@ -43,8 +44,7 @@ struct plim_score_reading {
     struct plim_device_load load;
 };
 
-/* Plays a score, which came from a recorder that was not `broken`; returns how many readings there
- * are. */
+/* Plays a score from a recorder that is not `broken`; returns the number of readings. */
 size_t plim_score_play(const struct plim_score *score, struct plim_roofline *gpu,
                        struct plim_score_reading readings[PLIM_SCORE_READINGS]);
 
@@ -52,12 +52,12 @@ size_t plim_score_play(const struct plim_score *score, struct plim_roofline *gpu
 struct plim_score_recorder {
     PLIM_ARRAY(struct plim_work) works;
     PLIM_ARRAY(struct plim_score_event) events;
-    uint16_t slots[2 * PLIM_SCORE_WORKS]; /* by hash: 1 + the work's number; 0: free */
+    uint16_t slots[2 * PLIM_SCORE_WORKS]; /* hash table: 1 + the work's index; 0: free */
     int readings, rounds;
-    bool broken; /* more than a score can hold: of no use */
+    bool broken; /* the run had more than a score can hold: not usable */
 };
 
-void plim_score_rewind(struct plim_score_recorder *recorder); /* its memory stays */
+void plim_score_rewind(struct plim_score_recorder *recorder); /* keeps its memory */
 void plim_score_finish(struct plim_score_recorder *recorder);
 void plim_score_launch(struct plim_score_recorder *recorder, const struct plim_work *work);
 void plim_score_note(struct plim_score_recorder *recorder, enum plim_score_action action,

@@ -1,11 +1,11 @@
-/* The simulated device: a GPU of the catalogue, or a plain one, without the GPU.
+/* The simulated device: a GPU of the catalogue, or a generic one, without hardware.
  *
- * Memory is counted, not held: a segment takes what cudaMalloc would (multiples of 2 MiB), pages
- * take what they are, and both lie where the driver would place them (address_space.h). Time is the roofline clock
- * (roofline.h). Operations compute nothing; what is read back is zeros.
+ * Memory is counted, not allocated: a segment takes what cudaMalloc would (multiples of 2 MiB), pages
+ * take their own size, and both get the addresses that the driver would choose (address_space.h). Time is
+ * the roofline clock (roofline.h). Operations compute nothing; reads return zeros.
  *
- * A device is one small allocation and opening one from a known GPU takes about a microsecond, so
- * a search may open one a GPU, or one in all and change its capacity between replays.
+ * A device is one small allocation and opening one from a known GPU takes about a microsecond, so a search
+ * may open one device for each GPU, or a single one and change its capacity between replays.
  */
 #ifndef PLIM_DEVICES_SIM_H
 #define PLIM_DEVICES_SIM_H
@@ -14,17 +14,17 @@
 #include "devices/device.h"
 #include "score.h"
 
-/* Opens what stands behind "sim:" in a URI:
+/* Opens the device named by the text after "sim:" in a URI:
  *   "RTX-4090"               a GPU of the catalogue, with the total that CUDA reports on it
  *   "RTX-4090,memory=20GiB"  the same GPU with another total; ",placement=ascending": catalogue.h
- *   "24GiB"                  a plain GPU of that size: for the rest an A100-SXM4-40GB, so it
+ *   "24GiB"                  a generic GPU of that size, otherwise an A100-SXM4-40GB: it
  *                            allocates as compute capability 8.0 does, at that GPU's speeds
  * PLIM_NODEVICE with the nearest names for an unknown GPU, PLIM_INVALID for a bad option. */
 enum plim_status plim_sim_open(const char *uri_tail, struct plim_device **out,
                                struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Opens a simulated `gpu`, which may be of the caller's making and is copied. `memory_bytes` is the
- * total; 0 takes the GPU's own. */
+/* Opens a simulated `gpu`, which is copied and need not be in the catalogue. `memory_bytes` is the
+ * total memory; 0: the GPU's own. */
 enum plim_status plim_sim_open_gpu(const struct plim_gpu *gpu, int64_t memory_bytes,
                                    struct plim_device **out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
@@ -32,14 +32,14 @@ enum plim_status plim_sim_open_gpu(const struct plim_gpu *gpu, int64_t memory_by
 /* The GPU that a simulated device stands for. */
 const struct plim_gpu *plim_sim_gpu(const struct plim_device *device);
 
-/* How fast the host launches: as plim_roofline_host(). */
+/* Sets how fast the host launches: see plim_roofline_host(). */
 void plim_sim_host(struct plim_device *device, double share, bool is_known);
 
-/* Writes down what is asked of the clock, from the next reset on (NULL: no longer). The recorder is
- * the caller's. */
+/* Records the events of the clock, from the next reset on (NULL: stops recording). The caller owns the
+ * recorder. */
 void plim_sim_record(struct plim_device *device, struct plim_score_recorder *recorder);
 
-/* What the device's clock would have read. The device stays as it is. */
+/* The readings that this device's clock would have given. The device is not changed. */
 size_t plim_sim_play(struct plim_device *device, const struct plim_score *score,
                      struct plim_score_reading readings[PLIM_SCORE_READINGS]);
 

@@ -1,14 +1,14 @@
-/* Host and device in time, and rounds of work that repeat.
+/* The clocks of host and device, and rounds of work that repeat.
  *
- * The host runs ahead; the device starts an operation when it is free and has been told. So what a
- * round of operations does to the two clocks is a linear map in the algebra of maximum and sum:
+ * The host runs ahead; the device starts an operation when it is free and the launch has arrived. So the
+ * effect of a round of operations on the two clocks is a linear map in the algebra of maximum and sum:
  * with h, d the clocks before the round and h', d' after it,
  *
  *     h' = max(h + hh, d + dh)      d' = max(h + hd, d + dd)
  *
  * hh and hd are the clocks after a round that began with the host at 0 and the device long idle,
  * dh and dd those after one that began with the device at 0. The map of n equal rounds is its n-th
- * power, so that many rounds cost no more than one, whether the host or the device is the slower.
+ * power, so that many rounds are as cheap to compute as one, whether host or device is the slower.
  */
 #ifndef PLIM_DEVICES_SIM_TIMELINE_H
 #define PLIM_DEVICES_SIM_TIMELINE_H
@@ -19,8 +19,8 @@
 
 /* Seconds since the device was opened. */
 struct plim_timeline {
-    double host;   /* when the host has launched what it was given so far */
-    double device; /* when the device will have done it */
+    double host;   /* when the host has launched everything so far */
+    double device; /* when the device will have finished it */
 };
 
 /* The map above, of the operations since the round began. */
@@ -31,16 +31,16 @@ struct plim_round {
 #define PLIM_ROUND_EMPTY                                                                           \
     (struct plim_round){.from_host = {0, -HUGE_VAL}, .from_device = {-HUGE_VAL, 0}}
 
-/* One operation: so long to launch, so long to run; `waits`: the host goes on when it is done. */
+/* One operation with its times to launch and to run; `waits`: the host continues when it is finished. */
 void plim_timeline_launch(struct plim_timeline *line, double host_seconds, double device_seconds,
                           bool waits);
 void plim_round_launch(struct plim_round *round, double host_seconds, double device_seconds,
                        bool waits);
 
-/* Lets the clocks go on as if the round had come `times` times more. */
+/* Advances the clocks as if the round had run `times` more times. */
 void plim_timeline_repeat(struct plim_timeline *line, const struct plim_round *round,
                           int64_t times);
-/* The same for a round that holds it. */
+/* The same for a round that contains it. */
 void plim_round_repeat(struct plim_round *outer, const struct plim_round *round, int64_t times);
 
 #endif

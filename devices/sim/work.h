@@ -1,7 +1,7 @@
-/* What an operation asks of any GPU: the sizes that its time follows from.
+/* The work of an operation on any GPU: the sizes that determine its time.
  *
- * It is made of the operation alone, so that GPUs for which a program does the same differ in nothing
- * but in how long they take for it (roofline.h). Two operations of equal work take equally long.
+ * It is derived from the operation alone, so that GPUs on which a program runs the same operations differ only
+ * in the time they take (roofline.h). Two operations of equal work take equally long.
  */
 #ifndef PLIM_DEVICES_SIM_WORK_H
 #define PLIM_DEVICES_SIM_WORK_H
@@ -17,29 +17,29 @@ enum plim_work_kind {
     PLIM_WORK_PRODUCT,   /* `batch` products (m, k) by (k, n), `times` launches of them */
     PLIM_WORK_ATTENTION, /* m queries, n keys, head size k, `batch` heads of all samples */
     PLIM_WORK_LINK,      /* bytes between host and GPU */
-    PLIM_WORK_HOST       /* the host's alone */
+    PLIM_WORK_HOST       /* work of the host alone */
 };
 
-/* Zeroed where it does not apply; has no padding, so that bytes tell whether two are equal. */
+/* Fields that do not apply are zero; without padding, so that two can be compared as bytes. */
 struct plim_work {
     uint8_t kind;      /* enum plim_work_kind */
     uint8_t rate;      /* PLIM_RATE_*: of PRODUCT and ATTENTION */
-    uint8_t alignment; /* PRODUCT: of its operands' rows, log2 of bytes up to 16 */
+    uint8_t alignment; /* PRODUCT: alignment of the operands' rows, log2 of bytes up to 16 */
     uint8_t sdpa;      /* ATTENTION: enum plim_sdpa */
     bool causal, backward;
-    bool waits;        /* the host goes on when it is done */
-    uint8_t result_alignment; /* of its result's rows; 0: not known */
+    bool waits;        /* the host continues when it is finished */
+    uint8_t result_alignment; /* PRODUCT: the same of the result's rows; 0: not known */
     int64_t m, n, k, batch, times;
-    int64_t window;      /* ATTENTION: as of struct plim_op */
-    double flops;        /* MOVE: of products in it, which `batch` blocks of threads share; 0: there are none */
-    double bytes;        /* read and written by a launch */
-    double host_seconds; /* that the host is busy with launching all of it */
+    int64_t window;      /* ATTENTION: as in struct plim_op */
+    double flops;        /* MOVE: flops of products in it, shared by `batch` blocks of threads; 0: none */
+    double bytes;        /* read and written by one launch */
+    double host_seconds; /* the host's time for all launches */
 };
 
 /* `in_autograd`: launched from autograd's thread. */
 struct plim_work plim_work_of(const struct plim_op *op, bool in_autograd);
 
-/* What keeps the device busy with it. */
+/* The kind of task (enum plim_device_task) that this work is. */
 enum plim_device_task plim_work_task(const struct plim_work *work);
 
 #endif

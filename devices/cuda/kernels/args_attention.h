@@ -1,7 +1,7 @@
 /* Arguments of the attention kernels (attention.cu), for every element type and head sizes up to
- * 256. Block: PLIM_SDPA_THREADS. Grid: for every head of every batch its tiles of
- * PLIM_SDPA_TILE rows: of queries (attention, attention_dq) or keys (attention_dkv, where heads
- * are those of k). NAME_64, NAME_128, NAME_256: for head sizes up to that. */
+ * 256. Block: PLIM_SDPA_THREADS. Grid: one block for each tile of PLIM_SDPA_TILE rows of each head of
+ * each batch; rows of queries (attention, attention_dq) or of keys (attention_dkv, with the heads of
+ * k). NAME_64, NAME_128, NAME_256: for head sizes up to that. */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_ATTENTION_H
 #define PLIM_DEVICES_CUDA_KERNELS_ARGS_ATTENTION_H
 
@@ -20,14 +20,14 @@ struct plim_cuda_heads {
 struct plim_attention_args {
     struct plim_cuda_heads q, k, v, out, mask; /* mask: steps of 0 where it broadcasts */
     struct plim_cuda_heads dout, dq, dk, dv;   /* backward */
-    struct plim_cuda_heads dmask;              /* attention_dq: of all scores, or not there */
-    uint64_t logsumexp;                        /* fp32 (batch, heads, q_length); forward: or 0 */
-    uint64_t ends; /* int32: `documents` begin at the element of their number, and end at the next; 0: one document */
+    struct plim_cuda_heads dmask;              /* attention_dq: the gradient of every score, or absent */
+    uint64_t logsumexp;                        /* fp32 (batch, heads, q_length); in forward may be 0 */
+    uint64_t ends; /* int32 (documents + 1): document i is rows ends[i] to ends[i + 1]; 0: one document */
     int64_t q_length, k_length;
-    int32_t heads, sharing; /* of q; how many of them share one of k and v */
-    int32_t size, v_size;   /* of a head of q and k; of v and out */
-    float scale;            /* of q k^T */
-    float kept;             /* what dropout multiplies with what it keeps */
+    int32_t heads, sharing; /* heads of q; how many of them share one head of k and v */
+    int32_t size, v_size;   /* size of a head of q and k; of v and out */
+    float scale;            /* multiplies q k^T */
+    float kept;             /* the factor by which dropout multiplies what it keeps */
     int32_t dropout_limit;  /* plim_dropout_limit() */
     float softcap; /* 0: none */
     uint32_t causal, dropout;

@@ -14,13 +14,13 @@ struct plim_cuda_images {
     uint32_t dtype, unused;
 };
 
-/* A product of matrices, of which blockIdx.x counts tiles of rows and blockIdx.y of columns. patches: a row for each
- * patch, a column for each kernel; patches_backward: a row for each kernel, a column for each of its elements. */
+/* A matrix product: blockIdx.x counts tiles of rows, blockIdx.y tiles of columns. patches: a row for each patch, a
+ * column for each kernel; patches_backward: a row for each kernel, a column for each element of a kernel. */
 struct plim_patches_args {
     struct plim_cuda_images images, results;  /* results: the gradient in backward */
     struct plim_cuda_flat_operand weight, bias; /* (kernels, channels, height, width); bias may be absent */
     int64_t patches, kernels, elements;         /* of a kernel */
-    struct plim_divider down, across;           /* patches of an image, from top to bottom and of a row */
+    struct plim_divider down, across;           /* patches of an image, vertically and horizontally */
     struct plim_divider height, width;          /* of a patch */
 };
 

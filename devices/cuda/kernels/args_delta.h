@@ -8,17 +8,17 @@
 enum {
     PLIM_DELTA_CHUNK = 64,
     PLIM_DELTA_THREADS = 256,
-    PLIM_DELTA_COLUMNS = 32,   /* of a state, that a block takes from chunk to chunk */
-    PLIM_DELTA_MOST_KEYS = 256 /* numbers of a key, for which such a block has room */
+    PLIM_DELTA_COLUMNS = 32,   /* columns of a state that one block carries from chunk to chunk */
+    PLIM_DELTA_MOST_KEYS = 256 /* the largest key size for which such a block has room */
 };
 
 struct plim_delta_sizes {
     int64_t batch, seq, heads;
     int32_t key, value;
-    int64_t chunks;  /* of a row; with `ends`, of all documents, or more */
-    int64_t rows;    /* batch, or how many documents */
+    int64_t chunks;  /* of a row; with `ends`: at least the number of chunks of all documents */
+    int64_t rows;    /* the batch, or the number of documents */
     uint64_t ends;   /* int32 (documents + 1), or 0 */
-    int64_t places;  /* chunks of all rows that states have room for */
+    int64_t places;  /* the number of chunks of all rows for which the states have room */
 };
 
 /* chunk_sums: a thread for each chunk and head */
@@ -38,7 +38,7 @@ struct plim_delta_args {
     uint32_t parts; /* of dg in delta_output_backward */
 };
 
-/* Backward: dfresh is also u's gradient, and `local` what DELTA_OUTPUT_BACKWARD_FRESH has of it. */
+/* Backward: dfresh is also the gradient of u; `local` is the part of it from DELTA_OUTPUT_BACKWARD_FRESH. */
 struct plim_delta_backward_args {
     struct plim_delta_args of;
     struct plim_cuda_flat_operand dout, dq, dk, dv, dw, dg, dbeta, dstates, dfresh, local;

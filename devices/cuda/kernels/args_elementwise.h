@@ -1,4 +1,4 @@
-/* Arguments of kernels that treat every element by itself. */
+/* Arguments of element-wise kernels. */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_ELEMENTWISE_H
 #define PLIM_DEVICES_CUDA_KERNELS_ARGS_ELEMENTWISE_H
 
@@ -35,8 +35,8 @@ struct plim_elementwise_args {
     uint8_t function;                  /* enum plim_op_kind, plim_unary or plim_binary */
 };
 
-/* COPY between arrays whose contiguous dimensions differ. The walk's dimension 0 is the output's,
- * dimension 1 the input's; tiles of both. */
+/* COPY between arrays whose contiguous dimensions differ. The walk's dimension 0 is contiguous in the
+ * output, dimension 1 in the input; a tile spans both. */
 enum { PLIM_TILE = 32 };
 
 struct plim_transpose_args {
@@ -45,14 +45,14 @@ struct plim_transpose_args {
     uint64_t all_tiles;
 };
 
-/* CAT of contiguous arrays: each is `rows` stretches that go to stretches of the output. */
+/* CAT of contiguous arrays: each consists of `rows` stretches, each copied to a stretch of the output. */
 enum { PLIM_CAT_INPUTS = 96 };
 
 struct plim_cat_args {
     uint64_t out;
     uint64_t out_stride; /* bytes from row to row */
     uint64_t rows;
-    uint32_t unit_bytes; /* that move at once: 1, 2, 4, 8 or 16 */
+    uint32_t unit_bytes; /* bytes moved at once: 1, 2, 4, 8 or 16 */
     struct {
         uint64_t data, offset;     /* offset: in a row of the output, bytes */
         struct plim_divider units; /* of a row */

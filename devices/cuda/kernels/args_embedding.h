@@ -6,8 +6,8 @@
 
 enum { PLIM_EMBEDDING_THREADS = 256 };
 
-/* Of the gradient by sorted tokens: bits and values of a digit, one value a thread; tokens that a block
- * sorts, and that a block sums. */
+/* The gradient by sorted tokens: bits of a radix digit; values of a digit, one for each thread; tokens that a
+ * block sorts; tokens that a block sums. */
 enum {
     PLIM_EMBEDDING_DIGIT_BITS = 8,
     PLIM_EMBEDDING_DIGITS = PLIM_EMBEDDING_THREADS,
@@ -30,14 +30,14 @@ struct plim_embedding_backward_args {
     uint64_t tokens;
 };
 
-/* Pairs are 64 bits, in an order by the upper 32, the index, and then by the lower, the token. */
+/* A pair is 64 bits: the index in the upper 32, the token in the lower 32; pairs are sorted as integers. */
 struct plim_embedding_sorted_args {
     struct plim_embedding_backward_args b;
-    uint64_t from, to; /* pairs, a token each; `from` 0: the indices as they were given */
-    uint64_t counts;   /* (tiles, digits) uint32: how many there are, then where they go */
-    uint64_t partials; /* (chunks, 2, columns) fp32: of the segments that began before the chunk and that
-                          go on behind it */
-    uint32_t shift;    /* of the digit in an index */
+    uint64_t from, to; /* pairs, one for each token; `from` 0: read the indices as given */
+    uint64_t counts;   /* (tiles, digits) uint32: first the counts, then the positions they are written to */
+    uint64_t partials; /* (chunks, 2, columns) fp32: sums of the segment that began before the chunk and of
+                          the one that continues after it */
+    uint32_t shift;    /* the position of the digit in an index, in bits */
     uint32_t tiles;
 };
 

@@ -1,4 +1,4 @@
-/* Arguments of the kernels of gated MLPs (gated.cu): a thread for PLIM_GATED_VECTOR elements, or for one. */
+/* Arguments of the kernels of gated MLPs (gated.cu): one thread for PLIM_GATED_VECTOR elements, or for one. */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_GATED_H
 #define PLIM_DEVICES_CUDA_KERNELS_ARGS_GATED_H
 

@@ -7,28 +7,28 @@
 
 enum { PLIM_INDEXED_THREADS = 256, PLIM_INDEXED_WARP = 32, PLIM_INDEXED_DIMS = 3 };
 
-/* Contiguous: `rows` have the shape of the indices, those of `named` are `room` long. Indices start again after
- * `period` of them. */
+/* All contiguous: `rows` has the shape of the indices, a row of `named` has `room` elements. The indices repeat
+ * after `period` of them. */
 struct plim_by_index_args {
     struct plim_cuda_flat_operand rows, named, indices;
     uint64_t elements, room;
     struct plim_divider width, period; /* of a row of `rows` */
 };
 
-/* Of which `rows` may have strides, in elements; `count` rows have the first one in common. */
+/* The same, but `rows` may have strides (`step`, in elements); `count` rows share the first index. */
 struct plim_add_by_index_args {
     struct plim_by_index_args by;
     struct plim_divider count;
     int64_t step[PLIM_INDEXED_DIMS];
 };
 
-/* The walk: rows (n, ..), the first row of `named` for each of them, indices. Strides in bytes. */
+/* The walk: rows (n, ..), the first row of `named` repeated for each of them, indices. Strides in bytes. */
 struct plim_rows_by_index_args {
     struct plim_walk walk;
     uint64_t count; /* rows of `named` */
-    struct plim_divider extent[PLIM_MAX_DIMS]; /* of the dimensions that count them, the last first */
+    struct plim_divider extent[PLIM_MAX_DIMS]; /* of the dimensions that count these rows, the last first */
     int64_t step[PLIM_MAX_DIMS];
-    uint32_t leading; /* such dimensions */
+    uint32_t leading; /* the number of these dimensions */
 };
 
 #endif

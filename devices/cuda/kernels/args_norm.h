@@ -26,7 +26,7 @@ struct plim_layer_norm_params_args {
     struct plim_cuda_rows rows;
     struct plim_cuda_row_operand dout, x;
     struct plim_cuda_flat_operand mean, rstd, dweight, dbias; /* dbias may be absent */
-    int64_t parts; /* part p: rows from p count / parts on */
+    int64_t parts; /* part p begins at row p * count / parts */
 };
 
 /* rms_norm: block (threads of a row, rows) */
@@ -34,13 +34,13 @@ struct plim_rms_norm_args {
     struct plim_cuda_rows rows;
     struct plim_cuda_row_operand out, x;
     struct plim_cuda_flat_operand rstd, weight;
-    float epsilon, offset; /* of the weight */
+    float epsilon, offset; /* offset: added to the weight */
 };
 
 /* l2_norm, l2_norm_backward: the same block */
 struct plim_l2_norm_args {
     struct plim_cuda_rows rows;
-    struct plim_cuda_row_operand out, x; /* dx, the norm's result */
+    struct plim_cuda_row_operand out, x; /* l2_norm_backward: dx and the norm's result */
     struct plim_cuda_row_operand dout;   /* l2_norm_backward */
     struct plim_cuda_flat_operand rstd;
     float epsilon;
@@ -55,10 +55,10 @@ struct plim_rms_norm_backward_args {
     struct plim_cuda_rows rows;
     struct plim_cuda_row_operand dx, dout, x;
     struct plim_cuda_flat_operand rstd, weight;
-    uint64_t dweight; /* fp32 (parts, columns); part p: rows from p count / parts on */
+    uint64_t dweight; /* fp32 (parts, columns); part p begins at row p * count / parts */
     int64_t parts, sums_step;
     float offset;
-    uint32_t sums_in_shared; /* else a block has one row at a time, and adds to dweight */
+    uint32_t sums_in_shared; /* else a block takes one row at a time and adds to dweight */
 };
 
 #endif

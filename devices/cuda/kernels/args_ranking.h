@@ -23,24 +23,24 @@ struct plim_top_k_args {
     int64_t taken;
 };
 
-/* A bitonic network whose comparisons all go the same way, so that what lies beyond `count` counts as the largest and
- * is never moved. Stretches of `merged` (a power of two) become sorted where their halves are. */
+/* A bitonic network whose comparisons all have the same direction, so that positions beyond `count` act as the largest
+ * values and never move. Each stretch of `merged` elements (a power of two) whose halves are sorted becomes sorted. */
 struct plim_sort_args {
     struct plim_cuda_flat_operand x, values; /* integers or fp32; x: sort_tile's, where it begins */
     uint64_t order;                          /* int64 */
     uint64_t count;
-    uint64_t merged;   /* sort_step: by its first comparisons, of the i-th from the front and from the end; or 0: */
-    uint64_t distance; /* by those of neighbours so far apart */
-    bool begins;       /* sort_tile: sorts tiles of x; else what is left of a merge within tiles */
+    uint64_t merged;   /* sort_step: a merge's first step, which compares the i-th with the i-th from the end; or 0: */
+    uint64_t distance; /* a later step, which compares elements this far apart */
+    bool begins;       /* sort_tile: sorts tiles of x; else it does the steps of a merge that stay within tiles */
 };
 
-/* A block for each bin, which counts those that are its number. */
+/* One block for each bin, which counts the elements equal to the bin's number. */
 struct plim_histogram_args {
     struct plim_cuda_flat_operand out, x; /* integers, contiguous */
     uint64_t bins, elements;
 };
 
-/* The same of those whose index it is, which it adds up; contiguous. */
+/* One block for each bin, which adds up the elements whose index is the bin's number. All contiguous. */
 struct plim_scatter_add_args {
     struct plim_cuda_flat_operand out, x, indices;
     uint64_t bins, elements;

@@ -7,18 +7,18 @@
 
 enum { PLIM_REDUCE_THREADS = 256 };
 
-/* Dimensions from fastest to slowest in the input, strides in bytes. Output element i is folded
- * from the `folded_elements` at the input's element i of the kept dimensions. Where `chunks` is
- * above 1 each output is folded in so many chunks, and the kernel writes partial results. */
+/* Dimensions from fastest to slowest in the input, strides in bytes. Output element i is the reduction of
+ * the `folded_elements` elements at position i of the kept dimensions. Where `chunks` is above 1, each
+ * output is reduced in so many chunks, and the kernel writes partial results. */
 struct plim_reduce_args {
     uint64_t in, out;
     struct plim_divider kept[PLIM_MAX_DIMS], folded[PLIM_MAX_DIMS];
     int64_t kept_stride[PLIM_MAX_DIMS], folded_stride[PLIM_MAX_DIMS], out_stride[PLIM_MAX_DIMS];
     uint64_t outputs, folded_elements;
-    struct plim_divider chunks; /* rows: of an output */
-    struct plim_divider tiles;  /* columns: of `width` threads each, side by side */
+    struct plim_divider chunks; /* rows kernel: chunks of an output */
+    struct plim_divider tiles;  /* columns kernel: tiles of `width` threads each, side by side */
     uint64_t chunk_elements;    /* rows, vector: a multiple of PLIM_WALK_VECTOR */
-    double alpha;               /* with the final result only */
+    double alpha;               /* multiplies the final result only */
     uint32_t lanes;             /* rows: threads for an output: up to 32, or the whole block */
     uint32_t width;             /* columns: threads side by side, a power of two */
     uint8_t kept_dims, folded_dims;
@@ -27,7 +27,7 @@ struct plim_reduce_args {
     bool square;   /* elements are squared first */
     bool is_final; /* else `out` takes partial results: fp32 or int64; (outputs, chunks) of rows,
                       (chunks, outputs) of columns */
-    bool root;     /* of the final result */
+    bool root;     /* take the square root of the final result */
 };
 
 /* Running sums along the walk's dimension 0. */

@@ -14,7 +14,7 @@ struct plim_cuda_row_operand {
     uint32_t dtype, unused;
 };
 
-/* One array without strides: weight, mean. `data` 0: not there. */
+/* A contiguous array, such as a weight or a mean. `data` 0: absent. */
 struct plim_cuda_flat_operand {
     uint64_t data;
     uint32_t dtype, unused;
@@ -24,8 +24,8 @@ struct plim_cuda_rows {
     int64_t count, columns;
     int64_t size[PLIM_ROWS_MAX_OUTER]; /* extents of the outer dimensions, row-major */
     uint32_t outer;                    /* how many, at least 1 */
-    uint32_t vectors; /* columns are adjacent, and elements whose offset is a multiple of 8 begin at
-                         a multiple of 16 bytes, in all operands at the same columns */
+    uint32_t vectors; /* columns are adjacent, and in all operands the same columns (those whose offset is
+                         a multiple of 8 elements) begin at a multiple of 16 bytes */
 };
 
 #endif

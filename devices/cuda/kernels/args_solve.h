@@ -12,7 +12,7 @@ struct plim_cuda_matrices {
     int64_t step[PLIM_SOLVE_BATCH_DIMS], row_step, column_step; /* the last leading dimension first */
 };
 
-/* blockIdx.x: a matrix; blockIdx.y: so many columns of its right side as a block has threads. */
+/* blockIdx.x: the matrix; blockIdx.y: the group of columns of its right-hand side, one column for each thread. */
 struct plim_solve_args {
     struct plim_cuda_matrices x, a, b; /* fp32 */
     struct plim_divider extent[PLIM_SOLVE_BATCH_DIMS];

@@ -4,14 +4,14 @@
 
 #include "args_rows.h"
 
-/* A number for each row, `step` elements apart. `data` 0: not there. */
+/* One number for each row, `step` elements apart. `data` 0: absent. */
 struct plim_cuda_column_operand {
     uint64_t data;
     int64_t step;
     uint32_t dtype, unused;
 };
 
-/* row_statistics: what is kept is fp32, targets any integer. */
+/* row_statistics: the running statistics are fp32, targets of any integer type. */
 struct plim_row_statistics_args {
     struct plim_cuda_rows rows;
     struct plim_cuda_row_operand tile;
@@ -20,7 +20,7 @@ struct plim_row_statistics_args {
     float scale, cap; /* cap 0: none */
 };
 
-/* row_statistics_backward: numbers of rows are of floating types. */
+/* row_statistics_backward: the statistics of rows are of any floating type. */
 struct plim_row_statistics_backward_args {
     struct plim_cuda_rows rows;
     struct plim_cuda_row_operand dtile, tile;

@@ -1,4 +1,4 @@
-/* cuBLAS's handles and numbers, for the files that answer for it and for cuBLASLt. Sources:
+/* cuBLAS's handles and constants, for the files that implement cuBLAS and cuBLASLt on the virtual GPU. Sources:
  * cublas_api.h of CUDA 11.8 to 13.0, which agree.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_BLAS_BLAS_H
@@ -29,7 +29,7 @@ enum blas_type { BLAS_FP32 = 0, BLAS_FP16 = 2, BLAS_BF16 = 14 };
 
 struct blas_handle {
     struct plim_handle common;
-    int math, pointer_mode, atomics, multiprocessors; /* the last: as asked for, 0: all */
+    int math, pointer_mode, atomics, multiprocessors; /* multiprocessors: as requested; 0: all */
     int emulation, special_values, mantissa_control, mantissa_bits, mantissa_offset;
     int *mantissa_count;
 };
@@ -37,18 +37,18 @@ struct blas_handle {
 const char *plim_blas_status_name(int status);
 const char *plim_blas_status_text(int status);
 
-/* A batch of products, as the program says them: column-major, of m rows and n columns. */
+/* A batch of products as the program describes it: column-major, m rows and n columns. */
 struct blas_product {
     int64_t m, n, k, batch, a_leading, b_leading; /* leading dimensions in elements */
     int type;                                     /* cudaDataType of the factors */
-    bool tf32;                                    /* where they are of fp32 */
+    bool tf32;                                    /* fp32 factors may use TF32 */
 };
 struct plim_cost plim_blas_cost(const struct blas_product *product);
 
-/* A blas_status for a failure of making a handle: a CUDA error. */
+/* The blas_status for a CUDA error that occurred while a handle was created. */
 int plim_blas_no_handle(int error);
 
-/* plim_version_property() of a library of cuBLAS ("libcublas.so"). BLAS_INVALID_VALUE. */
+/* plim_version_property() for a cuBLAS library ("libcublas.so"). BLAS_OK or BLAS_INVALID_VALUE. */
 int plim_blas_property(const char *library, const char *function, int property, int *value);
 
 #endif

@@ -1,8 +1,8 @@
-/* cuBLASLt's descriptors: of a matrix's layout, of a product, of what is wanted of a heuristic.
+/* cuBLASLt's descriptors: of matrix layouts, of products, of the preferences for a heuristic.
  *
- * What a program sets is kept by the attribute's number and given back; nothing else depends on it
- * but the layouts' types. A descriptor is behind a pointer; it may also lie in the program's own
- * memory, of 64 bytes or more, that cublasLt...Init_internal() is given.
+ * Attributes that a program sets are kept by number and given back; apart from the types of layouts
+ * nothing depends on them. A descriptor is behind a pointer; it may also lie in the program's own
+ * memory of 64 bytes or more, which is passed to cublasLt...Init_internal().
  */
 #ifndef PLIM_DEVICES_VIRTUAL_BLAS_BLAS_LT_H
 #define PLIM_DEVICES_VIRTUAL_BLAS_BLAS_LT_H
@@ -12,7 +12,7 @@
 
 struct lt_descriptor;
 
-/* The numbers make a stale or foreign pointer known. */
+/* The values serve to recognise stale and foreign pointers. */
 enum lt_kind {
     LT_LAYOUT = 0x706c6d01,
     LT_MATMUL,
@@ -21,13 +21,13 @@ enum lt_kind {
     LT_EMULATION,
 };
 
-/* NULL is none. */
+/* Is this a descriptor of that kind? False for NULL. */
 bool plim_lt_is(const struct lt_descriptor *descriptor, enum lt_kind kind);
 
-/* The cudaDataType of a layout. A blas_status: BLAS_INVALID_VALUE if it is no layout. */
 /* An attribute of at most 8 bytes as a number; 0: not set, or there is no descriptor. */
 uint64_t plim_lt_number(const struct lt_descriptor *descriptor, int id);
 
+/* The cudaDataType of a layout. Returns a blas_status: BLAS_INVALID_VALUE if it is not a layout. */
 int plim_lt_layout_type(const struct lt_descriptor *layout, int *type);
 
 #endif

@@ -1,8 +1,8 @@
-/* What attention costs that runs through cuDNN's graph interface (convolution_cost.h).
+/* The cost of attention that runs through cuDNN's graph interface (convolution_cost.h).
  *
- * cudnn-frontend puts it together of two products of matrices, with the softmax between them, and its backward pass
- * of five. The first is that of queries and keys in both, so that its operands tell the sizes; a mask is a choice by
- * positions (a select) among scores.
+ * cudnn-frontend composes it of two matrix products with the softmax between them, and its backward pass of five.
+ * The first product is that of queries and keys in both, so its operands give the sizes; a mask is a selection
+ * among scores by position.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_DNN_ATTENTION_COST_H
 #define PLIM_DEVICES_VIRTUAL_DNN_ATTENTION_COST_H
@@ -10,7 +10,7 @@
 #include "backend.h"
 #include "devices/cost.h"
 
-/* Of an operation, or of all in a graph. */
+/* The attention in one operation, or in all operations of a graph. */
 struct plim_dnn_attention {
     int products;
     bool is_masked;
@@ -19,7 +19,7 @@ struct plim_dnn_attention {
 
 void plim_dnn_attention_join(struct plim_dnn_attention *graph, const struct plim_dnn_attention *operation);
 
-/* False: it is no attention. A mask is taken to be causal. */
+/* False: this is not attention. Every mask is assumed to be causal. */
 bool plim_dnn_attention_cost(const struct plim_dnn_attention *attention, struct plim_cost *out);
 
 #endif

@@ -1,10 +1,10 @@
-/* cuDNN's graph ("backend") interface: the numbers that backend.c and own.c share, and the
- * descriptors of our own that stand in where the program's cuDNN cannot plan without a GPU.
+/* cuDNN's graph ("backend") interface: the constants that backend.c and own.c share, and our own
+ * descriptors, which are used where the program's cuDNN cannot plan without a GPU.
  *
- * From 9.8 on the library takes a GPU as a description and plans for it: graphs, heuristics,
- * engine configurations and their workspaces are its own answers (backend.c). Before that it
- * asks a real GPU, so all descriptors are ours: they keep what they are given, the heuristics know
- * one engine that runs everything, and its workspace is an estimate (own.c).
+ * From 9.8 on the library accepts the description of a GPU and plans for it: graphs, heuristics,
+ * engine configurations and their workspaces come from cuDNN itself (backend.c). Older versions
+ * query a real GPU, so all descriptors are ours: they keep the attributes they are given, the heuristics
+ * know one engine that runs everything, and its workspace is an estimate (own.c).
  */
 #ifndef PLIM_DEVICES_VIRTUAL_DNN_BACKEND_H
 #define PLIM_DEVICES_VIRTUAL_DNN_BACKEND_H
@@ -28,7 +28,7 @@ enum {
     DNN_FORWARD_W = 703, DNN_FORWARD_X = 704, DNN_FORWARD_Y = 705,
     DNN_DATA_W = 709, DNN_DATA_DX = 710, DNN_DATA_DY = 711,
     DNN_FILTER_DW = 715, DNN_FILTER_X = 716, DNN_FILTER_DY = 717,
-    DNN_POINTWISE_SELECTOR = 758, /* of what takes one of two by a mask */
+    DNN_POINTWISE_SELECTOR = 758, /* the mask of an operation that selects one of two inputs */
     DNN_GRAPH_OPERATIONS = 801, DNN_GRAPH_ENGINE_COUNT = 802,
     DNN_TENSOR_TYPE = 901, DNN_TENSOR_DIMENSIONS = 902, DNN_TENSOR_STRIDES = 903,
     DNN_PACK_POINTERS = 1001,
@@ -52,8 +52,8 @@ struct plim_dnn_backend {
                void *values);
 };
 
-/* Descriptors of our own. As in cuDNN a descriptor that was handed to another may be destroyed
- * before that one; what is got into a descriptor is a copy. */
+/* Our own descriptors. As in cuDNN, a descriptor that was passed to another may be destroyed before it;
+ * reading an attribute into a descriptor makes a copy. */
 extern const struct plim_dnn_backend plim_dnn_own;
 
 #endif

@@ -1,14 +1,14 @@
-/* What a convolution costs that runs through cuDNN's graph interface.
+/* The cost of a convolution that runs through cuDNN's graph interface.
  *
- * The program describes it by tensors, an operation on them and a graph of operations; heuristics make
- * engine configurations of the graph, and of one of these comes the plan that runs. Graphs do not tell
- * their operations again, so what they describe is noted here while it is set, and follows the
- * descriptors that take one another.
+ * The program describes it by tensors, an operation on them and a graph of operations; heuristics turn the
+ * graph into engine configurations, and one of these into the plan that runs. A graph's operations cannot be
+ * read back, so descriptions are noted here while they are set, and are passed on from descriptor to
+ * descriptor.
  *
- * A convolution is the product of a matrix that has a row for each pixel (its neighbours in all
- * channels, which nothing writes to memory) and one of the filters: implicit GEMM, as NVIDIA's
- * "Convolutional Layers User's Guide" has it. The engine's numerical notes say whether tensor cores do
- * it, and whether Winograd's transform saves multiplications.
+ * A convolution is the product of a matrix with a row for each pixel (its neighbours in all channels;
+ * never written to memory) and a matrix of the filters: implicit GEMM, see NVIDIA's
+ * "Convolutional Layers User's Guide". The engine's numerical notes say whether tensor cores are used
+ * and whether Winograd's transform saves multiplications.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_DNN_CONVOLUTION_COST_H
 #define PLIM_DEVICES_VIRTUAL_DNN_CONVOLUTION_COST_H
@@ -21,7 +21,7 @@ struct plim_dnn_convolution {
     struct plim_dnn_tensor x, w, y; /* or their gradients */
 };
 
-/* An attribute was set, results were given, a descriptor is gone. */
+/* To be called when an attribute was set, when results were returned, when a descriptor was destroyed. */
 void plim_dnn_note_set(const struct plim_dnn_backend *backend, const void *descriptor,
                        int attribute, int64_t count, const void *values);
 void plim_dnn_note_results(const void *heuristics, int64_t count, const void *values);
@@ -35,7 +35,7 @@ enum {
     DNN_NOTE_TILE_6 = 1 << 7
 };
 
-/* Of a configuration. False: it is none of a convolution or of attention. */
+/* The cost of a configuration. False: it is neither a convolution nor attention. */
 bool plim_dnn_config_cost(const struct plim_dnn_backend *backend, const void *config,
                           struct plim_cost *out);
 bool plim_dnn_convolution_cost(const struct plim_dnn_convolution *convolution, unsigned notes,

@@ -1,4 +1,4 @@
-/* What a dropout descriptor was set to. */
+/* The values set in a dropout descriptor. */
 #ifndef PLIM_DEVICES_VIRTUAL_DNN_DROPOUT_H
 #define PLIM_DEVICES_VIRTUAL_DNN_DROPOUT_H
 

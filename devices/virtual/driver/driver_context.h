@@ -1,9 +1,8 @@
-/* What the files of the driver share: whether it may be called, contexts, and answers that are the
- * runtime's.
+/* Shared by the files of the driver: whether it may be called, contexts, and functions that are the
+ * same as the runtime's.
  *
- * A GPU has one context, the primary one, and cuCtxCreate gives out the same. The context that is
- * current to a thread and the runtime's current GPU are one thing, as with the real ones: setting
- * either sets the other.
+ * A GPU has one context, the primary one, which cuCtxCreate returns too. A thread's current context and
+ * the runtime's current GPU are the same thing, as on a real GPU: setting either sets the other.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_DRIVER_DRIVER_CONTEXT_H
 #define PLIM_DEVICES_VIRTUAL_DRIVER_DRIVER_CONTEXT_H
@@ -13,18 +12,18 @@
 /* cuInit was called. */
 void plim_driver_begin(void);
 
-/* For calls that need no context: GPU_NOT_INITIALIZED, GPU_NO_DEVICE. */
+/* The check for calls that need no context: GPU_NOT_INITIALIZED, GPU_NO_DEVICE. */
 int plim_driver_ready(void);
-/* For calls that do: also GPU_INVALID_CONTEXT when none is current to the thread. */
+/* The check for calls that need one: also GPU_INVALID_CONTEXT when the thread has no current context. */
 int plim_driver_enter(void);
 
-/* The handle of a GPU's context, the same as long as the process lives; NULL: no such GPU. */
+/* The handle of a GPU's context, which never changes in a process; NULL: no such GPU. */
 void *plim_driver_context(int device);
 
-/* `result`, after the runtime's last error was made `before` again. */
+/* Restores the runtime's last error to `before` and returns `result`. */
 int plim_driver_result(int before, int result);
 
-/* The driver's function is the runtime's; only the runtime keeps the error that it returned. */
+/* Defines a driver function by the runtime's, except that only the runtime records a last error. */
 #define LIKE_RUNTIME_AFTER(check, function, runtime, parameters, arguments)                        \
     int runtime parameters;                                                                        \
     ANSWER int function parameters                                                                 \
@@ -34,7 +33,7 @@ int plim_driver_result(int before, int result);
     }
 #define LIKE_RUNTIME(function, runtime, parameters, arguments)                                     \
     LIKE_RUNTIME_AFTER(plim_driver_enter, function, runtime, parameters, arguments)
-/* ...and needs no current context. */
+/* The same for a function that needs no current context. */
 #define LIKE_RUNTIME_ANYWHERE(function, runtime, parameters, arguments)                            \
     LIKE_RUNTIME_AFTER(plim_driver_ready, function, runtime, parameters, arguments)
 

@@ -1,13 +1,12 @@
-/* What a GPU answers when it is asked about itself. One set of numbers serves the driver, the
- * runtime and its structure of properties, as with the real ones: cudaDeviceAttr and
- * CUdevice_attribute have the same values.
+/* The attributes of a GPU. One set of numbers serves the driver, the runtime and its structure of
+ * properties, as on a real GPU: cudaDeviceAttr and CUdevice_attribute have the same values.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_MACHINE_ATTRIBUTE_H
 #define PLIM_DEVICES_VIRTUAL_MACHINE_ATTRIBUTE_H
 
 #include "self.h"
 
-/* Those that our own code asks for; attribute.c has them all. */
+/* Those that our own code uses; attribute.c has them all. */
 enum gpu_attribute {
     GPU_ATTRIBUTE_PCI_BUS = 33,
     GPU_ATTRIBUTE_PCI_DEVICE = 34,
@@ -16,16 +15,16 @@ enum gpu_attribute {
     GPU_ATTRIBUTE_MINOR = 76,
 };
 
-/* GPU_INVALID_DEVICE; GPU_INVALID_VALUE for a number that no version of CUDA knows. What the GPU does
- * not have is 0. */
+/* GPU_INVALID_DEVICE; GPU_INVALID_VALUE for an attribute that no version of CUDA has. Features that the GPU
+ * lacks are 0. */
 int plim_attribute_read(int device, int attribute, int *value);
 
-/* cudaDeviceProp as CUDA 11, 12 (also its cudaGetDeviceProperties_v2) or 13 lays it out. */
+/* Fills in cudaDeviceProp in the layout of CUDA 11, 12 (also of its cudaGetDeviceProperties_v2) or 13. */
 int plim_attribute_properties(int device, int cuda_major, void *out);
 
 /* "0000:01:00.0" */
 void plim_attribute_bus_id(int device, char *out, size_t size);
-/* The GPU there, named "domain:bus:device.function", "domain:bus:device" or "bus:device.function", in
+/* The GPU at a PCI address, "domain:bus:device.function", "domain:bus:device" or "bus:device.function" in
  * hexadecimal; -1: none. */
 int plim_attribute_device_at(const char *bus_id);
 

@@ -1,9 +1,9 @@
-/* The numbers of NVIDIA's binary interfaces that the virtual GPU speaks: error codes, kinds, flags,
- * and the layouts that programs hand over by pointer.
+/* The constants of NVIDIA's binary interfaces that the virtual GPU implements: error codes, kinds, flags,
+ * and the layouts that programs pass by pointer.
  *
- * Written down here rather than taken from a toolkit's headers, because one library answers
+ * They are defined here rather than taken from a toolkit's headers, because one library serves
  * programs that were built with any toolkit from 11.8 to 13.x, and because plimsoll is also built
- * where there is none. tests/virtual/test_abi.c holds them against the headers.
+ * without a toolkit. tests/virtual/test_abi.c compares them with the headers.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_MACHINE_CUDA_ABI_H
 #define PLIM_DEVICES_VIRTUAL_MACHINE_CUDA_ABI_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the program may see of the library. */
+/* Marks the functions that the program can see. */
 #define ANSWER __attribute__((visibility("default")))
 
 /* CUresult and cudaError_t: the same numbers for what both have. */
@@ -73,7 +73,7 @@ enum gpu_pool_attribute {
 
 struct gpu_dim3 { uint32_t x, y, z; };
 
-/* A stream that is no object: NULL is the legacy one or, with per-thread default streams, its own. */
+/* Stream handles that are not objects. NULL is the legacy stream or, with per-thread default streams, the thread's. */
 enum gpu_special_stream { GPU_STREAM_LEGACY = 1, GPU_STREAM_PER_THREAD = 2 };
 
 /* cudaEventDisableTiming, CU_EVENT_DISABLE_TIMING */

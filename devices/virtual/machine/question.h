@@ -1,6 +1,6 @@
-/* Values that the program asked of its GPU and that only a real one knows: what it was told, where it
- * asked, and what it did with the answer. A part of the virtual machine (machine.h), so that
- * plimsoll can say so.
+/* Questions: values that the program read from its GPU and that only a real GPU would know. Each records
+ * which value the program got, where it read it, and what it did with it. A part of the virtual machine
+ * (machine.h), so that plimsoll can report them.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_MACHINE_QUESTION_H
 #define PLIM_DEVICES_VIRTUAL_MACHINE_QUESTION_H
@@ -8,32 +8,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In this order: of two uses the greater one counts. */
+/* In increasing order: of two uses the greater one counts. */
 enum plim_question_use {
     PLIM_QUESTION_SHOWN,   /* printed, or dropped */
-    PLIM_QUESTION_KEPT,    /* put away: what becomes of it is not seen (a loss that is added up) */
-    PLIM_QUESTION_CHECKED, /* an exception ends the program if it is not as it should be */
-    PLIM_QUESTION_GIVEN,   /* it decides, and the user has said what it is (--assume) */
-    PLIM_QUESTION_DECIDES, /* the program goes on as if it were `answer` */
+    PLIM_QUESTION_KEPT,    /* stored: its further use is not seen (a loss that is summed) */
+    PLIM_QUESTION_CHECKED, /* an unexpected value raises an exception that ends the program */
+    PLIM_QUESTION_GIVEN,   /* a decision depends on it, and the user gave the value (--assume) */
+    PLIM_QUESTION_DECIDES, /* a decision depends on it: the program continues as if it were `answer` */
 };
 
-/* How often a place is read in one training step before it counts as a loop, one that goes on while a mask selects any,
- * and how often one goes round that did (questions/loops.h). */
+/* How many reads at one place in one training step make a loop; the same for a loop that runs while a mask selects
+ * something; the same once a loop was recognised there (questions/loops.h). */
 enum { PLIM_LOOP_READS = 1000, PLIM_LOOP_READS_OF_MASK = 100, PLIM_LOOP_READS_AGAIN = 10 };
 
 enum { PLIM_QUESTION_TEXT = 120, PLIM_MACHINE_QUESTIONS = 32, PLIM_MACHINE_GIVEN = 16 };
 
 struct plim_machine_question {
-    char kernel[PLIM_QUESTION_TEXT]; /* that wrote it; "": none did */
-    char place[PLIM_QUESTION_TEXT];  /* "FILE:LINE" of the code that asked; "": not known */
+    char kernel[PLIM_QUESTION_TEXT]; /* the kernel that wrote the value; "": none did */
+    char place[PLIM_QUESTION_TEXT];  /* "FILE:LINE" of the code that read it; "": not known */
     int32_t use;                     /* enum plim_question_use */
-    int32_t divides; /* it was told 1, since 0 would end it: it divides by the value */
-    int64_t count, bytes;            /* so often; the most bytes of one */
-    int64_t answer; /* what the program was told: 0, or the most that a mask selects; the largest */
-    int64_t turned; /* so often it was told otherwise than before, so that it leaves a loop (questions/loops.h) */
+    int32_t divides; /* the program divides by the value and was given 1, since 0 would end it */
+    int64_t count, bytes;            /* how often it was read; the most bytes of one read */
+    int64_t answer; /* the largest value given: 0, or the most that a mask can select */
+    int64_t turned; /* how often another value than before was given, to end a loop (questions/loops.h) */
 };
 
-/* What the user says of the values that are read at a place, in turn and over again. */
+/* The values that the user gives for the reads at a place, in turn and repeating from the start. */
 enum { PLIM_GIVEN_VALUES = 8 };
 struct plim_given_value {
     int64_t times;
@@ -46,40 +46,40 @@ struct plim_machine_given {
     struct plim_given_value values[PLIM_GIVEN_VALUES];
 };
 
-/* What an answer rests on besides. All but the last two are bits of what is known of a byte (memory/shadow.h), too. */
+/* Assumptions behind an answer. All but the last two are also bits of the state of a byte (memory/shadow.h). */
 enum plim_assumption {
     PLIM_ASSUMPTION_FINITE = 4,   /* learned numbers are finite */
-    PLIM_ASSUMPTION_SPREAD = 8,   /* the largest of learned numbers are spread evenly: routing */
-    PLIM_ASSUMPTION_SEED = 16,    /* random numbers are those of some seed */
-    PLIM_ASSUMPTION_ALL = 32,     /* a mask of learned numbers selects all that it may: no memory is missed */
-    PLIM_ASSUMPTION_LONGEST = 64, /* a token that a model picks ends no text: generation goes on to its longest */
-    PLIM_ASSUMPTION_CHECKS = 128, /* checks hold */
-    PLIM_ASSUMPTION_BELOW = 256,  /* numbers that are counted (bincount) are less than the program says at least */
+    PLIM_ASSUMPTION_SPREAD = 8,   /* the top-k of learned numbers are spread evenly: routing to experts */
+    PLIM_ASSUMPTION_SEED = 16,    /* random numbers are those of one particular seed */
+    PLIM_ASSUMPTION_ALL = 32,     /* a mask of learned numbers selects all elements: the most memory */
+    PLIM_ASSUMPTION_LONGEST = 64, /* a generated token never ends the text: generation runs to the longest length */
+    PLIM_ASSUMPTION_CHECKS = 128, /* checks pass */
+    PLIM_ASSUMPTION_BELOW = 256,  /* numbers that are counted (bincount) are below the program's minlength */
 };
 
 struct plim_machine_questions {
     uint32_t count; /* of rows */
     uint32_t assumed;
-    uint32_t given_read; /* bits: of which of the machine's given places values were read */
+    uint32_t given_read; /* a bit for each of the machine's given places: were values read there? */
     int64_t unlisted; /* questions for which there was no row */
     struct plim_machine_question rows[PLIM_MACHINE_QUESTIONS];
 };
 
 struct plim_machine;
 
-/* "FILE:LINE=VALUE[*TIMES][,VALUE[*TIMES]...]", VALUE a number or true or false; false: it is none. */
+/* Parses "FILE:LINE=VALUE[*TIMES][,VALUE[*TIMES]...]", VALUE a number or true or false; false: not valid. */
 bool plim_machine_given_parse(const char *text, struct plim_machine_given *out);
-/* The value that is read there after so many others. */
+/* The value for the next read after `reads` earlier ones. */
 const struct plim_given_value *plim_machine_given_value(const struct plim_machine_given *given, int64_t reads);
 
-/* The program's side: adds one, with its count of 1; assumptions that an answer rests on. Where all rows
- * are taken, one of a lesser use is given up: what decides is not lost behind what is only shown. */
+/* Called by the program: adds a question (its count is 1), and assumptions behind an answer. Where all rows
+ * are taken, one of a lesser use is replaced, so that no decision is lost for values that are only shown. */
 void plim_machine_ask(struct plim_machine *machine, const struct plim_machine_question *question);
 void plim_machine_assume(struct plim_machine *machine, uint32_t assumptions);
-/* What the user said of that place, which is read now; NULL: nothing. */
+/* The values that the user gave for a place where the program now reads; NULL: none. */
 const struct plim_machine_given *plim_machine_find_given(struct plim_machine *machine, const char *place);
 
-/* plimsoll's: a copy whose texts end and whose numbers are in range (machine.h). */
+/* Called by plimsoll: a copy with terminated texts and numbers in range (machine.h). */
 void plim_machine_read_questions(const struct plim_machine *machine,
                                  struct plim_machine_questions *out);
 

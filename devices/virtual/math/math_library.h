@@ -1,6 +1,6 @@
-/* cuFFT, cuSPARSE and cuSOLVER: plans, handles and descriptors are kept, what computes is a launch, and what it writes
- * is unknown. How much memory they work in only they know, on a GPU: what they are asked for is estimated, and that is
- * said. All other functions of theirs are names in names/.
+/* cuFFT, cuSPARSE and cuSOLVER: plans, handles and descriptors are kept, a computing function is a launch, and its
+ * results are unknown values. Only the libraries know the size of their workspaces, on a GPU: it is estimated, and a
+ * note says so. All their other functions are names in names/.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_MATH_LIBRARY_H
 #define PLIM_DEVICES_VIRTUAL_MATH_LIBRARY_H
@@ -8,12 +8,12 @@
 #include "devices/virtual/process/unsupported.h"
 #include "devices/virtual/work/launches.h"
 
-/* What cuSPARSE and cuSOLVER answer. */
+/* The statuses of cuSPARSE and cuSOLVER. */
 enum plim_math_status {
     MATH_OK, MATH_NOT_INITIALIZED, MATH_ALLOC_FAILED, MATH_INVALID_VALUE, MATH_EXECUTION_FAILED = 6,
 };
 
-/* Their handles: made for the current GPU, `note` is said once. Without a handle: MATH_NOT_INITIALIZED. */
+/* Their handles: created for the current GPU; `note` is shown once. MATH_NOT_INITIALIZED for a NULL handle. */
 int plim_math_create(void **out, const char *note);
 int plim_math_destroy(struct plim_handle *handle);
 int plim_math_set_stream(struct plim_handle *handle, void *stream);
@@ -31,7 +31,7 @@ int plim_math_get_stream(const struct plim_handle *handle, void **stream);
         return plim_math_get_stream(handle, stream);                                               \
     }
 
-/* plim_version_property(), else what CUDA 13.0 has. A status: 0 or MATH_INVALID_VALUE. */
+/* plim_version_property(), by default with the version of CUDA 13.0. Returns 0 or MATH_INVALID_VALUE. */
 int plim_math_property(const char *library, const char *function, int property, int *value);
 
 #define PLIM_MATH_PROPERTY(prefix)                                                                 \
@@ -48,7 +48,7 @@ int plim_math_property(const char *library, const char *function, int property, 
         return MATH_OK;                                                                            \
     }
 
-/* A launch of `what` that reads all but the last of `count` operands and writes the last `written`. A CUDA error. */
+/* A launch of `what` with `count` operands: it writes the last `written` and reads the others. Returns a CUDA error. */
 int plim_math_launch(void *stream, const char *what, const void *const *operands, size_t count, size_t written);
 
 #endif

@@ -1,4 +1,4 @@
-/* Memory on the host that the GPU may use: pinned, registered, managed.
+/* Host memory that the GPU may use: pinned, registered, managed.
  *
  * Pinned and managed memory is real. Managed memory is not counted against the GPU: the driver
  * moves its pages in and out as kernels touch them, and no kernel runs here; a note says so.

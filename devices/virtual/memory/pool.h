@@ -1,8 +1,8 @@
 /* Stream-ordered memory: cudaMallocAsync and its pools.
  *
  * A pool takes memory from the GPU in steps of POOL_STEP_BYTES, and in pages where a step is
- * refused; what is freed stays in it until a synchronisation finds more than the release threshold
- * unused. How well a pool's memory fits requests is not modelled: it is taken to leave no holes.
+ * refused; freed memory stays in it until a synchronisation finds more than the release threshold
+ * unused. Fragmentation of a pool is not modelled: it is assumed to leave no holes.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_MEMORY_POOL_H
 #define PLIM_DEVICES_VIRTUAL_MEMORY_POOL_H
@@ -20,7 +20,7 @@ struct plim_memory_pool *plim_pool_create(int device);
 int plim_pool_destroy(struct plim_memory_pool *pool);
 
 int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at);
-/* Also of what cudaMalloc gave. */
+/* Also frees what cudaMalloc gave. */
 int plim_pool_free(uintptr_t at);
 
 int plim_pool_get(const struct plim_memory_pool *pool, enum gpu_pool_attribute attribute,
@@ -29,10 +29,10 @@ int plim_pool_set(struct plim_memory_pool *pool, enum gpu_pool_attribute attribu
                   const void *value);
 int plim_pool_trim(struct plim_memory_pool *pool, size_t keep_bytes);
 
-/* The GPU's context ends: its pools are empty, whatever of them was in use. */
+/* The GPU's context ends: its pools become empty, even if they were in use. */
 void plim_pool_drop(int device);
 
-/* A synchronisation: pools of the GPU keep no more than their threshold. */
+/* A synchronisation: pools of the GPU release unused memory above their threshold. */
 void plim_pool_release_unused(int device);
 
 #endif

@@ -7,7 +7,7 @@
 
 void plim_symbol_register(const void *host, size_t bytes);
 
-/* Where it is on the current GPU. A CUDA error code; GPU_INVALID_SYMBOL: never registered. */
+/* The variable's address on the current GPU. A CUDA error code; GPU_INVALID_SYMBOL: never registered. */
 int plim_symbol_find(const void *host, uintptr_t *at, size_t *bytes);
 
 #endif

@@ -1,20 +1,20 @@
-/* What the files of NCCL share, each with a section below that needs only those above it.
+/* Shared by the files of NCCL; each has a section below that needs only those above it.
  *
- * Collectives compute nothing, as kernels do. But what the host itself has put into a small buffer
- * (shapes that ranks compare, flags, pickled objects; shadow.h knows it) travels between the ranks
- * through the communicator's exchange, and is put together when the result is read. A sum in
+ * Like kernels, collectives do not compute. But known values in small buffers (shapes that ranks
+ * compare, flags, pickled objects; see shadow.h) are sent between the ranks
+ * through the communicator's exchange, and are combined when the result is read. A sum in
  * which one part is unknown is unknown.
  *
  * Every rank counts its collectives. A host that waits for its GPU waits until all ranks have
- * entered the small ones that it has entered itself, so that a barrier is one; large ones it does
- * not wait for, but it looks whether a rank that is behind is still alive. No wait is for ever: a
- * rank that has ended, or that does not come within PLIMSOLL_NCCL_WAIT seconds (300), gives the
- * communicator an error, which every later call on it returns.
+ * entered the small collectives that it has entered itself, so that barriers work; it does not wait for
+ * large ones, but checks whether a rank that is behind is still alive. No wait is endless: a
+ * rank that has ended, or that does not come within PLIMSOLL_NCCL_WAIT seconds (300), puts the
+ * communicator into an error state, and every later call on it returns that error.
  *
  * One lock guards communicators and their inboxes. It is taken after the process's lock (self.h),
  * never before it: no shadow or heap function is called under it.
  *
- * Numbers of NCCL's interface are those of nccl.h 2.18 to 2.28.
+ * The constants of NCCL's interface are those of nccl.h 2.18 to 2.28.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_NCCL_NCCL_H
 #define PLIM_DEVICES_VIRTUAL_NCCL_NCCL_H
@@ -22,7 +22,7 @@
 #include "exchange.h"
 #include "devices/virtual/machine/self.h"
 
-/* The name with which tools call that stand before NCCL. */
+/* Also defines the name (pnccl...) that tools call which intercept NCCL. */
 #define PROFILED(function)                                                                         \
     ANSWER extern __typeof__(function) p##function __attribute__((alias(#function)));
 
@@ -49,16 +49,16 @@ enum nccl_type {
 enum nccl_operation { NCCL_SUM, NCCL_PRODUCT, NCCL_MAX, NCCL_MIN, NCCL_AVERAGE, NCCL_OPERATIONS };
 
 enum nccl_stage {
-    NCCL_GATHERING, /* comes out of another communicator, and the ranks of that are asked first */
-    NCCL_MEETING,   /* until all ranks have come */
+    NCCL_GATHERING, /* made from another communicator, whose ranks have to agree first */
+    NCCL_MEETING,   /* waiting until all ranks have joined */
     NCCL_READY,
 };
 
 struct nccl_result;
 
 struct nccl_comm {
-    struct nccl_comm *older; /* of those that the program has not destroyed */
-    int references;          /* the program's, and one for each result of it */
+    struct nccl_comm *older; /* list of those that the program has not destroyed */
+    int references;          /* the program's, and one for each of its results */
     struct plim_exchange *exchange; /* NULL while gathering */
     struct plim_inbox inbox;
     int ranks, rank, device;
@@ -66,16 +66,16 @@ struct nccl_comm {
     enum nccl_stage stage;
     struct {
         struct nccl_comm *parent;
-        uint64_t number; /* which of the parent's */
-        uint32_t asked;  /* these ranks of the parent: a bit each */
+        uint64_t number; /* the index among those made from the parent */
+        uint32_t asked;  /* the ranks of the parent that are asked: a bit each */
     } origin;
-    volatile int error; /* stays */
-    uint64_t small;     /* the collectives up to the last small one */
-    uint64_t entered;   /* the collectives that all ranks are known to have entered */
+    volatile int error; /* sticky */
+    uint64_t small;     /* the number of collectives up to the last small one */
+    uint64_t entered;   /* the number of collectives that all ranks are known to have entered */
     uint64_t received[EXCHANGE_RANKS]; /* messages from each rank so far */
-    struct nccl_result *results;       /* that may still be read */
-    double looked_seconds;             /* when the other ranks were last looked after */
-    int64_t held_bytes;                /* of its GPU */
+    struct nccl_result *results;       /* those that may still be read */
+    double looked_seconds;             /* when the other ranks were last checked */
+    int64_t held_bytes;                /* GPU memory that it holds */
 };
 
 void plim_nccl_lock(void);
@@ -85,29 +85,29 @@ void plim_nccl_unlock(void);
 
 /* A communicator of this process, with a reference that plim_nccl_destroy() drops. NULL: no memory. */
 struct nccl_comm *plim_nccl_create(int ranks, int rank, int device);
-/* Takes what channels and their buffers hold of its GPU, as NCCL does when a communicator is first used. The amount
- * is the machine's: some hundred MiB on real GPUs, depending on version, topology and ranks. */
+/* Takes GPU memory for channels and their buffers, as NCCL does when a communicator is first used. The amount is set in
+ * the machine (communicator_bytes): some hundred MiB on real GPUs, depending on version, topology and ranks. */
 int plim_nccl_connect(struct nccl_comm *comm);
-/* Its results may still be read. */
+/* Destroys it for the program; its results may still be read. */
 void plim_nccl_destroy(struct nccl_comm *comm);
 void plim_nccl_hold(struct nccl_comm *comm); /* both under the lock */
 void plim_nccl_drop(struct nccl_comm *comm);
 
-/* All ranks of a communicator of n, as bits. */
+/* All ranks of a communicator of `ranks`, as bits. */
 static inline uint32_t plim_nccl_everyone(int ranks) { return (uint32_t)((1ull << ranks) - 1); }
 
 /* Waits until these ranks have reached `number` in a channel. False: the communicator failed. */
 bool plim_nccl_await(struct nccl_comm *comm, uint32_t ranks, int channel, uint64_t number);
 
-/* A communicator that waited in vain: `error` stays, and a person is told why. Returns it. */
+/* Puts a communicator whose wait failed into the sticky state `error`, and tells the user why. Returns `error`. */
 int plim_nccl_fail(struct nccl_comm *comm, int error, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 const char *plim_nccl_last_error(void);
 
-/* A rank among these that has ended, or left, without reaching the number, or -1. */
+/* A rank among `ranks` that has died or left without reaching `number`, or -1. */
 int plim_nccl_find_lost(struct nccl_comm *comm, uint32_t ranks, int channel, uint64_t number);
 
-/* How long a wait has lasted. Zeroed is new. Pauses; false: it has lasted long enough. */
+/* The duration of a wait. Zeroed is new. plim_nccl_pause() pauses; false: the wait has timed out. */
 struct nccl_patience {
     double begin_seconds, pause_seconds;
 };
@@ -116,19 +116,19 @@ int plim_nccl_patience_seconds(void);
 
 /* --- becoming ready (meeting.c) --------------------------------------------------------------- */
 
-/* What a rank of a communicator says to the others about one that shall come out of it. */
+/* A rank's message to the others about a communicator that is to be made from theirs. */
 struct nccl_invitation {
     int32_t color, key;
-    struct plim_exchange_place place; /* where they would meet, were it the new one's first rank */
+    struct plim_exchange_place place; /* used if this rank becomes the first rank of the new one */
 };
 
 /* Takes its rank in an exchange. */
 int plim_nccl_join(struct nccl_comm *comm, const struct plim_exchange_place *place);
-/* NCCL_OK when ready, NCCL_IN_PROGRESS, or why it will not be. Does not wait. */
+/* NCCL_OK when ready, NCCL_IN_PROGRESS, or the error why it never will be. Does not wait. */
 int plim_nccl_advance(struct nccl_comm *comm);
 /* Waits until all of these are ready, or one will not be. */
 int plim_nccl_meet(struct nccl_comm *const *comms, size_t count);
-/* Before it is used. */
+/* To be called before a communicator is used. */
 int plim_nccl_ensure_ready(struct nccl_comm *comm);
 
 /* --- a collective or a message (collective.c) ------------------------------------------------- */
@@ -142,13 +142,13 @@ struct nccl_call {
     const char *name;
     struct nccl_comm *comm;
     enum nccl_kind kind;
-    int root;         /* who it comes from or goes to, where that is one */
-    const void *from; /* NULL: this rank brings nothing */
-    void *to;         /* NULL: this rank gets nothing */
-    size_t from_bytes, to_bytes; /* of a rank that does */
+    int root;         /* the one rank that sends or receives, where there is one */
+    const void *from; /* NULL: this rank sends nothing */
+    void *to;         /* NULL: this rank receives nothing */
+    size_t from_bytes, to_bytes; /* of a rank that sends or receives */
     int type, operation;
     void *stream;
-    int turn; /* in a group: the how manieth of its communicator */
+    int turn; /* in a group: its index among the calls of its communicator */
 };
 
 /* NCCL_OK, or why not. */
@@ -156,16 +156,16 @@ int plim_nccl_run(const struct nccl_call *call);
 
 /* --- groups (group.c) -------------------------------------------------------------------------- */
 
-/* A new communicator: waits until it is ready, or not, in a group or where the program asked so. */
+/* Begins a new communicator: waits until it is ready, except in a group or where the program asked not to. */
 int plim_nccl_begin(struct nccl_comm *comm);
 /* plim_nccl_run(), now or at the end of the thread's group. */
 int plim_nccl_call(const struct nccl_call *call);
 
 /* --- numbers (reduce.c) ----------------------------------------------------------------------- */
 
-/* Bytes of an element; 0: there is no such type. */
+/* Bytes of an element; 0: no such type. */
 size_t plim_nccl_type_bytes(int type);
-/* into = into (operation) from, element by element. False: not computed here. */
+/* into = into (operation) from, element by element. False: this combination is not computed. */
 bool plim_nccl_reduce(void *into, const void *from, size_t bytes, int type, int operation);
 void plim_nccl_divide(void *values, size_t bytes, int type, int by);
 

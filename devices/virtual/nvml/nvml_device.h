@@ -1,5 +1,5 @@
 /* NVML on the virtual machine: it shows all GPUs, whatever CUDA_VISIBLE_DEVICES says, and a
- * process that only asks it does not enter the machine.
+ * process that only queries it does not enter the machine.
  *
  * Layouts are in devices/nvml/nvml_abi.h. A GPU's handle is its address in the machine.
  */
@@ -9,7 +9,7 @@
 #include "devices/nvml/nvml_abi.h"
 #include "devices/virtual/machine/self.h"
 
-/* Those of nvmlReturn_t that only the library itself needs. */
+/* The values of nvmlReturn_t that only the library itself needs. */
 enum { NVML_UNINITIALIZED = 1, NVML_INVALID_ARGUMENT = 2, NVML_ARGUMENT_VERSION_MISMATCH = 25 };
 
 /* The GPU of a handle; NULL, and the code in *failed, where there is no GPU or nvmlInit() was
@@ -18,7 +18,7 @@ const struct plim_machine_gpu *plim_nvml_gpu(const struct nvml_device *device, i
 /* Its number in the machine. */
 int plim_nvml_index(const struct plim_machine_gpu *gpu);
 
-/* For a GPU that was found: leaves the function with what went wrong otherwise. */
+/* Defines `gpu` from the handle `device`; returns from the function with the error code if there is none. */
 #define NVML_GPU(gpu, device)                                                                    \
     int gpu##_failed;                                                                             \
     const struct plim_machine_gpu *gpu = plim_nvml_gpu(device, &gpu##_failed);                 \

@@ -1,15 +1,15 @@
-/* dlsym(), answered by the library that is preloaded: the virtual GPU, or the observer of real ones
- * (devices/observe). Each says in plim_dlsym_choose() what a program gets. Only for libraries that are
- * preloaded: whatever is linked with dlsym.c has this dlsym().
+/* dlsym(), replaced by the preloaded library: the virtual GPU, or the observer of real ones
+ * (devices/observe). Each decides in plim_dlsym_choose() what a program gets. Only for preloaded
+ * libraries: everything that is linked with dlsym.c gets this dlsym().
  */
 #ifndef PLIM_DEVICES_VIRTUAL_PROCESS_DLSYM_H
 #define PLIM_DEVICES_VIRTUAL_PROCESS_DLSYM_H
 
-/* Of the library that dlsym.c is linked into: what dlsym(handle, name) has to return to the code at
- * `caller`; NULL: what the C library says. */
+/* Defined by the library that dlsym.c is linked into: the result of dlsym(handle, name) for the code at
+ * `caller`; NULL: as the C library answers. */
 void *plim_dlsym_choose(void *handle, const char *name, const void *caller);
 
-/* The C library's own dlsym(); to be prepared before it is used. */
+/* The C library's own dlsym(); call plim_dlsym_prepare() before using it. */
 extern void *(*plim_dlsym_real)(void *, const char *);
 void plim_dlsym_prepare(void);
 

@@ -1,19 +1,19 @@
-/* Functions of NVIDIA's libraries that a program asks for by name.
+/* Functions of NVIDIA's libraries that a program looks up by name.
  *
- * The virtual GPU answers what the dynamic linker binds, because it is loaded first. What is looked
- * up in one library with dlsym() would pass it by: Python's ctypes, programs that load CUDA only
- * where there is one, and cuDNN, which looks for cuBLASLt so. dlsym() is therefore answered (dlsym.h):
- * a function of NVIDIA's libraries that the virtual GPU answers is given from there.
+ * The virtual GPU provides the functions that the dynamic linker binds, because it is loaded first. Lookups
+ * in one library with dlsym() would bypass it: Python's ctypes, programs that load CUDA only
+ * if present, and cuDNN, which finds cuBLASLt this way. Therefore dlsym() is replaced (dlsym.h):
+ * it returns the virtual GPU's version of a function of NVIDIA's libraries if there is one.
  *
- * A library that looks into its own parts gets what it looks for, and so does this one; without
- * that cuDNN could not be asked anything.
+ * A library that looks up its own functions gets the real ones, and so does the virtual GPU; otherwise
+ * cuDNN could not be called at all.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_PROCESS_LOOKUP_H
 #define PLIM_DEVICES_VIRTUAL_PROCESS_LOOKUP_H
 
 #include <stdbool.h>
 
-/* The virtual GPU's own answer to a function of NVIDIA's libraries; NULL: it has none. */
+/* The virtual GPU's own version of a function of NVIDIA's libraries; NULL: there is none. */
 void *plim_lookup_own(const char *name);
 
 /* Does the address lie in one of NVIDIA's libraries, or in this one? */

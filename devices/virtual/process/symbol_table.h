@@ -1,7 +1,7 @@
-/* The functions that a program or a library defines, by the table of symbols in its ELF file.
+/* The functions that a program or a library defines, from the symbol table of its ELF file.
  *
- * Nothing outside of the file is read, whatever its tables say: a cut or damaged one, or one that is
- * stripped, has no table.
+ * Nothing outside of the file is read, whatever its tables say: a truncated, damaged or stripped file
+ * has no table.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_PROCESS_SYMBOL_TABLE_H
 #define PLIM_DEVICES_VIRTUAL_PROCESS_SYMBOL_TABLE_H
@@ -18,10 +18,10 @@ struct plim_symbol_table {
     size_t names_bytes; /* ends with a 0 byte */
 };
 
-/* `file` is aligned as a mapped one is. False: there is no whole table. */
+/* `file` is aligned like a mapped file. False: there is no complete table. */
 bool plim_symbol_table_read(const void *file, size_t bytes, struct plim_symbol_table *table);
 
-/* The name of symbol `index` (less than `count`) where it is a function that the file itself has;
+/* The name of symbol `index` (less than `count`) if it is a function that the file itself defines;
  * NULL: it is something else. */
 const char *plim_symbol_table_function(const struct plim_symbol_table *table, size_t index);
 

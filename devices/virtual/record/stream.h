@@ -2,20 +2,20 @@
  * (workloads/recording).
  *
  * A process whose environment names a folder (PLIM_STREAM_VARIABLE) writes one file there, named by
- * its process id: a head, then one struct plim_stream_event for each thing that it did, in its order.
+ * its process id: a header, then one struct plim_stream_event for each event, in order.
  * Run under PYTORCH_NO_CUDA_MEMORY_CACHING=1, each tensor's storage is one allocation of exactly its
- * bytes; run without, allocations are the segments of PyTorch's caching allocator.
+ * bytes; otherwise allocations are the segments of PyTorch's caching allocator.
  *
- * Where it names one for blocks (PLIM_STREAM_BLOCKS_VARIABLE) instead, the file has the blocks that PyTorch's caching
- * allocator hands out of its segments, and the steps: what a trial of exec is judged by (autotune/exec/forecast.h).
+ * Where the environment names a folder for blocks (PLIM_STREAM_BLOCKS_VARIABLE) instead, the file has the blocks that
+ * PyTorch's caching allocator hands out, and the steps: a trial of exec is judged by them (autotune/trace/forecast.h).
  *
- * The file is mapped, so that all that happened is there when the process is killed. It is grown with
- * room on the disk behind it; where the disk is full, or PLIM_STREAM_MOST events are written, the rest
- * is counted in `lost` and left out.
+ * The file is mapped, so that everything up to a kill is in it. Disk space is reserved as it
+ * grows; where the disk is full, or PLIM_STREAM_MOST events are written, further events
+ * are only counted in `lost`.
  *
- * Units: bytes; microseconds of the processor, which what else runs on the machine does not change, nor
- * that a thread waits for another. The file is read on the machine that wrote it: its
- * numbers are in the order of its processor.
+ * Units: bytes; microseconds of CPU time, which neither other programs on the machine nor waiting for
+ * other threads affect. The file is read on the machine that wrote it: it has the machine's
+ * byte order.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_RECORD_STREAM_H
 #define PLIM_DEVICES_VIRTUAL_RECORD_STREAM_H
@@ -23,7 +23,7 @@
 #include "devices/cost.h"
 #include "devices/reduce_launch.h"
 
-/* The environment variables with the folder, of which the first goes before. */
+/* The environment variables that name the folder; the first takes precedence. */
 #define PLIM_STREAM_VARIABLE "PLIMSOLL_RECORDING"
 #define PLIM_STREAM_BLOCKS_VARIABLE "PLIMSOLL_BLOCKS"
 
@@ -35,25 +35,25 @@ enum {
 };
 
 enum plim_stream_kind {
-    PLIM_STREAM_ALLOCATION,  /* what: its address; bytes: as asked for */
+    PLIM_STREAM_ALLOCATION,  /* what: its address; bytes: as requested */
     PLIM_STREAM_FREE,        /* what: the same address */
-    PLIM_STREAM_KERNEL,      /* what: the same for the same kernel; bytes: 0 */
-    PLIM_STREAM_LIBRARY,     /* what: the same for the same function and form; bytes: 0 */
+    PLIM_STREAM_KERNEL,      /* what: a token of the kernel; bytes: 0 */
+    PLIM_STREAM_LIBRARY,     /* what: a token of the function and its form; bytes: 0 */
     PLIM_STREAM_GRAPH,       /* a launch of a CUDA graph; bytes: 0 */
-    PLIM_STREAM_COPY,        /* to device memory; what: 0 */
-    /* A training step was recognised: it ended somewhat before. bytes: of a file of blocks, the most so far that the
-     * segments of PyTorch's allocator had; else 0. */
+    PLIM_STREAM_COPY,        /* a copy to device memory; what: 0 */
+    /* A training step was recognised; it ended shortly before. bytes: in a file of blocks, the largest size so far of
+     * the segments of PyTorch's allocator; else 0. */
     PLIM_STREAM_STEP,
-    PLIM_STREAM_COST,        /* of a launch; what: the head of a cost; bytes: its first number */
-    PLIM_STREAM_NUMBER,      /* bytes: the next number of the last cost; those that lack are 0 */
-    PLIM_STREAM_REDUCE,      /* the kernel that follows is PyTorch's reduce_kernel: plim_stream_reduce_of() */
-    PLIM_STREAM_EMPTY_CACHE, /* the program's allocator gave back what it had kept */
+    PLIM_STREAM_COST,        /* the cost of a launch; what: plim_stream_head_of(); bytes: its first number */
+    PLIM_STREAM_NUMBER,      /* bytes: the next number of the last cost; missing ones are 0 */
+    PLIM_STREAM_REDUCE,      /* the next kernel is PyTorch's reduce_kernel: plim_stream_reduce_of() */
+    PLIM_STREAM_EMPTY_CACHE, /* the program's allocator released its cached memory */
 };
 
 struct plim_stream_event {
     uint16_t kind;
-    uint16_t cuda_stream; /* of an allocation, or a reduction: that it is for, as PyTorch has it (torch_stream.h) */
-    uint32_t microseconds; /* of its thread since the thread's event before; 0 of what a launch tells more */
+    uint16_t cuda_stream; /* of an allocation or a reduction: the stream it is for, by PyTorch (torch_stream.h) */
+    uint32_t microseconds; /* CPU time of the thread since its previous event; 0 for events that add to a launch */
     uint64_t what;
     int64_t bytes;
 };
@@ -61,32 +61,32 @@ struct plim_stream_event {
 struct plim_stream_head {
     char magic[8]; /* "plimstrm" */
     uint32_t version, event_bytes;
-    _Atomic uint64_t count, lost; /* of events: those in the file, those that are not */
+    _Atomic uint64_t count, lost; /* events in the file, and events left out */
 };
 
-/* Writes one event down; nothing where there is no folder. The caller has a lock. */
+/* Writes one event; does nothing without a folder. The caller holds a lock. */
 void plim_stream_write(enum plim_stream_kind kind, uint64_t what, int64_t bytes);
 void plim_stream_allocation(uint64_t at, int64_t bytes, int cuda_stream);
 void plim_stream_step(void);
 
-/* PyTorch's allocator hands out a block, or takes one back (0 bytes); what its segments then have. The caller has a
- * lock. */
+/* PyTorch's allocator hands out a block, or takes one back (0 bytes); `reserved_bytes`: the size of its segments
+ * afterwards. The caller holds a lock. */
 void plim_stream_block(uint64_t at, int64_t bytes, int64_t reserved_bytes, int gpu, int cuda_stream);
 
-/* Is everything written but blocks? Or blocks alone? */
+/* Is everything except blocks being written? Are only blocks being written? */
 bool plim_stream_is_on(void);
 bool plim_stream_has_blocks(void);
 
-/* What the virtual GPU does between the two, in this thread, is no time of the program's: a GPU does it, or no GPU does
- * (values that are worked out). */
+/* The virtual GPU's own work between the two calls, in this thread, does not count as the program's time: a real GPU
+ * would do it, or nobody would (computing values). */
 void plim_stream_pause(void);
 void plim_stream_resume(void);
 
-/* Writes down what a launch by this thread costs. The caller has a lock. */
+/* Writes the cost of a launch by this thread. The caller holds a lock. */
 void plim_stream_cost(const struct plim_cost *cost);
 
-/* Writes down how a launch of reduce_kernel that comes next is configured; `shares`: its last two allocations are the
- * partial results and the semaphores of blocks that share an output. The caller has a lock. */
+/* Writes the configuration of the launch of reduce_kernel that comes next; `shares`: its last two allocations are the
+ * partial results and the semaphores of blocks that share an output. The caller holds a lock. */
 void plim_stream_reduce(const struct plim_reduce_launch *launch, bool shares, int cuda_stream);
 
 /* The same, read back. */
@@ -99,7 +99,7 @@ static inline struct plim_reduce_launch plim_stream_reduce_of(const struct plim_
                                        .threads_share = event->what >> 16 & 1};
 }
 
-/* A cost without its numbers, as one number, and back; false: it is none. */
+/* A cost without its numbers, encoded as one number, and decoded; false: not a valid cost. */
 static inline uint64_t plim_stream_head_of(const struct plim_cost *cost)
 {
     return (uint64_t)(cost->kind | cost->type << 8 | cost->causal << 16 | cost->in_autograd << 17 |

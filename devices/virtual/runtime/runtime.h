@@ -1,13 +1,13 @@
-/* What the files of the runtime share. */
+/* Shared by the files of the runtime. */
 #ifndef PLIM_DEVICES_VIRTUAL_RUNTIME_RUNTIME_H
 #define PLIM_DEVICES_VIRTUAL_RUNTIME_RUNTIME_H
 
 #include "devices/virtual/work/launches.h"
 
-/* A second name of an answer. */
+/* Defines a second name for a function. */
 #define ALSO(function, name)                                                                       \
     ANSWER extern __typeof__(function) name __attribute__((alias(#function)));
-/* The name with which a program calls that was compiled for per-thread default streams. */
+/* The name that programs use which were compiled for per-thread default streams. */
 #define PER_THREAD(function, suffix) ALSO(function, function##suffix)
 
 const char *plim_error_text(int error);
@@ -20,7 +20,7 @@ struct plim_node_parameters {
     unsigned char of_type[29 * 8];
 };
 
-/* Nodes that come after `count` others, for the driver too. GPU_INVALID_DEVICE_FUNCTION
+/* Add a node that comes after `count` others; for the driver too. GPU_INVALID_DEVICE_FUNCTION
  * where `kernel` is NULL. */
 int plim_runtime_add_kernel(struct plim_node **out, struct plim_graph *graph,
                             struct plim_node *const *after, size_t count,

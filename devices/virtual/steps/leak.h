@@ -1,4 +1,4 @@
-/* Memory that goes on growing from step to step. */
+/* Memory that keeps growing from step to step. */
 #ifndef PLIM_DEVICES_VIRTUAL_STEPS_LEAK_H
 #define PLIM_DEVICES_VIRTUAL_STEPS_LEAK_H
 
@@ -14,10 +14,10 @@ struct plim_leak {
     int spread;
 };
 
-/* The most bytes that were held in a step; `steps`: so many are complete with it. */
+/* Adds the most bytes that were held in a step; `steps`: how many steps are complete, this one included. */
 void plim_leak_sample(struct plim_leak *leak, int64_t steps, int64_t held_bytes);
 
-/* True: it leaks so many bytes a step. */
+/* True: memory leaks, by `*bytes` for each step. */
 bool plim_leak_find(const struct plim_leak *leak, double *bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* Elements of one operand, some at a time, in the type in which a function works with them. */
+/* A chunk of elements of one operand, in the type in which a function computes. */
 #ifndef PLIM_DEVICES_VIRTUAL_VALUES_COLUMN_H
 #define PLIM_DEVICES_VIRTUAL_VALUES_COLUMN_H
 
@@ -13,16 +13,16 @@ struct plim_column {
     unsigned char known[PLIM_CHUNK];
 };
 
-/* `count` elements of type `stored` at these offsets, all in the view, as `type`. */
+/* Loads `count` elements of type `stored` at these offsets, all in the view, and converts them to `type`. */
 void plim_column_load(struct plim_column *column, const struct plim_view *view,
                       const size_t *offsets, size_t count, enum plim_type stored,
                       enum plim_type type);
-/* Converts what it stores. */
+/* Converts the elements to `stored` and stores them. */
 void plim_column_store(struct plim_column *column, struct plim_view *view, const size_t *offsets,
                        size_t count, enum plim_type stored);
 void plim_column_convert(struct plim_column *column, enum plim_type from, enum plim_type to,
                          size_t count);
-/* A number over and over, known. */
+/* Fills the column with one known number. */
 void plim_column_repeat(struct plim_column *column, struct plim_number number, size_t count);
 
 #endif

@@ -1,5 +1,5 @@
-/* What PyTorch's elementwise kernels compute of each element: a table by the names of the
- * functions. */
+/* The functions that PyTorch's elementwise kernels compute for each element: a table by their
+ * names. */
 #ifndef PLIM_DEVICES_VIRTUAL_VALUES_FUNCTION_H
 #define PLIM_DEVICES_VIRTUAL_VALUES_FUNCTION_H
 
@@ -8,19 +8,19 @@
 
 struct plim_functor; /* functor.h */
 
-/* What a function is given besides its arguments. */
+/* The context of a function call besides its arguments. */
 struct plim_function_call {
     const struct plim_functor *functor;
-    const unsigned char *state; /* what the functor has in it */
+    const unsigned char *state; /* the bytes of the functor */
     bool same;                  /* both arguments are the same memory */
 };
 
-/* `out` comes with the states of what rests on all arguments; a function that knows more says so.
+/* `out` already has the states of values that depend on all arguments; a function that knows more changes them.
  */
 typedef void plim_function(const struct plim_function_call *call, const struct plim_column *x,
                            struct plim_column *out, size_t count);
 
-/* The type of the result: the first argument's, the second's, ... */
+/* The type of the result: that of the first argument, of the second, ... */
 enum plim_function_result {
     PLIM_AS_FIRST,
     PLIM_AS_SECOND,
@@ -31,23 +31,23 @@ enum plim_function_result {
 };
 
 enum plim_function_trait {
-    PLIM_KEEPS_TYPE = 1,     /* its numbers are of the elements' own type */
-    PLIM_KEEPS_SIGN = 2,     /* the result is what was given, in another type at most */
-    PLIM_IS_NOT_NEGATIVE = 4 /* the result is not below zero, whatever was given */
+    PLIM_KEEPS_TYPE = 1,     /* the numbers it holds have the elements' own type */
+    PLIM_KEEPS_SIGN = 2,     /* the result is the argument, perhaps in another type */
+    PLIM_IS_NOT_NEGATIVE = 4 /* the result is never negative */
 };
 
 struct plim_function_row {
-    const char *name; /* how it begins, without its namespace */
+    const char *name; /* the beginning of its name, without namespace */
     plim_function *function;
     int arguments;
-    /* What is in it: some bytes (an operation, an address), and numbers in the type in which it
+    /* The contents of the functor: some bytes (an operation, an address), then numbers in the type in which it
      * computes. */
     size_t head_bytes, numbers;
     enum plim_function_result result;
     unsigned traits; /* bits of enum plim_function_trait */
 };
 
-/* `arguments` 0: so many as it has. NULL: it is not worked out. */
+/* `arguments` 0: any number. NULL: the function is not understood. */
 const struct plim_function_row *plim_function_find(struct plim_name name, int arguments);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the functions of elements (function.h) are written with. */
+/* Helpers for writing the functions of elements (function.h). */
 #ifndef PLIM_DEVICES_VIRTUAL_VALUES_FUNCTION_PARTS_H
 #define PLIM_DEVICES_VIRTUAL_VALUES_FUNCTION_PARTS_H
 
@@ -7,14 +7,14 @@
 #define EACH for (size_t k = 0; k < count; k++)
 #define UNUSED_CALL (void)call
 
-/* A number that the functor holds, of a type, behind `at` bytes. */
+/* A number of the given type that the functor holds after its first `at` bytes. */
 static inline struct plim_number plim_function_number(const struct plim_function_call *call, size_t at,
                                                       enum plim_type type)
 {
     return plim_number_load(call->state + plim_align(at, plim_type_bytes(type)), type);
 }
 
-/* Of function_choice.c. */
+/* Defined in function_choice.c. */
 plim_function plim_function_where, plim_function_masked_fill, plim_function_masked_scatter, plim_function_flatten,
     plim_function_lerp, plim_function_lerp_by;
 enum { PLIM_FLATTEN_BYTES = 96 }; /* of what the functor of the last one holds */

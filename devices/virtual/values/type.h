@@ -1,4 +1,4 @@
-/* Types of elements, and numbers of them. */
+/* Element types, and numbers of these types. */
 #ifndef PLIM_DEVICES_VIRTUAL_VALUES_TYPE_H
 #define PLIM_DEVICES_VIRTUAL_VALUES_TYPE_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* c10::ScalarType (c10/core/ScalarType.h; the same from 1.0 to 2.15), as far as it is worked with.
+/* The supported values of c10::ScalarType (c10/core/ScalarType.h; the same from 1.0 to 2.15).
  */
 enum plim_type {
     PLIM_UINT8 = 0,
@@ -23,11 +23,11 @@ enum plim_type {
     PLIM_NO_TYPE = -1,
 };
 
-/* Bytes of an element; 0 for what is no type above. */
+/* Bytes of an element; 0 for any other value. */
 size_t plim_type_bytes(enum plim_type type);
 bool plim_type_is_float(enum plim_type type);
 
-/* The type in which PyTorch computes with it (at::opmath_type). */
+/* The type in which PyTorch computes with elements of this type (at::opmath_type). */
 enum plim_type plim_type_math(enum plim_type type);
 
 /* Rounds up to a multiple of `to`. */
@@ -36,13 +36,12 @@ static inline size_t plim_align(size_t at, size_t to)
     return to ? (at + to - 1) / to * to : at;
 }
 
-/* The type whose C++ name begins at *text, which goes behind it and a comma. A number or
- * PLIM_NO_TYPE. */
+/* The type whose C++ name begins at *text, or PLIM_NO_TYPE; *text is advanced past it and a comma. */
 enum plim_type plim_type_read(const char **text);
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
-/* In its type exactly: integers in `i`, the others in `f`. */
+/* A number, exact in its type: integers in `i`, others in `f`. */
 struct plim_number {
     int64_t i;
     double f;
@@ -54,7 +53,7 @@ struct plim_number plim_number_load(const void *at, enum plim_type type);
 void plim_number_store(void *at, enum plim_type type, struct plim_number number);
 struct plim_number plim_number_convert(struct plim_number number, enum plim_type type);
 
-/* A float of that type next to a number: to half and bfloat16 by way of float, as PyTorch rounds.
+/* Rounds a number to a floating type: to half and bfloat16 via float, as PyTorch does.
  */
 double plim_number_round(double number, enum plim_type type);
 

@@ -1,4 +1,4 @@
-/* A stretch of the GPU's memory with what is known of it, to be worked on. */
+/* A working copy of a range of GPU memory, with the state of each byte. */
 #ifndef PLIM_DEVICES_VIRTUAL_VALUES_VIEW_H
 #define PLIM_DEVICES_VIRTUAL_VALUES_VIEW_H
 
@@ -11,15 +11,15 @@ struct plim_view {
     unsigned char *data, *known; /* values, and the state of each byte */
 };
 
-/* Loads it. False: it is no memory of the GPU or too much, or there is no room for it; then nothing
- * is to be closed. May wait for other ranks. */
+/* Loads the range. False: it is not GPU memory, is too large, or there is no host memory; then the view
+ * need not be closed. May wait for other ranks. */
 bool plim_view_open(struct plim_view *view, uintptr_t at, size_t bytes);
-/* Of what will be written whole: unknown for now. */
+/* The same for a range that will be written completely: its contents are unknown for now. */
 bool plim_view_blank(struct plim_view *view, uintptr_t at, size_t bytes);
-/* The same where it takes more for it to be too much: of a mask, of labels. */
+/* The same with a higher limit of the size, for masks and labels. */
 bool plim_view_open_mask(struct plim_view *view, uintptr_t at, size_t bytes);
 bool plim_view_blank_mask(struct plim_view *view, uintptr_t at, size_t bytes);
-/* The memory holds what the view does. */
+/* Writes the view back to the memory. */
 void plim_view_store(const struct plim_view *view, const char *writer);
 void plim_view_close(struct plim_view *view); /* a zeroed one too */
 
@@ -30,12 +30,12 @@ unsigned char plim_view_get(const struct plim_view *view, size_t offset, enum pl
                             struct plim_number *out);
 void plim_view_put(struct plim_view *view, size_t offset, enum plim_type type,
                    struct plim_number number, unsigned char known);
-/* The bytes of an element as they are. */
+/* Copies the bytes of an element unchanged. */
 void plim_view_move(struct plim_view *to, size_t to_offset, const struct plim_view *from,
                     size_t from_offset, size_t bytes);
-/* Two elements of a view change places. */
+/* Swaps two elements of a view. */
 void plim_view_swap(struct plim_view *view, size_t a_offset, size_t b_offset, size_t bytes);
-/* The bytes of an element, by an index: it is known no better than where it lies. */
+/* Copies an element chosen by an index: the result is known at most as well as the index. */
 void plim_view_move_by(struct plim_view *to, size_t to_offset, const struct plim_view *from,
                        size_t from_offset, size_t bytes, unsigned char index_known);
 

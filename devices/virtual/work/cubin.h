@@ -1,6 +1,6 @@
-/* What a cubin tells of its kernels and variables. It is an ELF file of 64 bits; that its sections
- * ".text.NAME" are kernels and what is in ".nv.info.NAME" was read off the output of ptxas 11.8 to
- * 13.0. Nothing outside of it is read, whatever its tables say: a cut or damaged one has no kernels.
+/* The kernels and variables in a cubin, a 64-bit ELF file. The meaning of its sections ".text.NAME" (kernels)
+ * and ".nv.info.NAME" was inferred from the output of ptxas 11.8 to 13.0. Nothing outside of the image is
+ * read, whatever its tables say: a truncated or damaged one has no kernels.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_WORK_CUBIN_H
 #define PLIM_DEVICES_VIRTUAL_WORK_CUBIN_H
@@ -9,12 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The size of the file that begins at `image`, of which `room` bytes are there (PLIM_UNKNOWN_BYTES: a
- * driver's loader is not told); 0: it is no whole cubin. */
+/* The size of the file that begins at `image`, of which `room` bytes may be read (PLIM_UNKNOWN_BYTES: the
+ * driver's loader is not told the size); 0: not a complete cubin. */
 size_t plim_cubin_bytes(const void *image, size_t room);
 
-/* How many parameters a kernel has, -1: there is no such kernel. `pointers` has a bit for each of
- * the first 32 that may be one, being of eight bytes. */
+/* How many parameters a kernel has; -1: no such kernel. `pointers` has a bit for each of
+ * the first 32 that may be a pointer because it has eight bytes. */
 int plim_cubin_kernel(const void *image, size_t bytes, const char *name, uint32_t *pointers);
 
 /* The size of a variable in device memory; false: there is none of that name. */

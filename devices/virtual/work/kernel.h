@@ -1,5 +1,5 @@
-/* Kernels that a program registers, by what stands for them on the host, and what is known of one
- * although its code is not looked at.
+/* Kernels that a program registers, by the host function that stands for them, and what is known about one
+ * without reading its code.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_WORK_KERNEL_H
 #define PLIM_DEVICES_VIRTUAL_WORK_KERNEL_H
@@ -12,13 +12,13 @@
 struct plim_fat_binary;
 
 struct plim_kernel {
-    const void *host; /* what stands for it on the host; NULL: the driver's own */
-    const char *name; /* mangled; the program's */
+    const void *host; /* the host function that stands for it; NULL: loaded through the driver */
+    const char *name; /* mangled; owned by the program */
     struct plim_fat_binary *module; /* NULL: not known */
     struct plim_signature signature; /* this and the next are read when the kernel is first launched */
     const struct plim_plan *plan;    /* NULL: it is not understood */
     bool is_planned;
-    bool is_named;  /* what follows; the name is looked at when that is first asked for */
+    bool is_named;  /* the next fields are valid; they are derived from the name when first needed */
     uint64_t token;
     enum plim_steps_class steps_class;
 };
@@ -26,7 +26,7 @@ struct plim_kernel {
 void plim_kernel_register(const void *host, const char *name, struct plim_fat_binary *module);
 struct plim_kernel *plim_kernel_find(const void *host); /* NULL: never registered */
 
-/* What the name says: a number that is the same in every process of the program, and the class. 0 and
+/* From the name: a number that is the same in every process of the program, and the class. 0 and
  * PLAIN for NULL. */
 uint64_t plim_kernel_token(struct plim_kernel *kernel);
 enum plim_steps_class plim_kernel_class(struct plim_kernel *kernel);

@@ -1,6 +1,6 @@
-/* What a launch may have written that is not understood: every block whose address stands in its
- * parameters. Pointers to const are read; what a structure has in it is looked through for
- * addresses, of which FlashAttention's ends of sequences are read too. */
+/* What a launch of a kernel that is not understood may have written: every block whose address occurs in its
+ * parameters. Pointers to const are only read; structures are searched for
+ * addresses (except FlashAttention's ends of sequences, which are only read). */
 #ifndef PLIM_DEVICES_VIRTUAL_WORK_WRITES_H
 #define PLIM_DEVICES_VIRTUAL_WORK_WRITES_H
 
@@ -9,19 +9,19 @@
 enum { PLIM_WRITES = 4224 }; /* as many addresses as 32 KiB of parameters and a list of them hold */
 
 /* Fills `out` with addresses in the GPU's memory, at most PLIM_WRITES; returns how many there are.
- * `arguments` NULL: not seen, and none. */
+ * `arguments` NULL: not known; then there are none. */
 size_t plim_writes_find(const struct plim_kernel *kernel, const struct gpu_dim3 *grid, void *const *arguments,
                         uintptr_t *out);
 
-/* Those that pointers among the parameters themselves hold: at most 32. */
+/* Only the addresses in parameters that are pointers themselves: at most 32. */
 size_t plim_writes_plain(const struct plim_kernel *kernel, void *const *arguments,
                          uintptr_t out[32]);
 
-/* What it reads and writes, each number in its place, as `weight += step * gradient` does; 0: nothing is
- * known to be so. */
+/* The address that it updates in place, element by element, as `weight += step * gradient` does; 0: none is
+ * known. */
 uintptr_t plim_writes_in_place(const struct plim_kernel *kernel, void *const *arguments);
 
-/* Makes all blocks unknown that these lie in. */
+/* Marks all blocks that contain these addresses as unknown. */
 void plim_writes_spoil(const uintptr_t *written, size_t count, const char *writer);
 
 #endif
