@@ -1,13 +1,13 @@
-/* How a trial that was no success is told. */
+/* Descriptions of trials that failed. */
 #ifndef PLIM_AUTOTUNE_ANSWER_FAILURE_H
 #define PLIM_AUTOTUNE_ANSWER_FAILURE_H
 
 #include "answer.h"
 
-/* "ok", "oom" ...: a verdict as reports name it. */
+/* "ok", "oom" ...: the name of a verdict in reports. */
 const char *plim_verdict_name(enum plim_status verdict);
 
-/* How a trial ended badly: "out of memory when 3.07 GiB more were requested for
+/* How a trial failed: "out of memory when 3.07 GiB more were requested for
  * temporaries (log_softmax ...)". */
 void plim_describe_failure(const struct plim_answer *answer, enum plim_status verdict,
                            const struct plim_trial *trial, char *out, size_t size);

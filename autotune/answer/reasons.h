@@ -1,4 +1,4 @@
-/* Why: the sentences of an answer. */
+/* The reasons of an answer, as sentences. */
 #ifndef PLIM_AUTOTUNE_ANSWER_REASONS_H
 #define PLIM_AUTOTUNE_ANSWER_REASONS_H
 

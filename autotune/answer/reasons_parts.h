@@ -4,7 +4,7 @@
 
 #include "answer.h"
 
-/* How several GPUs train, and what their rates count, where there are any. */
+/* How several GPUs train, and what is included in their rates; nothing for a single GPU. */
 void plim_reasons_world(const struct plim_answer *answer, const struct plim_setting *setting,
                         const struct plim_trial *trial, struct plim_result *result);
 

@@ -1,7 +1,7 @@
 /* An arena: many small allocations that live together and are freed at once.
  *
- * For the metadata of one job (a parsed document, a plan, the samples of a search). Not for what
- * has a life of its own.
+ * For the metadata of one job (a parsed document, a plan, the samples of a search). Not for objects
+ * with a lifetime of their own.
  *
  * Errors: NULL when the host is out of memory, and then nothing has changed.
  * Thread safety: one thread at a time per arena.

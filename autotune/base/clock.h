@@ -7,10 +7,10 @@
 /* Seconds since an arbitrary start, never going back; unaffected by changes of the date. */
 double plim_clock_seconds(void);
 
-/* Microseconds of the wall clock since 1970, as drivers stamp what they saw. */
+/* Microseconds of the wall clock since 1970, as in the time stamps of drivers. */
 uint64_t plim_clock_wall_microseconds(void);
 
-/* Of a processor, that this thread has used; what else runs on the machine does not change it. */
+/* CPU seconds that this thread has used; independent of what else runs on the machine. */
 double plim_clock_thread_seconds(void);
 
 #endif

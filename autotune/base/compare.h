@@ -10,7 +10,7 @@ static inline int plim_compare_int64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* No NaN. */
+/* Not for NaN. */
 static inline int plim_compare_double(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

@@ -1,4 +1,4 @@
-/* Files that travel inside the executable.
+/* Files embedded in the executable.
  *
  * `scripts/embed.py SYMBOL OUTPUT.c FILE...` writes OUTPUT.c, which defines
  *
@@ -22,7 +22,7 @@
 
 struct plim_embedded_file {
     const char *name; /* without folders: "gpt2-124m.yaml" */
-    const char *text; /* the bytes as they are, followed by a NUL */
+    const char *text; /* the unchanged bytes, followed by a NUL */
     size_t size;      /* bytes, without that NUL */
 };
 

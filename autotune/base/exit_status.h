@@ -4,10 +4,10 @@
 
 #include <stddef.h>
 
-/* In place of a status: another waited for the process. */
+/* Instead of a status: another thread or process has reaped the process. */
 enum { PLIM_EXIT_UNSEEN = -1 };
 
-/* Of a status as waitpid() gives it: "ended by signal 11 (Segmentation fault)", "ended with exit code 3". */
+/* Describes a status of waitpid(): "ended by signal 11 (Segmentation fault)", "ended with exit code 3". */
 void plim_exit_status_text(int status, char *out, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* All of a range of a file, read or written: pread() and pwrite() may do less, and be interrupted. */
+/* Reads or writes a complete range of a file: pread() and pwrite() may transfer less, and be interrupted. */
 #ifndef PLIM_BASE_FILE_RANGE_H
 #define PLIM_BASE_FILE_RANGE_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-/* False, with errno (0: the file ends before): not all of it. */
+/* False, with errno (0: the file is too short): the range was not transferred completely. */
 static inline bool plim_file_read(int fd, int64_t at, void *out, size_t size)
 {
     for (char *next = (char *)out; size;) {

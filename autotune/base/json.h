@@ -7,7 +7,7 @@
  *     plim_json_int(&json, peak, "allocated_bytes", bytes);
  *     PLIM_TRY(plim_json_write(&json, &text, err));
  *
- * What is not known is absent: text NULL, a number that is NaN or infinite, and the integer
+ * Unknown values are left out: text NULL, a number that is NaN or infinite, and the integer
  * PLIM_JSON_ABSENT add nothing. Keys stay in the order in which they were added.
  *
  * A byte of a text that is not UTF-8 is written as "\xNN".

@@ -1,7 +1,7 @@
-/* Messages for people, on their way to whoever shows them.
+/* Messages for the user.
  *
- * Library code never prints: it says what it has to say to a `struct plim_log`, and the command
- * line decides what becomes of it. A failure is a status and a `struct plim_error`, not a message.
+ * Library code never prints: it passes messages to a `struct plim_log`, and the command
+ * line decides what to do with them. A failure is a status and a `struct plim_error`, not a message.
  */
 #ifndef PLIM_BASE_LOG_H
 #define PLIM_BASE_LOG_H
@@ -11,7 +11,7 @@
 enum plim_log_level {
     PLIM_LOG_WARNING, /* the result stands, but the user should know this */
     PLIM_LOG_INFO,    /* what is being done */
-    PLIM_LOG_DEBUG,   /* for finding out why */
+    PLIM_LOG_DEBUG,   /* details for troubleshooting */
 };
 
 struct plim_log {

@@ -1,4 +1,4 @@
-/* What the kernel tells of a process in /proc/PID/stat (proc_pid_stat(5)). */
+/* The state of a process according to the kernel, /proc/PID/stat (proc_pid_stat(5)). */
 #ifndef PLIM_BASE_PROCESS_STAT_H
 #define PLIM_BASE_PROCESS_STAT_H
 
@@ -10,16 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Times are in ticks, sysconf(_SC_CLK_TCK) a second. `began` counts from the start of the machine (CLOCK_BOOTTIME):
- * with its number it tells a process from all others. */
+/* Times are in ticks, sysconf(_SC_CLK_TCK) per second. `began` counts from the start of the machine (CLOCK_BOOTTIME):
+ * together with the pid it identifies a process. */
 struct plim_process_stat {
-    char state; /* 'Z', 'X': it is dead, though its parent may not have asked yet */
+    char state; /* 'Z', 'X': it is dead, although its parent may not have reaped it yet */
     int parent;
-    uint64_t used; /* of processors, by itself */
+    uint64_t used; /* CPU time, without its children */
     uint64_t began;
 };
 
-/* False: there is no such process, or nothing is told. */
+/* False: there is no such process, or its state cannot be read. */
 static inline bool plim_process_stat(int pid, struct plim_process_stat *out)
 {
     enum { STATE = 3, PARENT, USER = 14, SYSTEM, BEGAN = 22 }; /* fields, as the manual numbers them */
@@ -30,7 +30,7 @@ static inline bool plim_process_stat(int pid, struct plim_process_stat *out)
     if (fd >= 0) close(fd);
     if (length < 0) return false;
     text[length] = '\0';
-    /* The second field is the name, in parentheses, with whatever is in a name. */
+    /* The second field is the name, in parentheses; it may contain any character. */
     const char *field = strrchr(text, ')');
     *out = (struct plim_process_stat){0};
     for (int i = STATE; field && i <= BEGAN; i++) {
@@ -43,7 +43,7 @@ static inline bool plim_process_stat(int pid, struct plim_process_stat *out)
     return field != NULL;
 }
 
-/* When it began; 0 when it is dead, also while its parent has not asked yet. */
+/* When it began; 0 when it is dead, even if its parent has not reaped it yet. */
 static inline uint64_t plim_process_born(int pid)
 {
     struct plim_process_stat stat;

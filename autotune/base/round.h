@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* `n`, no less than 0, rounded up to a multiple of `step`; INT64_MAX where that would overflow. */
+/* `n`, at least 0, rounded up to a multiple of `step`; INT64_MAX where that would overflow. */
 static inline int64_t plim_round_up(int64_t n, int64_t step)
 {
     return n > INT64_MAX - step ? INT64_MAX : (n + step - 1) / step * step;

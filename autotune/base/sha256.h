@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4), for names and checksums of what is kept. */
+/* SHA-256 (FIPS 180-4), for names and checksums of stored files. */
 #ifndef PLIM_BASE_SHA256_H
 #define PLIM_BASE_SHA256_H
 
@@ -18,7 +18,7 @@ void plim_sha256_add(struct plim_sha256 *hash, const void *data, size_t size);
 /* The hash of all that was added, as lower-case hexadecimal digits. Returns out. */
 char *plim_sha256_finish(struct plim_sha256 *hash, char out[PLIM_SHA256_TEXT]);
 
-/* Of one piece. */
+/* The hash of one piece of data. */
 char *plim_sha256_text(const void *data, size_t size, char out[PLIM_SHA256_TEXT]);
 
 #endif

@@ -1,7 +1,7 @@
 /* Statistics of repeated measurements.
  *
- * Times on a GPU are skewed (now and then one is slow, none is fast by luck), so the median is
- * what is reported, with an interval that assumes nothing about the distribution.
+ * Times on a GPU are skewed (now and then one is slow, none is fast by luck), so the median
+ * is reported, with an interval that assumes nothing about the distribution.
  */
 #ifndef PLIM_BASE_STATS_H
 #define PLIM_BASE_STATS_H

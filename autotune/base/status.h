@@ -40,7 +40,7 @@ enum plim_status {
 #define PLIM_MUST_CHECK __attribute__((warn_unused_result))
 #define PLIM_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
-enum { PLIM_ERROR_TEXT = 1024 }; /* bytes: the names of all families among them */
+enum { PLIM_ERROR_TEXT = 1024 }; /* bytes: enough to list the names of all families */
 
 /* One failure: what, and where in a document if it came from one. `file` is "" and
  * `line`, `column` are 0 where there is no document. Lines and columns count from 1. */
@@ -61,7 +61,7 @@ const char *plim_status_text(enum plim_status status);
 enum plim_status plim_fail(struct plim_error *err, enum plim_status status, const char *fmt, ...)
     PLIM_PRINTF(3, 4);
 
-/* PLIM_NOMEM, whose name says all that there is to say. */
+/* Fails with PLIM_NOMEM, whose name says everything. */
 enum plim_status plim_no_memory(struct plim_error *err);
 
 /* The same as plim_fail(), with the place in a document. `file` is cut on the left if it is long. */

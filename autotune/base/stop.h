@@ -1,4 +1,4 @@
-/* Why a search may have to end early: a signal, or the time that the user gave it. */
+/* Why a search may have to end early: a signal, or the user's time limit. */
 #ifndef PLIM_BASE_STOP_H
 #define PLIM_BASE_STOP_H
 
@@ -8,12 +8,12 @@
 /* Zeroed never stops. */
 struct plim_stop {
     const volatile sig_atomic_t
-        *signalled; /* not 0 once a signal has come; NULL: none is watched */
-    double deadline_seconds;                /* on plim_clock_seconds(); 0: none */
+        *signalled; /* not 0 once a signal has arrived; NULL: signals are not watched */
+    double deadline_seconds;                /* by plim_clock_seconds(); 0: none */
 };
 
-/* PLIM_OK to go on, PLIM_CANCELLED or PLIM_TIMEOUT (with its text in `err`) to end. NULL goes
- * on. */
+/* PLIM_OK: continue; PLIM_CANCELLED or PLIM_TIMEOUT (with its text in `err`): end. NULL never
+ * ends. */
 enum plim_status plim_stop_check(const struct plim_stop *stop,
                                  struct plim_error *err) PLIM_MUST_CHECK;
 

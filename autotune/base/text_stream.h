@@ -1,11 +1,11 @@
-/* A stream that writes into memory and knows whether everything that was written is there.
+/* A stream that writes into memory and knows whether everything was stored.
  *
  *     struct plim_text_stream stream;
  *     FILE *file = plim_text_stream_open(&stream);
  *     if (file) fprintf(file, ...);
  *     st = plim_text_stream_close(&stream, &text);
  *
- * The C library's open_memstream() does not tell: where host memory ran out it drops what did not
+ * The C library's open_memstream() does not: when host memory runs out it drops what does not
  * fit, sets no error and may close with a text of NULL.
  */
 #ifndef PLIM_BASE_TEXT_STREAM_H
@@ -22,7 +22,7 @@ struct plim_text_stream {
     bool failed;
 };
 
-/* What to write to; NULL when the host is out of memory, which plim_text_stream_close() reports. */
+/* The stream to write to; NULL when the host is out of memory, which plim_text_stream_close() reports. */
 FILE *plim_text_stream_open(struct plim_text_stream *stream);
 
 /* The whole text, terminated, which the caller frees. PLIM_NOMEM, and `text` NULL, when host memory

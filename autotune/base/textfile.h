@@ -7,7 +7,7 @@
 
 /* Reads a regular file of at most `max_bytes`. A directory, pipe, socket or device is refused, and
  * so is a larger file, without reading it. `text` is malloc'd and terminated; the caller frees it.
- * PLIM_IO: there is no such file, or it cannot be read. PLIM_SPEC: it is not fit to be read. */
+ * PLIM_IO: there is no such file, or it cannot be read. PLIM_SPEC: the file is refused. */
 enum plim_status plim_textfile_read(const char *path, size_t max_bytes, char **text, size_t *length,
                                     struct plim_error *err) PLIM_MUST_CHECK;
 

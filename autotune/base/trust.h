@@ -1,12 +1,12 @@
-/* Whom a path may be believed to be written by, for what runs as root. */
+/* Which files a process that runs as root may trust. */
 #ifndef PLIM_BASE_TRUST_H
 #define PLIM_BASE_TRUST_H
 
 #include <stdbool.h>
 
-/* Is this an absolute path without links, that exists, and where the file and all folders above it
- * are root's, and only root may write them? In a folder with the sticky bit (/tmp) names belong to
- * their owners, so it may be above the file. */
+/* Is this an existing absolute path without links, where the file and all folders above it belong to root
+ * and only root may write to them? A folder above the file may also have the sticky bit (/tmp), since only
+ * owners can change names there. */
 bool plim_trust_only_root(const char *path);
 
 #endif

@@ -9,7 +9,7 @@
  * Shortest form only, no surrogates. */
 size_t plim_utf8_decode(const unsigned char *at, size_t left, uint32_t *code);
 
-/* Takes away the incomplete UTF-8 character that a cut may have left at the end of `text`. */
+/* Removes the incomplete UTF-8 character that truncation may have left at the end of `text`. */
 void plim_utf8_trim(char *text);
 
 #endif

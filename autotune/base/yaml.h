@@ -1,11 +1,11 @@
-/* A YAML document as a tree that remembers where everything stood.
+/* A YAML document as a tree that records the position of every value.
  *
  * Reads YAML 1.1 through libyaml; JSON documents are YAML and are read the same way.
  * Aliases are refused (a spec needs none, and they are what a "YAML bomb" is made of);
  * so are tags, directives, duplicate keys, keys that are not scalars, more than one document,
- * nesting deeper than 64 and more than 524288 values. What is no regular file, has more than 4 MiB (a text: 32)
- * or is not UTF-8 text (a NUL byte, a binary) is refused before it is parsed. So every input is
- * answered in bounded time and memory. Columns count characters.
+ * nesting deeper than 64 and more than 524288 values. Input that is not a regular file, has more than 4 MiB (a
+ * string: 32) or is not UTF-8 text (a NUL byte, a binary) is refused before it is parsed. So every input is
+ * processed in bounded time and memory. Columns count characters.
  *
  * Ownership: the tree and all its text belong to the `struct plim_yaml` and go with it.
  */
@@ -21,7 +21,7 @@ enum plim_yaml_kind { PLIM_YAML_SCALAR, PLIM_YAML_SEQUENCE, PLIM_YAML_MAPPING };
 
 struct plim_yaml_node {
     enum plim_yaml_kind kind;
-    int line, column;              /* 1-based place of the value */
+    int line, column;              /* 1-based position of the value */
     bool quoted;                   /* a quoted scalar is text, never a number, a bool or null */
     const char *text;              /* scalar: its text */
     size_t count;                  /* sequence: items; mapping: pairs */
@@ -49,7 +49,7 @@ const struct plim_yaml_node *plim_yaml_get(const struct plim_yaml_node *mapping,
 /* Readers of scalars. They fail with PLIM_SPEC, "expected an integer" and the place.
  * `null`, `~` and the empty scalar are null for plim_yaml_is_null and fail elsewhere.
  * Integers: decimal, optional sign, optional `_` between digits, no leading zeros (YAML 1.1 would
- * read those as octal); no overflow is let through.
+ * read those as octal); overflow is an error.
  * Numbers also take fractions and exponents, but not NaN or infinity.
  * Booleans: true false yes no on off (any case). */
 bool plim_yaml_is_null(const struct plim_yaml_node *node);

@@ -1,4 +1,4 @@
-/* The answer in a file that tune, plan or exec wrote, for what uses it: apply and emit. */
+/* The answer in a file that tune, plan or exec wrote, for the commands that use it: apply and emit. */
 #ifndef PLIM_AUTOTUNE_CLI_ANSWER_FILE_H
 #define PLIM_AUTOTUNE_CLI_ANSWER_FILE_H
 
@@ -12,9 +12,9 @@ struct plim_answer_file {
     const struct plim_result *result; /* one of the report's, with a choice */
 };
 
-/* Reads the file request->subject names into `out`, which is to be finished in any case. Of a plan of
- * several GPUs the one that --device names (T4, sim:T4, cuda:0). PLIM_INVALID: no such file, no
- * result, or not clear of which GPU; PLIM_NOFIT: nothing fits in it. */
+/* Reads the file that request->subject names; finish `out` in any case. From a plan for
+ * several GPUs it takes the one that --device names (T4, sim:T4, cuda:0). PLIM_INVALID: no such file, no
+ * result, or the GPU is ambiguous; PLIM_NOFIT: the answer is that nothing fits. */
 enum plim_status plim_answer_file_read(const struct plim_request *request,
                                        struct plim_answer_file *out,
                                        struct plim_error *err) PLIM_MUST_CHECK;

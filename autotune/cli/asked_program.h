@@ -1,4 +1,4 @@
-/* The user's program as the command line has it: what exec and record run, and what they vary. */
+/* The user's program according to the command line: what exec and record run, and what they vary. */
 #ifndef PLIM_AUTOTUNE_CLI_ASKED_PROGRAM_H
 #define PLIM_AUTOTUNE_CLI_ASKED_PROGRAM_H
 
@@ -14,12 +14,12 @@ struct plim_asked_program {
     struct plim_program program;
     struct plim_program_question question;
     bool uses_seq, uses_precision;
-    struct plim_spec options; /* only to read those of its keys that exec has as options */
-    char(*names)[PATH_MAX];   /* of templates */
+    struct plim_spec options; /* only to read the keys that are options of exec too */
+    char(*names)[PATH_MAX];   /* names of templates */
 };
 
-/* Fills the zeroed `out`, which is to be finished in any case. PLIM_INVALID: placeholders and options
- * do not go together, or an option is not understood. */
+/* Fills the zeroed `out`; finish it in any case. PLIM_INVALID: placeholders and options
+ * do not match, or an option is not understood. */
 enum plim_status plim_asked_program_read(const struct plim_request *request,
                                          struct plim_asked_program *out,
                                          struct plim_error *err) PLIM_MUST_CHECK;

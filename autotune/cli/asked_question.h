@@ -6,14 +6,14 @@
 #include "common.h"
 #include "workloads/recording/recording.h"
 
-/* Too large for comfort on a stack. Do not copy or move it once it is read. */
+/* Rather large for a stack. Do not copy or move it once it is read. */
 struct plim_asked_question {
-    struct plim_spec spec; /* of a recording only what is asked of it: batches, lengths */
+    struct plim_spec spec; /* with a recording: only the batches and lengths asked for */
     struct plim_recording recording;
     struct plim_spec_question question;
 };
 
-/* Fills the zeroed `out`, which is to be finished in any case. */
+/* Fills the zeroed `out`; finish it in any case. */
 enum plim_status plim_asked_question_read(const struct plim_request *request,
                                           const struct plim_log *log, const struct plim_stop *stop,
                                           struct plim_asked_question *out,

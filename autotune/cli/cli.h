@@ -8,14 +8,14 @@
 
 /* The outside world of a command. */
 struct plim_io {
-    const char *version;                    /* "0.1.0", with the commit where that is known */
-    bool is_dumb;                           /* the terminal knows no escapes and no "\r" */
+    const char *version;                    /* "0.1.0", with the commit if known */
+    bool is_dumb;                           /* the terminal supports neither escapes nor "\r" */
     FILE *out, *err;                        /* the result; everything else */
     bool out_is_terminal, err_is_terminal;
-    const volatile sig_atomic_t *signalled; /* not 0 once SIGINT, SIGTERM or SIGHUP has come */
+    const volatile sig_atomic_t *signalled; /* not 0 once SIGINT, SIGTERM or SIGHUP has arrived */
 };
 
-/* Runs the program and returns its exit code; see PLIM_EXIT_MAP in cli.c, which --help prints. */
+/* Runs the program and returns its exit code; see PLIM_EXIT_MAP in exit_code.h, which --help prints. */
 int plim_cli_run(int argc, char **argv, const struct plim_io *io);
 
 #endif

@@ -10,8 +10,8 @@ struct plim_command {
     const char *name, *argument, *summary; /* argument: "SPEC", "FILE"; NULL: it takes none */
     const char *about;                     /* a few lines for its --help */
     enum plim_command_id id;
-    /* The result goes to io->out. PLIM_NOFIT, and what ends a search early, come after a
-     * report was written and need no message; for anything else `err` has one. */
+    /* The result goes to io->out. PLIM_NOFIT, and the statuses of a search that ended early, are returned after a
+     * report was written and need no message; for any other failure `err` has one. */
     enum plim_status (*run)(const struct plim_request *request, const struct plim_io *io,
                             struct plim_error *err);
 };

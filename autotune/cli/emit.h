@@ -1,4 +1,4 @@
-/* An answer in a framework's own words (reports/configs/emission.h), in the place of a report. */
+/* An answer in the format of a framework (reports/configs/emission.h), instead of a report. */
 #ifndef PLIM_AUTOTUNE_CLI_EMIT_H
 #define PLIM_AUTOTUNE_CLI_EMIT_H
 
@@ -6,11 +6,11 @@
 #include "options.h"
 #include "reports/result.h"
 
-/* Is --emit a form that is known, for one device? Asked before a long search; without --emit yes. */
+/* Is --emit a known form, for a single device? To be checked before a long search; PLIM_OK without --emit. */
 enum plim_status plim_emit_check(const struct plim_request *request,
                                  struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The text of --emit for a choice of `result`, malloc'd; what it leaves out is noted on io->err. */
+/* The text of --emit for a choice of `result`, malloc'd; a note on io->err says what it leaves out. */
 enum plim_status plim_emit_text(const struct plim_request *request, const struct plim_io *io,
                                 const struct plim_result *result,
                                 const struct plim_result_choice *choice, char **text,

@@ -1,4 +1,4 @@
-/* A program's decision as a report, for env: exec without its output. */
+/* The decision about a program as a report, for env: exec without its output. */
 #ifndef PLIM_AUTOTUNE_CLI_EXEC_H
 #define PLIM_AUTOTUNE_CLI_EXEC_H
 
@@ -6,14 +6,14 @@
 #include "cli.h"
 #include "kept.h"
 
-/* Tries the request's program on the device of this URI, or takes what is kept. `chosen`: a zeroed one gets
- * the choice's trial, if that was made now; NULL: it is not asked for. */
+/* Tries the request's program on the device of this URI, or takes a kept answer. `chosen`: zeroed before; receives
+ * the choice's trial, if it was made now; NULL: not wanted. */
 enum plim_status plim_exec_report(const struct plim_request *request, const struct plim_io *io,
                                   const struct plim_log *log, const char *uri,
                                   struct plim_report *report, struct plim_execution *chosen,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The question of the store about the request's program on this GPU, into a zeroed one. */
+/* The store's question about the request's program on this GPU, into the zeroed `question`. */
 enum plim_status plim_exec_store_question(const struct plim_request *request,
                                           const struct plim_io *io, const struct plim_log *log,
                                           const struct plim_kept *kept,

@@ -1,4 +1,4 @@
-/* --framework-python: how fast this machine launches operations, measured with the framework that trains. */
+/* --framework-python: how fast this machine launches operations, measured with the training framework. */
 #ifndef PLIM_AUTOTUNE_CLI_HOST_SPEED_H
 #define PLIM_AUTOTUNE_CLI_HOST_SPEED_H
 
@@ -7,8 +7,8 @@
 #include "request.h"
 #include "workloads/spec/spec.h"
 
-/* Puts what was measured into the spec's train.host_speed; nothing where the request has no such option. It
- * takes some ten seconds once: the store keeps it for this kind of processor, this Python and its packages.
+/* Puts the measured speed into the spec's train.host_speed; does nothing where the request has no such option. Takes
+ * some ten seconds once: the store keeps the result for this kind of processor, this Python and its packages.
  * PLIM_INVALID: that Python cannot be measured, or train.host_speed is given as well. */
 enum plim_status plim_host_speed_take(const struct plim_request *request, const struct plim_log *log,
                                       const struct plim_stop *stop, struct plim_spec *spec,

@@ -1,4 +1,4 @@
-/* One setting on one device, opened: what explain replays, and report draws. */
+/* One setting on one opened device: explain replays it, report draws it. */
 #ifndef PLIM_AUTOTUNE_CLI_INSPECT_H
 #define PLIM_AUTOTUNE_CLI_INSPECT_H
 
@@ -6,7 +6,7 @@
 #include "asked_question.h"
 #include "common.h"
 
-/* Too large for comfort on a stack. */
+/* Rather large for a stack. */
 struct plim_inspected {
     struct plim_asked_question asked;
     struct plim_target target;
@@ -17,8 +17,8 @@ struct plim_inspected {
     struct plim_setting setting; /* the first value of every axis */
 };
 
-/* The request's spec, at its first setting, on its device. All that is passed in outlives it. It is to be
- * closed in any case; zeroed is fine. */
+/* Opens the request's spec, at its first setting, on its device. All arguments outlive `out`. Close it
+ * in any case; zeroed is fine. */
 enum plim_status plim_inspect_open(const struct plim_request *request, const struct plim_log *log,
                                    const struct plim_stop *stop, struct plim_inspected *out,
                                    struct plim_error *err) PLIM_MUST_CHECK;

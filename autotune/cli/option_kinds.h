@@ -8,7 +8,7 @@
 
 struct plim_option;
 
-/* Reads `value` (NULL for a switch) into the request, or into what lies at the option's offset in it.
+/* Reads `value` (NULL for a switch) into the request, or into the field at the option's offset in it.
  * PLIM_INVALID, with what was expected. */
 typedef enum plim_status plim_option_kind(struct plim_request *request,
                                           const struct plim_option *option, const char *value,
@@ -20,9 +20,9 @@ struct plim_option {
     const char *argument; /* NULL: a switch */
     unsigned commands;    /* a bit for each: 1 << enum plim_command_id */
     plim_option_kind *kind;
-    size_t offset;    /* of the field, for the kinds that say so */
-    int64_t most;     /* of a number, or of the values of a list */
-    const char *key;  /* of the spec, for plim_option_key */
+    size_t offset;    /* of the field, for the kinds that need it */
+    int64_t most;     /* the largest number, or the most values of a list */
+    const char *key;  /* the spec's key, for plim_option_key */
     const char *help; /* with the default and an example where they help */
 };
 
@@ -38,7 +38,7 @@ plim_option_kind plim_option_switch, /* bool at offset */
     plim_option_margin, plim_option_overhead, plim_option_alloc_conf, plim_option_objective, plim_option_profile,
     plim_option_order, plim_option_price; /* GPU=AMOUNT */
 
-/* The index'th of the values that the option is known to take; NULL behind the last. It lives as
+/* The index'th of the option's known values; NULL after the last. It lives as
  * long as the program, or is in `scratch`. */
 enum { PLIM_OPTION_VALUE = 80 };
 const char *plim_option_value(const struct plim_option *option, size_t index,

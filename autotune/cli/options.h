@@ -32,10 +32,10 @@ enum plim_command_id {
         PLIM_COMMAND_COUNT
 };
 
-/* Reads argv[0..argc) of a command, without the program and the command, into `request`, whose
- * `subject` is what is no option. PLIM_INVALID, with what was expected, for what cannot be
- * understood. Both `--option value` and `--option=value` are taken; "--" ends the options, and for
- * exec and record the rest is the user's command. env takes the options of plan too, or, where there is a
+/* Reads argv[0..argc) of a command, without the program and the command, into `request`; its
+ * `subject` is the argument that is not an option. PLIM_INVALID, with what was expected, for an argument
+ * that is not understood. Both `--option value` and `--option=value` work; "--" ends the options, and for
+ * exec and record the rest is the user's command. env takes the options of plan too, or, if there is a
  * "--", those of exec with its command. */
 enum plim_status plim_options_parse(int argc, char **argv, enum plim_command_id command,
                                     struct plim_request *request,
@@ -44,13 +44,13 @@ enum plim_status plim_options_parse(int argc, char **argv, enum plim_command_id 
 /* The options of a command, one or two lines each, within 80 columns. */
 void plim_options_help(enum plim_command_id command, FILE *out);
 
-/* The options of a command in the order of its help: the one after `before`, of which NULL stands for
- * none; NULL behind the last. */
+/* The options of a command in the order of its help: the one after `before` (NULL: the first); NULL after the
+ * last. */
 struct plim_option;
 const struct plim_option *plim_options_next(enum plim_command_id command,
                                             const struct plim_option *before);
 
-/* What help says of an option: the names that it takes, then its text. */
+/* The help text of an option: the values that it takes, then its description. */
 void plim_options_describe(const struct plim_option *option, char *out, size_t size);
 
 #endif

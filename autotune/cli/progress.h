@@ -1,5 +1,5 @@
-/* What is shown on stderr while a search takes its time: on a terminal a line that changes, after
- * half a second; elsewhere (a log, a scheduler's output) a line every few seconds, after some.
+/* Progress on stderr during a long search: on a terminal a line that is updated, after
+ * half a second; elsewhere (a log, a scheduler's output) a line every few seconds, after a few seconds.
  */
 #ifndef PLIM_AUTOTUNE_CLI_PROGRESS_H
 #define PLIM_AUTOTUNE_CLI_PROGRESS_H
@@ -9,12 +9,12 @@
 
 struct plim_progress {
     FILE *file;            /* NULL: nothing is shown */
-    bool is_live;          /* a line that changes */
-    size_t devices;        /* in all */
+    bool is_live;          /* the line is updated in place */
+    size_t devices;        /* in total */
     atomic_size_t runs, devices_done;
-    atomic_flag drawing;   /* threads that come while another one draws go on */
+    atomic_flag drawing;   /* a thread that finds another one drawing does not draw */
     double start_seconds, next_seconds;
-    int length;            /* of the live line that stands there; 0: none */
+    int length;            /* of the live line on the screen; 0: none */
 };
 
 void plim_progress_init(struct plim_progress *progress, const struct plim_request *request,
@@ -24,7 +24,7 @@ void plim_progress_init(struct plim_progress *progress, const struct plim_reques
 void plim_progress_run(void *user);
 void plim_progress_device(void *user);
 
-/* Clears the line that changes. */
+/* Clears the live line. */
 void plim_progress_finish(struct plim_progress *progress);
 
 #endif

@@ -1,4 +1,4 @@
-/* --prove: what a recording says, held beside trials of its program. */
+/* --prove: checks the plan from a recording against trials of its program. */
 #ifndef PLIM_AUTOTUNE_CLI_PROVE_H
 #define PLIM_AUTOTUNE_CLI_PROVE_H
 
@@ -6,9 +6,9 @@
 #include "workloads/recording/recording.h"
 
 /* Runs the program of the recording, as exec does, at the choice of `result` and at the next larger
- * micro-batch that was planned, on the device of this URI. `verified` of the choice is set where the first
- * fits and the second, if there is one, does not; a reason says what came of it in any case. A result
- * without a choice stays as it is. Fails as exec does: PLIM_INVALID where the program cannot be run. */
+ * micro-batch that was planned, on the device of this URI. `verified` of the choice is set if the first
+ * fits and the second, if there is one, does not; a reason reports the outcome in any case. A result
+ * without a choice is left unchanged. Fails as exec does: PLIM_INVALID where the program cannot be run. */
 enum plim_status plim_prove_recording(const struct plim_request *request, const struct plim_io *io,
                                       const struct plim_log *log,
                                       const struct plim_recording *recording, const char *uri,

@@ -1,4 +1,4 @@
-/* --prove-with: a spec's plan, proven with a program of the user's. */
+/* --prove-with: a spec's plan, proven with the user's program. */
 #ifndef PLIM_AUTOTUNE_CLI_PROVE_WITH_H
 #define PLIM_AUTOTUNE_CLI_PROVE_WITH_H
 
@@ -8,14 +8,14 @@
 
 /* Do not copy or move it once it is read. */
 struct plim_prove_with {
-    char *command[4]; /* of a shell, that runs the request's */
+    char *command[4]; /* a shell that runs the request's command */
     struct plim_program program;
     struct plim_asked_trials trials;
     struct plim_proving proving;
 };
 
-/* Fills `out`, which is to be finished in any case, for the device of this URI. PLIM_INVALID: the command
- * cannot be told what the question varies, or the question is none for it. */
+/* Fills `out` for the device of this URI; finish it in any case. PLIM_INVALID: the command has no placeholder
+ * for something that the question varies, or the question cannot be proven by a program. */
 enum plim_status plim_prove_with_read(const struct plim_request *request,
                                       const struct plim_spec_question *question, const char *uri,
                                       struct plim_prove_with *out,

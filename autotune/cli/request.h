@@ -1,4 +1,4 @@
-/* What the user asked for on the command line, checked as far as an option can be on its own. */
+/* The user's request on the command line; each option is checked as far as that is possible on its own. */
 #ifndef PLIM_AUTOTUNE_CLI_REQUEST_H
 #define PLIM_AUTOTUNE_CLI_REQUEST_H
 
@@ -23,7 +23,7 @@ struct plim_request_setting {
     const char *value;
 };
 
-/* What only exec asks for. Texts and the command belong to argv. */
+/* Options of exec and record. Texts and the command belong to argv. */
 struct plim_request_program {
     char *const *command; /* ends with NULL; NULL: not given */
     const char *batch, *seq; /* axes as typed; NULL: not given */
@@ -31,16 +31,16 @@ struct plim_request_program {
     struct plim_request_list variables;     /* NAME=VALUE */
     struct plim_request_list files;         /* TEMPLATE=PATH */
     struct plim_request_list assumes;       /* FILE:LINE=VALUE */
-    struct plim_request_list merged;        /* recordings that become one */
+    struct plim_request_list merged;        /* recordings to merge into one */
     int64_t gpus, jobs, steps, repetitions, epoch_steps; /* 0: not given */
     double run_seconds, limit_seconds;      /* 0: not given */
-    const char *logs; /* a folder that stays; NULL: none */
+    const char *logs; /* a folder for logs that is kept; NULL: none */
     bool dry_run, observe, each_batch;
 };
 
-/* What becomes of answers, and how env hands one over. */
+/* How answers are stored, and how env passes one on. */
 struct plim_request_store {
-    const char *site;                    /* NULL: the usual one */
+    const char *site;                    /* NULL: the default */
     double wait_seconds, oldest_seconds; /* 0: not given */
     bool off, fresh;
     const char *format, *on_miss; /* as typed; NULL: not given */
@@ -48,7 +48,7 @@ struct plim_request_store {
     bool strict, per_rank, explain_miss, task_prolog, root_owned;
 };
 
-/* What only apply and revert ask for. */
+/* Options of apply and revert. */
 struct plim_request_apply {
     struct plim_request_list sets;  /* PATH=NAME */
     int64_t micro_batch, accumulation, seq, dp, tokens; /* 0: not given */
@@ -56,7 +56,7 @@ struct plim_request_apply {
     bool check, force;
 };
 
-/* What becomes of the answer in a framework's words. */
+/* Options for the answer in a framework's format. */
 struct plim_request_emit {
     const char *name; /* --emit; NULL: not given */
     int64_t gpus_per_node; /* 0: not given */
@@ -67,8 +67,8 @@ struct plim_request_emit {
 struct plim_request {
     const char *subject; /* SPEC, FILE, COMMAND; NULL: not given */
     const char *model;   /* --model, of a trainer's config; NULL: not given */
-    const char *config, *unplanned; /* as in struct plim_result_spec; NULL: the spec is no trainer's config */
-    struct plim_request_list arguments; /* behind it, of commands that take more than one */
+    const char *config, *unplanned; /* as in struct plim_result_spec; NULL: the spec is not a trainer's config */
+    struct plim_request_list arguments; /* further arguments, for commands that take more than one */
     struct plim_request_list devices;
     size_t setting_count;
     struct plim_request_setting settings[PLIM_REQUEST_SETTINGS];
@@ -83,19 +83,19 @@ struct plim_request {
     enum plim_result_order order;
     double budget_seconds; /* 0: none */
     bool json, quiet, no_color, help, man;
-    bool tiers;    /* an answer for each of plim_tiers, whose margin takes the place of the allowance's */
-    bool prove;    /* of a recording: its program is run */
-    const char *prove_with; /* of a spec: the command that is run in its place; NULL: none */
-    const char *framework_python; /* that measures train.host_speed; NULL: none */
+    bool tiers;    /* one answer for each of plim_tiers, whose margin replaces the allowance's */
+    bool prove;    /* for a recording: run its program */
+    const char *prove_with; /* for a spec: the command that proves its plan; NULL: none */
+    const char *framework_python; /* the Python that measures train.host_speed; NULL: none */
     bool timeline; /* record what is allocated during a step */
-    bool compare;  /* of report: each result beside the first */
+    bool compare;  /* report: show each result relative to the first */
     size_t price_count;
-    struct plim_price prices[PLIM_REQUEST_LIST]; /* of report: an hour of a GPU */
+    struct plim_price prices[PLIM_REQUEST_LIST]; /* report: the price of a GPU hour */
     struct plim_request_program program;
     struct plim_request_store store;
     struct plim_request_apply apply;
     struct plim_request_emit emit;
-    char texts[PLIM_REQUEST_TEXTS]; /* what lists in one argument were split into */
+    char texts[PLIM_REQUEST_TEXTS]; /* the parts of arguments that are lists */
     size_t texts_used;
 };
 

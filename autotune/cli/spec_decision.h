@@ -1,4 +1,4 @@
-/* A spec's decision on one device or many, as a report; what plan, tune and env share. */
+/* The decision about a spec on one device or many, as a report; shared by plan, tune and env. */
 #ifndef PLIM_AUTOTUNE_CLI_SPEC_DECISION_H
 #define PLIM_AUTOTUNE_CLI_SPEC_DECISION_H
 
@@ -6,7 +6,7 @@
 #include "common.h"
 #include "kept.h"
 
-/* Too large for comfort on a stack. */
+/* Rather large for a stack. */
 struct plim_decide {
     const struct plim_request *request;
     const struct plim_io *io;
@@ -19,7 +19,7 @@ struct plim_decide {
     const struct plim_proving *proving; /* --prove-with; NULL: none */
 };
 
-/* Loads the request's spec and puts the question. Everything outlives it. It is to be finished in any
+/* Loads the request's spec and makes the question. All arguments outlive `d`. Finish it in any
  * case. */
 enum plim_status plim_decide_init(struct plim_decide *d, const struct plim_request *request,
                                   const struct plim_io *io, const struct plim_log *log,
@@ -27,12 +27,12 @@ enum plim_status plim_decide_init(struct plim_decide *d, const struct plim_reque
 
 void plim_decide_finish(struct plim_decide *d); /* NULL and zeroed are fine */
 
-/* The question of the store about this spec on this GPU, into a zeroed one. */
+/* The store's question about this spec on this GPU, into the zeroed `question`. */
 void plim_decide_store_question(const struct plim_decide *d, const struct plim_store_gpu *gpu,
                                 struct plim_store_question *question);
 
-/* Plans, and on a real GPU proves: a result for each URI, in order. Proven answers are kept; of one
- * real GPU a kept one is taken. */
+/* Plans, and on a real GPU proves: a result for each URI, in order. Proven answers are kept; for a single
+ * real GPU a kept answer is used. */
 enum plim_status plim_decide_report(struct plim_decide *d, const char *const *uris, size_t count,
                                     struct plim_report *report,
                                     struct plim_error *err) PLIM_MUST_CHECK;

@@ -1,7 +1,7 @@
-/* The decision about a user's program: the search of tune, asked of trials of the program.
+/* The decision about a user's program: the search of tune, answered by trials of the program.
  *
- * Virtual GPUs know bytes and not time, so the largest micro-batch is chosen there, and nothing is
- * said of how fast it is. On a real GPU the time from step to step is taken where steps are
+ * Virtual GPUs know bytes but not time, so the largest micro-batch is chosen there, and its speed is not
+ * reported. On a real GPU the time from step to step is measured where steps are
  * recognised, and the fastest setting wins.
  */
 #ifndef PLIM_AUTOTUNE_DECIDE_BLACK_BOX_H
@@ -19,24 +19,24 @@ struct plim_black_box {
     struct plim_program_question *question; /* its objective is chosen here */
     const struct plim_run_device *device;   /* open, with its limit: simulated, or real */
     const struct plim_stop *stop;
-    const struct plim_log *log;            /* of what went wrong in a trial */
+    const struct plim_log *log;            /* for failures of trials */
     struct plim_execution_options options; /* GPUs, program and stop are filled in here */
     int64_t gpus, jobs;
-    void (*on_run)(void *user); /* told before each trial; may be NULL */
+    void (*on_run)(void *user); /* called before each trial; may be NULL */
     void *user;
-    struct plim_execution *chosen; /* the choice's trial is copied there; NULL: it is not asked for */
+    struct plim_execution *chosen; /* receives a copy of the choice's trial; NULL: not wanted */
 };
 
-/* Fills the zeroed result. PLIM_INVALID: the program cannot be started, or does not use its batch;
- * that nothing fits, or that it fails, is a result. */
+/* Fills the zeroed result. PLIM_INVALID: the program cannot be started, or does not use its batch.
+ * A program that does not fit or fails is a result. */
 enum plim_status plim_black_box_tune(const struct plim_black_box *box, struct plim_result *result,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
 /* The last lines of a trial's output, as warnings. The file may be anything. */
 void plim_black_box_show_log(const struct plim_log *log, const char *folder, const char *name);
 
-/* Why a trial failed, and not for want of memory, with those lines; false, and nothing, if it did not.
- * `execution` may be NULL. */
+/* Logs why a trial failed for another reason than memory, with those lines; false, and nothing is logged, if it
+ * did not. `execution` may be NULL. */
 bool plim_black_box_show_failure(const struct plim_log *log, const char *folder,
                                  const struct plim_execution *execution);
 

@@ -1,9 +1,9 @@
-/* A spec's question, put to one device or to many.
+/* A spec's question, answered for one device or for many.
  *
- * Many GPUs share work: those of one class share runs (search/cache.h), all learn from the first
+ * Many GPUs share work: those of one class share runs (search/cache.h), and all learn from the first
  * where to look for their edges (the lines of search/edge.h). Classes are searched in parallel.
- * What a GPU shares never changes its answer or what is listed as tried, so the report does
- * not depend on who was faster.
+ * Sharing never changes a GPU's answer or the list of what was tried, so the report does
+ * not depend on which search was faster.
  */
 #ifndef PLIM_AUTOTUNE_DECIDE_FLEET_H
 #define PLIM_AUTOTUNE_DECIDE_FLEET_H
@@ -18,28 +18,28 @@ struct plim_fleet {
     const struct plim_stop *stop;
     const struct plim_log *log; /* NULL: notes are dropped */
     double timing_seconds;      /* on a real GPU: for the repeats of one setting */
-    const struct plim_proving *proving; /* on one device: the user's program runs what was planned */
-    const struct plim_ring *ring; /* on one real GPU: those of its kind here; NULL: nothing is known */
-    bool with_timeline;         /* of a step of the choice; where nothing fits, of what needs least */
-    /* Told before every run, from any thread, and after every device; may be NULL. */
+    const struct plim_proving *proving; /* for a single device: the user's program proves the plan */
+    const struct plim_ring *ring; /* for a single real GPU: the all-reduce among its kind; NULL: not known */
+    bool with_timeline;         /* add a step of the choice; if nothing fits, of the setting that needs least */
+    /* Called before every run, from any thread, and after every device; may be NULL. */
     void (*on_run)(void *user);
     void (*on_device)(void *user);
     void *user;
 };
 
-/* Appends one result per device URI, in their order. That nothing fits on a GPU, or that the
- * time ran out, is a result. */
+/* Appends one result per device URI, in their order. It is also a result that nothing fits on a GPU, or that
+ * time ran out. */
 enum plim_status plim_fleet_tune(const struct plim_fleet *fleet, const char *const *uris,
                                  size_t count, struct plim_report *report,
                                  struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Adds a step of `setting` on a device that is open to a result, whose limit is known. */
+/* Adds the timeline of a step of `setting` on an open device to a result whose limit is set. */
 enum plim_status plim_fleet_timeline(struct plim_run_device *device,
                                      const struct plim_setting *setting, bool fits,
                                      struct plim_result *result,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
-/* One setting on one device that is open: fills the zeroed result. PLIM_SPEC, with the reason, for a
+/* Inspects one setting on one open device: fills the zeroed result. PLIM_SPEC, with the reason, for a
  * setting that cannot run at all. */
 enum plim_status plim_fleet_inspect(struct plim_run_device *device,
                                     const struct plim_setting *setting, bool with_timeline,

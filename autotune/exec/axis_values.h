@@ -1,4 +1,4 @@
-/* What may be tried along one axis of a program.
+/* The values that may be tried along one axis of a program.
  *
  *     8             one value
  *     8,16,32       a list; words too: adamw,lion
@@ -20,19 +20,19 @@ struct plim_axis_values {
 
 enum { PLIM_LIST_VALUES = 1024 };
 
-/* `option` names the option in messages. PLIM_INVALID: not understood, or too many values. The list
- * is to be finished in any case. */
+/* `option` names the option in messages. PLIM_INVALID: not understood, or too many values. Finish the
+ * list in any case. */
 enum plim_status plim_axis_values_parse(const char *option, const char *text,
                                        struct plim_axis_values *list,
                                        struct plim_error *err) PLIM_MUST_CHECK;
 void plim_axis_values_finish(struct plim_axis_values *list); /* NULL and zeroed are fine */
 
-/* A range as the list of its values. PLIM_INVALID: there are too many. */
+/* Turns a range into the list of its values. PLIM_INVALID: too many values. */
 enum plim_status plim_axis_values_spread(struct plim_axis_values *list, const char *option,
                                         struct plim_error *err) PLIM_MUST_CHECK;
 
-/* All values as positive integers, in `out` of at least `size`. PLIM_INVALID: one is none, or they
- * are more. */
+/* All values as positive integers, in `out` with room for `size`. PLIM_INVALID: one is not a positive integer,
+ * or there are more than `size`. */
 enum plim_status plim_axis_values_integers(const struct plim_axis_values *list, const char *option,
                                           int64_t *out, size_t size, size_t *count,
                                           struct plim_error *err) PLIM_MUST_CHECK;

@@ -1,7 +1,7 @@
 /* Trials of a program as the runs of a search (autotune/search/runner.h).
  *
- * Each setting is tried once. While the search waits for one answer, others that it said it may ask
- * for next run beside it. What a setting would need if nothing limited it is only tried where it does
+ * Each setting is tried once. While the search waits for one answer, settings that it announced as
+ * possible next ones run at the same time. What a setting would need without a limit is only tried if it does
  * not fit. `details` of the trials are a `struct plim_execution`.
  */
 #ifndef PLIM_AUTOTUNE_EXEC_EXECUTOR_H
@@ -16,19 +16,19 @@ struct plim_executor;
 enum plim_status plim_executor_create(const struct plim_execution_options *options, int jobs,
                                       struct plim_executor **out,
                                       struct plim_error *err) PLIM_MUST_CHECK;
-/* Ends trials that are not waited for any more. */
+/* Also ends trials that still run. */
 void plim_executor_destroy(struct plim_executor **executor);
 
-/* The first trial, where it is over and fitted; NULL where not. */
+/* The first trial, if it is over and fitted; else NULL. */
 const struct plim_execution *plim_executor_first(struct plim_executor *executor);
 
-/* A program that compiles takes other memory at its first launch than at those that find what it compiled: tries a
- * setting that fits as both, once, and keeps what takes more as its trial, which is returned (NULL: there was none).
- * Where it does not fit then, each setting that is asked for from then on is tried as both. Other programs are left
- * alone, and so is what there is no time for. */
+/* A program that compiles takes different memory at its first launch than at later ones, which find the compiled code:
+ * tries a setting that fits in both ways, once, and keeps the larger as its trial, which is returned (NULL: there was
+ * none). If it then does not fit, every later setting is tried in both ways. Does nothing for other programs, or when
+ * there is no time. */
 const struct plim_execution *plim_executor_confirm(struct plim_executor *executor, const struct plim_setting *setting);
 
-/* A program that takes the same memory whatever its batch is ends the search: PLIM_INVALID says so. */
+/* The runner. A program that takes the same memory whatever its batch ends the search with PLIM_INVALID. */
 struct plim_runner plim_executor_runner(struct plim_executor *executor);
 
 #endif

@@ -1,11 +1,11 @@
 /* A small process between plimsoll and one program: it starts the program, and ends everything that
- * the program started, whatever becomes of plimsoll.
+ * the program started, whatever happens to plimsoll.
  *
- * What loses its parent below it becomes its child (it is their subreaper), so that it knows all of
+ * Descendants that lose their parent become its children (it is their subreaper), so that it finds all of
  * them by descent, whatever they do to their session and their environment. It ends them when it is
- * told to, or when plimsoll is gone, which the end of its channel tells, also after a SIGKILL.
+ * told to, or when plimsoll is gone, which closes its channel, even after a SIGKILL.
  *
- * The other side of it is launch.h.
+ * launch.h is the other end of the channel.
  */
 #ifndef PLIM_AUTOTUNE_EXEC_GUARDIAN_H
 #define PLIM_AUTOTUNE_EXEC_GUARDIAN_H
@@ -17,30 +17,30 @@
 
 enum plim_guardian_event {
     PLIM_GUARDIAN_STARTED, /* value: the program's pid */
-    PLIM_GUARDIAN_FAILED,  /* value: the errno of starting it; the guardian has ended */
-    PLIM_GUARDIAN_ENDED,   /* value: the program's status as of waitpid() */
+    PLIM_GUARDIAN_FAILED,  /* value: errno; the program could not be started, and the guardian has ended */
+    PLIM_GUARDIAN_ENDED,   /* value: the program's status from waitpid() */
 };
 
-/* From the guardian, over a socket that keeps messages apart. To it, a message of one byte, of any
- * value, says to end everything. */
+/* A message from the guardian, over a socket that preserves message boundaries. A message of one byte, of any
+ * value, tells the guardian to end everything. */
 struct plim_guardian_message {
     int event, value;
 };
 
-/* What it needs; filled in before the fork, as little is allowed behind it. */
+/* The guardian's arguments; filled in before the fork, because little is allowed after it. */
 struct plim_guardian {
     int channel; /* its end of the socket pair */
     int hold;    /* kept open as long as it lives; -1: none */
-    int input[2]; /* a pipe whose first end is the program's stdin; the other is kept open */
+    int input[2]; /* a pipe: the first end is the program's stdin; the other is kept open */
     int log;     /* the program's output */
     char *const *arguments, *const *environment;
-    const posix_spawn_file_actions_t *actions; /* of the program */
+    const posix_spawn_file_actions_t *actions; /* for starting the program */
     const posix_spawnattr_t *attributes;
-    char *const *files; /* removed where plimsoll is gone */
+    char *const *files; /* removed when plimsoll is gone */
     size_t file_count;
 };
 
-/* In a fresh child, with all signals blocked. */
+/* Call it in a fresh child, with all signals blocked. */
 _Noreturn void plim_guardian_run(const struct plim_guardian *guardian);
 
 #endif

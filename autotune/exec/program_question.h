@@ -6,11 +6,11 @@
 #include "autotune/search/question.h"
 #include "axis_values.h"
 
-/* With the values that its axes point to: do not copy or move it once an axis is added. Zeroed is
- * empty. The caller fills in question.batch but for the list of micro-batches. */
+/* Contains the values that its axes point to: do not copy or move it once an axis is added. Zeroed is
+ * empty. The caller fills in question.batch, except the list of micro-batches. */
 struct plim_program_question {
     struct plim_question question;
-    bool uses_batch;        /* {batch} is a placeholder; else every trial is the program as it is */
+    bool uses_batch;        /* {batch} is a placeholder; else every trial runs the program unchanged */
     bool uses_accumulation; /* {accumulation} is one */
     struct plim_axis_values lists[PLIM_AXES];
     int64_t *values[PLIM_AXES];
@@ -20,17 +20,17 @@ struct plim_program_question {
 void plim_program_question_init(struct plim_program_question *q, enum plim_objective objective);
 void plim_program_question_finish(struct plim_program_question *q); /* NULL and zeroed are fine */
 
-/* An axis {name} whose values are texts, `text` in the syntax of axis_values.h. `option` names the
+/* Adds an axis {name} whose values are texts, `text` in the syntax of axis_values.h. `option` names the
  * option in messages. PLIM_INVALID: not understood, the name is taken, or there are too many. */
 enum plim_status plim_program_question_axis(struct plim_program_question *q, const char *option,
                                             const char *name, const char *text, bool is_users,
                                             struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The axis {seq}, whose values are numbers of tokens. */
+/* Adds the axis {seq}, whose values are numbers of tokens. */
 enum plim_status plim_program_question_seq(struct plim_program_question *q, const char *text,
                                            struct plim_error *err) PLIM_MUST_CHECK;
 
-/* What {batch} may be. NULL: it is not a placeholder, and a trial counts as one sample. */
+/* Sets the values of {batch}. NULL: it is not a placeholder, and a trial counts as one sample. */
 enum plim_status plim_program_question_batch(struct plim_program_question *q, const char *text,
                                              struct plim_error *err) PLIM_MUST_CHECK;
 

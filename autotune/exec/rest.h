@@ -1,7 +1,7 @@
-/* Has a trial's memory reached what it will stay at? Its processes say whether their peaks are still and their blocks
- * lie where they lay before (devices/virtual/steps); whether they will is foreseen (forecast.h). A trial whose
- * allocator will ask for more goes on until it has. Where blocks still move, two forecasts have to say that it will
- * not: the second knows the sizes of blocks better. */
+/* Has a trial's memory reached its final level? Its processes report whether their peaks have stopped growing and
+ * whether their blocks lie where they did before (devices/virtual/steps); a forecast says whether memory will still
+ * grow (forecast.h). If it will, the trial continues until it has. While blocks still move, two forecasts in a row
+ * have to say that it will not: the second knows the sizes of blocks better. */
 #ifndef PLIM_AUTOTUNE_EXEC_REST_H
 #define PLIM_AUTOTUNE_EXEC_REST_H
 
@@ -9,23 +9,23 @@
 #include "devices/virtual/machine/machine.h"
 
 struct plim_rest {
-    const char *folder; /* where the processes write down their blocks */
+    const char *folder; /* where the processes record their blocks */
     struct plim_forecast_allocator allocator;
-    int repetitions; /* of a steady peak that a trial waits for */
+    int repetitions; /* how many steps with a steady peak a trial waits for */
     int64_t next_look, least_steps;
-    int foreseen; /* looks in a row that saw no growth to come */
+    int foreseen; /* how many forecasts in a row saw no growth to come */
 };
 
-/* What the processes of a machine say, at a look at it. */
+/* The state of a machine's processes. */
 struct plim_rest_seen {
-    int64_t steady, still;         /* processes that are (machine.h) */
-    int64_t not_steady, not_still; /* that use a GPU and are not */
-    int64_t steps;                 /* that all have done which do steps */
+    int64_t steady, still;         /* processes that are steady, still (machine.h) */
+    int64_t not_steady, not_still; /* processes that use a GPU and are not */
+    int64_t steps;                 /* steps that every process with steps has done */
 };
 
 void plim_rest_count(struct plim_rest_seen *seen, const struct plim_machine_process *process);
 
-/* Cheap where no step was done since it was asked last. */
+/* Cheap if no step was done since the last call. */
 bool plim_rest_is_reached(struct plim_rest *rest, const struct plim_machine *machine,
                           const struct plim_rest_seen *seen);
 

@@ -1,5 +1,5 @@
-/* Placeholders: {batch} in a command line, an environment variable or a file. Only names that are
- * given are replaced; every other brace is left alone, as in JSON or a shell's ${HOME}.
+/* Placeholders: {batch} in a command line, an environment variable or a file. Only given names are
+ * replaced; all other braces are left alone, as in JSON or a shell's ${HOME}.
  */
 #ifndef PLIM_AUTOTUNE_EXEC_TEMPLATE_H
 #define PLIM_AUTOTUNE_EXEC_TEMPLATE_H

@@ -1,10 +1,10 @@
-/* A user's own program as something to try: its command line, environment and files with
+/* A user's own program to be tried: its command line, environment and files with
  * placeholders in them.
  *
  *     {batch} {accumulation}   of the setting that is tried
- *     {world}    how many GPUs there are
- *     {NAME}     the value along an axis: {seq}, {precision}, and those of the user's
- *     {dir}      a folder of this trial's own, removed with it
+ *     {world}    the number of GPUs
+ *     {NAME}     the value along an axis: {seq}, {precision}, and the user's own axes
+ *     {dir}      a folder for this trial alone, removed with it
  *     {trial}    its number, from 1
  */
 #ifndef PLIM_AUTOTUNE_EXEC_USER_PROGRAM_H
@@ -31,7 +31,7 @@ struct plim_program {
     int64_t world;
 };
 
-/* What reports call it: the script of a Python command, else the command itself; without its folder. */
+/* Its name in reports: the script of a Python command, else the command itself; without its folder. */
 const char *plim_program_name(const struct plim_program *program);
 
 /* Is {name} anywhere in the command, the environment or a file? PLIM_IO: a template cannot be
@@ -46,18 +46,18 @@ struct plim_program_instance {
     PLIM_ARRAY(char *) written; /* paths of the files */
 };
 
-/* What a trial has in its environment whatever the program's variables are. */
+/* A change to the environment of every trial, whatever the program's own variables are. */
 struct plim_program_variable {
     enum {
         PLIM_VARIABLE_SET,
-        PLIM_VARIABLE_PUT_BEFORE, /* goes before the list, with colons between, that the variable has */
+        PLIM_VARIABLE_PUT_BEFORE, /* put before the colon-separated list in the variable */
         PLIM_VARIABLE_TAKEN_OUT
     } change;
     const char *name, *value;
 };
 
-/* Fills in a setting, and writes the files. `folder` is {dir}; `more` goes over all other variables. PLIM_IO: a file
- * cannot be read or written. The instance is to be finished in any case. */
+/* Fills in a setting, and writes the files. `folder` is {dir}; `more` overrides all other variables. PLIM_IO: a file
+ * cannot be read or written. Finish the instance in any case. */
 enum plim_status plim_program_fill(const struct plim_program *program,
                                    const struct plim_setting *setting, const char *folder,
                                    int64_t trial, const struct plim_program_variable *more, size_t more_count,

@@ -1,5 +1,5 @@
-/* What trials of a program need around them: the library that is preloaded, and a folder that goes
- * with the search, also when plimsoll is killed: a child of ours waits for that.
+/* The environment of trials of a program: the library that is preloaded, and a folder that is removed after
+ * the search, even if plimsoll is killed: a child process waits for that.
  */
 #ifndef PLIM_AUTOTUNE_EXEC_WORKSPACE_H
 #define PLIM_AUTOTUNE_EXEC_WORKSPACE_H
@@ -8,11 +8,11 @@
 #include <limits.h>
 #include <sys/types.h>
 
-/* In the workspace's folder: what goes before PYTHONPATH. */
+/* In the workspace's folder: put before PYTHONPATH. */
 #define PLIM_WORKSPACE_MODULES "python"
-/* What goes before PATH: programs that tell of the GPU. */
+/* Put before PATH: programs that report on the GPU. */
 #define PLIM_WORKSPACE_PROGRAMS "bin"
-/* And what the programs' compilers keep, which makes it when they first do. */
+/* The cache of the programs' compilers, which create it when they first need it. */
 #define PLIM_WORKSPACE_COMPILED "compiled"
 
 enum plim_preloaded {
@@ -21,7 +21,7 @@ enum plim_preloaded {
 };
 
 struct plim_workspace {
-    char library[PATH_MAX]; /* to be preloaded: no blank and no colon in it */
+    char library[PATH_MAX]; /* the library to preload: without blanks and colons */
     char folder[64];        /* for the folders of trials; "": none was made */
     const char *logs;       /* for their output: the caller's, or `folder` */
     int keeper;             /* once every copy of it is closed, `folder` is removed; -1: none */
@@ -29,8 +29,8 @@ struct plim_workspace {
 };
 
 /* Finds the library, which lies beside the executable in a build and under lib when installed, and
- * makes the folder; `logs` and what it is in are made too, if it is not NULL, and stay. PLIM_UNSUPPORTED: there is no
- * such library. The workspace is to be finished in any case. */
+ * creates the folder; also `logs` (if not NULL) with its parent folders, which are kept. PLIM_UNSUPPORTED: there is no
+ * such library. Finish the workspace in any case. */
 enum plim_status plim_workspace_make(struct plim_workspace *workspace,
                                      enum plim_preloaded preloaded, const char *logs,
                                      struct plim_error *err) PLIM_MUST_CHECK;

@@ -1,5 +1,5 @@
-/* Who makes blocks of a program's segments: found out by holding a run with the program's own
- * allocator beside the recording. */
+/* Which allocator a program uses: found by comparing a run with the program's own allocator with the
+ * recording. */
 #ifndef PLIM_AUTOTUNE_RECORD_PROOF_H
 #define PLIM_AUTOTUNE_RECORD_PROOF_H
 
@@ -12,7 +12,7 @@ enum plim_status plim_record_prove(const struct plim_trace *recorded, const stru
                                    struct plim_recording *recording,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
-/* What PyTorch's allocator reserves at most when it is played the stream at a point. 0: the device is too small. */
+/* The most that PyTorch's allocator reserves when the stream is played to it at a point. 0: the device is too small. */
 enum plim_status plim_record_peak(const struct plim_recorded_stream *stream,
                                   struct plim_recorded_point point, const char *device,
                                   int64_t *bytes, struct plim_error *err) PLIM_MUST_CHECK;

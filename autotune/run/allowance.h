@@ -1,4 +1,4 @@
-/* How much of a GPU may be used: the user's options, and what PyTorch takes beside its allocator. */
+/* How much of a GPU may be used: the user's options, and the memory that PyTorch takes besides its allocator. */
 #ifndef PLIM_AUTOTUNE_RUN_ALLOWANCE_H
 #define PLIM_AUTOTUNE_RUN_ALLOWANCE_H
 
@@ -9,7 +9,7 @@ struct plim_allowance {
     bool overhead_given;
     int64_t overhead_bytes; /* where given */
     bool margin_given;
-    double margin_share;    /* of usable; used where margin_bytes is negative */
+    double margin_share;    /* of the usable memory; used if margin_bytes is negative */
     int64_t margin_bytes;
     const char *alloc_conf; /* allocator options in PyTorch's syntax; "" or NULL: its defaults */
 };
@@ -20,17 +20,17 @@ struct plim_allowance {
         .margin_share = 0.05, .margin_bytes = -1                                                   \
     }
 
-/* What a training process of PyTorch takes beside the caching allocator's memory: an estimate. */
+/* An estimate of the memory that a PyTorch training process takes besides the caching allocator's. */
 int64_t plim_overhead_estimate(int compute_capability);
-/* Of that, what a process takes before it has loaded a kernel. */
+/* The part of it that a process takes before it has loaded a kernel. */
 int64_t plim_context_estimate(int compute_capability);
 
-/* The limit from what was allowed. Of the overhead's estimate and of what was measured (0: was not)
- * the larger counts. */
+/* The limit that follows from the allowance. The overhead is the larger of the estimate and the measurement
+ * (0: not measured). */
 struct plim_limit plim_allowance_limit(const struct plim_allowance *allowance, int64_t usable_bytes,
                                        int64_t estimate_bytes, int64_t measured_bytes);
 
-/* Makes room in the limit for one more communicator of NCCL's (PLIM_COMMUNICATOR_BYTES), unless the overhead was
+/* Reserves memory in the limit for one more NCCL communicator (PLIM_COMMUNICATOR_BYTES), unless the overhead was
  * given. */
 void plim_allowance_add_communicator(const struct plim_allowance *allowance,
                                      struct plim_limit *limit);

@@ -3,8 +3,8 @@
  * Times of steps are skewed and a GPU's clock needs a while to become steady, hence:
  *
  *   warm-up   at least 3 steps and 1 s, until two windows of 0.5 s in a row differ by less than
- *             1 %; never more than a third of the time given. None for a GPU that has just worked for so
- *             long, on whatever it was: its clock is up
+ *             1 %; never more than a third of the time given. None for a GPU that has just worked for that
+ *             long, on anything: its clock is up
  *   repeats   until the 95 % confidence interval of the median (stats.h) reaches no further than
  *             1 % to either side, or the time given is over
  *
@@ -30,30 +30,30 @@ struct plim_timing {
 /* Runs one step and says how long it took. Anything but PLIM_OK ends the measurement. */
 typedef enum plim_status (*plim_measure_step)(void *user, double *seconds);
 
-/* How long a GPU has worked up to now without a pause. Zeroed: not at all. */
+/* How long a GPU has worked without a pause until now. Zeroed: not at all. */
 struct plim_warmth {
     double busy_seconds;
     double until; /* plim_clock_seconds() when it was last seen at work */
 };
 
-/* It has just worked for so long. */
+/* Notes that the GPU has just worked for this long. */
 void plim_warmth_note(struct plim_warmth *warmth, double seconds);
 
-/* Steps that were run anyway, and how long they took; all positive. */
+/* Times of steps that were run for another purpose; all positive. */
 struct plim_measured_steps {
     double seconds[PLIM_MEASURE_REPEATS];
     int count;
 };
 
-/* `warmth`: of the GPU, which runs nothing but these steps and those that were noted; they are noted, too.
- * `steps` were run just before, and noted: they are the first repeats if the GPU was warm when they began. The others
- * follow them there. `allowed_seconds` is host time and bounds warm-up and repeats together; one repeat is always
- * made. Fails only as `step` does; PLIM_INVALID for a step whose time is not positive and finite. */
+/* `warmth`: of the GPU, which runs only these steps and work that was noted; these steps are noted, too.
+ * `steps` were run just before, and noted: they are the first repeats if the GPU was warm when they began, and the
+ * repeats made here are appended to them. `allowed_seconds` is host time and bounds warm-up and repeats together; at
+ * least one repeat is made. Fails only as `step` does; PLIM_INVALID for a step time that is not positive and finite. */
 enum plim_status plim_measure(plim_measure_step step, void *user, struct plim_warmth *warmth,
                               struct plim_measured_steps *steps, double allowed_seconds,
                               struct plim_timing *out) PLIM_MUST_CHECK;
 
-/* What steps say. */
+/* The timing from the times of steps. */
 void plim_measure_summarise(const struct plim_measured_steps *steps, struct plim_timing *out);
 
 #endif

@@ -1,10 +1,10 @@
 /* Plays of a recording that GPUs share.
  *
- * What a recording allocates depends on the GPU through its sizes alone (a few are of reductions, which need scratch by
- * the multiprocessors). So a play that never came near a limit is the play of each GPU where the sizes are the same
- * and that has as much memory as was reserved, but for its seconds (plim_player_retime()).
+ * The allocations of a recording depend on the GPU only through their sizes (a few, of reductions, need scratch that
+ * depends on the number of multiprocessors). So a play that never came near a limit is, apart from its seconds
+ * (plim_player_retime()), the play on every GPU that has the same sizes and as much memory as was reserved.
  *
- * Zeroed is not ready. Thread safety: any number of threads.
+ * A zeroed struct is not ready. Thread safety: any number of threads.
  */
 #ifndef PLIM_AUTOTUNE_RUN_PLAYS_H
 #define PLIM_AUTOTUNE_RUN_PLAYS_H
@@ -26,11 +26,11 @@ struct plim_run_plays {
 void plim_run_plays_init(struct plim_run_plays *plays);
 void plim_run_plays_finish(struct plim_run_plays *plays);
 
-/* Keeps a play, if it can be one of others. PLIM_NOMEM is the only failure. */
+/* Keeps a play, if other GPUs can use it. PLIM_NOMEM is the only failure. */
 enum plim_status plim_run_plays_keep(struct plim_run_plays *plays, const struct plim_setting *setting,
                                      uint64_t sizes, const struct plim_replay *replay) PLIM_MUST_CHECK;
 
-/* The play of a setting with so much memory, but for its seconds; false: none that is kept would be the same. */
+/* The play of a setting on a GPU with this budget, except its seconds; false: no kept play would be the same. */
 bool plim_run_plays_find(struct plim_run_plays *plays, const struct plim_setting *setting, uint64_t sizes,
                          int64_t budget_bytes, struct plim_replay *out);
 

@@ -1,7 +1,7 @@
-/* Presets for users who want a kind of answer and no numbers: each is one row of one table.
+/* Presets for users who do not want to give numbers: each is one row of one table.
  *
- * A profile is what is best, and how much memory stays free. A tier is a margin alone: `--tiers` answers
- * the same question once under each of them.
+ * A profile is an objective and how much memory stays free. A tier is a margin alone: `--tiers` answers
+ * the same question once for each of them.
  */
 #ifndef PLIM_AUTOTUNE_RUN_PROFILE_H
 #define PLIM_AUTOTUNE_RUN_PROFILE_H

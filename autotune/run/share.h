@@ -1,8 +1,8 @@
 /* Runs that GPUs of one class share, time included.
  *
- * On GPUs of a class (search/cache.h) a training step asks for the same memory and launches the same
- * work. So a replay that never came near a limit is a replay on each of them that has as much memory
- * as it reserved, but for its seconds: those come of its score, played on the other's clock
+ * On GPUs of one class (search/cache.h) a training step requests the same memory and launches the same
+ * work. So a replay that never came near a limit is also the replay on every other GPU with as much memory
+ * as it reserved, except for its seconds: these come from its score, played on the other GPU's clock
  * (devices/sim/score.h).
  *
  * Zeroed is empty and ready. Thread safety: one thread at a time.
@@ -21,19 +21,19 @@ struct plim_run_share {
         struct plim_replay replay;
         struct plim_score score;
     }) runs;
-    struct plim_score_recorder recorder; /* of the run that goes on */
+    struct plim_score_recorder recorder; /* of the current run */
     struct plim_arena scores;
 };
 
 void plim_run_share_finish(struct plim_run_share *share); /* NULL and zeroed are fine */
 
-/* Keeps a run that the recorder wrote down, if it can be one of others. PLIM_NOMEM is the only
+/* Keeps a run that was recorded, if other GPUs can use it. PLIM_NOMEM is the only
  * failure. */
 enum plim_status plim_run_share_keep(struct plim_run_share *share,
                                      const struct plim_setting *setting,
                                      const struct plim_replay *replay) PLIM_MUST_CHECK;
 
-/* The run of a setting on a device with so much memory; false: there is none that would be the
+/* The run of a setting on a device with this budget; false: no kept run would be the
  * same. */
 bool plim_run_share_take(const struct plim_run_share *share, const struct plim_setting *setting,
                          struct plim_device *device, int64_t budget_bytes,

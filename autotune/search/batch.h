@@ -2,15 +2,15 @@
  *
  *     effective batch = micro_batch x accumulation x world          (samples per optimizer step)
  *
- * With a target it is met exactly, so that the micro-batch divides it, unless a tolerance is
+ * A target is met exactly, so that the micro-batch divides it, unless a tolerance is
  * given; then the nearest accumulation is taken and the deviation is reported. Without a
  * target the accumulation is the given one (1 by default) and every micro-batch is allowed.
  *
  * Schedule. {0: 4, 4: 2, 8: 1} means: from epoch 0 on four micro-steps, from epoch 4 on two,
- * ... With a target, the target is that of the first phase and the others keep their
- * proportion to it (256, 128, 64), each exactly; every phase's accumulation is rewritten for
- * the new micro-batch. Without one the schedule is used as it stands. The phase with most
- * micro-steps stands for the whole: it needs the most memory, and it is what is replayed and
+ * ... A target is that of the first phase, and the other phases keep their
+ * proportion to it (256, 128, 64), each exactly; every phase's accumulation is recomputed for
+ * the new micro-batch. Without a target the schedule is used unchanged. The phase with most
+ * micro-steps represents all: it needs the most memory, and it is the one that is replayed and
  * ranked.
  */
 #ifndef PLIM_AUTOTUNE_SEARCH_BATCH_H
@@ -23,7 +23,7 @@
 
 enum { PLIM_PHASES = 64 };
 
-/* From this epoch on, so many micro-steps make an optimizer step. */
+/* From `epoch` on, `accumulation` micro-steps make an optimizer step. */
 struct plim_phase_request {
     int64_t epoch, accumulation;
 };
@@ -32,8 +32,8 @@ struct plim_phase_request {
 struct plim_batch_request {
     const int64_t *listed;   /* the micro-batches that may be chosen; NULL: all */
     size_t listed_count;     /* 0: all */
-    bool only_listed;        /* none but those may be run, even to find the edge */
-    int64_t first, last;     /* the smallest and the largest that may be run; 0: no such end */
+    bool only_listed;        /* only those may be run, even to find the edge */
+    int64_t first, last;     /* the smallest and the largest that may be run; 0: no limit */
     bool is_unknown;         /* a program that does not say its batch: trials count as one sample */
     int64_t world;           /* data-parallel GPUs; at least 1 */
     int64_t effective_batch; /* samples per optimizer step over all GPUs; 0: not given */
@@ -50,15 +50,15 @@ struct plim_batch_rule {
     size_t leading;                           /* the phase with most micro-steps */
 };
 
-/* What a micro-batch leads to. `accumulation` and `effective` are those of the leading phase. */
+/* A micro-batch with what follows from it. `accumulation` and `effective` are those of the leading phase. */
 struct plim_batch {
     int64_t micro_batch, accumulation, effective;
-    bool exact; /* every phase has its very effective batch, or none was asked for */
+    bool exact; /* every phase has exactly its effective batch, or none was asked for */
     int64_t phase_accumulation[PLIM_PHASES];
 };
 
-/* PLIM_SPEC when the target cannot be met by any micro-batch (it is no multiple of the world, or a
- * phase's share of it is no whole number of samples). */
+/* PLIM_SPEC when the target cannot be met by any micro-batch (it is not a multiple of the world, or a
+ * phase's share of it is not a whole number of samples). */
 enum plim_status plim_batch_rule_init(struct plim_batch_rule *rule,
                                       const struct plim_batch_request *request,
                                       struct plim_error *err) PLIM_MUST_CHECK;
@@ -66,25 +66,24 @@ enum plim_status plim_batch_rule_init(struct plim_batch_rule *rule,
 /* The target of the leading phase; 0: none. */
 int64_t plim_batch_target(const struct plim_batch_rule *rule);
 
-/* May this micro-batch be chosen? Fills `out`; when not, with the nearest accumulation, as it
- * would be if the effective batch might change. A list of micro-batches is
- * respected. */
+/* May this micro-batch be chosen? A list of micro-batches is respected. Fills `out`; if it may not, with
+ * the nearest accumulation, as if the effective batch could change. */
 bool plim_batch_allowed(const struct plim_batch_rule *rule, int64_t micro_batch,
                         struct plim_batch *out);
 
-/* May only micro-batches be chosen that keep the effective batch to the sample? */
+/* May only micro-batches be chosen that keep the effective batch exactly? */
 bool plim_batch_is_exact(const struct plim_batch_rule *rule);
 
-/* No larger micro-batch makes sense: the target's share of one GPU, or PLIM_MICRO_BATCH_MAX. A
- * list of micro-batches only lowers it where nothing else may be run. */
+/* The largest micro-batch that makes sense: one GPU's share of the target, or PLIM_MICRO_BATCH_MAX. A
+ * list of micro-batches lowers it only if nothing else may be run. */
 enum { PLIM_MICRO_BATCH_MAX = 1 << 20 };
 int64_t plim_batch_limit(const struct plim_batch_rule *rule);
 
-/* The micro-batch that is run in place of this one, whose verdict counts for it: itself, or the
- * nearest below it that a list lets run, or the first that may. */
+/* The micro-batch that is run instead of this one, and whose verdict counts for it: itself, or the
+ * nearest smaller one that a list allows, or the first one allowed. */
 int64_t plim_batch_tried(const struct plim_batch_rule *rule, int64_t micro_batch);
 
-/* The next larger one that may be run, or 0: that was the limit. */
+/* The next larger micro-batch that may be run; 0: this was the limit. */
 int64_t plim_batch_after(const struct plim_batch_rule *rule, int64_t micro_batch);
 
 /* The smallest allowed micro-batch greater than `micro_batch`, or 0 when there is none. */

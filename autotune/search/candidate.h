@@ -1,4 +1,4 @@
-/* Settings that fit, with how fast they are: what the choice is made among. */
+/* Candidates for the choice: settings that fit, with their speed. */
 #ifndef PLIM_AUTOTUNE_SEARCH_CANDIDATE_H
 #define PLIM_AUTOTUNE_SEARCH_CANDIDATE_H
 
@@ -7,20 +7,20 @@
 #include "setting.h"
 #include "trial.h"
 
-/* Rates that differ by less are equal within noise. */
+/* Rates that differ by less than this share are equal within noise. */
 #define PLIM_TIE_SHARE 0.01
 
 struct plim_candidate {
     struct plim_setting setting; /* with all its micro-steps */
     struct plim_batch batch;
-    struct plim_trial trial;  /* of `setting`, or with fewer micro-steps where not verified */
+    struct plim_trial trial;  /* of `setting`, or with fewer micro-steps if not verified */
     size_t point;             /* index in the space */
     int64_t seq;              /* tokens of a sample; 1 where none are counted */
     double step_seconds;      /* of the leading phase */
     double tokens_per_second; /* of all GPUs; communication between them is not counted */
-    bool allowed;             /* keeps the effective batch; only such a one can be chosen */
-    bool verified;            /* this very setting was run */
-    bool refuted;             /* not with all its micro-steps, or beyond the edge of its point */
+    bool allowed;             /* keeps the effective batch; others cannot be chosen */
+    bool verified;            /* exactly this setting was run */
+    bool refuted;             /* it does not fit with all its micro-steps, or is beyond the edge of its point */
 };
 
 struct plim_candidates {

@@ -1,4 +1,4 @@
-/* The decision for one GPU: search the points, choose, verify, and say what lies beyond. */
+/* The decision for one GPU: search the points, choose, verify, and try the next larger micro-batches. */
 #ifndef PLIM_AUTOTUNE_SEARCH_DECIDE_H
 #define PLIM_AUTOTUNE_SEARCH_DECIDE_H
 
@@ -9,7 +9,7 @@
 #include "question.h"
 #include "space.h"
 
-/* What the next larger micro-batch did. */
+/* The outcome of the next larger micro-batch. */
 struct plim_beyond {
     int64_t micro_batch; /* 0: there is none */
     bool tried;
@@ -24,7 +24,7 @@ struct plim_decision {
     struct plim_batch_rule rule;
     struct plim_space space;
     PLIM_ARRAY(struct plim_edge) edges; /* by point */
-    size_t searched; /* points before this one were; a waterfall may end before the others */
+    size_t searched; /* how many points were searched, from the first; a waterfall may end early */
     struct plim_candidates candidates;
     bool found;
     struct plim_candidate choice;
@@ -32,17 +32,17 @@ struct plim_decision {
     bool has_largest;
     struct plim_candidate largest; /* largest micro-batch with the other settings of `choice` */
     struct plim_beyond after_largest;
-    /* What the plan had said of the choice and of its point's edge, where there was a plan. */
+    /* If there was a plan: its values for the choice and for the edge of its point. */
     bool was_planned;
     double planned_seconds;
     int64_t planned_reserved_bytes, planned_edge;
-    /* When nothing fits: what needs least, and how to make it fit. */
+    /* When nothing fits: the setting that needs least, and how to make it fit. */
     bool has_smallest;
     struct plim_setting smallest;
     int64_t smallest_reserved_bytes; /* what it would need */
     struct plim_sample smallest_sample;
-    /* Nothing was found, but not for lack of memory: the smallest settings crashed, hung or were
-     * lost, as `smallest_sample` says. */
+    /* Nothing was found for another reason than memory: the smallest settings crashed, hung or lost the
+     * device; see `smallest_sample`. */
     bool failed;
     struct plim_advices advices;
     /* PLIM_OK; PLIM_CANCELLED, PLIM_TIMEOUT, PLIM_LOST, PLIM_NODEVICE: the best answer so far */
@@ -50,7 +50,7 @@ struct plim_decision {
     char ended_why[200]; /* one line */
 };
 
-/* What is known before the search starts. Zeroed is nothing. */
+/* What is known before the search starts. Zeroed: nothing. */
 struct plim_known {
     /* Where another GPU's edges were, by point of the same space. */
     const struct plim_edge *hints;
@@ -58,12 +58,12 @@ struct plim_known {
     /* The same question answered on a simulated GPU with the same budget, to be validated on this
      * one (validate.h); NULL: none. */
     const struct plim_decision *plan;
-    /* Is the best of every point wanted, and not only the best of all? */
+    /* Is the best setting of every point wanted, not only the best overall? */
     bool compares;
 };
 
-/* Fills the zeroed `decision`. That nothing fits, or that the search had to end early, is an
- * answer; so is a device that went away after something was found out on it. `question` outlives the
+/* Fills the zeroed `decision`. It is also an answer that nothing fits, that the search had to end early, or
+ * that the device was lost after first results. `question` outlives the
  * decision. PLIM_SPEC: no micro-batch leads to the effective batch. */
 enum plim_status plim_decide(const struct plim_question *question, const struct plim_known *known,
                              struct plim_asker *asker, struct plim_decision *decision,

@@ -4,26 +4,26 @@
  * (library workspaces, the allocator's rounding, one micro-step less to accumulate over). So:
  *
  *   approach   a few runs without limit give two lines, reserved and requested bytes over the
- *              micro-batch. Where the first crosses the budget it still fits without the allocator
- *              having to give anything back; where the second does, it cannot fit.
- *   bisect     doubling from 1, then halving, as one would who tries it out by hand. What the
- *              lines leave no doubt about is not run; the two micro-batches at the edge always
+ *              micro-batch. Up to where the first crosses the budget, settings fit without the allocator
+ *              having to release anything; beyond where the second does, they cannot fit.
+ *   bisect     doubling from 1, then halving, as one would do by hand. Micro-batches about which the
+ *              lines leave no doubt are not run; the two micro-batches at the edge always
  *              are.
- *   doubt      the two micro-batches beyond the edge are tried as well, and where the effective
- *              batch is fixed so is the largest (it needs no accumulated gradients); if one fits,
- *              the search goes on from there. Not where runs are costly, nor on a real GPU whose edge
- *              is that of the plan, which looked beyond.
+ *   doubt      the next two micro-batches beyond the edge are tried as well, and if the effective
+ *              batch is fixed also the largest (it needs no accumulated gradients); if one fits,
+ *              the search continues from there. Not where runs are costly, nor on a real GPU whose edge
+ *              is that of the plan, because the plan has looked beyond it.
  *
  * Where runs are costly (trials of a program) the bisection begins where the first line crosses the
- * budget, and on a real GPU at the edge of the plan; where more than that fits, it goes on from there
- * in growing steps. With an exact effective batch only what divides it is run.
+ * budget, and on a real GPU at the edge of the plan; if more than that fits, it continues from there
+ * in growing steps. With an exact effective batch only its divisors are run.
  *
- * Elsewhere the path of the bisection does not depend on the budget: so a larger budget never ends at a
- * smaller edge, even where single micro-batches fit by luck beyond it (the allocator has them;
- * they are left alone).
+ * Otherwise the path of the bisection does not depend on the budget: so a larger budget never ends at a
+ * smaller edge, even if single micro-batches beyond it fit by luck (the allocator allows that;
+ * they are ignored).
  *
- * Every verdict is a run's; a line only says where to look. A line from a similar GPU saves the
- * approach most of its runs.
+ * Every verdict comes from a run; a line only says where to look. A line from a similar GPU saves most runs
+ * of the approach.
  */
 #ifndef PLIM_AUTOTUNE_SEARCH_EDGE_H
 #define PLIM_AUTOTUNE_SEARCH_EDGE_H
@@ -40,43 +40,43 @@ struct plim_line {
     double fixed_bytes, per_sample_bytes; /* per_sample 0: not known */
 };
 
-/* What is known of a point's edge. Zeroed is nothing; `reserved` and `requested` may be a guess. */
+/* What is known about a point's edge. Zeroed: nothing; `reserved` and `requested` may be a guess. */
 struct plim_edge {
     struct plim_line reserved, requested;
     int64_t fits;     /* the largest micro-batch known to fit; 0: none */
     int64_t fails;    /* a larger one that does not; 0: none is known */
-    int64_t clean;    /* the largest known to fit without the allocator giving anything back */
-    int64_t planned;  /* where the edge is expected; asked there first; 0: nowhere */
-    bool unsupported; /* the GPU cannot run this point, whatever the memory */
-    double rate_limit; /* no more tokens per second are possible here; 0: not known */
+    int64_t clean;    /* the largest known to fit without the allocator releasing anything */
+    int64_t planned;  /* the expected edge, which is tried first; 0: none */
+    bool unsupported; /* the GPU cannot run this point, whatever its memory */
+    double rate_limit; /* the most tokens per second that are possible here; 0: not known */
     bool searched;    /* `fits` is the edge of the micro-batches that may be chosen */
-    bool exact;       /* and of all */
+    bool exact;       /* `fits` is the edge of all micro-batches */
 };
 
-/* Of which micro-batches the edge is wanted: those that divide an exact effective batch, which decide
- * what is fastest, or all that may be run, which is what a user is told. The same where none has to
- * be kept exactly. */
+/* The micro-batches whose edge is wanted: those that divide an exact effective batch, which decide
+ * what is fastest, or all that may be run, which is what the user is told. The two are the same if no
+ * effective batch has to be kept exactly. */
 enum plim_edge_of { PLIM_EDGE_OF_ALLOWED, PLIM_EDGE_OF_ALL };
 
-/* Is the edge of all looked for where it is asked for? Not where runs are costly: none is spent on what may not
+/* Is PLIM_EDGE_OF_ALL honoured? Not where runs are costly: none is spent on micro-batches that may not
  * be chosen. */
 bool plim_edge_goes_beyond_allowed(const struct plim_search *search);
 
-/* How near to the line's crossing `clean` has to come: within a share of itself. */
+/* How near `clean` has to come to the point where the line crosses the budget: within 1 / this of itself. */
 enum plim_nearness { PLIM_NEAR_ROUGHLY = 4, PLIM_NEAR_CLOSELY = 16 };
 
-/* Makes `clean` of the point's edge one near the budget that may be chosen, in very few runs; 0 when
+/* Sets `clean` of the point's edge to a micro-batch near the budget that may be chosen, in very few runs; 0 if
  * none was found. */
 enum plim_status plim_edge_approach(struct plim_search *search, size_t point,
                                     enum plim_nearness nearness) PLIM_MUST_CHECK;
 
-/* Finds the edge of a point: afterwards `fits` fits and `fails` does not, or is 0 where `fits` is
- * the largest that makes sense (plim_batch_limit). Of what may be chosen, nothing else is run. */
+/* Finds the edge of a point: afterwards `fits` fits and `fails` does not, or is 0 if `fits` is
+ * the largest that makes sense (plim_batch_limit). For PLIM_EDGE_OF_ALLOWED only these micro-batches are run. */
 enum plim_status plim_edge_find(struct plim_search *search, size_t point,
                                 enum plim_edge_of of) PLIM_MUST_CHECK;
 
-/* The largest micro-batch of a point that could fit by the line of what is requested; never less
- * than `fits`. */
+/* The largest micro-batch of a point that could fit according to the line of requested bytes; at least
+ * `fits`. */
 int64_t plim_edge_upper(const struct plim_search *search, size_t point);
 
 #endif

@@ -7,9 +7,9 @@
 struct plim_inspection {
     struct plim_setting setting;
     bool fits;
-    struct plim_sample under_budget; /* how it went under the budget */
-    struct plim_trial trial;         /* complete numbers: without limit where it does not fit */
-    struct plim_advices advices;     /* where it does not fit */
+    struct plim_sample under_budget; /* the run under the budget */
+    struct plim_trial trial;         /* complete numbers: without limit if it does not fit */
+    struct plim_advices advices;     /* if it does not fit */
 };
 
 /* Fills the zeroed `inspection`. PLIM_SPEC, with the reason, for a setting that cannot run at

@@ -1,8 +1,8 @@
-/* Which of the settings that fit is the answer, as one table of objectives.
+/* The objectives: one table that decides which of the settings that fit is the answer.
  *
- * Each objective measures a candidate by one number, its worth, of which more is better. Candidates
- * that lie within the tie of the best are equal, and of those the one with most free memory wins
- * (or the faster one, where memory is what is measured). Both rules look at the best only, so the
+ * Each objective gives a candidate one number, its worth; more is better. Candidates
+ * whose worth is within tie_share of the best are equal, and of those the one with most free memory wins
+ * (or the faster one, if the worth is memory). Both rules compare with the best only, so the
  * order of the candidates does not matter.
  */
 #ifndef PLIM_AUTOTUNE_SEARCH_OBJECTIVE_H
@@ -15,7 +15,7 @@
     X(BALANCED, "balanced")                 /* within 10 % of the fastest, the least memory */      \
     X(LONGEST_SEQUENCE, "longest-sequence") /* then throughput */                                  \
     X(LEAST_MEMORY, "least-memory")         /* ties within 1 % go to the faster one */             \
-    X(LARGEST_BATCH, "largest-batch")       /* most tokens in a micro-step; time is not asked */
+    X(LARGEST_BATCH, "largest-batch")       /* most tokens in a micro-step, regardless of time */
 
 enum plim_objective {
 #define PLIM_OBJECTIVE_ENUM(name, text) PLIM_OBJECTIVE_##name,
@@ -31,11 +31,11 @@ struct plim_objective_row {
     double (*worth)(const struct plim_candidate *candidate);
     double tie_share;   /* of the best worth */
     bool by_time;       /* the worth is a rate: candidates have to be timed */
-    enum plim_objective untimed; /* what is asked for in its place where no time is known */
-    bool wants_longest; /* only candidates of the longest sequence count, and it is looked for */
+    enum plim_objective untimed; /* the objective that replaces it if no times are known */
+    bool wants_longest; /* first finds the longest sequence; only its candidates count */
     /* Breaks a tie: negative when `a` wins, positive when `b` does, 0 when they are equal. */
     int (*compare_ties)(const struct plim_candidate *a, const struct plim_candidate *b);
-    /* How the space is searched: makes candidates of the points that can win (search.h). */
+    /* Searches the space: creates candidates for the points that can win (search.h). */
     enum plim_status (*search)(struct plim_search *search);
 };
 

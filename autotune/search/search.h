@@ -1,4 +1,4 @@
-/* A search under way: what all files of this folder work on. */
+/* The state of a search: all files of this folder work on it. */
 #ifndef PLIM_AUTOTUNE_SEARCH_SEARCH_H
 #define PLIM_AUTOTUNE_SEARCH_SEARCH_H
 
@@ -10,7 +10,7 @@ struct plim_search {
     struct plim_asker *asker;
     struct plim_decision
         *decision; /* the rule, the points, their edges and candidates; the answer */
-    size_t first, end; /* the points that are searched now: one level of a waterfall, or all */
+    size_t first, end; /* the points being searched: one level of a waterfall, or all */
     struct plim_error *err;
 };
 
@@ -20,12 +20,12 @@ enum plim_status plim_search_init(struct plim_search *search, const struct plim_
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Replaces the points, and with them the edges, by those of the question, at the given sequence
- * lengths (NULL: the question's). A plan's edges are where these are looked for first. */
+ * lengths (NULL: the question's). The search for an edge starts at the plan's. */
 enum plim_status plim_search_points(struct plim_search *search, const int64_t *seqs,
                                     size_t seq_count,
                                     const struct plim_decision *plan) PLIM_MUST_CHECK;
 
-/* A micro-batch of a point as it is asked about. */
+/* The setting for a micro-batch of a point, as it is run while searching. */
 struct plim_setting plim_search_setting(const struct plim_search *search, size_t point,
                                         int64_t micro_batch);
 

@@ -1,4 +1,4 @@
-/* What a search may vary, and one choice of it.
+/* The axes that a search may vary, and a setting, which is one choice.
  *
  * An axis is one thing that can be chosen: a sequence length, a precision, a `--axis` of the user's
  * own program. The search knows only two things about its axes: which one counts tokens, and when
@@ -7,7 +7,7 @@
  * axis is one row where the question is made (run/spec_question.c for a spec, exec/program_question.c for a
  * program).
  *
- * The micro-batch and the accumulation are no axes: the search computes them (batch.h).
+ * The micro-batch and the accumulation are not axes: the search computes them (batch.h).
  */
 #ifndef PLIM_AUTOTUNE_SEARCH_SETTING_H
 #define PLIM_AUTOTUNE_SEARCH_SETTING_H
@@ -19,15 +19,15 @@
 
 enum { PLIM_AXES = 16, PLIM_AXIS_TEXT = 64 };
 
-/* One axis. Names and values belong to whoever made the question. */
+/* One axis. Names and values belong to the maker of the question. */
 struct plim_axis {
     char name[32];            /* as in reports and JSON: "precision" */
     const char *unit;         /* "tokens"; "": none */
     const char *const *names; /* a value is an index into these; NULL: a value is a number */
-    size_t count;             /* of values, at least 1 */
-    const int64_t *values;    /* what may be chosen, in the order of preference, none twice */
-    bool is_users;            /* an axis of the user's own program: reports list those as sizes */
-    bool is_hidden;           /* not reported: its one value is known from the spec */
+    size_t count;             /* number of values, at least 1 */
+    const int64_t *values;    /* the values, in the order of preference, without repetition */
+    bool is_users;            /* an axis of the user's own program: reports list these as sizes */
+    bool is_hidden;           /* not reported: its only value is known from the spec */
 };
 
 struct plim_setting;
@@ -35,16 +35,16 @@ struct plim_setting;
 struct plim_axes {
     size_t count;
     struct plim_axis axis[PLIM_AXES];
-    int seq; /* the axis that counts the tokens of a sample; -1: there is none */
-    int64_t rows; /* of a sample, each of so many tokens; 0: one */
-    int64_t more_tokens; /* of each row beside those: its target's */
-    /* The waterfall: axes in the order in which they are given up until something fits (space.h). */
+    int seq; /* the axis that gives the tokens of a row; -1: none */
+    int64_t rows; /* rows of a sample, each with that many tokens; 0: one */
+    int64_t more_tokens; /* further tokens of each row: those of its target */
+    /* The waterfall: axes in the order in which their values are given up until something fits (space.h). */
     size_t waterfall_count;
     size_t waterfall[PLIM_AXES];
-    /* Gives values that follow from others what they must be; NULL: none do. Settings that are equal
-     * after it are one. */
+    /* Sets values that follow from others; NULL: none do. Settings that are equal afterwards count as
+     * one. */
     void (*normalize)(struct plim_setting *setting);
-    /* Which points there are; NULL: all. Others are left out of the search. */
+    /* Does this point exist? NULL: all do. Others are left out of the search. */
     bool (*has)(const void *user, const struct plim_setting *point);
     const void *has_user;
 };
@@ -58,17 +58,17 @@ struct plim_setting {
 
 bool plim_setting_equal(const struct plim_setting *a, const struct plim_setting *b);
 
-/* Are they equal but for micro-batch and accumulation? */
+/* Are they equal except for micro-batch and accumulation? */
 bool plim_setting_same_point(const struct plim_setting *a, const struct plim_setting *b);
 
-/* Makes the values along the axes agree (struct plim_axes, normalize). */
+/* Makes the values of the axes consistent (struct plim_axes, normalize). */
 void plim_axes_normalize(const struct plim_axes *axes, struct plim_setting *setting);
 
 /* The index of an axis, or -1. */
 int plim_axes_find(const struct plim_axes *axes, const char *name);
 
 /* Reads the waterfall: names of axes with several values each, separated by commas. PLIM_INVALID: no
- * such axis, or one that has nothing to give up, or twice. */
+ * such axis, or one with a single value, or named twice. */
 enum plim_status plim_axes_waterfall(struct plim_axes *axes, const char *list,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 

@@ -1,12 +1,12 @@
-/* How fast a point of the space is: which micro-batches below its edge are timed.
+/* The speed of a point of the space: which micro-batches below its edge are timed.
  *
  * Throughput is not monotone in the micro-batch either: it rises while the cost of a step is
- * shared by more samples, and falls where one sample more starts another wave of tiles on
- * every multiprocessor. Timing all is too much, so: the largest that fits, the sizes that
- * hardware likes (powers of two, multiples of eight), the neighbours of the edge; and then,
+ * shared by more samples, and falls where one more sample starts another wave of tiles on
+ * every multiprocessor. Timing all would take too long. Timed are the largest that fits, the sizes that
+ * suit the hardware (powers of two, multiples of eight), the neighbours of the edge; and then,
  * since ties go to more free memory, the smallest that the trend puts within 1 % of the best
- * (seconds per sample follow a + b / micro-batch). What cannot reach the best even if it took
- * no longer than a smaller one is left out.
+ * (seconds per sample follow a + b / micro-batch). A micro-batch that could not reach the best even if it
+ * took no longer than a smaller one is left out.
  */
 #ifndef PLIM_AUTOTUNE_SEARCH_THROUGHPUT_H
 #define PLIM_AUTOTUNE_SEARCH_THROUGHPUT_H
@@ -15,7 +15,7 @@
 
 struct plim_search;
 
-/* Rates from here on are equal to the best that is known (the objective's tie_share). */
+/* The rate from which on a candidate ties with the best so far (the objective's tie_share). */
 double plim_throughput_ties(const struct plim_search *search);
 
 /* Times one micro-batch of a point. `out` is the candidate (valid until the next is added), or
@@ -23,12 +23,12 @@ double plim_throughput_ties(const struct plim_search *search);
 enum plim_status plim_throughput_time(struct plim_search *search, size_t point, int64_t micro_batch,
                                       struct plim_candidate **out) PLIM_MUST_CHECK;
 
-/* Times the promising ones of a point whose largest micro-batch is `largest`. */
+/* Times the promising micro-batches of a point whose largest one is `largest`. */
 enum plim_status plim_throughput_point(struct plim_search *search, size_t point,
                                        int64_t largest) PLIM_MUST_CHECK;
 
 /* Runs a candidate with all its micro-steps, in every phase of its schedule, and asks for the proof
- * that it fits for ever (plim_ask_proof()): sets `verified` and the exact numbers, or `refuted`. */
+ * that it fits for any number of steps (plim_ask_proof()): sets `verified` and the exact numbers, or `refuted`. */
 enum plim_status plim_throughput_verify(struct plim_search *search,
                                         struct plim_candidate *candidate) PLIM_MUST_CHECK;
 

@@ -1,10 +1,10 @@
 /* From a plan to a proof: which of the planned settings are run on the GPU.
  *
- * A plan (a decision made on a simulated GPU) knows every candidate's bytes and a guess of its
- * rate. The GPU is asked for as little as decides: the candidate that promises most is run and
- * timed, and with it the promises of the others are corrected; as long as one of them could still
- * win, it is run too. A candidate that does not fit, against the plan, has its point searched anew
- * on the GPU. Every verdict and every rate of the decision is then the GPU's.
+ * A plan (a decision made on a simulated GPU) has every candidate's bytes and an estimate of its
+ * rate. As few settings as possible run on the GPU: the candidate with the best prediction is run and
+ * timed, and its result corrects the predictions of the others; as long as one of them could still
+ * win, it is run too. If a candidate does not fit, contrary to the plan, its point is searched again
+ * on the GPU. Every verdict and every rate of the decision then comes from the GPU.
  */
 #ifndef PLIM_AUTOTUNE_SEARCH_VALIDATE_H
 #define PLIM_AUTOTUNE_SEARCH_VALIDATE_H
@@ -13,9 +13,9 @@
 
 struct plim_search;
 
-/* How far a prediction may be off once another of the same GPU was measured: between points that
- * differ in what they run, and within one point, where only the micro-batch does. The clock's
- * errors against published speeds of one GPU are 2 to 19 % (tests/golden/speed.csv). */
+/* The uncertainty of a prediction after another setting was measured on the same GPU: between points, which
+ * run different operations, and within one point, where only the micro-batch differs. The clock's
+ * errors relative to published speeds of one GPU are 2 to 19 % (tests/golden/speed.csv). */
 #define PLIM_POINT_DOUBT 0.20
 #define PLIM_BATCH_DOUBT 0.03
 

@@ -1,4 +1,4 @@
-/* The end of a decision: choose, run what was chosen and its larger neighbour, look beyond the
+/* The end of a decision: choose, run the choice and the next larger micro-batch, look beyond the
  * edge. */
 #ifndef PLIM_AUTOTUNE_SEARCH_VERIFY_H
 #define PLIM_AUTOTUNE_SEARCH_VERIFY_H
@@ -12,8 +12,8 @@ struct plim_search;
  * micro-steps, and the next larger micro-batch. */
 enum plim_status plim_verify_choice(struct plim_search *search) PLIM_MUST_CHECK;
 
-/* What lies around the choice: the largest micro-batch that fits and the one after it; or, where
- * nothing was found, what would be needed and advice. */
+/* Finds the bounds of the choice: the largest micro-batch that fits and the one after it; or, if
+ * nothing was found, what would be needed, and advice. */
 enum plim_status plim_verify_bounds(struct plim_search *search) PLIM_MUST_CHECK;
 
 /* Finds the edge of a point and refutes the candidates beyond it. */

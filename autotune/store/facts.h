@@ -1,4 +1,4 @@
-/* Named texts in an order: what an answer was asked with, and what it holds for. */
+/* An ordered list of named texts: the question of an answer, and what it holds for. */
 #ifndef PLIM_AUTOTUNE_STORE_FACTS_H
 #define PLIM_AUTOTUNE_STORE_FACTS_H
 
@@ -9,7 +9,7 @@
 
 struct plim_fact {
     char name[32];
-    char *value; /* the list's own; "": not known */
+    char *value; /* owned by the list; "": not known */
 };
 
 /* Zeroed is empty. */
@@ -18,29 +18,29 @@ struct plim_facts {
     bool failed; /* host memory ran out while it was filled */
 };
 
-/* Appends; NULL is not known. A failure is remembered in `failed`. */
+/* Appends a fact; `value` NULL: not known. A failure is recorded in `failed`. */
 void plim_facts_add(struct plim_facts *facts, const char *name, const char *value);
 void plim_facts_format(struct plim_facts *facts, const char *name, const char *format, ...)
     PLIM_PRINTF(3, 4);
 void plim_facts_finish(struct plim_facts *facts); /* NULL and zeroed are fine */
 
-/* "" where there is none of that name. */
+/* "" if there is none with that name. */
 const char *plim_facts_get(const struct plim_facts *facts, const char *name);
 
-/* Three states. One that is not known on either side is unknown, also where only one side has a
- * fact of that name; a mismatch counts before anything unknown. `culprit` is the first name that
+/* Compares two lists. A fact that is not known on one side, or that only one side has, is unknown; a
+ * mismatch takes precedence over unknown facts. `culprit` is the first name that
  * decides, "" for a match. */
 enum plim_facts_state { PLIM_FACTS_MATCH, PLIM_FACTS_UNKNOWN, PLIM_FACTS_MISMATCH };
 enum plim_facts_state plim_facts_compare(const struct plim_facts *kept,
                                          const struct plim_facts *now, const char **culprit);
 
-/* The same names with the same values in the same order? */
+/* Do both have the same names with the same values in the same order? */
 bool plim_facts_equal(const struct plim_facts *a, const struct plim_facts *b);
 
-/* Over names and values with their lengths, so that different facts never make the same text. */
+/* A hash over names and values with their lengths, so that different facts never give the same input. */
 void plim_facts_hash(const struct plim_facts *facts, char out[PLIM_SHA256_TEXT]);
 
-/* As a mapping. Reading fills the zeroed facts; PLIM_SPEC where it is no mapping of texts. */
+/* Writes and reads facts as a mapping. Reading fills the zeroed facts; PLIM_SPEC if it is not a mapping of texts. */
 void plim_facts_write(const struct plim_facts *facts, struct plim_json *json, json_t *parent,
                       const char *key);
 enum plim_status plim_facts_read(const struct plim_yaml *yaml, const struct plim_yaml_node *node,

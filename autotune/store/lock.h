@@ -1,9 +1,9 @@
-/* One at a time on this node: who measures on a GPU, and who waits for the answer.
+/* A lock by which only one process on this node measures on a GPU, while others wait for the answer.
  *
- * A flock on a file of the node's own disk, named by what is measured (a GPU's UUID), in
- * $XDG_RUNTIME_DIR/plimsoll, or /run/plimsoll for root, or /tmp/plimsoll-UID: a folder that is the
- * caller's alone. It ends with its holder, and with the programs that the holder started on the
- * GPU, whatever ends them. A shared file system is never locked.
+ * A flock on a file on the node's own disk, named after what is measured (a GPU's UUID), in
+ * $XDG_RUNTIME_DIR/plimsoll, or /run/plimsoll for root, or /tmp/plimsoll-UID: a folder to which only the
+ * caller has access. It is released when its holder and the programs that it started on the
+ * GPU have ended, for whatever reason. A shared file system is never locked.
  */
 #ifndef PLIM_AUTOTUNE_STORE_LOCK_H
 #define PLIM_AUTOTUNE_STORE_LOCK_H
@@ -21,8 +21,8 @@ struct plim_store_lock {
         .fd = -1                                                                                   \
     }
 
-/* Waits for it, at most `seconds`. `waited` tells whether another process had it meanwhile: then
- * what it found may be there now. PLIM_TIMEOUT: it is still held; PLIM_CANCELLED: told to stop;
+/* Waits for the lock, at most `seconds`. `waited`: another process held it meanwhile, so that its
+ * answer may be available now. PLIM_TIMEOUT: it is still held; PLIM_CANCELLED: told to stop;
  * PLIM_IO: there is no folder that can be trusted. */
 enum plim_status plim_store_lock_take(struct plim_store_lock *lock, const char *what,
                                       double seconds, const struct plim_stop *stop,

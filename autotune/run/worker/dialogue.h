@@ -1,7 +1,7 @@
-/* The parent's end of what is said with a worker: it is started, asked, listened to with a deadline
- * for each phase, and ended. One worker at a time.
+/* The parent's end of the dialogue with a worker: starts it, sends requests, waits for replies with a deadline
+ * for each phase, and ends it. One worker at a time.
  *
- * The stop is looked at all the time, and once it says so nothing here waits longer than a second.
+ * The stop is checked all the time; once it is set, nothing here waits longer than a second.
  */
 #ifndef PLIM_AUTOTUNE_RUN_DIALOGUE_H
 #define PLIM_AUTOTUNE_RUN_DIALOGUE_H
@@ -12,27 +12,27 @@
 #include "process.h"
 #include "wire.h"
 
-#define PLIM_DIALOGUE_SLICE_SECONDS 0.05 /* between two looks at the stop */
+#define PLIM_DIALOGUE_SLICE_SECONDS 0.05 /* between two checks of the stop */
 
-/* How long a phase may take: seconds + factor x what one step is expected to take (prediction).
- * Timing may also take what it was given. */
+/* How long a phase may take: seconds + factor x the predicted time of one step.
+ * Timing may additionally take the time given for it. */
 struct plim_deadline {
     double seconds, factor;
 };
 
 struct plim_dialogue {
-    const struct plim_stop *stop;          /* lent; NULL: never */
-    const struct plim_log *log;            /* lent; NULL: nothing is told */
+    const struct plim_stop *stop;          /* lent; NULL: never stops */
+    const struct plim_log *log;            /* lent; NULL: notes are dropped */
     const struct plim_deadline *deadlines; /* lent: one for each phase */
-    double reap_seconds;                   /* how long a killed worker may take to go */
-    void (*while_timing)(void *user);      /* called some 10 times a second meanwhile; NULL: not */
+    double reap_seconds;                   /* how long a killed worker may take to end */
+    void (*while_timing)(void *user);      /* called some 10 times a second during timing; may be NULL */
     void *user;
     int memo_fd; /* lent to each worker (process.h); -1: none */
     bool
-        a_worker_went; /* since the caller cleared this: memory of the GPU may be on its way back */
+        a_worker_went; /* a worker ended since the caller cleared this: its GPU memory may not be free yet */
     struct plim_process process;
     struct plim_wire wire;
-    PLIM_ARRAY(pid_t) stuck; /* killed, and not gone in time */
+    PLIM_ARRAY(pid_t) stuck; /* killed workers that did not end in time */
 };
 
 #define PLIM_DIALOGUE_INIT                                                                         \
@@ -40,41 +40,41 @@ struct plim_dialogue {
         .memo_fd = -1, .process = PLIM_PROCESS_INIT, .wire = {.fd = -1 }                                          \
     }
 
-/* How talking to the worker ended. */
+/* The outcome of a request to the worker. */
 enum plim_dialogue_outcome {
     PLIM_DIALOGUE_REPLIED,
-    PLIM_DIALOGUE_DIED,   /* the worker is of no more use; `death` says why */
+    PLIM_DIALOGUE_DIED,   /* the worker is no longer usable; `death` says why */
     PLIM_DIALOGUE_STOPPED /* the search has to end; `err` says why */
 };
 
 struct plim_worker_death {
-    enum plim_status verdict; /* PLIM_CRASHED, PLIM_TIMEOUT, or what the caller made of a reply */
+    enum plim_status verdict; /* PLIM_CRASHED, PLIM_TIMEOUT, or a status that the caller derived from a reply */
     char why[160];
 };
 
-/* Says why. Returns PLIM_DIALOGUE_DIED. */
+/* Fills in `death`. Returns PLIM_DIALOGUE_DIED. */
 enum plim_dialogue_outcome PLIM_PRINTF(3, 4)
     plim_worker_die(struct plim_worker_death *death, enum plim_status verdict, const char *fmt,
                     ...);
 
-/* Starts a worker where there is none; PLIM_IO. */
+/* Starts a worker if there is none; PLIM_IO. */
 enum plim_status plim_dialogue_start(struct plim_dialogue *dialogue, const char *program,
                                      const struct plim_variable *variables, size_t count,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The first that a worker says: that it is of our build. */
+/* Waits for a worker's first message, which must say that it is of our build. */
 enum plim_dialogue_outcome plim_dialogue_hello(struct plim_dialogue *dialogue,
                                                struct plim_worker_death *death,
                                                struct plim_error *err);
 
-/* What the deadlines of a request go by. */
+/* What the deadlines of a request depend on. */
 struct plim_expectation {
-    enum plim_worker_phase phase; /* in which the worker takes the request up */
+    enum plim_worker_phase phase; /* the phase in which the worker begins the request */
     double prediction;            /* seconds of one step; 0: not known */
-    double timing_seconds;        /* that the request gives for repeats */
+    double timing_seconds;        /* the time that the request allows for repeats */
 };
 
-/* Sends a request and waits for its answer: one of the kind wanted, or FAILED. `out` is valid until
+/* Sends a request and waits for its reply: of the kind `wanted`, or FAILED. `out` is valid until
  * the next call. */
 enum plim_dialogue_outcome
 plim_dialogue_ask(struct plim_dialogue *dialogue, const struct plim_message *request,
@@ -84,9 +84,9 @@ plim_dialogue_ask(struct plim_dialogue *dialogue, const struct plim_message *req
 
 /* Asks the worker to end by itself, and gives it a moment. */
 void plim_dialogue_say_bye(struct plim_dialogue *dialogue);
-/* Ends the worker, with all that it holds; there may be none. */
+/* Ends the worker, if there is one, with everything that it holds. */
 void plim_dialogue_end(struct plim_dialogue *dialogue);
-/* The end of all: looks once more for workers that did not go in time. */
+/* Ends the dialogue: also reaps workers that did not end in time. */
 void plim_dialogue_finish(struct plim_dialogue *dialogue);
 
 #endif

@@ -1,8 +1,8 @@
-/* What a worker process does not get back after its runs: code that libraries keep, or a leak.
+/* Memory that is not free again after a worker's runs: code that libraries keep, or a leak.
  *
- * A setting that runs for the first time loads kernels and plans of its shapes, and they stay: that is
- * no leak, whatever has run before it. A setting that had run has nothing left to load; what is missing
- * after it was not given back.
+ * A setting that runs for the first time loads kernels and plans for its shapes, and they stay: that is
+ * not a leak, whatever has run before it. A setting that has run before has nothing left to load; memory that is
+ * missing after it is a leak.
  */
 #ifndef PLIM_AUTOTUNE_RUN_LEAKS_H
 #define PLIM_AUTOTUNE_RUN_LEAKS_H
@@ -20,7 +20,7 @@ struct plim_leaks {
 
 void plim_leaks_finish(struct plim_leaks *leaks);
 
-/* `missing_bytes`: by how much less is free after a run of the setting than before it; negative: more.
+/* `missing_bytes`: how much less memory is free after a run of the setting than before it; negative: more.
  * PLIM_NOMEM: no host memory. */
 enum plim_status plim_leaks_note(struct plim_leaks *leaks, const struct plim_setting *setting,
                                  int64_t missing_bytes) PLIM_MUST_CHECK;

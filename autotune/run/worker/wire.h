@@ -1,4 +1,4 @@
-/* What plimsoll and its worker processes say to each other.
+/* The protocol between plimsoll and its worker processes.
  *
  *     parent                         worker
  *                                    HELLO    version, build
@@ -13,19 +13,19 @@
  *                              <-    RESULT   verdict and numbers (or FAILED)
  *     BYE                      ->    ends; so does the end of the stream
  *
- * REDUCE comes to a worker of its own, before its device is opened, if at all (all_reduce.h).
+ * REDUCE is sent, if at all, to a worker of its own, before its device is opened (all_reduce.h).
  *
  * A message is a header of 16 bytes and a payload; all numbers are little-endian:
  *
  *     u32 magic    u16 version    u16 kind    u32 payload bytes    u32 checksum
  *
  * The checksum is FNV-1a over version, kind, length and payload: one changed byte changes it.
- * Fields travel one by one, never as structs, and each is checked when it arrives (enumerators,
- * counts, finite times), so what decodes is a message that a worker could have meant. The spec
- * travels as YAML (plim_spec_write), with its hash to see that it came out the same; a setting
- * travels as its values along the spec's axes, which both ends know (run/spec_question.h).
+ * Fields are sent one by one, never as structs, and each is checked when it arrives (enumerators,
+ * counts, finite times), so every decoded message is plausible. The spec
+ * is sent as YAML (plim_spec_write), with its hash to verify that it was read back the same; a setting
+ * is sent as its values along the spec's axes, which both ends know (run/spec_question.h).
  *
- * A stream that is not like that is the end of it: nothing is read after the first broken byte.
+ * An invalid stream is abandoned: nothing is read after the first broken byte.
  */
 #ifndef PLIM_AUTOTUNE_RUN_WIRE_H
 #define PLIM_AUTOTUNE_RUN_WIRE_H
@@ -37,7 +37,7 @@
 
 enum { PLIM_WIRE_VERSION = 1, PLIM_WIRE_HEADER_BYTES = 16, PLIM_WIRE_MAX_BYTES = 1 << 18 };
 
-/* What a worker is doing. The order is that of time: within one request it never goes back. */
+/* The phases of a worker, in the order of time: within one request it never goes back. */
 #define PLIM_PHASE_MAP(X)                                                                          \
     X(STARTING, "starting")                                                                        \
     X(REDUCING, "timing the all-reduce")                                                           \
@@ -82,9 +82,9 @@ struct plim_message_open {
     const char *alloc_conf; /* allocator options in PyTorch's syntax; "": its defaults */
     const char *spec;       /* YAML */
     uint64_t spec_hash;
-    struct plim_all_reduce all_reduce; /* measured among GPUs of this kind; zeroed: it was not */
-    int64_t leak_bytes; /* what may be missing, in all, after settings that had run before */
-    int64_t load_bytes; /* and after those that had not, which load kernels and plans (leaks.h) */
+    struct plim_all_reduce all_reduce; /* measured among GPUs of this kind; zeroed: not measured */
+    int64_t leak_bytes; /* what may be missing, in total, after settings that had run before */
+    int64_t load_bytes; /* the same after those that had not, which load kernels and plans (leaks.h) */
 };
 
 struct plim_message_opened {
@@ -94,26 +94,26 @@ struct plim_message_opened {
 
 struct plim_message_run {
     struct plim_setting setting;
-    int64_t capacity_bytes; /* what may be held; 0: all there is */
-    double timing_seconds;  /* that may be spent on repeats; 0: none are made */
-    /* A setting whose step takes longer than this is not chosen: the steps that decide whether it fits say well
-     * enough how long it takes. 0: any may be */
+    int64_t capacity_bytes; /* the most that may be held; 0: all there is */
+    double timing_seconds;  /* the time for repeats; 0: none are made */
+    /* A setting whose step takes longer than this will not be chosen: it is not repeated, since the steps that decide
+     * whether it fits give its time well enough. 0: no limit */
     double slow_seconds;
 };
 
 struct plim_message_phase {
     enum plim_worker_phase phase;
-    int step; /* of PLIM_PHASE_STEP, from 1; 0 else */
+    int step; /* PLIM_PHASE_STEP: its number, from 1; else 0 */
 };
 
 struct plim_message_result {
     struct plim_replay replay; /* its verdict: PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED, PLIM_LOST */
     struct plim_timing timing;
-    bool finite; /* every loss was a finite number */
+    bool finite; /* every loss was finite */
     /* The next run should have a new worker: more memory is missing than OPEN allows, or the device
-     * says so. */
+     * is suspect. */
     bool suspect;
-    bool refused; /* PLIM_OOM was the GPU's answer, with room left below the limit */
+    bool refused; /* PLIM_OOM: the GPU itself ran out of memory, below the limit */
     int64_t free_before_bytes, free_after_bytes;
 };
 
@@ -124,7 +124,7 @@ struct plim_message_failed {
 
 struct plim_message {
     enum plim_message_kind kind;
-    uint32_t id; /* of the request: RUN chooses it, PHASE, RESULT and FAILED repeat it; 0 before */
+    uint32_t id; /* of the request: chosen by RUN, repeated by PHASE, RESULT and FAILED; 0 before the first RUN */
     union {
         struct plim_message_hello hello;
         struct plim_message_open open;
@@ -138,14 +138,14 @@ struct plim_message {
     };
 };
 
-/* Bytes written to `buffer`, 0 when the message does not fit or cannot be sent. */
+/* Returns the bytes written to `buffer`, 0 when the message does not fit or cannot be sent. */
 size_t plim_wire_encode(const struct plim_message *message, uint8_t *buffer, size_t size);
 
 enum plim_wire_state {
-    PLIM_WIRE_MESSAGE, /* one was read; `used` bytes are done with */
-    PLIM_WIRE_MORE,    /* it is not all there yet */
+    PLIM_WIRE_MESSAGE, /* one was read, from the first `used` bytes */
+    PLIM_WIRE_MORE,    /* it is incomplete so far */
     PLIM_WIRE_FOREIGN, /* a message of another version of the protocol */
-    PLIM_WIRE_BROKEN   /* no message */
+    PLIM_WIRE_BROKEN   /* not a message */
 };
 
 /* Texts of type `const char *` in `out` point into `bytes`. */
@@ -154,20 +154,20 @@ enum plim_wire_state plim_wire_decode(const uint8_t *bytes, size_t count, struct
 
 /* --- over a socket ---------------------------------------------------------------------------- */
 
-/* One end of a stream socket. Zeroed with its `fd` is ready; fd is the caller's. */
+/* One end of a stream socket. Ready when zeroed, with `fd` set; the caller owns fd. */
 struct plim_wire {
     int fd;
     uint8_t *buffer;
-    size_t count, used; /* bytes that are there; of the message given last */
-    bool broken;        /* PLIM_IO was for what came, not for the end of the stream */
+    size_t count, used; /* bytes in the buffer; bytes of the message returned last */
+    bool broken;        /* PLIM_IO meant an invalid message, not the end of the stream */
 };
 
 void plim_wire_finish(struct plim_wire *wire);
 
-/* Sends, or receives, one message, waiting at most so many seconds (0: not at all, negative: for
- * ever). A received message is valid until the next call. PLIM_TIMEOUT: not in time, and
- * receiving may be tried again; PLIM_IO: the other end is gone or sends no messages;
- * PLIM_UNSUPPORTED: it speaks another version; PLIM_NOMEM. A signal ends the wait as time does. */
+/* Sends, or receives, one message, waiting at most `seconds` (0: not at all, negative: without
+ * limit). A received message is valid until the next call. PLIM_TIMEOUT: not in time, and
+ * receiving may be tried again; PLIM_IO: the other end is gone or sends something invalid;
+ * PLIM_UNSUPPORTED: it speaks another version; PLIM_NOMEM. A signal also ends the wait. */
 enum plim_status plim_wire_send(struct plim_wire *wire, const struct plim_message *message,
                                 double seconds) PLIM_MUST_CHECK;
 enum plim_status plim_wire_receive(struct plim_wire *wire, struct plim_message *out,

@@ -1,15 +1,15 @@
-/* The worker process: opens a device and runs settings on it, as its parent asks (wire.h).
+/* The worker process: opens a device and runs settings on it, as its parent requests (wire.h).
  *
- * Everything that can go wrong with a GPU goes wrong here. An OOM, or an operation that the GPU
- * cannot run, is an answer, and the worker goes on; a lost device is the last answer of a worker.
- * After every run all memory is given back and what is missing is counted.
+ * All failures of a GPU happen here. Out of memory, or an operation that the GPU
+ * cannot run, is a reply, and the worker continues; a lost device is a worker's last reply.
+ * After every run all memory is given back, and what is missing is counted.
  */
 #ifndef PLIM_AUTOTUNE_RUN_WORKER_H
 #define PLIM_AUTOTUNE_RUN_WORKER_H
 
-/* `plimsoll --worker PARENT_PID`, the socket at PLIM_WORKER_FD (process.h). Not for people: it is
- * in no help. Serves the parent at the other end of the socket until it says BYE or is gone. Returns
- * the exit code: 0, or 1 when the parent sent something else than requests or the device was lost. */
+/* `plimsoll --worker PARENT_PID`, with the socket at PLIM_WORKER_FD (process.h). Internal: it is not
+ * in the help. Serves the parent at the other end of the socket until it sends BYE or is gone. Returns
+ * the exit code: 0, or 1 when the parent sent something other than requests or the device was lost. */
 int plim_worker_command(int argc, char **argv);
 
 #endif
