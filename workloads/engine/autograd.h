@@ -11,19 +11,19 @@
 
 #include "engine.h"
 
-/* `x` (lent) as an autograd.Function returns it that does nothing: the same memory behind a node of
- * its own, whose hook runs when all gradients of what was made of the result are there. Floating;
- * `x` itself where it needs no gradient. */
+/* `x` (lent) as returned by an autograd.Function that does nothing: the same memory with a node of
+ * its own, whose hook runs when the gradient of the result is complete. Floating;
+ * `x` itself if it needs no gradient. */
 struct tensor *autograd_mark(struct engine *e, struct tensor *x, const struct node_hook *hook);
 
-/* The same with a hook that divides the gradient by `divisor`, which copies it. */
+/* The same, with a node that divides the gradient by `divisor`, into a copy. */
 struct tensor *autograd_divided(struct engine *e, struct tensor *x, double divisor);
 
 /* loss.backward(). `loss` is a scalar; grads arrive in the .grad of the leaves. */
 void autograd_backward(struct engine *e, struct tensor *loss);
 
-/* torch.autograd.backward(y, grad) within a node's backward (a reentrant backward): runs all that `y` was made of
- * before it returns. Both are lent. No node may be of both passes. */
+/* torch.autograd.backward(y, grad) within a node's backward (a reentrant backward): runs all nodes behind `y` before
+ * it returns. Both tensors are lent. No node may belong to both passes. */
 void autograd_backward_within(struct engine *e, struct tensor *y, struct tensor *grad);
 
 #endif

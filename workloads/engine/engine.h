@@ -1,8 +1,8 @@
-/* The state of one training process: memory, autograd, autocast, why it halted.
+/* The state of one training process: memory, autograd, autocast, and why it halted.
  *
- * One engine stands for one Python process that trains on one device. It owns no device and no
- * allocator, only what it takes from them. A function that changes a mode (gradients, autocast,
- * the class of new storages) sets it back.
+ * One engine represents one Python process that trains on one device. It owns neither device nor
+ * allocator, only the memory it takes from them. A function that changes a mode (gradients, autocast,
+ * the class of new storages) restores it.
  *
  * From bottom to top: pool, engine, storage, tensor, workspace; node (what autograd saves); op and
  * ops_*; autograd (the backward pass) and checkpoint.
@@ -20,45 +20,45 @@
 
 enum halt {
     HALT_NONE,
-    HALT_OOM,         /* no memory: nothing runs any more */
+    HALT_OOM,         /* out of memory: nothing runs any more */
     HALT_UNSUPPORTED, /* an operation that this device cannot run */
     HALT_FAILED,      /* the device failed, or host memory ran out */
     HALT_EARLY_STOP   /* a checkpointed region was recomputed far enough (checkpoint.h) */
 };
 
-enum { ENGINE_STREAMS = 3 }; /* on which products are computed: the default one and two beside it */
+enum { ENGINE_STREAMS = 3 }; /* streams on which products are computed: the default one and two others */
 enum thread { THREAD_MAIN, THREAD_AUTOGRAD, THREAD_COUNT };
 
 struct checkpoint_frame;
 
-/* torch's forward hooks of every module. */
+/* torch's forward hooks, for every module. */
 struct module_hooks {
-    /* Of one without parameters of its own: it begins, and returns `y`, in whose stead it may return a
-     * floating tensor. NULL: nothing is done there. */
+    /* For a module without parameters of its own: it begins; it ends with the result `y`, which the hook may replace
+     * by returning a floating tensor. NULL: no hook. */
     void (*begin)(struct engine *e, void *context);
     struct tensor *(*end)(struct engine *e, void *context, struct tensor *y);
-    /* Of one with: both return what is to stand for `x` (lent), the module's input, or its result: that itself, or
-     * a floating tensor. `weights`: its parameters, NULL behind the last. `kind`: tells modules of one first weight
-     * apart. NULL: nothing is done there. */
+    /* For a module with parameters: both return `x` (lent), which is the module's input or its result, or a floating
+     * tensor that replaces it. `weights`: its parameters, ended by NULL. `kind` distinguishes modules with the same
+     * first weight. NULL: no hook. */
     struct tensor *(*before)(struct engine *e, void *context, struct tensor *const *weights, int kind,
                              struct tensor *x);
     struct tensor *(*after)(struct engine *e, void *context, struct tensor *const *weights, int kind,
                             struct tensor *x);
     void *context;
-    /* The module of the first weight `first` (NULL: the model) and `kind`, which runs, looks at a weight of another
-     * one. NULL: nothing is done there, and a LoRA layer is one module, that of its linear, in place of one with its
-     * parts as modules within it. */
+    /* The running module, with the first weight `first` (NULL: the model) and `kind`, accesses a weight of another
+     * module. NULL: no hook, and a LoRA layer is a single module, that of its linear, instead of a module that contains
+     * its parts as modules. */
     void (*look)(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight);
-    /* A model that computes with its head's weight or bias (lent) outside of the head: what stands for it there, named;
-     * and that it has been computed with. NULL: it does itself, and nothing is done. */
+    /* For a model that uses its head's weight or bias (lent) outside of the head: returns the tensor to use instead,
+     * named; take_back() is called afterwards. NULL: the weight itself is used. */
     struct tensor *(*lend)(struct engine *e, void *context, struct tensor *weight);
     void (*take_back)(struct engine *e, void *context, struct tensor *weight);
-    /* The type that a weight has outside of its module, between its uses. NULL: its own. */
+    /* The type of a weight outside of its module, between its uses. NULL: its own type. */
     enum plim_dtype (*type_of)(struct engine *e, void *context, struct tensor *weight);
-    /* A function computes with a weight in the place of the module that has it: makes it whole. NULL: it is. */
+    /* Called when a function uses a weight instead of its module: gathers the whole weight. NULL: it is whole. */
     void (*unshard)(struct engine *e, void *context, struct tensor *weight);
-    bool own_linear; /* op_linear_function() stands for torch's linear */
-    /* What the parts of a leaf (NN_LEAF) see; NULL: a leaf is no module here, its parts are. */
+    bool own_linear; /* op_linear_function() replaces torch's linear */
+    /* The hooks of the parts of a leaf (NN_LEAF); NULL: the leaf is not a module here, but its parts are. */
     const struct module_hooks *inside;
 };
 
@@ -71,49 +71,49 @@ struct engine {
     struct tensor *poison;    /* what operations return while halted */
     struct storage poison_storage;
     const char *halting_op;  /* the operation whose launch halted it */
-    int64_t oom_asked_bytes; /* of HALT_OOM; 0: for the code of halting_op */
+    int64_t oom_asked_bytes; /* HALT_OOM: the request; 0: memory for the code of halting_op */
     enum plim_memory_class oom_class;
 
     struct memory_use memory;
-    int stream; /* of new storages: 0 the default one (plim_allocator_malloc()) */
+    int stream; /* for new storages; 0: the default one (plim_allocator_malloc()) */
     bool grad_enabled;
     bool checkpointing_off; /* gradient_checkpointing_disable(): no block is checkpointed */
-    bool evaluates; /* model.eval(): nothing is dropped, no block is checkpointed */
-    bool adapters_off; /* peft's disable_adapter(): linear layers are those below their adapters */
+    bool evaluates; /* model.eval(): no dropout, no block is checkpointed */
+    bool adapters_off; /* peft's disable_adapter(): linear layers run without their adapters */
     bool meta; /* torch.device("meta"): new tensors have no memory and nothing is launched */
     struct autograd autograd;
-    struct checkpoint_frame *frame; /* the checkpointed region that runs, first or again, or NULL */
-    bool reenters; /* a reentrant region runs for the second time */
-    enum thread thread;             /* whose cuBLAS handle and workspace */
+    struct checkpoint_frame *frame; /* the checkpointed region that runs, for the first or second time, or NULL */
+    bool reenters; /* a reentrant region is being recomputed */
+    enum thread thread;             /* the thread whose cuBLAS handle and workspace are used */
     struct autocast autocast;
     struct chunk_memos chunks; /* of flash-linear-attention */
 
     struct storage *blas_workspace[ENGINE_STREAMS][THREAD_COUNT], *blaslt_workspace[ENGINE_STREAMS][THREAD_COUNT];
-    /* As PyTorch 2.15: a product takes its workspace and gives it back; and devices/needs/needs_attention.h. */
+    /* As PyTorch 2.15: a product allocates and releases its workspace; see also devices/needs/needs_attention.h. */
     bool torch_2_15;
     const struct module_hooks *modules; /* lent; NULL: none */
     bool tf32;           /* torch.backends.cuda.matmul.allow_tf32 */
     uint64_t seed;       /* of the next random operation */
 
     struct pool tensors, storages, nodes, frames, holders, mappings;
-    struct block *rooms; /* of nodes: of many edges (node_widen()), and what contexts have */
+    struct block *rooms; /* of nodes with many edges (node_widen()), and of contexts */
 };
 
 enum plim_status engine_create(struct plim_device *device, struct plim_allocator *allocator,
                                struct engine **out, struct plim_error *err) PLIM_MUST_CHECK;
 void engine_destroy(struct engine **e);
 
-/* As after creation: every tensor, storage and node is gone (their memory too). */
+/* Returns to the state after creation: every tensor, storage and node is freed. */
 void engine_reset(struct engine *e);
 
 /* Launches an operation; a failure halts the engine. */
 void engine_launch(struct engine *e, const struct plim_op *op);
 void engine_halt(struct engine *e, enum halt why);
-/* Halts with HALT_FAILED for this reason, which the replay then returns; the first one counts. */
+/* Halts with HALT_FAILED and this status, which the replay then returns; the first call counts. */
 void engine_fail(struct engine *e, enum plim_status status);
 
-/* Host memory, zeroed, that goes with the engine's tensors at the latest: out of memory may keep its owner from giving
- * it back. For few at a time. NULL: there is none, and the engine has failed. */
+/* Zeroed host memory that is freed with the engine's tensors at the latest, since after out of memory its owner may
+ * never return it. For a few blocks at a time. NULL: no host memory, and the engine has failed. */
 void *engine_take_room(struct engine *e, size_t bytes);
 void engine_give_room(struct engine *e, void *room); /* NULL: nothing */
 
@@ -123,8 +123,8 @@ double engine_item(struct engine *e, const struct tensor *x);
 /* Copies `bytes` from the host to the start of `x`, which is contiguous. */
 void engine_write(struct engine *e, struct tensor *x, const void *from, size_t bytes);
 
-/* The class of new storages, for the tensors of one purpose: temporaries unless said. Returns what
- * it was, to be set again. */
+/* Sets the class of new storages; the default is temporaries. Returns the previous class, which the caller
+ * restores. */
 static inline enum plim_memory_class engine_set_class(struct engine *e,
                                                       enum plim_memory_class new_class)
 {

@@ -1,12 +1,12 @@
-/* What the bytes of a training run are for. */
+/* Classes of memory: what the bytes of a training run are used for. */
 #ifndef PLIM_ENGINE_MEMORY_CLASS_H
 #define PLIM_ENGINE_MEMORY_CLASS_H
 
-/* Activations: what forward saved for backward. Logits: the result of a language model's head, what
- * is made of it element by element up to the loss (the fp32 copy, log-probabilities), and the
- * gradients of these. Temporaries: whatever is none of the others. Workspace: what cuBLAS keeps
- * between calls. Communication: buffers of collectives that stay from step to step. Other: what a
- * recording does not tell; the engine has none. */
+/* Activations: saved by forward for backward. Logits: the result of a language model's head, tensors
+ * derived from it element by element up to the loss (the fp32 copy, log-probabilities), and the
+ * gradients of these. Temporaries: everything that is in no other class. Workspace: kept by cuBLAS
+ * between calls. Communication: buffers of collectives that stay from step to step. Other: the use is not
+ * known from a recording; the engine has none. */
 #define PLIM_MEMORY_CLASS_MAP(X)                                                                   \
     X(PARAMETERS, "parameters")                                                                    \
     X(GRADIENTS, "gradients")                                                                      \

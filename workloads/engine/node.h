@@ -1,8 +1,8 @@
 /* The nodes of reverse-mode differentiation, and what they save for backward.
  *
- * A node stands for one forward operation. It knows the nodes of its inputs (edges), what it
+ * A node represents one forward operation. It knows the nodes of its inputs (edges), what it
  * saved, and how to turn gradients of its outputs into gradients of its inputs. autograd.h runs
- * them.
+ * the nodes.
  */
 #ifndef PLIM_ENGINE_NODE_H
 #define PLIM_ENGINE_NODE_H
@@ -10,11 +10,11 @@
 #include "tensor.h"
 #include <stddef.h>
 
-/* What there is room for in a node itself; node_widen() makes more. */
+/* The room in a node itself; node_widen() adds more. */
 enum { NODE_EDGES = 8, NODE_OUTPUTS = 4, NODE_MAX_SAVED = 12, NODE_INTS = 8 };
 
-/* Gradients of the outputs come in `grads` (lent; NULL where none arrived). Gradients of the
- * inputs go to `out`, one reference each, not floating; only where node_wants() says so. */
+/* `grads` has the gradients of the outputs (lent; NULL where none arrived). Gradients of the
+ * inputs go to `out`, one reference each, not floating; only where node_wants() is true. */
 typedef void (*backward_fn)(struct engine *e, struct node *n, struct tensor **grads,
                             struct tensor **out);
 
@@ -36,15 +36,15 @@ struct node_output {
     uint8_t ndim, dtype;
 };
 
-/* What may keep saved tensors in a node's place (torch.autograd.graph.saved_tensors_hooks). */
+/* Hooks that keep saved tensors instead of the node (torch.autograd.graph.saved_tensors_hooks). */
 struct saved_tensors_hooks {
-    /* A handle to find `x` by again (`x` is lent and may be NULL); NULL: the node keeps `x`. */
+    /* Returns a handle for `x` (lent, may be NULL); NULL: the node keeps `x`. */
     void *(*pack)(struct engine *e, struct tensor *x);
     struct tensor *(*unpack)(struct engine *e, void *handle); /* a reference */
     void (*drop)(struct engine *e, void *handle);
 };
 
-/* Runs before a node does, with all gradients of its outputs there (Tensor.register_hook()). */
+/* Runs before a node, when all gradients of its outputs have arrived (Tensor.register_hook()). */
 struct node_hook {
     void (*run)(struct engine *e, void *context);
     void *context;
@@ -61,18 +61,18 @@ struct node {
     struct node_output *output;
     struct tensor **grad; /* of its outputs, in a backward pass */
     int64_t *ints;        /* parameters of the operation */
-    void *room;                   /* of a node of many edges or outputs (torch.cat, torch.split); NULL: all fits */
-    struct tensor **grads, **out; /* in it, for node_kind.backward() */
+    void *room;                   /* for many edges or outputs (torch.cat, torch.split); NULL: not needed */
+    struct tensor **grads, **out; /* in `room`, for node_kind.backward() */
     struct edge own_edge[NODE_EDGES];
     struct node_output own_output[NODE_OUTPUTS];
     struct tensor *own_grad[NODE_OUTPUTS];
     int64_t own_ints[NODE_INTS];
     struct tensor *saved[NODE_MAX_SAVED];
-    const struct saved_tensors_hooks *hooks; /* of the handles; NULL: there are none */
-    void *handle[NODE_MAX_SAVED];            /* NULL: `saved` is the node's own */
+    const struct saved_tensors_hooks *hooks; /* for the handles; NULL: none */
+    void *handle[NODE_MAX_SAVED];            /* NULL: the node keeps the tensor in `saved` */
     const struct quantized *weight;          /* of a quantised linear layer */
     struct tensor *held;                     /* node_hold() */
-    /* What a Python function's ctx has beside tensors, until the node goes; NULL: nothing. */
+    /* Data besides tensors in a Python function's ctx, until the node is freed; NULL: none. */
     void *context;
     void (*drop_context)(struct engine *e, void *context);
     double number, scale, softcap;
@@ -82,18 +82,18 @@ struct node {
     int32_t dependencies;
 };
 
-/* What autograd keeps between calls. Zeroed: nothing. */
+/* The state of autograd between calls. Zeroed: nothing. */
 struct autograd {
     uint64_t sequence;                       /* of the next node */
-    const struct saved_tensors_hooks *hooks; /* what new nodes save goes there, or NULL */
-    struct node *released; /* nodes that wait for their release: long chains must not recurse */
+    const struct saved_tensors_hooks *hooks; /* for what new nodes save, or NULL */
+    struct node *released; /* nodes to be released: long chains must not recurse */
     bool releasing;
-    /* Called when a leaf's .grad has its gradient, or NULL (the post hooks of AccumulateGrad). */
+    /* Called when a leaf's gradient was accumulated in .grad, or NULL (the post hooks of AccumulateGrad). */
     void (*accumulated)(struct engine *e, void *context, struct tensor *variable);
     void *accumulated_context;
     struct node_hook ended; /* called when a backward pass has run its nodes; run NULL: nothing */
     uint32_t pass;       /* number of the backward pass */
-    struct node **ready; /* a heap: nodes that have all their gradients */
+    struct node **ready; /* a heap of the nodes whose gradients are complete */
     size_t ready_count, ready_capacity;
 };
 
@@ -103,31 +103,31 @@ bool autograd_needed(const struct engine *e, int count, struct tensor *const *op
 /* A new node whose edges lead to the operands that need a gradient. */
 struct node *node_create(struct engine *e, const struct node_kind *kind, int count,
                          struct tensor *const *operands);
-/* Makes room in a node without outputs for as many edges (those that it has are kept) and outputs, and for NODE_INTS
- * ints and one more for each edge. */
+/* Makes room in a node without outputs for this many edges (existing ones are kept) and outputs, and for NODE_INTS
+ * ints plus one for each edge. */
 void node_widen(struct engine *e, struct node *n, int edges, int outputs);
 /* Saves a tensor in slot `slot`, in the order in which PyTorch packs them. */
 void node_save(struct engine *e, struct node *n, int slot, struct tensor *x);
 /* The same for an output of the operation itself: without its grad_fn. */
 void node_save_output(struct engine *e, struct node *n, int slot, struct tensor *x);
-/* Holds `x` until the node goes, as an attribute of a Python function's ctx is held: no hook sees it,
+/* Holds `x` until the node is freed, like an attribute of a Python function's ctx: no hook sees it,
  * and it outlives the backward pass. */
 void node_hold(struct engine *e, struct node *n, struct tensor *x);
 /* Makes `x` the next output of the node. */
 void node_attach(struct node *n, struct tensor *x);
-/* A saved tensor, in backward; recomputes a checkpointed region if it must. Lent. NULL: nothing was
+/* A saved tensor, in backward; recomputes a checkpointed region if necessary. Lent. NULL: nothing was
  * saved there. */
 struct tensor *node_saved(struct engine *e, struct node *n, int slot);
-/* What the hooks brought back goes; it can be asked for again. */
+/* Frees what the hooks unpacked; it can be unpacked again. */
 void node_release_unpacked(struct engine *e, struct node *n);
-/* Everything that was saved goes, for good. */
+/* Frees everything that was saved. */
 void node_release_saved(struct engine *e, struct node *n);
 static inline bool node_wants(const struct node *n, int edge)
 {
     return edge < n->edge_count && n->edge[edge].node;
 }
 
-/* A parameter that wants a gradient. */
+/* Makes `x` a parameter that needs a gradient. */
 void tensor_require_grad(struct engine *e, struct tensor *x);
 /* x.requires_grad_() of any other leaf: its node holds the leaf, and with it its gradient. */
 void tensor_require_input_grad(struct engine *e, struct tensor *x);

@@ -1,4 +1,4 @@
-/* Objects of one size, taken and given back one at a time, released all at once; and blocks of any size, likewise.
+/* Pools of objects of one size, taken and returned one at a time and freed all at once; and blocks of any size.
  *
  * A zeroed pool is empty and ready. Objects are not cleared.
  */
@@ -8,21 +8,21 @@
 #include <stddef.h>
 
 struct pool {
-    size_t size; /* of an object; of the first pool_take() */
+    size_t size; /* of an object, from the first pool_take() */
     void *free;  /* list through the first word */
     struct pool_slab *slabs;
 };
 
-/* NULL: no host memory. `size` is the same in every call and no less than a pointer's. */
+/* NULL: no host memory. `size` must be the same in every call and at least that of a pointer. */
 void *pool_take(struct pool *p, size_t size);
 void pool_give(struct pool *p, void *object);
-/* Takes every object back; their memory stays for the next. */
+/* Takes every object back; keeps their memory for later use. */
 void pool_reset(struct pool *p);
 /* Gives the memory back. */
 void pool_finish(struct pool *p);
 
 struct block;
-/* A block of as many bytes or more, not cleared; NULL: no host memory. For few at a time: all are looked through. */
+/* A block of at least `bytes`, not cleared; NULL: no host memory. For few blocks at a time: it searches all of them. */
 void *block_take(struct block **all, size_t bytes);
 void block_give(void *block);
 void block_reset(struct block *all);

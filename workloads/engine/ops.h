@@ -1,8 +1,8 @@
 /* The operations of the engine: ATen's, with ATen's memory behaviour.
  *
- * Each runs one kernel (or a view: none) and records the node that PyTorch would. Operands that
- * float are given up at the end; results float. In backward (grad mode off) the same functions
- * serve the formulas. What each saves is in torch's tools/autograd/derivatives.yaml; gradients are
+ * Each runs one kernel (a view: none) and records the same node as PyTorch. Floating operands
+ * are released at the end; results are floating. In backward (grad mode off) the formulas use the same
+ * functions. What each saves is in torch's tools/autograd/derivatives.yaml; gradients are
  * computed in the alphabetical order of the operands' names there, which is why `other` comes
  * before `self`.
  */
@@ -13,33 +13,34 @@
 
 /* --- how an operation begins and ends (for the files that define operations) ------------------ */
 
-/* What Python calls x behind an operation in place: the same memory behind another node. Floating */
+/* The tensor that Python's variable x refers to after an operation in place: the same memory with another node.
+ * Floating */
 struct tensor *op_in_place(struct engine *e, const struct tensor *x);
-/* Gives up floating operands; returns the poison tensor. */
+/* Releases floating operands; returns the poison tensor. */
 struct tensor *op_halted(struct engine *e, int count, struct tensor *const *operands);
-/* The end of an operation: attaches `y` to `n` (either may be NULL), gives up floating operands. */
+/* The end of an operation: attaches `y` to `n` (either may be NULL), releases floating operands. */
 struct tensor *op_done(struct engine *e, struct node *n, struct tensor *y, int count,
                        struct tensor *const *operands);
 /* A node if one of the operands needs a gradient, else NULL. */
 struct node *op_node(struct engine *e, const struct node_kind *kind, int count,
                      struct tensor *const *operands);
-/* A launch of `op`, which has all but its operands: it writes the `n_out` first of `arrays` and reads the `n_in` behind
- * them. */
+/* Launches `op`, which is complete except for its operands: it writes the first `n_out` of `arrays` and reads the next
+ * `n_in`. */
 void op_launch(struct engine *e, struct plim_op op, int n_out, int n_in, struct tensor *const *arrays);
 /* Notes an operand's shape for backward: its ndim in ints[0], then the sizes. `n` may be NULL. */
 void op_note_shape(struct node *n, const struct tensor *x);
 struct plim_need;
-/* Allocates temporaries in order, releasing those whose time is over on the way. */
+/* Allocates temporaries in order, releasing each at its time. */
 void op_take_needs(struct engine *e, int count, const struct plim_need *needs,
                    struct tensor **held);
-/* Gives up, the last one first, those of the first `taken` that are released before need `before`. */
+/* Releases, the last one first, those of the first `taken` needs that end before need `before`. */
 void op_release_needs(struct engine *e, const struct plim_need *needs, struct tensor **held,
                       int taken, int before);
 /* The layout TensorIterator gives a fresh result of these operands, broadcast to `shape`. */
 void op_result_strides(int count, struct tensor *const *operands, int ndim, const int64_t *shape,
                        int64_t *stride);
-/* Memory for the result of an operation that goes element by element or row by row; `stride` NULL:
- * contiguous. It is logits where an operand is, and only there. */
+/* Memory for the result of an operation that works element by element or row by row; `stride` NULL:
+ * contiguous. Its class is logits if and only if an operand's is. */
 struct tensor *op_result(struct engine *e, int count, struct tensor *const *operands,
                          enum plim_dtype dtype, int ndim, const int64_t *shape,
                          const int64_t *stride);
@@ -53,16 +54,16 @@ struct tensor *op_transpose(struct engine *e, struct tensor *x, int a, int b);
 struct tensor *op_permute(struct engine *e, struct tensor *x, int ndim, const int *order);
 struct tensor *op_unsqueeze(struct engine *e, struct tensor *x, int dim);
 struct tensor *op_expand(struct engine *e, struct tensor *x, int ndim, const int64_t *shape);
-/* x[..., start:start+length, ...]; the whole dimension is no operation at all, as in Python. */
+/* x[..., start:start+length, ...]; taking the whole dimension is no operation, as in PyTorch's slicing. */
 struct tensor *op_slice(struct engine *e, struct tensor *x, int dim, int64_t start, int64_t length);
 /* x[..., start::step] */
 struct tensor *op_slice_steps(struct engine *e, struct tensor *x, int64_t start, int64_t step);
-/* x[..., -length:, ...]; the whole dimension is a view like any other, as in Python */
+/* x[..., -length:, ...]; taking the whole dimension is a view like any other, as in PyTorch */
 struct tensor *op_slice_end(struct engine *e, struct tensor *x, int dim, int64_t length);
 struct tensor *op_select(struct engine *e, struct tensor *x, int dim, int64_t index);
-/* x[...] where every index takes all: a view like any other to autograd */
+/* x[...] with full slices only: for autograd a view like any other */
 struct tensor *op_alias(struct engine *e, struct tensor *x);
-/* Views of consecutive parts along `dim`; out[i] float. */
+/* Views of consecutive parts along `dim`; out[i] are floating. */
 void op_split(struct engine *e, struct tensor *x, int dim, int count, const int64_t *sizes,
               struct tensor **out);
 
@@ -75,20 +76,20 @@ void op_split(struct engine *e, struct tensor *x, int dim, int count, const int6
 /* --- copies ----------------------------------------------------------------------------------- */
 
 struct tensor *op_to(struct engine *e, struct tensor *x,
-                     enum plim_dtype dtype);                      /* x itself if it has it */
-/* The same, and contiguous where it is copied */
+                     enum plim_dtype dtype);                      /* x itself if it has this type */
+/* The same, but a copy is contiguous */
 struct tensor *op_to_contiguous(struct engine *e, struct tensor *x, enum plim_dtype dtype);
 struct tensor *op_contiguous(struct engine *e, struct tensor *x); /* x itself if it is */
 struct tensor *op_clone(struct engine *e, struct tensor *x);      /* always contiguous */
 struct tensor *op_detached_clone(struct engine *e, struct tensor *x); /* the same; no autograd */
-/* torch.nn.functional.pad behind the end of a dimension: with zeros; negative `count` cuts; 0 copies */
+/* torch.nn.functional.pad at the end of a dimension, with zeros; negative `count` cuts; 0 copies */
 struct tensor *op_pad(struct engine *e, struct tensor *x, int dim, int64_t count);
 /* x.repeat(times, 1, ..) */
 struct tensor *op_repeat(struct engine *e, struct tensor *x, int64_t times);
 /* torch.repeat_interleave(x, times, dim) */
 struct tensor *op_repeat_each(struct engine *e, struct tensor *x, int dim, int64_t times);
 struct tensor *op_cat(struct engine *e, int count, struct tensor *const *x, int dim);
-/* to.copy_(from): of one shape, in any types and layouts; no autograd. Nothing where the engine halted. */
+/* to.copy_(from): same shape, any types and layouts; no autograd. Does nothing if the engine is halted. */
 void op_copy_(struct engine *e, struct tensor *to, struct tensor *from);
 /* A copy of `x` in the layout of `like`; no autograd. */
 struct tensor *op_copy_like(struct engine *e, struct tensor *x, const struct tensor *like);
@@ -98,7 +99,7 @@ struct tensor *op_copy_like(struct engine *e, struct tensor *x, const struct ten
 struct tensor *op_full(struct engine *e, enum plim_dtype dtype, int ndim, const int64_t *shape,
                        double value);
 struct tensor *op_full_like(struct engine *e, const struct tensor *x, double value);
-/* ones on the diagonal of (n, n), zeros beside it */
+/* the identity matrix (n, n) */
 struct tensor *op_eye(struct engine *e, enum plim_dtype dtype, int64_t n);
 /* start, start + step, ... */
 struct tensor *op_arange(struct engine *e, enum plim_dtype dtype, int64_t count, double start,
@@ -130,7 +131,7 @@ void op_add_(struct engine *e, struct tensor *a, struct tensor *b);
 void op_binary_scalar_(struct engine *e, enum plim_binary f, struct tensor *a, double b);
 void op_binary_(struct engine *e, enum plim_binary f, struct tensor *a, struct tensor *b);
 void op_fill_(struct engine *e, struct tensor *a, double value);
-/* random numbers by a seed of the caller's: as PLIM_OP_RANDOM */
+/* random numbers with the caller's seed: as PLIM_OP_RANDOM */
 void op_random_(struct engine *e, struct tensor *a, double limit, uint64_t seed);
 void op_clamp_(struct engine *e, struct tensor *a, double low, double high);
 void op_unary_(struct engine *e, enum plim_unary f, struct tensor *a);
@@ -151,14 +152,15 @@ struct tensor *op_log_sigmoid(struct engine *e, struct tensor *x);
 struct tensor *op_sigmoid(struct engine *e, struct tensor *x);
 struct tensor *op_gelu(struct engine *e, struct tensor *x, bool tanh_formula);
 struct tensor *op_erf(struct engine *e, struct tensor *x);
-/* x between two numbers; one of them may be infinite: then this bound is not given */
+/* x limited to [low, high]; an infinite bound stands for no bound */
 struct tensor *op_clamp(struct engine *e, struct tensor *x, double low, double high);
 /* not differentiable */
 struct tensor *op_unary(struct engine *e, struct tensor *x, enum plim_unary f);
-/* of (.., rows, columns) what is not above a diagonal, not below it: 0 is the main one, 1 right of it; no autograd */
+/* x (.., rows, columns) with zeros above a diagonal (tril), below it (triu): 0 is the main one, 1 right of it; no
+ * autograd */
 struct tensor *op_tril(struct engine *e, struct tensor *x, int diagonal);
 struct tensor *op_triu(struct engine *e, struct tensor *x, int diagonal);
-/* where(condition, a, b): shapes broadcast; a or b may be NULL for a number, which has no
+/* where(condition, a, b): shapes broadcast; a or b NULL: the number is used instead, which has no
  * gradient. */
 struct tensor *op_where(struct engine *e, struct tensor *condition, struct tensor *a,
                         struct tensor *b, enum plim_dtype dtype, double a_number, double b_number);
@@ -181,10 +183,10 @@ struct tensor *op_sum_last(struct engine *e, struct tensor *x);
 /* the same in the type `result`, and the sum of all, a scalar */
 struct tensor *op_sum_last_as(struct engine *e, struct tensor *x, enum plim_dtype result);
 struct tensor *op_sum_all(struct engine *e, struct tensor *x);
-/* x.nansum() and x.nanmean(), of finite numbers: scalars; the sum without autograd */
+/* x.nansum() and x.nanmean() of finite numbers: scalars; the sum has no autograd */
 struct tensor *op_nansum(struct engine *e, struct tensor *x);
 struct tensor *op_nanmean(struct engine *e, struct tensor *x);
-/* the sum over one dimension, which goes */
+/* the sum over one dimension, which is removed */
 struct tensor *op_sum_dim(struct engine *e, struct tensor *x, int dim);
 /* `x` summed down to a shape it was broadcast from; no autograd */
 struct tensor *op_sum_to(struct engine *e, struct tensor *x, int ndim, const int64_t *shape);
@@ -212,17 +214,17 @@ struct tensor *op_baddbmm(struct engine *e, struct tensor *c, struct tensor *a, 
 struct tensor *op_bmm(struct engine *e, struct tensor *a, struct tensor *b);
 /* torch.matmul of operands with three dimensions or more on the left */
 struct tensor *op_matmul(struct engine *e, struct tensor *a, struct tensor *b);
-/* torch.linalg.solve_triangular(a, b, upper=upper, unitriangular=True): x of a x = b; a (.., n, n), b (.., n, m); x
- * lies in memory by columns. No autocast */
+/* torch.linalg.solve_triangular(a, b, upper=upper, unitriangular=True): the solution x of a x = b; a (.., n, n), b
+ * (.., n, m); x is column-major in memory. No autocast */
 struct tensor *op_solve_triangular(struct engine *e, struct tensor *a, struct tensor *b, bool upper);
-/* torch.mm(a, b, out=y), or torch.addmm(y, a, b, out=y) where it `adds`; no autocast, no autograd */
+/* torch.mm(a, b, out=y), or torch.addmm(y, a, b, out=y) if `adds`; no autocast, no autograd */
 void op_mm_into(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b, bool adds);
 /* y.addmm_(a, b, beta=beta, alpha=alpha), likewise */
 void op_mm_scaled(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b, double beta, double alpha);
 /* torch.nn.functional.linear: x w^T + bias; weight (out, in); bias may be NULL */
 struct tensor *op_linear(struct engine *e, struct tensor *x, struct tensor *weight,
                          struct tensor *bias);
-/* The same as DeepSpeed's ZeRO 3 replaces it (runtime/zero/linear.py): one autograd.Function, which
+/* The replacement for it in DeepSpeed's ZeRO 3 (runtime/zero/linear.py): one autograd.Function, which
  * saves the weight itself; no autocast */
 struct tensor *op_linear_function(struct engine *e, struct tensor *x, struct tensor *weight,
                                   struct tensor *bias);
@@ -231,36 +233,35 @@ struct tensor *op_linear_function(struct engine *e, struct tensor *x, struct ten
  * as the layer. */
 struct quantized {
     enum plim_quantized type;
-    enum plim_dtype dtype;  /* that the weight had */
-    enum plim_dtype compute; /* that the layer computes in */
-    int64_t rows, columns;  /* and its shape (out, in) */
-    enum plim_dtype storage; /* 4 bits: the type of elements that codes lie in */
-    struct tensor *codes;   /* two elements a byte, or one */
-    struct tensor *scales;  /* fp32, one for 64 elements; nested: one for 256 scales; int8: a row */
-    struct tensor *book;    /* 4 bits: the numbers that codes stand for */
-    struct tensor *scale_codes, *scale_book, *offset; /* of nested scales, else NULL */
+    enum plim_dtype dtype;  /* the original type of the weight */
+    enum plim_dtype compute; /* the type in which the layer computes */
+    int64_t rows, columns;  /* the weight's shape (out, in) */
+    enum plim_dtype storage; /* 4 bits: the element type of the tensor that stores the codes */
+    struct tensor *codes;   /* two elements per byte (4 bits), or one */
+    struct tensor *scales;  /* fp32, one per 64 elements; nested: one per 256 scales; int8: one per row */
+    struct tensor *book;    /* 4 bits: the values of the codes */
+    struct tensor *scale_codes, *scale_book, *offset; /* for nested (quantised) scales, else NULL */
 };
 
-/* create_dynamic_map() of bitsandbytes and of torchao: 2^(powers + 1) numbers in order of value. For each of the powers
- * of ten up to 1 the middles of 1, 2, 4, .. equal parts of [0.1, 1) (of twice as many where there is no sign), with
- * both signs where there is one; 0 and 1. */
+/* create_dynamic_map() of bitsandbytes and of torchao: 2^(powers + 1) numbers in increasing order. For each power
+ * of ten up to 1 it has the midpoints of 1, 2, 4, .. equal parts of [0.1, 1) (twice as many if unsigned), with
+ * both signs if signed; and 0 and 1. */
 void op_dynamic_numbers(float *book, int powers, bool is_signed);
-/* The same 256 numbers on the device */
+/* The map with 256 numbers as a tensor on the device */
 struct tensor *op_dynamic_map(struct engine *e, bool is_signed);
-/* Fills in `q`, whose types of codes and of storage are set, from a weight (out, in), lent. Nested scales are kept in 8
- * bits; their map is made at the first call and is the caller's: *map. */
+/* Fills in `q`, whose `type` and `storage` are set, from a weight (out, in), lent. Nested scales are stored in 8
+ * bits; their map is made at the first call and belongs to the caller: *map. */
 void op_quantize_4bit(struct engine *e, struct quantized *q, struct tensor *weight, bool nested,
                       struct tensor **map);
-/* the weight, in the type that it had */
+/* the weight, in its original type */
 struct tensor *op_dequantize_4bit(struct engine *e, const struct quantized *q);
-/* the same as axolotl has it (kernels/quantize.py): memory for the matrix comes before that for its scales, where they
- * are nested */
+/* the same as in axolotl (kernels/quantize.py): with nested scales the matrix is allocated before its scales */
 struct tensor *op_dequantize_4bit_late(struct engine *e, const struct quantized *q);
 /* The same in 8 bits: the largest magnitude of a row is 127. */
 void op_quantize_int8(struct engine *e, struct quantized *q, struct tensor *weight);
 struct tensor *op_dequantize_int8(struct engine *e, const struct quantized *q); /* in fp32 */
-/* x w^T + bias; only x gets a gradient; bias may be NULL. int8: x is quantised too, and what it was is
- * held until the node goes */
+/* x w^T + bias; only x gets a gradient; bias may be NULL. int8: x is quantised too, and the original is
+ * held until the node is freed */
 struct tensor *op_linear_int8(struct engine *e, struct tensor *x, const struct quantized *q,
                               struct tensor *bias);
 struct tensor *op_linear_4bit(struct engine *e, struct tensor *x, const struct quantized *q,
@@ -268,19 +269,19 @@ struct tensor *op_linear_4bit(struct engine *e, struct tensor *x, const struct q
 
 /* --- rows by index, and what chooses them ------------------------------------------------------- */
 
-/* The `count` largest along the last dimension and where they stood (int64); both float. */
+/* The `count` largest along the last dimension and their indices (int64); both are floating. */
 void op_top_k(struct engine *e, struct tensor *x, int64_t count, struct tensor *out[2]);
 /* x.max(dim=-1, keepdim=True).values */
 struct tensor *op_max_last(struct engine *e, struct tensor *x);
-/* The elements (n) in order and where they stood; both float; no autograd. */
+/* The sorted elements (n) and their indices; both are floating; no autograd. */
 void op_sort(struct engine *e, struct tensor *x, struct tensor *out[2]);
 /* x[indices]: elements of x (n), or rows of x (n, ..) */
 struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indices);
-/* The same of indices that differ from one another */
+/* The same for indices that are all different */
 struct tensor *op_different_rows(struct engine *e, struct tensor *x, struct tensor *indices);
-/* x[..., [index], ...] along `dim`, which keeps its place with one element */
+/* x[..., [index], ...] along `dim`, which stays with extent 1 */
 struct tensor *op_take_at(struct engine *e, struct tensor *x, int dim, int64_t index);
-/* nonzero() of a mask, `found` of which are not zero: (found) int64, which are numbers of elements and stand for all of
+/* nonzero() of a mask with `found` non-zero elements: (found) int64, the linear index of each, which replaces
  * its columns; or the columns, (found, dimensions) int64 */
 struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found);
 struct tensor *op_coordinates(struct engine *e, struct tensor *mask, int64_t found);
@@ -291,18 +292,18 @@ struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *pl
 /* x[mask], mask (b, s), `found` of which are ones: rows of x (b, s, width), or elements of x (b, s); or mask (b) and x
  * (b, width) or (b) */
 struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *mask, int64_t found);
-/* x[arange(b), columns]: of each row of x (b, s, width) what stands at its column (b, int64): (b, width) */
+/* x[arange(b), columns]: from each row of x (b, s, width) the vector at its column (b, int64): (b, width) */
 struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *columns);
-/* x[places] of rows of x (n, width), all of which Python on the host has in another order, and sends where they are
- * needed; NULL: a simulated device, which needs no values */
+/* x[places] with rows of x (n, width), where `places` is a permutation that Python holds on the host and copies to the
+ * device when needed; NULL: a simulated device, which needs no values */
 struct tensor *op_rows_in_order(struct engine *e, struct tensor *x, const int64_t *places);
-/* x.masked_scatter(mask, source), source of as many elements as the mask, which broadcasts, lets through */
+/* x.masked_scatter(mask, source); the mask broadcasts, source has as many elements as the mask selects */
 struct tensor *op_masked_scatter(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *source);
-/* x.gather(-1, indices), indices (.., k) int64, which differ in a row */
+/* x.gather(-1, indices), indices (.., k) int64, all different within a row */
 struct tensor *op_gather_last(struct engine *e, struct tensor *x, struct tensor *indices);
-/* The same where they need not differ; leading dimensions may repeat them */
+/* The same where they may repeat; leading dimensions may be broadcast */
 struct tensor *op_gather_any(struct engine *e, struct tensor *x, struct tensor *indices);
-/* x.gather(0, places.expand(..)) of whole rows of x (n, ..), or of its elements; places (k) int64, which differ */
+/* x.gather(0, places.expand(..)) of whole rows of x (n, ..), or of its elements; places (k) int64, all different */
 struct tensor *op_gather_rows(struct engine *e, struct tensor *x, struct tensor *places);
 /* x[indices] = from, of x (n); no autograd */
 void op_scatter_(struct engine *e, struct tensor *x, struct tensor *indices, struct tensor *from);
@@ -310,7 +311,7 @@ void op_scatter_(struct engine *e, struct tensor *x, struct tensor *indices, str
 struct tensor *op_histogram(struct engine *e, struct tensor *x, int64_t bins);
 /* `x` where the mask (broadcast) is 0, and `value` where it is 1 */
 struct tensor *op_masked_fill(struct engine *e, struct tensor *x, struct tensor *mask, double value);
-/* The same in the memory of x: what Python calls x from then on. Floating */
+/* The same in the memory of x: returns the tensor that Python's x refers to from then on (op_in_place()). Floating */
 struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor *mask, double value);
 struct tensor *op_mul_scalar_(struct engine *e, struct tensor *x, double b); /* x *= b, likewise */
 /* x[mask] = rows, mask (b, s) of x (b, s, width), rows as many as it has ones, likewise (index_put_()) */
@@ -321,14 +322,14 @@ struct tensor *op_set_part_(struct engine *e, struct tensor *x, int dim, int64_t
 struct tensor *op_set_slice_(struct engine *e, struct tensor *x, int dim, int64_t start, struct tensor *value);
 /* x += other, which may have fewer elements, likewise */
 struct tensor *op_plus_(struct engine *e, struct tensor *x, struct tensor *other);
-/* x.clamp_(-limit, limit), likewise; backward has a copy of what it was */
+/* x.clamp_(-limit, limit), likewise; saves a copy of the original for backward */
 struct tensor *op_clip_(struct engine *e, struct tensor *x, double limit);
 /* x *= other, which needs no gradient, likewise */
 struct tensor *op_mul_(struct engine *e, struct tensor *x, struct tensor *other);
 /* x /= other, likewise */
 struct tensor *op_div_(struct engine *e, struct tensor *x, struct tensor *other);
 /* torch.nn.functional.grouped_mm: rows of x (s, k), group after group, times b (groups, k, n); `ends`
- * (groups), int32, has where each group ends. No autocast */
+ * (groups), int32: the end of each group. No autocast */
 struct tensor *op_grouped_mm(struct engine *e, struct tensor *x, struct tensor *b,
                              struct tensor *ends);
 
@@ -341,12 +342,12 @@ struct tensor *op_layer_norm(struct engine *e, struct tensor *x, struct tensor *
 struct tensor *op_softmax(struct engine *e, struct tensor *x, enum plim_dtype dtype);
 /* its logarithm, in the type of x */
 struct tensor *op_log_softmax(struct engine *e, struct tensor *x);
-/* the same as softmax for scores of which whole rows may be minus infinity: those become zeros */
+/* softmax for scores in which whole rows may be minus infinity: those become zeros */
 struct tensor *op_safe_softmax(struct engine *e, struct tensor *x);
 /* torch.stack of torch.logsumexp(row, dim=-1) of the rows of x (rows, n, classes) fp32: (rows, n) (ops_logps.c) */
 struct tensor *op_row_logsumexp(struct engine *e, struct tensor *x);
-/* x.gather(-1, indices.unsqueeze(-1)) of x (rows, n, classes) and indices (rows, n), whose rows may lie apart: (rows,
- * n, 1) */
+/* x.gather(-1, indices.unsqueeze(-1)) of x (rows, n, classes) and indices (rows, n), whose rows need not be adjacent:
+ * (rows, n, 1) */
 struct tensor *op_row_gather(struct engine *e, struct tensor *x, struct tensor *indices);
 /* x[mask] of such an x and a mask (rows, n), `found` of which are ones: (found, classes); no autograd */
 struct tensor *op_apart_where(struct engine *e, struct tensor *x, struct tensor *mask, int64_t found);
@@ -354,10 +355,10 @@ struct tensor *op_apart_where(struct engine *e, struct tensor *x, struct tensor 
 struct tensor *op_zero_where_(struct engine *e, struct tensor *x, struct tensor *mask);
 /* mean cross entropy of logits (n, classes) and int64 targets (n) */
 struct tensor *op_cross_entropy(struct engine *e, struct tensor *logits, struct tensor *target);
-/* mean of (x - target)^2, of as many numbers in fp32; autocast widens x */
+/* mean of (x - target)^2; target has the same shape, in fp32; autocast widens x */
 struct tensor *op_mse_loss(struct engine *e, struct tensor *x, struct tensor *target);
 struct tensor *op_dropout(struct engine *e, struct tensor *x, double p);
-/* rows of `weight`; a padding_idx changes nothing but values */
+/* rows of `weight`; a padding_idx would only change values */
 struct tensor *op_embedding(struct engine *e, struct tensor *weight, struct tensor *indices);
 
 /* Conv2d whose stride is its kernel's size: images (b, c, h, w), weight (k, c, size, size), bias (k) or NULL ->
@@ -387,11 +388,11 @@ struct attention_params {
     struct tensor *mask; /* bool or additive, broadcastable to (b, heads, s, s); NULL: none */
     double dropout, scale;
     bool causal;
-    bool broadcasts; /* without enable_gqa: fewer heads of keys than of queries are broadcast, which no kernel takes */
-    bool flash2;    /* it is flash_attn_func of the package flash-attn, for which q, k and v are of 16
-                       bits, and change their dimensions 1 and 2 before the call and back after it */
-    /* flash2: as of struct plim_op. `ends`: flash_attn_varlen_func, to which q, k and v (1, heads, tokens, d) are rows
-     * behind one another; where they end, (rows + 1) int32; NULL: none */
+    bool broadcasts; /* without enable_gqa: keys with fewer heads are broadcast, which no fused kernel supports */
+    bool flash2;    /* call flash_attn_func of the package flash-attn, which needs q, k and v in 16
+                       bits; dimensions 1 and 2 are swapped before the call and back after it */
+    /* flash2: as in struct plim_op. `ends`: call flash_attn_varlen_func, where q, k and v (1, heads, tokens, d) are
+     * concatenated rows with these boundaries, (rows + 1) int32; NULL: none */
     int64_t window;
     double softcap;
     struct tensor *ends;
@@ -400,7 +401,7 @@ struct attention_params {
 struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, struct tensor *v,
                        const struct attention_params *params);
 
-/* Its composition of matmuls and softmax, where no kernel fits. */
+/* The same composed of matmuls and softmax, where no fused kernel applies. */
 struct tensor *attention_math(struct engine *e, struct tensor *q, struct tensor *k,
                               struct tensor *v, struct tensor *mask,
                               const struct attention_params *params);

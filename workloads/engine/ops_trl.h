@@ -1,18 +1,18 @@
-/* The kernel of TRL 1.16 that its trainers take their losses from (kernels/chunked_logprob.py), as an operation: what
- * it allocates, keeps and overwrites. */
+/* The kernel of TRL 1.16 from which its trainers compute their losses (kernels/chunked_logprob.py), as an operation
+ * that allocates, keeps and overwrites the same memory. */
 #ifndef PLIM_ENGINE_OPS_TRL_H
 #define PLIM_ENGINE_OPS_TRL_H
 
 #include "engine.h"
 
-/* What is asked for besides the log-probabilities (`outputs` of add_fused_lm_head) */
+/* The outputs that are wanted besides the log-probabilities (`outputs` of add_fused_lm_head) */
 enum { TRL_ENTROPY = 1, TRL_MEAN_LOGITS = 2, TRL_IS_TOP1 = 4 };
 
 /* ChunkedLogProbFunction of x (n, hidden), weight (classes, hidden), bias (classes; NULL: none) and targets (n), all
- * lent: of each row the target's log-probability and, where `wanted` has them, the entropy, the mean of the logits and
- * whether the target is the likeliest; named, else NULL. The logits are made in tiles of 4,096 rows and 32,768
- * classes, for which there is room whatever the classes are, and again in backward. Autocast decides their type. A
- * logit z is the product times `scale`, and where `cap` is not 0 cap tanh(z / cap) of that. */
+ * lent: for each row the target's log-probability and, as selected by `wanted`, the entropy, the mean of the logits and
+ * whether the target is the likeliest class; named, or NULL if not wanted. The logits are computed in tiles of 4,096
+ * rows and 32,768 classes (a whole tile is allocated for any number of classes), and again in backward. Autocast
+ * decides their type. A logit is z = `scale` times the product, or cap tanh(z / cap) if `cap` is not 0. */
 struct logit_transform {
     double scale, cap;
 };

@@ -1,15 +1,15 @@
-/* What a stretch of work asks of memory, written down to be done again without the work.
+/* A tape: the memory requests of a section of work, recorded to be repeated without doing the work.
  *
- * The operations of a training step ask for the same bytes in the same order every time, whatever
- * blocks they are given. So where a stretch comes again on a device that computes nothing, its
- * tensors and nodes need not be made again: the allocator goes through what is on the tape, and the
- * clock through the round of its launches (plim_device_repeat()).
+ * The operations of a training step request the same bytes in the same order every time, whatever
+ * blocks they get. So when a section repeats on a device that computes nothing, its
+ * tensors and nodes need not be made again: the allocator plays the tape, and the
+ * clock repeats the round of its launches (plim_device_repeat()).
  *
- * On the tape are the storages that the stretch takes, by number, and when it gives them back; of
- * those that were there before it only what they come to be for. A stretch that gives back something
- * older cannot be played, because nothing on the tape says what: then the tape is `broken`. One that
- * keeps what it took can be played only together with another that gives that back. What a variable keeps from one
- * stretch to the next is `carried`: a stretch gives up what it had and leaves something else. */
+ * The tape has the storages that the section allocates, by number, and when it frees them; of
+ * older storages only changes of their class. A section that frees an
+ * older storage cannot be played, because the tape does not identify it: then the tape is `broken`. One that
+ * keeps storages can be played only together with another that frees them. What a variable keeps from one
+ * section to the next is `carried`: a section frees what the variable had and leaves something else. */
 #ifndef PLIM_ENGINE_TAPE_H
 #define PLIM_ENGINE_TAPE_H
 
@@ -21,12 +21,12 @@ enum { TAPE_CARRIED = 4 };
 enum tape_action { TAPE_TAKE, TAPE_CLASSIFY, TAPE_GIVE_BACK };
 
 struct tape_event {
-    int64_t bytes;        /* TAKE: asked for; CLASSIFY of a storage that is older than the tape: its */
-    int32_t slot;         /* the storage, from 1; 0: one that is older than the tape; below: what a variable carried */
+    int64_t bytes;        /* TAKE: requested; CLASSIFY of a storage older than the tape: its size */
+    int32_t slot;         /* the storage, from 1; 0: older than the tape; negative: what a variable carried */
     int16_t stream;       /* TAKE */
     uint8_t action;       /* enum tape_action */
-    uint8_t memory_class; /* from now on: TAKE, CLASSIFY */
-    uint8_t other_class;  /* TAKE: what is said to be lacking where there is none; CLASSIFY: before */
+    uint8_t memory_class; /* TAKE, CLASSIFY: the class from now on */
+    uint8_t other_class;  /* TAKE: the class to report when out of memory; CLASSIFY: the class before */
 };
 
 struct plim_block;
@@ -39,20 +39,20 @@ struct tape {
         struct plim_block *block;
         int64_t bytes;
         uint8_t memory_class;
-    }) slots; /* while it is played; of slot 1 first */
+    }) slots; /* while it is played; the first is slot 1 */
     int32_t slots_used;
-    struct tensor **carried[TAPE_CARRIED]; /* variables; the replayer's */
-    bool has[TAPE_CARRIED];                /* where what is recorded began */
-    int64_t kept; /* storages that were taken and not given back */
+    struct tensor **carried[TAPE_CARRIED]; /* the replayer's variables */
+    bool has[TAPE_CARRIED];                /* did the variable hold something when recording began? */
+    int64_t kept; /* storages that were allocated and not freed */
     bool broken;
 };
 
 void tape_finish(struct tape *tape);
-/* Forgets all of it; its memory stays. */
+/* Empties the tape; keeps its memory. */
 void tape_rewind(struct tape *tape);
 
-/* Around what is recorded: marks what the variables carry, and finds what was `left` in them, by slot (0: what was
- * there before). A variable that has nothing before or afterwards breaks the tape. */
+/* Called before and after recording: marks what the variables carry, and finds what was `left` in them, by slot (0: the
+ * same as before). A variable that is empty before or afterwards breaks the tape. */
 void tape_begin_carrying(struct tape *tape);
 void tape_end_carrying(struct tape *tape, int32_t left[TAPE_CARRIED]);
 
@@ -64,10 +64,10 @@ void tape_note_classify(struct tape *tape, int32_t slot, int64_t bytes,
 void tape_note_give_back(struct tape *tape, int32_t slot);
 
 struct engine;
-/* Does what stands in the events from `begin` to before `end`. Running out of memory halts the engine
- * as it would have there. */
+/* Plays the events from `begin` up to but not including `end`. Running out of memory halts the engine
+ * as in the recorded section. */
 void tape_play(struct engine *e, struct tape *tape, size_t begin, size_t end);
-/* What was played has left this in the variables. */
+/* Stores in the variables what the played events have `left` in them. */
 void tape_hand_over(struct engine *e, struct tape *tape, const int32_t left[TAPE_CARRIED]);
 
 #endif

@@ -4,11 +4,11 @@
  * struct engine (engine.h), op_*() (ops.h), nn_*() (workloads/nn). It is seen only inside
  * workloads/.
  *
- * Ownership. Tensors are counted. A fresh result of an operation is *floating*: the next
- * operation that takes it as an operand gives it up when it is done, as the Python interpreter
+ * Ownership. Tensors are reference-counted. A fresh result of an operation is *floating*: the next
+ * operation that takes it as an operand releases it when it is done, as the Python interpreter
  * drops a temporary. tensor_keep() makes it a named variable; tensor_drop() ends the variable.
- * So `y = op_mul(e, op_silu(e, a), b)` frees silu's result right after the multiplication, at the
- * very place of the event sequence where PyTorch does.
+ * So `y = op_mul(e, op_silu(e, a), b)` frees silu's result right after the multiplication, at
+ * exactly the point in the sequence of events where PyTorch does.
  *
  * Views share a storage (storage.h); a tensor that a node saved for backward counts as one.
  *
@@ -23,13 +23,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The poison tensor is never counted down to nothing. */
+/* The reference count of the poison tensor, which never reaches zero. */
 enum { POISON_REFS = 1 << 29 };
 
 struct engine;
 struct node;
 
-/* The head of every node: all that a tensor knows of the graph that it is part of. */
+/* The head of every node: all that a tensor knows about its graph. */
 struct node_head {
     int32_t refs;
     void (*release)(struct engine *e, struct node *n); /* after the last reference */
@@ -41,22 +41,22 @@ static inline void node_drop(struct engine *e, struct node *n)
 }
 
 struct tensor {
-    struct plim_array a; /* first: a tensor can stand where an array is asked for */
+    struct plim_array a; /* first: a tensor can be used as an array */
     struct storage *storage;
     struct node *grad_fn;     /* NULL: a leaf, or not differentiable */
     struct node *accumulator; /* a leaf that requires grad: its AccumulateGrad node */
     struct tensor *grad;      /* a leaf's .grad */
     struct tensor *cast;      /* autocast's cached low-precision copy of a leaf */
     int32_t refs;
-    int32_t layer;         /* of a parameter: the decoder layer that it is of, from 1; 0: none */
-    int32_t place;         /* of a parameter: where it is in the list of what shards it (ddp.h, zero.h) */
+    int32_t layer;         /* of a parameter: its decoder layer, from 1; 0: none */
+    int32_t place;         /* of a parameter: its index in the list of the sharder (ddp.h, zero.h) */
     uint16_t output_number; /* which output of grad_fn */
     bool floating;
     bool requires_grad;
     bool is_view;
     bool is_parameter;
-    bool odd_name; /* of a parameter: by its name a bias or a norm, and of several dimensions; or neither, and of one */
-    bool is_codes; /* of a parameter: the codes of a quantised weight, which nothing casts */
+    bool odd_name; /* of a parameter: named as a bias or norm but with several dimensions; or not so named, with one */
+    bool is_codes; /* of a parameter: the codes of a quantised weight, which are never cast */
 };
 
 /* A new tensor on new memory, contiguous / with the given strides (elements). Floating. */
@@ -75,7 +75,7 @@ struct tensor *tensor_alias(struct engine *e, const struct tensor *x, int ndim,
 /* The same array without its place in the graph (what PyTorch's detach() and saved outputs are). */
 struct tensor *tensor_detach(struct engine *e, const struct tensor *x);
 
-/* A named variable: no longer floating. Returns its argument. */
+/* Makes `x` a named variable, no longer floating. Returns `x`. */
 static inline struct tensor *tensor_keep(struct tensor *x)
 {
     x->floating = false;
@@ -92,7 +92,7 @@ static inline void tensor_drop(struct engine *e, struct tensor *x)
     if (x && --x->refs == 0) tensor_free(e, x);
 }
 
-/* Several, in their order. */
+/* Drops several tensors, in order. */
 static inline void tensor_drop_list(struct engine *e, struct tensor *const *list, size_t count)
 {
     for (size_t i = 0; i < count; i++) tensor_drop(e, list[i]);
@@ -100,8 +100,8 @@ static inline void tensor_drop_list(struct engine *e, struct tensor *const *list
 #define tensor_drop_all(e, ...)                                                                    \
     tensor_drop_list(e, (struct tensor *[]){__VA_ARGS__},                                          \
                      sizeof((struct tensor *[]){__VA_ARGS__}) / sizeof(struct tensor *))
-/* A variable bound to a result that may be one of its own operands (op_to, op_dropout return
- * their operand where there is nothing to do). */
+/* Binds a variable to a result that may be an operand itself (op_to, op_dropout return
+ * their operand if there is nothing to do). */
 static inline struct tensor *tensor_hold(struct tensor *x)
 {
     if (x->floating)
@@ -110,21 +110,21 @@ static inline struct tensor *tensor_hold(struct tensor *x)
         x->refs++;
     return x;
 }
-/* Rebinds a variable: `*x = value`, dropping what it held after `value` was computed. */
+/* Rebinds a variable, as Python's `x = value`: drops its old tensor after `value` was computed. */
 static inline void tensor_set(struct engine *e, struct tensor **x, struct tensor *value)
 {
     struct tensor *old = *x;
     *x = tensor_hold(value);
     tensor_drop(e, old);
 }
-/* The end of a function that returns its variable: it floats again, for the caller to take. */
+/* For a function that returns its variable: makes it floating again, for the caller. */
 static inline struct tensor *tensor_yield(struct tensor *x)
 {
     x->floating = x->refs < POISON_REFS;
     return x;
 }
 
-/* A callee's hold on an argument that may be floating: enter at the top, leave at the end. */
+/* Holds an argument that may be floating during a call: enter at the beginning, leave at the end. */
 static inline bool tensor_enter(struct tensor *x)
 {
     bool was = x && x->floating;
@@ -135,7 +135,7 @@ static inline void tensor_leave(struct engine *e, struct tensor *x, bool was)
 {
     if (was) tensor_drop(e, x);
 }
-/* What an operation does with an operand when it is done. */
+/* Releases an operand at the end of an operation, if it is floating. */
 static inline void tensor_consume(struct engine *e, struct tensor *x)
 {
     if (!x || !x->floating) return;
@@ -143,10 +143,10 @@ static inline void tensor_consume(struct engine *e, struct tensor *x)
     tensor_drop(e, x);
 }
 
-/* x.data = `data` (taken): another array, the same tensor to autograd. */
+/* x.data = `data` (taken over): another array, but the same tensor for autograd. */
 void tensor_set_data(struct engine *e, struct tensor *x, struct tensor *data);
 
-/* Marks what a storage is for, for good (parameters, gradients, optimizer). */
+/* Sets the class of its storage permanently (parameters, gradients, optimizer). */
 void tensor_classify(struct engine *e, struct tensor *x, enum plim_memory_class memory_class);
 
 /* --- shapes ------------------------------------------------------------------------------- */
@@ -167,7 +167,7 @@ static inline int64_t tensor_size(const struct tensor *x, int dim)
     return x->a.shape[tensor_dim(x, dim)];
 }
 
-/* Strides with which `x` can be seen in another shape without a copy; false when it cannot
+/* Strides with which `x` can be viewed in another shape without a copy; false if that is impossible
  * (PyTorch's computeStride). */
 bool tensor_view_strides(const struct tensor *x, int ndim, const int64_t *shape, int64_t *stride);
 

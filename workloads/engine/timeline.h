@@ -1,8 +1,8 @@
 /* What is allocated during a training step, moment by moment, for a chart.
  *
  * A moment is noted at each allocation and release. There are at most PLIM_TIMELINE_MOMENTS of them:
- * when there is no more room, neighbours become one, that of the two with more bytes. So the
- * timeline is the upper edge of what was allocated, and its largest moment is the peak.
+ * when there is no more room, two neighbours are merged into the one with more bytes. So the
+ * timeline is an upper envelope of the allocated bytes, and its largest moment is the peak.
  */
 #ifndef PLIM_ENGINE_TIMELINE_H
 #define PLIM_ENGINE_TIMELINE_H
@@ -26,8 +26,8 @@ struct plim_timeline {
     /* while it is recorded: */
     const char *phase;
     double start;        /* of the step, on the device's clock */
-    int64_t stride;      /* so many notes are one moment */
-    int64_t noted;       /* of the last moment */
+    int64_t stride;      /* how many notes make one moment */
+    int64_t noted;       /* notes in the last moment */
 };
 
 void plim_timeline_begin(struct plim_timeline *timeline, double start_seconds);

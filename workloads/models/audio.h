@@ -1,5 +1,6 @@
-/* The audio tower of gemma4 (Gemma4AudioModel): no row here has sound, but its weights are there. audio.c makes it; its
- * parts are among those of the vision tower (vision_part()), by which all that has to do with modules finds them. */
+/* The audio tower of gemma4 (Gemma4AudioModel): planned rows have no sound, but the weights are allocated. audio.c
+ * builds it; its parts are among those of the vision tower (vision_part()), where code that handles modules finds
+ * them. */
 #ifndef PLIM_MODELS_AUDIO_H
 #define PLIM_MODELS_AUDIO_H
 
@@ -14,13 +15,13 @@ struct audio_layer {
     struct norm ffw_norm[2][2];
     struct linear q, k, v, post, relative;
     struct tensor *scale, *softcap;    /* per_dim_scale (width of a head); a buffer of one number */
-    struct linear start, end;          /* of its convolution, which is (width, 1, frames) */
+    struct linear start, end;          /* of the convolution module, whose kernel `conv` is (width, 1, frames) */
     struct tensor *conv;
     struct norm conv_norm[2], norm[3];
     struct adapters adapters;
 };
 
-enum { AUDIO_FRONT, AUDIO_BACK, AUDIO_EMBEDDING, AUDIO_ENDS }; /* what stands beside its blocks */
+enum { AUDIO_FRONT, AUDIO_BACK, AUDIO_EMBEDDING, AUDIO_ENDS }; /* its modules outside of the blocks */
 struct audio {
     struct tensor *conv[2];            /* (channels, channels before, 3, 3) */
     struct norm conv_norm[2];
@@ -30,7 +31,7 @@ struct audio {
     struct adapters adapters[AUDIO_ENDS];
 };
 
-/* The tower, in the order of its constructors, and then the linear to the text's width; nothing where there is none */
+/* Build the tower, in the order of its constructors, and then the linear to the text's width; nothing without one */
 void audio_build(struct engine *e, struct decoder *m);
 void audio_build_embedding(struct engine *e, struct decoder *m);
 

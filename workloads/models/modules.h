@@ -1,4 +1,4 @@
-/* The modules of a model, by which adapters, quantisation, loading and saving know it. */
+/* The modules of a model, as needed for adapters, quantisation, loading and saving. */
 #ifndef PLIM_MODELS_MODULES_H
 #define PLIM_MODELS_MODULES_H
 
@@ -9,38 +9,38 @@
 
 struct decoder;
 
-/* A module by its name in transformers: below a block's ("mlp.up_proj") or the model's
- * ("model.norm"), and where it stands in struct decoder_layer or struct decoder. */
+/* A module by its name in transformers, relative to a block ("mlp.up_proj") or in the model
+ * ("model.norm"), and its offset in struct decoder_layer or struct decoder. */
 enum module_kind {
     MODULE_WEIGHT, /* struct tensor *: an embedding, or a router */
-    MODULE_PARAMETER, /* the same, which is no module: of experts, of attention, of vit's embeddings */
+    MODULE_PARAMETER, /* the same for a parameter that is not a module: of experts, attention, vit's embeddings */
     MODULE_CONVOLUTION, /* struct convolution */
-    MODULE_NORM,   /* struct norm; without a weight where the model has none */
+    MODULE_NORM,   /* struct norm; without a weight if the model does not have it */
     MODULE_LINEAR, /* struct linear; the same */
     MODULE_BLOCKS, /* all blocks */
     MODULE_HEAD,   /* struct tensor *: the output embedding, and m->head_bias */
-    MODULE_CLASSIFIER /* the same, of a classification: a linear like any other to peft */
+    MODULE_CLASSIFIER /* the same for classification: for peft a linear like any other */
 };
 struct module {
     const char *path; /* NULL ends a list */
     size_t offset;
     enum module_kind kind;
 };
-/* One of a block's */
+/* A module of a block */
 #define BLOCK(path, field, kind) {path, offsetof(struct decoder_layer, field), MODULE_##kind}
-/* One beside them, and all of them */
+/* A module outside of the blocks, and all blocks */
 #define MODEL(path, field, kind) {path, offsetof(struct decoder, field), MODULE_##kind}
 #define BLOCKS(path) {path, 0, MODULE_BLOCKS}
 
-/* The modules of a family beside its blocks, and of a block. Linears are in the order of
- * named_modules(). NULL: a family that is not quantised and has no adapters. */
+/* The modules of a family outside of its blocks, and those of a block. Linears are in the order of
+ * named_modules(). NULL: neither quantisation nor adapters are supported for this family. */
 const struct module *decoder_modules(enum plim_family family);
 const struct module *decoder_block_modules(enum plim_family family);
 enum { MODULE_NAME_MAX = 128 };
-/* The layers of an entry MODULE_BLOCKS of decoder_modules(): the first, and behind the last. An encoder and a decoder
- * have one each. */
+/* The layers of an entry MODULE_BLOCKS of decoder_modules(): the first, and the one after the last. In an
+ * encoder-decoder there is one entry for each. */
 void module_blocks(const struct decoder *m, const struct module *blocks, int64_t layers[2]);
-/* Is it a module that is there, in its owner (a layer, or `m`) and for the model's task? A parameter is none. */
+/* Does the module exist in its owner (a layer, or `m`) for the model's task? False for a parameter. */
 bool module_is_there(const struct decoder *m, const struct module *module, const void *owner);
 /* The modules of a vision tower's blocks and of its mergers (vision.h) */
 extern const struct module plim_vision_block[], plim_vision_merger[], plim_qwen2_vl_block[], plim_qwen2_5_vl_block[],
@@ -53,7 +53,7 @@ extern const struct module plim_bert_model[], plim_bert_block[], plim_distilbert
     plim_albert_model[], plim_albert_block[], plim_mpnet_model[], plim_mpnet_block[];
 /* What an encoder's name begins with in the place of so many characters of `path`: "" and none where that is it. */
 const char *encoder_module_begins(const struct decoder *m, const char *path, size_t *replaced);
-/* A module's full name in transformers; `layer`: of a block's */
+/* A module's full name in transformers; `layer`: for a module of a block */
 void module_full_name(const struct decoder *m, const struct module *module, int64_t layer, char name[MODULE_NAME_MAX]);
 
 #endif

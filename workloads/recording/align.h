@@ -1,9 +1,9 @@
-/* Runs of one program at several sizes, with the same sequence of events.
+/* Gives the runs of one program at several sizes the same sequence of events.
  *
- * A workspace (of cuDNN's convolutions) is taken and given back at once, at some sizes and at others not
- * at all: another algorithm needs none. Such a pair of events is put into the runs that lack it, with 0
- * bytes: nothing is allocated there. The same where another block is held meanwhile: PyTorch's sums take
- * a buffer and semaphores (aten/src/ATen/native/cuda/Reduce.cuh) when several thread blocks share one.
+ * A workspace (of cuDNN's convolutions) is allocated and freed at once at some sizes, and not
+ * at all at others, where another algorithm needs none. Such a pair of events is added to the runs that lack it, with 0
+ * bytes, which means that nothing is allocated. The same if another block is held meanwhile: PyTorch's sums allocate
+ * a buffer and semaphores (aten/src/ATen/native/cuda/Reduce.cuh) when several thread blocks share a sum.
  */
 #ifndef PLIM_WORKLOADS_RECORDING_ALIGN_H
 #define PLIM_WORKLOADS_RECORDING_ALIGN_H
@@ -18,16 +18,16 @@ struct plim_traced_memory {
     bool agrees; /* with the largest size */
 };
 
-/* Puts the free of a block that nothing was allocated behind in front of the frees beside it. Frees in a row
- * are in any order (plim_trace_sort_frees()), and so what is taken for a moment is a pair. */
+/* Where a block was freed before anything else was allocated, moves its free before the adjacent frees, so that a
+ * short-lived block is a pair of adjacent events. Adjacent frees may be in any order (plim_trace_sort_frees()). */
 void plim_traced_pair(struct plim_traced *events, size_t count);
 
-/* Adds the pairs that each run lacks, as far as it does as the last one in all else. PLIM_NOMEM is the
+/* Adds the pairs that each run lacks, if it equals the last run in everything else. PLIM_NOMEM is the
  * only failure. */
 enum plim_status plim_traced_align(struct plim_traced_memory *runs, size_t count) PLIM_MUST_CHECK;
 
-/* Fills launches and work of a stream that was joined of these runs, whose step are the events [from, to).
- * The launches are those of the last run; their numbers come from all runs that launch alike there, or in the
+/* Fills in launches and work of a stream that was joined from these runs, whose step is the events [from, to).
+ * The launches are those of the last run; their numbers come from all runs with the same launches, or launches in the
  * same order. */
 enum plim_status plim_traced_join_costs(const struct plim_traced_memory *const *runs, size_t count,
                                         size_t from, size_t to, struct plim_recorded_stream *out,

@@ -1,4 +1,4 @@
-/* A recording's file while it is read: what the files that read it share. */
+/* The state while a recording's file is read; shared by the files that read it. */
 #ifndef PLIM_WORKLOADS_RECORDING_READER_H
 #define PLIM_WORKLOADS_RECORDING_READER_H
 
@@ -14,7 +14,7 @@ struct plim_reader {
 
 enum plim_status plim_reader_no_memory(const struct plim_reader *r);
 
-/* A key that has to be there, of this kind; a whole number within bounds. PLIM_SPEC. */
+/* Gets a required key of this kind; reads an integer within bounds. PLIM_SPEC. */
 enum plim_status plim_reader_get(const struct plim_reader *r, const struct plim_yaml_node *mapping,
                                  const char *key, enum plim_yaml_kind kind,
                                  const struct plim_yaml_node **out) PLIM_MUST_CHECK;
@@ -22,18 +22,18 @@ enum plim_status plim_reader_int(const struct plim_reader *r, const struct plim_
                                  const char *key, int64_t least, int64_t most,
                                  int64_t *out) PLIM_MUST_CHECK;
 
-/* Keys that are not known may mean what a reader must not miss. `known` ends with NULL. */
+/* Refuses unknown keys, since they may mean something essential. `known` ends with NULL. */
 enum plim_status plim_reader_refuse_others(const struct plim_reader *r,
                                            const struct plim_yaml_node *mapping,
                                            const char *const *known) PLIM_MUST_CHECK;
 
-/* Digits at `*at`, which moves behind them, to at most 2^60; false: none, or more than that. */
+/* Reads digits at `*at`, which advances past them, up to 2^60; false: no digits, or a larger number. */
 bool plim_reader_number(const char **at, int64_t *out);
 
-/* Is the node this very text? */
+/* Is the node exactly this text? */
 bool plim_reader_is(const struct plim_yaml_node *node, const char *text);
 
-/* What a stream launches, behind its sizes (read_launches.c). */
+/* Reads the launches of a stream, after its sizes (read_launches.c). */
 enum plim_status plim_reader_launches(const struct plim_reader *r,
                                       const struct plim_yaml_node *mapping,
                                       struct plim_recorded_stream *stream) PLIM_MUST_CHECK;

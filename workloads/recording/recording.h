@@ -1,51 +1,51 @@
-/* A recording: what a training program allocates, frees and launches, as a function of its sizes.
+/* A recording: the allocations, frees and launches of a training program, as a function of its sizes.
  *
  * Under PYTORCH_NO_CUDA_MEMORY_CACHING=1 each tensor's storage is one cudaMalloc of exactly its bytes.
- * So a program that ran on the virtual GPU at a few sizes (autotune/record) is a stream of
- * allocations and frees, which the caching allocator turns into memory as it does those of the
- * engine: play.h. One recording says for every batch and sequence length what the program would take.
+ * So a program that ran on the virtual GPU at a few sizes (autotune/record) gives a stream of
+ * allocations and frees, which is played to the caching allocator like those of the
+ * engine: play.h. One recording predicts the program's memory for every batch and sequence length.
  *
- * A stream is what comes before the steady step, and one steady step; everything after repeats it.
- * The sequence of events is the same at all sizes; how many bytes each asks for is a function of
+ * A stream has the events before the steady step, and one steady step; all later steps repeat it.
+ * The sequence of events is the same at all sizes; the bytes of each allocation are a function of
  * batch b and sequence length s:
  *
  *     a polynomial  of degree 1 in b and 2 in s, or 3 in b alone (losses of all pairs, of all triplets),
  *                   with integer coefficients, in b alone over 2 or 6 (pairs of different samples): sizes of
  *                   tensors are products of their dimensions. It is
  *                   exact at every recorded size, and at least one of those was not needed to find it.
- *                   Where it is none of s it may be one of chunks of s, of a power of two each: what
- *                   a kernel keeps of each 256 tokens, the last ones rounded up.
- *     a table       of the recorded sizes, where there is no such polynomial (a library's workspace,
+ *                   Instead of s it may depend on the number of chunks of s, with a power of two as chunk size: what
+ *                   a kernel stores for each 256 tokens, rounded up.
+ *     a table       of the recorded sizes, if there is no such polynomial (a library's workspace,
  *                   rows of a data set, a batch that is rounded up). Between them the next larger recorded size
- *                   counts, beyond them the last, or in proportion to the batch where the table grows with
- *                   it: an estimate, and answers that hang on one say so. 0 bytes are no block at all: a
- *                   workspace that the library's algorithm does without there.
+ *                   is used, beyond them the last, or a value proportional to the batch if the table grows with
+ *                   it: an estimate, and answers that depend on one say so. 0 bytes mean no block: a
+ *                   workspace that the library's algorithm does not need there.
  *
- *     a rule        of PyTorch's: where several thread blocks share a sum (or another reduction), they have a
- *                   buffer for partial sums and semaphores. How large these are is known from how much
- *                   is summed, and from the GPU's multiprocessors (devices/needs/needs.h); it may be nothing at
+ *     a rule        of PyTorch's: if several thread blocks share a sum (or another reduction), they have a
+ *                   buffer for partial sums and semaphores. Their sizes follow from the number of elements
+ *                   that are summed and from the GPU's multiprocessors (devices/needs/needs.h); they may be 0 at
  *                   all recorded sizes.
  *
- * Blocks of each CUDA stream are kept apart by the caching allocator, so the stream that a block is for
- * belongs to its size.
+ * The caching allocator keeps the blocks of each CUDA stream apart, so a size includes the CUDA stream
+ * of its blocks.
  *
- * What the step launches is said by its cost alone (devices/cost.h): which operation takes as long, and
- * its numbers, which are functions of b and s too. All launches behind an allocation and before the next
- * one are its work.
+ * Launches are described by their cost alone (devices/cost.h): an operation that takes as long, and
+ * its numbers, which are functions of b and s too. All launches between an allocation and the next
+ * one are the work of the first.
  *
- * A program whose command has {accumulation} has two streams: one of a step of one micro-step, and one
- * of steps of two or more. In the second, loops stand for the micro-steps between the first and the
- * last, which are all alike: walk.h.
+ * A program whose command has {accumulation} has two streams: one for steps of one micro-step, and one
+ * for steps of two or more. In the second, loops represent the micro-steps between the first and the
+ * last, which are all equal: walk.h.
  *
- * Where the batch changes the sequence of events (a program that goes through its samples one after the
- * other), each recorded batch has streams of its own, and nothing is said of the others.
+ * If the batch changes the sequence of events (a program that processes its samples one after the
+ * other), each recorded batch has streams of its own, and no other batch is covered.
  *
- * What changes the sequence of events (precision, checkpointing, the optimizer) is an axis with
- * values that are texts, and each combination of them has a stream of its own. Combinations that
- * nobody asks about need not be recorded.
+ * Options that change the sequence of events (precision, checkpointing, the optimizer) are axes with
+ * text values, and each combination of values has a stream of its own. Not every combination
+ * needs to be recorded.
  *
- * The file, NAME.plim, is YAML of at most 32 MiB, so that it is read without this program, packed by
- * xz to a tenth or less (`xzcat NAME.plim` shows it; a reader takes it as plain text too):
+ * The file, NAME.plim, is YAML of at most 32 MiB, so that it can be read without this program, compressed by
+ * xz to a tenth or less (`xzcat NAME.plim` shows it; a reader accepts plain text too):
  *
  *     plimsoll_recording: 14              the version of the format; 13 had no cudnn, no graph, no compiled; 12 had no
  *                                         over; 11 had no rules, no b*b; 10 had no doubts;
@@ -58,19 +58,19 @@
  *     made_by: plimsoll 0.1.0
  *     made_with: [torch 2.11.0, "train.py sha256 01..."]    packages, and scripts of the command; left out
  *                                         where nothing is known of either
- *     doubts: ["train.py:6 decides by a value ..."]  what only a real GPU knows decided what was recorded; left out
- *                                         where nothing did
- *     compiled: yes                       torch.compile made kernels of the program; left out where it made none
+ *     doubts: ["train.py:6 decides by a value ..."]  the recording depends on values that only a real GPU knows; left
+ *                                         out if it does not
+ *     compiled: yes                       torch.compile made kernels of the program; left out if it made none
  *     compute_capability: 80              of the GPU it was recorded on: others may get other kernels
- *     allocator: pytorch                  who cuts segments into blocks: pytorch, direct (nobody: each
+ *     allocator: pytorch                  what divides segments into blocks: pytorch, direct (nothing: each
  *                                         allocation is a cudaMalloc) or unknown
- *     proof: "..."                        how that was found out, in a line
- *     host_speed: 1.4                     how many times as fast as devices/sim/roofline.h assumes the
- *                                         recording machine launched; left out where that is not known
+ *     proof: "..."                        how that was verified, in one line
+ *     host_speed: 1.4                     launch speed of the recording machine relative to the host of
+ *                                         devices/sim/roofline.h; left out if not known
  *     batch: [1, 2, 4]                    recorded sizes, ascending
  *     seq: [128, 256, 512]                the same; [] where there is no sequence length
  *     axes: {precision: [bf16, fp32]}     at most 8, of at most 64 values in all combinations
- *     micro_steps: any                    any: a step has as many as is asked for; one: as recorded
+ *     micro_steps: any                    any: any number per step; one: as recorded
  *     batches: each                       each recorded batch has streams of its own; together, and where
  *                                         it is left out: a stream holds for all from from_batch on
  *     combinations: [0, 2, 3]             of the axes' values, the last axis running fastest: those that
@@ -80,9 +80,9 @@
  *                                         micro-step first
  *     - from_batch: 1                     the least sizes at which this sequence of events holds
  *       from_seq: 1
- *       host_work: [0, 1437000]           nanoseconds of a micro-step, and more for each b*s, that the program works
- *                                         on the host beside launching (it makes its data), on one of host_speed 1;
- *                                         left out where that is nothing
+ *       host_work: [0, 1437000]           nanoseconds per micro-step, and additional ones per b*s, of the program's
+ *                                         host work besides launching (preparing data), on a host of host_speed 1;
+ *                                         left out if 0
  *       sizes:
  *       - "24*b*s+8"                      terms: 1, b, s, b*s, s*s, b*s*s, b*b, b*b*b
  *       - "1*b*b-1*b over 2"              divided by 2 (3, 6): pairs and triplets
@@ -131,11 +131,11 @@ enum {
     PLIM_RECORDED_CUDA_STREAMS = 256,
 };
 
-/* How a size is counted where the caching allocator has a hand in it. */
+/* The allocator of the recorded program. */
 enum plim_recorded_allocator {
     PLIM_RECORDED_PYTORCH,
-    PLIM_RECORDED_DIRECT, /* every allocation is a cudaMalloc of the program's own */
-    PLIM_RECORDED_UNKNOWN, /* the program's allocator is another one: only trials tell */
+    PLIM_RECORDED_DIRECT, /* every allocation is a cudaMalloc by the program */
+    PLIM_RECORDED_UNKNOWN, /* another allocator: only trials tell what fits */
     PLIM_RECORDED_ALLOCATORS
 };
 extern const char *const plim_recorded_allocator_names[PLIM_RECORDED_ALLOCATORS];
@@ -145,7 +145,7 @@ struct plim_recorded_point {
     int64_t batch, seq;
 };
 
-/* What a launch of reduce_kernel asks for beside its result. */
+/* The scratch memory of a launch of reduce_kernel. */
 enum plim_recorded_scratch {
     PLIM_RECORDED_NO_SCRATCH,
     PLIM_RECORDED_PARTIALS,
@@ -157,14 +157,14 @@ extern const char *const plim_recorded_scratch_names[PLIM_RECORDED_SCRATCHES];
 /* Bytes as a function of batch and sequence length. */
 struct plim_recorded_size {
     bool is_table;
-    /* What it is of a reduction; bytes go by the rule, if they are in no table: of this launch, whose inputs are
-     * `terms`. */
+    /* For scratch of a reduction: unless there is a table, the bytes follow from the rule for this launch, whose inputs
+     * are `terms`. */
     enum plim_recorded_scratch scratch;
     struct plim_reduce_launch launch; /* without outputs and inputs */
     int64_t outputs[PLIM_RECORDED_NUMBERS];
-    int cuda_stream; /* that such a block is allocated for; 0: the default one */
-    int64_t chunk; /* s counts chunks of so many, of which the last need not be full; 0: single tokens */
-    /* Of 1, b, s, b*s, s*s, b*s*s, b*b, b*b*b; then what their sum is divided by (rounded up), 0: nothing. */
+    int cuda_stream; /* for which the block is allocated; 0: the default one */
+    int64_t chunk; /* s counts chunks of this many tokens, rounded up; 0: single tokens */
+    /* Coefficients of 1, b, s, b*s, s*s, b*s*s, b*b, b*b*b; then the divisor of the sum (rounded up), 0: none. */
     int64_t terms[PLIM_RECORDED_NUMBERS];
     size_t count;                       /* of a table, in the order of the points */
     struct plim_recorded_entry {
@@ -173,23 +173,23 @@ struct plim_recorded_size {
     } *entries;
 };
 
-/* Up to 1 EiB; 0: there is no such block at this point (of a table, by a rule); -1: it is more than that, or
- * not positive. `gpu` decides of rules; NULL: one that has no multiprocessors. */
+/* The bytes, up to 1 EiB; 0: there is no such block at this point (tables and rules only); -1: larger than that, or
+ * not positive. `gpu` is for rules; NULL: a GPU without multiprocessors. */
 int64_t plim_recorded_size_at(const struct plim_recorded_size *size,
                               struct plim_recorded_point point, const struct plim_device_info *gpu);
 
-/* 0: what the size has at this point is exact. Else it is a guess, of a table in which the point is not: the
- * largest of the table's bytes, or what it has there, if that is more. */
+/* 0: the size is exact at this point. Else the size is a guess from a table without this point, and the result is the
+ * largest value of the table, or the guess if that is more. */
 int64_t plim_recorded_size_guessed(const struct plim_recorded_size *size,
                                    struct plim_recorded_point point);
 
-/* The function through these values: a polynomial of lowest degree that at least one point more than
- * it takes lies on, else a table. Exact in any case. PLIM_NOMEM is the only failure. */
+/* Fits a function through these values: the polynomial of lowest degree that is confirmed by at least one point more
+ * than it needs, else a table. Exact in any case. PLIM_NOMEM is the only failure. */
 enum plim_status plim_recorded_size_fit(const struct plim_recorded_point *points,
                                         const int64_t *bytes, size_t count,
                                         struct plim_recorded_size *out) PLIM_MUST_CHECK;
 
-/* The rule of these launches of one reduction, which asked for `bytes` on this GPU. False: there is none. */
+/* Fits a rule for these launches of one reduction, which allocated `bytes` on this GPU. False: there is none. */
 bool plim_recorded_size_fit_scratch(const struct plim_recorded_point *points,
                                     const struct plim_reduce_launch *launches, const int64_t *bytes,
                                     size_t count, enum plim_recorded_scratch scratch,
@@ -199,18 +199,18 @@ bool plim_recorded_size_fit_scratch(const struct plim_recorded_point *points,
 struct plim_recorded_event {
     bool frees;
     uint8_t memory_class; /* of an allocation: enum plim_memory_class (classes.h), where it is classified */
-    /* Index of the size; freeing: of the last allocations the N-th, from 1; 0: what the allocator keeps. */
+    /* Index of the size; freeing: the N-th last allocation, from 1; 0: the allocator's cache. */
     uint32_t value;
-    uint32_t work;  /* of an allocation in the step: index and 1; 0: none */
+    uint32_t work;  /* of an allocation in the step: index + 1; 0: none */
 };
 
-/* Does PyTorch's allocator give back what it keeps (empty_cache())? */
+/* Does PyTorch's allocator release its cache (empty_cache())? */
 static inline bool plim_recorded_empties_cache(const struct plim_recorded_event *event)
 {
     return event->frees && !event->value;
 }
 
-/* How many blocks more are held behind it: 1, 0 or -1. */
+/* The change in the number of held blocks: 1, 0 or -1. */
 static inline int plim_recorded_change(const struct plim_recorded_event *event)
 {
     return !event->frees ? 1 : event->value ? -1 : 0;
@@ -221,16 +221,16 @@ struct plim_recorded_work {
     size_t first, count;
 };
 
-/* Events that stand for a micro-step between the first and the last. They give back as many blocks as
- * they take. */
+/* Events of a micro-step between the first and the last. They free as many blocks as
+ * they allocate. */
 struct plim_recorded_loop {
     size_t first, count;
 };
 
 struct plim_recorded_stream {
-    struct plim_recorded_point from; /* the least at which it holds */
-    int64_t host_work[2]; /* nanoseconds of a micro-step: the first, and the second for each b*s */
-    PLIM_ARRAY(struct plim_recorded_loop) loops; /* in their order; of a step of several micro-steps */
+    struct plim_recorded_point from; /* the smallest at which it holds */
+    int64_t host_work[2]; /* nanoseconds per micro-step: a constant, and a term per b*s */
+    PLIM_ARRAY(struct plim_recorded_loop) loops; /* in order; for a step of several micro-steps */
     PLIM_ARRAY(struct plim_recorded_size) sizes;
     PLIM_ARRAY(struct plim_cost) launches; /* `number`: indices of sizes */
     PLIM_ARRAY(uint32_t) launched;         /* indices of launches, one work after the other */
@@ -238,7 +238,7 @@ struct plim_recorded_stream {
     PLIM_ARRAY(struct plim_recorded_event) events; /* those before the step, then those of it */
     size_t before;                                 /* how many come before the step */
     bool is_classified;                            /* by classes.h, when it is read */
-    size_t longest; /* how far back it looks: the largest N of a free, the allocations of a loop */
+    size_t longest; /* how far back it refers: the largest N of a free, or the allocations of a loop */
 };
 
 /* A growable array (array.h). The texts are its own. */
@@ -257,7 +257,7 @@ struct plim_recording {
     struct plim_recorded_texts command;
     struct plim_recorded_texts made_with; /* at most PLIM_RECORDED_PARTS */
     struct plim_recorded_texts
-        doubts; /* by what values, which only a real GPU knows, it decided; as many at most */
+        doubts; /* decisions by values that only a real GPU knows; also at most PLIM_RECORDED_PARTS */
     char made_by[64];
     char proof[256];
     int compute_capability;
@@ -266,8 +266,8 @@ struct plim_recording {
     PLIM_ARRAY(int64_t) batches; /* ascending */
     PLIM_ARRAY(int64_t) seqs;    /* ascending; empty: there is no sequence length */
     bool is_compiled; /* torch.compile made kernels of it */
-    bool each_batch;  /* each of the batches has streams of its own, and no other has any */
-    bool accumulates; /* a step has as many micro-steps as is asked for; else as it was recorded */
+    bool each_batch;  /* each recorded batch has streams of its own; other batches have none */
+    bool accumulates; /* a step may have any number of micro-steps; else as it was recorded */
     size_t axis_count;
     struct plim_recorded_axis axes[PLIM_RECORDED_AXES];
     PLIM_ARRAY(size_t) combinations; /* those that are recorded, ascending; empty: all */
@@ -279,17 +279,17 @@ struct plim_recording {
 enum plim_status plim_recorded_texts_add(struct plim_recorded_texts *texts,
                                          const char *text) PLIM_MUST_CHECK;
 
-/* The same of a text that is not there, as long as there are fewer than `most`. */
+/* The same for a text that is not there yet, as long as there are fewer than `most`. */
 enum plim_status plim_recorded_texts_add_once(struct plim_recorded_texts *texts, const char *text,
                                               size_t most) PLIM_MUST_CHECK;
-/* Where it stands; their number: nowhere. */
+/* The index of a text; texts->count if it is not there. */
 size_t plim_recorded_texts_find(const struct plim_recorded_texts *texts, const char *text);
 
 void plim_recording_finish(struct plim_recording *recording); /* NULL and zeroed are fine */
 void plim_recorded_stream_finish(struct plim_recorded_stream *stream);
 
-/* Of a combination of values (the last axis runs fastest) the stream of steps of so many micro-steps. NULL:
- * the combination is not recorded, or of this batch nothing is known, as each has its own. */
+/* The stream for a combination of values (the last axis varies fastest), for steps of `accumulation` micro-steps. NULL:
+ * the combination is not recorded, or each batch has its own streams and this one has none. */
 const struct plim_recorded_stream *plim_recording_stream(const struct plim_recording *recording,
                                                          size_t combination, int64_t batch,
                                                          int64_t accumulation);
@@ -297,13 +297,13 @@ const struct plim_recorded_stream *plim_recording_stream(const struct plim_recor
 /* How many streams a combination has. */
 size_t plim_recording_streams_each(const struct plim_recording *recording);
 
-/* Is something known of this batch? What lies before the first one is the streams' matter. */
+/* Does the recording cover this batch? The lower limit is the streams' `from`. */
 bool plim_recording_has_batch(const struct plim_recording *recording, int64_t batch);
 
 /* How many combinations the axes have; 0: more than PLIM_RECORDED_COMBINATIONS. */
 size_t plim_recording_combinations(const struct plim_recording *recording);
 
-/* The number of a combination of values, of which an index is given for each axis, and the other way round. */
+/* The number of a combination from the index of the value on each axis, and the reverse. */
 size_t plim_recording_combination(const struct plim_recording *recording,
                                   const size_t values[PLIM_RECORDED_AXES]);
 void plim_recording_values(const struct plim_recording *recording, size_t combination,
@@ -313,22 +313,22 @@ void plim_recording_values(const struct plim_recording *recording, size_t combin
 size_t plim_recording_recorded(const struct plim_recording *recording);
 bool plim_recording_has(const struct plim_recording *recording, size_t combination);
 
-/* Does it say what is launched? Else its steps have no seconds. */
+/* Does it have launches? Else its steps have no seconds. */
 bool plim_recording_is_timed(const struct plim_recording *recording);
 
-/* Seconds of a micro-step at this point that its program works on a host of host_speed 1 beside launching. */
+/* Seconds of a micro-step's host work besides launching, at this point, on a host of host_speed 1. */
 double plim_recorded_host_work(const struct plim_recorded_stream *stream,
                                struct plim_recorded_point point);
 
-/* How many launches its step has; of the micro-steps in a loop those of one. */
+/* How many launches its step has, with one micro-step for each loop. */
 size_t plim_recorded_stream_launches(const struct plim_recorded_stream *stream);
 
-/* Of the events that a stream allocates, how many have their bytes from a table. */
+/* How many of a stream's allocations have their bytes from a table. */
 size_t plim_recorded_stream_tables(const struct plim_recorded_stream *stream);
 
-/* Reads and checks a whole file: what it says can be played at any point. Memory is bounded whatever
- * the file is. PLIM_SPEC with file and place, in one line; PLIM_IO: it cannot be read. The zeroed
- * `out` is to be finished in any case. */
+/* Reads and checks a whole file, so that it can be played at any point. Memory is bounded for any
+ * file. PLIM_SPEC with file and position, in one line; PLIM_IO: it cannot be read. Finish the zeroed
+ * `out` in any case. */
 enum plim_status plim_recording_read(const char *path, struct plim_recording *out,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 /* The same of its text, terminated, which `source_name` names in errors. */
@@ -340,15 +340,15 @@ enum plim_status plim_recording_read_text(const char *source_name, const char *t
 enum plim_status plim_recording_write(const struct plim_recording *recording, char **text,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Writes the file, whole or not at all; `file_bytes`: its size. The same, and PLIM_IO, and PLIM_SPEC: it could not be
- * read again. */
+/* Writes the file, completely or not at all; `file_bytes`: its size. Fails as plim_recording_write(), or with PLIM_IO,
+ * or PLIM_SPEC: the file could not be read again. */
 enum plim_status plim_recording_save(const struct plim_recording *recording, const char *path,
                                      size_t *file_bytes, struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Is it the name of a recording ("job.plim")? */
 bool plim_recording_is_name(const char *path);
 
-/* Is it one by its name, or a file that begins as one does? */
+/* Is it a recording by its name, or a file that begins like one? */
 bool plim_recording_is(const char *path);
 
 #endif

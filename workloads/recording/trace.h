@@ -1,5 +1,5 @@
-/* What one run of a program did, in its order, and its steady step: where the end of the trace repeats. Of such traces
- * at several sizes a recording is joined (join.h). */
+/* A trace: the events of one run of a program, in order, and its steady step, by which the end of the trace repeats.
+ * Traces at several sizes are joined into a recording (join.h). */
 #ifndef PLIM_WORKLOADS_RECORDING_TRACE_H
 #define PLIM_WORKLOADS_RECORDING_TRACE_H
 
@@ -15,37 +15,36 @@ enum plim_traced_kind {
 
 struct plim_traced {
     enum plim_traced_kind kind;
-    /* Bytes; freeing: of the last allocations the N-th, from 1; of a launch what tells it from
-     * others; else 0. */
+    /* Bytes; freeing: the N-th last allocation, from 1; a launch: its token; else 0. */
     int64_t value;
     size_t costs;    /* how many launches with a cost came before it */
-    int cuda_stream; /* of an allocation: that it is for */
-    /* Of an allocation, of 0 bytes too: what a reduction asks for here, and which of the trace's. */
+    int cuda_stream; /* of an allocation: the CUDA stream it is for */
+    /* Of an allocation (also of 0 bytes): the kind of a reduction's scratch, and the index of the reduction. */
     enum plim_recorded_scratch scratch;
     uint32_t reduction;
 };
 
-/* How many blocks more are held behind it: 1, 0 or -1. */
+/* The change in the number of held blocks: 1, 0 or -1. */
 static inline int plim_traced_change(const struct plim_traced *event)
 {
     return event->kind == PLIM_TRACED_ALLOCATION ? 1 : event->kind == PLIM_TRACED_FREE ? -1 : 0;
 }
 
-/* Which allocation of the trace a free gives back, from 0 on; `allocated` came before it. SIZE_MAX: it is no free, or
- * of none of them. */
+/* The index of the allocation that a free refers to, after `allocated` allocations. SIZE_MAX: not a free, or of no
+ * allocation in the trace. */
 static inline size_t plim_traced_freed(const struct plim_traced *event, size_t allocated)
 {
     bool is_one = event->kind == PLIM_TRACED_FREE && event->value > 0 && (size_t)event->value <= allocated;
     return is_one ? allocated - (size_t)event->value : SIZE_MAX;
 }
 
-/* From one training step that was recognised to the next. */
+/* The interval from one recognised training step to the next. */
 struct plim_traced_step {
-    double host_seconds; /* the host's, in them */
-    double work_seconds; /* of these, in which the program did something else than launching */
+    double host_seconds; /* CPU time of the host */
+    double work_seconds; /* the part of it in which the program did something other than launching */
     size_t costs;        /* how many launches with a cost came before its end */
-    size_t events;       /* the same of events */
-    int64_t reserved_bytes; /* of a trace of blocks: the most that their segments had by then; else 0 */
+    size_t events;       /* the same for events */
+    int64_t reserved_bytes; /* in a trace of blocks: the largest size of the segments so far; else 0 */
 };
 
 struct plim_trace {
@@ -62,19 +61,19 @@ void plim_trace_finish(struct plim_trace *trace); /* NULL and zeroed are fine */
 
 enum { PLIM_TRACE_STARTING_STEPS = 2 }; /* in which things are done for the first time */
 
-/* plim_recorded_stream.host_work of the stream that these traces are joined to: the line of least squares through what
- * the steps of each have at least. A step of them has so many micro-steps. `host_speed`: of the machine; 0: not
- * known. */
+/* plim_recorded_stream.host_work for the stream that is joined from these traces: the least-squares line through the
+ * smallest value among the steps of each trace. Steps have `micro_steps` micro-steps. `host_speed`: of the machine; 0:
+ * not known. */
 void plim_trace_host_work(const struct plim_trace *traces, size_t count, int64_t micro_steps,
                           double host_speed, int64_t host_work[2]);
 
 enum { PLIM_TRACE_REPEATS = 3 }; /* how often a step has to have come at least */
 
-/* Puts frees in a row, which nothing happens between, into one order: that in which a program's tables
- * of hashes give blocks back changes from run to run, and changes nothing for an allocator. */
+/* Sorts adjacent frees: their order, which depends on a program's hash tables, changes from run to run, and
+ * does not matter to an allocator. */
 void plim_trace_sort_frees(struct plim_traced *events, size_t count);
 
-/* The first `count` events, but not into a row of frees, which is put into order as a whole. */
+/* The position at `count` events, moved so that it does not split a row of adjacent frees. */
 size_t plim_trace_cut(const struct plim_trace *trace, size_t count);
 
 /* The steady step of a trace, whose frees are sorted: from the event `start` on it repeats every `period` events, to
@@ -82,14 +81,14 @@ size_t plim_trace_cut(const struct plim_trace *trace, size_t count);
 enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start, size_t *period,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Leaves out what comes behind the steps that repeat, where the last ones do otherwise (the program evaluated just
- * before it was ended): `left_out` of them, 0 where these hold no more bytes (it wrote a log). PLIM_UNSTABLE, as
+/* Drops the events after the steps that repeat, if the last steps differ (the program evaluated just
+ * before it was ended): `left_out` steps, 0 if they hold no more bytes (it wrote a log). PLIM_UNSTABLE, as from
  * plim_trace_steady(): nothing before them repeats either. */
 enum plim_status plim_trace_settle(struct plim_trace *trace, size_t *left_out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Leaves out what each of the steps that repeat takes and never gives back (a loss that is kept for a log), up to
- * 64 KiB of a step, so that memory does not go on growing. `bytes`: of a step; 0: nothing is left out. PLIM_NOMEM is
+/* Drops allocations that each repeating step makes and never frees (a loss that is kept for a log), up to
+ * 64 KiB per step, so that memory does not keep growing. `bytes`: per step; 0: nothing is dropped. PLIM_NOMEM is
  * the only failure. */
 enum plim_status plim_trace_leave_out_kept(struct plim_trace *trace, int64_t *bytes,
                                            struct plim_error *err) PLIM_MUST_CHECK;

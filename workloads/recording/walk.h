@@ -1,13 +1,13 @@
-/* A walk through the events of a stream: which block each free means, for any number of micro-steps.
+/* A walk through the events of a stream: finds the block that each free means, for any number of micro-steps.
  *
- * A loop of a stream stands for one micro-step between the first and the last, and is walked as often as
- * the accumulation says beyond those two (recording.h). Inside of it a free counts back over what really was
- * allocated: the block may be of the micro-step before. Outside it counts as though each loop
- * had been walked once, and finds what the last micro-step in it allocated. That is why a number in
- * the file means the same block whatever the accumulation is. Where a loop is not walked at all,
- * the first micro-step stands for it: it does as those between.
+ * A loop of a stream represents one micro-step between the first and the last, and is walked accumulation - 2
+ * times (recording.h). Inside the loop a free counts back over the allocations that were really
+ * made: the block may be from the micro-step before. Outside, a free counts as if each loop
+ * had been walked once, and finds the allocations of the loop's last micro-step. So a number in
+ * the file means the same block for any accumulation. If a loop is not walked at all,
+ * the first micro-step is used instead, since it does the same.
  *
- * Blocks have slots: small numbers that are given again once a block is freed.
+ * Blocks have slots: small numbers that are reused once a block is freed.
  */
 #ifndef PLIM_WORKLOADS_RECORDING_WALK_H
 #define PLIM_WORKLOADS_RECORDING_WALK_H
@@ -18,8 +18,8 @@
 struct plim_recorded_walker {
     enum plim_status (*take)(void *user, uint32_t slot, uint32_t size); /* of the stream's sizes */
     enum plim_status (*give)(void *user, uint32_t slot);
-    enum plim_status (*empty_cache)(void *user); /* NULL: not asked */
-    /* Behind each walk of a loop; `left`, how many there will be, may be made less. NULL: not asked. */
+    enum plim_status (*empty_cache)(void *user); /* NULL: not called */
+    /* Called after each walk of a loop; may reduce `left`, the number of walks to come. NULL: not called. */
     enum plim_status (*repeated)(void *user, size_t loop, int64_t *left);
 };
 
@@ -33,7 +33,7 @@ struct plim_recorded_walk {
     const struct plim_recorded_stream *stream;
     const struct plim_recorded_walker *walker;
     void *user;
-    size_t event;                /* that is walked: a walker is called of it */
+    size_t event;                /* the current event, for which the walker is called */
     int64_t loops_times;         /* how often each loop is walked */
     uint64_t allocated, counted; /* allocations: made; with each loop counted once */
     PLIM_ARRAY(struct plim_recorded_reference) made, outside; /* the last, by those two counts */
@@ -41,8 +41,8 @@ struct plim_recorded_walk {
     PLIM_ARRAY(uint32_t) free_slots;
 };
 
-/* Begins anew, before the first event. `accumulation`: micro-steps of a step, 1 or more; it matters
- * where the stream has loops, and is 2 or more there. PLIM_NOMEM is the only failure. */
+/* Begins again before the first event. `accumulation`: micro-steps of a step, 1 or more; it only matters
+ * if the stream has loops, and is then 2 or more. PLIM_NOMEM is the only failure. */
 enum plim_status plim_recorded_walk_begin(struct plim_recorded_walk *walk,
                                           const struct plim_recorded_stream *stream,
                                           int64_t accumulation,
@@ -50,13 +50,13 @@ enum plim_status plim_recorded_walk_begin(struct plim_recorded_walk *walk,
                                           void *user) PLIM_MUST_CHECK;
 void plim_recorded_walk_finish(struct plim_recorded_walk *walk); /* NULL and zeroed are fine */
 
-/* Walks the events [from, to), which cut no loop in two. PLIM_INVALID: a block is freed that is not
- * there; PLIM_NOMEM, and what the walker says. */
+/* Walks the events [from, to), which must not split a loop. PLIM_INVALID: a free of a block that does not
+ * exist; PLIM_NOMEM, or the walker's status. */
 enum plim_status plim_recorded_walk_events(struct plim_recorded_walk *walk, size_t from,
                                            size_t to) PLIM_MUST_CHECK;
 
-/* The slot of the N-th last allocation, from 1, as events count it outside of loops or inside; -1:
- * it is free. N is at most the stream's longest. */
+/* The slot of the `back`-th last allocation, from 1, counted as outside or inside of loops; -1:
+ * it is free. `back` is at most the stream's `longest`. */
 int64_t plim_recorded_walk_slot(const struct plim_recorded_walk *walk, uint32_t back,
                                 bool in_loop) PLIM_MUST_CHECK;
 

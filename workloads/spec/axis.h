@@ -7,8 +7,8 @@
 
 enum { PLIM_MAX_CHOICES = 64 };
 
-/* What may be chosen along one axis, in the order of preference given. count 0: plimsoll chooses.
- * Enumerated axes are never empty after loading: what the spec leaves out has its default. */
+/* The choices along one axis, in the given order of preference. count 0: plimsoll chooses.
+ * Enumerated axes are never empty after loading: a missing key has its default. */
 struct plim_int_axis { size_t count; int64_t values[PLIM_MAX_CHOICES]; };
 struct plim_enum_axis { size_t count; int values[PLIM_MAX_CHOICES]; };
 

@@ -1,4 +1,4 @@
-/* What each model family's configuration class of transformers 5.17 has: keys, defaults, rules.
+/* The configuration classes of transformers 5.17 for each model family: keys, defaults, rules.
  *
  * A family is a table of rows; a row is one key of its config.json with the class's default. The
  * rows are checked against transformers itself by tests/unit/data/spec/make_hf_defaults.py.
@@ -9,9 +9,9 @@
 #include "spec.h"
 #include "value.h"
 
-/* Every field of struct plim_model_config that comes from a key. The name is the usual one of
- * config.json; a family may call it otherwise (n_embd). Limits keep every product of a model inside
- * int64_t (plim_model_check() sees to the sum).
+/* Every field of struct plim_model_config that comes from a key. The name is the usual one in
+ * config.json; a family may use another one (n_embd). Limits keep every product of a model within
+ * int64_t (plim_model_check() checks the sum).
  *
  * suffix, member, value type, minimum, maximum, usual name, unit, what it is */
 #define PLIM_FIELD_MAP(X)                                                                          \
@@ -325,7 +325,7 @@ struct plim_field_info {
 /* One key of a family's config.json. */
 struct plim_family_key {
     const char *name;
-    const char *alias; /* another name; where both are given the class takes this one. NULL: none */
+    const char *alias; /* another name, which takes precedence if both are given. NULL: none */
     enum plim_field field;
     bool nullable;          /* may be null; the field is 0 then (PLIM_NO_TOKEN for a token) */
     const char *fallback;   /* the class's default, as YAML; NULL: derived from others */
@@ -342,7 +342,7 @@ enum plim_sliding_rule {
     PLIM_SLIDING_TAIL,       /* from max_window_layers on, when use_sliding_window */
     PLIM_SLIDING_HEAD,       /* 0, 2, 4, ... below max_window_layers, when use_sliding_window */
     PLIM_SLIDING_FOURTH,     /* all but layers 3, 7, 11, ... */
-    PLIM_SLIDING_SIXTH,      /* all but layers 5, 11, 17, ... and the last one, whatever layer_types says of it */
+    PLIM_SLIDING_SIXTH,      /* all but layers 5, 11, 17, ... and the last one, even if layer_types says otherwise */
     PLIM_SLIDING_NOPE,       /* those without rotary positions, when use_sliding_window */
     PLIM_SLIDING_BETWEEN     /* all but layers 0, n, 2n, ..., n = sliding_window_pattern */
 };
@@ -351,7 +351,7 @@ enum plim_sliding_rule {
 enum plim_nope_rule {
     PLIM_NOPE_NONE,
     PLIM_NOPE_INTERVAL, /* every no_rope_layer_interval-th, or as no_rope_layers says */
-    PLIM_NOPE_FULL      /* those that see all, where there is a window */
+    PLIM_NOPE_FULL      /* layers with full attention, if there is a window */
 };
 
 struct plim_family_info {
@@ -360,42 +360,42 @@ struct plim_family_info {
     enum plim_sliding_rule sliding;
     enum plim_nope_rule nope;
     bool layer_types;        /* config.json may list the layers' types */
-    bool linear;             /* layers attend linearly, or to all; else in a window, or to all */
-    bool convolves;          /* layers are short convolutions, or attend to all */
-    enum plim_activation activation; /* of the MLP, where there is no key for it */
+    bool linear;             /* layers have linear or full attention; else windowed or full attention */
+    bool convolves;          /* layers are short convolutions, or have full attention */
+    enum plim_activation activation; /* of the MLP, if there is no key for it */
     bool learned_positions;  /* a sequence cannot be longer than the table of positions */
-    bool counts_positions;   /* they are counted from behind pad_token_id, among tokens that are no padding */
-    bool images;             /* rows are images; their sequence is the model's */
-    bool vision;             /* it has a vision tower, whose keys config.json has in vision_config, and text_config */
-    bool mostly_text;        /* its rows have images where data.images says so alone: most jobs of gemma3 have none */
+    bool counts_positions;   /* positions start after pad_token_id, and count only tokens that are not padding */
+    bool images;             /* rows are images; the sequence length is fixed by the model */
+    bool vision;             /* it has a vision tower; config.json has vision_config and text_config */
+    bool mostly_text;        /* its rows have images only if data.images says so: most jobs of gemma3 have none */
     enum plim_family causal_lm; /* what AutoModelForCausalLM builds of its config.json; 0: it itself */
-    bool flat;               /* of such: the text's keys may stand beside vision_config */
-    int64_t deep[PLIM_MAX_DEEP]; /* the class's default of deepstack_visual_indexes; 0 ends it */
-    int64_t full[PLIM_MAX_DEEP]; /* and of fullatt_block_indexes */
-    int64_t mrope_section[PLIM_GRIDS]; /* and of rope_parameters' */
+    bool flat;               /* with a tower: the text's keys may also be at the top level, beside vision_config */
+    int64_t deep[PLIM_MAX_DEEP]; /* the class's default of deepstack_visual_indexes, ended by 0 */
+    int64_t full[PLIM_MAX_DEEP]; /* that of fullatt_block_indexes */
+    int64_t mrope_section[PLIM_GRIDS]; /* that of rope_parameters' mrope_section */
     bool rotary;
-    enum plim_rope rope;     /* where config.json has no rope_parameters, and */
+    enum plim_rope rope;     /* if config.json has no rope_parameters, and */
     int64_t rope_original_positions; /* its original_max_position_embeddings; 0: the model's */
-    bool rotary_by_layers;   /* rope_parameters has a mapping for each type of layers */
-    bool functional_dropout; /* its dropouts are no modules, so that DPOTrainer does not find them */
+    bool rotary_by_layers;   /* rope_parameters has a mapping for each type of layer */
+    bool functional_dropout; /* its dropouts are not modules, so that DPOTrainer does not find them */
     bool rotary_rounds_up;   /* the rotating part of a head is rounded up to an even width */
-    bool head_dim_floors;    /* hidden_size / heads may leave a rest */
+    bool head_dim_floors;    /* hidden_size / heads may leave a remainder */
     bool head_dim_derives;   /* a head_dim must be hidden_size / heads */
     enum plim_field required[2]; /* keys whose null fails in transformers; PLIM_FIELD_TASK: none */
     bool heads_must_divide;  /* hidden_size % heads must be 0 even where head_dim is given */
     unsigned tasks;          /* bit mask of enum plim_task; 0: a causal language model and a classification */
     struct plim_liger_patches liger;
-    bool uncut;              /* cut cross entropy's forward fails: the causal model has no `model` or no `lm_head` */
+    bool uncut;              /* cut cross entropy does not work: the causal model has no `model` or no `lm_head` */
     bool uncheckpointed;     /* supports_gradient_checkpointing is not set: gradient_checkpointing_enable() fails */
     bool eager_only;         /* _supports_sdpa is not set: sdpa raises a ValueError */
     const char *classifier;  /* the last linear of a classification, by the last part of its name; NULL: a decoder's */
-    const char *answers;     /* and of question answering; NULL: qa_outputs */
-    /* What LoRA may target, and peft 0.21's choice (empty: it has none); NULL-terminated. */
+    const char *answers;     /* the same for question answering; NULL: qa_outputs */
+    /* The linears that LoRA may target, and peft 0.21's defaults (empty: none); NULL-terminated. */
     const char *linears[PLIM_FAMILY_MAX_LINEARS + 1];
     const char *lora_default[PLIM_FAMILY_MAX_LINEARS + 1];
 };
 
-/* What of Liger's stands in the place of a model's own. */
+/* The parts of a model that Liger's kernels replace. */
 struct plim_liger_patches plim_family_liger(const struct plim_model_config *config,
                                             const struct plim_train_setting *setting);
 
@@ -407,7 +407,7 @@ const struct plim_family_info *plim_family_info(enum plim_family family);
 const struct plim_family_key *plim_family_find(enum plim_family family, const char *name,
                                                bool usual);
 
-/* What the family's config.json calls a field, or the usual name if the family does not have it. */
+/* The name of a field in the family's config.json, or its usual name if the family does not have it. */
 const char *plim_family_key_name(enum plim_family family, enum plim_field field);
 
 /* The value of a row: its field's, with the row's nullability. */
@@ -439,26 +439,26 @@ bool plim_family_is_decoder(enum plim_family family);
  * vocabulary. */
 const char *plim_model_classifier(const struct plim_model_config *model);
 
-/* The longest sequence that a model has positions for (roberta counts from behind the padding
+/* The longest sequence for which a model has positions (roberta's start after the padding
  * token). */
 int64_t plim_model_longest(const struct plim_model_config *model);
 
 /* deberta-v2: the distances on either side that have an embedding of their own */
 int64_t plim_model_distances(const struct plim_model_config *model);
-/* The same, the farthest that is told from those behind it */
+/* deberta-v2: the farthest distance that is distinguished from larger ones */
 int64_t plim_model_farthest(const struct plim_model_config *model);
 
-/* What layer_is_sliding is without a layer_types list; `is_sliding` has PLIM_MAX_LAYERS. */
+/* layer_is_sliding if there is no layer_types list; `is_sliding` has PLIM_MAX_LAYERS. */
 void plim_model_sliding_layers(const struct plim_model_config *model, bool *is_sliding);
-/* What layer_is_linear is without a layer_types list; likewise. */
+/* layer_is_linear if there is no layer_types list; likewise. */
 void plim_model_linear_layers(const struct plim_model_config *model, bool *is_linear);
-/* What layer_is_nope is without a no_rope_layers list; likewise. */
+/* layer_is_nope if there is no no_rope_layers list; likewise. */
 void plim_model_nope_layers(const struct plim_model_config *model, bool *is_nope);
 
-/* What a layer_types list calls the layers that are not of full_attention. */
+/* The name in a layer_types list of the layers without full_attention. */
 const char *plim_family_other_layers(enum plim_family family);
 
-/* What a layer_types list decides: layer_is_linear or layer_is_sliding. */
+/* The array that a layer_types list sets: layer_is_linear or layer_is_sliding. */
 static inline bool *plim_model_layer_types(struct plim_model_config *model)
 {
     const struct plim_family_info *info = plim_family_info(model->family);

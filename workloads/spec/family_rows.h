@@ -1,4 +1,4 @@
-/* What the tables of families are written with. */
+/* Macros for the tables of families. */
 #ifndef PLIM_WORKLOADS_SPEC_FAMILY_ROWS_H
 #define PLIM_WORKLOADS_SPEC_FAMILY_ROWS_H
 
@@ -9,10 +9,10 @@
 #define NUL(name, field, fallback) {name, NULL, PLIM_FIELD_##field, true, fallback}
 #define TWO(name, alias, field, fallback) {name, alias, PLIM_FIELD_##field, false, fallback}
 
-/* What a decoder's class learns: the next token, or labels of rows. */
+/* The tasks of a decoder: the next token, or labels of rows. */
 #define TASKS_OF_DECODER KEY("task", TASK, "causal-lm"), KEY("num_labels", LABELS, "2")
 
-/* transformers has no classification of theirs. */
+/* For families without a classification class in transformers. */
 #define CAUSAL_ALONE (1u << PLIM_TASK_CAUSAL_LM)
 
 #define KEYS(table) .keys = table, .key_count = sizeof(table) / sizeof((table)[0])
@@ -30,7 +30,7 @@
     KEY("sliding_window_pattern", SLIDING_PATTERN, "6"), NUL("final_logit_softcapping", FINAL_SOFTCAP, "null"), \
     NUL("attn_logit_softcapping", ATTN_SOFTCAP, "null")
 
-/* Gemma4TextConfig and Gemma4UnifiedTextConfig; what is not said of heads that see all is their __post_init__'s. */
+/* Gemma4TextConfig and Gemma4UnifiedTextConfig; __post_init__ sets missing values of layers with full attention. */
 #define GEMMA4_TEXT(length, window) \
     KEY("vocab_size", VOCAB_SIZE, "262144"), KEY("hidden_size", HIDDEN_SIZE, "2304"), \
     KEY("intermediate_size", INTERMEDIATE_SIZE, "9216"), KEY("num_hidden_layers", LAYERS, "30"), \
@@ -54,7 +54,7 @@
     KEYS(table), .tasks = CAUSAL_ALONE, .sliding = PLIM_SLIDING_SIXTH, .layer_types = true, .rotary = true, \
     .rope = PLIM_ROPE_PROPORTIONAL, .rotary_by_layers = true
 
-/* What Liger has for most of its decoders; other norms and kernels follow it. */
+/* Liger's patches for most decoders; exceptions in norms and kernels are appended. */
 #define LIGER_DECODER(how, glu) \
     .norms = PLIM_LIGER_NORM_##how, .last_norm = PLIM_LIGER_NORM_##how, .rope = true, .mlp = PLIM_LIGER_MLP_##glu, \
     .loss = PLIM_LIGER_LOSS_FUSED
@@ -63,7 +63,7 @@
     {.norms = PLIM_LIGER_NORM_APART, .last_norm = PLIM_LIGER_NORM_IN_PLACE, .rope = true, \
      .mlp = PLIM_LIGER_MLP_SWIGLU, .loss = PLIM_LIGER_LOSS_FUSED}
 
-/* Of models with layers of linear attention among the others */
+/* For models that mix layers of linear attention with others */
 #define KEYS_OF_HYBRID                                                                             \
     KEY("hidden_act", ACTIVATION, "silu"),                                                         \
     KEY("max_position_embeddings", POSITIONS, "32768"),                                            \
@@ -79,17 +79,17 @@
     KEY("linear_num_value_heads", LINEAR_VALUE_HEADS, "32"),                                       \
     KEY("full_attention_interval", FULL_INTERVAL, "4")
 
-/* Of qwen3_5_moe's layers */
+/* For qwen3_5_moe's layers */
 #define KEYS_OF_QWEN3_5_EXPERTS \
     KEY("moe_intermediate_size", EXPERT_SIZE, "512"), \
     KEY("shared_expert_intermediate_size", SHARED_EXPERT_SIZE, "512"), \
     KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "8"), KEY("num_experts", EXPERTS, "256"), \
     KEY("router_aux_loss_coef", AUX_LOSS_COEF, "0.001")
 
-/* Decoders of fewer users (family_keys_further.c); the entries of all others are empty. */
+/* Less common decoders (family_keys_further.c); the entries of all other families are empty. */
 extern const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT];
 
-/* Mixtures of experts of fewer users (family_keys_experts.c), likewise. */
+/* Less common mixtures of experts (family_keys_experts.c), likewise. */
 extern const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT];
 
 /* Models of images and text (family_keys_vision.c), likewise. */
@@ -98,7 +98,7 @@ extern const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT];
 /* Encoders of fewer users (family_keys_encoders.c), likewise. */
 extern const struct plim_family_info plim_encoder_families[PLIM_FAMILY_COUNT];
 
-/* An encoder and a decoder (family_keys_seq2seq.c), likewise. */
+/* Encoder-decoder models (family_keys_seq2seq.c), likewise. */
 extern const struct plim_family_info plim_seq2seq_families[PLIM_FAMILY_COUNT];
 
 #endif

@@ -5,21 +5,21 @@
 
 #include "family.h"
 
-/* Reads a config.json's tree into spec->model_as_given, from the family's defaults on. What this
- * version cannot plan is refused: other model types, quantization, per-layer overrides, other
- * heads, and code of the model's own (auto_map), unless `family` says that transformers' own
+/* Reads a config.json's tree into spec->model_as_given, starting from the family's defaults. Refuses what this
+ * version cannot plan: other model types, quantization, per-layer overrides, other
+ * heads, and custom code (auto_map), unless `family` says that transformers' own
  * class of that name is meant. `family` is NULL when none was given. */
 enum plim_status plim_hf_read(const struct plim_yaml *yaml, const enum plim_family *family,
                               struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Reads the keys of a `model:` section over what is in spec->model_as_given. Unknown keys are
+/* Reads the keys of a `model:` section, which override spec->model_as_given. Unknown keys are
  * refused; `skip` names those that are read elsewhere (NULL-terminated). */
 enum plim_status plim_model_section_read(const struct plim_yaml *yaml,
                                          const struct plim_yaml_node *section,
                                          const char *const *skip, struct plim_spec *spec,
                                          struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Is it a scalar of this text? NULL is none. */
+/* Is it a scalar with this text? False for NULL. */
 bool plim_hf_is_text(const struct plim_yaml_node *node, const char *text);
 
 /* Reads a `quantization_config` into spec->quantization: bitsandbytes' in 4 or 8 bits, and gpt_oss's mxfp4, which is

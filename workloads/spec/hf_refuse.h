@@ -1,15 +1,15 @@
-/* What stands in a config.json and would make the answer wrong if it were ignored. */
+/* Refuses contents of a config.json that would make the answer wrong if they were ignored. */
 #ifndef PLIM_WORKLOADS_SPEC_HF_REFUSE_H
 #define PLIM_WORKLOADS_SPEC_HF_REFUSE_H
 
 #include "autotune/base/yaml.h"
 #include "spec.h"
 
-/* "a mixture of experts": what a known model type is that this version does not plan. NULL: not one
+/* "a mixture of experts": the kind of a known model type that this version does not plan. NULL: not one
  * of those. */
 const char *plim_hf_other_kind(const char *model_type);
 
-/* Refuses keys that change a model of this family in ways that are not planned
+/* Refuses keys that change a model of this family in unsupported ways
  * (per_layer_config, ...). */
 enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, enum plim_family family,
                                      struct plim_error *err) PLIM_MUST_CHECK;
@@ -18,18 +18,18 @@ enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, enum plim_fam
 enum plim_status plim_hf_refuse_other_code(const struct plim_yaml *yaml,
                                            struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The task of the head that `architectures` names; a model without a head, or without that key, keeps
- * `*task`; so does, where the user names the family, a head that it is not planned with, which is
- * refused else. */
+/* The task of the head that `architectures` names. `*task` is unchanged for a model without a head or without that key,
+ * and, if the user names the family, for a head that is not supported, which is
+ * refused otherwise. */
 enum plim_status plim_hf_read_task(const struct plim_yaml *yaml, enum plim_family family,
                                    bool user_names_family, enum plim_task *task,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Refuses a text of ministral3 whose rotary embedding does not say how queries grow. */
+/* Refuses a ministral3 text model whose rotary embedding does not specify the scaling of queries. */
 enum plim_status plim_hf_refuse_unscaled(const struct plim_yaml *yaml, enum plim_family family,
                                          struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Of which family a text_config of mistral3 is: mistral or ministral3, which is checked; others are refused. */
+/* The family of mistral3's text_config: mistral or ministral3, which is checked; others are refused. */
 enum plim_status plim_hf_read_text_class(const struct plim_yaml *text, enum plim_family *family,
                                          struct plim_error *err) PLIM_MUST_CHECK;
 

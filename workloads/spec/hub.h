@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Is it a name as the Hub has them: "gpt2", "meta-llama/Llama-3.2-1B"? */
+/* Is it a valid name in the Hub: "gpt2", "meta-llama/Llama-3.2-1B"? */
 bool plim_hub_is_id(const char *text);
 
-/* The config.json of a model in the cache (HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME, XDG_CACHE_HOME or HOME says
- * where it is): of the branch main, else of any snapshot. False: it is not there, or its path has no room. */
+/* Finds the config.json of a model in the cache, whose folder comes from HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME,
+ * XDG_CACHE_HOME or HOME: that of the branch main, else of any snapshot. False: not found, or its path is too long. */
 bool plim_hub_find(const char *id, char *path, size_t size);
 
 #endif

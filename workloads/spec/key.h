@@ -12,7 +12,7 @@ struct plim_spec_key {
     const char *path;        /* "train.lora.r" */
     struct plim_value value;
     size_t offset;           /* in struct plim_spec */
-    bool not_written;        /* another key stands for it in a written spec */
+    bool not_written;        /* a written spec has another key instead */
     const char *unit, *fallback, *example, *help; /* fallback: the default as YAML, or NULL */
 };
 
@@ -22,7 +22,7 @@ size_t plim_spec_key_count(void);
 const struct plim_spec_key *plim_spec_key_at(size_t index);
 const struct plim_spec_key *plim_spec_key_find(const char *path); /* NULL: no such key */
 
-/* Has the key a value of the user's (spec->given), and not null? */
+/* Did the user give the key a value (spec->given) that is not null? */
 bool plim_spec_key_given(const struct plim_spec *spec, const char *path);
 void plim_spec_key_forget(struct plim_spec *spec, const char *path);
 

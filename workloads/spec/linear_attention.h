@@ -1,4 +1,4 @@
-/* What layers of linear attention run. transformers takes packages for them where it finds them, and each alone. */
+/* The kernels of layers of linear attention. transformers uses packages for them if installed, each independently. */
 #ifndef PLIM_WORKLOADS_SPEC_LINEAR_ATTENTION_H
 #define PLIM_WORKLOADS_SPEC_LINEAR_ATTENTION_H
 
@@ -10,10 +10,10 @@ extern const char *const plim_delta_rule_names[PLIM_DELTA_RULE_COUNT];
 
 struct plim_linear_attention {
     enum plim_delta_rule rule;
-    bool causal_conv1d; /* the convolution is that package's */
+    bool causal_conv1d; /* the convolution of that package is used */
 };
 
-/* What the packages take: widths of a head of keys, channels and tokens of a convolution. */
+/* The limits of the packages: width of a head of keys; channels and taps of a convolution. */
 enum {
     PLIM_FLA_KEY_DIM_MAX = 256,
     PLIM_CONV1D_CHANNELS_UNIT = 8,

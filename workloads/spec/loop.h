@@ -1,15 +1,15 @@
-/* train.loop: who runs the steps. */
+/* train.loop: the training loop. */
 #ifndef PLIM_WORKLOADS_SPEC_LOOP_H
 #define PLIM_WORKLOADS_SPEC_LOOP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Around the forward and the backward pass: a loop as in PyTorch's tutorials, or transformers' Trainer's
- * (workloads/train/trainer_loop.h), or that of ms-swift's Seq2SeqTrainer (swift_sft.h), which is a Trainer; or that of
+/* The loop around the forward and the backward pass: one as in PyTorch's tutorials, or that of transformers' Trainer
+ * (workloads/train/trainer_loop.h), of ms-swift's Seq2SeqTrainer (swift_sft.h), which is a Trainer, of
  * TRL's SFTTrainer, DPOTrainer, GRPOTrainer or RewardTrainer, of axolotl's AxolotlDPOTrainer, which is an earlier
- * DPOTrainer of TRL's, or of LLaMA-Factory's CustomDPOTrainer, PairwiseTrainer or CustomKTOTrainer, which are Trainers
- * with losses of their own. A sample of DPO and of rewards is a pair of rows, of GRPO (grpo.h) an answer. */
+ * DPOTrainer of TRL, or of LLaMA-Factory's CustomDPOTrainer, PairwiseTrainer or CustomKTOTrainer, which are Trainers
+ * with losses of their own. A sample is a pair of rows for DPO and rewards, an answer for GRPO (grpo.h). */
 enum plim_loop {
     PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_SWIFT_SFT, PLIM_LOOP_TRL_SFT, PLIM_LOOP_TRL_DPO, PLIM_LOOP_TRL_GRPO,
     PLIM_LOOP_TRL_REWARD, PLIM_LOOP_AXOLOTL_DPO, PLIM_LOOP_LLAMAFACTORY_DPO, PLIM_LOOP_LLAMAFACTORY_RM,
@@ -24,12 +24,12 @@ static inline bool plim_loop_is_trl(enum plim_loop loop)
 {
     return loop >= PLIM_LOOP_TRL_SFT && loop <= PLIM_LOOP_AXOLOTL_DPO;
 }
-/* LLaMA-Factory's stages beside sft and pt, which are Trainer's loop */
+/* LLaMA-Factory's stages other than sft and pt, which use Trainer's loop */
 static inline bool plim_loop_is_llamafactory(enum plim_loop loop)
 {
     return loop >= PLIM_LOOP_LLAMAFACTORY_DPO;
 }
-/* Do its own passes make all logits (workloads/train/passes.h)? */
+/* Does the loop compute all logits in passes of its own (workloads/train/passes.h)? */
 static inline bool plim_loop_makes_logits(enum plim_loop loop)
 {
     return loop >= PLIM_LOOP_AXOLOTL_DPO;
@@ -39,7 +39,7 @@ static inline bool plim_loop_has_own_loss(enum plim_loop loop)
 {
     return loop >= PLIM_LOOP_TRL_SFT;
 }
-/* Of a sample */
+/* The number of rows of a sample */
 static inline int64_t plim_loop_rows(enum plim_loop loop)
 {
     bool is_of_trls = loop == PLIM_LOOP_TRL_DPO || loop == PLIM_LOOP_TRL_REWARD || loop == PLIM_LOOP_AXOLOTL_DPO;
@@ -52,7 +52,7 @@ static inline bool plim_loop_disables_dropout(enum plim_loop loop)
     bool is_of_trls = loop == PLIM_LOOP_TRL_DPO || loop == PLIM_LOOP_TRL_REWARD || loop == PLIM_LOOP_AXOLOTL_DPO;
     return is_of_trls || loop == PLIM_LOOP_LLAMAFACTORY_DPO || loop == PLIM_LOOP_LLAMAFACTORY_KTO;
 }
-/* Are logits made of the tokens alone that come behind a prompt? */
+/* Are logits computed only for the tokens after a prompt? */
 static inline bool plim_loop_leaves_prompts(enum plim_loop loop)
 {
     return loop == PLIM_LOOP_SWIFT_SFT;
@@ -63,8 +63,8 @@ static inline bool plim_loop_has_fused_head(enum plim_loop loop)
     return plim_loop_is_trl(loop) && loop != PLIM_LOOP_TRL_REWARD && loop != PLIM_LOOP_AXOLOTL_DPO;
 }
 
-/* train.preference_loss: pref_loss of LLaMA-Factory, whose hinge and kto_pair come to sigmoid: TRL's dpo_loss() is not
- * told another. ipo, orpo and simpo are of a token's mean; of the last two there is no reference. */
+/* train.preference_loss: pref_loss of LLaMA-Factory. Its hinge and kto_pair are computed as sigmoid, because TRL's
+ * dpo_loss() is not told otherwise. ipo, orpo and simpo use means over tokens; the last two have no reference model. */
 enum plim_preference_loss {
     PLIM_PREFERENCE_SIGMOID, PLIM_PREFERENCE_IPO, PLIM_PREFERENCE_ORPO, PLIM_PREFERENCE_SIMPO, PLIM_PREFERENCE_COUNT
 };

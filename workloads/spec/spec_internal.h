@@ -13,15 +13,15 @@ extern const char *const plim_dtype_names[PLIM_WEIGHTS_COUNT];
 enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, size_t size,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 
-/* What is refused of a resolved spec, and the key at fault. */
+/* A check that refuses resolved specs, and the key at fault. */
 struct spec_check {
     enum plim_status (*check)(const struct plim_spec *, struct plim_error *);
     const char *culprit;
 };
 enum { PLIM_SPEC_LOOP_CHECKS = 15 };
-extern const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS]; /* of what goes with the loop */
+extern const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS]; /* of keys against train.loop */
 
-/* Is one of an axis of shardings DeepSpeed's ZeRO? */
+/* Is one of the shardings of an axis DeepSpeed's ZeRO? */
 static inline bool plim_enum_axis_has_zero(const struct plim_enum_axis *sharding)
 {
     for (size_t i = 0; i < sharding->count; i++)
@@ -36,19 +36,19 @@ static inline bool plim_enum_axis_has(const struct plim_enum_axis *axis, int val
     return false;
 }
 
-/* Fills in the precision and the type of weights that are not given (null, auto), and refuses pairs
- * that PyTorch or the meaning of the words refuses. The culprit is train.weights. */
+/* Fills in the precision and the type of weights where they are not given (null, auto), and refuses pairs
+ * that PyTorch refuses or that contradict each other. The culprit is train.weights. */
 enum plim_status plim_spec_resolve_types(struct plim_spec *spec,
                                          struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Spells out the targets of train.lora, or takes the family's; refuses those that peft refuses, or that are not known
- * here. The culprit is train.lora.targets. */
+/* Expands the targets of train.lora to module names, or takes the family's; refuses those that peft refuses or that are
+ * not known here. The culprit is train.lora.targets. */
 enum plim_status plim_spec_resolve_lora(struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Refuses what was not compared of the family. */
+/* Refuses settings that were not compared with PyTorch for the family. */
 enum plim_status plim_spec_check_uncompared(const struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
 
-/* What axolotl's fused functions of LoRA go with (train.lora.qkv_kernel and the others) */
+/* Refuses settings that axolotl's fused LoRA functions (train.lora.qkv_kernel and the others) do not go with. */
 enum plim_status plim_spec_check_lora_kernels(const struct plim_spec *spec, struct plim_error *err);
 
 #endif

@@ -30,7 +30,7 @@ struct plim_value {
     bool nullable; /* null, ~ or an empty scalar is `null_value` (empty for the lists) */
     int64_t null_value;
     const char *null_word; /* a word that is null, too, and is written for it ("auto"); NULL: none */
-    double minimum, maximum;     /* of the numbers; TEXT: maximum is its longest length */
+    double minimum, maximum;     /* of numbers; TEXT: maximum is the greatest length */
     const char *const *names;    /* ENUM, ENUM_AXIS */
     size_t name_count;
 };
@@ -50,7 +50,7 @@ enum plim_status plim_value_read(const struct plim_value *value, const struct pl
 /* Is the value at `in` null (an empty list)? */
 bool plim_value_is_null(const struct plim_value *value, const void *in);
 
-/* "an integer from 1 to 1024, or null": what is expected, for messages and documentation. */
+/* "an integer from 1 to 1024, or null": the expected values, for messages and documentation. */
 void plim_value_describe(const struct plim_value *value, char *out, size_t size);
 
 /* "train.clip is [..], expected ...": fails at `node` for a value that is not as described. */

@@ -16,7 +16,7 @@ plim_value_read_fn plim_value_read_schedule;
 plim_value_read_fn plim_value_read_modules;
 plim_value_read_fn plim_value_read_ranks;
 
-/* Fails with "KEY is 'x', expected" what plim_value_describe() says. */
+/* Fails with "KEY is 'x', expected ...", which ends with plim_value_describe()'s text. */
 enum plim_status plim_value_mismatch(const struct plim_value *value, const struct plim_place *place,
                                      const struct plim_yaml_node *node);
 

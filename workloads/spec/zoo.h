@@ -7,11 +7,11 @@
 struct plim_zoo_model {
     const char *name, *family;
     int64_t parameters;     /* as published; tests/unit/test_zoo.c counts them */
-    const char *const *hub; /* OWNER/NAME of what the Hub has with the same sizes; ends with NULL */
-    const char *spec;       /* as text */
+    const char *const *hub; /* OWNER/NAME of the Hub's models of the same sizes; ends with NULL */
+    const char *spec;       /* YAML text */
 };
 
-/* By family, and there by name. */
+/* Sorted by family, then by name. */
 extern const struct plim_zoo_model plim_zoo_models[];
 extern const char *const plim_zoo_names[];
 extern const size_t plim_zoo_count;

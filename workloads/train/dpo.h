@@ -1,6 +1,6 @@
-/* TRL's DPOTrainer (1.16, trainer/dpo_trainer.py): a second model, the reference, judges the rows of each pair as the
- * one that is trained does, without gradients; the loss (its default, sigmoid) is of what the two differ by. The rows
- * of a batch are all chosen answers, then all rejected ones. Beside adapters the reference is the model without any. */
+/* TRL's DPOTrainer (1.16, trainer/dpo_trainer.py): a second model, the reference, scores the rows of each pair as the
+ * trained model does, without gradients; the loss (the default, sigmoid) depends on the difference of the two. The rows
+ * of a batch are all chosen answers, then all rejected ones. With adapters the reference is the model without them. */
 #ifndef PLIM_TRAIN_DPO_H
 #define PLIM_TRAIN_DPO_H
 
@@ -9,12 +9,12 @@
 
 /* The labels of a micro-step: input_ids.masked_fill(completion_mask == 0, -100); named. NULL where the engine halted */
 struct tensor *dpo_labels(struct engine *e, const struct batch *batch);
-/* Of each row the sum of its tokens' log-probabilities (2 pairs), named. NULL where the engine is halted */
+/* The sum of the tokens' log-probabilities of each row (2 pairs), named. NULL where the engine is halted */
 struct tensor *dpo_log_probs(struct engine *e, const struct fused_output *out);
 
 #define DPO_BETA 0.1 /* DPOConfig's default */
 
-/* What is known of the pairs of a micro-step (B): how much likelier an answer is to the model than to the reference */
+/* Log-probabilities of the B pairs of a micro-step, by model and reference, and ratio, their difference */
 struct dpo_ratios {
     struct pair log_probs, reference, ratio;
     struct tensor *delta, *losses;
@@ -23,27 +23,28 @@ void dpo_ratios_drop(struct engine *e, struct dpo_ratios *r);
 /* The ratios of r->log_probs and r->reference, and the sigmoid loss of each pair */
 void dpo_ratios_compare(struct engine *e, struct dpo_ratios *r);
 void dpo_sigmoid_losses(struct engine *e, struct dpo_ratios *r);
-/* The mean of r->losses, times its weight 1, to which the sum of all losses, 0 before it, is added; named */
+/* The mean of r->losses, times its weight 1, added to a sum that starts at 0; named */
 struct tensor *dpo_mean_loss(struct engine *e, const struct dpo_ratios *r);
 
-/* --- what is measured, in this order; what is returned and what goes into `kept` are Python's variables, named -- */
+/* --- the metrics, in this order; results and the entries of `kept` are Python's variables, named ----------------- */
 
-/* Of the entropy of each token and which of them count, (2 B, n) */
+/* Metrics of the entropy of each token; mask: which tokens count; both (2 B, n) */
 struct tensor *dpo_measure_entropy(struct engine *e, struct tensor *entropy, struct tensor *mask, int64_t world,
                                    struct tensor **total);
-/* Of the logits of each token: their means (2 B, n), or they themselves (2 B, n, V). `labels`: tokens that count */
+/* Metrics of the logits of each token: `each` is their means (2 B, n) or the logits (2 B, n, V). `labels`: the number
+ * of tokens that count */
 void dpo_measure_logits(struct engine *e, struct tensor *each, struct pair masks, int64_t labels, int64_t world);
 enum { DPO_REWARDS = 8 };
 void dpo_measure_rewards(struct engine *e, const struct dpo_ratios *r, int64_t world,
                          struct tensor *kept[DPO_REWARDS]);
 
-/* What is compared, taken: of the model and of the reference (nothing where its log-probabilities are the batch's) what
- * the head returned, and of the model the sums of the rows. */
+/* The inputs of dpo_loss(), which takes them: outputs of the head of the model and of the reference (empty where the
+ * batch has the reference's log-probabilities), and the model's log-probability of each row. */
 struct dpo_compared {
     struct fused_output model, reference;
     struct tensor *log_probs;
 };
-/* The loss of a micro-step of the model m, and what is measured of it. Named; NULL where the engine halted. */
+/* The loss of a micro-step of the model m, and its metrics. Named; NULL where the engine halted. */
 struct tensor *dpo_loss(struct engine *e, struct dpo_compared *compared, const struct batch *batch,
                         const struct decoder *m, bool trains);
 

@@ -9,7 +9,7 @@ static inline int64_t shard_rows(const struct fsdp *f, const struct fsdp_paramet
     return (p->rows + f->world - 1) / f->world;
 }
 
-/* How many of them this rank has; the last ranks have fewer, and memory for as many. */
+/* How many rows this rank has; the last ranks have fewer, but memory for shard_rows(). */
 static inline int64_t own_rows(const struct fsdp *f, const struct fsdp_parameter *p)
 {
     int64_t most = shard_rows(f, p), left = p->rows - f->rank * most;
@@ -32,7 +32,7 @@ static inline bool fsdp_is_mixed(const struct plim_train_setting *setting)
            setting->precision == PLIM_PRECISION_FP16_MIXED;
 }
 
-/* What a policy of mixed precision computes in */
+/* The type that a policy of mixed precision computes in */
 static inline enum plim_dtype fsdp_policy_dtype(const struct plim_train_setting *setting)
 {
     return setting->precision == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16;
@@ -51,14 +51,14 @@ struct tensor *fsdp_before_module(struct engine *e, void *context, struct tensor
                                   struct tensor *x);
 struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor *const *weights, int kind,
                                  struct tensor *y);
-/* The same of a last norm without a weight. */
+/* The same for a last norm without a weight. */
 struct tensor *fsdp_before_bare_norm(struct engine *e, void *context, struct tensor *x);
 void fsdp_after_bare_norm(struct engine *e, void *context, struct tensor *y);
-/* Adapters' matrices are modules of their own; and one that a function computes with in its module's place. */
+/* For adapters' matrices, which are modules of their own; unshard: a function uses one instead of its module. */
 void fsdp_look(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight);
 enum plim_dtype fsdp_type_of(struct engine *e, void *context, struct tensor *weight);
 void fsdp_unshard(struct engine *e, void *context, struct tensor *weight);
-/* A weight of the head that the model computes with itself. */
+/* For a weight of the head that the model itself uses. */
 struct tensor *fsdp_lend(struct engine *e, void *context, struct tensor *weight);
 
 #endif

@@ -1,11 +1,11 @@
-/* transformers' generate() (5.17, generation/utils.py), as GRPOTrainer asks for it where vLLM does not answer
- * (use_vllm is not true; train.grpo.vllm none): tokens are drawn by chance, one of each row at a time, from what the
- * model makes of the last one and of the keys and values that it has kept of all before.
+/* transformers' generate() (5.17, generation/utils.py), as GRPOTrainer calls it without vLLM
+ * (use_vllm is not true; train.grpo.vllm none): tokens are sampled, one per row at a time, from the logits that the
+ * model computes from the last token and the cached keys and values of all earlier ones.
  *
- * Every answer is as long as it may be. The logits are divided by a temperature where it is not 1; there is no top_k
+ * Every answer has the greatest length. The logits are divided by the temperature where it is not 1; there is no top_k
  * and no top_p.
- * What is given up before anything that stays is made, and has a number a row or fewer, is not in it: how
- * _prepare_special_tokens() compares its tokens, and what _generate_single_turn() makes of the answers. */
+ * Left out are tensors of at most one number per row that are freed before anything that stays is made: the
+ * comparisons of _prepare_special_tokens(), and what _generate_single_turn() makes of the answers. */
 #ifndef PLIM_TRAIN_GENERATION_H
 #define PLIM_TRAIN_GENERATION_H
 

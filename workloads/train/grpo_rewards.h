@@ -1,6 +1,6 @@
-/* What GRPOTrainer makes of the rewards of a generation (trainer/grpo_trainer.py of TRL 1.16, sum_then_normalize and
- * scale_rewards: group): one function's, which the host has, one number a row. Small tensors, told in the order in
- * which they come and go: they lie between those that stay. */
+/* The advantages that GRPOTrainer computes from the rewards of a generation (trainer/grpo_trainer.py of TRL 1.16,
+ * sum_then_normalize and scale_rewards: group). There is one reward function, on the host, with one number per row. The
+ * tensors are small, but made and freed in PyTorch's order, because they lie between those that stay. */
 #ifndef PLIM_TRAIN_GRPO_REWARDS_H
 #define PLIM_TRAIN_GRPO_REWARDS_H
 
@@ -11,8 +11,8 @@ struct grpo_rewards {
     struct tensor *given, *unscorable, *sums, *means, *deviations, *is_zero, *all_advantages;
 };
 
-/* The advantages, named, of this rank's `own` rows among those of `world` ranks in groups of `group`: a part of the
- * memory of all; NULL where the engine halted. *out is the caller's to drop. */
+/* The advantages, named, of this rank's `own` rows among those of `world` ranks, in groups of `group`: a view of all
+ * ranks' advantages; NULL where the engine halted. The caller drops *out. */
 struct tensor *grpo_rewards_compare(struct engine *e, int64_t own, int64_t world, int64_t group,
                                     struct grpo_rewards *out);
 void grpo_rewards_drop(struct engine *e, struct grpo_rewards *rewards);

@@ -1,6 +1,6 @@
-/* LLaMA-Factory's CustomKTOTrainer (0.9.5, llamafactory/train/kto/trainer.py, with the kto_loss() of TRL 0.24, of which
- * it is one): rows that are desirable or not, of which the model and a reference make all logits, as they do of other
- * rows, of which a KL divergence is estimated. Those of each kind are copied to be measured. */
+/* LLaMA-Factory's CustomKTOTrainer (0.9.5, llamafactory/train/kto/trainer.py, a subclass of TRL 0.24's trainer, whose
+ * kto_loss() it uses): rows that are desirable or not. The model and a reference compute all logits of them, and of
+ * other rows for an estimate of the KL divergence. The logits of each kind are copied for the metrics. */
 #ifndef PLIM_TRAIN_KTO_H
 #define PLIM_TRAIN_KTO_H
 

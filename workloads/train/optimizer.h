@@ -1,6 +1,6 @@
 /* Optimizers, with the memory behaviour of torch.optim (and bitsandbytes) on CUDA.
  *
- * States are born in the first step. One file and one row of the table in optimizer.c each.
+ * States are made in the first step. Each optimizer has a file and a row of the table in optimizer.c.
  */
 #ifndef PLIM_TRAIN_OPTIMIZER_H
 #define PLIM_TRAIN_OPTIMIZER_H
@@ -19,32 +19,32 @@ struct optimizer {
     const struct parameters *parameters;
     /* per trainable parameter: what the kind keeps; NULL where it keeps nothing */
     struct tensor **state[OPTIMIZER_STATES];
-    struct tensor **params, **grads; /* of the running step: parameters that have a gradient */
+    struct tensor **params, **grads; /* of the current step: parameters that have a gradient */
     size_t count;
     struct tensor **scratch;  /* room for one list of temporaries */
-    bool by_trainer;          /* as transformers' Trainer makes it: optimizer_as_trainer() */
-    struct tensor **ordered;  /* then: the parameters that decay, then biases and norms, */
-    size_t groups[2];         /* how many there are of both, which are stepped one after the other, */
-    struct tensor *embeddings[OPTIMIZER_EMBEDDINGS]; /* and those whose states are not quantised */
+    bool by_trainer;          /* as transformers' Trainer makes it: optimizer_as_trainer(), with the next three: */
+    struct tensor **ordered;  /* the parameters that decay, then biases and norms */
+    size_t groups[2];         /* how many there are of each; the groups are stepped one after the other */
+    struct tensor *embeddings[OPTIMIZER_EMBEDDINGS]; /* parameters whose states are not quantised */
     struct tensor *shared[2]; /* one for all parameters (bitsandbytes' quantisation maps) */
     bool sharded; /* the parameters are DTensors, of which this rank has a part each */
     bool started;
     bool has_compiled;     /* torch.compile has made kernels for a parameter */
     int64_t steps;         /* done and running */
-    int64_t managed_bytes; /* of states in managed memory, which is no GPU's own */
+    int64_t managed_bytes; /* of states in managed memory, not the GPU's own */
 };
 
 struct optimizer_kind {
     const char *name;
-    /* One step over `count` (params, grads); makes the states at the first. `found_inf` is the
+    /* One step over `count` (params, grads); the first one makes the states. `found_inf` is the
      * gradient scaler's flag for fused kernels, or NULL. */
     void (*step)(struct engine *e, struct optimizer *o, struct tensor *found_inf,
                  struct tensor *grad_scale);
     bool takes_scaler; /* the kernel unscales the gradients itself (fused) */
-    bool in_fp32;      /* of bitsandbytes' kinds: states are not quantised */
+    bool in_fp32;      /* bitsandbytes' kinds: states are not quantised */
     bool walks;        /* steps the parameters of all groups in one loop, whose variables outlive a group */
-    int bits;          /* of torchao's kinds: of a quantised state's element */
-    bool is_paged;     /* of bitsandbytes': large states are in managed memory */
+    int bits;          /* torchao's kinds: bits per element of a quantised state */
+    bool is_paged;     /* bitsandbytes' kinds: large states are in managed memory */
 };
 
 extern const struct optimizer_kind optimizer_adamw, optimizer_adamw_fused, optimizer_sgd,
@@ -55,21 +55,21 @@ extern const struct optimizer_kind optimizer_adamw, optimizer_adamw_fused, optim
 enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind,
                                   const struct parameters *p) PLIM_MUST_CHECK;
 void optimizer_finish(struct optimizer *o); /* host memory only */
-/* Does Trainer let it decay? Biases and norms do not, which it knows by their names; of adapters all do. Nearly all
- * of these have one dimension, and nothing else has. */
+/* Does the parameter have weight decay in Trainer? Biases and norms, which it knows by their names, have none; adapters
+ * always do. Biases and norms have one dimension and no other parameter has, except those with odd_name. */
 static inline bool optimizer_decays(bool is_adapter, const struct tensor *parameter)
 {
     return is_adapter || (parameter->a.ndim > 1) != parameter->odd_name;
 }
-/* From now on it is as transformers' Trainer makes it: of two groups, what decays and what does not; SGD without
- * momentum; Adafactor by transformers; bitsandbytes' states of embeddings (NULL: there are no more) in fp32. */
+/* Makes it an optimizer as transformers' Trainer creates it: two groups, with and without weight decay; SGD without
+ * momentum; transformers' Adafactor; bitsandbytes' states of embeddings (NULL: there are no more) in fp32. */
 void optimizer_as_trainer(struct optimizer *o, bool adapters,
                           struct tensor *const embeddings[OPTIMIZER_EMBEDDINGS]);
 /* Finds the parameters that have a gradient; returns how many (also in `count`). */
 size_t optimizer_collect(struct optimizer *o);
 void optimizer_step(struct engine *e, struct optimizer *o, struct tensor *found_inf,
                     struct tensor *grad_scale);
-/* A step on the parameter `index` alone: all are stepped one after another so, from the first to the last. */
+/* A step on the parameter `index` alone. The caller steps all, from the first to the last. */
 void optimizer_step_one(struct engine *e, struct optimizer *o, size_t index);
 /* optimizer.zero_grad(set_to_none=True) */
 void optimizer_zero_grad(struct engine *e, struct optimizer *o);
@@ -79,7 +79,7 @@ void optimizer_zero_grad(struct engine *e, struct optimizer *o);
 /* A new state like the parameter, zeroed. */
 struct tensor *optimizer_state_like(struct engine *e, struct tensor *parameter,
                                     enum plim_dtype dtype);
-/* AdamW's numbers for this step: torch.optim's defaults. */
+/* AdamW's hyperparameters for this step: torch.optim's defaults. */
 struct plim_adam optimizer_adam(const struct optimizer *o);
 /* One kernel over lists of equal length; lists[0] is written. */
 void optimizer_foreach(struct engine *e, enum plim_foreach f, size_t count, int list_count,

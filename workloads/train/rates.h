@@ -1,6 +1,6 @@
-/* Learning rates that are tensors on the GPU, as torchao's optimizers have them once accelerate has prepared them: what
- * transformers' Trainer and its schedule (LambdaLR, PyTorch 2.11) make of those of its two groups. Zeroed: they are
- * Python's numbers. */
+/* Learning rates that are tensors on the GPU, as torchao's optimizers have them once accelerate has prepared them, and
+ * the tensors that transformers' Trainer and its schedule (LambdaLR, PyTorch 2.11) make from those of its two groups.
+ * Zeroed: the rates are Python numbers. */
 #ifndef PLIM_TRAIN_RATES_H
 #define PLIM_TRAIN_RATES_H
 
@@ -15,7 +15,7 @@ struct rates {
 
 /* accelerate.prepare(optimizer), then the schedule, which makes its first step. */
 void rates_create(struct engine *e, struct rates *rates);
-/* lr_scheduler.step() behind an optimizer's step; nothing where they are numbers. */
+/* lr_scheduler.step() after an optimizer's step; does nothing where the rates are numbers. */
 void rates_step(struct engine *e, struct rates *rates);
 
 #endif

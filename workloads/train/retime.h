@@ -1,4 +1,4 @@
-/* The seconds of a replay, by a clock. */
+/* Sets the seconds of a replay from readings of a clock. */
 #ifndef PLIM_TRAIN_RETIME_H
 #define PLIM_TRAIN_RETIME_H
 
@@ -9,8 +9,8 @@
 void plim_replay_note_load(struct plim_replay *replay, const struct plim_device_load *before,
                            const struct plim_device_load *after);
 
-/* Makes the seconds of a replay those of another GPU of its class: `readings`, `count` of them, are
- * what its score gives there (sim/score.h). False: they are not two a step, and nothing is changed. */
+/* Makes the seconds of a replay those of another GPU of its class: `readings`, `count` of them, are the
+ * results of its score there (sim/score.h). False: they are not two per step, and nothing is changed. */
 bool plim_replay_retime(struct plim_replay *replay, const struct plim_score_reading *readings,
                         size_t count);
 

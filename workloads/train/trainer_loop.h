@@ -1,26 +1,26 @@
-/* What transformers' Trainer (5.17, with accelerate 1.x) allocates around the passes of the plain loop (replay.h), in
- * its order. Beside each: whose line allocates.
+/* What transformers' Trainer (5.17, with accelerate 1.x) allocates around the forwards and backwards of the plain loop
+ * (replay.h), in its order; the function that allocates is in parentheses.
  *
  *     once        the sum of the losses (trainer.py, _inner_training_loop)
  *     a step      the batches of all its micro-steps, ids and labels apart (accelerate's send_to_device); how many
- *                 labels count in them (_get_num_items_in_batch); then those of the last step are given up
- *     smoothing   (train.label_smoothing) the model makes logits alone, and the loss is Trainer's (label_smoother.h)
+ *                 labels count in them (_get_num_items_in_batch); then those of the last step are freed
+ *     smoothing   (train.label_smoothing) the model only makes logits, and the loss is Trainer's (label_smoother.h)
  *     a forward   a causal loss is a sum, divided by that number (loss_utils.py); under autocast the logits are copied
- *                 to fp32 once the forward is over (accelerate's convert_outputs_to_fp32), and given up
- *                 and where train.empty_cache_steps says so, cached memory is given back before a backward
+ *                 to fp32 once the forward is over (accelerate's convert_outputs_to_fp32), and freed; with
+ *                 train.empty_cache_steps cached memory is freed before a backward
  *     a backward  the loss is multiplied in place (compute_loss) and divided (accelerate's backward). It is kept until
- *                 the next backward is over, and looked at for being a number (_run_epoch)
+ *                 the next backward is over, and tested for NaN and infinity (_run_epoch)
  *     with ZeRO   DeepSpeed's engine does not divide by the accumulation, and its step is within the last backward,
  *                 before the loss is kept (accelerate's DeepSpeedEngineWrapper)
  *     an update   the norm of the gradients stays until the next update; the optimizer has two groups, parameters that
  *                 decay and biases and norms (create_optimizer)
  *
- *     an evaluation (train.evaluation), behind an update: the step's batches stay; its own come one by one, the next
- *                 before the last goes; a forward without gradients, whose logits are copied to fp32 as ever; of each
- *                 batch the loss, once a row, and with a compute_metrics() logits and labels, to which those before are
- *                 joined anew each time (evaluation_loop, prediction_step, EvalLoopContainer)
+ *     an evaluation (train.evaluation), after an update: the step's batches stay; its own come one by one, the next
+ *                 before the last is freed; a forward without gradients, whose logits are copied to fp32 as always; the
+ *                 loss of each batch, once per row, and with a compute_metrics() logits and labels, concatenated with
+ *                 the earlier ones each time (evaluation_loop, prediction_step, EvalLoopContainer)
  *
- * Its logs and saves are not in it.
+ * Trainer's logs and saves are not modelled.
  */
 #ifndef PLIM_TRAIN_TRAINER_LOOP_H
 #define PLIM_TRAIN_TRAINER_LOOP_H
@@ -45,12 +45,12 @@ struct trainer_loop {
     int64_t steps;               /* that have begun */
 };
 
-/* Why it cannot be played; NULL: it can. */
+/* Why Trainer's loop cannot run this setting; NULL: it can. */
 const char *trainer_loop_refuses(const struct plim_train_setting *setting);
 
 /* The barriers at which the ranks of TRL's trainers wait for one another around the data set, before the model comes to
- * the GPU, or under ZeRO 3, where it is there already, before DeepSpeed takes it. Nothing in other loops and on one
- * GPU, of GRPOTrainer, which makes no data set, and of SFTTrainer with images, which prepares none. */
+ * the GPU, or under ZeRO 3, where it is there already, before DeepSpeed takes it. Does nothing in other loops, on one
+ * GPU, in GRPOTrainer, which makes no data set, and in SFTTrainer with images, which prepares none. */
 void trainer_loop_meet(struct engine *e, const struct plim_train_setting *setting, struct link *link);
 
 /* The model outlives it. */
@@ -58,37 +58,37 @@ enum plim_status trainer_loop_create(struct engine *e, struct decoder *model, ui
                                      struct trainer_loop *loop) PLIM_MUST_CHECK;
 void trainer_loop_finish(struct trainer_loop *loop); /* host memory only */
 
-/* Where a step begins: its batches, which are all alike. Not of a plain loop. */
+/* Call where a step begins: makes its batches, which are all alike. Not for a plain loop. */
 void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop);
-/* Where a forward is over: takes the logits (NULL: there are none). */
+/* Call where a forward is over: takes the logits (NULL: there are none). */
 void trainer_loop_after_forward(struct engine *e, struct trainer_loop *loop, struct tensor *logits, bool is_mixed);
-/* Nobody needs them any longer, but for backward. */
+/* Drops the logits, which only backward still needs. */
 void trainer_loop_drop_logits(struct engine *e, struct trainer_loop *loop);
-/* accelerate's convert_outputs_to_fp32(): takes the logits, named or NULL, and returns them so; and what else is of the
- * output of `m`. */
+/* accelerate's convert_outputs_to_fp32(): takes the logits, named or NULL, and returns them as fp32; also casts the
+ * other outputs of `m`. */
 struct tensor *trainer_loop_widen(struct engine *e, struct decoder *m, struct tensor *logits, bool is_mixed);
-/* What a backward begins with; `loss` is kept. Named. */
+/* The loss that backward starts from; `loss` is kept. Named. */
 struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, struct tensor **loss);
-/* Where a backward is over; takes the loss. */
+/* Call where a backward is over; takes the loss. */
 void trainer_loop_end_micro_step(struct engine *e, struct trainer_loop *loop, struct tensor *loss);
 
-/* Where an update begins, and where the norm of its gradients is known, which it takes (NULL: it is not asked for). */
+/* Call where an update begins, then where the norm of its gradients is known, which it takes (NULL: there is none). */
 void trainer_loop_begin_update(struct engine *e, struct trainer_loop *loop);
 void trainer_loop_take_norm(struct engine *e, struct trainer_loop *loop, struct tensor *norm);
-/* Where the optimizer has stepped; the gradients are there still. */
+/* Call where the optimizer has stepped and the gradients still exist. */
 void trainer_loop_after_update(struct engine *e, struct trainer_loop *loop);
 
-/* A forward of an evaluation's batch: the loss, named, and logits as Trainer sees them, named (NULL: none): those of
- * the model, or scores of the chosen and of the rejected rows. */
+/* A forward of an evaluation's batch: returns the loss, named, and the logits that Trainer sees, named (NULL: none):
+ * those of the model, or scores of the chosen and of the rejected rows. */
 enum { TRAINER_LOGITS = 2 };
 typedef struct tensor *trainer_loop_forward(void *user, const struct batch *batch,
                                             struct tensor *logits[TRAINER_LOGITS]);
-/* An evaluation behind an update; `model` is the loop's own. */
+/* An evaluation after an update; `model` is the loop's own. */
 void trainer_loop_evaluate(struct engine *e, const struct trainer_loop *loop, struct decoder *model,
                            trainer_loop_forward *forward, void *user);
 
-/* For the proof that steps repeat: it has to be the same memory that the next step gives up. */
-/* Goes on with where the memory of x stood when the allocator's fingerprint was taken; NULL has none. */
+/* For the proof that steps repeat: the next step has to free the same memory. */
+/* Adds to the hash the place of x's memory when the allocator's fingerprint was taken; NULL has none. */
 uint64_t trainer_loop_add_place(uint64_t hash, const struct tensor *x);
 uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fingerprint);
 

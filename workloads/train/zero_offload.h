@@ -1,7 +1,7 @@
-/* DeepSpeed's ZeRO-Offload ("offload_optimizer"): the fp32 weights, their gradients and the optimizer's states are the
- * host's, whose processor runs the step. A reduced gradient of what this rank owns goes there in fp32 in the last
- * micro-step, with its norm left on the GPU; those of earlier ones are kept there in their own type, and come back to
- * be added to. (deepspeed 0.18: runtime/zero/stage_1_and_2.py, stage3.py.) */
+/* DeepSpeed's ZeRO-Offload ("offload_optimizer"): the fp32 weights, their gradients and the optimizer's states are on
+ * the host, whose CPU runs the step. A reduced gradient that this rank owns is copied to the host in fp32 in the last
+ * micro-step, and its norm stays on the GPU; gradients of earlier micro-steps are kept on the host in their own type,
+ * and copied back to be added to. (deepspeed 0.18: runtime/zero/stage_1_and_2.py, stage3.py.) */
 #ifndef PLIM_TRAIN_ZERO_OFFLOAD_H
 #define PLIM_TRAIN_ZERO_OFFLOAD_H
 
@@ -9,14 +9,14 @@
 
 /* Stages 1 and 2: a reduced gradient of a weight that this rank owns. */
 void zero_offload_gradient(struct engine *e, struct zero *z, struct zero_weight *w);
-/* and engine.step(). */
+/* Stages 1 and 2: engine.step(). */
 void zero_offload_step(struct engine *e, struct zero *z);
 
-/* Stage 3: the `elements` that this rank has of a reduced gradient. Named; the caller drops it after the gradient. */
+/* Stage 3: this rank's `elements` of a reduced gradient. Named; the caller drops it after the gradient. */
 struct tensor *zero_offload_piece(struct engine *e, struct zero *z, struct zero_weight *w, int64_t elements);
 /* The host adds up the norms of a sub-group, and over the ranks. */
 void zero_offload_norm(struct engine *e, struct tensor *const *norms, size_t count);
-/* All norms go. */
+/* Drops all norms. */
 void zero_offload_drop_norms(struct engine *e, struct zero *z);
 
 #endif

@@ -1,5 +1,5 @@
-/* The state of ZeRO on a rank (zero.h says what is held, and from when to when), and what all stages do
- * with it. */
+/* The state of ZeRO on a rank (zero.h says what is held, and from when to when), and functions that all stages
+ * share. */
 #ifndef PLIM_TRAIN_ZERO_STATE_H
 #define PLIM_TRAIN_ZERO_STATE_H
 
@@ -7,7 +7,7 @@
 #include "optimizer.h"
 #include "workloads/models/model.h"
 
-/* What training calls for a weight. */
+/* A weight that trains. */
 struct zero_weight {
     struct tensor *parameter;
     const struct zero_group *group; /* NULL at stage 3 */
@@ -18,7 +18,7 @@ struct zero_weight {
     struct tensor *norm; /* owned, offloaded: of this step's gradient, or NULL */
 };
 
-/* Weights that the optimizer has in one group: they follow one another in a flat tensor. transformers' Trainer makes
+/* Weights of one group of the optimizer: they follow one another in a flat tensor. transformers' Trainer makes
  * two groups, the plain loop one. */
 struct zero_group {
     struct tensor *flat, *master; /* the weights; this rank's part of them in fp32 */
@@ -30,7 +30,7 @@ struct zero_group {
 enum { ZERO_GROUPS = 2 };
 
 struct zero_bucket {
-    struct tensor *buffer[2]; /* one, or two that take turns; NULL: not taken yet */
+    struct tensor *buffer[2]; /* one, or two that take turns; NULL: not allocated yet */
     int current;
     size_t *weights; /* those whose gradients wait, in their order */
     size_t count;
@@ -43,28 +43,28 @@ struct zero {
     int stage;
     int64_t world, rank;
     bool overlaps, reduces;
-    bool contiguous;    /* contiguous_gradients; of stages 1 and 2 with what offloads always */
-    bool offloads;      /* fp32 weights, gradients and states are the host's (zero_offload.c) */
+    bool contiguous;    /* contiguous_gradients; always with offloading in stages 1 and 2 */
+    bool offloads;      /* fp32 weights, gradients and states are on the host (zero_offload.c) */
     int64_t micro_step; /* of this step, from 0 */
-    struct tensor *staging; /* offloads, stages 1 and 2: by way of which gradients come back from the host */
+    struct tensor *staging; /* offloads, stages 1 and 2: buffer for gradients that come back from the host */
     struct parameters sharded; /* for the optimizer: the groups' `master` */
     struct zero_group groups[ZERO_GROUPS]; /* stages 1 and 2 */
     int group_count;
     struct zero_weight *weights; /* group by group */
-    struct tensor **norms; /* room for one of each */
+    struct tensor **norms; /* room for one per weight */
     size_t count;
     struct zero_bucket bucket;
-    struct tensor *owned; /* gradients of the owned, of this micro-step; NULL: not taken yet */
+    struct tensor *owned; /* gradients of owned weights, of this micro-step; NULL: not allocated yet */
     int64_t owned_elements, owned_used;
     struct tensor *norm;      /* of the last step */
-    struct zero3 *gathered;   /* stage 3: its parameters; `owned` are the gradients, for good */
-    struct tensor *returned;  /* what engine.backward() returns */
-    struct tensor *inputs, *pixels; /* what the forward runs on; NULL: it is over */
+    struct zero3 *gathered;   /* stage 3: its parameters; `owned` then holds the gradients, and is never freed */
+    struct tensor *returned;  /* the result of engine.backward() */
+    struct tensor *inputs, *pixels; /* the inputs of the forward; NULL: it is over */
     struct decoder_hooks hooks;
     struct link *link; /* lent */
 };
 
-/* The engine knows no fp64; to the allocator it is as int64. */
+/* The engine has no fp64; to the allocator it is the same as int64. */
 static const enum plim_dtype zero_double = PLIM_I64;
 
 static inline enum plim_dtype zero_dtype(const struct zero *z)
@@ -72,19 +72,19 @@ static inline enum plim_dtype zero_dtype(const struct zero *z)
     return z->model->parameters.dtype;
 }
 
-/* Is the model on the device before DeepSpeed gets it, as a quantised one is, and one that a device_map brought? */
+/* Is the model on the device before DeepSpeed gets it, as are quantised models and those loaded with a device_map? */
 static inline bool zero_is_loaded(const struct zero *z)
 {
     return decoder_is_loaded(z->model->setting);
 }
 
-/* Are a rank's pieces of the parameters the host's (stage 3)? */
+/* Are a rank's pieces of the parameters on the host (stage 3)? */
 static inline bool zero_offloads_parameters(const struct zero *z)
 {
     return z->options->parameters == PLIM_OFFLOAD_CPU;
 }
 
-/* Losses and their gradients are divided by the accumulation, which Trainer asks not to do. */
+/* Are losses and their gradients divided by the accumulation? Trainer turns that off. */
 static inline bool zero_divides(const struct zero *z)
 {
     return !plim_loop_is_trainers(z->model->setting->loop);
@@ -96,13 +96,13 @@ static inline int zero_group_count(const struct zero *z)
     return plim_loop_is_trainers(z->model->setting->loop) ? ZERO_GROUPS : 1;
 }
 
-/* In which of two a weight is. */
+/* The index of the group, of two, that a weight is in. */
 static inline int zero_group_of(const struct zero *z, const struct tensor *weight)
 {
     return !optimizer_decays(z->model->setting->lora.r > 0, weight);
 }
 
-/* How much of a weight this rank owns, from which of its elements on. */
+/* The number of elements of a weight that this rank owns; *from: the first of them. */
 static inline int64_t zero_owned(const struct zero *z, const struct zero_weight *w, int64_t *from)
 {
     int64_t first = z->rank * w->group->part - w->offset, end = first + w->group->part;
@@ -111,7 +111,7 @@ static inline int64_t zero_owned(const struct zero *z, const struct zero_weight 
     return (end < n ? end : n) - *from;
 }
 
-/* grad.data = its place in `buffer`, where it is copied to */
+/* grad.data = a view of `buffer` at `offset`, where the gradient is copied to */
 static inline void zero_move_grad(struct engine *e, struct tensor *grad, struct tensor *buffer,
                                   int64_t offset)
 {
