@@ -1,10 +1,10 @@
 /* A chart as data, and its drawing as SVG.
  *
- * Lines with markers over one axis (memory over the micro-batch), areas that stand on one another (what
- * is allocated during a step), or bars of parts (bytes at the peak, one bar a result). Colours are
- * those of Okabe and Ito, which the colour-blind tell apart; series differ by marker and dash too, and
- * every mark has a title that says its values. The drawing takes light or dark as the viewer's system
- * says.
+ * Lines with markers over one axis (memory over the micro-batch), stacked areas (allocated bytes
+ * during a step), or stacked bars (bytes at the peak, one bar per result). The colours are
+ * those of Okabe and Ito, which colour-blind people can tell apart; series differ by marker and dash, too, and
+ * every mark has a title with its values. The drawing is light or dark, as the viewer's system
+ * prefers.
  *
  * Errors: running out of host memory is remembered in `failed`; every call is safe then.
  */
@@ -33,11 +33,11 @@ struct plim_chart_point {
 struct plim_chart_series {
     char name[PLIM_CHART_LABEL];
     size_t look; /* colour, marker and dash, by number; adding a series sets its own */
-    bool rest;   /* what no tensor has (cached, free memory): drawn pale */
+    bool rest;   /* memory outside of tensors (cached, free): drawn pale */
     PLIM_ARRAY(struct plim_chart_point) points;
 };
 
-/* Across the whole chart, at a value of y. */
+/* A line across the whole chart at a value of y. */
 struct plim_chart_limit {
     char name[PLIM_CHART_LABEL];
     double y;
@@ -74,15 +74,15 @@ void plim_chart_add_bar(struct plim_chart *chart, const char *name);
 bool plim_chart_is_empty(const struct plim_chart *chart); /* without a point, or failed */
 void plim_chart_finish(struct plim_chart *chart);         /* NULL and zeroed are fine */
 
-/* The drawing, `width` pixels wide with text of 12 pixels: an <svg> element that takes its looks from
- * plim_chart_style(), which a document has once. Returns its height. */
+/* Draws the chart, `width` pixels wide with text of 12 pixels, as an <svg> element. Its styles are those of
+ * plim_chart_style(), which a document contains once. Returns the height. */
 int plim_chart_draw(const struct plim_chart *chart, int width, FILE *file);
 void plim_chart_style(FILE *file);
 
 /* "12.5 GiB", "1,234", "35.1 ms" */
 char *plim_chart_text(enum plim_chart_unit unit, double value, char out[32]);
 
-/* Text with what XML gives a meaning to escaped, and what a terminal or a browser would act on shown. */
+/* Writes text with XML's special characters escaped, and control characters made visible. */
 void plim_xml_text(const char *text, FILE *file);
 
 #endif

@@ -1,4 +1,4 @@
-/* A table of texts: filled cell by cell, then set on a page (text) or written as Markdown.
+/* A table of texts: filled cell by cell, then written as text on a page, as Markdown, or as HTML.
  *
  *     struct plim_grid grid = {0};
  *     plim_grid_column(&grid, "device", false);
@@ -16,7 +16,7 @@ enum { PLIM_GRID_COLUMNS = 32 };
 
 struct plim_grid_row {
     char *cells[PLIM_GRID_COLUMNS]; /* NULL: empty */
-    char *note;                     /* stands in place of the cells that are left; NULL: none */
+    char *note;                     /* replaces the remaining cells; NULL: none */
     size_t count;
     bool stands_out;
 };
@@ -25,7 +25,7 @@ struct plim_grid {
     size_t columns;
     struct {
         const char *title; /* the caller's */
-        bool is_number;    /* to the right */
+        bool is_number;    /* aligned to the right */
     } column[PLIM_GRID_COLUMNS];
     PLIM_ARRAY(struct plim_grid_row) rows;
     bool failed;
@@ -36,16 +36,16 @@ void plim_grid_row(struct plim_grid *grid, bool stands_out);
 void plim_grid_cell(struct plim_grid *grid, const char *text); /* of the last row */
 void plim_grid_note(struct plim_grid *grid, const char *text); /* of the last row; its end */
 
-/* Columns as wide as their cells. What is wider than the page goes on in a second line. */
+/* Columns are as wide as their cells. A row wider than the page continues in a second line. */
 void plim_grid_set(const struct plim_grid *grid, struct plim_page *page);
 
-/* As a Markdown table: a note fills the first cell that is left. */
+/* As a Markdown table: a note fills the first remaining cell. */
 void plim_grid_markdown(const struct plim_grid *grid, FILE *file);
 
-/* As an HTML table whose rows a script may sort: a note fills all cells that are left. */
+/* As an HTML table whose rows a script may sort: a note fills all remaining cells. */
 void plim_grid_html(const struct plim_grid *grid, FILE *file);
 
-/* Text with all that Markdown gives a meaning to escaped, in one line. */
+/* Writes text in one line, with Markdown's special characters escaped. */
 void plim_markdown_text(const char *text, FILE *file);
 
 void plim_grid_finish(struct plim_grid *grid); /* NULL and zeroed are fine */

@@ -6,13 +6,13 @@
 
 enum { PLIM_NUMBER = 32 };
 
-/* "23.4 GiB"; less than nothing is "0 B". */
+/* "23.4 GiB"; a negative number is "0 B". */
 char *plim_number_bytes(int64_t bytes, char out[PLIM_NUMBER]);
 
 /* "1,234,567" */
 char *plim_number_grouped(double value, char out[PLIM_NUMBER]);
 
-/* Of tokens or samples a second, three significant digits and more: "7.49", "74.9", "12,345". */
+/* Tokens or samples per second, at least three significant digits: "7.49", "74.9", "12,345". */
 char *plim_number_rate(double value, char out[PLIM_NUMBER]);
 
 /* Three significant digits: "0.0123 s", "1.23 s", "123 s". */

@@ -8,21 +8,21 @@
 struct plim_page {
     FILE *file;
     int width;                         /* columns */
-    const char *bold, *alarm, *plain; /* the escapes of a terminal; "" elsewhere */
+    const char *bold, *alarm, *plain; /* a terminal's escape sequences; "" elsewhere */
 };
 
-/* A page on `file`. A style of NULL is that of a file: no escapes, PLIM_PAGE_WIDTH columns. A width
- * beyond what the layout is made for is brought within PLIM_PAGE_LEAST and PLIM_PAGE_MOST. */
+/* A page on `file`. A style of NULL is that of a file: no escape sequences, PLIM_PAGE_WIDTH columns. The width
+ * is limited to PLIM_PAGE_LEAST .. PLIM_PAGE_MOST, for which the layout is made. */
 enum { PLIM_PAGE_LEAST = 60, PLIM_PAGE_WIDTH = 80, PLIM_PAGE_MOST = 200 };
 struct plim_page plim_page_on(FILE *file, const struct plim_style *style);
 
-/* An empty line, and a line that stands out. */
+/* An empty line, then a highlighted line. */
 void plim_page_heading(struct plim_page *page, const char *text);
 
-/* Text behind `first`, its lines broken at blanks and indented alike. */
+/* Text after `first`, with lines broken at blanks and indented alike. */
 void plim_page_wrapped(struct plim_page *page, const char *first, const char *text);
 
-/* The same in a line of which so many columns are filled; `indent` is that of the lines below. */
+/* The same in a line of which `column` columns are filled; `indent` is for the lines below. */
 void plim_page_go_on(struct plim_page *page, int column, int indent, const char *text);
 
 void plim_page_repeat(struct plim_page *page, char c, int times);

@@ -5,8 +5,8 @@
 #include "autotune/base/json.h"
 #include "result.h"
 
-/* Fills the empty document `json`. Host memory running out is told by plim_json_write(), and
- * here by json->failed. */
+/* Fills the empty document `json`. If host memory runs out, json->failed is set and plim_json_write()
+ * fails. */
 void plim_report_tree(const struct plim_report *report, struct plim_json *json);
 
 #endif

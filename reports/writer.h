@@ -9,7 +9,7 @@
 
 #include "result.h"
 
-/* What an hour of a GPU costs, in whatever the user counts. */
+/* The price of an hour of a GPU, in the user's unit. */
 struct plim_price {
     const char *device; /* as plimsoll devices names it; case does not matter */
     double amount;
@@ -20,19 +20,19 @@ struct plim_style {
     bool color; /* ANSI escapes; only for a terminal */
     int width;  /* columns; 0: 80 */
     size_t price_count;
-    const struct plim_price *prices; /* of the table of devices */
-    bool compares;    /* in that table each rate stands beside the first one */
-    bool tells_power; /* and per watt, of GPUs whose power is known */
+    const struct plim_price *prices; /* for the table of devices */
+    bool compares;    /* that table shows each rate relative to the first one */
+    bool tells_power; /* and per watt, for GPUs whose power is known */
 };
 
 struct plim_writer {
     const char *name;           /* "json" */
     const char *extensions[4];  /* without the dot; NULL ends the list */
-    bool draws;                 /* charts: a result's timeline is one of them */
+    bool draws;                 /* it draws charts, also of a result's timeline */
     /* The report as text: malloc'd, the caller frees it. PLIM_NOMEM is the only failure. */
     enum plim_status (*write)(const struct plim_report *report, const struct plim_style *style,
                               char **text, struct plim_error *err);
-    /* In its place, of an image: its bytes, malloc'd. PLIM_UNSUPPORTED: what draws it is not here. */
+    /* Instead of `write`, for an image: its bytes, malloc'd. PLIM_UNSUPPORTED: the drawing program is missing. */
     enum plim_status (*draw)(const struct plim_report *report, char **bytes, size_t *size,
                              struct plim_error *err);
 };

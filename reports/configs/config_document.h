@@ -1,11 +1,11 @@
 /* A training config as a text and the places of its values, for editing it by splicing bytes.
  *
  * Every format is read into the same tree. Nothing is ever printed from the tree: it says where
- * the bytes of a value are, and how they are written there. What is not a literal (a template, an
+ * the bytes of a value are, and how they are written there. A value that is not a literal (a template, an
  * expression, a reference) is kept as text and never evaluated.
  *
  * Offsets count bytes from the start of the text, a byte order mark included. The text is the file, or
- * of a notebook the program in its cells. Lines are those of the file, columns those of the text; both are
+ * for a notebook the program in its cells. Lines are those of the file, columns those of the text; both are
  * 1-based, columns count characters.
  *
  * Ownership: nodes and their texts belong to the document's arena. `file` and `text` are the
@@ -27,11 +27,11 @@ enum plim_config_style {
     PLIM_CONFIG_PLAIN,
     PLIM_CONFIG_QUOTED, /* one quote on either side */
     PLIM_CONFIG_BLOCK,  /* several lines: YAML's | and >, triple quotes */
-    PLIM_CONFIG_EMPTY,  /* no byte at all: the key stands alone */
+    PLIM_CONFIG_EMPTY,  /* no byte at all: a key without a value */
     PLIM_CONFIG_CODE,   /* an expression of the language */
 };
 
-/* How a mapping holds its members: what an inserted one has to look like. */
+/* How the members of a mapping are written, and so how an inserted one is. */
 enum plim_config_layout {
     PLIM_CONFIG_LINES, /* one line each, under the indentation of its siblings */
     PLIM_CONFIG_FLOW,  /* between brackets, commas between them */
@@ -45,19 +45,19 @@ struct plim_config_node {
     struct plim_config_node *parent, *first, *last, *next; /* members in the order of the text */
     const char *key;           /* in a mapping; NULL in a sequence */
     size_t index;              /* among the members */
-    const char *text;          /* scalar: decoded; of code as it stands */
+    const char *text;          /* scalar: decoded; code: as written */
     size_t begin, end;         /* the value, with quotes and brackets, without anchor and tag */
-    size_t key_begin, key_end; /* the key with its quotes; the same where there is none */
+    size_t key_begin, key_end; /* the key with its quotes; equal where there is none */
     int line, key_line;
     const char *anchor, *tag;        /* YAML; NULL: none */
-    struct plim_config_node *target; /* an alias: what it stands for */
-    bool again;                      /* the key stood in this mapping before */
-    bool renamed;                    /* its key stands elsewhere: of add_argument("--x", default=4) */
-    bool conditional;                /* it stands in a branch or a function: not always in force */
-    size_t branch;                   /* shell: where the branch begins that sets it; 0: none */
-    const char *function;            /* Python: of a call, the last part of its name: "LoraConfig"; NULL: it is none */
-    size_t words_end;                /* shell: where the words end that follow it; 0: none do */
-    bool bare;                       /* an option without a value, which takes no place: its text is "true" */
+    struct plim_config_node *target; /* an alias: the node it stands for */
+    bool again;                      /* the key is in this mapping before */
+    bool renamed;                    /* its key is written elsewhere, as in add_argument("--x", default=4) */
+    bool conditional;                /* in a branch or a function, so not always in force */
+    size_t branch;                   /* shell: where the branch that sets it begins; 0: none */
+    const char *function;            /* Python: the last part of a call's name: "LoraConfig"; NULL: not a call */
+    size_t words_end;                /* shell: where the words that follow it end; 0: none follow */
+    bool bare;                       /* an option without a value, of no bytes: its text is "true" */
 };
 
 struct plim_config_format;
@@ -71,29 +71,29 @@ struct plim_config_document {
     const struct plim_config_format *format;
     char *file; /* the bytes of the file */
     size_t file_length;
-    char *text; /* what is read of it; mostly `file` itself */
+    char *text; /* the part of it that is read; mostly `file` itself */
     size_t length;
-    size_t *places; /* of every byte of the text, and its end, in the file; NULL: they are the same */
+    size_t *places; /* offsets in the file of every byte of the text, and of its end; NULL: the same offsets */
     size_t bom;                    /* bytes of a byte order mark in front: 0 or 3 */
-    const char *newline;           /* "\n" or "\r\n": what most lines end with */
-    struct plim_config_node *root; /* a mapping; of several YAML documents a sequence */
+    const char *newline;           /* "\n" or "\r\n", as most lines end */
+    struct plim_config_node *root; /* a mapping; for several YAML documents a sequence */
     struct plim_arena arena;
     size_t nodes, line_count;
     size_t *lines;       /* where each begins in the file */
-    PLIM_ARRAY(struct plim_config_script) scripts; /* of a notebook: its commands of the shell */
-    bool commands; /* texts that are commands are mappings of their words (plim_config_read_commands) */
+    PLIM_ARRAY(struct plim_config_script) scripts; /* a notebook's shell commands */
+    bool commands; /* texts that are commands were read as mappings of their words (plim_config_read_commands) */
     const char *package; /* Hydra's "# @package" line; NULL: none */
 };
 
-/* Reads `length` bytes, of which a copy is made. `format` NULL: by the name and the content.
- * PLIM_SPEC with line and column: it is no text of that format. */
+/* Reads `length` bytes, which are copied. `format` NULL: it is told by the name and the content.
+ * PLIM_SPEC with line and column: not valid in that format. */
 enum plim_status plim_config_read(const char *source, const char *text, size_t length,
                                   const struct plim_config_format *format,
                                   struct plim_config_document *out,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 void plim_config_finish(struct plim_config_document *document); /* NULL and zeroed are fine */
 
-/* Where in the file an offset of the text is. */
+/* The offset in the file of an offset in the text. */
 size_t plim_config_in_file(const struct plim_config_document *document, size_t offset);
 
 /* The line of an offset, by bisection. */
@@ -130,7 +130,7 @@ enum plim_status plim_config_node_text(struct plim_config_document *document,
                                        size_t end, const char *text, size_t length,
                                        struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Numbers the lines below a node, and marks the keys that stand twice. */
+/* Sets the line numbers of the nodes below a node, and marks keys that occur twice. */
 enum plim_status plim_config_finish_nodes(struct plim_config_document *document, struct plim_config_node *node,
                                           struct plim_error *err) PLIM_MUST_CHECK;
 

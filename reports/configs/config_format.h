@@ -1,5 +1,5 @@
-/* The formats of training configs: how each is told, read and referred to. A new one is a reader
- * and a row of the table in config_format.c. */
+/* The formats of training configs: how each is recognised and read, and how it writes references. A new one
+ * is a reader and a row of the table in config_format.c. */
 #ifndef PLIM_REPORTS_CONFIGS_CONFIG_FORMAT_H
 #define PLIM_REPORTS_CONFIGS_CONFIG_FORMAT_H
 
@@ -22,7 +22,7 @@ struct plim_config_format {
     enum plim_config_language language;
     const char *separator;      /* between key and value of an inserted member: ": ", " = " */
     enum plim_status (*read)(struct plim_config_document *document, struct plim_error *err);
-    /* Puts a text into the file, at a place of it, as the file says such text; NULL: as it is. */
+    /* Writes a text as it has to be encoded at a place in the file; NULL: unchanged. */
     void (*write)(const struct plim_config_document *document, size_t place, const char *text, FILE *out);
 };
 
@@ -47,11 +47,11 @@ enum plim_status plim_config_read_ini(struct plim_config_document *document,
 enum plim_status plim_config_read_shell(struct plim_config_document *document,
                                         struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Where no value of a YAML file is a size: its texts that are commands ("args: train.py --batch-size 4") become
- * mappings of their words; of a notebook so do its !commands. Are there any, and none was read before? */
+/* For a YAML file in which no value is a size: turns its texts that are commands ("args: train.py --batch-size 4") into
+ * mappings of their words, and in a notebook its !commands. Returns true if there are any and none was read before. */
 bool plim_config_read_commands(struct plim_config_document *document);
 
-/* A part of a document as a script, or as the words of one command (between `quote`; '\0': none), into a mapping. */
+/* Read a part of a document into a mapping: as a script, or as the words of one command (in `quote`; '\0': none). */
 enum plim_status plim_config_read_script(struct plim_config_document *document, struct plim_config_node *mapping,
                                          struct plim_config_script part, struct plim_error *err) PLIM_MUST_CHECK;
 enum plim_status plim_config_read_words(struct plim_config_document *document, struct plim_config_node *mapping,

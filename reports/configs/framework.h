@@ -1,5 +1,4 @@
-/* The training frameworks that are known: rows of frameworks.yaml, which says what every field
- * means.
+/* The known training frameworks: rows of frameworks.yaml, which describes every field.
  *
  * Sizes: micro M (samples of one GPU at once), accumulation A (micro-steps of an optimizer step),
  * dp D (data-parallel GPUs). A framework counts one or several of
@@ -29,7 +28,7 @@ enum plim_config_role {
         PLIM_CONFIG_ROLE_COUNT
 };
 
-/* What is written. */
+/* The sizes that are written. */
 struct plim_config_sizes {
     int64_t micro, accumulation;
     int64_t dp, seq; /* 0: not known, not asked */
@@ -44,32 +43,32 @@ struct plim_config_framework {
     const char *name, *title;
     const char *aka[PLIM_CONFIG_LIST];
     const char
-        *marks[PLIM_CONFIG_LIST]; /* all have to be there: patterns, | between alternatives */
-    const char *formats[PLIM_CONFIG_LIST]; /* of which format the file has to be; none: any */
+        *marks[PLIM_CONFIG_LIST]; /* patterns that all have to match, | between alternatives */
+    const char *formats[PLIM_CONFIG_LIST]; /* formats that the file may have; none: any */
     const char *roles[PLIM_CONFIG_ROLE_COUNT][PLIM_CONFIG_LIST]; /* patterns, the best first */
-    unsigned needs[PLIM_CONFIG_NEEDS];       /* sets of roles (bits) that say it all; 0 ends */
-    const char *tokens[PLIM_CONFIG_LIST];    /* sizes in tokens or frames in the place of samples */
-    const char *by_epoch[PLIM_CONFIG_LIST];  /* an accumulation that follows epochs */
-    const char *schedules[PLIM_CONFIG_LIST]; /* what overrides the sizes while training */
+    unsigned needs[PLIM_CONFIG_NEEDS];       /* sets of roles (bits) that determine all sizes; 0 ends */
+    const char *tokens[PLIM_CONFIG_LIST];    /* sizes in tokens or frames instead of samples */
+    const char *by_epoch[PLIM_CONFIG_LIST];  /* an accumulation by epoch */
+    const char *schedules[PLIM_CONFIG_LIST]; /* keys that change the sizes while training */
     const char *dp[PLIM_CONFIG_LIST], *devices[PLIM_CONFIG_LIST], *nodes[PLIM_CONFIG_LIST],
         *parallel[PLIM_CONFIG_LIST];
-    const char *multiple_of[PLIM_CONFIG_LIST]; /* what has to divide M*A*D */
-    const char *with_accumulation[PLIM_CONFIG_LIST]; /* multiples of A, which stay so, and stand for it above */
+    const char *multiple_of[PLIM_CONFIG_LIST]; /* numbers that have to divide M*A*D */
+    const char *with_accumulation[PLIM_CONFIG_LIST]; /* multiples of A, scaled with it; replace A in multiple_of */
     const char *rates[PLIM_CONFIG_LIST];       /* learning rates */
     const char *outputs[PLIM_CONFIG_LIST];     /* folders that checkpoints go to */
     const char *single[PLIM_CONFIG_LIST];      /* where one is set, its trainer refuses an accumulation */
-    const char *repeats[PLIM_CONFIG_LIST];     /* samples that each of the global batch stands for */
+    const char *repeats[PLIM_CONFIG_LIST];     /* samples per unit of the global batch */
     const char *checkpointed[PLIM_CONFIG_LIST]; /* where one is true, activations are checkpointed without a switch */
     const char *outside; /* where the sizes belong instead: "the script's arguments"; NULL: here */
-    const char *arguments; /* how an override is written: "{path}={value}"; NULL: none is known */
+    const char *arguments; /* how an override is written: "{path}={value}"; NULL: not known */
     const char *no_accumulation; /* why it cannot accumulate; NULL: it can */
-    const char *warning;         /* what a user of it should know; NULL: nothing */
+    const char *warning;         /* a warning for its users; NULL: none */
     bool hydra;                  /* its command line is Hydra's */
     bool upper;                  /* its marks are in capitals */
-    bool numbers;                /* its reader wants numbers: never "4" in quotes */
+    bool numbers;                /* its reader needs numbers: never "4" in quotes */
     bool lists;                  /* its accumulation is a list with one number for each phase */
-    bool only;                   /* beside its marks nothing may be there */
-    bool guess;                  /* nothing is known but names: no key is added */
+    bool only;                   /* no keys but its marks may be there */
+    bool guess;                  /* only names are known, so no key is added */
     const struct plim_yaml_node *terms, *emits; /* for emission.h; NULL: none */
     const struct plim_yaml_node *switches;      /* for write_switches.c; NULL: none */
 };
@@ -78,7 +77,7 @@ struct plim_config_framework {
 enum plim_status plim_config_frameworks(const struct plim_config_framework **rows, size_t *count,
                                         struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The words of every framework: what is a schedule, an output folder, a learning rate. */
+/* Patterns that hold for every framework: schedules, output folders, learning rates. */
 const struct plim_config_framework *plim_config_common(void);
 
 /* By a name as people write it ("LLaMA Factory"); PLIM_INVALID with the nearest names. */
@@ -86,18 +85,18 @@ enum plim_status plim_config_framework_find(const char *name,
                                             const struct plim_config_framework **out,
                                             struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The number that a role has for these sizes; 0: it needs `dp`, which is not known. */
+/* The value of a role for these sizes; 0: it needs `dp`, which is not known. */
 int64_t plim_config_role_value(enum plim_config_role role, const struct plim_config_sizes *sizes);
 
 const char *plim_config_role_name(enum plim_config_role role);
 
 struct plim_result_setting;
 
-/* A term by its name, of the framework or of all; NULL: there is none. */
+/* A term by its name, from the framework or from those of all; NULL: there is none. */
 const struct plim_yaml_node *plim_config_term(const struct plim_config_framework *framework,
                                               const char *name);
 
-/* The word of a term for what an answer holds for. NULL: it says it by nothing, or the setting has no such value. */
+/* The word of a term for a setting. NULL: the term has no word for its value, or the setting has no such value. */
 const char *plim_config_word(const struct plim_yaml_node *term,
                              const struct plim_result_setting *setting);
 

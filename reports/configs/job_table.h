@@ -1,4 +1,4 @@
-/* jobs.yaml, whose head says what every field means: for the reader of jobs alone (job.c). */
+/* Access to jobs.yaml, whose head describes every field; only for the reader of jobs (job.c). */
 #ifndef PLIM_REPORTS_CONFIGS_JOB_TABLE_H
 #define PLIM_REPORTS_CONFIGS_JOB_TABLE_H
 
@@ -7,17 +7,17 @@
 #include "framework.h"
 #include "program_names.h"
 
-/* The row of a framework, of several the one whose marks or names are there; NULL: its jobs are not known.
+/* The row of a framework; of several rows the one whose marks or names the config has; NULL: there is none.
  * PLIM_INTERNAL: the table is damaged. */
 enum plim_status plim_config_job_row(const struct plim_config_framework *framework,
                                      const struct plim_config_document *document,
                                      const struct plim_config_places *places, const struct plim_yaml_node **row,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The rules that {use: NAME} stands for; NULL: the rule is one itself. */
+/* The rules that {use: NAME} stands for; NULL: `rule` is no such reference. */
 const struct plim_yaml_node *plim_config_job_list(const struct plim_yaml_node *rule);
 
-/* One text, or the texts of a list: how many, and each of them. A field that is not there has none. */
+/* The number of texts in a field, a single text or a list, and each of them. A missing field has none. */
 size_t plim_config_job_texts(const struct plim_yaml_node *node);
 const char *plim_config_job_text(const struct plim_yaml_node *node, size_t index);
 

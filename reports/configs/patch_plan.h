@@ -1,8 +1,8 @@
-/* What `apply` would do to a set of files: found out first, for all of them; nothing here writes.
+/* The plan of the changes that `apply` makes to a set of files, made for all of them first; nothing here writes.
  *
  * A file is recognised (framework.h), its sizes are found (config_roles.h) and become edits of its
- * bytes. What is refused is refused for all files. Where every size of the job is filled in or
- * computed by something else there is no edit, and `overrides` says how the sizes are given
+ * bytes. If one file is refused, all are. Where every size of the job is filled in or
+ * computed by something else there is no edit, and `overrides` says how to set the sizes
  * instead.
  */
 #ifndef PLIM_REPORTS_CONFIGS_PATCH_PLAN_H
@@ -15,15 +15,15 @@
 
 enum { PLIM_CONFIG_FILES = 64, PLIM_CONFIG_SETS = 16 };
 
-/* What the user asked for. Texts are the caller's. */
+/* The user's request. Texts are the caller's. */
 struct plim_config_ask {
     struct plim_config_sizes sizes;
     size_t phase_count; /* the answer's accumulation by epoch; 0: it is one number */
     struct plim_result_phase phases[PLIM_RESULT_PHASES];
-    /* What the answer holds for beside its sizes; empty: not known. Of these values the search had a choice. */
+    /* The answer's setting beside its sizes; empty: not known. `chose`: had the search a choice of this value? */
     struct plim_result_setting setting;
     bool chose[PLIM_RESULT_VALUES];
-    char use_reentrant[8]; /* "true", "false": of what is checkpointed; "": nothing is, or it is not known */
+    char use_reentrant[8]; /* "true", "false": of checkpointing; "": there is none, or it is not known */
     int64_t tokens;        /* a micro-batch in tokens, for keys of that unit; 0: not given */
     const char *framework; /* a name; NULL: by the keys */
     const char *format;    /* a name; NULL: by the file */
@@ -32,7 +32,7 @@ struct plim_config_ask {
     struct {
         const char *path;
         enum plim_config_role role;
-    } sets[PLIM_CONFIG_SETS]; /* --set: where a size is, whatever the framework */
+    } sets[PLIM_CONFIG_SETS]; /* --set: the path of a size, whatever the framework */
 };
 
 /* Bytes that are replaced; an insertion has begin == end. In the order of the file. */
@@ -42,8 +42,8 @@ struct plim_config_edit {
     const char *path;                /* of the value */
     const char *old, *new;           /* of the value; old NULL: the key is added */
     struct plim_config_node *node;   /* the value; NULL: added */
-    struct plim_config_node *parent; /* added: to what */
-    const char *key;                 /* added: under which name */
+    struct plim_config_node *parent; /* added: the mapping that it is added to */
+    const char *key;                 /* added: its key */
     int line;                        /* 1-based, before the edit */
     bool filler; /* a comma or a line end that only makes room for an added key */
 };
@@ -53,7 +53,7 @@ struct plim_config_file {
     struct plim_config_document document;
     const struct plim_config_framework *framework; /* NULL: none of its keys was found */
     PLIM_ARRAY(struct plim_config_edit) edits;
-    bool sized;      /* a size was found here: right already, or to be edited */
+    bool sized;      /* a size was found here, correct already or to be edited */
     char *after;     /* the text with the edits; NULL: as it is */
     size_t after_length;
 };
@@ -63,10 +63,10 @@ struct plim_config_plan {
     struct plim_config_file files[PLIM_CONFIG_FILES];
     struct plim_text_stream notes_stream;
     FILE *notes_file;  /* while planning */
-    char *notes;       /* lines: what follows, what to look at; malloc'd */
+    char *notes;       /* lines: values that follow, things to check; malloc'd */
     char *overrides;   /* lines for stdout; NULL: none is needed */
-    bool changes;      /* an edit is there */
-    bool leave_open;   /* while planning: a file that says "auto" everywhere is left to the others */
+    bool changes;      /* there is an edit */
+    bool leave_open;   /* while planning: a file with "auto" everywhere leaves its sizes to the other files */
     struct plim_config_places places; /* while planning */
 };
 

@@ -1,11 +1,11 @@
-/* What becomes of the files of one config: recognised, their sizes found, checked, and written. */
+/* Plans the files of one config: recognises them, finds their sizes, checks them, and makes the edits. */
 #ifndef PLIM_REPORTS_CONFIGS_PLAN_GROUP_H
 #define PLIM_REPORTS_CONFIGS_PLAN_GROUP_H
 
 #include "patch_plan.h"
 
-/* What came of a group: its sizes are right or edited (or it was refused for what stands there);
- * it has none; or they come from elsewhere. */
+/* The outcome of a group. SIZED: its sizes are correct or edited (or the group was refused for them);
+ * NOTHING: it has none; OVERRIDDEN: they come from elsewhere. */
 enum plim_config_outcome {
     PLIM_CONFIG_SIZED,
     PLIM_CONFIG_NOTHING,

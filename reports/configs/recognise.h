@@ -1,12 +1,12 @@
-/* Which framework's config a set of places is: the first row of the table whose marks it has. */
+/* Tells the framework of a set of places: the first row of the table whose marks it has. */
 #ifndef PLIM_REPORTS_CONFIGS_RECOGNISE_H
 #define PLIM_REPORTS_CONFIGS_RECOGNISE_H
 
 #include "config_places.h"
 #include "framework.h"
 
-/* `name`: the user's word for it; NULL: by the marks. `out` is NULL where it has none's. PLIM_INVALID: no framework
- * has that name. */
+/* `name`: given by the user; NULL: it is told by the marks. *out is NULL where no row's marks are there. PLIM_INVALID:
+ * no framework has that name. */
 enum plim_status plim_config_recognise(const struct plim_config_places *places, const char *name,
                                        const struct plim_config_framework **out,
                                        struct plim_error *err) PLIM_MUST_CHECK;

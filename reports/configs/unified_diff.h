@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Three lines around every change, as `patch` takes it; nothing for equal texts. Lines are
- * compared in order, as only few of them differ. */
+/* Writes three lines of context around every change, as `patch` expects; nothing for equal texts. Lines are
+ * compared in order, because only few of them differ. */
 void plim_config_diff(const char *path, const char *before, size_t before_length, const char *after,
                       size_t after_length, FILE *out);
 
