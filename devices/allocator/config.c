@@ -1,6 +1,6 @@
-/* PYTORCH_CUDA_ALLOC_CONF: "key:value,key:[a:b,c:d]", blanks meaning nothing, as PyTorch 2.11
- * reads it (c10/core/AllocatorConfig, c10/cuda/CUDAAllocatorConfig). Where PyTorch lets rubbish
- * pass ("0.8x", a missing colon) this is an error. */
+/* PYTORCH_CUDA_ALLOC_CONF: "key:value,key:[a:b,c:d]", blanks ignored, as PyTorch 2.11
+ * reads it (c10/core/AllocatorConfig, c10/cuda/CUDAAllocatorConfig). Malformed text that PyTorch
+ * accepts ("0.8x", a missing colon) is an error here. */
 #include "blocks.h"
 
 #include "autotune/base/text.h"
@@ -244,8 +244,8 @@ static enum plim_status read_option(struct reader *r)
     return unknown_option(r);
 }
 
-/* The segment size of the large pool is the default of one option and the least of two, wherever
- * in the text it stands. */
+/* The segment size of the large pool is the default of one option and the minimum of two, wherever
+ * in the text it is given. */
 static enum plim_status check_sizes(struct plim_allocator_config *config, struct plim_error *err)
 {
     int64_t least = config->large_segment_size;

@@ -1,4 +1,4 @@
-/* A range is a chain of blocks from end to end; those without memory are `unmapped` and stand in a
+/* A range is a chain of blocks from end to end; blocks without memory are `unmapped` and kept in a
  * list of their own. */
 #include "expandable.h"
 
@@ -38,7 +38,7 @@ static void merge(struct plim_allocator *a, struct plim_block *block, struct pli
     plim_allocator_block_absorb(a, block, neighbour);
 }
 
-/* Of a GPU without limits a range has no more room than this: each pool of each stream has one, and addresses end. */
+/* The size of a range on a GPU without limits: each pool of each stream has a range, and addresses are finite. */
 #define MOST_ROOM_BYTES (INT64_C(1) << 57)
 
 /* A new range, as one unmapped block. It has room for 9/8 of the GPU, so that pages unmapped in
@@ -79,7 +79,7 @@ static void range_delete(struct plim_allocator *a, struct plim_range *range)
     free(range);
 }
 
-/* Whether `size` bytes can be had from here on, mapped or to be mapped. */
+/* Are there `size` bytes from here on that are free, mapped or unmapped? */
 static bool has_room(const struct plim_block *block, int64_t size)
 {
     int64_t bytes = 0;

@@ -1,8 +1,8 @@
-/* What decides is what the files beside this one read: of a block its size, its place between its
+/* The fingerprint covers all that the allocator's decisions read: of a block its size, its place between its
  * neighbours, its pool and stream, and its flags; of the free lists their order, which is that of
- * sizes and then of addresses; and where the device would place new segments among those that are held. Addresses
- * themselves are never read, so segments count in their order: on a device that places each above all before it,
- * one that is returned and asked for again lies elsewhere, and decides the same. */
+ * sizes and then of addresses; and where the device would place new segments among the present ones. Addresses
+ * themselves are never read, only the order of segments: on a device that places each above all earlier ones,
+ * a segment that is freed and requested again has another address, but the decisions are the same. */
 #include "blocks.h"
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static bool is_aging(const struct plim_allocator *a, const struct plim_block *bl
            block->list->pool == PLIM_POOL_LARGE;
 }
 
-/* Of all segments, or of those of large blocks alone. */
+/* Hashes all segments, or only those of large blocks. */
 static uint64_t hash_segments(struct plim_allocator *a, bool all)
 {
     uint64_t hash = plim_device_placement(a->device);

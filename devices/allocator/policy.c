@@ -18,7 +18,7 @@ static int log2_floor(int64_t n)
     return log;
 }
 
-/* Up to the next of `divisions` equal steps between two powers of two; `divisions` is one too. */
+/* Rounds up to the next of `divisions` equal steps between two powers of two; `divisions` is a power of two. */
 static int64_t round_to_division(int64_t bytes, int64_t divisions)
 {
     int64_t step = ((int64_t)1 << log2_floor(bytes)) / divisions;
@@ -48,7 +48,7 @@ static bool should_split(const struct plim_allocator *a, enum plim_pool pool, in
 
 /* --- malloc ----------------------------------------------------------------------------------- */
 
-/* What a block of an expandable range could become by mapping what follows it. */
+/* The size that a block of an expandable range would have if the memory after it were mapped. */
 static int64_t growable_size(const struct plim_block *block)
 {
     return block->size + (block->next && block->next->unmapped ? block->next->size : 0);
@@ -71,7 +71,7 @@ static struct plim_block *best_fit(struct plim_allocator *a, struct plim_block_l
     return block;
 }
 
-/* Nothing cached fits: PyTorch's order of doing something about it. */
+/* No cached block fits: tries PyTorch's remedies in its order. */
 static enum plim_status find_memory(struct plim_allocator *a, struct plim_block_list *list,
                                     int64_t size, struct plim_block **block)
 {
@@ -90,7 +90,7 @@ static enum plim_status find_memory(struct plim_allocator *a, struct plim_block_
     return st;
 }
 
-/* Takes a free block out of its list: its front, when it is worth splitting. */
+/* Takes a free block out of its list, or only its front when the block is worth splitting. */
 static struct plim_block *take(struct plim_allocator *a, struct plim_block *block, int64_t size)
 {
     if (!should_split(a, block->list->pool, block->size, size)) {

@@ -1,4 +1,4 @@
-/* A segment can go back only as one whole free block, unless everything goes. */
+/* A segment can be returned only as one whole free block, unless everything is released. */
 #include "segments.h"
 
 #include "expandable.h"
@@ -86,7 +86,7 @@ static struct candidates count_candidates(struct plim_allocator *a)
     return sum;
 }
 
-/* One round over the large pool: whatever is at least as old as the average was at its start. */
+/* One round over the large pool: frees blocks that are at least as old as the average at its start. */
 static int64_t collect_round(struct plim_allocator *a, struct candidates *left)
 {
     double threshold = (double)left->age / (double)left->count;
@@ -142,8 +142,8 @@ bool plim_allocator_release_oversize(struct plim_allocator *a, struct plim_block
     return released >= wanted;
 }
 
-/* What a page given back leaves beside it in a free block is smaller than the block was, so it
- * sorts before the place where the walk goes on. */
+/* The parts of a free block that remain beside an unmapped page are smaller than the block, so they
+ * sort before the position where the walk continues. */
 static void release_pool(struct plim_allocator *a, enum plim_pool pool)
 {
     for (size_t s = 0; s < a->streams.count; s++) {

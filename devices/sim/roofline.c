@@ -5,10 +5,10 @@
 
 /* --- rates ------------------------------------------------------------------------------------ */
 
-/* Share of the data sheet's fp32 that cuBLAS reaches where no report exists for the GPU, from
+/* Share of the data sheet's fp32 rate that cuBLAS reaches where no report exists for the GPU, from
  * the catalogue's other GPUs, and for 7.0 from published training steps in fp32 (a V100 runs above the
- * clock of its data sheet). Those that issue two fp32 instructions a clock through one set of
- * operand ports (compute capability 8.6, 8.9, 12.0) keep less. */
+ * clock of its data sheet). GPUs that issue two fp32 instructions per clock through one set of
+ * operand ports (compute capability 8.6, 8.9, 12.0) reach less. */
 static double fp32_share(int compute_capability)
 {
     static const struct {
@@ -85,8 +85,8 @@ void plim_roofline_init(struct plim_roofline *r, const struct plim_gpu *gpu)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* What fits in half of the L2 cache is still there from the kernel before; from there to all of it
- * less and less is. */
+/* Data that fits into half of the L2 cache is still there from the kernel before; from half to all of the
+ * cache a decreasing share is. */
 static double memory_seconds(const struct plim_roofline *r, double bytes)
 {
     if (bytes >= r->l2_bytes) return bytes * r->seconds_per_byte;
@@ -99,8 +99,8 @@ static double memory_seconds(const struct plim_roofline *r, double bytes)
 /* --- matmul ----------------------------------------------------------------------------------- */
 
 /* Tiles of cuBLAS's kernels, and the share of the rate at which one keeps the tensor cores busy: a
- * tile of tm x tn loads (tm + tn) k values for tm tn k products. The fp32 units are too slow to
- * wait. */
+ * tile of tm x tn loads (tm + tn) k values for tm tn k products. The fp32 units are so slow that they
+ * never wait for loads. */
 static const struct tile {
     double m, n, share;
 } tiles[] = {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.95}, {128, 64, 0.85},
@@ -131,7 +131,7 @@ static double tiled_seconds(const struct plim_roofline *r, double m, double n, d
     return best;
 }
 
-/* What a product keeps of the rate of the best where its rows are not aligned. */
+/* The share of the best rate that a product reaches where its rows are not aligned. */
 static double aligned_rate(const struct plim_roofline *r, const struct plim_work *w)
 {
     static const double shares[] = {PLIM_ALIGNED_2_SHARE, PLIM_ALIGNED_2_SHARE,
@@ -166,8 +166,8 @@ static double product_seconds(struct plim_roofline *r, const struct plim_work *w
 
 /* --- attention -------------------------------------------------------------------------------- */
 
-/* Thread blocks of a causal kernel differ in length, and the long ones start first: the GPU is done
- * when the work is, or the longest block. */
+/* Thread blocks of a causal kernel differ in length, and the long ones start first: the kernel ends
+ * when all work is done, but not before the longest block. */
 static double attention_seconds(const struct plim_roofline *r, const struct plim_work *w)
 {
     double block = PLIM_SDPA_BLOCK, queries = (double)w->m, keys = (double)w->n;
@@ -188,8 +188,8 @@ static double attention_seconds(const struct plim_roofline *r, const struct plim
     return PLIM_KERNEL_SECONDS + fmax(fmax(work, longest), memory);
 }
 
-/* What a kernel of Triton multiplies, by the instructions that it shares with kernels of attention; fewer blocks of
- * threads than multiprocessors leave some of these idle. */
+/* The time of the products in a Triton kernel, which uses the same instructions as attention kernels; fewer thread
+ * blocks than multiprocessors leave some of these idle. */
 static double fused_seconds(const struct plim_roofline *r, const struct plim_work *w)
 {
     if (w->flops <= 0) return 0;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define PLAIN_GPU "A100-SXM4-40GB"
-/* As large as ranges for a GPU without limits need (expandable.c), for each pool and stream. */
+/* Leaves enough addresses for the ranges of a GPU without limits (expandable.c), one for each pool and stream. */
 #define FIRST_ADDRESS (UINT64_C(1) << 40)
 #define END_OF_ADDRESSES (UINT64_C(1) << 62)
 
@@ -47,7 +47,7 @@ static enum plim_status hold(struct sim *sim, int64_t bytes)
     return PLIM_OK;
 }
 
-/* `alone`: of a range, which nothing else is placed in. */
+/* `alone`: for an expandable range, in which nothing else is placed. */
 static enum plim_status take_addresses(struct sim *sim, int64_t bytes, bool alone,
                                        uint64_t *address)
 {
@@ -68,7 +68,7 @@ static void note(struct sim *sim, enum plim_score_action action, uint32_t number
     if (sim->recorder) plim_score_note(sim->recorder, action, number, times);
 }
 
-/* What was refused took its time as well. */
+/* A refused request takes its time as well. */
 static enum plim_status take_memory(struct sim *sim, int64_t bytes)
 {
     note(sim, PLIM_SCORE_TAKE_MEMORY, 0, 1);
@@ -195,7 +195,7 @@ static void repeat(struct plim_device *device, const struct plim_device_round *r
     plim_sim_clock_repeat(&sim->clock, round, times);
 }
 
-/* A run that spends so runs again and again into its limit: others do not share it. */
+/* A run that spends driver time reaches its limit again and again, so other devices cannot share its score. */
 static void spend(struct plim_device *device, double driver_seconds)
 {
     struct sim *sim = sim_of(device);

@@ -62,7 +62,7 @@ static struct plim_work matmul(const struct plim_op *op)
     return w;
 }
 
-/* All rows at once, by a weight that is made a matrix on the way; bytes at the rate of 16 bits. */
+/* All rows at once, by a weight that is dequantised to a matrix first; bytes at the rate of 16 bits. */
 static struct plim_work matmul_quantized(const struct plim_op *op)
 {
     const struct plim_array *out = op->out[0], *a = op->in[0];
@@ -78,14 +78,14 @@ static struct plim_work matmul_quantized(const struct plim_op *op)
                               .bytes = plim_op_bytes(op)};
 }
 
-/* A product for each group without a kernel for all of them. */
+/* One launch per group where there is no grouped kernel. */
 static int64_t launches_of(const struct plim_op *op)
 {
     bool one_by_one = op->kind == PLIM_OP_MATMUL_GROUPED && op->n_scratch == 0;
     return one_by_one ? plim_array_elements(op->in[2]) : 1;
 }
 
-/* Rows are taken as spread evenly over the groups. */
+/* Rows are assumed to be spread evenly over the groups. */
 static struct plim_work matmul_grouped(const struct plim_op *op)
 {
     const struct plim_array *out = op->out[0], *a = op->in[0];
@@ -103,7 +103,7 @@ static struct plim_work matmul_grouped(const struct plim_op *op)
                               .bytes = plim_op_bytes(op) / (double)times};
 }
 
-/* As the product of patches and kernels. */
+/* Counted as the matrix product of patches and kernels. */
 static struct plim_work patches(const struct plim_op *op)
 {
     enum { WHOLE_ROWS = 4 };
@@ -125,7 +125,7 @@ static struct plim_work patches(const struct plim_op *op)
 
 /* --- attention -------------------------------------------------------------------------------- */
 
-/* q, k: (batch, heads, length, head size). Documents are taken to be of one length. */
+/* q, k: (batch, heads, length, head size). All documents are assumed to have the same length. */
 static struct plim_work attention(const struct plim_op *op)
 {
     bool backward = op->kind == PLIM_OP_ATTENTION_BACKWARD;
@@ -161,7 +161,7 @@ static struct plim_work softmax(const struct plim_op *op)
     return w;
 }
 
-/* The kernels of the gated delta rule multiply on their way. */
+/* The kernels of the gated delta rule contain matrix products. */
 static struct plim_work delta(const struct plim_op *op)
 {
     return (struct plim_work){.kind = PLIM_WORK_MOVE,
@@ -171,7 +171,7 @@ static struct plim_work delta(const struct plim_op *op)
                               .bytes = plim_op_bytes(op)};
 }
 
-/* All rows of x are taken to count. The logits once, and in backward a product for each large gradient. */
+/* All rows of x are assumed to count. One product for the logits, and in backward one for each large gradient. */
 static struct plim_work linear_loss(const struct plim_op *op)
 {
     enum { TILE = PLIM_LINEAR_LOSS_TILE };
