@@ -18,7 +18,7 @@ struct plim_ahead {
     struct job jobs[];
 };
 
-/* The last that waits, or NULL. */
+/* The last waiting job, or NULL. */
 static struct job *next_job(struct plim_ahead *a)
 {
     for (size_t i = a->count; i-- > 0;)

@@ -2,11 +2,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What a training process takes outside of the caching allocator: CUDA context, modules of the
- * kernels that were used, libraries. Estimates. Known are a bare context with lazy loading of
+/* GPU memory that a training process takes outside of the caching allocator: CUDA context, modules of the
+ * kernels that were used, libraries. Estimates. Measured for a bare context with lazy loading of
  * modules: 426 MiB on compute capability 8.9 (torch 2.10, CUDA 13), 0.47 GiB on 8.0 (torch
- * 2.1, CUDA 12.1). Kernels loaded by the first training steps come on top: KERNELS_MIB here. An H200 (torch 2.11,
- * CUDA 13.0): 527 MiB of context, 758 to 767 in all of training programs, 828 with torch.compile, 934 with cuSOLVER
+ * 2.1, CUDA 12.1). Kernels loaded by the first training steps are added: KERNELS_MIB here. An H200 (torch 2.11,
+ * CUDA 13.0): 527 MiB of context, 758 to 767 in total for training programs, 828 with torch.compile, 934 with cuSOLVER
  * (tests/gpu/records). */
 static const int64_t KERNELS_MIB = 128;
 static const struct {

@@ -2,7 +2,7 @@
 #include "autotune/search/space.h"
 #include <stdio.h>
 
-/* The smallest batch at which every stream holds. */
+/* The smallest batch for which every stream is valid. */
 static int64_t first_batch(const struct plim_recording *recording)
 {
     int64_t first = 1;
@@ -12,7 +12,7 @@ static int64_t first_batch(const struct plim_recording *recording)
     return first;
 }
 
-/* Of the batches that are not recorded nothing is known. */
+/* Restricts the batches to those that were recorded, as nothing is known of others. */
 static void only_recorded(const struct plim_recording *recording, struct plim_batch_request *batch)
 {
     batch->only_listed = true;

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A prediction of so much more than there is needs no run on the GPU. */
+/* A setting whose predicted memory exceeds the GPU's by this factor needs no run on the GPU. */
 static const double BEYOND_DOUBT = 1.1;
 
 /* --- running ---------------------------------------------------------------------------------- */
 
-/* Notes what slows the GPU down just now and makes its times worthless (heat, the hardware's brakes);
- * nothing where NVML is not there. */
+/* Notes what slows the GPU down at present and makes its times worthless (heat, hardware throttling);
+ * does nothing without NVML. */
 static void note_clock(void *user)
 {
     struct plim_run_device *d = user;
@@ -23,7 +23,7 @@ static void note_clock(void *user)
     d->spoiled |= plim_clock_reasons_spoiling(sample.clock_reasons);
 }
 
-/* The setting on the twin, without a limit; false: it says nothing. */
+/* Runs the setting on the twin, without a limit; false: no result. */
 static bool ask_twin(struct plim_run_device *d, const struct plim_setting *setting,
                      struct plim_replay *out)
 {
@@ -31,7 +31,7 @@ static bool ask_twin(struct plim_run_device *d, const struct plim_setting *setti
            out->verdict == PLIM_OK;
 }
 
-/* What the twin says that a step takes: the worker's deadlines follow from it. */
+/* The twin's prediction of a step's time, from which the worker's deadlines follow. */
 static double predict(void *user, const struct plim_setting *setting)
 {
     struct plim_replay twin;
@@ -45,7 +45,7 @@ static double step_tokens(const struct plim_run_device *d, const struct plim_set
     return (double)setting->micro_batch * (double)tokens * (double)setting->accumulation;
 }
 
-/* Of a setting that is so much slower than the fastest so far it is enough to know that: no objective chooses it for
+/* The time beyond which a setting need not be measured further, because no objective chooses it for
  * its speed. `balanced` goes furthest, to 10 % below the fastest. */
 static double slow(void *user, const struct plim_setting *setting)
 {
@@ -77,8 +77,8 @@ static void charge_host(struct plim_run_device *d, const struct plim_setting *se
         plim_run_charge_host(measured, twin.launching_seconds);
 }
 
-/* Where kernels ran that are slower than PyTorch's or a package's (replayed.h), what was measured is not the job's
- * step: the twin's seconds take its place. */
+/* Where kernels ran that are slower than PyTorch's or a package's (replayed.h), the measured time is not that of the
+ * job's step, and the twin's seconds replace it. */
 static void replace_seconds(struct plim_run_device *d, const struct plim_setting *setting,
                             struct plim_replay *out)
 {
@@ -91,7 +91,7 @@ static void replace_seconds(struct plim_run_device *d, const struct plim_setting
     d->told_fallback = true;
 }
 
-/* What the worker takes while it holds no tensors; 0: NVML is not there. */
+/* GPU memory of the worker while it holds no tensors; 0: without NVML. */
 static int64_t worker_bytes(const struct plim_run_device *d)
 {
     struct plim_nvml_memory memory;
@@ -99,15 +99,15 @@ static int64_t worker_bytes(const struct plim_run_device *d)
     return memory.held_bytes > d->held_bytes ? memory.held_bytes - d->held_bytes : 0;
 }
 
-/* Larger settings load kernels and plans of their own. The budget stands: what they take beyond the
- * overhead that it leaves room for comes out of the margin, and is said. */
+/* Larger settings load kernels and plans of their own. The budget does not change: memory that they take beyond the
+ * overhead in it comes out of the margin, and a note says so. */
 static void note_overhead(struct plim_run_device *d)
 {
     int64_t bytes = worker_bytes(d);
     if (bytes > d->limit.overhead_measured_bytes) d->limit.overhead_measured_bytes = bytes;
 }
 
-/* What a time is worth that was taken while others computed: the processes take turns. */
+/* Flags a time that was taken while other processes computed on the GPU, as the processes take turns. */
 static void note_others(struct plim_run_device *d, uint64_t begin, struct plim_replay *out)
 {
     if (!d->nvml || plim_nvml_computing(d->nvml, d->uuid, begin) < 2) return;
@@ -160,7 +160,7 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
     return st;
 }
 
-/* No more of the GPU may be held than when it was opened, but for what small programs take. */
+/* Is no more of the GPU's memory in use than when it was opened, except for what small programs take? */
 static bool memory_is_back(void *user)
 {
     enum { TOLERANCE_BYTES = 64 << 20 };
@@ -237,7 +237,7 @@ enum plim_status plim_run_open_host(struct plim_run_device *d, struct plim_error
 
 /* --- a GPU ------------------------------------------------------------------------------------ */
 
-/* The GPU itself, or, where the catalogue lacks it, the first of its generation, or any. */
+/* The GPU itself, or, if the catalogue lacks it, the first GPU of its generation, or any. */
 static enum plim_status find_twin(const struct plim_target *target,
                                   const struct plim_device_info *info, struct plim_gpu *out,
                                   struct plim_error *err)
@@ -276,16 +276,16 @@ static enum plim_status warm_up(struct plim_run_device *d, struct plim_error *er
     return st;
 }
 
-/* NVML and CUDA agree on the total, but for what the driver and ECC take; of a smaller GPU that
- * this one stands for CUDA's is not known. */
+/* NVML and CUDA agree on the total, except for memory of the driver and ECC; if this GPU stands for a smaller
+ * one, CUDA's total is not known. */
 static bool is_plausible(const struct plim_run_device *d, const struct plim_target *target)
 {
     double ratio = (double)target->total_bytes / (double)d->info.total_bytes;
     return target->memory_is_told && (target->memory_cap_bytes > 0 || (ratio > 0.9 && ratio < 1.1));
 }
 
-/* What others leave. Without NVML: what is free beside the worker's context, of which only an
- * estimate is known. Through MPS no more than that: the limit of a client shows nowhere else. */
+/* Memory that other processes leave. Without NVML: free memory plus the worker's context, of which only an
+ * estimate is known. With MPS no more than that: a client's limit shows nowhere else. */
 static int64_t usable_bytes(const struct plim_run_device *d, const struct plim_target *target,
                             int64_t free_at_open)
 {
@@ -303,8 +303,8 @@ static int64_t usable_bytes(const struct plim_run_device *d, const struct plim_t
     return left < total ? left : total;
 }
 
-/* What one GPU cannot run for want of what the others own is left to the twin; the worker has shown what a context
- * takes. */
+/* Leaves settings that a single GPU cannot run, because the other GPUs own parts of the state, to the twin; the worker
+ * has shown how much memory a context takes. */
 static void leave_to_twin(struct plim_run_device *d)
 {
     plim_log(d->options->log, PLIM_LOG_WARNING,

@@ -63,7 +63,7 @@ static enum plim_status replay_steps(struct plim_replayer *replayer,
     return plim_replay_end(replayer, out, err);
 }
 
-/* Where a setting stands in the recording. */
+/* Finds a setting's stream in the recording. */
 static enum plim_status find_stream(const struct plim_run_device *d, const struct plim_setting *setting,
                                     const struct plim_recorded_stream **stream,
                                     struct plim_recorded_point *point, struct plim_error *err)
@@ -74,7 +74,7 @@ static enum plim_status find_stream(const struct plim_run_device *d, const struc
                      (long long)setting->micro_batch);
 }
 
-/* A recording is always played until it repeats, or for the steps that were asked for. */
+/* A recording is always played until it repeats, or for the requested number of steps. */
 static enum plim_status play(struct plim_run_device *d, const struct plim_setting *setting,
                              enum plim_run_mode mode, struct plim_replay *out,
                              struct plim_error *err)
@@ -91,13 +91,13 @@ static enum plim_status play(struct plim_run_device *d, const struct plim_settin
                            err);
 }
 
-/* Where what is allocated is written: all of it, or the second step; NULL: nowhere. */
+/* Where allocations are written: a trace of all, or the timeline of the second step; NULL: nowhere. */
 struct shown {
     FILE *trace;
     struct plim_timeline *timeline;
 };
 
-/* Where ranks differ, what is shown is of the rank that needs the most. */
+/* Where ranks differ, the rank that needs the most is shown. */
 static enum plim_status replay(struct plim_run_device *d, const struct plim_setting *setting,
                                enum plim_run_mode mode, struct shown shown,
                                struct plim_replay *out, struct plim_error *err)
@@ -133,7 +133,7 @@ static enum plim_status replay(struct plim_run_device *d, const struct plim_sett
     return st;
 }
 
-/* What came of a run, with the reason where it was stopped. */
+/* The status of a run, with the reason if it was stopped. */
 static enum plim_status with_reason(const struct plim_run_device *d, enum plim_status st,
                                     struct plim_error *err)
 {
@@ -183,10 +183,10 @@ void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out)
     snprintf(out->why, sizeof(out->why), "%s", replay->why);
 }
 
-/* Where only the clock differs a run of another GPU is one of this. Not where GPUs talk, whose links
- * have a clock of their own, and not where the GPU's memory matters before it is full: loading a
- * quantized model asks for it, an expandable segment has room for 9/8 of it, a vLLM wakes up with a share of it. And
- * what goes on until it repeats is run, but for recordings, which always do. */
+/* May a run of another GPU that differs only in its clock stand for a run of this one? Not with several GPUs, whose
+ * links have a clock of their own, and not where the size of the GPU's memory matters before it is full: loading a
+ * quantized model reads it, an expandable segment has room for 9/8 of it, a vLLM wakes up with a share of it. And
+ * a proof, which goes on until it repeats, is run, except for recordings, which always go on. */
 static bool may_share(const struct plim_run_device *d, const struct plim_setting *setting,
                       enum plim_run_mode mode)
 {

@@ -18,7 +18,7 @@ static const struct plim_shared_run *find(const struct plim_run_share *share,
     return NULL;
 }
 
-/* A copy that takes no more memory than it needs. */
+/* Keeps a copy of a score without spare capacity. */
 static bool keep_score(struct plim_run_share *share, struct plim_score *out)
 {
     const struct plim_score_recorder *r = &share->recorder;

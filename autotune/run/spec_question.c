@@ -17,7 +17,7 @@ enum form {
     NAME     /* an enum in both */
 };
 
-/* The first varies slowest: of equals the earlier values of the first are preferred. */
+/* The first axis varies slowest: among equals, earlier values of the first axis are preferred. */
 struct row {
     const char *name, *unit;
     enum form form;
@@ -98,7 +98,7 @@ static bool is_named(const struct row *row)
     return row->form == NAMES || row->form == NAME;
 }
 
-/* The values of a spec along one axis, into zeroed ones: one without any has the first name. */
+/* The values of a spec along one axis, into zeroed `values`: an axis without any has the first name. */
 static size_t read_values(const struct row *row, const struct plim_spec *spec, int64_t *values)
 {
     const void *place = (const char *)spec + row->from;
@@ -140,7 +140,7 @@ static void add_axis(struct plim_spec_question *q, const struct row *row)
     axes->count++;
 }
 
-/* A precision without autocast has weights of its own type. */
+/* A precision without autocast determines the type of the weights. */
 static void own_weights(struct plim_setting *setting)
 {
     enum plim_weights own = plim_precision_weights((enum plim_precision)setting->value[PRECISION]);
@@ -199,7 +199,7 @@ static void add_lora(struct plim_question *q, const struct plim_spec *spec)
         used += (size_t)snprintf(change->text + used, size - used, " %s", *targets);
 }
 
-/* In the order of how little they ask of the user. */
+/* The changes that ask least of the user come first. */
 static void add_changes(struct plim_spec_question *out)
 {
     struct plim_question *q = &out->question;
@@ -261,7 +261,7 @@ static enum plim_status write_value(const struct row *row, int64_t value,
     return PLIM_OK;
 }
 
-/* Adapters where peft puts them when it is not told. */
+/* The modules that peft adapts by default. */
 static void default_targets(enum plim_family family, struct plim_lora *lora)
 {
     const char *const *names = plim_family_info(family)->lora_default;
@@ -326,7 +326,7 @@ int64_t plim_run_communicators(const struct plim_spec *spec)
     return plim_run_communicates(spec) + has_server;
 }
 
-/* Of a vLLM that `sleeps` while others compute, or not; 0: there is none that does. */
+/* Bytes of a vLLM that sleeps while others compute (`sleeps`) or of one that does not; 0: there is no such vLLM. */
 static int64_t vllm_bytes(const struct plim_grpo *grpo, enum plim_loop loop, bool sleeps, int64_t total_bytes)
 {
     bool has_share = loop == PLIM_LOOP_TRL_GRPO && grpo->vllm == PLIM_VLLM_COLOCATE && grpo->vllm_sleeps == sleeps;

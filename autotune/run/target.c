@@ -60,8 +60,8 @@ static enum plim_status check_driver(const struct plim_nvml *nvml, struct plim_e
         plim_cuda_minimum.driver);
 }
 
-/* In an exclusive mode CUDA refuses a second process, unless both are clients of the one that has the
- * GPU (MPS); to find it out there would cost a worker. */
+/* In an exclusive mode CUDA refuses a second process, unless both are clients of the process that has the
+ * GPU (MPS). Checked here, because finding it out by CUDA would cost a worker. */
 static enum plim_status check_mode(const struct plim_nvml *nvml, const struct plim_nvml_gpu *gpu,
                                    const char *uuid, const struct plim_mps *mps,
                                    struct plim_error *err)
@@ -96,7 +96,7 @@ static enum plim_status check_capability(const struct plim_nvml_gpu *gpu, struct
 
 /* --- what it is ------------------------------------------------------------------------------- */
 
-/* Totals differ by driver, ECC and what is reserved, by some percent. */
+/* Totals differ by a few percent, by driver, ECC and reserved memory. */
 const struct plim_gpu *plim_target_known(const struct plim_nvml_gpu *gpu)
 {
     const struct plim_gpu *known;
@@ -183,7 +183,7 @@ enum plim_status plim_target_open(const struct plim_target_place *place, struct 
     return open_nvml(place, out, &code, err);
 }
 
-/* Is there something that a worker could ask? */
+/* Is there a driver that a worker could ask? */
 static bool has_driver(const struct plim_target_place *place)
 {
     void *library = dlopen(place->driver ? place->driver : "libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
@@ -213,7 +213,7 @@ static enum plim_status take_without_nvml(const char *uri, const char *choice,
     return PLIM_OK;
 }
 
-/* Counted in an order that is our guess, a number may mean another GPU than in the user's
+/* The order in which GPUs are numbered here is a guess, so a number may mean another GPU than in the user's
  * program. */
 static void note_guess(const struct plim_visible_world *world, const char *choice,
                        struct plim_target *out)
@@ -227,7 +227,7 @@ static void note_guess(const struct plim_visible_world *world, const char *choic
              out->name, choice[0] ? choice : "0");
 }
 
-/* Behind what the note says already. */
+/* Appends to the note. */
 static void note_mps(struct plim_target *out)
 {
     size_t used = strlen(out->note);
@@ -251,7 +251,7 @@ static enum plim_status examine(const struct plim_nvml *nvml,
     return st;
 }
 
-/* The first that can be used; `note` says what is wrong with those before it. */
+/* The first GPU that can be used; `note` says what is wrong with those before it. */
 static enum plim_status find_any(const struct plim_nvml *nvml,
                                  const struct plim_visible_world *world, struct plim_target *out,
                                  struct plim_error *err)

@@ -22,7 +22,7 @@ static bool apply(const struct adviser *a, const struct plim_change *change,
     return true;
 }
 
-/* Does it fit for ever, and what does it need? `known` is false for what cannot run at all. */
+/* Does the change always fit, and how much memory does it need? *known is false if it cannot run at all. */
 static enum plim_status ask(struct adviser *a, struct plim_advice *advice, bool *known)
 {
     const struct plim_sample *sample;
@@ -61,11 +61,11 @@ static enum plim_status single_changes(struct adviser *a, const struct plim_sett
     return PLIM_OK;
 }
 
-/* One of a row of changes of which each needs less than the one before; false: there is no such. */
+/* The `index`-th of a sequence of changes, each of which needs less memory than the last; false: there is none. */
 typedef bool change_row(const struct adviser *a, const struct plim_setting *setting, int64_t index,
                         struct plim_advice *advice);
 
-/* How many there are in a row, and the last of them. */
+/* The number of changes in a sequence, and the last of them. */
 static int64_t end_of_row(const struct adviser *a, const struct plim_setting *setting, change_row *row,
                           struct plim_advice *last)
 {
@@ -75,7 +75,7 @@ static int64_t end_of_row(const struct adviser *a, const struct plim_setting *se
     return count;
 }
 
-/* The first of a row that fits; the last one, which is asked first, where none does. */
+/* The first change of a sequence that fits; if none does, the last one, which is asked first. */
 static enum plim_status first_of_row(struct adviser *a, const struct plim_setting *setting,
                                      change_row *row)
 {
@@ -124,8 +124,8 @@ static bool shorter_sequence(const struct adviser *a, const struct plim_setting 
     return true;
 }
 
-/* `setting` with one of the shardings over 2^`power` GPUs. The effective batch stays what it is, or
- * as near to it as that many come. */
+/* `setting` with one of the shardings over 2^`power` GPUs. The effective batch stays the same, or
+ * as near to it as that number of GPUs allows. */
 static void spread_over(const struct adviser *a, const struct plim_setting *setting,
                         int64_t sharding, int power, struct plim_advice *advice)
 {
@@ -147,7 +147,7 @@ static void spread_over(const struct adviser *a, const struct plim_setting *sett
 
 enum { MOST = 6 }; /* 64 GPUs */
 
-/* Over the fewest GPUs, a power of two of them, with which it fits; over the most if it does not. */
+/* Over the fewest GPUs, a power of two, with which it fits; over the most GPUs if it fits with none. */
 static enum plim_status more_gpus(struct adviser *a, const struct plim_setting *setting)
 {
     const struct plim_spread *spread = &a->question->spread;
@@ -183,7 +183,7 @@ struct stack {
     const struct plim_change *changes[PLIM_CHANGES];
 };
 
-/* In the place of an earlier one of its axis. */
+/* Adds a change; it replaces an earlier one of its axis. */
 static void put_on(struct stack *stack, const struct plim_change *change)
 {
     size_t i = 0;
@@ -232,7 +232,7 @@ static enum plim_status combination(struct adviser *a, const struct plim_setting
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-/* Tells in advance what will be asked whatever comes of it. */
+/* Announces the questions that will be asked whatever the answers are. */
 static void expect(struct adviser *a, const struct plim_setting *setting)
 {
     struct plim_setting list[PLIM_CHANGES + 3];
@@ -260,7 +260,7 @@ static bool any_fits(const struct plim_advices *advices)
     return false;
 }
 
-/* What fits to the front; otherwise the order stays. */
+/* Moves advice that fits to the front; otherwise keeps the order. */
 static void put_fitting_first(struct plim_advices *advices)
 {
     struct plim_advice *list = advices->list.items;

@@ -23,7 +23,7 @@ const struct plim_sample *plim_ask_known(const struct plim_asker *asker,
     return find_sample(asker, setting);
 }
 
-/* Replaces what was known of the setting. */
+/* Replaces the sample that was known of the setting. */
 static enum plim_status keep_sample(struct plim_asker *asker, const struct plim_sample *sample,
                                     struct plim_error *err)
 {
@@ -76,7 +76,7 @@ static bool is_enough(const struct plim_sample *sample, enum plim_want want)
     return false;
 }
 
-/* A sample from what the class knows; false when that does not tell. */
+/* Derives a sample from the results of the memory class; false when they do not determine it. */
 static bool derive(const struct plim_asker *asker, const struct plim_setting *setting,
                    struct plim_sample *sample)
 {
@@ -117,7 +117,7 @@ enum plim_status plim_ask(struct plim_asker *asker, const struct plim_setting *s
     return st;
 }
 
-/* A simulated run that went on is the trial now; one of a real GPU stays what was measured. */
+/* A simulated run that was continued replaces the trial; a trial on a real GPU stays as measured. */
 static void take_proof(struct plim_sample *sample, const struct plim_trial *proof, bool measured)
 {
     struct plim_trial *trial = &sample->trial;
@@ -170,7 +170,7 @@ enum plim_status plim_ask_need(struct plim_asker *asker, const struct plim_setti
     return keep_sample(asker, &sample, err);
 }
 
-/* Tells the hook what is not known, of samples or of needs. */
+/* Tells the hook which settings' samples, or needs, are not known yet. */
 static void expect(const struct plim_asker *asker, plim_runner_expect *hook, bool of_needs,
                    const struct plim_setting *settings, size_t count)
 {

@@ -19,7 +19,7 @@ static size_t planned_seqs(const struct plim_decision *plan, int64_t *seqs)
     return count;
 }
 
-/* The plan, validated; `done` when the GPU agreed with some of it. */
+/* Validates the plan on the GPU; *done: the GPU confirmed at least one of its candidates. */
 static enum plim_status search_planned(struct plim_search *s, bool *done)
 {
     const struct plim_decision *plan = s->known.plan;
@@ -34,7 +34,7 @@ static enum plim_status search_planned(struct plim_search *s, bool *done)
     return st;
 }
 
-/* Level by level, until one has something that fits for ever. */
+/* Searches level by level, until one has a candidate that always fits. */
 static enum plim_status search_levels(struct plim_search *s)
 {
     const struct plim_objective_row *objective = &plim_objectives[s->question->objective];
@@ -52,7 +52,7 @@ static enum plim_status search_levels(struct plim_search *s)
     return st;
 }
 
-/* The choice. */
+/* Searches the choice. */
 static enum plim_status search(struct plim_search *s)
 {
     const struct plim_objective_row *objective = &plim_objectives[s->question->objective];
@@ -68,7 +68,7 @@ static enum plim_status search(struct plim_search *s)
     return st ? st : search_levels(s);
 }
 
-/* Every point's best. The time being up ends only this; a better choice is proven in turn. */
+/* Finds the best of every point. The end of the time only ends this part; a better choice is proven, too. */
 static enum plim_status compare(struct plim_search *s)
 {
     struct plim_error *kept = s->err, own = PLIM_ERROR_INIT;

@@ -2,11 +2,11 @@
 
 enum { APPROACH_RUNS = 6, DOUBTED = 2 };
 
-/* The approach aims a little below the budget, so that most of what it tries fits. */
+/* The approach aims a little below the budget, so that most of its trials fit. */
 static const double APPROACH_SHARE = 0.97;
 
-/* What is not asked: far below what fits with room to spare, and where the tensors alone would
- * not fit. */
+/* Micro-batches that are not asked about: those far below one that fits with room to spare, and those
+ * whose tensors alone would not fit. */
 static const double FLOOR_SHARE = 0.75, CEILING_SHARE = 1.02;
 
 /* The edge of one point, being looked for. */
@@ -61,7 +61,7 @@ static struct plim_setting setting_of(const struct finder *f, int64_t micro_batc
     return plim_search_setting(f->search, f->point, tried(f, micro_batch));
 }
 
-/* Where a line reaches `bytes`, between 0 and the limit. */
+/* The micro-batch where a line reaches `bytes`, between 0 and the limit. */
 static int64_t line_reach(const struct plim_line *line, double bytes, int64_t limit)
 {
     if (line->per_sample_bytes <= 0) return limit;
@@ -88,8 +88,8 @@ struct need {
     double reserved, requested;
 };
 
-/* Through two points; through the origin while there is one, which asks for too little at first. A
- * slope that is not positive (two peaks of another cause) is no line. */
+/* The line through two points; with a single point, through the origin, which suggests too small a micro-batch
+ * at first. If the slope is not positive (two peaks with different causes), there is no line. */
 static void fit_line(struct plim_line *line, int64_t b0, double y0, int64_t b1, double y1)
 {
     double slope = b1 == b0 ? 0 : (y1 - y0) / (double)(b1 - b0);
@@ -99,7 +99,7 @@ static void fit_line(struct plim_line *line, int64_t b0, double y0, int64_t b1, 
         *line = (struct plim_line){y1 - slope * (double)b1, slope};
 }
 
-/* A guess stays while there is one point only, moved to go through it. */
+/* With a single point an earlier guess of the line is kept, and moved to go through it. */
 static void draw_lines(struct plim_edge *edge, const struct need *before, const struct need *now)
 {
     if (!before->micro_batch && edge->reserved.per_sample_bytes > 0) {
@@ -114,8 +114,8 @@ static void draw_lines(struct plim_edge *edge, const struct need *before, const 
              now->requested);
 }
 
-/* Leaves `need` zeroed when the run did not come to its end (it crashed, it hung), or fitted, under the
- * budget, because the allocator gave something back: then its peak says nothing. */
+/* Leaves `need` zeroed when the run did not finish (it crashed or hung), or fitted under the
+ * budget only because the allocator freed cached memory: then its peak says nothing. */
 static enum plim_status ask_need(struct finder *f, int64_t micro_batch, struct need *need)
 {
     const struct plim_cache_entry *entry;
@@ -139,8 +139,8 @@ static enum plim_status ask_need(struct finder *f, int64_t micro_batch, struct n
     return PLIM_OK;
 }
 
-/* Where to look next. A single point without a guess of the slope says too little: the fixed
- * part is in it; then twice as far. */
+/* The next micro-batch to try. A single point without a guess of the slope says too little, as it includes
+ * the fixed part: then twice as far. */
 static int64_t next_guess(const struct finder *f, const struct need *now, double aim)
 {
     int64_t guess = line_reach(&f->edge->reserved, aim, f->limit);
@@ -148,7 +148,7 @@ static int64_t next_guess(const struct finder *f, const struct need *now, double
     return one_point && guess < 2 * now->micro_batch ? 2 * now->micro_batch : guess;
 }
 
-/* Is the next guess worth a run? Not when it is close to a clean one. */
+/* Is the next guess near a run without retries, and so not worth a run? */
 static bool is_near(const struct plim_edge *edge, int64_t guess, enum plim_nearness nearness)
 {
     return edge->clean > 0 && guess - edge->clean <= edge->clean / (int64_t)nearness;
@@ -191,9 +191,9 @@ enum plim_status plim_edge_approach(struct plim_search *search, size_t point,
 
 /* --- the bisection ---------------------------------------------------------------------------- */
 
-/* Doubling from 1, then halving the gap, then the two at the edge for certain. Where a planned edge
- * turns out to be too low, it goes on from there in doubled steps. A state, so that what it will ask
- * next can be told for either answer. */
+/* Doubles from 1, then halves the gap, then makes sure of the two at the edge. Where a planned edge
+ * turns out to be too low, it goes on from there in doubled steps. It is a state, so that the next questions
+ * can be computed for either answer. */
 struct bisection {
     int64_t limit;
     int64_t planned;        /* 0: nothing is */
@@ -232,7 +232,7 @@ static void narrow(struct bisection *b, int64_t micro_batch, bool fits)
         b->phase = HALVING;
 }
 
-/* The plan was a little too low: what it left out is little beside it. */
+/* The plan was a little too low: steps start small, as its error is small compared with the edge. */
 static void stride(struct bisection *b, int64_t from)
 {
     b->low = from;
@@ -241,7 +241,7 @@ static void stride(struct bisection *b, int64_t from)
     b->phase = STRIDING;
 }
 
-/* The outcome rests on an assumption that does not hold: again, without it. */
+/* If the outcome rests on an assumption that does not hold, starts again without it. */
 static void conclude(struct bisection *b, bool high_fits)
 {
     b->phase = FOUND;
@@ -266,7 +266,7 @@ static void answer(struct bisection *b, int64_t micro_batch, bool fits)
     }
 }
 
-/* The next micro-batch that has to be asked about, passing over what is assumed; 0: it is found, and
+/* The next micro-batch to ask about, skipping assumed answers; 0: the edge is found, and
  * is `low`. */
 static int64_t next_asked(struct bisection *b)
 {
@@ -306,7 +306,7 @@ static enum plim_status ask_fits(struct finder *f, int64_t micro_batch, bool *fi
     return PLIM_OK;
 }
 
-/* What is asked after this question, for either answer, and after those. */
+/* Announces the questions that follow this one, for either answer, and those after them. */
 static void tell_next(const struct finder *f, const struct bisection *now, int64_t micro_batch)
 {
     enum { LEVELS = 2, STATES = (2 << LEVELS) - 1 }; /* a binary tree; the root is `now` */
@@ -326,7 +326,7 @@ static void tell_next(const struct finder *f, const struct bisection *now, int64
     plim_ask_expect(f->search->asker, settings, count);
 }
 
-/* Bisects with what the lines suggest. */
+/* Bisects, starting from what the lines suggest. */
 static enum plim_status bisect(struct finder *f)
 {
     struct plim_edge *edge = f->edge;
@@ -353,8 +353,8 @@ static enum plim_status bisect(struct finder *f)
 
 /* --- the edge --------------------------------------------------------------------------------- */
 
-/* Goes on beyond the edge while one of the next micro-batches there fits after all. A plan that was right about the
- * edge of a real GPU looked there as well. */
+/* Goes on beyond the edge while one of the next micro-batches fits after all. Not needed where a plan was right about
+ * the edge of a real GPU: the plan did it. */
 static enum plim_status doubt(struct finder *f)
 {
     struct plim_edge *edge = f->edge;
@@ -393,7 +393,7 @@ static enum plim_status try_limit(struct finder *f)
     return PLIM_OK;
 }
 
-/* Where the line of what is reserved crosses the budget. */
+/* The micro-batch where the line of reserved bytes crosses the budget. */
 static void expect_edge(const struct finder *f)
 {
     struct plim_edge *edge = f->edge;
@@ -403,7 +403,7 @@ static void expect_edge(const struct finder *f)
     edge->planned = clamp(line_reach(&edge->reserved, (double)f->budget, high), low, high);
 }
 
-/* Between the micro-batches that may be run, the one below counts. */
+/* If the edge lies between micro-batches that may be run, the lower one counts. */
 static void only_what_was_run(const struct finder *f)
 {
     struct plim_edge *edge = f->edge;

@@ -1,7 +1,7 @@
 #include "inspect.h"
 #include "question.h"
 
-/* What the GPU cannot run is a matter of the spec; anything else is one of the device. */
+/* A setting that the GPU cannot run is an error of the spec; any other failure is one of the device. */
 static enum plim_status fail_without_need(const struct plim_asker *asker,
                                           const struct plim_setting *setting,
                                           struct plim_error *err)

@@ -102,8 +102,8 @@ static int64_t longest_sequence(const struct plim_candidates *candidates)
     return seq;
 }
 
-/* Is `a` better than `b` where both are in the tie, with an order for what is equal in all? The very
- * effective batch that was asked for comes first. */
+/* Is `a` better than `b` where both are in the tie? Candidates that are equal in all have an order, too. The exact
+ * effective batch that was requested comes first. */
 static bool wins_tie(const struct plim_objective_row *row, const struct plim_candidate *a,
                      const struct plim_candidate *b)
 {

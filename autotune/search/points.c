@@ -9,7 +9,7 @@
 /* The time of a step grows with its samples at least as it did between the two that were timed
  * (it is a fixed part, or the host's launches, until the device is busy; then a line), so the
  * rate at `upper` has a bound. Smaller micro-batches may be faster where the timed one leaves
- * its last wave of tiles half empty: that is allowed a sample, and a little for noise. */
+ * its last wave of tiles half empty: the bound allows for a sample, and a little for noise. */
 static double rate_bound(const struct plim_candidate *small, const struct plim_candidate *large,
                          int64_t upper)
 {
@@ -29,8 +29,8 @@ struct bound {
     bool refined; /* a second one was timed */
 };
 
-/* One timed step. Only what keeps the effective batch is timed: a step with fewer samples
- * would spread its optimizer over fewer. */
+/* One timed step. Only micro-batches that keep the effective batch are timed: a step with fewer samples
+ * would spread the optimizer's time over fewer. */
 static enum plim_status bound_point(struct plim_search *s, size_t point, struct bound *bound)
 {
     const struct plim_edge *edge = &s->decision->edges.items[point];
@@ -46,7 +46,7 @@ static enum plim_status bound_point(struct plim_search *s, size_t point, struct 
     return st;
 }
 
-/* Another one, at a third: now the bound knows how the time grows. */
+/* Another timed step, at a third: then the bound knows how the time grows. */
 static enum plim_status refine_bound(struct plim_search *s, size_t point, struct bound *bound)
 {
     struct plim_candidate *candidate;
@@ -115,7 +115,7 @@ enum plim_status plim_points_fastest(struct plim_search *s)
 
 /* --- for a comparison ------------------------------------------------------------------------- */
 
-/* What the smallest micro-batch of a point needs, and where it runs out. */
+/* Asks how much memory the smallest micro-batch of a point needs, and where it runs out. */
 static enum plim_status ask_smallest(struct plim_search *s, size_t point)
 {
     const struct plim_cache_entry *need;
@@ -143,7 +143,8 @@ enum plim_status plim_points_compare(struct plim_search *s)
 
 /* --- for memory, for size --------------------------------------------------------------------- */
 
-/* Small micro-batches need least; the last one needs no gradients to accumulate into. */
+/* Small micro-batches need least; or the largest one allowed, a step without accumulation, which holds no gradients
+ * from earlier micro-steps. */
 enum plim_status plim_points_smallest(struct plim_search *s)
 {
     enum { SMALLEST = 3 };

@@ -15,8 +15,8 @@ static bool offers(const struct plim_axis *axis, int64_t value)
     return false;
 }
 
-/* Normalizes the point. Combinations that come to the same count once: the one that was so already,
- * or the first. */
+/* Normalizes the point. Of combinations with the same result only one is kept: the one that was normalized
+ * already, or the first. */
 static bool normalize_once(const struct plim_axes *axes, struct plim_setting *point)
 {
     const struct plim_setting given = *point;
@@ -48,7 +48,7 @@ static bool has(const struct plim_axes *axes, const struct plim_setting *point)
     return !axes->has || axes->has(axes->has_user, point);
 }
 
-/* The N-th combination of values, the last axis running fastest. */
+/* The combination of values of an index, with the last axis varying fastest. */
 static struct plim_setting point_at(const struct plim_axes *axes, const int64_t *const values[PLIM_AXES],
                                     const size_t choices[PLIM_AXES], size_t n, size_t choice[PLIM_AXES])
 {

@@ -2,7 +2,7 @@
 #include "search.h"
 #include <math.h>
 
-/* What waves of tiles make of a rate between one micro-batch and the next smaller one that divides
+/* The effect of waves of tiles on the rate between one micro-batch and the next smaller one that divides
  * the same effective batch: up to 8 % in a plan of GPT-2 124M on all GPUs of the catalogue. */
 static const double WAVE_SHARE = 0.1;
 
@@ -74,7 +74,7 @@ static void neighbours(const struct plim_search *s, size_t point, int64_t micro_
 }
 
 /* Expected rate by 1/rate = a + b / micro-batch through the neighbours. Below the smallest
- * that was timed the rate is taken to stay: that can only make us time one too many. */
+ * that was timed the rate is assumed to stay: that can only cause one timing too many. */
 static double trend(const struct plim_search *s, size_t point, int64_t micro_batch)
 {
     const struct plim_candidate *below, *above;
@@ -88,9 +88,9 @@ static double trend(const struct plim_search *s, size_t point, int64_t micro_bat
     return 1 / (y0 + (y1 - y0) * (1.0 / (double)micro_batch - x0) / (x1 - x0));
 }
 
-/* The most that a micro-batch can reach: a step with more samples never takes less time than
- * the next smaller one that was timed. Below all timed ones the rate stays or falls (what is fixed
- * and what the host does are shared by fewer samples), but for waves of tiles. */
+/* The highest rate that a micro-batch can reach: a step with more samples never takes less time than
+ * the next smaller one that was timed. Below all timed ones the rate stays or falls (fixed costs
+ * and the host's time are shared by fewer samples), except for waves of tiles. */
 static double bound(const struct plim_search *s, size_t point, int64_t micro_batch)
 {
     const struct plim_candidate *below, *above;

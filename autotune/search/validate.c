@@ -4,11 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What is looked at of one point: its fastest, its thriftiest, and as many that lie apart. */
+/* How many candidates of one point are run: the fastest, the one with the least memory, and others that lie apart. */
 enum { RUNS_PER_POINT = 4 };
 static const double APART_SHARE = 0.1;
 
-/* What came of the plan's candidates so far. */
+/* The results for the plan's candidates so far. */
 struct progress {
     struct plim_search *search;
     const struct plim_decision *plan;
@@ -24,7 +24,7 @@ static const struct plim_candidate *planned(const struct progress *c, size_t i)
     return &c->plan->candidates.list.items[i];
 }
 
-/* The most that a planned candidate can turn out to be. */
+/* The highest worth that a planned candidate can turn out to have. */
 static double promise(const struct progress *c, const struct plim_candidate *p)
 {
     double here = c->seen[p->point], seen = here > 0 ? here : c->seen_anywhere;
@@ -32,7 +32,7 @@ static double promise(const struct progress *c, const struct plim_candidate *p)
     return seen > 0 ? p->tokens_per_second * seen * (1 + doubt) : p->tokens_per_second;
 }
 
-/* Where bytes decide, what is worth most comes first and the rest need not be timed. */
+/* Where bytes decide, the candidate of the highest worth comes first and the rest need not be timed. */
 static bool is_better(const struct progress *c, const struct plim_candidate *a,
                       const struct plim_candidate *b)
 {
@@ -40,14 +40,14 @@ static bool is_better(const struct progress *c, const struct plim_candidate *a,
     return c->objective->worth(a) > c->objective->worth(b);
 }
 
-/* What lies so near the best is equal to it. */
+/* Candidates within this share of the best are equal to it. */
 static double tie_share(const struct progress *c)
 {
     return c->objective->by_time ? c->objective->tie_share : PLIM_TIE_SHARE;
 }
 
-/* Of those that the plan puts in a tie with the fastest of their point, the one that needs least:
- * what the tie would go to. */
+/* Is it the one that needs least memory among those that the plan puts in a tie with the fastest of their point,
+ * and so the winner of the tie? */
 static bool is_thriftiest(const struct progress *c, const struct plim_candidate *p)
 {
     double best = 0;
@@ -105,7 +105,7 @@ static int next_candidate(const struct progress *c)
     return next;
 }
 
-/* The plan was wrong about this point's memory: it is searched on the GPU, and its largest taken. */
+/* The plan was wrong about this point's memory: searches it on the GPU, and takes its largest. */
 static enum plim_status search_anew(struct plim_search *s, size_t point,
                                     struct plim_candidate **timed)
 {

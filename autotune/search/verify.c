@@ -11,7 +11,7 @@ static int chosen_now(const struct plim_search *s)
     return plim_choose(&s->decision->candidates, s->question->objective);
 }
 
-/* Trials of a program that fitted are answers, though the edge of their point was not reached. Nothing is run. */
+/* Takes trials of a program that fitted as answers, though the edge of their point was not reached. Runs nothing. */
 static void take_trials(struct plim_search *s)
 {
     struct plim_error *kept = s->err, own = PLIM_ERROR_INIT;
@@ -36,7 +36,7 @@ void plim_verify_so_far(struct plim_search *s)
     if (s->decision->found) s->decision->choice = s->decision->candidates.list.items[chosen];
 }
 
-/* Asks what a micro-batch of a point does; a failure is run under the budget for its reason. */
+/* Asks about a micro-batch of a point; if it fails, it is run under the budget to learn the reason. */
 static enum plim_status look_beyond(struct plim_search *s, size_t point, int64_t micro_batch,
                                     struct plim_beyond *beyond)
 {
@@ -57,7 +57,7 @@ static enum plim_status look_beyond(struct plim_search *s, size_t point, int64_t
     return PLIM_OK;
 }
 
-/* What fits beyond the edge of its point fits by luck, and is not to be trained on. */
+/* A micro-batch beyond the edge of its point fits by chance, and is not to be used for training. */
 enum plim_status plim_verify_below_edge(struct plim_search *s, size_t point)
 {
     const struct plim_edge *edge = &s->decision->edges.items[point];
@@ -69,7 +69,7 @@ enum plim_status plim_verify_below_edge(struct plim_search *s, size_t point)
     return st;
 }
 
-/* A candidate that turns out not to fit for ever gives way to the next smaller one. */
+/* A candidate that turns out not to fit always is replaced by the next smaller one. */
 static enum plim_status verify_candidate(struct plim_search *s, size_t index)
 {
     struct plim_candidate *c = &s->decision->candidates.list.items[index], *smaller;
@@ -119,7 +119,7 @@ static enum plim_status verify_largest(struct plim_search *s, size_t point)
 
 /* --- when nothing fits ------------------------------------------------------------------------ */
 
-/* A point at the smallest micro-batch that is allowed, as it is asked about. */
+/* The setting of a point at its smallest allowed micro-batch. */
 static struct plim_setting smallest_of(const struct plim_search *s, size_t point)
 {
     return plim_search_setting(s, point, plim_batch_next(&s->decision->rule, 0));
@@ -146,7 +146,7 @@ static enum plim_status find_smallest(struct plim_search *s)
     return PLIM_OK;
 }
 
-/* Something may fit that the user did not allow. */
+/* A setting that the user did not allow may fit. */
 static enum plim_status find_widest(struct plim_search *s, size_t *widest)
 {
     const struct plim_edge *edges = s->decision->edges.items;
@@ -160,7 +160,7 @@ static enum plim_status find_widest(struct plim_search *s, size_t *widest)
     return PLIM_OK;
 }
 
-/* No point came to its end: the first tells why. */
+/* No point finished: the first one gives the reason. */
 static void take_failure(struct plim_search *s)
 {
     struct plim_setting setting = smallest_of(s, 0);
@@ -168,7 +168,7 @@ static void take_failure(struct plim_search *s)
     if (sample) s->decision->smallest_sample = *sample;
 }
 
-/* Where the smallest setting of a point did not run to its end, and not for lack of memory, it is not
+/* If the smallest setting of a point did not finish, and not for lack of memory, it is not
  * known whether it fits. */
 static bool find_failure(struct plim_search *s)
 {
