@@ -97,7 +97,7 @@ static void count_dependencies(struct engine *e, struct node *root)
     }
 }
 
-/* Gives a gradient the shape and type of the forward tensor. */
+/* Converts a gradient to the shape and type of the forward tensor. */
 static struct tensor *validated(struct engine *e, struct tensor *grad, const struct node_output *o)
 {
     bool same = grad->a.ndim == o->ndim;
@@ -179,7 +179,7 @@ static void divided_backward(struct engine *e, struct node *n, struct tensor **g
 }
 static const struct node_kind divided_kind = {"DividedBackward", divided_backward};
 
-/* The same memory behind a node of its own; floating, or `x` itself where it needs no gradient. */
+/* A tensor on the same memory with a node of its own; floating, or `x` itself where it needs no gradient. */
 static struct tensor *behind_node(struct engine *e, struct tensor *x, const struct node_kind *kind,
                                   const struct node_hook *hook, double number)
 {
@@ -203,7 +203,7 @@ struct tensor *autograd_divided(struct engine *e, struct tensor *x, double divis
     return behind_node(e, x, &divided_kind, NULL, divisor);
 }
 
-/* `grad` is lent: Python's caller holds it to the end. */
+/* `grad` is lent: the Python caller holds it to the end. */
 static void run_from(struct engine *e, struct tensor *y, struct tensor *grad)
 {
     struct node *root = y->grad_fn;

@@ -4,7 +4,7 @@
 #include "ops.h"
 #include <string.h>
 
-/* As many holders as a linear-attention layer of 400,000 tokens has, ten a chunk */
+/* Enough holders for a linear-attention layer of 400,000 tokens, ten per chunk */
 enum { FRAME_CONTEXT = 160, BLOCK_HOLDERS = 256, FRAME_BLOCKS = 256 };
 
 struct checkpoint_holder {
@@ -99,7 +99,7 @@ static void *pack(struct engine *e, struct tensor *x)
     return h;
 }
 
-/* The region runs again: its own node keeps `x`, and the holder of the first run gets it too. */
+/* When the region runs again: its own node keeps `x`, and the holder of the first run gets it too. */
 static void *pack_again(struct engine *e, struct tensor *x)
 {
     struct checkpoint_frame *f = e->frame;
@@ -124,7 +124,7 @@ static struct tensor *run(struct engine *e, struct checkpoint_frame *f,
     return y;
 }
 
-/* The region from `x` again, with gradients. Floating */
+/* Runs the region again from `x`, with gradients. Floating */
 static struct tensor *run_again(struct engine *e, struct checkpoint_frame *f, const struct saved_tensors_hooks *hooks,
                                 struct tensor *x)
 {
@@ -230,7 +230,7 @@ void checkpoint_beside(struct engine *e, struct tensor *x)
     else e->frame->beside = x->a;
 }
 
-/* What autograd makes of a gradient that is not there. */
+/* The zeros that autograd makes for a missing gradient. */
 static struct tensor *zeros_beside(struct engine *e, const struct checkpoint_frame *f)
 {
     const struct plim_array *a = &f->beside;

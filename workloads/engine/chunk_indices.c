@@ -1,9 +1,9 @@
 /* prepare_lens(), prepare_chunk_indices() and prepare_chunk_offsets(), allocation by allocation. Not all of
- * their values are computed: kernels find their chunk by where documents end. */
+ * their values are computed, because kernels here find their chunk by the ends of documents. */
 #include "chunk_indices.h"
 #include "ops.h"
 
-/* Another reference to what is kept for `argument`, or NULL */
+/* Another reference to the result that is kept for `argument`, or NULL */
 static struct tensor *recall(const struct memo *m, const struct tensor *argument)
 {
     for (int i = 0; i < m->count; i++)
@@ -42,7 +42,7 @@ static struct tensor *lengths_of(struct engine *e, struct tensor *ends)
     return keep(e, m, ends, tensor_keep(op_sub(e, behind, before)));
 }
 
-/* x.cumsum(0), in int64, behind a zero; named */
+/* x.cumsum(0), in int64, after a leading zero; named */
 static struct tensor *sums_before(struct engine *e, struct tensor *x)
 {
     struct tensor *sums = tensor_keep(op_cumsum_last(e, x, PLIM_I64));

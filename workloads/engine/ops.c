@@ -87,7 +87,7 @@ static int64_t operand_stride(const struct tensor *x, int ndim, const int64_t *s
     return x->a.stride[own];
 }
 
-/* Which of two dimensions lies further out in memory: > 0 when `a` should come behind `b`. */
+/* Which of two dimensions is the outer one in memory: > 0 when `a` should come after `b`. */
 static int compare_dimensions(int count, struct tensor *const *x, int ndim, const int64_t *shape,
                               int a, int b)
 {

@@ -17,7 +17,7 @@ static struct tensor *additive_mask(struct engine *e, struct tensor *mask, enum 
 
 /* --- the kernels ------------------------------------------------------------------------------ */
 
-/* q and its like come as (b, heads, s, d); do they lie in (b, s, heads, d) order? */
+/* q, k, v and their gradients have shape (b, heads, s, d); are they in (b, s, heads, d) order in memory? */
 static bool heads_inside(const struct tensor *x)
 {
     return x->a.shape[1] == 1 || x->a.shape[2] == 1 || x->a.stride[1] < x->a.stride[2];
@@ -43,7 +43,7 @@ static struct plim_attention_shape describe(struct tensor *const qkv[3], const s
                                          .contiguous_heads = heads_inside(q)};
 }
 
-/* What one call got, by role. `like` gives layout: q, k, v. */
+/* The memory blocks of one call, by role. `like` gives the layout: q, k, v. */
 struct blocks {
     struct tensor *out, *lse, *rng[2], *grad[4];
     int rngs;
@@ -52,7 +52,7 @@ struct blocks {
     int count;
 };
 
-/* A tensor of the shape of `like`, but for heads of `size`, in (b, s, heads, d) order or as `like` lies. */
+/* A tensor of the shape of `like`, except for heads of `size`, in (b, s, heads, d) order or in the order of `like`. */
 static struct tensor *result_like(struct engine *e, enum plim_sdpa kernel, struct tensor *like, int64_t size)
 {
     const int64_t n[4] = {like->a.shape[0], like->a.shape[1], like->a.shape[2], size};
@@ -61,9 +61,9 @@ static struct tensor *result_like(struct engine *e, enum plim_sdpa kernel, struc
     return tensor_empty_strided(e, (enum plim_dtype)like->a.dtype, 4, n, stride);
 }
 
-/* The temporaries that are alive go with the launch, and the workspace of this thread's cuBLAS, which
- * is free meanwhile: a kernel may want a few bytes that PyTorch's does not. `lent` describes it
- * and has to live as long as `op`. */
+/* Passes the live temporaries to the launch, and the workspace of this thread's cuBLAS, which
+ * is unused meanwhile: a kernel here may need a few bytes that PyTorch's does not. `lent` describes the
+ * workspace and has to live as long as `op`. */
 static void hand_over(struct engine *e, struct plim_op *op, const struct blocks *b,
                       struct plim_array *lent)
 {
@@ -89,7 +89,7 @@ static void release_before(struct engine *e, struct blocks *b, int index)
             }
 }
 
-/* Of every head and row, a part of what lies in rows of whole units; named */
+/* The mask's gradient of every head and row: a view of rows that are padded to whole units; named */
 static struct tensor *mask_gradient(struct engine *e, const struct tensor *q, const struct tensor *k)
 {
     const int64_t *n = q->a.shape, columns = k->a.shape[2];
@@ -135,7 +135,7 @@ static void take(struct engine *e, struct blocks *b, int i, enum plim_sdpa kerne
     }
 }
 
-/* F.pad of the last dimension where heads lie behind the length, as the package flash-attn sees them;
+/* F.pad of the last dimension, where heads come after the length, as in the package flash-attn;
  * x itself where nothing is to be padded. */
 static struct tensor *pad_heads(struct engine *e, struct tensor *x, int64_t size)
 {
@@ -243,7 +243,7 @@ static void save_results(struct engine *e, struct node *n, const struct blocks *
     }
 }
 
-/* pad_bias: rows of an odd length are copied into longer ones; the copy is the mask from then on */
+/* pad_bias: rows of unaligned length are copied into longer ones; the copy replaces the mask */
 static void pad_mask(struct engine *e, const struct blocks *b, struct tensor **mask)
 {
     if (!b->count || b->need[0].role != PLIM_NEED_MASK) return;
@@ -261,7 +261,7 @@ static void pad_mask(struct engine *e, const struct blocks *b, struct tensor **m
     *mask = wide;
 }
 
-/* preprocess_mask() of a mask that needs a gradient, which it gets through these. Rebinds *mask, which is named. */
+/* preprocess_mask() of a mask that needs a gradient, by operations with gradients. Rebinds *mask, which is named. */
 static void spread_mask(struct engine *e, struct tensor **mask, const struct plim_attention_shape *s)
 {
     int64_t padding = plim_mask_padding(s->k_length);
@@ -273,8 +273,8 @@ static void spread_mask(struct engine *e, struct tensor **mask, const struct pli
     tensor_set(e, mask, op_expand(e, *mask, SHAPE(s->batch, s->heads, s->q_length, s->k_length)));
 }
 
-/* `given`: what gradients are wanted of; `qkv`: the same, or, padded by the kernel's own call, what it
- * runs on. `*mask` is the caller's variable (a tensor or NULL); it may be bound anew. */
+/* `given`: the tensors that gradients are wanted for; `qkv`: the same, or their padded copies, which the kernel
+ * runs on. `*mask` is the caller's variable (a tensor or NULL); it may be rebound. */
 static struct tensor *fused(struct engine *e, enum plim_sdpa kernel, struct tensor *const *given,
                             struct tensor *const *qkv, struct tensor **mask_variable,
                             const struct attention_params *p, struct plim_attention_shape shape)
@@ -339,7 +339,7 @@ static struct tensor *flash2(struct engine *e, struct tensor *const *qkv,
     return y;
 }
 
-/* PyTorch's flash kernel wants head sizes in eights: q, k, v are padded and the result is sliced. */
+/* PyTorch's flash kernel needs head sizes that are multiples of 8: q, k, v are padded and the result is sliced. */
 static struct tensor *fused_padded(struct engine *e, enum plim_sdpa kernel, struct tensor **qkv,
                                    struct tensor **mask, const struct attention_params *p,
                                    struct plim_attention_shape shape)

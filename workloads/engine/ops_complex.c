@@ -1,7 +1,7 @@
 /* Complex numbers, whose real and imaginary parts are the last dimension of an array in fp32, (.., 2). */
 #include "ops.h"
 
-/* view_as_complex() and view_as_real() want their gradients contiguous. */
+/* view_as_complex() and view_as_real() need contiguous gradients. */
 static void view_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     (void)n;
@@ -49,7 +49,7 @@ static struct tensor *multiply(struct engine *e, struct tensor *a, struct tensor
     return y;
 }
 
-/* The product with what is conjugated, of which PyTorch makes a copy first, as the kernel takes none that is to be */
+/* The product with the conjugate, which PyTorch copies first, because the kernel takes no lazily conjugated operand */
 static void multiply_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *copy = tensor_keep(op_clone(e, node_saved(e, n, 0)));

@@ -1,5 +1,5 @@
-/* The convolutions that models have here: of an image whose windows do not overlap, and along rows, of all channels
- * together or of each alone. */
+/* The convolutions of the models here: of images, with windows that do not overlap, and along rows, over all channels
+ * together or over each alone. */
 #include "devices/needs/needs.h"
 #include "ops.h"
 
@@ -14,7 +14,7 @@ static void enter(struct engine *e, int count, struct tensor **operands, bool *w
     }
 }
 
-/* A node that has saved what is convolved, and the weight; NULL: none is needed. */
+/* A node that has saved the input and the weight; NULL: none is needed. */
 static struct node *node_of(struct engine *e, const struct node_kind *kind, int count, struct tensor *const *operands)
 {
     struct node *n = e->halted ? NULL : op_node(e, kind, count, operands);
@@ -34,7 +34,7 @@ static struct tensor *leave(struct engine *e, struct node *n, struct tensor *y, 
 
 /* --- an image as patches (Conv2d with kernel_size = stride), by cuDNN --------------------------- */
 
-/* Frames count as channels, which lie behind one another. */
+/* Frames count as channels, one after the other. */
 static struct plim_array flattened(const struct plim_array *x)
 {
     struct plim_array flat = *x;
@@ -120,7 +120,7 @@ static struct plim_array as_row(const struct plim_array *x)
     return row;
 }
 
-/* `count` windows of rows x (b, c, s), `step` apart, as columns of an image, as which they do not overlap */
+/* `count` windows of rows x (b, c, s), `step` apart, as columns of an image, where they do not overlap */
 static struct plim_array windows_of(const struct plim_array *x, int64_t taps, int64_t count, int64_t step)
 {
     struct plim_array windows = *x;
@@ -138,8 +138,8 @@ static struct plim_array as_columns_of(const struct plim_array *weight)
     return columns;
 }
 
-/* x (b, c, s) in rows of `length`, `step` apart behind `before` zeros and with others around; named. cuDNN's kernels
- * need no memory for it: on a simulated device x itself stands for it. */
+/* x (b, c, s) in rows of `length`, its elements `step` apart after `before` zeros, all others zeros; named. cuDNN's
+ * kernels need no memory for it: on a simulated device x itself stands for it. */
 static struct tensor *among_zeros(struct engine *e, struct tensor *x, int64_t length, int64_t before, int64_t step)
 {
     if (e->halted || e->device->info.simulated) return tensor_ref(x);
@@ -152,7 +152,7 @@ static struct tensor *among_zeros(struct engine *e, struct tensor *x, int64_t le
     return y;
 }
 
-/* weight (k, c, taps) as (c, k, taps), its taps from behind; named, as of among_zeros() */
+/* weight (k, c, taps) as (c, k, taps), with its taps reversed; named, and as in among_zeros() on a simulated device */
 static struct tensor *turned(struct engine *e, struct tensor *weight)
 {
     if (e->halted || e->device->info.simulated) return tensor_ref(weight);
@@ -168,7 +168,7 @@ static struct tensor *turned(struct engine *e, struct tensor *weight)
     return y;
 }
 
-/* out <- a, b, [bias], between which `x`, `weight` and `y` are what is convolved or their gradients */
+/* out <- a, b, [bias]; of these `x`, `weight` and `y` are the convolution's operands and result, or their gradients */
 static void launch_conv1d(struct engine *e, struct plim_op op, bool is_forward, const struct tensor *x,
                           const struct tensor *weight, const struct tensor *y)
 {
@@ -180,7 +180,7 @@ static void launch_conv1d(struct engine *e, struct plim_op op, bool is_forward, 
 
 enum { STEP, PADDING }; /* of a node */
 
-/* The gradient of x (b, c, s): dy's elements, as far apart as windows were, by the kernels turned round; named */
+/* The gradient of x (b, c, s): dy's elements, as far apart as the windows, times the reversed kernels; named */
 static struct tensor *conv1d_input_gradient(struct engine *e, const struct node *n, struct tensor *x,
                                             struct tensor *weight, struct tensor *dy)
 {
@@ -304,14 +304,14 @@ struct tensor *op_avg_pool(struct engine *e, struct tensor *x, int64_t size)
 
 /* --- squares of an image as columns (unfold with stride = kernel_size), by ATen's kernels (Im2Col.cu) ------------ */
 
-/* Of x (b, c, h, w) a view (b, c, size, size, h / size, w / size); named */
+/* A view (b, c, size, size, h / size, w / size) of x (b, c, h, w); named */
 static struct tensor *as_columns(struct engine *e, struct tensor *x, int64_t size)
 {
     static const int order[] = {0, 1, SQUARE_ROWS, SQUARE_COLUMNS, SQUARE_ROWS - 1, SQUARE_COLUMNS - 1};
     return tensor_keep(op_permute(e, as_squares(e, x, size), 6, order));
 }
 
-/* Of y (b, c size size, squares) a view of the same shape as as_columns() gives of x; named */
+/* A view of y (b, c size size, squares) in the shape that as_columns() gives x; named */
 static struct tensor *as_they_are(struct engine *e, struct tensor *y, const struct tensor *columns)
 {
     return tensor_keep(op_view(e, y, 6, columns->a.shape));

@@ -16,7 +16,7 @@ static const struct plim_array *array_of(const struct tensor *x)
     return x ? &x->a : NULL;
 }
 
-/* _build_flat_valids() of utils.py: where a label behind the first counts, (found) int64; named */
+/* _build_flat_valids() of utils.py: the positions of labels that count, without the first, (found) int64; named */
 static struct tensor *valid_places(struct engine *e, struct tensor *labels, int64_t found)
 {
     int64_t length = tensor_size(labels, 1);
@@ -54,8 +54,8 @@ static struct tensor *locks_of(struct engine *e, int64_t rows, int64_t width)
         op_full(e, PLIM_I32, SHAPE(divide_up(rows, LOCK_ROWS), divide_up(width, LOCK_COLUMNS)), 0));
 }
 
-/* cce_backward_kernel() of cce_backward.py. The kernel makes the logits again and of them both gradients. It leaves out
- * tiles that are too small to count, for which classes are ordered; ours makes all, in the order that they have. */
+/* cce_backward_kernel() of cce_backward.py. The kernel computes the logits again and from them both gradients. It skips
+ * tiles that are too small to matter, and classes are sorted for that; ours computes all, in the given order. */
 static void cut_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {
@@ -94,7 +94,7 @@ struct operands {
     struct tensor *x, *targets, *valids;
 };
 
-/* cce_lse_forward_kernel() of cce_lse_forward.py, whose mean logits only a backward pass wants; both named */
+/* cce_lse_forward_kernel() of cce_lse_forward.py, whose mean logits only a backward needs; both named */
 static struct tensor *logsumexp(struct engine *e, const struct cut_call *c, const struct operands *of,
                                 struct tensor **averages, bool learns)
 {
@@ -146,7 +146,7 @@ static struct tensor *target_logits(struct engine *e, const struct cut_call *c, 
     return c->softcap > 0 ? capped(e, y, c->softcap) : y;
 }
 
-/* Of each loss in the result */
+/* The factor of each loss in the result */
 static double scale_of(const struct cut_call *c)
 {
     return c->is_sum ? 1 : 1.0 / (double)c->found;

@@ -320,7 +320,7 @@ struct tensor *op_unary(struct engine *e, struct tensor *x, enum plim_unary f)
     return unary(e, NULL, f, x, SAVES_NOTHING);
 }
 
-/* Of x the part on one side of a diagonal */
+/* The part of x on one side of a diagonal */
 static struct tensor *triangle(struct engine *e, struct tensor *x, enum plim_op_kind kind, int diagonal)
 {
     if (e->halted) return op_halted(e, 1, &x);
@@ -505,7 +505,7 @@ static void where_backward(struct engine *e, struct node *n, struct tensor **gra
 }
 static const struct node_kind where_kind = {"WhereBackward0", where_backward};
 
-/* a number stands on the device as a tensor of one element while the kernel runs */
+/* a number is on the device as a tensor of one element while the kernel runs */
 static struct tensor *number_on_device(struct engine *e, enum plim_dtype dtype, double value)
 {
     return tensor_keep(op_full(e, dtype, 0, NULL, value));
@@ -537,7 +537,7 @@ struct tensor *op_where(struct engine *e, struct tensor *condition, struct tenso
 /* --- clamp ------------------------------------------------------------------------------------ */
 
 /* clamp_backward: where(self >= low and self <= high, grad, 0), the zero first; both comparisons live until `where` has
- * run. A bound that is not given is not compared with. */
+ * run. There is no comparison for a bound that is not given. */
 static void clamp_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *self = node_saved(e, n, 0), *above = NULL, *below = NULL;

@@ -1,4 +1,4 @@
-/* Tensors of numbers that nothing else decides: no autograd. */
+/* Tensors filled with numbers that depend on no other tensor: no autograd. */
 #include "ops.h"
 
 void op_fill_(struct engine *e, struct tensor *a, double value)

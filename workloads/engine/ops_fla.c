@@ -16,14 +16,14 @@ static struct tensor *empty_like(struct engine *e, const struct tensor *x, enum 
 /* --- the gated delta rule --------------------------------------------------------------------- */
 
 enum { Q, K, V, DECAY, BETA }; /* edges */
-/* what is saved; beta stands there twice, as it came and as the kernels take it */
+/* saved tensors; beta is saved twice, as given and in the form that the kernels take */
 enum {
     SAVED_Q, SAVED_Q_RSTD, SAVED_K, SAVED_K_RSTD, SAVED_V, SAVED_DECAY, SAVED_BETA, SAVED_BETA_TAKEN, SAVED_INVERSE,
     SAVED_ENDS, SAVED_INDICES
 };
 
-/* A call: queries and keys of length 1, the decay added up along each chunk, to base 2, and of each chunk the inverse
- * of the triangular system, (B, S, heads, 64); where documents end, and which chunks they have (chunk_indices.h), or
+/* A call: queries and keys of unit length, the cumulative decay of each chunk, to base 2, and each chunk's inverse
+ * of the triangular system, (B, S, heads, 64); the ends of documents, and the documents' chunks (chunk_indices.h), or
  * NULL. */
 struct rule {
     struct tensor *q, *k, *v, *decay, *beta, *inverse, *ends, *indices;
@@ -46,7 +46,7 @@ static struct sizes sizes_of(const struct rule *r)
                           .documents = r->ends ? r->ends->a.shape[0] - 1 : 1};
 }
 
-/* What a kernel multiplies, and in how many blocks of threads (struct plim_op) */
+/* The products of a kernel, and its number of thread blocks (struct plim_op) */
 struct products {
     double flops;
     int64_t blocks;
@@ -57,7 +57,7 @@ static double scale_of(const struct rule *r)
     return 1 / sqrt((double)r->k->a.shape[3]);
 }
 
-/* A launch of `kind` for the rule, whose operands `arrays` holds with room behind them for the documents' ends */
+/* A launch of `kind` for the rule; `arrays` holds its operands, with room after them for the documents' ends */
 static void launch(struct engine *e, const struct rule *r, enum plim_op_kind kind, struct products products,
                    int n_out, int n_in, struct tensor **arrays)
 {
@@ -66,8 +66,8 @@ static void launch(struct engine *e, const struct rule *r, enum plim_op_kind kin
     op_launch(e, op, n_out, n_in + (r->ends != NULL), arrays);
 }
 
-/* A kernel that multiplies chunk by chunk, all at once: so many numbers for each key and each value of a head and each
- * product of both, by 2 * 64 */
+/* A kernel that multiplies all chunks at once: the numbers of products for each key, for each value of a head and for
+ * each pair of both, times 2 * 64 */
 static struct products by_chunks(const struct sizes *s, double keys, double values, double states)
 {
     double k = (double)s->key, v = (double)s->value;
@@ -76,7 +76,7 @@ static struct products by_chunks(const struct sizes *s, double keys, double valu
     return (struct products){2.0 * CHUNK_TOKENS * (double)blocks * each, blocks};
 }
 
-/* One that goes from chunk to chunk of a document */
+/* A kernel that goes from chunk to chunk of a document */
 static struct products along_documents(const struct sizes *s, double states)
 {
     struct products products = by_chunks(s, 0, 0, states);
@@ -102,7 +102,7 @@ static void unit_length_backward(struct engine *e, struct tensor *y, struct tens
     tensor_drop(e, dx);
 }
 
-/* chunk_local_cumsum(), to base 2, or of a gradient from each chunk's end on; named */
+/* chunk_local_cumsum(), to base 2; for a gradient backwards from each chunk's end; named */
 static struct tensor *add_up(struct engine *e, const struct rule *r, struct tensor *x, bool backwards)
 {
     struct tensor *y = empty_like(e, x, PLIM_F32);
@@ -153,14 +153,14 @@ static struct tensor *run_rule(struct engine *e, struct rule *r, struct tensor *
     return y;
 }
 
-/* The gradients of a call, as they come; of keys and of the decay in two parts, the second of what the systems are made
- * of; and that of the systems' solution for keys. Named */
+/* The gradients of a call, in their order; those of keys and of the decay have two parts, the second through the
+ * triangular systems; and the gradient of the systems' solution for keys. Named */
 struct rule_gradients {
     struct tensor *q, *k, *v, *decay, *beta;
     struct tensor *system_k, *system_decay, *solution;
 };
 
-/* chunk_bwd_dv_local() and chunk_gated_delta_rule_bwd_dhu(): the gradients of the states and of what is fresh; named */
+/* chunk_bwd_dv_local() and chunk_gated_delta_rule_bwd_dhu(): the gradients of the states and of new values; named */
 static void states_backward(struct engine *e, const struct rule *r, const struct sizes *s, struct tensor *w,
                             struct tensor *states, struct tensor *dy, struct tensor **dstates, struct tensor **dfresh)
 {
@@ -175,8 +175,8 @@ static void states_backward(struct engine *e, const struct rule *r, const struct
     tensor_drop(e, local);
 }
 
-/* In how many parts chunk_bwd_dqkwg() adds the gradient of the decay up: one for so many numbers of a key as a block of
- * threads has room for. Of Hopper it is TileLang's kernel, as Triton before 3.7.1 computes something else there. */
+/* The number of parts in which chunk_bwd_dqkwg() sums the gradient of the decay: one for as many numbers of a key as a
+ * thread block has room for. On Hopper it is TileLang's kernel, because Triton before 3.7.1 is wrong there. */
 static int64_t decay_parts(const struct engine *e, const struct tensor *q)
 {
     int generation = e->device->info.compute_capability, kib = plim_architecture_of(generation)->shared_block_kib;
@@ -219,7 +219,7 @@ static void solve_backward(struct engine *e, const struct rule *r, const struct 
                                d->solution, du, NULL});
 }
 
-/* chunk_gated_delta_rule_bwd(): what forward has not kept is computed again. */
+/* chunk_gated_delta_rule_bwd(): computes again what forward has not kept. */
 static void differentiate_rule(struct engine *e, const struct rule *r, struct tensor *dy, struct rule_gradients *d)
 {
     const struct sizes s = sizes_of(r);

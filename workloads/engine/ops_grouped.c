@@ -1,4 +1,4 @@
-/* Products of groups of rows, one matrix a group: experts. */
+/* Products of groups of rows, one matrix per group: experts. */
 #include "blas_workspace.h"
 #include "devices/needs/needs.h"
 #include "ops.h"
@@ -6,7 +6,7 @@
 enum { SELF, MAT2, ENDS };
 
 /* _grouped_mm: y <- a, b, ends. The kernels read `ends`; where PyTorch multiplies group by group, the
- * host does. */
+ * host reads it. */
 static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b,
                    struct tensor *ends)
 {

@@ -1,5 +1,5 @@
-/* Linear layers whose weight is kept in 8 bits: LLM.int8() of bitsandbytes 0.50.2 (MatMul8bitLt in
- * autograd/_functions.py, backends/cuda/ops.py). Activations are taken to have no outliers. */
+/* Linear layers whose weight is stored in 8 bits: LLM.int8() of bitsandbytes 0.50.2 (MatMul8bitLt in
+ * autograd/_functions.py, backends/cuda/ops.py). Activations are assumed to have no outliers. */
 #include "ops.h"
 #include <string.h>
 
@@ -56,7 +56,7 @@ struct tensor *op_dequantize_int8(struct engine *e, const struct quantized *q)
 
 /* --- the product ------------------------------------------------------------------------------ */
 
-/* The rows of x in 8 bits. Whether a column has an outlier is asked for and read back; where none has,
+/* The rows of x in 8 bits. The host reads whether a column has an outlier; where none has,
  * an empty list of columns is set to zero. */
 static void quantize_input(struct engine *e, struct tensor *x, struct tensor **codes,
                            struct tensor **scales)
@@ -77,7 +77,7 @@ static void quantize_input(struct engine *e, struct tensor *x, struct tensor **c
     tensor_drop(e, half);
 }
 
-/* Where the summed length is no multiple of 4, bitsandbytes goes by fp32. What is asked for on the way;
+/* Where the summed length is not a multiple of 4, bitsandbytes multiplies in fp32. Makes its allocations;
  * the values are those of the product below. */
 static void multiply_in_fp32(struct engine *e, struct tensor *codes, const struct quantized *q)
 {
@@ -101,7 +101,7 @@ static struct tensor *multiply(struct engine *e, struct tensor *codes, const str
     return y;
 }
 
-/* int8_mm_dequant: always by way of fp16; a bias of another type is added to that */
+/* int8_mm_dequant: always through fp16; a bias of another type is added to that */
 static struct tensor *scaled(struct engine *e, struct tensor *sums, struct tensor *scales,
                              const struct quantized *q, struct tensor *bias, enum plim_dtype dtype)
 {

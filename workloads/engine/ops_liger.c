@@ -1,8 +1,8 @@
 /* The kernels of liger-kernel 0.8 that transformers' use_liger_kernel puts into llama and its relatives: what
  * LigerRMSNormFunction, LigerRopeFunction, LigerSiLUMulFunction, LigerGELUMulFunction and
- * LigerFusedLinearCrossEntropyFunction allocate, keep and overwrite. A launch of Triton's is an operation of its own
- * (RMS_NORM, ROTATE, GATED, CROSS_ENTROPY and their backward); where they round on the way, to the type of 16 bits
- * that a factor has, those do not. */
+ * LigerFusedLinearCrossEntropyFunction allocate, keep and overwrite. Each Triton kernel is an operation of its own
+ * (RMS_NORM, ROTATE, GATED, CROSS_ENTROPY and their backward). Triton's kernels round some intermediate results to the
+ * 16-bit type of a factor, these operations do not. */
 #include "ops.h"
 #include "ops_liger.h"
 
@@ -26,7 +26,7 @@ static struct tensor *same_memory(struct engine *e, struct tensor *x)
 
 enum { NORM_X, NORM_WEIGHT, NORM_RSTD };
 
-/* dX takes the place of dY (`in_place`) or has its own; dW is summed over partial sums, one for each multiprocessor. */
+/* dX overwrites dY (`in_place`) or has its own memory; dW is the sum of partial sums, one for each multiprocessor. */
 static void differentiate_rms_norm(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out,
                                    bool in_place)
 {
@@ -164,8 +164,8 @@ struct tensor *op_liger_layer_norm(struct engine *e, struct tensor *x, struct te
 
 enum { ROPE_COS, ROPE_SIN };
 
-/* Turns both in place, if their heads lie behind the length; else it turns copies that do. op: how; *angles: cos and
- * sin as they are taken, contiguous; named */
+/* Rotates both in place, if heads come after the length in memory; else rotates copies in that order. op: how; *angles:
+ * cos and sin, contiguous, as the kernel takes them; named */
 static void turn(struct engine *e, struct plim_op op, struct tensor *const x[2], struct tensor *const given[2],
                  struct tensor *angles[2], struct tensor *y[2])
 {
@@ -221,7 +221,7 @@ void op_liger_rope(struct engine *e, struct tensor *const x[2], struct tensor *c
 
 enum { GATE, UP };
 
-/* Both gradients take the places of what was saved: ensure_contiguous()'s copies of the halves of one projection. */
+/* Both gradients overwrite the saved tensors: ensure_contiguous()'s copies of the halves of one projection. */
 static void gated_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *gate = node_saved(e, n, GATE), *up = node_saved(e, n, UP);
@@ -273,8 +273,8 @@ static bool is_one(struct engine *e, struct tensor *grad, bool simulated)
     return e->device->info.simulated ? simulated : answer;
 }
 
-/* How many targets count, which the host reads: a loss is divided by it. Where the sum is asked for in place of the
- * mean, it is the caller that divides, by 1 here. The comparison outlives the call. Named */
+/* Counts the targets that count, which the host reads; *scale is 1 over their number. A caller that wants the sum, to
+ * divide it itself, gets this mean, too, and divides by 1. Returns the comparison, which outlives the call; named */
 static struct tensor *count_targets(struct engine *e, struct tensor *target, double *scale)
 {
     struct tensor *counts = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, target, PLIM_IGNORED_TARGET));
@@ -295,7 +295,7 @@ static void check_targets(struct engine *e, struct tensor *target, struct tensor
     tensor_drop(e, is_within);
 }
 
-/* The gradient took the place of the logits in forward, and is scaled there. */
+/* The gradient replaced the logits in forward, and is scaled in place. */
 static void cross_entropy_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *logits = node_saved(e, n, 0);
@@ -380,7 +380,7 @@ static void add_to_weight(struct engine *e, const struct loss_call *c, struct te
     tensor_drop(e, product);
 }
 
-/* The logits of some rows, which their gradient takes the place of, and what follows from it. */
+/* Computes the logits of some rows, their gradient in the same memory, and the gradients that follow from it. */
 static void run_chunk(struct engine *e, const struct loss_call *c, int64_t start, int64_t count)
 {
     struct tensor *x = tensor_hold(op_slice(e, c->x, 0, start, count));
@@ -419,7 +419,7 @@ static int64_t divide_up(int64_t n, int64_t by)
     return (n + by - 1) / by;
 }
 
-/* As many rows at once as make the logits no larger than `budget` times x (rows, hidden), rounded up to a power
+/* The number of rows whose logits are no larger than `budget` times x (rows, hidden), rounded up to a power
  * of two. */
 static int64_t rows_of_chunk(int64_t rows, int64_t hidden, int64_t classes, int64_t budget)
 {

@@ -1,12 +1,12 @@
-/* What TRL 1.9's selective_log_softmax() (trainer/utils.py) and DPOTrainer (trainer/dpo_trainer.py) do to logits in
- * fp32, and its gradients. */
+/* Operations on fp32 logits in TRL 1.9's selective_log_softmax() (trainer/utils.py) and DPOTrainer
+ * (trainer/dpo_trainer.py), and their gradients. */
 #include "ops.h"
 #include <math.h>
 #include <stdlib.h>
 
 /* --- torch.stack([torch.logsumexp(row, dim=-1) for row in x]) ------------------------------------ */
 
-/* The results of the rows, which each has saved. */
+/* The results of the rows; each row has saved its own. */
 struct row_results {
     int64_t count;
     struct tensor *of[];
@@ -101,7 +101,7 @@ struct tensor *op_row_logsumexp(struct engine *e, struct tensor *x)
 
 /* --- x.gather(-1, indices.unsqueeze(-1)) --------------------------------------------------------- */
 
-/* Row by row, as the kernels take rows that lie behind one another; to[0], of[0] and of[1] have rows of (n, ..). */
+/* Launches row by row, because the kernels take contiguous rows; to[0], of[0] and of[1] have rows of (n, ..). */
 static void launch_rows(struct engine *e, enum plim_op_kind kind, struct tensor *to, struct tensor *from,
                         struct tensor *indices)
 {
@@ -113,7 +113,7 @@ static void launch_rows(struct engine *e, enum plim_op_kind kind, struct tensor 
     }
 }
 
-/* As of op_gather_last(): zeros, to which the gradient is added; of self only the shape is used. */
+/* As for op_gather_last(): zeros, to which the gradient is added; only the shape of self is used. */
 static void row_gather_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *x = node_saved(e, n, 0), *indices = node_saved(e, n, 1);
@@ -145,8 +145,8 @@ struct tensor *op_row_gather(struct engine *e, struct tensor *x, struct tensor *
 
 /* --- x[mask] ------------------------------------------------------------------------------------- */
 
-/* places (m), numbers of elements of (rows, n), become numbers of elements of (rows, n + more). What PyTorch's kernel
- * knows by strides; a simulated device has no numbers. */
+/* Converts places (m), indices of elements of (rows, n), to indices of elements of (rows, n + more). PyTorch's kernel
+ * uses strides for that; a simulated device has no values. */
 static void count_all(struct engine *e, struct tensor *places, int64_t n, int64_t more)
 {
     if (e->halted || e->device->info.simulated || !more) return;

@@ -6,7 +6,7 @@
 enum { PARTS = 3 };
 enum { X, DROPPED, FIRST_MATRIX }; /* edges: those of x, then A and B of each projection */
 
-/* What ctx has beside saved tensors; the weights are its own references. */
+/* The attributes of ctx beside saved tensors; it holds references to the weights. */
 struct lora_context {
     struct lora_projection part[PARTS];
     bool drops;
@@ -34,13 +34,13 @@ static struct tensor *transposed(struct engine *e, struct tensor *x)
     return op_transpose(e, x, 0, 1);
 }
 
-/* dequantize(): the matrix itself, or one that is made; named */
+/* dequantize(): the weight itself, or a new matrix; named */
 static struct tensor *base_weight(struct engine *e, const struct lora_projection *p)
 {
     return p->quantized ? tensor_keep(op_dequantize_4bit_late(e, p->quantized)) : tensor_ref(p->weight);
 }
 
-/* y += scaling (x left) right, whose matrices, which may float, become of the type of x first. */
+/* y += scaling (x left) right; the matrices, which may be floating, are cast to the type of x first. */
 static void add_product(struct engine *e, struct tensor *y, struct tensor *x, struct tensor *left, struct tensor *right,
                         double scaling)
 {
@@ -66,7 +66,7 @@ static struct tensor *project(struct engine *e, const struct lora_projection *p,
     return y;
 }
 
-/* A and B of `count` projections in the type of x, which are kept for backward; named */
+/* A and B of `count` projections in the type of x, kept for backward; named */
 static void convert(struct engine *e, struct tensor *x, const struct lora_projection *p, int count,
                     struct tensor **matrices)
 {
@@ -76,7 +76,7 @@ static void convert(struct engine *e, struct tensor *x, const struct lora_projec
     }
 }
 
-/* The node of a function of x and `count` projections, which have edges of their own; NULL where nothing needs a
+/* The node of a function of x and `count` projections, each with its own edges; NULL where nothing needs a
  * gradient. */
 static struct node *begin(struct engine *e, const struct node_kind *kind, struct tensor *x, struct tensor *dropped,
                           const struct lora_projection *p, int count)
@@ -103,8 +103,8 @@ static void save_in_order(struct engine *e, struct node *n, int count, struct te
     for (int i = 0; n && i < count; i++) node_save(e, n, i, saved[i]);
 }
 
-/* Backward of one projection: the gradient of its result, (B S, out), and, behind adapter_gradients(), what its
- * gradient by B is, (B S, r) */
+/* Backward of one projection: the gradient of its result, (B S, out), and, after adapter_gradients(), that times B,
+ * (B S, r) */
 struct gradient {
     const struct lora_projection *part;
     struct tensor *a, *b; /* in the type of x, lent */
@@ -150,7 +150,7 @@ static void add_adapter_gradients(struct engine *e, struct tensor *dx, const str
     for (int i = 0; i < count; i++) op_mm_scaled(e, dx, g[i].low, g[i].a, 1, g[i].part->scaling);
 }
 
-/* Seen in the shape of x (named), if it is wanted; `dx` is taken. */
+/* Returns a gradient in the shape of x (named), if it is wanted; `dx` is taken. */
 static void give(struct engine *e, struct node *n, int edge, struct tensor *dx, const struct tensor *x,
                  struct tensor **out)
 {

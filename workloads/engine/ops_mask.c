@@ -1,9 +1,9 @@
-/* Elements and rows that a mask chooses, and rows back to where they were. */
+/* Elements and rows that a mask selects, and writing rows back. */
 #include "devices/needs/needs.h"
 #include "ops.h"
 #include <string.h>
 
-/* nonzero() of a mask: a block of int64, of which `y` is (found) numbers or (found, dimensions) coordinates */
+/* nonzero() of a mask: a block of int64; `y` is (found) indices or (found, dimensions) coordinates in it */
 static struct tensor *nonzero(struct engine *e, struct tensor *mask, int64_t found, bool has_columns)
 {
     enum { PLACES = PLIM_NONZERO_PLACES };
@@ -46,8 +46,8 @@ void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *indices,
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* computeLinearIndex(): the columns of the places, one or two, wrapped and weighted, become one index, which they are
- * here; named */
+/* computeLinearIndex(): combines the one or two columns of the places, wrapped and weighted, into one index, which
+ * they already are here; named */
 static struct tensor *linear_index(struct engine *e, struct tensor *places, int columns)
 {
     int64_t items = tensor_elements(places);
@@ -63,7 +63,7 @@ static struct tensor *linear_index(struct engine *e, struct tensor *places, int 
     return index;
 }
 
-/* index_put_(accumulate=True) by a linear index, taken, below `count`: it is sorted, and rows added in its order */
+/* index_put_(accumulate=True) by a linear index, taken, below `count`: it is sorted, and rows are added in its order */
 static void add_sorted(struct engine *e, struct tensor *dx, struct tensor *index, int64_t count, struct tensor *rows)
 {
     enum { SORTED = 2, COUNT = PLIM_INDEX_ADD_NEEDS - SORTED }; /* behind what makes one column linear */
@@ -79,7 +79,7 @@ static void add_sorted(struct engine *e, struct tensor *dx, struct tensor *index
     tensor_drop(e, index);
 }
 
-/* The same of zeros (a, b, ..) and places (n), taken, which count a * b, or a where they have one column. */
+/* The same for zeros (a, b, ..) and places (n), taken, below a * b, or below a if they have one column. */
 static void add_rows(struct engine *e, struct tensor *dx, struct tensor *places, int columns, struct tensor *rows)
 {
     if (e->halted) {
@@ -146,7 +146,7 @@ struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *col
     return op_done(e, n, y, 2, operands);
 }
 
-/* Places that stay on the host */
+/* Indices that are kept on the host */
 struct host_places {
     bool has_values;
     int64_t at[];
@@ -219,8 +219,8 @@ struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *pl
     return op_done(e, n, tensor_yield(y), 2, operands);
 }
 
-/* index_put_(): the gradient of what is overwritten is a copy with zeros there, which are made as rows; that of the
- * rows is taken from it */
+/* index_put_(): the gradient of the overwritten tensor is a copy with zeros at the places, written as rows; that of the
+ * rows is read from the incoming gradient */
 static void put_rows_where_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     enum { BASE, ROWS };
@@ -265,8 +265,8 @@ static struct tensor *widened(struct engine *e, struct tensor *mask, const struc
     return tensor_hold(op_contiguous(e, op_expand(e, mask, x->a.ndim, x->a.shape)));
 }
 
-/* grad.masked_fill(mask, 0); grad.masked_select(mask), as many as there were, whose places nonzero() finds by each of
- * the dimensions */
+/* grad.masked_fill(mask, 0); grad.masked_select(mask), of as many elements as in forward, whose positions nonzero()
+ * finds by dimension */
 static void masked_scatter_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *mask = node_saved(e, n, 0);

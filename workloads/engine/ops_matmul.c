@@ -1,4 +1,4 @@
-/* Matrix products: mm, addmm, bmm, baddbmm, and what matmul and linear make of them. */
+/* Matrix products: mm, addmm, bmm, baddbmm, and matmul and linear, which use them. */
 #include "devices/needs/needs.h"
 #include "ops.h"
 #include "blas_workspace.h"
@@ -12,7 +12,7 @@ static struct tensor *t(struct engine *e, struct tensor *x)
     return op_transpose(e, x, -2, -1);
 }
 
-/* isInputCompliesAddmmCudaLt (native/cuda/Blas.cpp): a bias is added by cuBLASLt, but not to one column, nor where
+/* isInputCompliesAddmmCudaLt (native/cuda/Blas.cpp): cuBLASLt adds a bias, but not to one column, nor if
  * weights are one row. */
 static bool is_lt(const struct tensor *b, const struct tensor *c)
 {
@@ -46,7 +46,7 @@ static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct 
     blas_workspace_give(e, workspace);
 }
 
-/* A batch of matrices as cuBLAS takes it, by rows or by columns, else a copy (prepare_batch_matrix_for_cublas() in
+/* A batch of matrices, if cuBLAS takes it, by rows or by columns, else a copy (prepare_batch_matrix_for_cublas() in
  * native/cuda/Blas.cpp); named */
 static struct tensor *dense_matrices(struct engine *e, struct tensor *x)
 {
@@ -191,7 +191,7 @@ static struct tensor *bmm(struct engine *e, struct tensor *a, struct tensor *b)
 
 /* --- with autocast ---------------------------------------------------------------------------- */
 
-/* The operands of one call: what was given, and what autocast made of it. Both live until the call
+/* The operands of one call: as given, and as cast by autocast. Both live until the call
  * is done. */
 struct operands {
     struct tensor *given[3], *used[3];
@@ -309,8 +309,8 @@ static struct tensor *batched(struct engine *e, struct tensor *x, int ndim, cons
     return op_reshape(e, wide, SHAPE(batch, shape[ndim - 2], shape[ndim - 1]));
 }
 
-/* should_fold() (native/LinearAlgebra.cpp): where b needs a gradient, which would be one for each row of the batch, and
- * where nothing is copied for it */
+/* should_fold() (native/LinearAlgebra.cpp): where b needs a gradient, which would be one for each matrix of the batch,
+ * and where folding copies nothing */
 static bool folds(const struct tensor *a, const struct tensor *b)
 {
     bool lies_together = true;
@@ -351,7 +351,7 @@ struct tensor *op_matmul(struct engine *e, struct tensor *a, struct tensor *b)
     return y;
 }
 
-/* A dimension for all rows of `x`, which is copied where it must be. */
+/* x with all rows in one dimension; copied where necessary. */
 static struct tensor *rows_of(struct engine *e, struct tensor *x)
 {
     int64_t width = tensor_size(x, -1);

@@ -15,7 +15,7 @@ enum { LN_INPUT, LN_WEIGHT, LN_BIAS };
 enum { LN_SAVED_BIAS, LN_SAVED_INPUT, LN_SAVED_WEIGHT, LN_SAVED_MEAN, LN_SAVED_RSTD };
 
 /* The second pass over many rows: the partial sums (rows, width) of a parameter's gradient are
- * summed into a new array, which takes the gradient's place. */
+ * summed into a new array, which replaces the gradient. */
 static void sum_partials(struct engine *e, struct tensor *partials, struct tensor **gradient)
 {
     enum plim_dtype dtype = (enum plim_dtype)(*gradient)->a.dtype;

@@ -52,7 +52,7 @@ struct tensor *op_dynamic_map(struct engine *e, bool is_signed)
     return map;
 }
 
-/* get_4bit_type(): the 16 numbers, divided by the largest. The kernels know them by heart. */
+/* get_4bit_type(): the 16 numbers, divided by the largest. The kernels have them as constants. */
 static struct tensor *nibble_book(struct engine *e)
 {
     struct tensor *book = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(NIBBLES)));
@@ -64,7 +64,7 @@ static struct tensor *nibble_book(struct engine *e)
     return book;
 }
 
-/* What codes are to a kernel, whatever type they are kept in (bnb_4bit_quant_storage). */
+/* Codes as a kernel sees them, as bytes, whatever type they are stored in (bnb_4bit_quant_storage). */
 static struct plim_array as_bytes(const struct tensor *codes)
 {
     return (struct plim_array){.data = codes->a.data,
@@ -90,7 +90,7 @@ static void quantize(struct engine *e, enum plim_quantized how, int64_t block, s
     if (!e->halted) engine_launch(e, &op);
 }
 
-/* compress_statistics: the scales less their mean, in 8 bits */
+/* compress_statistics: the scales minus their mean, in 8 bits */
 static void nest(struct engine *e, struct quantized *q, struct tensor *scales,
                  struct tensor **map)
 {

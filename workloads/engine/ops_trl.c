@@ -6,10 +6,10 @@
 enum { ROWS = 4096, CLASSES = 32768 }; /* of a tile */
 enum { X, WEIGHT, BIAS, TARGETS, LOG_Z, ENTROPY };
 
-/* What is kept of each row over the tiles, in the order in which it is made */
+/* The statistics that are kept of each row over the tiles, in the order in which they are made */
 enum { RUNNING_MAX, SUM_EXP, X_SUM_EXP, SQUARE_SUM_EXP, Z_SUM, MAX_BEFORE_TARGET, TARGET_LOGIT, STATISTICS };
 
-/* One of these runs through all tiles. */
+/* One pass through all tiles. */
 struct pass {
     struct tensor *x, *weight, *bias, *targets; /* lent; bias NULL: there is none */
     struct logit_transform transform;
@@ -37,7 +37,7 @@ static struct tensor *make_room(struct engine *e, const struct pass *p)
 
 enum { MOST_COLUMNS = 8 };
 
-/* x[row:row + rows] of each that is there */
+/* x[row:row + rows] of each statistic that is wanted */
 struct columns {
     struct plim_array list[MOST_COLUMNS];
 };
@@ -71,7 +71,7 @@ static void fold(struct engine *e, const struct pass *p, struct tensor *tile, in
     engine_launch(e, &op);
 }
 
-/* Puts the gradient of a tile in its place. */
+/* Replaces a tile by its gradient. */
 static void turn_to_gradient(struct engine *e, const struct pass *p, struct tensor *tile, int64_t row, int64_t start)
 {
     struct tensor *const of_rows[] = {p->targets, p->log_z, p->dlog_probs, p->dentropy, p->entropy};
@@ -105,7 +105,7 @@ static void add_to_bias(struct engine *e, const struct pass *p, struct tensor *t
     tensor_drop_all(e, sum, place);
 }
 
-/* Adds what the tile's gradient, in its place, comes to. */
+/* Adds the contributions of a tile's gradient, which has replaced the tile. */
 static void add_gradients(struct engine *e, const struct pass *p, struct tensor *tile, int64_t row, int64_t rows,
                           int64_t start, int64_t classes)
 {
@@ -122,7 +122,7 @@ static void add_gradients(struct engine *e, const struct pass *p, struct tensor 
     if (p->dbias) add_to_bias(e, p, tile, start, classes);
 }
 
-/* The variable keeps what it had until it has the new one. */
+/* Rebinds a variable; it holds the old tensor until the new one exists. */
 static void take(struct engine *e, struct tensor **variable, struct tensor *x, enum plim_dtype dtype)
 {
     struct tensor *next = tensor_hold(op_to(e, x, dtype));
@@ -136,7 +136,7 @@ static void drop_part(struct engine *e, struct pass *p)
     p->part = NULL;
 }
 
-/* `goes_back`: each tile becomes its gradient; else a part of the weight is given up behind its product. */
+/* `goes_back`: each tile becomes its gradient; else a part of the weight is freed after its product. */
 static void run_tile(struct engine *e, struct pass *p, int64_t row, int64_t rows, int64_t start, bool goes_back)
 {
     int64_t classes = smaller(p->weight->a.shape[0] - start, CLASSES);
@@ -183,7 +183,7 @@ static struct tensor *is_top1(struct engine *e, struct tensor *const *s)
     return both;
 }
 
-/* What the statistics come to; log_z, named */
+/* Computes the results from the statistics; returns log_z, named */
 static struct tensor *conclude(struct engine *e, struct tensor *const *s, double classes, unsigned wanted,
                                struct token_scores *out)
 {
@@ -204,7 +204,7 @@ static struct tensor *zeros_for(struct engine *e, const struct node *n, int edge
     return node_wants(n, edge) ? tensor_keep(op_full(e, PLIM_F32, x->a.ndim, x->a.shape, 0)) : NULL;
 }
 
-/* Takes the sum in fp32. */
+/* Takes the sum in fp32, and gives it in the type of x. */
 static void give(struct engine *e, struct tensor *sum, const struct tensor *x, struct tensor **out)
 {
     if (sum && !e->halted) *out = tensor_hold(op_to(e, sum, (enum plim_dtype)x->a.dtype));
@@ -235,7 +235,7 @@ static void token_scores_backward(struct engine *e, struct node *n, struct tenso
 }
 static const struct node_kind token_scores_kind = {"ChunkedLogProbFunctionBackward", token_scores_backward};
 
-/* Full of what the first tile begins with; NULL: what it is for is not wanted. All are made. */
+/* Statistics with their initial values for the first tile; NULL in the call: not wanted. All are made. */
 static void make_statistics(struct engine *e, const struct tensor *x, unsigned wanted,
                             struct tensor *statistics[STATISTICS], struct tensor *used[STATISTICS])
 {

@@ -1,4 +1,4 @@
-/* Writes into a part of a tensor (x[.., i] = value, x[.., a:b] = value), which autograd follows:
+/* Writes into a part of a tensor (x[.., i] = value, x[.., a:b] = value), with autograd:
  * torch/csrc/autograd/functions/tensor.cpp, CopySlices. */
 #include "ops.h"
 
@@ -40,8 +40,8 @@ static struct tensor *empty_in_order(struct engine *e, enum plim_dtype dtype, in
     return tensor_empty_strided(e, dtype, ndim, shape, stride);
 }
 
-/* The gradient of the value is that of the part, copied; what was overwritten had none: zeros, in a copy of it all.
- * The value's is cast to its type. */
+/* The gradient of the value is a copy of the part's, cast to the value's type; that of the tensor is a copy with
+ * zeros in the overwritten part. */
 static void set_part_backward(struct engine *e, struct node *n, struct tensor **grads,
                               struct tensor **out)
 {

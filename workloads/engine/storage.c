@@ -4,7 +4,7 @@
 #include "timeline.h"
 #include <string.h>
 
-/* The class that its bytes count for now. */
+/* The class that the bytes of a storage count for now. */
 static enum plim_memory_class class_now(const struct storage *s)
 {
     return s->saved && !s->pinned_class ? PLIM_MEMORY_ACTIVATIONS
@@ -17,7 +17,7 @@ static void trace_get(struct memory_use *m, struct storage *s, int64_t bytes)
     fprintf(m->trace, "a %lld %lld\n", (long long)s->trace_id, (long long)bytes);
 }
 
-/* What forward asks for with gradients on is, nearly always, kept for backward. */
+/* Memory that forward requests with gradients on is nearly always kept for backward. */
 static enum plim_memory_class class_of_request(const struct engine *e)
 {
     enum plim_memory_class new_class = e->memory.new_class;
@@ -58,7 +58,7 @@ void storage_count(struct engine *e, enum plim_memory_class memory_class, int64_
     memcpy(m->class_bytes_at_peak, m->class_bytes, sizeof m->class_bytes);
 }
 
-/* A block for `s`, which has none; false, and the engine halted, where there is none to be had. */
+/* Allocates a block for `s`, which has none; false, and the engine halted, if memory runs out. */
 static bool take_block(struct engine *e, struct storage *s, int64_t bytes)
 {
     struct memory_use *m = &e->memory;
@@ -127,7 +127,7 @@ void storage_resize(struct engine *e, struct storage *s, int64_t bytes)
     if (bytes) take_block(e, s, bytes);
 }
 
-/* Its bytes count for another class now, or for the same. */
+/* Moves the bytes of a storage from the class `before` to the one that they now count for. */
 static void move_bytes(struct engine *e, struct storage *s, enum plim_memory_class before)
 {
     enum plim_memory_class now = class_now(s);

@@ -9,7 +9,7 @@ void plim_timeline_begin(struct plim_timeline *timeline, double start_seconds)
     timeline->noted = 0;
 }
 
-/* A moment that stands for two is where the more bytes were. */
+/* Of two moments that are merged, keeps the one with more bytes. */
 static void keep_larger(struct plim_moment *moment, const struct plim_moment *other)
 {
     if (other->allocated_bytes > moment->allocated_bytes) *moment = *other;

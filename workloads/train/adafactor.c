@@ -8,7 +8,7 @@ enum { ROW_VAR, COL_VAR, VARIANCE };
 /* Defaults of torch.optim.Adafactor: eps (the first is None: the type's epsilon), beta2_decay, d. */
 static const double EPSILON1 = 0x1p-23, EPSILON2 = 1e-3, BETA2_DECAY = -0.8, CLIP = 1;
 
-/* Zeros in the shape of `like`, but for one dimension of 1; -1 is the last dimension. */
+/* Zeros in the shape of `like`, except that dimension `flat` is 1; -1 is the last dimension. */
 static struct tensor *state(struct engine *e, const struct tensor *like, int flat)
 {
     int64_t shape[PLIM_MAX_DIMS];

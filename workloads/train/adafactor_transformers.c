@@ -35,7 +35,7 @@ static void make_states(struct engine *e, struct optimizer *o, size_t i, struct 
     engine_set_class(e, before);
 }
 
-/* `variable` = x in fp32: x itself where it is */
+/* `variable` = x in fp32: x itself if it is fp32 */
 static void widen(struct engine *e, struct tensor **variable, struct tensor *x)
 {
     tensor_set(e, variable, x);

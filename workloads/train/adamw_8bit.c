@@ -6,7 +6,7 @@
 enum { STATE1, STATE2, ABSMAX1, ABSMAX2 };
 enum { BLOCK_ELEMENTS = 256, MIN_8BIT_ELEMENTS = 4096, MIN_PAGED_ELEMENTS = 100000 };
 
-/* A state that the allocator knows nothing of. Only a simulated device can do without the memory. */
+/* A state outside of the allocator's memory. Only a simulated device needs no real memory for it. */
 static struct tensor *managed_state(struct engine *e, struct optimizer *o, struct tensor *x,
                                     enum plim_dtype dtype)
 {

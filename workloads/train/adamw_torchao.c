@@ -1,11 +1,11 @@
-/* torchao.optim (0.18): AdamW8bit and AdamW4bit. A state of at least 4096 elements that are whole blocks is kept in 8
- * or 4 bits with an fp32 scale for each block, and a table of its own of the 256 or 16 numbers that the codes mean; any
- * other state is as its parameter (_AdamBase._new_buffer in adam.py, zeros() in subclass_8bit.py and _4bit.py).
+/* torchao.optim (0.18): AdamW8bit and AdamW4bit. A state of at least 4096 elements that are whole blocks is stored in 8
+ * or 4 bits with an fp32 scale for each block, and its own table of the 256 or 16 values of the codes; any
+ * other state is like its parameter (_AdamBase._new_buffer in adam.py, zeros() in subclass_8bit.py and _4bit.py).
  *
- * torch.compile makes kernels of single_param_adam(). What they allocate stands in the code that TorchInductor (2.11)
- * writes, in call(): it is the same for all sizes and types but for what parts_of_block() says. It is that of a launch
- * which finds its kernels in TorchInductor's cache: one that compiles them has, while it times them, as much more as
- * the GPU's L2 cache holds. */
+ * torch.compile makes kernels of single_param_adam(). Their allocations are those of call() in the code that
+ * TorchInductor (2.11) writes: the same for all sizes and types except for parts_of_block(). They are those of a launch
+ * that finds its kernels in TorchInductor's cache: a launch that compiles them allocates, while it times them, as much
+ * more as the size of the GPU's L2 cache. */
 #include "optimizer.h"
 
 enum {
@@ -16,7 +16,7 @@ enum {
 }; /* of the first moment, then of the second; CODES alone: a plain state */
 enum { MIN_QUANTIZED_ELEMENTS = 4096, TRAINER_BLOCK = 256 };
 
-/* transformers' Trainer asks for blocks of 256 in both (_get_torchao_optimizer), torchao itself for 128 in 4 bits. */
+/* transformers' Trainer uses blocks of 256 in both (_get_torchao_optimizer), torchao's default is 128 in 4 bits. */
 static int64_t block_of(const struct optimizer *o)
 {
     return o->by_trainer || o->kind->bits == 8 ? TRAINER_BLOCK : TRAINER_BLOCK / 2;
@@ -27,8 +27,8 @@ static struct tensor **state_of(const struct optimizer *o, int moment, int which
     return &o->state[moment * MOMENT_STATES + which][i];
 }
 
-/* get_qmap_signed() and get_qmap_unsigned(): the second moment has no sign, and in 4 bits steps of a sixteenth. What
- * the host does: a simulated device has no time for it. */
+/* get_qmap_signed() and get_qmap_unsigned(): the second moment has no sign, and in 4 bits steps of a sixteenth. This is
+ * done on the host: a simulated device takes no time for it. */
 static void write_book(struct engine *e, struct tensor *book, bool is_signed)
 {
     enum { MOST = 256, NIBBLES = 16, POWERS_4BIT = 3, POWERS_8BIT = 7 };
@@ -69,7 +69,7 @@ static void make_states(struct engine *e, struct optimizer *o, size_t i)
     o->has_compiled = true;
 }
 
-/* One parameter's step: its states, and what its kernels hand on, of both moments each */
+/* One parameter's step: its states, and the intermediate results of its kernels, for each of both moments */
 struct call {
     const struct plim_adam *adam;
     int64_t block;
@@ -120,9 +120,9 @@ static void step_8bit(struct engine *e, struct call *c, int64_t blocks)
     for (int k = 0; k < 2; k++) keep_scales(e, c, k);
 }
 
-/* A block's largest is found in so many parts where there are few blocks for the GPU's multiprocessors
- * (Reduction.num_splits() in ir.py, reduction_split_factor() in choices.py): as two codes of 4 bits are one byte, it
- * counts as a reduction over what does not lie side by side. */
+/* The number of parts in which the maximum of a block is computed where there are few blocks for the GPU's
+ * multiprocessors (Reduction.num_splits() in ir.py, reduction_split_factor() in choices.py): as two codes of 4 bits
+ * are one byte, it counts as a reduction over elements that are not contiguous. */
 static int64_t parts_of_block(const struct engine *e, int64_t block, int64_t blocks)
 {
     enum { BLOCKS_OF_MULTIPROCESSOR = 2 * 32, ELEMENTS_OF_PART = 4 * 32 };
@@ -130,7 +130,7 @@ static int64_t parts_of_block(const struct engine *e, int64_t block, int64_t blo
     return (block + ELEMENTS_OF_PART - 1) / ELEMENTS_OF_PART;
 }
 
-/* The largest of a block's parts */
+/* The maximum of a block's parts */
 static void fold_parts(struct engine *e, struct tensor *y, const struct tensor *in_parts)
 {
     if (e->halted) return;

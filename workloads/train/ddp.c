@@ -6,8 +6,8 @@ static const int64_t broadcast_bytes = INT64_C(250) << 20;
 static const int64_t first_bucket_bytes = INT64_C(1) << 20, bucket_bytes = INT64_C(25) << 20;
 static const int64_t no_limit = INT64_MAX;
 
-/* Trainer._build_accelerator_args(), where a model with adapters is no PreTrainedModel. SFTTrainer asks for it where
- * the model sees images, unless it checkpoints by the reentrant way. */
+/* Trainer._build_accelerator_args(), for which a model with adapters is no PreTrainedModel. SFTTrainer sets it if
+ * the model has a vision tower, unless it uses reentrant checkpointing. */
 static bool asks_for_unused(const struct plim_train_setting *s, bool has_tower)
 {
     if (s->ddp.finds_unused != PLIM_FIND_UNUSED_AUTO) return s->ddp.finds_unused == PLIM_FIND_UNUSED_YES;
@@ -28,8 +28,8 @@ static size_t place_of(const struct tensor *parameter)
 
 /* compute_bucket_assignment_by_size(): tensors of one type fill a bucket until it has reached its
  * limit, which is `first` for the first of a type. Buckets are numbered by their first tensor.
- * Fills `buckets` (room for as many as tensors) and returns how many there are; `d`, where it is
- * given, is told where each parameter went. */
+ * Fills `buckets` (room for as many as tensors) and returns how many there are; sets each parameter's
+ * place in `d`, if that is given. */
 static size_t assign(size_t count, struct tensor *const *tensors, int64_t first, int64_t later,
                      struct ddp_bucket *buckets, struct ddp *d)
 {
@@ -68,7 +68,7 @@ static struct tensor *flatten(struct engine *e, const struct ddp_bucket *b)
     return tensor_keep(tensor_empty(e, b->dtype, SHAPE(b->elements)));
 }
 
-/* broadcast_coalesced(): values are what they were on rank 0 */
+/* broadcast_coalesced(): values are those of rank 0 already */
 static void broadcast(struct engine *e, size_t count, struct tensor *const *tensors)
 {
     enum { IN_FLIGHT = 2 };
@@ -86,7 +86,7 @@ static void broadcast(struct engine *e, size_t count, struct tensor *const *tens
     free(buckets);
 }
 
-/* _assign_modules_buffers(): named_buffers() tells one tensor of two names once. Returns how many there are. */
+/* _assign_modules_buffers(): named_buffers() lists a tensor with two names once. Returns how many there are. */
 static size_t assign_buffers(struct engine *e, struct ddp *d)
 {
     struct tensor *now[DECODER_BUFFERS];
@@ -138,7 +138,7 @@ static struct tensor *place_in_bucket(struct engine *e, const struct ddp *d,
                                     parameter->a.shape, parameter->a.stride, d->offset[i]));
 }
 
-/* mark_variable_ready_dense(): a gradient that is its place in the bucket already stays there. */
+/* mark_variable_ready_dense(): a gradient that is already a view of its place in the bucket stays there. */
 static void give_to_bucket(struct engine *e, const struct ddp *d, const struct tensor *parameter)
 {
     if (e->halted || !parameter->grad) return;
@@ -218,7 +218,7 @@ static void accumulated(struct engine *e, void *context, struct tensor *variable
     send_bucket(d, b, asks ? link_now(d->link) : d->began);
 }
 
-/* delay_all_reduce(): behind the first backward of a static graph */
+/* delay_all_reduce(): after the first backward of a static graph */
 static void reduce_late(struct engine *e, struct ddp *d)
 {
     const struct parameters *p = &d->model->parameters;
@@ -381,7 +381,7 @@ static bool is_ready(const struct ddp *d, const struct tensor *parameter)
     return i < d->ready_count;
 }
 
-/* With static_graph parameters without a gradient are ready behind all others. */
+/* With static_graph parameters without a gradient become ready after all others. */
 static void ready_the_unused(struct ddp *d)
 {
     const struct parameters *p = &d->model->parameters;

@@ -85,7 +85,7 @@ static struct tensor *sum(struct engine *e, struct tensor *x)
     return measures_fold(e, x, PLIM_BINARY_ADD);
 }
 
-/* Reads a number of all ranks, which is taken: accelerator.gather_for_metrics(x).sum().item() */
+/* Reads the sum of a number over all ranks, taken: accelerator.gather_for_metrics(x).sum().item() */
 static void read_sum(struct engine *e, struct tensor *x, int64_t world)
 {
     struct tensor *all = measures_sum_of_ranks(e, x, world);
@@ -144,8 +144,8 @@ void dpo_measure_logits(struct engine *e, struct tensor *each, struct pair masks
 /* Python's variables that live until the function returns */
 enum { ACCURACY = 3 };
 
-/* Of the chosen answers: how many of their tokens are the likeliest; what lives on, named, goes into `kept`; *total is
- * replaced. */
+/* Accuracy of the chosen answers: how many of their tokens are the most probable ones. Tensors that live on go into
+ * `kept`, named; *total is replaced. */
 static void measure_accuracy(struct engine *e, const struct fused_output *out, struct tensor *mask,
                              int64_t world, struct tensor **total, struct tensor *kept[ACCURACY])
 {
@@ -169,8 +169,8 @@ static void measure_accuracy(struct engine *e, const struct fused_output *out, s
     pair_drop(e, likeliest);
 }
 
-/* Rewards, beta times the ratios, and of how many pairs the chosen answer has the larger one; what lives on goes into
- * `kept`, named. */
+/* Rewards, beta times the ratios, and how many pairs have the larger reward for the chosen answer. Tensors that live on
+ * go into `kept`, named. */
 void dpo_measure_rewards(struct engine *e, const struct dpo_ratios *r, int64_t world,
                          struct tensor *kept[DPO_REWARDS])
 {
@@ -192,7 +192,7 @@ void dpo_measure_rewards(struct engine *e, const struct dpo_ratios *r, int64_t w
     measures_read_gathered_mean(e, r->log_probs.rejected, world);
 }
 
-/* What comes behind the loss, in its order. Its variables live until the function returns. */
+/* The metrics after the loss, in their order. Their variables live until the function returns. */
 static void measure(struct engine *e, const struct dpo_compared *c, const struct dpo_ratios *r,
                     const struct batch *batch, int64_t labels, int64_t world, bool trains)
 {

@@ -5,13 +5,13 @@
 
 /* --- of a row --------------------------------------------------------------------------------- */
 
-/* What of a batch belongs to the logits of all tokens but the last: the next tokens and which of them count, (2 B, n);
+/* The parts of a batch for the logits of all tokens but the last: the next tokens and which of them count, (2 B, n);
  * named */
 struct shifted {
     struct tensor *labels, *mask;
 };
 
-/* Of each row the sum of its answer's log-probabilities, and *each (2 B, n) of its tokens; named. logits (2 B, n, V) */
+/* The sum of the log-probabilities of each row's answer, *each (2 B, n) those of tokens; named. logits (2 B, n, V) */
 static struct tensor *log_probs_of(struct engine *e, struct tensor *logits, const struct shifted *s,
                                    struct tensor **each)
 {
@@ -29,7 +29,7 @@ static struct tensor *log_probs_of(struct engine *e, struct tensor *logits, cons
 
 /* --- the loss --------------------------------------------------------------------------------- */
 
-/* x / mask.sum(dim=1).clamp(min=1.0), of a side's rows; named */
+/* x / mask.sum(dim=1).clamp(min=1.0), for the chosen or the rejected rows; named */
 static struct tensor *per_token(struct engine *e, struct tensor *x, struct tensor *mask)
 {
     struct tensor *tokens = tensor_keep(op_reduce(e, mask, 2, false, PLIM_BINARY_ADD, 1, PLIM_I64));
@@ -97,8 +97,8 @@ static struct tensor *entropy_of(struct engine *e, struct tensor *logits)
 
 enum { ACCURACY = 5, KEPT = ACCURACY + DPO_REWARDS };
 
-/* Of the chosen answers: how many of their tokens are the likeliest; Python's variables go into `kept`, named, and
- * *total is replaced */
+/* Accuracy of the chosen answers: how many of their tokens are the most probable ones. Python's variables go into
+ * `kept`, named; *total is replaced */
 static void measure_accuracy(struct engine *e, struct tensor *logits, const struct shifted *s, int64_t world,
                              struct tensor **total, struct tensor *kept[ACCURACY])
 {

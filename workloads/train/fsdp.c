@@ -2,7 +2,7 @@
 #include "fsdp_internal.h"
 #include "devices/needs/needs.h"
 
-/* Streams besides the default one: what is gathered, what was reduced. */
+/* Streams besides the default one: for copies into all-gathers, and for reduce-scatters. */
 enum { COPY_IN = 1, REDUCE_SCATTER };
 
 static int64_t gathered_bytes(const struct fsdp *f, const struct fsdp_parameter *p)
@@ -10,7 +10,7 @@ static int64_t gathered_bytes(const struct fsdp *f, const struct fsdp_parameter 
     return shard_elements(f, p) * f->world * plim_dtype_size(dtype_of(p->output));
 }
 
-/* The table of addresses and sizes that such a kernel reads. */
+/* The table of addresses and sizes that a kernel over lists of tensors reads. */
 static void kernel_table(struct engine *e, int64_t bytes)
 {
     tensor_drop(e, tensor_keep(tensor_empty_bytes(e, bytes)));
@@ -54,14 +54,14 @@ static void gather_on(struct engine *e, struct fsdp_unit *u, int stream, double 
     u->arrival = link_send(u->fsdp->link, ready, (double)bytes, 1);
 }
 
-/* That of a unit's forward and backward */
+/* The all-gather of a unit's forward and backward */
 static void gather(struct engine *e, struct fsdp_unit *u, double ready)
 {
     gather_on(e, u, COPY_IN, ready);
 }
 
-/* wait_for_unshard(): each parameter out of the gathered buffer. In forward that is kept until the
- * next one has been copied out too; from PyTorch 2.15 on until that begins. */
+/* wait_for_unshard(): copies each parameter out of the gathered buffer. In forward the buffer is kept until the
+ * next one has been copied out, too; from PyTorch 2.15 on until the next copy begins. */
 static void copy_out(struct engine *e, struct fsdp_unit *u, bool in_forward)
 {
     struct fsdp *f = u->fsdp;
@@ -140,7 +140,7 @@ static void keep(struct engine *e, struct fsdp_parameter *p, enum plim_dtype dty
     tensor_drop(e, grad);
 }
 
-/* The gradient of the shard, which `reduced` has from element `offset` on: a view of it, or added to
+/* The gradient of the shard, which is in `reduced` from element `offset` on: becomes a view of it, or is added to
  * that of an earlier micro-step. */
 static void give_to_shard(struct engine *e, struct tensor *reduced, struct tensor *shard,
                           int64_t offset)
@@ -171,8 +171,8 @@ static void collect(struct fsdp_unit *u, struct fsdp_reduction *r)
     }
 }
 
-/* _pad_chunk(): there is no kernel that packs from fp16 into fp32; those that the world does not divide
- * are padded one by one, and all go together */
+/* _pad_chunk(): there is no kernel that packs from fp16 into fp32; gradients that the world size does not divide
+ * are padded one by one, and all are freed together */
 static void pad(struct engine *e, const struct fsdp *f, struct fsdp_reduction *r)
 {
     struct tensor **padded = f->scratch;
@@ -187,7 +187,7 @@ static void pad(struct engine *e, const struct fsdp *f, struct fsdp_reduction *r
 }
 
 /* foreach_reduce_scatter_copy_in(): consumes all gradients; before PyTorch 2.15 all but the last, which a
- * variable of Python's holds to the end of the function */
+ * Python variable holds to the end of the function */
 static struct tensor *copy_in(struct engine *e, struct fsdp *f, struct fsdp_reduction *r,
                               enum plim_dtype dtype)
 {
@@ -259,20 +259,20 @@ void fsdp_unit_before_backward(struct engine *e, void *context)
     if (next) gather(e, next, u->fsdp->copied_out_at);
 }
 
-/* What the last all-gather came out of is given up where a root's forward ends. */
+/* The buffer of the last all-gather is freed where a root's forward ends. */
 static void drop_copied_out(struct engine *e, struct fsdp *f)
 {
     tensor_drop(e, f->copied_out);
     f->copied_out = NULL;
 }
 
-/* is_bw(): reentrant checkpointing recomputes a block, whose pre_backward() comes behind that. */
+/* is_bw(): reentrant checkpointing recomputes a block, whose pre_backward() comes after that. */
 static bool recomputes(const struct engine *e)
 {
     return e->thread == THREAD_AUTOGRAD;
 }
 
-/* post_forward(): `y` is what came out */
+/* post_forward(): `y` is the output */
 static void after_forward(struct engine *e, struct fsdp_unit *u, struct tensor *y)
 {
     struct fsdp *f = u->fsdp;
@@ -373,7 +373,7 @@ void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor *trained
 
 /* --- modules of the embedding and of the tail ------------------------------------------------- */
 
-/* Is it one of axolotl's, of an adapter's matrix? */
+/* Is it one of axolotl's units, for an adapter's matrix? */
 static bool is_of_matrix(const struct fsdp_unit *u)
 {
     return u >= u->fsdp->units + u->fsdp->first_matrix;
@@ -390,15 +390,15 @@ static struct fsdp_unit *unit_of_module(struct fsdp *f, const struct tensor *wei
     return NULL;
 }
 
-/* The same of a module that runs: a LoRA layer is told by its first matrix, of which another module is. */
+/* The same for a running module: a LoRA layer is identified by its first matrix, which is another module's weight. */
 static struct fsdp_unit *unit_that_runs(struct fsdp *f, const struct tensor *weight, int kind)
 {
     struct fsdp_unit *u = unit_of_module(f, weight);
     return u && is_of_matrix(u) && kind != NN_LINEAR ? NULL : u;
 }
 
-/* The first of a unit's modules makes it whole. Ids need no gradient, so that behind an embedding
- * nothing says that its backward has ended. */
+/* The first of a unit's modules makes it whole. Ids need no gradient, so that nothing tells the end of an
+ * embedding's backward. */
 static struct tensor *before_module_of(struct engine *e, struct fsdp_unit *u, struct tensor *x)
 {
     if (!u || u->modules_left || u->in_backward) return x; /* in_backward: its block is recomputed, and it is whole */
@@ -499,7 +499,7 @@ struct tensor *fsdp_lend(struct engine *e, void *context, struct tensor *weight)
     return !p || u->is_whole ? tensor_ref(weight) : full_tensor(e, f, p);
 }
 
-/* The `i`-th in the order of modules: a vision tower's blocks stand between the root and the embedding. */
+/* The `i`-th unit in the order of modules: a vision tower's blocks come between the root and the embedding. */
 static struct fsdp_unit *unit_at_end(const struct fsdp *f, size_t i)
 {
     size_t of_tower = (size_t)f->model->config->vision.layers;

@@ -1,4 +1,4 @@
-/* The model, sharded. */
+/* Sharding the model. */
 #include "fsdp_internal.h"
 #include "workloads/spec/family.h"
 #include <stdlib.h>
@@ -10,14 +10,14 @@ static struct fsdp_parameter parameter_of(struct tensor *whole)
     return p;
 }
 
-/* The shape of what this rank has of it */
+/* The shape of this rank's part of a parameter */
 static void own_shape(const struct fsdp *f, const struct fsdp_parameter *p, int64_t shape[PLIM_MAX_DIMS])
 {
     shape[0] = own_rows(f, p);
     for (int i = 1; i < p->whole->a.ndim; i++) shape[i] = p->whole->a.shape[i];
 }
 
-/* The parameter has its shard, and gets its type for computing. */
+/* Gives the parameter its shard, and its type for computing. */
 static void become_sharded(struct engine *e, const struct fsdp *f, struct fsdp_parameter *p, struct tensor *shard)
 {
     struct tensor *whole = p->whole;
@@ -30,7 +30,7 @@ static void become_sharded(struct engine *e, const struct fsdp *f, struct fsdp_p
     p->output = tensor_keep(tensor_alias(e, whole, whole->a.ndim, whole->a.shape, whole->a.stride, 0));
 }
 
-/* For the optimizer, in the order of the model's parameters, which is nearly that of the shards */
+/* Lists the shards that train, for the optimizer, in the order of the model's parameters, nearly that of the shards */
 static void list_trained(struct fsdp *f, size_t parameters)
 {
     const struct parameters *model = &f->model->parameters;
@@ -58,7 +58,7 @@ static void shard(struct engine *e, struct fsdp *f, struct fsdp_parameter *p, st
     if (!e->halted) become_sharded(e, f, p, own);
 }
 
-/* A shard's memory is that of `x` (taken) from now on. */
+/* Gives a shard the memory of `x` (taken). */
 static void move_shard(struct engine *e, struct tensor *shard, struct tensor *x)
 {
     if (e->halted) return;
@@ -70,7 +70,7 @@ static void move_shard(struct engine *e, struct tensor *shard, struct tensor *x)
     tensor_drop(e, x);
 }
 
-/* reset_sharded_param(), when all parameters of a block, or of the model, are there: fewer rows than on
+/* reset_sharded_param(), when all parameters of a block, or of the model, exist: shards with fewer rows than on
  * other ranks get memory for as many. */
 static void pad_shards(struct engine *e, struct fsdp *f, size_t parameters, int32_t layer)
 {
@@ -89,8 +89,8 @@ static void materialise(struct engine *e, struct tensor *buffer)
     buffer->a.data = buffer->storage->address;
 }
 
-/* to_empty(), in the order of modules. A tied head is the same parameter met again: its memory is
- * taken anew, and that of the first time goes. Returns how many parameters there are. */
+/* to_empty(), in the order of modules. A tied head is the same parameter again: its memory is
+ * allocated again, and the first allocation is freed. Returns how many parameters there are. */
 static size_t make_shards(struct engine *e, struct fsdp *f, struct tensor **states)
 {
     struct decoder *m = f->model;
@@ -117,7 +117,7 @@ static size_t make_shards(struct engine *e, struct fsdp *f, struct tensor **stat
 
 /* --- moved from the host ---------------------------------------------------------------------- */
 
-/* Is it of the module that get_output_embeddings() names? A classifier is no such module. */
+/* Does it belong to the module that get_output_embeddings() returns? A classifier is no such module. */
 static bool is_of_output(const struct decoder *m, const struct tensor *x)
 {
     return !plim_task_classifies(m->config->task) && (x == m->head || x == m->head_bias);
@@ -129,8 +129,8 @@ static bool is_matrix_unit(const struct fsdp *f, const struct tensor *x)
     return f->by_axolotl && f->model->setting->lora.r && x->requires_grad;
 }
 
-/* What the variables of accelerate's functions refer to until they return: the embedding, the head, the base model's
- * last parameter, and the last adapter; beside axolotl's: one parameter, and the last adapter. */
+/* Parameters that variables of accelerate's functions refer to until they return: the embedding, the head, the base
+ * model's last parameter, and the last adapter; with axolotl's: one parameter, and the last adapter. */
 struct held {
     struct tensor *list[4];
 };
@@ -194,13 +194,13 @@ static void move_scales(struct engine *e, const struct decoder *m, const struct 
         if (state[i]) materialise(e, state[i]);
 }
 
-/* Weights that train become fp32 before they are sharded; axolotl leaves them as they are. */
+/* Does it become fp32 before it is sharded, as weights that train do? axolotl leaves them as they are. */
 static bool widens(const struct fsdp *f, const struct tensor *x)
 {
     return f->is_mixed && x->requires_grad && !f->by_axolotl;
 }
 
-/* The same of one on the host: what it has comes to the GPU, is sharded, and goes. */
+/* The same for a unit on the host: its parameters are moved to the GPU, sharded, and freed. */
 static void move_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit *u,
                       const struct held *held, struct tensor *const *buffers, size_t buffer_count)
 {
@@ -243,9 +243,9 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
 
 /* --- sent by the first rank --------------------------------------------------------------------- */
 
-/* distribute_tensor() of a parameter, *whole (named), which comes from the host or from the first rank, whose variable
- * gives up the one before first: padded copies of the pieces that are shorter than others, and the piece that is this
- * rank's. Named. */
+/* distribute_tensor() of a parameter, *whole (named), which comes from the host or from the first rank, into a variable
+ * that first drops the parameter before: padded copies of the pieces that are shorter than others, and this rank's
+ * piece. Named. */
 static struct tensor *distribute(struct engine *e, const struct fsdp *f, const struct fsdp_parameter *p,
                                  struct tensor **whole)
 {
@@ -267,9 +267,9 @@ static struct tensor *distribute(struct engine *e, const struct fsdp *f, const s
     return piece;
 }
 
-/* fsdp2_load_full_state_dict(): every parameter by its name, a tied head's, too, whose piece goes when it is tied
- * again; a rank with fewer rows pads its pieces when all are there (reset_sharded_param()), and only then they go, of
- * axolotl's each behind its own. */
+/* fsdp2_load_full_state_dict(): every parameter by its name, also a tied head, whose piece is freed when it is tied
+ * again. A rank with fewer rows pads its pieces when all exist (reset_sharded_param()), and only then the unpadded ones
+ * are freed; with axolotl each after its own. */
 static void load_units(struct engine *e, struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
@@ -315,14 +315,15 @@ static bool is_on_gpu(const struct fsdp *f)
     return how->type != PLIM_QUANTIZATION_NONE && how->loaded_on == PLIM_MADE_ON_GPU;
 }
 
-/* Codes in integers are among ignored_params: every rank has all of them. */
+/* Integer codes are among ignored_params: every rank has all of them. */
 static bool is_ignored(const struct tensor *x)
 {
     return x->is_codes && dtype_of(x) == PLIM_U8;
 }
 
-/* What accelerate has beside the model while it is sharded: an element in the place of each parameter that trains, in
- * the optimizer's list, and what QuantState.as_dict() copies for the model's state_dict(). Returns how many. */
+/* Tensors that accelerate holds beside the model while it is sharded: one element in place of each parameter that
+ * trains, in the optimizer's list, and the copies of QuantState.as_dict() for the model's state_dict(). Returns how
+ * many. */
 static size_t stand_ins(struct engine *e, struct fsdp *f, struct tensor **out)
 {
     const struct parameters *all = &f->model->parameters;
@@ -336,7 +337,7 @@ static size_t stand_ins(struct engine *e, struct fsdp *f, struct tensor **out)
     return count;
 }
 
-/* Whole parameters are there until all have been sharded, for the state_dict() refers to them. */
+/* Whole parameters stay until all have been sharded, because the state_dict() refers to them. */
 static void shard_loaded_units(struct engine *e, struct fsdp *f)
 {
     size_t count = stand_ins(e, f, f->scratch);
@@ -356,9 +357,9 @@ static bool is_final_norm(const struct decoder *m, const struct tensor *x)
     return x == m->final_norm.weight || x == m->final_norm.bias;
 }
 
-/* Does accelerate find the last norm, for which it looks among the children of what base_model_prefix names? OPT's is
- * deeper, and so is that of a text beside a vision tower; and of a model with adapters "model" names all of it, where
- * "transformer" and "gpt_neox" name the base. */
+/* Does accelerate find the last norm, which it looks for among the children of the module named by base_model_prefix?
+ * OPT's is deeper, and so is that of a text model beside a vision tower; and in a model with adapters "model" names all
+ * of it, while "transformer" and "gpt_neox" name the base. */
 static bool finds_final_norm(const struct decoder *m)
 {
     enum plim_family family = m->config->family;
@@ -392,7 +393,7 @@ static struct fsdp_unit *begin_unit(struct fsdp *f, size_t k, struct fsdp_parame
     return u;
 }
 
-/* The order in which units are sharded: a block behind the matrices of its adapters, the root last */
+/* The order in which units are sharded: a block after the matrices of its adapters, the root last */
 static void order_units(struct fsdp *f)
 {
     size_t count = 0, matrix = f->first_matrix;
@@ -406,7 +407,7 @@ static void order_units(struct fsdp *f)
     f->sequence[count] = &f->units[FSDP_ROOT];
 }
 
-/* Which parameters each unit has, in the model's order; in the tail the norm stands before a tied embedding. */
+/* Lists the parameters of each unit, in the model's order; in the tail the norm comes before a tied embedding. */
 static void make_units(struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;

@@ -1,4 +1,4 @@
-/* What does not train sharded by FSDP2, in PyTorch or here. */
+/* Settings that FSDP2 cannot train, in PyTorch or here. */
 #include "fsdp_internal.h"
 #include "workloads/spec/family.h"
 
@@ -14,7 +14,7 @@ static const char *accelerate_refuses(const struct plim_model_config *config)
                : NULL;
 }
 
-/* torchao's step casts a state that stands for one in 16 bits, of which torch.compile cannot make a DTensor's. */
+/* torchao's step casts a state that stands for a 16-bit tensor, which torch.compile cannot do for a DTensor. */
 static const char *torchao_refuses(const struct plim_train_setting *setting)
 {
     if (!plim_loop_is_trainers(setting->loop))
@@ -26,9 +26,9 @@ static const char *torchao_refuses(const struct plim_train_setting *setting)
            "type): --precision bf16-mixed trains them in fp32";
 }
 
-/* Liger's loss and cut cross entropy take the head's weight without calling the head. Its unit is whole then where
- * another module of it has run: the last norm, which accelerate does not find below adapters, or a tied embedding; and
- * axolotl's, which is the root. */
+/* Liger's loss and cut cross entropy use the head's weight without calling the head. Its unit is whole then only if
+ * another of its modules has run: the last norm, which accelerate does not find below adapters, or a tied embedding;
+ * with axolotl it always is, being the root. */
 static const char *fused_loss_refuses(const struct plim_model_config *config, const struct plim_train_setting *setting)
 {
     bool is_ligers = plim_family_liger(config, setting).loss == PLIM_LIGER_LOSS_FUSED;

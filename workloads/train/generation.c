@@ -73,7 +73,7 @@ static void prepare(struct engine *e, struct generation *g)
     g->given = next;
 }
 
-/* *x and one number more in each row, `more` (N, 1) lent */
+/* Appends one number to each row of *x, `more` (N, 1), lent */
 static void append(struct engine *e, struct tensor **x, struct tensor *more)
 {
     struct tensor *const both[] = {*x, more};
@@ -94,8 +94,8 @@ static void update(struct engine *e, struct generation *g)
     tensor_drop_all(e, one, before);
 }
 
-/* torch.multinomial(x, num_samples=1).squeeze(1), x (N, vocabulary): the largest of what is divided by chance
- * (aten/src/ATen/native/Distributions.cpp), after a look whether they are chances at all; (N), named */
+/* torch.multinomial(x, num_samples=1).squeeze(1), x (N, vocabulary): the argmax of x divided by random numbers
+ * (aten/src/ATen/native/Distributions.cpp), after a check that x are probabilities; (N), named */
 static struct tensor *draw(struct engine *e, struct tensor *x, uint64_t seed)
 {
     int64_t rows = tensor_size(x, 0);
@@ -131,7 +131,7 @@ static void pad_ended(struct engine *e, struct generation *g)
     tensor_set(e, &g->drawn, tokens);
 }
 
-/* stopping_criteria(): whether rows are as long as they may be, or end here; (N) bool, named */
+/* stopping_criteria(): have rows reached the greatest length, or do they end here? (N) bool, named */
 static struct tensor *look_for_ends(struct engine *e, struct generation *g)
 {
     int64_t rows = rows_of(g);
@@ -152,7 +152,7 @@ static struct tensor *look_for_ends(struct engine *e, struct generation *g)
     return is_done;
 }
 
-/* What the host waits for */
+/* The results that the host waits for */
 static void stop_check(struct engine *e, struct generation *g)
 {
     struct tensor *done = look_for_ends(e, g);

@@ -46,7 +46,7 @@ static bool is_corrected_by_token(const struct grpo *g)
 
 /* --- labels ----------------------------------------------------------------------------------- */
 
-/* Of tokens and mask (B, P + C): what is no answer is no label; named, NULL where the engine halted */
+/* The labels for tokens and mask (B, P + C): only answers are labels; named, NULL where the engine halted */
 static struct tensor *labels_of(struct engine *e, const struct grpo *g, struct tensor *tokens,
                                 struct tensor *mask)
 {
@@ -60,7 +60,7 @@ static struct tensor *labels_of(struct engine *e, const struct grpo *g, struct t
     return labels;
 }
 
-/* x[:, -C:] of what stands for each label, (B, P + C - 1); floating */
+/* x[:, -C:] of a number for each label, (B, P + C - 1); floating */
 static struct tensor *of_answers(struct engine *e, const struct grpo *g, struct tensor *x)
 {
     return op_slice_end(e, x, 1, e->halted ? 0 : answer_tokens(g));
@@ -68,7 +68,7 @@ static struct tensor *of_answers(struct engine *e, const struct grpo *g, struct 
 
 /* --- scores ----------------------------------------------------------------------------------- */
 
-/* All that are scored; what a chunk returned lives until the next one has, its log-probabilities until the end. */
+/* The scores of all chunks; a chunk's result lives until the next one's exists, its log-probabilities until the end. */
 struct scores {
     struct tensor *tokens, *mask; /* (N, P + C), lent */
     struct tensor *labels;        /* of the last chunk */
@@ -158,7 +158,7 @@ static struct tensor *mask_out(struct engine *e, struct tensor *ratios, struct c
     return kept;
 }
 
-/* exp(of what the two differ by), without what is too large: samples->ratios */
+/* exp(difference of the two log-probabilities), with large values cut off: samples->ratios */
 static void correct(struct engine *e, const struct grpo *g, struct samples *s, struct corrected *c)
 {
     enum plim_grpo_correction how = plim_grpo_corrects(&setting_of(g)->grpo);
@@ -173,11 +173,11 @@ static void correct(struct engine *e, const struct grpo *g, struct samples *s, s
     s->ratios = truncates ? truncate(e, ratios) : mask_out(e, ratios, c);
 }
 
-/* Numbers that are told of it, variables like those above */
+/* Metrics of it, in variables like those above */
 enum { TOLD = 5 };
 
-/* delta[mask & ~isnan(delta)], whose mean and maximum are told, and the ratios of the same tokens; what lives on goes
- * into `told`, named. */
+/* delta[mask & ~isnan(delta)], whose mean and maximum are logged, and the ratios of the same tokens; tensors that live
+ * on go into `told`, named. */
 static void measure_correction(struct engine *e, const struct grpo *g, const struct samples *s,
                                struct tensor *told[TOLD])
 {
@@ -322,7 +322,7 @@ void grpo_begin_step(struct engine *e, struct grpo *g, grpo_score *score, genera
 
 /* --- a micro-step ----------------------------------------------------------------------------- */
 
-/* The first rows of x (N, ..): a micro-step's; held, NULL of nothing */
+/* The rows of x (N, ..) for a micro-step, the first ones; held; NULL for NULL */
 static struct tensor *part(struct engine *e, const struct grpo *g, struct tensor *x)
 {
     return x && !e->halted ? tensor_hold(op_slice(e, x, 0, 0, setting_of(g)->micro_batch)) : NULL;
@@ -404,7 +404,7 @@ static void each_loss(struct engine *e, const struct grpo *g, struct loss *l)
     tensor_drop(e, before);
 }
 
-/* clamp(min=1.0) of an integer or of several: a number with a point; takes x, named */
+/* clamp(min=1.0) of one or several integers, as floating-point numbers; takes x, named */
 static struct tensor *at_least_one(struct engine *e, struct tensor *x)
 {
     struct tensor *wide = tensor_keep(op_to(e, x, PLIM_F32));
@@ -424,7 +424,7 @@ static struct tensor *count_rows(struct engine *e, const struct loss *l)
     return tensor_keep(op_reduce(e, l->part.answer_mask, 2, false, PLIM_BINARY_ADD, 1, PLIM_I64));
 }
 
-/* (x * mask).sum(-1).mean() where each row counts as much */
+/* (x * mask).sum(-1).mean(), where all rows have the same weight */
 static struct tensor *mean_of_rows(struct engine *e, struct loss *l)
 {
     struct tensor *sums = tensor_keep(op_sum_dim(e, masked(e, l, l->each), 1));
@@ -507,7 +507,7 @@ static void read_mean_of_whether(struct engine *e, const struct loss *l, struct 
     tensor_drop(e, wide);
 }
 
-/* accelerator.gather(masked_seq_mean(is.float())), (B world), named, of which an extreme is told */
+/* accelerator.gather(masked_seq_mean(is.float())), (B world), named, an extreme of which is logged */
 static struct tensor *gather_rows(struct engine *e, const struct loss *l, struct tensor *is,
                                   int64_t world)
 {

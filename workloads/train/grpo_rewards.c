@@ -1,7 +1,7 @@
 #include "grpo_rewards.h"
 #include "measures.h"
 
-/* A function's result in the place of its operand */
+/* Replaces an operand by a function's result */
 static void replace(struct engine *e, struct tensor **x, struct tensor *result)
 {
     tensor_drop(e, *x);
@@ -20,13 +20,13 @@ static struct tensor *sums_of(struct engine *e, struct tensor *x, enum plim_dtyp
     return tensor_keep(op_reduce(e, x, 2, true, PLIM_BINARY_ADD, 1, dtype));
 }
 
-/* How many of each group of booleans are set, int64 */
+/* The number of true elements in each group of booleans, int64 */
 static struct tensor *count(struct engine *e, struct tensor *is)
 {
     return sums_of(e, is, PLIM_I64);
 }
 
-/* torch.nanmean() of each group: nansum() over how many are numbers; named. There is no NaN here. */
+/* torch.nanmean() of each group: nansum() divided by the number of non-NaN elements; named. There is no NaN here. */
 static struct tensor *nanmean(struct engine *e, struct tensor *x)
 {
     struct tensor *is_number = tensor_keep(op_compare(e, PLIM_BINARY_NE, x, x));
@@ -62,7 +62,7 @@ static struct tensor *nanstd(struct engine *e, struct tensor *x)
     return deviation;
 }
 
-/* x (groups, 1), taken, as often as a group has rows, (n); named */
+/* x (groups, 1), taken, repeated for each row of a group, (n); named */
 static struct tensor *repeated(struct engine *e, struct tensor *x, int64_t n)
 {
     if (e->halted) return x;
@@ -92,7 +92,7 @@ static struct tensor *are_nan(struct engine *e, struct tensor *rewards)
     return is_nan;
 }
 
-/* _calculate_rewards(): a function's, drawn between -1 and 1 */
+/* _calculate_rewards(): rewards of one function, random between -1 and 1 */
 static struct tensor *calculate(struct engine *e, int64_t own, int64_t world)
 {
     static const uint64_t SEED = 1;

@@ -6,7 +6,7 @@ static const double BETA = 0.1; /* pref_beta */
 
 enum { DESIRABLE, UNDESIRABLE, KINDS };
 
-/* How many rows of a batch are of a kind: the desirable ones are the first half */
+/* The number of rows of a kind in a batch: the desirable ones are the first half */
 static int64_t rows_of(const struct batch *batch, int kind)
 {
     int64_t rows = batch->tags->a.shape[0];
@@ -17,8 +17,8 @@ static int64_t rows_of(const struct batch *batch, int kind)
 
 enum { BATCH_COPIES = 4 + BATCH_KL };
 
-/* CustomKTOTrainer.forward(): of all that is in the batch a copy is made. Of each row its label's log-probabilities,
- * named; *logits, and *average a label, named */
+/* CustomKTOTrainer.forward(): copies all tensors of the batch. Returns the log-probability of each row's labels, and in
+ * *logits the logits, in *average that log-probability per label; all named */
 static struct tensor *pass(struct engine *e, const struct batch *batch, bool of_kl, preference_forward *forward,
                            void *user, bool by_reference, struct tensor **logits, struct tensor **average)
 {
@@ -36,7 +36,7 @@ static struct tensor *pass(struct engine *e, const struct batch *batch, bool of_
     return sums;
 }
 
-/* What concatenated_forward() returns; named */
+/* The results of concatenated_forward(); named */
 struct kto_scores {
     struct tensor *log_probs[KINDS], *logits[KINDS]; /* (rows), (rows, S * V) */
     struct tensor *kl, *average; /* of the KL's rows; of the desirable ones, a label */
@@ -80,7 +80,7 @@ static struct kto_scores score(struct engine *e, const struct batch *batch, pref
 
 /* --- the loss --------------------------------------------------------------------------------- */
 
-/* Variables of TRL's kto_loss(), of a kind of rows each; named */
+/* Variables of TRL's kto_loss(), one for each kind of rows; named */
 struct kto_parts {
     struct tensor *ratios[KINDS], *losses[KINDS], *rewards[KINDS];
 };
@@ -97,7 +97,7 @@ static void fill_in(struct engine *e, struct kto_parts *p, int kind, struct tens
     e->grad_enabled = grad;
 }
 
-/* The losses of the kinds of rows that there are, weighted by 1 and joined; named */
+/* The losses of all kinds of rows that occur, weighted by 1 and concatenated; named */
 static struct tensor *join(struct engine *e, const struct kto_parts *p, int kinds)
 {
     struct tensor *weighted[KINDS];
@@ -125,7 +125,7 @@ static void read_sum(struct engine *e, struct tensor *x)
     measures_read(e, tensor_keep(op_nansum(e, x)));
 }
 
-/* The reference's, of which those of the rows' and of the KL's are kept */
+/* The reference's scores, of which those of the rows and of the KL divergence are kept */
 static struct kto_scores judge(struct engine *e, const struct batch *batch, preference_forward *forward, void *user)
 {
     bool grad = e->grad_enabled;

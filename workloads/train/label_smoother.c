@@ -11,8 +11,8 @@ static void shift(struct engine *e, struct tensor **logits, struct tensor **labe
     *labels = tensor_keep(op_contiguous(e, op_slice(e, *labels, 1, 1, rows)));
 }
 
-/* *x = x.sum() / (items * classes), x (.., 1). Trainer holds the number of labels in a step, so that it is memory only
- * where it is multiplied (`classes` above 1), or the smoother's own (`active`, or NULL); here it is that of x. */
+/* *x = x.sum() / (items * classes), x (.., 1). Trainer holds the number of labels in a step, so it takes memory here
+ * only if it is multiplied (`classes` above 1), or the smoother's own (`active`, or NULL); its value is x's size. */
 static void sum_and_divide(struct engine *e, struct tensor **x, struct tensor *active, int64_t classes)
 {
     double items = (double)tensor_elements(*x);
@@ -32,7 +32,7 @@ static struct tensor *weigh(struct engine *e, double epsilon, struct tensor *nll
     return loss;
 }
 
-/* How many labels count, which the smoother asks itself where Trainer does not; named, NULL: it does */
+/* The number of labels that count, which the smoother computes if Trainer does not; named, NULL: Trainer does */
 static struct tensor *count_active(struct engine *e, const struct decoder *m, struct tensor *padding)
 {
     if (decoder_takes_items(m) || e->halted) return NULL;
@@ -43,7 +43,7 @@ static struct tensor *count_active(struct engine *e, const struct decoder *m, st
     return active;
 }
 
-/* LabelSmoother.__call__() behind the shift, with its names */
+/* LabelSmoother.__call__() after the shift, with its names */
 static struct tensor *smooth(struct engine *e, const struct decoder *m, struct tensor *logits, struct tensor *labels,
                              bool owns_labels)
 {

@@ -6,7 +6,7 @@ struct tensor *measures_count(struct engine *e, struct tensor *x)
     return tensor_keep(op_reduce(e, x, all, false, PLIM_BINARY_ADD, 1, PLIM_I64));
 }
 
-/* all (world, items) <- x, as often as there are ranks */
+/* all (world, items) <- x, once for each rank */
 static void spread(struct engine *e, struct tensor *all, struct tensor *x, int64_t world)
 {
     int64_t items = tensor_elements(x);

@@ -1,4 +1,4 @@
-/* The table of optimizers and what they share. */
+/* The table of optimizers and the functions that they share. */
 #include "optimizer.h"
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static void step_all(struct engine *e, struct optimizer *o, struct tensor *found
     e->grad_enabled = grad;
 }
 
-/* A step of `count` of the parameters, whose states are those from `first` on. */
+/* A step of `count` of the parameters; their states begin at `first`. */
 static void step_part(struct engine *e, const struct parameters *list, size_t first, struct optimizer *o, bool is_last,
                       struct tensor *found_inf, struct tensor *grad_scale)
 {

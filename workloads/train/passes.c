@@ -10,7 +10,7 @@ struct passes {
     bool reduces; /* the backward that follows is to reduce the gradients */
 };
 
-/* DistributedDataParallel stands around the model in each of its passes, those without gradients, too, but not in
+/* DistributedDataParallel wraps the model in all of its forwards, also those without gradients, but not in
  * evaluations. */
 static void enter_ddp(const struct passes *passes, bool trains)
 {
@@ -42,7 +42,8 @@ static struct tensor *score_rows(void *user, const struct batch *batch, bool by_
     return logits;
 }
 
-/* PairwiseTrainer's: the model's own loss of its logits is made, too, and lives as long as Python's variable. */
+/* PairwiseTrainer's forward: the model's own loss of its logits is computed, too, and lives as long as Python's
+ * variable. */
 static struct tensor *reward(const struct passes *passes, const struct batch *batch,
                              struct tensor *scores[TRAINER_LOGITS])
 {

@@ -27,7 +27,7 @@ struct tensor *preference_log_probs(struct engine *e, struct tensor *logits, str
     return sums;
 }
 
-/* What concatenated_forward() returns; named. The logits are those of all rows. */
+/* The results of concatenated_forward(); named. The logits are those of all rows. */
 struct scores {
     struct pair log_probs;
     struct tensor *logits, *average; /* of the chosen answers, a token */
@@ -87,7 +87,7 @@ static struct pair judge(struct engine *e, enum plim_preference_loss loss, const
 
 /* --- the loss --------------------------------------------------------------------------------- */
 
-/* What compute_preference_loss() returns, of each pair; named */
+/* The results of compute_preference_loss() for each pair; named */
 struct losses {
     struct tensor *loss;
     struct pair rewards;
@@ -109,7 +109,7 @@ static struct tensor *minus_log_sigmoid(struct engine *e, struct tensor *x, doub
     return op_neg(e, op_log_sigmoid(e, op_mul_scalar(e, x, scale)));
 }
 
-/* TRL 0.24's dpo_loss() without a loss_type, which is sigmoid, and label_smoothing 0, whose part is computed */
+/* TRL 0.24's dpo_loss() with the default loss_type, sigmoid, and label_smoothing 0, whose term is computed anyway */
 static struct losses of_reference(struct engine *e, struct pair own, struct pair reference)
 {
     struct losses l;

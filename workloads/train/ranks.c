@@ -8,7 +8,7 @@ bool plim_ranks_differ(const struct plim_train_setting *setting)
     return parted && setting->world > 1 && setting->rank < 0;
 }
 
-/* The N-th rank that is proven, behind the one that was replayed last; -1: there are no more. */
+/* The N-th rank that is proven, after the one that was replayed last; -1: there are no more. */
 static int64_t next_rank(const struct plim_train_setting *setting, const struct plim_replay *of_last, int64_t n)
 {
     int64_t most = setting->world < PLIM_RANKS_PROVEN ? setting->world : PLIM_RANKS_PROVEN;

@@ -5,8 +5,8 @@ static struct tensor *make_rate(struct engine *e)
     return tensor_keep(op_full(e, PLIM_F32, 0, NULL, 0));
 }
 
-/* AcceleratedOptimizer (accelerate's optimizer.py): the rates go to the GPU, and load_state_dict() copies them deeply,
- * whose copy's storage comes before its tensor, which has an element of its own until then. The copies stay. */
+/* AcceleratedOptimizer (accelerate's optimizer.py): the rates are moved to the GPU, and load_state_dict() makes deep
+ * copies; a copy's storage is made before its tensor, which has an element of its own until then. The copies stay. */
 static void prepare(struct engine *e)
 {
     struct tensor *moved[RATE_GROUPS];
@@ -18,7 +18,7 @@ static void prepare(struct engine *e)
     for (int i = RATE_GROUPS; i-- > 0;) tensor_drop(e, moved[i]);
 }
 
-/* _update_lr() in lr_scheduler.py: the new rates, which are copied into the optimizer's, and copies of these */
+/* _update_lr() in lr_scheduler.py: new rates, which are copied into the optimizer's, and copies of these */
 static void update(struct engine *e, struct rates *rates)
 {
     struct tensor *values[RATE_GROUPS], *last[RATE_GROUPS];

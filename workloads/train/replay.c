@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Seeds of what is random besides the parameters, which have the first numbers. */
+/* Seeds of random tensors besides the parameters, which have the first numbers. */
 enum { TOKEN_SEED = 1 << 30, DROPOUT_SEED };
 
 struct plim_replayer {
@@ -73,8 +73,8 @@ void plim_replayer_links(struct plim_replayer *r, const struct plim_links *links
     r->links = *links;
 }
 
-/* Of a ring through all GPUs: where it leaves a machine, all that passes a GPU passes there, and nothing
- * of it was measured. */
+/* The links of a ring through all GPUs: where it leaves a machine, all of a GPU's data passes there, and that
+ * link was not measured. */
 static struct plim_replay ring_of(const struct plim_links *links,
                                   const struct plim_train_setting *setting)
 {
@@ -222,8 +222,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Does the state in which this step ended tell that all repeats from here on? `period`: after how many of these states
- * it was like this, 1 where only small blocks move; 0: it does not. */
+/* Does the state at the end of this step show that everything repeats from here on? Returns the period, as a number of
+ * these states, or 1 where only small blocks move; 0: it does not. */
 static size_t period_of(struct training_run *r, struct state_list *states, size_t settled, int64_t peak_reserved_bytes,
                         bool *small_blocks_move)
 {
@@ -247,8 +247,8 @@ static void evaluate_at_start(struct training_run *r)
     out->start_requested_bytes = start.evaluation_requested_bytes;
 }
 
-/* An evaluation, where one is due behind this step. Steps that are known to repeat until then are left out, and steps
- * that do not come to repeat are taken to be over; where nothing is compared, the first four are enough. */
+/* Runs an evaluation, if one is due after this step. Steps that are known to repeat until then are left out; steps
+ * that never repeat are assumed to be over; where nothing is compared, the first four are enough. */
 static void evaluate(struct plim_replayer *replayer, struct plim_replay_step *step, bool compares)
 {
     enum { MOST_STEPS = PLIM_REPLAY_PROOF_STEPS / 4, SETTLED_EVALUATIONS = 3, SETTLED_LATER = 4 };
@@ -348,7 +348,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
                            r->phase ? r->phase : "starting", plim_status_text(r->st));
 }
 
-/* The step after one that ended as it began: the same, but for the queue before the device. */
+/* The step after one that ended as it began: the same, except for the device's queue. */
 static void repeat_last_step(struct plim_replayer *replayer, const struct plim_device_round *round,
                              struct driver_use before)
 {
@@ -365,8 +365,8 @@ static void repeat_last_step(struct plim_replayer *replayer, const struct plim_d
     r->out.steps_done++;
 }
 
-/* The steps whose numbers are kept. Nearly always the third ends as it began, and says what the
- * fourth does. */
+/* Runs the steps whose numbers are kept. Nearly always the third ends as it began, and so determines the
+ * fourth. */
 static bool first_steps(struct plim_replayer *replayer)
 {
     struct training_run *r = &replayer->run;

@@ -9,7 +9,7 @@ static struct tensor *mean_of(struct engine *e, struct tensor *x)
     return op_view(e, op_mean_last(e, x), 0, (const int64_t[]){0});
 }
 
-/* coefficient * mean((chosen + rejected) ** 2), by which rewards come to lie around 0; floating */
+/* coefficient * mean((chosen + rejected) ** 2), which centres rewards around 0; floating */
 static struct tensor *distance_from_zero(struct engine *e, struct tensor *const pair[2], double coefficient)
 {
     struct tensor *squares = op_pow_scalar(e, op_add(e, pair[CHOSEN], pair[REJECTED]), 2);
@@ -26,7 +26,7 @@ static struct tensor *measure_rewards(struct engine *e, struct tensor *rewards, 
     return all;
 }
 
-/* Of how many pairs the chosen answer has the larger reward. */
+/* The share of pairs whose chosen answer has the larger reward. */
 static void measure_accuracy(struct engine *e, struct tensor *const pair[2], int64_t world)
 {
     struct tensor *is_larger = op_compare(e, PLIM_BINARY_GT, pair[CHOSEN], pair[REJECTED]);
@@ -37,7 +37,7 @@ static void measure_accuracy(struct engine *e, struct tensor *const pair[2], int
     tensor_drop(e, mean);
 }
 
-/* How much larger it is; the variable that stays, named */
+/* By how much it is larger; returns the variable that stays, named */
 static struct tensor *measure_margin(struct engine *e, struct tensor *const pair[2], int64_t world)
 {
     struct tensor *margins = tensor_keep(op_sub(e, pair[CHOSEN], pair[REJECTED]));

@@ -26,7 +26,7 @@ struct tensor *scaler_scale(struct engine *e, struct scaler *s, struct tensor *l
     return op_mul(e, loss, s->scale);
 }
 
-/* found_inf and 1 / scale, as the kernel over all gradients wants them: a copy of each */
+/* found_inf and 1 / scale in the form that the kernel over all gradients takes: a copy of each */
 static void unscale(struct engine *e, struct scaler *s, struct optimizer *o, struct tensor *inverse,
                     struct tensor *zero)
 {
@@ -127,7 +127,7 @@ static int64_t chunks_of(const struct tensor *x)
     return (tensor_elements(x) + FOREACH_CHUNK - 1) / FOREACH_CHUNK;
 }
 
-/* The partial sums of _foreach_norm: of every chunk of every tensor, as many for each as the largest has. */
+/* The partial sums of _foreach_norm, one per chunk of a tensor, with as many for each tensor as for the largest. */
 static struct tensor *partials_2_11(struct engine *e, size_t n, struct tensor *const *grads)
 {
     int64_t largest = 0;
@@ -136,7 +136,7 @@ static struct tensor *partials_2_11(struct engine *e, size_t n, struct tensor *c
     return tensor_keep(op_full(e, PLIM_F32, SHAPE((int64_t)n * largest), 0));
 }
 
-/* The same of PyTorch 2.15: as many as each has. `starts`: where those of each begin, and their end. */
+/* The same in PyTorch 2.15: each tensor has its own number. `starts`: where those of each tensor begin, and the end. */
 static struct tensor *partials_2_15(struct engine *e, size_t n, struct tensor *const *grads,
                                     struct tensor **starts)
 {
@@ -149,7 +149,7 @@ static struct tensor *partials_2_15(struct engine *e, size_t n, struct tensor *c
     return tensor_keep(op_full(e, PLIM_F32, SHAPE(all), 0));
 }
 
-/* _foreach_norm: partial sums, then one number a tensor; named */
+/* _foreach_norm: partial sums, then one number per tensor; named */
 static void norms_of(struct engine *e, size_t n, struct tensor **grads, struct tensor **norms)
 {
     struct tensor *starts = NULL;
@@ -207,9 +207,9 @@ static struct tensor *norms_of_all_ranks(struct engine *e, struct tensor *norms)
     return roots;
 }
 
-/* _group_tensors_by_device_and_dtype(): gradients of one type stand behind one another. The type that is found last
- * comes first: the map's (std::unordered_map of at::native::_group_tensors_by_first_tensors_device_and_dtype(),
- * aten/src/ATen/native/ForeachUtils.h) begins with what was put into it last. */
+/* _group_tensors_by_device_and_dtype(): puts gradients of one type together. The type that occurs last comes
+ * first: the map (std::unordered_map in at::native::_group_tensors_by_first_tensors_device_and_dtype(),
+ * aten/src/ATen/native/ForeachUtils.h) begins with the entry that was inserted last. */
 static void group_by_type(struct optimizer *o)
 {
     size_t count = 0;
@@ -223,7 +223,7 @@ static void group_by_type(struct optimizer *o)
     memcpy(o->grads, o->scratch, count * sizeof(struct tensor *));
 }
 
-/* The norms of all gradients, into o->scratch, one kernel for each type; what their stack has */
+/* The norms of all gradients, into o->scratch, one kernel for each type; returns the type of their stack */
 static enum plim_dtype norms_by_type(struct engine *e, struct optimizer *o)
 {
     size_t end;

@@ -15,7 +15,7 @@ static void measure(struct engine *e, struct sft_held *held, int64_t world)
     measures_read_mean(e, held->correct, held->labels);
 }
 
-/* -log_probs.sum() / number, times the ranks in training, and what balances the experts */
+/* -log_probs.sum() / number, in training times the number of ranks, plus the load-balancing loss of the experts */
 static struct tensor *loss_of(struct engine *e, struct tensor *items, int64_t world, const struct decoder *m,
                               struct sft_held *held)
 {

@@ -1,4 +1,4 @@
-/* torch.optim.SGD, foreach, with momentum 0.9; as transformers' Trainer makes it without. */
+/* torch.optim.SGD, foreach, with momentum 0.9; without momentum as transformers' Trainer creates it. */
 #include "optimizer.h"
 
 enum { MOMENTUM };

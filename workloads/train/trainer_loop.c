@@ -54,16 +54,16 @@ void trainer_loop_finish(struct trainer_loop *loop)
 
 /* --- batches ---------------------------------------------------------------------------------- */
 
-/* compute_loss() of TRL's and LLaMA-Factory's trainers is their own, and so is their prediction_step(), but for
- * RewardTrainer's. */
+/* TRL's and LLaMA-Factory's trainers have a compute_loss() of their own, and a prediction_step(), too, except
+ * RewardTrainer. */
 static bool has_own_loss(const struct trainer_loop *loop)
 {
     return plim_loop_has_own_loss(loop->model->setting->loop);
 }
 
-/* Is a loss a mean, which is divided by the accumulation? Of pairs of rows, and of kto's, no labels are counted
- * (loss_is_scaled_for_ga of DPOTrainer and RewardTrainer; LLaMA-Factory's have model_accepts_loss_kwargs False), and of
- * a model that takes no number of labels. */
+/* Is the loss a mean, which is divided by the accumulation? It is where no labels are counted: for pairs of rows and
+ * for kto (loss_is_scaled_for_ga of DPOTrainer and RewardTrainer; LLaMA-Factory's have model_accepts_loss_kwargs
+ * False), and for a model that takes no number of labels. */
 static bool has_mean_loss(const struct trainer_loop *loop)
 {
     enum plim_loop kind = loop->model->setting->loop;
@@ -72,7 +72,7 @@ static bool has_mean_loss(const struct trainer_loop *loop)
     return is_of_pairs || !decoder_takes_items(loop->model);
 }
 
-/* Its batches are prompts, which stay on the host; what it makes of them is its own (grpo.h). */
+/* GRPOTrainer's batches are prompts, which stay on the host; it makes its own tensors from them (grpo.h). */
 static bool is_grpo(const struct trainer_loop *loop)
 {
     return loop->model->setting->loop == PLIM_LOOP_TRL_GRPO;
@@ -97,8 +97,8 @@ static void drop_batch(struct engine *e, const struct batch *batch)
     tensor_drop_list(e, parts, BATCH_PARTS);
 }
 
-/* Labels as the loss sees them: ForCausalLMLoss shifts them, which Trainer knows by the names of classes
- * (ForCausalLM, ForConditionalGeneration), of which GPT2LMHeadModel is none. Named. */
+/* Labels as the loss sees them: ForCausalLMLoss shifts them. Trainer tells it by the names of classes (ForCausalLM,
+ * ForConditionalGeneration), which GPT2LMHeadModel does not have. Named. */
 static struct tensor *labels_to_count(struct engine *e, const struct decoder *m, struct tensor *labels)
 {
     bool is_causal = m->config->task == PLIM_TASK_CAUSAL_LM && !m->config->encoder_layers;
@@ -247,7 +247,7 @@ void trainer_loop_after_update(struct engine *e, struct trainer_loop *loop)
 
 /* --- an evaluation ---------------------------------------------------------------------------- */
 
-/* What is kept of an evaluation's batches (EvalLoopContainer); named or NULL */
+/* Tensors kept of an evaluation's batches (EvalLoopContainer); named or NULL */
 struct kept {
     struct tensor *losses, *logits[TRAINER_LOGITS], *labels;
 };
@@ -259,7 +259,7 @@ static void keep(struct engine *e, struct tensor **all, struct tensor *more)
     else *all = tensor_ref(more);
 }
 
-/* accelerator.gather() of what each rank has; of one rank it is the same. */
+/* accelerator.gather() of each rank's tensor; the same tensor for one rank. */
 static void gather(struct engine *e, const struct trainer_loop *loop, struct tensor **x)
 {
     int64_t world = world_of(loop), shape[PLIM_MAX_DIMS];
@@ -269,7 +269,7 @@ static void gather(struct engine *e, const struct trainer_loop *loop, struct ten
     tensor_set(e, x, tensor_empty(e, (enum plim_dtype)(*x)->a.dtype, (*x)->a.ndim, shape));
 }
 
-/* pad_across_processes(): the shape of what has more than one dimension goes to the GPU, to be compared. */
+/* pad_across_processes(): the shape of a tensor with more than one dimension is copied to the GPU, to be compared. */
 static void compare_shapes(struct engine *e, const struct trainer_loop *loop, const struct tensor *x)
 {
     if (e->halted || x->a.ndim < 2) return;
@@ -285,7 +285,7 @@ static void drop_kept(struct engine *e, struct kept *kept)
     *kept = (struct kept){0};
 }
 
-/* Of LLaMA-Factory's rm stage the scores are kept, and the labels where it says what they are called (get_train_args()
+/* LLaMA-Factory's rm stage keeps the scores, and the labels if it sets their names (get_train_args()
  * of hparams/parser.py: for adapters) */
 static struct kept predict_scores(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
                                   trainer_loop_forward *forward, void *user)
@@ -298,7 +298,7 @@ static struct kept predict_scores(struct engine *e, const struct trainer_loop *l
     return kept;
 }
 
-/* What the output has besides logits, of which no key is ignored: rope_deltas, or gemma3's image_hidden_states; named
+/* Outputs besides logits, none of which is an ignored key: rope_deltas, or gemma3's image_hidden_states; named
  * or NULL */
 static struct tensor *take_output(struct decoder *m, const struct batch *batch)
 {
@@ -308,7 +308,7 @@ static struct tensor *take_output(struct decoder *m, const struct batch *batch)
     return states;
 }
 
-/* prediction_step(): what it returns, named. */
+/* prediction_step(): its results, named. */
 static struct kept predict(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
                            trainer_loop_forward *forward, void *user)
 {
@@ -333,7 +333,7 @@ static struct kept predict(struct engine *e, const struct trainer_loop *loop, co
     return (struct kept){.losses = mean};
 }
 
-/* Those of this rank live until all are gathered. */
+/* This rank's logits live until all are gathered. */
 static void gather_logits(struct engine *e, const struct trainer_loop *loop, struct tensor *logits[TRAINER_LOGITS])
 {
     struct tensor *own[TRAINER_LOGITS] = {NULL};
@@ -344,7 +344,7 @@ static void gather_logits(struct engine *e, const struct trainer_loop *loop, str
     tensor_drop_list(e, own, TRAINER_LOGITS);
 }
 
-/* What was kept of them lives until all are joined. */
+/* The earlier logits live until all are joined. */
 static void keep_logits(struct engine *e, struct tensor *all[TRAINER_LOGITS], struct tensor *more[TRAINER_LOGITS])
 {
     struct tensor *before[TRAINER_LOGITS] = {NULL};
@@ -355,7 +355,7 @@ static void keep_logits(struct engine *e, struct tensor *all[TRAINER_LOGITS], st
     tensor_drop_list(e, before, TRAINER_LOGITS);
 }
 
-/* losses.repeat(batch_size), and the joining. */
+/* losses.repeat(batch_size), joined to the earlier ones. */
 static void add_to_kept(struct engine *e, const struct trainer_loop *loop, struct kept *all, struct kept *one)
 {
     const int64_t rows = loop->model->setting->evaluation.batch;

@@ -1,4 +1,4 @@
-/* The steps of a training run: micro-steps, as many of them as tell what the others do, and the update. */
+/* The steps of a training run: as many micro-steps as determine all others, and the update. */
 #include "training_run.h"
 #include "autotune/base/array.h"
 #include "devices/half.h"
@@ -26,7 +26,7 @@ void training_run_enter(struct training_run *r, const char *phase)
     if (r->e->memory.timeline) r->e->memory.timeline->phase = phase;
 }
 
-/* Reading it is no operation of the training loop. It is of 16 bits where the logits are, and nothing widens them. */
+/* Reading the loss is no operation of the training loop. It has 16 bits if the logits have and nothing widens them. */
 static double loss_of(struct engine *e, const struct tensor *loss)
 {
     uint16_t half[2] = {0};
@@ -46,7 +46,7 @@ static void look_for_stop(struct training_run *r)
     if (r->stop && r->stop(r->stop_user)) engine_fail(r->e, PLIM_CANCELLED);
 }
 
-/* Of what TRL's fused head returned, whose fields stand in this order (FusedCausalLMOutput) */
+/* Ends FSDP2's forward for the outputs of TRL's fused head, in the order of their fields (FusedCausalLMOutput) */
 static void leave_fsdp(struct training_run *r, struct fused_output *out)
 {
     struct tensor **const outputs[FSDP_OUTPUTS] = {&out->loss, &out->log_probs, &out->entropy, &out->mean_logits,
@@ -54,15 +54,15 @@ static void leave_fsdp(struct training_run *r, struct fused_output *out)
     fsdp_after_forward(r->e, &r->fsdp, out->log_probs, outputs, FSDP_OUTPUTS);
 }
 
-/* What TRL's trainers ask of the model's head */
+/* The outputs that TRL's trainers ask of the model's head */
 static unsigned scores_of(const struct training_run *r)
 {
     if (r->setting.loop == PLIM_LOOP_TRL_GRPO) return TRL_ENTROPY;
     return TRL_ENTROPY | TRL_IS_TOP1 | (r->setting.loop == PLIM_LOOP_TRL_DPO ? TRL_MEAN_LOGITS : 0);
 }
 
-/* A forward of a model with TRL's head beside the one that is trained on: no DistributedDataParallel and no engine of
- * DeepSpeed's stands around it. `reduces`: the backward that follows is to reduce the gradients. */
+/* A forward of a model with TRL's head besides the forward that trains, without DistributedDataParallel or DeepSpeed's
+ * engine around it. `reduces`: the backward that follows is to reduce the gradients. */
 static struct fused_output run_fused(struct training_run *r, struct decoder *m, const struct batch *batch,
                                      unsigned wanted, bool reduces)
 {
@@ -78,7 +78,7 @@ static struct fused_output run_fused(struct training_run *r, struct decoder *m, 
     return out;
 }
 
-/* What SFTTrainer measures where labels are smoothed is of a second forward, without gradients; `loss` is taken.
+/* With smoothed labels SFTTrainer's metrics come from a second forward, without gradients; `loss` is taken.
  * `reduces`: the backward that follows the first is to reduce the gradients. */
 static struct tensor *measure_again(struct training_run *r, const struct batch *batch, struct tensor *items,
                                     struct tensor *loss, bool reduces)
@@ -96,7 +96,7 @@ static struct tensor *measure_again(struct training_run *r, const struct batch *
     return loss;
 }
 
-/* What the reference makes of the rows: a model of its own, or the one that is trained without its adapters. `reduces`:
+/* The reference's outputs for the rows: of a separate model, or of the trained one without its adapters. `reduces`:
  * the backward that follows is to reduce the gradients. */
 static struct fused_output judge(struct training_run *r, const struct batch *batch, bool reduces)
 {
@@ -117,8 +117,8 @@ static struct fused_output judge(struct training_run *r, const struct batch *bat
     return out;
 }
 
-/* The loss of what the model's head returned, which is taken. `trains`: it is of no evaluation; `reduces` as above.
- * *held is the caller's to drop. */
+/* The loss of the head's outputs, which are taken. `trains`: not in an evaluation; `reduces` as above.
+ * The caller drops *held. */
 static struct tensor *trl_loss(struct training_run *r, struct fused_output *fused, struct batch *batch,
                                bool trains, bool reduces, struct sft_held *held)
 {
@@ -131,7 +131,7 @@ static struct tensor *trl_loss(struct training_run *r, struct fused_output *fuse
     return dpo_loss(e, &compared, batch, &r->model, trains);
 }
 
-/* The loss of a model that was given no labels, of its logits, lent; named. `trains`: it is of no evaluation. */
+/* The loss of a model without labels, from its logits, lent; named. `trains`: not in an evaluation. */
 static struct tensor *loss_of_logits(struct training_run *r, struct tensor *logits, const struct batch *batch,
                                      bool trains)
 {
@@ -190,7 +190,7 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
     return loss;
 }
 
-/* `recorded`: where the tape is told when forward is done; NULL: it is not recorded. */
+/* `recorded`: the stretch of the tape that the micro-step is recorded in; NULL: it is not recorded. */
 static void run_micro_step(struct training_run *r, struct plim_replay_step *s, bool last,
                            struct stretch *recorded)
 {
@@ -234,8 +234,8 @@ static void play_micro_step(struct training_run *r, struct plim_replay_step *s,
     stretch_play_second_half(e, r->tape, recorded);
 }
 
-/* Where GPUs reduce gradients, one that is not the last. What is born in the first of all (workspaces)
- * stays out of the recording. */
+/* A micro-step; where GPUs reduce gradients, not the last one. Tensors that only the very first one makes (workspaces)
+ * stay out of the recording. */
 static void micro_step(struct training_run *r, struct plim_replay_step *s, bool is_first, bool is_last)
 {
     struct stretch *stretch = is_first ? &r->first : &r->further;
@@ -305,7 +305,7 @@ struct driver_use training_run_driver_use(const struct training_run *r)
     return (struct driver_use){training_run_retries(r), load.driver_seconds};
 }
 
-/* What it came to between two moments comes `times` times more, and is not run. */
+/* Adds the driver's use between two moments `times` times more, for parts that are not run. */
 void training_run_repeat_driver_use(struct training_run *r, struct driver_use from, struct driver_use to,
                               int64_t times)
 {
@@ -313,7 +313,7 @@ void training_run_repeat_driver_use(struct training_run *r, struct driver_use fr
     plim_device_spend(r->e->device, (to.seconds - from.seconds) * (double)times);
 }
 
-/* How many entries ago the allocator was in the state in which it is now; 0: it never was. */
+/* How many entries ago the allocator was in its present state; 0: it never was. */
 size_t training_run_since_this_state(struct training_run *r, struct state_list *states)
 {
     size_t since = 0;
@@ -348,7 +348,7 @@ bool training_run_only_small_blocks_move(struct training_run *r, struct state_li
     return true;
 }
 
-/* How many micro-steps from now on come again and again; 0: that is not known. */
+/* The number of micro-steps that repeat from now on; 0: it is not known. */
 static int64_t period_of_micro_steps(struct training_run *r)
 {
     int64_t period = (int64_t)training_run_since_this_state(r, r->micro_states);
@@ -361,7 +361,7 @@ static int64_t period_of_micro_steps(struct training_run *r)
     return 1;
 }
 
-/* The micro-steps since the state was as it is now come `times` times more. */
+/* Repeats the micro-steps since the allocator was in its present state `times` times more. */
 static void repeat_recorded(struct training_run *r, int64_t period, int64_t times)
 {
     const struct state *now = &r->micro_states->items[r->micro_states->count - 1];
@@ -369,7 +369,7 @@ static void repeat_recorded(struct training_run *r, int64_t period, int64_t time
     training_run_repeat_driver_use(r, now[-period].use, now->use, times);
 }
 
-/* Runs a round of them that comes `times` times in all. */
+/* Runs a round of `period` micro-steps, which counts for `times` rounds in all. */
 static void run_round(struct training_run *r, struct plim_replay_step *s, int64_t period, int64_t times)
 {
     struct engine *e = r->e;
@@ -385,8 +385,8 @@ static void run_round(struct training_run *r, struct plim_replay_step *s, int64_
     r->link.waited += (r->link.waited - waited) * (double)(times - 1);
 }
 
-/* Runs micro-steps until it is known what the rest does, which then is not run. Where GPUs reduce
- * gradients the last one is none of these. */
+/* Runs micro-steps until the effect of the rest is known, which is then not run. Where GPUs reduce
+ * gradients the last one is always run. */
 static void micro_steps(struct training_run *r, struct plim_replay_step *s)
 {
     struct engine *e = r->e;
@@ -409,8 +409,8 @@ static void micro_steps(struct training_run *r, struct plim_replay_step *s)
     if (last_differs && !e->halted) run_micro_step(r, s, true, NULL);
 }
 
-/* A sample's scores in a generation of GRPOTrainer's: of the model while it trains, without checkpoints, which the
- * accelerator wrapped in nothing but autocast */
+/* The scores of samples in a generation of GRPOTrainer: by the model in training mode, without checkpointing, and
+ * wrapped by accelerate in autocast only */
 static struct fused_output score_samples(void *user, const struct batch *batch, bool by_reference)
 {
     struct training_run *r = user;
@@ -426,8 +426,8 @@ static struct fused_output score_samples(void *user, const struct batch *batch, 
     return out;
 }
 
-/* A forward of generate(). accelerate wrapped the model in autocast; peft's generate() is of the base within it, and
- * DeepSpeed's engine is not asked. */
+/* A forward of generate(). accelerate wrapped the model in autocast; peft's generate() calls the base within it, not
+ * DeepSpeed's engine. */
 static struct tensor *next_logits(void *user, const struct batch *batch, struct decoder_cache *cache)
 {
     struct training_run *r = user;
@@ -485,14 +485,14 @@ void training_run_step(struct training_run *r, struct plim_replay_step *s)
     r->out.communication_seconds = r->link.waited - waited;
 }
 
-/* A forward of an evaluation, of the model itself: neither DistributedDataParallel nor DeepSpeed's engine stands around
+/* A forward of an evaluation, by the model itself, without DistributedDataParallel or DeepSpeed's engine around
  * it. */
 static struct tensor *evaluate_logits(struct training_run *r, const struct batch *batch, struct tensor **logits)
 {
     return forward_logits(r, &r->model, batch, false, logits);
 }
 
-/* Of TRL's trainers: what measures something of the logits gets them by another forward. */
+/* For TRL's trainers: metrics of the logits get them by another forward. */
 static struct tensor *evaluate_fused(struct training_run *r, const struct batch *batch, struct tensor **logits)
 {
     struct engine *e = r->e;

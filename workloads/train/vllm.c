@@ -33,7 +33,7 @@ static bool is_colocated(const struct plim_train_setting *setting)
     return setting->grpo.vllm == PLIM_VLLM_COLOCATE;
 }
 
-/* Awake for a generation: what it holds then is no memory of PyTorch's allocator (vllm/device_allocator/cumem.py) */
+/* vLLM is awake for a generation; its memory is not PyTorch's allocator's (vllm/device_allocator/cumem.py) */
 static void wake_up_and_sleep(struct engine *e, int64_t bytes)
 {
     uint64_t address;
@@ -51,7 +51,7 @@ static void load_colocated(struct engine *e, const struct decoder *m)
     wake_up_and_sleep(e, m->setting->vllm_awake_bytes);
 }
 
-/* The main process: of others nothing is sent, but they do with their adapters what it does. */
+/* Is it the main process? Other processes send nothing, but merge and remove their adapters, too. */
 static bool is_sender(const struct plim_train_setting *setting)
 {
     return setting->sharding < PLIM_SHARDING_DDP || setting->rank <= 0;
@@ -139,8 +139,8 @@ void vllm_meet(struct engine *e, const struct plim_train_setting *setting, struc
     tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1))));
 }
 
-/* pickle's protocol 4 (Lib/pickletools.py): a number of one, two or four bytes behind its opcode; a list is made, noted
- * and filled by a thousand items at a time; what is sent begins with two opcodes and has a frame for each 64 KiB. */
+/* pickle's protocol 4 (Lib/pickletools.py): a number has one, two or four bytes after its opcode; a list is made,
+ * memoised and filled by a thousand items at a time; a message begins with two opcodes, and has a frame per 64 KiB. */
 enum { FLOAT_BYTES = 9 };
 
 static int64_t pickled_number(int64_t number)
@@ -192,7 +192,7 @@ static struct tensor *draw_tokens(struct engine *e, const struct decoder *m, int
     return tokens;
 }
 
-/* The last token of the last answer of each micro-step. What the host does: a simulated device has no time for it. */
+/* Masks the last token of each micro-step's last answer. Done on the host: a simulated device takes no time for it. */
 static void hide_padding(struct engine *e, const struct plim_train_setting *s, struct tensor *mask)
 {
     if (e->halted || e->device->info.simulated || !decoder_hides_padding(s)) return;

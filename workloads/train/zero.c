@@ -17,7 +17,7 @@ struct tensor *zero_hook_logits(struct engine *e, void *context, struct tensor *
     return autograd_divided(e, logits, (double)z->model->setting->accumulation);
 }
 
-/* _prepare_input() of what the model is given; named or NULL */
+/* _prepare_input() of an input of the model; named or NULL */
 static struct tensor *prepare_input(struct engine *e, const struct zero *z, struct tensor *x)
 {
     if (!x) return NULL;

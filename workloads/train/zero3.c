@@ -15,14 +15,14 @@ static int by_place(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What rank `rank` lacks of its piece of a gradient */
+/* The padding of rank `rank`'s piece of a gradient */
 static int64_t padding_of(const struct zero3_parameter *p, int64_t rank)
 {
     int64_t left = p->elements - rank * p->piece;
     return left >= p->piece ? 0 : left > 0 ? p->piece - left : p->piece;
 }
 
-/* reduce_scatter_coalesced(): the ranks' pieces one behind the other, unless it is one gradient
+/* reduce_scatter_coalesced(): the ranks' pieces one after the other, unless it is one gradient
  * without padding. The paddings are tensors of their own until then. */
 static struct tensor *scatter(struct engine *e, const struct zero *z)
 {
@@ -110,7 +110,7 @@ void zero3_after_backward(struct engine *e, struct zero *z)
 
 /* --- making ----------------------------------------------------------------------------------- */
 
-/* The head's own weight, before it is given up for the embedding's */
+/* Makes the head's own weight, before it is replaced by the embedding's */
 static void make_tied(struct engine *e, const struct zero *z)
 {
     const struct zero3_parameter *p =
@@ -122,8 +122,8 @@ static void make_tied(struct engine *e, const struct zero *z)
     tensor_drop(e, piece);
 }
 
-/* The type in which the model is made: where deepspeed.zero.Init makes it, as with Trainer, each parameter is converted
- * when it is there. */
+/* The type in which the model is made: if deepspeed.zero.Init makes it, as with Trainer, each parameter is converted
+ * after it was made. */
 static enum plim_dtype type_when_made(const struct zero *z)
 {
     const struct plim_train_setting *setting = z->model->setting;
@@ -131,14 +131,14 @@ static enum plim_dtype type_when_made(const struct zero *z)
     return converts ? decoder_weights_dtype(setting->weights) : z->model->parameters.dtype;
 }
 
-/* A piece's room on the GPU; named, or NULL: the host has it. */
+/* Allocates a piece on the GPU; named, or NULL: it is on the host. */
 static struct tensor *room_for(struct engine *e, const struct zero *z, const struct zero3_parameter *p)
 {
     if (zero_offloads_parameters(z)) return NULL;
     return tensor_keep(tensor_empty(e, zero3_dtype(z, p), SHAPE(p->piece)));
 }
 
-/* A parameter is made whole, copied into its piece, which is returned, named (NULL: the host's), and given up. */
+/* Makes a parameter whole, copies it into its piece, and frees it. Returns the piece, named (NULL: on the host). */
 static struct tensor *make_piece(struct engine *e, struct zero *z, struct tensor *x, enum plim_dtype made_as)
 {
     enum plim_dtype dtype = zero_dtype(z);
@@ -153,7 +153,7 @@ static struct tensor *make_piece(struct engine *e, struct zero *z, struct tensor
 }
 
 /* The model that deepspeed.zero.Init makes: pieces of parameters, and buffers. Adapters come later. Puts the pieces
- * that are to be moved into the place of `states`, and returns their number. */
+ * that are to be moved into `states`, and returns their number. */
 static size_t make_model(struct engine *e, struct zero *z, struct tensor **states)
 {
     size_t count = decoder_states_by_module(z->model, states), pieces = 0;
@@ -175,7 +175,7 @@ static size_t make_model(struct engine *e, struct zero *z, struct tensor **state
     return pieces;
 }
 
-/* `list` in another type, one after the other. */
+/* Converts the tensors of `list` to another type, one after the other. */
 static void convert(struct engine *e, struct tensor **list, size_t count, enum plim_dtype dtype)
 {
     for (size_t i = 0; i < count && !e->halted; i++) {
@@ -185,7 +185,7 @@ static void convert(struct engine *e, struct tensor **list, size_t count, enum p
     }
 }
 
-/* _allgather_params_sequential() of one parameter, which then is given up */
+/* _allgather_params_sequential() of one parameter, which is then freed */
 static void gather_alone(struct engine *e, const struct zero *z, const struct zero3_parameter *p)
 {
     struct tensor *whole = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(p->piece * z->world)));
@@ -193,15 +193,15 @@ static void gather_alone(struct engine *e, const struct zero *z, const struct ze
     tensor_drop(e, whole);
 }
 
-/* Where a weight's memory is, but for padding; named */
+/* A view of a gathered weight in its shape, without padding; named */
 static struct tensor *in_shape(struct engine *e, const struct tensor *weight, struct tensor *whole)
 {
     if (e->halted) return e->poison;
     return tensor_keep(tensor_alias(e, whole, weight->a.ndim, weight->a.shape, weight->a.stride, 0));
 }
 
-/* DoraLinearLayer.update_layer(): the base's weight and bias are whole for it, each by itself (GatheredParameters). A
- * and B are lent; named */
+/* DoraLinearLayer.update_layer(): the base's weight and bias are gathered for it, one after the other
+ * (GatheredParameters). A and B are lent; named */
 static struct tensor *make_magnitude(struct engine *e, const struct zero *z, const struct lora_adapter *a,
                                      struct tensor *low, struct tensor *high)
 {
@@ -227,8 +227,8 @@ static void free_memory(struct engine *e)
     if (!e->halted) plim_allocator_empty_cache(e->allocator);
 }
 
-/* get_peft_model() makes adapters in the type of their base, and then in fp32; deepspeed.initialize() takes them back
- * to that type, and makes pieces of them, in `list`. Before, each weight of the base was gathered to be initialised. */
+/* get_peft_model() makes adapters in the type of their base, then casts them to fp32; deepspeed.initialize() casts them
+ * back, and makes pieces of them, in `list`. Before, each weight of the base is gathered to be initialised. */
 static size_t make_adapters(struct engine *e, struct zero *z, struct tensor **list)
 {
     const struct zero3 *g = z->gathered;
@@ -252,9 +252,9 @@ static size_t make_adapters(struct engine *e, struct zero *z, struct tensor **li
     return zero_offloads_parameters(z) ? 0 : count;
 }
 
-/* A model that is on the GPU becomes pieces, parameter by parameter, adapters among them. Puts those that are trained
- * into the place of `states`, and returns their number. (DeepSpeed makes texts of what it converts, which takes some
- * hundred bytes at a time; that is not played.) */
+/* Cuts a model on the GPU into pieces, parameter by parameter, including adapters. Puts the pieces that are trained
+ * into `states`, and returns their number. (DeepSpeed also makes texts of what it converts, which takes some
+ * hundred bytes at a time; that is not modelled.) */
 static size_t cut_loaded(struct engine *e, struct zero *z, struct tensor **states)
 {
     free_memory(e);
@@ -270,7 +270,7 @@ static size_t cut_loaded(struct engine *e, struct zero *z, struct tensor **state
     return pieces;
 }
 
-/* defragment() moves the pieces that are trained into one tensor by way of the host. */
+/* defragment() moves the pieces that are trained into one tensor through the host. */
 static void make_pieces(struct engine *e, struct zero *z, struct tensor **states)
 {
     struct zero3 *g = z->gathered;
@@ -325,7 +325,7 @@ static void make_groups(struct zero *z)
     }
 }
 
-/* The pieces of each sub-group in fp32, by way of a copy that goes when the next one is there, and zeros
+/* The pieces of each sub-group in fp32, through a copy that is freed when the next one exists, and zeros
  * like the gradient of the largest, which nothing uses. */
 static void make_masters(struct engine *e, struct zero *z)
 {
@@ -348,7 +348,7 @@ static void make_masters(struct engine *e, struct zero *z)
     tensor_drop(e, tensor_keep(op_full(e, PLIM_F32, SHAPE(largest), 0)));
 }
 
-/* The pieces in fp32, and what gradients need. */
+/* Makes the pieces in fp32, and the memory for gradients. */
 static void make_rest(struct engine *e, struct zero *z)
 {
     if (e->halted) return;

@@ -61,7 +61,7 @@ static struct zero3_gathering *new_gathering(struct zero3 *z)
     return &z->gatherings[z->next_gathering];
 }
 
-/* Of one rank a piece is all: where it is on the GPU it is used itself. */
+/* With one rank a piece is the whole parameter: if it is on the GPU it is used itself. */
 static void take_own(struct engine *e, const struct zero3 *z, struct zero3_parameter *p)
 {
     if (z->flat) p->whole->a.data = z->flat->a.data;
@@ -73,7 +73,7 @@ static bool is_integer(const struct zero3_parameter *p)
     return p->whole->a.dtype == PLIM_U8;
 }
 
-/* _all_gather_dtype() of those in a list that float, and of those that do not: each into a buffer of its own */
+/* _all_gather_dtype() of the floating-point parameters of a list, and of the others: each into a buffer of its own */
 static void gather_into_buffers(struct engine *e, struct zero3 *z, size_t count, struct zero3_parameter *const *list,
                                 struct zero3_gathering *g)
 {
@@ -126,7 +126,7 @@ static void gather(struct engine *e, struct zero3 *z, size_t count,
     g->arrival = link_send(z->zero->link, link_now(z->zero->link), (double)bytes, 1);
 }
 
-/* `flat`: what it comes out of; NULL: it is in its own memory already */
+/* `flat`: the buffer that it is taken from; NULL: it is in its own memory already */
 static void take_out(struct engine *e, struct zero3_parameter *p, struct tensor *flat)
 {
     if (flat) hold(e, p, p->elements);
@@ -134,7 +134,7 @@ static void take_out(struct engine *e, struct zero3_parameter *p, struct tensor 
     p->state = ZERO3_HERE;
 }
 
-/* The first of a list that is asked for brings all out of the buffer, which stays for the last. */
+/* The first parameter of a list that is waited for takes all out of the buffer, which stays until the last is. */
 static void await(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
 {
     struct zero3_gathering *g = p->from;
@@ -169,7 +169,7 @@ static int by_place(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What the module itself uses is no longer to come. */
+/* Skips the uses of the module itself, which are no longer ahead. */
 static void skip_own(struct zero3 *z, const struct zero3_module *m)
 {
     size_t own = 0;
@@ -199,7 +199,7 @@ static void gather_ahead(struct engine *e, struct zero3 *z)
     gather(e, z, count, z->chosen);
 }
 
-/* What was gathered ahead and not used goes. */
+/* Frees parameters that were gathered ahead and not used. */
 static void drop_awaited(struct engine *e, struct zero3 *z)
 {
     for (size_t i = 0; i < z->count; i++) {
@@ -210,7 +210,7 @@ static void drop_awaited(struct engine *e, struct zero3 *z)
     }
 }
 
-/* _invalidate_trace(): nothing is known of what comes, and nothing is noted, until the next forward begins. */
+/* _invalidate_trace(): the trace is unknown, and nothing is recorded, until the next forward begins. */
 static void forget_trace(struct engine *e, struct zero3 *z)
 {
     z->is_complete = z->records = false;
@@ -219,8 +219,8 @@ static void forget_trace(struct engine *e, struct zero3 *z)
     drop_awaited(e, z);
 }
 
-/* trace_prologue(): not where an evaluation noted what runs, before the first step, and a backward begins; nor where
- * an evaluation leaves a dropout away. */
+/* trace_prologue(): does the module run as in the trace? Not where an evaluation before the first step recorded the
+ * trace, and a backward begins; nor where an evaluation skips a dropout. */
 static bool is_of_trace(const struct zero3 *z, const struct zero3_module *m)
 {
     return (size_t)z->step < z->order_count && z->order[z->step] == m;
@@ -277,7 +277,7 @@ static uint32_t find_released(const struct zero3 *z, const struct zero3_module *
     return released;
 }
 
-/* The same as it was when this module ended first at this step, be it of another trace (functools.lru_cache). */
+/* The same result as when this module first ended at this step, even in another trace (functools.lru_cache). */
 static uint32_t released_by(struct engine *e, struct zero3 *z, struct zero3_module *m)
 {
     for (size_t i = m->last_release; i > 0; i = z->releases[i - 1].before)
@@ -323,8 +323,8 @@ static void name_module(struct zero3 *z, struct zero3_module *m, struct tensor *
     qsort(m->parameter, m->count, sizeof m->parameter[0], by_place);
 }
 
-/* A leaf's gradients are reduced when backward has come to its `input` (taken where floating), before what it has is
- * given up. */
+/* A leaf's gradients are reduced when backward has reached its `input` (taken where floating), before its parameters
+ * are freed. */
 static struct tensor *reduced_together(struct engine *e, struct zero3_module *m, struct tensor *input)
 {
     for (size_t i = 0; i < m->count; i++) m->parameter[i]->of_leaf = true;
@@ -352,7 +352,7 @@ static struct tensor *after_forward(struct engine *e, void *context,
     return autograd_mark(e, y, &m->before_backward);
 }
 
-/* Puts a parameter among those of a module. Where that ended at a step before, it does not give this one up. */
+/* Adds a parameter to a module. At a step at which the module has ended before, it does not free this one. */
 static void put_among(struct engine *e, struct zero3_module *m, struct zero3_parameter *p)
 {
     size_t at = m->count;
@@ -375,7 +375,7 @@ static void put_among(struct engine *e, struct zero3_module *m, struct zero3_par
     }
 }
 
-/* param.all_gather(), beside the trace */
+/* param.all_gather(), outside of the trace */
 static void gather_now(struct engine *e, const struct zero3 *z, struct zero3_parameter *p)
 {
     hold(e, p, p->piece * z->zero->world);
@@ -383,8 +383,8 @@ static void gather_now(struct engine *e, const struct zero3 *z, struct zero3_par
     p->state = ZERO3_HERE;
 }
 
-/* A parameter that is away when it is looked at from outside its module is gathered, and is from then on one of the
- * module that looked (register_external_parameter()), though it was not when that began. */
+/* A parameter that is read from outside its module while it is not gathered is gathered, and belongs from then on to
+ * the reading module, too (register_external_parameter()), though not yet when that began. */
 static void look(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight)
 {
     struct zero3 *z = context;
@@ -395,7 +395,7 @@ static void look(struct engine *e, void *context, struct tensor *first, int kind
     put_among(e, first ? module_of(z, &first, kind) : z->caller, p);
 }
 
-/* GatheredParameters, which TRL opens for a head that is away */
+/* GatheredParameters, which TRL uses for a head that is not gathered */
 static struct tensor *lend(struct engine *e, void *context, struct tensor *weight)
 {
     struct zero3 *z = context;
@@ -410,7 +410,7 @@ static void take_back(struct engine *e, void *context, struct tensor *weight)
     if (!p->active && !persists(z, p) && e->evaluates) give_up(e, z, p);
 }
 
-/* A module without parameters is a step of the trace like another, at which more is gathered ahead. */
+/* A module without parameters is a step of the trace like any other, at which more is gathered ahead. */
 static void begin(struct engine *e, void *context)
 {
     struct zero3 *z = context;
@@ -437,7 +437,7 @@ static void after_backward(struct engine *e, void *context)
 
 /* --- a forward and its backward --------------------------------------------------------------- */
 
-/* assert_ints_same_as_other_ranks(): how many numbers there are, and they */
+/* assert_ints_same_as_other_ranks(): the count of the numbers, then the numbers */
 static void compare_ranks(struct engine *e, size_t count)
 {
     tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_I64, 0, NULL)));
@@ -497,7 +497,7 @@ void zero3_partition(struct engine *e, struct zero3 *z)
     memset(z->caller->holds, 0, sizeof z->caller->holds);
 }
 
-/* Only the last all-gather is waited for: what the others take from is held until NCCL's watchdog has seen their end,
+/* Only the last all-gather is waited for: the inputs of the others are held until NCCL's watchdog has seen their end,
  * which is before the next step. */
 void zero3_gather_persistent(struct engine *e, struct zero3 *z)
 {
@@ -524,7 +524,7 @@ static void find_persistent(const struct decoder *model, struct zero3 *z, struct
 }
 
 /* All parameters by their ds_id, into `list`, which has room for all of the model's states: those of the base in the
- * order in which deepspeed.zero.Init comes to modules that are made, where it does, and adapters behind. */
+ * order in which deepspeed.zero.Init meets new modules, if it is used, then the adapters. */
 static void in_order_of_ids(const struct zero *zero, struct tensor **list)
 {
     const struct parameters *p = &zero->model->parameters;

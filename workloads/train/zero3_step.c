@@ -29,7 +29,7 @@ static void look_for_overflow(struct engine *e, struct zero *z)
     tensor_drop(e, byte);
 }
 
-/* The host has what tells it. */
+/* The host has the data that tells an overflow. */
 static void host_tells_overflow(struct engine *e)
 {
     struct tensor *is = tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(1)));
@@ -112,7 +112,7 @@ static void step_group(struct engine *e, const struct zero *z, struct optimizer 
     optimizer_zero_grad(e, o);
 }
 
-/* With what is offloaded; the host updates its part. */
+/* The step with offloading; the host updates its part. */
 static void step_on_host(struct engine *e, struct zero *z)
 {
     const struct zero3 *g = z->gathered;

@@ -86,7 +86,7 @@ enum plim_status zero_move(struct engine *e, struct decoder *m)
     return PLIM_OK;
 }
 
-/* The group's weights one behind the other, and views of them in their place. */
+/* Copies the group's weights one after the other into a flat tensor, and replaces them by views of it. */
 static void flatten(struct engine *e, const struct zero *z, struct zero_group *g, int64_t elements)
 {
     int64_t multiple = 2 * z->world, rest = elements % multiple;
@@ -109,7 +109,7 @@ static void flatten(struct engine *e, const struct zero *z, struct zero_group *g
     }
 }
 
-/* This rank's part in fp32, which may go to the host. */
+/* Makes this rank's part in fp32, which may be on the host. */
 static void make_master(struct engine *e, struct zero *z, struct zero_group *g)
 {
     if (e->halted) return;
@@ -144,8 +144,8 @@ static void make_staging(struct engine *e, struct zero *z)
     z->staging = tensor_keep(op_full(e, zero_dtype(z), SHAPE(largest), 0));
 }
 
-/* How many elements of weights `rank` has in its part of the group, in whole or cut; asked of one rank after the other,
- * with the first weight that may be its own. */
+/* The number of elements of the weights that `rank`'s part of the group contains or cuts; called for one rank after
+ * the other. *first: the first weight that may be in its part. */
 static int64_t held_by(const struct zero *z, const struct zero_group *g, int64_t rank, size_t *first)
 {
     int64_t held = 0, begin = rank * g->part, end = begin + g->part;
@@ -180,7 +180,7 @@ static void note_owned(struct zero *z)
     }
 }
 
-/* The weights of the optimizer's group `which`, of `count`. Returns their elements. */
+/* Collects the weights of the optimizer's group `which`, of `count`. Returns their elements. */
 static int64_t collect_group(struct zero *z, struct zero_group *g, int which, int count)
 {
     const struct parameters *p = &z->model->parameters;

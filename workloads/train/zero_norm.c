@@ -1,4 +1,4 @@
-/* What all stages do with a gradient in a step: its norm, whether it is finite, clipping. */
+/* Operations of all stages on a gradient in a step: its norm, the test for infinity and NaN, clipping. */
 #include "workloads/engine/ops.h"
 #include "zero_internal.h"
 #include <math.h>

@@ -1,4 +1,4 @@
-/* What is offloaded, temporary by temporary. */
+/* ZeRO-Offload, temporary by temporary. */
 #include "zero_offload.h"
 #include "buffer.h"
 #include "workloads/engine/ops.h"
@@ -6,7 +6,7 @@
 #include "zero3.h"
 #include "zero_internal.h"
 
-/* A copy between the GPU and the host, of which only the GPU's part is known here. */
+/* A copy between the GPU and the host, of which only the GPU's tensor is modelled here. */
 static void copy(struct engine *e, const struct tensor *x)
 {
     buffer_copy(e, tensor_elements(x), x, (enum plim_dtype)x->a.dtype);
@@ -59,7 +59,7 @@ void zero_offload_gradient(struct engine *e, struct zero *z, struct zero_weight 
     tensor_drop(e, grad);
 }
 
-/* A number of the host's, which all ranks add up. */
+/* A number on the host that is summed over all ranks. */
 static void share_number(struct engine *e, enum plim_dtype dtype)
 {
     struct tensor *x = tensor_keep(tensor_empty(e, dtype, SHAPE(1)));
@@ -104,7 +104,7 @@ static struct tensor *norm_of_piece(struct engine *e, struct tensor *piece)
     return norm;
 }
 
-/* partition_grads(): what the host has of earlier micro-steps comes back to be added to. */
+/* partition_grads(): the gradient of earlier micro-steps is copied back from the host to be added to. */
 struct tensor *zero_offload_piece(struct engine *e, struct zero *z, struct zero_weight *w, int64_t elements)
 {
     struct tensor *sum = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(elements)));
@@ -137,7 +137,7 @@ void zero_offload_norm(struct engine *e, struct tensor *const *norms, size_t cou
 
 /* --- the host --------------------------------------------------------------------------------- */
 
-/* Weights, gradients and two states in fp32; in the model's own type the weights on their way to the GPU (stages 1 and
+/* Weights, gradients and two states in fp32; in the model's own type the weights to be copied to the GPU (stages 1 and
  * 2), gradients of earlier micro-steps, and a rank's pieces. */
 int64_t zero_host_bytes(const struct zero *z)
 {

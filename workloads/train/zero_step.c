@@ -74,7 +74,7 @@ static struct tensor *global_norm(struct engine *e, struct zero *z)
     return norm;
 }
 
-/* The gradient of this rank's part in fp32; those that it is made of go. */
+/* The gradient of this rank's part in fp32; the gradients that it is made from are freed. */
 static struct tensor *flat_gradient(struct engine *e, const struct zero *z, struct zero_group *g)
 {
     size_t pieces = g->padding != NULL, only = 0;
