@@ -4,8 +4,7 @@
  * that holds one), or by name from the zoo. After loading every field is filled: per-family
  * defaults are those of transformers 5.17's configuration classes.
  *
- * Units: sizes are element counts, batch is samples per GPU and micro-step, sequence is tokens.
- */
+ * Units: sizes are element counts, batch is samples per GPU and micro-step, sequence is tokens. */
 #ifndef PLIM_WORKLOADS_SPEC_H
 #define PLIM_WORKLOADS_SPEC_H
 
@@ -80,8 +79,7 @@ enum plim_rope {
     PLIM_ROPE_COUNT
 };
 
-/* The type that parameters are stored in. AUTO: the type in config.json, which from_pretrained() takes;
- * in a model's configuration: it names no type. */
+/* The type that parameters are stored in. AUTO: that of config.json, as from_pretrained(); in a model config: none. */
 enum plim_weights { PLIM_WEIGHTS_AUTO, PLIM_WEIGHTS_FP32, PLIM_WEIGHTS_BF16, PLIM_WEIGHTS_FP16,
                     PLIM_WEIGHTS_COUNT };
 
@@ -304,12 +302,10 @@ extern const char *const plim_predictions_names[PLIM_PREDICTIONS_COUNT];
 enum plim_torch { PLIM_TORCH_2_11, PLIM_TORCH_2_15, PLIM_TORCH_COUNT };
 enum plim_transformers { PLIM_TRANSFORMERS_5_17, PLIM_TRANSFORMERS_5_24, PLIM_TRANSFORMERS_COUNT };
 
-/* How bitsandbytes stores the weights of linear layers except the head (transformers'
- * BitsAndBytesConfig). */
+/* How bitsandbytes stores the weights of linear layers except the head (transformers' BitsAndBytesConfig). */
 enum plim_quantization_type { PLIM_QUANTIZATION_NONE, PLIM_QUANTIZATION_NF4, PLIM_QUANTIZATION_FP4,
                               PLIM_QUANTIZATION_INT8, PLIM_QUANTIZATION_COUNT };
-/* Do the rows of a batch differ in length? Then an encoder gets an attention mask that hides
- * something, and attention runs its masked kernels. */
+/* Do the rows of a batch differ in length? Then an encoder's attention mask hides tokens, and masked kernels run. */
 enum plim_padding { PLIM_PADDING_NO, PLIM_PADDING_YES, PLIM_PADDING_LONGEST, PLIM_PADDING_COUNT };
 
 /* Names as on the command line, in the order of the enums. */
@@ -573,9 +569,8 @@ void plim_spec_describe_quantization(const struct plim_spec *spec, char *text, s
 /* ZeRO's settings, with numbers for "auto": those that transformers (integrations/deepspeed.py,
  * trainer_config_finalize()) and accelerate fill in. */
 struct plim_zero plim_spec_zero(const struct plim_spec *spec);
-/* The keys that were not given and follow transformers' Trainer, and that routing to experts is taken as
- * balanced, for reports: "weights bf16 (config.json), precision bf16 (no autocast), optimizer
- * adamw-fused"; "": nothing. */
+/* The keys that were not given and follow transformers' Trainer, and that routing to experts is taken as balanced, for
+ * reports: "weights bf16 (config.json), precision bf16 (no autocast), optimizer adamw-fused"; "": nothing. */
 void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_t size);
 /* "true" or "false": torch.utils.checkpoint's use_reentrant; "": no setting checkpoints anything. */
 const char *plim_spec_reentrant(const struct plim_spec *spec);
