@@ -32,12 +32,14 @@ SAVED = lora(8, QUERIES, modules_to_save=['embed_tokens', 'lm_head'])
 LOADED = {'made_on': 'loaded'}
 
 
+WHOLE = {SMALL: 'qwen3_5', ODD: 'qwen3_5', EXPERTS: 'qwen3_5_moe'}  # of which AutoModelForCausalLM would build the text alone
+
+
 def case(config, batch, seq, **more):
-    family = {EXPERTS: {'family': 'qwen3_5_moe'}, SMALL: {'family': 'qwen3_5'}, ODD: {'family': 'qwen3_5'}}.get(config, {})
-    made = make_vision.case(config, batch, seq, 0, **family, **more)
-    mark = f'p{made["prompt"]}' if 'prompt' in made else None
-    marks = [mark, made.get('linear_attention'), f'd{made["documents"]}' if 'documents' in made else None]
-    return {**made, 'id': '/'.join([made['id'], *(mark for mark in marks if mark)])}
+    if config in WHOLE:
+        more['family'] = WHOLE[config]
+    made = make_vision.case(config, batch, seq, 0, **more)
+    return {**made, 'id': f'{made["id"]}/{made["linear_attention"]}'} if 'linear_attention' in made else made
 
 
 def sharded(sharding, world=2):

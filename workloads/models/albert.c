@@ -1,23 +1,17 @@
 /* albert: bert's embeddings and blocks of few layers, each of which runs many times. */
 #include "model.h"
 
-static void norm_create(struct engine *e, struct decoder *m, struct norm *n)
-{
-    nn_norm_create(e, &m->parameters, n, NORM_LAYER, m->config->hidden_size, true);
-    n->epsilon = 1e-12;
-}
-
 static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size;
-    norm_create(e, m, &l->norm[1]);
+    bert_norm_create(e, m, &l->norm[1], h);
     nn_linear_create(e, p, &l->q, h, h, true);
     nn_linear_create(e, p, &l->k, h, h, true);
     nn_linear_create(e, p, &l->v, h, h, true);
     nn_linear_create(e, p, &l->o, h, h, true);
-    norm_create(e, m, &l->norm[0]);
+    bert_norm_create(e, m, &l->norm[0], h);
     nn_linear_create(e, p, &l->fc1, h, c->intermediate_size, true);
     nn_linear_create(e, p, &l->fc2, c->intermediate_size, h, true);
 }
@@ -39,11 +33,9 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, struc
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
-    const struct linear *projections[3] = {&l->q, &l->k, &l->v};
     struct tensor *qkv[3];
     nn_begin(e);
-    for (int i = 0; i < 3; i++)
-        qkv[i] = tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), c->heads, c->head_dim));
+    decoder_project_heads(e, b, x, c->heads, c->head_dim, qkv);
     struct attention_call call = bert_attention(b);
     struct tensor *y = tensor_keep(decoder_attend(e, b, &call, qkv, weights));
     tensor_set(e, &y, nn_dropout(e, y, c->dropout_residual));

@@ -25,7 +25,7 @@ static const struct traits *traits_of(const struct decoder *m)
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
-static void norm_create(struct engine *e, struct decoder *m, struct norm *n, int64_t width)
+void bert_norm_create(struct engine *e, struct decoder *m, struct norm *n, int64_t width)
 {
     nn_norm_create(e, &m->parameters, n, NORM_LAYER, width, true);
     n->epsilon = 1e-12;
@@ -51,13 +51,13 @@ void bert_build_embeddings(struct engine *e, struct decoder *m)
     m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, width));
     if (!t->positions_last) build_positions(e, m);
     if (t->types) m->type_embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->type_vocab_size, width));
-    norm_create(e, m, &m->embedding_norm, width);
+    bert_norm_create(e, m, &m->embedding_norm, width);
     m->position_ids = nn_buffer(e, op_arange(e, PLIM_I64, c->positions, 0, 1));
     if (t->types) m->type_ids = nn_buffer(e, op_full(e, PLIM_I64, SHAPE(c->positions, 1), 0));
     if (t->positions_last) build_positions(e, m);
 }
 
-static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
+void bert_build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
@@ -66,10 +66,10 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
     nn_linear_create(e, p, &l->k, h, h, true);
     nn_linear_create(e, p, &l->v, h, h, true);
     nn_linear_create(e, p, &l->o, h, h, true);
-    norm_create(e, m, &l->norm[0], h);
+    bert_norm_create(e, m, &l->norm[0], h);
     nn_linear_create(e, p, &l->fc1, h, c->intermediate_size, true);
     nn_linear_create(e, p, &l->fc2, c->intermediate_size, h, true);
-    norm_create(e, m, &l->norm[1], h);
+    bert_norm_create(e, m, &l->norm[1], h);
 }
 
 /* The positions' sines and cosines come from the host, every second column at once; positions are counted again. */
@@ -94,7 +94,7 @@ static void build(struct engine *e, struct decoder *m)
     if (head_first) head_build(e, m);
     bert_build_embeddings(e, m);
     if (width_of(m) != h) nn_linear_create(e, &m->parameters, &m->project_in, width_of(m), h, true);
-    decoder_build_layers(e, m, build_layer);
+    decoder_build_layers(e, m, bert_build_layer);
     head_build_pooler(e, m);
     bert_initialise(e, m);
     if (!head_first) head_build(e, m);
@@ -184,14 +184,11 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, struc
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
-    const struct linear *projections[3] = {&l->q, &l->k, &l->v};
     bool projects = traits_of(b->m)->whole_modules;
     struct tensor *qkv[3];
     if (!projects) nn_begin(e); /* around attention proper and its output */
     nn_begin(e);
-    for (int i = 0; i < 3; i++)
-        qkv[i] =
-            tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), c->heads, c->head_dim));
+    decoder_project_heads(e, b, x, c->heads, c->head_dim, qkv);
     struct attention_call call = bert_attention(b);
     struct tensor *y = projects ? tensor_keep(decoder_attend(e, b, &call, qkv, weights))
                                 : decoder_context(e, &call, qkv, weights);
@@ -202,14 +199,15 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, struc
     return y;
 }
 
-struct tensor *bert_feed(struct engine *e, const struct block_call *b, struct tensor *x)
+struct tensor *bert_feed(struct engine *e, const struct block_call *b, const struct norm *n, struct tensor *x,
+                         struct tensor *residual)
 {
     const struct decoder_layer *l = b->layer;
     nn_begin(e);
     struct tensor *h = tensor_keep(nn_linear(e, &l->fc1, x));
     tensor_set(e, &h, decoder_activation(e, b->m->config->activation, h));
     tensor_set(e, &h, nn_end(e, h));
-    struct tensor *y = bert_output(e, b, &l->fc2, &l->norm[1], h, x);
+    struct tensor *y = bert_output(e, b, &l->fc2, n, h, residual);
     tensor_drop(e, h);
     return y;
 }
@@ -218,7 +216,7 @@ struct tensor *bert_feed(struct engine *e, const struct block_call *b, struct te
  * floating */
 static struct tensor *feed(struct engine *e, const struct block_call *b, struct tensor *x)
 {
-    if (!traits_of(b->m)->whole_modules) return bert_feed(e, b, x);
+    if (!traits_of(b->m)->whole_modules) return bert_feed(e, b, &b->layer->norm[1], x, x);
     struct tensor *h = tensor_keep(decoder_mlp(e, b, x));
     struct tensor *y = nn_norm(e, &b->layer->norm[1], op_add(e, h, x));
     tensor_drop(e, h);

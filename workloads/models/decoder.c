@@ -344,16 +344,22 @@ static double attention_flops_per_token(const struct plim_model_config *c, int64
     return c->passes ? sum / (double)c->layers * (double)c->passes : sum;
 }
 
-/* albert: weights of layers that run again, as often as they do */
+/* Elements of those of a list's parameters that are in blocks */
+static double weights_in_layers(const struct decoder *m, struct tensor *const *list, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        if (decoder_layer_of(m, list[i])) sum += (double)tensor_elements(list[i]);
+    return sum;
+}
+
+/* albert: the weights of layers that run again, counted once for each further run */
 static double repeated_weights(const struct decoder *m)
 {
     const struct parameters *p = &m->parameters;
     const struct plim_model_config *c = m->config;
-    double once = 0;
-    for (size_t i = 0; i < p->count && c->passes; i++)
-        if (decoder_layer_of(m, p->list[i])) once += (double)tensor_elements(p->list[i]);
-    for (size_t i = 0; i < p->frozen_count && c->passes; i++)
-        if (decoder_layer_of(m, p->frozen[i])) once += (double)tensor_elements(p->frozen[i]);
+    if (!c->passes) return 0;
+    double once = weights_in_layers(m, p->list, p->count) + weights_in_layers(m, p->frozen, p->frozen_count);
     return once / (double)c->layers * (double)(c->passes - c->layers);
 }
 

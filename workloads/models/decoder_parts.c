@@ -228,6 +228,14 @@ struct tensor *decoder_heads(struct engine *e, struct tensor *x, int64_t heads, 
     return op_transpose(e, split, 1, 2);
 }
 
+void decoder_project_heads(struct engine *e, const struct block_call *b, struct tensor *x, int64_t heads,
+                           int64_t head_dim, struct tensor *qkv[3])
+{
+    const struct linear *projections[3] = {&b->layer->q, &b->layer->k, &b->layer->v};
+    for (int i = 0; i < 3; i++)
+        qkv[i] = tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), heads, head_dim));
+}
+
 /* Attention's result (B, S, A, D) -> (B, S, A * D), a view where it can be */
 static struct tensor *merge_heads(struct engine *e, struct tensor *x)
 {

@@ -5,12 +5,6 @@
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
-static void norm_create(struct engine *e, struct decoder *m, struct norm *n)
-{
-    nn_norm_create(e, &m->parameters, n, NORM_LAYER, m->config->hidden_size, true);
-    n->epsilon = 1e-12;
-}
-
 static bool turns(const struct decoder *m)
 {
     return m->config->position_kind == PLIM_POSITIONS_ROTARY;
@@ -21,24 +15,9 @@ static void build_embeddings(struct engine *e, struct decoder *m)
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    if (c->norms_embeddings) norm_create(e, m, &m->embedding_norm);
+    if (c->norms_embeddings) bert_norm_create(e, m, &m->embedding_norm, m->config->hidden_size);
     m->position_ids = nn_buffer(e, op_arange(e, PLIM_I64, c->positions, 0, 1));
     if (!turns(m)) m->position_embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->positions, c->hidden_size));
-}
-
-static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
-{
-    const struct plim_model_config *c = m->config;
-    struct parameters *p = &m->parameters;
-    int64_t h = c->hidden_size;
-    nn_linear_create(e, p, &l->q, h, h, true);
-    nn_linear_create(e, p, &l->k, h, h, true);
-    nn_linear_create(e, p, &l->v, h, h, true);
-    nn_linear_create(e, p, &l->o, h, h, true);
-    norm_create(e, m, &l->norm[0]);
-    nn_linear_create(e, p, &l->fc1, h, c->intermediate_size, true);
-    nn_linear_create(e, p, &l->fc2, c->intermediate_size, h, true);
-    norm_create(e, m, &l->norm[1]);
 }
 
 static void build(struct engine *e, struct decoder *m)
@@ -46,8 +25,8 @@ static void build(struct engine *e, struct decoder *m)
     const struct plim_model_config *c = m->config;
     build_embeddings(e, m);
     if (turns(m)) decoder_create_rotary(e, m, c->rope, &m->rotary);
-    decoder_build_layers(e, m, build_layer);
-    norm_create(e, m, &m->final_norm);
+    decoder_build_layers(e, m, bert_build_layer);
+    bert_norm_create(e, m, &m->final_norm, m->config->hidden_size);
     nn_linear_create(e, &m->parameters, &m->contacts, c->layers * c->heads, 1, true);
     tensor_drop(e, tensor_keep(op_arange(e, PLIM_I64, c->positions, 0, 1))); /* _init_weights() of the embeddings */
     if (turns(m)) nn_rotary_initialise(e, &m->rotary);
@@ -112,12 +91,9 @@ static struct tensor *embed(struct engine *e, struct decoder *m, struct tensor *
 static struct tensor *attend(struct engine *e, const struct block_call *b, struct tensor *x, struct tensor **weights)
 {
     const struct plim_model_config *c = b->m->config;
-    const struct decoder_layer *l = b->layer;
-    const struct linear *projections[3] = {&l->q, &l->k, &l->v};
     struct tensor *qkv[3];
     nn_begin(e);
-    for (int i = 0; i < 3; i++)
-        qkv[i] = tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), c->heads, c->head_dim));
+    decoder_project_heads(e, b, x, c->heads, c->head_dim, qkv);
     tensor_set(e, &qkv[0], op_mul_scalar(e, qkv[0], 1 / sqrt((double)c->head_dim)));
     if (turns(b->m)) decoder_turn_wide(e, b, qkv);
     struct attention_call call = bert_attention(b);
@@ -144,14 +120,8 @@ static struct tensor *attend_normed(struct engine *e, const struct block_call *b
 /* x + mlp(norm(x)); floating */
 static struct tensor *feed_normed(struct engine *e, const struct block_call *b, struct tensor *x)
 {
-    const struct decoder_layer *l = b->layer;
-    struct tensor *normed = tensor_keep(nn_norm(e, &l->norm[1], x));
-    nn_begin(e);
-    struct tensor *h = tensor_keep(nn_linear(e, &l->fc1, normed));
-    tensor_set(e, &h, decoder_activation(e, b->m->config->activation, h));
-    tensor_set(e, &h, nn_end(e, h));
-    struct tensor *y = bert_output(e, b, &l->fc2, NULL, h, x);
-    tensor_drop_all(e, normed, h);
+    struct tensor *normed = tensor_keep(nn_norm(e, &b->layer->norm[1], x)), *y = bert_feed(e, b, NULL, normed, x);
+    tensor_drop(e, normed);
     return y;
 }
 

@@ -438,6 +438,9 @@ struct tensor *decoder_cross_mask(struct engine *e, const struct decoder *m, str
                                   struct tensor *encoded);
 /* (B, S, A * D) -> (B, A, S, D), a view */
 struct tensor *decoder_heads(struct engine *e, struct tensor *x, int64_t heads, int64_t head_dim);
+/* Queries, keys and values (B, heads, S, head_dim) of x (B, S, W) by a linear of the block each; named */
+void decoder_project_heads(struct engine *e, const struct block_call *b, struct tensor *x, int64_t heads,
+                           int64_t head_dim, struct tensor *qkv[3]);
 enum attention_function decoder_attention_function(const struct decoder *m); /* of the setting */
 /* The attention call of a block. */
 struct attention_call decoder_attention(const struct block_call *b);
@@ -458,17 +461,20 @@ struct tensor *decoder_attend_turned(struct engine *e, const struct block_call *
 void decoder_turn_wide(struct engine *e, const struct block_call *b, struct tensor *qkv[3]);
 /* The plain MLP: fc2(activation(fc1(x))), each result replaces the variable of the one before; floating. */
 struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct tensor *x);
-/* Of bert's relatives: what makes the embeddings, what _init_weights() does to them, what they make of ids, (B, S,
- * width), named, and how a block attends */
+/* For bert's relatives. A LayerNorm with bert's epsilon; the modules of the embeddings, and of a block; what
+ * _init_weights() does to the embeddings; the embeddings of ids, (B, S, width), named; how a block attends */
+void bert_norm_create(struct engine *e, struct decoder *m, struct norm *n, int64_t width);
 void bert_build_embeddings(struct engine *e, struct decoder *m);
+void bert_build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l);
 void bert_initialise(struct engine *e, const struct decoder *m);
 struct tensor *bert_embed(struct engine *e, struct decoder *m, struct tensor *ids);
 struct attention_call bert_attention(const struct block_call *b);
 /* BertSelfOutput and BertOutput: norm(dropout(l(x)) + residual), all lent; floating. n NULL: without the norm */
 struct tensor *bert_output(struct engine *e, const struct block_call *b, const struct linear *l, const struct norm *n,
                            struct tensor *x, struct tensor *residual);
-/* BertIntermediate and BertOutput of x, lent; floating */
-struct tensor *bert_feed(struct engine *e, const struct block_call *b, struct tensor *x);
+/* BertIntermediate of x, and bert_output() with `n` and `residual`; all lent; floating */
+struct tensor *bert_feed(struct engine *e, const struct block_call *b, const struct norm *n, struct tensor *x,
+                         struct tensor *residual);
 /* GPT2Block: x + `attend` of the first norm, which sets *weights like nn_attention(), plus the plain MLP of the second
  * norm; x (B, S, H) lent -> (B, S, H) floating. */
 struct tensor *gpt2_run_block(struct engine *e, const struct block_call *b, struct tensor *x,

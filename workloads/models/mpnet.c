@@ -5,32 +5,11 @@
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
-static void norm_create(struct engine *e, struct decoder *m, struct norm *n)
-{
-    nn_norm_create(e, &m->parameters, n, NORM_LAYER, m->config->hidden_size, true);
-    n->epsilon = 1e-12;
-}
-
-static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
-{
-    const struct plim_model_config *c = m->config;
-    struct parameters *p = &m->parameters;
-    int64_t h = c->hidden_size;
-    nn_linear_create(e, p, &l->q, h, h, true);
-    nn_linear_create(e, p, &l->k, h, h, true);
-    nn_linear_create(e, p, &l->v, h, h, true);
-    nn_linear_create(e, p, &l->o, h, h, true);
-    norm_create(e, m, &l->norm[0]);
-    nn_linear_create(e, p, &l->fc1, h, c->intermediate_size, true);
-    nn_linear_create(e, p, &l->fc2, c->intermediate_size, h, true);
-    norm_create(e, m, &l->norm[1]);
-}
-
 static void build(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     bert_build_embeddings(e, m);
-    decoder_build_layers(e, m, build_layer);
+    decoder_build_layers(e, m, bert_build_layer);
     m->distance_embedding = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(c->relative_buckets, c->heads));
     if (!e->halted) m->distance_embedding->odd_name = true; /* to Trainer a bias, which does not decay */
     bert_initialise(e, m);
@@ -85,11 +64,9 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, struc
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
-    const struct linear *projections[3] = {&l->q, &l->k, &l->v};
     struct tensor *qkv[3];
     nn_begin(e);
-    for (int i = 0; i < 3; i++)
-        qkv[i] = tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), c->heads, c->head_dim));
+    decoder_project_heads(e, b, x, c->heads, c->head_dim, qkv);
     struct tensor *scores = tensor_keep(op_matmul(e, qkv[0], op_transpose(e, qkv[1], 2, 3)));
     tensor_set(e, &scores, op_div_scalar(e, scores, sqrt((double)c->head_dim)));
     tensor_set(e, &scores, op_plus_(e, scores, b->distances));
@@ -113,7 +90,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     struct tensor *sum = op_add(e, nn_dropout(e, y, b->m->config->dropout_residual), x);
     struct tensor *attended = tensor_keep(nn_end(e, nn_norm(e, &b->layer->norm[0], sum)));
     tensor_drop(e, y);
-    y = bert_feed(e, b, attended);
+    y = bert_feed(e, b, &b->layer->norm[1], attended, attended);
     tensor_drop(e, attended);
     return y;
 }

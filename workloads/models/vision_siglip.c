@@ -61,11 +61,9 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
                                 struct tensor **weights)
 {
     const struct plim_vision *v = &b->m->config->vision;
-    const struct linear *projections[3] = {&b->layer->q, &b->layer->k, &b->layer->v};
     const struct attention_call call = vision_attention(b->m);
     struct tensor *qkv[3];
-    for (int i = 0; i < 3; i++)
-        qkv[i] = tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), v->heads, v->hidden_size / v->heads));
+    decoder_project_heads(e, b, x, v->heads, v->hidden_size / v->heads, qkv);
     struct tensor *y = decoder_context(e, &call, qkv, weights);
     tensor_set(e, &y, nn_linear(e, &b->layer->o, y));
     tensor_drop_all(e, qkv[0], qkv[1], qkv[2]);

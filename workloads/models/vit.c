@@ -83,12 +83,9 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
                                 struct tensor **weights)
 {
     const struct plim_model_config *c = b->m->config;
-    const struct linear *projections[3] = {&b->layer->q, &b->layer->k, &b->layer->v};
     struct tensor *qkv[3];
     nn_begin(e);
-    for (int i = 0; i < 3; i++)
-        qkv[i] =
-            tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), c->heads, c->head_dim));
+    decoder_project_heads(e, b, x, c->heads, c->head_dim, qkv);
     struct attention_call call = decoder_attention(b);
     call.bidirectional = true;
     struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
