@@ -187,6 +187,10 @@ def of_gptj():
     yield case(first, 2, 64, **MIXED, **trainer, **eager, evaluation={'batch': 8, 'batches': 3})
     yield case(second, 2, 64, **trainer, **eager, kind='classify', labels=1, padded=True)
     yield case(first, 2, 64, **trainer, **eager, arguments={'label_smoothing_factor': 0.1})
+    whole = 'x-gptj-whole'  # all of a head turns
+    yield case(whole, 2, 65, **eager)
+    yield case(whole, 3, 129, **MIXED, **FULL, **eager)
+    yield case(whole, 2, 96, **MIXED, **trainer, **eager, weights='bf16', **lora(8, QUERIES))
 
 
 def of_experts(family):

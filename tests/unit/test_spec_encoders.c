@@ -115,10 +115,10 @@ Test(spec_encoders, mpnet_pads_with_token_1)
 Test(spec_encoders, gptj_has_limits_of_its_own)
 {
     static const struct refusal cases[] = {
-        {"model: {family: gptj, rotary_dim: 256}\n",
-         "s.yaml:1:35: rotary_dim is 256, expected an even number below 256, the elements of a head"},
+        {"model: {family: gptj, rotary_dim: 258}\n",
+         "s.yaml:1:35: rotary_dim is 258, expected an even number up to 256, the elements of a head"},
         {"model: {family: gptj, rotary_dim: 63}\n",
-         "s.yaml:1:35: rotary_dim is 63, expected an even number below 256, the elements of a head"},
+         "s.yaml:1:35: rotary_dim is 63, expected an even number up to 256, the elements of a head"},
         {"model: {family: gptj}\ntrain: {attention: sdpa}\n",
          "s.yaml:2:20: train.attention is sdpa, expected eager, transformers' own for gptj"},
         {"model: {family: gptj}\ndata: {packing: yes}\n", "s.yaml:1:17: " BESIDE("data.packing", "gptj")},

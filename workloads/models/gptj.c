@@ -74,7 +74,7 @@ static void turn_both(struct engine *e, const struct block_call *b, const struct
     int64_t width = b->m->config->rotary_dim, size = b->m->config->head_dim;
     if (e->halted) return;
     for (int i = 1; i >= 0; i--) { /* keys first */
-        turned[i] = tensor_keep(op_slice(e, qk[i], -1, 0, width));
+        turned[i] = tensor_hold(op_slice(e, qk[i], -1, 0, width)); /* itself, where all of a head turns */
         rest[i] = tensor_keep(op_slice(e, qk[i], -1, width, size - width));
     }
     for (int i = 1; i >= 0; i--) {

@@ -458,8 +458,8 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
     if (model->family == PLIM_FAMILY_MPNET && model->relative_buckets < 32)
         REFUSE(RELATIVE_BUCKETS, "relative_attention_num_buckets is %lld, expected 32 or more: transformers looks up "
                "so many whatever is said", (long long)model->relative_buckets);
-    if (model->rotary_dim && (model->rotary_dim >= model->head_dim || model->rotary_dim % 2))
-        REFUSE(ROTARY_DIM, "rotary_dim is %lld, expected an even number below %lld, the elements of a head",
+    if (model->rotary_dim && (model->rotary_dim > model->head_dim || model->rotary_dim % 2))
+        REFUSE(ROTARY_DIM, "rotary_dim is %lld, expected an even number up to %lld, the elements of a head",
                (long long)model->rotary_dim, (long long)model->head_dim);
     if (model->groups > model->passes)
         REFUSE(LAYER_GROUPS, "num_hidden_groups is %lld, expected at most num_hidden_layers = %lld",
