@@ -40,6 +40,9 @@ def lora(targets=LINEARS, rank=8, dropout=0.05):
 
 
 FULL = {}
+FLASH = {'attention': 'flash_attention_2'}
+PACKED = {**FLASH, 'packing': 'one-row', 'documents': 4}
+PADDING_FREE = {**FLASH, 'packing': 'one-row', 'documents': 1}
 
 
 QUERIES = ['q_proj', 'v_proj']
@@ -67,6 +70,23 @@ def cases():
     yield 'x-llama-odd', CHECKPOINTED, FULL, ZERO2, {'accumulation': 2, 'prompt': 20}
     yield 'x-llama-odd', CHECKPOINTED, FULL, ZERO3, {'prompt': 33}
     yield 'x-llama-odd', CHECKPOINTED, lora(), ZERO3
+    yield 'x-llama-odd', CHECKPOINTED, lora(), PACKED
+    yield 'x-llama-2l', WHOLE, FULL, PACKED, {'seq': 210, 'documents': 3, 'accumulation': 2}
+    yield 'x-qwen3', WHOLE, lora(QUERIES, 16, 0.0), PACKED, {'batch': 2, 'evaluation': {'batch': 1, 'batches': 2, 'every': 2}}
+    yield 'x-qwen3', CHECKPOINTED, FULL, PADDING_FREE, {'batch': 3}
+    yield 'x-llama-odd', WHOLE, FULL, PADDING_FREE, {'batch': 2, 'prompt': 41}
+    yield 'x-llama-2l', CHECKPOINTED, lora(), NF4, PADDING_FREE, {'batch': 2, 'prompt': 9, 'evaluation': {'batch': 3, 'batches': 2, 'every': 2}}
+    yield 'x-llama-odd', CHECKPOINTED, FULL, PADDING_FREE
+    yield 'x-qwen3', CHECKPOINTED, lora(), DDP, PACKED
+    yield 'x-llama-odd', CHECKPOINTED, FULL, ZERO2, PACKED
+    yield 'x-llama-odd', CHECKPOINTED, lora(), ZERO3, PADDING_FREE, {'batch': 2}
+    yield 'x-llama-odd', CHECKPOINTED, lora(), FLASH, {'batch': 2, 'padded': True}
+    yield 'x-qwen3', WHOLE, FULL, FLASH
+
+
+def packing_of(case):
+    """The argument that asks for rows of several documents"""
+    return 'packing' in case and ('packing' if case['documents'] > 1 else 'padding_free')
 
 
 def all_cases():
@@ -75,6 +95,8 @@ def all_cases():
         case = merged(BASE, {'config': f'configs/{config}.json'}, *parts)
         words = ['swift', config.removeprefix('x-'), case.get('quantization', {}).get('type', 'lora' if 'lora' in case else 'full'),
                  case['checkpointing'] == 'none' and 'whole', case['batch'] > 1 and f'b{case["batch"]}',
+                 case['attention'] == 'flash_attention_2' and 'flash2',
+                 packing_of(case),
                  *(word for word in ('padded', 'prompt', 'liger', 'evaluation', 'accumulation') if word in case), case.get('sharding')]
         made.append((words, case))
     return by_name(made)
@@ -91,8 +113,12 @@ class Samples:
 
     def __getitem__(self, i):
         case = self.case
-        length = case['seq'] - int(bool(case.get('padded')) and (i + 1) % case['batch'] == 0)
-        hidden = case.get('prompt', 1)
+        if case.get('documents', 1) > 1:  # as PackingDataset gives them
+            return [self.row(case['seq'] // case['documents'])] * case['documents']
+        return self.row(case['seq'] - int(bool(case.get('padded')) and (i + 1) % case['batch'] == 0))
+
+    def row(self, length):
+        hidden = self.case.get('prompt', 1)
         return {'input_ids': [0] * length, 'labels': [-100] * hidden + [0] * (length - hidden), 'length': length}
 
 
@@ -121,6 +147,8 @@ def words_of(case, kind, path, folder):
              'use_liger_kernel': case.get('liger', False), 'train_dataloader_shuffle': False, 'dataloader_num_workers': 0,
              'report_to': 'none', 'disable_tqdm': True, 'logging_strategy': 'no', 'save_strategy': 'no', 'eval_strategy': 'no',
              **case.get('arguments', {})}
+    if packing_of(case):
+        asked |= {packing_of(case): True}
     if adapters:
         asked |= {'lora_rank': adapters['r'], 'target_modules': adapters['target_modules'], 'lora_dropout': adapters.get('dropout', 0.0)}
     if 'quantization' in case:
@@ -156,6 +184,7 @@ def run(case):
     class Job(SwiftSft):
         def _prepare_dataset(self):
             evaluation = case.get('evaluation')
+            self.template.packing = packing_of(case) == 'packing'  # as PackingDataset does
             others = Samples({**case, **evaluation}, evaluation['batch'] * evaluation['batches'] * world) if evaluation else None
             return Samples(case, case['batch'] * case.get('accumulation', 1) * STEPS * world), others
 

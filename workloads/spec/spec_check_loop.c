@@ -289,6 +289,20 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
                      "script as it is)", plim_loop_names[spec->loop], what);
 }
 
+/* Rows of several documents, as _check_padding_free() of its SftArguments wants them */
+static enum plim_status check_swift_packing(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (spec->packing == PLIM_PACKING_YES)
+        return plim_fail(err, PLIM_SPEC, "data.packing is yes and train.loop is swift-sft, expected one-row, which its "
+                         "packing and padding_free are");
+    for (size_t i = 0; spec->packing && i < spec->attention.count; i++)
+        if (spec->attention.values[i] != PLIM_ATTENTION_FLASH2)
+            return plim_fail(err, PLIM_SPEC, "train.attention is %s, and train.loop swift-sft with data.packing one-row, "
+                             "expected flash_attention_2 (attn_impl): ms-swift stops without it",
+                             plim_attention_names[spec->attention.values[i]]);
+    return PLIM_OK;
+}
+
 /* What ms-swift's Seq2SeqTrainer does in another way than it is played here. */
 static enum plim_status check_swift(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -296,12 +310,11 @@ static enum plim_status check_swift(const struct plim_spec *spec, struct plim_er
     if (spec->loop != PLIM_LOOP_SWIFT_SFT) return PLIM_OK;
     if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
     else if (spec->model.vision.layers) what = "a model of images and text, whose embeddings it makes itself";
-    else if (spec->packing) what = "data.packing (packing, padding_free)";
     else if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) what = "train.liger";
     else if (spec->label_smoothing > 0) what = "train.label_smoothing, of whose loss it is told otherwise";
     else if (spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS) what = "train.evaluation.keeps";
     else if (plim_spec_sharding_beyond(spec, PLIM_SHARDING_ZERO3)) what = "fsdp";
-    if (!what) return PLIM_OK;
+    if (!what) return check_swift_packing(spec, err);
     return plim_fail(err, PLIM_SPEC,
                      "train.loop is swift-sft beside %s: this is not in this version (plimsoll exec runs the training "
                      "script as it is)", what);
