@@ -24,35 +24,11 @@ import torch
 import transformers
 from small_models import (ADAPTERS, CLASSIFIERS, DEBERTA, ENCODER_MODELS, EXPERTS, FAMILIES, FURTHER, FURTHER_ENCODERS,
                           GPT2, LABELS, LLAMA, LORA, ROTARY, STACKED, default_rope)
+from streams import LIMIT, TOKEN_SEED, tokens, weights, words
+from vision_cases import BY_IDS, unused, vision, with_images
 
 STEPS = 20
-TOKEN_SEED = 1 << 30
 FROM_ONE = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "qwen3_5", "qwen3_5_moe")  # whose norms multiply by 1 + weight, as gemma's
-LIMIT = np.float32(0.02 * 3 ** 0.5)  # uniform with a standard deviation of 0.02
-
-
-def words(seed, count):
-    """The first `count` words of a seed's stream."""
-    u64 = np.uint64
-    counter = np.arange((count + 3) // 4, dtype=u64)
-    low = u64(0xFFFFFFFF)
-    c = [counter & low, counter >> u64(32), np.zeros_like(counter), np.zeros_like(counter)]
-    k0, k1 = seed & 0xFFFFFFFF, seed >> 32
-    for _ in range(10):
-        p0, p1 = u64(0xD2511F53) * c[0], u64(0xCD9E8D57) * c[2]
-        c = [(p1 >> u64(32)) ^ c[1] ^ u64(k0), p1 & low, (p0 >> u64(32)) ^ c[3] ^ u64(k1), p0 & low]
-        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
-    return np.stack(c, 1).reshape(-1)[:count]
-
-
-def weights(seed, shape):
-    unit = (words(seed, int(np.prod(shape))) >> np.uint64(8)).astype(np.float32) * np.float32(2**-24)
-    return torch.from_numpy((LIMIT * (2 * unit - 1)).astype(np.float32).reshape(shape))
-
-
-def tokens(vocabulary, batch, seq):
-    ids = words(TOKEN_SEED, batch * seq) * np.uint64(vocabulary) >> np.uint64(32)
-    return torch.from_numpy(ids.astype(np.int64).reshape(batch, seq))
 
 
 def as_one_row(case, ids):
@@ -87,33 +63,6 @@ def class_of(config):
         hears = config.model_type == "whisper"
         return transformers.AutoModelForSpeechSeq2Seq if hears else transformers.AutoModelForSeq2SeqLM
     return transformers.AutoModelForMaskedLM if config.model_type in ENCODERS else transformers.AutoModelForCausalLM
-
-
-def with_images(case, config, ids):
-    """Images' tokens stand where plimsoll has them (workloads/spec/spec_vision.h); labels are the tokens of before."""
-    vision, images, width = config.vision_config, case["batch"] * case["images"], 4
-    if config.model_type == "gemma3":
-        shape = images, vision.num_channels, vision.image_size, vision.image_size
-        count, types, grids = config.mm_tokens_per_image, "token_type_ids", {}
-    elif config.model_type != "mistral3":
-        grid = [1, case["image_height"] // vision.patch_size, case["image_width"] // vision.patch_size]
-        patches = grid[1] * grid[2]
-        shape = images * patches, vision.in_channels * vision.temporal_patch_size * vision.patch_size**2
-        count, types = patches // vision.spatial_merge_size**2, "mm_token_type_ids"
-        grids = dict(image_grid_thw=torch.tensor([grid] * images))
-    given, ends = ids.clone(), 0
-    if config.model_type == "mistral3":  # whose rows of an image end with a token of text each
-        size = [case["image_height"], case["image_width"]]
-        shape, types, grids = (images, vision.num_channels, *size), None, dict(image_sizes=torch.tensor([size] * images))
-        ends, count = (side // vision.patch_size // config.spatial_merge_size for side in size)
-    for image in range(case["images"]):
-        for _ in range(ends or 1):
-            given[:, width:width + count] = config.image_token_id
-            width += count + (ends > 0)
-        width += 2
-    return {"input_ids": given, "labels": ids, "attention_mask": torch.ones_like(ids),
-            **({types: (given == config.image_token_id).long()} if types else {}),
-            "pixel_values": weights(TOKEN_SEED + 1, shape) / LIMIT, **grids}
 
 
 def mask_of(ids):
@@ -228,7 +177,7 @@ def losses(case):
     model = build(case)
     trained = [p for p in model.parameters() if p.requires_grad]
     opt = optimizer(case["optimizer"], trained)
-    no_text = model.config.model_type == "mistral3" and case["images"] > 0  # the last token, which stands for images alone
+    no_text = model.config.model_type in BY_IDS and case["images"] > 0  # the last token, which stands for images alone
     ids = tokens(model.config.get_text_config().vocab_size - no_text, case["batch"], case["seq"])
     inputs = as_one_row(case, ids) if case.get("packing") == "one-row" else dict(input_ids=ids)
     inputs.update(learned_of(model.config, inputs["input_ids"]))
@@ -294,94 +243,6 @@ def classifiers():
         yield dict({**plain, "batch": 1, "seq": 20}, hf=dict(hf, pad_token_id=None))
         yield dict(plain, hf=hf, lora=dict(r=4, target_modules=["q_proj"], modules_to_save=["score"]))
         yield dict(plain, hf=hf, lora=dict(r=4, target_modules=["q_proj", "score"]))
-
-
-def unused(vocabulary, batch, seq):
-    """A token that the data does not have, of images"""
-    return next(i for i in range(vocabulary) if not (tokens(vocabulary, batch, seq) == i).any())
-
-
-def vision():
-    """An image, and two, by all that reads patches: learned positions between others, deepstack behind two blocks."""
-    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
-                 accumulation=1, clip=False, batch=3, seq=37, images=1, image_height=8, image_width=12)
-    text = dict(ROTARY, num_key_value_heads=2, head_dim=8,
-                rope_parameters=default_rope(mrope_section=[2, 2, 2], mrope_interleaved=True))
-    tower = dict(depth=3, hidden_size=32, intermediate_size=56, num_heads=4, out_hidden_size=32, patch_size=2,
-                 num_position_embeddings=25, deepstack_visual_indexes=[0, 2])
-    hf = dict(model_type="qwen3_vl", text_config=text, vision_config=tower, tie_word_embeddings=True,
-              image_token_id=unused(101, 3, 37), video_token_id=102)
-    for change in (dict(), dict(images=2), dict(checkpointing="full"), dict(attention="eager"), dict(precision="bf16-mixed"),
-                   dict(lora=dict(r=4, target_modules=["q_proj", "qkv"])), dict(images=0)):
-        made = {**plain, **change}
-        yield dict(made, hf=hf)
-    sections = dict(text, rope_parameters=default_rope(mrope_section=[3, 1, 0], mrope_interleaved=True))
-    yield dict({**plain, "images": 2, "attention": "eager"}, hf=dict(hf, text_config=sections))
-    yield from whole_qwen3_5(plain, hf, tower)
-    experts = dict(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=24)
-    moe = dict(hf, model_type="qwen3_vl_moe", tie_word_embeddings=False, text_config=dict(text, decoder_sparse_step=2, **experts))
-    for change in (dict(), dict(images=2, checkpointing="full", attention="eager"), dict(images=0),
-                   dict(lora=dict(r=4, target_modules=["q_proj", "gate_proj", "linear_fc1"]))):
-        yield dict({**plain, **change}, hf=moe)
-    yield from whole_qwen3_5(plain, hf, tower, "qwen3_5_moe", shared_expert_intermediate_size=40, **experts)
-    for hf in older_vision(hf):
-        for change in (dict(), dict(images=2), dict(images=2, checkpointing="full", attention="eager"),
-                       dict(precision="bf16-mixed"), dict(lora=dict(r=4, target_modules=["q_proj", "qkv", "mlp.0"])),
-                       dict(images=0)):
-            yield dict({**plain, **change}, hf=hf)
-    yield from vision_in_one_row(plain)
-    yield from vision_of_one_size({name: value for name, value in plain.items() if not name.startswith("image_")})
-
-
-def vision_of_one_size(plain):
-    """gemma3: an image's tokens see each other, which a window cuts."""
-    text = dict(ROTARY, num_hidden_layers=3, num_key_value_heads=2, head_dim=8, query_pre_attn_scalar=8, sliding_window=6,
-                layer_types=["sliding_attention", "full_attention", "sliding_attention"],
-                rope_parameters=dict(sliding_attention=default_rope(), full_attention=default_rope()))
-    tower = dict(model_type="siglip_vision_model", num_hidden_layers=2, hidden_size=24, intermediate_size=40,
-                 num_attention_heads=3, image_size=12, patch_size=2, vision_use_head=False)
-    hf = dict(model_type="gemma3", text_config=text, vision_config=tower, mm_tokens_per_image=9,
-              image_token_index=unused(101, 3, 37))
-    # of bf16-mixed the host's losses and the CUDA kernels' differ by as much as either and PyTorch's
-    for change in (dict(), dict(images=2), dict(checkpointing="full"), dict(attention="eager", images=2),
-                   dict(precision="bf16-mixed", bound=5e-4),
-                   dict(lora=dict(r=4, target_modules=["q_proj", "fc1"])), dict(images=0)):
-        yield dict({**plain, **change}, hf=hf)
-
-
-def vision_in_one_row(plain):
-    """mistral3, whose text is mistral's or ministral3's"""
-    tower = dict(model_type="pixtral", num_hidden_layers=2, hidden_size=32, intermediate_size=56, num_attention_heads=4, patch_size=2)
-    text = dict(ROTARY, model_type="mistral", num_key_value_heads=2, sliding_window=None)
-    newer = dict(ROTARY, model_type="ministral3", num_key_value_heads=2, head_dim=8, rms_norm_eps=1e-6,
-                 rope_parameters=default_rope(llama_4_scaling_beta=0.1, original_max_position_embeddings=3))
-    hf = dict(model_type="mistral3", text_config=text, vision_config=tower, image_token_index=100, tie_word_embeddings=False)
-    for change in (dict(), dict(images=2), dict(checkpointing="full"), dict(attention="eager", images=2),
-                   dict(precision="bf16-mixed"), dict(lora=dict(r=4, target_modules=["q_proj", "gate_proj", "linear_1"])),
-                   dict(images=0)):
-        yield dict({**plain, **change}, hf=hf)
-    wide = dict(tower, hidden_size=384, num_attention_heads=2, hidden_act="silu")  # so that losses tell how patches see one another
-    yield dict(plain, hf=dict(hf, text_config=newer, tie_word_embeddings=True, vision_config=wide))
-
-
-def whole_qwen3_5(plain, hf, tower, family="qwen3_5", **more):
-    """Its text model beside a tower, whose config.json stands for the text where no family is said"""
-    text = dict(ROTARY, num_key_value_heads=2, head_dim=16, linear_key_head_dim=6, linear_value_head_dim=10,
-                linear_num_key_heads=2, linear_num_value_heads=4, layer_types=["linear_attention", "full_attention"],
-                rope_parameters=default_rope(mrope_section=[2, 1, 1], mrope_interleaved=True, partial_rotary_factor=0.5), **more)
-    tower = {name: value for name, value in tower.items() if name != "deepstack_visual_indexes"}
-    for change in (dict(), dict(images=2), dict(images=2, checkpointing="full", attention="eager"), dict(images=0)):
-        yield dict({**plain, **change}, family=family, hf=dict(hf, model_type=family, text_config=text, vision_config=tower))
-
-
-def older_vision(hf):
-    """qwen2_5_vl, whose windows are of four tokens and of two, and qwen2_vl"""
-    text = dict(ROTARY, num_key_value_heads=2, rms_norm_eps=1e-6,
-                rope_parameters=default_rope(mrope_section=[1, 2, 1]))
-    tower = dict(depth=3, num_heads=4, patch_size=2)
-    windows = dict(tower, hidden_size=32, intermediate_size=56, out_hidden_size=32, window_size=8, fullatt_block_indexes=[1])
-    yield dict(hf, model_type="qwen2_5_vl", text_config=text, vision_config=windows)
-    yield dict(hf, model_type="qwen2_vl", text_config=text, vision_config=dict(tower, embed_dim=32, hidden_size=32, mlp_ratio=2))
 
 
 def deberta():

@@ -346,8 +346,18 @@ static int64_t of_pixtral(const struct plim_vision *v)
     return patch * w + w + v->layers * block + w + v->merge_size * v->merge_size * w * w + w * h + h * h;
 }
 
+/* llava's: a class token, a convolution without a bias, positions, pre-norm blocks between LayerNorms; two linears */
+static int64_t of_clip(const struct plim_vision *v)
+{
+    int64_t w = v->hidden_size, f = v->intermediate_size, h = v->out_hidden_size;
+    int64_t block = 4 * linear(w, w, true) + linear(w, f, true) + linear(f, w, true) + 4 * w;
+    return w + v->channels * v->patch_size * v->patch_size * w + (v->positions + 1) * w + v->layers * block + 4 * w +
+           linear(w, h, true) + linear(h, h, true);
+}
+
 static int64_t of_tower(const struct plim_vision *v)
 {
+    if (v->has_class) return of_clip(v);
     if (v->row_ends) return of_pixtral(v);
     if (v->image_size) return of_siglip(v);
     bool gated = v->window_size > 0; /* qwen2_5_vl, whose norms have no biases */

@@ -286,6 +286,47 @@ Test(spec_vision, images_of_mistral3_are_of_any_size)
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.transformer.layers.0.attention.k_proj"), 4));
 }
 
+#define LLAVA(text, own) \
+    "{\"model_type\": \"llava\", \"pad_token_id\": 32001, \"vocab_size\": 32064, " own "\"text_config\": " \
+    "{\"vocab_size\": 320" text "}, " \
+    "\"vision_config\": {\"model_type\": \"clip_vision_model\", \"image_size\": 64, \"vocab_size\": 9}}"
+
+/* CLIP's defaults are its own class's; embeddings are tied if the model or its text says so. */
+Test(spec_vision, a_config_json_of_llava_has_a_text_and_clips_tower)
+{
+    static const char *const refused[] = {
+        LLAVA("", "\"vision_feature_layer\": -1, "), LLAVA("", "\"vision_feature_layer\": [-2, -5], "),
+        LLAVA("", "\"vision_feature_select_strategy\": \"full\", "), LLAVA("", "\"projector_hidden_act\": \"relu\", "),
+        LLAVA("", "\"multimodal_projector_bias\": false, ")};
+    struct plim_spec s;
+    spec_load_text("config.json", LLAVA("", "\"vision_feature_layer\": -2, "), &s);
+    cr_expect(eq(i64, s.model.vocab_size, 320));
+    cr_expect(eq(i64, s.model.pad_token_id, PLIM_NO_TOKEN));
+    cr_expect(eq(i64, s.model.vision.layers, 12));
+    cr_expect(eq(i64, s.model.vision.hidden_size, 768));
+    cr_expect(eq(i64, s.model.vision.positions, 4)); /* of patches of 32 */
+    cr_expect(eq(i64, s.model.vision.out_hidden_size, 4096));
+    cr_expect(not(s.model.tie_word_embeddings));
+    const struct plim_images images = plim_spec_images(&s);
+    cr_expect(eq(i64, images.count, 1));
+    cr_expect(eq(i64, plim_image_tokens(&s.model.vision, &images), 4));
+    spec_load_text("config.json", LLAVA(", \"tie_word_embeddings\": true", "\"tie_word_embeddings\": false, "), &s);
+    cr_expect(s.model.tie_word_embeddings);
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+        cr_expect(spec_refusal("config.json", refused[i]) != NULL, "%s", refused[i]);
+    cr_expect(eq(str, (char *)spec_refusal("config.json", LLAVA(", \"model_type\": \"mistral\"", "")),
+                 "config.json:1:118: text_config.model_type: expected llama" RUN_IT));
+    spec_load_text("s.yaml", "model: {family: llava}\n", &s);
+    cr_expect(eq(i64, s.model.vision.positions, 576));
+    cr_expect(eq(str, (char *)spec_refusal("s.yaml", "model: {family: llava, vision_image_size: 340}\n"),
+                 "s.yaml:1:43: vision_image_size is 340, expected a multiple of vision_patch_size = 14"));
+    spec_load_text("s.yaml", "model: {family: llava}\ntrain: {lora: {r: 4, targets: [text-linears]}}\n", &s);
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.language_model.layers.0.self_attn.q_proj"), 4));
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.encoder.layers.0.self_attn.q_proj"), 0));
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.encoder.layers.0.self_attn.out_proj"), 0));
+    cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.multi_modal_projector.linear_1"), 0));
+}
+
 #define GEMMA4(parts) \
     "{\"model_type\": \"gemma4\", \"architectures\": [\"Gemma4ForConditionalGeneration\"], \"dtype\": \"bfloat16\", " \
     "\"text_config\": {\"hidden_size\": 96, \"num_hidden_layers\": 6, \"num_kv_shared_layers\": 2, " \

@@ -307,13 +307,15 @@ static void show_images(struct plim_spec *spec, uint64_t *state)
                                         .width = is_square ? 0 : 4 * between(state, 1, 9)};
     for (size_t i = 0; i < spec->seq.count; i++) spec->seq.values[i] += 2000;
     if (vision->image_size) pool_images(spec, state);
+    if (spec->model_as_given.family == PLIM_FAMILY_LLAVA) vision->image_tokens = 0; /* all of them */
     spec->cut_cross_entropy = false;
     spec->fsdp_plan = PLIM_FSDP_PLAN_ACCELERATE;
     spec->torch = PLIM_TORCH_2_11;
     spec->transformers = PLIM_TRANSFORMERS_5_17;
     enum plim_family family = spec->model_as_given.family;
     if (family != PLIM_FAMILY_QWEN3_VL) be_plain(spec);
-    if (family == PLIM_FAMILY_MISTRAL3 || family == PLIM_FAMILY_QWEN3_VL_MOE || family == PLIM_FAMILY_QWEN3_5_MOE)
+    if (family == PLIM_FAMILY_MISTRAL3 || family == PLIM_FAMILY_QWEN3_VL_MOE || family == PLIM_FAMILY_QWEN3_5_MOE ||
+        family == PLIM_FAMILY_LLAVA)
         be_plainer(spec);
 }
 

@@ -140,18 +140,18 @@ static void set_images(struct engine *e, const struct decoder *m, struct tensor 
 }
 
 /* Rows with images, as a processor and a collator make them, with labels of their own. Images' tokens are told by their
- * types; pixtral's by the last token of the vocabulary, which none else is. */
+ * types; some towers' only by the last token of the vocabulary, which no other is. */
 static struct batch rows_with_images(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     const struct plim_train_setting *s = m->setting;
     const struct plim_vision *v = &m->config->vision;
     int64_t rows = s->micro_batch, images = rows * s->images.count;
-    double words = (double)(m->config->vocab_size - (v->row_ends ? 1 : 0));
+    double words = (double)(m->config->vocab_size - (v->by_ids ? 1 : 0));
     struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, s->seq)))};
     op_random_(e, b.inputs, words, seed);
     b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
-    if (!v->row_ends) b.token_types = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 0));
-    set_images(e, m, v->row_ends ? b.inputs : b.token_types, v->row_ends ? words : 1);
+    if (!v->by_ids) b.token_types = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 0));
+    set_images(e, m, v->by_ids ? b.inputs : b.token_types, v->by_ids ? words : 1);
     b.pixels = pixels_of(e, v, &s->images, images);
     op_random_(e, b.pixels, 1, seed + 1);
     if (!v->image_size) b.grids = tensor_keep(op_full(e, PLIM_I64, SHAPE(images, v->row_ends ? 2 : 3), 1));

@@ -71,6 +71,7 @@ const struct llama_traits plim_llama_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_SEED_OSS] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .drops_inside = true},
     [PLIM_FAMILY_ERNIE4_5] = {.norm = NORM_RMS, .places = PRE, .rotates_in_fp32 = true, .wide_pairs = true},
     [PLIM_FAMILY_MISTRAL3] = {.norm = NORM_RMS, .places = PRE},
+    [PLIM_FAMILY_LLAVA] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_QWEN2_VL] = QWEN2_VL_TEXT,
     [PLIM_FAMILY_QWEN2_5_VL] = QWEN2_VL_TEXT,
     [PLIM_FAMILY_QWEN3_VL] = QWEN3_VL_TEXT,

@@ -207,6 +207,7 @@ static void load_beside_blocks(struct load *load)
     load_tensor(load, vision->projection, INIT_WEIGHT);
     load_parts(load, VISION_MERGER);
     if (load->m->config->vision.row_ends) load_tensor(load, vision->norm.weight, INIT_ONES); /* pixtral's ln_pre */
+    load_tensor(load, vision->class_token, INIT_ZEROS);
     load_tensor(load, vision->patch_bias, INIT_ZEROS);
     load_tensor(load, vision->patch_weight, INIT_WEIGHT);
     load_tensor(load, vision->positions, INIT_WEIGHT);
@@ -235,10 +236,12 @@ static void load_vision(struct load *load)
         for (int i = 0; i < 2; i++) load_tensor(load, vision->standard[i], INIT_ONES);
         return;
     }
-    bool is_qwens = !vision->projection && !v->row_ends;
+    bool is_qwens = !vision->projection && !v->row_ends && !v->has_class;
     if (!is_qwens) load_beside_blocks(load);
     for (size_t i = 0; vision_part(load->m, i, &part); i++)
         if (part.parts->of != VISION_MERGER) load_part(load, &part);
+    load_tensor(load, vision->last_norm.bias, INIT_ZEROS);
+    load_tensor(load, vision->last_norm.weight, INIT_ONES);
     load_tensor(load, vision->norm.bias, INIT_ZEROS);
     if (!v->row_ends) load_tensor(load, vision->norm.weight, INIT_ONES);
     if (is_qwens) load_beside_blocks(load);

@@ -153,7 +153,7 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
     return count + buffers_beside(m, out + count);
 }
 
-/* vit's embeddings have parameters of their own, the first ones, and a child with two. */
+/* vit's embeddings have parameters of their own, the first ones, and a child with two. A tower's: put_own_last() */
 static void put_children_first(const struct decoder *m, struct tensor **states)
 {
     if (!m->patch_weight) return;
@@ -174,6 +174,7 @@ static void put_own_last(const struct decoder *m, struct tensor **states, size_t
     for (int64_t i = 0; i < m->config->audio.layers; i++)
         put_before(states, count, m->audio.layers[i].scale, m->audio.layers[i].softcap);
     put_before(states, count, m->vision.projection, decoder_base_embedding(m));
+    if (m->vision.position_ids) put_before(states, count, m->vision.class_token, m->vision.position_ids);
     for (int64_t i = 0; i < m->config->layers; i++) {
         const struct decoder_layer *l = &m->layers[i];
         put_before(states, count, l->sinks, l->router);

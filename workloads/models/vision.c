@@ -13,6 +13,7 @@ static const struct vision_tower *const towers[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN3_5_MOE] = &plim_tower_qwen3_vl,
     [PLIM_FAMILY_GEMMA3] = &plim_tower_gemma3,
     [PLIM_FAMILY_MISTRAL3] = &plim_tower_pixtral,
+    [PLIM_FAMILY_LLAVA] = &plim_tower_clip,
     [PLIM_FAMILY_GEMMA4] = &plim_tower_gemma4,
     [PLIM_FAMILY_GEMMA4_UNIFIED] = &plim_tower_gemma4_unified,
 };
@@ -191,11 +192,14 @@ static int64_t elements_of(const struct vision_part *part)
 static void count_elements(const struct decoder *m, int64_t of[MEETS_NOTHING + 1])
 {
     struct vision_part part;
-    const struct norm *norm = &m->vision.norm;
+    const struct norm *norms[] = {&m->vision.norm, &m->vision.last_norm};
     for (int i = MEETS_PATCHES; i <= MEETS_NOTHING; i++) of[i] = 0;
     if (m->vision.patch_weight) of[MEETS_PATCHES] += tensor_elements(m->vision.patch_weight);
     if (m->vision.patch_bias) of[MEETS_PATCHES] += tensor_elements(m->vision.patch_bias);
-    if (norm->weight) of[MEETS_PATCHES] += tensor_elements(norm->weight) * (norm->bias ? 2 : 1);
+    if (m->vision.class_token) of[MEETS_NOTHING] += tensor_elements(m->vision.class_token);
+    for (int i = 0; i < 2; i++)
+        if (norms[i]->weight)
+            of[i ? MEETS_NOTHING : MEETS_PATCHES] += tensor_elements(norms[i]->weight) * (norms[i]->bias ? 2 : 1);
     if (m->vision.projection) of[MEETS_ROWS] += tensor_elements(m->vision.projection);
     for (size_t i = 0; vision_part(m, i, &part); i++) of[part.parts->meets] += elements_of(&part);
 }

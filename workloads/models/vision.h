@@ -1,6 +1,6 @@
 /* The vision towers of models of images and text, as in transformers 5.17: vision.c has the interface for the
  * model, vision_parts.c what towers share; those of Qwen's models are in vision_qwen.c, gemma3's in
- * vision_siglip.c, mistral3's in vision_pixtral.c, gemma4's in vision_gemma4.c.
+ * vision_siglip.c, llava's in vision_clip.c, mistral3's in vision_pixtral.c, gemma4's in vision_gemma4.c.
  *
  * A batch's images are rows of patches, T in total, each with channels x frames x patch x patch elements. The
  * tower maps them to its own width W, and merges merge x merge of them into one row of the text's width H. These rows
@@ -34,8 +34,10 @@ struct vision {
     struct tensor *patch_weight, *patch_bias; /* (W, channels, frames, patch, patch), siglip without frames; (W) */
     struct tensor *positions;                 /* (positions, W), interpolated to each image's grid, or used directly */
     struct tensor *inv_freq, *original_inv_freq; /* (W / heads / 4); buffers; NULL: no rotary embedding */
-    struct tensor *position_ids;              /* siglip: (positions) int64, a buffer */
-    struct norm norm;                         /* siglip: after the last block; pixtral: before the first */
+    struct tensor *position_ids;              /* siglip, clip: (positions) int64, a buffer */
+    struct tensor *class_token;               /* clip: (W), of which each image has one before its patches */
+    struct norm norm;                         /* siglip: after the last block; pixtral, clip: before the first */
+    struct norm last_norm;                    /* clip: of the class token after the last block, which is not used */
     struct tensor *projection;                /* gemma3: (W, H) */
     struct decoder_layer *layers;
     struct vision_merger *mergers; /* the last block's, and then those of deepstack */
@@ -64,7 +66,7 @@ struct vision_tower {
     const struct vision_parts *parts; /* in the order of named_modules(); ended by one without a name */
 };
 extern const struct vision_tower plim_tower_qwen2_vl, plim_tower_qwen2_5_vl, plim_tower_qwen3_vl, plim_tower_gemma3,
-    plim_tower_pixtral, plim_tower_gemma4, plim_tower_gemma4_unified;
+    plim_tower_pixtral, plim_tower_clip, plim_tower_gemma4, plim_tower_gemma4_unified;
 
 /* The owner of a part's modules: the modules that read patches, the blocks, the last merger, the mergers of deepstack;
  * and an audio tower's ends and blocks (audio.h) */
@@ -146,11 +148,21 @@ struct tensor *vision_block(struct engine *e, const struct block_call *b, struct
                             struct tensor *(*attention)(struct engine *e, const struct block_call *b, struct tensor *x,
                                                         struct tensor **weights),
                             struct tensor *(*mlp)(struct engine *e, const struct block_call *b, struct tensor *x));
+/* SiglipEncoderLayer and CLIPEncoderLayer: vision_block() with biases and a plain MLP; x (N, T, W) */
+struct tensor *vision_plain_block(struct engine *e, const struct block_call *b, struct tensor *x);
+/* Learned positions of patches, of which each image has the same: (1, positions, W), floating */
+struct tensor *vision_positions(struct engine *e, const struct decoder *m);
+/* position_ids, of so many positions; and once more in _init_weights() */
+void vision_build_position_ids(struct engine *e, struct decoder *m, int64_t positions);
+void vision_initialise_position_ids(struct engine *e, const struct decoder *m);
 /* torch.split() of x into `count` equal parts along its first dimension: a list of floating tensors,
  * to be freed with engine_give_room(); NULL, or a list of NULLs, if the engine is halted */
 struct tensor **vision_split(struct engine *e, struct tensor *x, int64_t count);
 /* Rebinds the embeddings (B, S, H) to embeddings with the images' rows where their mask is true. */
 void vision_place(struct engine *e, const struct seen_images *seen, struct tensor **embeddings);
+/* The same for a model that recognises images only by their tokens: casts seen->rows to the embeddings' type, keeps
+ * them for the model's output, and sets the mask. */
+void vision_place_by_ids(struct engine *e, struct decoder *m, struct seen_images *seen, struct tensor **embeddings);
 /* How patches attend to one another */
 struct attention_call vision_attention(const struct decoder *m);
 /* The number of image tokens in a mask (B, S): its sum, int64, after a copy of it; named */

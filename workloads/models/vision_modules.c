@@ -44,6 +44,16 @@ const struct module plim_siglip_block[] = {BLOCK("layer_norm1", norm[0], NORM),
                                            BLOCK("mlp.fc1", fc1, LINEAR),
                                            BLOCK("mlp.fc2", fc2, LINEAR),
                                            {0}};
+/* In the order of CLIPEncoderLayer's */
+const struct module plim_clip_block[] = {BLOCK("self_attn.k_proj", k, LINEAR),
+                                         BLOCK("self_attn.v_proj", v, LINEAR),
+                                         BLOCK("self_attn.q_proj", q, LINEAR),
+                                         BLOCK("self_attn.out_proj", o, LINEAR),
+                                         BLOCK("layer_norm1", norm[0], NORM),
+                                         BLOCK("mlp.fc1", fc1, LINEAR),
+                                         BLOCK("mlp.fc2", fc2, LINEAR),
+                                         BLOCK("layer_norm2", norm[1], NORM),
+                                         {0}};
 /* In the order of Gemma4VisionEncoderLayer's */
 const struct module plim_gemma4_tower_block[] = {BLOCK("self_attn.q_proj.linear", q, LINEAR),
                                                  BLOCK("self_attn.k_proj.linear", k, LINEAR),
@@ -73,6 +83,10 @@ const struct module plim_pixtral_block[] = {BLOCK("attention_norm", norm[0], NOR
 const struct module plim_mistral3_projector[] = {
     {"norm", offsetof(struct vision_merger, norm), MODULE_NORM},
     {"patch_merger.merging_layer", offsetof(struct vision_merger, merging), MODULE_LINEAR},
+    {"linear_1", offsetof(struct vision_merger, fc1), MODULE_LINEAR},
+    {"linear_2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
+    {0}};
+const struct module plim_llava_projector[] = {
     {"linear_1", offsetof(struct vision_merger, fc1), MODULE_LINEAR},
     {"linear_2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
     {0}};

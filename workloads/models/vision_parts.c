@@ -40,6 +40,56 @@ struct tensor *vision_block(struct engine *e, const struct block_call *b, struct
     return tensor_yield(h);
 }
 
+/* SiglipAttention and CLIPAttention; x (N, T, W) -> the same, floating. *weights: the caller's to drop */
+static struct tensor *plain_attention(struct engine *e, const struct block_call *b, struct tensor *x,
+                                      struct tensor **weights)
+{
+    const struct plim_vision *v = &b->m->config->vision;
+    const struct attention_call call = vision_attention(b->m);
+    struct tensor *qkv[3];
+    decoder_project_heads(e, b, x, v->heads, v->hidden_size / v->heads, qkv);
+    struct tensor *y = decoder_context(e, &call, qkv, weights);
+    tensor_set(e, &y, nn_linear(e, &b->layer->o, y));
+    tensor_drop_all(e, qkv[0], qkv[1], qkv[2]);
+    return tensor_yield(y);
+}
+
+static struct tensor *plain_mlp(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    struct tensor *inner = tensor_keep(nn_linear(e, &b->layer->fc1, x));
+    tensor_set(e, &inner, decoder_activation(e, b->m->config->vision.activation, inner));
+    tensor_set(e, &inner, nn_linear(e, &b->layer->fc2, inner));
+    return tensor_yield(inner);
+}
+
+struct tensor *vision_plain_block(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    return vision_block(e, b, x, plain_attention, plain_mlp);
+}
+
+struct tensor *vision_positions(struct engine *e, const struct decoder *m)
+{
+    if (e->halted) return e->poison;
+    int64_t positions = tensor_size(m->vision.position_ids, 0);
+    struct tensor *places = tensor_keep(op_view(e, m->vision.position_ids, SHAPE(1, positions)));
+    struct tensor *y = op_embedding(e, m->vision.positions, places);
+    tensor_drop(e, places);
+    return y;
+}
+
+void vision_build_position_ids(struct engine *e, struct decoder *m, int64_t positions)
+{
+    m->vision.position_ids = nn_buffer(e, op_arange(e, PLIM_I64, positions, 0, 1));
+}
+
+void vision_initialise_position_ids(struct engine *e, const struct decoder *m)
+{
+    if (e->halted) return;
+    struct tensor *ids = tensor_keep(op_arange(e, PLIM_I64, tensor_size(m->vision.position_ids, 0), 0, 1));
+    op_copy_(e, m->vision.position_ids, ids);
+    tensor_drop(e, ids);
+}
+
 struct tensor **vision_split(struct engine *e, struct tensor *x, int64_t count)
 {
     struct tensor **parts = engine_take_room(e, (size_t)count * sizeof *parts);
@@ -55,6 +105,16 @@ void vision_place(struct engine *e, const struct seen_images *seen, struct tenso
     struct tensor *mask = tensor_keep(op_unsqueeze(e, seen->mask, -1));
     tensor_set(e, embeddings, op_masked_scatter(e, *embeddings, mask, seen->rows));
     tensor_drop(e, mask);
+}
+
+void vision_place_by_ids(struct engine *e, struct decoder *m, struct seen_images *seen, struct tensor **embeddings)
+{
+    if (e->halted) return;
+    tensor_set(e, &seen->rows, op_to(e, seen->rows, (enum plim_dtype)(*embeddings)->a.dtype));
+    m->encoded = tensor_ref(seen->rows); /* image_hidden_states */
+    seen->mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->inputs, (double)(m->config->vocab_size - 1)));
+    tensor_drop(e, vision_count_placeholders(e, seen->mask));
+    vision_place(e, seen, embeddings);
 }
 
 struct attention_call vision_attention(const struct decoder *m)

@@ -296,11 +296,7 @@ static void see(struct engine *e, struct decoder *m, struct tensor **embeddings,
 {
     if (e->halted) return;
     seen->rows = features_of(e, m, (enum plim_dtype)(*embeddings)->a.dtype);
-    if (e->halted) return;
-    m->encoded = tensor_ref(seen->rows); /* image_hidden_states */
-    seen->mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->inputs, (double)(m->config->vocab_size - 1)));
-    tensor_drop(e, vision_count_placeholders(e, seen->mask));
-    vision_place(e, seen, embeddings);
+    vision_place_by_ids(e, m, seen, embeddings);
 }
 
 static const struct vision_parts parts[] = {

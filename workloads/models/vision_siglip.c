@@ -45,44 +45,14 @@ static void build(struct engine *e, struct decoder *m)
     m->vision.patch_weight = nn_parameter(e, p, INIT_WEIGHT, SHAPE(w, v->channels, size, size));
     m->vision.patch_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(w));
     m->vision.positions = nn_parameter(e, p, INIT_WEIGHT, SHAPE(v->positions, w));
-    m->vision.position_ids = nn_buffer(e, op_arange(e, PLIM_I64, v->positions, 0, 1));
+    vision_build_position_ids(e, m, v->positions);
     vision_build_blocks(e, m, build_block);
     norm_create(e, m, &m->vision.norm);
-    struct tensor *ids = tensor_keep(op_arange(e, PLIM_I64, v->positions, 0, 1)); /* _init_weights() */
-    op_copy_(e, m->vision.position_ids, ids);
-    tensor_drop(e, ids);
+    vision_initialise_position_ids(e, m);
     build_projector(e, m);
 }
 
 /* --- the tower -------------------------------------------------------------------------------- */
-
-/* SiglipAttention; x (N, T, W) -> the same, floating. *weights: the caller's to drop */
-static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
-                                struct tensor **weights)
-{
-    const struct plim_vision *v = &b->m->config->vision;
-    const struct attention_call call = vision_attention(b->m);
-    struct tensor *qkv[3];
-    decoder_project_heads(e, b, x, v->heads, v->hidden_size / v->heads, qkv);
-    struct tensor *y = decoder_context(e, &call, qkv, weights);
-    tensor_set(e, &y, nn_linear(e, &b->layer->o, y));
-    tensor_drop_all(e, qkv[0], qkv[1], qkv[2]);
-    return tensor_yield(y);
-}
-
-static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x)
-{
-    struct tensor *inner = tensor_keep(nn_linear(e, &b->layer->fc1, x));
-    tensor_set(e, &inner, decoder_activation(e, b->m->config->vision.activation, inner));
-    tensor_set(e, &inner, nn_linear(e, &b->layer->fc2, inner));
-    return tensor_yield(inner);
-}
-
-/* SiglipEncoderLayer */
-static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
-{
-    return vision_block(e, b, x, attention, mlp);
-}
 
 /* SiglipVisionEmbeddings: images (N, channels, size, size) -> (N, T, W), named; a channel's patches lie together */
 static struct tensor *embed(struct engine *e, const struct decoder *m, struct tensor *images)
@@ -92,9 +62,8 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
     if (e->halted) return e->poison;
     struct tensor *rows = op_view(e, grid, SHAPE(tensor_size(grid, 0), v->hidden_size, v->positions));
     struct tensor *x = tensor_keep(op_transpose(e, rows, 1, 2));
-    struct tensor *places = tensor_keep(op_view(e, m->vision.position_ids, SHAPE(1, v->positions)));
-    tensor_set(e, &x, op_add(e, x, op_embedding(e, m->vision.positions, places)));
-    tensor_drop_all(e, places, grid);
+    tensor_set(e, &x, op_add(e, x, vision_positions(e, m)));
+    tensor_drop(e, grid);
     return x;
 }
 
@@ -102,7 +71,7 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
 static struct tensor *run(struct engine *e, const struct decoder *m, struct tensor *images)
 {
     struct tensor *embedded = embed(e, m, images), *x = tensor_ref(embedded); /* a variable to the end */
-    struct block_call call = {.m = m, .block = block};
+    struct block_call call = {.m = m, .block = vision_plain_block};
     for (int64_t i = 0; i < m->config->vision.layers; i++) {
         call.layer = &m->vision.layers[i];
         tensor_set(e, &x, decoder_run_block(e, &call, x));

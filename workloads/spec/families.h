@@ -71,6 +71,7 @@
     X(QWEN3_5_MOE, "qwen3_5_moe")                                                                  \
     X(GEMMA3, "gemma3")                                                                            \
     X(MISTRAL3, "mistral3")                                                                        \
+    X(LLAVA, "llava")                                                                              \
     X(T5, "t5")                                                                                    \
     X(MT5, "mt5")                                                                                  \
     X(WHISPER, "whisper")                                                                          \

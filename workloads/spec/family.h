@@ -331,7 +331,7 @@ struct plim_family_key {
     const char *fallback;   /* the class's default, as YAML; NULL: derived from others */
 };
 
-enum { PLIM_FAMILY_MAX_LINEARS = 20 };
+enum { PLIM_FAMILY_MAX_LINEARS = 20, PLIM_FAMILY_MAX_TEXTS = 2 };
 
 /* Which layers attend only to a window. */
 enum plim_sliding_rule {
@@ -369,6 +369,8 @@ struct plim_family_info {
     bool vision;             /* it has a vision tower; config.json has vision_config and text_config */
     bool mostly_text;        /* its rows have images only if data.images says so: most jobs of gemma3 have none */
     enum plim_family causal_lm; /* what AutoModelForCausalLM builds of its config.json; 0: it itself */
+    enum plim_family texts[PLIM_FAMILY_MAX_TEXTS]; /* with a tower: what text_config may be, with the defaults of its
+                              * class, the first one if it does not say; 0 ends them. None: it is the family's own */
     bool flat;               /* with a tower: the text's keys may also be at the top level, beside vision_config */
     int64_t deep[PLIM_MAX_DEEP]; /* the class's default of deepstack_visual_indexes, ended by 0 */
     int64_t full[PLIM_MAX_DEEP]; /* that of fullatt_block_indexes */

@@ -21,20 +21,7 @@ static const struct plim_family_key gpt2_keys[] = {
 
 static const struct plim_family_key llama_keys[] = {
     TASKS_OF_DECODER,
-    KEY("vocab_size", VOCAB_SIZE, "32000"),
-    KEY("hidden_size", HIDDEN_SIZE, "4096"),
-    KEY("intermediate_size", INTERMEDIATE_SIZE, "11008"),
-    KEY("num_hidden_layers", LAYERS, "32"),
-    KEY("num_attention_heads", HEADS, "32"),
-    NUL("num_key_value_heads", KV_HEADS, "null"),
-    KEY("hidden_act", ACTIVATION, "silu"),
-    KEY("max_position_embeddings", POSITIONS, "2048"),
-    NUL("pad_token_id", PAD_TOKEN, "null"),
-    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
-    KEY("attention_bias", ATTENTION_BIAS, "false"),
-    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
-    KEY("mlp_bias", MLP_BIAS, "false"),
-    NUL("head_dim", HEAD_DIM, "null"),
+    KEYS_OF_LLAMA,
 };
 
 static const struct plim_family_key mistral_keys[] = {

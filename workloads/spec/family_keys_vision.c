@@ -174,6 +174,20 @@ static const struct plim_family_key mistral3_keys[] = {
     KEY("vision_hidden_act", VISION_ACTIVATION, "gelu"),
 };
 
+/* LlamaConfig, and LlavaConfig's own tower */
+static const struct plim_family_key llava_keys[] = {
+    KEY("task", TASK, "causal-lm"),
+    KEYS_OF_LLAMA,
+    KEY("vision_hidden_size", VISION_HIDDEN, "1024"),
+    KEY("vision_intermediate_size", VISION_INTERMEDIATE, "4096"),
+    KEY("vision_num_hidden_layers", VISION_LAYERS, "24"),
+    KEY("vision_num_attention_heads", VISION_HEADS, "16"),
+    KEY("vision_num_channels", VISION_CHANNELS, "3"),
+    KEY("vision_image_size", VISION_IMAGE, "336"),
+    KEY("vision_patch_size", VISION_PATCH, "14"),
+    KEY("vision_hidden_act", VISION_ACTIVATION, "quick_gelu"),
+};
+
 /* Gemma4TextConfig, Gemma4Config's own, Gemma4VisionConfig, Gemma4AudioConfig, which may be missing */
 static const struct plim_family_key gemma4_keys[] = {
     KEY("task", TASK, "causal-lm"),
@@ -267,6 +281,11 @@ const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
                                                 "down_proj", "patch_dense", "embedding_projection"}},
     [PLIM_FAMILY_MISTRAL3] = {KEYS(mistral3_keys), .sliding = PLIM_SLIDING_ALL, .tasks = 1u << PLIM_TASK_CAUSAL_LM,
                               .vision = true, .mostly_text = true, .rotary = true,
+                              .texts = {PLIM_FAMILY_MISTRAL, PLIM_FAMILY_MINISTRAL3},
                               .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
                                           "merging_layer", "linear_1", "linear_2"}},
+    [PLIM_FAMILY_LLAVA] = {KEYS(llava_keys), .tasks = CAUSAL_ALONE, .vision = true, .rotary = true,
+                           .texts = {PLIM_FAMILY_LLAMA}, .heads_must_divide = true,
+                           .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
+                                       "out_proj", "fc1", "fc2", "linear_1", "linear_2"}},
 };

@@ -439,7 +439,7 @@ static struct plim_yaml_node *text_of(struct plim_yaml_node *root, const enum pl
 }
 
 /* The keys of a model of images and text beside its parts, and whether its embeddings are tied, which is read there
- * alone (`tied`: it was said in text_config, where qwen2_vl's classes look, too). */
+ * alone (`tied`: it was said in text_config, where qwen2_vl's and llava's classes look, too). */
 static enum plim_status read_own(const struct plim_yaml *yaml, bool tied, struct plim_spec *spec,
                                  struct plim_error *err)
 {
@@ -455,13 +455,14 @@ static enum plim_status read_own(const struct plim_yaml *yaml, bool tied, struct
     return st;
 }
 
-/* Reads mistral3's text_config, of another family, whose defaults count. It says whether embeddings are tied where the
- * file does not: the class would tie them, but from_pretrained() leaves a head that the checkpoint has. */
-static enum plim_status read_mistral3_text(const struct plim_yaml *text, struct plim_spec *spec, bool *is_tied,
-                                           struct plim_error *err)
+/* Reads a text_config of another family, whose defaults count. It says whether embeddings are tied where the file does
+ * not: mistral3's class would tie them, but from_pretrained() leaves a head that the checkpoint has; llava's asks the
+ * text. */
+static enum plim_status read_other_text(const struct plim_yaml *text, struct plim_spec *spec, bool *is_tied,
+                                        struct plim_error *err)
 {
     struct plim_model_config *model = &spec->model_as_given, own = *model;
-    enum plim_family of = PLIM_FAMILY_MISTRAL;
+    enum plim_family of = own.family;
     enum plim_status st = PLIM_OK;
     PLIM_TRY(plim_hf_read_text_class(text, &of, err));
     PLIM_TRY(plim_family_defaults(of, model, err));
@@ -484,9 +485,10 @@ static enum plim_status read_parts(const struct plim_yaml *yaml, struct plim_spe
     bool usual = model->tie_word_embeddings, has_text = is_filled(text.root), is_tied, tied = false;
     if (has_text) {
         PLIM_TRY(plim_hf_refuse_keys(&text, family, err));
-        if (family == PLIM_FAMILY_MISTRAL3) PLIM_TRY(read_mistral3_text(&text, spec, &usual, err));
+        if (plim_family_info(family)->texts[0]) PLIM_TRY(read_other_text(&text, spec, &usual, err));
         else PLIM_TRY(read_known(&text, text.root, "text_config.", false, spec, err));
-        tied = plim_family_info(family)->flat && model->tie_word_embeddings;
+        bool either_ties = plim_family_info(family)->flat || family == PLIM_FAMILY_LLAVA;
+        tied = either_ties && model->tie_word_embeddings;
     }
     is_tied = model->tie_word_embeddings;
     model->tie_word_embeddings = usual;

@@ -2,6 +2,7 @@
 #include "autotune/base/text.h"
 #include "family.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Model types that people have and this version does not plan, by what stands in the way. */
@@ -23,8 +24,8 @@ static const struct other_kind {
      {"swin", "convnext", "convnextv2", "resnet", "deit", "beit", "dinov2", "segformer",
       "detr"}},
     {"a multimodal model",
-     {"clip", "siglip", "gemma3n", "llava", "idefics3", "paligemma",
-      "mllama", "blip-2", "internvl"}},
+     {"clip", "siglip", "gemma3n", "idefics3", "paligemma",
+      "mllama", "blip-2", "internvl", "llava_next"}},
     {"a decoder of another family",
      {"gpt_neo", "codegen", "mpt"}},
 };
@@ -38,12 +39,15 @@ const char *plim_hf_other_kind(const char *type)
 }
 
 /* A refused key is refused at any value but these. */
-enum harmless { HARMLESS_FALSE, HARMLESS_VISION, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO, HARMLESS_GROUPED,
-                HARMLESS_LAST, HARMLESS_GELU, HARMLESS_ONE };
+enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO,
+                HARMLESS_VISION, /* from here on words */
+                HARMLESS_GROUPED, HARMLESS_LAST, HARMLESS_LAST_BUT_ONE, HARMLESS_GELU, HARMLESS_ONE, HARMLESS_DEFAULT,
+                HARMLESS_CLIP };
 static const char *const harmless_words[] = {
     [HARMLESS_FALSE] = "false", [HARMLESS_TRUE] = "true", [HARMLESS_VISION] = "null or vision",
     [HARMLESS_EMPTY] = "a config.json without it", [HARMLESS_ZERO] = "0", [HARMLESS_GROUPED] = "grouped_mm",
-    [HARMLESS_LAST] = "-1", [HARMLESS_GELU] = "gelu", [HARMLESS_ONE] = "1"};
+    [HARMLESS_LAST] = "-1", [HARMLESS_LAST_BUT_ONE] = "-2", [HARMLESS_GELU] = "gelu", [HARMLESS_ONE] = "1",
+    [HARMLESS_DEFAULT] = "default", [HARMLESS_CLIP] = "clip_vision_model"};
 
 /* Of which families a key is refused (only, but): of those whose classes read it. */
 #define END PLIM_FAMILY_COUNT
@@ -121,10 +125,20 @@ static const struct refused_key {
      "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
     {"vision_feature_layer", HARMLESS_LAST,
      "results of another block of the tower than the last are not in this version", OF(PLIM_FAMILY_MISTRAL3)},
+    {"vision_feature_layer", HARMLESS_LAST_BUT_ONE,
+     "results of another block of the tower than the last but one are not in this version", OF(PLIM_FAMILY_LLAVA)},
+    {"vision_feature_select_strategy", HARMLESS_DEFAULT,
+     "the token for a whole image is not among the text's in this version", OF(PLIM_FAMILY_LLAVA)},
+    {"vision_config.model_type", HARMLESS_CLIP, "a tower of another family is not in this version",
+     OF(PLIM_FAMILY_LLAVA)},
+    {"vision_config.attention_dropout", HARMLESS_ZERO, "dropout in a tower is not in this version",
+     OF(PLIM_FAMILY_LLAVA)},
+    {"multimodal_projector_bias", HARMLESS_TRUE, "a projector without biases is not in this version",
+     OF(PLIM_FAMILY_LLAVA)},
     {"multimodal_projector_bias", HARMLESS_FALSE, "biases of a projector are not in this version",
      OF(PLIM_FAMILY_MISTRAL3)},
     {"projector_hidden_act", HARMLESS_GELU, "another activation of a projector is not in this version",
-     OF(PLIM_FAMILY_MISTRAL3)},
+     OF(PLIM_FAMILY_MISTRAL3, PLIM_FAMILY_LLAVA)},
     {"qk_layernorm", HARMLESS_FALSE, "a norm of its own for each head is not in this version",
      OF(PLIM_FAMILY_STABLELM)},
     {"alibi", HARMLESS_FALSE, "falcon's alibi is not in this version", OF(PLIM_FAMILY_FALCON)},
@@ -140,12 +154,10 @@ static bool is_harmless(const struct plim_yaml *yaml, const struct plim_yaml_nod
     bool flag;
     if (plim_yaml_is_null(node)) return true;
     if (harmless == HARMLESS_EMPTY) return node->kind != PLIM_YAML_SCALAR && node->count == 0;
-    /* transformers' own choice, and the only one whose sizes do not follow the routing */
-    bool is_word = harmless == HARMLESS_GROUPED || harmless == HARMLESS_LAST || harmless == HARMLESS_GELU;
-    if (is_word || harmless == HARMLESS_ONE)
-        return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, harmless_words[harmless]);
-    /* Among tokens of images alone */
-    if (harmless == HARMLESS_VISION) return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, "vision");
+    /* grouped_mm is transformers' own choice, and the only one whose sizes do not follow the routing; vision is among
+     * tokens of images alone. */
+    const char *word = harmless == HARMLESS_VISION ? "vision" : harmless_words[harmless];
+    if (harmless >= HARMLESS_VISION) return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, word);
     double number;
     if (harmless == HARMLESS_ZERO)
         return plim_yaml_number(yaml, node, &number, NULL) == PLIM_OK && number == 0;
@@ -159,12 +171,19 @@ static bool is_one_of(enum plim_family family, const enum plim_family *list)
     return *list == family;
 }
 
+/* The value of a key, which may be one of vision_config; NULL: it is not there */
+static const struct plim_yaml_node *value_of(const struct plim_yaml *yaml, const char *key)
+{
+    const char *dot = strchr(key, '.');
+    return dot ? plim_yaml_get(plim_yaml_get(yaml->root, "vision_config"), dot + 1) : plim_yaml_get(yaml->root, key);
+}
+
 enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, enum plim_family family,
                                      struct plim_error *err)
 {
     for (size_t i = 0; i < sizeof(refused_keys) / sizeof(refused_keys[0]); i++) {
         const struct refused_key *refused = &refused_keys[i];
-        const struct plim_yaml_node *node = plim_yaml_get(yaml->root, refused->key);
+        const struct plim_yaml_node *node = value_of(yaml, refused->key);
         if (refused->only && !is_one_of(family, refused->only)) continue;
         if (refused->but && is_one_of(family, refused->but)) continue;
         if (node && !is_harmless(yaml, node, refused->harmless))
@@ -203,12 +222,19 @@ enum plim_status plim_hf_refuse_unscaled(const struct plim_yaml *yaml, enum plim
 enum plim_status plim_hf_read_text_class(const struct plim_yaml *text, enum plim_family *family, struct plim_error *err)
 {
     const struct plim_yaml_node *type = plim_yaml_get(text->root, "model_type");
-    const char *name = type && type->kind == PLIM_YAML_SCALAR ? type->text : "";
-    *family = strcmp(name, "ministral3") ? PLIM_FAMILY_MISTRAL : PLIM_FAMILY_MINISTRAL3;
-    if (type && strcmp(name, "ministral3") && strcmp(name, "mistral"))
-        return plim_yaml_fail(text, type, err, "text_config.model_type: expected mistral or ministral3 (plimsoll exec "
-                              "runs any training program)");
-    return plim_hf_refuse_unscaled(text, *family, err);
+    const enum plim_family *classes = plim_family_info(*family)->texts;
+    char expected[64] = "";
+    size_t used = 0, i = 0;
+    for (; i < PLIM_FAMILY_MAX_TEXTS && classes[i]; i++) {
+        const char *name = plim_family_names[classes[i]];
+        used += (size_t)snprintf(expected + used, sizeof(expected) - used, "%s%s", i ? " or " : "", name);
+        bool is_it = type ? type->kind == PLIM_YAML_SCALAR && !strcmp(type->text, name) : i == 0;
+        if (!is_it) continue;
+        *family = classes[i];
+        return plim_hf_refuse_unscaled(text, *family, err);
+    }
+    return plim_yaml_fail(text, type, err, "text_config.model_type: expected %s (plimsoll exec runs any training "
+                          "program)", expected);
 }
 
 /* --- heads ------------------------------------------------------------------------------------ */

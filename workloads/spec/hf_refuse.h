@@ -29,7 +29,8 @@ enum plim_status plim_hf_read_task(const struct plim_yaml *yaml, enum plim_famil
 enum plim_status plim_hf_refuse_unscaled(const struct plim_yaml *yaml, enum plim_family family,
                                          struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The family of mistral3's text_config: mistral or ministral3, which is checked; others are refused. */
+/* Rebinds *family, of images and text, to that of its text_config, if the family's text may be of several; others are
+ * refused, and ministral3 without a scaling. */
 enum plim_status plim_hf_read_text_class(const struct plim_yaml *text, enum plim_family *family,
                                          struct plim_error *err) PLIM_MUST_CHECK;
 

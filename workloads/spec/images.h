@@ -34,7 +34,10 @@ struct plim_vision {
     int64_t image_size;      /* width and height of all images; 0: images keep their sizes */
     int64_t image_tokens;    /* tokens of an image, if all have one size: mm_tokens_per_image */
     bool row_ends;           /* pixtral: each row of an image's tokens is followed by a text token; images have any
-                                size and are recognised only by their tokens */
+                                size */
+    bool by_ids;             /* images are recognised only by their tokens */
+    bool has_class;          /* clip: before an image's patches is a token for the whole image, which the text does not
+                                get */
     int64_t mlp_ratio;       /* qwen2_vl: intermediate_size in multiples of hidden_size; already applied */
     int64_t window_size;     /* pixels: only patches within a square of this size see each other; 0: the whole image */
     int64_t out_hidden_size; /* of the text */

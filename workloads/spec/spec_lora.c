@@ -54,7 +54,8 @@ static bool has_experts_alone(const struct plim_model_config *model)
 
 static bool is_of_tower(enum plim_family family, const char *linear)
 {
-    if (family == PLIM_FAMILY_GEMMA3 && !strcmp(linear, "out_proj")) return true; /* qwen3_5's is the text's */
+    bool has_out_proj = family == PLIM_FAMILY_GEMMA3 || family == PLIM_FAMILY_LLAVA; /* qwen3_5's is the text's */
+    if (has_out_proj && !strcmp(linear, "out_proj")) return true;
     static const char *const gemma4s[] = {"linear", "input_proj", "embedding_projection", "input_proj_linear",
                                           "relative_k_proj", "output_proj"};
     for (size_t i = 0; i < sizeof(gemma4s) / sizeof(gemma4s[0]); i++)
@@ -88,7 +89,8 @@ static void take_all_linear(struct plim_lora *lora, const struct plim_model_conf
     bool all = plim_modules_has(lora->targets, ALL_LINEAR) || plim_modules_has(lora->targets, LINEAR_NAMES);
     if (!all && !text_alone) return;
     bool shares_names = model->family == PLIM_FAMILY_GEMMA3 || /* its tower's linears and its text's */
-                        model->family == PLIM_FAMILY_MISTRAL3 || model->family == PLIM_FAMILY_GEMMA4;
+                        model->family == PLIM_FAMILY_MISTRAL3 || model->family == PLIM_FAMILY_LLAVA ||
+                        model->family == PLIM_FAMILY_GEMMA4;
     if (text_alone && shares_names && !*lora->exclude) exclude_towers(lora, model);
     if (all && model->family == PLIM_FAMILY_GEMMA4 && !*lora->exclude) /* which are around linears */
         snprintf(lora->exclude, sizeof(lora->exclude), PLIM_MODULES_REGEX CLIPPED);

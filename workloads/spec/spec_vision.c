@@ -60,6 +60,28 @@ static enum plim_status check_head(const struct plim_place *place, const struct 
                              "pooling head is not in this version");
 }
 
+/* PixtralVisionConfig and CLIPVisionConfig, whose defaults are not those of the towers that Mistral3Config and
+ * LlavaConfig make if there is no vision_config */
+static void take_class_defaults(struct plim_model_config *model)
+{
+    static const struct {
+        enum plim_family family;
+        enum plim_field field;
+        int64_t value;
+    } defaults[] = {
+        {PLIM_FAMILY_MISTRAL3, PLIM_FIELD_VISION_PATCH, 16},
+        {PLIM_FAMILY_LLAVA, PLIM_FIELD_VISION_HIDDEN, 768},
+        {PLIM_FAMILY_LLAVA, PLIM_FIELD_VISION_INTERMEDIATE, 3072},
+        {PLIM_FAMILY_LLAVA, PLIM_FIELD_VISION_LAYERS, 12},
+        {PLIM_FAMILY_LLAVA, PLIM_FIELD_VISION_HEADS, 12},
+        {PLIM_FAMILY_LLAVA, PLIM_FIELD_VISION_IMAGE, 224},
+        {PLIM_FAMILY_LLAVA, PLIM_FIELD_VISION_PATCH, 32},
+    };
+    for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++)
+        if (defaults[i].family == model->family)
+            memcpy((char *)model + plim_field_info(defaults[i].field)->offset, &defaults[i].value, sizeof(int64_t));
+}
+
 enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct plim_yaml_node *config,
                                   struct plim_spec *spec, struct plim_error *err)
 {
@@ -67,8 +89,7 @@ enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct pli
     const struct plim_family_info *info = plim_family_info(family);
     struct plim_place place = {.yaml = yaml, .prefix = "vision_config.", .err = err};
     enum plim_status st = PLIM_OK;
-    bool is_pixtrals = family == PLIM_FAMILY_MISTRAL3 && config && config->kind == PLIM_YAML_MAPPING;
-    if (is_pixtrals) spec->model_as_given.vision.patch_size = 16; /* PixtralVisionConfig's default */
+    if (config && config->kind == PLIM_YAML_MAPPING) take_class_defaults(&spec->model_as_given);
     if (family == PLIM_FAMILY_GEMMA3 && config && config->kind == PLIM_YAML_MAPPING) {
         place.key = "vision_use_head";
         st = check_head(&place, config);
@@ -129,7 +150,7 @@ void plim_vision_derive(struct plim_model_config *model)
 {
     struct plim_vision *v = &model->vision;
     if (model->family == PLIM_FAMILY_MISTRAL3) {
-        v->row_ends = true;
+        v->row_ends = v->by_ids = true;
         v->frames = 1;
         v->out_hidden_size = model->hidden_size;
     }
@@ -142,7 +163,8 @@ void plim_vision_derive(struct plim_model_config *model)
     if (!v->image_size) return;
     int64_t side = v->image_size / v->patch_size, tokens = (int64_t)sqrt((double)v->image_tokens);
     v->positions = side * side;
-    v->merge_size = side / tokens; /* Gemma3MultiModalProjector's kernel_size */
+    v->has_class = v->by_ids = model->family == PLIM_FAMILY_LLAVA;
+    v->merge_size = v->has_class ? 1 : side / tokens; /* Gemma3MultiModalProjector's kernel_size */
     v->frames = 1;
     v->out_hidden_size = model->hidden_size;
 }
@@ -156,6 +178,11 @@ static enum plim_status check_pooled(const struct plim_vision *v, const char **c
     if (v->hidden_size % v->heads)
         return plim_fail(err, PLIM_SPEC, "vision_hidden_size is %lld and vision_num_attention_heads %lld, expected "
                          "heads that divide it", (long long)v->hidden_size, (long long)v->heads);
+    *culprit = "vision_image_size";
+    if (v->has_class && v->image_size % v->patch_size)
+        return plim_fail(err, PLIM_SPEC, "vision_image_size is %lld, expected a multiple of vision_patch_size = %lld",
+                         (long long)v->image_size, (long long)v->patch_size);
+    if (v->has_class) return PLIM_OK;
     *culprit = "mm_tokens_per_image";
     int64_t side = v->image_size / v->patch_size, tokens = side / (v->merge_size ? v->merge_size : 1);
     if (!v->merge_size || v->image_size % v->patch_size || tokens * v->merge_size != side ||

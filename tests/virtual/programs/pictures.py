@@ -45,8 +45,19 @@ def mistral3_row(case, config):
             'image_sizes': torch.tensor([size] * case['images'])}
 
 
+def llava_row(case, config):
+    """LlavaProcessor tells no types."""
+    vision = config.vision_config
+    ids, _ = tokens_with_images(case, config, (vision.image_size // vision.patch_size) ** 2)
+    return {'input_ids': ids, 'attention_mask': torch.ones_like(ids),
+            'pixel_values': torch.zeros(case['images'], vision.num_channels, vision.image_size, vision.image_size)}
+
+
+ROWS = {'gemma3': gemma3_row, 'mistral3': mistral3_row, 'llava': llava_row}
+
+
 def row(case, config):
-    return {'gemma3': gemma3_row, 'mistral3': mistral3_row}.get(config.model_type, qwen_row)(case, config)
+    return ROWS.get(config.model_type, qwen_row)(case, config)
 
 
 class Pictures(torch.utils.data.Dataset):

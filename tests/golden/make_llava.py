@@ -1,0 +1,90 @@
+"""What training allocates of llava, case by case, on plimsoll's virtual GPU: writes the cases, and joins them with the
+figures.
+
+    python make_llava.py > llava_cases.jsonl
+    plimsoll exec --device sim:GPU,placement=ascending --observe --logs DIR -- VENV/bin/python \\
+        ../virtual/programs/golden.py llava_cases.jsonl ID [ID ...]      and with torchrun as make_trl.py says
+    python make_llava.py --join FIGURES > llava.jsonl       FIGURES: those lines, of the logs
+
+VENV as of make_trl.py. The fields are those of families.jsonl; besides `images` in each row, which are all of the tower's
+size (../virtual/programs/pictures.py makes the rows).
+"""
+import json
+import sys
+
+import make_families
+import make_trl
+from named_cases import by_name, merged
+
+MIXED, BF16, HALF = {'precision': 'bf16-mixed', 'optimizer': 'adamw-fused'}, {'precision': 'bf16'}, {'precision': 'fp16-mixed'}
+FULL, REENTRANT = {'checkpointing': 'full'}, {'checkpointing': 'full', 'use_reentrant': True}
+EAGER, PADDED, FROZEN = {'attention': 'eager'}, {'padded': True}, {'freeze_vision': True}
+TRAINER, SFT = {'loop': 'trainer', 'accumulation': 2}, {'loop': 'trl-sft', 'accumulation': 2}
+DDP = {**TRAINER, 'sharding': 'ddp', 'world': 2}
+TEXT = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj']
+TOWER = ['out_proj', 'fc1', 'fc2', 'linear_1', 'linear_2']
+OF_TEXT = make_families.lora(8, TEXT, exclude_modules='.*vision_tower.*')
+OF_ALL = make_families.lora(4, TEXT + TOWER)
+NF4 = {'weights': 'bf16', 'quantization': {'type': 'nf4', 'double': True, 'compute': 'bf16'}}
+SMOOTHED = {'arguments': {'label_smoothing_factor': 0.1}}
+LOADED = {'weights': 'bf16', 'made_on': 'loaded'}
+PACKED = {'packing': 'one-row', 'documents': 4}
+
+
+def case(config, batch, seq, images, *parts):
+    made = make_families.case(config, batch, seq, kind='image-text', images=images, **merged(*parts))
+    adapted = made.get('lora', {})
+    return [made.pop('id'), 'exclude_modules' in adapted and 'text', made.get('freeze_vision') and 'frozen', f'i{images}'], made
+
+
+def cases_of(small, odd):
+    for more in ((), (MIXED,), (BF16,), (HALF,), (FULL,), (MIXED, FULL), (BF16, FULL), (EAGER,), (MIXED, EAGER, FULL), (BF16, EAGER)):
+        yield case(small, 2, 200, 1, *more)
+    yield case(small, 2, 200, 1, BF16, {'optimizer': 'sgd', 'accumulation': 3})
+    yield case(small, 2, 200, 1, BF16, {'compute_capability': 90})
+    yield case(small, 2, 200, 1, {'compute_capability': 75})
+    for more in ((), (MIXED, FULL), (BF16, EAGER)):
+        yield case(odd, 2, 150, 1, *more)
+        yield case(odd, 1, 333, 3, *more)
+        yield case(small, 2, 100, 0, *more)
+    for more in ((), (MIXED, TRAINER), (EAGER, FULL)):
+        yield case(small, 2, 200, 1, PADDED, *more)
+    yield case(odd, 2, 200, 0, PADDED, TRAINER, MIXED)
+    for more in ((), (MIXED,), (MIXED, FULL), (BF16, REENTRANT)):
+        yield case(small, 2, 200, 1, TRAINER, *more)
+        yield case(odd, 2, 150, 0, TRAINER, *more)
+    for adapted in (OF_TEXT, OF_ALL):
+        yield case(small, 2, 200, 1, adapted)
+        yield case(odd, 2, 150, 1, TRAINER, BF16, FULL, adapted)
+        yield case(small, 2, 200, 1, MIXED, TRAINER, LOADED, FULL, adapted)
+    yield case(small, 2, 200, 1, MIXED, make_families.lora(2, TEXT + TOWER, dora=True))
+    yield case(odd, 2, 150, 1, MIXED, TRAINER, REENTRANT, OF_TEXT)
+    yield case(small, 2, 100, 0, MIXED, FULL, OF_TEXT)
+    for more in ((BF16, FULL), (TRAINER, MIXED), (TRAINER, MIXED, REENTRANT)):
+        yield case(small, 2, 200, 1, FROZEN, *more)
+    yield case(odd, 2, 150, 0, FROZEN, TRAINER, MIXED)
+    yield case(small, 2, 200, 1, MIXED, TRAINER, LOADED)
+    for images in (0, 1):
+        yield case(small, 2, 200, images, TRAINER, MIXED, FULL, NF4, OF_TEXT)
+        yield case(odd, 2, 150, images, SFT, MIXED)
+        yield case(small, 2, 200, images, SFT, MIXED, FULL, LOADED, OF_TEXT)
+        yield case(small, 2, 200, images, TRAINER, MIXED, SMOOTHED)
+        yield case(small, 2, 200, images, DDP, MIXED)
+        yield case(odd, 1, 150, images, DDP, BF16, FULL, OF_TEXT)
+        yield case(small, 2, 200, images, DDP, MIXED, FULL, FROZEN)
+        yield case(small, 2, 200, images, TRAINER, MIXED, {'evaluation': {'batch': 3}})
+    yield case(odd, 2, 150, 1, MIXED, NF4, OF_ALL)
+    yield case(small, 2, 200, 1, SFT, MIXED, FULL, {**NF4, 'quantization': {**NF4['quantization'], 'prepare': False}}, OF_ALL)
+    yield case(small, 2, 200, 1, TRAINER, BF16, FULL, {'evaluation': {'batch': 4, 'keeps': 'logits', 'batches': 3}})
+    for more in ((MIXED,), (BF16, FULL), (MIXED, EAGER), (TRAINER, MIXED, FULL), (SFT, MIXED, OF_TEXT)):
+        yield case(small, 2, 200, 0, PACKED, *more)
+
+
+def cases():
+    yield from cases_of('x-llava', 'x-llava-odd')
+
+
+if __name__ == '__main__':
+    known = by_name(cases()).values()
+    for made in make_trl.joined(sys.argv[2], known) if sys.argv[1:2] == ['--join'] else known:
+        print(json.dumps(made))
