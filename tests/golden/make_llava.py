@@ -1,4 +1,4 @@
-"""What training allocates of llava, case by case, on plimsoll's virtual GPU: writes the cases, and joins them with the
+"""What training allocates of llava and internvl, case by case, on plimsoll's virtual GPU: writes the cases, and joins them with the
 figures.
 
     python make_llava.py > llava_cases.jsonl
@@ -7,7 +7,8 @@ figures.
     python make_llava.py --join FIGURES > llava.jsonl       FIGURES: those lines, of the logs
 
 VENV as of make_trl.py. The fields are those of families.jsonl; besides `images` in each row, which are all of the tower's
-size (../virtual/programs/pictures.py makes the rows).
+size, or (internvl) canvases of tiles of that size, of `image_height` x `image_width` pixels
+(../virtual/programs/pictures.py makes the rows).
 """
 import json
 import sys
@@ -22,9 +23,8 @@ EAGER, PADDED, FROZEN = {'attention': 'eager'}, {'padded': True}, {'freeze_visio
 TRAINER, SFT = {'loop': 'trainer', 'accumulation': 2}, {'loop': 'trl-sft', 'accumulation': 2}
 DDP = {**TRAINER, 'sharding': 'ddp', 'world': 2}
 TEXT = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj']
-TOWER = ['out_proj', 'fc1', 'fc2', 'linear_1', 'linear_2']
+TOWER = ['fc1', 'fc2', 'linear_1', 'linear_2']
 OF_TEXT = make_families.lora(8, TEXT, exclude_modules='.*vision_tower.*')
-OF_ALL = make_families.lora(4, TEXT + TOWER)
 NF4 = {'weights': 'bf16', 'quantization': {'type': 'nf4', 'double': True, 'compute': 'bf16'}}
 SMOOTHED = {'arguments': {'label_smoothing_factor': 0.1}}
 LOADED = {'weights': 'bf16', 'made_on': 'loaded'}
@@ -34,10 +34,12 @@ PACKED = {'packing': 'one-row', 'documents': 4}
 def case(config, batch, seq, images, *parts):
     made = make_families.case(config, batch, seq, kind='image-text', images=images, **merged(*parts))
     adapted = made.get('lora', {})
-    return [made.pop('id'), 'exclude_modules' in adapted and 'text', made.get('freeze_vision') and 'frozen', f'i{images}'], made
+    return [made.pop('id'), 'exclude_modules' in adapted and 'text', made.get('freeze_vision') and 'frozen',
+            f'i{images}' + (f'x{made["image_height"]}x{made["image_width"]}' if 'image_height' in made else '')], made
 
 
-def cases_of(small, odd):
+def cases_of(small, odd, *of_tower):
+    adapts_all = make_families.lora(4, [*TEXT, *of_tower, *TOWER])
     for more in ((), (MIXED,), (BF16,), (HALF,), (FULL,), (MIXED, FULL), (BF16, FULL), (EAGER,), (MIXED, EAGER, FULL), (BF16, EAGER)):
         yield case(small, 2, 200, 1, *more)
     yield case(small, 2, 200, 1, BF16, {'optimizer': 'sgd', 'accumulation': 3})
@@ -53,11 +55,11 @@ def cases_of(small, odd):
     for more in ((), (MIXED,), (MIXED, FULL), (BF16, REENTRANT)):
         yield case(small, 2, 200, 1, TRAINER, *more)
         yield case(odd, 2, 150, 0, TRAINER, *more)
-    for adapted in (OF_TEXT, OF_ALL):
+    for adapted in (OF_TEXT, adapts_all):
         yield case(small, 2, 200, 1, adapted)
         yield case(odd, 2, 150, 1, TRAINER, BF16, FULL, adapted)
         yield case(small, 2, 200, 1, MIXED, TRAINER, LOADED, FULL, adapted)
-    yield case(small, 2, 200, 1, MIXED, make_families.lora(2, TEXT + TOWER, dora=True))
+    yield case(small, 2, 200, 1, MIXED, make_families.lora(2, [*TEXT, *of_tower, *TOWER], dora=True))
     yield case(odd, 2, 150, 1, MIXED, TRAINER, REENTRANT, OF_TEXT)
     yield case(small, 2, 100, 0, MIXED, FULL, OF_TEXT)
     for more in ((BF16, FULL), (TRAINER, MIXED), (TRAINER, MIXED, REENTRANT)):
@@ -73,15 +75,27 @@ def cases_of(small, odd):
         yield case(odd, 1, 150, images, DDP, BF16, FULL, OF_TEXT)
         yield case(small, 2, 200, images, DDP, MIXED, FULL, FROZEN)
         yield case(small, 2, 200, images, TRAINER, MIXED, {'evaluation': {'batch': 3}})
-    yield case(odd, 2, 150, 1, MIXED, NF4, OF_ALL)
-    yield case(small, 2, 200, 1, SFT, MIXED, FULL, {**NF4, 'quantization': {**NF4['quantization'], 'prepare': False}}, OF_ALL)
+    yield case(odd, 2, 150, 1, MIXED, NF4, adapts_all)
+    yield case(small, 2, 200, 1, SFT, MIXED, FULL, {**NF4, 'quantization': {**NF4['quantization'], 'prepare': False}}, adapts_all)
     yield case(small, 2, 200, 1, TRAINER, BF16, FULL, {'evaluation': {'batch': 4, 'keeps': 'logits', 'batches': 3}})
     for more in ((MIXED,), (BF16, FULL), (MIXED, EAGER), (TRAINER, MIXED, FULL), (SFT, MIXED, OF_TEXT)):
         yield case(small, 2, 200, 0, PACKED, *more)
 
 
+def cases_of_tiles(small, odd):
+    """Images of several tiles, and of the whole image"""
+    wide, high, square = ({'image_height': rows, 'image_width': columns} for rows, columns in ((112, 224), (336, 112), (168, 168)))
+    for more in ((), (MIXED, FULL), (BF16, EAGER), (TRAINER, MIXED), (SFT, MIXED, FULL, LOADED, OF_TEXT), (TRAINER, BF16, FULL, FROZEN)):
+        yield case(small, 2, 200, 1, wide, *more)
+    yield case(small, 1, 200, 2, high, BF16, FULL)
+    for more in ((), (MIXED,), (TRAINER, MIXED, FULL)):
+        yield case(odd, 2, 250, 2, square, *more)
+
+
 def cases():
-    yield from cases_of('x-llava', 'x-llava-odd')
+    yield from cases_of('x-llava', 'x-llava-odd', 'out_proj')
+    yield from cases_of('x-internvl', 'x-internvl-odd', 'projection_layer')
+    yield from cases_of_tiles('x-internvl', 'x-internvl-odd')
 
 
 if __name__ == '__main__':

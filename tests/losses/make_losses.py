@@ -110,6 +110,17 @@ def with_sound(case, config):
     return {"input_features": weights(TOKEN_SEED, shape) / LIMIT, "labels": labels}
 
 
+def own_behind(parameters):
+    """Parameters of modules of internvl's tower behind those of their parts, where they are made"""
+    own = (".lambda_1", ".lambda_2", ".position_embeddings")
+    for name, p in [entry for entry in parameters if ".vision_tower." in entry[0] and entry[0].endswith(own)]:
+        parent = name.rsplit(".", 1)[0] + "."
+        rest = [entry for entry in parameters if entry[0] != name]
+        last = max(n for n, entry in enumerate(rest) if entry[0].startswith(parent))
+        parameters = [*rest[:last + 1], (name, p), *rest[last + 1:]]
+    return parameters
+
+
 def as_made(parameters):
     """(name, parameter) in the order of the constructors: attention's sinks behind its linears, what linear attention
     has of its own behind its convolution (and qwen3_next's projections), adapters and a masked-lm head's own bias behind
@@ -123,6 +134,7 @@ def as_made(parameters):
         if not any(part in name for part in (".self_attn.", ".conv1d.", ".in_proj_qkvz.", ".in_proj_ba.", ".router.", ".patch_embedder.")):
             ordered, own = ordered + own, []
         ordered.append((name, p))
+    ordered = own_behind(ordered)
     stacked = (".mlp.experts.", ".mlp.gate.", ".block_sparse_moe.")  # whose adapters peft makes behind those of modules
     return sorted(ordered, key=lambda entry: ("lora_" in entry[0] or entry[0].removeprefix("base_model.model.") in last,
                                               "lora_" in entry[0] and any(part in entry[0] for part in stacked)))
@@ -154,7 +166,7 @@ def build(case):
             else:
                 from_one = case["hf"]["model_type"] in FROM_ONE and ".linear_attn." not in name and ".visual." not in name
                 from_zero = "gemma" in case["hf"]["model_type"] and "gemma4" not in case["hf"]["model_type"]
-                ones = name.endswith(("weight", "scale")) and (not from_zero or ".vision_tower." in name)
+                ones = name.endswith(("weight", "scale", "lambda_1", "lambda_2")) and (not from_zero or ".vision_tower." in name)
                 p.fill_(1.0 if ones and not from_one else 0.0)
         for module in model.modules():  # what modules_to_save copies
             if hasattr(module, "modules_to_save") and hasattr(module, "original_module"):

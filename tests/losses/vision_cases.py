@@ -3,7 +3,7 @@ import torch
 from small_models import ROTARY, default_rope
 from streams import LIMIT, TOKEN_SEED, tokens, weights
 
-BY_IDS = ("mistral3", "llava")  # which have no types of tokens: their last token stands for images alone
+BY_IDS = ("mistral3", "llava", "internvl")  # which have no types of tokens: their last token stands for images alone
 
 
 def with_images(case, config, ids):
@@ -12,9 +12,14 @@ def with_images(case, config, ids):
     if config.model_type == "gemma3":
         shape = images, vision.num_channels, vision.image_size, vision.image_size
         count, types, grids = config.mm_tokens_per_image, "token_type_ids", {}
-    elif config.model_type == "llava":
-        shape = images, vision.num_channels, vision.image_size, vision.image_size
-        count, types, grids = (vision.image_size // vision.patch_size) ** 2, None, {}
+    elif config.model_type in ("llava", "internvl"):
+        side, patch = (n[0] if isinstance(n, (list, tuple)) else n for n in (vision.image_size, vision.patch_size))
+        tiles, merge = 1, 1
+        if config.model_type == "internvl":
+            tiles, merge = case["image_height"] // side * (case["image_width"] // side), 2
+            tiles += tiles > 1
+        shape = images * tiles, vision.num_channels, side, side
+        count, types, grids = tiles * (side // patch // merge) ** 2, None, {}
     elif config.model_type != "mistral3":
         grid = [1, case["image_height"] // vision.patch_size, case["image_width"] // vision.patch_size]
         patches = grid[1] * grid[2]
@@ -73,6 +78,7 @@ def vision():
     whole = {name: value for name, value in plain.items() if not name.startswith("image_")}
     yield from vision_of_one_size(whole)
     yield from vision_by_ids(whole)
+    yield from vision_of_tiles(whole)
 
 
 def vision_of_one_size(plain):
@@ -103,6 +109,22 @@ def vision_by_ids(plain):
         yield dict({**plain, **change}, hf=hf)
     wide = dict(tower, hidden_size=384, num_attention_heads=2, hidden_act="gelu")  # so that losses tell how patches see one another
     yield dict(plain, hf=dict(hf, text_config=dict(text, tie_word_embeddings=True), vision_config=wide))
+
+
+def vision_of_tiles(plain):
+    """internvl, whose images are a tile or several and one of the whole, and whose text is qwen2's or qwen3's"""
+    text = dict(ROTARY, model_type="qwen2", num_key_value_heads=2)
+    newer = dict(text, model_type="qwen3", head_dim=8)
+    tower = dict(num_hidden_layers=2, hidden_size=24, intermediate_size=40, num_attention_heads=3, image_size=[4, 4],
+                 patch_size=[1, 1], attention_bias=True)
+    hf = dict(model_type="internvl", text_config=text, vision_config=tower, image_token_id=100, tie_word_embeddings=False)
+    one = {**plain, "image_height": 4, "image_width": 4}
+    for change in (dict(), dict(images=2), dict(checkpointing="full", image_width=12), dict(attention="eager", image_height=8),
+                   dict(precision="bf16-mixed", bound=5e-4), dict(images=0),
+                   dict(lora=dict(r=4, target_modules=["q_proj", "projection_layer", "linear_2"]))):
+        yield dict({**one, **change}, hf=hf)
+    wide = dict(tower, hidden_size=384, num_attention_heads=2)  # so that losses tell how patches see one another
+    yield dict(one, hf=dict(hf, text_config=newer, tie_word_embeddings=True, vision_config=wide))
 
 
 def vision_in_one_row(plain):

@@ -199,7 +199,7 @@ static int64_t layer_of_latents(const struct plim_model_config *m)
 /* llama and its relatives: RMSNorms, a gated MLP (phi: one LayerNorm, a plain MLP). */
 static int64_t layer_of_llamas(const struct plim_model_config *m)
 {
-    enum plim_family f = m->family;
+    enum plim_family f = m->text ? m->text : m->family;
     int64_t h = m->hidden_size, i = m->intermediate_size, q = m->heads * m->head_dim,
             kv = m->kv_heads * m->head_dim;
     bool phi = f == PLIM_FAMILY_PHI;
@@ -355,8 +355,19 @@ static int64_t of_clip(const struct plim_vision *v)
            linear(w, h, true) + linear(h, h, true);
 }
 
+/* internvl's: a class token, a convolution, positions, pre-norm blocks with two factors; a norm and two linears */
+static int64_t of_internvit(const struct plim_vision *v)
+{
+    int64_t w = v->hidden_size, f = v->intermediate_size, h = v->out_hidden_size, merged = 4 * w;
+    int64_t block = 3 * linear(w, w, v->attention_bias) + linear(w, w, true) + linear(w, f, true) + linear(f, w, true) +
+                    6 * w;
+    return w + linear(v->channels * v->patch_size * v->patch_size, w, true) + (v->positions + 1) * w +
+           v->layers * block + 2 * merged + linear(merged, h, true) + linear(h, h, true);
+}
+
 static int64_t of_tower(const struct plim_vision *v)
 {
+    if (v->has_tiles) return of_internvit(v);
     if (v->has_class) return of_clip(v);
     if (v->row_ends) return of_pixtral(v);
     if (v->image_size) return of_siglip(v);

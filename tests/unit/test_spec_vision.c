@@ -319,12 +319,66 @@ Test(spec_vision, a_config_json_of_llava_has_a_text_and_clips_tower)
     spec_load_text("s.yaml", "model: {family: llava}\n", &s);
     cr_expect(eq(i64, s.model.vision.positions, 576));
     cr_expect(eq(str, (char *)spec_refusal("s.yaml", "model: {family: llava, vision_image_size: 340}\n"),
-                 "s.yaml:1:43: vision_image_size is 340, expected a multiple of vision_patch_size = 14"));
+                 "s.yaml:1:43: vision_image_size is 340, expected a multiple of 14, of which one token is made"));
     spec_load_text("s.yaml", "model: {family: llava}\ntrain: {lora: {r: 4, targets: [text-linears]}}\n", &s);
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.language_model.layers.0.self_attn.q_proj"), 4));
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.encoder.layers.0.self_attn.q_proj"), 0));
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.encoder.layers.0.self_attn.out_proj"), 0));
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.multi_modal_projector.linear_1"), 0));
+}
+
+#define INTERNVL(text, tower, own) \
+    "{\"model_type\": \"internvl\", \"downsample_ratio\": 0.5, " own "\"text_config\": {\"hidden_size\": 256" text \
+    "}, \"vision_config\": {\"model_type\": \"internvl_vision\", \"image_size\": [56, 56], \"patch_size\": [14, 14], " \
+    "\"attention_bias\": true" tower "}}"
+
+/* internvl's text is of a family that its configuration names, and its tower's sides are two equal numbers. */
+Test(spec_vision, the_text_of_internvl_is_of_two_families)
+{
+    static const char *const refused[] = {
+        INTERNVL("", "", "\"vision_feature_layer\": -2, "), INTERNVL("", ", \"use_qk_norm\": true", ""),
+        INTERNVL("", ", \"norm_type\": \"rms_norm\"", ""), INTERNVL("", ", \"use_mean_pooling\": false", ""),
+        INTERNVL("", ", \"image_size\": [56, 28]", ""), INTERNVL(", \"model_type\": \"llama\"", "", "")};
+    struct plim_spec s;
+    spec_load_text("config.json", INTERNVL(", \"tie_word_embeddings\": false", "", ""), &s);
+    cr_expect(eq(int, (int)s.model.text, PLIM_FAMILY_QWEN2));
+    cr_expect(eq(i64, s.model.head_dim, 8));
+    cr_expect(eq(i64, s.model.vision.image_size, 56));
+    cr_expect(eq(i64, s.model.vision.positions, 16));
+    cr_expect(s.model.vision.attention_bias);
+    cr_expect(not(s.model.attention_bias));
+    cr_expect(not(s.model.tie_word_embeddings));
+    spec_load_text("config.json", INTERNVL(", \"model_type\": \"qwen3\"", "", "\"tie_word_embeddings\": true, "), &s);
+    cr_expect(eq(int, (int)s.model.text, PLIM_FAMILY_QWEN3));
+    cr_expect(eq(i64, s.model.head_dim, 128));
+    cr_expect(s.model.tie_word_embeddings);
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+        cr_expect(spec_refusal("config.json", refused[i]) != NULL, "%s", refused[i]);
+    cr_expect(eq(str, (char *)spec_refusal("s.yaml", "model: {family: internvl, text_model_type: llama}\n"),
+                 "s.yaml:1:44: text_model_type is llama, expected qwen2 or qwen3"));
+}
+
+/* An image is a tile, or tiles in rows and columns and one of all of it. */
+Test(spec_vision, images_of_internvl_are_tiles)
+{
+    static const struct {
+        const char *size;
+        int64_t tiles;
+    } cases[] = {{"", 1}, {", image_height: 448, image_width: 448", 1}, {", image_height: 448, image_width: 896", 3},
+                 {", image_height: 896, image_width: 1344", 7}};
+    struct plim_spec s;
+    char text[200];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(text, sizeof(text), "model: {family: internvl}\ndata: {seq: 4096, images: 2%s}\n", cases[i].size);
+        spec_load_text("s.yaml", text, &s);
+        const struct plim_images images = plim_spec_images(&s);
+        cr_expect(eq(i64, plim_image_tiles(&s.model.vision, &images), cases[i].tiles), "%s", text);
+        cr_expect(eq(i64, plim_image_tokens(&s.model.vision, &images), 256 * cases[i].tiles), "%s", text);
+    }
+    cr_expect(eq(str, (char *)spec_refusal("s.yaml", "model: {family: internvl}\n"
+                                                     "data: {image_height: 448, image_width: 500}\n"),
+                 "s.yaml:2:7: data.image_height is 448 and data.image_width 500, expected multiples of 448, as the "
+                 "model's processor leaves images"));
 }
 
 #define GEMMA4(parts) \

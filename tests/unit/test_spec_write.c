@@ -258,6 +258,19 @@ static void pool_images(struct plim_spec *spec, uint64_t *state)
     spec->images.height = spec->images.width = 0;
 }
 
+/* llava's are too, and internvl's consist of tiles of one size; all patches become tokens, or squares of four. */
+static void tile_images(struct plim_spec *spec, uint64_t *state)
+{
+    struct plim_vision *vision = &spec->model_as_given.vision;
+    bool has_tiles = spec->model_as_given.family == PLIM_FAMILY_INTERNVL;
+    vision->image_tokens = 0;
+    vision->image_size = 4 * between(state, 1, 5);
+    if (!has_tiles) return;
+    spec->model_as_given.text = between(state, 0, 1) ? PLIM_FAMILY_QWEN2 : PLIM_FAMILY_QWEN3;
+    spec->images.height = vision->image_size * between(state, 1, 3);
+    spec->images.width = vision->image_size * between(state, 1, 3);
+}
+
 /* What was not compared beside each family's tower */
 static void be_plain(struct plim_spec *spec)
 {
@@ -307,7 +320,7 @@ static void show_images(struct plim_spec *spec, uint64_t *state)
                                         .width = is_square ? 0 : 4 * between(state, 1, 9)};
     for (size_t i = 0; i < spec->seq.count; i++) spec->seq.values[i] += 2000;
     if (vision->image_size) pool_images(spec, state);
-    if (spec->model_as_given.family == PLIM_FAMILY_LLAVA) vision->image_tokens = 0; /* all of them */
+    if (info->texts[0] && vision->image_size) tile_images(spec, state);
     spec->cut_cross_entropy = false;
     spec->fsdp_plan = PLIM_FSDP_PLAN_ACCELERATE;
     spec->torch = PLIM_TORCH_2_11;
@@ -315,7 +328,7 @@ static void show_images(struct plim_spec *spec, uint64_t *state)
     enum plim_family family = spec->model_as_given.family;
     if (family != PLIM_FAMILY_QWEN3_VL) be_plain(spec);
     if (family == PLIM_FAMILY_MISTRAL3 || family == PLIM_FAMILY_QWEN3_VL_MOE || family == PLIM_FAMILY_QWEN3_5_MOE ||
-        family == PLIM_FAMILY_LLAVA)
+        family == PLIM_FAMILY_LLAVA || family == PLIM_FAMILY_INTERNVL)
         be_plainer(spec);
 }
 

@@ -123,7 +123,8 @@ static struct tensor *pixels_of(struct engine *e, const struct plim_vision *v, c
     bool are_rows = !v->image_size && !v->row_ends;
     if (are_rows) return tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(count * patches, numbers)));
     int64_t height = v->image_size ? v->image_size : images->height, width = v->image_size ? height : images->width;
-    return tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(count, v->channels, height, width)));
+    int64_t tiles = plim_image_tiles(v, images);
+    return tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(count * tiles, v->channels, height, width)));
 }
 
 /* Where images stand in rows of tokens, `value`: a token of pixtral's behind each row of an image is text. */

@@ -36,7 +36,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN3_VL] = &plim_family_llama,    [PLIM_FAMILY_QWEN3_5] = &plim_family_llama,
     [PLIM_FAMILY_QWEN3_VL_MOE] = &plim_family_llama, [PLIM_FAMILY_QWEN3_5_MOE] = &plim_family_llama,
     [PLIM_FAMILY_GEMMA3] = &plim_family_llama,      [PLIM_FAMILY_MISTRAL3] = &plim_family_llama,
-    [PLIM_FAMILY_LLAVA] = &plim_family_llama,
+    [PLIM_FAMILY_LLAVA] = &plim_family_llama,       [PLIM_FAMILY_INTERNVL] = &plim_family_llama,
     [PLIM_FAMILY_GEMMA4_UNIFIED] = &plim_family_gemma4,
     [PLIM_FAMILY_GEMMA4] = &plim_family_gemma4,     [PLIM_FAMILY_GEMMA4_TEXT] = &plim_family_gemma4,
     [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = &plim_family_gemma4,

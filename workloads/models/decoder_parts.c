@@ -84,7 +84,7 @@ bool decoder_takes_items(const struct decoder *m)
     if (m->config->task == PLIM_TASK_QUESTION_ANSWERING) return false; /* what it learns is not called labels */
     if (f == PLIM_FAMILY_ESM) return false; /* accepts_loss_kwargs */
     return !plim_vision_is_there(&m->config->vision) || f == PLIM_FAMILY_QWEN2_VL || f == PLIM_FAMILY_GEMMA3 ||
-           f == PLIM_FAMILY_MISTRAL3 || f == PLIM_FAMILY_LLAVA;
+           f == PLIM_FAMILY_MISTRAL3 || f == PLIM_FAMILY_LLAVA || f == PLIM_FAMILY_INTERNVL;
 }
 
 int64_t decoder_unlearned(const struct decoder *m)

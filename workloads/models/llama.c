@@ -6,7 +6,7 @@
 
 static const struct llama_traits *traits_of(const struct decoder *m)
 {
-    return &plim_llama_traits[m->config->family];
+    return &plim_llama_traits[m->config->text ? m->config->text : m->config->family];
 }
 
 /* --- the modules ------------------------------------------------------------------------------ */

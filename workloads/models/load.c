@@ -120,10 +120,12 @@ static void load_stack(struct load *load, struct tensor *x, bool is_joined)
     if (!e->halted) tensor_set_data(e, x, weight);
 }
 
-/* gemma4's parameters and buffer of ones */
+/* gemma4's parameters and buffer of ones, and those of internvl's tower */
 static bool is_scale(const struct module *module)
 {
     return module->offset == offsetof(struct decoder_layer, scalar) ||
+           module->offset == offsetof(struct decoder_layer, scales[0]) ||
+           module->offset == offsetof(struct decoder_layer, scales[1]) ||
            module->offset == offsetof(struct decoder_layer, router_scale) ||
            module->offset == offsetof(struct decoder_layer, expert_scale);
 }

@@ -47,6 +47,7 @@ struct decoder_layer {
     struct linear per_layer_gate, per_layer_out; /* gemma4: to the width of the per-layer embeddings, and back */
     struct norm per_layer_norm;
     struct tensor *sinusoids; /* gptj: a buffer, (positions, rotary_dim) */
+    struct tensor *scales[2]; /* internvl's tower: factors for the results of attention and MLP, (W) each; else NULL */
     struct tensor *scalar; /* gemma4: a buffer, the factor for the block's result */
     struct linear shared_gate; /* the gate of the shared expert, which is gate, up, down */
     struct norm norm[4];          /* in the order of use; a family knows which it has */

@@ -453,6 +453,7 @@ static const struct {
     [PLIM_FAMILY_GEMMA3] = {vl_model, gemma_block},
     [PLIM_FAMILY_MISTRAL3] = {vl_model, llama_block},
     [PLIM_FAMILY_LLAVA] = {vl_model, llama_block},
+    [PLIM_FAMILY_INTERNVL] = {vl_model, llama_block},
     [PLIM_FAMILY_GPTJ] = {gpt2_model, gptj_block},
     [PLIM_FAMILY_GPT_BIGCODE] = {gpt2_model, gpt2_block},
     [PLIM_FAMILY_FALCON] = {bloom_model, falcon_block},

@@ -46,7 +46,7 @@ bool module_is_there(const struct decoder *m, const struct module *module, const
 extern const struct module plim_vision_block[], plim_vision_merger[], plim_qwen2_vl_block[], plim_qwen2_5_vl_block[],
     plim_qwen2_vl_merger[], plim_siglip_block[], plim_gemma3_projector[],
     plim_pixtral_block[], plim_mistral3_projector[], plim_gemma4_tower_block[], plim_clip_block[],
-    plim_llava_projector[];
+    plim_llava_projector[], plim_internvit_block[], plim_internvl_projector[];
 /* Those of encoders, which decoder_modules() and decoder_block_modules() know */
 extern const struct module plim_bert_model[], plim_bert_block[], plim_distilbert_model[], plim_distilbert_block[],
     plim_modernbert_model[], plim_modernbert_block[], plim_deberta_model[], plim_deberta_block[],

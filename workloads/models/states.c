@@ -162,6 +162,19 @@ static void put_children_first(const struct decoder *m, struct tensor **states)
     memcpy(states + 2, own, sizeof(own));
 }
 
+/* The same of the embeddings and blocks of internvl's tower */
+static void put_tower_last(const struct decoder *m, struct tensor **states, size_t count)
+{
+    const struct decoder_layer *layers = m->vision.layers;
+    put_before(states, count, m->vision.class_token, layers[0].scales[0]);
+    put_before(states, count, m->vision.positions, layers[0].scales[0]);
+    for (int64_t i = 0; i < m->config->vision.layers; i++) {
+        bool is_last = i == m->config->vision.layers - 1;
+        const struct tensor *next = is_last ? m->vision.mergers[0].norm.weight : layers[i + 1].scales[0];
+        for (int k = 0; k < 2; k++) put_before(states, count, layers[i].scales[k], next);
+    }
+}
+
 /* Attention that has parameters of its own has them behind its linears: gpt_oss', then the router is next; and linear
  * attention, then the MLP or the router. gemma3's projector has its matrix behind its norm, and the text is next;
  * gemma4's tower its table behind what reads patches, and attention to sound its scale in front of a buffer. */
@@ -175,6 +188,7 @@ static void put_own_last(const struct decoder *m, struct tensor **states, size_t
         put_before(states, count, m->audio.layers[i].scale, m->audio.layers[i].softcap);
     put_before(states, count, m->vision.projection, decoder_base_embedding(m));
     if (m->vision.position_ids) put_before(states, count, m->vision.class_token, m->vision.position_ids);
+    if (m->config->vision.has_tiles) put_tower_last(m, states, count);
     for (int64_t i = 0; i < m->config->layers; i++) {
         const struct decoder_layer *l = &m->layers[i];
         put_before(states, count, l->sinks, l->router);

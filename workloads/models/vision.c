@@ -14,6 +14,7 @@ static const struct vision_tower *const towers[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GEMMA3] = &plim_tower_gemma3,
     [PLIM_FAMILY_MISTRAL3] = &plim_tower_pixtral,
     [PLIM_FAMILY_LLAVA] = &plim_tower_clip,
+    [PLIM_FAMILY_INTERNVL] = &plim_tower_internvit,
     [PLIM_FAMILY_GEMMA4] = &plim_tower_gemma4,
     [PLIM_FAMILY_GEMMA4_UNIFIED] = &plim_tower_gemma4_unified,
 };
@@ -225,7 +226,8 @@ double vision_flops_per_row(const struct decoder *m)
     bool is_trained = !m->setting->lora.r && !m->setting->freeze_vision;
     double passes = is_trained ? 3 : has_adapters ? 2 : 1; /* one alone where nothing of it is trained */
     count_elements(m, of);
-    double attention = 4 * (double)v->layers * (double)v->hidden_size * patches * patches;
+    double seen = patches / (double)plim_image_tiles(v, images); /* by a patch */
+    double attention = 4 * (double)v->layers * (double)v->hidden_size * patches * seen;
     double forward = 2 * (patches * (double)of[MEETS_PATCHES] + rows * (double)of[MEETS_ROWS]) + attention;
     return (double)images->count * passes * forward;
 }

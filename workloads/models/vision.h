@@ -1,6 +1,7 @@
 /* The vision towers of models of images and text, as in transformers 5.17: vision.c has the interface for the
  * model, vision_parts.c what towers share; those of Qwen's models are in vision_qwen.c, gemma3's in
- * vision_siglip.c, llava's in vision_clip.c, mistral3's in vision_pixtral.c, gemma4's in vision_gemma4.c.
+ * vision_siglip.c, llava's in vision_clip.c, internvl's in vision_internvit.c, mistral3's in vision_pixtral.c, gemma4's
+ * in vision_gemma4.c.
  *
  * A batch's images are rows of patches, T in total, each with channels x frames x patch x patch elements. The
  * tower maps them to its own width W, and merges merge x merge of them into one row of the text's width H. These rows
@@ -35,7 +36,7 @@ struct vision {
     struct tensor *positions;                 /* (positions, W), interpolated to each image's grid, or used directly */
     struct tensor *inv_freq, *original_inv_freq; /* (W / heads / 4); buffers; NULL: no rotary embedding */
     struct tensor *position_ids;              /* siglip, clip: (positions) int64, a buffer */
-    struct tensor *class_token;               /* clip: (W), of which each image has one before its patches */
+    struct tensor *class_token;               /* clip: (W), internvit: (1, 1, W); before each image's patches */
     struct norm norm;                         /* siglip: after the last block; pixtral, clip: before the first */
     struct norm last_norm;                    /* clip: of the class token after the last block, which is not used */
     struct tensor *projection;                /* gemma3: (W, H) */
@@ -66,7 +67,7 @@ struct vision_tower {
     const struct vision_parts *parts; /* in the order of named_modules(); ended by one without a name */
 };
 extern const struct vision_tower plim_tower_qwen2_vl, plim_tower_qwen2_5_vl, plim_tower_qwen3_vl, plim_tower_gemma3,
-    plim_tower_pixtral, plim_tower_clip, plim_tower_gemma4, plim_tower_gemma4_unified;
+    plim_tower_pixtral, plim_tower_clip, plim_tower_internvit, plim_tower_gemma4, plim_tower_gemma4_unified;
 
 /* The owner of a part's modules: the modules that read patches, the blocks, the last merger, the mergers of deepstack;
  * and an audio tower's ends and blocks (audio.h) */
@@ -148,6 +149,10 @@ struct tensor *vision_block(struct engine *e, const struct block_call *b, struct
                             struct tensor *(*attention)(struct engine *e, const struct block_call *b, struct tensor *x,
                                                         struct tensor **weights),
                             struct tensor *(*mlp)(struct engine *e, const struct block_call *b, struct tensor *x));
+/* enable_input_require_grads() of what reads patches, which checkpointing calls */
+void vision_require_grads(struct engine *e, const struct decoder *m, struct tensor *patches);
+/* An MLP of two linears, (N, T, W) lent -> the same, floating */
+struct tensor *vision_plain_mlp(struct engine *e, const struct block_call *b, struct tensor *x);
 /* SiglipEncoderLayer and CLIPEncoderLayer: vision_block() with biases and a plain MLP; x (N, T, W) */
 struct tensor *vision_plain_block(struct engine *e, const struct block_call *b, struct tensor *x);
 /* Learned positions of patches, of which each image has the same: (1, positions, W), floating */

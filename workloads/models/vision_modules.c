@@ -54,6 +54,18 @@ const struct module plim_clip_block[] = {BLOCK("self_attn.k_proj", k, LINEAR),
                                          BLOCK("mlp.fc2", fc2, LINEAR),
                                          BLOCK("layer_norm2", norm[1], NORM),
                                          {0}};
+/* In the order of InternVLVisionLayer's */
+const struct module plim_internvit_block[] = {BLOCK("lambda_1", scales[0], PARAMETER),
+                                              BLOCK("lambda_2", scales[1], PARAMETER),
+                                              BLOCK("attention.q_proj", q, LINEAR),
+                                              BLOCK("attention.k_proj", k, LINEAR),
+                                              BLOCK("attention.v_proj", v, LINEAR),
+                                              BLOCK("attention.projection_layer", o, LINEAR),
+                                              BLOCK("mlp.fc1", fc1, LINEAR),
+                                              BLOCK("mlp.fc2", fc2, LINEAR),
+                                              BLOCK("layernorm_before", norm[0], NORM),
+                                              BLOCK("layernorm_after", norm[1], NORM),
+                                              {0}};
 /* In the order of Gemma4VisionEncoderLayer's */
 const struct module plim_gemma4_tower_block[] = {BLOCK("self_attn.q_proj.linear", q, LINEAR),
                                                  BLOCK("self_attn.k_proj.linear", k, LINEAR),
@@ -87,6 +99,11 @@ const struct module plim_mistral3_projector[] = {
     {"linear_2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
     {0}};
 const struct module plim_llava_projector[] = {
+    {"linear_1", offsetof(struct vision_merger, fc1), MODULE_LINEAR},
+    {"linear_2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
+    {0}};
+const struct module plim_internvl_projector[] = {
+    {"layer_norm", offsetof(struct vision_merger, norm), MODULE_NORM},
     {"linear_1", offsetof(struct vision_merger, fc1), MODULE_LINEAR},
     {"linear_2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
     {0}};

@@ -12,14 +12,19 @@ void vision_build_blocks(struct engine *e, struct decoder *m,
     m->parameters.layer = 0;
 }
 
+void vision_require_grads(struct engine *e, const struct decoder *m, struct tensor *patches)
+{
+    bool needs_grad = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL && !e->halted;
+    if (needs_grad) tensor_require_input_grad(e, patches);
+}
+
 struct tensor *vision_patches(struct engine *e, const struct decoder *m, struct tensor *images)
 {
     if (e->halted) return e->poison;
     struct tensor *pixels = tensor_hold(op_to(e, images, (enum plim_dtype)m->vision.patch_weight->a.dtype));
     struct tensor *grid = tensor_keep(op_patches(e, pixels, m->vision.patch_weight, m->vision.patch_bias));
     tensor_drop(e, pixels);
-    bool needs_grad = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL && !e->halted;
-    if (needs_grad) tensor_require_input_grad(e, grid); /* enable_input_require_grads(), which checkpointing calls */
+    vision_require_grads(e, m, grid);
     return grid;
 }
 
@@ -54,7 +59,7 @@ static struct tensor *plain_attention(struct engine *e, const struct block_call 
     return tensor_yield(y);
 }
 
-static struct tensor *plain_mlp(struct engine *e, const struct block_call *b, struct tensor *x)
+struct tensor *vision_plain_mlp(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     struct tensor *inner = tensor_keep(nn_linear(e, &b->layer->fc1, x));
     tensor_set(e, &inner, decoder_activation(e, b->m->config->vision.activation, inner));
@@ -64,7 +69,7 @@ static struct tensor *plain_mlp(struct engine *e, const struct block_call *b, st
 
 struct tensor *vision_plain_block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
-    return vision_block(e, b, x, plain_attention, plain_mlp);
+    return vision_block(e, b, x, plain_attention, vision_plain_mlp);
 }
 
 struct tensor *vision_positions(struct engine *e, const struct decoder *m)

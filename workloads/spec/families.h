@@ -72,6 +72,7 @@
     X(GEMMA3, "gemma3")                                                                            \
     X(MISTRAL3, "mistral3")                                                                        \
     X(LLAVA, "llava")                                                                              \
+    X(INTERNVL, "internvl")                                                                        \
     X(T5, "t5")                                                                                    \
     X(MT5, "mt5")                                                                                  \
     X(WHISPER, "whisper")                                                                          \

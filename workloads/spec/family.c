@@ -52,6 +52,7 @@ static const char *const distance_names[PLIM_DISTANCE_COUNT] = {"none", "layer_n
 #define OF_DISTANCE_NORM OF_NAMES(distance_names)
 #define OF_POSITION_KIND OF_NAMES(position_names)
 #define OF_POOLING OF_NAMES(plim_pooling_names)
+#define OF_FAMILY OF_NAMES(plim_family_names)
 
 /* What a null is, where 0 is a value. */
 #define NULL_VALUE(field)                                                                          \
@@ -158,6 +159,14 @@ static void join_words(const struct plim_yaml_node *list, char *text, size_t siz
     joined->text = text;
 }
 
+/* Of a list of two equal texts, height and width, one; else `list` */
+static const struct plim_yaml_node *one_of_two(const struct plim_yaml_node *list)
+{
+    if (list->kind != PLIM_YAML_SEQUENCE || list->count != 2) return list;
+    const struct plim_yaml_node *a = list->items[0], *b = list->items[1];
+    return a->kind == PLIM_YAML_SCALAR && b->kind == PLIM_YAML_SCALAR && !strcmp(a->text, b->text) ? a : list;
+}
+
 enum plim_status plim_family_key_read(enum plim_family family, const struct plim_family_key *key,
                                       const struct plim_place *place,
                                       const struct plim_yaml_node *node,
@@ -167,6 +176,8 @@ enum plim_status plim_family_key_read(enum plim_family family, const struct plim
     enum plim_status st = PLIM_OK;
     char words[64];
     struct plim_yaml_node joined;
+    bool is_side = key->field == PLIM_FIELD_VISION_IMAGE || key->field == PLIM_FIELD_VISION_PATCH;
+    if (is_side) node = one_of_two(node);
     bool is_list = key->field == PLIM_FIELD_POSITION_SCORES && node->kind == PLIM_YAML_SEQUENCE;
     if (is_list) join_words(node, words, sizeof(words), &joined);
     if (is_list) node = &joined;

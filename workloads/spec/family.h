@@ -16,6 +16,7 @@
  * suffix, member, value type, minimum, maximum, usual name, unit, what it is */
 #define PLIM_FIELD_MAP(X)                                                                          \
     X(TASK, task, TASK, 0, 0, "task", "", "what is learned, which decides the head")               \
+    X(TEXT, text, FAMILY, 0, 0, "text_model_type", "", "internvl: the family of its text: qwen2 or qwen3")  \
     X(LABELS, labels, INT, 1, 1 << 24, "num_labels", "labels", "classes of a classification head") \
     X(VOCAB_SIZE, vocab_size, INT, 1, 1 << 26, "vocab_size", "tokens",                             \
       "rows of the embedding and of the head")                                                     \
@@ -171,6 +172,8 @@
       "width and height of all images")                                                            \
     X(IMAGE_TOKENS, vision.image_tokens, INT, 1, 1 << 24, "mm_tokens_per_image", "tokens",         \
       "gemma3: what an image becomes in the text")                                                 \
+    X(VISION_BIAS, vision.attention_bias, BOOL, 0, 0, "vision_attention_bias", "",                 \
+      "internvl: biases of the tower's queries, keys and values")                                  \
     X(VISION_RATIO, vision.mlp_ratio, INT, 1, 1 << 10, "vision_mlp_ratio", "",                     \
       "width of the MLP in multiples of the tower's")                                              \
     X(VISION_WINDOW, vision.window_size, INT, 1, 1 << 16, "vision_window_size", "pixels",          \

@@ -188,6 +188,37 @@ static const struct plim_family_key llava_keys[] = {
     KEY("vision_hidden_act", VISION_ACTIVATION, "quick_gelu"),
 };
 
+/* Qwen2Config or Qwen3Config, InternVLConfig's own, InternVLVisionConfig */
+static const struct plim_family_key internvl_keys[] = {
+    KEY("task", TASK, "causal-lm"),
+    KEY("text_model_type", TEXT, "qwen2"),
+    KEY("vocab_size", VOCAB_SIZE, "151936"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "22016"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    NUL("num_key_value_heads", KV_HEADS, "32"),
+    KEY("head_dim", HEAD_DIM, NULL),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "32768"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("use_sliding_window", USE_SLIDING_WINDOW, "false"),
+    NUL("sliding_window", SLIDING_WINDOW, "4096"),
+    KEY("max_window_layers", MAX_WINDOW_LAYERS, "28"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
+    KEY("vision_hidden_size", VISION_HIDDEN, "1024"),
+    KEY("vision_num_hidden_layers", VISION_LAYERS, "24"),
+    KEY("vision_num_attention_heads", VISION_HEADS, "16"),
+    KEY("vision_attention_bias", VISION_BIAS, "false"),
+    KEY("vision_intermediate_size", VISION_INTERMEDIATE, "4096"),
+    KEY("vision_hidden_act", VISION_ACTIVATION, "gelu"),
+    KEY("vision_image_size", VISION_IMAGE, "448"),
+    KEY("vision_patch_size", VISION_PATCH, "14"),
+    KEY("vision_num_channels", VISION_CHANNELS, "3"),
+};
+
 /* Gemma4TextConfig, Gemma4Config's own, Gemma4VisionConfig, Gemma4AudioConfig, which may be missing */
 static const struct plim_family_key gemma4_keys[] = {
     KEY("task", TASK, "causal-lm"),
@@ -288,4 +319,8 @@ const struct plim_family_info plim_vision_families[PLIM_FAMILY_COUNT] = {
                            .texts = {PLIM_FAMILY_LLAMA}, .heads_must_divide = true,
                            .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
                                        "out_proj", "fc1", "fc2", "linear_1", "linear_2"}},
+    [PLIM_FAMILY_INTERNVL] = {KEYS(internvl_keys), .sliding = PLIM_SLIDING_TAIL, .tasks = CAUSAL_ALONE, .vision = true,
+                              .layer_types = true, .rotary = true, .texts = {PLIM_FAMILY_QWEN2, PLIM_FAMILY_QWEN3},
+                              .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
+                                          "projection_layer", "fc1", "fc2", "linear_1", "linear_2"}},
 };

@@ -456,8 +456,8 @@ static enum plim_status read_own(const struct plim_yaml *yaml, bool tied, struct
 }
 
 /* Reads a text_config of another family, whose defaults count. It says whether embeddings are tied where the file does
- * not: mistral3's class would tie them, but from_pretrained() leaves a head that the checkpoint has; llava's asks the
- * text. */
+ * not: mistral3's and internvl's classes would tie them, but from_pretrained() leaves a head that the checkpoint has;
+ * llava's asks the text. */
 static enum plim_status read_other_text(const struct plim_yaml *text, struct plim_spec *spec, bool *is_tied,
                                         struct plim_error *err)
 {
@@ -467,6 +467,7 @@ static enum plim_status read_other_text(const struct plim_yaml *text, struct pli
     PLIM_TRY(plim_hf_read_text_class(text, &of, err));
     PLIM_TRY(plim_family_defaults(of, model, err));
     model->family = own.family, model->vision = own.vision, model->dtype = own.dtype;
+    if (own.text) model->text = of;
     PLIM_TRY(read_known(text, text->root, "text_config.", false, spec, err));
     model->scales_queries = of == PLIM_FAMILY_MINISTRAL3, *is_tied = model->tie_word_embeddings;
 out:

@@ -25,7 +25,7 @@ static const struct other_kind {
       "detr"}},
     {"a multimodal model",
      {"clip", "siglip", "gemma3n", "idefics3", "paligemma",
-      "mllama", "blip-2", "internvl", "llava_next"}},
+      "mllama", "blip-2", "llava_next"}},
     {"a decoder of another family",
      {"gpt_neo", "codegen", "mpt"}},
 };
@@ -42,12 +42,13 @@ const char *plim_hf_other_kind(const char *type)
 enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO,
                 HARMLESS_VISION, /* from here on words */
                 HARMLESS_GROUPED, HARMLESS_LAST, HARMLESS_LAST_BUT_ONE, HARMLESS_GELU, HARMLESS_ONE, HARMLESS_DEFAULT,
-                HARMLESS_CLIP };
+                HARMLESS_CLIP, HARMLESS_HALF, HARMLESS_LAYER_NORM };
 static const char *const harmless_words[] = {
     [HARMLESS_FALSE] = "false", [HARMLESS_TRUE] = "true", [HARMLESS_VISION] = "null or vision",
     [HARMLESS_EMPTY] = "a config.json without it", [HARMLESS_ZERO] = "0", [HARMLESS_GROUPED] = "grouped_mm",
     [HARMLESS_LAST] = "-1", [HARMLESS_LAST_BUT_ONE] = "-2", [HARMLESS_GELU] = "gelu", [HARMLESS_ONE] = "1",
-    [HARMLESS_DEFAULT] = "default", [HARMLESS_CLIP] = "clip_vision_model"};
+    [HARMLESS_DEFAULT] = "default", [HARMLESS_CLIP] = "clip_vision_model",
+    [HARMLESS_HALF] = "0.5", [HARMLESS_LAYER_NORM] = "layer_norm"};
 
 /* Of which families a key is refused (only, but): of those whose classes read it. */
 #define END PLIM_FAMILY_COUNT
@@ -124,21 +125,39 @@ static const struct refused_key {
     {"_experts_implementation", HARMLESS_GROUPED,
      "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
     {"vision_feature_layer", HARMLESS_LAST,
-     "results of another block of the tower than the last are not in this version", OF(PLIM_FAMILY_MISTRAL3)},
+     "results of another block of the tower than the last are not in this version",
+     OF(PLIM_FAMILY_MISTRAL3, PLIM_FAMILY_INTERNVL)},
     {"vision_feature_layer", HARMLESS_LAST_BUT_ONE,
      "results of another block of the tower than the last but one are not in this version", OF(PLIM_FAMILY_LLAVA)},
     {"vision_feature_select_strategy", HARMLESS_DEFAULT,
-     "the token for a whole image is not among the text's in this version", OF(PLIM_FAMILY_LLAVA)},
+     "the token for a whole image is not among the text's in this version",
+     OF(PLIM_FAMILY_LLAVA, PLIM_FAMILY_INTERNVL)},
     {"vision_config.model_type", HARMLESS_CLIP, "a tower of another family is not in this version",
      OF(PLIM_FAMILY_LLAVA)},
     {"vision_config.attention_dropout", HARMLESS_ZERO, "dropout in a tower is not in this version",
-     OF(PLIM_FAMILY_LLAVA)},
+     OF(PLIM_FAMILY_LLAVA, PLIM_FAMILY_INTERNVL)},
+    {"vision_config.hidden_dropout_prob", HARMLESS_ZERO, "dropout in a tower is not in this version",
+     OF(PLIM_FAMILY_INTERNVL)},
+    {"vision_config.projection_dropout", HARMLESS_ZERO, "dropout in a tower is not in this version",
+     OF(PLIM_FAMILY_INTERNVL)},
+    {"vision_config.use_qk_norm", HARMLESS_FALSE, "norms of a tower's queries and keys are not in this version",
+     OF(PLIM_FAMILY_INTERNVL)},
+    {"vision_config.norm_type", HARMLESS_LAYER_NORM, "other norms of a tower are not in this version",
+     OF(PLIM_FAMILY_INTERNVL)},
+    {"vision_config.use_mask_token", HARMLESS_FALSE, "a token for masked patches is not in this version",
+     OF(PLIM_FAMILY_INTERNVL)},
+    {"vision_config.use_absolute_position_embeddings", HARMLESS_TRUE,
+     "a tower without positions is not in this version", OF(PLIM_FAMILY_INTERNVL)},
+    {"vision_config.use_mean_pooling", HARMLESS_TRUE, "a norm behind the tower is not in this version",
+     OF(PLIM_FAMILY_INTERNVL)},
+    {"downsample_ratio", HARMLESS_HALF, "tokens of other than 2 x 2 patches are not in this version",
+     OF(PLIM_FAMILY_INTERNVL)},
     {"multimodal_projector_bias", HARMLESS_TRUE, "a projector without biases is not in this version",
      OF(PLIM_FAMILY_LLAVA)},
     {"multimodal_projector_bias", HARMLESS_FALSE, "biases of a projector are not in this version",
      OF(PLIM_FAMILY_MISTRAL3)},
     {"projector_hidden_act", HARMLESS_GELU, "another activation of a projector is not in this version",
-     OF(PLIM_FAMILY_MISTRAL3, PLIM_FAMILY_LLAVA)},
+     OF(PLIM_FAMILY_MISTRAL3, PLIM_FAMILY_LLAVA, PLIM_FAMILY_INTERNVL)},
     {"qk_layernorm", HARMLESS_FALSE, "a norm of its own for each head is not in this version",
      OF(PLIM_FAMILY_STABLELM)},
     {"alibi", HARMLESS_FALSE, "falcon's alibi is not in this version", OF(PLIM_FAMILY_FALCON)},

@@ -36,8 +36,11 @@ struct plim_vision {
     bool row_ends;           /* pixtral: each row of an image's tokens is followed by a text token; images have any
                                 size */
     bool by_ids;             /* images are recognised only by their tokens */
-    bool has_class;          /* clip: before an image's patches is a token for the whole image, which the text does not
-                                get */
+    bool has_class;          /* clip, internvit: before an image's patches is a token for the whole image, which the
+                                text does not get */
+    bool has_tiles;          /* internvit: image_size is that of tiles; an image is a canvas of rows and columns of
+                                them, and if there are several, then one more of the whole image */
+    bool attention_bias;     /* internvit: biases of queries, keys and values */
     int64_t mlp_ratio;       /* qwen2_vl: intermediate_size in multiples of hidden_size; already applied */
     int64_t window_size;     /* pixels: only patches within a square of this size see each other; 0: the whole image */
     int64_t out_hidden_size; /* of the text */

@@ -82,7 +82,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 16},
      AT(images.height), .unit = "pixels", .fallback = "null", .example = "1024",
      .help = "how high the processor leaves an image, with data.image_width, in place of that square: multiples of the "
-             "patches that become one token (qwen3_vl: of 32)"},
+             "patches that become one token (qwen3_vl: of 32), of internvl of its tiles (one, if nothing is said)"},
     {.path = "data.image_width",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 16},
      AT(images.width), .unit = "pixels", .fallback = "null", .example = "768",

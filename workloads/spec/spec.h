@@ -92,7 +92,7 @@ enum plim_seeing { PLIM_SEEING_NONE, PLIM_SEEING_VISION, PLIM_SEEING_COUNT };
 
 /* A model with its head. Fields that a family does not have are 0 / false. */
 struct plim_model_config {
-    enum plim_family family;
+    enum plim_family family, text; /* internvl: its text's layers are those of the family `text`; 0: its own */
     enum plim_task task;
     int64_t labels; /* of a classification: num_labels, or as many as id2label names */
     int64_t vocab_size;

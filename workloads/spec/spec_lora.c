@@ -63,7 +63,7 @@ static bool is_of_tower(enum plim_family family, const char *linear)
     bool is_unified = family == PLIM_FAMILY_GEMMA4_UNIFIED;
     if (is_unified && (!strcmp(linear, "patch_dense") || !strcmp(linear, "embedding_projection"))) return true;
     bool is_plain = !strncmp(linear, "linear_", 7) || !strncmp(linear, "fc", 2) || !strncmp(linear, "mlp.", 4) ||
-                    !strcmp(linear, "merging_layer");
+                    !strcmp(linear, "merging_layer") || !strcmp(linear, "projection_layer");
     return is_plain || !strcmp(linear, "qkv") || !strcmp(linear, "attn.proj");
 }
 
@@ -90,7 +90,7 @@ static void take_all_linear(struct plim_lora *lora, const struct plim_model_conf
     if (!all && !text_alone) return;
     bool shares_names = model->family == PLIM_FAMILY_GEMMA3 || /* its tower's linears and its text's */
                         model->family == PLIM_FAMILY_MISTRAL3 || model->family == PLIM_FAMILY_LLAVA ||
-                        model->family == PLIM_FAMILY_GEMMA4;
+                        model->family == PLIM_FAMILY_INTERNVL || model->family == PLIM_FAMILY_GEMMA4;
     if (text_alone && shares_names && !*lora->exclude) exclude_towers(lora, model);
     if (all && model->family == PLIM_FAMILY_GEMMA4 && !*lora->exclude) /* which are around linears */
         snprintf(lora->exclude, sizeof(lora->exclude), PLIM_MODULES_REGEX CLIPPED);

@@ -62,6 +62,8 @@ static const struct { uint64_t always, with_images; } uncompared[PLIM_FAMILY_COU
     [PLIM_FAMILY_MISTRAL3] = {OF_TOWERS | INT8 | FP4 | LIGER | UPCAST,
                               PACKING | DPO_GRPO | FLASH2 | SMOOTHED | SAVED | SHARDED | SFT | EVALUATED},
     [PLIM_FAMILY_LLAVA] = {OF_TOWERS | DPO_GRPO | SHARDED | FLASH2 | INT8 | FP4 | LIGER | UPCAST | SAVED, PACKING},
+    [PLIM_FAMILY_INTERNVL] = {(OF_TOWERS & ~LONGER_ROPE) | DPO_GRPO | SHARDED | FLASH2 | INT8 | FP4 | LIGER | UPCAST |
+                                  SAVED, PACKING},
     [PLIM_FAMILY_QWEN3_VL_MOE] = {FEW | NF4, 0},
     [PLIM_FAMILY_QWEN3_5_MOE] = {OF_TOWERS | DPO_GRPO | PACKING | INT8 | SMOOTHED | SAVED | FP4 | LIGER | UPCAST |
                                      ZERO1_2,

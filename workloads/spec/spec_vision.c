@@ -163,8 +163,9 @@ void plim_vision_derive(struct plim_model_config *model)
     if (!v->image_size) return;
     int64_t side = v->image_size / v->patch_size, tokens = (int64_t)sqrt((double)v->image_tokens);
     v->positions = side * side;
-    v->has_class = v->by_ids = model->family == PLIM_FAMILY_LLAVA;
-    v->merge_size = v->has_class ? 1 : side / tokens; /* Gemma3MultiModalProjector's kernel_size */
+    v->has_tiles = model->family == PLIM_FAMILY_INTERNVL;
+    v->has_class = v->by_ids = model->family == PLIM_FAMILY_LLAVA || v->has_tiles;
+    v->merge_size = v->has_tiles ? 2 : v->has_class ? 1 : side / tokens; /* the last: Gemma3MultiModalProjector's */
     v->frames = 1;
     v->out_hidden_size = model->hidden_size;
 }
@@ -179,9 +180,10 @@ static enum plim_status check_pooled(const struct plim_vision *v, const char **c
         return plim_fail(err, PLIM_SPEC, "vision_hidden_size is %lld and vision_num_attention_heads %lld, expected "
                          "heads that divide it", (long long)v->hidden_size, (long long)v->heads);
     *culprit = "vision_image_size";
-    if (v->has_class && v->image_size % v->patch_size)
-        return plim_fail(err, PLIM_SPEC, "vision_image_size is %lld, expected a multiple of vision_patch_size = %lld",
-                         (long long)v->image_size, (long long)v->patch_size);
+    int64_t unit = v->patch_size * v->merge_size;
+    if (v->has_class && (v->image_size < unit || v->image_size % unit))
+        return plim_fail(err, PLIM_SPEC, "vision_image_size is %lld, expected a multiple of %lld, of which one token "
+                         "is made", (long long)v->image_size, (long long)unit);
     if (v->has_class) return PLIM_OK;
     *culprit = "mm_tokens_per_image";
     int64_t side = v->image_size / v->patch_size, tokens = side / (v->merge_size ? v->merge_size : 1);
@@ -223,6 +225,11 @@ enum plim_status plim_vision_check(const struct plim_model_config *model, const 
                                    struct plim_error *err)
 {
     const struct plim_vision *v = &model->vision;
+    const enum plim_family *texts = plim_family_info(model->family)->texts;
+    *culprit = "text_model_type";
+    if (model->text && model->text != texts[0] && model->text != texts[1])
+        return plim_fail(err, PLIM_SPEC, "text_model_type is %s, expected %s or %s", plim_family_names[model->text],
+                         plim_family_names[texts[0]], plim_family_names[texts[1]]);
     if (!v->layers) return PLIM_OK;
     if (v->image_size) return check_pooled(v, culprit, err);
     if (v->head_dim) return check_clipped(model, culprit, err);
@@ -273,11 +280,11 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
         return plim_fail(err, PLIM_SPEC, "vision_out_hidden_size is %lld and hidden_size %lld, expected the same: the "
                          "tower's result stands among the text's tokens",
                          (long long)v->out_hidden_size, (long long)spec->model.hidden_size);
-    if (v->image_size && (images->height != v->image_size || images->width != v->image_size))
+    if (v->image_size && !v->has_tiles && (images->height != v->image_size || images->width != v->image_size))
         return plim_fail(err, PLIM_SPEC, "data.image_height is %lld and data.image_width %lld, expected none, or %lld "
                          "as the model's processor makes all images", (long long)images->height,
                          (long long)images->width, (long long)v->image_size);
-    int64_t unit = v->patch_size * v->merge_size;
+    int64_t unit = v->has_tiles ? v->image_size : v->patch_size * v->merge_size;
     if (!images->height)
         return plim_fail(err, PLIM_SPEC, "data.image_pixels is %lld, expected at least %lld, of which one token is "
                          "made", (long long)spec->images.pixels, (long long)(unit * unit));

@@ -10,10 +10,18 @@
  * text behind the last image, of which one may be padding. */
 enum { PLIM_IMAGE_LEAD = 4, PLIM_IMAGE_GAP = 2, PLIM_IMAGE_TAIL = 2 };
 
+/* Images that a tower gets of one in a row */
+static inline int64_t plim_image_tiles(const struct plim_vision *vision, const struct plim_images *images)
+{
+    if (!vision->has_tiles) return 1;
+    int64_t tiles = images->height / vision->image_size * (images->width / vision->image_size);
+    return tiles > 1 ? tiles + 1 : 1; /* the whole image, too (use_thumbnail) */
+}
+
 /* Patches of an image, and the tokens that stand for it in a row */
 static inline int64_t plim_image_patches(const struct plim_vision *vision, const struct plim_images *images)
 {
-    if (vision->image_size) return vision->positions;
+    if (vision->image_size) return vision->positions * plim_image_tiles(vision, images);
     return images->height / vision->patch_size * (images->width / vision->patch_size);
 }
 static inline int64_t plim_image_tokens(const struct plim_vision *vision, const struct plim_images *images)

@@ -53,7 +53,18 @@ def llava_row(case, config):
             'pixel_values': torch.zeros(case['images'], vision.num_channels, vision.image_size, vision.image_size)}
 
 
-ROWS = {'gemma3': gemma3_row, 'mistral3': mistral3_row, 'llava': llava_row}
+def internvl_row(case, config):
+    """An image is one tile, or a canvas of several and one of the whole, as InternVLProcessor makes them."""
+    vision = config.vision_config
+    side = vision.image_size[0]
+    tiles = case.get('image_height', side) // side * (case.get('image_width', side) // side)
+    tiles += tiles > 1
+    ids, _ = tokens_with_images(case, config, tiles * (side // vision.patch_size[0] // 2) ** 2)
+    return {'input_ids': ids, 'attention_mask': torch.ones_like(ids),
+            'pixel_values': torch.zeros(case['images'] * tiles, vision.num_channels, side, side)}
+
+
+ROWS = {'gemma3': gemma3_row, 'mistral3': mistral3_row, 'llava': llava_row, 'internvl': internvl_row}
 
 
 def row(case, config):
