@@ -181,8 +181,10 @@ static void describe_images(const struct plim_spec *spec, char *text, size_t siz
     snprintf(pixels, sizeof(pixels), "%lld x %lld", (long long)images.height, (long long)images.width);
     const char *rows = images.count ? "an image in each row" : "rows without images";
     if (spec->images.count < 0) append(text, size, "%s (%s)", rows, "data.images");
-    bool may_differ = images.count && !spec->model.vision.image_size;
-    if (may_differ && !has_size) append(text, size, "images of %s pixels (%s)", pixels, "data.image_pixels");
+    bool has_tiles = spec->model.vision.has_tiles, is_one_size = spec->model.vision.image_size && !has_tiles;
+    bool may_differ = images.count && !is_one_size;
+    const char *key = has_tiles ? "data.image_height" : "data.image_pixels";
+    if (may_differ && !has_size) append(text, size, "images of %s pixels (%s)", pixels, key);
 }
 
 static void describe_linear_attention(const struct plim_spec *spec, char *text, size_t size)
