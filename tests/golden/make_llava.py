@@ -96,6 +96,9 @@ def cases():
     yield from cases_of('x-llava', 'x-llava-odd', 'out_proj')
     yield from cases_of('x-internvl', 'x-internvl-odd', 'projection_layer')
     yield from cases_of_tiles('x-internvl', 'x-internvl-odd')
+    for small in ('x-llava', 'x-internvl'):  # llava is published in fp16
+        yield case(small, 2, 200, 1, {'precision': 'fp16', 'optimizer': 'sgd'})
+        yield case(small, 2, 200, 1, TRAINER, HALF, FULL, {**LOADED, 'weights': 'fp16'}, OF_TEXT)
 
 
 if __name__ == '__main__':
