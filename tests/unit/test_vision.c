@@ -35,6 +35,12 @@ static const char towers[] = "model: {family: gemma4, vocab_size: 999, hidden_si
                              "        vision_use_clipped_linears: true, vision_standardize: true,\n"
                              "        audio_num_hidden_layers: 2, audio_hidden_size: 64, audio_output_proj_dims: 64}\n"
                              "data: {seq: 800}\n";
+#define WHOLE_IMAGES(family) \
+    "model: {family: " family ", vocab_size: 999, hidden_size: 64, intermediate_size: 96,\n" \
+    "        num_hidden_layers: 2, num_attention_heads: 2, num_key_value_heads: 1,\n" \
+    "        vision_hidden_size: 64, vision_num_hidden_layers: 2, vision_num_attention_heads: 2,\n" \
+    "        vision_intermediate_size: 96, vision_image_size: 256, vision_patch_size: 16}\n" \
+    "data: {seq: 800}\n"
 static const char *model = small;
 static const struct plim_train_setting plain = {.micro_batch = 3,
                                                 .seq = 800,
@@ -60,10 +66,11 @@ static void replay(const char *gpu, const struct plim_train_setting *setting)
     plim_device_close(&device);
 }
 
-static void end_memory_anywhere(void)
+/* GPUs of `step` MiB, of twice that and so on */
+static void end_memory_anywhere(int step)
 {
     int failed = 0, fitted = 0;
-    for (int mebibytes = 8; mebibytes < 1024; mebibytes += 8) {
+    for (int mebibytes = step; mebibytes < 128 * step; mebibytes += step) {
         char gpu[64];
         snprintf(gpu, sizeof(gpu), "A100-SXM4-80GB,memory=%dMiB", mebibytes);
         replay(gpu, &plain);
@@ -75,13 +82,23 @@ static void end_memory_anywhere(void)
 
 Test(vision, memory_may_end_anywhere)
 {
-    end_memory_anywhere();
+    end_memory_anywhere(8);
 }
 
 Test(vision, memory_may_end_anywhere_among_windows)
 {
     model = windows;
-    end_memory_anywhere();
+    end_memory_anywhere(8);
+}
+
+/* llava's images are of one size, internvl's four tiles of it and one more. */
+Test(vision, memory_may_end_anywhere_among_whole_images)
+{
+    static const char *const models[] = {WHOLE_IMAGES("llava"), WHOLE_IMAGES("internvl")};
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        model = models[i];
+        end_memory_anywhere(2);
+    }
 }
 
 /* The same of what is quantised, of flash-attention-2, of Liger, and of what is sharded. */

@@ -119,8 +119,9 @@ static struct tensor *features_of(struct engine *e, struct decoder *m)
     if (!e->halted) {
         struct tensor *chosen = tensor_keep(op_slice(e, states[v->layers - 1], 1, 1, v->positions));
         y = project(e, m, chosen);
-        tensor_drop_all(e, first, chosen);
+        tensor_drop(e, chosen);
     }
+    tensor_drop(e, first);
     for (int64_t i = 0; i <= v->layers && states; i++) tensor_drop(e, states[i]);
     engine_give_room(e, states);
     return y;
