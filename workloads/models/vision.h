@@ -153,6 +153,9 @@ struct tensor *vision_block(struct engine *e, const struct block_call *b, struct
 void vision_require_grads(struct engine *e, const struct decoder *m, struct tensor *patches);
 /* An MLP of two linears, (N, T, W) lent -> the same, floating */
 struct tensor *vision_plain_mlp(struct engine *e, const struct block_call *b, struct tensor *x);
+/* Queries, keys and values (N, heads, T, width) of x (N, T, W), all three projected before the first is seen as heads;
+ * named */
+void vision_project_first(struct engine *e, const struct block_call *b, struct tensor *x, struct tensor *qkv[3]);
 /* SiglipEncoderLayer and CLIPEncoderLayer: vision_block() with biases and a plain MLP; x (N, T, W) */
 struct tensor *vision_plain_block(struct engine *e, const struct block_call *b, struct tensor *x);
 /* Learned positions of patches, of which each image has the same: (1, positions, W), floating */

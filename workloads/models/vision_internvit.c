@@ -65,12 +65,11 @@ static void build(struct engine *e, struct decoder *m)
 static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor **weights)
 {
-    const struct plim_vision *v = &b->m->config->vision;
     struct attention_call call = vision_attention(b->m);
     struct tensor *qkv[3];
     call.softmax_fp32 = false;
     call.softmax_stays = true;
-    decoder_project_heads(e, b, x, v->heads, v->hidden_size / v->heads, qkv);
+    vision_project_first(e, b, x, qkv);
     struct tensor *attended = decoder_context(e, &call, qkv, weights);
     struct tensor *y = nn_linear(e, &b->layer->o, attended);
     tensor_drop_all(e, qkv[0], qkv[1], qkv[2], attended);

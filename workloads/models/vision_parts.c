@@ -45,6 +45,15 @@ struct tensor *vision_block(struct engine *e, const struct block_call *b, struct
     return tensor_yield(h);
 }
 
+void vision_project_first(struct engine *e, const struct block_call *b, struct tensor *x, struct tensor *qkv[3])
+{
+    const struct plim_vision *v = &b->m->config->vision;
+    const struct linear *projections[3] = {&b->layer->q, &b->layer->k, &b->layer->v};
+    for (int i = 0; i < 3; i++) qkv[i] = tensor_keep(nn_linear(e, projections[i], x));
+    for (int i = 0; i < 3; i++)
+        tensor_set(e, &qkv[i], decoder_heads(e, qkv[i], v->heads, v->hidden_size / v->heads));
+}
+
 /* SiglipAttention and CLIPAttention; x (N, T, W) -> the same, floating. *weights: the caller's to drop */
 static struct tensor *plain_attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                       struct tensor **weights)
@@ -52,7 +61,8 @@ static struct tensor *plain_attention(struct engine *e, const struct block_call 
     const struct plim_vision *v = &b->m->config->vision;
     const struct attention_call call = vision_attention(b->m);
     struct tensor *qkv[3];
-    decoder_project_heads(e, b, x, v->heads, v->hidden_size / v->heads, qkv);
+    if (v->has_class) vision_project_first(e, b, x, qkv);
+    else decoder_project_heads(e, b, x, v->heads, v->hidden_size / v->heads, qkv);
     struct tensor *y = decoder_context(e, &call, qkv, weights);
     tensor_set(e, &y, nn_linear(e, &b->layer->o, y));
     tensor_drop_all(e, qkv[0], qkv[1], qkv[2]);

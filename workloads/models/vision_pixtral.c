@@ -61,14 +61,10 @@ static void build(struct engine *e, struct decoder *m)
 static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor **weights)
 {
-    const struct plim_vision *v = &b->m->config->vision;
-    const struct linear *projections[3] = {&b->layer->q, &b->layer->k, &b->layer->v};
     struct attention_call call = vision_attention(b->m);
     struct tensor *qkv[3], *turned[2];
     call.mask = b->mask;
-    for (int i = 0; i < 3; i++) qkv[i] = tensor_keep(nn_linear(e, projections[i], x));
-    for (int i = 0; i < 3; i++)
-        tensor_set(e, &qkv[i], decoder_heads(e, qkv[i], v->heads, v->hidden_size / v->heads));
+    vision_project_first(e, b, x, qkv);
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 0)), *sin = tensor_keep(op_unsqueeze(e, b->sin, 0));
     for (int i = 0; i < 2; i++) turned[i] = tensor_keep(nn_rotate(e, qkv[i], cos, sin));
     for (int i = 0; i < 2; i++) tensor_set(e, &qkv[i], turned[i]);
