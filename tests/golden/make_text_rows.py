@@ -1,4 +1,4 @@
-"""What training models of images and text (qwen3_5, qwen3_5_moe, gemma3, mistral3) allocates of rows of text, case by case, on
+"""What training models of images and text (qwen3_5, qwen3_5_moe, gemma3, mistral3, gemma4) allocates of rows of text, case by case, on
 plimsoll's virtual GPU: writes the cases, and joins them with the figures.
 
     python make_text_rows.py > text_rows_cases.jsonl
@@ -14,6 +14,7 @@ import json
 import sys
 
 import make_axolotl
+import make_families
 import make_trl
 import make_vision
 from make_families import ATTENTION, FULL, GATED, MIXED, QUERIES, lora
@@ -160,7 +161,7 @@ def of_mistral3(small, odd):
     yield case(odd, 2, 100, **TRAINER, **MIXED, arguments={'label_smoothing_factor': 0.1})
 
 
-def of_gemma4(model, **adapted):
+def of_gemma4(model, case=case, **adapted):
     """peft stops at the linears of towers, which are modules around linears."""
     text, queries = lora(8, [*ATTENTION, *GATED], **adapted), lora(4, QUERIES, **adapted)
     yield case(model, 2, 64, **TRAINER, **MIXED, **ROW, documents=2)
@@ -186,6 +187,8 @@ def cases():
     for model in ('x-gemma4-vl', 'x-gemma4-vl-e', 'x-gemma4-vl-moe'):
         yield from of_gemma4(model, exclude_modules='.*(vision_tower|audio_tower).*')
     yield from of_gemma4('x-gemma4-unified-vl')
+    for model in ('x-gemma4', 'x-gemma4-e', 'x-gemma4-moe', 'x-gemma4-unified'):  # text models, with nothing beside them
+        yield from of_gemma4(model, make_families.case)
 
 
 if __name__ == '__main__':

@@ -64,8 +64,14 @@ Test(spec_vision, images_fit_into_rows_beside_what_is_known)
          "data.images 0" RUN_IT},
         {"model: {family: gemma4}\ndata: {images: 1}\n",
          "s.yaml:1:17: data.images beside the vision tower of gemma4: this is not in this version" RUN_IT},
-        {"model: {family: gemma4}\ntrain: {loop: trl-sft, world: 2}\n",
-         "s.yaml:1:17: trl-sft with ddp beside the vision tower of gemma4: this is not in this version" RUN_IT},
+        {"model: {family: gemma4}\ntrain: {loop: trainer, world: 2, sharding: fsdp}\n",
+         "s.yaml:1:17: fsdp beside the vision tower of gemma4: this is not in this version" RUN_IT},
+        {"model: {family: gemma4, audio_num_hidden_layers: 2}\n"
+         "train: {loop: trainer, world: 2, sharding: zero2}\n",
+         "s.yaml:1:17: ZeRO 1 and 2 of experts or an audio tower beside the vision tower of gemma4: this is not in this"
+         " version" RUN_IT},
+        {"model: {family: gemma4_unified_text}\ndata: {packing: one-row}\n",
+         "s.yaml:1:17: data.packing beside gemma4_unified_text: this is not in this version" RUN_IT},
         {"model: {family: gemma4, vision_head_dim: 10}\n",
          "s.yaml:1:42: vision_head_dim is 10, expected a multiple of 4, as heads turn by rows and columns"},
         {"model: {family: gemma4, audio_num_hidden_layers: 65}\n",

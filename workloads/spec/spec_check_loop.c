@@ -297,8 +297,8 @@ static enum plim_status check_swift_packing(const struct plim_spec *spec, struct
                          "packing and padding_free are");
     for (size_t i = 0; spec->packing && i < spec->attention.count; i++)
         if (spec->attention.values[i] != PLIM_ATTENTION_FLASH2)
-            return plim_fail(err, PLIM_SPEC, "train.attention is %s, and train.loop swift-sft with data.packing one-row, "
-                             "expected flash_attention_2 (attn_impl): ms-swift stops without it",
+            return plim_fail(err, PLIM_SPEC, "train.attention is %s, and train.loop swift-sft with data.packing "
+                             "one-row, expected flash_attention_2 (attn_impl): ms-swift stops without it",
                              plim_attention_names[spec->attention.values[i]]);
     return PLIM_OK;
 }

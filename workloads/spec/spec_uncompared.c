@@ -37,6 +37,7 @@
 #define NEWER BIT(29) /* PyTorch 2.15, transformers 5.24 */
 #define IMAGES BIT(30)
 #define NUMBER BIT(31)
+#define ZERO1_2_OF_PARTS BIT(32) /* of experts, or with an audio tower */
 
 #define LATER_LOOPS (DPO_GRPO | OTHER_LOOPS)
 #define SHARDED (ZERO1_2 | ZERO3 | FSDP)
@@ -50,8 +51,8 @@
 #define T5S (SEQ2SEQ | FP16 | NF4 | FP4)
 #define ENCODER (PACKING | SWIFT | SFT | LATER_LOOPS | NF4 | FP4 | INT8 | LIGER | FLASH2 | NEWER | REENTRANT | \
                  LOADED | UPCAST | SHARDED)
-#define GEMMA4 (SWIFT | SFT_DDP | LATER_LOOPS | SHARDED | FP4 | INT8 | LIGER | FLASH2 | REENTRANT_BY_LAYERS | \
-                PACKING | CUT | SMOOTHED | UPCAST | PARAMETERS | SAVED | NEWER)
+#define GEMMA4 (SWIFT | OTHER_LOOPS | FSDP | FP4 | INT8 | LIGER | FLASH2 | REENTRANT_BY_LAYERS | CUT | UPCAST | \
+                PARAMETERS | NEWER)
 
 /* with_images: besides, where rows have images */
 static const struct { uint64_t always, with_images; } uncompared[PLIM_FAMILY_COUNT] = {
@@ -68,10 +69,10 @@ static const struct { uint64_t always, with_images; } uncompared[PLIM_FAMILY_COU
     [PLIM_FAMILY_QWEN3_5_MOE] = {OF_TOWERS | DPO_GRPO | PACKING | INT8 | SMOOTHED | SAVED | FP4 | LIGER | UPCAST |
                                      ZERO1_2,
                                  FLASH2 | ZERO3 | FSDP | SFT | EVALUATED | NF4},
-    [PLIM_FAMILY_GEMMA4] = {TOWER | GEMMA4 | IMAGES, 0},
-    [PLIM_FAMILY_GEMMA4_UNIFIED] = {TOWER | GEMMA4 | IMAGES, 0},
-    [PLIM_FAMILY_GEMMA4_TEXT] = {GEMMA4, 0},
-    [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = {GEMMA4, 0},
+    [PLIM_FAMILY_GEMMA4] = {OF_TOWERS | GEMMA4 | ZERO1_2_OF_PARTS | IMAGES, 0},
+    [PLIM_FAMILY_GEMMA4_UNIFIED] = {OF_TOWERS | GEMMA4 | IMAGES, 0},
+    [PLIM_FAMILY_GEMMA4_TEXT] = {GEMMA4 | SHARDED | SFT_DDP, 0},
+    [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = {GEMMA4 | SHARDED | SFT_DDP | DPO_GRPO | PACKING | SMOOTHED | SAVED, 0},
     [PLIM_FAMILY_T5] = {T5S, 0},
     [PLIM_FAMILY_MT5] = {T5S, 0},
     [PLIM_FAMILY_WHISPER] = {SEQ2SEQ, 0},
@@ -149,6 +150,8 @@ static const char *of_sharding(const struct plim_spec *spec, uint64_t what)
                          : sharding > PLIM_SHARDING_DDP   ? ZERO1_2
                                                           : 0;
         if (what & asked) return plim_sharding_names[sharding];
+        if (what & ZERO1_2_OF_PARTS && asked == ZERO1_2 && (spec->model.audio.layers || spec->model.experts))
+            return "ZeRO 1 and 2 of experts or an audio tower";
     }
     return NULL;
 }

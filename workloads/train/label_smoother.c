@@ -65,14 +65,20 @@ static struct tensor *smooth(struct engine *e, const struct decoder *m, struct t
     return loss;
 }
 
+/* Does MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, where Trainer looks for the model's class, have it? Of models of images and
+ * text it has gemma's. */
+static bool is_causal(const struct plim_model_config *c)
+{
+    return !plim_vision_is_there(&c->vision) || c->family == PLIM_FAMILY_GEMMA3 || c->family == PLIM_FAMILY_GEMMA4 ||
+           c->family == PLIM_FAMILY_GEMMA4_UNIFIED;
+}
+
+/* Trainer knows a causal model by the name of its class, which fully_shard() has changed; SFTTrainer need not. */
 struct tensor *label_smoother_loss(struct engine *e, const struct decoder *m, struct tensor *logits,
                                    struct tensor *labels)
 {
     if (e->halted) return e->poison;
-    /* Trainer knows a causal model by the name of its class, which fully_shard() has changed, and which that of a model
-     * of images and text is not, but for gemma3's. SFTTrainer need not. */
-    bool is_causal = !m->config->vision.layers || m->config->family == PLIM_FAMILY_GEMMA3;
-    bool is_named = m->setting->sharding != PLIM_SHARDING_FSDP && is_causal;
+    bool is_named = m->setting->sharding != PLIM_SHARDING_FSDP && is_causal(m->config);
     bool is_known = is_named || m->setting->loop == PLIM_LOOP_TRL_SFT;
     bool shifts = m->config->task == PLIM_TASK_CAUSAL_LM && is_known;
     if (shifts) shift(e, &logits, &labels);
