@@ -4,10 +4,24 @@
 
 enum { EXP_AVG, EXP_AVG_SQ, STEP };
 
+/* The place among those of the step of the parameter `x`, which is mostly `next`; o->count: it has no gradient */
+static size_t place_of(const struct optimizer *o, const struct tensor *x, size_t next)
+{
+    if (next < o->count && o->params[next] == x) return next;
+    size_t i = 0;
+    while (i < o->count && o->params[i] != x) i++;
+    return i;
+}
+
+/* In the order of parameters, whatever their types */
 static void make_states(struct engine *e, struct optimizer *o, bool fused)
 {
-    for (size_t i = 0; i < o->count && !o->started; i++) {
-        struct tensor *x = o->params[i];
+    size_t next = 0;
+    for (size_t k = 0; k < o->parameters->count && !o->started; k++) {
+        struct tensor *x = o->parameters->list[k];
+        size_t i = place_of(o, x, next);
+        if (i == o->count) continue;
+        next = i + 1;
         if (fused) { /* the step counter lives on the device */
             enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
             o->state[STEP][i] = tensor_keep(op_full(e, PLIM_F32, 0, NULL, 0));
@@ -18,17 +32,19 @@ static void make_states(struct engine *e, struct optimizer *o, bool fused)
     }
 }
 
-/* _multi_tensor_adam: one list of temporaries, the square roots */
-static void foreach_step(struct engine *e, struct optimizer *o, struct tensor *found_inf,
-                         struct tensor *grad_scale)
+static void drop_roots(struct engine *e, struct tensor **root, size_t n)
 {
-    (void)found_inf;
-    (void)grad_scale;
-    make_states(e, o, false);
-    size_t n = o->count;
-    struct tensor **params = o->params, **grads = o->grads, **m = o->state[EXP_AVG],
-                  **v = o->state[EXP_AVG_SQ];
-    struct tensor **root = o->scratch;
+    for (size_t i = n; i-- > 0;) tensor_drop(e, root[i]);
+}
+
+/* _multi_tensor_adam of parameters of one type, from `start` to `end`: one list of temporaries, the square roots, which
+ * Python holds until those of the next type are there; before: how many of those are held */
+static void step_group(struct engine *e, struct optimizer *o, size_t start, size_t end, size_t before)
+{
+    size_t n = end - start;
+    struct tensor **params = o->params + start, **grads = o->grads + start, **m = o->state[EXP_AVG] + start,
+                  **v = o->state[EXP_AVG_SQ] + start;
+    struct tensor **root = o->scratch + start;
     struct plim_adam a = optimizer_adam(o);
     double correction1 = 1 - pow(a.beta1, (double)a.step),
            correction2 = 1 - pow(a.beta2, (double)a.step);
@@ -42,12 +58,28 @@ static void foreach_step(struct engine *e, struct optimizer *o, struct tensor *f
     for (size_t i = 0; i < n; i++)
         root[i] = tensor_keep(tensor_empty_like(e, v[i], (enum plim_dtype)v[i]->a.dtype));
     optimizer_foreach(e, PLIM_FOREACH_SQRT, n, 2, (struct tensor * *const[]){root, v}, 0);
+    drop_roots(e, root - before, before);
     optimizer_foreach(e, PLIM_FOREACH_DIV, n, 1, (struct tensor * *const[]){root},
                       sqrt(correction2));
     optimizer_foreach(e, PLIM_FOREACH_ADD, n, 1, (struct tensor * *const[]){root}, a.epsilon);
     optimizer_foreach(e, PLIM_FOREACH_ADDCDIV, n, 3, (struct tensor * *const[]){params, m, root},
                       -a.rate / correction1);
-    for (size_t i = n; i-- > 0;) tensor_drop(e, root[i]);
+}
+
+static void foreach_step(struct engine *e, struct optimizer *o, struct tensor *found_inf,
+                         struct tensor *grad_scale)
+{
+    (void)found_inf;
+    (void)grad_scale;
+    optimizer_group(o);
+    make_states(e, o, false);
+    size_t before = 0, end;
+    for (size_t start = 0; start < o->count; start = end) {
+        end = optimizer_group_end(o, start);
+        step_group(e, o, start, end, before);
+        before = end - start;
+    }
+    drop_roots(e, o->scratch + o->count - before, before);
 }
 
 static void fused_step(struct engine *e, struct optimizer *o, struct tensor *found_inf,

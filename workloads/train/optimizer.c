@@ -48,6 +48,34 @@ size_t optimizer_collect(struct optimizer *o)
     return o->count;
 }
 
+size_t optimizer_group_end(const struct optimizer *o, size_t start)
+{
+    size_t end = start;
+    while (end < o->count && o->grads[end]->a.dtype == o->grads[start]->a.dtype) end++;
+    return end;
+}
+
+/* Puts those of `list` together whose gradients have one type, by way of `scratch`. */
+static void group_list(const struct optimizer *o, struct tensor **list, struct tensor **scratch)
+{
+    size_t count = 0;
+    for (size_t i = o->count; i-- > 0;) {
+        uint8_t type = o->grads[i]->a.dtype;
+        size_t first = 0;
+        while (o->grads[first]->a.dtype != type) first++;
+        for (size_t k = i; k < o->count && first == i; k++)
+            if (o->grads[k]->a.dtype == type) scratch[count++] = list[k];
+    }
+    memcpy(list, scratch, count * sizeof(struct tensor *));
+}
+
+void optimizer_group(struct optimizer *o)
+{
+    if (!o->count || optimizer_group_end(o, 0) == o->count) return;
+    group_list(o, o->params, o->scratch);
+    group_list(o, o->grads, o->scratch);
+}
+
 void optimizer_as_trainer(struct optimizer *o, bool adapters,
                           struct tensor *const embeddings[OPTIMIZER_EMBEDDINGS])
 {

@@ -67,6 +67,13 @@ void optimizer_as_trainer(struct optimizer *o, bool adapters,
                           struct tensor *const embeddings[OPTIMIZER_EMBEDDINGS]);
 /* Finds the parameters that have a gradient; returns how many (also in `count`). */
 size_t optimizer_collect(struct optimizer *o);
+/* _group_tensors_by_device_and_dtype(): puts these parameters, and their gradients, together by their types. The type
+ * that occurs last comes first: the map (std::unordered_map in
+ * at::native::_group_tensors_by_first_tensors_device_and_dtype(), aten/src/ATen/native/ForeachUtils.h) begins with the
+ * entry that was inserted last. */
+void optimizer_group(struct optimizer *o);
+/* Where the group that begins at `start` ends */
+size_t optimizer_group_end(const struct optimizer *o, size_t start);
 void optimizer_step(struct engine *e, struct optimizer *o, struct tensor *found_inf,
                     struct tensor *grad_scale);
 /* A step on the parameter `index` alone. The caller steps all, from the first to the last. */

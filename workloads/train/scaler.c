@@ -2,7 +2,6 @@
 #include "scaler.h"
 #include "devices/needs/needs.h"
 #include <math.h>
-#include <string.h>
 
 void scaler_create(struct scaler *s, bool enabled)
 {
@@ -207,31 +206,15 @@ static struct tensor *norms_of_all_ranks(struct engine *e, struct tensor *norms)
     return roots;
 }
 
-/* _group_tensors_by_device_and_dtype(): puts gradients of one type together. The type that occurs last comes
- * first: the map (std::unordered_map in at::native::_group_tensors_by_first_tensors_device_and_dtype(),
- * aten/src/ATen/native/ForeachUtils.h) begins with the entry that was inserted last. */
-static void group_by_type(struct optimizer *o)
-{
-    size_t count = 0;
-    for (size_t i = o->count; i-- > 0;) {
-        uint8_t type = o->grads[i]->a.dtype;
-        size_t first = 0;
-        while (o->grads[first]->a.dtype != type) first++;
-        for (size_t k = i; k < o->count && first == i; k++)
-            if (o->grads[k]->a.dtype == type) o->scratch[count++] = o->grads[k];
-    }
-    memcpy(o->grads, o->scratch, count * sizeof(struct tensor *));
-}
-
 /* The norms of all gradients, into o->scratch, one kernel for each type; returns the type of their stack */
 static enum plim_dtype norms_by_type(struct engine *e, struct optimizer *o)
 {
     size_t end;
-    group_by_type(o);
+    optimizer_group(o);
     uint8_t type = o->grads[0]->a.dtype;
     bool is_mixed = o->grads[o->count - 1]->a.dtype != type;
     for (size_t start = 0; start < o->count; start = end) {
-        for (end = start; end < o->count && o->grads[end]->a.dtype == o->grads[start]->a.dtype;) end++;
+        end = optimizer_group_end(o, start);
         norms_of(e, end - start, o->grads + start, o->scratch + start);
     }
     return is_mixed ? PLIM_F32 : (enum plim_dtype)type;

@@ -8,6 +8,7 @@ static void step(struct engine *e, struct optimizer *o, struct tensor *found_inf
 {
     (void)found_inf;
     (void)grad_scale;
+    optimizer_group(o);
     struct tensor **buffer = o->by_trainer ? o->grads : o->state[MOMENTUM];
     if (o->by_trainer) {
         /* gradients as they are */
