@@ -125,7 +125,9 @@ def as_made(parameters):
     """(name, parameter) in the order of the constructors: attention's sinks behind its linears, what linear attention
     has of its own behind its convolution (and qwen3_next's projections), adapters and a masked-lm head's own bias behind
     the rest."""
-    last = ("cls.predictions.bias", "lm_head.bias")
+    parameters = list(parameters)
+    is_linear = any(name.endswith("lm_head.weight") for name, _ in parameters)  # whose bias is made with it
+    last = ("cls.predictions.bias", *["lm_head.bias"] * (not is_linear))
     ordered, own = [], []
     for name, p in parameters:
         if name.endswith((".sinks", ".dt_bias", ".A_log", ".router.scale", ".per_expert_scale", ".per_dim_scale", ".position_embedding_table")):
@@ -157,7 +159,8 @@ def build(case):
     torch.set_default_dtype(torch.float32)
     if "lora" in case:
         model = add_lora(model, case["lora"])
-    made = [(name, p) for name, p in model.named_parameters() if ".modules_to_save." not in name]
+    buffers = ".e_score_correction_bias"  # a frozen parameter in some classes, which stays 0
+    made = [(name, p) for name, p in model.named_parameters() if ".modules_to_save." not in name and not name.endswith(buffers)]
     zeros = ("lora_B", "lora_embedding_A")
     with torch.no_grad():
         for n, (name, p) in enumerate(as_made(made)):

@@ -114,6 +114,8 @@ EXPERTS = [
          routed_scaling_factor=2.5, rms_norm_eps=1e-6, mlp_bias=True),
     dict(LATENT, model_type="deepseek_v2", q_lora_rank=None, attention_bias=True, first_k_dense_replace=0,
          rms_norm_eps=1e-6),
+    dict(ROTARY, model_type="ernie4_5_moe", num_key_value_heads=2, use_bias=True, rms_norm_eps=1e-6, moe_num_experts=5,
+         moe_k=2, moe_intermediate_size=24, moe_num_shared_experts=2, tie_word_embeddings=False),
 ]
 
 
@@ -196,5 +198,6 @@ STACKED = [  # of EXPERTS
     dict(r=4, target_modules=["q_proj", "kv_a_proj_with_mqa", "o_proj"]),
     dict(r=4, target_modules=["q_b_proj", "kv_b_proj", "gate_proj", "up_proj", "down_proj"]),
     dict(r=4, target_modules=["q_a_proj", "kv_b_proj"], target_parameters=[*BOTH, "mlp.gate.weight"]),
+    dict(r=4, target_modules="all-linear"),
     dict(r=4, target_modules="all-linear"),
 ]

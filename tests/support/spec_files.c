@@ -181,7 +181,8 @@ static int64_t experts_and_router(const struct plim_model_config *m)
     int64_t h = m->hidden_size;
     int64_t gate = m->shared_experts ? 0 : h; /* of the shared expert */
     int64_t biases = m->mlp_bias ? 2 * m->shared_expert_size + h : 0; /* deepseek_v2's */
-    return m->experts * (3 * h * m->expert_size + h) +
+    int64_t corrections = m->family == PLIM_FAMILY_ERNIE4_5_MOE ? m->experts : 0; /* parameters there */
+    return m->experts * (3 * h * m->expert_size + h) + corrections +
            (m->shared_expert_size ? 3 * h * m->shared_expert_size + gate + biases : 0);
 }
 
@@ -251,6 +252,15 @@ static int64_t linear_attention_beyond(const struct plim_model_config *m)
     int64_t projections = h * (2 * keys + 3 * values + 2 * m->linear_value_heads);
     int64_t own = m->linear_kernel * (2 * keys + values) + 2 * m->linear_value_heads + m->linear_value_dim;
     return projections + own - full;
+}
+
+/* ernie4_5_moe: layers before the first and behind the last that may have experts, and those between */
+static int64_t ernie_dense_layers(const struct plim_model_config *m)
+{
+    int64_t dense = 0;
+    for (int64_t i = 0; i < m->layers; i++)
+        dense += i < m->dense_layers || i > m->last_sparse || (i + 1) % m->sparse_step != 0;
+    return dense;
 }
 
 /* electra: as bert, with embeddings of their own width and a bias of the head's linear alone. */
@@ -534,6 +544,9 @@ int64_t spec_parameters(const struct plim_model_config *m)
         int64_t linear_layers = 0, dense_layers = m->experts ? m->layers - m->layers / m->sparse_step : 0;
         int64_t width = m->intermediate_size, biases = m->mlp_bias ? 2 * width + h : 0;
         if (m->dense_layers) dense_layers = m->dense_layers < m->layers ? m->dense_layers : m->layers;
+        bool ernie = m->family == PLIM_FAMILY_ERNIE4_5_MOE;
+        if (ernie) dense_layers = ernie_dense_layers(m);
+        if (ernie && m->attention_bias) head += v;
         for (int64_t i = 0; i < m->layers; i++) linear_layers += m->layer_is_linear[i];
         int64_t layers = m->layers * layer_of_llamas(m) + linear_layers * linear_attention_beyond(m);
         if (m->vision.layers)

@@ -45,7 +45,7 @@ static int64_t between(uint64_t *state, int64_t low, int64_t high)
 static bool is_little_known(enum plim_family family)
 {
     static const enum plim_family families[] = {PLIM_FAMILY_DEBERTA_V2, PLIM_FAMILY_ESM, PLIM_FAMILY_ALBERT,
-                                                PLIM_FAMILY_MPNET, PLIM_FAMILY_GPTJ};
+                                                PLIM_FAMILY_MPNET, PLIM_FAMILY_GPTJ, PLIM_FAMILY_ERNIE4_5_MOE};
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
         if (families[i] == family) return true;
     return false;
@@ -74,7 +74,8 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     if (family == PLIM_FAMILY_MPNET) m->dropout_classifier = m->dropout_residual;
     if (family == PLIM_FAMILY_GPTJ) m->rotary_dim = 4;
     if (family == PLIM_FAMILY_ESM) m->dropout_embedding = 0, m->dropout_classifier = m->dropout_residual;
-    if (family == PLIM_FAMILY_STARCODER2 || family == PLIM_FAMILY_ERNIE4_5 || family == PLIM_FAMILY_FALCON)
+    if (family == PLIM_FAMILY_STARCODER2 || family == PLIM_FAMILY_ERNIE4_5 || family == PLIM_FAMILY_FALCON ||
+        family == PLIM_FAMILY_ERNIE4_5_MOE)
         m->mlp_bias = m->attention_bias; /* one key */
     if (bert) m->positions = 1024;
     if (m->labels && !m->patch_size)
@@ -86,7 +87,7 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     m->heads = between(state, 1, 9);
     m->kv_heads = plim_family_find(family, "num_key_value_heads", false) ? m->heads : 0;
     m->hidden_size = m->heads * 8 * between(state, 1, 40);
-    m->layers = between(state, 1, 60);
+    m->layers = between(state, family == PLIM_FAMILY_ERNIE4_5_MOE ? 2 : 1, 60); /* of which the second has experts */
     m->vocab_size = info->images ? 0 : between(state, 152000, 300000);
     bool has_activation = strcmp(plim_family_key_name(family, PLIM_FIELD_ACTIVATION), "hidden_act") ||
                           plim_family_find(family, "hidden_act", false);
@@ -420,7 +421,7 @@ static void be_little_known(struct plim_spec *spec)
     be_plainer(spec);
     spec->packing = PLIM_PACKING_NO;
     spec->documents = 1;
-    spec->use_reentrant = false;
+    spec->use_reentrant = spec->cut_cross_entropy = false;
     spec->torch = PLIM_TORCH_2_11;
     spec->transformers = PLIM_TRANSFORMERS_5_17;
 }
@@ -453,7 +454,7 @@ Test(spec_write, every_family_comes_back_with_its_defaults)
         size_t used = (size_t)snprintf(text, sizeof(text), "model: {family: %s", plim_family_names[f]);
         for (int i = 0; i < 2 && required[i] != PLIM_FIELD_TASK; i++)
             used += (size_t)snprintf(text + used, sizeof(text) - used, ", %s: %d", plim_field_info(required[i])->name,
-                                     16 - i);
+                                     required[i] == PLIM_FIELD_KV_HEADS ? 4 : 16 - i);
         bool sees = plim_family_info((enum plim_family)f)->vision; /* by default wider than the text */
         if (f == PLIM_FAMILY_GEMMA3) /* whose classes' defaults do not go together */
             used += (size_t)snprintf(text + used, sizeof(text) - used, ", mm_tokens_per_image: 49");

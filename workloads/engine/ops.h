@@ -27,6 +27,7 @@ struct node *op_node(struct engine *e, const struct node_kind *kind, int count,
 /* Launches `op`, which is complete except for its operands: it writes the first `n_out` of `arrays` and reads the next
  * `n_in`. */
 void op_launch(struct engine *e, struct plim_op op, int n_out, int n_in, struct tensor *const *arrays);
+extern const struct node_kind op_div_kind; /* of a division, which saves the operand's value before it */
 /* Notes an operand's shape for backward: its ndim in ints[0], then the sizes. `n` may be NULL. */
 void op_note_shape(struct node *n, const struct tensor *x);
 struct plim_need;
@@ -110,8 +111,7 @@ struct tensor *op_arange(struct engine *e, enum plim_dtype dtype, int64_t count,
 struct tensor *op_add(struct engine *e, struct tensor *a, struct tensor *b);
 struct tensor *op_sub(struct engine *e, struct tensor *a, struct tensor *b);
 struct tensor *op_mul(struct engine *e, struct tensor *a, struct tensor *b);
-/* Only `a` may need a gradient. */
-struct tensor *op_div(struct engine *e, struct tensor *a, struct tensor *b);
+struct tensor *op_div(struct engine *e, struct tensor *a, struct tensor *b); /* if b needs a gradient, so does a */
 struct tensor *op_maximum(struct engine *e, struct tensor *a, struct tensor *b); /* no autograd, nor below */
 struct tensor *op_minimum(struct engine *e, struct tensor *a, struct tensor *b);
 /* comparisons and logic: results are bool, nothing is differentiable */

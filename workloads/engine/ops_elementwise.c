@@ -135,16 +135,26 @@ struct tensor *op_mul_(struct engine *e, struct tensor *x, struct tensor *other)
     return op_done(e, n, op_in_place(e, x), 2, operands);
 }
 
+/* -grad * ((self / other) / other) and grad / other */
 static void div_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {
-    out[SELF] = tensor_keep(op_div(e, grads[0], node_saved(e, n, OTHER)));
+    struct tensor *other = node_saved(e, n, OTHER);
+    struct tensor *self = node_wants(n, OTHER) ? node_saved(e, n, SELF) : NULL;
+    if (self) {
+        struct tensor *once = tensor_keep(op_div(e, self, other));
+        struct tensor *twice = tensor_keep(op_div(e, once, other));
+        struct tensor *negative = tensor_keep(op_neg(e, grads[0]));
+        out[OTHER] = tensor_keep(op_mul(e, negative, twice));
+        tensor_drop_all(e, negative, twice, once);
+    }
+    if (node_wants(n, SELF)) out[SELF] = tensor_keep(op_div(e, grads[0], other));
 }
-static const struct node_kind div_kind = {"DivBackward0", div_backward};
+const struct node_kind op_div_kind = {"DivBackward0", div_backward};
 
 struct tensor *op_div(struct engine *e, struct tensor *a, struct tensor *b)
 {
-    return binary(e, &div_kind, PLIM_BINARY_DIV, a, b, true);
+    return binary(e, &op_div_kind, PLIM_BINARY_DIV, a, b, true);
 }
 
 struct tensor *op_pow(struct engine *e, struct tensor *a, struct tensor *b)

@@ -341,30 +341,11 @@ struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor
 
 enum { SELF, OTHER };
 
-/* -grad * ((self / other) / other) and grad / other, both with the old value of self */
-static void div_in_place_backward(struct engine *e, struct node *n, struct tensor **grads,
-                                  struct tensor **out)
-{
-    struct tensor *other = node_saved(e, n, OTHER);
-    struct tensor *self = node_wants(n, OTHER) ? node_saved(e, n, SELF) : NULL;
-    if (self) {
-        struct tensor *once = tensor_keep(op_div(e, self, other));
-        struct tensor *twice = tensor_keep(op_div(e, once, other));
-        struct tensor *negative = tensor_keep(op_neg(e, grads[0]));
-        out[OTHER] = tensor_keep(op_mul(e, negative, twice));
-        tensor_drop(e, negative);
-        tensor_drop(e, twice);
-        tensor_drop(e, once);
-    }
-    if (node_wants(n, SELF)) out[SELF] = tensor_keep(op_div(e, grads[0], other));
-}
-static const struct node_kind div_in_place_kind = {"DivBackward0", div_in_place_backward};
-
 struct tensor *op_div_(struct engine *e, struct tensor *x, struct tensor *other)
 {
     struct tensor *operands[2] = {x, other};
     if (e->halted) return op_halted(e, 2, operands);
-    struct node *n = op_node(e, &div_in_place_kind, 2, operands);
+    struct node *n = op_node(e, &op_div_kind, 2, operands);
     if (n) {
         struct tensor *before = other->requires_grad ? tensor_keep(op_detached_clone(e, x)) : NULL;
         if (x->requires_grad) node_save(e, n, OTHER, other);

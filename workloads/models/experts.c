@@ -3,67 +3,19 @@
  * sorted by their expert, and each expert multiplies its own. Every row goes to as many experts as any
  * other, so that no size depends on the routing; how rows spread over the experts only decides the
  * time, and the clock takes them as balanced. */
-#include "model.h"
+#include "experts.h"
 #include <math.h>
 
 /* --- the modules ------------------------------------------------------------------------------ */
-
-static const struct traits {
-    bool experts_first;     /* in the order of modules, before the router */
-    bool normalized;        /* whatever the configuration says */
-    bool widens_logits;     /* in front of the softmax, which others do inside */
-    bool weights_are_low;   /* the weights of experts are cast to the type of the logits */
-    bool is_leaf;           /* to DeepSpeed, whose leaf modules have names */
-    bool ranks_logits;      /* the largest logits are chosen first, and their softmax weighs them */
-    bool is_grouped;        /* experts are chosen among those of the best groups (route_in_groups()) */
-    bool by_softmax;        /* the same, or of all, by probabilities that nothing corrects (route_by_softmax()) */
-    bool weights_as_rows;   /* these weights are cast to the type of the rows */
-    bool tells_weights;     /* and the block holds them to its end */
-    bool has_bias;          /* the router and each linear of the experts */
-    bool turned;            /* the experts' weights are (experts, in, out) */
-    bool clamps_gate;       /* gate and up alternate, and are clamped (GptOssExperts._apply_gate) */
-} all_traits[PLIM_FAMILY_COUNT] = {
-    [PLIM_FAMILY_GPT_OSS] = {.ranks_logits = true, .tells_weights = true, .has_bias = true, .turned = true,
-                             .clamps_gate = true},
-    [PLIM_FAMILY_MIXTRAL] = {.is_leaf = true, .normalized = true, .widens_logits = true},
-    [PLIM_FAMILY_QWEN2_MOE] = {.is_leaf = true, .weights_are_low = true},
-    [PLIM_FAMILY_QWEN3_MOE] = {.is_leaf = true, .weights_are_low = true, .experts_first = true},
-    [PLIM_FAMILY_QWEN3_5_MOE_TEXT] = {.normalized = true, .weights_are_low = true},
-    [PLIM_FAMILY_QWEN3_5_MOE] = {.normalized = true, .weights_are_low = true},
-    [PLIM_FAMILY_QWEN3_VL_MOE] = {.normalized = true, .weights_are_low = true, .experts_first = true},
-    [PLIM_FAMILY_QWEN3_NEXT] = {.weights_are_low = true},
-    [PLIM_FAMILY_OLMOE] = {.weights_are_low = true},
-    [PLIM_FAMILY_GLM4_MOE] = {.is_grouped = true, .experts_first = true},
-    [PLIM_FAMILY_DEEPSEEK_V2] = {.is_grouped = true, .by_softmax = true, .experts_first = true},
-    [PLIM_FAMILY_DEEPSEEK_V3] = {.is_grouped = true, .experts_first = true},
-    [PLIM_FAMILY_GLM4_MOE_LITE] = {.is_grouped = true, .experts_first = true},
-    [PLIM_FAMILY_GRANITEMOE] = {.ranks_logits = true, .widens_logits = true, .weights_as_rows = true},
-};
-
-static const struct traits *traits_of(const struct decoder *m)
-{
-    return &all_traits[m->config->family];
-}
-
-static void build_router(struct engine *e, struct decoder *m, struct decoder_layer *l)
-{
-    l->router = nn_parameter(e, &m->parameters, INIT_WEIGHT,
-                             SHAPE(m->config->experts, m->config->hidden_size));
-    if (traits_of(m)->has_bias)
-        l->router_bias = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(m->config->experts));
-    if (!traits_of(m)->is_grouped || traits_of(m)->by_softmax) return;
-    l->router_correction = nn_buffer(e, op_full(e, PLIM_F32, SHAPE(m->config->experts), 0));
-    if (!e->halted) l->router_correction->layer = m->parameters.layer;
-}
 
 /* A linear of all experts */
 static void build_stack(struct engine *e, struct decoder *m, struct tensor **weight, struct tensor **bias,
                         int64_t out, int64_t in)
 {
     int64_t experts = m->config->experts;
-    bool turned = traits_of(m)->turned;
+    bool turned = experts_traits_of(m)->turned;
     *weight = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(experts, turned ? in : out, turned ? out : in));
-    if (!traits_of(m)->has_bias) return;
+    if (!experts_traits_of(m)->has_bias) return;
     *bias = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(experts, out));
     if (!e->halted) (*bias)->odd_name = true;
 }
@@ -80,9 +32,9 @@ void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size, shared = c->shared_expert_size;
-    if (!traits_of(m)->experts_first) build_router(e, m, l);
+    if (!experts_traits_of(m)->experts_first) router_build(e, m, l);
     experts_build_stacks(e, m, l);
-    if (traits_of(m)->experts_first) build_router(e, m, l);
+    if (experts_traits_of(m)->experts_first) router_build(e, m, l);
     if (!shared) return;
     nn_linear_create(e, p, &l->gate, h, shared, c->mlp_bias);
     nn_linear_create(e, p, &l->up, h, shared, c->mlp_bias);
@@ -96,136 +48,6 @@ int64_t experts_idle_weights(const struct decoder *m)
     int64_t sparse = 0;
     for (int64_t i = 0; i < c->layers; i++) sparse += m->layers[i].experts_down != NULL;
     return sparse * (c->experts - c->experts_per_token) * 3 * c->hidden_size * c->expert_size;
-}
-
-/* --- routing ---------------------------------------------------------------------------------- */
-
-/* What the router says of N rows, in the order in which Python holds it. All named. */
-struct routing {
-    struct tensor *logits;            /* (N, experts) */
-    struct tensor *weights, *experts; /* (N, k): of a row's experts, and which they are */
-};
-
-/* GptOssTopKRouter, GraniteMoeTopKRouter: of the k largest logits; x (N, H) and the router's weight, lent */
-static struct routing rank(struct engine *e, const struct block_call *b, struct tensor *weight, struct tensor *x)
-{
-    struct routing r;
-    struct tensor *top[2];
-    r.logits = tensor_keep(nn_product(e, x, weight, b->layer->router_bias));
-    if (traits_of(b->m)->widens_logits) tensor_set(e, &r.logits, op_to(e, r.logits, PLIM_F32));
-    op_top_k(e, r.logits, b->m->config->experts_per_token, top);
-    struct tensor *largest = tensor_keep(top[0]);
-    r.experts = tensor_keep(top[1]);
-    r.weights = tensor_keep(op_softmax(e, largest, (enum plim_dtype)largest->a.dtype));
-    if (traits_of(b->m)->weights_as_rows && !e->halted)
-        tensor_set(e, &r.weights, op_to(e, r.weights, (enum plim_dtype)x->a.dtype));
-    tensor_drop(e, largest);
-    return r;
-}
-
-/* The same of the others */
-static struct routing route(struct engine *e, const struct block_call *b, struct tensor *weight, struct tensor *x)
-{
-    const struct plim_model_config *c = b->m->config;
-    const struct traits *t = traits_of(b->m);
-    struct routing r;
-    struct tensor *top[2];
-    r.logits = tensor_keep(nn_product(e, x, weight, NULL));
-    struct tensor *given = t->widens_logits ? op_to(e, r.logits, PLIM_F32) : r.logits;
-    struct tensor *probabilities = tensor_keep(op_softmax(e, given, PLIM_F32));
-    op_top_k(e, probabilities, c->experts_per_token, top);
-    r.weights = tensor_keep(top[0]);
-    r.experts = tensor_keep(top[1]);
-    if (t->normalized || c->normalized_routing)
-        tensor_set(e, &r.weights, op_div_(e, r.weights, op_sum_last(e, r.weights)));
-    if (t->weights_are_low && !e->halted)
-        tensor_set(e, &r.weights, op_to(e, r.weights, (enum plim_dtype)r.logits->a.dtype));
-    tensor_drop(e, probabilities);
-    return r;
-}
-
-/* What a group (N, groups, experts of one) is worth: the sum of its two largest scores, or its largest probability;
- * named */
-static struct tensor *worth(struct engine *e, struct tensor *groups, bool are_probabilities)
-{
-    struct tensor *top[2];
-    if (are_probabilities) {
-        struct tensor *largest = op_max_last(e, groups);
-        return tensor_keep(e->halted ? largest : op_view(e, largest, SHAPE(largest->a.shape[0], largest->a.shape[1])));
-    }
-    op_top_k(e, groups, 2, top);
-    tensor_drop(e, tensor_keep(top[1]));
-    return tensor_keep(op_sum_dim(e, top[0], 2));
-}
-
-/* Of `choice`, the scores (N, experts), named: rebinds it to itself where an expert is one of the groups that are worth
- * the most, and else minus infinity, or as a probability 0. held: what Python's variables hold until the router
- * returns; named */
-static void hide_groups(struct engine *e, const struct plim_model_config *c, struct tensor **choice,
-                        bool are_probabilities, struct tensor *held[4])
-{
-    int64_t groups = c->expert_groups, size = c->experts / groups;
-    struct tensor *top[2];
-    if (e->halted) return;
-    int64_t rows = tensor_size(*choice, 0);
-    struct tensor *scores = worth(e, op_view(e, *choice, SHAPE(rows, groups, size)), are_probabilities);
-    op_top_k(e, scores, c->groups_per_token, top);
-    struct tensor *best = tensor_keep(top[1]);
-    tensor_drop(e, tensor_keep(top[0]));
-    struct tensor *mask = tensor_keep(op_full_like(e, scores, 0));
-    /* Ones there: any numbers but 0 will do, and sums of sigmoids and probabilities are none. */
-    int64_t shape[2] = {rows, c->groups_per_token}, stride[2] = {c->groups_per_token, 1};
-    if (!e->halted) op_scatter_(e, mask, best, tensor_alias(e, scores, 2, shape, stride, 0));
-    struct tensor *wide = op_expand(e, op_unsqueeze(e, mask, -1), SHAPE(rows, groups, size));
-    struct tensor *of_experts = tensor_keep(op_reshape(e, wide, SHAPE(rows, c->experts)));
-    struct tensor *hidden = op_unary(e, op_to(e, of_experts, PLIM_BOOL), PLIM_UNARY_NOT);
-    tensor_set(e, choice, op_masked_fill(e, *choice, hidden, are_probabilities ? 0 : -INFINITY));
-    held[0] = scores, held[1] = best, held[2] = mask, held[3] = of_experts;
-}
-
-/* Glm4MoeTopkRouter, DeepseekV3TopkRouter: sigmoids, in fp32 but for autocast */
-static struct routing route_in_groups(struct engine *e, const struct block_call *b, struct tensor *weight,
-                                      struct tensor *x)
-{
-    const struct plim_model_config *c = b->m->config;
-    struct routing r;
-    struct tensor *top[2], *held[4] = {NULL}, *denominator = NULL, *wide = tensor_hold(op_to(e, weight, PLIM_F32));
-    r.logits = tensor_keep(nn_product(e, op_to(e, x, PLIM_F32), wide, NULL));
-    tensor_drop(e, wide);
-    struct tensor *scores = tensor_keep(op_sigmoid(e, r.logits));
-    struct tensor *choice = tensor_keep(op_add(e, scores, b->layer->router_correction));
-    hide_groups(e, c, &choice, false, held);
-    op_top_k(e, choice, c->experts_per_token, top);
-    r.experts = tensor_keep(top[1]);
-    tensor_drop(e, tensor_keep(top[0]));
-    r.weights = tensor_keep(op_gather_last(e, scores, r.experts));
-    if (c->normalized_routing && !e->halted) {
-        enum plim_dtype dtype = e->autocast.on ? PLIM_F32 : (enum plim_dtype)r.weights->a.dtype;
-        denominator = tensor_keep(op_add_scalar(e, op_sum_last_as(e, r.weights, dtype), 1e-20));
-        tensor_set(e, &r.weights, op_div_(e, r.weights, denominator));
-    }
-    tensor_set(e, &r.weights, op_mul_scalar(e, r.weights, c->routed_scaling));
-    tensor_drop_all(e, scores, choice, denominator, held[0], held[1], held[2], held[3]);
-    return r;
-}
-
-/* DeepseekV2TopkRouter: probabilities, in fp32 but for autocast */
-static struct routing route_by_softmax(struct engine *e, const struct block_call *b, struct tensor *weight,
-                                       struct tensor *x)
-{
-    const struct plim_model_config *c = b->m->config;
-    struct routing r;
-    struct tensor *top[2], *held[4] = {NULL}, *wide = tensor_hold(op_to(e, weight, PLIM_F32));
-    r.logits = tensor_keep(nn_product(e, op_to(e, x, PLIM_F32), wide, NULL));
-    tensor_drop(e, wide);
-    struct tensor *scores = tensor_keep(op_softmax(e, r.logits, PLIM_F32));
-    if (c->expert_groups) hide_groups(e, c, &scores, true, held);
-    op_top_k(e, scores, c->experts_per_token, top);
-    r.weights = tensor_keep(top[0]);
-    r.experts = tensor_keep(top[1]);
-    tensor_set(e, &r.weights, op_mul_scalar(e, r.weights, c->routed_scaling));
-    tensor_drop_all(e, scores, held[0], held[1], held[2], held[3]);
-    return r;
 }
 
 /* --- the experts ------------------------------------------------------------------------------ */
@@ -328,7 +150,7 @@ enum { GATE_UP, DOWN }; /* of wrappers */
 static struct tensor *expert_mlp(struct engine *e, const struct block_call *b, const struct pairs *p,
                                  struct tensor *gate_up, struct lora_wrapper *wrappers, struct tensor **bias)
 {
-    const struct traits *t = traits_of(b->m);
+    const struct experts_traits *t = experts_traits_of(b->m);
     const struct decoder_layer *l = b->layer;
     struct tensor *y = tensor_keep(grouped_linear(e, p->rows, gate_up, t->turned, *bias, p));
     if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys, 0));
@@ -380,7 +202,7 @@ static struct tensor *batched_forward(struct engine *e, const struct block_call 
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
-    const struct traits *t = traits_of(b->m);
+    const struct experts_traits *t = experts_traits_of(b->m);
     int64_t count = x->a.shape[0], k = c->experts_per_token, pairs = count * k;
     struct tensor *rows = tensor_keep(op_repeat_each(e, x, 0, k)), *bias = NULL;
     struct tensor *flat = tensor_keep(op_reshape(e, r->experts, SHAPE(pairs)));
@@ -456,12 +278,9 @@ static struct tensor *run_router(struct engine *e, const void *module, struct te
     struct lora_wrapper wrapper;
     nn_wrap(e, &wrapper, b->layer->router_lora);
     struct tensor *weight = nn_wrapped(e, &wrapper, b->layer->router);
-    const struct traits *t = traits_of(b->m);
-    struct tensor *rows = t->is_grouped ? tensor_keep(rows_of(e, given)) : tensor_ref(given);
-    call->routing = (t->ranks_logits ? rank
-                     : t->by_softmax ? route_by_softmax
-                     : t->is_grouped ? route_in_groups
-                                     : route)(e, b, weight, rows);
+    bool is_apart = experts_traits_of(b->m)->is_grouped;
+    struct tensor *rows = is_apart ? tensor_keep(rows_of(e, given)) : tensor_ref(given);
+    call->routing = router_choose(e, b, weight, rows);
     nn_forget(e, &wrapper);
     nn_unwrap(e, &wrapper);
     tensor_drop(e, rows);
@@ -502,7 +321,7 @@ static struct tensor *routed(struct engine *e, struct experts_call *call, struct
     call->routing.weights = weights;
     if (b->m->returns_router_logits && !e->halted)
         b->m->router_logits[b->layer - b->m->layers] = tensor_ref(call->routing.logits);
-    bool is_apart = traits_of(b->m)->is_grouped && !e->halted;
+    bool is_apart = experts_traits_of(b->m)->is_grouped && !e->halted;
     struct tensor *rows = is_apart ? tensor_keep(rows_of(e, given)) : tensor_ref(given);
     struct tensor *y = run_stacks(e, call, rows);
     tensor_drop(e, rows);
@@ -515,23 +334,28 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     const struct block_call *b = call->block;
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
-    bool shares = l->shared_gate.weight, shares_last = b->m->config->shared_experts;
-    struct tensor *rows = traits_of(b->m)->is_grouped ? tensor_ref(x) : tensor_keep(rows_of(e, x));
-    struct tensor *shared = shares ? tensor_keep(decoder_gated_mlp(e, f, l, rows)) : NULL;
+    bool shares_first = experts_traits_of(b->m)->shares_first && l->gate.weight;
+    bool shares = l->shared_gate.weight || shares_first, shares_last = b->m->config->shared_experts && !shares_first;
+    struct tensor *rows = experts_traits_of(b->m)->is_grouped ? tensor_ref(x) : tensor_keep(rows_of(e, x));
+    if (shares_first) nn_begin(e);
+    struct tensor *shared = shares ? decoder_gated_mlp(e, f, l, rows) : NULL;
+    if (shares) tensor_keep(shares_first ? nn_end(e, shared) : shared);
     struct tensor *y = tensor_hold(routed(e, call, rows));
-    if (shares) {
+    if (shares_first) tensor_set(e, &y, op_add(e, y, shared));
+    if (l->shared_gate.weight) {
         struct tensor *share = op_sigmoid(e, nn_linear(e, &l->shared_gate, rows));
         tensor_set(e, &shared, op_mul(e, share, shared));
         tensor_set(e, &y, op_add(e, y, shared));
     }
     if (!e->halted) tensor_set(e, &y, op_view(e, y, x->a.ndim, x->a.shape));
+    if (shares_first && !e->halted) tensor_set(e, &y, op_to(e, y, (enum plim_dtype)x->a.dtype));
     if (shares_last) {
         nn_begin(e);
         shared = tensor_keep(nn_end(e, decoder_gated_mlp(e, f, l, x)));
         tensor_set(e, &y, op_add(e, y, shared));
     }
     const struct routing *r = &call->routing;
-    if (traits_of(b->m)->tells_weights && !e->halted) tensor_set(e, call->besides, r->weights);
+    if (experts_traits_of(b->m)->tells_weights && !e->halted) tensor_set(e, call->besides, r->weights);
     tensor_drop_all(e, rows, shared, r->logits, r->weights, r->experts);
     return tensor_yield(y);
 }
@@ -545,7 +369,7 @@ struct tensor *experts_block(struct engine *e, const struct block_call *b, struc
     struct tensor *weights[EXPERTS_WEIGHTS + 1] = {l->router, l->experts_gate_up, l->experts_down};
     size_t count = 3;
     if (e->halted) return op_halted(e, 1, &x);
-    if (!traits_of(b->m)->is_leaf) {
+    if (!experts_traits_of(b->m)->is_leaf) {
         nn_begin(e);
         return nn_end(e, forward(e, &module, x));
     }

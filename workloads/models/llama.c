@@ -87,7 +87,7 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
     const struct plim_model_config *c = m->config;
     int64_t i = l - m->layers;
     bool is_other = c->layer_is_linear[i], norms_first = traits_of(m)->norms_first;
-    bool is_sparse = c->experts && (i + 1) % c->sparse_step == 0 && i >= c->dense_layers;
+    bool is_sparse = plim_model_layer_has_experts(c, i);
     if (c->key_rank) latent_attention_build(e, m, l);
     else (!is_other ? build_attention : traits_of(m)->convolves ? short_conv_build : delta_net_build)(e, m, l);
     if (norms_first) build_norms(e, m, l);
@@ -136,7 +136,7 @@ static void build(struct engine *e, struct decoder *m)
     decoder_build_layers(e, m, build_layer);
     if (!traits_of(m)->norm_last) build_last_norm(e, m);
     build_rotaries(e, m);
-    decoder_build_head(e, m, false);
+    decoder_build_head(e, m, traits_of(m)->head_bias && c->attention_bias);
 }
 
 /* --- attention -------------------------------------------------------------------------------- */

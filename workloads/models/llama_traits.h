@@ -43,6 +43,7 @@ struct llama_traits {
     bool norms_first; /* a block's norms are constructed before its MLP */
     bool convolves; /* short convolutions instead of most attentions */
     bool projects_first; /* all three projections run before their results are viewed as heads */
+    bool head_bias; /* the head has a bias where the linears have (attention_bias) */
     bool norm_last; /* the last norm is constructed after the rotary embedding */
     bool gated;     /* the attention's result is multiplied by a sigmoid of a second half of the queries */
 };

@@ -150,6 +150,10 @@ static void stored_name(const struct decoder *m, const struct module *module, ch
         snprintf(name, STORED_NAME, "block_sparse_moe.%s", module->kind == MODULE_WEIGHT ? "router." : linear);
         return;
     }
+    if (m->config->family == PLIM_FAMILY_ERNIE4_5_MOE && strstr(module->path, "moe_statics")) {
+        snprintf(name, STORED_NAME, "mlp.moe_statics.e_score_correction_bias");
+        return;
+    }
     snprintf(name, STORED_NAME, "%s%s%s", is_renamed ? "block_sparse_moe." : "", module->path + (is_renamed ? 4 : 0),
              module->kind == MODULE_WEIGHT ? ".weight" : "");
     if (is_renamed && !strcmp(module->path, "mlp.experts.gate_up_proj")) /* experts.0.w1 is read before experts.0.w2 */
@@ -320,13 +324,13 @@ static bool plans_norm(const struct decoder *m, const struct module *module)
 
 /* gpt_oss', granitemoe's and lfm2's plans are the head's alone; deepseek_v3's has no attention, glm4_moe_lite's of its
  * queries only q_b_proj, and deepseek_v2's all but q_a_proj. A shared expert is in those of qwen3_5_moe, qwen3_next,
- * glm4_moe, deepseek_v2 and deepseek_v3, but not its gate. */
+ * glm4_moe, deepseek_v2, deepseek_v3 and ernie4_5_moe, but not its gate. */
 static bool plans_linear(const struct decoder *m, const struct decoder_layer *l, const struct module *module)
 {
     enum plim_family family = m->config->family;
     bool plans_shared = family == PLIM_FAMILY_QWEN3_5_MOE_TEXT || family == PLIM_FAMILY_QWEN3_NEXT ||
                         family == PLIM_FAMILY_GLM4_MOE || family == PLIM_FAMILY_DEEPSEEK_V2 ||
-                        family == PLIM_FAMILY_DEEPSEEK_V3;
+                        family == PLIM_FAMILY_DEEPSEEK_V3 || family == PLIM_FAMILY_ERNIE4_5_MOE;
     bool is_attention = !strncmp(module->path, "self_attn.", 10), is_query = !strncmp(module->path, "self_attn.q_", 12);
     if (is_attention && family == PLIM_FAMILY_DEEPSEEK_V3) return false;
     if (is_query && family == PLIM_FAMILY_DEEPSEEK_V2) return !strstr(module->path, "q_a");
@@ -344,7 +348,8 @@ static bool plans_stack(const struct decoder *m, const struct module *module)
                                 family == PLIM_FAMILY_QWEN3_5_MOE_TEXT || family == PLIM_FAMILY_QWEN3_NEXT ||
                                 family == PLIM_FAMILY_GEMMA4_TEXT || family == PLIM_FAMILY_OLMOE ||
                                 family == PLIM_FAMILY_GLM4_MOE || family == PLIM_FAMILY_DEEPSEEK_V2 ||
-                                family == PLIM_FAMILY_DEEPSEEK_V3 || family == PLIM_FAMILY_GLM4_MOE_LITE);
+                                family == PLIM_FAMILY_DEEPSEEK_V3 || family == PLIM_FAMILY_GLM4_MOE_LITE ||
+                                family == PLIM_FAMILY_ERNIE4_5_MOE);
 }
 
 static int64_t other_ranks_share(const struct tensor *x, int64_t bytes_of_two, int64_t ranks)
@@ -386,6 +391,19 @@ static int64_t not_cached(const struct engine *e, int64_t bytes)
     return is_much && has_room ? unused + 1 : 0;
 }
 
+/* What routers in fp32 have more than weights of `size` bytes an element, and parameters beside them */
+static int64_t bytes_of_routers(const struct decoder *m, int64_t size)
+{
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < m->config->layers; i++) {
+        const struct tensor *own[] = {m->layers[i].router, m->layers[i].router_correction};
+        for (int k = 0; k < 2; k++)
+            if (own[k] && own[k]->is_parameter)
+                bytes += tensor_elements(own[k]) * (plim_dtype_size((enum plim_dtype)own[k]->a.dtype) - size);
+    }
+    return bytes;
+}
+
 /* caching_allocator_warmup(): one block as large as the model will be, but for what is cached and 1.2 GiB of the GPU,
  * given back at once. A linear weight counts half a byte an element, or one, where it is quantised. */
 static void warm_up(struct engine *e, const struct decoder *m)
@@ -395,7 +413,7 @@ static void warm_up(struct engine *e, const struct decoder *m)
     int64_t size = plim_dtype_size(p->dtype),
             code_size = !type ? 2 * size : type == PLIM_QUANTIZATION_INT8 ? 2 : 1,
             bytes = (p->elements - p->linear_elements) * size + p->linear_elements * code_size / 2 -
-                    bytes_left_out(m, size, code_size),
+                    bytes_left_out(m, size, code_size) + bytes_of_routers(m, size),
             most = (int64_t)((double)e->device->info.total_bytes - 1.2 * 0x1p30);
     struct tensor *buffers[DECODER_BUFFERS];
     size_t buffer_count = decoder_buffers(m, buffers);

@@ -33,7 +33,7 @@ struct decoder_layer {
     struct tensor *experts_gate_up, *experts_down; /* (experts, 2 F, H), (experts, H, F); transposed in gpt_oss */
     struct tensor *experts_gate_up_bias, *experts_down_bias; /* (experts, 2 F), (experts, H), or NULL */
     struct tensor *router_correction; /* (experts) fp32, a buffer that is added to the scores by which experts are
-                                       * chosen; NULL: none */
+                                       * chosen, or a frozen parameter (is_parameter); NULL: none */
     struct lora_adapter *router_lora, *experts_lora[2]; /* of the router's weight; of gate_up and down; or NULL */
     struct tensor *sinks; /* (A), gpt_oss: for each head an additional score that belongs to no token; else NULL */
     struct linear in_qkv, in_z, in_b, in_a, linear_out; /* linear attention, which replaces the usual one;

@@ -31,6 +31,13 @@
         BLOCK("mlp.shared_experts.gate_proj", gate, LINEAR),                                       \
         BLOCK("mlp.shared_experts.up_proj", up, LINEAR),                                           \
         BLOCK("mlp.shared_experts.down_proj", down, LINEAR)
+/* ernie4_5_moe's: the router and what corrects it stand first. */
+#define CORRECTED_EXPERTS                                                                          \
+    BLOCK("mlp.gate", router, WEIGHT),                                                             \
+        BLOCK("mlp.gate.moe_statics.e_score_correction_bias", router_correction, PARAMETER), EXPERTS, \
+        BLOCK("mlp.shared_experts.gate_proj", gate, LINEAR),                                       \
+        BLOCK("mlp.shared_experts.up_proj", up, LINEAR),                                           \
+        BLOCK("mlp.shared_experts.down_proj", down, LINEAR)
 #define LINEAR_ATTENTION                                                                           \
     BLOCK("linear_attn.dt_bias", dt_bias, PARAMETER), BLOCK("linear_attn.A_log", a_log, PARAMETER), \
         BLOCK("linear_attn.conv1d", conv, WEIGHT), BLOCK("linear_attn.norm", linear_norm, NORM),   \
@@ -144,6 +151,11 @@ static const struct module glm4_moe_block[] = {ATTENTION,
                                                BLOCK("input_layernorm", norm[0], NORM),
                                                BLOCK("post_attention_layernorm", norm[2], NORM),
                                                {0}};
+static const struct module ernie4_5_moe_block[] = {ATTENTION,
+                                                   CORRECTED_EXPERTS,
+                                                   BLOCK("input_layernorm", norm[0], NORM),
+                                                   BLOCK("post_attention_layernorm", norm[2], NORM),
+                                                   {0}};
 static const struct module deepseek_v3_block[] = {
     BLOCK("self_attn.q_proj", q, LINEAR),
     BLOCK("self_attn.q_a_proj", q_a, LINEAR),
@@ -433,6 +445,7 @@ static const struct {
     [PLIM_FAMILY_OLMOE] = {llama_model, mixtral_block},
     [PLIM_FAMILY_GRANITEMOE] = {llama_model, granitemoe_block},
     [PLIM_FAMILY_GLM4_MOE] = {llama_model, glm4_moe_block},
+    [PLIM_FAMILY_ERNIE4_5_MOE] = {llama_model, ernie4_5_moe_block},
     [PLIM_FAMILY_DEEPSEEK_V2] = {llama_model, deepseek_v3_block},
     [PLIM_FAMILY_DEEPSEEK_V3] = {llama_model, deepseek_v3_block},
     [PLIM_FAMILY_GLM4_MOE_LITE] = {llama_model, deepseek_v3_block},

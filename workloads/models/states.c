@@ -24,8 +24,10 @@ struct tensor *decoder_layer_buffer(const struct decoder_layer *l)
 size_t decoder_buffers(const struct decoder *m, struct tensor **out)
 {
     size_t count = vision_buffers(m, out);
-    for (int64_t i = 0; i < m->config->layers; i++)
-        if (decoder_layer_buffer(&m->layers[i])) out[count++] = decoder_layer_buffer(&m->layers[i]);
+    for (int64_t i = 0; i < m->config->layers; i++) {
+        struct tensor *own = decoder_layer_buffer(&m->layers[i]);
+        if (own && !own->is_parameter) out[count++] = own;
+    }
     return count + buffers_beside(m, out + count);
 }
 
@@ -191,6 +193,8 @@ static void put_own_last(const struct decoder *m, struct tensor **states, size_t
     if (m->config->vision.has_tiles) put_tower_last(m, states, count);
     for (int64_t i = 0; i < m->config->layers; i++) {
         const struct decoder_layer *l = &m->layers[i];
+        bool is_of_child = l->router_correction && l->router_correction->is_parameter;
+        if (is_of_child) put_before(states, count, l->router, l->experts_gate_up);
         put_before(states, count, l->sinks, l->router);
         put_before(states, count, l->dt_bias, l->router ? l->router : l->gate.weight);
         put_before(states, count, l->a_log, l->router ? l->router : l->gate.weight);

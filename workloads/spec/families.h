@@ -59,6 +59,7 @@
     X(QWEN3_NEXT, "qwen3_next")                                                                    \
     X(OLMOE, "olmoe")                                                                              \
     X(GRANITEMOE, "granitemoe")                                                                    \
+    X(ERNIE4_5_MOE, "ernie4_5_moe")                                                                \
     X(GLM4_MOE, "glm4_moe")                                                                        \
     X(DEEPSEEK_V2, "deepseek_v2")                                                                  \
     X(DEEPSEEK_V3, "deepseek_v3")                                                                  \

@@ -225,8 +225,12 @@
       "neighbours turn together, and not halves")                                                  \
     X(DENSE_LAYERS, dense_layers, INT, 0, 1 << 20, "first_k_dense_replace", "layers",              \
       "as many of the first layers have an MLP and no experts")                                    \
+    X(LAST_SPARSE, last_sparse, INT, -1, 1 << 20, "moe_layer_end_index", "layer",                  \
+      "ernie4_5_moe: the last layer that may have experts; -1: the model's last")                  \
     X(SHARED_EXPERTS, shared_experts, INT, 1, 1023, "n_shared_experts", "experts",                 \
       "experts that see every token, as one MLP")                                                  \
+    X(ANY_SHARED_EXPERTS, shared_experts, INT, 0, 1023, "moe_num_shared_experts", "experts",       \
+      "ernie4_5_moe: the same, of which there may be none")                                        \
     X(ROUTED_SCALING, routed_scaling, NUMBER, 1e-9, 1e9, "routed_scaling_factor", "",              \
       "what a token's weights of its experts are multiplied with")                                 \
     X(EXPERT_GROUPS, expert_groups, INT, 1, 1023, "n_group", "groups", "groups of experts")        \
@@ -455,6 +459,8 @@ int64_t plim_model_farthest(const struct plim_model_config *model);
 
 /* layer_is_sliding if there is no layer_types list; `is_sliding` has PLIM_MAX_LAYERS. */
 void plim_model_sliding_layers(const struct plim_model_config *model, bool *is_sliding);
+/* Has the layer experts in the place of its MLP? */
+bool plim_model_layer_has_experts(const struct plim_model_config *model, int64_t layer);
 /* layer_is_linear if there is no layer_types list; likewise. */
 void plim_model_linear_layers(const struct plim_model_config *model, bool *is_linear);
 /* layer_is_nope if there is no no_rope_layers list; likewise. */

@@ -28,6 +28,31 @@ static const struct plim_family_key glm4_moe_keys[] = {
     NUL("pad_token_id", PAD_TOKEN, "null"),
 };
 
+/* head_dim is no field of the class, but its model takes it. */
+static const struct plim_family_key ernie4_5_moe_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "103424"),
+    NUL("pad_token_id", PAD_TOKEN, "0"),
+    KEY("hidden_size", HIDDEN_SIZE, "2560"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "12288"),
+    KEY("num_hidden_layers", LAYERS, "28"),
+    KEY("num_attention_heads", HEADS, "20"),
+    NUL("num_key_value_heads", KV_HEADS, "4"),
+    KEY("head_dim", HEAD_DIM, NULL),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "131072"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
+    NUL("use_bias", ATTENTION_BIAS, "false"),
+    NUL("use_bias", MLP_BIAS, "false"), /* one key, two places */
+    KEY("moe_intermediate_size", EXPERT_SIZE, "1536"),
+    TWO("moe_k", "num_experts_per_tok", EXPERTS_PER_TOKEN, "6"),
+    TWO("moe_num_experts", "num_experts", EXPERTS, "64"),
+    KEY("moe_num_shared_experts", ANY_SHARED_EXPERTS, "2"),
+    KEY("moe_layer_start_index", DENSE_LAYERS, "1"),
+    KEY("moe_layer_end_index", LAST_SPARSE, "-1"),
+    KEY("moe_layer_interval", SPARSE_STEP, "1"),
+    KEY("router_aux_loss_coef", AUX_LOSS_COEF, "0.001"),
+};
+
 static const struct plim_family_key deepseek_v2_keys[] = {
     TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "102400"),
@@ -132,6 +157,8 @@ static const struct plim_family_key gemma4_unified_text_keys[] = {GEMMA4_TEXT("2
 const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GLM4_MOE] = {KEYS(glm4_moe_keys), .tasks = CAUSAL_ALONE, .rotary = true, .rotary_rounds_up = true,
                               .head_dim_floors = true, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_ERNIE4_5_MOE] = {KEYS(ernie4_5_moe_keys), .tasks = CAUSAL_ALONE, .rotary = true,
+                                  .required = {PLIM_FIELD_KV_HEADS}, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_DEEPSEEK_V2] = {KEYS(deepseek_v2_keys), .rotary = true, .heads_must_divide = true,
                                  .required = {PLIM_FIELD_EXPERTS_PER_TOKEN}, .linears = LATENT_LINEARS},
     [PLIM_FAMILY_DEEPSEEK_V3] = {KEYS(deepseek_v3_keys), .rotary = true, .linears = LATENT_LINEARS},

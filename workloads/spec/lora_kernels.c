@@ -35,6 +35,7 @@ static const bool is_untried[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_LFM2] = true,
     [PLIM_FAMILY_GRANITEMOE] = true,
     [PLIM_FAMILY_GLM4_MOE] = true,
+    [PLIM_FAMILY_ERNIE4_5_MOE] = true,
     [PLIM_FAMILY_DEEPSEEK_V2] = true,
     [PLIM_FAMILY_DEEPSEEK_V3] = true,
     [PLIM_FAMILY_GLM4_MOE_LITE] = true,

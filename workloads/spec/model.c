@@ -52,6 +52,12 @@ void plim_model_linear_layers(const struct plim_model_config *model, bool *is_li
         is_linear[i] = (i + 1) % model->full_interval != 0;
 }
 
+bool plim_model_layer_has_experts(const struct plim_model_config *model, int64_t layer)
+{
+    return model->experts && (layer + 1) % model->sparse_step == 0 && layer >= model->dense_layers &&
+           (!plim_family_find(model->family, "moe_layer_end_index", false) || layer <= model->last_sparse);
+}
+
 int64_t plim_model_longest(const struct plim_model_config *model)
 {
     bool counts = plim_family_info(model->family)->counts_positions;
@@ -136,6 +142,7 @@ void plim_model_derive(struct plim_spec *spec)
     if (model->family == PLIM_FAMILY_GLM4_MOE_LITE) model->dense_layers = 1; /* mlp_layer_types by default */
     if (model->family == PLIM_FAMILY_DEEPSEEK_V2 && model->top_k == PLIM_TOP_K_GREEDY)
         model->expert_groups = model->groups_per_token = 0;
+    if (model->last_sparse < 0) model->last_sparse = model->layers - 1;
     if (model->shared_experts) model->shared_expert_size = model->shared_experts * model->expert_size;
     bool may_slide = plim_family_find(model->family, "use_sliding_window", false);
     bool keeps_window = plim_family_info(model->family)->sliding == PLIM_SLIDING_NOPE;
@@ -452,6 +459,11 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
         REFUSE(EXPERTS_PER_TOKEN, "num_experts_per_tok is %lld, expected at most %s = %lld",
                (long long)model->experts_per_token,
                plim_family_key_name(model->family, PLIM_FIELD_EXPERTS), (long long)model->experts);
+    bool has_sparse = !model->experts;
+    for (int64_t i = 0; i < model->layers && !has_sparse; i++) has_sparse = plim_model_layer_has_experts(model, i);
+    if (!has_sparse && model->family == PLIM_FAMILY_ERNIE4_5_MOE)
+        REFUSE(LAST_SPARSE, "no layer has experts by moe_layer_start_index, moe_layer_end_index and "
+               "moe_layer_interval, expected one");
     if ((st = check_deepseek_v2(model, culprit, err)) != PLIM_OK) return st;
     if ((st = check_distances(model, culprit, err)) != PLIM_OK) return st;
     if ((st = check_esm(model, culprit, err)) != PLIM_OK) return st;

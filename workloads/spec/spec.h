@@ -176,7 +176,7 @@ struct plim_model_config {
     int64_t expert_size;       /* width of an expert's MLP */
     int64_t shared_expert_size;    /* of the one that sees every token; 0: none */
     int64_t sparse_step;           /* every n-th layer has experts, the others an MLP */
-    int64_t dense_layers;          /* as many of the first ones have an MLP, too */
+    int64_t dense_layers, last_sparse; /* as many of the first ones have an MLP, and ernie4_5_moe's behind the latter */
     int64_t shared_experts;        /* that see every token, in one MLP; already applied to shared_expert_size */
     bool normalized_routing;       /* a token's weights of its experts add up to 1 */
     double routed_scaling;         /* glm4_moe: these weights are multiplied with it */

@@ -189,7 +189,7 @@ static const struct stacked *stacked_of(enum plim_family family)
     bool is_as_qwen = family == PLIM_FAMILY_QWEN3_MOE || family == PLIM_FAMILY_QWEN3_NEXT ||
                       family == PLIM_FAMILY_OLMOE || family == PLIM_FAMILY_GLM4_MOE ||
                       family == PLIM_FAMILY_DEEPSEEK_V2 || family == PLIM_FAMILY_DEEPSEEK_V3 ||
-                      family == PLIM_FAMILY_GLM4_MOE_LITE;
+                      family == PLIM_FAMILY_GLM4_MOE_LITE || family == PLIM_FAMILY_ERNIE4_5_MOE;
     return family == PLIM_FAMILY_MIXTRAL ? mixtral : is_as_qwen ? qwen : NULL;
 }
 

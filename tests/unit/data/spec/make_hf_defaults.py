@@ -18,6 +18,7 @@ import warnings
 
 os.environ.update(TRANSFORMERS_VERBOSITY='error', HF_HUB_OFFLINE='1')
 warnings.filterwarnings('ignore')
+import recent_families
 import torch
 import transformers
 
@@ -28,11 +29,12 @@ FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2
             'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next', 'olmoe',
             'ministral3', 'ministral', 'arcee', 'nemotron', 'exaone4', 'seed_oss', 'ernie4_5',
             'hunyuan_v1_dense', 'lfm2', 'falcon', 'granitemoe', 'gpt_bigcode', 'glm4_moe', 'deepseek_v3', 'glm4_moe_lite',
-            'gemma4_text', 'gemma4_unified_text', 'deepseek_v2']
+            'gemma4_text', 'gemma4_unified_text', 'deepseek_v2', 'ernie4_5_moe']
 GEMMA4 = ('gemma4_text', 'gemma4_unified_text')
 PAIRS = ('t5', 'mt5', 'whisper', 'bart', 'mbart')  # an encoder and a decoder
 LINEAR = ('qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next')  # with layers of linear attention
-EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe', 'granitemoe', 'glm4_moe', 'deepseek_v2', 'deepseek_v3', 'glm4_moe_lite')
+EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe', 'granitemoe', 'glm4_moe', 'deepseek_v2', 'deepseek_v3', 'glm4_moe_lite',
+           'ernie4_5_moe')
 GROUPED = ('glm4_moe', 'deepseek_v2', 'deepseek_v3', 'glm4_moe_lite')  # whose experts stand in groups
 LATENT = ('deepseek_v2', 'deepseek_v3', 'glm4_moe_lite')
 NO_TOKEN = -2**63
@@ -61,6 +63,8 @@ def small(family, **more):
             base.update(n_group=2, topk_group=1)
             experts = 'n_routed_experts'
         base.update({experts: 6}, num_experts_per_tok=3, moe_intermediate_size=32)
+        if family == 'ernie4_5_moe':
+            base.update(moe_num_experts=base.pop('num_experts'), moe_k=base.pop('num_experts_per_tok'))
     if family in GEMMA4:
         base.update(num_hidden_layers=7, hidden_size_per_layer_input=8, vocab_size_per_layer_input=640, head_dim=16, global_head_dim=24)
     if family in LATENT:
@@ -80,12 +84,13 @@ def module_p(model, *names):
 
 
 def experts_of(get):
+    shared = get('n_shared_experts', get('moe_num_shared_experts'))
     top_k = get('topk_method', '')  # which alone looks at groups where there is one
-    return dict(experts=get('num_experts', get('num_local_experts', get('n_routed_experts'))), experts_per_token=get('num_experts_per_tok'),
+    return dict(experts=get('num_experts', get('num_local_experts', get('n_routed_experts', get('moe_num_experts')))), experts_per_token=get('num_experts_per_tok', get('moe_k')),
                 expert_size=get('moe_intermediate_size', get('intermediate_size')), normalized_routing=get('norm_topk_prob'),
-                shared_expert_size=get('shared_expert_intermediate_size') or get('n_shared_experts') * get('moe_intermediate_size'),
-                sparse_step=get('decoder_sparse_step', 1), aux_loss_coef=float(get('router_aux_loss_coef')),
-                dense_layers=get('first_k_dense_replace', 1 if get('mlp_layer_types', None) else 0), shared_experts=get('n_shared_experts'),
+                shared_expert_size=get('shared_expert_intermediate_size') or shared * get('moe_intermediate_size'),
+                sparse_step=get('decoder_sparse_step', get('moe_layer_interval', 1)), last_sparse=get('moe_layer_end_index'), aux_loss_coef=float(get('router_aux_loss_coef')),
+                dense_layers=get('first_k_dense_replace', get('moe_layer_start_index', 1 if get('mlp_layer_types', None) else 0)), shared_experts=shared,
                 routed_scaling=float(get('routed_scaling_factor')), expert_groups=0 if top_k == 'greedy' else get('n_group'),
                 groups_per_token=0 if top_k == 'greedy' else get('topk_group') or 0, **({'top_k': top_k} if top_k else {}), query_rank=get('q_lora_rank') or 0, key_rank=get('kv_lora_rank'),
                 plain_dim=get('qk_nope_head_dim'), value_dim=get('v_head_dim'), rope_pairs=bool(get('rope_interleave')))
@@ -391,7 +396,7 @@ def variations(family):
             yield f'{key}={value}', put(**{key: value})
             yield f'{key}=null', put(**{key: None})
     for key in ('use_bias', 'use_qkv_bias', 'use_qk_norm') if family in (
-            'starcoder2', 'stablelm', 'cohere', 'ernie4_5') else ():
+            'starcoder2', 'stablelm', 'cohere', 'ernie4_5', 'ernie4_5_moe') else ():
         yield f'{key}=True', put(**{key: True})
         yield f'{key}=False', put(**{key: False})
     for key in ('residual_dropout', 'embedding_dropout') if family in ('starcoder2', 'seed_oss') else ():
@@ -400,6 +405,7 @@ def variations(family):
         yield 'attention_out_bias', put(attention_out_bias=True)
     if family == 'ernie4_5':
         yield 'use_bias=null', put(use_bias=None)
+    yield from recent_families.variations(family, put)
     if family == 'ministral3':
         for rope in ('default', 'yarn', 'linear'):
             yield f'rope-scaled-queries-{rope}', put(rope_parameters=dict(
@@ -445,21 +451,6 @@ def variations(family):
         for value in (True, False):
             yield f'bias={value}', put(bias=value)
         yield 'activation=relu', put(activation='relu')
-    if family == 'lfm2':
-        for attending in ([1, 3], [0, 9], [], None):
-            yield f'full_attn_idxs={attending}', put(full_attn_idxs=attending)
-            yield f'full_attn_idxs={attending}-one-layer', put(full_attn_idxs=attending, num_hidden_layers=1)
-        types = ['conv', 'full_attention', 'full_attention', 'conv']
-        yield 'layer_types', put(layer_types=types, full_attn_idxs=[0])
-        yield 'layer_types-null', put(layer_types=None, full_attn_idxs=[0])
-        yield 'layer_types-too-short', put(layer_types=types[:2])
-        yield 'all-conv', put(layer_types=['conv'] * 4)
-        for width in (96, 100, 256, 1000):
-            for more in (dict(), dict(block_multiple_of=7), dict(block_ffn_dim_multiplier=1.3), dict(block_auto_adjust_ff_dim=False)):
-                yield f'width-{width}-{more}', put(intermediate_size=width, **more)
-        yield 'older-names', put(block_ff_dim=300, tie_embedding=False)
-        for tokens in (1, 2, 4):
-            yield f'conv_L_cache={tokens}', put(conv_L_cache=tokens)
     for key in ('num_experts', 'num_local_experts', 'num_experts_per_tok', 'moe_intermediate_size',
                 'shared_expert_intermediate_size') if family in EXPERTS else ():
         yield f'{key}=4', put(**{key: 4})

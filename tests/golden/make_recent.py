@@ -1,0 +1,75 @@
+"""What training allocates of the families that came last, case by case, on plimsoll's virtual GPU: writes the cases, and
+joins them with the figures.
+
+    python make_recent.py [FAMILY ...] > recent_cases.jsonl
+    export PYTHONPATH=flash2                             the stand-in for the package flash-attn (make_flash2.py)
+    plimsoll exec --device sim:GPU,placement=ascending --observe -- VENV/bin/python ../virtual/programs/golden.py \\
+        recent_cases.jsonl ID [ID ...]                   and with torchrun as make_trl.py says
+    python make_recent.py --join FIGURES > recent.jsonl  FIGURES: those lines
+
+VENV as of make_trl.py. The fields are those of families.jsonl. Each family has a small model, and an odd one that turns
+round what the first leaves at its default.
+"""
+import json
+import sys
+
+import make_trl
+from make_families import ATTENTION, FULL, GATED, MIXED, QUERIES, case, lora
+
+TRAINER, SFT, EAGER, BF16 = {'loop': 'trainer'}, {'loop': 'trl-sft'}, {'attention': 'eager'}, {'precision': 'bf16'}
+NF4 = {'weights': 'bf16', 'quantization': {'type': 'nf4', 'double': True, 'compute': 'bf16'}}
+FLASH2 = {'attention': 'flash_attention_2'}
+FAMILIES = {  # what is adapted of a few linears, and of all; what is not run
+    'ernie4-5-moe': (QUERIES, ATTENTION + GATED, ('fsdp', 'zero3')),
+}
+EXPERTS = {'ernie4-5-moe': 'mlp'}  # where they stand in a block
+
+
+def cases_of(family):
+    few, every, left_out = FAMILIES[family]
+    first, second = f'x-{family}', f'x-{family}-odd'
+    yield case(first, 2, 65)
+    yield case(second, 2, 65)
+    yield case(first, 2, 257, **MIXED, **FULL)
+    yield case(second, 2, 33, **EAGER, precision='fp16-mixed')
+    yield case(first, 2, 128, **MIXED, packed=True)
+    yield case(first, 3, 128, **MIXED, made_on='host', accumulation=2, clip=True)
+    yield case(second, 3, 64, **MIXED, padded=True)
+    yield case(second, 2, 65, **BF16, optimizer='sgd', accumulation=2)
+    yield case(first, 3, 96, **BF16, **FULL, clip=True)
+    yield case(second, 2, 77, **MIXED, **FULL, compute_capability=90)
+    yield case(first, 2, 96, **MIXED, **FULL, weights='bf16', made_on='host', **lora(8, few))
+    yield case(second, 2, 128, precision='fp32', **lora(8, every if family not in EXPERTS else few, dropout=0.1))
+    yield case(first, 2, 64, **MIXED, weights='bf16', **FLASH2)
+    yield case(second, 2, 100, **BF16, **FULL, **FLASH2, packing='one-row', documents=2)
+    yield case(first, 2, 65, **MIXED, **TRAINER, accumulation=2)
+    yield case(second, 3, 64, **MIXED, **TRAINER, padded=True)
+    yield case(first, 2, 64, **MIXED, **TRAINER, evaluation={'batch': 8})
+    yield case(second, 2, 64, **MIXED, **TRAINER, arguments={'label_smoothing_factor': 0.1})
+    yield case(first, 2, 64, **MIXED, **FULL, **TRAINER, weights='bf16', use_reentrant=True, **lora(8, few))
+    yield case(second, 2, 64, **MIXED, **FULL, **TRAINER, **lora(8, few), **NF4)
+    yield case(first, 2, 64, **MIXED, **FULL, **TRAINER, **lora(8, few), **NF4, world=2, sharding='ddp')
+    yield case(second, 2, 64, **MIXED, **TRAINER, world=2, sharding='ddp', accumulation=2)
+    for sharding in ('zero2', 'fsdp', 'zero3'):
+        more = {'weights': 'bf16'} if sharding == 'fsdp' else {}
+        if sharding not in left_out:
+            yield case(second, 2, 64, **MIXED, **FULL, **TRAINER, world=2, sharding=sharding, **more)
+    yield case(first, 2, 64, **MIXED, **SFT)
+    yield case(second, 2, 64, **MIXED, **FULL, weights='bf16', **SFT, **lora(8, few))
+    if family in EXPERTS:
+        stacked = {'target_parameters': [f'{EXPERTS[family]}.experts.{part}' for part in ('gate_up_proj', 'down_proj')]}
+        yield case(first, 2, 64, **MIXED, weights='bf16', **lora(8, few, **stacked))
+        yield case(second, 2, 64, **MIXED, **FULL, weights='bf16', **TRAINER, **lora(8, 'all-linear'))
+    else:
+        yield case(first, 2, 64, **MIXED, loop='trl-dpo')
+        yield case(second, 2, 64, **MIXED, **FULL, **TRAINER, weights='bf16', made_on='loaded', **lora(8, few))
+        yield case(second, 2, 64, **MIXED, **TRAINER, **lora(8, 'all-linear'))
+
+
+if __name__ == '__main__':
+    names = sys.argv[1:] or [*FAMILIES]
+    made = [one for family in names if family in FAMILIES for one in cases_of(family)]
+    if names[0] == '--join':
+        made = make_trl.joined(names[1], [one for family in FAMILIES for one in cases_of(family)])
+    for one in made:
+        print(json.dumps(one))
