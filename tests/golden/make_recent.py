@@ -21,6 +21,7 @@ NF4 = {'weights': 'bf16', 'quantization': {'type': 'nf4', 'double': True, 'compu
 FLASH2 = {'attention': 'flash_attention_2'}
 FAMILIES = {  # what is adapted of a few linears, and of all; what is not run
     'ernie4-5-moe': (QUERIES, ATTENTION + GATED, ('fsdp', 'zero3')),
+    'apertus': (QUERIES, ATTENTION + GATED[1:], ()),
 }
 EXPERTS = {'ernie4-5-moe': 'mlp'}  # where they stand in a block
 

@@ -36,6 +36,8 @@ FAMILIES = [
 
 
 FURTHER = [
+    dict(ROTARY, model_type="apertus", num_key_value_heads=2, hidden_act="xielu", rms_norm_eps=1e-6, attention_bias=True,
+         rope_parameters=default_rope()),
     dict(model_type="gptj", vocab_size=101, n_positions=64, n_embd=32, n_inner=56, n_layer=2, n_head=4, rotary_dim=4),
     dict(ROTARY, model_type="gemma", num_key_value_heads=1, head_dim=12),
     dict(ROTARY, model_type="starcoder2", num_key_value_heads=2, tie_word_embeddings=False),

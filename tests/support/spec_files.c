@@ -216,7 +216,8 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
         return attention + linear(h, i, true) + linear(i, h, true) + 2 * h +
                (m->qk_layernorm ? 4 * m->head_dim : 0);
     int64_t mlp = 2 * linear(h, i, m->mlp_bias) + linear(i, h, m->mlp_bias);
-    bool ungated = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_ARCEE || f == PLIM_FAMILY_NEMOTRON;
+    bool ungated = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_ARCEE || f == PLIM_FAMILY_NEMOTRON ||
+                   f == PLIM_FAMILY_APERTUS;
     if (ungated) mlp -= linear(h, i, m->mlp_bias);
     bool four_norms = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GEMMA3 ||
                       f == PLIM_FAMILY_GLM4;
@@ -229,13 +230,14 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_VL || f == PLIM_FAMILY_QWEN3_MOE ||
                       f == PLIM_FAMILY_QWEN3_VL_MOE ||
                       f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GEMMA3 || gated || f == PLIM_FAMILY_LFM2 ||
-                      f == PLIM_FAMILY_EXAONE4 || f == PLIM_FAMILY_HUNYUAN_V1_DENSE ||
+                      f == PLIM_FAMILY_EXAONE4 || f == PLIM_FAMILY_APERTUS || f == PLIM_FAMILY_HUNYUAN_V1_DENSE ||
                       (f == PLIM_FAMILY_GLM4_MOE && m->qk_layernorm);
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
     bool layer_norms = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_NEMOTRON || f == PLIM_FAMILY_STABLELM;
     if (layer_norms) norms = m->parallel_residual ? 2 * h : 4 * h;
     if (f == PLIM_FAMILY_OLMO) norms = 0;
     if (f == PLIM_FAMILY_COHERE || f == PLIM_FAMILY_COHERE2) norms = h + (m->qk_layernorm ? q + kv : 0);
+    if (m->activation == PLIM_ACTIVATION_XIELU) mlp += 2;
     bool whole = f == PLIM_FAMILY_OLMO2 || f == PLIM_FAMILY_OLMO3 || f == PLIM_FAMILY_OLMOE;
     return attention + mlp + norms + (whole ? q + kv : 0);
 }

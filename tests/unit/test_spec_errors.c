@@ -23,7 +23,8 @@ static void check_all(const char *name, const struct refusal *cases, size_t coun
 #define FAMILIES_BUT_VIT \
     "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, bloom, olmo2, gemma, " \
     "starcoder2, smollm3, granite, olmo, olmo3, stablelm, cohere, cohere2, glm, glm4, qwen3_5_text, ministral3, " \
-    "ministral, arcee, nemotron, exaone4, seed_oss, ernie4_5, hunyuan_v1_dense, lfm2, falcon, gptj, gpt_bigcode, " \
+    "ministral, arcee, apertus, nemotron, exaone4, seed_oss, ernie4_5, hunyuan_v1_dense, lfm2, falcon, gptj, " \
+    "gpt_bigcode, " \
     "bert, roberta, xlm-roberta, electra, distilbert, modernbert, deberta-v2, albert, mpnet, esm, mixtral, " \
     "qwen2_moe, qwen3_moe, gpt_oss, " \
     "qwen3_5_moe_text, qwen3_next, olmoe, granitemoe, ernie4_5_moe, glm4_moe, " \
@@ -179,7 +180,7 @@ Test(spec_errors, values_have_types)
          "s.yaml:1:28: model.zoo stands beside model.family, expected one of them"},
         {"model: {family: gpt2, activation_function: mish}\n",
          "s.yaml:1:44: model.activation_function is 'mish', expected gelu, gelu_new, "
-         "gelu_pytorch_tanh, silu, relu, relu2, quick_gelu, gelu_python or swish"},
+         "gelu_pytorch_tanh, silu, relu, relu2, quick_gelu, xielu, gelu_python or swish"},
         {"model: {family: gpt2, scale_attn_weights: 1}\n",
          "s.yaml:1:43: model.scale_attn_weights is '1', expected true or false"},
         {"model: {family: gpt2}\ntrain: 3\n", "s.yaml:2:8: train is '3', expected a mapping"},

@@ -40,6 +40,8 @@ static struct tensor *activation(struct engine *e, enum plim_activation f, struc
         return op_pow_scalar(e, op_relu(e, x), 2);
     case PLIM_ACTIVATION_QUICK_GELU:
         return quick_gelu(e, x);
+    case PLIM_ACTIVATION_XIELU: /* has parameters (xielu.c) */
+        return x;
     case PLIM_ACTIVATION_GELU_PYTHON:
         return python_gelu(e, x);
     }

@@ -27,6 +27,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MINISTRAL3] = &plim_family_llama,
     [PLIM_FAMILY_MINISTRAL] = &plim_family_llama,
     [PLIM_FAMILY_ARCEE] = &plim_family_llama,
+    [PLIM_FAMILY_APERTUS] = &plim_family_llama,
     [PLIM_FAMILY_NEMOTRON] = &plim_family_llama,
     [PLIM_FAMILY_EXAONE4] = &plim_family_llama,
     [PLIM_FAMILY_SEED_OSS] = &plim_family_llama,

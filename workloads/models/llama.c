@@ -62,6 +62,7 @@ static void build_mlp(struct engine *e, struct decoder *m, struct decoder_layer 
     if (traits_of(m)->plain_mlp) {
         nn_linear_create(e, p, &l->fc1, h, f, c->mlp_bias);
         nn_linear_create(e, p, &l->fc2, f, h, c->mlp_bias);
+        if (c->activation == PLIM_ACTIVATION_XIELU) xielu_build(e, m, l);
         return;
     }
     if (traits_of(m)->fused || traits_of(m)->fused_mlp) {
@@ -389,7 +390,8 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
 static struct tensor *plain(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     struct tensor *h = tensor_keep(nn_linear(e, &b->layer->fc1, x));
-    tensor_set(e, &h, decoder_activation(e, b->m->config->activation, h));
+    bool has_own = b->m->config->activation == PLIM_ACTIVATION_XIELU;
+    tensor_set(e, &h, has_own ? xielu(e, b->layer, h) : decoder_activation(e, b->m->config->activation, h));
     tensor_set(e, &h, nn_linear(e, &b->layer->fc2, h));
     if (traits_of(b->m)->drops_inside) tensor_set(e, &h, op_dropout(e, h, b->m->config->dropout_residual));
     return tensor_yield(h);

@@ -62,6 +62,7 @@ const struct llama_traits plim_llama_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MINISTRAL3] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_MINISTRAL] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_ARCEE] = {.norm = NORM_RMS, .places = PRE, .plain_mlp = true},
+    [PLIM_FAMILY_APERTUS] = {.norm = NORM_RMS, .places = PRE, .plain_mlp = true, .head_norm = HEAD_NORM_TRANSPOSED},
     [PLIM_FAMILY_NEMOTRON] = {.norm = NORM_LAYER_1P,
                               .places = PRE,
                               .norm_bias = true,

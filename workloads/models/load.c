@@ -318,7 +318,7 @@ static bool plans_norm(const struct decoder *m, const struct module *module)
     enum plim_family family = m->config->family;
     bool plans = family == PLIM_FAMILY_QWEN3 || family == PLIM_FAMILY_QWEN3_MOE || family == PLIM_FAMILY_GEMMA3_TEXT ||
                  family == PLIM_FAMILY_QWEN3_5_TEXT || family == PLIM_FAMILY_QWEN3_5_MOE_TEXT ||
-                 family == PLIM_FAMILY_QWEN3_NEXT || m->config->global_head_dim;
+                 family == PLIM_FAMILY_QWEN3_NEXT || family == PLIM_FAMILY_APERTUS || m->config->global_head_dim;
     return plans && (strstr(module->path, "q_norm") || strstr(module->path, "k_norm"));
 }
 

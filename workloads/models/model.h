@@ -41,6 +41,7 @@ struct decoder_layer {
                                                          * convolution has in_qkv and linear_out */
     struct norm linear_norm;
     struct tensor *conv, *dt_bias, *a_log; /* linear attention: (channels, 1, taps), (value heads) twice, or NULL */
+    struct tensor *xielu[4]; /* apertus: parameters (1), alpha_p and alpha_n, and buffers, beta and eps; else NULL */
     struct linear router_proj;   /* gemma4, whose router has scales of its own: (H), (experts); */
     struct tensor *router_scale, *expert_scale;
     struct norm expert_norm[3]; /* of the result of the MLP beside the experts, of the experts' result and input */
@@ -342,11 +343,12 @@ const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m,
 /* The same in the order of Module._apply() (to(), to_empty()): first the children, then a module's own
  * parameters, then its buffers. */
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
-/* A block's own buffer; NULL: it has none. */
-struct tensor *decoder_layer_buffer(const struct decoder_layer *l);
+/* A block's own buffers; returns how many. */
+enum { LAYER_BUFFERS = 2 };
+size_t decoder_layer_buffers(const struct decoder_layer *l, struct tensor *out[LAYER_BUFFERS]);
 /* The buffers alone, those of towers first, and then those of blocks: DECODER_BUFFERS at most. */
 enum { DECODER_BUFFERS_BESIDE = 14,
-       DECODER_BUFFERS = PLIM_MAX_LAYERS + DECODER_BUFFERS_BESIDE + VISION_BUFFERS };
+       DECODER_BUFFERS = LAYER_BUFFERS * PLIM_MAX_LAYERS + DECODER_BUFFERS_BESIDE + VISION_BUFFERS };
 size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 
 /* Why this device cannot train the model with the setting's kernels; NULL: it can. On a real GPU our own kernels
@@ -532,6 +534,12 @@ struct tensor *delta_net(struct engine *e, const struct block_call *b, struct te
 void latent_attention_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
 struct tensor *latent_attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor **weights);
+
+/* --- xIELU (xielu.c) ---------------------------------------------------------------------------- */
+
+/* The parameters and buffers of a layer's activation function, and it itself; floating */
+void xielu_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
+struct tensor *xielu(struct engine *e, const struct decoder_layer *l, struct tensor *x);
 
 /* --- short convolutions (short_conv.c) ---------------------------------------------------------- */
 

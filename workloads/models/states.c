@@ -16,17 +16,23 @@ static size_t buffers_beside(const struct decoder *m, struct tensor **out)
     return count;
 }
 
-struct tensor *decoder_layer_buffer(const struct decoder_layer *l)
+size_t decoder_layer_buffers(const struct decoder_layer *l, struct tensor *out[LAYER_BUFFERS])
 {
-    return l->router_correction ? l->router_correction : l->sinusoids ? l->sinusoids : l->scalar;
+    struct tensor *const all[] = {l->router_correction, l->sinusoids, l->scalar, l->xielu[2], l->xielu[3]};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (all[i]) out[count++] = all[i];
+    return count;
 }
 
 size_t decoder_buffers(const struct decoder *m, struct tensor **out)
 {
     size_t count = vision_buffers(m, out);
     for (int64_t i = 0; i < m->config->layers; i++) {
-        struct tensor *own = decoder_layer_buffer(&m->layers[i]);
-        if (own && !own->is_parameter) out[count++] = own;
+        struct tensor *own[LAYER_BUFFERS];
+        size_t n = decoder_layer_buffers(&m->layers[i], own);
+        for (size_t k = 0; k < n; k++)
+            if (!own[k]->is_parameter) out[count++] = own[k];
     }
     return count + buffers_beside(m, out + count);
 }
@@ -37,18 +43,22 @@ const struct decoder_layer *decoder_layer_of(const struct decoder *m, const stru
     return layer >= 0 ? &m->layers[layer] : NULL;
 }
 
-/* A block's buffer stands behind the parameter of its module: a router's, attention's, or the block's last one. */
-static size_t buffer_behind(const struct decoder *m, const struct tensor *x, struct tensor **out)
+/* A block's buffers stand behind the parameter of their module: a router's, attention's, an activation function's, or
+ * the block's last one. */
+static size_t buffers_behind(const struct decoder *m, const struct tensor *x, struct tensor **out)
 {
     const struct decoder_layer *l = decoder_layer_of(m, x);
-    if (!l || !decoder_layer_buffer(l)) return 0;
+    struct tensor *own[LAYER_BUFFERS];
+    size_t count = l ? decoder_layer_buffers(l, own) : 0;
+    if (!count) return 0;
     const struct tensor *last = l->expert_norm[2].weight ? l->expert_norm[2].weight
                                 : l->per_layer_norm.weight ? l->per_layer_norm.weight
                                                            : l->norm[3].weight;
     if (l->sinusoids) last = l->o.weight;
+    if (l->xielu[1]) last = l->xielu[1];
     if (x != (l->router_correction ? l->router : last)) return 0;
-    out[0] = decoder_layer_buffer(l);
-    return 1;
+    memcpy(out, own, count * sizeof(*own));
+    return count;
 }
 
 const struct tensor *decoder_base_embedding(const struct decoder *m)
@@ -125,11 +135,12 @@ static void put_before(struct tensor **states, size_t count, const struct tensor
 size_t decoder_states(const struct decoder *m, struct tensor **out)
 {
     const struct parameters *p = &m->parameters;
-    if (!out) return p->count + p->frozen_count + (size_t)m->config->layers + DECODER_BUFFERS_BESIDE + VISION_BUFFERS;
+    size_t of_layers = LAYER_BUFFERS * (size_t)m->config->layers;
+    if (!out) return p->count + p->frozen_count + of_layers + DECODER_BUFFERS_BESIDE + VISION_BUFFERS;
     size_t count = 0;
     for (size_t i = 0; i < p->frozen_count; i++) {
         out[count++] = p->frozen[i];
-        count += buffer_behind(m, p->frozen[i], out + count);
+        count += buffers_behind(m, p->frozen[i], out + count);
         for (size_t k = 0; vision_adapters(m, k); k++)
             count += adapters_behind(m, vision_adapters(m, k), p->frozen[i], out + count);
         count += adapters_behind(m, &m->adapters, p->frozen[i], out + count);
@@ -141,7 +152,7 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
     }
     for (size_t i = 0; i < p->count && !m->setting->lora.r; i++) {
         out[count++] = p->list[i];
-        count += buffer_behind(m, p->list[i], out + count);
+        count += buffers_behind(m, p->list[i], out + count);
         count += vision_buffers_behind(m, p->list[i], out + count);
     }
     bool is_among_trained = m->config->mel_bins && p->frozen_count == 1; /* whisper's, behind its convolutions */

@@ -32,6 +32,7 @@
     X(MINISTRAL3, "ministral3")                                                                    \
     X(MINISTRAL, "ministral")                                                                      \
     X(ARCEE, "arcee")                                                                              \
+    X(APERTUS, "apertus")                                                                          \
     X(NEMOTRON, "nemotron")                                                                        \
     X(EXAONE4, "exaone4")                                                                          \
     X(SEED_OSS, "seed_oss")                                                                        \

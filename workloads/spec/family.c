@@ -13,15 +13,16 @@ static const char *const activation_names[] = {
     [PLIM_ACTIVATION_RELU] = "relu",
     [PLIM_ACTIVATION_RELU2] = "relu2",
     [PLIM_ACTIVATION_QUICK_GELU] = "quick_gelu",
+    [PLIM_ACTIVATION_XIELU] = "xielu",
     [PLIM_ACTIVATION_GELU_PYTHON] = "gelu_python",
     [ACTIVATION_SWISH] = "swish",
 };
 
 /* By enum plim_feed_forward; of t5 gated-gelu is gelu_new. */
 static const char *const feed_forward_names[PLIM_FEED_COUNT] = {
-    "gelu", "gelu_new", "gelu_pytorch_tanh", "silu", "relu", "relu2", "quick_gelu", "gelu_python",
+    "gelu", "gelu_new", "gelu_pytorch_tanh", "silu", "relu", "relu2", "quick_gelu", "xielu", "gelu_python",
     "gated-gelu", "gated-gelu_new", "gated-gelu_pytorch_tanh", "gated-silu", "gated-relu", "gated-relu2",
-    "gated-quick_gelu", "gated-gelu_python",
+    "gated-quick_gelu", "gated-xielu", "gated-gelu_python",
 };
 
 /* By enum plim_top_k */

@@ -320,6 +320,23 @@ static const struct plim_family_key arcee_keys[] = {
     NUL("head_dim", HEAD_DIM, "null"),
 };
 
+/* head_dim is no field of the class, but its model takes it. */
+static const struct plim_family_key apertus_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "131072"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "14336"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    NUL("num_key_value_heads", KV_HEADS, "null"),
+    KEY("head_dim", HEAD_DIM, NULL),
+    KEY("hidden_act", ACTIVATION, "xielu"),
+    KEY("max_position_embeddings", POSITIONS, "65536"),
+    NUL("pad_token_id", PAD_TOKEN, "3"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+};
+
 static const struct plim_family_key nemotron_keys[] = {
     TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "256000"),
@@ -543,6 +560,8 @@ const struct plim_family_info plim_further_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MINISTRAL3] = {KEYS(ministral3_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
                                 .rope = PLIM_ROPE_YARN, .rope_original_positions = 16384, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_ARCEE] = {KEYS(arcee_keys), .rotary = true, .heads_must_divide = true, .linears = UNGATED_LINEARS},
+    [PLIM_FAMILY_APERTUS] = {KEYS(apertus_keys), .tasks = CAUSAL_ALONE, .rotary = true, .rope = PLIM_ROPE_LLAMA3,
+                             .rope_original_positions = 8192, .linears = UNGATED_LINEARS},
     [PLIM_FAMILY_NEMOTRON] = {KEYS(nemotron_keys), .rotary = true, .required = {PLIM_FIELD_KV_HEADS},
                               .liger = {.mlp = PLIM_LIGER_MLP_RELU2, .loss = PLIM_LIGER_LOSS_FUSED},
                               .linears = UNGATED_LINEARS},

@@ -7,11 +7,11 @@
 
 /* Activation functions as in transformers' ACT2FN (gelu_new is a Python formula of
  * eight kernels, gelu_pytorch_tanh one kernel). quick_gelu: x * sigmoid(1.702 x). gelu_python: x * 0.5 * (1 + erf(x /
- * sqrt(2))), step by step. gelu_fast: not in these families. */
+ * sqrt(2))), step by step. xielu has parameters: apertus. gelu_fast: not in these families. */
 enum plim_activation {
     PLIM_ACTIVATION_GELU, PLIM_ACTIVATION_GELU_NEW, PLIM_ACTIVATION_GELU_PYTORCH_TANH,
     PLIM_ACTIVATION_SILU, PLIM_ACTIVATION_RELU, PLIM_ACTIVATION_RELU2, PLIM_ACTIVATION_QUICK_GELU,
-    PLIM_ACTIVATION_GELU_PYTHON
+    PLIM_ACTIVATION_XIELU, PLIM_ACTIVATION_GELU_PYTHON
 };
 
 /* Functions of an MLP as t5's feed_forward_proj names them: those above in their order, and the same with a gate. */

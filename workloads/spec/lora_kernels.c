@@ -27,6 +27,7 @@ static const bool is_untried[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MINISTRAL3] = true,
     [PLIM_FAMILY_MINISTRAL] = true,
     [PLIM_FAMILY_ARCEE] = true,
+    [PLIM_FAMILY_APERTUS] = true,
     [PLIM_FAMILY_NEMOTRON] = true,
     [PLIM_FAMILY_EXAONE4] = true,
     [PLIM_FAMILY_SEED_OSS] = true,

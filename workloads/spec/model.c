@@ -464,6 +464,9 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
     if (!has_sparse && model->family == PLIM_FAMILY_ERNIE4_5_MOE)
         REFUSE(LAST_SPARSE, "no layer has experts by moe_layer_start_index, moe_layer_end_index and "
                "moe_layer_interval, expected one");
+    if (model->activation == PLIM_ACTIVATION_XIELU && model->family != PLIM_FAMILY_APERTUS)
+        REFUSE(ACTIVATION, "the activation function is xielu, which has parameters and is in this version for apertus "
+               "alone, expected another one");
     if ((st = check_deepseek_v2(model, culprit, err)) != PLIM_OK) return st;
     if ((st = check_distances(model, culprit, err)) != PLIM_OK) return st;
     if ((st = check_esm(model, culprit, err)) != PLIM_OK) return st;

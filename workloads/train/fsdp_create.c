@@ -221,7 +221,7 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
     const struct held held = held_of(f, parameters);
-    struct tensor *buffers[DECODER_BUFFERS], *scale = m->embedding_scale;
+    struct tensor *buffers[DECODER_BUFFERS], *scale = m->embedding_scale, *own[LAYER_BUFFERS] = {scale};
     size_t count = 0, all = decoder_buffers(m, buffers);
     for (size_t i = 0; i < all; i++)
         if (!buffers[i]->layer && (buffers[i] != scale || f->by_axolotl)) buffers[count++] = buffers[i];
@@ -233,8 +233,10 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
         bool is_root = u == &f->units[FSDP_ROOT], has_scale = scale && u == embeddings && !f->by_axolotl;
         int64_t block = u - f->units - FSDP_BLOCKS - m->config->vision.layers; /* of the text; a tower's come before */
         bool is_block = u >= &f->units[FSDP_BLOCKS] && u < &f->units[f->first_matrix];
-        struct tensor *own = !is_block ? scale : block < 0 ? NULL : m->layers[block].router_correction;
-        move_unit(e, f, u, &held, is_root ? buffers : &own, is_root ? count : is_block ? own != NULL : has_scale);
+        size_t own_count = has_scale;
+        own[0] = scale;
+        if (is_block) own_count = block < 0 ? 0 : decoder_layer_buffers(&m->layers[block], own);
+        move_unit(e, f, u, &held, is_root ? buffers : own, is_root ? count : own_count);
     }
     for (size_t i = 0; i < sizeof(held.list) / sizeof(held.list[0]) && !e->halted; i++)
         if (held.list[i]) storage_resize(e, held.list[i]->storage, 0);
