@@ -36,6 +36,9 @@ FAMILIES = [
 
 
 FURTHER = [
+    dict(ROTARY, model_type="granitemoehybrid", num_key_value_heads=2, shared_intermediate_size=56, num_local_experts=0,
+         position_embedding_type="rope", layer_types=["attention"] * 2, mamba_n_heads=4, embedding_multiplier=3.0,
+         residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0),
     dict(ROTARY, model_type="apertus", num_key_value_heads=2, hidden_act="xielu", rms_norm_eps=1e-6, attention_bias=True,
          rope_parameters=default_rope()),
     dict(model_type="gptj", vocab_size=101, n_positions=64, n_embd=32, n_inner=56, n_layer=2, n_head=4, rotary_dim=4),

@@ -21,16 +21,14 @@ static void check_all(const char *name, const struct refusal *cases, size_t coun
 
 #define CHECK_ALL(name, cases) check_all(name, cases, sizeof(cases) / sizeof((cases)[0]))
 #define FAMILIES_BUT_VIT \
-    "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, bloom, olmo2, gemma, " \
-    "starcoder2, smollm3, granite, olmo, olmo3, stablelm, cohere, cohere2, glm, glm4, qwen3_5_text, ministral3, " \
-    "ministral, arcee, apertus, nemotron, exaone4, seed_oss, ernie4_5, hunyuan_v1_dense, lfm2, falcon, gptj, " \
-    "gpt_bigcode, " \
-    "bert, roberta, xlm-roberta, electra, distilbert, modernbert, deberta-v2, albert, mpnet, esm, mixtral, " \
-    "qwen2_moe, qwen3_moe, gpt_oss, " \
-    "qwen3_5_moe_text, qwen3_next, olmoe, granitemoe, ernie4_5_moe, glm4_moe, " \
-    "deepseek_v2, deepseek_v3, glm4_moe_lite, " \
-    "qwen2_vl, qwen2_5_vl, qwen3_vl, qwen3_vl_moe, qwen3_5, qwen3_5_moe, gemma3, mistral3, llava, internvl, " \
-    "t5, mt5, whisper, bart, mbart, gemma4, gemma4_unified, gemma4_text, gemma4_unified_text"
+    "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, bloom, olmo2, " \
+    "gemma, starcoder2, smollm3, granite, granitemoehybrid, olmo, olmo3, stablelm, cohere, cohere2, glm, " \
+    "glm4, qwen3_5_text, ministral3, ministral, arcee, apertus, nemotron, exaone4, seed_oss, ernie4_5, " \
+    "hunyuan_v1_dense, lfm2, falcon, gptj, gpt_bigcode, bert, roberta, xlm-roberta, electra, distilbert, " \
+    "modernbert, deberta-v2, albert, mpnet, esm, mixtral, qwen2_moe, qwen3_moe, gpt_oss, " \
+    "qwen3_5_moe_text, qwen3_next, olmoe, granitemoe, ernie4_5_moe, glm4_moe, deepseek_v2, deepseek_v3, " \
+    "glm4_moe_lite, qwen2_vl, qwen2_5_vl, qwen3_vl, qwen3_vl_moe, qwen3_5, qwen3_5_moe, gemma3, mistral3, " \
+    "llava, internvl, t5, mt5, whisper, bart, mbart, gemma4, gemma4_unified, gemma4_text, gemma4_unified_text"
 #define FAMILIES FAMILIES_BUT_VIT ", vit"
 #define RUN_IT " (plimsoll exec runs any training program)"
 

@@ -89,11 +89,14 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
     int64_t i = l - m->layers;
     bool is_other = c->layer_is_linear[i], norms_first = traits_of(m)->norms_first;
     bool is_sparse = plim_model_layer_has_experts(c, i);
+    bool attends_last = traits_of(m)->attends_last;
     if (c->key_rank) latent_attention_build(e, m, l);
-    else (!is_other ? build_attention : traits_of(m)->convolves ? short_conv_build : delta_net_build)(e, m, l);
+    else if (is_other) (traits_of(m)->convolves ? short_conv_build : delta_net_build)(e, m, l);
+    else if (!attends_last) build_attention(e, m, l);
     if (norms_first) build_norms(e, m, l);
     (is_sparse ? experts_build : build_mlp)(e, m, l);
     if (!norms_first) build_norms(e, m, l);
+    if (attends_last) build_attention(e, m, l);
 }
 
 static void build_last_norm(struct engine *e, struct decoder *m)
@@ -417,7 +420,10 @@ static struct tensor *dense(struct engine *e, const struct block_call *b, struct
     int64_t width = b->m->config->intermediate_size;
     op_split(e, nn_linear(e, &l->gate_up, x), 2, 2, (int64_t[]){width, width}, part);
     struct tensor *gate = tensor_keep(part[0]), *up = tensor_keep(part[1]);
-    tensor_set(e, &up, liger ? op_liger_gated(e, gates, gate, up) : op_mul(e, up, decoder_activation(e, f, gate)));
+    struct tensor *gated = liger                            ? op_liger_gated(e, gates, gate, up)
+                           : traits_of(b->m)->gates_first ? op_mul(e, decoder_activation(e, f, gate), up)
+                                                          : op_mul(e, up, decoder_activation(e, f, gate));
+    tensor_set(e, &up, gated);
     struct tensor *y = nn_linear(e, &l->down, up);
     tensor_drop(e, gate);
     tensor_drop(e, up);

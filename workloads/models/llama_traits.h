@@ -41,6 +41,8 @@ struct llama_traits {
     bool turns_first; /* the same; both rotated parts live until both are joined to the rest */
     enum { NO_GRIDS, GRIDS, GRIDS_ALONE } of_grids; /* positions also come from images' grids, or only from them */
     bool norms_first; /* a block's norms are constructed before its MLP */
+    bool attends_last; /* and its attention behind that */
+    bool gates_first;  /* with fused_mlp: activation(gate) * up, in this order */
     bool convolves; /* short convolutions instead of most attentions */
     bool projects_first; /* all three projections run before their results are viewed as heads */
     bool head_bias; /* the head has a bias where the linears have (attention_bias) */

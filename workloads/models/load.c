@@ -322,9 +322,9 @@ static bool plans_norm(const struct decoder *m, const struct module *module)
     return plans && (strstr(module->path, "q_norm") || strstr(module->path, "k_norm"));
 }
 
-/* gpt_oss', granitemoe's and lfm2's plans are the head's alone; deepseek_v3's has no attention, glm4_moe_lite's of its
- * queries only q_b_proj, and deepseek_v2's all but q_a_proj. A shared expert is in those of qwen3_5_moe, qwen3_next,
- * glm4_moe, deepseek_v2, deepseek_v3 and ernie4_5_moe, but not its gate. */
+/* gpt_oss', granitemoe's, granitemoehybrid's and lfm2's plans are the head's alone; deepseek_v3's has no attention,
+ * glm4_moe_lite's of its queries only q_b_proj, and deepseek_v2's all but q_a_proj. A shared expert is in those of
+ * qwen3_5_moe, qwen3_next, glm4_moe, deepseek_v2, deepseek_v3 and ernie4_5_moe, but not its gate. */
 static bool plans_linear(const struct decoder *m, const struct decoder_layer *l, const struct module *module)
 {
     enum plim_family family = m->config->family;
@@ -338,7 +338,7 @@ static bool plans_linear(const struct decoder *m, const struct decoder_layer *l,
     if (l->scalar && !is_attention && strncmp(module->path, "mlp.", 4)) return false; /* gemma4 */
     bool is_shared = l->router && strstr(module->path, plans_shared ? "shared_expert_gate" : "shared_expert");
     return family != PLIM_FAMILY_GPT_OSS && family != PLIM_FAMILY_LFM2 && family != PLIM_FAMILY_GRANITEMOE &&
-           !is_shared;
+           family != PLIM_FAMILY_GRANITEMOEHYBRID && !is_shared;
 }
 
 static bool plans_stack(const struct decoder *m, const struct module *module)

@@ -145,6 +145,12 @@ static const struct module granitemoe_block[] = {
     BLOCK("block_sparse_moe.experts.gate_up_proj", experts_gate_up, PARAMETER),
     BLOCK("block_sparse_moe.experts.down_proj", experts_down, PARAMETER),
     {0}};
+static const struct module granitemoehybrid_block[] = {BLOCK("input_layernorm", norm[0], NORM),
+                                                       BLOCK("post_attention_layernorm", norm[2], NORM),
+                                                       BLOCK("shared_mlp.input_linear", gate_up, LINEAR),
+                                                       BLOCK("shared_mlp.output_linear", down, LINEAR),
+                                                       PROJECTIONS,
+                                                       {0}};
 static const struct module qwen2_moe_block[] = {ATTENTION,
                                                 SHARED_EXPERT,
                                                 BLOCK("input_layernorm", norm[0], NORM),
@@ -454,6 +460,7 @@ static const struct {
     [PLIM_FAMILY_QWEN3_NEXT] = {llama_model, qwen3_next_block},
     [PLIM_FAMILY_OLMOE] = {llama_model, mixtral_block},
     [PLIM_FAMILY_GRANITEMOE] = {llama_model, granitemoe_block},
+    [PLIM_FAMILY_GRANITEMOEHYBRID] = {llama_model, granitemoehybrid_block},
     [PLIM_FAMILY_GLM4_MOE] = {llama_model, glm4_moe_block},
     [PLIM_FAMILY_ERNIE4_5_MOE] = {llama_model, ernie4_5_moe_block},
     [PLIM_FAMILY_DEEPSEEK_V2] = {llama_model, deepseek_v3_block},

@@ -50,21 +50,22 @@ static const enum masks masks_of[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MINISTRAL] = MASKS_BOTH,  [PLIM_FAMILY_GEMMA3] = MASKS_BOTH,
 };
 
-/* gpt_oss tells its masks no positions, so that a token sees the documents before its own. Of gemma4's layers
- * those that see all see no images' blocks. */
+/* gpt_oss and granitemoehybrid tell their masks no positions, so that a token sees the documents before its own. Of
+ * gemma4's layers those that see all see no images' blocks. */
 static void make_masks(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                        struct tensor *blocks, struct block_call calls[2])
 {
     enum plim_family f = m->config->family;
     enum masks masks = masks_of[f];
     bool sliding = masks == MASKS_BOTH || decoder_has_layers(m, true), full = masks != MASKS_ONE || !sliding;
-    struct tensor *positions = f == PLIM_FAMILY_GPT_OSS ? NULL : calls[FULL].positions;
+    bool tells_none = f == PLIM_FAMILY_GPT_OSS || f == PLIM_FAMILY_GRANITEMOEHYBRID;
+    struct tensor *positions = tells_none ? NULL : calls[FULL].positions;
     int64_t window = m->config->sliding_window; /* of 0 a mask is made like any other */
     struct tensor *seen = f == PLIM_FAMILY_GEMMA4 ? NULL : blocks;
     if (full) calls[FULL].mask = decoder_mask_of_blocks(e, m, embeddings, positions, seen, 0);
     if (sliding)
         calls[SLIDING].mask = decoder_mask_of_blocks(e, m, embeddings, positions, blocks, window > 0 ? window : 1);
-    if (m->config->linear_kernel)
+    if (m->config->linear_kernel || f == PLIM_FAMILY_GRANITEMOEHYBRID)
         calls[SLIDING].mask = nn_recurrent_mask(e, m->attention_mask, decoder_hides_padding(m->setting));
 }
 
@@ -152,6 +153,8 @@ static void begin(struct engine *e, struct decoder *m, struct tensor *ids, struc
     if (m->rotary.of_grids && b->positions) on_grids(e, m, tensor_size(ids, 0), &b->positions, &b->turning);
     b->calls[FULL].positions = b->calls[SLIDING].positions = b->positions;
     if (!masks_around) make_masks(e, m, b->embeddings, NULL, b->calls);
+    if (f == PLIM_FAMILY_GRANITEMOEHYBRID) /* its blocks get none, which checkpointing would keep */
+        b->calls[FULL].positions = b->calls[SLIDING].positions = NULL;
     if (multiplier > 0 && f == PLIM_FAMILY_GRANITEMOE)
         tensor_set(e, &b->embeddings, op_mul_scalar(e, b->embeddings, multiplier));
 }

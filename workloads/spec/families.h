@@ -21,6 +21,7 @@
     X(STARCODER2, "starcoder2")                                                                    \
     X(SMOLLM3, "smollm3")                                                                          \
     X(GRANITE, "granite")                                                                          \
+    X(GRANITEMOEHYBRID, "granitemoehybrid")                                                        \
     X(OLMO, "olmo")                                                                                \
     X(OLMO3, "olmo3")                                                                              \
     X(STABLELM, "stablelm")                                                                        \

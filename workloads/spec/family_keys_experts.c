@@ -145,6 +145,27 @@ static const struct plim_family_key glm4_moe_lite_keys[] = {
     KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
 };
 
+/* The dense form alone: no layer is mamba, and none has experts. */
+static const struct plim_family_key granitemoehybrid_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "32000"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    NUL("num_key_value_heads", KV_HEADS, "null"),
+    KEY("head_dim", HEAD_DIM, NULL),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "2048"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("embedding_multiplier", EMBEDDING_MULTIPLIER, "1.0"),
+    KEY("logits_scaling", LOGITS_SCALING, "1.0"),
+    KEY("residual_multiplier", RESIDUAL_MULTIPLIER, "1.0"),
+    KEY("attention_multiplier", ATTENTION_MULTIPLIER, "1.0"),
+    KEY("shared_intermediate_size", INTERMEDIATE_SIZE, "1024"),
+};
+
 #define LATENT_LINEARS \
     {"q_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 
@@ -159,6 +180,9 @@ const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT] = {
                               .head_dim_floors = true, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_ERNIE4_5_MOE] = {KEYS(ernie4_5_moe_keys), .tasks = CAUSAL_ALONE, .rotary = true,
                                   .required = {PLIM_FIELD_KV_HEADS}, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_GRANITEMOEHYBRID] = {KEYS(granitemoehybrid_keys), .tasks = CAUSAL_ALONE, .rotary = true,
+                                      .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "input_linear",
+                                                  "output_linear"}},
     [PLIM_FAMILY_DEEPSEEK_V2] = {KEYS(deepseek_v2_keys), .rotary = true, .heads_must_divide = true,
                                  .required = {PLIM_FIELD_EXPERTS_PER_TOKEN}, .linears = LATENT_LINEARS},
     [PLIM_FAMILY_DEEPSEEK_V3] = {KEYS(deepseek_v3_keys), .rotary = true, .linears = LATENT_LINEARS},

@@ -520,6 +520,7 @@ enum plim_status plim_hf_read(const struct plim_yaml *document, const enum plim_
     if (!wanted) PLIM_TRY(plim_hf_refuse_other_code(yaml, err));
     PLIM_TRY(plim_hf_read_task(yaml, family, wanted != NULL, &spec->model_as_given.task, err));
     PLIM_TRY(plim_hf_refuse_unscaled(yaml, family, err));
+    PLIM_TRY(plim_hf_refuse_hybrid(yaml, family, err));
     spec->layer_types_given = spec->nope_layers_given = 0;
     PLIM_TRY(plim_family_info(family)->vision ? read_parts(yaml, spec, err)
                                               : read_known(yaml, yaml->root, "", false, spec, err));

@@ -238,6 +238,52 @@ enum plim_status plim_hf_refuse_unscaled(const struct plim_yaml *yaml, enum plim
                           "expected both, without which transformers fails to run ministral3");
 }
 
+static bool is_text(const struct plim_yaml_node *node, const char *text)
+{
+    return node && node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, text);
+}
+
+/* The first of a list of layers that is not one of attention; NULL: all are */
+static const struct plim_yaml_node *other_layer(const struct plim_yaml_node *layers)
+{
+    for (size_t i = 0; i < layers->count; i++) {
+        const struct plim_yaml_node *kind = layers->items[i];
+        if (!is_text(kind, "attention") && !is_text(kind, "full_attention")) return kind;
+    }
+    return NULL;
+}
+
+enum plim_status plim_hf_refuse_hybrid(const struct plim_yaml *yaml, enum plim_family family, struct plim_error *err)
+{
+    if (family != PLIM_FAMILY_GRANITEMOEHYBRID) return PLIM_OK;
+    const struct plim_yaml_node *layers = plim_yaml_get(yaml->root, "layer_types"),
+                                *experts = plim_yaml_get(yaml->root, "num_local_experts"),
+                                *positions = plim_yaml_get(yaml->root, "position_embedding_type");
+    if (!layers) layers = plim_yaml_get(yaml->root, "layers_block_type");
+    bool is_list = layers && layers->kind == PLIM_YAML_SEQUENCE;
+    const struct plim_yaml_node *other = is_list ? other_layer(layers) : yaml->root;
+    const struct plim_yaml_node *all = plim_yaml_get(yaml->root, "num_hidden_layers");
+    double count, wanted;
+    bool is_short = is_list && all && plim_yaml_number(yaml, all, &wanted, NULL) == PLIM_OK &&
+                    (double)layers->count != wanted;
+    if (is_short)
+        return plim_yaml_fail(yaml, layers, err, "layer_types has %zu entries, expected num_hidden_layers = %g",
+                              layers->count, wanted);
+    if (other)
+        return plim_yaml_fail(yaml, other, err, "granitemoehybrid with layers of mamba, which all are that layer_types "
+                              "does not call attention, is not in this version (plimsoll exec runs any training "
+                              "program)");
+    if (!experts || plim_yaml_number(yaml, experts, &count, NULL) != PLIM_OK || count != 0)
+        return plim_yaml_fail(yaml, experts ? experts : yaml->root, err, "granitemoehybrid with experts "
+                              "(num_local_experts, by default 8) is not in this version, expected 0 (plimsoll exec "
+                              "runs any training program)");
+    if (!is_text(positions, "rope"))
+        return plim_yaml_fail(yaml, positions ? positions : yaml->root, err, "granitemoehybrid without positions "
+                              "(position_embedding_type) is not in this version, expected rope (plimsoll exec runs any "
+                              "training program)");
+    return PLIM_OK;
+}
+
 enum plim_status plim_hf_read_text_class(const struct plim_yaml *text, enum plim_family *family, struct plim_error *err)
 {
     const struct plim_yaml_node *type = plim_yaml_get(text->root, "model_type");

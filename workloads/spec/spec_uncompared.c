@@ -77,6 +77,7 @@ static const struct { uint64_t always, with_images; } uncompared[PLIM_FAMILY_COU
     [PLIM_FAMILY_GEMMA4_TEXT] = {GEMMA4 | SHARDED | SFT_DDP, 0},
     [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = {GEMMA4 | SHARDED | SFT_DDP | DPO_GRPO | PACKING | SMOOTHED | SAVED, 0},
     [PLIM_FAMILY_APERTUS] = {RECENT, 0},
+    [PLIM_FAMILY_GRANITEMOEHYBRID] = {RECENT | PACKING | SFT | DPO_GRPO, 0}, /* TRL asks its config for num_experts */
     [PLIM_FAMILY_ERNIE4_5_MOE] = {RECENT | DPO_GRPO | ZERO3 | FSDP, 0},
     [PLIM_FAMILY_T5] = {T5S, 0},
     [PLIM_FAMILY_MT5] = {T5S, 0},
