@@ -45,6 +45,8 @@ void op_result_strides(int count, struct tensor *const *operands, int ndim, cons
 struct tensor *op_result(struct engine *e, int count, struct tensor *const *operands,
                          enum plim_dtype dtype, int ndim, const int64_t *shape,
                          const int64_t *stride);
+/* The same, of the shape that the operands have together. */
+struct tensor *op_broadcast_result(struct engine *e, int count, struct tensor *const *x, enum plim_dtype dtype);
 
 /* --- views (no kernel) ------------------------------------------------------------------------ */
 

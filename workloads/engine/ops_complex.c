@@ -42,9 +42,7 @@ struct tensor *op_unit_complex(struct engine *e, struct tensor *angles)
 static struct tensor *multiply(struct engine *e, struct tensor *a, struct tensor *b, double direction)
 {
     struct tensor *operands[2] = {a, b};
-    int64_t stride[PLIM_MAX_DIMS];
-    op_result_strides(2, operands, a->a.ndim, a->a.shape, stride);
-    struct tensor *y = op_result(e, 2, operands, PLIM_F32, a->a.ndim, a->a.shape, stride);
+    struct tensor *y = op_broadcast_result(e, 2, operands, PLIM_F32);
     op_launch(e, (struct plim_op){.kind = PLIM_OP_COMPLEX_MUL, .beta = direction}, 1, 2, (struct tensor *[]){y, a, b});
     return y;
 }

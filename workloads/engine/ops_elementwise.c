@@ -2,8 +2,7 @@
 #include "ops.h"
 #include <math.h>
 
-static struct tensor *result(struct engine *e, int count, struct tensor *const *x,
-                             enum plim_dtype dtype)
+struct tensor *op_broadcast_result(struct engine *e, int count, struct tensor *const *x, enum plim_dtype dtype)
 {
     int64_t shape[PLIM_MAX_DIMS], stride[PLIM_MAX_DIMS];
     int ndim = 0;
@@ -69,7 +68,7 @@ static struct tensor *binary(struct engine *e, const struct node_kind *kind, enu
     if (n && saves && a->requires_grad) node_save(e, n, OTHER, b);
     if (n && saves && b->requires_grad) node_save(e, n, SELF, a);
     enum plim_dtype dtype = f >= PLIM_BINARY_EQ ? PLIM_BOOL : promote(a, b);
-    struct tensor *y = result(e, 2, x, dtype);
+    struct tensor *y = op_broadcast_result(e, 2, x, dtype);
     launch_binary(e, y, a, b, f, 1);
     return op_done(e, n, y, 2, x);
 }
@@ -186,7 +185,7 @@ static struct tensor *with_number(struct engine *e, const struct node_kind *kind
     struct node *n = kind ? op_node(e, kind, 1, &x) : NULL;
     if (n) n->number = number; /* a number is never packed by a checkpoint */
     enum plim_dtype dtype = f >= PLIM_BINARY_EQ ? PLIM_BOOL : (enum plim_dtype)x->a.dtype;
-    struct tensor *y = result(e, 1, &x, dtype);
+    struct tensor *y = op_broadcast_result(e, 1, &x, dtype);
     launch_binary(e, y, x, NULL, f, number);
     return op_done(e, n, y, 1, &x);
 }
@@ -216,7 +215,7 @@ struct tensor *op_rsub_scalar(struct engine *e, struct tensor *a, double b)
 struct tensor *op_true_div_scalar(struct engine *e, struct tensor *a, double b)
 {
     if (e->halted) return op_halted(e, 1, &a);
-    struct tensor *y = result(e, 1, &a, PLIM_F32);
+    struct tensor *y = op_broadcast_result(e, 1, &a, PLIM_F32);
     launch_binary(e, y, a, NULL, PLIM_BINARY_DIV, b);
     return op_done(e, NULL, y, 1, &a);
 }
@@ -267,7 +266,7 @@ struct tensor *op_pow_scalar(struct engine *e, struct tensor *x, double exponent
         n->number = exponent;
         node_save(e, n, SELF, x);
     }
-    struct tensor *y = result(e, 1, &x, (enum plim_dtype)x->a.dtype);
+    struct tensor *y = op_broadcast_result(e, 1, &x, (enum plim_dtype)x->a.dtype);
     launch_unary(e, y, x, PLIM_UNARY_POW, exponent, 0);
     return op_done(e, n, y, 1, &x);
 }
@@ -319,7 +318,7 @@ static struct tensor *unary(struct engine *e, const struct node_kind *kind, enum
     if (e->halted) return op_halted(e, 1, &x);
     struct node *n = kind ? op_node(e, kind, 1, &x) : NULL;
     if (n && saves == SAVES_INPUT) node_save(e, n, 0, x);
-    struct tensor *y = result(e, 1, &x, (enum plim_dtype)x->a.dtype);
+    struct tensor *y = op_broadcast_result(e, 1, &x, (enum plim_dtype)x->a.dtype);
     launch_unary(e, y, x, f, 0, 0);
     if (n && saves == SAVES_RESULT && !e->halted) node_save_output(e, n, 0, y);
     return op_done(e, n, y, 1, &x);
@@ -334,7 +333,7 @@ struct tensor *op_unary(struct engine *e, struct tensor *x, enum plim_unary f)
 static struct tensor *triangle(struct engine *e, struct tensor *x, enum plim_op_kind kind, int diagonal)
 {
     if (e->halted) return op_halted(e, 1, &x);
-    struct tensor *y = result(e, 1, &x, (enum plim_dtype)x->a.dtype);
+    struct tensor *y = op_broadcast_result(e, 1, &x, (enum plim_dtype)x->a.dtype);
     struct plim_op op = {
         .kind = kind, .n_out = 1, .n_in = 1, .dim = (int8_t)diagonal, .out = {&y->a}, .in = {&x->a}};
     if (!e->halted) engine_launch(e, &op);
@@ -386,7 +385,7 @@ static void kernel_backward(struct engine *e, struct node *n, struct tensor **gr
                             struct tensor **out, enum plim_unary f)
 {
     struct tensor *x[2] = {grads[0], node_saved(e, n, 0)};
-    struct tensor *y = result(e, 2, x, promote(x[0], x[1]));
+    struct tensor *y = op_broadcast_result(e, 2, x, promote(x[0], x[1]));
     struct plim_op op = {.kind = PLIM_OP_UNARY_BACKWARD,
                          .n_out = 1,
                          .n_in = 2,
@@ -494,7 +493,7 @@ struct tensor *op_log1p(struct engine *e, struct tensor *x)
     x = autocast_fp32(e, x);
     struct node *n = op_node(e, &log1p_kind, 1, &x);
     if (n) node_save(e, n, 0, x);
-    struct tensor *y = result(e, 1, &x, (enum plim_dtype)x->a.dtype);
+    struct tensor *y = op_broadcast_result(e, 1, &x, (enum plim_dtype)x->a.dtype);
     launch_binary(e, y, x, NULL, PLIM_BINARY_ADD, 1);
     launch_unary(e, y, y, PLIM_UNARY_LOG, 0, 0); /* in its memory: PyTorch has one kernel for both */
     return op_done(e, n, y, 1, &x);
@@ -532,7 +531,7 @@ struct tensor *op_where(struct engine *e, struct tensor *condition, struct tenso
     struct node *n = op_node(e, &where_kind, 2, differentiable);
     if (n) node_save(e, n, 0, condition);
     struct tensor *operands[3] = {condition, left, right};
-    struct tensor *y = result(e, 3, operands, dtype);
+    struct tensor *y = op_broadcast_result(e, 3, operands, dtype);
     struct plim_op op = {.kind = PLIM_OP_WHERE,
                          .n_out = 1,
                          .n_in = 3,
@@ -572,7 +571,7 @@ struct tensor *op_clamp(struct engine *e, struct tensor *x, double low, double h
         n->number = low;
         n->scale = high;
     }
-    struct tensor *y = result(e, 1, &x, (enum plim_dtype)x->a.dtype);
+    struct tensor *y = op_broadcast_result(e, 1, &x, (enum plim_dtype)x->a.dtype);
     launch_unary(e, y, x, PLIM_UNARY_CLAMP, low, high);
     return op_done(e, n, y, 1, &x);
 }

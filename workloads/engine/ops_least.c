@@ -1,13 +1,6 @@
 /* expm1, and the smaller of numbers and a scalar that needs no gradient: what xIELU computes besides. */
 #include "ops.h"
 
-static struct tensor *like(struct engine *e, struct tensor *x)
-{
-    int64_t stride[PLIM_MAX_DIMS];
-    op_result_strides(1, &x, x->a.ndim, x->a.shape, stride);
-    return op_result(e, 1, &x, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape, stride);
-}
-
 /* grad * (result + 1) */
 static void expm1_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
@@ -22,7 +15,7 @@ struct tensor *op_expm1(struct engine *e, struct tensor *x)
     if (e->halted) return op_halted(e, 1, &x);
     x = autocast_fp32(e, x);
     struct node *n = op_node(e, &expm1_kind, 1, &x);
-    struct tensor *y = like(e, x);
+    struct tensor *y = op_broadcast_result(e, 1, &x, (enum plim_dtype)x->a.dtype);
     op_launch(e, (struct plim_op){.kind = PLIM_OP_UNARY, .unary = PLIM_UNARY_EXP}, 1, 1, (struct tensor *[]){y, x});
     if (!e->halted) op_binary_scalar_(e, PLIM_BINARY_ADD, y, -1); /* PyTorch has one kernel for both */
     if (n && !e->halted) node_save_output(e, n, 0, y);
@@ -52,7 +45,7 @@ struct tensor *op_at_most(struct engine *e, struct tensor *x, double scalar)
         node_save(e, n, 0, x);
         n->number = scalar;
     }
-    struct tensor *y = like(e, x);
+    struct tensor *y = op_broadcast_result(e, 1, &x, (enum plim_dtype)x->a.dtype);
     struct plim_op op = {.kind = PLIM_OP_BINARY, .binary = PLIM_BINARY_MIN, .alpha = scalar};
     op_launch(e, op, 1, 1, (struct tensor *[]){y, x});
     return op_done(e, n, y, 1, &x);
