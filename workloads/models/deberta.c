@@ -358,7 +358,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     struct tensor *y = attend(e, b, x);
     struct tensor *attended = tensor_keep(nn_end(e, bert_output(e, b, &l->o, &l->norm[0], y, x)));
     tensor_drop(e, y);
-    y = bert_feed(e, b, &b->layer->norm[1], attended, attended);
+    y = bert_feed(e, b, &l->norm[1], attended, attended);
     tensor_drop(e, attended);
     return y;
 }

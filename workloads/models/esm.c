@@ -15,7 +15,7 @@ static void build_embeddings(struct engine *e, struct decoder *m)
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    if (c->norms_embeddings) bert_norm_create(e, m, &m->embedding_norm, m->config->hidden_size);
+    if (c->norms_embeddings) bert_norm_create(e, m, &m->embedding_norm, c->hidden_size);
     m->position_ids = nn_buffer(e, op_arange(e, PLIM_I64, c->positions, 0, 1));
     if (!turns(m)) m->position_embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->positions, c->hidden_size));
 }
@@ -26,7 +26,7 @@ static void build(struct engine *e, struct decoder *m)
     build_embeddings(e, m);
     if (turns(m)) decoder_create_rotary(e, m, c->rope, &m->rotary);
     decoder_build_layers(e, m, bert_build_layer);
-    bert_norm_create(e, m, &m->final_norm, m->config->hidden_size);
+    bert_norm_create(e, m, &m->final_norm, c->hidden_size);
     nn_linear_create(e, &m->parameters, &m->contacts, c->layers * c->heads, 1, true);
     tensor_drop(e, tensor_keep(op_arange(e, PLIM_I64, c->positions, 0, 1))); /* _init_weights() of the embeddings */
     if (turns(m)) nn_rotary_initialise(e, &m->rotary);

@@ -343,7 +343,7 @@ const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m,
 /* The same in the order of Module._apply() (to(), to_empty()): first the children, then a module's own
  * parameters, then its buffers. */
 size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
-/* A block's own buffers; returns how many. */
+/* A block's own buffers, and what corrects a router, which may be a frozen parameter; returns how many. */
 enum { LAYER_BUFFERS = 2 };
 size_t decoder_layer_buffers(const struct decoder_layer *l, struct tensor *out[LAYER_BUFFERS]);
 /* The buffers alone, those of towers first, and then those of blocks: DECODER_BUFFERS at most. */

@@ -168,9 +168,15 @@ void vision_initialise_position_ids(struct engine *e, const struct decoder *m);
 struct tensor **vision_split(struct engine *e, struct tensor *x, int64_t count);
 /* Rebinds the embeddings (B, S, H) to embeddings with the images' rows where their mask is true. */
 void vision_place(struct engine *e, const struct seen_images *seen, struct tensor **embeddings);
-/* The same for a model that recognises images only by their tokens: casts seen->rows to the embeddings' type, keeps
- * them for the model's output, and sets the mask. */
-void vision_place_by_ids(struct engine *e, struct decoder *m, struct seen_images *seen, struct tensor **embeddings);
+/* The same of rows that are new: casts seen->rows to the embeddings' type, keeps them for the model's output, and sets
+ * the mask. */
+void vision_place_rows(struct engine *e, struct decoder *m, struct seen_images *seen, struct tensor **embeddings);
+/* Runs all blocks of a tower, which are given nothing else, on x (N, T, W), lent; named */
+struct tensor *vision_run_blocks(struct engine *e, const struct decoder *m, struct tensor *x,
+                                 struct tensor *(*block)(struct engine *e, const struct block_call *b,
+                                                         struct tensor *x));
+/* Rebinds x (.., W), named, to what the two linears of a projector, with gelu between, make of it (.., H). */
+void vision_project(struct engine *e, const struct vision_merger *projector, struct tensor **x);
 /* How patches attend to one another */
 struct attention_call vision_attention(const struct decoder *m);
 /* The number of image tokens in a mask (B, S): its sum, int64, after a copy of it; named */

@@ -81,16 +81,6 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
     return first;
 }
 
-/* LlavaMultiModalProjector.forward(): x (N, patches, W), lent -> (N, patches, H), named */
-static struct tensor *project(struct engine *e, const struct decoder *m, struct tensor *x)
-{
-    const struct vision_merger *projector = &m->vision.mergers[0];
-    struct tensor *y = tensor_keep(nn_linear(e, &projector->fc1, x));
-    tensor_set(e, &y, decoder_activation(e, PLIM_ACTIVATION_GELU, y));
-    tensor_set(e, &y, nn_linear(e, &projector->fc2, y));
-    return y;
-}
-
 /* --- in the text ------------------------------------------------------------------------------ */
 
 /* Images (N, patches, H), taken, as a list and one again (N * patches, H), in `dtype`; named */
@@ -118,7 +108,8 @@ static struct tensor *features_of(struct engine *e, struct decoder *m)
     if (!e->halted) first = run(e, m, states);
     if (!e->halted) {
         struct tensor *chosen = tensor_keep(op_slice(e, states[v->layers - 1], 1, 1, v->positions));
-        y = project(e, m, chosen);
+        y = tensor_ref(chosen);
+        vision_project(e, &m->vision.mergers[0], &y); /* LlavaMultiModalProjector */
         tensor_drop(e, chosen);
     }
     tensor_drop(e, first);
@@ -131,7 +122,7 @@ static void see(struct engine *e, struct decoder *m, struct tensor **embeddings,
 {
     if (e->halted) return;
     seen->rows = join(e, features_of(e, m), (enum plim_dtype)(*embeddings)->a.dtype);
-    vision_place_by_ids(e, m, seen, embeddings);
+    vision_place_rows(e, m, seen, embeddings);
 }
 
 static const struct vision_parts parts[] = {

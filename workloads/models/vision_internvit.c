@@ -115,12 +115,8 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
 /* InternVLVisionModel.forward(), which has no norm behind its blocks; named */
 static struct tensor *run(struct engine *e, const struct decoder *m, struct tensor *tiles)
 {
-    struct tensor *embedded = embed(e, m, tiles), *x = tensor_ref(embedded); /* a variable to the end */
-    struct block_call call = {.m = m, .block = block};
-    for (int64_t i = 0; i < m->config->vision.layers; i++) {
-        call.layer = &m->vision.layers[i];
-        tensor_set(e, &x, decoder_run_block(e, &call, x));
-    }
+    struct tensor *embedded = embed(e, m, tiles); /* a variable to the end */
+    struct tensor *x = vision_run_blocks(e, m, embedded, block);
     tensor_drop(e, embedded);
     return x;
 }
@@ -156,9 +152,7 @@ static struct tensor *project(struct engine *e, const struct decoder *m, struct 
 {
     const struct vision_merger *projector = &m->vision.mergers[0];
     struct tensor *y = tensor_keep(nn_norm(e, &projector->norm, x));
-    tensor_set(e, &y, nn_linear(e, &projector->fc1, y));
-    tensor_set(e, &y, decoder_activation(e, PLIM_ACTIVATION_GELU, y));
-    tensor_set(e, &y, nn_linear(e, &projector->fc2, y));
+    vision_project(e, projector, &y);
     return tensor_yield(y);
 }
 
@@ -178,7 +172,7 @@ static struct tensor *features_of(struct engine *e, const struct decoder *m)
 static void see(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen)
 {
     seen->rows = features_of(e, m);
-    vision_place_by_ids(e, m, seen, embeddings);
+    vision_place_rows(e, m, seen, embeddings);
 }
 
 static const struct vision_parts parts[] = {

@@ -92,20 +92,16 @@ const struct module plim_pixtral_block[] = {BLOCK("attention_norm", norm[0], NOR
                                             BLOCK("attention.o_proj", o, LINEAR),
                                             BLOCK("ffn_norm", norm[1], NORM),
                                             {0}};
+#define PROJECTOR_LINEARS \
+    {"linear_1", offsetof(struct vision_merger, fc1), MODULE_LINEAR}, \
+    {"linear_2", offsetof(struct vision_merger, fc2), MODULE_LINEAR}
 const struct module plim_mistral3_projector[] = {
     {"norm", offsetof(struct vision_merger, norm), MODULE_NORM},
     {"patch_merger.merging_layer", offsetof(struct vision_merger, merging), MODULE_LINEAR},
-    {"linear_1", offsetof(struct vision_merger, fc1), MODULE_LINEAR},
-    {"linear_2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
+    PROJECTOR_LINEARS,
     {0}};
-const struct module plim_llava_projector[] = {
-    {"linear_1", offsetof(struct vision_merger, fc1), MODULE_LINEAR},
-    {"linear_2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
-    {0}};
+const struct module plim_llava_projector[] = {PROJECTOR_LINEARS, {0}};
 const struct module plim_internvl_projector[] = {
-    {"layer_norm", offsetof(struct vision_merger, norm), MODULE_NORM},
-    {"linear_1", offsetof(struct vision_merger, fc1), MODULE_LINEAR},
-    {"linear_2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
-    {0}};
+    {"layer_norm", offsetof(struct vision_merger, norm), MODULE_NORM}, PROJECTOR_LINEARS, {0}};
 const struct module plim_gemma3_projector[] = {
     {"mm_soft_emb_norm", offsetof(struct vision_merger, norm), MODULE_NORM}, {0}};

@@ -122,14 +122,36 @@ void vision_place(struct engine *e, const struct seen_images *seen, struct tenso
     tensor_drop(e, mask);
 }
 
-void vision_place_by_ids(struct engine *e, struct decoder *m, struct seen_images *seen, struct tensor **embeddings)
+void vision_place_rows(struct engine *e, struct decoder *m, struct seen_images *seen, struct tensor **embeddings)
 {
+    bool by_ids = m->config->vision.by_ids;
+    double image = by_ids ? (double)(m->config->vocab_size - 1) : 1;
     if (e->halted) return;
     tensor_set(e, &seen->rows, op_to(e, seen->rows, (enum plim_dtype)(*embeddings)->a.dtype));
     m->encoded = tensor_ref(seen->rows); /* image_hidden_states */
-    seen->mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->inputs, (double)(m->config->vocab_size - 1)));
+    seen->mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, by_ids ? m->inputs : m->token_types, image));
     tensor_drop(e, vision_count_placeholders(e, seen->mask));
     vision_place(e, seen, embeddings);
+}
+
+struct tensor *vision_run_blocks(struct engine *e, const struct decoder *m, struct tensor *x,
+                                 struct tensor *(*block)(struct engine *e, const struct block_call *b,
+                                                         struct tensor *x))
+{
+    struct tensor *y = tensor_ref(x);
+    struct block_call call = {.m = m, .block = block};
+    for (int64_t i = 0; i < m->config->vision.layers; i++) {
+        call.layer = &m->vision.layers[i];
+        tensor_set(e, &y, decoder_run_block(e, &call, y));
+    }
+    return y;
+}
+
+void vision_project(struct engine *e, const struct vision_merger *projector, struct tensor **x)
+{
+    tensor_set(e, x, nn_linear(e, &projector->fc1, *x));
+    tensor_set(e, x, decoder_activation(e, PLIM_ACTIVATION_GELU, *x));
+    tensor_set(e, x, nn_linear(e, &projector->fc2, *x));
 }
 
 struct attention_call vision_attention(const struct decoder *m)

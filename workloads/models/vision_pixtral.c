@@ -258,9 +258,8 @@ static struct tensor *project(struct engine *e, const struct decoder *m, struct 
     struct tensor *rows = tensor_keep(op_view(e, x, SHAPE(tensor_size(x, 1), tensor_size(x, 2))));
     struct tensor *features = tensor_keep(nn_norm(e, &merger->norm, rows));
     tensor_set(e, &features, merge(e, m, features));
-    struct tensor *y = tensor_keep(nn_linear(e, &merger->fc1, features));
-    tensor_set(e, &y, decoder_activation(e, PLIM_ACTIVATION_GELU, y));
-    tensor_set(e, &y, nn_linear(e, &merger->fc2, y));
+    struct tensor *y = tensor_ref(features);
+    vision_project(e, merger, &y);
     tensor_drop_all(e, rows, features);
     return y;
 }
@@ -292,7 +291,7 @@ static void see(struct engine *e, struct decoder *m, struct tensor **embeddings,
 {
     if (e->halted) return;
     seen->rows = features_of(e, m, (enum plim_dtype)(*embeddings)->a.dtype);
-    vision_place_by_ids(e, m, seen, embeddings);
+    vision_place_rows(e, m, seen, embeddings);
 }
 
 static const struct vision_parts parts[] = {

@@ -70,12 +70,8 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
 /* SiglipVisionModel.forward(); named */
 static struct tensor *run(struct engine *e, const struct decoder *m, struct tensor *images)
 {
-    struct tensor *embedded = embed(e, m, images), *x = tensor_ref(embedded); /* a variable to the end */
-    struct block_call call = {.m = m, .block = vision_plain_block};
-    for (int64_t i = 0; i < m->config->vision.layers; i++) {
-        call.layer = &m->vision.layers[i];
-        tensor_set(e, &x, decoder_run_block(e, &call, x));
-    }
+    struct tensor *embedded = embed(e, m, images); /* a variable to the end */
+    struct tensor *x = vision_run_blocks(e, m, embedded, vision_plain_block);
     tensor_set(e, &x, nn_norm(e, &m->vision.norm, x));
     tensor_drop(e, embedded);
     return x;
@@ -125,13 +121,8 @@ static void see(struct engine *e, struct decoder *m, struct tensor **embeddings,
     struct tensor *last = run(e, m, m->pixels);
     seen->rows = project(e, m, last);
     tensor_drop(e, last);
-    if (e->halted) return;
-    tensor_set(e, &seen->rows, op_to(e, seen->rows, (enum plim_dtype)(*embeddings)->a.dtype));
-    m->encoded = tensor_ref(seen->rows); /* image_hidden_states */
-    seen->mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->token_types, 1)); /* by their ids */
-    tensor_drop(e, vision_count_placeholders(e, seen->mask));
-    vision_place(e, seen, embeddings);
-    seen->blocks = blocks_of(e, m);
+    vision_place_rows(e, m, seen, embeddings);
+    if (!e->halted) seen->blocks = blocks_of(e, m);
 }
 
 static const struct vision_parts parts[] = {

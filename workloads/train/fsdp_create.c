@@ -221,7 +221,7 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
     const struct held held = held_of(f, parameters);
-    struct tensor *buffers[DECODER_BUFFERS], *scale = m->embedding_scale, *own[LAYER_BUFFERS] = {scale};
+    struct tensor *buffers[DECODER_BUFFERS], *scale = m->embedding_scale;
     size_t count = 0, all = decoder_buffers(m, buffers);
     for (size_t i = 0; i < all; i++)
         if (!buffers[i]->layer && (buffers[i] != scale || f->by_axolotl)) buffers[count++] = buffers[i];
@@ -233,8 +233,8 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
         bool is_root = u == &f->units[FSDP_ROOT], has_scale = scale && u == embeddings && !f->by_axolotl;
         int64_t block = u - f->units - FSDP_BLOCKS - m->config->vision.layers; /* of the text; a tower's come before */
         bool is_block = u >= &f->units[FSDP_BLOCKS] && u < &f->units[f->first_matrix];
+        struct tensor *own[LAYER_BUFFERS] = {scale};
         size_t own_count = has_scale;
-        own[0] = scale;
         if (is_block) own_count = block < 0 ? 0 : decoder_layer_buffers(&m->layers[block], own);
         move_unit(e, f, u, &held, is_root ? buffers : own, is_root ? count : own_count);
     }
