@@ -53,6 +53,8 @@ const struct plim_yaml_node *plim_yaml_get(const struct plim_yaml_node *mapping,
  * Numbers also take fractions and exponents, but not NaN or infinity.
  * Booleans: true false yes no on off (any case). */
 bool plim_yaml_is_null(const struct plim_yaml_node *node);
+/* Is it a scalar with this text? False for NULL. */
+bool plim_yaml_is_text(const struct plim_yaml_node *node, const char *text);
 enum plim_status plim_yaml_int(const struct plim_yaml *yaml, const struct plim_yaml_node *node,
                                int64_t *out, struct plim_error *err) PLIM_MUST_CHECK;
 enum plim_status plim_yaml_number(const struct plim_yaml *yaml, const struct plim_yaml_node *node,

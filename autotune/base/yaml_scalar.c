@@ -38,6 +38,11 @@ bool plim_yaml_is_null(const struct plim_yaml_node *node)
     return !text[0] || strcmp(text, "~") == 0 || strcasecmp(text, "null") == 0;
 }
 
+bool plim_yaml_is_text(const struct plim_yaml_node *node, const char *text)
+{
+    return node && node->kind == PLIM_YAML_SCALAR && strcmp(node->text, text) == 0;
+}
+
 static enum plim_status expected(const struct plim_yaml *yaml, const struct plim_yaml_node *node,
                                  const char *what, struct plim_error *err)
 {

@@ -44,7 +44,7 @@ static enum plim_status read_family(const struct plim_yaml *yaml, const enum pli
                                     enum plim_family *family, struct plim_error *err)
 {
     const struct plim_yaml_node *node = plim_yaml_get(yaml->root, "model_type");
-    bool is_camembert = plim_hf_is_text(node, "camembert"); /* its classes are xlm-roberta's */
+    bool is_camembert = plim_yaml_is_text(node, "camembert"); /* its classes are xlm-roberta's */
     if (wanted) *family = *wanted;
     if (!node || node->kind != PLIM_YAML_SCALAR || plim_yaml_is_null(node)) {
         char known[PLIM_ERROR_TEXT];
@@ -65,11 +65,6 @@ static enum plim_status read_family(const struct plim_yaml *yaml, const enum pli
         return PLIM_OK;
     }
     return wanted && !plim_hf_other_kind(node->text) ? PLIM_OK : unknown_type(yaml, node, err);
-}
-
-bool plim_hf_is_text(const struct plim_yaml_node *node, const char *text)
-{
-    return node && node->kind == PLIM_YAML_SCALAR && strcmp(node->text, text) == 0;
 }
 
 /* --- layer types and rotary embeddings -------------------------------------------------------- */
@@ -167,7 +162,7 @@ static enum plim_status check_uncounted(const struct plim_place *place, const st
                                         const char *layers)
 {
     const struct plim_yaml_node *type = plim_yaml_get(plim_yaml_get(node, layers), "rope_type");
-    if (!plim_hf_is_text(type, "dynamic") && !plim_hf_is_text(type, "longrope")) return PLIM_OK;
+    if (!plim_yaml_is_text(type, "dynamic") && !plim_yaml_is_text(type, "longrope")) return PLIM_OK;
     return plim_yaml_fail(place->yaml, type, place->err,
                           "%s.%s: frequencies that follow the sequence are not in this version for these layers, "
                           "expected another rope_type (plimsoll exec runs any training program)",
@@ -217,7 +212,7 @@ static enum plim_status read_rope(const struct plim_place *place, const struct p
         model->scales_queries = plim_yaml_get(map, "llama_4_scaling_beta") != NULL;
     const struct plim_yaml_node *sections = info->mrope_section[0] ? plim_yaml_get(map, "mrope_section") : NULL;
     if (sections) PLIM_TRY(plim_vision_read_sections(place, sections, model));
-    if (info->flat && plim_hf_is_text(name, "mrope")) name = NULL; /* Qwen2VLTextConfig takes it for default */
+    if (info->flat && plim_yaml_is_text(name, "mrope")) name = NULL; /* Qwen2VLTextConfig takes it for default */
     if (name) st = plim_value_read(&type, place, name, &rope);
     if (st == PLIM_OK && model->family == PLIM_FAMILY_PHI3) {
         /* Phi3Config takes yarn for longrope and accepts nothing else. */
@@ -267,8 +262,8 @@ static enum plim_status read_problem(const struct plim_place *place,
                                      const struct plim_yaml_node *node, struct plim_spec *spec)
 {
     bool is_other = spec->model_as_given.task == PLIM_TASK_CLASSIFICATION &&
-                    !plim_hf_is_text(node, "single_label_classification");
-    bool is_of_one = spec->model_as_given.labels == 1 && plim_hf_is_text(node, "regression");
+                    !plim_yaml_is_text(node, "single_label_classification");
+    bool is_of_one = spec->model_as_given.labels == 1 && plim_yaml_is_text(node, "regression");
     if (plim_yaml_is_null(node) || !is_other || is_of_one) return PLIM_OK;
     return plim_yaml_fail(place->yaml, node, place->err,
                           "problem_type: its loss is not in this version, expected single_label_classification "

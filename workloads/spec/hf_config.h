@@ -19,9 +19,6 @@ enum plim_status plim_model_section_read(const struct plim_yaml *yaml,
                                          const char *const *skip, struct plim_spec *spec,
                                          struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Is it a scalar with this text? False for NULL. */
-bool plim_hf_is_text(const struct plim_yaml_node *node, const char *text);
-
 /* Reads a `quantization_config` into spec->quantization: bitsandbytes' in 4 or 8 bits, and gpt_oss's mxfp4, which is
  * dequantised. Others are refused. */
 enum plim_status plim_hf_read_quantization(const struct plim_place *place, const struct plim_yaml_node *node,

@@ -15,7 +15,7 @@ static enum plim_status check_skipped(const struct plim_place *place,
                                       const struct plim_yaml_node *list)
 {
     for (size_t i = 0; list && list->kind == PLIM_YAML_SEQUENCE && i < list->count; i++)
-        if (!plim_hf_is_text(list->items[i], "lm_head") && !plim_hf_is_text(list->items[i], "embed_out"))
+        if (!plim_yaml_is_text(list->items[i], "lm_head") && !plim_yaml_is_text(list->items[i], "embed_out"))
             return plim_yaml_fail(place->yaml, list->items[i], place->err,
                                   "quantization_config.llm_int8_skip_modules: modules that stay as "
                                   "they are are not in this version, expected lm_head alone "
@@ -61,7 +61,7 @@ static enum plim_status read_bitsandbytes(const struct plim_place *place,
 static bool is_mxfp4(const struct plim_yaml_node *node, const struct plim_spec *spec)
 {
     return node->kind == PLIM_YAML_MAPPING && spec->model_as_given.family == PLIM_FAMILY_GPT_OSS &&
-           plim_hf_is_text(plim_yaml_get(node, "quant_method"), "mxfp4");
+           plim_yaml_is_text(plim_yaml_get(node, "quant_method"), "mxfp4");
 }
 
 enum plim_status plim_hf_read_quantization(const struct plim_place *place, const struct plim_yaml_node *node,
@@ -70,7 +70,7 @@ enum plim_status plim_hf_read_quantization(const struct plim_place *place, const
     bool empty = node->kind != PLIM_YAML_SCALAR && node->count == 0;
     if (plim_yaml_is_null(node) || empty) return PLIM_OK;
     bool bitsandbytes = node->kind == PLIM_YAML_MAPPING &&
-                        plim_hf_is_text(plim_yaml_get(node, "quant_method"), "bitsandbytes");
+                        plim_yaml_is_text(plim_yaml_get(node, "quant_method"), "bitsandbytes");
     bool loads = bitsandbytes && (is_true(place->yaml, node, "load_in_4bit") ||
                                   is_true(place->yaml, node, "load_in_8bit"));
     if (loads)

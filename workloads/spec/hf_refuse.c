@@ -176,7 +176,7 @@ static bool is_harmless(const struct plim_yaml *yaml, const struct plim_yaml_nod
     /* grouped_mm is transformers' own choice, and the only one whose sizes do not follow the routing; vision is among
      * tokens of images alone. */
     const char *word = harmless == HARMLESS_VISION ? "vision" : harmless_words[harmless];
-    if (harmless >= HARMLESS_VISION) return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, word);
+    if (harmless >= HARMLESS_VISION) return plim_yaml_is_text(node, word);
     double number;
     if (harmless == HARMLESS_ZERO)
         return plim_yaml_number(yaml, node, &number, NULL) == PLIM_OK && number == 0;
@@ -238,17 +238,12 @@ enum plim_status plim_hf_refuse_unscaled(const struct plim_yaml *yaml, enum plim
                           "expected both, without which transformers fails to run ministral3");
 }
 
-static bool is_text(const struct plim_yaml_node *node, const char *text)
-{
-    return node && node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, text);
-}
-
 /* The first of a list of layers that is not one of attention; NULL: all are */
 static const struct plim_yaml_node *other_layer(const struct plim_yaml_node *layers)
 {
     for (size_t i = 0; i < layers->count; i++) {
         const struct plim_yaml_node *kind = layers->items[i];
-        if (!is_text(kind, "attention") && !is_text(kind, "full_attention")) return kind;
+        if (!plim_yaml_is_text(kind, "attention") && !plim_yaml_is_text(kind, "full_attention")) return kind;
     }
     return NULL;
 }
@@ -277,7 +272,7 @@ enum plim_status plim_hf_refuse_hybrid(const struct plim_yaml *yaml, enum plim_f
         return plim_yaml_fail(yaml, experts ? experts : yaml->root, err, "granitemoehybrid with experts "
                               "(num_local_experts, by default 8) is not in this version, expected 0 (plimsoll exec "
                               "runs any training program)");
-    if (!is_text(positions, "rope"))
+    if (!plim_yaml_is_text(positions, "rope"))
         return plim_yaml_fail(yaml, positions ? positions : yaml->root, err, "granitemoehybrid without positions "
                               "(position_embedding_type) is not in this version, expected rope (plimsoll exec runs any "
                               "training program)");
@@ -293,7 +288,7 @@ enum plim_status plim_hf_read_text_class(const struct plim_yaml *text, enum plim
     for (; i < PLIM_FAMILY_MAX_TEXTS && classes[i]; i++) {
         const char *name = plim_family_names[classes[i]];
         used += (size_t)snprintf(expected + used, sizeof(expected) - used, "%s%s", i ? " or " : "", name);
-        bool is_it = type ? type->kind == PLIM_YAML_SCALAR && !strcmp(type->text, name) : i == 0;
+        bool is_it = type ? plim_yaml_is_text(type, name) : i == 0;
         if (!is_it) continue;
         *family = classes[i];
         return plim_hf_refuse_unscaled(text, *family, err);
