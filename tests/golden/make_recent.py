@@ -72,9 +72,10 @@ def cases_of(family):
 
 
 if __name__ == '__main__':
-    names = sys.argv[1:] or [*FAMILIES]
-    made = [one for family in names if family in FAMILIES for one in cases_of(family)]
-    if names[0] == '--join':
-        made = make_trl.joined(names[1], [one for family in FAMILIES for one in cases_of(family)])
+    joins = sys.argv[1:2] == ['--join']
+    names = FAMILIES if joins else sys.argv[1:] or FAMILIES
+    made = [one for family in names for one in cases_of(family)]
+    if joins:
+        made = make_trl.joined(sys.argv[2], made)
     for one in made:
         print(json.dumps(one))
