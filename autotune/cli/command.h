@@ -32,8 +32,18 @@ extern const char plim_help_about[]; /* what a SPEC is, and where options are li
 void plim_help_print(FILE *out);
 void plim_help_print_command(const struct plim_command *command, FILE *out);
 
+/* The help of a topic that is no command: "spec", "model", a family, a key of a spec or a section of them. false: it is
+ * none of them. */
+bool plim_help_print_topic(const char *topic, FILE *out);
+/* The index'th topic; NULL behind the last. */
+const char *plim_help_topic(size_t index);
+
+/* What a spec is, in front of its keys. */
+extern const char plim_help_spec[];
+
 /* The same as manual pages: roff, with the macros of man(7). */
 void plim_manual_print(const char *version, FILE *out);
 void plim_manual_print_command(const struct plim_command *command, const char *version, FILE *out);
+void plim_manual_print_spec(const char *version, FILE *out);
 
 #endif

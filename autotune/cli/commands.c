@@ -29,4 +29,4 @@ enum plim_status plim_command_find(const char *name, const struct plim_command *
 const char plim_help_about[] =
     "SPEC is a plimsoll YAML file, a Hugging Face config.json, a directory with one,\n"
     "or a name such as gpt2-124m (plimsoll models). 'plimsoll help COMMAND' lists\n"
-    "the options of a command.\n";
+    "the options of a command, 'plimsoll help spec' the keys of a spec.\n";

@@ -38,8 +38,8 @@ static const char *subject(const struct plim_command *command, size_t index)
 {
     if (takes(command->argument, "SPEC"))
         return index < plim_zoo_count ? plim_zoo_names[index] : NULL;
-    if (takes(command->argument, "COMMAND"))
-        return index < PLIM_COMMAND_COUNT ? plim_command_at(index)->name : NULL;
+    if (command->id == PLIM_COMMAND_HELP)
+        return index < PLIM_COMMAND_COUNT ? plim_command_at(index)->name : plim_help_topic(index - PLIM_COMMAND_COUNT);
     if (command->id == PLIM_COMMAND_COMPLETION)
         return index < SHELL_COUNT ? shells[index].name : NULL;
     return NULL;

@@ -1,4 +1,5 @@
-/* help: every command, or one with its options. */
+/* help: every command, or one topic. */
+#include "autotune/base/text.h"
 #include "command.h"
 #include "exit_code.h"
 #include <string.h>
@@ -40,25 +41,47 @@ void plim_help_print_command(const struct plim_command *command, FILE *out)
     plim_options_help(command->id, out);
 }
 
+static enum plim_status unknown_topic(const char *word, struct plim_error *err)
+{
+    const char *names[PLIM_COMMAND_COUNT + 512];
+    size_t count = 0, room = sizeof(names) / sizeof(names[0]);
+    for (size_t i = 0; i < PLIM_COMMAND_COUNT; i++) names[count++] = plim_command_at(i)->name;
+    for (size_t i = 0; count < room && plim_help_topic(i); i++) names[count++] = plim_help_topic(i);
+    int near = plim_nearest(word, names, count);
+    return plim_fail(err, PLIM_INVALID, "%s: no command, family or key of a spec%s%s%s", word,
+                     near < 0 ? " (plimsoll help lists the commands)" : ", did you mean ",
+                     near < 0 ? "" : names[near], near < 0 ? "" : "?");
+}
+
+static enum plim_status print_about(const char *subject, bool man, const struct plim_io *io, struct plim_error *err)
+{
+    const struct plim_command *command;
+    struct plim_error other = PLIM_ERROR_INIT;
+    if (plim_command_find(subject, &command, &other) == PLIM_OK) {
+        if (man) plim_manual_print_command(command, io->version, io->out);
+        else plim_help_print_command(command, io->out);
+        return PLIM_OK;
+    }
+    if (man && !strcmp(subject, "spec")) plim_manual_print_spec(io->version, io->out);
+    else if (man || !plim_help_print_topic(subject, io->out)) return unknown_topic(subject, err);
+    return PLIM_OK;
+}
+
 static enum plim_status run_help(const struct plim_request *request, const struct plim_io *io,
                                  struct plim_error *err)
 {
-    const struct plim_command *command = NULL;
-    if (request->subject) {
-        enum plim_status st = plim_command_find(request->subject, &command, err);
-        if (st) return st;
-    }
-    if (command && request->man) plim_manual_print_command(command, io->version, io->out);
-    else if (command) plim_help_print_command(command, io->out);
-    else if (request->man) plim_manual_print(io->version, io->out);
+    if (request->subject) return print_about(request->subject, request->man, io, err);
+    if (request->man) plim_manual_print(io->version, io->out);
     else plim_help_print(io->out);
     return PLIM_OK;
 }
 
 const struct plim_command plim_command_help = {
     .name = "help",
-    .argument = "[COMMAND]",
+    .argument = "[TOPIC]",
     .id = PLIM_COMMAND_HELP,
     .run = run_help,
-    .summary = "this text, or a command with its options",
-    .about = "Lists the commands, or the options of one command.\n"};
+    .summary = "this text, a command with its options, or keys of a spec",
+    .about = "Lists the commands, or what there is to say about one topic: the options of a\n"
+             "command (plan), the keys of a spec (spec), one of them (train.clip), a section\n"
+             "(train.zero), the families of models (model), or the keys of one (llama).\n"};

@@ -3,6 +3,7 @@
 #include "command.h"
 #include "exit_code.h"
 #include "option_kinds.h"
+#include "workloads/spec/key_doc.h"
 #include <ctype.h>
 #include <string.h>
 
@@ -25,15 +26,23 @@ static void write_upper(FILE *out, const char *text)
     for (; *text; text++) fputc(toupper((unsigned char)*text), out);
 }
 
-static void begin(FILE *out, const char *command, const char *summary, const char *version)
+/* `section`: as man(1) numbers and names them: "1", "User commands" */
+static void begin(FILE *out, const char *topic, const char *summary, const char *version, const char *section,
+                  const char *section_name)
 {
     fputs(".TH PLIMSOLL", out);
-    if (command) fputs("\\-", out), write_upper(out, command);
-    fprintf(out, " 1 \"\" \"plimsoll %s\" \"User commands\"\n.SH NAME\nplimsoll", version);
-    if (command) fputs("\\-", out), write_word(out, command);
+    if (topic) fputs("\\-", out), write_upper(out, topic);
+    fprintf(out, " %s \"\" \"plimsoll %s\" \"%s\"\n.SH NAME\nplimsoll", section, version, section_name);
+    if (topic) fputs("\\-", out), write_word(out, topic);
     fputs(" \\- ", out);
     write_word(out, summary);
-    fputs("\n.SH SYNOPSIS\n", out);
+    fputc('\n', out);
+}
+
+static void begin_command(FILE *out, const char *command, const char *summary, const char *version)
+{
+    begin(out, command, summary, version, "1", "User commands");
+    fputs(".SH SYNOPSIS\n", out);
 }
 
 /* Lines of prose are joined, lines that are indented stand as they are, an empty one parts. */
@@ -89,7 +98,7 @@ static void write_exit_codes(FILE *out)
 
 void plim_manual_print(const char *version, FILE *out)
 {
-    begin(out, NULL, "the fastest training settings that fit a GPU", version);
+    begin_command(out, NULL, "the fastest training settings that fit a GPU", version);
     fputs(".B plimsoll\n.I command\n.RI [ options ]\n.SH DESCRIPTION\n", out);
     write_prose(out, plim_help_about);
     fputs(".SH COMMANDS\n", out);
@@ -106,7 +115,7 @@ void plim_manual_print(const char *version, FILE *out)
 
 void plim_manual_print_command(const struct plim_command *command, const char *version, FILE *out)
 {
-    begin(out, command->name, command->summary, version);
+    begin_command(out, command->name, command->summary, version);
     fputs(".B plimsoll ", out);
     write_word(out, command->name);
     fputs("\n", out);
@@ -123,4 +132,32 @@ void plim_manual_print_command(const struct plim_command *command, const char *v
     write_options(out, command->id);
     write_exit_codes(out);
     fputs(".SH SEE ALSO\n.BR plimsoll (1)\n", out);
+}
+
+static void write_key(FILE *out, const struct plim_key_doc *doc)
+{
+    fputs(".TP\n\\fB", out);
+    write_word(out, doc->name);
+    fputs("\\fR\n", out);
+    write_word(out, doc->help);
+    fputs("\n.RS\n", out);
+    write_word(out, doc->expected);
+    if (doc->unit && doc->unit[0]) fputs("; ", out), write_word(out, doc->unit);
+    if (doc->fallback) fputs("; default: ", out), write_word(out, doc->fallback);
+    if (doc->example) fputs("; example: ", out), write_word(out, doc->example);
+    fputs("\n.RE\n", out);
+}
+
+void plim_manual_print_spec(const char *version, FILE *out)
+{
+    begin(out, "spec", "what is trained, and how", version, "5", "File formats");
+    fputs(".SH DESCRIPTION\n", out);
+    write_prose(out, plim_help_spec);
+    fputs(".SH KEYS\n", out);
+    for (size_t i = 0; i < plim_key_doc_count(); i++) {
+        struct plim_key_doc doc;
+        plim_key_doc_at(i, &doc);
+        write_key(out, &doc);
+    }
+    fputs(".SH SEE ALSO\n.BR plimsoll (1),\n.BR plimsoll\\-help (1)\n", out);
 }

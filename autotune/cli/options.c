@@ -411,11 +411,10 @@ enum plim_status plim_options_parse(int argc, char **argv, enum plim_command_id 
 
 enum { HELP_COLUMN = 22, HELP_END = 80 };
 
-/* Text at HELP_COLUMN, broken at blanks. */
-static void print_wrapped(FILE *out, int column, const char *text)
+void plim_help_print_wrapped(FILE *out, int column, const char *text)
 {
     if (column >= HELP_COLUMN) fprintf(out, "\n"), column = 0;
-    while (*text) {
+    while (*text) { /* broken at blanks */
         size_t room = HELP_END - HELP_COLUMN, length = strlen(text);
         if (length > room)
             for (length = room; length > 1 && text[length] != ' ';) length--;
@@ -450,6 +449,6 @@ void plim_options_help(enum plim_command_id command, FILE *out)
         const char *argument = option->argument ? option->argument : "";
         int column = fprintf(out, "  %s%s%s", option->name, *argument ? " " : "", argument);
         plim_options_describe(option, help, sizeof(help));
-        print_wrapped(out, column, help);
+        plim_help_print_wrapped(out, column, help);
     }
 }

@@ -44,6 +44,9 @@ enum plim_status plim_options_parse(int argc, char **argv, enum plim_command_id 
 /* The options of a command, one or two lines each, within 80 columns. */
 void plim_options_help(enum plim_command_id command, FILE *out);
 
+/* `text` from column 22 on, within 80 columns; `column`: how far the line is written already. */
+void plim_help_print_wrapped(FILE *out, int column, const char *text);
+
 /* The options of a command in the order of its help: the one after `before` (NULL: the first); NULL after the
  * last. */
 struct plim_option;

@@ -41,6 +41,8 @@ Test(shells, bash_completes_commands_options_and_values)
     expect_completed("plimsoll plan --sort ", "batch given memory speed ");
     expect_completed("plimsoll plan gpt2-m", "gpt2-medium ");
     expect_completed("plimsoll help comp", "completion ");
+    expect_completed("plimsoll help train.zero.o", "train.zero.offload_optimizer train.zero.offload_param "
+                                                   "train.zero.overlap_comm ");
     expect_completed("plimsoll explain --out usr/bi", "usr/bin ");
 }
 
@@ -124,11 +126,12 @@ Test(shells, every_command_has_a_manual_page_with_its_options)
 }
 
 /* A line of the page that begins with a dot is a macro that man(7) knows, and no text begins so. */
-Test(shells, a_manual_page_has_only_macros_that_man_knows)
+static void expect_known_macros(const char *arguments)
 {
-    static const char *const macros[] = {".TH ", ".SH ", ".TP\n", ".PP\n", ".RS ", ".RE\n",
+    static const char *const macros[] = {".TH ", ".SH ", ".TP\n", ".PP\n", ".RS ", ".RS\n", ".RE\n",
                                          ".nf\n", ".fi\n", ".B ",  ".BR ", ".RI ", ".I "};
-    struct program page = program_run("help exec --man");
+    struct program page = program_run(arguments);
+    cr_expect(eq(int, page.exit_code, 0), "%s", arguments);
     for (const char *line = page.out; *line; line = strchr(line, '\n') + 1) {
         bool is_known = line[0] != '.' && line[0] != '\'';
         for (size_t i = 0; i < sizeof(macros) / sizeof(macros[0]) && !is_known; i++)
@@ -136,4 +139,10 @@ Test(shells, a_manual_page_has_only_macros_that_man_knows)
         cr_expect(is_known, "%.*s", (int)strcspn(line, "\n"), line);
     }
     program_finish(&page);
+}
+
+Test(shells, a_manual_page_has_only_macros_that_man_knows)
+{
+    expect_known_macros("help exec --man");
+    expect_known_macros("help spec --man");
 }

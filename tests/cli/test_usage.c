@@ -92,7 +92,7 @@ Test(usage, a_recording_that_could_not_be_written_is_not_begun)
     program_finish(&p);
 }
 
-Test(usage, every_command_has_its_own_help)
+Test(usage, every_command_and_topic_has_its_own_help)
 {
     static const struct {
         const char *arguments, *has, *has_not;
@@ -107,7 +107,14 @@ Test(usage, every_command_has_its_own_help)
                  {"import --help", "--out", "--batch"},
                  {"models --help", "--quiet", "--batch"},
                  {"help explain", "--checkpointing", "--objective"},
-                 {"help", "models", "--batch"}};
+                 {"help", "models", "--batch"},
+                 {"help spec", "  train.grpo.vllm_sleeps", "--batch"},
+                 {"help train.clip", "(a number from 0 to 1e+09, or null; norm; default: null;", "train.lora"},
+                 {"help train.zero", "  train.zero.overlap_comm", "train.lora"},
+                 {"help train.dropout", "(a number from 0 to 1, or null;", "train.lora"},
+                 {"help model", "deepseek_v3", "train."},
+                 {"help gpt2", "  n_embd ", "hidden_size  "},
+                 {"help internvl", "(qwen2 or qwen3; default: qwen2)", "train.clip"}};
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         struct program p = program_run(commands[i].arguments);
         cr_expect(eq(int, p.exit_code, 0));
@@ -228,6 +235,10 @@ ParameterizedTestParameters(usage, a_mistake_has_its_exit_code_and_one_clear_lin
         {"devices gpt2-124m", 2, "takes no argument"},
         {"models gpt2-124m", 2, "takes no argument"},
         {"help plna", 2, "did you mean plan?"},
+        {"help train.clp", 2, "did you mean train.clip?"},
+        {"help qwen33", 2, "did you mean qwen3?"},
+        {"help train.c", 2, "no command, family or key of a spec"},
+        {"help llama --man", 2, "no command, family or key"},
         {"exec python train.py", 2, "put -- before your program's command"},
         {"plan gpt2-124m --device sim:T4,,sim:A10", 2, "--device has an empty value"},
         {"plan Qwen/Qwen3-0.6B-FP8", 2, "did you mean qwen3-0.6b?"},

@@ -539,48 +539,7 @@ Test(spec_set, a_rank_is_one_of_the_job)
     cr_expect(eq(str, err.text, (char *)"train.zero.rank is 4, expected one of 4: 0 to 3"));
 }
 
-/* --- documentation ---------------------------------------------------------------------------- */
-
-static char *read_page(void)
-{
-    FILE *file = fopen(PLIM_SOURCE_ROOT "/workloads/spec/README.md", "r");
-    static char page[1 << 18];
-    cr_assert(file != NULL);
-    page[fread(page, 1, sizeof(page) - 1, file)] = '\0';
-    fclose(file);
-    return page;
-}
-
-Test(spec_docs, the_page_has_every_key_with_its_default_and_help)
-{
-    char *page = read_page();
-    for (size_t i = 0; i < plim_spec_key_count(); i++) {
-        const struct plim_spec_key *key = plim_spec_key_at(i);
-        char row[512], expected[400];
-        plim_value_describe(&key->value, expected, sizeof(expected));
-        snprintf(row, sizeof(row), "| `%s` | %s | %s | %s%s%s | `%s` | %s |", key->path, expected,
-                 key->unit, key->fallback ? "`" : "", key->fallback ? key->fallback : "",
-                 key->fallback ? "`" : "", key->example, key->help);
-        cr_expect(ne(ptr, strstr(page, row), NULL), "missing: %s", row);
-    }
-}
-
-Test(spec_docs, the_page_has_every_key_of_every_family)
-{
-    char *page = read_page();
-    for (int f = 0; f < PLIM_FAMILY_COUNT; f++) {
-        const struct plim_family_info *info = plim_family_info((enum plim_family)f);
-        char row[4096];
-        size_t used = (size_t)snprintf(row, sizeof(row), "| `%s` |", plim_family_names[f]);
-        for (size_t i = 0; i < info->key_count; i++)
-            used += (size_t)snprintf(row + used, sizeof(row) - used, " `%s%s%s`",
-                                     info->keys[i].name, info->keys[i].fallback ? " = " : "",
-                                     info->keys[i].fallback ? info->keys[i].fallback : "");
-        cr_expect(ne(ptr, strstr(page, row), NULL), "missing: %s", row);
-    }
-}
-
-Test(spec_docs, examples_are_accepted)
+Test(spec_keys, examples_are_accepted)
 {
     for (size_t i = 0; i < plim_spec_key_count(); i++) {
         struct plim_spec s;

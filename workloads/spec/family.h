@@ -14,306 +14,288 @@
  * int64_t (plim_model_check() checks the sum).
  *
  * suffix, member, value type, minimum, maximum, usual name, unit, what it is */
-#define PLIM_FIELD_MAP(X)                                                                          \
-    X(TASK, task, TASK, 0, 0, "task", "", "what is learned, which decides the head")               \
-    X(TEXT, text, FAMILY, 0, 0, "text_model_type", "", "internvl: the family of its text: qwen2 or qwen3")  \
-    X(LABELS, labels, INT, 1, 1 << 24, "num_labels", "labels", "classes of a classification head") \
-    X(VOCAB_SIZE, vocab_size, INT, 1, 1 << 26, "vocab_size", "tokens",                             \
-      "rows of the embedding and of the head")                                                     \
-    X(HIDDEN_SIZE, hidden_size, INT, 1, 1 << 20, "hidden_size", "elements",                        \
-      "width of the residual stream")                                                              \
-    X(INTERMEDIATE_SIZE, intermediate_size, INT, 1, 1 << 22, "intermediate_size", "elements",      \
-      "width of the MLP")                                                                          \
-    X(LAYERS, layers, INT, 1, PLIM_MAX_LAYERS, "num_hidden_layers", "layers", "blocks")    \
-    X(ROTARY_DIM, rotary_dim, INT, 2, 1 << 16, "rotary_dim", "elements",                           \
-      "gptj: the first elements of a head, which turn")                                           \
-    X(LAYER_GROUPS, groups, INT, 1, PLIM_MAX_LAYERS, "num_hidden_groups", "layers",             \
-      "albert: layers that there are, each of which runs as num_hidden_layers / num_hidden_groups blocks") \
-    X(DECODER_LAYERS, decoder_layers, INT, 1, PLIM_MAX_LAYERS, "num_decoder_layers", "layers",     \
-      "t5: blocks of the decoder; null: as many as num_layers, the encoder's")                     \
-    X(DECODER_HEADS, decoder_heads, INT, 1, 1 << 16, "decoder_attention_heads", "heads",           \
-      "query heads of the decoder")                                                                \
-    X(DECODER_INTERMEDIATE, decoder_intermediate, INT, 1, 1 << 22, "decoder_ffn_dim", "elements",  \
-      "width of the decoder's MLP")                                                                \
-    X(SOURCE_POSITIONS, source_positions, INT, 1, 1 << 20, "max_source_positions", "positions",    \
-      "whisper: positions of the encoder, half as many as moments of a sound, which are all as long") \
-    X(MEL_BINS, mel_bins, INT, 1, 1 << 16, "num_mel_bins", "bins",                                 \
-      "whisper: numbers of a moment of a sound")                                                   \
-    X(HEADS, heads, INT, 1, 1 << 16, "num_attention_heads", "heads", "query heads")                \
-    X(KV_HEADS, kv_heads, INT, 1, 1 << 16, "num_key_value_heads", "heads",                         \
-      "key and value heads; null: as many as query heads")                                         \
-    X(HEAD_DIM, head_dim, INT, 1, 1 << 16, "head_dim", "elements",                                 \
-      "width of a head; null: hidden_size / heads")                                                \
-    X(POSITIONS, positions, INT, 1, INT32_MAX, "max_position_embeddings", "tokens",                \
-      "longest sequence the model was made for; a hard limit where positions are learned (gpt2, "  \
-      "opt)")                                                                                      \
-    X(WORD_EMBED_PROJ_DIM, word_embed_proj_dim, INT, 1, 1 << 20, "word_embed_proj_dim",            \
-      "elements", "width of the embedding; null: hidden_size")                                     \
-    X(TYPE_VOCAB_SIZE, type_vocab_size, INT, 1, 1 << 20, "type_vocab_size", "types",               \
-      "rows of the token types' embedding")                                                        \
-    X(TOKEN_TYPES, type_vocab_size, INT, 0, 1 << 20, "type_vocab_size", "types",                   \
-      "deberta-v2: the same, of which there may be none")                                          \
-    X(RELATIVE_ATTENTION, relative_attention, BOOL, 0, 0, "relative_attention", "",                \
-      "deberta-v2: scores of how far tokens lie apart")                                            \
-    X(ABSOLUTE_POSITIONS, absolute_positions, BOOL, 0, 0, "position_biased_input", "",             \
-      "deberta-v2: learned positions join the embeddings")                                         \
-    X(POSITION_SCORES, position_scores, POSITION_SCORES, 0, 0, "pos_att_type", "",                 \
-      "deberta-v2: scores of a token and a distance (c2p), of a distance and a token (p2c)")       \
-    X(SHARES_PROJECTIONS, shares_projections, BOOL, 0, 0, "share_att_key", "",                     \
-      "deberta-v2: distances have the tokens' projections")                                        \
-    X(DISTANCE_NORM, distance_norm, DISTANCE_NORM, 0, 0, "norm_rel_ebd", "",                       \
-      "deberta-v2: what the embeddings of distances go through")                                   \
-    X(POSITION_BUCKETS, position_buckets, INT, -1, 1 << 20, "position_buckets", "buckets",         \
-      "deberta-v2: distances of one side that are told apart; -1: all")                            \
-    X(RELATIVE_POSITIONS, relative_positions, INT, -1, 1 << 24, "max_relative_positions", "tokens", \
-      "deberta-v2: the farthest distance; -1: max_position_embeddings")                            \
-    X(POSITION_KIND, position_kind, POSITION_KIND, 0, 0, "position_embedding_type", "",            \
-      "esm: learned positions, or queries and keys that turn")                                     \
-    X(NORMS_EMBEDDINGS, norms_embeddings, BOOL, 0, 0, "emb_layer_norm_before", "",                 \
-      "esm: a norm in front of the blocks")                                                        \
-    X(TOKEN_DROPOUT, token_dropout, BOOL, 0, 0, "token_dropout", "",                               \
-      "esm: masked tokens are zeros, and the others scaled for it")                                \
-    X(MASK_TOKEN, mask_token_id, INT, 0, (1 << 26) - 1, "mask_token_id", "token",                  \
-      "esm: the token that is masked")                                                             \
-    X(ACTIVATION, activation, ACTIVATION, 0, 0, "hidden_act", "", "activation function of the MLP") \
-    X(TIE_WORD_EMBEDDINGS, tie_word_embeddings, BOOL, 0, 0, "tie_word_embeddings", "",             \
-      "the head shares the embedding's weight")                                                    \
-    X(ATTENTION_BIAS, attention_bias, BOOL, 0, 0, "attention_bias", "",                            \
-      "biases in the attention's projections")                                                     \
-    X(ATTENTION_OUT_BIAS, attention_out_bias, BOOL, 0, 0, "attention_out_bias", "",                \
-      "seed_oss: a bias in the attention's output projection")                                     \
-    X(MLP_BIAS, mlp_bias, BOOL, 0, 0, "mlp_bias", "", "biases in the MLP")                         \
-    X(ENABLE_BIAS, enable_bias, BOOL, 0, 0, "enable_bias", "",                                     \
-      "biases in all linear layers of a block")                                                    \
-    X(NORM_BIAS, norm_bias, BOOL, 0, 0, "norm_bias", "", "biases in the LayerNorms")               \
-    X(DECODER_BIAS, decoder_bias, BOOL, 0, 0, "decoder_bias", "", "bias of the masked-lm head")    \
-    X(CLASSIFIER_BIAS, classifier_bias, BOOL, 0, 0, "classifier_bias", "",                         \
-      "bias of the head's first linear")                                                           \
-    X(CLASSIFIER_ACTIVATION, classifier_activation, ACTIVATION, 0, 0, "classifier_activation", "", \
-      "activation function of the head")                                                           \
-    X(CLASSIFIER_POOLING, classifier_pooling, POOLING, 0, 0, "classifier_pooling", "",             \
-      "what a classification sees of a row: its first token, or the mean")                         \
-    X(RELATIVE_BUCKETS, relative_buckets, INT, 4, 1 << 20, "relative_attention_num_buckets",       \
-      "buckets", "t5: rows of the bias that attention has for how far tokens lie apart")           \
-    X(RELATIVE_DISTANCE, relative_distance, INT, 2, INT32_MAX, "relative_attention_max_distance",  \
-      "tokens", "t5: from this distance on they are alike")                                        \
-    X(FEED_FORWARD, feed_forward, FEED_FORWARD, 0, 0, "feed_forward_proj", "",                     \
-      "t5: activation function of the MLP, with a gate or without")                                \
-    X(SCALES_EMBEDDINGS, scales_embeddings, BOOL, 0, 0, "scale_embedding", "",                     \
-      "embeddings are multiplied with sqrt(hidden_size)")                                          \
-    X(USE_CACHE, use_cache, BOOL, 0, 0, "use_cache", "",                                           \
-      "the decoder keeps keys and values in training, too, but for checkpointing")                 \
-    X(DECODER_START, decoder_start, INT, 0, (1 << 26) - 1, "decoder_start_token_id", "token",      \
-      "what the decoder's rows begin with")                                                        \
-    X(SINUSOIDAL_POSITIONS, sinusoidal_positions, BOOL, 0, 0, "sinusoidal_pos_embds", "",          \
-      "the learned positions begin as sines and cosines")                                          \
-    X(LAYER_NORM_AFFINE, layer_norm_elementwise_affine, BOOL, 0, 0,                                \
-      "layer_norm_elementwise_affine", "", "LayerNorms have weights")                              \
-    X(LAYER_NORM_BEFORE, do_layer_norm_before, BOOL, 0, 0, "do_layer_norm_before", "",             \
-      "LayerNorm in front of attention and MLP")                                                   \
-    X(REMOVE_FINAL_LAYER_NORM, remove_final_layer_norm, BOOL, 0, 0, "_remove_final_layer_norm",    \
-      "", "no LayerNorm behind the last block")                                                    \
-    X(PARALLEL_RESIDUAL, parallel_residual, BOOL, 0, 0, "use_parallel_residual", "",               \
-      "attention and MLP side by side")                                                            \
-    X(QK_LAYERNORM, qk_layernorm, BOOL, 0, 0, "qk_layernorm", "", "LayerNorm of queries and keys") \
-    X(POST_LAYERNORM_RESIDUAL, apply_residual_connection_post_layernorm, BOOL, 0, 0,               \
-      "apply_residual_connection_post_layernorm", "", "the residual starts behind the LayerNorm")  \
-    X(SCALE_ATTN_WEIGHTS, scale_attn_weights, BOOL, 0, 0, "scale_attn_weights", "",                \
-      "scores are scaled by 1 / sqrt(head_dim)")                                                   \
-    X(SCALE_ATTN_BY_LAYER, scale_attn_by_inverse_layer_idx, BOOL, 0, 0,                            \
-      "scale_attn_by_inverse_layer_idx", "", "scores are scaled by 1 / (layer + 1)")               \
-    X(REORDER_AND_UPCAST, reorder_and_upcast_attn, BOOL, 0, 0, "reorder_and_upcast_attn", "",      \
-      "attention scores in fp32")                                                                  \
-    X(PARTIAL_ROTARY, partial_rotary_factor, NUMBER, 0.001, 1, "partial_rotary_factor", "share",   \
-      "share of a head that rotates")                                                              \
-    X(ROPE_ORIGINAL_POSITIONS, rope_original_positions, INT, 1, INT32_MAX,                         \
-      "original_max_position_embeddings", "tokens", "sequence length before long-context scaling") \
-    X(EMBEDDING_MULTIPLIER, embedding_multiplier, NUMBER, 1e-9, 1e9, "embedding_multiplier", "",   \
-      "granite: embeddings are multiplied with it")                                                \
-    X(RESIDUAL_MULTIPLIER, residual_multiplier, NUMBER, 1e-9, 1e9, "residual_multiplier", "",      \
-      "granite: what joins the residual is multiplied with it")                                    \
-    X(ATTENTION_MULTIPLIER, attention_multiplier, NUMBER, 1e-9, 1e9, "attention_multiplier", "",   \
-      "granite: scores are multiplied with it, and not with 1 / sqrt(head_dim)")                   \
-    X(LOGITS_SCALING, logits_scaling, NUMBER, 1e-9, 1e9, "logits_scaling", "",                     \
-      "granite: logits are divided by it")                                                         \
-    X(LOGIT_SCALE, logit_scale, NUMBER, 1e-9, 1e9, "logit_scale", "",                              \
-      "cohere: logits are multiplied with it")                                                     \
-    X(CLIP_QKV, clip_qkv, NUMBER, 1e-9, 1e9, "clip_qkv", "",                                       \
-      "olmo, olmoe: largest magnitude of queries, keys and values; null: any")                     \
-    X(ATTN_SOFTCAP, attn_logit_softcapping, NUMBER, 1e-6, 1e9, "attn_logit_softcapping", "",       \
-      "tanh cap of attention scores (eager attention only)")                                       \
-    X(FINAL_SOFTCAP, final_logit_softcapping, NUMBER, 1e-6, 1e9, "final_logit_softcapping", "",    \
-      "tanh cap of the logits")                                                                    \
-    X(IMAGE_SIZE, image_size, INT, 1, 1 << 14, "image_size", "pixels", "width and height of images") \
-    X(PATCH_SIZE, patch_size, INT, 1, 1 << 14, "patch_size", "pixels", "width and height of patches") \
-    X(CHANNELS, channels, INT, 1, 1 << 10, "num_channels", "channels", "numbers of a pixel")       \
-    X(VISION_LAYERS, vision.layers, INT, 1, PLIM_MAX_LAYERS, "vision_depth", "layers",             \
-      "blocks of the vision tower")                                                                \
-    X(VISION_HIDDEN, vision.hidden_size, INT, 1, 1 << 20, "vision_hidden_size", "elements",        \
-      "width of the vision tower")                                                                 \
-    X(VISION_INTERMEDIATE, vision.intermediate_size, INT, 1, 1 << 22, "vision_intermediate_size",  \
-      "elements", "width of its MLP")                                                              \
-    X(VISION_HEADS, vision.heads, INT, 1, 1 << 16, "vision_num_heads", "heads", "its heads")       \
-    X(VISION_ACTIVATION, vision.activation, ACTIVATION, 0, 0, "vision_hidden_act", "",             \
-      "activation function of its MLP")                                                            \
-    X(VISION_CHANNELS, vision.channels, INT, 1, 1 << 10, "vision_in_channels", "channels",         \
-      "numbers of a pixel")                                                                        \
-    X(VISION_PATCH, vision.patch_size, INT, 1, 1 << 10, "vision_patch_size", "pixels",             \
-      "width and height of a patch")                                                               \
-    X(VISION_FRAMES, vision.frames, INT, 1, 1 << 10, "vision_temporal_patch_size", "frames",       \
-      "frames of a patch, as often as which an image is repeated")                                 \
-    X(VISION_MERGE, vision.merge_size, INT, 1, 1 << 10, "vision_spatial_merge_size", "patches",    \
-      "width and height of the patches that become one token")                                     \
-    X(VISION_OUT, vision.out_hidden_size, INT, 1, 1 << 20, "vision_out_hidden_size", "elements",   \
-      "width of the tower's result: the text's")                                                   \
-    X(VISION_POSITIONS, vision.positions, INT, 1, 1 << 24, "vision_num_position_embeddings",       \
-      "positions", "learned positions of patches, a square of them")                               \
-    X(VISION_IMAGE, vision.image_size, INT, 1, 1 << 14, "vision_image_size", "pixels",             \
-      "width and height of all images")                                                            \
-    X(IMAGE_TOKENS, vision.image_tokens, INT, 1, 1 << 24, "mm_tokens_per_image", "tokens",         \
-      "gemma3: what an image becomes in the text")                                                 \
-    X(VISION_BIAS, vision.attention_bias, BOOL, 0, 0, "vision_attention_bias", "",                 \
-      "internvl: biases of the tower's queries, keys and values")                                  \
-    X(VISION_RATIO, vision.mlp_ratio, INT, 1, 1 << 10, "vision_mlp_ratio", "",                     \
-      "width of the MLP in multiples of the tower's")                                              \
-    X(VISION_WINDOW, vision.window_size, INT, 1, 1 << 16, "vision_window_size", "pixels",          \
-      "width and height of what a patch attends to in most blocks")                                \
-    X(VISION_KV_HEADS, vision.kv_heads, INT, 1, 1 << 16, "vision_num_key_value_heads", "heads",    \
-      "gemma4: key and value heads of the vision tower")                                           \
-    X(VISION_HEAD_DIM, vision.head_dim, INT, 1, 1 << 16, "vision_head_dim", "elements",            \
-      "gemma4: width of its heads")                                                                \
-    X(VISION_CLIPS, vision.clips, BOOL, 0, 0, "vision_use_clipped_linears", "",                    \
-      "gemma4: its linears clip what goes in and what comes out")                                  \
-    X(VISION_STANDARDIZES, vision.standardizes, BOOL, 0, 0, "vision_standardize", "",              \
-      "gemma4: a bias and a scale, which are buffers, stand behind it")                            \
-    X(AUDIO_LAYERS, audio.layers, INT, 1, PLIM_MAX_LAYERS, "audio_num_hidden_layers", "layers",    \
-      "gemma4: blocks of the audio tower, whose weights are there; null: there is none")           \
-    X(AUDIO_HIDDEN, audio.hidden_size, INT, 4, 1 << 20, "audio_hidden_size", "elements",           \
-      "width of the audio tower")                                                                  \
-    X(AUDIO_HEADS, audio.heads, INT, 1, 1 << 16, "audio_num_attention_heads", "heads", "its heads") \
-    X(AUDIO_CHANNELS, audio.channels[0], INT, 4, 1 << 12, "audio_conv_channels_0", "channels",     \
-      "what the first of two convolutions makes (subsampling_conv_channels)")                      \
-    X(AUDIO_MORE_CHANNELS, audio.channels[1], INT, 1, 1 << 12, "audio_conv_channels_1", "channels", \
-      "and the second")                                                                            \
-    X(AUDIO_KERNEL, audio.kernel_size, INT, 1, 1 << 10, "audio_conv_kernel_size", "frames",        \
-      "what a block's convolution sees")                                                           \
-    X(AUDIO_OUT, audio.out_size, INT, 1, 1 << 20, "audio_output_proj_dims", "elements",            \
-      "width of the audio tower's result")                                                         \
-    X(AUDIO_CLIPS, audio.clips, BOOL, 0, 0, "audio_use_clipped_linears", "",                       \
-      "its linears clip what goes in and what comes out")                                          \
-    X(SEEING, seeing, SEEING, 0, 0, "use_bidirectional_attention", "",                             \
-      "gemma4: vision: tokens of an image see each other in layers that slide")                    \
-    X(EXPERTS, experts, INT, 1, 1023, "num_experts", "experts", "experts of a layer")             \
-    X(EXPERTS_PER_TOKEN, experts_per_token, INT, 1, 1023, "num_experts_per_tok", "experts",        \
-      "experts that a token is routed to")                                                         \
-    X(EXPERT_SIZE, expert_size, INT, 1, 1 << 22, "moe_intermediate_size", "elements",              \
-      "width of an expert's MLP")                                                                  \
-    X(SHARED_EXPERT_SIZE, shared_expert_size, INT, 1, 1 << 22, "shared_expert_intermediate_size",  \
-      "elements", "width of the MLP that sees every token")                                        \
-    X(SPARSE_STEP, sparse_step, INT, 1, 1 << 20, "decoder_sparse_step", "layers",                  \
-      "every n-th layer has experts, the others an MLP")                                           \
-    X(QUERY_RANK, query_rank, INT, 1, 1 << 20, "q_lora_rank", "elements",                          \
-      "width of the queries' latent; null: they are projected at once")                            \
-    X(KEY_RANK, key_rank, INT, 1, 1 << 20, "kv_lora_rank", "elements",                             \
-      "width of the latent of keys and values")                                                    \
-    X(ROPE_DIM, head_dim, INT, 1, 1 << 16, "qk_rope_head_dim", "elements",                         \
-      "what turns of a head of queries and keys")                                                  \
-    X(PLAIN_DIM, plain_dim, INT, 1, 1 << 16, "qk_nope_head_dim", "elements",                       \
-      "what does not turn of it")                                                                  \
-    X(VALUE_DIM, value_dim, INT, 1, 1 << 16, "v_head_dim", "elements", "width of a head of values") \
-    X(ROPE_PAIRS, rope_pairs, BOOL, 0, 0, "rope_interleave", "",                                   \
-      "neighbours turn together, and not halves")                                                  \
-    X(DENSE_LAYERS, dense_layers, INT, 0, 1 << 20, "first_k_dense_replace", "layers",              \
-      "as many of the first layers have an MLP and no experts")                                    \
-    X(LAST_SPARSE, last_sparse, INT, -1, 1 << 20, "moe_layer_end_index", "layer",                  \
-      "ernie4_5_moe: the last layer that may have experts; -1: the model's last")                  \
-    X(SHARED_EXPERTS, shared_experts, INT, 1, 1023, "n_shared_experts", "experts",                 \
-      "experts that see every token, as one MLP")                                                  \
-    X(ANY_SHARED_EXPERTS, shared_experts, INT, 0, 1023, "moe_num_shared_experts", "experts",       \
-      "ernie4_5_moe: the same, of which there may be none")                                        \
-    X(ROUTED_SCALING, routed_scaling, NUMBER, 1e-9, 1e9, "routed_scaling_factor", "",              \
-      "what a token's weights of its experts are multiplied with")                                 \
-    X(EXPERT_GROUPS, expert_groups, INT, 1, 1023, "n_group", "groups", "groups of experts")        \
-    X(GROUPS_PER_TOKEN, groups_per_token, INT, 1, 1023, "topk_group", "groups",                    \
-      "groups among whose experts a token's are")                                                  \
-    X(TOP_K, top_k, TOP_K, 0, 0, "topk_method", "",                                               \
-      "deepseek_v2: a token's experts are among all, or among those of the best groups")           \
-    X(NORMALIZED_ROUTING, normalized_routing, BOOL, 0, 0, "norm_topk_prob", "",                    \
-      "a token's weights of its experts add up to 1")                                              \
-    X(GLOBAL_HEAD_DIM, global_head_dim, INT, 1, 1 << 16, "global_head_dim", "elements",            \
-      "gemma4: width of a head of layers that see all")                                            \
-    X(GLOBAL_KV_HEADS, global_kv_heads, INT, 1, 1 << 16, "num_global_key_value_heads", "heads",    \
-      "gemma4: their key and value heads, where keys are values; null: as many as the others'")    \
-    X(KEYS_ARE_VALUES, keys_are_values, BOOL, 0, 0, "attention_k_eq_v", "",                        \
-      "gemma4: values of these layers are what keys are made of")                                  \
-    X(SHARED_KV_LAYERS, shared_kv_layers, INT, 0, PLIM_MAX_LAYERS, "num_kv_shared_layers", "layers", \
-      "gemma4: the last layers, which have keys and values of layers before them")                 \
-    X(DOUBLE_WIDE, double_wide, BOOL, 0, 0, "use_double_wide_mlp", "",                             \
-      "gemma4: the MLPs of layers that share keys and values are twice as wide")                   \
-    X(PER_LAYER_SIZE, per_layer_size, INT, 0, 1 << 20, "hidden_size_per_layer_input", "elements",  \
-      "gemma4: what each layer has of a token besides; 0: nothing")                                \
-    X(PER_LAYER_VOCAB, per_layer_vocab, INT, 1, 1 << 26, "vocab_size_per_layer_input", "tokens",   \
-      "gemma4: rows of the embedding that has it")                                                 \
-    X(HAS_EXPERTS, has_experts, BOOL, 0, 0, "enable_moe_block", "",                                \
-      "gemma4: experts beside each layer's MLP")                                                   \
-    X(AUX_LOSS_COEF, aux_loss_coef, NUMBER, 0, 1e9, "router_aux_loss_coef", "",                    \
-      "share of the loss that balances experts, of TRL's SFTTrainer")                              \
-    X(SLIDING_WINDOW, sliding_window, INT, 1, INT32_MAX, "sliding_window", "tokens",               \
-      "how far a sliding layer looks back; null: no sliding layers")                               \
-    X(LOCAL_ATTENTION, local_attention, INT, 2, INT32_MAX, "local_attention", "tokens",            \
-      "how far a sliding layer sees, both directions together")                                    \
-    X(USE_SLIDING_WINDOW, use_sliding_window, BOOL, 0, 0, "use_sliding_window", "",                \
-      "whether sliding_window counts")                                                             \
-    X(MAX_WINDOW_LAYERS, max_window_layers, INT, 0, 1 << 20, "max_window_layers", "layers",        \
-      "layers from this one on are sliding")                                                       \
-    X(SLIDING_PATTERN, sliding_window_pattern, INT, 1, 1 << 20, "sliding_window_pattern",          \
-      "layers", "every n-th layer is not sliding (modernbert: from the first layer on)")           \
-    X(NO_ROPE_INTERVAL, no_rope_interval, INT, 1, 1 << 20, "no_rope_layer_interval", "layers",     \
-      "smollm3: every n-th layer has no rotary positions")                                         \
-    X(LINEAR_KERNEL, linear_kernel, INT, 1, 1 << 10, "linear_conv_kernel_dim", "tokens",           \
-      "tokens that the convolution of linear attention sees")                                      \
-    X(LINEAR_KEY_HEADS, linear_key_heads, INT, 1, 1 << 16, "linear_num_key_heads", "heads",        \
-      "heads of queries and keys of linear attention")                                             \
-    X(LINEAR_VALUE_HEADS, linear_value_heads, INT, 1, 1 << 16, "linear_num_value_heads", "heads",  \
-      "heads of values of linear attention")                                                       \
-    X(LINEAR_KEY_DIM, linear_key_dim, INT, 1, 1 << 16, "linear_key_head_dim", "elements",          \
-      "width of a head of queries or keys of linear attention")                                    \
-    X(LINEAR_VALUE_DIM, linear_value_dim, INT, 1, 1 << 16, "linear_value_head_dim", "elements",    \
-      "width of a head of values of linear attention")                                             \
-    X(FULL_INTERVAL, full_interval, INT, 1, 1 << 20, "full_attention_interval", "layers",          \
-      "every n-th layer attends to all tokens, the others linearly")                               \
-    X(NEW_ARCHITECTURE, new_architecture, BOOL, 0, 0, "new_decoder_architecture", "",              \
-      "falcon: keys and values lie beside their group of queries")                                 \
-    X(MULTI_QUERY, multi_query, BOOL, 0, 0, "multi_query", "",                                     \
-      "falcon, gpt_bigcode: one key and value for all queries, but for new_decoder_architecture")  \
-    X(NORMS_IN_PARALLEL, norms_in_parallel, INT, 1, 2, "num_ln_in_parallel_attn", "norms",         \
-      "falcon: LayerNorms in front of attention and MLP side by side; null: 2 of "                 \
-      "new_decoder_architecture, else 1")                                                          \
-    X(ADJUSTS_WIDTH, adjusts_width, BOOL, 0, 0, "block_auto_adjust_ff_dim", "",                    \
-      "lfm2: the MLP is 2/3 of intermediate_size wide, times block_ffn_dim_multiplier, rounded "   \
-      "up to a multiple of block_multiple_of")                                                     \
-    X(WIDTH_MULTIPLE, width_multiple, INT, 1, 1 << 20, "block_multiple_of", "elements",            \
-      "lfm2: what the width of the MLP is rounded up to a multiple of")                            \
-    X(WIDTH_MULTIPLIER, width_multiplier, NUMBER, 1e-6, 1e6, "block_ffn_dim_multiplier", "",       \
-      "lfm2: what the width of the MLP is multiplied with")                                        \
-    X(PAD_TOKEN, pad_token_id, INT, -(1 << 26), (1 << 26) - 1, "pad_token_id", "token",            \
-      "nn.Embedding's padding_idx")                                                                \
-    X(DROPOUT_EMBEDDING, dropout_embedding, NUMBER, 0, 1, "embd_pdrop", "probability",             \
-      "dropout behind the embedding")                                                              \
-    X(DROPOUT_ATTENTION, dropout_attention, NUMBER, 0, 1, "attention_dropout", "probability",      \
-      "dropout of attention probabilities")                                                        \
-    X(DROPOUT_RESIDUAL, dropout_residual, NUMBER, 0, 1, "resid_pdrop", "probability",              \
-      "dropout in front of each residual addition")                                                \
-    X(DROPOUT_MLP, dropout_mlp, NUMBER, 0, 1, "mlp_dropout", "probability",                        \
-      "dropout inside the MLP")                                                                    \
-    X(DROPOUT_CLASSIFIER, dropout_classifier, NUMBER, 0, 1, "classifier_dropout", "probability",   \
-      "dropout of a classification head; null: as in front of residual additions")                 \
-    X(DROPOUT_ANSWERS, dropout_answers, NUMBER, 0, 1, "qa_dropout", "probability",                 \
-      "distilbert: dropout in front of a head that finds answers")                                 \
-    X(DROPOUT_POOLER, dropout_pooler, NUMBER, 0, 1, "pooler_dropout", "probability",               \
-      "deberta-v2: dropout of what a classification sees of a row")                                \
-    X(LAYERDROP, layerdrop, NUMBER, 0, 1, "layerdrop", "probability",                              \
-      "probability that a block is skipped")
+#define PLIM_FIELD_MAP(X)                                                                                             \
+    X(TASK, task, TASK, 0, 0, "task", "",                                                                             \
+      "what is trained, which determines the head; a config.json says it in architectures")                           \
+    X(TEXT, text, FAMILY, 0, 0, "text_model_type", "", "model_type of the text_config: qwen2 or qwen3")               \
+    X(LABELS, labels, INT, 1, 1 << 24, "num_labels", "labels",                                                        \
+      "classes of a classification head; a config.json's default: those of id2label; 1 with trl-reward")              \
+    X(VOCAB_SIZE, vocab_size, INT, 1, 1 << 26, "vocab_size", "tokens", "rows of the embedding and of the head")       \
+    X(HIDDEN_SIZE, hidden_size, INT, 1, 1 << 20, "hidden_size", "elements", "width of the residual stream")           \
+    X(INTERMEDIATE_SIZE, intermediate_size, INT, 1, 1 << 22, "intermediate_size", "elements", "width of the MLP")     \
+    X(LAYERS, layers, INT, 1, PLIM_MAX_LAYERS, "num_hidden_layers", "layers", "number of blocks")                     \
+    X(ROTARY_DIM, rotary_dim, INT, 2, 1 << 16, "rotary_dim", "elements",                                              \
+      "elements at the start of a head that get rotary embeddings")                                                   \
+    X(LAYER_GROUPS, groups, INT, 1, PLIM_MAX_LAYERS, "num_hidden_groups", "layers",                                   \
+      "layers with weights of their own, each of which runs as num_hidden_layers / num_hidden_groups blocks")         \
+    X(DECODER_LAYERS, decoder_layers, INT, 1, PLIM_MAX_LAYERS, "num_decoder_layers", "layers",                        \
+      "blocks of the decoder; null: as many as of the encoder")                                                       \
+    X(DECODER_HEADS, decoder_heads, INT, 1, 1 << 16, "decoder_attention_heads", "heads",                              \
+      "query heads of the decoder")                                                                                   \
+    X(DECODER_INTERMEDIATE, decoder_intermediate, INT, 1, 1 << 22, "decoder_ffn_dim", "elements",                     \
+      "width of the decoder's MLP")                                                                                   \
+    X(SOURCE_POSITIONS, source_positions, INT, 1, 1 << 20, "max_source_positions", "positions",                       \
+      "positions of the encoder: half the number of audio frames, which is the same for all rows")                    \
+    X(MEL_BINS, mel_bins, INT, 1, 1 << 16, "num_mel_bins", "bins", "mel bins of an audio frame")                      \
+    X(HEADS, heads, INT, 1, 1 << 16, "num_attention_heads", "heads", "query heads")                                   \
+    X(KV_HEADS, kv_heads, INT, 1, 1 << 16, "num_key_value_heads", "heads",                                            \
+      "key and value heads; null: as many as query heads")                                                            \
+    X(HEAD_DIM, head_dim, INT, 1, 1 << 16, "head_dim", "elements", "width of a head; null: hidden_size / heads")      \
+    X(POSITIONS, positions, INT, 1, INT32_MAX, "max_position_embeddings", "tokens",                                   \
+      "longest sequence the model was made for; a hard limit if positions are learned")                               \
+    X(WORD_EMBED_PROJ_DIM, word_embed_proj_dim, INT, 1, 1 << 20, "word_embed_proj_dim", "elements",                   \
+      "width of the embedding; null: hidden_size")                                                                    \
+    X(TYPE_VOCAB_SIZE, type_vocab_size, INT, 1, 1 << 20, "type_vocab_size", "types",                                  \
+      "token types: rows of their embedding")                                                                         \
+    X(TOKEN_TYPES, type_vocab_size, INT, 0, 1 << 20, "type_vocab_size", "types",                                      \
+      "token types: rows of their embedding; 0: there is none")                                                       \
+    X(RELATIVE_ATTENTION, relative_attention, BOOL, 0, 0, "relative_attention", "",                                   \
+      "attention scores depend on relative positions, too (disentangled attention)")                                  \
+    X(ABSOLUTE_POSITIONS, absolute_positions, BOOL, 0, 0, "position_biased_input", "",                                \
+      "learned absolute positions are added to the embeddings")                                                       \
+    X(POSITION_SCORES, position_scores, POSITION_SCORES, 0, 0, "pos_att_type", "",                                    \
+      "terms of disentangled attention: content to position (c2p), position to content (p2c)")                        \
+    X(SHARES_PROJECTIONS, shares_projections, BOOL, 0, 0, "share_att_key", "",                                        \
+      "relative positions use the tokens' query and key projections")                                                 \
+    X(DISTANCE_NORM, distance_norm, DISTANCE_NORM, 0, 0, "norm_rel_ebd", "",                                          \
+      "normalisation of the relative positions' embeddings")                                                          \
+    X(POSITION_BUCKETS, position_buckets, INT, -1, 1 << 20, "position_buckets", "buckets",                            \
+      "log-bucketed relative positions of each direction; -1: one for each distance")                                 \
+    X(RELATIVE_POSITIONS, relative_positions, INT, -1, 1 << 24, "max_relative_positions", "tokens",                   \
+      "largest relative position; -1: max_position_embeddings")                                                       \
+    X(POSITION_KIND, position_kind, POSITION_KIND, 0, 0, "position_embedding_type", "",                               \
+      "learned absolute positions, or rotary embeddings")                                                             \
+    X(NORMS_EMBEDDINGS, norms_embeddings, BOOL, 0, 0, "emb_layer_norm_before", "",                                    \
+      "LayerNorm before the first block")                                                                             \
+    X(TOKEN_DROPOUT, token_dropout, BOOL, 0, 0, "token_dropout", "",                                                  \
+      "embeddings of masked tokens are zero, and the others are rescaled for it")                                     \
+    X(MASK_TOKEN, mask_token_id, INT, 0, (1 << 26) - 1, "mask_token_id", "token", "the mask token")                   \
+    X(ACTIVATION, activation, ACTIVATION, 0, 0, "hidden_act", "", "activation function of the MLP")                   \
+    X(TIE_WORD_EMBEDDINGS, tie_word_embeddings, BOOL, 0, 0, "tie_word_embeddings", "",                                \
+      "the head shares the embedding's weight")                                                                       \
+    X(ATTENTION_BIAS, attention_bias, BOOL, 0, 0, "attention_bias", "", "biases in the attention's projections")      \
+    X(ATTENTION_OUT_BIAS, attention_out_bias, BOOL, 0, 0, "attention_out_bias", "",                                   \
+      "bias in the attention's output projection")                                                                    \
+    X(MLP_BIAS, mlp_bias, BOOL, 0, 0, "mlp_bias", "", "biases in the MLP")                                            \
+    X(ENABLE_BIAS, enable_bias, BOOL, 0, 0, "enable_bias", "", "biases in all linear layers of a block")              \
+    X(NORM_BIAS, norm_bias, BOOL, 0, 0, "norm_bias", "", "biases in the LayerNorms")                                  \
+    X(DECODER_BIAS, decoder_bias, BOOL, 0, 0, "decoder_bias", "", "bias of the masked-language-model head")           \
+    X(CLASSIFIER_BIAS, classifier_bias, BOOL, 0, 0, "classifier_bias", "", "bias of the head's first linear layer")   \
+    X(CLASSIFIER_ACTIVATION, classifier_activation, ACTIVATION, 0, 0, "classifier_activation", "",                    \
+      "activation function of the head")                                                                              \
+    X(CLASSIFIER_POOLING, classifier_pooling, POOLING, 0, 0, "classifier_pooling", "",                                \
+      "what a classification head reads of a row: the first token, or the mean of all")                               \
+    X(RELATIVE_BUCKETS, relative_buckets, INT, 4, 1 << 20, "relative_attention_num_buckets", "buckets",               \
+      "buckets of the relative position bias")                                                                        \
+    X(RELATIVE_DISTANCE, relative_distance, INT, 2, INT32_MAX, "relative_attention_max_distance", "tokens",           \
+      "distance from which on all relative positions share the last bucket")                                          \
+    X(FEED_FORWARD, feed_forward, FEED_FORWARD, 0, 0, "feed_forward_proj", "",                                        \
+      "activation function of the MLP; gated-: of one with a gate")                                                   \
+    X(SCALES_EMBEDDINGS, scales_embeddings, BOOL, 0, 0, "scale_embedding", "",                                        \
+      "embeddings are multiplied by sqrt(hidden_size)")                                                               \
+    X(USE_CACHE, use_cache, BOOL, 0, 0, "use_cache", "",                                                              \
+      "the decoder fills a key-value cache in training, too, but not with checkpointing; Trainer turns it off, "      \
+      "except t5's")                                                                                                  \
+    X(DECODER_START, decoder_start, INT, 0, (1 << 26) - 1, "decoder_start_token_id", "token",                         \
+      "first token of the decoder's input")                                                                           \
+    X(SINUSOIDAL_POSITIONS, sinusoidal_positions, BOOL, 0, 0, "sinusoidal_pos_embds", "",                             \
+      "learned positions are initialised with sines and cosines")                                                     \
+    X(LAYER_NORM_AFFINE, layer_norm_elementwise_affine, BOOL, 0, 0, "layer_norm_elementwise_affine", "",              \
+      "LayerNorms have weights")                                                                                      \
+    X(LAYER_NORM_BEFORE, do_layer_norm_before, BOOL, 0, 0, "do_layer_norm_before", "",                                \
+      "LayerNorm before attention and MLP; false: after them")                                                        \
+    X(REMOVE_FINAL_LAYER_NORM, remove_final_layer_norm, BOOL, 0, 0, "_remove_final_layer_norm", "",                   \
+      "no LayerNorm after the last block")                                                                            \
+    X(PARALLEL_RESIDUAL, parallel_residual, BOOL, 0, 0, "use_parallel_residual", "",                                  \
+      "attention and MLP read the same input (parallel residual)")                                                    \
+    X(QK_LAYERNORM, qk_layernorm, BOOL, 0, 0, "qk_layernorm", "", "queries and keys are normalised")                  \
+    X(POST_LAYERNORM_RESIDUAL, apply_residual_connection_post_layernorm, BOOL, 0, 0,                                  \
+      "apply_residual_connection_post_layernorm", "",                                                                 \
+      "the residual connection starts after the LayerNorm")                                                           \
+    X(SCALE_ATTN_WEIGHTS, scale_attn_weights, BOOL, 0, 0, "scale_attn_weights", "",                                   \
+      "attention scores are scaled by 1 / sqrt(head_dim)")                                                            \
+    X(SCALE_ATTN_BY_LAYER, scale_attn_by_inverse_layer_idx, BOOL, 0, 0, "scale_attn_by_inverse_layer_idx", "",        \
+      "attention scores are scaled by 1 / (layer + 1), too")                                                          \
+    X(REORDER_AND_UPCAST, reorder_and_upcast_attn, BOOL, 0, 0, "reorder_and_upcast_attn", "",                         \
+      "attention scores are computed in fp32")                                                                        \
+    X(PARTIAL_ROTARY, partial_rotary_factor, NUMBER, 0.001, 1, "partial_rotary_factor", "share",                      \
+      "share of a head that gets rotary embeddings")                                                                  \
+    X(ROPE_ORIGINAL_POSITIONS, rope_original_positions, INT, 1, INT32_MAX,                                            \
+      "original_max_position_embeddings", "tokens",                                                                   \
+      "sequence length before long-context scaling")                                                                  \
+    X(EMBEDDING_MULTIPLIER, embedding_multiplier, NUMBER, 1e-9, 1e9, "embedding_multiplier", "",                      \
+      "factor of the embeddings")                                                                                     \
+    X(RESIDUAL_MULTIPLIER, residual_multiplier, NUMBER, 1e-9, 1e9, "residual_multiplier", "",                         \
+      "factor of what is added to the residual stream")                                                               \
+    X(ATTENTION_MULTIPLIER, attention_multiplier, NUMBER, 1e-9, 1e9, "attention_multiplier", "",                      \
+      "factor of the attention scores, instead of 1 / sqrt(head_dim)")                                                \
+    X(LOGITS_SCALING, logits_scaling, NUMBER, 1e-9, 1e9, "logits_scaling", "", "divisor of the logits")               \
+    X(LOGIT_SCALE, logit_scale, NUMBER, 1e-9, 1e9, "logit_scale", "", "factor of the logits")                         \
+    X(CLIP_QKV, clip_qkv, NUMBER, 1e-9, 1e9, "clip_qkv", "",                                                          \
+      "queries, keys and values are clamped to this magnitude; null: they are not")                                   \
+    X(ATTN_SOFTCAP, attn_logit_softcapping, NUMBER, 1e-6, 1e9, "attn_logit_softcapping", "",                          \
+      "tanh soft cap of attention scores (eager attention only)")                                                     \
+    X(FINAL_SOFTCAP, final_logit_softcapping, NUMBER, 1e-6, 1e9, "final_logit_softcapping", "",                       \
+      "tanh soft cap of the logits")                                                                                  \
+    X(IMAGE_SIZE, image_size, INT, 1, 1 << 14, "image_size", "pixels", "width and height of an image")                \
+    X(PATCH_SIZE, patch_size, INT, 1, 1 << 14, "patch_size", "pixels", "width and height of a patch")                 \
+    X(CHANNELS, channels, INT, 1, 1 << 10, "num_channels", "channels", "channels of an image")                        \
+    X(VISION_LAYERS, vision.layers, INT, 1, PLIM_MAX_LAYERS, "vision_depth", "layers", "blocks of the vision tower")  \
+    X(VISION_HIDDEN, vision.hidden_size, INT, 1, 1 << 20, "vision_hidden_size", "elements",                           \
+      "width of the vision tower")                                                                                    \
+    X(VISION_INTERMEDIATE, vision.intermediate_size, INT, 1, 1 << 22, "vision_intermediate_size", "elements",         \
+      "width of the vision tower's MLP")                                                                              \
+    X(VISION_HEADS, vision.heads, INT, 1, 1 << 16, "vision_num_heads", "heads", "heads of the vision tower")          \
+    X(VISION_ACTIVATION, vision.activation, ACTIVATION, 0, 0, "vision_hidden_act", "",                                \
+      "activation function of the vision tower's MLP")                                                                \
+    X(VISION_CHANNELS, vision.channels, INT, 1, 1 << 10, "vision_in_channels", "channels", "channels of an image")    \
+    X(VISION_PATCH, vision.patch_size, INT, 1, 1 << 10, "vision_patch_size", "pixels",                                \
+      "width and height of a patch")                                                                                  \
+    X(VISION_FRAMES, vision.frames, INT, 1, 1 << 10, "vision_temporal_patch_size", "frames",                          \
+      "frames of a patch; an image is repeated so often")                                                             \
+    X(VISION_MERGE, vision.merge_size, INT, 1, 1 << 10, "vision_spatial_merge_size", "patches",                       \
+      "width and height of the square of patches that is merged into one token")                                      \
+    X(VISION_OUT, vision.out_hidden_size, INT, 1, 1 << 20, "vision_out_hidden_size", "elements",                      \
+      "width of the vision tower's output: the text model's hidden_size")                                             \
+    X(VISION_POSITIONS, vision.positions, INT, 1, 1 << 24, "vision_num_position_embeddings", "positions",             \
+      "learned positions of patches, a square number")                                                                \
+    X(VISION_IMAGE, vision.image_size, INT, 1, 1 << 14, "vision_image_size", "pixels",                                \
+      "width and height of all images")                                                                               \
+    X(IMAGE_TOKENS, vision.image_tokens, INT, 1, 1 << 24, "mm_tokens_per_image", "tokens",                            \
+      "tokens of an image in the text")                                                                               \
+    X(VISION_BIAS, vision.attention_bias, BOOL, 0, 0, "vision_attention_bias", "",                                    \
+      "biases in the vision tower's query, key and value projections")                                                \
+    X(VISION_RATIO, vision.mlp_ratio, INT, 1, 1 << 10, "vision_mlp_ratio", "",                                        \
+      "width of the vision tower's MLP as a multiple of its own")                                                     \
+    X(VISION_WINDOW, vision.window_size, INT, 1, 1 << 16, "vision_window_size", "pixels",                             \
+      "width and height of the attention windows of most vision blocks")                                              \
+    X(VISION_KV_HEADS, vision.kv_heads, INT, 1, 1 << 16, "vision_num_key_value_heads", "heads",                       \
+      "key and value heads of the vision tower")                                                                      \
+    X(VISION_HEAD_DIM, vision.head_dim, INT, 1, 1 << 16, "vision_head_dim", "elements",                               \
+      "width of a head of the vision tower")                                                                          \
+    X(VISION_CLIPS, vision.clips, BOOL, 0, 0, "vision_use_clipped_linears", "",                                       \
+      "the vision tower's linear layers clamp inputs and outputs")                                                    \
+    X(VISION_STANDARDIZES, vision.standardizes, BOOL, 0, 0, "vision_standardize", "",                                 \
+      "the vision tower's output is standardised with a bias and a scale, which are buffers")                         \
+    X(AUDIO_LAYERS, audio.layers, INT, 1, PLIM_MAX_LAYERS, "audio_num_hidden_layers", "layers",                       \
+      "blocks of the audio tower, whose weights are loaded although rows have no audio; null: no audio tower")        \
+    X(AUDIO_HIDDEN, audio.hidden_size, INT, 4, 1 << 20, "audio_hidden_size", "elements", "width of the audio tower")  \
+    X(AUDIO_HEADS, audio.heads, INT, 1, 1 << 16, "audio_num_attention_heads", "heads", "heads of the audio tower")    \
+    X(AUDIO_CHANNELS, audio.channels[0], INT, 4, 1 << 12, "audio_conv_channels_0", "channels",                        \
+      "output channels of the first subsampling convolution (subsampling_conv_channels)")                             \
+    X(AUDIO_MORE_CHANNELS, audio.channels[1], INT, 1, 1 << 12, "audio_conv_channels_1", "channels",                   \
+      "output channels of the second subsampling convolution")                                                        \
+    X(AUDIO_KERNEL, audio.kernel_size, INT, 1, 1 << 10, "audio_conv_kernel_size", "frames",                           \
+      "kernel size of a block's convolution")                                                                         \
+    X(AUDIO_OUT, audio.out_size, INT, 1, 1 << 20, "audio_output_proj_dims", "elements",                               \
+      "width of the audio tower's output")                                                                            \
+    X(AUDIO_CLIPS, audio.clips, BOOL, 0, 0, "audio_use_clipped_linears", "",                                          \
+      "the audio tower's linear layers clamp inputs and outputs")                                                     \
+    X(SEEING, seeing, SEEING, 0, 0, "use_bidirectional_attention", "",                                                \
+      "vision: tokens of an image attend to each other in both directions in sliding-window layers")                  \
+    X(EXPERTS, experts, INT, 1, 1023, "num_experts", "experts", "experts of a layer")                                 \
+    X(EXPERTS_PER_TOKEN, experts_per_token, INT, 1, 1023, "num_experts_per_tok", "experts",                           \
+      "experts that a token is routed to")                                                                            \
+    X(EXPERT_SIZE, expert_size, INT, 1, 1 << 22, "moe_intermediate_size", "elements", "width of an expert's MLP")     \
+    X(SHARED_EXPERT_SIZE, shared_expert_size, INT, 1, 1 << 22, "shared_expert_intermediate_size", "elements",         \
+      "width of the shared expert, an MLP that reads every token")                                                    \
+    X(SPARSE_STEP, sparse_step, INT, 1, 1 << 20, "decoder_sparse_step", "layers",                                     \
+      "every n-th layer has experts, the others an MLP")                                                              \
+    X(QUERY_RANK, query_rank, INT, 1, 1 << 20, "q_lora_rank", "elements",                                             \
+      "rank of the compressed queries (multi-head latent attention); null: they are not compressed")                  \
+    X(KEY_RANK, key_rank, INT, 1, 1 << 20, "kv_lora_rank", "elements", "rank of the compressed keys and values")      \
+    X(ROPE_DIM, head_dim, INT, 1, 1 << 16, "qk_rope_head_dim", "elements", "rotary part of a query or key head")      \
+    X(PLAIN_DIM, plain_dim, INT, 1, 1 << 16, "qk_nope_head_dim", "elements",                                          \
+      "part of a query or key head without rotary embeddings")                                                        \
+    X(VALUE_DIM, value_dim, INT, 1, 1 << 16, "v_head_dim", "elements", "width of a value head")                       \
+    X(ROPE_PAIRS, rope_pairs, BOOL, 0, 0, "rope_interleave", "",                                                      \
+      "rotary embeddings rotate adjacent elements; false: the halves of a head")                                      \
+    X(DENSE_LAYERS, dense_layers, INT, 0, 1 << 20, "first_k_dense_replace", "layers",                                 \
+      "number of first layers with an MLP instead of experts")                                                        \
+    X(LAST_SPARSE, last_sparse, INT, -1, 1 << 20, "moe_layer_end_index", "layer",                                     \
+      "last layer that may have experts; -1: the model's last")                                                       \
+    X(SHARED_EXPERTS, shared_experts, INT, 1, 1023, "n_shared_experts", "experts",                                    \
+      "shared experts, which read every token, as one MLP")                                                           \
+    X(ANY_SHARED_EXPERTS, shared_experts, INT, 0, 1023, "moe_num_shared_experts", "experts",                          \
+      "shared experts, which read every token, as one MLP; 0: none")                                                  \
+    X(ROUTED_SCALING, routed_scaling, NUMBER, 1e-9, 1e9, "routed_scaling_factor", "",                                 \
+      "factor of a token's routing weights")                                                                          \
+    X(EXPERT_GROUPS, expert_groups, INT, 1, 1023, "n_group", "groups", "groups of experts")                           \
+    X(GROUPS_PER_TOKEN, groups_per_token, INT, 1, 1023, "topk_group", "groups",                                       \
+      "groups among whose experts a token's are chosen")                                                              \
+    X(TOP_K, top_k, TOP_K, 0, 0, "topk_method", "",                                                                   \
+      "how a token's experts are chosen: among all, or among those of the best groups")                               \
+    X(NORMALIZED_ROUTING, normalized_routing, BOOL, 0, 0, "norm_topk_prob", "",                                       \
+      "a token's routing weights are normalised to a sum of 1")                                                       \
+    X(GLOBAL_HEAD_DIM, global_head_dim, INT, 1, 1 << 16, "global_head_dim", "elements",                               \
+      "width of a head of full-attention layers")                                                                     \
+    X(GLOBAL_KV_HEADS, global_kv_heads, INT, 1, 1 << 16, "num_global_key_value_heads", "heads",                       \
+      "key and value heads of full-attention layers with attention_k_eq_v; null: as in the others")                   \
+    X(KEYS_ARE_VALUES, keys_are_values, BOOL, 0, 0, "attention_k_eq_v", "",                                           \
+      "full-attention layers have one projection for keys and values")                                                \
+    X(SHARED_KV_LAYERS, shared_kv_layers, INT, 0, PLIM_MAX_LAYERS, "num_kv_shared_layers", "layers",                  \
+      "number of last layers that reuse the keys and values of layers before them")                                   \
+    X(DOUBLE_WIDE, double_wide, BOOL, 0, 0, "use_double_wide_mlp", "",                                                \
+      "layers that reuse keys and values have MLPs of twice the width")                                               \
+    X(PER_LAYER_SIZE, per_layer_size, INT, 0, 1 << 20, "hidden_size_per_layer_input", "elements",                     \
+      "width of the per-layer embeddings; 0: none")                                                                   \
+    X(PER_LAYER_VOCAB, per_layer_vocab, INT, 1, 1 << 26, "vocab_size_per_layer_input", "tokens",                      \
+      "rows of the per-layer embedding")                                                                              \
+    X(HAS_EXPERTS, has_experts, BOOL, 0, 0, "enable_moe_block", "", "layers have experts beside their MLP")           \
+    X(AUX_LOSS_COEF, aux_loss_coef, NUMBER, 0, 1e9, "router_aux_loss_coef", "",                                       \
+      "coefficient of the load-balancing loss, which TRL's SFTTrainer adds")                                          \
+    X(SLIDING_WINDOW, sliding_window, INT, 1, INT32_MAX, "sliding_window", "tokens",                                  \
+      "tokens that a sliding-window layer looks back; null: no such layers")                                          \
+    X(LOCAL_ATTENTION, local_attention, INT, 2, INT32_MAX, "local_attention", "tokens",                               \
+      "window of local attention, both directions together")                                                          \
+    X(USE_SLIDING_WINDOW, use_sliding_window, BOOL, 0, 0, "use_sliding_window", "", "is sliding_window used?")        \
+    X(MAX_WINDOW_LAYERS, max_window_layers, INT, 0, 1 << 20, "max_window_layers", "layers",                           \
+      "first layer with a sliding window")                                                                            \
+    X(SLIDING_PATTERN, sliding_window_pattern, INT, 1, 1 << 20, "sliding_window_pattern", "layers",                   \
+      "every n-th layer has full attention, modernbert's from the first on")                                          \
+    X(NO_ROPE_INTERVAL, no_rope_interval, INT, 1, 1 << 20, "no_rope_layer_interval", "layers",                        \
+      "every n-th layer has no rotary embeddings")                                                                    \
+    X(LINEAR_KERNEL, linear_kernel, INT, 1, 1 << 10, "linear_conv_kernel_dim", "tokens",                              \
+      "kernel size of linear attention's convolution")                                                                \
+    X(LINEAR_KEY_HEADS, linear_key_heads, INT, 1, 1 << 16, "linear_num_key_heads", "heads",                           \
+      "query and key heads of linear attention")                                                                      \
+    X(LINEAR_VALUE_HEADS, linear_value_heads, INT, 1, 1 << 16, "linear_num_value_heads", "heads",                     \
+      "value heads of linear attention")                                                                              \
+    X(LINEAR_KEY_DIM, linear_key_dim, INT, 1, 1 << 16, "linear_key_head_dim", "elements",                             \
+      "width of a query or key head of linear attention")                                                             \
+    X(LINEAR_VALUE_DIM, linear_value_dim, INT, 1, 1 << 16, "linear_value_head_dim", "elements",                       \
+      "width of a value head of linear attention")                                                                    \
+    X(FULL_INTERVAL, full_interval, INT, 1, 1 << 20, "full_attention_interval", "layers",                             \
+      "every n-th layer has full attention, the others linear attention")                                             \
+    X(NEW_ARCHITECTURE, new_architecture, BOOL, 0, 0, "new_decoder_architecture", "",                                 \
+      "falcon's newer layout, in which each group of queries is followed by its key and value")                       \
+    X(MULTI_QUERY, multi_query, BOOL, 0, 0, "multi_query", "",                                                        \
+      "one key and value head for all queries (falcon: unless new_decoder_architecture)")                             \
+    X(NORMS_IN_PARALLEL, norms_in_parallel, INT, 1, 2, "num_ln_in_parallel_attn", "norms",                            \
+      "LayerNorms before attention and MLP that run in parallel; null: 2 with new_decoder_architecture, else 1")      \
+    X(ADJUSTS_WIDTH, adjusts_width, BOOL, 0, 0, "block_auto_adjust_ff_dim", "",                                       \
+      "the MLP's width is 2/3 of intermediate_size, times block_ffn_dim_multiplier, rounded up to a multiple of "     \
+      "block_multiple_of")                                                                                            \
+    X(WIDTH_MULTIPLE, width_multiple, INT, 1, 1 << 20, "block_multiple_of", "elements",                               \
+      "multiple to which the MLP's width is rounded up")                                                              \
+    X(WIDTH_MULTIPLIER, width_multiplier, NUMBER, 1e-6, 1e6, "block_ffn_dim_multiplier", "",                          \
+      "factor of the MLP's width")                                                                                    \
+    X(PAD_TOKEN, pad_token_id, INT, -(1 << 26), (1 << 26) - 1, "pad_token_id", "token",                               \
+      "padding_idx of the embedding")                                                                                 \
+    X(DROPOUT_EMBEDDING, dropout_embedding, NUMBER, 0, 1, "embd_pdrop", "probability",                                \
+      "dropout after the embedding")                                                                                  \
+    X(DROPOUT_ATTENTION, dropout_attention, NUMBER, 0, 1, "attention_dropout", "probability",                         \
+      "dropout of attention probabilities")                                                                           \
+    X(DROPOUT_RESIDUAL, dropout_residual, NUMBER, 0, 1, "resid_pdrop", "probability",                                 \
+      "dropout before each addition to the residual stream")                                                          \
+    X(DROPOUT_MLP, dropout_mlp, NUMBER, 0, 1, "mlp_dropout", "probability", "dropout inside the MLP")                 \
+    X(DROPOUT_CLASSIFIER, dropout_classifier, NUMBER, 0, 1, "classifier_dropout", "probability",                      \
+      "dropout of a classification head; null: as before additions to the residual stream")                           \
+    X(DROPOUT_ANSWERS, dropout_answers, NUMBER, 0, 1, "qa_dropout", "probability",                                    \
+      "dropout before the question-answering head")                                                                   \
+    X(DROPOUT_POOLER, dropout_pooler, NUMBER, 0, 1, "pooler_dropout", "probability",                                  \
+      "dropout of the pooled output that a classification head reads")                                                \
+    X(LAYERDROP, layerdrop, NUMBER, 0, 1, "layerdrop", "probability", "probability that a block is skipped")
 
 enum plim_field {
 #define PLIM_FIELD_ENUM(name, ...) PLIM_FIELD_##name,

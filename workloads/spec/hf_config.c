@@ -302,22 +302,35 @@ static const struct special_key {
     enum plim_status (*read)(const struct plim_place *, const struct plim_yaml_node *,
                              struct plim_spec *);
     enum whose whose;
+    const char *expected, *help; /* NULL: an older name of another one */
 } special_keys[] = {
-    {"layer_types", read_layer_types, OF_LAYER_TYPES},
-    {"full_attn_idxs", read_attending, OF_CONVOLUTIONS},
-    {"no_rope_layers", read_nope_layers, OF_NOPE},
-    {"id2label", read_labels, OF_CLASSIFIERS},
-    {"problem_type", read_problem, OF_CLASSIFIERS},
-    {"rope_parameters", read_rope, OF_ROTARY},
-    {"rope_scaling", read_rope, OF_ROTARY},
-    {"original_max_position_embeddings", read_original_positions, OF_ROTARY_OF_ALL},
-    {"vision_deepstack_visual_indexes", plim_vision_read_deep, OF_DEEPSTACK},
-    {"vision_fullatt_block_indexes", plim_vision_read_full, OF_WINDOWS},
-    {"torch_dtype", read_dtype, OF_ALL},
-    {"dtype", read_dtype, OF_ALL},
-    {"quantization_config", plim_hf_read_quantization, OF_ALL},
-    {"attn_implementation", read_attention, OF_ALL},
-    {"_attn_implementation", read_attention, OF_ALL},
+    {"layer_types", read_layer_types, OF_LAYER_TYPES,
+     "a list of full_attention and sliding_attention, linear_attention or conv, one a layer",
+     "each layer's type; default: the family's pattern"},
+    {"full_attn_idxs", read_attending, OF_CONVOLUTIONS, "a list of integers from 0 to 1023",
+     "without layer_types: the layers with attention; the others are convolutions"},
+    {"no_rope_layers", read_nope_layers, OF_NOPE, "a list of 1 or 0, one a layer or more",
+     "0: the layer has no rotary embeddings; default: by no_rope_layer_interval"},
+    {"id2label", read_labels, OF_CLASSIFIERS, "a mapping", "its size is num_labels"},
+    {"problem_type", read_problem, OF_CLASSIFIERS, "single_label_classification, or null",
+     "loss of a classification head; null: by its labels"},
+    {"rope_parameters", read_rope, OF_ROTARY, "a mapping",
+     "of which rope_type, partial_rotary_factor, original_max_position_embeddings and (with images) mrope_section "
+     "change shapes; in older configs rope_scaling"},
+    {"rope_scaling", read_rope, OF_ROTARY, NULL, NULL},
+    {"original_max_position_embeddings", read_original_positions, OF_ROTARY_OF_ALL, NULL, NULL},
+    {"vision_deepstack_visual_indexes", plim_vision_read_deep, OF_DEEPSTACK, "a list of at most 16 integers",
+     "vision blocks whose outputs are added to the text after its first blocks; default: the class's"},
+    {"vision_fullatt_block_indexes", plim_vision_read_full, OF_WINDOWS, "a list of at most 16 integers",
+     "vision blocks without windows, whose patches attend to their whole image; default: the class's"},
+    {"torch_dtype", read_dtype, OF_ALL, NULL, NULL},
+    {"dtype", read_dtype, OF_ALL, "float32, bfloat16 or float16",
+     "type of the published weights; in older configs torch_dtype"},
+    {"quantization_config", plim_hf_read_quantization, OF_ALL, "a mapping",
+     "of bitsandbytes: becomes train.quantization"},
+    {"attn_implementation", read_attention, OF_ALL, "sdpa, eager or flash_attention_2",
+     "attention, unless train.attention says"},
+    {"_attn_implementation", read_attention, OF_ALL, NULL, NULL},
 };
 
 enum { SPECIAL_COUNT = sizeof(special_keys) / sizeof(special_keys[0]), NAMES_MAX = 100 };
@@ -337,6 +350,17 @@ static bool has_special(enum plim_family family, size_t special)
     case OF_WINDOWS: return info->full[0] > 0;
     }
     return false;
+}
+
+const char *plim_model_special_key(enum plim_family family, size_t index, const char **name, const char **help)
+{
+    for (size_t i = 0; i < SPECIAL_COUNT; i++) {
+        if (!special_keys[i].expected || !has_special(family, i) || index--) continue;
+        *name = special_keys[i].name;
+        *help = special_keys[i].help;
+        return special_keys[i].expected;
+    }
+    return NULL;
 }
 
 static enum plim_status unknown_key(const struct plim_place *place,

@@ -29,4 +29,8 @@ enum plim_status plim_model_key_read(const struct plim_place *place,
                                      const struct plim_yaml_node *node,
                                      struct plim_spec *spec) PLIM_MUST_CHECK;
 
+/* Keys of the section that are a list or a mapping, or belong to every family: what is expected of the index'th that
+ * the family has, with its name and help. NULL: `index` is behind the last. */
+const char *plim_model_special_key(enum plim_family family, size_t index, const char **name, const char **help);
+
 #endif

@@ -82,27 +82,37 @@ static void clear_evaluation(struct plim_spec *spec)
     spec->evaluation = PLIM_NO_EVALUATION;
 }
 
+const struct plim_spec_shorthand plim_spec_shorthands[PLIM_SPEC_SHORTHANDS] = {
+    [PLIM_SPEC_DROPOUT] = {"train.dropout", "a number from 0 to 1, or null", "null", "0",
+                           "sets every dropout of the model (0 also turns layerdrop off); null: as the model says"},
+    [PLIM_SPEC_LORA] = {"train.lora", "a mapping, or a text such as r=16,targets=q_proj+v_proj,dropout=0", "null",
+                        "{r: 16}", "LoRA, as in peft"},
+    [PLIM_SPEC_QUANTIZATION] = {"train.quantization", "a mapping, or a text such as nf4,double=true,compute=bf16",
+                                "null", "nf4", "QLoRA: transformers' BitsAndBytesConfig"},
+    [PLIM_SPEC_EVALUATION] = {"train.evaluation", "a mapping, or a text such as batch=8,keeps=logits,batches=40",
+                              "null", "batch=8", "evaluations between steps"},
+};
+
 /* Sections that may also be a text of their keys, as on the command line. */
 static const struct text_section {
-    const char *path, *prefix;
+    const struct plim_spec_shorthand *described;
+    const char *prefix;
     const char *first;              /* the key of a part without a name; NULL: none */
     const char *none;               /* a word for null; NULL: none */
     const char *needed, *needed_is; /* a key that a mapping has to have, and what that is; NULL: none */
     void (*clear)(struct plim_spec *spec); /* where it is null */
-    const char *expected;
 } text_sections[] = {
-    {"train.lora", "train.lora.", NULL, NULL, "r", "the adapters' rank", clear_lora,
-     "a mapping, or a text such as r=16,targets=q_proj+v_proj,dropout=0"},
-    {"train.quantization", "train.quantization.", "type", NULL, "type", "nf4, fp4 or int8", clear_quantization,
-     "a mapping, or a text such as nf4,double=true,compute=bf16"},
-    {"train.evaluation", "train.evaluation.", "batch", "none", NULL, NULL, clear_evaluation,
-     "a mapping, or a text such as batch=8,keeps=logits,batches=40"},
+    {&plim_spec_shorthands[PLIM_SPEC_LORA], "train.lora.", NULL, NULL, "r", "the adapters' rank", clear_lora},
+    {&plim_spec_shorthands[PLIM_SPEC_QUANTIZATION], "train.quantization.", "type", NULL, "type", "nf4, fp4 or int8",
+     clear_quantization},
+    {&plim_spec_shorthands[PLIM_SPEC_EVALUATION], "train.evaluation.", "batch", "none", NULL, NULL,
+     clear_evaluation},
 };
 
 static const struct text_section *text_section_find(const char *path)
 {
     size_t i = 0;
-    while (strcmp(text_sections[i].path, path) != 0) i++;
+    while (strcmp(text_sections[i].described->path, path) != 0) i++;
     return &text_sections[i];
 }
 
@@ -114,11 +124,11 @@ static enum plim_status read_part(const struct plim_place *place, const struct p
     char *equals = strchr(part, '='), path[64];
     const char *name = is_first && !equals ? section->first : part;
     if (!name || (equals && !equals[1]) || (!equals && !is_first))
-        return plim_value_refuse(place, node, section->expected);
+        return plim_value_refuse(place, node, section->described->expected);
     if (equals) *equals = '\0';
     snprintf(path, sizeof(path), "%s%.40s", section->prefix, name);
     const struct plim_spec_key *key = plim_spec_key_find(path);
-    if (!key) return plim_value_refuse(place, node, section->expected);
+    if (!key) return plim_value_refuse(place, node, section->described->expected);
     struct plim_yaml_node value = *node;
     value.text = equals ? equals + 1 : part;
     value.quoted = false;
@@ -144,7 +154,7 @@ static enum plim_status read_text(const struct plim_place *place, const struct p
     char part[512];
     for (const char *at = node->text;;) {
         size_t length = strcspn(at, ",");
-        if (length >= sizeof(part)) return plim_value_refuse(place, node, section->expected);
+        if (length >= sizeof(part)) return plim_value_refuse(place, node, section->described->expected);
         if (is_repeated(node->text, at)) return plim_value_refuse(place, node, "each of its keys once");
         memcpy(part, at, length);
         part[length] = '\0';
@@ -167,7 +177,7 @@ static enum plim_status read_described(const struct plim_place *place, const str
     }
     if (is_scalar) return read_text(place, node, section, spec);
     if (node->kind == PLIM_YAML_MAPPING && section->needed && !plim_yaml_get(node, section->needed))
-        return plim_yaml_fail(place->yaml, node, place->err, "%s has no %s, expected %s", section->path,
+        return plim_yaml_fail(place->yaml, node, place->err, "%s has no %s, expected %s", section->described->path,
                               section->needed, section->needed_is);
     return plim_spec_section_read(place->yaml, node, section->prefix, spec, place->err);
 }

@@ -22,6 +22,14 @@ size_t plim_spec_key_count(void);
 const struct plim_spec_key *plim_spec_key_at(size_t index);
 const struct plim_spec_key *plim_spec_key_find(const char *path); /* NULL: no such key */
 
+/* Keys that stand for others: train.dropout for every dropout of the model, train.lora for its section as a text. */
+struct plim_spec_shorthand {
+    const char *path, *expected, *fallback, *example, *help;
+};
+
+enum { PLIM_SPEC_DROPOUT, PLIM_SPEC_LORA, PLIM_SPEC_QUANTIZATION, PLIM_SPEC_EVALUATION, PLIM_SPEC_SHORTHANDS };
+extern const struct plim_spec_shorthand plim_spec_shorthands[PLIM_SPEC_SHORTHANDS];
+
 /* Did the user give the key a value (spec->given) that is not null? */
 bool plim_spec_key_given(const struct plim_spec *spec, const char *path);
 void plim_spec_key_forget(struct plim_spec *spec, const char *path);

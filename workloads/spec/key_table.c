@@ -17,76 +17,77 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      AT(name),
      .unit = "",
      .example = "my-run",
-     .help = "what reports call this run; default: the file's or folder's name"},
+     .help = "name of the run in reports; default: the file's or folder's name"},
     {.path = "device",
      .value = {.type = PLIM_VALUE_TEXT, .nullable = true, .maximum = 95},
      AT(device),
      .unit = "",
      .fallback = "null",
      .example = "sim:RTX-4090",
-     .help = "the device to plan for where the command line names none"},
+     .help = "the device to plan for if the command line names none"},
 
     {.path = "data.seq",
      .value = {.type = PLIM_VALUE_INT_AXIS, .nullable = true, .minimum = 1, .maximum = 1 << 24},
      AT(seq), .unit = "tokens", .fallback = "null", .example = "512:4096:512",
-     .help = "length of a training sample, of whisper of its target: one, a list, or first:last:step; null: plimsoll "
+     .help = "sequence length, for whisper that of the target: one, a list, or first:last:step; null: plimsoll "
              "chooses"},
     {.path = "data.target_seq",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 24},
      AT(target_seq), .unit = "tokens", .fallback = "null", .example = "64",
-     .help = "tokens of a row's target, where an encoder reads data.seq tokens and a decoder writes these; null: 128, "
-             "or fewer where there are fewer positions"},
+     .help = "encoder-decoder models: length of the target (data.seq is that of the source); null: 128, or the "
+             "model's positions if it has fewer"},
     {.path = "data.vocab_size",
      .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 26},
      AT(model_as_given.vocab_size),
      .not_written = true,
      .unit = "tokens",
      .example = "50304",
-     .help = "overrides the model's vocabulary, for another tokenizer; default: the model's"},
+     .help = "overrides the model's vocabulary size, for another tokenizer; default: the model's"},
     {.path = "data.packing",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_packing_names, PLIM_PACKING_COUNT)},
      AT(packing), .unit = "", .fallback = "no", .example = "yes",
-     .help = "yes: several documents in one sample, positions starting again at each; one-row: all samples of a "
-             "micro-batch are one row (DataCollatorWithFlattening, TRL's padding_free, axolotl's sample_packing)"},
+     .help = "yes: a sample holds several documents, and positions start at 0 in each; one-row: all samples of a "
+             "micro-batch are concatenated into one row (DataCollatorWithFlattening, TRL's padding_free, axolotl's "
+             "sample_packing)"},
     {.path = "data.documents",
      .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 20},
      AT(documents), .unit = "", .fallback = "1", .example = "8",
-     .help = "documents in one sample of data.seq tokens, where data.packing is one-row: flash-attention-2's backward "
-             "takes as much room for each as for 128 tokens more"},
+     .help = "documents in a sample of data.seq tokens, with data.packing one-row: for each of them "
+             "flash-attention-2's backward needs the memory of 128 more tokens"},
 
     {.path = "data.padding",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_padding_names, PLIM_PADDING_COUNT)},
      AT(padding), .unit = "", .fallback = "no", .example = "yes",
-     .help = "rows of different lengths: every batch has an attention mask that hides something, and is as "
-             "long as data.seq (longest: padded to its longest row, as TRL does it, so that the mask of one row hides "
-             "nothing); flash_attention_2, which leaves out what is padded, is planned with one token less than that, "
-             "the most there can be"},
+     .help = "yes: rows of different lengths are padded to data.seq, and every batch has an attention mask that "
+             "hides padding; longest: they are padded to the longest row of the batch, as in TRL, so that the mask "
+             "of a single row hides nothing. flash_attention_2 removes padding and is planned with one token of "
+             "it, the worst case"},
 
     {.path = "data.prompt",
      .value = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = 1 << 24},
      AT(prompt), .unit = "tokens", .fallback = "0", .example = "512",
-     .help = "TRL's loops and ms-swift's: tokens at the beginning of a row that nothing is learned from, for which the "
-             "head makes nothing; fewer of them take more"},
+     .help = "TRL's and ms-swift's loops: tokens at the start of each row that have no loss, for which no logits "
+             "are computed; a shorter prompt needs more memory"},
 
     {.path = "data.images",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .null_value = -1, .minimum = 0, .maximum = 1 << 16},
      AT(images.count), .unit = "images", .fallback = "null", .example = "3",
-     .help = "images in each row of a model with a vision tower, whose tokens are among those of data.seq; 0: text "
-             "alone; null: one, and none of gemma3, gemma4, mistral3 and qwen3_5"},
+     .help = "vision-language models: images in each row, whose tokens count in data.seq; 0: text alone; null: 1, "
+             "but 0 for gemma3, gemma4, mistral3 and qwen3_5"},
     {.path = "data.image_pixels",
      .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 30},
      AT(images.pixels), .unit = "pixels", .fallback = "262144", .example = "1048576",
-     .help = "what an image has at most behind the model's processor (max_pixels), as a square; larger images take "
-             "more"},
+     .help = "vision-language models: pixels of an image after the processor has resized it (max_pixels), as a "
+             "square; larger images need more memory"},
     {.path = "data.image_height",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 16},
      AT(images.height), .unit = "pixels", .fallback = "null", .example = "1024",
-     .help = "how high the processor leaves an image, with data.image_width, in place of that square: multiples of the "
-             "patches that become one token (qwen3_vl: of 32), of internvl of its tiles (one, if nothing is said)"},
+     .help = "height of an image after the processor, with data.image_width instead of that square: a multiple of "
+             "the pixels of one token (qwen3_vl: 32), for internvl of a tile (default: one tile)"},
     {.path = "data.image_width",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 16},
      AT(images.width), .unit = "pixels", .fallback = "null", .example = "768",
-     .help = "how wide, likewise"},
+     .help = "width of an image after the processor, with data.image_height"},
 
     {.path = "train.precision",
      .value = {.type = PLIM_VALUE_ENUM_AXIS,
@@ -96,15 +97,14 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .unit = "",
      .fallback = "null",
      .example = "[bf16-mixed, fp32]",
-     .help = "mixed: autocast over the weights; plain: no autocast, weights in that type; null: "
-             "plain, in the weights' type"},
+     .help = "mixed: autocast; plain: no autocast, weights in that type; null: plain, in the weights' type"},
     {.path = "train.weights",
      .value = {.type = PLIM_VALUE_ENUM_AXIS, NAMES(plim_weights_names, PLIM_WEIGHTS_COUNT)},
      AT(weights),
      .unit = "",
      .fallback = "auto",
      .example = "bf16",
-     .help = "type of the stored weights; auto: as the config.json says, fp32 where it does not"},
+     .help = "type of the stored weights; auto: the dtype of the config.json, fp32 if it has none"},
     {.path = "train.optimizer",
      .value = {.type = PLIM_VALUE_ENUM_AXIS, NAMES(plim_optimizer_names, PLIM_OPTIMIZER_COUNT)},
      AT(optimizer),
@@ -117,57 +117,60 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .value = {.type = PLIM_VALUE_ENUM_AXIS,
                NAMES(plim_checkpointing_names, PLIM_CHECKPOINTING_COUNT)},
      AT(checkpointing), .unit = "", .fallback = "[none, full]", .example = "full",
-     .help = "activation checkpointing; full: every block is recomputed in backward"},
+     .help = "activation checkpointing; full: every block is recomputed in the backward pass"},
     {.path = "train.use_reentrant",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(use_reentrant), .unit = "", .fallback = "false", .example = "true",
-     .help = "torch.utils.checkpoint's use_reentrant: a block is recomputed whole, and a backward of its own goes "
-             "through it"},
+     .help = "torch.utils.checkpoint's use_reentrant: a block is recomputed as a whole, with a backward pass of "
+             "its own"},
     {.path = "train.torch",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_torch_names, PLIM_TORCH_COUNT)},
      AT(torch), .unit = "", .fallback = "2.11", .example = "2.15",
-     .help = "whose memory rules: from 2.15 on PyTorch takes cuBLAS's workspace for each product"},
+     .help = "the PyTorch whose allocations are replayed; from 2.15 on it allocates cuBLAS's workspace for each "
+             "product"},
     {.path = "train.transformers",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_transformers_names, PLIM_TRANSFORMERS_COUNT)},
      AT(transformers), .unit = "", .fallback = "5.17", .example = "5.24",
-     .help = "whose models: newer ones make rotary positions without a matrix product"},
+     .help = "the transformers whose models are replayed; newer ones compute rotary embeddings without a matrix "
+             "product"},
     {.path = "train.attention",
      .value = {.type = PLIM_VALUE_ENUM_AXIS,
                .nullable = true,
                NAMES(plim_attention_names, PLIM_ATTENTION_COUNT)},
      AT(attention), .unit = "", .fallback = "null", .example = "eager",
-     .help = "transformers' attn_implementation (flash_attention_2: the package flash-attn); null: "
-             "sdpa, and eager for bloom"},
+     .help = "transformers' attn_implementation (flash_attention_2 is the package flash-attn); null: sdpa, for "
+             "bloom eager"},
     {.path = "train.linear_attention",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_delta_rule_names, PLIM_DELTA_RULE_COUNT)},
      AT(linear_attention.rule), .unit = "", .fallback = "torch", .example = "fla",
-     .help = "layers of linear attention: fla: flash-linear-attention, which transformers takes where it "
-             "is installed; torch: transformers' own code, which takes more memory"},
+     .help = "layers with linear attention: fla: flash-linear-attention, which transformers uses if it is "
+             "installed; torch: transformers' own code, which needs more memory"},
     {.path = "train.causal_conv1d",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(linear_attention.causal_conv1d), .unit = "", .fallback = "false", .example = "true",
-     .help = "the same layers' convolution: is causal-conv1d installed, which transformers then takes?"},
+     .help = "layers with linear attention: causal-conv1d is installed, which transformers then uses for their "
+             "convolution"},
     {.path = "train.micro_batch",
      .value = {.type = PLIM_VALUE_INT_AXIS, .nullable = true, .minimum = 1, .maximum = 1 << 20},
      AT(micro_batch),
      .unit = "samples",
      .fallback = "null",
      .example = "8",
-     .help = "samples per GPU and micro-step: one, a list, or first:last:step; null: search"},
+     .help = "samples per GPU and micro-step: one, a list, or first:last:step; null: searched"},
     {.path = "train.accumulation",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 20},
      AT(accumulation),
      .unit = "micro-steps",
      .fallback = "null",
      .example = "4",
-     .help = "micro-steps per optimizer step; null: follows from effective_batch, or 1"},
+     .help = "micro-steps per optimizer step; null: derived from effective_batch, or 1"},
     {.path = "train.accumulation_schedule",
      .value = {.type = PLIM_VALUE_SCHEDULE, .nullable = true, .maximum = 1 << 20},
      .offset = 0,
      .unit = "",
      .fallback = "null",
      .example = "{0: 4, 4: 2, 8: 1}",
-     .help = "accumulation from each epoch on; 1 until the first epoch named"},
+     .help = "accumulation from each epoch on; 1 before the first one listed"},
     {.path = "train.effective_batch",
      .value = {.type = PLIM_VALUE_INT,
                .nullable = true,
@@ -177,8 +180,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .unit = "samples",
      .fallback = "null",
      .example = "256",
-     .help = "samples per optimizer step over all GPUs, to be kept: micro_batch x accumulation x "
-             "world"},
+     .help = "samples per optimizer step over all GPUs, to be kept: micro_batch x accumulation x world"},
     {.path = "train.effective_batch_tolerance",
      .value = {.type = PLIM_VALUE_SHARE, .minimum = 0, .maximum = 0.99},
      AT(effective_batch_tolerance),
@@ -199,90 +201,86 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .unit = "GPUs",
      .fallback = "8",
      .example = "4",
-     .help = "GPUs of one machine, which talk over their own links"},
+     .help = "GPUs of a node, which communicate over its own links"},
     {.path = "train.node_gb_per_second",
      .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0.001, .maximum = 1e5},
      AT(node_bandwidth),
      .unit = "GB/s",
      .fallback = "100",
      .example = "400",
-     .help = "what a machine sends to the others, all its network adapters together; 8 of 400 Gb/s "
-             "are 400"},
+     .help = "network bandwidth of a node, all its adapters together; 8 of 400 Gb/s are 400"},
     {.path = "train.host_speed",
      .value = {.type = PLIM_VALUE_NUMBER, .nullable = true, .minimum = 1e-6, .maximum = 1e6},
      AT(host_speed),
      .unit = "times",
      .fallback = "null",
      .example = "1.6",
-     .help = "how fast the machine's processor launches operations: 1 takes 20 us in forward and 12 in "
-             "backward; null: as that, and in doubt"},
+     .help = "speed at which the CPU launches operations: at 1 one takes 20 us in forward and 12 us in backward; "
+             "null: 1, marked as uncertain"},
     {.path = "train.sharding",
      .value = {.type = PLIM_VALUE_ENUM_AXIS, NAMES(plim_sharding_names, PLIM_SHARDING_COUNT)},
      AT(sharding),
      .unit = "",
      .fallback = "auto",
      .example = "[ddp, fsdp]",
-     .help = "how the GPUs share the work: each as if alone (none), DistributedDataParallel (ddp), "
-             "DeepSpeed's ZeRO (zero1, zero2, zero3), or fully_shard on every block (fsdp); auto: ddp where "
-             "world is above 1"},
+     .help = "how the data-parallel GPUs work together: not at all (none), DistributedDataParallel (ddp), "
+             "DeepSpeed's ZeRO (zero1, zero2, zero3), or FSDP2 with fully_shard on every block (fsdp); auto: ddp "
+             "if world is above 1"},
     {.path = "train.reduction",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_reduction_names, PLIM_REDUCTION_COUNT)},
      AT(reduction),
      .unit = "",
      .fallback = "last",
      .example = "each",
-     .help =
-         "micro-steps after which the GPUs add up their gradients: the last (no_sync before it) "
-         "or each"},
+     .help = "micro-steps after which gradients are reduced: the last (no_sync before it) or each"},
     {.path = "train.reshard_after_forward",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_resharding_names, PLIM_RESHARDING_COUNT)},
      AT(resharding),
      .unit = "",
      .fallback = "yes",
      .example = "no",
-     .help = "fsdp: are a block's parameters given up between forward and backward?"},
+     .help = "fsdp: are a block's parameters freed between forward and backward?"},
     {.path = "train.cpu_ram_efficient_loading",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(efficient_loading),
      .unit = "",
      .fallback = "false",
      .example = "true",
-     .help = "fsdp where loop is trainer or trl-sft: the host of the first rank alone has the weights, which come to "
-             "each GPU in full, one after the other, to be cut (accelerate's cpu_ram_efficient_loading)"},
+     .help = "fsdp with the loops trainer and trl-sft: only rank 0 loads the weights, each GPU receives them in "
+             "full, one after the other, and shards them (accelerate's cpu_ram_efficient_loading)"},
     {.path = "train.fsdp_plan", .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_fsdp_plan_names, PLIM_FSDP_PLAN_COUNT)},
      AT(fsdp_plan), .unit = "", .fallback = "accelerate", .example = "axolotl",
-     .help = "fsdp under Trainer: whose units and types: accelerate's, where the embedding and the head are units and "
-             "weights that train become fp32, or axolotl's, where they are the root's and keep their type"},
+     .help = "fsdp under Trainer: accelerate: embedding and head are units of their own, and trainable weights "
+             "become fp32; axolotl: they belong to the root, and weights keep their type"},
     {.path = "train.reduce_dtype",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_reduce_type_names, PLIM_REDUCE_TYPE_COUNT)},
      AT(reduce_type),
      .unit = "",
      .fallback = "auto",
      .example = "low",
-     .help = "fsdp: the type in which gradients of mixed precision are reduced: fp32, or that of "
-             "the computation (low); auto: fp32, and low where loop is trainer"},
+     .help = "fsdp: type in which gradients are reduced under mixed precision: fp32, or that of the computation "
+             "(low); auto: fp32, with loop trainer low"},
     {.path = "train.ddp.bucket_cap_mb",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 20},
      AT(ddp.bucket_mib),
      .unit = "MiB",
      .fallback = "null",
      .example = "100",
-     .help = "DistributedDataParallel's bucket_cap_mb: what a bucket holds of gradients; "
-             "null: 25, and 1 in the first"},
+     .help = "DistributedDataParallel's bucket_cap_mb: size of a gradient bucket; null: 25, of the first 1"},
     {.path = "train.ddp.gradient_as_bucket_view",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(ddp.as_view), .unit = "", .fallback = "false", .example = "true",
-     .help = "DistributedDataParallel's gradient_as_bucket_view: gradients are their places in the "
-             "buckets, not copied there"},
+     .help = "DistributedDataParallel's gradient_as_bucket_view: gradients are views of the buckets, not copied "
+             "into them"},
     {.path = "train.ddp.find_unused_parameters",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_find_unused_names, PLIM_FIND_UNUSED_COUNT)},
      AT(ddp.finds_unused), .unit = "", .fallback = "auto", .example = "true",
-     .help = "DistributedDataParallel's find_unused_parameters, which copies the model's outputs; auto: "
-             "with train.loop trainer where nothing is checkpointed or adapters are trained, as there"},
+     .help = "DistributedDataParallel's find_unused_parameters, which copies the model's outputs; auto: with loop "
+             "trainer as Trainer sets it: true without checkpointing, or with adapters"},
     {.path = "train.ddp.static_graph", .value = {.type = PLIM_VALUE_BOOL},
      AT(ddp.is_static), .unit = "", .fallback = "false", .example = "true",
-     .help = "DistributedDataParallel's static_graph, which copies the model's outputs once and makes "
-             "the buckets a reduction later"},
+     .help = "DistributedDataParallel's static_graph, which copies the model's outputs once and makes the buckets "
+             "one reduction later"},
     {.path = "train.zero.rank",
      .value = {.type = PLIM_VALUE_INT,
                .nullable = true,
@@ -293,7 +291,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .unit = "",
      .fallback = "null",
      .example = "0",
-     .help = "zero1, zero2, fsdp: the rank whose memory is told; null: the one that reserves most"},
+     .help = "zero1, zero2, fsdp: the rank whose memory is planned; null: the one that reserves most"},
     {.path = "train.zero.reduce_bucket_size",
      .value = {.type = PLIM_VALUE_INT,
                .nullable = true,
@@ -304,22 +302,22 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .unit = "elements",
      .fallback = "500000000",
      .example = "50000000",
-     .help = "DeepSpeed's reduce_bucket_size: room for gradients that are reduced together; auto: as "
-             "Trainer and accelerate fill in an \"auto\" (hidden_size squared)"},
+     .help = "DeepSpeed's reduce_bucket_size: elements of the bucket in which gradients are reduced; auto: "
+             "hidden_size squared, as Trainer and accelerate fill in an \"auto\""},
     {.path = "train.zero.overlap_comm",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_overlap_names, PLIM_OVERLAP_COUNT)},
      AT(zero.overlap), .unit = "", .fallback = "auto", .example = "yes",
-     .help = "DeepSpeed's overlap_comm: gradients are reduced beside backward, by way of two "
-             "buckets (zero3: and parameters gathered); auto: no, of zero3 yes"},
+     .help = "DeepSpeed's overlap_comm: gradients are reduced during the backward pass, with two buckets (zero3: "
+             "and parameters are gathered ahead); auto: no, for zero3 yes"},
     {.path = "train.zero.offload_optimizer",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_offload_names, PLIM_OFFLOAD_COUNT)},
      AT(zero.optimizer), .unit = "", .fallback = "none", .example = "cpu",
-     .help = "DeepSpeed's offload_optimizer: fp32 weights, their gradients and the states are the host's, whose "
-             "processor updates them (DeepSpeedCPUAdam)"},
+     .help = "DeepSpeed's offload_optimizer: fp32 weights, their gradients and optimizer states are in host "
+             "memory, and the CPU updates them (DeepSpeedCPUAdam)"},
     {.path = "train.zero.offload_param",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_offload_names, PLIM_OFFLOAD_COUNT)},
      AT(zero.parameters), .unit = "", .fallback = "none", .example = "cpu",
-     .help = "zero3: DeepSpeed's offload_param: a rank's pieces of the parameters are the host's"},
+     .help = "zero3: DeepSpeed's offload_param: a rank's shards of the parameters are in host memory"},
     {.path = "train.zero.contiguous_gradients",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(zero.contiguous), .unit = "", .fallback = "true", .example = "false",
@@ -327,7 +325,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
     {.path = "train.zero.sub_group_size",
      .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = (double)(INT64_C(1) << 40)},
      AT(zero.sub_group_elements), .unit = "elements", .fallback = "1000000000", .example = "100000000",
-     .help = "zero3: DeepSpeed's sub_group_size: elements of a rank's pieces that are updated together"},
+     .help = "zero3: DeepSpeed's sub_group_size: elements of a rank's shards that are updated at once"},
     {.path = "train.zero.stage3_prefetch_bucket_size",
      .value = {.type = PLIM_VALUE_INT,
                .nullable = true,
@@ -338,16 +336,18 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .unit = "elements",
      .fallback = "50000000",
      .example = "10000000",
-     .help = "zero3: DeepSpeed's stage3_prefetch_bucket_size: parameters gathered ahead together; "
-             "auto: 0.9 of hidden_size squared"},
+     .help = "zero3: DeepSpeed's stage3_prefetch_bucket_size: elements that are gathered ahead at once; auto: 0.9 "
+             "of hidden_size squared"},
     {.path = "train.zero.stage3_max_live_parameters",
      .value = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = (double)(INT64_C(1) << 40)},
      AT(zero.live_elements), .unit = "elements", .fallback = "1000000000", .example = "100000000",
-     .help = "zero3: DeepSpeed's stage3_max_live_parameters: more are not gathered ahead"},
+     .help = "zero3: DeepSpeed's stage3_max_live_parameters: gathered elements from which on nothing is gathered "
+             "ahead"},
     {.path = "train.zero.stage3_max_reuse_distance",
      .value = {.type = PLIM_VALUE_INT, .minimum = 0, .maximum = (double)(INT64_C(1) << 40)},
      AT(zero.reuse_elements), .unit = "elements", .fallback = "1000000000", .example = "100000000",
-     .help = "zero3: DeepSpeed's stage3_max_reuse_distance: what is used again within it stays whole"},
+     .help = "zero3: DeepSpeed's stage3_max_reuse_distance: parameters that are used again within so many elements "
+             "stay gathered"},
     {.path = "train.zero.stage3_param_persistence_threshold",
      .value = {.type = PLIM_VALUE_INT,
                .nullable = true,
@@ -358,98 +358,91 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .unit = "elements",
      .fallback = "100000",
      .example = "10000",
-     .help = "zero3: DeepSpeed's stage3_param_persistence_threshold: parameters up to it stay whole; "
-             "auto: 10 times hidden_size"},
+     .help = "zero3: DeepSpeed's stage3_param_persistence_threshold: parameters of at most so many elements stay "
+             "gathered; auto: 10 times hidden_size"},
     {.path = "train.liger",
      .value = {.type = PLIM_VALUE_ENUM_AXIS, NAMES(plim_liger_names, PLIM_LIGER_COUNT)},
      AT(liger), .unit = "", .fallback = "false", .example = "[false, true]",
-     .help = "transformers' use_liger_kernel: rotary embedding, RMSNorm, SwiGLU or GeGLU and loss are liger-kernel's; "
-             "nothing changes where it does not know the family"},
+     .help = "transformers' use_liger_kernel: rotary embedding, RMSNorm, SwiGLU or GeGLU and loss are "
+             "liger-kernel's; no effect on families that it does not support"},
     {.path = "train.liger_kernels.rope",
      LIGER_KERNEL(rope),
-     .help = "train.liger: its rotary embedding, where it has one for the family; else the model's own"},
+     .help = "with train.liger: its rotary embedding, if it has one for the family; false: the model's own"},
     {.path = "train.liger_kernels.rms_norm",
      LIGER_KERNEL(rms_norm),
-     .help = "train.liger: its RMSNorm; else the model's own"},
+     .help = "with train.liger: its RMSNorm; false: the model's own"},
     {.path = "train.liger_kernels.glu",
      LIGER_KERNEL(glu),
-     .help = "train.liger: its SwiGLU or GeGLU; else the model's own"},
+     .help = "with train.liger: its SwiGLU or GeGLU; false: the model's own"},
     {.path = "train.liger_kernels.loss",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_liger_choice_names, PLIM_LIGER_CHOICE_COUNT)},
      AT(liger_kernels.loss), .unit = "", .fallback = "auto", .example = "none",
-     .help = "train.liger: its loss without all logits, its cross entropy of logits, or the model's own (none); auto: "
-             "Liger's choice for the family"},
+     .help = "with train.liger: its fused loss, which never holds all logits, its cross entropy of logits, or the "
+             "model's own loss (none); auto: liger-kernel's default for the family"},
     {.path = "train.cut_cross_entropy",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(cut_cross_entropy), .unit = "", .fallback = "false", .example = "true",
-     .help = "head and loss are cut-cross-entropy's, as axolotl's plugin of this name has them: no logits are made"},
+     .help = "head and loss are cut-cross-entropy's, as with axolotl's plugin of this name: logits are never stored"},
     {.path = "train.freeze_encoder",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(freeze_encoder), .unit = "", .fallback = "false", .example = "true",
-     .help = "whisper's encoder is not trained (its freeze_encoder())"},
+     .help = "whisper: the encoder is frozen (its freeze_encoder())"},
     {.path = "train.freeze_vision",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(freeze_vision), .unit = "", .fallback = "false", .example = "true",
-     .help = "the vision tower and what merges its patches are not trained (adapters train what they adapt)"},
+     .help = "vision-language models: the vision tower and its projector are frozen; adapters in them are trained"},
     {.path = "train.auto_class",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_auto_class_names, PLIM_AUTO_CLASS_COUNT)},
      AT(auto_class), .not_written = true, .unit = "", .fallback = "published", .example = "causal-lm",
-     .help = "which class builds the model: the one that config.json names in architectures, or "
-             "AutoModelForCausalLM's, which builds the text model alone of qwen3_5 and qwen3_5_moe (families "
-             "qwen3_5_text, qwen3_5_moe_text)"},
+     .help = "the class that builds the model: the one in the config.json's architectures, or "
+             "AutoModelForCausalLM's, which for qwen3_5 and qwen3_5_moe is the text model alone (families "
+             "qwen3_5_text and qwen3_5_moe_text)"},
     {.path = "train.made_on", .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_made_on_names, PLIM_MADE_ON_COUNT)},
      AT(made_on), .unit = "", .fallback = "host", .example = "gpu",
-     .help = "where the model is made: on the host and moved, as Trainer does with what from_pretrained() made, or on "
-             "the GPU (torch.device), where a tied weight leaves its room behind; loaded: from_pretrained() with a "
-             "device_map brings it there, as TRL (on one GPU), LLaMA-Factory and axolotl (but under fsdp and zero3) "
-             "have it; cast: so in 16 bits, and then each weight becomes fp32, as in LLaMA-Factory where all are "
-             "trained"},
+     .help = "where the model is made: host: there, and then moved, as Trainer does after from_pretrained(); gpu: "
+             "under torch.device, where a tied head leaves cached memory behind; loaded: by from_pretrained() with "
+             "a device_map, as in TRL (on one GPU), LLaMA-Factory and axolotl (except with fsdp and zero3); cast: "
+             "loaded in 16 bits, and each weight then cast to fp32, as in LLaMA-Factory's full fine-tuning"},
     {.path = "train.upcast", .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_upcast_names, PLIM_UPCAST_COUNT)},
      AT(upcast), .unit = "", .fallback = "none", .example = "undone",
-     .help = "axolotl's casts behind loading: kept: embeddings, norms and the head become fp32; undone: and then the "
-             "weights' type again"},
+     .help = "axolotl's casts after loading: kept: embeddings, norms and head become fp32; undone: and then get "
+             "the weights' type again"},
     {.path = "train.loop",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_loop_names, PLIM_LOOP_COUNT)},
      AT(loop), .unit = "", .fallback = "plain", .example = "trainer",
-     .help = "what runs the steps: a plain loop, or transformers' Trainer with what it and accelerate allocate around "
-             "them (one GPU, or several with DDP, FSDP2 or ZeRO); or that of ms-swift's `swift sft` (swift-sft: "
-             "version 4.6, a Trainer whose logits are of learned tokens alone; one GPU, or several with DDP or ZeRO); "
-             "or TRL's SFTTrainer (trl-sft: version 1.16, whose head and loss make no logits), or its DPOTrainer "
-             "(trl-dpo: a sample is a pair of rows, which a second model judges, too; one GPU, or several with DDP or "
-             "ZeRO 1 or 2, beside adapters also with FSDP2 or ZeRO 3), or its GRPOTrainer (trl-grpo: a sample is an "
-             "answer that vLLM or the model itself generates; one GPU, or several with DDP or ZeRO 1 or 2), or its "
-             "RewardTrainer (trl-reward: a sample is a pair of rows, each of which gets one number from a "
-             "classification's head); or axolotl's DPO (axolotl-dpo: an earlier DPOTrainer of TRL's, which makes all "
-             "logits; one GPU); or a stage of LLaMA-Factory's, whose trainers make all logits (llamafactory-dpo and "
-             "llamafactory-rm, of pairs of rows, and llamafactory-kto; one GPU, or several with DDP)"},
+     .help = "the training loop: plain: forward, backward and step; trainer: transformers' Trainer; trl-sft, "
+             "trl-dpo, trl-grpo and trl-reward: TRL's trainers (1.16); swift-sft: ms-swift's swift sft (4.6); "
+             "axolotl-dpo: axolotl's rl: dpo; llamafactory-dpo, llamafactory-rm and llamafactory-kto: stages of "
+             "LLaMA-Factory"},
     {.path = "train.precomputed_reference",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(precomputed_reference), .unit = "", .fallback = "false", .example = "true",
-     .help = "trl-dpo: precompute_ref_log_probs: what the reference makes of the rows comes with them, and there is no "
-             "second model"},
+     .help = "trl-dpo: precompute_ref_log_probs: rows come with the reference model's log-probabilities, and there "
+             "is no reference model in memory"},
     {.path = "train.preference_loss",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_preference_loss_names, PLIM_PREFERENCE_COUNT)},
      AT(preference_loss), .unit = "", .fallback = "sigmoid", .example = "orpo",
-     .help = "llamafactory-dpo: pref_loss (hinge and kto_pair are as sigmoid); of orpo and simpo there is no "
-             "reference; axolotl-dpo: ipo is its rl: ipo"},
+     .help = "llamafactory-dpo: pref_loss (hinge and kto_pair need the memory of sigmoid); orpo and simpo have no "
+             "reference model; axolotl-dpo: ipo is its rl: ipo"},
     {.path = "train.center_rewards",
      .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1000},
      AT(center_rewards), .unit = "", .fallback = "0", .example = "0.01",
-     .help = "trl-reward: center_rewards_coefficient: the mean square of a pair's two rewards joins the loss; 0: it "
-             "does not"},
+     .help = "trl-reward: center_rewards_coefficient: weight in the loss of the squared sum of a pair's rewards; "
+             "0: none"},
     {.path = "train.grpo.generations", .value = {.type = PLIM_VALUE_INT, .minimum = 2, .maximum = 1 << 16},
      AT(grpo.generations), .unit = "", .fallback = "8", .example = "16",
-     .help = "trl-grpo: num_generations: answers to a prompt, which divide what is generated at once"},
+     .help = "trl-grpo: num_generations: completions of a prompt; must divide the number that is generated at once"},
     {.path = "train.grpo.updates", .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 12},
      AT(grpo.updates), .unit = "", .fallback = "1", .example = "4",
-     .help = "trl-grpo: optimizer steps whose samples are generated at once: steps_per_generation over "
+     .help = "trl-grpo: optimizer steps for which samples are generated at once: steps_per_generation / "
              "gradient_accumulation_steps"},
     {.path = "train.grpo.iterations", .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 12},
      AT(grpo.iterations), .unit = "", .fallback = "1", .example = "2",
-     .help = "trl-grpo: num_iterations: times that they are trained on"},
+     .help = "trl-grpo: num_iterations: how often the samples of a generation are trained on"},
     {.path = "train.grpo.reference", .value = {.type = PLIM_VALUE_BOOL},
      AT(grpo.reference), .unit = "", .fallback = "false", .example = "true",
-     .help = "trl-grpo: beta is not 0: a second model judges the samples, or beside adapters the same without them"},
+     .help = "trl-grpo: beta is not 0: a reference model (with adapters: the model without them) computes "
+             "log-probabilities, too"},
     {.path = "train.grpo.loss", .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_grpo_loss_names, PLIM_GRPO_LOSS_COUNT)},
      AT(grpo.loss), .unit = "", .fallback = "dapo", .example = "grpo", .help = "trl-grpo: loss_type"},
     {.path = "train.grpo.correction",
@@ -458,51 +451,53 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .help = "trl-grpo: vllm_importance_sampling_mode; none: vllm_importance_sampling_correction is false"},
     {.path = "train.grpo.vllm", .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_vllm_names, PLIM_VLLM_COUNT)},
      AT(grpo.vllm), .unit = "", .fallback = "server", .example = "colocate",
-     .help = "trl-grpo: vllm_mode: a server on other GPUs, or an engine in each process that trains; none: use_vllm is "
-             "not true, and the model that is trained generates its answers itself"},
+     .help = "trl-grpo: vllm_mode: a server on other GPUs, or an engine in each training process (colocate); none: "
+             "use_vllm is false, and the trained model generates the completions itself"},
     {.path = "train.grpo.temperature", .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0.001, .maximum = 1000},
      AT(grpo.temperature), .unit = "", .fallback = "1", .example = "0.7",
-     .help = "trl-grpo, none: temperature: what the logits are divided by before a token is drawn"},
+     .help = "trl-grpo, vllm none: temperature: what logits are divided by when tokens are sampled"},
     {.path = "train.grpo.vllm_memory", .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0.01, .maximum = 1},
      AT(grpo.vllm_memory), .unit = "", .fallback = "0.3", .example = "0.5",
-     .help = "trl-grpo, colocate: vllm_gpu_memory_utilization: the share of the GPU's memory that vLLM gives itself"},
+     .help = "trl-grpo, vllm colocate: vllm_gpu_memory_utilization: the share of the GPU's memory that vLLM "
+             "reserves"},
     {.path = "train.grpo.vllm_sleeps", .value = {.type = PLIM_VALUE_BOOL},
      AT(grpo.vllm_sleeps), .unit = "", .fallback = "false", .example = "true",
-     .help = "trl-grpo, colocate: vllm_enable_sleep_mode: it has that memory only while it generates"},
+     .help = "trl-grpo, vllm colocate: vllm_enable_sleep_mode: vLLM holds that memory only during generation"},
     {.path = "train.label_smoothing",
      .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1},
      AT(label_smoothing),
      .unit = "",
      .fallback = "0",
      .example = "0.1",
-     .help = "trainer: label_smoothing_factor: the loss is Trainer's own, of all logits, and not the model's; 0: the "
-             "model's"},
+     .help = "trainer: label_smoothing_factor: Trainer computes the loss itself, from all logits; 0: the model "
+             "computes it"},
     {.path = "train.empty_cache_steps",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 20},
      AT(empty_cache_steps),
      .unit = "steps",
      .fallback = "null",
      .example = "4",
-     .help = "trainer: torch_empty_cache_steps: in each such step cached memory is given back before every backward; "
-             "null: never"},
+     .help = "trainer: torch_empty_cache_steps: every so many steps cached memory is released before each "
+             "backward; null: never"},
     {.path = "train.evaluation.batch",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 20},
      AT(evaluation.batch), .unit = "samples", .fallback = "null", .example = "8",
-     .help = "trainer: per_device_eval_batch_size of evaluations between steps (Trainer's own is 8); null: there are "
-             "none"},
+     .help = "trainer: per_device_eval_batch_size of evaluations between steps (Trainer's default: 8); null: no "
+             "evaluations"},
     {.path = "train.evaluation.keeps",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_predictions_names, PLIM_PREDICTIONS_COUNT)},
      AT(evaluation.keeps), .unit = "", .fallback = "loss", .example = "logits",
-     .help = "what an evaluation keeps of its batches on the GPU: the loss, or logits and labels too, as with a "
-             "compute_metrics; or labels and argmax, of a preprocess_logits_for_metrics that is logits.argmax(-1)"},
+     .help = "what an evaluation keeps of each batch on the GPU: the loss; logits and labels, too (with "
+             "compute_metrics); or labels and argmax (with a preprocess_logits_for_metrics that is "
+             "logits.argmax(-1))"},
     {.path = "train.evaluation.batches",
      .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 20},
      AT(evaluation.batches), .unit = "batches", .fallback = "2", .example = "40",
-     .help = "batches of an evaluation; where only losses are kept, two are as many"},
+     .help = "batches of an evaluation; if it keeps only losses, two stand for any number"},
     {.path = "train.evaluation.accumulation",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 20},
      AT(evaluation.accumulation), .unit = "batches", .fallback = "null", .example = "4",
-     .help = "eval_accumulation_steps: after so many batches what is kept goes to the host; null: at the end"},
+     .help = "eval_accumulation_steps: after so many batches the results move to the host; null: at the end"},
     {.path = "train.evaluation.every",
      .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = (double)(INT64_C(1) << 40)},
      AT(evaluation.every), .unit = "steps", .fallback = "500", .example = "100",
@@ -513,88 +508,91 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .unit = "",
      .fallback = "false",
      .example = "true",
-     .help = "eval_on_start: is there an evaluation before the first step, too?"},
+     .help = "eval_on_start: an evaluation before the first step, too"},
     {.path = "train.evaluation.batch_metrics",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(evaluation.batch_metrics),
      .unit = "",
      .fallback = "false",
      .example = "true",
-     .help = "batch_eval_metrics: is each batch measured for itself? Of it only the loss is kept then, and cached "
-             "memory is given back"},
+     .help = "batch_eval_metrics: metrics are computed batch by batch; only the loss is kept then, and cached "
+             "memory is released"},
     {.path = "train.clip",
      .value = {.type = PLIM_VALUE_NUMBER, .nullable = true, .minimum = 0, .maximum = 1e9},
      AT(clip),
      .unit = "norm",
      .fallback = "null",
      .example = "1.0",
-     .help = "clip_grad_norm_ to this norm; null or 0: no clipping"},
+     .help = "maximum norm of clip_grad_norm_; null or 0: no clipping"},
     {.path = "train.lora.r",
      .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 0, .maximum = 1 << 16},
      AT(lora.r), .unit = "rank", .fallback = "null", .example = "16",
-     .help = "rank of LoRA adapters; null or 0: train all parameters"},
+     .help = "rank of LoRA adapters; null or 0: all parameters are trained"},
     {.path = "train.lora.targets", .value = {.type = PLIM_VALUE_MODULES, .nullable = true},
      AT(lora.targets), .unit = "", .fallback = "null", .example = "[q_proj, v_proj]",
-     .help = "target_modules: linear modules that get adapters, by the end of their names, by a regular expression for "
-             "the whole of them, all-linear, or linear-names (the last parts of the names of all linear modules, as "
-             "axolotl and LLaMA-Factory list them); null: peft's choice for the family; none: parameters alone"},
+     .help = "target_modules: the linear modules with adapters: the ends of their names, a regular expression for "
+             "their whole names, all-linear, or linear-names (the last parts of all linear modules' names, as "
+             "axolotl and LLaMA-Factory list them); null: peft's default for the family; none: only "
+             "train.lora.parameters"},
     {.path = "train.lora.parameters", .value = {.type = PLIM_VALUE_MODULES, .nullable = true},
      AT(lora.parameters), .unit = "", .fallback = "null", .example = "[mlp.experts.down_proj]",
-     .help = "target_parameters: the experts' stacked weights and the router's, by the end of their names"},
+     .help = "target_parameters: stacked weights of experts and routers with adapters, by the ends of their names"},
     {.path = "train.lora.exclude", .value = {.type = PLIM_VALUE_MODULES, .nullable = true},
      AT(lora.exclude), .unit = "", .fallback = "null", .example = "[k_proj]",
-     .help = "exclude_modules: modules that get none, whatever the targets say"},
+     .help = "exclude_modules: modules without adapters, whatever the targets say"},
     {.path = "train.lora.modules_to_save", .value = {.type = PLIM_VALUE_MODULES, .nullable = true},
      AT(lora.saved), .unit = "", .fallback = "null", .example = "[embed_tokens, lm_head]",
-     .help = "modules_to_save: embeddings, heads and norms beside the blocks of which a copy is trained in full"},
+     .help = "modules_to_save: embeddings, heads and norms outside of the blocks of which a copy is trained in full"},
     {.path = "train.lora.ensure_weight_tying", .value = {.type = PLIM_VALUE_BOOL},
      AT(lora.ties), .unit = "", .fallback = "false", .example = "true",
-     .help = "ensure_weight_tying: where a head has the embedding's weight, both share one copy in modules_to_save"},
+     .help = "ensure_weight_tying: if the head is tied to the embedding, both have one copy in modules_to_save"},
     {.path = "train.lora.layers",
      .value = {.type = PLIM_VALUE_INT_AXIS, .nullable = true, .minimum = 0, .maximum = PLIM_MAX_LAYERS - 1},
      AT(lora.layers), .unit = "layers", .fallback = "null", .example = "24:31:1",
-     .help = "layers_to_transform: the layers whose modules get adapters; null: all"},
+     .help = "layers_to_transform: the layers whose modules have adapters; null: all"},
     {.path = "train.lora.layers_pattern", .value = {.type = PLIM_VALUE_MODULES, .nullable = true},
      AT(lora.layers_pattern), .unit = "", .fallback = "null", .example = "layers",
-     .help = "layers_pattern: what the number of a layer stands behind in a module's name; null: any name"},
+     .help = "layers_pattern: the part of a module's name in front of the layer's number; null: any"},
     {.path = "train.lora.rank_pattern", .value = {.type = PLIM_VALUE_RANKS, .nullable = true},
      AT(lora), .unit = "rank", .fallback = "null", .example = "{v_proj: 32}",
-     .help = "rank_pattern: ranks of modules by the end of their names, or a regular expression for it; else r"},
+     .help = "rank_pattern: ranks other than r, by the ends of modules' names or regular expressions for them"},
     {.path = "train.lora.dropout", .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1},
      AT(lora.dropout), .unit = "probability", .fallback = "0", .example = "0.05",
-     .help = "dropout in front of the adapters"},
+     .help = "dropout of the adapters' inputs"},
     {.path = "train.lora.dora", .value = {.type = PLIM_VALUE_BOOL},
      AT(lora.dora), .unit = "", .fallback = "false", .example = "true",
-     .help = "use_dora: the magnitudes of the weights' rows are trained as well"},
+     .help = "use_dora: a magnitude for each row of a weight is trained as well"},
     LORA_KERNEL("train.lora.qkv_kernel", qkv_kernel,
-                "axolotl's lora_qkv_kernel: one function for queries, keys and values, where all have adapters"),
+                "axolotl's lora_qkv_kernel: one autograd function for queries, keys and values, if all have "
+                "adapters"),
     LORA_KERNEL("train.lora.o_kernel", o_kernel,
-                "axolotl's lora_o_kernel: one function for attention's output projection and its adapter"),
+                "axolotl's lora_o_kernel: one autograd function for the attention's output projection and its "
+                "adapter"),
     LORA_KERNEL("train.lora.mlp_kernel", mlp_kernel,
-                "axolotl's lora_mlp_kernel: one function for a gated MLP whose three projections have adapters"),
+                "axolotl's lora_mlp_kernel: one autograd function for a gated MLP whose three projections have "
+                "adapters"),
     {.path = "train.quantization.type",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_quantization_names, PLIM_QUANTIZATION_COUNT)},
      AT(quantization.type), .unit = "", .fallback = "none", .example = "nf4",
-     .help = "how bitsandbytes keeps the frozen weights of linear layers below LoRA adapters"},
+     .help = "bitsandbytes' type of the linear layers' frozen weights, with LoRA adapters beside them"},
     {.path = "train.quantization.double", .value = {.type = PLIM_VALUE_BOOL},
      AT(quantization.nested), .unit = "", .fallback = "false", .example = "true",
-     .help = "bnb_4bit_use_double_quant: the scales are quantised too"},
+     .help = "bnb_4bit_use_double_quant: the scales are quantised, too"},
     {.path = "train.quantization.compute",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_weights_names, PLIM_WEIGHTS_COUNT)},
      AT(quantization.compute), .unit = "", .fallback = "auto", .example = "bf16",
-     .help = "bnb_4bit_compute_dtype: what 4-bit layers compute in; auto: BitsAndBytesConfig's "
-             "default, fp32"},
+     .help = "bnb_4bit_compute_dtype: type in which 4-bit layers compute; auto: BitsAndBytesConfig's default, fp32"},
     {.path = "train.quantization.storage",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_storage_names, PLIM_STORAGE_COUNT)},
      AT(quantization.storage), .unit = "", .fallback = "uint8", .example = "bf16",
-     .help = "bnb_4bit_quant_storage: the type of tensor that 4-bit codes lie in; FSDP shards them where it is no "
-             "integer"},
+     .help = "bnb_4bit_quant_storage: type of the tensors that hold 4-bit codes; FSDP shards them only if it is "
+             "not an integer"},
     {.path = "train.quantization.loaded_on",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_made_on_names, PLIM_MADE_ON_LOADED)}, /* those before it */
      AT(quantization.loaded_on), .unit = "", .fallback = "gpu", .example = "host",
-     .help = "from_pretrained's device_map: the GPU is its default; host: cpu, from where FSDP moves layer by layer "
-             "what it shards"},
+     .help = "from_pretrained's device_map: gpu: its default; host: cpu, from where FSDP moves and shards one "
+             "layer after the other"},
     {.path = "train.quantization.prepare", .value = {.type = PLIM_VALUE_BOOL},
      AT(quantization.prepared), .unit = "", .fallback = "true", .example = "false",
-     .help = "peft's prepare_model_for_kbit_training: what stays in 16 bits becomes fp32"},
+     .help = "peft's prepare_model_for_kbit_training: 16-bit parameters become fp32"},
 };
