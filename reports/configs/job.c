@@ -344,11 +344,11 @@ static enum plim_status refuse_job(struct reader *r, const struct plim_yaml_node
     if (!st && names) st = holds(r, rule, &here);
     if (here) {
         struct plim_config_program program = plim_config_job_program(names, document);
-        return plim_config_fail(document, program.begin, r->err, "there is no plan of a job with '%.*s': %s",
+        return plim_config_fail(document, program.begin, r->err, "a job with '%.*s' cannot be planned: %s",
                                 (int)program.length, document->text + program.begin, plim_yaml_get(rule, "say")->text);
     }
     if (st || !seen.place) return st;
-    return plim_config_refuse(&r->group, seen.place, "there is no plan of a job with '%.100s': %s", seen.place->path,
+    return plim_config_refuse(&r->group, seen.place, "a job with '%.100s' cannot be planned: %s", seen.place->path,
                               plim_yaml_get(rule, "say")->text);
 }
 
