@@ -1,4 +1,4 @@
-/* Reading the keys of a family. */
+/* Reads the keys of a family. */
 #include "family.h"
 
 #include <string.h>
@@ -18,27 +18,27 @@ static const char *const activation_names[] = {
     [ACTIVATION_SWISH] = "swish",
 };
 
-/* By enum plim_feed_forward; of t5 gated-gelu is gelu_new. */
+/* Indexed by enum plim_feed_forward; t5's gated-gelu is gelu_new. */
 static const char *const feed_forward_names[PLIM_FEED_COUNT] = {
     "gelu", "gelu_new", "gelu_pytorch_tanh", "silu", "relu", "relu2", "quick_gelu", "xielu", "gelu_python",
     "gated-gelu", "gated-gelu_new", "gated-gelu_pytorch_tanh", "gated-silu", "gated-relu", "gated-relu2",
     "gated-quick_gelu", "gated-xielu", "gated-gelu_python",
 };
 
-/* By enum plim_top_k */
+/* Indexed by enum plim_top_k */
 static const char *const top_k_names[PLIM_TOP_K_COUNT] = {"greedy", "group_limited_greedy"};
 
-/* By enum plim_seeing */
+/* Indexed by enum plim_seeing */
 static const char *const seeing_names[PLIM_SEEING_COUNT] = {"none", "vision"};
-/* By enum plim_position_scores, and one of them once more */
+/* Indexed by enum plim_position_scores, and another spelling of the last */
 enum { SCORES_TURNED = PLIM_SCORES_COUNT };
 static const char *const score_names[] = {"none", "c2p", "p2c", "p2c|c2p", "c2p|p2c"};
-/* By enum plim_position_kind */
+/* Indexed by enum plim_position_kind */
 static const char *const position_names[PLIM_POSITIONS_COUNT] = {"absolute", "rotary"};
-/* By enum plim_distance_norm */
+/* Indexed by enum plim_distance_norm */
 static const char *const distance_names[PLIM_DISTANCE_COUNT] = {"none", "layer_norm"};
 
-/* How a column of PLIM_FIELD_MAP is read: its type, and the names of an enumeration. */
+/* The value type of a row of PLIM_FIELD_MAP, with the names of an enumeration */
 #define OF_INT .type = PLIM_VALUE_INT
 #define OF_NUMBER .type = PLIM_VALUE_NUMBER
 #define OF_BOOL .type = PLIM_VALUE_BOOL
@@ -55,7 +55,7 @@ static const char *const distance_names[PLIM_DISTANCE_COUNT] = {"none", "layer_n
 #define OF_POOLING OF_NAMES(plim_pooling_names)
 #define OF_FAMILY OF_NAMES(plim_family_names)
 
-/* What a null is, where 0 is a value. */
+/* The value of null for fields in which 0 is a valid value */
 #define NULL_VALUE(field)                                                                          \
     ((field) == PLIM_FIELD_PAD_TOKEN            ? PLIM_NO_TOKEN                                     \
      : (field) == PLIM_FIELD_DECODER_START      ? PLIM_NO_TOKEN                                     \
@@ -124,7 +124,7 @@ const struct plim_family_key *plim_family_find(enum plim_family family, const ch
         const struct plim_family_key *key = &info->keys[i];
         if (strcmp(key->name, name) == 0 || (key->alias && strcmp(key->alias, name) == 0)) return key;
     }
-    for (size_t i = 0; i < info->key_count && usual; i++) /* which may be another one's name (qwen2_vl) */
+    for (size_t i = 0; i < info->key_count && usual; i++) /* it may name another key (qwen2_vl) */
         if (strcmp(plim_field_info(info->keys[i].field)->name, name) == 0) return &info->keys[i];
     return NULL;
 }
@@ -144,7 +144,7 @@ struct plim_value plim_family_key_value(const struct plim_family_key *key)
     return value;
 }
 
-/* A list of words as one, with | between them: pos_att_type may be either */
+/* Joins a list of words with |: pos_att_type may be written either way. `joined` is a scalar with `text`. */
 static void join_words(const struct plim_yaml_node *list, char *text, size_t size, struct plim_yaml_node *joined)
 {
     size_t used = 0;
@@ -160,7 +160,7 @@ static void join_words(const struct plim_yaml_node *list, char *text, size_t siz
     joined->text = text;
 }
 
-/* Of a list of two equal texts, height and width, one; else `list` */
+/* Returns the single value of a list [height, width] of two equal values; otherwise `list` itself */
 static const struct plim_yaml_node *one_of_two(const struct plim_yaml_node *list)
 {
     if (list->kind != PLIM_YAML_SEQUENCE || list->count != 2) return list;

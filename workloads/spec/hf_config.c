@@ -38,13 +38,13 @@ static enum plim_status unknown_type(const struct plim_yaml *yaml,
                           node->text, near_text, known);
 }
 
-/* The family of `model_type`. A family that the user names stands for an unknown type, but
- * it does not turn one known model into another. */
+/* Finds the family of `model_type`. A family named by the user replaces an unknown type, but does not turn one known
+ * model into another. */
 static enum plim_status read_family(const struct plim_yaml *yaml, const enum plim_family *wanted,
                                     enum plim_family *family, struct plim_error *err)
 {
     const struct plim_yaml_node *node = plim_yaml_get(yaml->root, "model_type");
-    bool is_camembert = plim_yaml_is_text(node, "camembert"); /* its classes are xlm-roberta's */
+    bool is_camembert = plim_yaml_is_text(node, "camembert"); /* it has xlm-roberta's classes */
     if (wanted) *family = *wanted;
     if (!node || node->kind != PLIM_YAML_SCALAR || plim_yaml_is_null(node)) {
         char known[PLIM_ERROR_TEXT];
@@ -95,7 +95,7 @@ static enum plim_status read_layer_types(const struct plim_place *place,
     return PLIM_OK;
 }
 
-/* lfm2: the layers that attend; the others are convolutions. A layer_types list goes before it. */
+/* lfm2: the layers with attention; the others are convolutions. A layer_types list takes precedence. */
 static enum plim_status read_attending(const struct plim_place *place, const struct plim_yaml_node *node,
                                        struct plim_spec *spec)
 {
@@ -114,7 +114,7 @@ static enum plim_status read_attending(const struct plim_place *place, const str
     return PLIM_OK;
 }
 
-/* A 0 stands where a layer's queries and keys do not turn. */
+/* 0: the layer has no rotary embeddings. */
 static enum plim_status read_nope_layers(const struct plim_place *place,
                                          const struct plim_yaml_node *node, struct plim_spec *spec)
 {
@@ -145,8 +145,8 @@ static bool is_filled_list(const struct plim_yaml_node *node)
     return node && node->kind == PLIM_YAML_SEQUENCE && node->count > 0;
 }
 
-/* transformers takes a filled rope_scaling instead of rope_parameters (gemma3: on top of them; gemma4: not at all), and
- * an empty mapping of either name for none. */
+/* transformers uses a non-empty rope_scaling instead of rope_parameters (gemma3: in addition to them; gemma4: not at
+ * all), and treats an empty mapping of either name as none. */
 static bool rope_is_superseded(const struct plim_yaml_node *map, const struct plim_yaml_node *node,
                                const char *name, enum plim_family family)
 {
@@ -156,8 +156,8 @@ static bool rope_is_superseded(const struct plim_yaml_node *map, const struct pl
     return empty || ignored || (newer && is_filled(plim_yaml_get(map, "rope_scaling")));
 }
 
-/* Of mappings of which none counts but for gemma3's of full attention: those types that run kernels of their own in
- * each step would be overlooked. */
+/* Refuses types that run kernels of their own in each step, in the mappings that are not read otherwise: those of
+ * layer types other than gemma3's full attention. */
 static enum plim_status check_uncounted(const struct plim_place *place, const struct plim_yaml_node *node,
                                         const char *layers)
 {
@@ -169,8 +169,8 @@ static enum plim_status check_uncounted(const struct plim_place *place, const st
                           place->key, layers);
 }
 
-/* The mapping that counts: gemma3 has one a layer type, and its full-attention layers decide. Its
- * rope_scaling is the old, single mapping, and stands for those. */
+/* Returns the mapping to read: gemma3 has one for each layer type, of which that of full attention is read. Its
+ * rope_scaling is the older, single mapping, and belongs to full attention. */
 static const struct plim_yaml_node *rope_mapping(enum plim_family family, const char *name,
                                                  const struct plim_yaml_node *node)
 {
@@ -178,7 +178,7 @@ static const struct plim_yaml_node *rope_mapping(enum plim_family family, const 
     return nested ? plim_yaml_get(node, "full_attention") : node;
 }
 
-/* rope_parameters (or its old name rope_scaling): only what changes shapes or kernels. */
+/* Reads rope_parameters (or its older name rope_scaling): only what changes shapes or kernels. */
 static enum plim_status read_rope(const struct plim_place *place, const struct plim_yaml_node *node,
                                   struct plim_spec *spec)
 {
@@ -201,21 +201,21 @@ static enum plim_status read_rope(const struct plim_place *place, const struct p
         return plim_value_refuse(place, node, "a mapping of full_attention and sliding_attention");
     if (is_filled(map)) {
         name = plim_yaml_get(map, "rope_type");
-        /* gemma3 puts rope_scaling on top of a mapping whose rope_type wins over type. */
+        /* gemma3 merges rope_scaling into a mapping whose rope_type takes precedence over type. */
         bool ignored = info->rotary_by_layers && map == node;
         if (!name && !ignored) name = plim_yaml_get(map, "type");
         share = plim_yaml_get(map, "partial_rotary_factor");
         positions = plim_yaml_get(map, "original_max_position_embeddings");
         if (info->rope) model->rope_original_positions = 0;
     }
-    if (model->family == PLIM_FAMILY_MISTRAL3) /* which text it is, text_config says */
+    if (model->family == PLIM_FAMILY_MISTRAL3) /* text_config says which family the text is */
         model->scales_queries = plim_yaml_get(map, "llama_4_scaling_beta") != NULL;
     const struct plim_yaml_node *sections = info->mrope_section[0] ? plim_yaml_get(map, "mrope_section") : NULL;
     if (sections) PLIM_TRY(plim_vision_read_sections(place, sections, model));
-    if (info->flat && plim_yaml_is_text(name, "mrope")) name = NULL; /* Qwen2VLTextConfig takes it for default */
+    if (info->flat && plim_yaml_is_text(name, "mrope")) name = NULL; /* Qwen2VLTextConfig treats it as default */
     if (name) st = plim_value_read(&type, place, name, &rope);
     if (st == PLIM_OK && model->family == PLIM_FAMILY_PHI3) {
-        /* Phi3Config takes yarn for longrope and accepts nothing else. */
+        /* Phi3Config treats yarn as longrope and accepts nothing else. */
         if (rope == PLIM_ROPE_YARN) rope = PLIM_ROPE_LONGROPE;
         if (rope != PLIM_ROPE_DEFAULT && rope != PLIM_ROPE_LONGROPE)
             return plim_value_refuse(place, name, "default or longrope for phi3");
@@ -228,7 +228,7 @@ static enum plim_status read_rope(const struct plim_place *place, const struct p
     if (st == PLIM_OK && share && key)
         st = plim_family_key_read(model->family, key, place, share, model);
     if (st == PLIM_OK && positions &&
-        model->family != PLIM_FAMILY_PHI3) /* phi3 has it as a key beside */
+        model->family != PLIM_FAMILY_PHI3) /* phi3 has a separate key for it */
         st = plim_value_read(&plim_field_info(PLIM_FIELD_ROPE_ORIGINAL_POSITIONS)->value, place,
                              positions, &model->rope_original_positions);
     if (st == PLIM_OK) model->rope = rope;
@@ -236,7 +236,7 @@ out:
     return st;
 }
 
-/* Beside the mapping it counts more than inside; phi3 has a field for it, gemma3 takes none. */
+/* Outside of the mapping it takes precedence over the one inside; phi3 has a field for it, gemma3 ignores it. */
 static enum plim_status read_original_positions(const struct plim_place *place,
                                                 const struct plim_yaml_node *node,
                                                 struct plim_spec *spec)
@@ -245,7 +245,7 @@ static enum plim_status read_original_positions(const struct plim_place *place,
                            &spec->model_as_given.rope_original_positions);
 }
 
-/* As many labels as it names, where num_labels does not say another number. */
+/* The number of labels is its size, unless num_labels says otherwise. */
 static enum plim_status read_labels(const struct plim_place *place,
                                     const struct plim_yaml_node *node, struct plim_spec *spec)
 {
@@ -257,7 +257,7 @@ static enum plim_status read_labels(const struct plim_place *place,
     return PLIM_OK;
 }
 
-/* Another loss than the cross entropy of one label a row; where there is one label alone it says so itself. */
+/* Refuses losses other than the cross entropy of one label per row; with num_labels 1, regression is right. */
 static enum plim_status read_problem(const struct plim_place *place,
                                      const struct plim_yaml_node *node, struct plim_spec *spec)
 {
@@ -270,7 +270,7 @@ static enum plim_status read_problem(const struct plim_place *place,
                           "(plimsoll exec runs any training program)");
 }
 
-/* The type that from_pretrained gives the weights. */
+/* The type in which from_pretrained loads the weights */
 static enum plim_status read_dtype(const struct plim_place *place,
                                    const struct plim_yaml_node *node, struct plim_spec *spec)
 {
@@ -280,7 +280,7 @@ static enum plim_status read_dtype(const struct plim_place *place,
     return plim_value_read(&type, place, node, &spec->model_as_given.dtype);
 }
 
-/* How from_pretrained makes the model attend, unless it is told. */
+/* The attention that from_pretrained selects by default */
 static enum plim_status read_attention(const struct plim_place *place,
                                        const struct plim_yaml_node *node, struct plim_spec *spec)
 {
@@ -292,11 +292,11 @@ static enum plim_status read_attention(const struct plim_place *place,
 
 /* --- keys ------------------------------------------------------------------------------------- */
 
-/* Which families have a key. */
+/* Which families have a key */
 enum whose { OF_ALL, OF_LAYER_TYPES, OF_CONVOLUTIONS, OF_NOPE, OF_CLASSIFIERS, OF_ROTARY, OF_ROTARY_OF_ALL,
              OF_DEEPSTACK, OF_WINDOWS };
 
-/* Keys that no row of a family stands for. Later ones win where they set the same field. */
+/* Keys that are not rows of a family's table. Of those that set the same field a later one takes precedence. */
 static const struct special_key {
     const char *name;
     enum plim_status (*read)(const struct plim_place *, const struct plim_yaml_node *,
@@ -395,8 +395,7 @@ enum plim_status plim_model_key_read(const struct plim_place *place,
     return unknown_key(place, node, family);
 }
 
-/* Reads what the family has, in the order in which the class lets them win: keys, aliases, and then
- * what the rope mapping says. */
+/* Reads the family's keys in the order of precedence of its class: keys, aliases, then the rope mapping. */
 static enum plim_status read_known(const struct plim_yaml *yaml, const struct plim_yaml_node *map,
                                    const char *prefix, bool usual, struct plim_spec *spec,
                                    struct plim_error *err)
@@ -411,10 +410,10 @@ static enum plim_status read_known(const struct plim_yaml *yaml, const struct pl
             bool is_alias = key && key->alias && strcmp(key->alias, place.key) == 0;
             if (!key || is_alias != (aliases == 1)) continue;
             if (is_alias && strcmp(place.key, "n_embed") == 0 && plim_yaml_is_null(map->items[i]))
-                continue; /* BloomConfig takes a null n_embed for none */
+                continue; /* BloomConfig ignores a null n_embed */
             bool has_types = is_filled_list(plim_yaml_get(map, "layer_types"));
             if (family == PLIM_FAMILY_EXAONE4 && key->field == PLIM_FIELD_SLIDING_PATTERN && has_types)
-                continue; /* Exaone4Config does not look at it then: it may be null, or "LLLG" */
+                continue; /* Exaone4Config ignores it then: it may be null, or "LLLG" */
             st = plim_family_key_read(family, key, &place, map->items[i], &spec->model_as_given);
         }
     for (size_t i = 0; i < SPECIAL_COUNT && st == PLIM_OK; i++) {
@@ -446,8 +445,8 @@ enum plim_status plim_model_section_read(const struct plim_yaml *yaml,
     return read_known(yaml, section, "model.", true, spec, err);
 }
 
-/* The mapping that the model is read from: of a model of images and text its text_config, where the family of its text
- * alone is asked for, which is called like it (qwen3_5_text: Qwen3_5ForCausalLM.from_pretrained()). */
+/* Returns the mapping to read the model from: text_config if the config is that of a vision-language model and its
+ * text alone is requested, whose family is called like it (qwen3_5_text: Qwen3_5ForCausalLM.from_pretrained()). */
 static struct plim_yaml_node *text_of(struct plim_yaml_node *root, const enum plim_family *wanted)
 {
     struct plim_yaml_node *text = (struct plim_yaml_node *)plim_yaml_get(root, "text_config");
@@ -457,8 +456,8 @@ static struct plim_yaml_node *text_of(struct plim_yaml_node *root, const enum pl
     return wanted && is_filled(text) && !strcmp(name, plim_family_names[*wanted]) ? text : root;
 }
 
-/* The keys of a model of images and text beside its parts, and whether its embeddings are tied, which is read there
- * alone (`tied`: it was said in text_config, where qwen2_vl's and llava's classes look, too). */
+/* Reads the keys of a vision-language model outside of its parts, among them whether its embeddings are tied. `tied`:
+ * text_config has that key, which only qwen2_vl's and llava's classes read there. */
 static enum plim_status read_own(const struct plim_yaml *yaml, bool tied, struct plim_spec *spec,
                                  struct plim_error *err)
 {
@@ -474,9 +473,9 @@ static enum plim_status read_own(const struct plim_yaml *yaml, bool tied, struct
     return st;
 }
 
-/* Reads a text_config of another family, whose defaults count. It says whether embeddings are tied where the file does
- * not: mistral3's and internvl's classes would tie them, but from_pretrained() leaves a head that the checkpoint has;
- * llava's asks the text. */
+/* Reads a text_config of another family, with that family's defaults. They also decide whether embeddings are tied, if
+ * the file does not: mistral3's and internvl's classes would tie them, but from_pretrained() keeps a head that the
+ * checkpoint has; llava's class asks the text's config. */
 static enum plim_status read_other_text(const struct plim_yaml *text, struct plim_spec *spec, bool *is_tied,
                                         struct plim_error *err)
 {
@@ -493,8 +492,8 @@ out:
     return st;
 }
 
-/* A model of images and text has its keys in text_config and in vision_config, but for a few of its own, which count
- * more. */
+/* A vision-language model has its keys in text_config and vision_config, and a few of its own, which take
+ * precedence. */
 static enum plim_status read_parts(const struct plim_yaml *yaml, struct plim_spec *spec, struct plim_error *err)
 {
     enum plim_family family = spec->model_as_given.family;

@@ -1,4 +1,4 @@
-/* quantization_config of a config.json: in which types the published weights are stored. */
+/* Reads quantization_config of a config.json: the types in which the published weights are stored. */
 #include "hf_config.h"
 #include "spec_internal.h"
 
@@ -10,7 +10,7 @@ static bool is_true(const struct plim_yaml *yaml, const struct plim_yaml_node *m
     return node && plim_yaml_bool(yaml, node, &value, NULL) == PLIM_OK && value;
 }
 
-/* Only the head, which no quantizer takes, may be left out. */
+/* Only the head, which is never quantised, may be listed. */
 static enum plim_status check_skipped(const struct plim_place *place,
                                       const struct plim_yaml_node *list)
 {
@@ -23,7 +23,7 @@ static enum plim_status check_skipped(const struct plim_place *place,
     return PLIM_OK;
 }
 
-/* What BitsAndBytesConfig stands for; its defaults where a key is missing. */
+/* Reads a BitsAndBytesConfig, with its defaults for missing keys. */
 static enum plim_status read_bitsandbytes(const struct plim_place *place,
                                           const struct plim_yaml_node *map, struct plim_spec *spec)
 {
@@ -56,8 +56,8 @@ static enum plim_status read_bitsandbytes(const struct plim_place *place,
     return st;
 }
 
-/* gpt_oss is published so. What trains it dequantises it to bf16 when it loads (Mxfp4Config(dequantize=True));
- * transformers refuses to train it else (Mxfp4HfQuantizer.is_trainable). */
+/* gpt_oss is published in mxfp4. For training it is dequantised to bf16 when it is loaded
+ * (Mxfp4Config(dequantize=True)); transformers refuses to train it otherwise (Mxfp4HfQuantizer.is_trainable). */
 static bool is_mxfp4(const struct plim_yaml_node *node, const struct plim_spec *spec)
 {
     return node->kind == PLIM_YAML_MAPPING && spec->model_as_given.family == PLIM_FAMILY_GPT_OSS &&

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Model types that people have and this version does not plan, by what stands in the way. */
+/* Model types that are not supported, with the kind of model */
 static const struct other_kind {
     const char *what;
     const char *types[20];
@@ -38,9 +38,9 @@ const char *plim_hf_other_kind(const char *type)
     return NULL;
 }
 
-/* A refused key is refused at any value but these. */
+/* Values at which a key is not refused */
 enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO,
-                HARMLESS_VISION, /* from here on words */
+                HARMLESS_VISION, /* from here on: words */
                 HARMLESS_GROUPED, HARMLESS_LAST, HARMLESS_LAST_BUT_ONE, HARMLESS_GELU, HARMLESS_ONE, HARMLESS_DEFAULT,
                 HARMLESS_CLIP, HARMLESS_HALF, HARMLESS_LAYER_NORM };
 static const char *const harmless_words[] = {
@@ -50,7 +50,7 @@ static const char *const harmless_words[] = {
     [HARMLESS_DEFAULT] = "default", [HARMLESS_CLIP] = "clip_vision_model",
     [HARMLESS_HALF] = "0.5", [HARMLESS_LAYER_NORM] = "layer_norm"};
 
-/* Of which families a key is refused (only, but): of those whose classes read it. */
+/* The families of which a key is refused (only, but): those whose classes read it */
 #define END PLIM_FAMILY_COUNT
 #define LIST(...) (const enum plim_family[]){__VA_ARGS__, END}
 #define OF(...) LIST(__VA_ARGS__), NULL
@@ -173,8 +173,8 @@ static bool is_harmless(const struct plim_yaml *yaml, const struct plim_yaml_nod
     bool flag;
     if (plim_yaml_is_null(node)) return true;
     if (harmless == HARMLESS_EMPTY) return node->kind != PLIM_YAML_SCALAR && node->count == 0;
-    /* grouped_mm is transformers' own choice, and the only one whose sizes do not follow the routing; vision is among
-     * tokens of images alone. */
+    /* grouped_mm is transformers' default, and the only implementation whose sizes do not depend on the routing;
+     * vision: bidirectional only among tokens of an image. */
     const char *word = harmless == HARMLESS_VISION ? "vision" : harmless_words[harmless];
     if (harmless >= HARMLESS_VISION) return plim_yaml_is_text(node, word);
     double number;
@@ -190,7 +190,7 @@ static bool is_one_of(enum plim_family family, const enum plim_family *list)
     return *list == family;
 }
 
-/* The value of a key, which may be one of vision_config; NULL: it is not there */
+/* Returns the value of a key, also of "vision_config.KEY"; NULL if it is missing */
 static const struct plim_yaml_node *value_of(const struct plim_yaml *yaml, const char *key)
 {
     const char *dot = strchr(key, '.');
@@ -224,7 +224,7 @@ enum plim_status plim_hf_refuse_other_code(const struct plim_yaml *yaml, struct 
         "training program)");
 }
 
-/* Ministral3Attention.forward() reads them of whatever rotary embedding there is. */
+/* Ministral3Attention.forward() reads them whatever the type of the rotary embedding is. */
 enum plim_status plim_hf_refuse_unscaled(const struct plim_yaml *yaml, enum plim_family family, struct plim_error *err)
 {
     const struct plim_yaml_node *older = plim_yaml_get(yaml->root, "rope_scaling");
@@ -238,7 +238,7 @@ enum plim_status plim_hf_refuse_unscaled(const struct plim_yaml *yaml, enum plim
                           "expected both, without which transformers fails to run ministral3");
 }
 
-/* The first of a list of layers that is not one of attention; NULL: all are */
+/* Returns the first entry of a layer_types list that is not attention; NULL if all are */
 static const struct plim_yaml_node *other_layer(const struct plim_yaml_node *layers)
 {
     for (size_t i = 0; i < layers->count; i++) {
@@ -299,7 +299,7 @@ enum plim_status plim_hf_read_text_class(const struct plim_yaml *text, enum plim
 
 /* --- heads ------------------------------------------------------------------------------------ */
 
-/* How the classes are called that have the head of a task. */
+/* The endings of the names of classes with a task's head */
 static const char *const head_names[PLIM_TASK_COUNT] = {
     [PLIM_TASK_CAUSAL_LM] = "ForCausalLM",
     [PLIM_TASK_MASKED_LM] = "ForMaskedLM",

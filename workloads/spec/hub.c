@@ -21,7 +21,7 @@ bool plim_hub_is_id(const char *text)
            length < 200;
 }
 
-/* The folder of all models; false: nothing says where it is. */
+/* Writes the folder of the Hub's cache; false if no environment variable gives it. */
 static bool find_cache(char out[PATH_BYTES])
 {
     static const struct {

@@ -53,7 +53,7 @@ out:
     return st;
 }
 
-/* Keys whose reading is not just their value's. */
+/* Keys that are read in another way than by their value type */
 
 /* `train.dropout` is a shorthand for all dropouts of the model. */
 static enum plim_status read_dropout(const struct plim_place *place,
@@ -93,14 +93,14 @@ const struct plim_spec_shorthand plim_spec_shorthands[PLIM_SPEC_SHORTHANDS] = {
                               "null", "batch=8", "evaluations between steps"},
 };
 
-/* Sections that may also be a text of their keys, as on the command line. */
+/* Sections that may also be written as one text, as on the command line */
 static const struct text_section {
     const struct plim_spec_shorthand *described;
     const char *prefix;
-    const char *first;              /* the key of a part without a name; NULL: none */
-    const char *none;               /* a word for null; NULL: none */
-    const char *needed, *needed_is; /* a key that a mapping has to have, and what that is; NULL: none */
-    void (*clear)(struct plim_spec *spec); /* where it is null */
+    const char *first;              /* the key of a first part without a name; NULL: a name is required */
+    const char *none;               /* a word that means null; NULL: none */
+    const char *needed, *needed_is; /* a key that a mapping must have, and its description; NULL: none */
+    void (*clear)(struct plim_spec *spec); /* called for null */
 } text_sections[] = {
     {&plim_spec_shorthands[PLIM_SPEC_LORA], "train.lora.", NULL, NULL, "r", "the adapters' rank", clear_lora},
     {&plim_spec_shorthands[PLIM_SPEC_QUANTIZATION], "train.quantization.", "type", NULL, "type", "nf4, fp4 or int8",
@@ -116,7 +116,7 @@ static const struct text_section *text_section_find(const char *path)
     return &text_sections[i];
 }
 
-/* One "name=value" of a text; the first may be a value alone. */
+/* Reads one "name=value" of a text; the first may be a value without a name. */
 static enum plim_status read_part(const struct plim_place *place, const struct plim_yaml_node *node,
                                   const struct text_section *section, char *part, bool is_first,
                                   struct plim_spec *spec)
@@ -137,7 +137,7 @@ static enum plim_status read_part(const struct plim_place *place, const struct p
     return plim_spec_path_read(&inner, &value, spec);
 }
 
-/* Does the name of the part at `at` stand before it, too? */
+/* True if the name of the part at `at` occurs before it, too */
 static bool is_repeated(const char *text, const char *at)
 {
     size_t length = strcspn(at, ",=");
@@ -147,7 +147,7 @@ static bool is_repeated(const char *text, const char *at)
     return false;
 }
 
-/* "r=16,targets=q_proj+v_proj,dropout=0", "nf4,double=true" */
+/* Reads a text such as "r=16,targets=q_proj+v_proj,dropout=0" or "nf4,double=true". */
 static enum plim_status read_text(const struct plim_place *place, const struct plim_yaml_node *node,
                                   const struct text_section *section, struct plim_spec *spec)
 {
@@ -164,7 +164,7 @@ static enum plim_status read_text(const struct plim_place *place, const struct p
     }
 }
 
-/* The section of place->key, or its text. */
+/* Reads the section of place->key, as a mapping or as a text. */
 static enum plim_status read_described(const struct plim_place *place, const struct plim_yaml_node *node,
                                        struct plim_spec *spec)
 {
@@ -209,7 +209,7 @@ static const struct special {
 
 enum { SPECIAL_COUNT = sizeof(specials) / sizeof(specials[0]), PATH_SIZE = 128 };
 
-/* Does `path` stand directly in the section `prefix`? */
+/* True if `path` is directly in the section `prefix` */
 static bool is_in_section(const char *path, const char *prefix)
 {
     size_t length = strlen(prefix);
@@ -222,7 +222,7 @@ static const char *last_part(const char *path)
     return dot ? dot + 1 : path;
 }
 
-/* All paths, those of the section in front; `in_section` gets how many those are. */
+/* Lists all paths, those of the section first; `in_section` gets their number. */
 static size_t list_paths(const char *prefix, const char **paths, size_t *in_section)
 {
     size_t count = 0;
@@ -238,7 +238,7 @@ static size_t list_paths(const char *prefix, const char **paths, size_t *in_sect
     return count;
 }
 
-/* The nearest key of the section, else the nearest one of another section. */
+/* Names the nearest key of the section, or else of another section. */
 static enum plim_status unknown_key(const struct plim_place *place,
                                     const struct plim_yaml_node *node)
 {
@@ -291,7 +291,7 @@ enum plim_status plim_spec_section_read(const struct plim_yaml *yaml,
                                         struct plim_spec *spec, struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
-    if (plim_yaml_is_null(map)) return PLIM_OK; /* "train:" with nothing below */
+    if (plim_yaml_is_null(map)) return PLIM_OK; /* "train:" without keys */
     if (map->kind != PLIM_YAML_MAPPING) {
         char name[PATH_SIZE];
         snprintf(name, sizeof(name), "%.*s", (int)strlen(prefix) - 1, prefix);

@@ -1,9 +1,10 @@
-/* axolotl's fused LoRA functions (axolotl 0.19.0, kernels/lora.py, monkeypatch/lora_kernels.py): where they stand. */
+/* Which modules axolotl's fused LoRA functions replace (axolotl 0.19.0: kernels/lora.py,
+ * monkeypatch/lora_kernels.py). */
 #include "family.h"
 #include "spec_internal.h"
 
-/* Of which families patch_self_attn_lora() finds the lines of attention's forward() that it rewrites. qwen3_5's linear
- * attention has functions, too, which only axolotl's own forward of packed rows calls. */
+/* Families in whose attention forward() patch_self_attn_lora() finds the lines that it rewrites. qwen3_5's linear
+ * attention has such functions, too, but only axolotl's own forward of packed rows calls them. */
 static const bool attention_is_known[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_LLAMA] = true,     [PLIM_FAMILY_MISTRAL] = true,    [PLIM_FAMILY_QWEN2] = true,
     [PLIM_FAMILY_QWEN3] = true,     [PLIM_FAMILY_GEMMA] = true,      [PLIM_FAMILY_GEMMA2] = true,
@@ -15,14 +16,14 @@ static const bool attention_is_known[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN3_VL] = true,  [PLIM_FAMILY_QWEN3_5] = true,
 };
 
-/* Of which get_layers() finds the layers besides: their names are model.layers */
+/* Other families whose layers get_layers() finds, because they are called model.layers */
 static const bool layers_are_known[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_OLMO] = true,   [PLIM_FAMILY_OLMO2] = true, [PLIM_FAMILY_OLMO3] = true,
     [PLIM_FAMILY_COHERE] = true, [PLIM_FAMILY_PHI] = true,   [PLIM_FAMILY_PHI3] = true,
     [PLIM_FAMILY_STABLELM] = true, [PLIM_FAMILY_OLMOE] = true,
 };
 
-/* Of which it was not compared */
+/* Families that were not compared */
 static const bool is_untried[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MINISTRAL3] = true,
     [PLIM_FAMILY_MINISTRAL] = true,
@@ -58,13 +59,13 @@ static enum plim_status check_family(const struct plim_spec *spec, const char *k
                      plim_family_names[family]);
 }
 
-/* torch.nn.LayerNorm gives fp32 under autocast. */
+/* torch.nn.LayerNorm returns fp32 under autocast. */
 static bool norms_widen(enum plim_family family)
 {
     return family == PLIM_FAMILY_STARCODER2 || family == PLIM_FAMILY_STABLELM || family == PLIM_FAMILY_PHI;
 }
 
-/* Autocast casts nothing in place: activations and the adapters' products have to be of its type. */
+/* Autocast does not cast in-place operations: activations and the adapters' products must have its type. */
 static bool mixes_types(const struct plim_spec *spec)
 {
     for (size_t i = 0; i < spec->precision.count; i++) {

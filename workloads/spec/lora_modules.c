@@ -46,7 +46,7 @@ const char *plim_module_leaf(const char *name)
 
 /* --- one module ------------------------------------------------------------------------------- */
 
-/* Is `end` the module's name, or the last parts of it? */
+/* True if `end` is the module's name or its last parts */
 static bool ends_with(const char *module, const char *end)
 {
     size_t length = strlen(module), n = strlen(end);
@@ -54,7 +54,7 @@ static bool ends_with(const char *module, const char *end)
     return (length == n || is_longer) && !strcmp(module + length - n, end);
 }
 
-/* *is_whole: is it in the list by its full name? */
+/* `*is_whole`: the list has its full name */
 static bool is_listed(const char *modules, const char *module, bool *is_whole)
 {
     char name[PLIM_MODULE_NAME];
@@ -68,14 +68,14 @@ static bool is_listed(const char *modules, const char *module, bool *is_whole)
     return found;
 }
 
-/* Does a name, cut off in front of a layer's number, end as `pattern` says ("": in any two parts)? */
+/* True if a name, cut off before a layer's index, ends with `pattern` ("": with any two parts) */
 static bool is_layer_list(const char *begin, const char *pattern)
 {
     return *pattern ? ends_with(begin, pattern) : strchr(begin, '.') != NULL;
 }
 
-/* The number of the layer that a module is in: the first part of its name that is a number, stands behind `pattern` and
- * is not the last one; -1: none. */
+/* Returns the index of a module's layer: the first part of its name that is a number, follows `pattern` and is not the
+ * last; -1 if there is none. */
 static int64_t number_behind(const char *module, const char *pattern)
 {
     char begin[256];
@@ -105,7 +105,7 @@ static bool is_in_layers(const struct plim_lora *lora, const char *module)
     return lora->layers.count == 0;
 }
 
-/* Is it a saved module, or a part of one? */
+/* True for a module of modules_to_save and for its parts */
 static bool is_within_saved(const struct plim_lora *lora, const char *module)
 {
     char name[PLIM_MODULE_NAME], regex[PLIM_MODULE_NAME + 32];
@@ -133,7 +133,7 @@ static bool is_target(const struct plim_lora *lora, const char *module)
     return is_listed(lora->targets, module, &is_whole) && (is_whole || is_in_layers(lora, module));
 }
 
-/* The rank of what has an adapter */
+/* Returns the rank of a module's adapter */
 static int64_t rank_of(const struct plim_lora *lora, const char *module)
 {
     char regex[sizeof(lora->ranks[0].regex) + 16];

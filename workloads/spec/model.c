@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- what derives from the rest --------------------------------------------------------------- */
+/* --- derived dimensions ----------------------------------------------------------------------- */
 
 void plim_model_sliding_layers(const struct plim_model_config *model, bool *is_sliding)
 {
@@ -91,14 +91,14 @@ static void adjust_width(struct plim_model_config *model)
     model->adjusts_width = false;
 }
 
-/* Gemma4TextConfig.__post_init__() and what its modules make of it */
+/* Gemma4TextConfig.__post_init__() and its modules' constructors */
 static void derive_gemma4(struct plim_model_config *model)
 {
     model->layer_is_sliding[model->layers - 1] = false;
     if (!model->global_kv_heads || !model->keys_are_values) model->global_kv_heads = model->kv_heads;
 }
 
-/* What AutoModelForCausalLM builds of a model of images and text, where that is its text alone */
+/* Replaces a vision-language model by its text, if AutoModelForCausalLM builds only that */
 static void take_text(struct plim_model_config *model)
 {
     enum plim_family text = plim_family_info(model->family)->causal_lm;
@@ -152,13 +152,13 @@ void plim_model_derive(struct plim_spec *spec)
     if (model->family == PLIM_FAMILY_MINISTRAL3) model->scales_queries = true;
     bool scaled = model->rope == PLIM_ROPE_LONGROPE || model->rope == PLIM_ROPE_YARN ||
                   model->rope == PLIM_ROPE_LLAMA3 ||
-                  model->scales_queries; /* by them, whatever turns them */
+                  model->scales_queries; /* the scale depends on it, whatever the rotary type */
     if (!scaled)
         model->rope_original_positions = 0;
     else if (!model->rope_original_positions)
         model->rope_original_positions = model->positions;
 
-    if (model->family == PLIM_FAMILY_MPNET) model->pad_token_id = 1; /* whatever its configuration says */
+    if (model->family == PLIM_FAMILY_MPNET) model->pad_token_id = 1; /* whatever its config says */
     bool is_t5 = model->relative_buckets && model->encoder_layers;
     model->has_padding_idx = model->pad_token_id != PLIM_NO_TOKEN && !is_t5;
     bool by_interval = plim_family_info(model->family)->nope == PLIM_NOPE_INTERVAL;
@@ -175,7 +175,7 @@ void plim_model_derive(struct plim_spec *spec)
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
-/* Fails and names the key at fault. */
+/* Fails with a message, and sets the culprit to the key in question. */
 #define REFUSE(field, ...)                                                                         \
     return (*culprit = plim_family_key_name(model->family, PLIM_FIELD_##field),                    \
             plim_fail(err, PLIM_SPEC, __VA_ARGS__))
@@ -216,7 +216,7 @@ static enum plim_status check_heads(const struct plim_spec *spec, const char **c
     return PLIM_OK;
 }
 
-/* FalconDecoderLayer.forward() and FalconAttention.forward() fail of other combinations. */
+/* FalconDecoderLayer.forward() and FalconAttention.forward() fail with other combinations. */
 static enum plim_status check_falcon(const struct plim_spec *spec, const char **culprit, struct plim_error *err)
 {
     const struct plim_model_config *model = &spec->model;
@@ -267,8 +267,8 @@ static enum plim_status check_gemma4(const struct plim_spec *spec, const char **
     return PLIM_OK;
 }
 
-/* cos and sin have an even width. gpt_neox, phi3 and others rotate as much of a head as that, the rest
- * just int(head_dim * factor), which must then be even. */
+/* cos and sin have an even width. gpt_neox, phi3 and others rotate that many elements of a head, the rest just
+ * int(head_dim * factor), which must then be even. */
 static enum plim_status check_rotary(const struct plim_spec *spec, const char **culprit,
                                      struct plim_error *err)
 {
@@ -327,7 +327,7 @@ static enum plim_status check_layers(const struct plim_spec *spec, const char **
     return PLIM_OK;
 }
 
-/* Which head there is. */
+/* Checks the task and its head. */
 static enum plim_status check_task(const struct plim_spec *spec, const char **culprit, struct plim_error *err)
 {
     const struct plim_model_config *model = &spec->model;
@@ -384,7 +384,7 @@ static double parameters_bound(const struct plim_model_config *model)
            embed * (2 * (double)model->vocab_size + (double)model->positions + h);
 }
 
-/* DeepseekV2TopkRouter and apply_rotary_emb() fail of others. */
+/* DeepseekV2TopkRouter and apply_rotary_emb() fail with other values. */
 static enum plim_status check_deepseek_v2(const struct plim_model_config *model, const char **culprit,
                                           struct plim_error *err)
 {
@@ -405,8 +405,8 @@ static enum plim_status check_deepseek_v2(const struct plim_model_config *model,
     return PLIM_OK;
 }
 
-/* Scores of distances that are none are a number to transformers, which was not compared; make_log_bucket_position()
- * makes no numbers of other distances. */
+/* Without score terms transformers adds a number, which was not compared; make_log_bucket_position() fails for other
+ * distances. */
 static enum plim_status check_distances(const struct plim_model_config *model, const char **culprit,
                                         struct plim_error *err)
 {
@@ -421,7 +421,7 @@ static enum plim_status check_distances(const struct plim_model_config *model, c
     return PLIM_OK;
 }
 
-/* EsmEmbeddings compares tokens with None. */
+/* EsmEmbeddings would compare tokens with None. */
 static enum plim_status check_esm(const struct plim_model_config *model, const char **culprit, struct plim_error *err)
 {
     if (model->token_dropout && model->mask_token_id == PLIM_NO_TOKEN)

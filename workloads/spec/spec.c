@@ -58,7 +58,7 @@ const char *const plim_torch_names[PLIM_TORCH_COUNT] = {"2.11", "2.15"};
 const char *const plim_transformers_names[PLIM_TRANSFORMERS_COUNT] = {"5.17", "5.24"};
 const char *const plim_pooling_names[PLIM_POOLING_COUNT] = {"cls", "mean"};
 
-/* Returns how much of the text is used. */
+/* Returns the used length of the text. */
 static size_t describe_modules(const char *modules, char *text, size_t used, size_t size)
 {
     char name[PLIM_MODULE_NAME];
@@ -70,7 +70,7 @@ static size_t describe_modules(const char *modules, char *text, size_t used, siz
     return used;
 }
 
-/* Which of axolotl's functions stand in the place of peft's modules */
+/* Lists axolotl's functions that replace peft's modules. */
 static size_t describe_kernels(const struct plim_lora *lora, char *text, size_t used, size_t size)
 {
     const struct {

@@ -1,9 +1,9 @@
-/* What the loop that runs the steps (train.loop) has and has not: transformers' Trainer, and TRL's trainers. */
+/* Checks keys against the training loop (train.loop): what each trainer supports. */
 #include "family.h"
 #include "key.h"
 #include "spec_internal.h"
 
-/* A key that is of Trainer alone is given. */
+/* Refuses a key that only Trainer's loops have. */
 static enum plim_status expect_trainer(const struct plim_spec *spec, const char *key, struct plim_error *err)
 {
     if (plim_loop_is_trainers(spec->loop)) return PLIM_OK;
@@ -12,7 +12,7 @@ static enum plim_status expect_trainer(const struct plim_spec *spec, const char 
                      plim_loop_names[spec->loop]);
 }
 
-/* Evaluations are Trainer's, and what is kept of them adds up. */
+/* Evaluations need one of Trainer's loops; logits that they keep grow with their batches. */
 static enum plim_status check_evaluation(const struct plim_spec *spec, struct plim_error *err)
 {
     const struct plim_evaluation *asked = &spec->evaluation, none = PLIM_NO_EVALUATION;
@@ -49,7 +49,7 @@ static enum plim_status check_emptied(const struct plim_spec *spec, struct plim_
     return spec->empty_cache_steps ? expect_trainer(spec, "train.empty_cache_steps", err) : PLIM_OK;
 }
 
-/* Labels are smoothed by Trainer's own loss, for which its evaluations have Liger's models make no logits. */
+/* Labels are smoothed by Trainer's own loss, which needs logits; evaluations with Liger make none. */
 static enum plim_status check_smoothing(const struct plim_spec *spec, struct plim_error *err)
 {
     if (!(spec->label_smoothing > 0)) return PLIM_OK;
@@ -64,7 +64,7 @@ static enum plim_status check_smoothing(const struct plim_spec *spec, struct pli
     return expect_trainer(spec, "train.label_smoothing", err);
 }
 
-/* Trainer's own mixed precision is what enables DeepSpeed's. */
+/* Trainer's mixed precision enables DeepSpeed's. */
 static enum plim_status check_loop(const struct plim_spec *spec, struct plim_error *err)
 {
     if (!plim_loop_is_trainers(spec->loop) || !plim_enum_axis_has_zero(&spec->sharding)) return PLIM_OK;
@@ -80,7 +80,7 @@ static enum plim_status check_loop(const struct plim_spec *spec, struct plim_err
     return PLIM_OK;
 }
 
-/* Why a device_map does not bring such a model to the GPU; NULL: it does. */
+/* Returns why such a model is not loaded by a device_map; NULL if it may be. */
 static const char *why_not_loaded(const struct plim_spec *spec)
 {
     if (plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3))
@@ -96,7 +96,7 @@ bool plim_spec_leaves_experts(const struct plim_spec *spec)
     return plim_is_loaded(spec->made_on) && spec->model.experts && !why_not_loaded(spec);
 }
 
-/* axolotl's FSDP2 is Trainer's. */
+/* axolotl's FSDP2 runs under Trainer. */
 static enum plim_status check_fsdp_plan(const struct plim_spec *spec, struct plim_error *err)
 {
     if (spec->fsdp_plan == PLIM_FSDP_PLAN_ACCELERATE) return PLIM_OK;
@@ -113,7 +113,7 @@ static enum plim_status check_fsdp_plan(const struct plim_spec *spec, struct pli
                      "train.fsdp_plan is axolotl beside %s: this is not in this version, expected accelerate", what);
 }
 
-/* Layers in 16 bits get activations in fp32 where norms are, which autocast alone casts. */
+/* After norms in fp32, layers in 16 bits get fp32 activations, which only autocast casts. */
 static enum plim_status check_upcast(const struct plim_spec *spec, struct plim_error *err)
 {
     bool is_cut = plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP) ||
@@ -133,7 +133,7 @@ static enum plim_status check_upcast(const struct plim_spec *spec, struct plim_e
     return PLIM_OK;
 }
 
-/* What is known to be loaded by a device_map. */
+/* Checks train.made_on against the job: which models a device_map loads. */
 static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_error *err)
 {
     if (!plim_is_loaded(spec->made_on)) return PLIM_OK;
@@ -150,7 +150,7 @@ static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_
                      plim_made_on_names[spec->made_on], what);
 }
 
-/* Keys that are of TRL's trainers alone are given. */
+/* Refuses keys that only TRL's trainers have. */
 static enum plim_status check_prompt(const struct plim_spec *spec, struct plim_error *err)
 {
     if (!plim_loop_has_fused_head(spec->loop) && !plim_loop_leaves_prompts(spec->loop) && spec->prompt)
@@ -187,7 +187,7 @@ static enum plim_status check_center(const struct plim_spec *spec, struct plim_e
                      plim_loop_names[spec->loop]);
 }
 
-/* What generate() does in another way than it is played here (generation.h); NULL: nothing. */
+/* Returns what of the job generate() handles in a way that generation.h does not model; NULL: nothing. */
 static const char *why_no_generation(const struct plim_spec *spec)
 {
     const struct plim_model_config *c = &spec->model;
@@ -207,7 +207,7 @@ static const char *why_no_generation(const struct plim_spec *spec)
     return what;
 }
 
-/* What GRPOTrainer does in another way than it is played here; NULL: nothing. */
+/* Returns what of the job GRPOTrainer handles in a way that is not modelled; NULL: nothing. */
 static const char *why_no_grpo(const struct plim_spec *spec)
 {
     bool has_vllm = spec->grpo.vllm != PLIM_VLLM_NONE;
@@ -224,7 +224,7 @@ static const char *why_no_grpo(const struct plim_spec *spec)
     return has_vllm ? NULL : why_no_generation(spec);
 }
 
-/* What RewardTrainer does in another way than it is played here; NULL: nothing. */
+/* Returns what of the job RewardTrainer handles in a way that is not modelled; NULL: nothing. */
 static const char *why_no_rewards(const struct plim_spec *spec)
 {
     if (!plim_family_is_decoder(spec->model.family)) return "an encoder";
@@ -234,7 +234,7 @@ static const char *why_no_rewards(const struct plim_spec *spec)
     return NULL;
 }
 
-/* The samples of a generation are whole prompts'. */
+/* The samples of a generation must be those of whole prompts. */
 static enum plim_status check_grpo(const struct plim_spec *spec, struct plim_error *err)
 {
     if (spec->loop != PLIM_LOOP_TRL_GRPO) return PLIM_OK;
@@ -248,7 +248,7 @@ static enum plim_status check_grpo(const struct plim_spec *spec, struct plim_err
                      (long long)spec->grpo.generations, (long long)samples);
 }
 
-/* What TRL's trainers do in another way than it is played here. */
+/* Refuses what TRL's trainers handle in a way that is not modelled. */
 static enum plim_status check_trl(const struct plim_spec *spec, struct plim_error *err)
 {
     bool is_dpo = spec->loop == PLIM_LOOP_TRL_DPO, is_whole = is_dpo && !spec->lora.r;
@@ -289,7 +289,7 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
                      "script as it is)", plim_loop_names[spec->loop], what);
 }
 
-/* Rows of several documents, as _check_padding_free() of its SftArguments wants them */
+/* Rows of several documents, as _check_padding_free() of ms-swift's SftArguments requires them */
 static enum plim_status check_swift_packing(const struct plim_spec *spec, struct plim_error *err)
 {
     if (spec->packing == PLIM_PACKING_YES)
@@ -303,7 +303,7 @@ static enum plim_status check_swift_packing(const struct plim_spec *spec, struct
     return PLIM_OK;
 }
 
-/* What ms-swift's Seq2SeqTrainer does in another way than it is played here. */
+/* Refuses what ms-swift's Seq2SeqTrainer handles in a way that is not modelled. */
 static enum plim_status check_swift(const struct plim_spec *spec, struct plim_error *err)
 {
     const char *what = NULL;
@@ -320,7 +320,7 @@ static enum plim_status check_swift(const struct plim_spec *spec, struct plim_er
                      "script as it is)", what);
 }
 
-/* What LLaMA-Factory's own trainers and axolotl's DPO do in another way than it is played here. */
+/* Refuses what LLaMA-Factory's own trainers and axolotl's DPO handle in a way that is not modelled. */
 static enum plim_status check_logits(const struct plim_spec *spec, struct plim_error *err)
 {
     bool is_axolotls = spec->loop == PLIM_LOOP_AXOLOTL_DPO;

@@ -1,5 +1,5 @@
-/* From a name to a resolved spec: which file it means, which kind of document that is, and where
- * in it a fault of the whole stands. */
+/* From a name to a resolved spec: finds the file, recognises the kind of document, and locates errors of the whole
+ * spec in it. */
 #include "hf_config.h"
 #include "hub.h"
 #include "key.h"
@@ -19,7 +19,7 @@ enum { PATH_BYTES = 4096 };
 
 static enum plim_status no_such_file(const char *source, struct plim_error *err)
 {
-    const char *slash = strchr(source, '/'); /* of "OWNER/MODEL", the Hub's name, the model counts */
+    const char *slash = strchr(source, '/'); /* of the Hub's name "OWNER/MODEL" the model is compared */
     bool is_name = !slash || (slash > source && source[0] != '.' && !strchr(slash + 1, '/'));
     int near = is_name ? plim_nearest(slash ? slash + 1 : source, plim_zoo_names, plim_zoo_count) : -1;
     if (near >= 0)
@@ -33,7 +33,7 @@ static enum plim_status no_such_file(const char *source, struct plim_error *err)
                         "plimsoll models lists");
 }
 
-/* A name of the zoo, or of the Hub that the zoo has; not where such a file, or such a model of the cache, is there. */
+/* Returns the zoo's model of this name, or of this name on the Hub, unless there is such a file or a cached model. */
 static const char *zoo_name(const char *source)
 {
     char path[PATH_BYTES];
@@ -43,7 +43,7 @@ static const char *zoo_name(const char *source)
     return model && stat(source, &info) != 0 && !plim_hub_find(source, path, sizeof(path)) ? model->name : NULL;
 }
 
-/* Reads `source`, or the config.json of a directory, or of a model of the Hub. */
+/* Reads `source`: a file, or the config.json of a directory or of a model in the Hub's cache. */
 static enum plim_status read_source(const char *source, struct plim_yaml *yaml,
                                     struct plim_error *err)
 {
@@ -65,11 +65,11 @@ static enum plim_status read_source(const char *source, struct plim_yaml *yaml,
             "this directory has no config.json, expected a spec or a directory with one");
     enum plim_status st = plim_yaml_read_file(path, yaml, err);
     if (st != PLIM_IO) return st;
-    if (err) err->status = PLIM_SPEC; /* the user's matter, like a spec with a mistake */
+    if (err) err->status = PLIM_SPEC; /* the user's error, like a mistake in a spec */
     return PLIM_SPEC;
 }
 
-/* `path` as seen from the file `from`. */
+/* Resolves `path` relative to the file `from`. */
 static enum plim_status relative_path(const char *from, const char *path, char out[PATH_BYTES],
                                       struct plim_error *err)
 {
@@ -99,7 +99,7 @@ static enum plim_status read_hf(const struct plim_yaml *yaml, const struct plim_
     enum plim_status st = PLIM_OK;
     struct stat info;
     PLIM_TRY(relative_path(yaml->source, node->text, path, err));
-    bool here = stat(path, &info) == 0 || !plim_hub_is_id(node->text); /* else a name of the Hub */
+    bool here = stat(path, &info) == 0 || !plim_hub_is_id(node->text); /* otherwise a name on the Hub */
     PLIM_TRY(read_source(here ? path : node->text, &config, err));
     PLIM_TRY(plim_hf_read(&config, family, spec, err));
 out:
@@ -123,7 +123,7 @@ static enum plim_status read_zoo(const struct plim_yaml *yaml, const struct plim
     return st;
 }
 
-/* Where the model comes from: exactly one of hf and zoo, or a family alone. */
+/* Reads the model's origin: exactly one of hf and zoo, or only a family. */
 static enum plim_status read_origin(const struct plim_yaml *yaml,
                                     const struct plim_yaml_node *section, struct plim_spec *spec,
                                     struct plim_error *err)
@@ -157,7 +157,7 @@ static enum plim_status read_model(const struct plim_yaml *yaml, struct plim_spe
     static const char *const origins[] = {"family", "hf", "zoo", NULL};
     const struct plim_place place = {.yaml = yaml, .prefix = "", .key = "model", .err = err};
     const struct plim_yaml_node *section = plim_yaml_get(yaml->root, "model");
-    if (!section) { /* a misspelt one is an unknown key */
+    if (!section) { /* a misspelt section is an unknown key */
         enum plim_status unknown = plim_spec_section_read(yaml, yaml->root, "", spec, err);
         if (unknown != PLIM_OK) return unknown;
         return plim_yaml_fail(yaml, yaml->root, err,
@@ -172,7 +172,7 @@ static enum plim_status read_model(const struct plim_yaml *yaml, struct plim_spe
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* What is no text (control characters, bytes that are no UTF-8) becomes an underscore. */
+/* Replaces control characters and bytes that are not UTF-8 by underscores. */
 static void clean_name(char *name)
 {
     unsigned char *at = (unsigned char *)name;
@@ -189,7 +189,7 @@ static void clean_name(char *name)
     }
 }
 
-/* The last part of a path without its ending; config.json stands for its folder, if it has one. */
+/* Makes a name of a path: its last part without the extension; of config.json, its folder's name, if there is one. */
 static void name_from_path(const char *path, char *out, size_t size)
 {
     const char *begin = path, *end = path + strlen(path);
@@ -229,8 +229,8 @@ static bool is_hf_document(const struct plim_yaml *yaml)
     return plim_yaml_get(yaml->root, "model_type") || (json && !plim_yaml_get(yaml->root, "model"));
 }
 
-/* The node of the key `path` ("train.effective_batch"), or the nearest one around it. A model's
- * key may stand there under another of its names. */
+/* Returns the node of the key `path` ("train.effective_batch"), or the nearest enclosing one. A key of a model may
+ * have another of its names there. */
 static const struct plim_yaml_node *find_culprit(const struct plim_yaml_node *root,
                                                  const char *path, enum plim_family family)
 {
@@ -309,7 +309,7 @@ enum plim_status plim_spec_load(const char *source, struct plim_spec *spec, stru
     const char *zoo = zoo_name(source);
     PLIM_TRY(zoo ? plim_zoo_read(zoo, &yaml, err) : read_source(source, &yaml, err));
     PLIM_TRY(load_document(&yaml, source, spec, err));
-    if (zoo) plim_spec_key_forget(spec, "data.seq"); /* ours, not the user's */
+    if (zoo) plim_spec_key_forget(spec, "data.seq"); /* set by the zoo, not by the user */
 out:
     plim_yaml_finish(&yaml);
     if (st != PLIM_OK) *spec = (struct plim_spec){0};

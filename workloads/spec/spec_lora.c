@@ -1,4 +1,4 @@
-/* train.lora of a whole spec: which of the model's modules its names mean. */
+/* Resolves train.lora: which of the model's modules its names match. */
 #include "family.h"
 #include "lora_modules.h"
 #include "spec_internal.h"
@@ -8,10 +8,10 @@
 
 #define ALL_LINEAR "all-linear"
 #define LINEAR_NAMES "linear-names"
-#define TEXT_LINEARS "text-linears" /* those of a vision tower are left out */
+#define TEXT_LINEARS "text-linears" /* without those of a vision tower */
 #define NO_TARGETS "none"
 
-/* Is a module so called, or does its name end so, where that consists of several parts (attn.proj)? */
+/* True if a module has this name, or a name of several parts (attn.proj) that ends with it */
 static bool is_called(const char *name, const char *linear)
 {
     size_t whole = strlen(name), part = strlen(linear);
@@ -19,9 +19,8 @@ static bool is_called(const char *name, const char *linear)
     return !strcmp(ends ? name + whole - part : name, linear);
 }
 
-/* Is `name` a linear module of this model? A classification's last one is none where there is no classification;
- * distilbert's head has another one for each task, OPT has its projections only where the embedding has a width of its
- * own. */
+/* True if `name` is a linear module of this model. A classification's last linear exists only with that task;
+ * distilbert's head has another one for each task; OPT has projections only if the embedding has another width. */
 static bool has_linear(const struct plim_model_config *model, const char *name)
 {
     bool projected = model->word_embed_proj_dim != model->hidden_size;
@@ -45,7 +44,7 @@ static void take_targets(struct plim_lora *lora, const struct plim_model_config 
             return;
 }
 
-/* Has no layer an MLP, but experts? Then its linears' names are none. */
+/* True if every layer has experts and none an MLP, whose linears' names then match nothing */
 static bool has_experts_alone(const struct plim_model_config *model)
 {
     enum plim_family family = model->family;
@@ -54,7 +53,7 @@ static bool has_experts_alone(const struct plim_model_config *model)
 
 static bool is_of_tower(enum plim_family family, const char *linear)
 {
-    bool has_out_proj = family == PLIM_FAMILY_GEMMA3 || family == PLIM_FAMILY_LLAVA; /* qwen3_5's is the text's */
+    bool has_out_proj = family == PLIM_FAMILY_GEMMA3 || family == PLIM_FAMILY_LLAVA; /* qwen3_5's belongs to the text */
     if (has_out_proj && !strcmp(linear, "out_proj")) return true;
     static const char *const gemma4s[] = {"linear", "input_proj", "embedding_projection", "input_proj_linear",
                                           "relative_k_proj", "output_proj"};
@@ -72,7 +71,7 @@ static bool is_of_mlp(const char *name)
     return !strcmp(name, "gate_proj") || !strcmp(name, "up_proj") || !strcmp(name, "down_proj");
 }
 
-/* Modules of gemma4's towers that are called as its text's linears, and consist of one and what clips */
+/* Modules of gemma4's towers with the names of its text's linears; each wraps a linear that clamps */
 #define CLIPPED ".*_tower\\..*\\.(q|k|v|o|gate|up|down)_proj"
 
 static void exclude_towers(struct plim_lora *lora, const struct plim_model_config *model)
@@ -81,20 +80,20 @@ static void exclude_towers(struct plim_lora *lora, const struct plim_model_confi
     snprintf(lora->exclude, sizeof(lora->exclude), PLIM_MODULES_REGEX "%s", towers);
 }
 
-/* Spells out all-linear, linear-names and text-linears, which may stand among names. */
+/* Replaces all-linear, linear-names and text-linears, alone or among names, by names. */
 static void take_all_linear(struct plim_lora *lora, const struct plim_model_config *model)
 {
     char given[PLIM_MODULES_TEXT], name[PLIM_MODULE_NAME];
     bool text_alone = plim_modules_has(lora->targets, TEXT_LINEARS);
     bool all = plim_modules_has(lora->targets, ALL_LINEAR) || plim_modules_has(lora->targets, LINEAR_NAMES);
     if (!all && !text_alone) return;
-    bool shares_names = model->family == PLIM_FAMILY_GEMMA3 || /* its tower's linears and its text's */
+    bool shares_names = model->family == PLIM_FAMILY_GEMMA3 || /* of the tower's and the text's linears */
                         model->family == PLIM_FAMILY_MISTRAL3 || model->family == PLIM_FAMILY_LLAVA ||
                         model->family == PLIM_FAMILY_INTERNVL || model->family == PLIM_FAMILY_GEMMA4;
     if (text_alone && shares_names && !*lora->exclude) exclude_towers(lora, model);
-    if (all && model->family == PLIM_FAMILY_GEMMA4 && !*lora->exclude) /* which are around linears */
+    if (all && model->family == PLIM_FAMILY_GEMMA4 && !*lora->exclude) /* modules that wrap linears */
         snprintf(lora->exclude, sizeof(lora->exclude), PLIM_MODULES_REGEX CLIPPED);
-    bool tower_has_same = model->family == PLIM_FAMILY_QWEN2_5_VL; /* names */
+    bool tower_has_same = model->family == PLIM_FAMILY_QWEN2_5_VL; /* the same names */
     if (!strcmp(lora->targets, TEXT_LINEARS) && tower_has_same) {
         snprintf(lora->targets, sizeof(lora->targets), PLIM_MODULES_REGEX ".*\\.language_model\\..*_proj");
         return;
@@ -112,7 +111,7 @@ static void take_all_linear(struct plim_lora *lora, const struct plim_model_conf
     }
 }
 
-/* Is an embedding or a head called so? */
+/* True if an embedding or a head has this name */
 static bool is_beside_blocks(const char *name)
 {
     static const char *const beside_blocks[] = {"embed_tokens", "wte",     "embed_in", "word_embeddings",
@@ -146,8 +145,8 @@ static enum plim_status refuse_target(const struct plim_model_config *model, con
                      plim_family_names[model->family], known);
 }
 
-/* The names of targets, one of which at least is one of the model's: those of other families are left out, as they
- * match nothing, and others are refused. What an expression matches is seen where the model is. */
+/* Checks the names of targets: at least one must be a module of the model; those of other families are dropped, because
+ * they match nothing; unknown names are refused. Expressions are matched when the model is built. */
 static enum plim_status check_targets(struct plim_spec *spec, struct plim_error *err)
 {
     char given[PLIM_MODULES_TEXT], name[PLIM_MODULE_NAME], strange[PLIM_MODULE_NAME] = "";
@@ -168,8 +167,8 @@ static enum plim_status check_targets(struct plim_spec *spec, struct plim_error 
 
 /* --- parameters ------------------------------------------------------------------------------- */
 
-/* The names by which peft 0.21 knows the experts' stacked weights and the router where transformers stacked them when
- * it loaded (_MOE_TARGET_MODULE_MAPPING in utils/transformers_weight_conversion.py). */
+/* peft 0.21's names for the experts' stacked weights and the router, if transformers stacked them while loading
+ * (_MOE_TARGET_MODULE_MAPPING in utils/transformers_weight_conversion.py). */
 struct stacked {
     const char *name, *parameter;
 };
@@ -198,7 +197,7 @@ static enum plim_status refuse_length(struct plim_error *err)
     return plim_fail(err, PLIM_SPEC, "train.lora has more names or ranks than there is room for, expected fewer");
 }
 
-/* all-linear means them, too, by the names that they had. */
+/* all-linear includes them, by their names before stacking. */
 static bool add_stacked(struct plim_lora *lora, const struct stacked *stacked)
 {
     for (; stacked->name; stacked++)
@@ -207,7 +206,7 @@ static bool add_stacked(struct plim_lora *lora, const struct stacked *stacked)
     return true;
 }
 
-/* gate_up_proj stands for two linears, whose ranks add up (_MOE_FUSED_TARGETS). halves: which of them are targets */
+/* gate_up_proj replaces two linears, whose ranks add up (_MOE_FUSED_TARGETS). `halves`: which of them are targets */
 static enum plim_status join_ranks(struct plim_lora *lora, const char *const halves[2], struct plim_error *err)
 {
     if (!halves[0] && !halves[1]) return PLIM_OK;
@@ -222,7 +221,7 @@ static enum plim_status join_ranks(struct plim_lora *lora, const char *const hal
     return PLIM_OK;
 }
 
-/* Targets that mean the experts' stacked weights or the router become parameters (_convert_peft_config_moe()). */
+/* Turns targets that name the experts' stacked weights or the router into parameters (_convert_peft_config_moe()). */
 static enum plim_status take_stacked(struct plim_lora *lora, const struct stacked *stacked, struct plim_error *err)
 {
     char given[PLIM_MODULES_TEXT], name[PLIM_MODULE_NAME];
@@ -241,7 +240,7 @@ static enum plim_status take_stacked(struct plim_lora *lora, const struct stacke
     return join_ranks(lora, halves, err);
 }
 
-/* Is it the name of experts' stacked weights, or of a router's matrix? */
+/* True for a name of experts' stacked weights or of a router's matrix */
 static bool is_stacked(const char *name)
 {
     static const char *const matrices[] = {"gate.weight", "router.weight"};
@@ -271,13 +270,13 @@ static enum plim_status check_parameters(const struct plim_spec *spec, struct pl
                              "training program)", name);
     if (lora->dropout > 0) what = "dropout";
     if (lora->dora) what = "dora";
-    if (!what || !spec->model.experts) return PLIM_OK; /* elsewhere they match nothing, and are warned of */
+    if (!what || !spec->model.experts) return PLIM_OK; /* otherwise they match nothing, and cause a warning */
     return plim_fail(err, PLIM_SPEC,
                      "train.lora adapts parameters of %s (%s), which peft refuses beside train.lora.%s, expected none, "
                      "or modules of attention alone as targets", family, lora->parameters, what);
 }
 
-/* The family's default targets, all-linear spelled out, unknown ones refused. */
+/* Resolves the targets: the family's defaults, all-linear by names; refuses unknown names. */
 enum plim_status plim_spec_resolve_lora(struct plim_spec *spec, struct plim_error *err)
 {
     const struct plim_family_info *info = plim_family_info(spec->model.family);

@@ -1,4 +1,4 @@
-/* What only the whole spec can tell. */
+/* Resolves and checks what depends on several keys. */
 #include "autotune/base/hash.h"
 #include "autotune/base/text_stream.h"
 #include "family.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- weights in a few bits -------------------------------------------------------------------- */
+/* --- quantised weights ------------------------------------------------------------------------ */
 
 static enum plim_status check_quantized(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -22,8 +22,7 @@ static enum plim_status check_quantized(const struct plim_spec *spec, struct pli
                      plim_quantization_names[spec->quantization.type], plim_family_names[spec->model.family]);
 }
 
-/* Weights in a few bits have no gradients. A document may leave it to the command line to ask for
- * adapters. */
+/* Quantised weights have no gradients. A document may leave adapters to the command line. */
 static enum plim_status check_adapters(const struct plim_spec *spec, struct plim_error *err)
 {
     const char *type = plim_quantization_names[spec->quantization.type];
@@ -34,13 +33,13 @@ static enum plim_status check_adapters(const struct plim_spec *spec, struct plim
                      type, type);
 }
 
-/* A decoder that labels rows */
+/* A decoder with a classification head */
 static bool is_scored(const struct plim_model_config *model)
 {
     return plim_family_is_decoder(model->family) && model->task == PLIM_TASK_CLASSIFICATION;
 }
 
-/* One label is a number, which is fp32 and not smoothed, and which images do not have here. */
+/* One label means regression: labels in fp32, no smoothing, not supported for images. */
 static enum plim_status check_labels(const struct plim_spec *spec, struct plim_error *err)
 {
     bool is_of_one = spec->model.task == PLIM_TASK_CLASSIFICATION && spec->model.labels == 1;
@@ -63,7 +62,7 @@ static enum plim_status check_labels(const struct plim_spec *spec, struct plim_e
 
 /* --- attention -------------------------------------------------------------------------------- */
 
-/* What transformers takes where the caller names none. */
+/* Sets transformers' default attention if none is given. */
 static void default_attention(struct plim_spec *spec)
 {
     bool eager = plim_family_info(spec->model.family)->eager_only;
@@ -72,7 +71,7 @@ static void default_attention(struct plim_spec *spec)
     spec->attention.values[0] = eager ? PLIM_ATTENTION_EAGER : spec->model.attention;
 }
 
-/* Where the caller says nothing, nothing of a family is checkpointed that transformers does not checkpoint. */
+/* By default, families that transformers does not checkpoint are planned without checkpointing. */
 static void default_checkpointing(struct plim_spec *spec)
 {
     bool is_told = plim_spec_key_given(spec, "train.checkpointing");
@@ -80,8 +79,8 @@ static void default_checkpointing(struct plim_spec *spec)
         spec->checkpointing = (struct plim_enum_axis){.count = 1, .values = {PLIM_CHECKPOINTING_NONE}};
 }
 
-/* What the package flash-attn refuses, and what of it the engine does not have: several rows of several documents,
- * one row of them as a newer transformers calls the package, and vit, which was not compared. */
+/* Refuses what flash-attn does not support, and what the engine lacks: several rows of several documents, one such row
+ * as newer transformers pass it, and vit, which was not compared. */
 static enum plim_status check_flash2(const struct plim_spec *spec, struct plim_error *err)
 {
     enum { MAX_HEAD = 256 };
@@ -158,7 +157,7 @@ static enum plim_status check_kept_norms(const struct plim_spec *spec, struct pl
                      all ? "precision" : "weights");
 }
 
-/* What scaled_dot_product_attention takes for values of another size than the keys was measured of 2.11. */
+/* The workspace of scaled_dot_product_attention for values of another width than keys was measured with 2.11 only. */
 static enum plim_status check_latents(const struct plim_spec *spec, struct plim_error *err)
 {
     if (!spec->model.key_rank || spec->torch == PLIM_TORCH_2_11) return PLIM_OK;
@@ -167,7 +166,7 @@ static enum plim_status check_latents(const struct plim_spec *spec, struct plim_
                      "runs any training program)", plim_torch_names[spec->torch]);
 }
 
-/* torch's _grouped_mm, which multiplies experts: "strides should be multiple of 16 bytes". */
+/* torch's _grouped_mm of the experts: "strides should be multiple of 16 bytes" */
 static enum plim_status check_experts(const struct plim_spec *spec, struct plim_error *err)
 {
     enum { ROW_BYTES = 16 };
@@ -183,8 +182,7 @@ static enum plim_status check_experts(const struct plim_spec *spec, struct plim_
                      (long long)model->hidden_size, (long long)model->expert_size, ROW_BYTES, (long long)unit);
 }
 
-/* What liger-kernel patches in another way, or not at all, and what reads the head's weight where Liger's
- * loss would not find it. */
+/* Refuses what liger-kernel patches in another way or not at all, and heads whose weight its loss does not find. */
 static enum plim_status check_liger(const struct plim_spec *spec, struct plim_error *err)
 {
     const struct plim_model_config *model = &spec->model;
@@ -255,7 +253,7 @@ static enum plim_status check_conv1d(const struct plim_spec *spec, struct plim_e
                      (long long)model->linear_kernel);
 }
 
-/* axolotl's plugin: its own checks, and what its forward does not find. */
+/* axolotl's plugin: its own checks, and models for which its forward fails */
 static enum plim_status check_cut(const struct plim_spec *spec, struct plim_error *err)
 {
     const struct plim_model_config *model = &spec->model;
@@ -307,7 +305,7 @@ static enum plim_status check_seq(const struct plim_spec *spec, struct plim_erro
     return PLIM_OK;
 }
 
-/* The documents of one row are told by position ids, which encoders and bloom are not given. */
+/* Documents of one row are separated by position ids, which encoders and bloom do not take. */
 static enum plim_status check_packing(const struct plim_spec *spec, struct plim_error *err)
 {
     bool in_one = spec->packing == PLIM_PACKING_ONE_ROW;
@@ -356,8 +354,8 @@ static int64_t largest(const struct plim_int_axis *axis)
     return most;
 }
 
-/* The largest tensors of a step, so that no number of bytes leaves int64_t: logits in fp32 and
- * eager attention's scores, with a factor of 64 for everything that may live beside them. */
+/* Bounds the largest tensors of a step, so that byte counts stay within int64_t: logits in fp32 and eager attention's
+ * scores, with a factor of 64 for everything else that may be live. */
 static enum plim_status check_tensors(const struct plim_spec *spec, struct plim_error *err)
 {
     const struct plim_model_config *model = &spec->model;
@@ -378,8 +376,8 @@ static enum plim_status check_tensors(const struct plim_spec *spec, struct plim_
                      rows * width * 4, 0x1p54);
 }
 
-/* The samples of a step that `micro_batch x accumulation x world` can make just below and just above
- * the target (0: none there), with one micro-batch of the list. What is not given can be anything. */
+/* Finds the samples per step just below and just above the target (0: none) that micro_batch x accumulation x world
+ * can reach with one micro-batch of the list. Keys that are not given can have any value. */
 static void nearest_batches(const struct plim_spec *spec, size_t index, double *below,
                             double *above)
 {
@@ -394,7 +392,7 @@ static void nearest_batches(const struct plim_spec *spec, size_t index, double *
     *above = fixed && unit <= target ? 0 : unit * (times + 1);
 }
 
-/* Can the effective batch be made, within its tolerance? */
+/* Checks that the effective batch can be reached within its tolerance. */
 static bool reaches_effective_batch(const struct plim_spec *spec)
 {
     double target = (double)spec->effective_batch,
@@ -409,7 +407,7 @@ static bool reaches_effective_batch(const struct plim_spec *spec)
     return false;
 }
 
-/* "248 or 256": what could be made instead. */
+/* Writes the alternatives: "248 or 256". */
 static void describe_nearest(const struct plim_spec *spec, char *out, size_t size)
 {
     size_t count = spec->micro_batch.count ? spec->micro_batch.count : 1;
@@ -424,7 +422,7 @@ static void describe_nearest(const struct plim_spec *spec, char *out, size_t siz
     else snprintf(out, size, "%.0f", most > 0 ? most : least);
 }
 
-/* ZeRO 3 has no rank to choose. */
+/* With ZeRO 3 all ranks are planned alike. */
 static enum plim_status check_rank(const struct plim_spec *spec, struct plim_error *err)
 {
     bool parts = plim_enum_axis_has_zero(&spec->sharding) || plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP);
@@ -461,7 +459,7 @@ static enum plim_status check_batches(const struct plim_spec *spec, struct plim_
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-/* Over the spec as it is written: layout, comments and what was left out do not count. */
+/* Hashes the spec as it would be written: layout, comments and omitted defaults do not matter. */
 static enum plim_status hash_spec(struct plim_spec *spec, struct plim_error *err)
 {
     char *text;

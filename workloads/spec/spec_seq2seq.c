@@ -19,7 +19,7 @@ void plim_seq2seq_derive(struct plim_model_config *model)
     model->scales_outputs = model->family == PLIM_FAMILY_T5 && model->tie_word_embeddings;
 }
 
-/* Fails and names the key at fault. */
+/* Fails with a message, and sets the culprit to the key in question. */
 #define REFUSE(field, ...)                                                                         \
     return (*culprit = plim_family_key_name(model->family, PLIM_FIELD_##field),                    \
             plim_fail(err, PLIM_SPEC, __VA_ARGS__))
@@ -48,9 +48,9 @@ enum plim_status plim_seq2seq_check(const struct plim_spec *spec, const char **c
     return PLIM_OK;
 }
 
-/* --- the rest --------------------------------------------------------------------------------- */
+/* --- checks of the whole spec ----------------------------------------------------------------- */
 
-/* What fails in transformers of a model that hears, and why; NULL: nothing of it */
+/* Returns the setting with which transformers fails for a speech model, with the reason; NULL if there is none. */
 static const char *fails_beside(const struct plim_spec *spec)
 {
     if (!spec->model.mel_bins || !plim_loop_is_trainers(spec->loop)) return NULL;

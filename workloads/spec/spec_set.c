@@ -1,4 +1,4 @@
-/* One key of a spec from the command line. */
+/* Sets one key of a spec from the command line. */
 #include "hf_config.h"
 #include "key.h"
 #include "spec_internal.h"
@@ -17,7 +17,7 @@ static enum plim_status set_model_key(const struct plim_yaml *yaml, const char *
     return plim_model_key_read(&place, yaml->root, spec);
 }
 
-/* A value of the command line has no line and column worth telling: only the text is kept. */
+/* Line and column of a value on the command line mean nothing to the user: only the text of the error is kept. */
 enum plim_status plim_spec_set(struct plim_spec *spec, const char *key, const char *value,
                                struct plim_error *err)
 {

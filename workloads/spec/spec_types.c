@@ -1,6 +1,5 @@
-/* In what type weights are stored and computed with, where the user leaves it open: as a job of
- * transformers' Trainer does without options. from_pretrained (transformers 5.17) loads weights in
- * the dtype of the config.json, and TrainingArguments asks for no autocast. */
+/* Default types of weights and computation: those of transformers' Trainer without options. from_pretrained
+ * (transformers 5.17) loads weights in the dtype of the config.json, and TrainingArguments enables no autocast. */
 #include "family.h"
 #include "key.h"
 #include "spec_internal.h"
@@ -36,7 +35,7 @@ static bool any_mixed(const struct plim_enum_axis *precision)
     return false;
 }
 
-/* Without autocast the precisions say what the weights are. */
+/* Without autocast the precision is the type of the weights. */
 static struct plim_enum_axis default_weights(const struct plim_spec *spec, bool has_precision)
 {
     struct plim_enum_axis weights = {0};
@@ -53,9 +52,9 @@ static bool is_only_auto(const struct plim_enum_axis *weights)
     return weights->count == 1 && weights->values[0] == PLIM_WEIGHTS_AUTO;
 }
 
-/* GradScaler has no kernel for gradients in bf16, and refuses those in fp16 wherever it unscales them
- * itself: for clipping, and for all but fused optimizers. LoRA's are in fp32, copies of modules beside it are not, but
- * where peft prepared the base. */
+/* GradScaler has no kernel for bf16 gradients, and refuses fp16 gradients when it unscales them itself: for clipping,
+ * and for optimizers that are not fused. LoRA's gradients are fp32; those of modules_to_save only if peft prepared the
+ * base. */
 static enum plim_status check_scaler(const struct plim_spec *spec, struct plim_error *err)
 {
     bool in_bf16 = plim_enum_axis_has(&spec->weights, PLIM_WEIGHTS_BF16),
@@ -134,7 +133,7 @@ struct plim_zero plim_spec_zero(const struct plim_spec *spec)
     return zero;
 }
 
-/* Half a billion elements, which a configuration with "auto" has not. */
+/* DeepSpeed's default of half a billion elements, which configs with "auto" do not have */
 static void describe_zero(const struct plim_spec *spec, char *text, size_t size)
 {
     if (!plim_enum_axis_has_zero(&spec->sharding)) return;
@@ -157,7 +156,7 @@ const char *plim_spec_reentrant(const struct plim_spec *spec)
     return !checkpoints(spec) ? "" : spec->use_reentrant ? "true" : "false";
 }
 
-/* What accelerate makes of the weights. */
+/* How accelerate casts the weights */
 static void describe_fsdp(const struct plim_spec *spec, char *text, size_t size)
 {
     bool is_quantized = spec->quantization.type != PLIM_QUANTIZATION_NONE;
@@ -171,7 +170,7 @@ static void describe_fsdp(const struct plim_spec *spec, char *text, size_t size)
                "");
 }
 
-/* Which packages are taken to be there. */
+/* Which packages are assumed to be installed */
 static void describe_images(const struct plim_spec *spec, char *text, size_t size)
 {
     bool has_size = plim_spec_key_given(spec, "data.image_pixels") || plim_spec_key_given(spec, "data.image_height");

@@ -1,15 +1,15 @@
-/* What is refused of a family because it was not compared with PyTorch, though it is planned of others. */
+/* Refuses settings of a family that were not compared with PyTorch, though they are supported for others. */
 #include "family.h"
 #include "spec_internal.h"
 #include "spec_vision.h"
 
-/* What a row of the table below may have */
+/* Settings that a row of the table below may list */
 #define BIT(n) (UINT64_C(1) << (n))
 #define SWIFT BIT(0)
 #define SFT BIT(1)
 #define SFT_DDP BIT(2)
 #define DPO_GRPO BIT(3)
-#define OTHER_LOOPS BIT(4) /* behind those four */
+#define OTHER_LOOPS BIT(4) /* other than those four */
 #define PLAIN_SHARDED BIT(5)
 #define ZERO1_2 BIT(6)
 #define ZERO3 BIT(7)
@@ -41,7 +41,7 @@
 
 #define LATER_LOOPS (DPO_GRPO | OTHER_LOOPS)
 #define SHARDED (ZERO1_2 | ZERO3 | FSDP)
-/* Of all models with a vision tower; and of those of which a plain loop, Trainer and DDP are known alone */
+/* Of all models with a vision tower; and of those compared only by a plain loop, Trainer and DDP */
 #define OF_TOWERS (LONGER_ROPE | OTHER_LOOPS | CUT | NEWER | FSDP_OF_AXOLOTL | PLAIN_SHARDED)
 #define TOWER (OF_TOWERS | PACKING | DPO_GRPO)
 #define FEW (TOWER | FLASH2 | INT8 | SMOOTHED | SAVED | SHARDED | SFT | FP4 | LIGER | EVALUATED | UPCAST)
@@ -57,7 +57,7 @@
 #define GEMMA4 (SWIFT | OTHER_LOOPS | FSDP | FP4 | INT8 | LIGER | FLASH2 | REENTRANT_BY_LAYERS | CUT | UPCAST | \
                 PARAMETERS | NEWER)
 
-/* with_images: besides, where rows have images */
+/* with_images: in addition, if rows have images */
 static const struct { uint64_t always, with_images; } uncompared[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN2_VL] = {TOWER | FLASH2 | INT8, 0},
     [PLIM_FAMILY_QWEN2_5_VL] = {TOWER, 0},
@@ -77,7 +77,7 @@ static const struct { uint64_t always, with_images; } uncompared[PLIM_FAMILY_COU
     [PLIM_FAMILY_GEMMA4_TEXT] = {GEMMA4 | SHARDED | SFT_DDP, 0},
     [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = {GEMMA4 | SHARDED | SFT_DDP | DPO_GRPO | PACKING | SMOOTHED | SAVED, 0},
     [PLIM_FAMILY_APERTUS] = {RECENT, 0},
-    [PLIM_FAMILY_GRANITEMOEHYBRID] = {RECENT | PACKING | SFT | DPO_GRPO, 0}, /* TRL asks its config for num_experts */
+    [PLIM_FAMILY_GRANITEMOEHYBRID] = {RECENT | PACKING | SFT | DPO_GRPO, 0}, /* TRL reads num_experts from its config */
     [PLIM_FAMILY_ERNIE4_5_MOE] = {RECENT | DPO_GRPO | ZERO3 | FSDP, 0},
     [PLIM_FAMILY_T5] = {T5S, 0},
     [PLIM_FAMILY_MT5] = {T5S, 0},
@@ -162,7 +162,7 @@ static const char *of_sharding(const struct plim_spec *spec, uint64_t what)
     return NULL;
 }
 
-/* What of `what` the spec asks for first; NULL: nothing */
+/* Returns the first of these settings that the spec has; NULL if it has none. */
 static const char *asked_for(const struct plim_spec *spec, uint64_t what)
 {
     static const char *(*const parts[])(const struct plim_spec *, uint64_t) = {of_model, of_kernels, of_loop,

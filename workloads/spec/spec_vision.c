@@ -50,7 +50,7 @@ enum plim_status plim_vision_read_sections(const struct plim_place *place, const
     return st;
 }
 
-/* SiglipVisionModel has a head where its configuration does not say that it has none, which all of gemma3's do. */
+/* SiglipVisionModel has a pooling head unless its config says otherwise, as all of gemma3's do. */
 static enum plim_status check_head(const struct plim_place *place, const struct plim_yaml_node *config)
 {
     const struct plim_yaml_node *head = plim_yaml_get(config, "vision_use_head");
@@ -60,8 +60,8 @@ static enum plim_status check_head(const struct plim_place *place, const struct 
                              "pooling head is not in this version");
 }
 
-/* PixtralVisionConfig and CLIPVisionConfig, whose defaults are not those of the towers that Mistral3Config and
- * LlavaConfig make if there is no vision_config */
+/* PixtralVisionConfig and CLIPVisionConfig, whose defaults differ from the towers that Mistral3Config and LlavaConfig
+ * create without a vision_config */
 static void take_class_defaults(struct plim_model_config *model)
 {
     static const struct {
@@ -108,7 +108,7 @@ enum plim_status plim_vision_read(const struct plim_yaml *yaml, const struct pli
     return st;
 }
 
-/* Channels of the two convolutions that read sound */
+/* Output channels of the audio tower's two subsampling convolutions */
 static enum plim_status read_channels(const struct plim_place *place, const struct plim_yaml_node *node,
                                       struct plim_spec *spec)
 {
@@ -156,7 +156,7 @@ void plim_vision_derive(struct plim_model_config *model)
     }
     v->has_no_blocks = model->family == PLIM_FAMILY_GEMMA4_UNIFIED;
     if (model->family == PLIM_FAMILY_GEMMA4 || v->has_no_blocks) {
-        v->channels = 3; /* which its class reads whatever is said */
+        v->channels = 3; /* the class ignores num_channels */
         v->frames = 1;
         v->out_hidden_size = model->hidden_size;
     }
@@ -165,14 +165,14 @@ void plim_vision_derive(struct plim_model_config *model)
     v->positions = side * side;
     v->has_tiles = model->family == PLIM_FAMILY_INTERNVL;
     v->has_class = v->by_ids = model->family == PLIM_FAMILY_LLAVA || v->has_tiles;
-    v->merge_size = v->has_tiles ? 2 : v->has_class ? 1 : side / tokens; /* the last: Gemma3MultiModalProjector's */
+    v->merge_size = v->has_tiles ? 2 : v->has_class ? 1 : side / tokens; /* the last: Gemma3MultiModalProjector */
     v->frames = 1;
     v->out_hidden_size = model->hidden_size;
 }
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
-/* A tower whose images are all of one size */
+/* Checks a tower with images of a fixed size. */
 static enum plim_status check_pooled(const struct plim_vision *v, const char **culprit, struct plim_error *err)
 {
     *culprit = "vision_num_attention_heads";
@@ -196,7 +196,7 @@ static enum plim_status check_pooled(const struct plim_vision *v, const char **c
     return PLIM_OK;
 }
 
-/* gemma4's towers */
+/* Checks gemma4's towers. */
 static enum plim_status check_clipped(const struct plim_model_config *model, const char **culprit,
                                       struct plim_error *err)
 {
@@ -276,7 +276,7 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
     const struct plim_vision *v = &spec->model.vision;
     if (!spec->images.height != !spec->images.width)
         return plim_fail(err, PLIM_SPEC, "data.image_height or data.image_width is given, expected both or neither");
-    if (v->out_hidden_size != spec->model.hidden_size) /* the class's defaults differ */
+    if (v->out_hidden_size != spec->model.hidden_size) /* the class's defaults do not match */
         return plim_fail(err, PLIM_SPEC, "vision_out_hidden_size is %lld and hidden_size %lld, expected the same: the "
                          "tower's result stands among the text's tokens",
                          (long long)v->out_hidden_size, (long long)spec->model.hidden_size);

@@ -1,5 +1,4 @@
-/* The spec as plimsoll YAML. Keys come in the order of their tables, so equal specs give equal
- * text. */
+/* Writes a spec as plimsoll YAML, with keys in the order of their tables: equal specs give equal text. */
 #include "autotune/base/text_stream.h"
 #include "family.h"
 #include "key.h"
@@ -13,8 +12,8 @@
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-/* The shortest digits that read back as the same number, whole ones below a million without an
- * exponent; YAML 1.1 wants a point before one. */
+/* Writes the shortest digits that read back as the same number: whole numbers below a million without an exponent;
+ * YAML 1.1 needs a decimal point before one. */
 static void write_number(double number, FILE *file)
 {
     char text[40];
@@ -87,7 +86,7 @@ static void write_ranks(const struct plim_lora *lora, FILE *file)
     fputc('}', file);
 }
 
-/* The value at `in` as YAML that plim_value_read() reads back exactly. */
+/* Writes the value at `in` as YAML that plim_value_read() reads back exactly. */
 static void write_value(const struct plim_value *value, const void *in, FILE *file)
 {
     int index = 0;
@@ -132,14 +131,14 @@ static void write_rope(const struct plim_model_config *model, FILE *file)
                 (long long)model->rope_original_positions);
     if (info->rope == PLIM_ROPE_PROPORTIONAL)
         fprintf(file, ", partial_rotary_factor: %.17g", model->partial_rotary_factor);
-    if (says_scaling) fputs(", llama_4_scaling_beta: 0.1", file); /* its value changes none but values */
+    if (says_scaling) fputs(", llama_4_scaling_beta: 0.1", file); /* its value changes no memory */
     if (is_split)
         fprintf(file, ", mrope_section: [%lld, %lld, %lld]", (long long)sections[0], (long long)sections[1],
                 (long long)sections[2]);
     fputs(nested ? "}}\n" : "}\n", file);
 }
 
-/* Only where the family's own rule would give other layers. */
+/* Writes layer types only if they differ from the family's rule. */
 static void write_layer_types(const struct plim_model_config *model, FILE *file)
 {
     const struct plim_family_info *info = plim_family_info(model->family);
@@ -200,8 +199,7 @@ static void write_model(const struct plim_model_config *model, FILE *file)
 
 /* --- the rest --------------------------------------------------------------------------------- */
 
-/* The line of one key, with the lines that open its sections where they differ from those of
- * `before`. */
+/* Writes the line of one key, after the lines of its sections that differ from those of `before`. */
 static void write_key(const struct plim_spec_key *key, const struct plim_spec *spec,
                       const char **before, FILE *file)
 {
@@ -223,7 +221,7 @@ static bool is_below(const struct plim_spec_key *key, const char *section)
     return strncmp(key->path, section, strlen(section)) == 0;
 }
 
-/* Is it about what this spec has not? */
+/* True for a key that has no meaning for this spec */
 static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *spec)
 {
     if (key->offset == offsetof(struct plim_spec, padding))
@@ -264,8 +262,8 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
            (is_below(key, "train.zero.") && !plim_enum_axis_has_zero(&spec->sharding));
 }
 
-/* Keys of the top level (`sections` false) or below a section, without those that are null; one that has a word for it
- * ("auto") need not be so when it is not written. */
+/* Writes keys of the top level (`sections` false) or in sections, without those that are null; a key with a word for
+ * null ("auto") is written, as its default may be another value. */
 static void write_keys(const struct plim_spec *spec, bool sections, FILE *file)
 {
     const char *before = NULL;

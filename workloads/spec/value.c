@@ -8,7 +8,7 @@ enum { EXPECTED_SIZE = 1600 };
 
 /* --- messages --------------------------------------------------------------------------------- */
 
-/* What the document has at `node`, short enough for a message. */
+/* Writes the document's text at `node`, short enough for a message. */
 static void describe_node(const struct plim_yaml_node *node, char *out, size_t size)
 {
     static const char *const kinds[] = {
@@ -110,7 +110,7 @@ static enum plim_status read_number(const struct plim_value *value, const struct
     if (plim_yaml_number(place->yaml, node, &number, NULL) != PLIM_OK ||
         !(number >= value->minimum && number <= value->maximum))
         return plim_value_mismatch(value, place, node);
-    *(double *)out = number == 0 ? 0 : number; /* no negative zero: it would change the hash */
+    *(double *)out = number == 0 ? 0 : number; /* a negative zero would change the hash */
     return PLIM_OK;
 }
 

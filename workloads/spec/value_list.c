@@ -8,7 +8,7 @@ enum { PIECE_SIZE = 64 };
 
 /* --- axes ------------------------------------------------------------------------------------- */
 
-/* Calls `piece` for every item of a list, or every part between commas of a scalar. */
+/* Calls `piece` for every item of a list, or for every comma-separated part of a scalar. */
 typedef enum plim_status piece_fn(const struct plim_value *value, const struct plim_place *place,
                                   const struct plim_yaml_node *node, void *out);
 
@@ -60,7 +60,7 @@ static enum plim_status push_int(const struct plim_place *place, const struct pl
     return PLIM_OK;
 }
 
-/* "1024" or "512:4096:512" */
+/* Reads "1024" or "512:4096:512". */
 static enum plim_status push_range(const struct plim_value *value, const struct plim_place *place,
                                    const struct plim_yaml_node *node, void *out)
 {
@@ -110,7 +110,7 @@ static enum plim_status push_name(const struct plim_value *value, const struct p
             return plim_yaml_fail(place->yaml, node, place->err,
                                   "%s%s has %s twice, expected it once", place->prefix, place->key,
                                   node->text);
-    axis->values[axis->count++] = index; /* without duplicates it cannot overflow */
+    axis->values[axis->count++] = index; /* cannot overflow, as there are no duplicates */
     return PLIM_OK;
 }
 
