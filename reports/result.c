@@ -16,8 +16,8 @@ static bool is_of_trainer(const char *key)
 {
     static const char *const keys[] = {"train.evaluation", "train.label_smoothing", "train.empty_cache_steps",
                                        "train.liger_kernels", "train.cut_cross_entropy", "train.upcast",
-                                       "train.fsdp_plan", "train.lora.qkv_kernel", "train.lora.o_kernel",
-                                       "train.lora.mlp_kernel"};
+                                       "train.fsdp_plan", "train.fsdp_wrap", "train.lora.qkv_kernel",
+                                       "train.lora.o_kernel", "train.lora.mlp_kernel"};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (!strncmp(key, keys[i], strlen(keys[i]))) return true;
     return false;

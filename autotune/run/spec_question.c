@@ -289,6 +289,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .made_on = spec->made_on,
                                        .upcast = spec->upcast,
                                        .fsdp_plan = spec->fsdp_plan,
+                                       .fsdp_wrap = spec->fsdp_wrap,
                                        .loop = spec->loop,
                                        .evaluation = spec->evaluation,
                                        .label_smoothing = spec->label_smoothing,

@@ -16,7 +16,7 @@ import sys
 
 import make_families
 import make_trl
-from make_vision import BF16, EAGER, FULL, MIXED, TEXT, TRAINER, beside_cases
+from make_vision import BF16, EAGER, FULL, MIXED, TEXT, TRAINER, beside_cases, wraps_text
 
 TOWER = ['out_proj', 'fc1', 'fc2']
 
@@ -24,7 +24,7 @@ TOWER = ['out_proj', 'fc1', 'fc2']
 def case(batch, seq, images, config='gemma3-vl-small', **more):
     made = make_families.case(config, batch, seq, kind='image-text', images=images, **more)
     marks = [*(['frozen'] if made.get('freeze_vision') else []), f'i{images}']
-    return {**made, 'id': '/'.join([made['id'], *marks])}
+    return {**made, 'id': '/'.join([made['id'], *marks, *wraps_text(made)])}
 
 
 def cases():
@@ -76,6 +76,9 @@ def cases():
     yield from beside_cases(functools.partial(case, 2, 200), functools.partial(case, 2, 150, config='gemma3-vl-odd'),
                             TEXT, TEXT + TOWER,
                             transformer_layer_cls_to_wrap=['Gemma3DecoderLayer', 'SiglipEncoderLayer'])
+    text = {'world': 2, 'sharding': 'fsdp', 'fsdp_config': {'transformer_layer_cls_to_wrap': ['Gemma3DecoderLayer']}}
+    yield case(2, 200, 1, **TRAINER, **MIXED, **FULL, weights='bf16', **text)
+    yield case(2, 150, 1, 'gemma3-vl-odd', **TRAINER, **MIXED, weights='bf16', **text, **make_families.lora(8, TEXT))
 
 
 if __name__ == '__main__':

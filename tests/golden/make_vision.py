@@ -31,7 +31,12 @@ def case(config, batch, seq, images, height=128, width=256, **more):
     made = make_families.case(config, batch, seq, kind='image-text', images=images, image_height=height, image_width=width, **more)
     marks = [*(['frozen'] if made.get('freeze_vision') else []), *(['saved'] if 'modules_to_save' in made.get('lora', {}) else []),
              f'i{images}x{height}x{width}'] + ([f'cc{made["compute_capability"]}'] if made['compute_capability'] != 80 else [])
-    return {**made, 'id': '/'.join([made['id'], *marks])}
+    return {**made, 'id': '/'.join([made['id'], *marks, *wraps_text(made)])}
+
+
+def wraps_text(made):
+    """A mark of a case in which the text's blocks alone are units of FSDP2"""
+    return ['text'] if len(made.get('fsdp_config', {}).get('transformer_layer_cls_to_wrap', [])) == 1 else []
 
 
 def sft_cases(small):
@@ -136,6 +141,13 @@ def sharded_cases(small):
     yield case(odd, 2, 150, 1, 224, 160, **{**fsdp, 'world': 3}, **FULL, use_reentrant=True)
     yield case(small, 2, 200, 1, **fsdp, **FULL, weights='bf16', fsdp_config={'cpu_ram_efficient_loading': True})
     yield case(small, 2, 200, 1, **{**fsdp, 'loop': 'trl-sft'}, **FULL, weights='bf16')
+    text = {**fsdp, 'fsdp_config': {'transformer_layer_cls_to_wrap': ['Qwen3VLTextDecoderLayer']}}
+    yield case(small, 2, 200, 1, **text, weights='bf16')
+    yield case(small, 2, 200, 1, **text, **FULL, weights='bf16', **adapted)
+    yield case(odd, 2, 150, 1, 224, 160, **{**text, 'world': 3}, **FULL)
+    yield case(small, 2, 100, 0, **text, **FULL, weights='bf16')
+    yield case(small, 1, 200, 2, 96, 224, **text, **FULL, weights='bf16', freeze_vision=True)
+    yield case(small, 2, 200, 1, **{**text, 'loop': 'trl-sft'}, **FULL, weights='bf16', **everywhere)
     yield case(small, 2, 200, 1, **{**zero2, 'loop': 'trl-sft'}, **FULL)
 
 

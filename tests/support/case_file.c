@@ -180,6 +180,13 @@ static struct plim_grpo grpo(const json_t *c, const json_t *asked)
                                                           corrects ? how : "none")};
 }
 
+/* Does fsdp_transformer_layer_cls_to_wrap name one class, the text's? */
+static bool wraps_text(const json_t *c)
+{
+    const json_t *classes = json_object_get(json_object_get(c, "fsdp_config"), "transformer_layer_cls_to_wrap");
+    return json_array_size(classes) == 1;
+}
+
 void case_setting(const json_t *c, struct plim_train_setting *s)
 {
     const json_t *evaluation = json_object_get(c, "evaluation"), *arguments = json_object_get(c, "arguments");
@@ -243,6 +250,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
         .made_on = (enum plim_made_on)index_of(plim_made_on_names, PLIM_MADE_ON_COUNT, case_text(c, "made_on", "gpu")),
         .fsdp_plan = (enum plim_fsdp_plan)index_of(plim_fsdp_plan_names, PLIM_FSDP_PLAN_COUNT,
                                                    case_text(c, "fsdp_plan", "accelerate")),
+        .fsdp_wrap = wraps_text(c) ? PLIM_FSDP_WRAP_TEXT : PLIM_FSDP_WRAP_ALL,
         .upcast = (enum plim_upcast)index_of(plim_upcast_names, PLIM_UPCAST_COUNT, case_text(c, "upcast", "none")),
         .padding = json_is_true(json_object_get(c, "padded")) ? PLIM_PADDING_YES : PLIM_PADDING_NO,
         .torch = (enum plim_torch)index_of(plim_torch_names, PLIM_TORCH_COUNT, case_text(c, "torch", "2.11")),

@@ -488,6 +488,9 @@ static const char *model_with(const char *path)
         return "model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n";
     if (strcmp(path, "train.fsdp_plan") == 0)
         return "model: {family: llama}\ntrain: {loop: trainer, world: 2, sharding: fsdp}\n";
+    if (strcmp(path, "train.fsdp_wrap") == 0)
+        return "model: {family: qwen3_vl, vision_out_hidden_size: 4096}\n"
+               "train: {loop: trainer, world: 2, sharding: fsdp}\n";
     if (strcmp(path, "train.linear_attention") == 0 || strcmp(path, "train.causal_conv1d") == 0)
         return "model: {family: qwen3_5_text}\n";
     if (strcmp(path, "train.auto_class") == 0) return "model: {family: qwen3_5, vision_out_hidden_size: 4096}\n";

@@ -41,6 +41,9 @@ Test(spec_vision, images_fit_into_rows_beside_what_is_known)
         {TOWER "train: {loop: trainer, fsdp_plan: axolotl, sharding: fsdp, world: 2}\n",
          "s.yaml:1:17: train.fsdp_plan axolotl beside the vision tower of qwen3_vl: this is not in this "
          "version" RUN_IT},
+        {TOWER "train: {loop: trainer, fsdp_wrap: text, sharding: zero3, world: 2}\n",
+         "s.yaml:2:35: train.fsdp_wrap is text, expected a model with a vision tower, train.sharding fsdp, and "
+         "train.loop trainer or trl-sft"},
         {TOWER "train: {lora: {r: 4, targets: [proj]}}\n",
          "s.yaml:2:31: train.lora.targets has 'proj', expected linear modules of qwen3_vl: q_proj, k_proj, v_proj, "
          "o_proj, gate_proj, up_proj, down_proj, qkv, attn.proj, linear_fc1, linear_fc2"},

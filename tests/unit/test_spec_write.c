@@ -325,6 +325,7 @@ static void show_images(struct plim_spec *spec, uint64_t *state)
     if (info->texts[0] && vision->image_size) tile_images(spec, state);
     spec->cut_cross_entropy = false;
     spec->fsdp_plan = PLIM_FSDP_PLAN_ACCELERATE;
+    spec->fsdp_wrap = PLIM_FSDP_WRAP_ALL;
     spec->torch = PLIM_TORCH_2_11;
     spec->transformers = PLIM_TRANSFORMERS_5_17;
     enum plim_family family = spec->model_as_given.family;

@@ -252,6 +252,11 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      AT(fsdp_plan), .unit = "", .fallback = "accelerate", .example = "axolotl",
      .help = "fsdp under Trainer: accelerate: embedding and head are units of their own, and trainable weights "
              "become fp32; axolotl: they belong to the root, and weights keep their type"},
+    {.path = "train.fsdp_wrap", .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_fsdp_wrap_names, PLIM_FSDP_WRAP_COUNT)},
+     AT(fsdp_wrap), .unit = "", .fallback = "all", .example = "text",
+     .help = "fsdp of vision-language models under Trainer and SFTTrainer: the blocks that are units: all, or those "
+             "of the text (fsdp_transformer_layer_cls_to_wrap names only their class), and the tower belongs to the "
+             "root"},
     {.path = "train.reduce_dtype",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_reduce_type_names, PLIM_REDUCE_TYPE_COUNT)},
      AT(reduce_type),

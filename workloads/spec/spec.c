@@ -50,6 +50,7 @@ const char *const plim_grpo_correction_names[PLIM_GRPO_CORRECTION_COUNT] = {
     "none", "sequence_mask", "sequence_truncate", "token_mask", "token_truncate"};
 const char *const plim_find_unused_names[PLIM_FIND_UNUSED_COUNT] = {"auto", "false", "true"};
 const char *const plim_fsdp_plan_names[PLIM_FSDP_PLAN_COUNT] = {"accelerate", "axolotl"};
+const char *const plim_fsdp_wrap_names[PLIM_FSDP_WRAP_COUNT] = {"all", "text"};
 const char *const plim_upcast_names[PLIM_UPCAST_COUNT] = {"none", "kept", "undone"};
 const char *const plim_auto_class_names[PLIM_AUTO_CLASS_COUNT] = {"published", "causal-lm"};
 const char *const plim_made_on_names[PLIM_MADE_ON_COUNT] = {"gpu", "host", "loaded", "cast"};

@@ -273,6 +273,9 @@ enum plim_made_on { PLIM_MADE_ON_GPU, PLIM_MADE_ON_HOST, PLIM_MADE_ON_LOADED, PL
 enum plim_auto_class { PLIM_AUTO_CLASS_PUBLISHED, PLIM_AUTO_CLASS_CAUSAL_LM, PLIM_AUTO_CLASS_COUNT };
 /* The library whose fsdp2_prepare_model() shards a model under Trainer (train/fsdp.h) */
 enum plim_fsdp_plan { PLIM_FSDP_PLAN_ACCELERATE, PLIM_FSDP_PLAN_AXOLOTL, PLIM_FSDP_PLAN_COUNT };
+/* The blocks that accelerate shards as units of their own: all, or those of a vision-language model's text alone, if
+ * fsdp_transformer_layer_cls_to_wrap names only their class; the tower then belongs to the root. */
+enum plim_fsdp_wrap { PLIM_FSDP_WRAP_ALL, PLIM_FSDP_WRAP_TEXT, PLIM_FSDP_WRAP_COUNT };
 /* axolotl's casts after loading: embeddings, norms and the head become fp32, then (UNDONE) the weights' type again. */
 enum plim_upcast { PLIM_UPCAST_NONE, PLIM_UPCAST_KEPT, PLIM_UPCAST_UNDONE, PLIM_UPCAST_COUNT };
 static inline bool plim_is_loaded(enum plim_made_on made_on)
@@ -327,6 +330,7 @@ extern const char *const plim_packing_names[PLIM_PACKING_COUNT];
 extern const char *const plim_made_on_names[PLIM_MADE_ON_COUNT];
 extern const char *const plim_auto_class_names[PLIM_AUTO_CLASS_COUNT];
 extern const char *const plim_fsdp_plan_names[PLIM_FSDP_PLAN_COUNT];
+extern const char *const plim_fsdp_wrap_names[PLIM_FSDP_WRAP_COUNT];
 extern const char *const plim_upcast_names[PLIM_UPCAST_COUNT];
 extern const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT];
 extern const char *const plim_padding_names[PLIM_PADDING_COUNT];
@@ -412,6 +416,7 @@ struct plim_train_setting {
     enum plim_resharding resharding;
     bool efficient_loading; /* fsdp: accelerate's cpu_ram_efficient_loading */
     enum plim_fsdp_plan fsdp_plan;
+    enum plim_fsdp_wrap fsdp_wrap;
     enum plim_reduce_type reduce_type;
     struct plim_ddp ddp;
     struct plim_zero zero;
@@ -447,7 +452,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 108 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 109 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -470,6 +475,7 @@ struct plim_spec {
     enum plim_resharding resharding;
     bool efficient_loading; /* fsdp: accelerate's cpu_ram_efficient_loading */
     enum plim_fsdp_plan fsdp_plan;
+    enum plim_fsdp_wrap fsdp_wrap;
     enum plim_reduce_type reduce_type;
     struct plim_ddp ddp;
     struct plim_zero zero;

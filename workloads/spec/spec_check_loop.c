@@ -113,6 +113,18 @@ static enum plim_status check_fsdp_plan(const struct plim_spec *spec, struct pli
                      "train.fsdp_plan is axolotl beside %s: this is not in this version, expected accelerate", what);
 }
 
+/* accelerate's plan of a model with a tower has the choice. */
+static enum plim_status check_fsdp_wrap(const struct plim_spec *spec, struct plim_error *err)
+{
+    bool is_trainers = spec->loop == PLIM_LOOP_TRAINER || spec->loop == PLIM_LOOP_TRL_SFT;
+    if (spec->fsdp_wrap == PLIM_FSDP_WRAP_ALL) return PLIM_OK;
+    if (is_trainers && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP) && spec->model.vision.layers)
+        return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.fsdp_wrap is text, expected a model with a vision tower, train.sharding fsdp, and "
+                     "train.loop trainer or trl-sft");
+}
+
 /* After norms in fp32, layers in 16 bits get fp32 activations, which only autocast casts. */
 static enum plim_status check_upcast(const struct plim_spec *spec, struct plim_error *err)
 {
@@ -355,6 +367,7 @@ const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS] = {
     {check_made_on, "train.made_on"},
     {check_upcast, "train.upcast"},
     {check_fsdp_plan, "train.fsdp_plan"},
+    {check_fsdp_wrap, "train.fsdp_wrap"},
     {check_emptied, "train.empty_cache_steps"},
     {check_smoothing, "train.label_smoothing"},
     {check_evaluation, "train.evaluation"},

@@ -254,6 +254,7 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
     if (key->offset == offsetof(struct plim_spec, lora.o_kernel)) return !spec->lora.o_kernel;
     if (key->offset == offsetof(struct plim_spec, lora.mlp_kernel)) return !spec->lora.mlp_kernel;
     if (key->offset == offsetof(struct plim_spec, fsdp_plan)) return spec->fsdp_plan == PLIM_FSDP_PLAN_ACCELERATE;
+    if (key->offset == offsetof(struct plim_spec, fsdp_wrap)) return spec->fsdp_wrap == PLIM_FSDP_WRAP_ALL;
     if (key->offset == offsetof(struct plim_spec, upcast)) return spec->upcast == PLIM_UPCAST_NONE;
     return (is_below(key, "train.lora.") && !spec->lora.r) ||
            (is_below(key, "train.quantization.") && !spec->quantization.type) ||

@@ -315,6 +315,7 @@ struct tensor *fsdp_before_block(struct engine *e, void *context, struct block_c
 {
     struct fsdp_unit *u = unit_of(context, c);
     u->fsdp->block_recomputes = u->in_backward;
+    if (!u->count) return x; /* a part of the root */
     if (u->in_backward) { /* recomputed: fsdp_unit_before_backward() has seen to it */
         gather(e, u, link_now(u->fsdp->link));
         copy_out(e, u, false);
@@ -331,7 +332,7 @@ struct tensor *fsdp_before_block(struct engine *e, void *context, struct block_c
 void fsdp_after_block(struct engine *e, void *context, struct block_call *c, struct tensor *y)
 {
     struct fsdp_unit *u = unit_of(context, c);
-    if (u->in_backward) return;
+    if (u->in_backward || !u->count) return;
     tensor_drop(e, c->cos);
     tensor_drop(e, c->sin);
     after_forward(e, u, y);

@@ -375,6 +375,8 @@ static size_t unit_of_parameter(const struct fsdp *f, const struct tensor *x)
     const struct decoder *m = f->model;
     if (is_matrix_unit(f, x)) return f->unit_count; /* none of those before the matrices' */
     bool names_blocks = m->config->family != PLIM_FAMILY_DISTILBERT; /* in _no_split_modules */
+    bool is_of_text = x->layer > m->config->vision.layers; /* the tower's blocks come first */
+    if (m->setting->fsdp_wrap == PLIM_FSDP_WRAP_TEXT && !is_of_text) names_blocks = false;
     if (x->layer && (names_blocks || !f->by_accelerate)) return FSDP_BLOCKS + (size_t)x->layer - 1;
     if (!f->by_accelerate || f->by_axolotl) return FSDP_ROOT;
     if (is_of_output(m, x)) return FSDP_TAIL;
