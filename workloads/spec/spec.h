@@ -17,6 +17,7 @@
 #include "linear_attention.h"
 #include "loop.h"
 #include "lora.h"
+#include "sharding.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -236,27 +237,6 @@ enum plim_optimizer { PLIM_OPTIMIZER_ADAMW, PLIM_OPTIMIZER_ADAMW_FUSED, PLIM_OPT
                       PLIM_OPTIMIZER_COUNT };
 enum plim_checkpointing { PLIM_CHECKPOINTING_NONE, PLIM_CHECKPOINTING_FULL,
                           PLIM_CHECKPOINTING_COUNT };
-/* How the GPUs share the work and the model's state. AUTO, only in a spec (plim_spec_sharding()):
- * DDP where there are several GPUs, else NONE. NONE: one process that knows of no other.
- * DDP: torch.nn.parallel.DistributedDataParallel; every GPU holds everything. ZERO1 to ZERO3: DeepSpeed's
- * stages, whose ranks share the optimizer's states, its gradients, and (ZERO3) the parameters. FSDP: fully_shard()
- * (FSDP2) on each block and on the model. From ZERO1 on a model is sharded as it is made. */
-enum plim_sharding { PLIM_SHARDING_AUTO, PLIM_SHARDING_NONE, PLIM_SHARDING_DDP, PLIM_SHARDING_ZERO1,
-                     PLIM_SHARDING_ZERO2, PLIM_SHARDING_ZERO3, PLIM_SHARDING_FSDP,
-                     PLIM_SHARDING_COUNT };
-/* Which micro-steps of an accumulation reduce the gradients over the GPUs. LAST: the others run under
- * no_sync(), as accelerate and transformers' Trainer do. */
-enum plim_reduction { PLIM_REDUCTION_LAST, PLIM_REDUCTION_EACH, PLIM_REDUCTION_COUNT };
-
-/* FSDP: are the whole parameters of a block freed between its forward and its backward? */
-enum plim_resharding { PLIM_RESHARDING_YES, PLIM_RESHARDING_NO, PLIM_RESHARDING_COUNT };
-
-/* FSDP in mixed precision: the type that gradients are reduced in: fp32, or LOW, the type of the computation. */
-enum plim_reduce_type { PLIM_REDUCE_TYPE_AUTO, PLIM_REDUCE_TYPE_FP32, PLIM_REDUCE_TYPE_LOW, PLIM_REDUCE_TYPE_COUNT };
-
-/* overlap_comm of DeepSpeed; AUTO: its default, no in stages 1 and 2, yes in stage 3. */
-enum plim_overlap { PLIM_OVERLAP_AUTO, PLIM_OVERLAP_NO, PLIM_OVERLAP_YES, PLIM_OVERLAP_COUNT };
-
 /* Are several documents packed into a row, with position ids that start again at each? Then transformers
  * builds a block mask, and SDPA runs its masked kernels. ONE_ROW: a micro-batch is one row of all its tokens, with
  * position ids from the collator (transformers' DataCollatorWithFlattening, TRL's padding_free); flash-attention-2
@@ -271,11 +251,6 @@ enum plim_made_on { PLIM_MADE_ON_GPU, PLIM_MADE_ON_HOST, PLIM_MADE_ON_LOADED, PL
 /* Which class builds the model of a config.json: the one that `architectures` names, or AutoModelForCausalLM's. The
  * latter builds of some models of images and text their text alone (causal_lm of struct plim_family_info). */
 enum plim_auto_class { PLIM_AUTO_CLASS_PUBLISHED, PLIM_AUTO_CLASS_CAUSAL_LM, PLIM_AUTO_CLASS_COUNT };
-/* The library whose fsdp2_prepare_model() shards a model under Trainer (train/fsdp.h) */
-enum plim_fsdp_plan { PLIM_FSDP_PLAN_ACCELERATE, PLIM_FSDP_PLAN_AXOLOTL, PLIM_FSDP_PLAN_COUNT };
-/* The blocks that accelerate shards as units of their own: all, or those of a vision-language model's text alone, if
- * fsdp_transformer_layer_cls_to_wrap names only their class; the tower then belongs to the root. */
-enum plim_fsdp_wrap { PLIM_FSDP_WRAP_ALL, PLIM_FSDP_WRAP_TEXT, PLIM_FSDP_WRAP_COUNT };
 /* axolotl's casts after loading: embeddings, norms and the head become fp32, then (UNDONE) the weights' type again. */
 enum plim_upcast { PLIM_UPCAST_NONE, PLIM_UPCAST_KEPT, PLIM_UPCAST_UNDONE, PLIM_UPCAST_COUNT };
 static inline bool plim_is_loaded(enum plim_made_on made_on)
@@ -321,16 +296,9 @@ extern const char *const plim_weights_names[PLIM_WEIGHTS_COUNT];
 extern const char *const plim_optimizer_names[PLIM_OPTIMIZER_COUNT];
 extern const char *const plim_checkpointing_names[PLIM_CHECKPOINTING_COUNT];
 extern const char *const plim_attention_names[PLIM_ATTENTION_COUNT];
-extern const char *const plim_sharding_names[PLIM_SHARDING_COUNT];
-extern const char *const plim_reduction_names[PLIM_REDUCTION_COUNT];
-extern const char *const plim_resharding_names[PLIM_RESHARDING_COUNT];
-extern const char *const plim_reduce_type_names[PLIM_REDUCE_TYPE_COUNT];
-extern const char *const plim_overlap_names[PLIM_OVERLAP_COUNT];
 extern const char *const plim_packing_names[PLIM_PACKING_COUNT];
 extern const char *const plim_made_on_names[PLIM_MADE_ON_COUNT];
 extern const char *const plim_auto_class_names[PLIM_AUTO_CLASS_COUNT];
-extern const char *const plim_fsdp_plan_names[PLIM_FSDP_PLAN_COUNT];
-extern const char *const plim_fsdp_wrap_names[PLIM_FSDP_WRAP_COUNT];
 extern const char *const plim_upcast_names[PLIM_UPCAST_COUNT];
 extern const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT];
 extern const char *const plim_padding_names[PLIM_PADDING_COUNT];
@@ -350,39 +318,6 @@ struct plim_quantization {
     enum plim_storage storage; /* 4 bits */
     enum plim_made_on loaded_on; /* device_map; a choice under FSDP only: elsewhere it has to be the GPU */
     bool prepared; /* peft's prepare_model_for_kbit_training(): what stays in 16 bits becomes fp32 */
-};
-
-/* DeepSpeed's section zero_optimization, as far as memory depends on it. */
-enum { PLIM_ZERO_AUTO = -1 }; /* in three of its keys: the value that transformers and accelerate set for "auto" */
-
-/* Where DeepSpeed keeps something ("offload_optimizer": {"device": "cpu"}). */
-enum plim_offload { PLIM_OFFLOAD_NONE, PLIM_OFFLOAD_CPU, PLIM_OFFLOAD_COUNT };
-extern const char *const plim_offload_names[PLIM_OFFLOAD_COUNT];
-
-struct plim_zero {
-    int64_t bucket_elements;   /* reduce_bucket_size */
-    enum plim_offload optimizer, parameters; /* offload_optimizer; offload_param, of stage 3 */
-    enum plim_overlap overlap; /* overlap_comm */
-    bool contiguous;           /* contiguous_gradients */
-    /* stage 3's, in elements */
-    int64_t sub_group_elements; /* sub_group_size */
-    int64_t prefetch_elements;  /* stage3_prefetch_bucket_size */
-    int64_t live_elements;      /* stage3_max_live_parameters */
-    int64_t reuse_elements;     /* stage3_max_reuse_distance */
-    int64_t persistent_elements; /* stage3_param_persistence_threshold */
-};
-
-/* Arguments of DistributedDataParallel(). */
-/* AUTO: as the loop does. transformers' Trainer sets it, except for a checkpointed model without adapters; a plain
- * loop does not. */
-enum plim_find_unused { PLIM_FIND_UNUSED_AUTO, PLIM_FIND_UNUSED_NO, PLIM_FIND_UNUSED_YES, PLIM_FIND_UNUSED_COUNT };
-extern const char *const plim_find_unused_names[PLIM_FIND_UNUSED_COUNT];
-
-struct plim_ddp {
-    int64_t bucket_mib; /* bucket_cap_mb; 0: None */
-    bool as_view;       /* gradient_as_bucket_view */
-    enum plim_find_unused finds_unused; /* find_unused_parameters */
-    bool is_static;     /* static_graph */
 };
 
 /* Trainer's evaluations between steps; a batch of 0: there are none. */
