@@ -4,9 +4,9 @@
 #include "shadow.h"
 #include <string.h>
 
-static PLIM_ARRAY(struct plim_block) blocks; /* by address; none overlap */
+static PLIM_ARRAY(struct plim_block) blocks; /* sorted by address; they do not overlap */
 
-/* The first block that begins behind `at`. */
+/* Returns the index of the first block that starts after `at`. */
 static size_t upper_bound(uintptr_t at)
 {
     size_t low = 0, high = blocks.count;
@@ -20,7 +20,7 @@ static size_t upper_bound(uintptr_t at)
     return low;
 }
 
-/* Takes out the blocks that begin in a range. */
+/* Removes the blocks that start in a range. */
 static void erase(uintptr_t at, size_t bytes)
 {
     size_t first = upper_bound(at - 1), end = first;

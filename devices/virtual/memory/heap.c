@@ -9,21 +9,21 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Where device addresses begin, if that is free: between the usual places of heap and libraries. */
+/* Preferred start of device addresses: between the usual places of the heap and of shared libraries. */
 #define FIRST_ADDRESS ((uintptr_t)0x300000000000)
 enum { SMALL_BYTES = 1 << 20, SMALL_ALIGNMENT = 512, PLACED_ALIGNMENT = 32 << 20 };
 
 static struct {
-    uintptr_t first, next, end; /* of the addresses set aside, but for device memory's */
-    uintptr_t placed_end;       /* of those of device memory, which lie behind them */
+    uintptr_t first, next, end; /* of the reserved addresses, without those of device memory */
+    uintptr_t placed_end;       /* end of the addresses of device memory, which follow the others */
     struct plim_address_space spaces[PLIM_MACHINE_GPUS];
-    PLIM_ARRAY(struct heap_block) blocks; /* by address; a mapped one follows what it lies in */
+    PLIM_ARRAY(struct heap_block) blocks; /* sorted by address; a mapped range follows the reservation it lies in */
     int64_t small_bytes[PLIM_MACHINE_GPUS]; /* in shared pages */
 } heap;
 
 /* --- addresses -------------------------------------------------------------------------------- */
 
-/* Each GPU's device memory has a share of the upper half. */
+/* Divides the upper half of the addresses between the GPUs, for device memory. */
 static void divide(void)
 {
     uintptr_t begin = plim_round_up(heap.end, PLACED_ALIGNMENT);
@@ -34,7 +34,7 @@ static void divide(void)
             plim_self_note("few addresses for device memory (ulimit -v?)");
 }
 
-/* Address space costs nothing, but a limit may be set on it (ulimit -v): then less. */
+/* Reserves address space. That costs nothing, but may be limited (ulimit -v); then reserves less. */
 static bool set_aside(void)
 {
     if (heap.first) return true;
@@ -57,9 +57,9 @@ bool plim_heap_is_device(uintptr_t at)
     return at >= heap.first && at < heap.placed_end && heap.first;
 }
 
-/* --- the table -------------------------------------------------------------------------------- */
+/* --- the sorted list of ranges ---------------------------------------------------------------- */
 
-/* The first block that begins behind `at`. */
+/* Returns the index of the first range that starts after `at`. */
 static size_t upper_bound(uintptr_t at)
 {
     size_t low = 0, high = heap.blocks.count;
@@ -71,7 +71,7 @@ static size_t upper_bound(uintptr_t at)
     return low;
 }
 
-/* The first gap of that many bytes from `at` on, which lies in no block; 0: none. */
+/* Returns the first gap of `span` bytes at or after `at`; 0 if there is none. */
 static uintptr_t find_gap(uintptr_t at, size_t span)
 {
     for (size_t i = upper_bound(at - 1); i < heap.blocks.count; i++) {
@@ -83,7 +83,7 @@ static uintptr_t find_gap(uintptr_t at, size_t span)
     return at <= heap.end && heap.end - at >= span ? at : 0;
 }
 
-/* Addresses are not given twice until all have been. */
+/* Finds free addresses. None are reused before all have been used once. */
 static uintptr_t find_addresses(size_t bytes)
 {
     size_t span = plim_round_up(bytes ? bytes : 1, HEAP_PAGE_BYTES);
@@ -94,7 +94,7 @@ static uintptr_t find_addresses(size_t bytes)
     return at;
 }
 
-/* Where the driver would place device memory; anywhere where a limit leaves few addresses. */
+/* Finds addresses for device memory: where the driver would place it, or anywhere if few addresses are available. */
 static uintptr_t find_place(int device, size_t bytes)
 {
     uint64_t at;
@@ -130,7 +130,7 @@ static void erase(size_t i)
     heap.blocks.count--;
 }
 
-/* The index of the block of that kind that begins at `at`, or -1. */
+/* Returns the index of the range of this kind that starts at `at`, or -1. */
 static ptrdiff_t index_of(uintptr_t at, enum heap_kind kind)
 {
     for (size_t i = upper_bound(at); i > 0 && heap.blocks.items[i - 1].at == at; i--)
@@ -171,7 +171,7 @@ bool plim_heap_find(uintptr_t at, struct heap_block *out)
         const struct heap_block *block = &heap.blocks.items[i];
         found = at < block->at + block->bytes || (!block->bytes && at == block->at);
         if (found) *out = *block;
-        else if (block->kind != HEAP_MAPPED) break; /* only reservations have others inside */
+        else if (block->kind != HEAP_MAPPED) break; /* only reservations contain other ranges */
     }
     plim_self_unlock();
     return found;
@@ -179,7 +179,7 @@ bool plim_heap_find(uintptr_t at, struct heap_block *out)
 
 /* --- device memory ---------------------------------------------------------------------------- */
 
-/* Moves the sum of small requests of a GPU; pays for the pages that it then needs more. */
+/* Changes the total of small requests of a GPU; takes or gives back whole pages as it crosses their boundaries. */
 static bool change_small(int device, int64_t bytes)
 {
     int64_t *sum = &heap.small_bytes[device];

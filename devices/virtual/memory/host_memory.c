@@ -11,7 +11,7 @@ static size_t pages(size_t bytes)
     return (bytes + page - 1) / page * page;
 }
 
-/* Zeroed, and taken from the machine only where it is touched. */
+/* Maps zeroed memory; the machine provides pages only when they are touched. */
 static void *map(size_t bytes)
 {
     void *at = mmap(NULL, pages(bytes), PROT_READ | PROT_WRITE,
@@ -39,7 +39,7 @@ int plim_host_take(size_t bytes, unsigned flags, void **out)
     return failed;
 }
 
-enum { REGISTERED = 1u << 31 }; /* the memory is the program's */
+enum { REGISTERED = 1u << 31 }; /* the program owns the memory */
 
 int plim_host_free(void *at)
 {

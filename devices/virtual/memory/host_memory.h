@@ -1,8 +1,7 @@
-/* Host memory that the GPU may use: pinned, registered, managed.
+/* Host memory that the GPU may access: pinned, registered, managed.
  *
- * Pinned and managed memory is real. Managed memory is not counted against the GPU: the driver
- * moves its pages in and out as kernels touch them, and no kernel runs here; a note says so.
- */
+ * Pinned and managed memory is real. Managed memory is not counted against the GPU: the driver moves its pages in and
+ * out as kernels touch them, and no kernel runs here; a note says so. */
 #ifndef PLIM_DEVICES_VIRTUAL_MEMORY_HOST_MEMORY_H
 #define PLIM_DEVICES_VIRTUAL_MEMORY_HOST_MEMORY_H
 
@@ -13,6 +12,6 @@ int plim_host_free(void *at);
 int plim_host_register(void *at, size_t bytes, unsigned flags);
 int plim_host_unregister(void *at);
 int plim_managed_take(int device, size_t bytes, uintptr_t *out);
-bool plim_managed_free(uintptr_t at); /* false: it is not managed memory */
+bool plim_managed_free(uintptr_t at); /* false: not managed memory */
 
 #endif

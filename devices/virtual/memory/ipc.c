@@ -5,7 +5,7 @@
 
 struct content {
     char magic[8];
-    int32_t owner, gpu; /* pid, number in the machine */
+    int32_t owner, gpu; /* process id; index of the GPU in the machine */
     uint64_t at, bytes;
 };
 

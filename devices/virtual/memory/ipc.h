@@ -1,8 +1,7 @@
-/* Device memory of one process in another: cudaIpcMemHandle_t and CUipcMemHandle.
+/* Sharing device memory between processes: cudaIpcMemHandle_t and CUipcMemHandle.
  *
- * A handle contains the owner, the GPU and the size of the whole allocation; a process that opens it gets
- * its own addresses for it, and the memory is counted only for the owner. Shadows (shadow.h) are not shared.
- */
+ * A handle contains the owner, the GPU, and the address and size of the whole allocation. A process that opens it gets
+ * addresses of its own; the memory is counted only for the owner. Shadows (shadow.h) are not shared. */
 #ifndef PLIM_DEVICES_VIRTUAL_MEMORY_IPC_H
 #define PLIM_DEVICES_VIRTUAL_MEMORY_IPC_H
 
@@ -13,11 +12,11 @@ struct plim_ipc_handle {
 };
 
 int plim_ipc_export(uintptr_t at, struct plim_ipc_handle *out);
-/* GPU_INVALID_CONTEXT in the process that made the handle, as in CUDA. */
+/* Opens a handle. GPU_INVALID_CONTEXT in the process that exported it, as in CUDA. */
 int plim_ipc_import(const struct plim_ipc_handle *handle, uintptr_t *at);
 int plim_ipc_close(uintptr_t at);
 
-/* Events shared between processes: all of them count as completed. */
+/* Events shared between processes always count as completed. */
 int plim_ipc_event_export(const void *event, struct plim_ipc_handle *out);
 
 #endif

@@ -9,14 +9,14 @@ struct plim_memory_pool {
     int device;
     int64_t reserved_bytes, used_bytes, reserved_high, used_high;
     uint64_t threshold_bytes;
-    int reuse[3]; /* attributes that change nothing here */
+    int reuse[3]; /* reuse attributes, which have no effect here */
     struct plim_memory_pool *next;
 };
 
-static struct plim_memory_pool *pools; /* all of them */
+static struct plim_memory_pool *pools; /* list of all pools */
 static struct plim_memory_pool *plain[PLIM_MACHINE_GPUS], *current[PLIM_MACHINE_GPUS];
 
-/* The caller has the lock. */
+/* The caller holds the lock. */
 static struct plim_memory_pool *create(int device)
 {
     struct plim_memory_pool *pool = calloc(1, sizeof(*pool));
@@ -58,7 +58,7 @@ int plim_pool_set_current(int device, struct plim_memory_pool *pool)
     return GPU_OK;
 }
 
-/* Changes what the pool has of the GPU. */
+/* Changes how much memory the pool holds of the GPU. */
 static bool resize(struct plim_memory_pool *pool, int64_t bytes)
 {
     int64_t more = bytes - pool->reserved_bytes;
@@ -154,7 +154,7 @@ int plim_pool_destroy(struct plim_memory_pool *pool)
 {
     if (!pool || pool == plain[pool->device]) return GPU_INVALID_VALUE;
     if (current[pool->device] == pool) current[pool->device] = NULL;
-    /* What the program still uses of it stays its own until it is freed: so does the pool. */
+    /* Memory still in use remains allocated until the program frees it, so the pool object is kept. */
     pool->threshold_bytes = 0;
     return plim_pool_trim(pool, 0);
 }
@@ -198,7 +198,7 @@ int plim_pool_set(struct plim_memory_pool *pool, enum gpu_pool_attribute attribu
     case GPU_POOL_RESERVED_HIGH:
     case GPU_POOL_USED_HIGH:
         memcpy(&bytes, value, sizeof(bytes));
-        if (bytes) return GPU_INVALID_VALUE; /* it can only be reset */
+        if (bytes) return GPU_INVALID_VALUE; /* the high-water mark can only be reset */
         if (attribute == GPU_POOL_USED_HIGH) pool->used_high = pool->used_bytes;
         else pool->reserved_high = pool->reserved_bytes;
         return GPU_OK;

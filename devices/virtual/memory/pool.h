@@ -1,9 +1,8 @@
 /* Stream-ordered memory: cudaMallocAsync and its pools.
  *
- * A pool takes memory from the GPU in steps of POOL_STEP_BYTES, and in pages where a step is
- * refused; freed memory stays in it until a synchronisation finds more than the release threshold
- * unused. Fragmentation of a pool is not modelled: it is assumed to leave no holes.
- */
+ * A pool takes memory from the GPU in steps of POOL_STEP_BYTES, or in pages if that fails. Freed memory stays in the
+ * pool until a synchronisation finds more unused memory than the release threshold. Fragmentation is not modelled: a
+ * pool is assumed to leave no holes. */
 #ifndef PLIM_DEVICES_VIRTUAL_MEMORY_POOL_H
 #define PLIM_DEVICES_VIRTUAL_MEMORY_POOL_H
 
@@ -20,7 +19,7 @@ struct plim_memory_pool *plim_pool_create(int device);
 int plim_pool_destroy(struct plim_memory_pool *pool);
 
 int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at);
-/* Also frees what cudaMalloc gave. */
+/* Also frees memory of cudaMalloc. */
 int plim_pool_free(uintptr_t at);
 
 int plim_pool_get(const struct plim_memory_pool *pool, enum gpu_pool_attribute attribute,
@@ -29,10 +28,10 @@ int plim_pool_set(struct plim_memory_pool *pool, enum gpu_pool_attribute attribu
                   const void *value);
 int plim_pool_trim(struct plim_memory_pool *pool, size_t keep_bytes);
 
-/* The GPU's context ends: its pools become empty, even if they were in use. */
+/* The context of the GPU ends: empties its pools, even if they are in use. */
 void plim_pool_drop(int device);
 
-/* A synchronisation: pools of the GPU release unused memory above their threshold. */
+/* Called at a synchronisation: releases unused memory of the GPU's pools above their thresholds. */
 void plim_pool_release_unused(int device);
 
 #endif

@@ -1,10 +1,10 @@
-#define _DEFAULT_SOURCE /* MS_ASYNC, which does nothing but look */
+#define _DEFAULT_SOURCE /* MS_ASYNC, which only checks that the pages are mapped */
 #include "readable.h"
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* No image is larger. */
+/* Upper bound for the size of an image. */
 static const size_t MOST = (size_t)1 << 40;
 
 static bool is_mapped(uintptr_t at, size_t count)

@@ -2,12 +2,13 @@
 #include "shadow.h"
 #include <string.h>
 
-/* The last ones. The shadow has their states at the host's addresses, where no device memory lies. */
+/* The most recent copies to the host. The shadow stores their states at the host addresses, where no device memory
+ * lies. */
 enum { TRIPS = 64 };
 
 static struct trip {
     uintptr_t at;
-    size_t bytes; /* 0: none */
+    size_t bytes; /* 0: unused */
 } trips[TRIPS];
 static size_t next;
 
@@ -19,7 +20,7 @@ static void forget_locked(struct trip *trip)
 
 void plim_round_trip_leave(uintptr_t from, const void *to, size_t bytes, unsigned known)
 {
-    enum { NUMBER = 8 }; /* which the program reads, and does not bring back */
+    enum { NUMBER = 8 }; /* a single number: the program reads it and does not copy it back */
     uintptr_t at = (uintptr_t)to;
     bool is_trip = bytes > NUMBER && known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMED);
     plim_self_lock();
@@ -43,7 +44,7 @@ static bool is_trip(uintptr_t at, size_t bytes)
     return is_found;
 }
 
-/* Does the host still have what it was given? Of much the beginning tells. */
+/* True if the host memory still has the values that were copied there. Compares at most the first COMPARED bytes. */
 static bool is_untouched(const unsigned char *host, size_t bytes)
 {
     enum { COMPARED = 8 << 20, PIECE = 4096 };

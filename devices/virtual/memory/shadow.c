@@ -3,24 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes, held by the entries that show parts of them. */
+/* The bytes of a write, shared by the entries that cover parts of it. */
 struct value {
     int references;
-    uint64_t age; /* the larger, the younger */
+    uint64_t age; /* increases with every value */
     size_t bytes;
-    unsigned char *known;             /* the state of each; NULL: all are as the entry says */
-    struct plim_shadow_source source; /* read != NULL: asked when they are wanted */
+    unsigned char *known;             /* one state per byte; NULL: the entry's state applies to all */
+    struct plim_shadow_source source; /* if read is not NULL, computes the bytes when they are read */
     unsigned char data[];
 };
 
 enum kind { SPOILT, FILLED, HELD, LATER };
 
-/* A range in which everything is of a kind. What lies between entries was never written. */
+/* A range of one kind. Bytes between entries were never written. */
 struct entry {
     uintptr_t at;
     size_t bytes;
-    struct value *value; /* HELD, LATER: its bytes from `offset` on */
-    size_t offset;       /* FILLED: where in the pattern it begins */
+    struct value *value; /* HELD, LATER: the entry covers it from `offset` on */
+    size_t offset;       /* FILLED: where in the pattern the range starts */
     uint64_t pattern;
     const char *writer;
     enum kind kind;
@@ -28,9 +28,9 @@ struct entry {
 };
 
 static struct {
-    PLIM_ARRAY(struct entry) entries; /* by address; none overlap */
+    PLIM_ARRAY(struct entry) entries; /* sorted by address; they do not overlap */
     size_t held_bytes;
-    uint64_t age; /* of the last value */
+    uint64_t age; /* age of the newest value */
 } shadow;
 
 /* --- values ----------------------------------------------------------------------------------- */
@@ -43,7 +43,7 @@ static void release(struct value *value)
     free(value);
 }
 
-/* What an entry shows is no longer known. */
+/* Makes the range of an entry unknown. */
 static void lose(struct entry *entry)
 {
     release(entry->value);
@@ -52,7 +52,7 @@ static void lose(struct entry *entry)
     entry->known = PLIM_UNKNOWN;
 }
 
-/* Gives up the oldest large value. False: there is none. */
+/* Drops the oldest large value. Returns false if there is none. */
 static bool lose_oldest(void)
 {
     uint64_t oldest = UINT64_MAX;
@@ -67,7 +67,7 @@ static bool lose_oldest(void)
     return oldest != UINT64_MAX;
 }
 
-/* Whose bytes follow, and behind them their states. NULL: it is too much. */
+/* Returns a new value of `bytes` bytes, followed by one state per byte if `has_states`; NULL if it is too large. */
 static struct value *make_value(size_t bytes, bool has_states)
 {
     size_t room = has_states ? 2 * bytes : bytes;
@@ -84,7 +84,7 @@ static struct value *make_value(size_t bytes, bool has_states)
 
 /* --- entries ---------------------------------------------------------------------------------- */
 
-/* The first entry that ends behind `at`. */
+/* Returns the index of the first entry that ends after `at`. */
 static size_t find(uintptr_t at)
 {
     size_t low = 0, high = shadow.entries.count;
@@ -99,7 +99,7 @@ static size_t find(uintptr_t at)
     return low;
 }
 
-/* The part of an entry in [from, to). */
+/* Returns the part of an entry that lies in [from, to). */
 static struct entry part_of(const struct entry *entry, uintptr_t from, uintptr_t to)
 {
     struct entry part = *entry;
@@ -112,15 +112,14 @@ static struct entry part_of(const struct entry *entry, uintptr_t from, uintptr_t
     return part;
 }
 
-/* No memory for another entry: nothing is known any more. */
+/* Out of memory for another entry: forgets everything. */
 static void lose_all(void)
 {
     for (size_t i = 0; i < shadow.entries.count; i++) release(shadow.entries.items[i].value);
     shadow.entries.count = 0;
 }
 
-/* Puts `count` entries, which take over their values, in the place of those from `first` to `end`.
- */
+/* Replaces the entries from `first` to `end` by `count` others, whose references it takes over. */
 static void splice(size_t first, size_t end, const struct entry *with, size_t count)
 {
     size_t rest = shadow.entries.count - end;
@@ -136,7 +135,8 @@ static void splice(size_t first, size_t end, const struct entry *with, size_t co
     shadow.entries.count = first + count + rest;
 }
 
-/* The range holds `entry` from now on, or nothing. What reaches over its ends stays there. */
+/* Replaces the range by `entry`, or clears it if that is NULL. Entries that reach beyond the range keep their outer
+ * parts. */
 static void put_locked(uintptr_t at, size_t bytes, const struct entry *entry)
 {
     struct entry with[3];
@@ -186,7 +186,7 @@ void plim_shadow_spoil(uintptr_t at, size_t bytes, const char *writer)
     plim_shadow_spoil_as(at, bytes, PLIM_UNKNOWN, writer);
 }
 
-/* The same 8 bytes over and over: masks and counters are often so. */
+/* True if the same 8 bytes repeat, as is common for masks and counters. */
 static bool is_even(const void *from, size_t bytes)
 {
     const char *data = from;
@@ -271,7 +271,7 @@ void plim_shadow_copy(uintptr_t to, uintptr_t from, size_t bytes)
         if (part.at >= from + bytes) break;
         part = part_of(&part, from, from + bytes);
         part.at = part.at - from + to;
-        if (PLIM_ARRAY_PUSH(&found, part) != PLIM_OK) break; /* never written: not known either */
+        if (PLIM_ARRAY_PUSH(&found, part) != PLIM_OK) break; /* out of memory: the rest counts as never written */
         if (part.value) part.value->references++;
     }
     plim_shadow_forget_locked(to, bytes);
@@ -302,7 +302,7 @@ static void write_pattern(const struct entry *entry, unsigned char *out)
         out[i] = pattern[(entry->offset + i) % sizeof(entry->pattern)];
 }
 
-/* Of a part of an entry, whose value the caller holds. */
+/* Reads a part of an entry; the caller holds a reference to its value. */
 static unsigned read_part(const struct entry *part, unsigned char *out, unsigned char *known)
 {
     unsigned char all = part->known;
@@ -324,8 +324,8 @@ static unsigned read_part(const struct entry *part, unsigned char *out, unsigned
     return bits_of(all);
 }
 
-/* The entry that covers `at`, as far as `bytes`, with its value held; kind SPOILT with the state
- * NEVER: what lies before the next. */
+/* Returns the part of an entry that starts at `at`, at most `bytes` long, with a reference to its value. Before the
+ * next entry: a part of kind SPOILT with state PLIM_NEVER. */
 static struct entry take_part(uintptr_t at, size_t bytes)
 {
     plim_self_lock();

@@ -5,7 +5,7 @@
 struct symbol {
     const void *host;
     size_t bytes;
-    uintptr_t at[PLIM_MACHINE_GPUS]; /* 0: not asked for yet */
+    uintptr_t at[PLIM_MACHINE_GPUS]; /* 0: not allocated yet */
 };
 
 static PLIM_ARRAY(struct symbol) symbols;

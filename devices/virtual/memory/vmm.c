@@ -6,15 +6,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static PLIM_ARRAY(struct heap_block) reservations; /* PyTorch has a few */
+static PLIM_ARRAY(struct heap_block) reservations; /* unsorted: PyTorch has only a few */
 static PLIM_ARRAY(struct plim_vmm_handle *) exported;
 
 static bool is_whole(uintptr_t value) { return value % VMM_PAGE_BYTES == 0; }
 
-/* --- addresses -------------------------------------------------------------------------------- */
+/* --- reservations ----------------------------------------------------------------------------- */
 
-/* The heap gives addresses out one after the other, so an aligned range is the end of a larger one
- * that is handed back. */
+/* Finds aligned addresses. The heap hands out addresses in ascending order, so it takes a larger range, gives it back,
+ * and uses its aligned part. */
 static int find_aligned(size_t bytes, size_t alignment, uintptr_t *at)
 {
     struct heap_block block = {.bytes = bytes + alignment, .kind = HEAP_RESERVED};
@@ -64,7 +64,7 @@ static void forget_reservation(uintptr_t at)
     plim_self_unlock();
 }
 
-/* Is nothing mapped in the range? */
+/* True if nothing is mapped in the range. */
 static bool is_free(uintptr_t at, size_t bytes)
 {
     struct heap_block block;
@@ -113,7 +113,7 @@ static void refer_to(struct plim_vmm_handle *handle)
     plim_self_unlock();
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static void forget_exported(const struct plim_vmm_handle *handle)
 {
     size_t i = 0;
@@ -159,7 +159,8 @@ int plim_vmm_map(uintptr_t at, size_t bytes, struct plim_vmm_handle *handle)
     return failed;
 }
 
-/* Calls `visit`, where given, for each mapping; false: the range is not made of whole ones. */
+/* Calls `visit`, if not NULL, for each mapping of the range. Returns false if the range does not consist of whole
+ * mappings. */
 static bool each_mapping(uintptr_t at, size_t bytes, void (*visit)(const struct heap_block *))
 {
     struct heap_block block;
@@ -227,7 +228,7 @@ int plim_vmm_retain(uintptr_t at, struct plim_vmm_handle **out)
 
 struct content {
     char magic[8];
-    int32_t owner, gpu; /* pid, number in the machine */
+    int32_t owner, gpu; /* process id; index of the GPU in the machine */
     uint64_t bytes, number;
 };
 

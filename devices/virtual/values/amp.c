@@ -1,10 +1,9 @@
 /* Loss scaling (aten/src/ATen/native/cuda/AmpKernels.cu, PyTorch 2.0 to 2.15):
  *
  *     amp_update_scale_cuda_kernel(float *scale, int *steps, const float *found, double growth,
- * double backoff, int interval)
+ *                                  double backoff, int interval)
  *
- * The checks for infinities are an elementwise kernel (elementwise.c) or one over lists (lists.c).
- */
+ * The checks for infinities are done by an elementwise kernel (elementwise.c) or by one over tensor lists (lists.c). */
 #include "plan.h"
 #include <math.h>
 #include <string.h>

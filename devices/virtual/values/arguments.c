@@ -1,4 +1,4 @@
-/* The arguments of a launch, as PyTorch's kernels have them; the contract is in plan.h. */
+/* Access to the arguments of PyTorch's kernels; see plan.h. */
 #include "devices/virtual/memory/block.h"
 #include "devices/virtual/memory/shadow.h"
 #include "plan.h"
@@ -28,7 +28,8 @@ int32_t plim_launch_int(const struct plim_launch *launch, int i)
     return value;
 }
 
-/* No kernel writes beyond the block: where a function is not known, neither is the type of what it gives. */
+/* The size is clipped to the block: if a function is not known, neither is the type of its result, so `bytes` may be
+ * too large. */
 void plim_launch_spoil(const struct plim_launch *launch, uintptr_t at, size_t bytes)
 {
     struct plim_block block = plim_block_find(at);
@@ -65,7 +66,7 @@ size_t plim_offsets_of(const struct plim_offsets *offsets, size_t index, int ope
     return sum;
 }
 
-/* Counts up, without a division for each element. */
+/* Advances the index like an odometer instead of dividing for every element. */
 void plim_offsets_row(const struct plim_offsets *offsets, size_t first, size_t count, int operand,
                       int operands, size_t *out)
 {

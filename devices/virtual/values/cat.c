@@ -1,13 +1,14 @@
-/* at::native::CatArrayBatchedCopy* (aten/src/ATen/native/cuda/Shape.cu, PyTorch 2.0 to 2.15).
- * Template arguments: an opaque type, its index, dimensions, most inputs, most whose strides are
- * kept. Arguments: (output; metadata; sizes and strides of the output, 4 each; the dimension; its
- * stride). The metadata:
+/* at::native::CatArrayBatchedCopy* (aten/src/ATen/native/cuda/Shape.cu, PyTorch 2.0 to 2.15). Template arguments: an
+ * opaque type, the index type, the number of dimensions, the capacity for inputs, the capacity for strided inputs.
+ * Arguments: output; metadata; sizes and strides of the output, 4 each; the concatenated dimension; its stride. The
+ * metadata:
  *
- *     pointers[most]; of 32 bits offsets, sizes along the dimension, elements [most]; contiguous
- * [most], of a byte; sizes and strides, 4 each, of those that are not contiguous [kept]
+ *     pointers[capacity]; uint32 offsets, sizes along the dimension, elements [capacity each]; uint8
+ *     contiguous[capacity];
+ *     sizes and strides, 4 each, of the inputs that are not contiguous [capacity for strided inputs]
  *
- * There are as many inputs as the grid is high. In the vectorized form the output's sizes and
- * strides are those of vectors, everything else is of elements; it is done in vectors. */
+ * The number of inputs is the y dimension of the grid. In the vectorized form the sizes and strides of the output count
+ * vectors and everything else counts elements; the copy is done in vectors. */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static bool read(const char *list, struct plim_plan *plan)
            plan->numbers[MOST] >= 1 && plan->numbers[MOST] <= 1024 && plan->numbers[KEPT] >= 1;
 }
 
-/* ..., bytes of a vector, elements of a vector */
+/* As read(), followed by the bytes of a vector and the elements of a vector. */
 static bool read_vectorized(const char *list, struct plim_plan *plan)
 {
     struct plim_name elements = plim_name_argument(list, 6);
@@ -54,7 +55,8 @@ struct output {
     size_t width;
 };
 
-/* In the units in which it is done; `offset` is from the beginning of the output. */
+/* Converts the input to the units of the copy (elements or vectors); `offset` becomes the offset from the start of the
+ * output. */
 static void count_units(const struct plim_plan *plan, const struct output *out, struct input *input)
 {
     uint32_t vector = (uint32_t)plan->numbers[VECTOR];
@@ -110,7 +112,7 @@ static void copy(const struct input *input, const struct output *out, const stru
     }
 }
 
-/* Of one dimension, however long: copies. */
+/* Concatenates contiguous one-dimensional inputs of any size by copying ranges. */
 static bool join(const struct plim_plan *plan, const struct plim_launch *launch,
                  const struct output *out)
 {
@@ -154,7 +156,7 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
         struct plim_view from = {0};
         if (!input.elements) continue;
         plim_view_open(&from, input.at,
-                       bytes_of(&input, &out)); /* without it, its part is unknown */
+                       bytes_of(&input, &out)); /* if this fails, the input's part of the output is unknown */
         copy(&input, &out, &from, &to);
         plim_view_close(&from);
     }

@@ -2,7 +2,7 @@
 #include "devices/half.h"
 #include <string.h>
 
-/* --- states ----------------------------------------------------------------------------------- */
+/* --- states of the elements ------------------------------------------------------------------- */
 
 #define REPEATED(c_type, byte) ((c_type)((c_type)-1 / 255 * (byte)))
 
@@ -32,9 +32,10 @@ STATES(uint16_t)
 STATES(uint32_t)
 STATES(uint64_t)
 
-/* --- values ----------------------------------------------------------------------------------- */
+/* --- values of the elements ------------------------------------------------------------------- */
 
-/* `member` has the numbers of this type; `as_number` and `as_element` convert. */
+/* Defines the load and store functions of a type. `member` is the column's array for it; `as_number` and `as_element`
+ * convert to and from the element. */
 #define VALUES(name, c_type, member, as_number, as_element)                                        \
     static void load_##name(struct plim_column *column, const struct plim_view *view,              \
                             const size_t *offsets, size_t count)                                   \
@@ -103,7 +104,7 @@ void plim_column_store(struct plim_column *column, struct plim_view *view, const
 void plim_column_convert(struct plim_column *column, enum plim_type from, enum plim_type to,
                          size_t count)
 {
-    bool is_wider = !column->is_float && to == PLIM_INT64, /* the numbers stay as they are */
+    bool is_wider = !column->is_float && to == PLIM_INT64, /* the numbers do not change */
          is_truth = !column->is_float && to == PLIM_BOOL;
     if (from == to || is_wider) return;
     for (size_t k = 0; k < count && is_truth; k++) column->i[k] = column->i[k] != 0;

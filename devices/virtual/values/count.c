@@ -1,13 +1,13 @@
-/* bincount and histc: kernelHistogram1D (aten/src/ATen/native/cuda/SummaryOps.cu, PyTorch 2.0
- * to 2.15).
+/* bincount and histc: kernelHistogram1D (aten/src/ATen/native/cuda/SummaryOps.cu, PyTorch 2.0 to 2.15).
  *
- *     kernelHistogram1D<out, in, long, ...>(TensorInfo<out> counts, TensorInfo<out>,
- * TensorInfo<const in> in, long bins, least, greatest, long count, weights) */
+ *     kernelHistogram1D<out, in, long, ...>(TensorInfo<out> counts, TensorInfo<out>, TensorInfo<const in> in, long
+ *     bins,
+ *                                           least, greatest, long count, weights) */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <string.h>
 
-/* Without weights: the second of the operation's lambdas gives 1. */
+/* Accepts only the form without weights, in which the second lambda of the operation returns 1. */
 static bool read(const char *list, struct plim_plan *plan)
 {
     plan->types[0] = plim_name_type(plim_name_argument(list, 0));
@@ -18,8 +18,8 @@ static bool read(const char *list, struct plim_plan *plan)
            plim_name_behind(weights, "{lambda(long)#2}");
 }
 
-/* Numbers come as float for floats, but for double, and as long for integers (at::AccumulateType).
- */
+/* Reads a limit of the histogram. It is passed as double for double, as float for other floats, as long for integers
+ * (at::AccumulateType). */
 static struct plim_number limit(const struct plim_launch *launch, int i, enum plim_type type)
 {
     bool is_float = plim_type_is_float(type);
@@ -27,7 +27,7 @@ static struct plim_number limit(const struct plim_launch *launch, int i, enum pl
                             is_float ? type == PLIM_DOUBLE ? PLIM_DOUBLE : PLIM_FLOAT : PLIM_INT64);
 }
 
-/* -1: outside. */
+/* Returns the bin of x, or -1 if x is outside the range. */
 static int64_t bin_of(struct plim_number x, struct plim_number least, struct plim_number greatest,
                       int64_t bins)
 {

@@ -1,26 +1,27 @@
-/* Counting and selecting: CUB's DeviceReduce and DeviceSelect, with which PyTorch makes nonzero (see nonzero.c),
- * masked_select and unique (aten/src/ATen/native/cuda/Nonzero.cu, UniqueCub.cu, Unique.cu,
- * PyTorch 2.0 to 2.15; CUB of CUDA 11.8 to 13).
+/* Counting and selecting: CUB's DeviceReduce and DeviceSelect, on which PyTorch builds nonzero (see nonzero.c),
+ * masked_select and unique (aten/src/ATen/native/cuda/Nonzero.cu, UniqueCub.cu, Unique.cu, PyTorch 2.0 to 2.15; CUB of
+ * CUDA 11.8 to 13).
  *
  *     DeviceReduceSingleTileKernel<policy, in, out, ...>(in, out, count, operation, initial)
  *     DeviceReduceKernel<policy, in, ...>(in, parts, count, shares, operation)
- *     DeviceSelectSweepKernel<policy, in, flags, out, number, ...>(in, flags, out, number, state,
- * operation, equality, count) DeviceReduceByKeyKernel<policy, keys, unique, values, sums, number,
- * ...>(keys, unique, values, sums, number, state, first tile, equality, operation, count)
+ *     DeviceSelectSweepKernel<policy, in, flags, out, number, ...>(in, flags, out, number, state, operation, equality,
+ *                                                                  count)
+ *     DeviceReduceByKeyKernel<policy, keys, unique, values, sums, number, ...>(keys, unique, values, sums, number,
+ *                                                                              state, first tile, equality, operation,
+ *                                                                              count)
  *     adjacent_difference_kernel<long const *>(long count, long const *sorted, int *differs)
  *     unique_bool_write_output(int count, const int *trues, bool *out, long *number)
  *
- * An input is a pointer, or a pointer seen through a function: of the elements that are not zero.
- */
+ * An input is a pointer, or an iterator that maps the elements of a pointer to "is not zero". */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <string.h>
 
-enum { IN, FLAGS, NUMBER }; /* types */
+enum { IN, FLAGS, NUMBER }; /* indices of plan->types */
 enum { POINTER_AT, SEES_TRUTH, COUNTS, FLAGS_AT = 3 };
 
-/* const T *; transform_iterator<NonZeroOp<T>, const T *> with the pointer first;
- * TransformInputIterator<bool, NonZeroOp<T>, T *> with it last. */
+/* Reads the type of an input iterator: const T *; transform_iterator<NonZeroOp<T>, const T *>, with the pointer first;
+ * or TransformInputIterator<bool, NonZeroOp<T>, T *>, with the pointer last. */
 static bool read_input(struct plim_name name, enum plim_type *type, int64_t *pointer_at,
                        int64_t *sees_truth)
 {
@@ -45,7 +46,8 @@ static bool read_single(const char *list, struct plim_plan *plan)
            (plan->numbers[SEES_TRUTH] || !plim_type_is_float(plan->types[IN]));
 }
 
-/* In parts, of which it does not matter how large each is: the first has all. */
+/* Accepts a reduction to one partial sum per block. How the elements are distributed over the blocks does not matter:
+ * the first partial sum receives the total. */
 static bool read_parts(const char *list, struct plim_plan *plan)
 {
     plan->types[NUMBER] = PLIM_INT32;
@@ -56,7 +58,7 @@ static bool read_parts(const char *list, struct plim_plan *plan)
 
 enum { ALL = PLIM_KNOWN | PLIM_ASSUMPTION_ALL };
 
-/* An element whose truth is not known counts. */
+/* Sums the elements, or counts the nonzero ones. An element whose truth value is unknown counts as nonzero. */
 static unsigned char sum(const struct plim_plan *plan, const struct plim_view *in, size_t count,
                          int64_t *total)
 {
@@ -72,7 +74,8 @@ static unsigned char sum(const struct plim_plan *plan, const struct plim_view *i
     return known;
 }
 
-/* Of elements that are too many to look at: all, unless they are known to be zero. */
+/* Counts the nonzero elements of an input that is too large to examine: assumes all of them, unless the whole input is
+ * filled with a known zero. */
 static unsigned char sum_many(const struct plim_plan *plan, uintptr_t from, size_t count, int64_t *total)
 {
     size_t width = plim_type_bytes(plan->types[IN]);
@@ -115,7 +118,7 @@ static bool run_parts(const struct plim_plan *plan, const struct plim_launch *la
     return run_sum(plan, launch, launch->grid->x);
 }
 
-/* --- selecting -------------------------------------------------------------------------------- */
+/* --- DeviceSelect ----------------------------------------------------------------------------- */
 
 static bool read_select(const char *list, struct plim_plan *plan)
 {
@@ -134,7 +137,7 @@ static bool read_select(const char *list, struct plim_plan *plan)
     return plan->types[IN] != PLIM_NO_TYPE && plan->types[NUMBER] != PLIM_NO_TYPE;
 }
 
-/* Goes over the elements; what is selected goes to `out`, which has room for `most`. Returns how many were. */
+/* Copies the selected elements to `out`, which has room for `most`. Returns how many were selected. */
 static size_t select(const struct plim_plan *plan, const struct plim_launch *launch,
                      const struct plim_view *in, const struct plim_view *flags,
                      struct plim_view *out, size_t count, size_t most, unsigned char *known)
@@ -164,8 +167,9 @@ static size_t select(const struct plim_plan *plan, const struct plim_launch *lau
     return taken;
 }
 
-/* Whoever counts first, and makes room for as many, finds his count where it goes: what he was told then (--assume)
- * may be less than a mask of learned numbers selects here. */
+/* Returns how many elements the output has room for. A program that counts first and allocates that many finds the
+ * count where this kernel stores it. With --assume that count may be smaller than what a mask of unknown values selects
+ * here. */
 static size_t room_for(const struct plim_plan *plan, uintptr_t number, size_t count)
 {
     struct plim_view view = {0};
@@ -186,7 +190,7 @@ static bool run_select(const struct plim_plan *plan, const struct plim_launch *l
     unsigned char known = PLIM_UNKNOWN;
     size_t taken = 0;
     bool has_flags = plan->types[FLAGS] != PLIM_NO_TYPE;
-    /* Where nothing is selected there is no output. */
+    /* No output address means that nothing is selected. */
     size_t room = !to ? 0 : has_flags ? room_for(plan, number, count) : count;
     if (!plim_view_blank(&total, number, plim_type_bytes(plan->types[NUMBER]))) return false;
     bool works = count && count <= PLIM_MOST_OF_MASK && (!to || plim_view_blank_mask(&out, to, count * width));
@@ -199,7 +203,7 @@ static bool run_select(const struct plim_plan *plan, const struct plim_launch *l
     if (works) taken = select(plan, launch, &in, &flags, &out, count, room, &known);
     out.bytes =
         taken *
-        width; /* the rest stays as it was; what the program gave room for it does not tell */
+        width; /* the rest keeps its contents; how large the program made the buffer is not known */
     if (taken) memset(out.known, known, out.bytes);
     if (taken) plim_view_store(&out, launch->kernel);
     plim_view_put(&total, 0, plan->types[NUMBER], (struct plim_number){.i = (int64_t)taken}, known);
@@ -208,12 +212,12 @@ static bool run_select(const struct plim_plan *plan, const struct plim_launch *l
     plim_view_close(&flags);
     plim_view_close(&out);
     plim_view_close(&total);
-    return true; /* what is selected, and how many; nothing else is written */
+    return true; /* the selected elements and their number are all that the kernel writes */
 }
 
 /* --- unique ----------------------------------------------------------------------------------- */
 
-/* Runs of equal keys and how long they are. */
+/* Run-length encoding: the distinct keys of consecutive equal keys, and the length of each run. */
 static bool read_runs(const char *list, struct plim_plan *plan)
 {
     plan->types[IN] = plim_name_type(plim_name_argument(list, 1));

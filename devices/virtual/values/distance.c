@@ -1,10 +1,11 @@
 /* Distances between rows (aten/src/ATen/native/cuda/DistanceKernel.cu, PyTorch 2.0 to 2.15):
  *
  *     cdist_kernel_cuda_impl<T, dists<T>::kind>(T *out, const T *a, const T *b, T p, long rows of b, long columns,
- *         long pairs, long numbers of a, long numbers of b)                           a block for each pair
+ *         long pairs, long elements of a, long elements of b)                           one block per pair
  *     pdist_kernel_cuda_impl<T, dists<T>::kind>(T *out, const T *in, long rows, long columns, T p, 2 doubles)
  *
- * Each thread of a block has one column, and sums are made of pairs: so floats come out as they do there. */
+ * Each thread of a block handles one column and the sums are reduced pairwise; the same order is used here, so that
+ * floats are rounded identically. */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <math.h>
@@ -41,7 +42,7 @@ static double join(const struct distances *d, double x, double y)
     return d->kind == LARGEST ? (y > x ? y : x) : plim_number_round(x + y, d->type);
 }
 
-/* Into the first of as many as a warp has. */
+/* Reduces the numbers of a warp into the first one. */
 static void join_all(const struct distances *d, double *numbers)
 {
     for (size_t offset = WARP / 2; offset; offset /= 2)
@@ -76,10 +77,10 @@ static unsigned char between(const struct distances *d, size_t row_of_a, size_t 
     return known;
 }
 
-/* Rows of a's and b's images. */
+/* The rows of a and b in each matrix of a batch. */
 struct images {
     size_t count, rows_of_a, rows_of_b;
-    bool is_of_one; /* pairs of different rows of a, which is b too */
+    bool is_of_one; /* pairs of different rows of a; b is the same matrix */
 };
 
 static void fill(const struct distances *d, const struct images *x, struct plim_view *out)

@@ -1,12 +1,10 @@
-/* A function of each element: at::native::{vectorized,unrolled}_elementwise_kernel,
- * elementwise_kernel (aten/src/ATen/native/cuda/CUDALoops.cuh, PyTorch 2.0 to 2.15). Operands are
- * the output and up to three inputs:
+/* Elementwise functions: at::native::{vectorized,unrolled}_elementwise_kernel and elementwise_kernel
+ * (aten/src/ATen/native/cuda/CUDALoops.cuh, PyTorch 2.0 to 2.15). The operands are the output and up to three inputs:
  *
- *     (int count, functor, array<char *, n>)                           contiguous, not converted
- *     (..., offset calculators, LoadWithCast, StoreWithCast)           contiguous, perhaps
- * converted (int count, {OffsetCalculator<n>, array<char *, n>, functor})    strided (int count,
- * {OffsetCalculator<n>, array<char *, n>, functor, array<ScalarType, n>})  strided and converted
- */
+ *     (int count, functor, array<char *, n>)                                      contiguous, not converted
+ *     (..., offset calculators, LoadWithCast, StoreWithCast)                      contiguous, possibly converted
+ *     (int count, {OffsetCalculator<n>, array<char *, n>, functor})               strided
+ *     (int count, {OffsetCalculator<n>, array<char *, n>, functor, array<ScalarType, n>})  strided and converted */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <string.h>
@@ -21,10 +19,10 @@ struct operands {
     enum plim_type types[OPERANDS];
     const struct plim_offsets *offsets; /* NULL: contiguous */
     const unsigned char *state;
-    bool counts; /* it makes whole numbers of a mask: counts_mask() */
+    bool counts; /* converts a mask to integers, see counts_mask() */
 };
 
-/* --- names ------------------------------------------------------------------------------------ */
+/* --- kernel names ----------------------------------------------------------------------------- */
 
 static bool read_vectorized(const char *list, struct plim_plan *plan)
 {
@@ -63,7 +61,7 @@ static void find_contiguous(const struct plim_plan *plan, const struct plim_laun
     for (int i = 1; i < out->count; i++) out->types[i] = (enum plim_type)loads[i - 1];
 }
 
-/* Types stand behind a function of which it is not known how large it is. */
+/* True if the types cannot be read: they follow a functor of unknown size. */
 static bool lacks_types(const struct plim_plan *plan)
 {
     return plan->numbers[FORM] == STRIDED_CONVERTED && !plim_functor_bytes(&plan->functor);
@@ -82,7 +80,7 @@ static void find_strided(const struct plim_plan *plan, const struct plim_launch 
     for (int i = 0; i < out->count; i++) out->types[i] = (enum plim_type)types[i];
 }
 
-/* To count what a mask selects. */
+/* True if a mask is converted to integers, which programs do in order to count what it selects. */
 static bool counts_mask(const struct plim_plan *plan, const struct operands *o)
 {
     const struct plim_function_row *row = plan->functor.row;
@@ -121,9 +119,9 @@ static bool is_dense(const struct operands *o)
     return span_of(o, 0) == o->elements * plim_type_bytes(o->types[0]);
 }
 
-/* --- the work --------------------------------------------------------------------------------- */
+/* --- computing the elements ------------------------------------------------------------------- */
 
-/* Where it is not known what a mask selects, all is. */
+/* Assumes that a mask selects every element whose value is unknown. */
 static void select_unknown(struct plim_column *mask, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -134,7 +132,8 @@ static void select_unknown(struct plim_column *mask, size_t count)
     }
 }
 
-/* Each input is one number over and over, or all unknown, or there are none: the output is so, too. */
+/* Computes a single element if each input is one repeated number or entirely unknown, or if there are no inputs: the
+ * output is then uniform too. Returns false if that is not so. */
 static bool fill(const struct plim_function_call *call, const struct operands *o, const char *writer)
 {
     struct plim_column in[3], out;
@@ -166,7 +165,7 @@ static bool fill(const struct plim_function_call *call, const struct operands *o
     return true;
 }
 
-/* Fills the offsets of `count` elements of each operand. */
+/* Stores the offsets of `count` elements of each operand. */
 static void place(const struct operands *o, size_t first, size_t count,
                   size_t offsets[OPERANDS][PLIM_CHUNK])
 {
@@ -195,7 +194,7 @@ static void work(const struct plim_function_call *call, const struct operands *o
     }
 }
 
-/* Is anything known of the inputs, or are there none? */
+/* True if any input value is known, or if there are no inputs. */
 static bool knows_inputs(const struct operands *o)
 {
     unsigned bits = o->count == 1 ? PLIM_KNOWN : 0;
@@ -203,8 +202,8 @@ static bool knows_inputs(const struct operands *o)
     return bits & PLIM_KNOWN;
 }
 
-/* Is there any hope? Of what is all unknown only a comparison with itself or infinity is known, what a mask selects,
- * and of a norm that it is not below zero. */
+/* True if the result may be known. Of unknown inputs that holds only for comparisons with themselves or with infinity,
+ * for converted masks, and for the sign of a norm. */
 static bool is_worth_it(const struct plim_functor *functor, const struct operands *o, bool knows)
 {
     enum { NORMS = 64 };
@@ -252,7 +251,7 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
     return true;
 }
 
-/* Every operand once; what is broadcast lies within its span. */
+/* Counts every operand once; a broadcast operand counts only the memory it spans. */
 bool plim_elementwise_cost(const struct plim_plan *plan, const struct plim_launch *launch,
                            struct plim_cost *out)
 {

@@ -12,9 +12,9 @@ static const struct plim_row *const families[] = {
     plim_rows_segments,   plim_rows_mode,    plim_rows_prepare, plim_rows_kth,
     plim_rows_pooling,    plim_rows_distance};
 
-/* --- names ------------------------------------------------------------------------------------ */
+/* --- kernel names ----------------------------------------------------------------------------- */
 
-/* Takes namespaces out that say nothing. */
+/* Returns a copy of the name without namespaces that carry no information; the caller frees it. */
 static char *shorten(const char *text)
 {
     static const char *const words[] = {"(anonymous namespace)::",
@@ -37,7 +37,7 @@ static char *shorten(const char *text)
     return out;
 }
 
-/* The name of the kernel itself: what stands before its template arguments. */
+/* Returns the start of the kernel's own name: the last component before its template or function arguments. */
 static const char *own_name(const char *text)
 {
     const char *end = text + strcspn(text, "<("), *begin = end;

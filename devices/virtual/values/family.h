@@ -1,12 +1,9 @@
-/* Families of kernels that are understood: the launch templates of PyTorch and of CUB, by their
- * names and the layout of their arguments. A kernel of a family is computed on the known values
- * (memory/shadow.h): where all inputs of an element are known, so is the result; the rest of what
- * it writes is unknown.
+/* Families of kernels whose results are computed: the launch templates of PyTorch and CUB, recognised by name and by
+ * the layout of their arguments. Such a kernel is computed on the known values (memory/shadow.h): an element of the
+ * result is known where all its inputs are; everything else the kernel writes becomes unknown.
  *
- * Layouts are those of PyTorch 2.0 to 2.15, and of CUB in CUDA 11.8 to 13; each family's file names
- * its source. Everything in them that is known beforehand is checked, and if something differs the
- * kernel is treated as not understood.
- */
+ * The layouts are those of PyTorch 2.0 to 2.15 and of CUB in CUDA 11.8 to 13; the file of each family names its source.
+ * Every field whose value can be predicted is checked; if one differs, the kernel is treated as unsupported. */
 #ifndef PLIM_DEVICES_VIRTUAL_VALUES_FAMILY_H
 #define PLIM_DEVICES_VIRTUAL_VALUES_FAMILY_H
 
@@ -15,31 +12,34 @@
 #include "devices/virtual/machine/cuda_abi.h"
 #include <stdbool.h>
 
-struct plim_plan; /* what a kernel's name says of a launch */
+struct plim_plan; /* what the name of a kernel determines about its launches */
 
-/* `mangled`: the name as registered; `text`: as C++ writes it (NULL: not a C++ name). NULL: the kernel belongs to no
- * family. The result is malloc'd and the caller's; call it once for each kernel. */
+/* Returns the plan of a kernel, allocated with malloc and owned by the caller, or NULL if the kernel belongs to no
+ * family. `mangled` is the registered name, `text` the demangled one (NULL if it is not a C++ name). Call it once per
+ * kernel. */
 struct plim_plan *plim_family_plan(const char *mangled, const char *text);
 
-/* Computes a launch. False: nothing was done. May wait for other ranks where an operand comes from them.
- */
+/* Computes the results of a launch. Returns false, having done nothing, if the launch is not supported. May wait for
+ * other ranks if an operand comes from them. */
 bool plim_family_run(const struct plim_plan *plan, const char *kernel, const struct gpu_dim3 *grid,
                      void *const *arguments);
 
-/* Its cost; false: its arguments do not tell the sizes of its operands. */
+/* Stores the cost of a launch in `out`. Returns false if the sizes of the operands cannot be read from the
+ * arguments. */
 bool plim_family_cost(const struct plim_plan *plan, const struct gpu_dim3 *grid,
                       void *const *arguments, struct plim_cost *out);
 
-/* The bytes that an element-wise kernel moves for operands whose neighbouring elements are not adjacent (a transposed
- * tensor): one memory sector for each element. 0 for any other kernel. */
+/* Returns the bytes that an elementwise kernel moves for operands whose consecutive elements are not adjacent in memory
+ * (a transposed tensor), counting one memory sector per element. Returns 0 for any other kernel. */
 int64_t plim_family_jumps(const struct plim_plan *plan, const struct gpu_dim3 *grid, void *const *arguments);
 
-/* The configuration of a launch of reduce_kernel, and whether several blocks share an output; false: it is
- * not a reduction, or of a kind that is not understood. */
+/* Stores the configuration of a launch of reduce_kernel in `out`, and in `shares` whether several blocks share an
+ * output. Returns false if the kernel is not a reduction, or one of an unsupported kind. */
 bool plim_family_reduce(const struct plim_plan *plan, const struct gpu_dim3 *grid,
                         void *const *arguments, struct plim_reduce_launch *out, bool *shares);
 
-/* How many bytes of its first argument may contain addresses, where only the launch tells; 0: not known. */
+/* Returns how many bytes of the first argument may hold addresses, where the kernel alone does not determine it; 0 if
+ * unknown. */
 size_t plim_family_bytes(const struct plim_plan *plan, const struct gpu_dim3 *grid, void *const *arguments);
 
 #endif

@@ -2,21 +2,19 @@
 #include <math.h>
 #include <string.h>
 
-/* The functions of PyTorch's aten/src/ATen/native/cuda, from 2.0 to 2.15: BinaryMulKernel.cu,
- * BinaryDiv*Kernels.cu, BinaryRemainderKernel.cu, BinaryBitwiseOpsKernels.cu,
- * BinaryShiftOpsKernels.cu, BinaryLogicalOpsKernels.cu, CompareKernels.cu, CompareEQKernel.cu,
- * MaxMinElementwiseKernel.cu, TensorCompare.cu, FillKernel.cu, Copy.cu, IndexKernel.cu
- * (masked_fill), UnaryOpsKernel.cu, UnarySignKernels.cu, UnaryFractionKernels.cu, AbsKernel.cu,
- * PowKernel.cu. Functions whose last bits depend on the GPU's mathematics (exp, log, rsqrt ...) are
- * not among them. */
+/* The functions of PyTorch's aten/src/ATen/native/cuda, 2.0 to 2.15: BinaryMulKernel.cu, BinaryDiv*Kernels.cu,
+ * BinaryRemainderKernel.cu, BinaryBitwiseOpsKernels.cu, BinaryShiftOpsKernels.cu, BinaryLogicalOpsKernels.cu,
+ * CompareKernels.cu, CompareEQKernel.cu, MaxMinElementwiseKernel.cu, TensorCompare.cu, FillKernel.cu, Copy.cu,
+ * IndexKernel.cu (masked_fill), UnaryOpsKernel.cu, UnarySignKernels.cu, UnaryFractionKernels.cu, AbsKernel.cu,
+ * PowKernel.cu. Functions whose last bits depend on the GPU's math library (exp, log, rsqrt ...) are not supported. */
 
 #define FUNCTION(name)                                                                             \
     static void name(const struct plim_function_call *call, const struct plim_column *x,           \
                      struct plim_column *out, size_t count)
 
-/* --- of one or two arguments ------------------------------------------------------------------ */
+/* --- arithmetic ------------------------------------------------------------------------------- */
 
-/* Integers wrap around. */
+/* Integer arithmetic wraps around. */
 #define UNARY(name, of_int, of_float)                                                              \
     FUNCTION(name)                                                                                 \
     {                                                                                              \
@@ -88,7 +86,7 @@ FUNCTION(add)
     add_scaled(&x[0], &x[1], plim_function_number(call, 0, plim_type_math(type)), type, out, count);
 }
 
-/* {other, alpha}: x + alpha * other; {self, alpha}: self + alpha * x. */
+/* The functors hold {other, alpha} for x + alpha * other, and {self, alpha} for self + alpha * x. */
 FUNCTION(add_to_each)
 {
     enum plim_type type = call->functor->inner[0], math = plim_type_math(type);
@@ -114,7 +112,7 @@ FUNCTION(multiply)
             out->f[k] = x[0].f[k] * x[1].f[k];
         else
             out->i[k] = (int64_t)((uint64_t)x[0].i[k] * (uint64_t)x[1].i[k]);
-        for (int side = 0; side < 2 && !x->is_float; side++) /* nothing times anything */
+        for (int side = 0; side < 2 && !x->is_float; side++) /* zero times an unknown integer is zero */
             if (!x[side].i[k] && x[side].known[k] & PLIM_KNOWN && !(out->known[k] & PLIM_KNOWN)) {
                 out->i[k] = 0;
                 out->known[k] = x[side].known[k];
@@ -128,7 +126,7 @@ FUNCTION(divide)
     EACH out->f[k] = x[0].f[k] / x[1].f[k];
 }
 
-/* Division by nothing: whatever the GPU makes of it. */
+/* A division by zero, or one that overflows, is unknown. */
 #define INTEGER_DIVISION(result, of_float)                                                         \
     UNUSED_CALL;                                                                                   \
     EACH                                                                                           \
@@ -150,7 +148,7 @@ static double python_remainder(double a, double b)
     return r != 0 && (b < 0) != (r < 0) ? r + b : r;
 }
 
-/* c10/util/generic_math.h, div_floor_floating */
+/* div_floor_floating in c10/util/generic_math.h */
 static double floor_divide(double a, double b)
 {
     if (b == 0) return a / b;
@@ -168,14 +166,14 @@ FUNCTION(divide_down){INTEGER_DIVISION(a / b - ((a % b != 0) & ((a < 0) != (b < 
                      python_remainder(a, b))} FUNCTION(remainder_of){
     INTEGER_DIVISION(a % b, fmod(a, b))}
 
-/* {b, 1 / b} in the functor. */
+/* The functor holds {b, 1 / b}. */
 FUNCTION(divide_down_by)
 {
     double b = plim_function_number(call, 0, plim_type_math(call->functor->inner[0])).f;
     EACH out->f[k] = floor_divide(x->f[k], b);
 }
 
-/* Shifts by too much give nothing, or the sign. */
+/* Shifting by the width or more gives 0, or the sign for a right shift. */
 FUNCTION(shift_left)
 {
     size_t bits = 8 * plim_type_bytes(call->functor->result);
@@ -196,14 +194,14 @@ FUNCTION(shift_right)
     }
 }
 
-/* --- bits and truth --------------------------------------------------------------------------- */
+/* --- bitwise and logical operations ----------------------------------------------------------- */
 
 static bool truth(const struct plim_column *x, size_t k)
 {
     return x->is_float ? x->f[k] < 0 || x->f[k] > 0 || isnan(x->f[k]) : x->i[k] != 0;
 }
 
-/* One side is enough where it is known to be this. */
+/* Settles unknown results: one known argument whose truth value is `enough` determines the result. */
 static void settle(const struct plim_column *x, bool enough, int64_t result,
                    struct plim_column *out, size_t count)
 {
@@ -269,7 +267,7 @@ static int32_t operation(const struct plim_function_call *call)
     return value;
 }
 
-/* Learned numbers are finite: each is equal to itself, and to no infinity. */
+/* Learned values are assumed finite: each equals itself and differs from infinity. */
 FUNCTION(equal)
 {
     bool negates = operation(call) == NOT_EQUAL;
@@ -301,15 +299,15 @@ static bool holds(int32_t operation, int order)
     }
 }
 
-/* What is known of a learned number beside `other`: it is finite, and nowhere near what programs write in the place of
- * an infinity, and a norm is not below zero. */
+/* True if the order of an unknown value and `other` is determined; stores it in `order`. Unknown values are assumed
+ * finite and smaller than the numbers that programs use in place of infinity, and norms not negative. */
 static bool is_told(unsigned char unknown, double other, int32_t operation, int *order)
 {
     static const double AS_GOOD_AS_INFINITE = 1e9;
     *order = other > 0 ? -1 : 1;
     if (fabs(other) >= AS_GOOD_AS_INFINITE) return true;
     if (!(unknown & PLIM_NOT_NEGATIVE) || other > 0) return false;
-    return other < 0 || holds(operation, 0) == holds(operation, 1); /* it may be zero, too */
+    return other < 0 || holds(operation, 0) == holds(operation, 1); /* it may be zero */
 }
 
 static void compare(int32_t operation, const struct plim_column *a, const struct plim_column *b,
@@ -342,7 +340,7 @@ FUNCTION(compare_with_number)
     compare(operation(call), x, &other, out, count);
 }
 
-/* --- the larger, the chosen ------------------------------------------------------------------- */
+/* --- minimum, maximum, clamp ------------------------------------------------------------------ */
 
 static void choose(const struct plim_column *x, bool larger, struct plim_column *out, size_t count)
 {
@@ -391,7 +389,7 @@ FUNCTION(clamp)
     }
 }
 
-/* --- the table -------------------------------------------------------------------------------- */
+/* --- table of functions ----------------------------------------------------------------------- */
 
 static const struct plim_function_row rows[] = {
     {"FillFunctor<", fill, .numbers = 1, .traits = PLIM_KEEPS_TYPE},
@@ -448,7 +446,7 @@ static const struct plim_function_row rows[] = {
 
 static bool is_named(struct plim_name name, const char *wanted)
 {
-    enum { MOST_BEFORE = 24 }; /* "binary_internal::" may stand before it */
+    enum { MOST_BEFORE = 24 }; /* "binary_internal::" may precede it */
     size_t length = name.length < MOST_BEFORE ? name.length : MOST_BEFORE;
     const char *found =
         plim_name_behind((struct plim_name){name.at, length + strlen(wanted)}, wanted);
@@ -462,7 +460,7 @@ const struct plim_function_row *plim_function_find(struct plim_name name, int ar
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (!is_named(name, rows[i].name)) continue;
         if (arguments > 0 && arguments != rows[i].arguments) continue;
-        /* Of powers only the square has a lambda of this number and nothing in it. */
+        /* Of the powers, only the square is a lambda with this number and an empty closure. */
         bool is_power = rows[i].function == square;
         return is_power && !plim_name_behind(name, ")#1}") ? NULL : &rows[i];
     }

@@ -1,4 +1,4 @@
-/* Functions that choose between elements, go from one to another, or take them from memory whose address they hold
+/* Functions that select between elements, interpolate, or read memory whose address is stored in the functor
  * (TensorCompare.cu, Lerp.cu, IndexKernel.cu, sparse/FlattenIndicesCommon.h). */
 #include "function_parts.h"
 #include <math.h>
@@ -8,7 +8,7 @@
     void plim_function_##name(const struct plim_function_call *call, const struct plim_column *x,  \
                               struct plim_column *out, size_t count)
 
-/* An element of memory whose address the functor holds. */
+/* Loads an element from an address that the functor holds. */
 static struct plim_number load_element(uintptr_t at, enum plim_type type, unsigned char *known)
 {
     unsigned char bytes[8], states[8];
@@ -25,7 +25,7 @@ static bool is_same(const struct plim_column *a, const struct plim_column *b, si
     return both && (a->is_float ? a->f[k] == b->f[k] : a->i[k] == b->i[k]);
 }
 
-/* Of an unknown condition the result is known where both are the same. */
+/* Selects by a condition. If the condition is unknown, the result is known only where both choices are equal. */
 static void pick(const struct plim_column *condition, const struct plim_column *yes,
                  const struct plim_column *no, struct plim_column *out, size_t count)
 {
@@ -55,7 +55,8 @@ FUNCTION(masked_fill)
     pick(&x[1], &number, &x[0], out, count);
 }
 
-/* from + by * way: whether it is rounded once or twice is up to the compiler. False: that makes a difference. */
+/* Computes from + by * way. Whether the compiler fuses the multiplication and addition is not known; returns false if
+ * the two differ after rounding. */
 static bool go(double from, double by, double way, enum plim_type type, double *to)
 {
     enum plim_type math = plim_type_math(type);
@@ -66,7 +67,7 @@ static bool go(double from, double by, double way, enum plim_type type, double *
     return *to == plim_number_round(twice, type);
 }
 
-/* From the nearer end, as ATen/native/Lerp.h has it. */
+/* Interpolates from the nearer end, as ATen/native/Lerp.h does. */
 static void lerp(const struct plim_function_call *call, const struct plim_column *x, const struct plim_column *weight,
                  struct plim_column *out, size_t count)
 {
@@ -89,8 +90,8 @@ FUNCTION(lerp_by)
     lerp(call, x, &weight, out, count);
 }
 
-/* Where the mask is true the next element of a source, whose address the functor holds; the third
- * argument counts them. */
+/* Where the mask is true, takes the next element of the source, whose address the functor holds; the third argument is
+ * the index of that element. */
 FUNCTION(masked_scatter)
 {
     enum plim_type type = call->functor->result;
@@ -112,10 +113,10 @@ FUNCTION(masked_scatter)
     }
 }
 
-/* The place of an element of a sparse tensor, as one number: its indices, each times what a step of it is worth.
- * ATen/native/sparse/FlattenIndicesCommon.h; the functor holds the following. */
+/* Linear index of an element of a sparse tensor: the sum of its indices, each times the linear stride of its dimension
+ * (ATen/native/sparse/FlattenIndicesCommon.h). This is the contents of the functor. */
 struct flatten {
-    uintptr_t indices; /* of long */
+    uintptr_t indices; /* array of long */
     int64_t stride_of_elements, dimensions, worth[8], stride_of_dimensions;
 };
 
@@ -128,7 +129,7 @@ FUNCTION(flatten)
     bool works = f.dimensions > 0 && f.dimensions <= (int64_t)(sizeof(f.worth) / sizeof(f.worth[0]));
     EACH
     {
-        uint64_t sum = 0; /* integers wrap around */
+        uint64_t sum = 0; /* wraps around */
         if (!works) out->known[k] = PLIM_UNKNOWN;
         for (int64_t d = 0; works && d < f.dimensions; d++) {
             unsigned char known;

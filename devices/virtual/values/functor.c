@@ -1,10 +1,10 @@
 #include "functor.h"
 #include <string.h>
 
-/* --- names ------------------------------------------------------------------------------------ */
+/* --- functor names ---------------------------------------------------------------------------- */
 
-/* Types stand in the functor's template arguments, or are those of its last lambda. From 2.12 on
- * `where` moves words of the operands' width. */
+/* Reads the types from the parameters of the functor's last lambda, or from its template arguments. From PyTorch 2.12
+ * on, `where` moves words of the operands' width. */
 static int read_types(struct plim_name name, enum plim_type types[3])
 {
     bool moves = plim_name_begins(name, "where_kernel_impl");
@@ -13,7 +13,7 @@ static int read_types(struct plim_name name, enum plim_type types[3])
     if (count < 0) return 0;
     if (count || !list) return count;
     types[0] = types[1] = types[2] = plim_name_type(plim_name_argument(list, 0));
-    return types[0] == PLIM_NO_TYPE ? 0 : -1; /* as many as there are arguments */
+    return types[0] == PLIM_NO_TYPE ? 0 : -1; /* the type applies to every argument */
 }
 
 static bool read_function(struct plim_name name, struct plim_functor *out)
@@ -23,7 +23,7 @@ static bool read_function(struct plim_name name, struct plim_functor *out)
     out->inputs = count < 0 ? 2 : count;
     out->result = out->inner[0];
     out->row = plim_function_find(name, count);
-    if (!out->row) return count > 0; /* without it, it is not known how many arguments there are */
+    if (!out->row) return count > 0; /* otherwise the number of arguments is not known */
     out->inputs = out->row->arguments;
     switch (out->row->result) {
     case PLIM_AS_TRUTH:
@@ -47,8 +47,7 @@ static bool read_function(struct plim_name name, struct plim_functor *out)
     return out->result != PLIM_NO_TYPE;
 }
 
-/* AUnaryFunctor<A, B, R, F> holds F's first argument, BUnaryFunctor its second, BinaryFunctor none.
- */
+/* AUnaryFunctor<A, B, R, F> stores the first argument of F, BUnaryFunctor the second, BinaryFunctor none. */
 bool plim_functor_read(struct plim_name name, struct plim_functor *out)
 {
     static const struct {
@@ -91,9 +90,9 @@ size_t plim_functor_bytes(const struct plim_functor *f)
     return plim_align(bytes, head == sizeof(int32_t) && width < head ? head : width);
 }
 
-/* --- applying --------------------------------------------------------------------------------- */
+/* --- applying a functor ----------------------------------------------------------------------- */
 
-/* Behind the function, which has a byte where it has nothing in it. */
+/* Reads the stored argument, which follows the function object (1 byte if that is empty). */
 static struct plim_number stored_number(const struct plim_function_call *call)
 {
     const struct plim_functor *f = call->functor;
@@ -102,7 +101,8 @@ static struct plim_number stored_number(const struct plim_function_call *call)
     return plim_number_load(call->state + plim_align(head, plim_type_bytes(type)), type);
 }
 
-/* Learned numbers are finite: their roots too. */
+/* Returns the state of an unknown result. Learned values are assumed finite, so a square root is not NaN and not
+ * negative. */
 static unsigned char unknown_result(const struct plim_function_row *row, const struct plim_column *x, size_t k)
 {
     if (row->traits & PLIM_KEEPS_SIGN) return plim_unknown_of(x->known[k]);
@@ -130,7 +130,7 @@ void plim_functor_apply(const struct plim_function_call *call, const struct plim
             out->known[k] = plim_known_both(out->known[k], arguments[i].known[k]);
         if (!(out->known[k] & PLIM_KNOWN)) out->known[k] = unknown_result(functor->row, arguments, k);
     }
-    bool is_choice = functor->row->result == PLIM_AS_SECOND; /* the first is a condition */
+    bool is_choice = functor->row->result == PLIM_AS_SECOND; /* the first argument is the condition */
     out->is_float = inputs ? arguments[is_choice].is_float : plim_type_is_float(functor->result);
     if (functor->row->result == PLIM_AS_TRUTH) out->is_float = false;
     functor->row->function(call, arguments, out, count);

@@ -1,13 +1,14 @@
-/* Elements by their indices: at::native::index_elementwise_kernel (aten/src/ATen/native/cuda/IndexKernel.cu,
- * PyTorch 2.0 to 2.15):
+/* Access to elements by index: at::native::index_elementwise_kernel (aten/src/ATen/native/cuda/IndexKernel.cu, PyTorch
+ * 2.0 to 2.15):
  *
  *     index_elementwise_kernel<threads, work, closure>(long count, closure)
- *         index, index_put: {OffsetCalculator<3>; output, input; how many; indices[25], sizes[25], strides[25]}
- *         flip:             {OffsetCalculator<2> of signed strides; output, input}
+ *         index, index_put: {OffsetCalculator<3>; output, input; number of indices; indices[25], sizes[25],
+ *         strides[25]}
+ *         flip:             {OffsetCalculator<2> with signed strides; output, input}
  *         index_fill:       {OffsetCalculator<2>; self, indices; size, stride; number}
  *         index_copy:       {OffsetCalculator<3>; self, indices, source; size, stride}
  *         take, put:        {OffsetCalculator<2>; output or input, indices; long count; bool contiguous;
- *                            OffsetCalculator<1>; [long count, if it adds;] the tensor that indices are of} */
+ *                            OffsetCalculator<1>; [long count, if it accumulates;] the indexed tensor} */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <stdlib.h>
@@ -56,19 +57,19 @@ struct gathering {
     const struct plim_offsets *offsets;
     int operands;
     size_t elements;
-    const char *rest; /* of the closure */
+    const char *rest; /* of the closure, after the offset calculator */
     struct plim_view views[OPERANDS];
-    int64_t low[OPERANDS]; /* the lowest offset: the view begins there */
+    int64_t low[OPERANDS]; /* lowest offset of each operand, where its view begins */
 };
 
-/* Where an element lies in each operand. Elements are gone through one after the other: a division for each
- * dimension of each would take most of the time. */
+/* The position of an element in each operand. Elements are visited in order: a division per dimension and element would
+ * dominate the run time. */
 struct place {
     uint32_t at[PLIM_DIMENSIONS];
-    int64_t offset[OPERANDS]; /* in the operand's view */
+    int64_t offset[OPERANDS]; /* bytes from the start of the operand's view */
 };
 
-/* Of the first element, once the views are open. */
+/* Returns the position of the first element; the views must be open. */
 static struct place first(const struct gathering *g)
 {
     struct place place = {0};
@@ -76,7 +77,7 @@ static struct place first(const struct gathering *g)
     return place;
 }
 
-/* Strides may be negative; flip's are. */
+/* Advances to the next element. Strides may be negative, as in flip. */
 static void next(const struct gathering *g, struct place *place)
 {
     for (int d = 0; d < g->offsets->dimensions; d++) {
@@ -108,8 +109,8 @@ static uintptr_t pointer_at(const char *rest, size_t i)
     return value;
 }
 
-/* How many bytes from which address on an operand's elements lie in, and `more` behind what the offsets reach. Notes
- * the lowest offset. */
+/* Returns the number of bytes that the operand's elements span, including `more` bytes after the last offset, and moves
+ * *at to the first of them. Stores the lowest offset in `g`. */
 static size_t span_of(struct gathering *g, int operand, size_t width, int64_t more, uintptr_t *at)
 {
     int64_t high;
@@ -124,7 +125,8 @@ static bool open(struct gathering *g, int operand, uintptr_t at, size_t width, i
     return plim_view_open(&g->views[operand], at, bytes);
 }
 
-/* Where nothing is known of what is read (operand 1), nothing is of what is written (0): gradients, mostly. */
+/* Marks the output (operand 0) as unknown if nothing is known of the input (operand 1), as is usual for gradients.
+ * Returns false if something is known. */
 static bool spoil_unknown(struct gathering *g, const struct plim_launch *launch, size_t width,
                           int64_t reach)
 {
@@ -182,7 +184,7 @@ static bool open_indices(const struct gathering *g, struct indices *x)
     return true;
 }
 
-/* How far the indices reach. */
+/* Returns the largest offset that the indices can produce, in bytes. */
 static int64_t reach_of(const struct indices *x)
 {
     int64_t reach = 0;
@@ -190,7 +192,7 @@ static int64_t reach_of(const struct indices *x)
     return reach;
 }
 
-/* PLIM_UNKNOWN: an index is not known, or none of this tensor's. */
+/* Stores the offset given by an element's indices. Returns PLIM_UNKNOWN if an index is unknown or out of range. */
 static unsigned char find_place(const struct indices *x, int64_t element, int64_t *place)
 {
     unsigned char known = PLIM_KNOWN;
@@ -223,7 +225,7 @@ static bool run_index(const struct plim_plan *plan, const struct plim_launch *la
         int64_t place, out = at.offset[0], in = at.offset[1];
         unsigned char known = find_place(&x, at.offset[2], &place);
         if (puts && !(known & PLIM_KNOWN))
-            works = false; /* anywhere */
+            works = false; /* the element may have been written anywhere */
         else if (puts)
             plim_view_move_by(&g->views[0], (size_t)(out + place), &g->views[1], (size_t)in, width, known);
         else if (known & PLIM_KNOWN)
@@ -253,7 +255,8 @@ static bool run_flip(const struct plim_plan *plan, const struct plim_launch *lau
     return works;
 }
 
-/* Both write to places of self that indices name, one a number and one a source's elements. */
+/* index_fill and index_copy: write one number, or the elements of the source, to the elements of self that the indices
+ * select. */
 static bool run_place(const struct plim_plan *plan, const struct plim_launch *launch,
                       struct gathering *g)
 {
@@ -287,9 +290,9 @@ static bool run_place(const struct plim_plan *plan, const struct plim_launch *la
 
 /* --- take and put ----------------------------------------------------------------------------- */
 
-/* The tensor that take reads and put writes, as if it had one dimension. */
+/* The tensor that take reads and put writes, indexed as if it had one dimension. */
 struct indexed {
-    const struct plim_offsets *offsets; /* in elements; NULL: it is contiguous */
+    const struct plim_offsets *offsets; /* in elements; NULL: contiguous */
     uintptr_t at;
     int64_t count;
 };
@@ -313,7 +316,8 @@ static bool open_indexed(struct gathering *g, const struct indexed *x, size_t wi
            open(g, 0, pointer_at(g->rest, 0), width, 0) && open(g, 1, pointer_at(g->rest, 1), 8, 0);
 }
 
-/* Where an element's index points to; PLIM_UNKNOWN: that is not known, or nowhere. */
+/* Stores the position that an element's index selects, in elements. Returns PLIM_UNKNOWN if the index is unknown or out
+ * of range. */
 static unsigned char point(const struct gathering *g, const struct place *at, const struct indexed *x, size_t *to)
 {
     struct plim_number index;
@@ -339,7 +343,8 @@ static bool run_take(const struct plim_plan *plan, const struct plim_launch *lau
     return works;
 }
 
-/* Which of several is last, and in which order they are added, is not known: of whole numbers that does not matter. */
+/* Writes one element of put. If several elements go to the same place, the order in which they are written or added is
+ * undefined; that does not matter for sums of integers, or if the values are equal. */
 static void put_one(const struct plim_plan *plan, struct gathering *g, size_t to, size_t from, unsigned char known,
                     bool is_first)
 {
@@ -366,7 +371,7 @@ static bool run_put(const struct plim_plan *plan, const struct plim_launch *laun
     struct place at = first(g);
     for (size_t e = 0; is_written && works && e < g->elements; e++, next(g, &at)) {
         unsigned char known = point(g, &at, &x, &to);
-        works = known & PLIM_KNOWN; /* anywhere */
+        works = known & PLIM_KNOWN; /* otherwise it may have been written anywhere */
         if (works) put_one(plan, g, to * width, (size_t)at.offset[0], known, !is_written[to]);
         is_written[to] = true;
     }
@@ -391,7 +396,8 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
     enum kind kind = (enum kind)plan->numbers[KIND];
     if (!begin(&g, launch, runs[kind].operands)) return false;
     bool works = runs[kind].run(plan, launch, &g);
-    /* Else all of the block that it writes to is unknown; where that is, is not known of put. */
+    /* Otherwise the whole block that the kernel writes becomes unknown; of a put that fails here, that block is not
+     * known. */
     if (!works && kind != PUT) plim_launch_spoil_block(launch, pointer_at(g.rest, 0));
     end(&g);
     return works || kind != PUT;

@@ -1,11 +1,11 @@
-/* The k-th smallest number of each slice, and where it is (aten/src/ATen/native/cuda/Sorting.cu, PyTorch 2.0 to 2.15):
+/* The k-th smallest number of each slice, and its index (aten/src/ATen/native/cuda/Sorting.cu, PyTorch 2.0 to 2.15):
  *
  *     gatherKthValue<T, I, dimensions>(TensorInfo<const T, I> in, I size, I k, I slices, I stride,
  *                                      TensorInfo<T, I> values, TensorInfo<long, I> indices)
  *     gatherMedian<T, I, dimensions>(TensorInfo<T, I> values, TensorInfo<long, I> indices, TensorInfo<const T, I> in,
  *                                    I size, I slices, I stride, bool without NaN)
  *
- * Of several equal ones the kernels take any. */
+ * Which of several equal numbers the kernels return is undefined. */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <math.h>
@@ -25,7 +25,7 @@ struct slices {
     enum plim_type type;
     struct plim_tensor in, value, index;
     struct plim_view from, values, indices;
-    int64_t size, count, stride, k; /* k from 1 on; 0: the median */
+    int64_t size, count, stride, k; /* k counts from 1; 0: the median */
     bool without_nan;
 };
 
@@ -35,7 +35,8 @@ static int compare(const void *a, const void *b)
     return plim_number_compare(*x, *y);
 }
 
-/* NaN is the largest, and the median of what has one. */
+/* Returns the index of the median in sorted numbers. A NaN sorts last, and is the median if there is one and
+ * `without_nan` is not set. */
 static int64_t middle(const struct slices *s, const struct plim_number *sorted)
 {
     int64_t numbers = s->size;
@@ -93,7 +94,8 @@ static int64_t number_at(const struct plim_plan *plan, const struct plim_launch 
     return plan->numbers[INDEX_BYTES] == 8 ? plim_launch_long(launch, i) : (uint32_t)plim_launch_int(launch, i);
 }
 
-/* Arguments of the tensors, and of the sizes. */
+/* Reads the arguments: `in` and `values` (followed by the indices) are the positions of the tensors, `size` and
+ * `slices` (followed by the stride) those of the sizes. */
 static bool find(const struct plim_plan *plan, const struct plim_launch *launch, int in, int values, int size,
                  int slices, struct slices *s)
 {

@@ -1,22 +1,23 @@
-/* Lists of tensors, of which PyTorch's foreach functions and fused optimizers make one launch:
- * multi_tensor_apply_kernel (aten/src/ATen/native/cuda/MultiTensorApply.cuh, PyTorch 2.0 to 2.15).
- * Nothing is worked out, but it is known which tensors are written. The first argument is
+/* Kernels over lists of tensors, with which PyTorch's foreach functions and fused optimizers process many tensors in
+ * one launch: multi_tensor_apply_kernel (aten/src/ATen/native/cuda/MultiTensorApply.cuh, PyTorch 2.0 to 2.15). Their
+ * results are not computed, but the tensors they write are known. The first argument is
  *
- *     TensorListMetadata<n>                {addresses[n][most]; long numels[most]; index block_to_tensor[blocks]; ...}
- *     TensorListScalarListMetadata<T, n>   {addresses[n][most]; long numels[most]; T scalars[most];
+ *     TensorListMetadata<n>                {addresses[n][capacity]; long numels[capacity];
  *                                           index block_to_tensor[blocks]; ...}
- *     FusedOptimizerTensorListMetadata<n>  {addresses[n][most]; long numels[most]; float *steps[most];
+ *     TensorListScalarListMetadata<T, n>   {addresses[n][capacity]; long numels[capacity]; T scalars[capacity];
+ *                                           index block_to_tensor[blocks]; ...}
+ *     FusedOptimizerTensorListMetadata<n>  {addresses[n][capacity]; long numels[capacity]; float *steps[capacity];
  *                                           index block_to_tensor[blocks]; ...}
  *
- * and the functors of the first end with how many lists are read and which is written: <T, n, read,
- * written>. How many tensors there is room for depends on how large a launch's parameters may be, and
- * is in no name: 4 KiB, or 32 KiB in what is made with CUDA 13 from PyTorch 2.12 on.
+ * The template arguments of a functor are <T, n, number of lists read, index of the list written>. The capacity depends
+ * on how large the parameters of a launch may be and is not part of any name: 4 KiB, or 32 KiB in builds with CUDA 13
+ * from PyTorch 2.12 on.
  *
- * Norms of tensors come in parts, which are put together by a block for each:
+ * Norms are computed in parts, which are combined by one block per tensor:
  *
- *     lpnorm_cleanup<...>(const T *parts, TensorListAddresses {addresses[most]}, int most)
+ *     lpnorm_cleanup<...>(const T *parts, TensorListAddresses {addresses[capacity]}, int capacity)
  *
- * What is behind the last tensor was left there by others. */
+ * Entries after the last tensor are left over from earlier launches. */
 #include "devices/virtual/memory/block.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/readable.h"
@@ -24,22 +25,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LISTS, HAS_NUMBERS, BETWEEN_BYTES, WRITTEN, READ, IS_FUSED }; /* BETWEEN_BYTES: of a tensor, before
-                                                                       * block_to_tensor */
-enum { MOST_LISTS = 5, CHUNK = 65536, ALL = -1 }; /* CHUNK: elements of a tensor that are a block's */
+enum { LISTS, HAS_NUMBERS, BETWEEN_BYTES, WRITTEN, READ, IS_FUSED }; /* BETWEEN_BYTES: bytes per tensor between the
+                                                                      * addresses and block_to_tensor */
+enum { MOST_LISTS = 5, CHUNK = 65536, ALL = -1 }; /* CHUNK: elements of a tensor that one block processes */
 
-/* By the number of lists, less one; and without numbers or with. */
+/* The capacities, indexed by [has scalars][number of lists - 1]. */
 static const struct room {
     uint16_t tensors[2][MOST_LISTS], blocks;
     uint8_t index_bytes;
 } rooms[] = {{{{110, 64, 48, 36, 30}, {96, 64, 48, 36, 30}}, 320, sizeof(uint8_t)},
              {{{770, 448, 336, 252, 210}, {672, 448, 336, 252, 210}}, 2240, sizeof(uint16_t)}};
 
-/* Metadata as it is read. */
+/* The metadata of a launch. */
 struct metadata {
     const struct room *room;
     const unsigned char *at;
-    size_t most, tensors, blocks; /* room for tensors; tensors and blocks that there are */
+    size_t most, tensors, blocks; /* capacity for tensors; numbers of tensors and blocks in use */
 };
 
 static int number_in(struct plim_name name)
@@ -65,8 +66,7 @@ static bool read_metadata(struct plim_name name, struct plim_plan *plan)
     return type != PLIM_NO_TYPE;
 }
 
-/* BinaryOpScalarFunctor<float, 2, 1, 1>: the second of two lists is written. Others may write all.
- */
+/* BinaryOpScalarFunctor<float, 2, 1, 1>: of two lists, the second is written. Other kernels may write all lists. */
 static bool read(const char *list, struct plim_plan *plan)
 {
     struct plim_name functor = plim_name_argument(list, 1);
@@ -113,7 +113,8 @@ static int64_t elements_of(const struct plim_plan *plan, const struct metadata *
     return (int64_t)address_of(m, (size_t)plan->numbers[LISTS], tensor);
 }
 
-/* Each tensor's blocks stand together, and it has elements, in a block of memory that has room for them. */
+/* True if the blocks of each tensor are consecutive and each tensor has elements and lies in a block large enough for
+ * them. */
 static bool is_plausible(const struct plim_plan *plan, struct metadata *m)
 {
     for (size_t i = 0; i < m->blocks; i++) {
@@ -130,7 +131,7 @@ static bool is_plausible(const struct plim_plan *plan, struct metadata *m)
     return true;
 }
 
-/* False: it is none of those that are known. */
+/* Finds the layout that the metadata has. Returns false if it has none of the known ones. */
 static bool read_launch(const struct plim_plan *plan, const struct plim_launch *launch, struct metadata *out)
 {
     for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
@@ -185,8 +186,9 @@ static bool run_norms(const struct plim_plan *plan, const struct plim_launch *la
     return true;
 }
 
-/* What is updated is read and written: parameters and moments of a fused optimizer, whose second
- * list are the gradients; else what the functor says. Norms are read. */
+/* Returns how often a list is transferred. A list that is updated is read and written: parameters and moments of a
+ * fused optimizer (its second list are the gradients, which are read), otherwise as the functor's template arguments
+ * say. Inputs of norms are read. */
 static int64_t times_moved(const struct plim_plan *plan, size_t list)
 {
     if (plan->numbers[IS_FUSED]) return list == 1 ? 1 : 2;
@@ -194,7 +196,7 @@ static int64_t times_moved(const struct plim_plan *plan, size_t list)
     return (size_t)plan->numbers[WRITTEN] == list && list < (size_t)plan->numbers[READ] ? 2 : 1;
 }
 
-/* Of a tensor's elements the share that this launch does: the rest is another one's. */
+/* Returns the share of a tensor's elements that this launch processes; other launches process the rest. */
 static double share_of(const struct plim_plan *plan, const struct metadata *m, size_t tensor)
 {
     int64_t elements = elements_of(plan, m, tensor), done = 0;

@@ -1,32 +1,32 @@
-/* The number that occurs most often: mode (aten/src/ATen/native/cuda/TensorModeKernel.cu, PyTorch 2.0 to 2.15).
+/* The most frequent number: mode (aten/src/ATen/native/cuda/TensorModeKernel.cu, PyTorch 2.0 to 2.15).
  *
  *     compute_mode<T, 2 x threads>(const T *in, TensorInfo<T> modes, TensorInfo<long> indices, long slice,
  *                                  long slices)
  *
- * Slices of more than 2048 numbers are sorted (radix.c), and the rest is Thrust's of CUDA 12.8 to 13: how many
- * different ones there are; each with how often it occurs; the largest of these; where that number is first.
+ * Slices of more than 2048 numbers are sorted (radix.c) and then processed by Thrust (CUDA 12.8 to 13): count the
+ * distinct numbers; count the occurrences of each; take the largest count; find the first position of that number.
  *
  *     DeviceReduceKernel<policy, in, ...>(in, int *parts, unsigned count, shares, ...)
  *     DeviceReduceSingleTileKernel<policy, in, out, ...>(in, int *out, count, plus, int first, ...)
  *         in: transform_iterator<zip_function<not_equal_to<T>>, ...> {const T *numbers, *next}
  *     _kernel_agent<ReduceByKeyAgent<T *, constant_iterator<int>, ...>, ...>(in, {long, int one}, T *numbers,
- *                                                  long *counts, int *number, state, same, plus, int count, int tiles)
+ *         long *counts, int *number, state, same, plus, int count, int tiles)
  *     _kernel_agent<ReduceAgent<in, tuple<long, long> *, ..., arg_max_f<...>>, ...>(in, out, int count, [shares,
  *         queue,] largest)
- *         in: zip_iterator {const long *counts, long first}, or what several blocks have made of that
+ *         in: zip_iterator {const long *counts, long first}, or the partial results of several blocks
  *     DeviceReduceKernel<...>, DeviceReduceSingleTileKernel<...>                  as above, to tuple<bool, long> *
- *         in: zip_iterator {{const T *numbers, {_1 == T value}}, long first}, or what several blocks have made of that
- */
+ *         in: zip_iterator {{const T *numbers, {_1 == T value}}, long first}, or the partial results of several
+ * blocks */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { IN, WIDTH = sizeof(int64_t), PAIR = 2 * WIDTH }; /* IN: a plan's type */
-enum { THREADS, IS_OF_PAIRS, IS_OF_BLOCKS };            /* its numbers */
+enum { IN, WIDTH = sizeof(int64_t), PAIR = 2 * WIDTH }; /* IN: index of plan->types */
+enum { THREADS, IS_OF_PAIRS, IS_OF_BLOCKS };            /* indices of plan->numbers */
 
-/* --- slices ----------------------------------------------------------------------------------- */
+/* --- short slices: compute_mode --------------------------------------------------------------- */
 
 static bool read_slices(const char *list, struct plim_plan *plan)
 {
@@ -48,14 +48,16 @@ static size_t reversed(size_t bits)
     return out;
 }
 
-/* The order in which threads of two numbers each are merged: of those that are equal the first stays. */
+/* Returns the position of a number in the merge order of compute_mode, where each thread holds two numbers; of equally
+ * frequent numbers the first in this order is taken. */
 static size_t turn_of(size_t place)
 {
     size_t thread = place / 2;
     return reversed(thread / 32) * 32 + reversed(thread % 32);
 }
 
-/* Which of sorted numbers it is. -1: of several that are equally frequent, versions may take another. */
+/* Returns the index of the most frequent of sorted numbers, or -1 if several are equally frequent and PyTorch versions
+ * may return different ones. */
 static int64_t most_frequent(const struct plim_number *sorted, size_t count)
 {
     size_t run = 0, longest = 0, first = 0, soonest = 0;
@@ -74,7 +76,7 @@ struct slices {
     enum plim_type type;
 };
 
-/* Where it is, is known if it is in one place only: the kernel takes any. */
+/* Computes a slice. The index is known only if the mode occurs once: otherwise the kernel may return any occurrence. */
 static void take_slice(struct slices *s, size_t slice, struct plim_number *numbers)
 {
     size_t width = plim_type_bytes(s->type), begin = slice * s->size, found = 0;
@@ -126,7 +128,7 @@ static bool run_slices(const struct plim_plan *plan, const struct plim_launch *l
     return true;
 }
 
-/* --- different ones --------------------------------------------------------------------------- */
+/* --- number of distinct numbers --------------------------------------------------------------- */
 
 static bool read_different(const char *list, struct plim_plan *plan)
 {
@@ -143,7 +145,8 @@ static bool read_different(const char *list, struct plim_plan *plan)
            plim_name_behind(plim_name_argument(list, plan->numbers[IS_OF_BLOCKS] ? 3 : 4), "plus<int>");
 }
 
-/* What several blocks make has the first all to itself. */
+/* Counts the positions where neighbours differ. If there are several blocks, the first one's partial sum is the
+ * total. */
 static bool run_different(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     enum { FIRST = 4 };
@@ -171,7 +174,7 @@ static bool run_different(const struct plim_plan *plan, const struct plim_launch
     return true;
 }
 
-/* --- how often -------------------------------------------------------------------------------- */
+/* --- occurrences of each number --------------------------------------------------------------- */
 
 static bool read_runs(const char *list, struct plim_plan *plan)
 {
@@ -232,9 +235,9 @@ static bool run_runs(const struct plim_plan *plan, const struct plim_launch *lau
     return true;
 }
 
-/* --- pairs ------------------------------------------------------------------------------------ */
+/* --- (number, index) pairs -------------------------------------------------------------------- */
 
-/* A number, or whether one was found, and where. */
+/* A number, or a flag that one was found, and its index. */
 struct pair {
     struct plim_number number, index;
     unsigned char known, index_known;
@@ -248,7 +251,7 @@ static struct pair pair_at(const struct plim_view *in, size_t i, enum plim_type 
     return pair;
 }
 
-/* The same from each block: what is made of them is that again. */
+/* Stores the same pair as the partial result of each block; reducing those gives the same pair again. */
 static bool store_pairs(const struct plim_plan *plan, const struct plim_launch *launch, const struct pair *pair,
                         enum plim_type type)
 {
@@ -256,7 +259,7 @@ static bool store_pairs(const struct plim_plan *plan, const struct plim_launch *
     struct plim_view out;
     if (!plim_view_blank(&out, plim_launch_address(launch, 1), count * PAIR)) return false;
     memset(out.data, 0, out.bytes);
-    memset(out.known, pair->known, out.bytes); /* what lies between them too */
+    memset(out.known, pair->known, out.bytes); /* including the padding */
     for (size_t i = 0; i < count; i++) {
         plim_view_put(&out, i * PAIR, type, pair->number, pair->known);
         plim_view_put(&out, i * PAIR + WIDTH, PLIM_INT64, pair->index, pair->index_known);
@@ -266,7 +269,7 @@ static bool store_pairs(const struct plim_plan *plan, const struct plim_launch *
     return true;
 }
 
-/* --- the largest ------------------------------------------------------------------------------ */
+/* --- largest count ---------------------------------------------------------------------------- */
 
 static bool read_largest(const char *list, struct plim_plan *plan)
 {
@@ -312,7 +315,7 @@ static bool run_largest(const struct plim_plan *plan, const struct plim_launch *
     return store_pairs(plan, launch, &best, PLIM_INT64);
 }
 
-/* --- where it is ------------------------------------------------------------------------------ */
+/* --- first position of a number --------------------------------------------------------------- */
 
 static bool read_first(const char *list, struct plim_plan *plan)
 {
@@ -334,8 +337,8 @@ static bool read_first(const char *list, struct plim_plan *plan)
            plim_name_behind(plim_name_argument(list, plan->numbers[IS_OF_BLOCKS] ? 3 : 4), "find_if::functor<");
 }
 
-/* It is one of these numbers, so it is found, if not known where: but a NaN is not, and learned numbers are taken to
- * be none. */
+/* The result of a search among unknown numbers. The number was taken from them, so it is found at an unknown index,
+ * unless it is NaN; learned values are assumed not to be. */
 static const struct pair somewhere = {.number = {.i = 1},
                                       .known = PLIM_KNOWN | PLIM_ASSUMPTION_FINITE,
                                       .index_known = PLIM_UNKNOWN};
@@ -360,7 +363,7 @@ static struct pair find(const struct plim_plan *plan, const struct plim_launch *
     return found.known & PLIM_KNOWN ? found : somewhere;
 }
 
-/* Where none was found, its place says nothing. */
+/* Combines partial results. All blocks stored the same pair, so the first one is the result. */
 static struct pair find_in_pairs(const struct plim_launch *launch, size_t count)
 {
     struct pair found = somewhere;

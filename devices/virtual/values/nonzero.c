@@ -1,16 +1,16 @@
-/* The places of what is not zero (aten/src/ATen/native/cuda/Nonzero.cu, ATen/cuda/cub.cuh; PyTorch 2.0 to 2.15).
- * CUB selects them (cub.c); of nonzero_static, which is told how many there are, these are the kernels:
+/* Indices of nonzero elements (aten/src/ATen/native/cuda/Nonzero.cu, ATen/cuda/cub.cuh; PyTorch 2.0 to 2.15). nonzero
+ * selects them with CUB (cub.c). nonzero_static, whose caller gives the size of the result, uses these kernels:
  *
  *     calc_block_sums<threads, items, true, T, int>(const T *in, int *sums, long count, int rounds)
  *     compute_agg<threads>(int *sums, long *ends, unsigned blocks)
  *     flag_kernel<threads, items, T>(const T *in, long *places, const long *ends, long count, long size, int rounds)
  *     write_fill_value(long *places, long *found, long fill, long size)
  *
- * where a block has threads * items * rounds elements. In both cases a place becomes one index for each dimension:
+ * A block processes threads * items * rounds elements. In both cases each linear index is then split into one index per
+ * dimension:
  *
  *     write_indices<index>(long *indices, sizes[16], int dimensions, index count)
- *     write_indices<index>(..., long *found, long fill)                               with nonzero_static
- */
+ *     write_indices<index>(..., long *found, long fill)                               for nonzero_static */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <stdlib.h>
@@ -18,9 +18,10 @@
 
 enum { BLOCK_ELEMENTS };
 
-/* --- places that are told --------------------------------------------------------------------------- */
+/* --- nonzero_static --------------------------------------------------------------------------- */
 
-/* False: no number, or one that is too large for a block. */
+/* Reads template argument `index` as a number. Returns false if it is not a number from 1 to the largest that a block
+ * allows. */
 static bool read_number(const char *list, int index, int64_t *out)
 {
     enum { MOST = 1 << 16 };
@@ -136,7 +137,7 @@ static bool run_fill(const struct plim_plan *plan, const struct plim_launch *lau
     return works;
 }
 
-/* --- indices ---------------------------------------------------------------------------------- */
+/* --- indices per dimension -------------------------------------------------------------------- */
 
 enum { INDEX_BYTES, IS_TOLD };
 
@@ -148,10 +149,10 @@ static bool read_indices(const char *list, struct plim_plan *plan)
     return true;
 }
 
-/* What is to be indexed. */
+/* The shape of the indexed tensor. */
 struct shape {
     int32_t dimensions;
-    size_t count; /* of places */
+    size_t count; /* number of linear indices */
     int64_t sizes[16];
 };
 
@@ -169,7 +170,7 @@ static bool read_shape(const struct plim_plan *plan, const struct plim_launch *l
     return true;
 }
 
-/* How many places were found: all, where nothing was told. */
+/* Reads how many indices were found; without that argument, all of them were. */
 static unsigned char read_found(const struct plim_plan *plan, const struct plim_launch *launch, size_t count,
                                 struct plim_number *out)
 {
@@ -182,8 +183,9 @@ static unsigned char read_found(const struct plim_plan *plan, const struct plim_
     return known;
 }
 
-/* The first row has places, and each row gets those of its dimension. Not of too many to look at: then their block is
- * unknown, and nothing else is, whatever lies in those of the 16 sizes that nobody set. */
+/* On entry the first row holds linear indices; on return each row holds the indices of its dimension. If the shape is
+ * not valid or too large, the block that the kernel writes becomes unknown. Entries of `sizes` after the last dimension
+ * are not initialised and not read. */
 static bool run_indices(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     enum { WIDTH = sizeof(int64_t) };

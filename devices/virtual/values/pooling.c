@@ -1,10 +1,10 @@
-/* Windows of images: the largest number, and the mean, of each (aten/src/ATen/native/cuda/DilatedMaxPool2d.cu and
- * AveragePool2d.cu, PyTorch 2.0 to 2.15; of one dimension too):
+/* Max and average pooling (aten/src/ATen/native/cuda/DilatedMaxPool2d.cu and AveragePool2d.cu, PyTorch 2.0 to 2.15;
+ * also used in one dimension):
  *
  *     max_pool_forward_nchw<T, I>(int outputs, const T *in, long channels, height, width, int out height, out width,
  *         2 window, 2 step, 2 padding, 2 dilation, T *out, long *indices)
  *     max_pool_forward_nhwc<T, I>(const T *in, int images, channels, height, width, out height, out width, 2 window,
- *         2 step, 2 padding, 2 dilation, 4 strides, 2 of its threads, T *out, long *indices)
+ *         2 step, 2 padding, 2 dilation, 4 strides, kernel_stride_C, kernel_size_C, T *out, long *indices)
  *     avg_pool2d_out_cuda_frame<T, S>(int outputs, const T *in, long channels, height, width, out height,
  *         int out width, 2 window, 2 step, 2 padding, T *out, int divisor, bool counts padding, bool has divisor)
  *     avg_pool2d_out_cuda_frame_nhwc<T, S>(the same, int out height) */
@@ -17,7 +17,7 @@ enum { IN, WIDTH = sizeof(int64_t), LONG_HEIGHT = 0, CHANNELS_LAST };
 
 #define INTS_8 "int, int, int, int, int, int, int, int, "
 
-/* The types of the parameters, behind what the first two are. */
+/* `parameters`: the parameter types that must follow the input pointer. */
 static bool read(const char *list, const char *parameters, struct plim_plan *plan)
 {
     const char *begin = strstr(list, "const*, ");
@@ -55,15 +55,15 @@ enum { HIGH, WIDE, AXES };
 struct pooling {
     enum plim_type type;
     size_t width;
-    uintptr_t from, to, indices; /* indices 0: the mean */
+    uintptr_t from, to, indices; /* indices 0: average pooling */
     int64_t outputs, channels, size[AXES], out_size[AXES], window[AXES], step[AXES], padding[AXES], dilation[AXES];
     bool channels_last;
-    int64_t divisor; /* 0: how many there are */
+    int64_t divisor; /* 0: the number of elements in the window */
     bool counts_padding;
     struct plim_view in, out, places;
 };
 
-/* Both axes' numbers, from argument i on. */
+/* Reads two consecutive arguments, from i on: the height's and the width's. */
 static void read_axes(const struct plim_launch *launch, int i, int64_t *out)
 {
     for (int axis = 0; axis < AXES; axis++) out[axis] = plim_launch_int(launch, i + axis);
@@ -84,7 +84,7 @@ static bool is_possible(const struct pooling *p)
            p->outputs * p->window[HIGH] <= MOST_STEPS && p->outputs * p->window[HIGH] * p->window[WIDE] <= MOST_STEPS;
 }
 
-/* Of an output: its image, its channel, and where its window begins and ends. */
+/* The image and channel of an output, and the bounds of its window in the input. */
 struct window {
     int64_t image, channel, begin[AXES], end[AXES];
 };
@@ -201,7 +201,7 @@ static struct pooling pooling_of(const struct plim_plan *plan)
                             .channels_last = plan->numbers[CHANNELS_LAST]};
 }
 
-/* What most kernels are given first. */
+/* Reads the arguments that max_pool_forward_nchw and the average kernels have in common. */
 static struct pooling pooling_of_images(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     struct pooling p = pooling_of(plan);
@@ -225,7 +225,7 @@ static bool run_largest(const struct plim_plan *plan, const struct plim_launch *
     return run(&p, launch);
 }
 
-/* Of a dilated window, versions differ in what they go through. */
+/* Supports only windows without dilation: PyTorch versions differ in which elements of a dilated window they visit. */
 static bool run_largest_last(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     struct pooling p = pooling_of(plan);

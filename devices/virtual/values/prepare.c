@@ -1,18 +1,17 @@
-/* What CUB and Thrust prepare for other kernels: what their blocks tell each other, and counters. It lies in memory of
- * its own, which the structures name that they are given; nothing else is written (CUDA 11.8 to 13).
+/* Kernels of CUB and Thrust that initialise the state of other kernels: counters, and the status by which blocks
+ * communicate. They write only to buffers that their arguments point to (CUDA 11.8 to 13).
  *
  *     DeviceCompactInitKernel<state, int *>(state, int tiles, int *number), DeviceScanInitKernel<state>(state, tiles)
  *     _kernel_agent<InitAgent<...>, ...>(the same)
  *     _kernel_agent<DrainAgent<...>, ...>(queue, count)
  *     DeviceRadixSortHistogramKernel<...>(bins, keys, ...)
- *     DeviceRadixSortUpsweepKernel<...>(keys, sums, ...), RadixSortScanBinsKernel<policy, T>(T *sums, int count)
- */
+ *     DeviceRadixSortUpsweepKernel<...>(keys, sums, ...), RadixSortScanBinsKernel<policy, T>(T *sums, int count) */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 
-enum { NUMBER, SUM_BYTES = 0 }; /* NUMBER: which argument has the address of one; 0: none */
+enum { NUMBER, SUM_BYTES = 0 }; /* NUMBER: the argument that points to the number of selected elements; 0: none */
 
-/* A state of tiles begins with an address, and has all others in the same memory. */
+/* A ScanTileState starts with an address; its other addresses lie in the same block. */
 static bool read_state(struct plim_name state, struct plim_name number, struct plim_plan *plan)
 {
     plan->numbers[NUMBER] = plim_name_behind(number, "*") ? 2 : 0;
@@ -49,7 +48,8 @@ static bool read_sums(const char *list, struct plim_plan *plan)
     return plan->numbers[SUM_BYTES] > 0;
 }
 
-/* Before each pass, beside the numbers that the one before has sorted. */
+/* Runs before each pass of a sort. The sums lie beside the numbers that the previous pass sorted, so only the sums
+ * become unknown. */
 static bool run_sums(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     int64_t count = plim_launch_int(launch, 1);
@@ -59,7 +59,7 @@ static bool run_sums(const struct plim_plan *plan, const struct plim_launch *lau
     return true;
 }
 
-/* These sums are the ones that are added up next. */
+/* Writes only the sums that RadixSortScanBinsKernel adds up next. */
 static bool run_nothing(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     (void)plan;

@@ -1,12 +1,12 @@
-/* CUB's radix sort, with which PyTorch sorts long rows, unique and randperm (CUDA 11.8 to 13).
+/* CUB's radix sort, which PyTorch uses for long rows, unique and randperm (CUDA 11.8 to 13).
  *
- *     DeviceRadixSortSingleTileKernel<policy, descending, K, V, ...>(const K *in, K *out, const V
- * *values in, V *values out, count, first bit, last bit) DeviceRadixSortOnesweepKernel<policy,
- * descending, K, V, ...>(look-back, counters, bins out, bins in, K *out, const K *in, V *values
- * out, const V *values in, int count, int bit, int bits)        one pass
- *     DeviceRadixSortHistogramKernel, DeviceRadixSortExclusiveSumKernel           prepare these
+ *     DeviceRadixSortSingleTileKernel<policy, descending, K, V, ...>(const K *in, K *out, const V *values in,
+ *         V *values out, count, first bit, last bit)
+ *     DeviceRadixSortOnesweepKernel<policy, descending, K, V, ...>(look-back, counters, bins out, bins in, K *out,
+ *         const K *in, V *values out, const V *values in, int count, int bit, int bits)             one pass
+ *     DeviceRadixSortHistogramKernel, DeviceRadixSortExclusiveSumKernel                             prepare the passes
  *
- * In which order values come whose keys are not known is assumed: in that of chance. Each is still there once. */
+ * Values whose keys are unknown are assumed to come in a random order; each still occurs exactly once. */
 #include "devices/random.h"
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
@@ -33,18 +33,18 @@ static bool read(const char *list, struct plim_plan *plan) { return read_from(li
 
 static bool read_down(const char *list, struct plim_plan *plan) { return read_from(list, 2, plan); }
 
-/* Bits that sort as the number does. */
+/* Returns the key as an unsigned integer with the same order. */
 static uint64_t bits_of(const unsigned char *key, enum plim_type type)
 {
     size_t width = plim_type_bytes(type);
     uint64_t bits = 0, sign = (uint64_t)1 << (8 * width - 1), all = sign | (sign - 1);
     if (width == sizeof(bits))
-        memcpy(&bits, key, sizeof(bits)); /* one instruction */
+        memcpy(&bits, key, sizeof(bits)); /* the compiler makes this one load */
     else
         memcpy(&bits, key, width);
     if (type == PLIM_UINT8 || type == PLIM_BOOL) return bits;
     if (!plim_type_is_float(type)) return bits ^ sign;
-    if (bits == sign) bits = 0; /* -0 is 0 */
+    if (bits == sign) bits = 0; /* -0 sorts as 0 */
     return bits & sign ? ~bits & all : bits | sign;
 }
 
@@ -55,7 +55,7 @@ struct item {
 
 enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
 
-/* By one digit; those with the same stay in their order. */
+/* Sorts by one digit; stable. */
 static void sort_digit(const struct item *from, struct item *to, size_t count, int shift)
 {
     size_t begins[DIGITS + 1] = {0};
@@ -65,7 +65,8 @@ static void sort_digit(const struct item *from, struct item *to, size_t count, i
         to[begins[(from[i].bits >> shift) % DIGITS]++] = from[i];
 }
 
-/* Items of so many bits; there is room for as many again behind them. Returns where they are. */
+/* Sorts the items by their low `bits` bits. `items` has room for 2 * count items. Returns the sorted ones, in either
+ * half. */
 static struct item *sort_items(struct item *items, size_t count, int bits)
 {
     struct item *from = items, *to = items + count, *swapped;
@@ -90,7 +91,7 @@ static unsigned char known_of(const struct plim_view *view)
     return known;
 }
 
-/* Elements of the two usual widths are copied by one instruction each. */
+/* Gathers elements. The two usual widths have loops of their own, so that each copy is a single instruction. */
 static void gather(unsigned char *to, const unsigned char *from, const struct item *items,
                    size_t count, size_t width)
 {
@@ -103,7 +104,7 @@ static void gather(unsigned char *to, const unsigned char *from, const struct it
             memcpy(to + i * width, from + items[i].place * width, width);
 }
 
-/* Moves the elements to their places; keys and values alike. */
+/* Writes keys or values in sorted order; `known` is the state of all keys. */
 static void move(const struct plim_launch *launch, const struct item *items, size_t count,
                  const struct plim_view *from, struct plim_view *to, size_t width,
                  unsigned char known)
@@ -119,7 +120,7 @@ static uint64_t mask_of(const struct pass *p)
     return p->bits >= 64 ? UINT64_MAX : ((uint64_t)1 << p->bits) - 1;
 }
 
-/* Do all keys have the same digit, as the upper ones of indices are? Then nothing moves. */
+/* True if all keys have the same digit, as the upper digits of indices do: the pass then changes nothing. */
 static bool is_sorted(const struct pass *p, const struct plim_view *in, enum plim_type type)
 {
     size_t width = plim_type_bytes(type);
@@ -134,7 +135,7 @@ static void copy(const struct pass *p, size_t width, size_t value_width)
     if (value_width) plim_shadow_copy(p->values_to, p->values_from, p->count * value_width);
 }
 
-/* False: there is no room for it. */
+/* Does one pass over known keys. Returns false if memory runs out or a view is too large. */
 static bool rearrange(const struct plim_plan *plan, const struct plim_launch *launch,
                       const struct pass *p, const struct plim_view *in, size_t value_width)
 {
@@ -162,7 +163,8 @@ static bool rearrange(const struct plim_plan *plan, const struct plim_launch *la
     return works;
 }
 
-/* The same order each time (Fisher and Yates), which a descending sort turns around. */
+/* Shuffles the elements (Fisher-Yates) into an order that depends only on their number; a descending sort reverses
+ * it. */
 static void shuffle(struct plim_view *view, size_t count, size_t width, bool is_descending)
 {
     for (size_t i = count; i > 1; i--)
@@ -171,8 +173,8 @@ static void shuffle(struct plim_view *view, size_t count, size_t width, bool is_
         plim_view_swap(view, i * width, (count - 1 - i) * width, width);
 }
 
-/* Values whose keys are not known: the first pass puts them into some order, and the others leave them there. False:
- * there are none, or there is no room. */
+/* Puts values with unknown keys into a random order: the first pass shuffles them and later passes keep that order.
+ * Returns false if there are no values or they are too large. */
 static bool order_by_chance(const struct pass *p, size_t width, size_t value_width, bool is_descending)
 {
     const char *writer = plim_shadow_writer(p->from, p->count * width);

@@ -1,19 +1,20 @@
-/* Random numbers, which are those of the program's seed: cuRAND's Philox, of which each thread has a stream of its own
+/* Random numbers, computed from the program's seed: cuRAND's Philox, with one stream per thread
  * (aten/src/ATen/native/cuda/DistributionTemplates.h, ATen/core/TransformationHelper.h, Randperm.cuh; PyTorch 2.0 to
  * 2.15; curand_kernel.h):
  *
  *     distribution_elementwise_grid_stride_kernel<A, n, ...>(count, PhiloxCudaState, words, transform)
  *
- * A thread draws n numbers of the type A at a time, which go to elements that lie as many apart as there are threads.
- * `transform` has the output {char *out; int stride} or {OffsetCalculator<1>; char *out}, and behind it the
- * distribution's own numbers.
+ * A thread draws n numbers of type A at a time and writes them to elements that are one grid of threads apart.
+ * `transform` holds the output, {char *out; int stride} or {OffsetCalculator<1>; char *out}, followed by the parameters
+ * of the distribution.
  *
  *     kernelPointwiseApply2<bernoulli_tensor_cuda_kernel<T, P>, T, P, index, ...>(TensorInfo<T> out, TensorInfo<P>
- *         chances, count, PhiloxCudaState)        a thread: four elements
+ *         chances, count, PhiloxCudaState)                                  four elements per thread
  *     randperm_handle_duplicate_keys_kernel<K, V>(K *keys, V *indices, K mask, int count, PhiloxCudaState)
  *
- * What is dense is worked out when it is read, most of it never. Normal numbers and those around 0 are rather weights
- * than what a program decides by: only few of these are known. */
+ * Dense outputs are computed when they are read; most never are. Normal numbers, and uniform ones not starting at 0,
+ * are likely weights rather than values on which a program's decisions depend, so they are known only up to a smaller
+ * size. */
 #include "devices/random.h"
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
@@ -21,10 +22,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 256 };               /* of a block: block_size_bound */
-enum { MOST_AROUND_ZERO = 1 << 16 }; /* elements */
+enum { THREADS = 256 };               /* threads of a block: block_size_bound */
+enum { MOST_AROUND_ZERO = 1 << 16 }; /* largest number of elements of such outputs */
 
-/* --- what is drawn ---------------------------------------------------------------------------- */
+/* --- drawing numbers -------------------------------------------------------------------------- */
 
 enum kind { UNIFORM, NORMAL, BERNOULLI, FROM_TO, FULL_RANGE, WHOLE, KINDS };
 
@@ -33,22 +34,23 @@ static const char *const names[KINDS] = {
     "cuda::random_from_to_kernel<", "cuda::random_full_64_bits_range_kernel<", "cuda::random_kernel<"};
 
 struct philox {
-    uint64_t seed, offset; /* the words of each thread's stream that were drawn before */
+    uint64_t seed, offset; /* `offset`: words of each thread's stream that earlier launches drew */
 };
 
 struct draw {
     enum kind kind;
     enum plim_type type;
     size_t count, threads;
-    int drawn; /* numbers at a time: of four words four or two */
+    int drawn; /* numbers per draw of four words: four or two */
     struct philox philox;
-    /* UNIFORM: `from` to `to`. NORMAL: the mean `from` and the deviation `range`. BERNOULLI: the chance `range`. */
+    /* Parameters of the distribution. UNIFORM: `from` and `to`, with `range` their difference. NORMAL: mean `from`,
+     * standard deviation `range`. BERNOULLI: probability `range`. */
     double from, to, range;
-    uint64_t modulus; /* FROM_TO: numbers from `base` on */
+    uint64_t modulus; /* FROM_TO: the range is `modulus` numbers starting at `base` */
     int64_t base;
 };
 
-/* What an integer of any size is taken by (uniform_int). */
+/* Returns the number of values that random_() draws from for a type (uniform_int). */
 static uint64_t modulus_of(enum plim_type type)
 {
     switch (type) {
@@ -65,17 +67,17 @@ static uint64_t modulus_of(enum plim_type type)
     }
 }
 
-/* In (0, 1]: curand_uniform4 and curand_uniform2_double. */
+/* Returns a number in (0, 1]: curand_uniform4 or curand_uniform2_double. */
 static double unit_of(const uint32_t words[4], int which, int drawn)
 {
     if (drawn == 4) return (float)words[which] * 0x1p-32F + 0x1p-33F;
     return (double)(words[2 * which] ^ (uint64_t)words[2 * which + 1] << 21) * 0x1p-53 + 0x1p-54;
 }
 
-/* curand_normal4: the sine and the cosine of an angle, by Box and Muller. */
+/* Box-Muller transform, as in curand_normal4. */
 static double normal_of(const uint32_t words[4], int which)
 {
-    static const float step = 0x1p-32F * 6.2831855F; /* of a word, around the circle */
+    static const float step = 0x1p-32F * 6.2831855F; /* angle per unit of a word */
     int first = which & ~1;
     float u = (float)words[first] * 0x1p-32F + 0x1p-33F, angle = fmaf((float)words[first + 1], step, step / 2),
           radius = sqrtf(-2 * logf(u));
@@ -97,7 +99,7 @@ static struct plim_number transform(const struct draw *d, const uint32_t words[4
         n.f = d->type == PLIM_DOUBLE ? fma(n.f, d->range, d->from)
                                      : fmaf((float)n.f, (float)d->range, (float)d->from);
         n.f = plim_number_round(n.f, d->type);
-        if (n.f == d->to) n.f = d->from; /* [0, 1) */
+        if (n.f == d->to) n.f = d->from; /* the interval is [from, to) */
         return n;
     case NORMAL: n.f = fmaf((float)normal_of(words, which), (float)d->range, (float)d->from); return n;
     case BERNOULLI: return whole(unit_of(words, which, d->drawn) < d->range);
@@ -115,11 +117,11 @@ static struct plim_number element_of(const struct draw *d, size_t i)
     return transform(d, words, (int)(in_round / d->threads));
 }
 
-/* --- of a launch ------------------------------------------------------------------------------ */
+/* --- launches --------------------------------------------------------------------------------- */
 
 enum { KIND, DRAWN, COUNT_BYTES, IS_STRIDED };
 
-/* Where the last of these words begins; NULL: there is none. */
+/* Returns the start of the last occurrence of `word`, or NULL. */
 static const char *last_of(const char *text, const char *word)
 {
     const char *last = NULL;
@@ -144,16 +146,16 @@ static bool read(const char *list, struct plim_plan *plan)
     return number && plan->types[0] != PLIM_NO_TYPE;
 }
 
-/* at::PhiloxCudaState (PhiloxCudaStateRaw.cuh) begins with the seed and the offset; with CUDA graphs these are
- * addresses. False: so they are, which the offset tells: a seed may be any number (a program that sets none has one of
- * 53 random bits: c10::detail::getNonDeterministicRandom). */
+/* Reads an at::PhiloxCudaState (PhiloxCudaStateRaw.cuh), which starts with the seed and the offset, or, under CUDA
+ * graphs, with their addresses. Returns false in the latter case. Only the offset can tell: the seed may be any number
+ * (if a program sets none, it has 53 random bits: c10::detail::getNonDeterministicRandom). */
 static bool read_philox(const void *argument, struct philox *out)
 {
     memcpy(out, argument, sizeof(*out));
     return !plim_heap_is_device((uintptr_t)out->offset) && out->offset % 4 == 0;
 }
 
-/* The distribution's numbers from `state` + `at` on, aligned as C++ does. */
+/* Reads the distribution's parameters from `state` + `at`, with C++ alignment. */
 static void read_numbers(struct draw *d, const unsigned char *state, size_t at)
 {
     enum plim_type math = d->type == PLIM_DOUBLE ? PLIM_DOUBLE : PLIM_FLOAT;
@@ -176,14 +178,14 @@ static void read_numbers(struct draw *d, const unsigned char *state, size_t at)
         break;
     default: break;
     }
-    /* The chance of a double is compared as it is, of all others as a float. */
+    /* The probability is compared as a double when drawing doubles, otherwise as a float. */
     if (d->kind == BERNOULLI && d->drawn == 4) d->range = (float)d->range;
 }
 
 struct output {
     uintptr_t at;
-    int64_t stride;                    /* bytes */
-    const struct plim_offsets *offsets; /* NULL: by the stride */
+    int64_t stride;                    /* in bytes */
+    const struct plim_offsets *offsets; /* NULL: elements are `stride` apart */
 };
 
 static size_t offset_of(const struct output *out, size_t i)
@@ -273,7 +275,7 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
     return true;
 }
 
-/* --- with a chance for each element ------------------------------------------------------------ */
+/* --- Bernoulli with a probability per element ------------------------------------------------- */
 
 enum { OUT, CHANCES, INDEX_BYTES = 0 };
 
@@ -325,7 +327,7 @@ static bool run_chances(const struct plim_plan *plan, const struct plim_launch *
     return works;
 }
 
-/* --- an order ---------------------------------------------------------------------------------- */
+/* --- randperm --------------------------------------------------------------------------------- */
 
 enum { KEY_BYTES, VALUE_BYTES };
 
@@ -343,7 +345,8 @@ static uint64_t key_at(const unsigned char *keys, size_t i, size_t width, uint64
     return key & mask;
 }
 
-/* The values from `first` on whose keys are the same, by the numbers of the thread that is the first's. */
+/* Shuffles `count` values with equal keys, starting at element `first`, with the random numbers of the thread of that
+ * element. */
 static void shuffle(struct plim_view *values, size_t count, size_t width, size_t first, const struct philox *philox)
 {
     uint32_t words[4];
@@ -353,7 +356,7 @@ static void shuffle(struct plim_view *values, size_t count, size_t width, size_t
     }
 }
 
-/* False: the keys are not known, and the values stay in their order. */
+/* If the keys are unknown, the values keep their order. */
 static bool run_duplicates(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     size_t key_bytes = (size_t)plan->numbers[KEY_BYTES], value_bytes = (size_t)plan->numbers[VALUE_BYTES];

@@ -1,19 +1,20 @@
-/* Numbers of a row: arange and linspace, elementwise_kernel_with_index
- * (aten/src/ATen/native/cuda/RangeFactories.cu, PyTorch 2.0 to 2.15). Arguments: (count of 4 or 8
- * bytes, the lambda, the output). The lambda of arange: {start, step} in the type of sums; of linspace: {T start, end;
- * long steps; T step, of integers a float; long half the steps}, by which the second half is counted from the end.
+/* arange and linspace: elementwise_kernel_with_index (aten/src/ATen/native/cuda/RangeFactories.cu, PyTorch 2.0 to
+ * 2.15). Arguments: the count, of 4 or 8 bytes; the lambda; the output. The lambda of arange holds {start, step} in the
+ * accumulation type; that of linspace {T start, end; long steps; T step (float for integers); long steps / 2}, where
+ * the second half is computed from the end.
  *
  *     triu_indices_kernel<T>(T *out, long first column, long row, long columns, long rectangle, long size)
  *     tril_indices_kernel<T>(T *out, long first row, long row, long columns, long trapezoid, long size)
  *
- * (TensorFactories.cu) write the rows of a triangle's elements and then their columns. Its rows begin, and end, with
- * `row` elements, or become shorter or longer by one each; the others are whole. */
+ * (TensorFactories.cu) write the rows of a triangle's elements, followed by their columns. In the part that is not a
+ * rectangle the first row has `row` elements and each row after it one less (triu) or one more (tril); the rows of the
+ * rectangle are complete. */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <math.h>
 #include <string.h>
 
-/* The lambdas stand in the order of AT_DISPATCH_ALL_TYPES_AND2(Half, BFloat16). */
+/* The types in the order of the lambdas of arange: AT_DISPATCH_ALL_TYPES_AND2(Half, BFloat16). */
 static const enum plim_type types[] = {PLIM_UINT8, PLIM_INT8,  PLIM_INT32,
                                        PLIM_INT64, PLIM_INT16, PLIM_DOUBLE,
                                        PLIM_FLOAT, PLIM_HALF,  PLIM_BFLOAT16};
@@ -37,7 +38,7 @@ static bool read(const char *list, struct plim_plan *plan)
     return true;
 }
 
-/* Those of linspace stand in the order of AT_DISPATCH_INTEGRAL_TYPES, and of FLOATING_AND_COMPLEX_TYPES_AND2. */
+/* The lambdas of linspace follow AT_DISPATCH_INTEGRAL_TYPES and AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2. */
 static bool read_even(const char *list, struct plim_plan *plan)
 {
     static const char word[] = "{lambda()#";
@@ -74,7 +75,7 @@ static struct plim_number nth(struct plim_number start, struct plim_number step,
     return n;
 }
 
-/* From element `first` on as many as a column has. */
+/* Writes up to PLIM_CHUNK elements, starting at element `first`. */
 static void write_some(struct plim_view *out, size_t first, size_t end, struct plim_number start,
                        struct plim_number step, const struct plim_plan *plan)
 {
@@ -121,7 +122,7 @@ struct even {
     int64_t steps;
 };
 
-/* False: the lambda is another. */
+/* Reads the lambda of linspace. Returns false if its layout is different. */
 static bool read_lambda(const struct plim_plan *plan, const char *lambda, struct even *e)
 {
     enum plim_type type = plan->types[OUTPUT], sum = plan->types[SUM];
@@ -137,7 +138,7 @@ static bool read_lambda(const struct plim_plan *plan, const char *lambda, struct
     return e->steps > 1 && half == e->steps / 2;
 }
 
-/* A float and a double are multiplied and added in one, halves are rounded twice. */
+/* Returns from + step * count: fused for float and double, rounded twice for half and bfloat16. */
 static double away(double from, double step, double count, enum plim_type type)
 {
     if (type == PLIM_DOUBLE) return fma(step, count, from);

@@ -1,12 +1,12 @@
-/* at::native::reduce_kernel (aten/src/ATen/native/cuda/Reduce.cuh, PyTorch 2.0 to 2.15), and its
- * twin that is compiled when it is used, of which only that of prod says what it is. One argument:
+/* at::native::reduce_kernel (aten/src/ATen/native/cuda/Reduce.cuh, PyTorch 2.0 to 2.15), and its JIT-compiled variant,
+ * of which only the name of prod's tells the operation. There is one argument:
  *
  *     {operation, identity, ReduceConfig of 16 words, OffsetCalculator<1> of the inputs,
- * OffsetCalculator<2> of the outputs, source, outputs[2], two buffers, semaphores, base index,
- * accumulate, final}
+ *      OffsetCalculator<2> of the outputs, source, outputs[2], two buffers, semaphores, base index,
+ *      accumulate, final}
  *
- * How long the first two are is found out by trying: the configuration begins with the bytes of an
- * element and the numbers of inputs and outputs, which the calculators have to agree with. */
+ * The size of the first two fields is found by trying: the configuration starts with the size of an element and the
+ * numbers of inputs and outputs, which must agree with the offset calculators. */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <math.h>
@@ -29,7 +29,7 @@ enum kind {
     ABSOLUTE_SUM,
     ABSOLUTE_LARGEST,
     NOT_ZERO,
-    NORM, /* not known, but not below zero */
+    NORM, /* result unknown, but not negative */
     UNKNOWN_KIND
 };
 enum { KIND, THREADS, INPUT = 0, OUTPUT };
@@ -85,7 +85,7 @@ static bool read_compiled(const char *list, struct plim_plan *plan)
     return true;
 }
 
-/* --- the argument ----------------------------------------------------------------------------- */
+/* --- reading the argument --------------------------------------------------------------------- */
 
 struct configuration {
     int32_t element_bytes, inputs, outputs, step_input, step_output, ctas_per_output;
@@ -105,9 +105,9 @@ struct reduction {
     const struct plim_offsets *in, *out;
     size_t inputs, outputs;
     uintptr_t from, to[2];
-    bool is_partial; /* one of several launches that make one result */
+    bool is_partial; /* one of several launches that compute the result together */
     int64_t base;
-    size_t header; /* the bytes before the configuration */
+    size_t header; /* bytes before the configuration */
 };
 
 static bool try_header(const char *argument, size_t header, struct reduction *r)
@@ -145,8 +145,8 @@ static bool find(const void *argument, struct reduction *r)
     return false;
 }
 
-/* What is compiled says only how many bytes a sum has; the identity, a 1, tells the types apart.
- * Where that is a float, the elements may be halves. */
+/* Determines the type of the JIT-compiled prod. Only the size of its accumulator is given; the identity, which is 1,
+ * distinguishes the types. Returns PLIM_NO_TYPE for float accumulators, whose elements may be half. */
 static enum plim_type type_of_one(const char *argument, const struct reduction *r)
 {
     int32_t element_bytes;
@@ -159,13 +159,13 @@ static enum plim_type type_of_one(const char *argument, const struct reduction *
     return PLIM_NO_TYPE;
 }
 
-/* --- one result ------------------------------------------------------------------------------- */
+/* --- reducing to one result ------------------------------------------------------------------- */
 
 struct total {
     struct plim_number value, least;
     int64_t index;
     unsigned char known;
-    bool is_settled; /* by one element, whatever the others are */
+    bool is_settled; /* determined by one element, whatever the others are */
 };
 
 static double size_of(struct plim_number x)
@@ -239,7 +239,7 @@ static void take(enum kind kind, struct total *t, struct plim_number x, int64_t 
 static void finish(const struct plim_plan *plan, struct total *t, size_t inputs)
 {
     if (plan->numbers[KIND] == MEAN) {
-        float factor = (float)(1 / (double)inputs); /* a factor, as PyTorch has it */
+        float factor = (float)(1 / (double)inputs); /* PyTorch multiplies by this factor instead of dividing */
         t->value.f = plim_number_round((double)((float)t->value.f * factor), PLIM_FLOAT);
     }
     if (!(t->known & PLIM_KNOWN)) t->known = PLIM_UNKNOWN;
@@ -269,7 +269,7 @@ static void put(const struct plim_plan *plan, const struct total *t, unsigned ch
     }
 }
 
-/* --- all of them ------------------------------------------------------------------------------ */
+/* --- reducing all outputs --------------------------------------------------------------------- */
 
 static bool has_two(int64_t kind)
 {
@@ -278,7 +278,7 @@ static bool has_two(int64_t kind)
 
 static bool adds(int64_t kind) { return kind == SUM || kind == MEAN; }
 
-/* Of the same number over and over the result is that of one, or a sum so many times it. */
+/* True if reducing one number repeated gives the number itself or, for a sum, a multiple of it. */
 static bool is_of_one(int64_t kind)
 {
     return kind != PRODUCT && kind != ABSOLUTE_SUM && kind != NOT_ZERO;
@@ -290,7 +290,7 @@ static void add_same(struct total *total, size_t count)
     total->value.f *= (double)count;
 }
 
-/* Does it pick one of unknown numbers, a token or a class? */
+/* True if the reduction selects one of unknown numbers, such as a token or a class. */
 static bool picks(const struct plim_plan *plan, const struct reduction *r)
 {
     int64_t kind = plan->numbers[KIND];
@@ -298,18 +298,18 @@ static bool picks(const struct plim_plan *plan, const struct reduction *r)
            r->inputs > 1 && r->outputs <= PLIM_MOST_ELEMENTS;
 }
 
-/* The largest of many unknown numbers is the token that is picked of a vocabulary. It is taken to be none with a
- * meaning of its own, which stand at either end. That of few is a class, or the expert that a token goes to: they are
- * spread evenly, as the largest k are (sort.c). */
+/* Selects the index of the largest of unknown numbers. Of many numbers it is a token selected from a vocabulary; it is
+ * assumed not to be a special token, which lie at either end. Of few numbers it is a class, or the expert that a token
+ * is routed to; these are assumed to be spread evenly, as in top-k (sort.c). */
 static unsigned char pick(const struct reduction *r, size_t output, int64_t *index)
 {
-    enum { MOST_CLASSES = 1024 }; /* not a vocabulary's */
+    enum { MOST_CLASSES = 1024 }; /* more inputs are assumed to be a vocabulary */
     bool is_token = r->inputs > MOST_CLASSES;
     *index = (int64_t)(is_token ? r->inputs / 2 + output % (r->inputs / 4) : output % r->inputs);
     return PLIM_KNOWN | (is_token ? PLIM_ASSUMPTION_LONGEST : PLIM_ASSUMPTION_SPREAD);
 }
 
-/* Does a mask select any? What is not known of it is taken to be selected. */
+/* True if the reduction tells whether a mask selects anything. Mask elements that are unknown are assumed to be set. */
 static bool asks_for_any(const struct plim_plan *plan)
 {
     return plan->numbers[KIND] == ANY && plan->types[INPUT] == PLIM_BOOL;
@@ -323,8 +323,8 @@ static unsigned char get(const struct plim_plan *plan, const struct plim_view *i
     return PLIM_KNOWN | PLIM_ASSUMPTION_ALL;
 }
 
-/* `inputs`: of those that make a result, so many are looked at; 0: none is known; 1 of more: they are all the same, and
- * `in` is one. */
+/* Computes all outputs. `inputs` is the number of inputs to read per output: all; 0 if none is known; or 1 of several
+ * if they are all equal, where `in` holds just one. */
 static void work(const struct plim_plan *plan, const struct reduction *r, size_t inputs,
                  const struct plim_view *in, struct plim_view *out)
 {
@@ -345,7 +345,8 @@ static void work(const struct plim_plan *plan, const struct reduction *r, size_t
     }
 }
 
-/* The second output is of indices, or like the first; both are laid out alike. */
+/* Returns the size of the second output, which holds indices or has the type of the first; both have the same
+ * layout. */
 static size_t second_bytes(const struct plim_plan *plan, size_t bytes)
 {
     return plan->numbers[KIND] == SMALLEST_AND_LARGEST
@@ -353,7 +354,8 @@ static size_t second_bytes(const struct plim_plan *plan, size_t bytes)
                : bytes / plim_type_bytes(plan->types[OUTPUT]) * 8;
 }
 
-/* Many floats that a kernel made are a mask's (elementwise.c); those of the host are data. */
+/* True if the input is too large to examine. Many floats written by a kernel come from a mask (elementwise.c); floats
+ * copied from the host are data. */
 static bool is_too_much(const struct plim_plan *plan, const struct reduction *r, size_t span)
 {
     bool is_mask = !plim_type_is_float(plan->types[INPUT]) || plim_shadow_writer(r->from, span);
@@ -396,7 +398,7 @@ static bool run(const struct plim_plan *given, const struct plim_launch *launch)
         plim_shadow_spoil_as(r.to[0], bytes, is_norm ? PLIM_UNKNOWN | PLIM_NOT_NEGATIVE : PLIM_UNKNOWN, launch->kernel);
         if (more) plim_launch_spoil(launch, r.to[1], more);
         if (kind == UNKNOWN_KIND && plim_heap_is_device(r.to[1]))
-            return false; /* how large the second is, is not known */
+            return false; /* the size of the second output is not known */
     }
     plim_view_close(&in);
     for (int i = 0; i < 2; i++) plim_view_close(&out[i]);
@@ -416,7 +418,7 @@ bool plim_reduce_cost(const struct plim_plan *plan, const struct plim_launch *la
 bool plim_reduce_launch_of(const struct plim_plan *plan, const struct plim_launch *launch,
                            struct plim_reduce_launch *out, bool *shares)
 {
-    enum { THREADS_WITH_VECTOR = 512 }; /* of a block, of all types but complex doubles */
+    enum { THREADS_WITH_VECTOR = 512 }; /* threads times vector width of a block, for all types but complex double */
     struct reduction r;
     struct configuration c;
     if (!find(launch->arguments[0], &r)) return false;

@@ -1,15 +1,14 @@
-/* Images to another size by their nearest pixels, as masks of pixels are made smaller
+/* Nearest-neighbour resizing of images, with which masks of pixels are scaled down
  * (aten/src/ATen/native/cuda/UpSampleNearest2d.cu, UpSample.cuh; PyTorch 2.0 to 2.15).
  *
  *     upsample_nearest2d_out_frame<T, source_index>(const T *in, T *out, size_t images,
  *         size_t height, size_t width, size_t new_height, size_t new_width, float height_scale,
- *         float width_scale)
- */
+ *         float width_scale) */
 #include "plan.h"
 #include <math.h>
 #include <string.h>
 
-enum { MIDDLES }; /* numbers: 1 where the middle of a pixel decides ("nearest-exact") */
+enum { MIDDLES }; /* index of plan->numbers: 1 if pixel centres determine the source ("nearest-exact") */
 
 static bool read(const char *list, struct plim_plan *plan)
 {

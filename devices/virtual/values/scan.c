@@ -1,12 +1,11 @@
-/* Running sums, products, maxima (aten/src/ATen/native/cuda/ScanUtils.cuh, PyTorch 2.0 to 2.15) and
+/* Cumulative sums, products, maxima and minima (aten/src/ATen/native/cuda/ScanUtils.cuh, PyTorch 2.0 to 2.15), and
  * CUB's scan of one row.
  *
- *     tensor_kernel_scan_innermost_dim<T, op>(T *out, const T *in, u32 rows, u32 length, u32, T
- * initial, op) tensor_kernel_scan_outer_dim<T, index, op>(T *out, const T *in, u32 outer, u32
- * inner, u32 length, T, op) tensor_kernel_scan_innermost_dim_with_indices<T, op>(const T *in, T
- * *out, long *indices, int rows, int length, ...) DeviceScanKernel<policy, const T *, T *,
- * ...>(const T *in, T *out, state, int, op, initial, count)
- */
+ *     tensor_kernel_scan_innermost_dim<T, op>(T *out, const T *in, u32 rows, u32 length, u32, T initial, op)
+ *     tensor_kernel_scan_outer_dim<T, index, op>(T *out, const T *in, u32 outer, u32 inner, u32 length, T, op)
+ *     tensor_kernel_scan_innermost_dim_with_indices<T, op>(const T *in, T *out, long *indices, int rows, int length,
+ *     ...)
+ *     DeviceScanKernel<policy, const T *, T *, ...>(const T *in, T *out, state, int, op, initial, count) */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <string.h>
@@ -43,8 +42,7 @@ static bool read_outer(const char *list, struct plim_plan *plan)
     return read_operation(plim_name_argument(list, 2), plan);
 }
 
-/* A sum that begins with a value is exclusive; PyTorch's begin with 0. Masks are seen through
- * CountMaskOp. */
+/* A scan with an initial value is exclusive; PyTorch's start with 0. Masks are read through CountMaskOp. */
 static bool read_cub(const char *list, struct plim_plan *plan)
 {
     struct plim_name from = plim_name_argument(list, 1), to = plim_name_argument(list, 2),
@@ -59,8 +57,7 @@ static bool read_cub(const char *list, struct plim_plan *plan)
            (plim_name_behind(op, "plus<") || plim_name_begins(op, "SumOp<"));
 }
 
-/* `rows` rows of `length` elements, `step` elements apart; with `inner`, so many rows lie beside
- * each other. */
+/* `rows` rows of `length` elements. The elements of a row are `inner` apart: `inner` rows are interleaved. */
 struct scan {
     uintptr_t from, to, indices;
     size_t rows, length, inner;

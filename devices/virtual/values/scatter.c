@@ -1,12 +1,12 @@
 /* gather and scatter along a dimension: _scatter_gather_elementwise_kernel
- * (aten/src/ATen/native/cuda/ScatterGatherKernel.cu, PyTorch 2.0 to 2.15). Arguments: (int count,
- * closure), the closure
+ * (aten/src/ATen/native/cuda/ScatterGatherKernel.cu, PyTorch 2.0 to 2.15). Arguments: (int count, closure), where the
+ * closure is
  *
- *     {OffsetCalculator<3>; indices; size; a reference; self; stride in elements; numbers; source}
- * gather, scatter {OffsetCalculator<2>; indices; size; a reference; self; stride in elements;
- * numbers; a number}       scatter of a number
+ *     {OffsetCalculator<3>; indices; size; a reference; self; stride in elements; numel; source}     gather, scatter
+ *     {OffsetCalculator<2>; indices; size; a reference; self; stride in elements; numel; a number}   scatter of a
+ *     number
  *
- * The operands of the calculator: self (or the output), the source, the indices. */
+ * The operands of the calculator are self (or the output), the source, and the indices. */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <stdlib.h>
@@ -119,7 +119,7 @@ static void put(const struct plim_plan *plan, struct plim_view *to, size_t at,
         to->known[at + i] = plim_known_both(to->known[at + i], known);
 }
 
-/* False: an index is not known, so that it may have written anywhere. */
+/* Returns false if an index of a scatter is unknown or out of range: it may have written anywhere. */
 static bool work(const struct plim_plan *plan, const struct scattering *s, struct plim_view *self,
                  const struct plim_view *source, const struct plim_view *indices)
 {

@@ -1,16 +1,16 @@
-/* What PyTorch does around a radix sort of long rows, whose numbers it sorts all at once, with their places, and then
- * by rows (aten/src/ATen/native/cuda/SortStable.cu, PyTorch 2.0 to 2.15):
+/* Kernels that PyTorch runs around a radix sort of long rows, in which it sorts all numbers together with their
+ * positions and then sorts by row (aten/src/ATen/native/cuda/SortStable.cu, PyTorch 2.0 to 2.15):
  *
- *     fill_reverse_indices_kernel(long *places, int count, IntDivider size)            places in their rows
- *     fill_index_and_segment_kernel(int2 *places, int count, IntDivider size)          their rows, and these
+ *     fill_reverse_indices_kernel(long *places, int count, IntDivider size)            positions in the rows
+ *     fill_index_and_segment_kernel(int2 *places, int count, IntDivider size)          rows and positions in them
  *     sort_postprocess_kernel<T>(const T *in, T *out, long *indices, const int2 *places, int rows, int size)
  *
- * An IntDivider begins with what is divided by. */
+ * An IntDivider starts with the divisor. */
 #include "plan.h"
 
 enum { NUMBERS, HAS_ROWS = 0 };
 
-/* `list` begins with the type of the places. */
+/* `list` starts with the type of the positions. */
 static bool read_places(const char *list, struct plim_plan *plan)
 {
     plan->numbers[HAS_ROWS] = !strncmp(list, "int2", strlen("int2"));

@@ -1,5 +1,5 @@
-/* Rows by their indices: vectorized_gather_kernel (aten/src/ATen/native/cuda/IndexKernelUtils.cu, PyTorch from
- * 2.7), indexSelect*Index and indexFuncSmallIndex (Indexing.cu):
+/* Selecting slices by index: vectorized_gather_kernel (aten/src/ATen/native/cuda/IndexKernelUtils.cu, PyTorch from 2.7
+ * on), indexSelect*Index and indexFuncSmallIndex (Indexing.cu):
  *
  *     vectorized_gather_kernel<bytes, I>(char *out, char *in, I *indices, int count, long slice, long size,
  *         long in stride, long out stride, bool)
@@ -11,9 +11,9 @@
 #include "plan.h"
 #include <string.h>
 
-enum { INDEX_BYTES }; /* of a plan's numbers */
+enum { INDEX_BYTES }; /* index of plan->numbers */
 
-/* --- rows of bytes ---------------------------------------------------------------------------- */
+/* --- vectorized_gather_kernel ----------------------------------------------------------------- */
 
 static bool read_gather(const char *list, struct plim_plan *plan)
 {
@@ -23,20 +23,20 @@ static bool read_gather(const char *list, struct plim_plan *plan)
 
 struct row_gathering {
     uintptr_t to, from;
-    int64_t count, slice, size; /* rows that are written; their bytes; rows that there are */
+    int64_t count, slice, size; /* rows written; bytes of a row; rows of the input */
     int64_t in_stride, out_stride;
     struct plim_view indices;
     enum plim_type index_type;
 };
 
-/* Which row the i-th is; -1: that is not known for certain. */
+/* Returns the input row of output row i, or -1 if it is not known for certain. */
 static int64_t row_of(const struct row_gathering *g, int64_t i)
 {
     struct plim_number index;
     size_t place = (size_t)i * plim_type_bytes(g->index_type);
     unsigned char known = plim_view_get(&g->indices, place, g->index_type, &index);
     if (index.i < 0) index.i += g->size;
-    bool is_certain = known == PLIM_KNOWN; /* an assumption is not passed on */
+    bool is_certain = known == PLIM_KNOWN; /* an index that depends on an assumption is not used */
     return is_certain && index.i >= 0 && index.i < g->size ? index.i : -1;
 }
 
@@ -50,8 +50,8 @@ static size_t bytes_written(const struct row_gathering *g)
     return (size_t)((g->count - 1) * g->out_stride + g->slice);
 }
 
-/* In one piece: what is known of memory is kept by ranges, and a range for each of many rows takes
- * time with their square. False: it is too large for that. */
+/* Copies all rows through one view: the shadow stores ranges, and a range for each of many rows would take quadratic
+ * time. Returns false if the views are too large. */
 static bool gather_whole(const struct row_gathering *g, const char *writer)
 {
     struct plim_view to, from, unknown = {0};
@@ -106,16 +106,16 @@ static bool run_gather(const struct plim_plan *plan, const struct plim_launch *l
     return true;
 }
 
-/* --- slices ----------------------------------------------------------------------------------- */
+/* --- slices of a tensor ----------------------------------------------------------------------- */
 
-/* index_select takes slices of `in` where the indices say, one after the other, and index_add puts those of `in`
- * where they say. */
+/* index_select copies the slices of `in` that the indices name to consecutive slices of `out`; index_add adds the
+ * slices of `in` to the slices of `out` that the indices name. */
 struct slices {
     size_t width, place_bytes;
     enum plim_type type, place_type;
     struct plim_tensor out, in, places;
     struct plim_view to, from, indices;
-    int64_t count, size, inner; /* indices; slices that these may name; elements of a slice */
+    int64_t count, size, inner; /* number of indices; number of slices they select from; elements of a slice */
     int64_t out_stride, in_stride;
     size_t out_bytes, in_bytes;
 };
@@ -137,7 +137,7 @@ static size_t bytes_of(const struct plim_tensor *tensor, int64_t slices, int64_t
     return (plim_tensor_span(tensor) + (size_t)((slices - 1) * stride)) * width;
 }
 
-/* False: the launch is not understood. */
+/* Reads the arguments. Returns false if the launch is not supported. */
 static bool find_slices(const struct plim_plan *plan, const struct plim_launch *launch, int64_t inner,
                         int64_t size, bool adds, struct slices *s)
 {
@@ -163,7 +163,7 @@ static bool find_slices(const struct plim_plan *plan, const struct plim_launch *
     return true;
 }
 
-/* False: it is too much. They are to be closed in any case. */
+/* Opens the views. Returns false if they are too large; close_slices() must be called in any case. */
 static bool open_slices(struct slices *s)
 {
     return s->count * s->inner <= PLIM_MOST_ELEMENTS &&
@@ -172,7 +172,7 @@ static bool open_slices(struct slices *s)
            plim_view_open(&s->indices, s->places.at, plim_tensor_span(&s->places) * s->place_bytes);
 }
 
-/* What was made is stored, or what may have been is unknown. */
+/* Stores the result, or marks the output as unknown if `works` is false, and closes the views. */
 static void close_slices(struct slices *s, bool works, const struct plim_launch *launch)
 {
     if (works)
@@ -184,7 +184,7 @@ static void close_slices(struct slices *s, bool works, const struct plim_launch 
     plim_view_close(&s->indices);
 }
 
-/* The i-th index; PLIM_UNKNOWN: it names no slice. */
+/* Stores the i-th index. Returns PLIM_UNKNOWN if it is out of range. */
 static unsigned char index_at(const struct slices *s, int64_t i, int64_t *index)
 {
     struct plim_number number;
@@ -195,7 +195,7 @@ static unsigned char index_at(const struct slices *s, int64_t i, int64_t *index)
     return is_one ? known : PLIM_UNKNOWN;
 }
 
-/* Where element k of a slice lies. */
+/* The offset in bytes of element k of a slice, in `out` and in `in`. */
 static size_t in_out(const struct slices *s, int64_t slice, int64_t k)
 {
     return (plim_tensor_offset(&s->out, (size_t)k) + (size_t)(slice * s->out_stride)) * s->width;
@@ -252,7 +252,7 @@ static bool read_add(const char *list, struct plim_plan *plan)
     return read_select(list, plan) && plim_name_begins(plim_name_argument(list, 6), "ReduceAdd");
 }
 
-/* Each slice of the source is added where its index says, times alpha. */
+/* Adds each slice of the source, times alpha, to the slice that its index names. */
 static bool add(const struct plim_plan *plan, const struct plim_launch *launch, int64_t inner,
                 int64_t size, struct plim_number alpha)
 {

@@ -1,13 +1,11 @@
-/* Kernels that only move elements, or find places for them (aten/src/ATen/native/cuda, PyTorch 2.0
- * to 2.15):
+/* Kernels that only move elements or compute their positions (aten/src/ATen/native/cuda, PyTorch 2.0 to 2.15):
  *
- *     roll_cuda_kernel<T>(const T *in, T *out, long count, long dimension, long start, long size,
- * long stride, long) triu_tril_kernel<T, index, upper, ...>(TensorInfo<T> out, TensorInfo<const T>
- * in, long diagonal, ...) compute_cuda_kernel<T>(const T *repeats, const long *sums, T *out, long
- * count, long total)      repeat_interleave scatter_kernel(long count, const long *in, const long
- * *places, long *out)                        unique's inverse searchsorted_cuda_kernel<in, out>(out
- * *, const in *, const in *bounds, const long *order, long row, long bounds in a row, long count,
- * bool right, bool one row) */
+ *     roll_cuda_kernel<T>(const T *in, T *out, long count, long dimension, long start, long size, long stride, long)
+ *     triu_tril_kernel<T, index, upper, ...>(TensorInfo<T> out, TensorInfo<const T> in, long diagonal, ...)
+ *     compute_cuda_kernel<T>(const T *repeats, const long *sums, T *out, long count, long total)    repeat_interleave
+ *     scatter_kernel(long count, const long *in, const long *places, long *out)                     inverse of unique
+ *     searchsorted_cuda_kernel<in, out>(out *, const in *, const in *bounds, const long *order, long row,
+ *         long bounds in a row, long count, bool right, bool one row) */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <string.h>
@@ -115,7 +113,7 @@ static bool run_repeat(const struct plim_plan *plan, const struct plim_launch *l
     return works;
 }
 
-/* --- unique's inverse ------------------------------------------------------------------------- */
+/* --- inverse of unique ------------------------------------------------------------------------ */
 
 static bool run_scatter(const struct plim_plan *plan, const struct plim_launch *launch)
 {

@@ -1,32 +1,32 @@
-/* Sorting along a dimension, and the largest k (aten/src/ATen/native/cuda/Sort.cu, SortUtils.cuh,
- * TensorTopK.cu, PyTorch 2.0 to 2.15). In place, each row a slice of `size` elements that lie
- * `stride` apart:
+/* Sorting along a dimension, and top-k (aten/src/ATen/native/cuda/Sort.cu, SortUtils.cuh, TensorTopK.cu, PyTorch 2.0 to
+ * 2.15). Sorts are in place; each row is a slice of `size` elements that are `stride` apart:
  *
- *     bitonicSortKVInPlace<..., K, V, index, comparator, ...>(TensorInfo<K> keys, slices, size,
- * stride, TensorInfo<V> values, stride, comparator) warpMergeSortKVInPlace<...>   the same;
- * radixSortKVInPlace<...>(..., bool descending) sbtopk::gatherTopK<T, index, dimensions,
- * _>(TensorInfo<const T> input, size, k, largest, slices, stride, TensorInfo<T> values, stride,
- * TensorInfo<long> indices, stride, T *thresholds)
+ *     bitonicSortKVInPlace<..., K, V, index, comparator, ...>(TensorInfo<K> keys, slices, size, stride,
+ *         TensorInfo<V> values, stride, comparator)
+ *     warpMergeSortKVInPlace<...>                              the same
+ *     radixSortKVInPlace<...>(..., bool descending)
+ *     sbtopk::gatherTopK<T, index, dimensions, _>(TensorInfo<const T> input, size, k, largest, slices, stride,
+ *         TensorInfo<T> values, stride, TensorInfo<long> indices, stride, T *thresholds)
  *
- * Which of the largest of unknown numbers these are is assumed where the numbers are few, as those
- * of experts are: they are spread evenly over all places. So is the order of unknown numbers, of which each is still
- * there once: each row's begins one place behind the one before. A few of very many are the tokens that a search by
- * beams goes on with, none of which has a meaning of its own (pick() in reduce.c). */
+ * Which of a few unknown numbers are the largest, such as router scores of experts, is assumed: they are spread evenly
+ * over all positions. The order of unknown numbers is assumed likewise, and each still occurs once: the order of each
+ * row is that of the previous row rotated by one. The top few of very many unknown numbers are the tokens with which a
+ * beam search continues, assumed not to be special tokens (see pick() in reduce.c). */
 #include "plan.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { KEYS, VALUES };
 enum { DESCENDING, INDEX_BYTES };
-enum { MOST_SPREAD = 1024 }; /* numbers a row: experts; not a vocabulary's */
-/* Of more than any detector has anchors, a few are tokens: T5's vocabulary has 32,128, of each of two beams at least.
- * Which anchors are the best few says how many there are of them, of which nothing is known. */
+enum { MOST_SPREAD = 1024 }; /* largest row whose order is assumed: experts, not a vocabulary */
+/* The top few of a row larger than the anchors of any detector are tokens: with T5's vocabulary of 32,128 a row has at
+ * least two beams of it. Which anchors are the best determines how many boxes remain, so nothing is assumed of them. */
 enum { MOST_ANCHORS = 49152, MOST_TOKENS = 64 };
 
 struct item {
     struct plim_number key;
     unsigned char known;
-    size_t place; /* where it was */
+    size_t place; /* original position */
 };
 
 static int rank(const void *a, const void *b, bool descending)
@@ -46,7 +46,7 @@ static int falling(const void *a, const void *b)
     return rank(a, b, true);
 }
 
-/* A row of keys; false: one is not known. */
+/* Loads a row of keys. Returns false if one is unknown. */
 static bool load(const struct plim_view *view, size_t first, size_t stride, size_t size,
                  enum plim_type type, struct item *items, unsigned char *known)
 {
@@ -60,7 +60,7 @@ static bool load(const struct plim_view *view, size_t first, size_t stride, size
     return *known & PLIM_KNOWN;
 }
 
-/* --- in place --------------------------------------------------------------------------------- */
+/* --- sorting in place ------------------------------------------------------------------------- */
 
 static bool read(const char *list, struct plim_plan *plan)
 {
@@ -84,13 +84,14 @@ struct sorted {
     size_t slices, size, keys_stride, values_stride;
 };
 
-/* The sorted dimension of each has the size 1 in its TensorInfo: what it spans is known here. */
+/* Returns the span of a tensor in elements. Its TensorInfo has size 1 in the sorted dimension, so that dimension's size
+ * and stride are passed. */
 static size_t span_of(const struct plim_tensor *tensor, size_t size, size_t stride)
 {
     return plim_tensor_span(tensor) + (size - 1) * stride;
 }
 
-/* The place of the number of rank i, of numbers that are not known. */
+/* Returns the position assumed for the number of rank i among unknown numbers. */
 static size_t place_of(size_t row, size_t i, size_t size, bool descending)
 {
     return (row + (descending ? i : size - 1 - i)) % size;
@@ -113,7 +114,7 @@ static void sort_rows(const struct plim_plan *plan, const struct sorted *s, stru
                 all, plim_view_get(values, (first_value + i * s->values_stride) * value_width,
                                    plan->types[VALUES], &moved[i]));
         if (is_known) qsort(items, s->size, sizeof(*items), descending ? falling : rising);
-        /* What was spread is as evenly spread in any other order. */
+        /* Values that are spread evenly stay so in any order, so they are not moved. */
         bool stays = !is_known && all & (PLIM_ASSUMPTION_SPREAD | PLIM_ASSUMPTION_LONGEST);
         all = is_known ? plim_known_both(all, known) : plim_known_both(all, PLIM_KNOWN | PLIM_ASSUMPTION_SPREAD);
         for (size_t i = 0; i < s->size; i++) {
@@ -170,7 +171,7 @@ static bool run_radix(const struct plim_plan *plan, const struct plim_launch *la
     return run(plan, launch, *(const unsigned char *)launch->arguments[6] != 0);
 }
 
-/* --- the largest ------------------------------------------------------------------------------ */
+/* --- top-k ------------------------------------------------------------------------------------ */
 
 static bool read_largest(const char *list, struct plim_plan *plan)
 {
@@ -210,23 +211,22 @@ static bool find(const struct plim_plan *plan, const struct plim_launch *launch,
            plim_tensor_read(launch->arguments[8], index_bytes, &l->indices);
 }
 
-/* The k taken in the order of their places, as the kernel does; those at the threshold are the
- * first. */
+/* Orders the selected elements by position, as the kernel does; of those equal to the threshold it takes the first. */
 static int by_place(const void *a, const void *b)
 {
     const struct item *x = a, *y = b;
     return (x->place > y->place) - (x->place < y->place);
 }
 
-/* The i-th of those taken of a row of unknown numbers. */
+/* Stores the assumed position of the i-th element selected from a row of unknown numbers; returns its state. */
 static unsigned char pick(const struct largest *l, size_t row, size_t i, int64_t *place)
 {
     bool is_token = l->size > MOST_ANCHORS && l->count <= MOST_TOKENS;
     size_t pick = row * l->count + i;
     *place = (int64_t)(pick % l->size);
     if (!is_token) return l->size <= MOST_SPREAD ? PLIM_KNOWN | PLIM_ASSUMPTION_SPREAD : PLIM_UNKNOWN;
-    /* The row may be the vocabulary of each of some beams, one behind the other: at this part of it is no end of one,
-     * and a few steps do not come to one. */
+    /* The row may hold the vocabularies of several beams, one after the other. No vocabulary ends at this fraction of
+     * the row, nor within the following `steps` positions. */
     enum { BEGIN = 382, PARTS = 1000, STEPS = 1024 };
     size_t steps = l->size / STEPS > l->count ? l->size / STEPS : l->count;
     *place = (int64_t)(l->size / PARTS * BEGIN + pick % steps);

@@ -1,31 +1,30 @@
-/* Thrust on longs, as CUB of CUDA 12.9 and 13 launches it. So the indices of a sparse tensor become those of one
- * element each (coalesce in aten/src/ATen/native/sparse/cuda/SparseCUDATensor.cu: gradients of sparse embeddings),
- * and so the different rows of a matrix are found (unique_dim_cuda_template<T> in
- * aten/src/ATen/native/cuda/Unique.cu). In the first longs are compared, in the second the rows that they are indices
- * of, by functions {long columns; const T *rows}.
+/* Thrust algorithms on longs, as CUB of CUDA 12.9 and 13 launches them. PyTorch uses them to merge equal indices of a
+ * sparse tensor (coalesce in aten/src/ATen/native/sparse/cuda/SparseCUDATensor.cu, for gradients of sparse embeddings)
+ * and to find the distinct rows of a matrix (unique_dim_cuda_template<T> in aten/src/ATen/native/cuda/Unique.cu). The
+ * first compares longs; the second compares the rows whose indices they are, by functors {long columns; const T *rows}.
  *
  *     transform_kernel<policy, int, __identity, out, in>(int count, int, f, out, in)
  *     transform_kernel<policy, int, always_true_predicate, f, out, in>(int count, int, bool, predicate, f, out, in)
  *     DeviceMergeSortBlockSortKernel<policy, 4 iterators, count, less, long, value>(bool, keys, values, sorted keys,
- *                                                          sorted values, count, buffer of keys, of values, less, ...)
- *     DeviceMergeSortPartitionKernel<...>(...), DeviceMergeSortMergeKernel<...>(...)            on what that has sorted
+ *         sorted values, count, buffer of keys, of values, less, ...)
+ *     DeviceMergeSortPartitionKernel<...>(...), DeviceMergeSortMergeKernel<...>(...)            follow the block sort
  *     DeviceAdjacentDifferenceDifferenceKernel<policy, long *, long *, difference, ...>(in, ..., out, difference,
  *         int count)
  *     DeviceUniqueByKeySweepKernel<policy, 4 iterators, unsigned *, state, same, count>(keys, values, unique keys,
- *                                                                 their values, unsigned *number, state, same, count)
+ *         their values, unsigned *number, state, same, count)
  *     DeviceSelectSweepKernel<...>(keys, ..., unique keys, long *number, state, ..., same, int count, ...)
- *     _kernel_agent<UniqueAgent<...>, ...>(keys, unique keys, same, int *number, int count, ...)
- */
+ *     _kernel_agent<UniqueAgent<...>, ...>(keys, unique keys, same, int *number, int count, ...) */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { WIDTH = sizeof(int64_t), NOWHERE = -1 };
-enum { COMPARED, NUMBERS }; /* types: of what is compared, of how many there are */
-enum { FUNCTION, COUNT, OUT, NUMBER, VALUES }; /* which arguments, in plan->numbers. No function: longs are compared */
+enum { COMPARED, NUMBERS }; /* indices of plan->types: the compared type, the type of the number of results */
+enum { FUNCTION, COUNT, OUT, NUMBER, VALUES }; /* plan->numbers: the positions of these arguments; FUNCTION is NOWHERE
+                                                * if longs are compared */
 
-static const unsigned char all = PLIM_KNOWN | PLIM_ASSUMPTION_ALL; /* what is not known may each be another */
+static const unsigned char all = PLIM_KNOWN | PLIM_ASSUMPTION_ALL; /* unknown keys are assumed to be all distinct */
 
 static void place(struct plim_plan *plan, int count, int out, int number, int values)
 {
@@ -38,7 +37,7 @@ static bool is_of_long(struct plim_name pointer)
     return plim_name_behind(pointer, "device_ptr<long>") || plim_name_begins(pointer, "long*");
 }
 
-/* What keys are compared by, template argument `index` and argument `at` of the launch. */
+/* Reads the comparison from template argument `index`; `at` is its argument of the launch. */
 static bool read_comparison(const char *list, int index, int at, struct plim_plan *plan)
 {
     struct plim_name name = plim_name_argument(list, index);
@@ -50,20 +49,20 @@ static bool read_comparison(const char *list, int index, int at, struct plim_pla
            plim_name_behind(name, "equal_to<long>");
 }
 
-/* --- keys ------------------------------------------------------------------------------------- */
+/* --- keys and values -------------------------------------------------------------------------- */
 
 struct item {
-    const struct plim_number *numbers; /* by which it is compared */
+    const struct plim_number *numbers; /* what is compared: the key, or the numbers of its row */
     int64_t columns, key, value;
     size_t place;
     unsigned char known; /* of the value */
 };
 
 struct items {
-    struct plim_number *numbers; /* of all keys, or of all rows */
+    struct plim_number *numbers; /* all keys, or all numbers of all rows */
     struct item *items;
     size_t count;
-    unsigned char known; /* of all keys and numbers */
+    unsigned char known; /* of all keys and numbers together */
 };
 
 static void items_finish(struct items *x)
@@ -84,7 +83,7 @@ static bool load_numbers(struct items *x, uintptr_t at, enum plim_type type, siz
     return works && x->known & PLIM_KNOWN;
 }
 
-/* The rows' numbers instead of the keys', which are indices of rows. */
+/* Replaces the compared numbers: keys are row indices, so the rows are loaded. */
 static bool load_rows(const struct plim_plan *plan, const struct plim_launch *launch, struct items *x)
 {
     struct { int64_t columns; uintptr_t rows; } function;
@@ -103,7 +102,8 @@ static bool load_rows(const struct plim_plan *plan, const struct plim_launch *la
     return true;
 }
 
-/* `values` 0: there are none. False: something is not known, or there is too much. To be finished in any case. */
+/* Loads keys and, if `values` is not 0, values. Returns false if a key or number is unknown or there are too many.
+ * items_finish() must be called in any case. */
 static bool load(const struct plim_plan *plan, const struct plim_launch *launch, uintptr_t keys, uintptr_t values,
                  struct items *out)
 {
@@ -138,7 +138,7 @@ static int compare_items(const void *a, const void *b)
     return order ? order : x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* Keys, or what goes with them. */
+/* Stores the keys, or the values if `values` is set. */
 static bool store_one(const struct items *x, bool values, uintptr_t at, const char *writer)
 {
     struct plim_view view;
@@ -153,7 +153,7 @@ static bool store_one(const struct items *x, bool values, uintptr_t at, const ch
     return true;
 }
 
-/* To arguments `at` and, if there are values, the one behind it. */
+/* Stores the keys to argument `at` and the values, if any, to argument `at` + 1. */
 static bool store(const struct items *x, const struct plim_plan *plan, const struct plim_launch *launch, int at)
 {
     return store_one(x, false, plim_launch_address(launch, at), launch->kernel) &&
@@ -166,9 +166,10 @@ static uintptr_t values_of(const struct plim_plan *plan, const struct plim_launc
     return plan->numbers[VALUES] == NOWHERE ? 0 : plim_launch_address(launch, (int)plan->numbers[VALUES]);
 }
 
-/* --- moving ----------------------------------------------------------------------------------- */
+/* --- transform_kernel ------------------------------------------------------------------------- */
 
-/* Which is the output's name, and with it its argument; that of the input is the next. 0: another function. */
+/* Returns the template argument that is the output type (the input type follows) and sets plan->numbers[OUT]; 0 if the
+ * function is not supported. */
 static int read_transform(const char *list, struct plim_plan *plan)
 {
     bool has_predicate = plim_name_behind(plim_name_argument(list, 2), "always_true_predicate");
@@ -231,7 +232,7 @@ static bool run_places(const struct plim_plan *plan, const struct plim_launch *l
     return works;
 }
 
-/* --- sorting ---------------------------------------------------------------------------------- */
+/* --- merge sort ------------------------------------------------------------------------------- */
 
 static bool read_sort(const char *list, struct plim_plan *plan)
 {
@@ -250,7 +251,8 @@ static bool read_partition(const char *list, struct plim_plan *plan)
     return plim_name_type(plim_name_argument(list, KEY)) == PLIM_INT64 && read_comparison(list, LESS, 6, plan);
 }
 
-/* Tiles are sorted, and then merged from one place to the other and back. Here all is sorted at once, in both. */
+/* CUB sorts tiles and then merges them back and forth between two buffers. Here everything is sorted at once, into
+ * both. */
 static bool run_sort(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     enum { BUFFER = 6 };
@@ -270,7 +272,7 @@ static bool run_merge(const struct plim_plan *plan, const struct plim_launch *la
     return true;
 }
 
-/* --- neighbours ------------------------------------------------------------------------------- */
+/* --- adjacent difference ---------------------------------------------------------------------- */
 
 static bool read_differing(const char *list, struct plim_plan *plan)
 {
@@ -279,7 +281,7 @@ static bool read_differing(const char *list, struct plim_plan *plan)
            plan->numbers[FUNCTION] != NOWHERE;
 }
 
-/* The first is what it was; of all others, whether its row differs from the one before. */
+/* Writes for each key but the first whether its row differs from the one before; the first is copied. */
 static bool run_differing(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     struct items x;
@@ -297,7 +299,7 @@ static bool read_difference(const char *list, struct plim_plan *plan)
            plim_name_behind(plim_name_argument(list, 3), "minus<long>");
 }
 
-/* The first stays. */
+/* The first element is copied. */
 static bool run_difference(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     int64_t count = plim_launch_int(launch, 4);
@@ -321,7 +323,7 @@ static bool run_difference(const struct plim_plan *plan, const struct plim_launc
     return works;
 }
 
-/* --- one of each ------------------------------------------------------------------------------ */
+/* --- unique ----------------------------------------------------------------------------------- */
 
 static bool read_by_key(const char *list, struct plim_plan *plan)
 {
@@ -334,7 +336,7 @@ static bool read_by_key(const char *list, struct plim_plan *plan)
            plim_name_begins(plim_name_argument(list, COUNTER), "unsigned int") && read_comparison(list, SAME, 6, plan);
 }
 
-/* By rows; others are in cub.c. */
+/* Accepts only comparison by rows; cub.c has the others. */
 static bool read_select(const char *list, struct plim_plan *plan)
 {
     place(plan, 7, 2, 3, NOWHERE);

@@ -1,4 +1,4 @@
-/* Element types, and numbers of these types. */
+/* Element types and numbers of these types. */
 #ifndef PLIM_DEVICES_VIRTUAL_VALUES_TYPE_H
 #define PLIM_DEVICES_VIRTUAL_VALUES_TYPE_H
 
@@ -7,8 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The supported values of c10::ScalarType (c10/core/ScalarType.h; the same from 1.0 to 2.15).
- */
+/* The supported values of c10::ScalarType (c10/core/ScalarType.h; unchanged from PyTorch 1.0 to 2.15). */
 enum plim_type {
     PLIM_UINT8 = 0,
     PLIM_INT8 = 1,
@@ -23,25 +22,26 @@ enum plim_type {
     PLIM_NO_TYPE = -1,
 };
 
-/* Bytes of an element; 0 for any other value. */
+/* Returns the size of an element in bytes; 0 for PLIM_NO_TYPE and unsupported values. */
 size_t plim_type_bytes(enum plim_type type);
 bool plim_type_is_float(enum plim_type type);
 
-/* The type in which PyTorch computes with elements of this type (at::opmath_type). */
+/* Returns the type in which PyTorch computes with elements of `type` (at::opmath_type). */
 enum plim_type plim_type_math(enum plim_type type);
 
-/* Rounds up to a multiple of `to`. */
+/* Rounds `at` up to a multiple of `to`. */
 static inline size_t plim_align(size_t at, size_t to)
 {
     return to ? (at + to - 1) / to * to : at;
 }
 
-/* The type whose C++ name begins at *text, or PLIM_NO_TYPE; *text is advanced past it and a comma. */
+/* Returns the type whose C++ name starts at *text and advances *text past it and a following comma; PLIM_NO_TYPE if
+ * there is none. */
 enum plim_type plim_type_read(const char **text);
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
-/* A number, exact in its type: integers in `i`, others in `f`. */
+/* A number, exact in its type: an integer in `i`, a float in `f`. */
 struct plim_number {
     int64_t i;
     double f;
@@ -49,15 +49,14 @@ struct plim_number {
 };
 
 struct plim_number plim_number_load(const void *at, enum plim_type type);
-/* Converts as C does, and wraps integers around. */
+/* Convert as C does; integers wrap around. */
 void plim_number_store(void *at, enum plim_type type, struct plim_number number);
 struct plim_number plim_number_convert(struct plim_number number, enum plim_type type);
 
-/* Rounds a number to a floating type: to half and bfloat16 via float, as PyTorch does.
- */
+/* Rounds a number to a floating-point type; half and bfloat16 are rounded from float, as in PyTorch. */
 double plim_number_round(double number, enum plim_type type);
 
-/* -1, 0, 1 as a is less than, equal to or greater than b; a NaN is the greatest. */
+/* Returns -1, 0 or 1 if a is less than, equal to or greater than b. A NaN compares greater than any other number. */
 int plim_number_compare(struct plim_number a, struct plim_number b);
 bool plim_number_is_true(struct plim_number number);
 
