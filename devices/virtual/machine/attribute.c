@@ -5,25 +5,25 @@
 
 /* --- attributes ------------------------------------------------------------------------------- */
 
-enum { ATTRIBUTES = 160 }; /* more than any version of CUDA has */
+enum { ATTRIBUTES = 160 }; /* upper bound for all versions of CUDA */
 
-/* The same on every GPU of compute capability 6.0 to 12.1 (CUDA C Programming Guide, technical
- * specifications). What is not listed is 0: not there. */
+/* Attributes that are equal on all GPUs of compute capability 6.0 to 12.1 (CUDA C Programming Guide, technical
+ * specifications). Attributes that are not listed are 0: not supported. */
 static const struct {
     short attribute;
     int value;
 } constants[] = {
     {1, 1024},     /* threads per block */
-    {2, 1024},     {3, 1024},  {4, 64},    /* block */
-    {5, INT_MAX},  {6, 65535}, {7, 65535}, /* grid */
+    {2, 1024},     {3, 1024},  {4, 64},    /* block dimensions */
+    {5, INT_MAX},  {6, 65535}, {7, 65535}, /* grid dimensions */
     {8, 49152},    /* shared memory per block without opting in */
     {9, 65536},    /* constant memory */
-    {10, 32},      /* warp */
-    {11, INT_MAX}, /* pitch */
+    {10, 32},      /* warp size */
+    {11, INT_MAX}, /* largest pitch */
     {12, 65536},   /* registers per block */
     {14, 512},     /* texture alignment */
-    {15, 1},       /* overlap */
-    {19, 1},       /* maps host memory */
+    {15, 1},       /* copies overlap with kernels */
+    {19, 1},       /* can map host memory */
     {21, 131072},  {22, 131072}, {23, 65536}, {24, 16384}, {25, 16384}, {26, 16384}, /* textures */
     {30, 512},     /* surface alignment */
     {31, 1},       /* concurrent kernels */
@@ -35,17 +35,17 @@ static const struct {
     {79, 1},       {80, 1}, /* L1 for global and local memory */
     {82, 65536},   /* registers per multiprocessor */
     {83, 1},       /* managed memory */
-    {89, 1},       /* managed memory used by both sides at once */
+    {89, 1},       /* host and device may use managed memory at once */
     {90, 1},       /* compute preemption */
-    {91, 1},       /* registered memory under its host address */
+    {91, 1},       /* registered host memory is accessible at its host address */
     {95, 1},       /* cooperative launch */
     {99, 1},       /* cudaHostRegister */
-    {102, 1},      {103, 1}, /* virtual memory management, handles as file descriptors */
-    {111, 1024},   /* shared memory that the system keeps of a block's */
+    {102, 1},      {103, 1}, /* virtual memory management; handles as file descriptors */
+    {111, 1024},   /* shared memory per block that the system reserves */
     {114, 1},      /* timeline semaphores */
     {115, 1},      /* memory pools */
-    {119, 1},      /* ...shared as file descriptors */
-    {125, 1},      /* events between processes */
+    {119, 1},      /* memory pools can be shared as file descriptors */
+    {125, 1},      /* events can be shared between processes */
 };
 
 static int of_gpu(const struct plim_machine_gpu *gpu, int device, int attribute)
@@ -101,14 +101,14 @@ int plim_attribute_device_at(const char *bus_id)
 
 /* --- properties ------------------------------------------------------------------------------- */
 
-/* The structure is the attributes one after the other, so it is a table: in which versions of CUDA a
- * field is there, its type, and the attributes that fill it (0: zero). */
+/* The structure lists its fields in order, so it is described by a table: the versions of CUDA in which a field exists,
+ * its type, and the attributes it holds (0: zero). */
 enum { V11 = 1, V12 = 2, V13 = 4, OLD = V11 | V12, NEW = V12 | V13, ALL = V11 | V12 | V13 };
 enum field_type { INT, SIZE, TEXT, TOTAL_BYTES };
 
 static const struct field {
     enum field_type type;
-    unsigned char versions, count; /* TEXT: bytes */
+    unsigned char versions, count; /* TEXT: size in bytes */
     short attributes[3];
 } fields[] = {
     {TEXT, ALL, 0, {0}},       /* name, uuid, luid */
@@ -174,7 +174,7 @@ static const struct field {
     {INT, NEW, 1, {0}},        /* unifiedFunctionPointers */
 };
 
-/* Reserved fields behind the last one: so many ints. */
+/* Number of reserved ints after the last field. */
 enum { RESERVED_12 = 63, RESERVED_13 = 7 + 56, TEXT_BYTES = 256 + 16 + 8 };
 
 struct writer {

@@ -1,20 +1,19 @@
-/* The constants of NVIDIA's binary interfaces that the virtual GPU implements: error codes, kinds, flags,
- * and the layouts that programs pass by pointer.
+/* Constants of the NVIDIA binary interfaces that the virtual GPU implements: error codes, enumerations, flags, and the
+ * layouts of structures that programs pass by pointer.
  *
- * They are defined here rather than taken from a toolkit's headers, because one library serves
- * programs that were built with any toolkit from 11.8 to 13.x, and because plimsoll is also built
- * without a toolkit. tests/virtual/test_abi.c compares them with the headers.
- */
+ * They are defined here rather than taken from a toolkit's headers because one library serves programs built with any
+ * toolkit from 11.8 to 13.x, and because plimsoll is also built without a toolkit. tests/virtual/test_abi.c compares
+ * them with the headers. */
 #ifndef PLIM_DEVICES_VIRTUAL_MACHINE_CUDA_ABI_H
 #define PLIM_DEVICES_VIRTUAL_MACHINE_CUDA_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Marks the functions that the program can see. */
+/* Marks functions that are visible to the program. */
 #define ANSWER __attribute__((visibility("default")))
 
-/* CUresult and cudaError_t: the same numbers for what both have. */
+/* CUresult and cudaError_t; errors that both have share their number. */
 enum gpu_error {
     GPU_OK = 0,
     GPU_INVALID_VALUE = 1,
@@ -48,7 +47,7 @@ enum gpu_error {
     GPU_UNKNOWN = 999,
 };
 
-/* cudaMemoryType; CUmemorytype has other numbers */
+/* cudaMemoryType; CUmemorytype uses other numbers. */
 enum gpu_memory_type {
     GPU_MEMORY_UNREGISTERED = 0,
     GPU_MEMORY_HOST = 1,
@@ -73,7 +72,7 @@ enum gpu_pool_attribute {
 
 struct gpu_dim3 { uint32_t x, y, z; };
 
-/* Stream handles that are not objects. NULL is the legacy stream or, with per-thread default streams, the thread's. */
+/* Special stream handles. NULL is the legacy stream or, with per-thread default streams, the thread's. */
 enum gpu_special_stream { GPU_STREAM_LEGACY = 1, GPU_STREAM_PER_THREAD = 2 };
 
 /* cudaEventDisableTiming, CU_EVENT_DISABLE_TIMING */

@@ -12,16 +12,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- plimsoll's side -------------------------------------------------------------------------- */
+/* --- called by plimsoll ----------------------------------------------------------------------- */
 
-/* Data-sheet bandwidth is bus width x data rate; programs only multiply the two again. HBM's bus is taken as that of
- * five stacks (on an H200, which has six, the driver says 6016), others' as 384 bits. The clock that CUDA tells is
- * half of the data rate. */
+/* Derives memory clock and bus width from the data-sheet bandwidth, which is bus width times data rate; programs only
+ * multiply them again. HBM is assumed to have the bus of five stacks (the driver reports 6016 bits on an H200, which
+ * has six), other memory one of 384 bits. The clock that CUDA reports is half the data rate. */
 static void fill_memory_clock(struct plim_machine_gpu *gpu, const struct plim_gpu *model)
 {
     enum { FIVE_STACKS = 5120, SIX_STACKS = 6016, OTHERS = 384 };
     static const int with_hbm[] = {60, 70, 80, 90, 100, 103};
-    bool has_hbm = false, is_large = model->total_bytes > (int64_t)85 << 30; /* an H200, not an H100 */
+    bool has_hbm = false, is_large = model->total_bytes > (int64_t)85 << 30; /* H200 rather than H100 */
     for (size_t i = 0; i < sizeof(with_hbm) / sizeof(with_hbm[0]); i++)
         has_hbm |= model->compute_capability == with_hbm[i];
     gpu->memory_bus_bits = !has_hbm ? OTHERS : model->compute_capability == 90 && is_large ? SIX_STACKS : FIVE_STACKS;
@@ -75,7 +75,7 @@ struct plim_machine *plim_machine_create(const struct plim_machine_gpu *gpus, in
 {
     struct plim_machine *machine = NULL;
     *fd = memfd_create("plimsoll-machine", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    /* Sealed: a program that cuts it would end plimsoll with SIGBUS. */
+    /* Sealed, because a program that truncated it would kill plimsoll with SIGBUS. */
     if (*fd >= 0 && !ftruncate(*fd, sizeof(*machine)) &&
         !fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
         machine = map(*fd);
@@ -101,8 +101,8 @@ void plim_machine_destroy(struct plim_machine *machine, int fd)
 
 /* --- the lock --------------------------------------------------------------------------------- */
 
-/* Every change under the lock is whole after each of its stores, so that the state that a dead
- * holder leaves is one to go on from. */
+/* Every change under the lock is consistent after each of its stores, so the state left by a holder that died can be
+ * used. */
 void plim_machine_lock(struct plim_machine *machine)
 {
     if (pthread_mutex_lock(&machine->lock) == EOWNERDEAD) pthread_mutex_consistent(&machine->lock);
@@ -145,7 +145,8 @@ static void drop_dead_processes(struct plim_machine *machine)
     }
 }
 
-/* The row of a process that has ended and says least: nothing was refused to it, and it held less than the others. */
+/* Returns the row of an ended process that matters least: no request of it was refused, and it held less than the
+ * others. */
 static struct plim_machine_process *least_ended(struct plim_machine *machine)
 {
     struct plim_machine_process *least = NULL;
@@ -157,7 +158,7 @@ static struct plim_machine_process *least_ended(struct plim_machine *machine)
     return least;
 }
 
-/* Its own row, or a free one; NULL: all belong to others. */
+/* Returns the process's own row, or a free one; NULL if all belong to others. */
 static struct plim_machine_process *find_row(struct plim_machine *machine, int pid, uint64_t since)
 {
     struct plim_machine_process *row = NULL;
@@ -198,7 +199,7 @@ static int64_t free_of(const struct plim_machine_gpu *gpu)
     return left > 0 ? left : 0;
 }
 
-/* Processes that hold any of a GPU's memory: each has a context there. */
+/* Returns how many processes hold memory of a GPU; each has a context there. */
 static int32_t holders(const struct plim_machine *machine, int gpu)
 {
     int32_t count = 0;

@@ -1,8 +1,8 @@
 #include "out_of_memory.h"
 
 static _Thread_local struct {
-    int64_t pending_bytes; /* asked for and refused; 0: none */
-    bool counted;          /* as unmet */
+    int64_t pending_bytes; /* size of the refused request; 0: none */
+    bool counted;          /* already counted as unmet */
 } thread;
 
 static void set_pending(struct plim_machine_refusal *refusal, int64_t bytes)

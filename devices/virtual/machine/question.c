@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "VALUE" or "VALUE*TIMES" up to a comma; returns where it ends, or NULL. */
+/* Parses "VALUE" or "VALUE*TIMES" up to a comma. Returns the end of it, or NULL if it is not valid. */
 static const char *parse_value(const char *text, struct plim_given_value *out)
 {
     enum { LETTERS = 5 };
@@ -51,7 +51,7 @@ const struct plim_given_value *plim_machine_given_value(const struct plim_machin
     return value;
 }
 
-/* Of one kernel's values, read at one place. */
+/* Returns the row for this place and kernel, or NULL. */
 static struct plim_machine_question *find_row(struct plim_machine_questions *all,
                                               const struct plim_machine_question *question)
 {
@@ -62,7 +62,7 @@ static struct plim_machine_question *find_row(struct plim_machine_questions *all
     return NULL;
 }
 
-/* A new row. Where there is none, what matters less gives way; NULL: nothing does. */
+/* Returns a new row, replacing one of lesser use if there is no free one; NULL if there is none of lesser use. */
 static struct plim_machine_question *make_row(struct plim_machine_questions *all, int32_t use)
 {
     struct plim_machine_question *least = &all->rows[0];

@@ -1,10 +1,10 @@
-/* What the program under test may have changed in the machine, as plimsoll may use it. */
+/* Reads the machine on plimsoll's side; the program under test may have written anything into it. */
 #include "machine.h"
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
-/* 1 PiB, or so many allocations: more than any machine has, and sums over all rows do not overflow. */
+/* 2^50 bytes (1 PiB) or allocations: more than any machine has, and sums over all rows do not overflow. */
 static const int64_t MOST = INT64_C(1) << 50;
 static const double MOST_SECONDS = 1e9;
 
@@ -18,7 +18,7 @@ static double within_real(double value, double most)
     return isfinite(value) && value > 0 ? (value < most ? value : most) : 0;
 }
 
-/* Any byte may stand where a bool is expected, and only 0 and 1 may be read as one. */
+/* Reads a bool as a byte, since a bool object may only hold 0 or 1 and the program may have stored any byte. */
 static bool truth_of(const void *at)
 {
     unsigned char byte;
@@ -26,7 +26,7 @@ static bool truth_of(const void *at)
     return byte != 0;
 }
 
-/* Copied once and whole: what is checked is what is used. */
+/* Copies once, so that the checked value is the one that is used. */
 static void copy(void *out, const void *from, size_t size)
 {
     memcpy(out, from, size);

@@ -12,9 +12,9 @@
 static struct {
     struct plim_machine *machine;
     struct plim_machine_process *process; /* NULL: not entered yet */
-    bool forked;                          /* from a process that had entered */
-    int count;                            /* visible GPUs */
-    int visible[PLIM_MACHINE_GPUS];      /* their numbers in the machine */
+    bool forked;                          /* forked from a process that had entered */
+    int count;                            /* number of visible GPUs */
+    int visible[PLIM_MACHINE_GPUS];      /* their indices in the machine */
     pthread_mutex_t lock;
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -46,8 +46,8 @@ static void see_all(void)
     for (int i = 0; i < self.count; i++) self.visible[i] = i;
 }
 
-/* The GPU that an entry of CUDA_VISIBLE_DEVICES names, by its number or by the beginning of its
- * UUID, which is long enough to be told apart; -1: none. */
+/* Returns the GPU that an entry of CUDA_VISIBLE_DEVICES names, by index or by a sufficiently long prefix of its UUID;
+ * -1 if there is none. */
 static int find_gpu(const char *entry, size_t length)
 {
     char text[64];
@@ -61,7 +61,7 @@ static int find_gpu(const char *entry, size_t length)
     return -1;
 }
 
-/* As CUDA reads it: it ends at the first entry that is none, and one named twice leaves none. */
+/* Reads CUDA_VISIBLE_DEVICES as CUDA does: the list ends at the first invalid entry, and a duplicate makes it empty. */
 static void read_visible(void)
 {
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
@@ -103,7 +103,8 @@ static void leave(void)
     plim_machine_leave(self.machine, self.process);
 }
 
-/* What plimsoll started ends with it, also when it is killed. The machine's path tells its pid. */
+/* A process that plimsoll started ends with it, even if plimsoll is killed. The path of the machine contains plimsoll's
+ * process id. */
 __attribute__((constructor)) static void end_with_plimsoll(void)
 {
     const char *path = getenv(PLIM_MACHINE_VARIABLE);
@@ -256,7 +257,7 @@ void plim_self_count_allocation(int device, int64_t bytes, int count)
     plim_machine_count(self.machine, self.process, self.visible[device], bytes, count);
 }
 
-/* --- errors, notes, numbers ------------------------------------------------------------------- */
+/* --- errors, notes, identifiers --------------------------------------------------------------- */
 
 int plim_self_error(int error)
 {

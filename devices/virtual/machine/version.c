@@ -47,7 +47,7 @@ static int ask_runtime(void)
     typedef int query(int *);
     int version = PLIM_VERSION_DRIVER;
     struct wanted old = {.name = "libcudart.so.11"};
-    /* Asked for its version, that of 11 looks for a driver first. */
+    /* The runtime of CUDA 11 looks for a driver before it returns its version. */
     if (dl_iterate_phdr(look, &old)) return PLIM_VERSION_OLDEST;
     void *library = plim_version_library("libcudart.so");
     void *found = library ? dlsym(library, "cudaRuntimeGetVersion") : NULL;
@@ -71,7 +71,7 @@ bool plim_version_has_runtime(void)
 
 bool plim_version_is_cudnn8(void)
 {
-    static int known; /* 1: it is, 2: it is not */
+    static int known; /* 1: yes, 2: no */
     if (!known) known = plim_version_library("libcudnn.so.8") ? 1 : 2;
     return known == 1;
 }

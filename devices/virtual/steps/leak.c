@@ -22,7 +22,7 @@ static int64_t growths(const int64_t *samples, int64_t count)
     return result;
 }
 
-/* Is less held at no step of b than at any of a? */
+/* True if every sample of b is above every sample of a. */
 static bool is_above(const int64_t *b, int64_t b_count, const int64_t *a, int64_t a_count)
 {
     int64_t least = b[0], most = a[0];
@@ -33,9 +33,9 @@ static bool is_above(const int64_t *b, int64_t b_count, const int64_t *a, int64_
     return least > most;
 }
 
-/* Peaks of batches of varying length grow too, but ever more rarely: half of the steps later little
- * is left of that. A leak goes on as it began, and what was held once comes never back: batches of random length
- * are held by turns. */
+/* Peaks of batches of varying length grow too, but ever more rarely: in the second half of the samples little growth
+ * remains. A leak keeps growing, and memory never returns to an earlier level, as it does with batches of random
+ * length. */
 bool plim_leak_find(const struct plim_leak *leak, double *bytes)
 {
     enum { FEWEST = 16, EVENTS = 3 };

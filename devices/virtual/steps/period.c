@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 enum {
-    TABLE = 1 << 16, /* tokens are told apart by so many places */
-    RING = 1 << 20,  /* launches in which a period has to fit */
+    TABLE = 1 << 16, /* size of the table of last occurrences */
+    RING = 1 << 20,  /* longest period that can be found, in launches */
 };
 
 bool plim_period_init(struct plim_period *period)
@@ -24,8 +24,8 @@ static uint64_t fitting(const struct plim_period *period)
     return period->run + (period->length == period->kept_length ? period->kept : 0);
 }
 
-/* It is most of what there was so far. The layers of one backward pass repeat, too, where their operands are not
- * known: up to four fifths of a step, with checkpointing. */
+/* True if matching launches outnumber all others `share` times. The layers of a backward pass repeat too, where their
+ * operands are unknown: with checkpointing they are up to four fifths of a step. */
 static bool is_most(const struct plim_period *period, uint64_t share)
 {
     return period->run >= 2 * period->length && fitting(period) >= share * (period->position - fitting(period));
@@ -33,13 +33,14 @@ static bool is_most(const struct plim_period *period, uint64_t share)
 
 enum { LIKELY = 1, BEYOND_LAYERS = 7 };
 
-/* A loss that is shown, a check of every tenth step: the run goes on behind it. */
+/* True if an unexpected launch is an insertion between steps, such as printing the loss or a check every tenth step;
+ * the run continues after it. */
 static bool is_insertion(struct plim_period *period)
 {
     return is_most(period, BEYOND_LAYERS) && ++period->inserted <= period->length;
 }
 
-/* It has ended, as at an evaluation that is longer than a step. */
+/* Remembers the run that ended, for example at an evaluation longer than a step. */
 static void keep_run(struct plim_period *period)
 {
     if (period->run < 2 * period->length) return;
@@ -51,9 +52,9 @@ static void keep_run(struct plim_period *period)
     }
 }
 
-/* One candidate at a time. It dies at the first launch that does not fit, and the distance from
- * that launch to its last occurrence is the next one. So an optimizer's kernel, which ends a run of
- * equal micro-steps, brings the distance from step to step. True: a period is complete. */
+/* There is one candidate at a time. It is dropped at the first launch that does not match; the distance from that
+ * launch to its previous occurrence is the next candidate. So the optimizer's kernel, which ends a run of equal
+ * micro-steps, yields the distance from step to step. Returns true when a period is complete. */
 bool plim_period_feed(struct plim_period *period, uint64_t token, bool is_backward)
 {
     uint32_t symbol = (uint32_t)(token >> 32) | 1;
@@ -81,7 +82,7 @@ bool plim_period_feed(struct plim_period *period, uint64_t token, bool is_backwa
 
 void plim_period_note_unsteady(struct plim_period *period) { period->unsteady = period->position; }
 
-/* What repeats is believed to be training if it has a backward pass. */
+/* True if the repeating launches include a backward pass, which makes them training. */
 static bool is_training(const struct plim_period *period)
 {
     bool is_clear = period->knows_operands && fitting(period) == period->run;

@@ -1,7 +1,7 @@
 #include "seen.h"
 #include <stdlib.h>
 
-enum { SLOTS = 1 << 16, PROBES = 8 /* slots looked at */ };
+enum { SLOTS = 1 << 16, PROBES = 8 /* slots examined per key */ };
 
 struct plim_seen *plim_seen_create(void)
 {

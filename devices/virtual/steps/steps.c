@@ -11,21 +11,21 @@
 enum {
     KINDS = 16,
     TIMES = 64,
-    PAUSE = 64, /* plain launches after which a burst is over */
+    PAUSE = 64, /* plain launches after which a burst has ended */
     OPTIMIZERS = 64,
 };
 
 struct burst {
-    enum plim_steps_rule sign; /* the strongest so far; BY_NOTHING: no burst */
+    enum plim_steps_rule sign; /* strongest sign so far; BY_NOTHING: no burst */
     int pause;                 /* plain launches since its last sign */
-    int single_updates;        /* launches for one parameter each */
+    int single_updates;        /* launches that update one parameter each */
 };
 
-/* Some launches in a row. */
+/* A sequence of consecutive launches. */
 struct stretch {
-    uint64_t length, calls, kind; /* calls: of libraries */
-    uint64_t places;              /* of the large blocks that were handed out; 0: none were told */
-    int64_t held_bytes; /* the most */
+    uint64_t length, calls, kind; /* `calls`: library calls */
+    uint64_t places;              /* hash of the large blocks that were handed out; 0: none reported */
+    int64_t held_bytes; /* the maximum */
     bool unsteady;      /* the peak grew, or memory was refused */
 };
 
@@ -35,36 +35,36 @@ struct plim_steps {
     uint64_t launches;
     int64_t held_bytes, peak_bytes;
 
-    /* From the last step's end to the last burst's, and from there to now. Whether that burst ended
-     * a step shows when the next backward pass begins: is there a forward pass between? */
+    /* `step` lasts from the end of the last step to the last burst, `tail` from there to now. Whether that burst ended
+     * a step is decided when the next backward pass begins, by whether there was a forward pass in between. */
     struct stretch step, tail;
     struct burst burst;
     bool undecided;
     double burst_time;
     uint32_t bursts;
-    int64_t keys;         /* distinct ones since the last burst */
-    int64_t forward_keys; /* of a forward pass, at least; 0: none was seen */
-    int64_t most_keys;    /* after a burst that ended no step */
-    int64_t first_keys;   /* before the first burst */
-    uint64_t first_calls; /* of libraries, before the first burst */
+    int64_t keys;         /* distinct keys since the last burst */
+    int64_t forward_keys; /* fewest keys of a forward pass; 0: none seen yet */
+    int64_t most_keys;    /* most keys after a burst that did not end a step */
+    int64_t first_keys;   /* keys before the first burst */
+    uint64_t first_calls; /* library calls before the first burst */
     uint64_t longest;
 
-    /* The steps before. */
+    /* The completed steps. */
     bool changed; /* since plim_steps_changed() */
     int64_t steps, steady, alike;
     uint64_t length;
     uint64_t kinds[KINDS], places[KINDS];
-    bool moves; /* the last step's large blocks lay as in none before it */
+    bool moves; /* the large blocks of the last step lay where no earlier step's did */
     double times[TIMES], time;
     struct plim_leak leak;
 
     struct plim_seen *key_table;
     struct plim_weights weights;
-    /* Of launches, told apart by their operands, too; and by their shapes alone, where operands lie elsewhere in each
-     * step, as weights do that are not updated in place. */
+    /* Periods of launches distinguished by operands too, and by shape alone. The latter finds steps whose operands lie
+     * elsewhere each time, such as weights that are not updated in place. */
     struct plim_period operands, shapes;
-    bool waits_for_word; /* of an optimizer */
-    uint64_t optimizers[OPTIMIZERS]; /* that have spoken since the last step */
+    bool waits_for_word; /* an optimizer will report its steps */
+    uint64_t optimizers[OPTIMIZERS]; /* those that reported since the last step */
     int optimizer_count;
 };
 
@@ -91,9 +91,9 @@ void plim_steps_destroy(struct plim_steps *steps)
     free(steps);
 }
 
-/* --- steps ------------------------------------------------------------------------------------ */
+/* --- recognising steps ------------------------------------------------------------------------ */
 
-/* Is it among the last ones? It is now. */
+/* True if `value` is among the last KINDS values; otherwise adds it. */
 static bool is_known(uint64_t last[KINDS], uint64_t value)
 {
     for (int i = 0; i < KINDS; i++)
@@ -108,7 +108,7 @@ static void begin_stretch(struct plim_steps *steps, struct stretch *stretch)
     *stretch = (struct stretch){.held_bytes = steps->held_bytes};
 }
 
-/* The launches since the last burst belong to the step. */
+/* Adds the launches since the last burst to the step. */
 static void join_tail(struct plim_steps *steps)
 {
     struct stretch *step = &steps->step, *tail = &steps->tail;
@@ -140,8 +140,8 @@ static void end_step(struct plim_steps *steps)
     steps->optimizer_count = 0;
 }
 
-/* Did a whole forward pass follow the last burst, or none, as within a backward pass? Where
- * addresses tell nothing, the length has to. */
+/* True if a whole forward pass followed the last burst, rather than the rest of a backward pass. If addresses tell
+ * nothing, the number of launches decides. */
 static bool is_step(struct plim_steps *steps, int64_t expected_keys)
 {
     enum { FEWEST = 4, SHARE = 2, PATIENCE = 4 };
@@ -149,12 +149,12 @@ static bool is_step(struct plim_steps *steps, int64_t expected_keys)
     if (SHARE * steps->keys >= expected_keys) return true;
     if (steps->keys > steps->most_keys) steps->most_keys = steps->keys;
     if (steps->step.calls < PATIENCE * steps->first_calls) return false;
-    /* What was expected was no forward pass of a step, but what a program did before it trained. */
+    /* What was taken for a forward pass was work that the program did before training. */
     steps->forward_keys = steps->first_keys = steps->most_keys;
     return true;
 }
 
-/* A backward pass begins or goes on. */
+/* A backward pass begins or continues. */
 static void begin_backward(struct plim_steps *steps)
 {
     if (!steps->forward_keys) steps->forward_keys = steps->keys;
@@ -162,7 +162,7 @@ static void begin_backward(struct plim_steps *steps)
     steps->undecided = false;
 }
 
-/* A stronger sign than those before: what they took for steps may have been micro-steps. */
+/* Adopts a stronger sign than those before; what they counted as steps may have been micro-steps. */
 static void adopt_rule(struct plim_steps *steps, enum plim_steps_rule rule)
 {
     steps->rule = rule;
@@ -176,7 +176,7 @@ static void adopt_rule(struct plim_steps *steps, enum plim_steps_rule rule)
     steps->undecided = false;
 }
 
-/* Something begins that is no part of an optimizer. */
+/* Something begins that is not part of an optimizer. */
 static void end_burst(struct plim_steps *steps)
 {
     enum plim_steps_rule sign = steps->burst.sign;
@@ -184,7 +184,7 @@ static void end_burst(struct plim_steps *steps)
     bool is_sure = sign != PLIM_STEPS_BY_WEIGHTS || steps->weights.epoch_is_whole;
     if (sign == PLIM_STEPS_BY_NOTHING || sign < steps->rule || !is_sure) return;
     if (sign > steps->rule) adopt_rule(steps, sign);
-    /* Two bursts and nothing backward between: one, unless no kernel tells of backward passes. */
+    /* Two bursts with no backward pass in between are one, unless no kernel identifies backward passes. */
     if (steps->undecided && !steps->forward_keys && is_step(steps, steps->first_keys))
         end_step(steps);
     join_tail(steps);
@@ -200,7 +200,7 @@ static void take_sign(struct plim_steps *steps, enum plim_steps_rule sign)
     steps->burst.pause = 0;
 }
 
-/* `symbol`: its token with its operands, where they are known. */
+/* `symbol`: the token including the operands, where they are known. */
 static void count_launch(struct plim_steps *steps, uint64_t token, uint64_t symbol, bool is_backward)
 {
     steps->launches++;
@@ -224,7 +224,7 @@ static void note_key(struct plim_steps *steps, uint64_t key)
     entry->when = now;
 }
 
-/* --- what happens ----------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 void plim_steps_in_place(struct plim_steps *steps, uintptr_t at)
 {
@@ -266,7 +266,7 @@ void plim_steps_launch(struct plim_steps *steps, uint64_t token, enum plim_steps
 void plim_steps_graph(struct plim_steps *steps, uint64_t graph, enum plim_steps_class class,
                       int64_t library_calls)
 {
-    enum { KEYS = 2 }; /* of a call: a matmul's */
+    enum { KEYS = 2 }; /* per library call: a matmul reads two operands */
     if (!steps) return;
     if (class == PLIM_STEPS_PLAIN && library_calls > 0) class = PLIM_STEPS_WORK;
     plim_steps_launch(steps, graph, class, NULL, 0);
@@ -363,7 +363,7 @@ void plim_steps_refused(struct plim_steps *steps)
     if (steps) mark_unsteady(steps);
 }
 
-/* --- what is known ---------------------------------------------------------------------------- */
+/* --- results ---------------------------------------------------------------------------------- */
 
 static double median_seconds(const struct plim_steps *steps)
 {

@@ -4,12 +4,12 @@
 #include <string.h>
 
 struct name_rule {
-    const char *parts[3]; /* all of them are in the name */
+    const char *parts[3]; /* the name contains all of them */
     enum plim_steps_class class;
 };
 
-/* The first that fits. Parts are pieces of mangled names, as short as is safe: "adam" is in
- * "hadamard", and "lamb" in "lambda". */
+/* The first matching rule applies. The parts are substrings of mangled names, as short as is safe: "adam" is part of
+ * "hadamard", and "lamb" of "lambda". */
 static const struct name_rule name_rules[] = {
     /* PyTorch's foreach and fused optimizers, apex, DeepSpeed, Transformer Engine */
     {{"multi_tensor_apply", "PointwiseOp"}, PLIM_STEPS_UPDATE},
@@ -25,14 +25,14 @@ static const struct name_rule name_rules[] = {
     {{"multi_tensor_apply", "Norm"}, PLIM_STEPS_GRADIENT},
     {{"multi_tensor_apply", "non_finite"}, PLIM_STEPS_GRADIENT},
     {{"multi_tensor_apply", "NonFinite"}, PLIM_STEPS_GRADIENT},
-    {{"triton_for_fused"}, PLIM_STEPS_LIST}, /* torch.compile's: also of an optimizer */
+    {{"triton_for_fused"}, PLIM_STEPS_LIST}, /* torch.compile; may also be an optimizer */
     {{"lpnorm_cleanup"}, PLIM_STEPS_GRADIENT},
     {{"non_finite_check_and_unscale"}, PLIM_STEPS_GRADIENT},
     {{"multi_tensor_apply"}, PLIM_STEPS_PLAIN},
     /* bitsandbytes */
     {{"kOptimizer"}, PLIM_STEPS_UPDATE},
     {{"kPreconditionOptimizer"}, PLIM_STEPS_UPDATE},
-    /* one parameter at a time: PyTorch's foreach=False, apex's and DeepSpeed's older ones */
+    /* one parameter at a time: PyTorch with foreach=False, older kernels of apex and DeepSpeed */
     {{"addcdiv"}, PLIM_STEPS_ONE_UPDATE},
     {{"fused_adam"}, PLIM_STEPS_ONE_UPDATE},
     {{"FusedAdam"}, PLIM_STEPS_ONE_UPDATE},
@@ -40,7 +40,7 @@ static const struct name_rule name_rules[] = {
     {{"lamb_cuda_kernel"}, PLIM_STEPS_ONE_UPDATE},
     {{"adagrad_cuda_kernel"}, PLIM_STEPS_ONE_UPDATE},
     {{"sgd_cuda_kernel"}, PLIM_STEPS_ONE_UPDATE},
-    /* backward passes; Triton's kernels of a forward pass are named after what they save as well */
+    /* backward passes; Triton kernels of a forward pass may be named after what they save for it */
     {{"triton_", "dense_backward"}, PLIM_STEPS_BACKWARD},
     {{"triton_", "loss_backward"}, PLIM_STEPS_BACKWARD},
     {{"triton_", "dropout_backward"}, PLIM_STEPS_BACKWARD},
@@ -52,7 +52,7 @@ static const struct name_rule name_rules[] = {
     {{"fmha_cutlassB"}, PLIM_STEPS_BACKWARD},
     {{"layer_norm_grad"}, PLIM_STEPS_BACKWARD},
     {{"GammaBeta"}, PLIM_STEPS_BACKWARD},
-    /* matmuls and the like that no library launched */
+    /* matmuls and similar kernels that no library launched */
     {{"gemm"}, PLIM_STEPS_WORK},
     {{"cutlass"}, PLIM_STEPS_WORK},
     {{"flash_fwd"}, PLIM_STEPS_WORK},
@@ -79,5 +79,5 @@ enum plim_steps_class plim_steps_join(enum plim_steps_class a, enum plim_steps_c
     if (high <= PLIM_STEPS_BACKWARD) return high;
     if (high == PLIM_STEPS_WHOLE) return high;
     if (high >= PLIM_STEPS_ONE_UPDATE) return with_work ? PLIM_STEPS_WHOLE : PLIM_STEPS_UPDATE;
-    return with_work ? low : high; /* gradients and lists tell too little */
+    return with_work ? low : high; /* gradients and lists are too weak a sign */
 }

@@ -5,7 +5,7 @@ int64_t plim_steps_needed(enum plim_steps_rule rule, int64_t wanted, int accumul
 {
     enum {
         SOME = 16,
-        MANY = 130, /* more than people accumulate */
+        MANY = 130, /* more than anyone accumulates */
     };
     int64_t unclear = rule <= PLIM_STEPS_BY_GRADIENTS ? MANY
                       : rule == PLIM_STEPS_BY_LISTS   ? SOME
@@ -17,10 +17,10 @@ int64_t plim_steps_needed(enum plim_steps_rule rule, int64_t wanted, int accumul
 
 static int64_t steady_needed(const struct plim_steps_state *state, int wanted, int accumulation)
 {
-    enum { UNLIKE = 10 }; /* times as many where steps differ */
+    enum { UNLIKE = 10 }; /* factor for steps that differ */
     int64_t alike = wanted < 1 ? 1 : wanted;
     int64_t needed = plim_steps_needed(state->rule, alike, accumulation);
-    /* What came last at step N for the first time has to have had the time to come again. */
+    /* A kind that first occurred at step N must have had the time to occur again. */
     int64_t fresh = state->steps - state->alike;
     bool is_unlike = state->alike < alike || state->alike < fresh || state->moves;
     return is_unlike && needed < UNLIKE * alike ? UNLIKE * alike : needed;
@@ -43,6 +43,6 @@ const char *plim_steps_rule_name(enum plim_steps_rule rule)
         [PLIM_STEPS_BY_OPTIMIZER] = "optimizer kernels",
         [PLIM_STEPS_BY_WORD] = "its optimizer's own word",
     };
-    size_t index = (size_t)rule; /* of a program's memory: it may be anything */
+    size_t index = (size_t)rule; /* read from the program's memory, so it may have any value */
     return names[index < sizeof(names) / sizeof(names[0]) ? index : PLIM_STEPS_BY_NOTHING];
 }

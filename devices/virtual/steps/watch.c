@@ -9,20 +9,20 @@
 static struct {
     pthread_mutex_t lock;
     struct plim_steps *steps;
-    int64_t refusals; /* that the steps were told of */
-    int64_t epoch_peak; /* of memory, at the end of the last epoch, and for how many it did not grow */
+    int64_t refusals; /* already reported to `steps` */
+    int64_t epoch_peak; /* memory peak at the end of the last epoch, and for how many epochs it has not grown */
     int still_epochs;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Where epochs are short, and steps are in epochs: have they shown that the peak does not grow? */
+/* True if epochs are not cut short, or enough of them have passed without a growing peak. */
 static bool are_epochs_still(const struct plim_machine *machine, const struct plim_machine_process *process)
 {
     bool is_told = process->in_epoch || process->epochs > 0;
     return !machine->epoch_steps || !is_told || watch.still_epochs >= machine->repetitions;
 }
 
-/* Has every optimizer had its turn (a generator's, after some of its discriminator's)? One that is never stepped is
- * not waited for longer than this. */
+/* True if every optimizer has stepped (a generator's may step only after several of its discriminator's). Optimizers
+ * that never step are waited for at most MOST_STEPS steps. */
 static bool have_all_stepped(const struct plim_machine_process *process)
 {
     enum { MOST_STEPS = 50 };
@@ -50,7 +50,7 @@ static void publish(void)
         may_rest && plim_steps_is_steady(&state, machine->repetitions, machine->accumulation);
 }
 
-/* In a forked child there is no process of ours, and nobody may be left to give the lock back. */
+/* A forked child has no row, and possibly no thread that would release the lock. */
 static void publish_at_exit(void)
 {
     if (!plim_self_process()) return;
@@ -60,7 +60,7 @@ static void publish_at_exit(void)
     pthread_mutex_unlock(&watch.lock);
 }
 
-/* Everything below is between begin() and end(). A refusal is seen at what happens next. */
+/* Every event is reported between begin() and end(). A refused allocation is noticed at the next event. */
 static struct plim_steps *begin(void)
 {
     const struct plim_machine_process *process = plim_self_process();
@@ -195,7 +195,7 @@ __attribute__((visibility("default"))) void plimsoll_cache_emptied(void)
     end();
 }
 
-/* `count`: 1, or -1 for one that is given back. */
+/* `count`: 1 for an allocation, -1 for a free. */
 static void watch_memory(int device, uint64_t at, int64_t bytes, int count, int cuda_stream)
 {
     int64_t held = 0;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 enum { WRITTEN_FIRST = 1, READ_FIRST = 2, READ_TWICE = 4, UPDATED = 8 };
-enum { ROW = 4 }; /* tensors written in place in a row: nothing that layers do */
+enum { ROW = 4 }; /* tensors written in place in a row that no layer would write */
 
 bool plim_weights_init(struct plim_weights *w)
 {
@@ -21,8 +21,8 @@ static struct plim_seen *find(struct plim_weights *w, uintptr_t at)
     return entry;
 }
 
-/* Few weights may be so by chance, but not where tensors are written in place before and after: those
- * of a program that updates one parameter after the other by itself. */
+/* True if most weights were written. A few could be so by chance, unless other tensors are written in place before and
+ * after them, as in programs that update one parameter after the other themselves. */
 static bool are_most_updated(struct plim_weights *w)
 {
     enum { FEWEST = 8, SHARE = 2, SHARE_IN_ROW = 4 };

@@ -1,11 +1,11 @@
-/* Finds the addresses that hold weights, and detects that most of them were just written, which ends a training step
+/* Finds the addresses of weights, and detects that most of them were just written, which ends a training step
  * (steps.h).
  *
- * An activation is written before it is read, mostly by a known kernel. Trained weights are read forward and
- * backward, and then written, many of them in a row; the weights of a running average are read only forward. The table
- * starts afresh with each epoch, that is, whenever the weights have been written. Until that was seen, epochs end after
- * a while, because weights that are initialised on the GPU are written before they are read.
- */
+ * An activation is written before it is read, mostly by a known kernel. Trained weights are read in the forward and
+ * backward pass and then written, many of them in a row; weights of a running average are read only in the forward
+ * pass. The table starts afresh with each epoch, which ends when the weights have been written. Until that is first
+ * seen, epochs end after some time, because weights that are initialised on the GPU are written before they are
+ * read. */
 #ifndef PLIM_DEVICES_VIRTUAL_STEPS_WEIGHTS_H
 #define PLIM_DEVICES_VIRTUAL_STEPS_WEIGHTS_H
 
@@ -16,31 +16,32 @@
 struct plim_weights {
     struct plim_seen *table;
     uint32_t epoch;
-    int64_t found;      /* addresses that were read before any write, by two operations */
+    int64_t found;      /* addresses read by two operations before any write */
     int64_t updated;    /* how many of these were written since */
     int row;            /* addresses written in place in a row that were not written before in this epoch */
     uintptr_t row_end;
-    bool are_updated;   /* most of them were written, in a row */
+    bool are_updated;   /* most weights were written in a row */
     int silent;         /* library calls since the last such write */
-    bool epoch_is_whole; /* it began when weights had been written, as it will end */
-    uint64_t calls, epoch_end; /* counts of library calls */
+    bool epoch_is_whole; /* the epoch began after a write to the weights, and so will end with one */
+    uint64_t calls, epoch_end; /* in library calls */
 };
 
-/* False: no memory. */
+/* Returns false if out of memory. */
 bool plim_weights_init(struct plim_weights *weights);
 void plim_weights_finish(struct plim_weights *weights);
 
-/* A kernel writes there, or the next kernel works in place there. True: most weights have now been written. */
+/* A kernel writes at `at`, or the next kernel works in place there. Return true if most weights have now been
+ * written. */
 bool plim_weights_write(struct plim_weights *weights, uintptr_t at);
 bool plim_weights_write_in_place(struct plim_weights *weights, uintptr_t at);
 
-/* A library's operation reads there, or writes there: what it writes is not a weight. */
+/* A library operation reads at `at`, or writes there; what it writes is not a weight. */
 void plim_weights_read(struct plim_weights *weights, uintptr_t at, uint64_t reader);
 void plim_weights_result(struct plim_weights *weights, uintptr_t at);
 
-/* A library's launch comes. After some of them without a write to weights in between, the row of writes is complete:
- * a few by chance, or many by an optimizer (some optimizers multiply too). `are_known`: epochs do not end after a
- * while. */
+/* A library launch begins. After some of them without a write to weights, the row of writes is complete: a few by
+ * chance, or many by an optimizer (some optimizers multiply matrices too). With `are_known`, epochs do not end after
+ * some time. */
 void plim_weights_call(struct plim_weights *weights, bool are_known);
 
 /* Something begins that is not part of an optimizer: later writes in place start another row. */
