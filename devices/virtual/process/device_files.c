@@ -1,6 +1,6 @@
-/* The files of NVIDIA's driver, /dev/nvidiactl and /dev/nvidia0 and so on, for programs that look for
- * them before they try to use a GPU (JAX does). They look as /dev/null does; only the driver opens them.
- */
+/* The device files of NVIDIA's driver, /dev/nvidiactl, /dev/nvidia0 and so on, for programs that look for them before
+ * they try to use a GPU, as JAX does. They appear with the properties of /dev/null; only the driver itself would open
+ * them. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "dlsym.h"
 #include "devices/virtual/machine/self.h"
@@ -21,7 +21,7 @@ static const char *replace(const char *path)
     return is_gpu || !strcmp(which, "ctl") || !strcmp(which, "-uvm") ? "/dev/null" : path;
 }
 
-/* Structures go through untouched, so they need not be known. */
+/* Structures are passed through, so their layout need not be known. */
 #define FILE_FUNCTION(name, parameters, arguments)                                                 \
     ANSWER int name parameters;                                                                    \
     ANSWER int name parameters                                                                     \
@@ -34,7 +34,7 @@ static const char *replace(const char *path)
             memcpy(&function, &found, sizeof(function));                                           \
         }                                                                                          \
         if (function) return function arguments;                                                   \
-        errno = ENOSYS; /* of a C library that is too new, or too old, to have it */               \
+        errno = ENOSYS; /* the C library is too new or too old to have it */               \
         return -1;                                                                                 \
     }
 FILE_FUNCTION(access, (const char *path, int mode), (replace(path), mode))

@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* Only where the jump to the C library's dlsym() is written: it has to see the caller's return
- * address, RTLD_NEXT depends on it. */
+/* Supported only on architectures for which the tail call to the C library's dlsym() is written in assembly: RTLD_NEXT
+ * depends on the return address, so it must see the caller's. */
 #if defined(__x86_64__)
 #define OLDEST_VERSION "GLIBC_2.2.5"
 __asm__(".text\n"
@@ -47,7 +47,7 @@ __asm__(".text\n"
         "1:  mov x0, x9\n"
         "    ret\n"
         ".size dlsym, .-dlsym\n");
-#else /* elsewhere a lookup by handle finds the real library, which then finds no GPU */
+#else /* a lookup by handle then finds the real library, which finds no GPU */
 #define OLDEST_VERSION "GLIBC_2.17"
 #endif
 
@@ -58,5 +58,5 @@ void plim_dlsym_prepare(void)
     if (plim_dlsym_real) return;
     void *found = dlvsym(RTLD_NEXT, "dlsym", OLDEST_VERSION);
     memcpy(&plim_dlsym_real, &found, sizeof(found));
-    if (!found) __builtin_trap(); /* there is no C library */
+    if (!found) __builtin_trap(); /* no C library */
 }

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names that stand for different functions in different versions of CUDA, oldest first, as
- * cudaTypedefs.h has them. Number 1 is the plain name. Where the first is missing it had addresses
- * of 32 bits. A name that is not here always stands for itself. */
+/* Names that stand for different functions in different versions of CUDA, oldest first, as in cudaTypedefs.h. Number 1
+ * is the plain name. Where number 1 is missing, it had 32-bit addresses. A name that is not listed always stands for
+ * itself. */
 static const struct version {
     const char *name;
     short since, number; /* 12080 is 12.8 */
@@ -93,7 +93,7 @@ int plim_driver_name_number(const char *name, int cuda_version)
     return number;
 }
 
-/* This library, whatever it is called. */
+/* Returns a handle of this library, whatever its file name. */
 static void *library(void)
 {
     static void *handle;
@@ -103,7 +103,7 @@ static void *library(void)
     return handle;
 }
 
-/* Names that differ only in which default stream they mean are one function here. */
+/* Functions that differ only in which default stream they use are one function here. */
 void *plim_driver_function(const char *name, int cuda_version)
 {
     char symbol[96];

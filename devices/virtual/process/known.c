@@ -1,7 +1,7 @@
-/* What a program can ask of the virtual GPU itself; tests do. */
+/* Queries about the virtual GPU itself, for tests. */
 #include "devices/virtual/memory/shadow.h"
 
-/* The states of that memory: bits of enum plim_known, and 0x80 if some of it is not known. */
+/* Returns the states of a range of memory: bits of enum plim_known, with 0x80 if part of it is not known. */
 ANSWER unsigned plimsoll_known(uintptr_t at, size_t bytes)
 {
     return plim_shadow_survey(at, bytes);

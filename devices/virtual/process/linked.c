@@ -1,11 +1,10 @@
-/* The CUDA runtime where it is linked into a program.
+/* The CUDA runtime linked statically into a program.
  *
- * nvcc links it so unless it is told otherwise, and then there is no name left that the dynamic
- * linker could bind to the virtual GPU. What is left is the program's table of symbols: where it has
- * the runtime, each entry point (of cuBLAS and the others too, if they are linked in) gets a jump to
- * the answer here as its first instruction, before the program's own code runs. Of what is stripped,
- * or loaded later, no more can be said than that it has a runtime of its own (driver/driver_lookup.c).
- */
+ * nvcc links it statically by default; then there is no name left that the dynamic linker could bind to the virtual
+ * GPU. What remains is the program's symbol table: if it contains the runtime, each entry point (also those of cuBLAS
+ * and others, if they are linked in) is overwritten with a jump to the implementation here, before the program's own
+ * code runs. If a program is stripped, or loads such a library later, all that can be reported is that it has a runtime
+ * of its own (driver/driver_lookup.c). */
 #define _GNU_SOURCE /* dl_iterate_phdr, memmem */
 #include "lookup.h"
 #include "symbol_table.h"
@@ -29,17 +28,17 @@ static const unsigned char JUMP[] = {0};
 #endif
 enum { JUMP_BYTES = sizeof(JUMP) + sizeof(void *), FUNCTION_ALIGNMENT = 16 };
 
-/* --- its symbols ------------------------------------------------------------------------------ */
+/* --- symbols ---------------------------------------------------------------------------------- */
 
-/* A file that is mapped as a program or a library. */
+/* A loaded program or library. */
 struct image {
-    uintptr_t base; /* what its addresses count from */
+    uintptr_t base; /* added to the addresses in the file */
     struct plim_symbol_table table;
     const ElfW(Phdr) *segments;
     size_t segment_count;
 };
 
-/* Where it is loaded; NULL: the table says a place outside of the code. */
+/* Returns the address of a function, or NULL if the table gives a place outside the code. */
 static void *function_at(const struct image *image, const ElfW(Sym) *symbol)
 {
     for (size_t i = 0; i < image->segment_count; i++) {
@@ -53,7 +52,7 @@ static void *function_at(const struct image *image, const ElfW(Sym) *symbol)
     return NULL;
 }
 
-/* NULL: it has none of this name. */
+/* Returns the address of a function by name, or NULL if there is none. */
 static void *find_function(const struct image *image, const char *wanted)
 {
     for (size_t i = 0; i < image->table.count; i++) {
@@ -71,7 +70,7 @@ static bool protect(void *at, int protection)
     return !mprotect((void *)first, (uintptr_t)at + JUMP_BYTES - first, protection);
 }
 
-/* From now on the function `at` is `target`. */
+/* Overwrites the function at `at` with a jump to `target`. */
 static bool write_jump(void *at, const void *target)
 {
     if (!protect(at, PROT_READ | PROT_WRITE)) return false;
@@ -94,11 +93,12 @@ static void replace_functions(const struct image *image)
     }
 }
 
-/* --- at the start ----------------------------------------------------------------------------- */
+/* --- at program start ------------------------------------------------------------------------- */
 
-static const char REGISTERS[] = "__cudaRegisterFatBinary"; /* every runtime has it */
+static const char REGISTERS[] = "__cudaRegisterFatBinary"; /* part of every runtime */
 
-/* A runtime of 11 is not asked: it looks for a driver first. Those from 12.0 on have cudaGetKernel. */
+/* Sets plim_version_linked. A runtime of CUDA 11 is not called, as it would look for a driver first; runtimes from 12.0
+ * on have cudaGetKernel. */
 static void ask_version(const struct image *image)
 {
     typedef int query(int *);
@@ -128,9 +128,9 @@ static int visit(struct dl_phdr_info *info, size_t size, void *user)
     struct image image = {.base = info->dlpi_addr,
                           .segments = info->dlpi_phdr,
                           .segment_count = info->dlpi_phnum};
-    if (plim_lookup_is_nvidias((const void *)info->dlpi_phdr)) return 0; /* or ours */
+    if (plim_lookup_is_nvidias((const void *)info->dlpi_phdr)) return 0; /* or this library */
     int fd = open(info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0; /* the kernel's own has no file */
+    if (fd < 0) return 0; /* the kernel's vDSO has no file */
     if (!fstat(fd, &status) && status.st_size > 0) {
         size_t bytes = (size_t)status.st_size;
         void *file = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);

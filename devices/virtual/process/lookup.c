@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Beginnings of the names of NVIDIA's libraries, which are told apart so; all of cuDNN's parts are
- * one. */
+/* Prefixes of the file names of NVIDIA's libraries, used to tell them apart; all parts of cuDNN count as one
+ * library. */
 static const char *const libraries[] = {"libcudart.so", "libcublas.so", "libcublasLt.so",
                                         "libcudnn", "libnccl.so", "libnvidia-ml.so",
                                         "libcupti.so", "libcufft.so", "libcusparse.so", "libcusolver.so"};
@@ -15,7 +15,7 @@ enum { LIBRARIES = sizeof(libraries) / sizeof(libraries[0]), NO_LIBRARY = -1, OU
 
 struct place {
     const void *address;
-    const char *path; /* of the library that has it */
+    const char *path; /* of the library that contains it */
     bool is_ours;
 };
 
@@ -41,8 +41,8 @@ static int look(struct dl_phdr_info *info, size_t size, void *user)
     return 1;
 }
 
-/* Which of them has this address. Not by dladdr(), which goes through all symbols of the library: cuDNN asks for its
- * functions again and again. */
+/* Returns the library that contains an address. Does not use dladdr(), which searches all symbols of a library: cuDNN
+ * looks up its functions very often. */
 static int library_at(const void *address)
 {
     struct place place = {.address = address};

@@ -7,7 +7,7 @@ struct file {
     size_t bytes;
 };
 
-/* NULL: these bytes are not all in the file, or are not aligned as a table's entries are. */
+/* Returns the address of a part of the file, or NULL if it is not completely in the file or not aligned. */
 static const void *part(const struct file *file, uint64_t at, uint64_t bytes, size_t alignment)
 {
     bool is_inside = at <= file->bytes && bytes <= file->bytes - at;

@@ -1,6 +1,6 @@
-/* PyTorch's caching allocator tells PyTorch's profiler of every block that it hands out or takes
- * back (c10/cuda/CUDACachingAllocator.cpp, 1.8 to 2.15), through a function of another library: so
- * the call comes here first, and is passed on. */
+/* Intercepts PyTorch's reports of blocks. Its caching allocator reports every block that it hands out or takes back to
+ * PyTorch's profiler (c10/cuda/CUDACachingAllocator.cpp, 1.8 to 2.15), through a function of another library; so the
+ * call can be intercepted here and passed on. */
 #include "devices/virtual/machine/cuda_abi.h"
 #include "devices/virtual/machine/version.h"
 #include "devices/virtual/memory/block.h"
@@ -9,13 +9,13 @@
 #include "dlsym.h"
 #include <string.h>
 
-/* c10::Device: of two bytes, so that it comes in a register. */
+/* `device` is a c10::Device: two bytes, passed in a register. */
 typedef void report(void *at, int64_t bytes, uint64_t allocated, uint64_t reserved,
                     uint16_t device);
 
 static void note(void *at, int64_t bytes, uint64_t reserved, uint16_t device)
 {
-    enum { CUDA = 1 }; /* c10::DeviceType, the first of the two bytes; then its index */
+    enum { CUDA = 1 }; /* c10::DeviceType, the first of the two bytes; the second is the index */
     int gpu = device >> 8;
     if (bytes > 0)
         plim_block_take((uintptr_t)at, (size_t)bytes);
@@ -38,7 +38,7 @@ static void pass_on(report **theirs, const char *name, void *at, int64_t bytes, 
     if (*theirs) (*theirs)(at, bytes, allocated, reserved, device);
 }
 
-/* c10::reportMemoryUsageToProfiler, whose totals are int64_t up to 2.1 and size_t since. */
+/* c10::reportMemoryUsageToProfiler; its totals are int64_t up to PyTorch 2.1 and size_t from then on. */
 #define REPORT(symbol)                                                                             \
     ANSWER void symbol(void *at, int64_t bytes, uint64_t allocated, uint64_t reserved,             \
                        uint16_t device)                                                            \

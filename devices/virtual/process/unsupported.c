@@ -19,7 +19,7 @@ static const struct {
     [PLIM_CUSOLVER] = {"cuSOLVER", 9, 1, 6},
 };
 
-/* cuDNN 9 numbers its statuses anew. */
+/* cuDNN 9 renumbered its status codes. */
 enum { CUDNN8_NOT_SUPPORTED = 9, CUDNN8_NOT_INITIALIZED = 1, CUDNN8_EXECUTION_FAILED = 8 };
 
 int plim_unsupported(enum plim_nvidia_library library, const char *name)

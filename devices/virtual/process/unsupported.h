@@ -1,11 +1,9 @@
-/* Calls without a handwritten implementation: either not supported, or they only compute and count as
- * a launch.
+/* Calls without a handwritten implementation: either not supported, or computations that only count as a launch.
  *
- * The files in names list every entry point of NVIDIA's libraries; make_answers.py turns them into
- * weak definitions that call these functions, and a handwritten definition replaces them when the library
- * is linked. So no call reaches a library that would look for a real GPU, and an unsupported function
- * is reported by name instead of seeming to work.
- */
+ * The files in names/ list every entry point of NVIDIA's libraries. make_answers.py turns them into weak definitions
+ * that call these functions; a handwritten definition replaces them when the library is linked. So no call reaches a
+ * library that would look for a real GPU, and an unsupported function is reported by name instead of seeming to
+ * work. */
 #ifndef PLIM_DEVICES_VIRTUAL_PROCESS_UNSUPPORTED_H
 #define PLIM_DEVICES_VIRTUAL_PROCESS_UNSUPPORTED_H
 
@@ -16,20 +14,20 @@ enum plim_nvidia_library {
     PLIM_CUFFT, PLIM_CUSPARSE, PLIM_CUSOLVER,
 };
 
-/* Notes, once for each name, that `name` is not supported, and returns the library's own code for
- * "not supported", which for the runtime also becomes its last error. `name` may contain more than a name,
- * for example "cudnnBackendFinalize of a resample operation". */
+/* Notes, once per name, that `name` is not supported. Returns the library's own code for "not supported", which for the
+ * runtime also becomes its last error. `name` may contain more than a name, for example "cudnnBackendFinalize of a
+ * resample operation". */
 int plim_unsupported(enum plim_nvidia_library library, const char *name);
 
-/* For functions that only read and write device memory: a launch on the handle's stream. Returns 0 or the
- * library's code for a failed execution. `handle` is one of ours (struct plim_handle below);
- * NULL gives the library's code for an invalid handle. */
+/* For functions that only read and write device memory: a launch on the handle's stream. Returns 0 or the library's
+ * code for a failed execution. `handle` starts with struct plim_handle (below); NULL gives the library's code for an
+ * invalid handle. */
 int plim_compute(enum plim_nvidia_library library, const char *name, const void *handle);
 
-/* The beginning of every handle that we create for cuBLAS, cuBLASLt, cuDNN, cuSPARSE or cuSOLVER. */
+/* The start of every handle created for cuBLAS, cuBLASLt, cuDNN, cuSPARSE or cuSOLVER. */
 struct plim_handle {
     void *stream;
-    int device; /* the current GPU when it was made */
+    int device; /* the current GPU when it was created */
 };
 
 #endif

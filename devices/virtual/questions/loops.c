@@ -3,13 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A place, and how often it was read since the step began or the last answer was turned. */
+/* A place, and how often it was read since the step began or its value was last changed. */
 struct loop {
     char place[PLIM_QUESTION_TEXT];
     int64_t step, reads, most;
 };
 
-static struct loop loops[PLIM_MACHINE_QUESTIONS]; /* as many as are listed; an empty place: free */
+static struct loop loops[PLIM_MACHINE_QUESTIONS]; /* as many as there are rows for questions; free if the place is
+                                                   * empty */
 
 static struct loop *find(const char *place, int64_t most)
 {

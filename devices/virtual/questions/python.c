@@ -1,6 +1,6 @@
-/* Who asks, where the program is one of Python: its interpreter is asked, through functions that it
- * exports itself, what the calling thread waits in (use_of_value.py). Only threads that Python knows are
- * looked at; the GIL, which PyTorch lets go of while it waits for the GPU, is taken for that. */
+/* Finds the asker in Python programs: asks the interpreter, through functions that it exports, what the calling thread
+ * is executing (use_of_value.py). Only threads known to Python are examined. The GIL is acquired for it, as PyTorch
+ * releases it while it waits for the GPU. */
 #include "autotune/base/embed.h"
 #include "devices/virtual/process/dlsym.h"
 #include "devices/virtual/work/transfer.h"
@@ -11,10 +11,10 @@
 
 extern const struct plim_embedded_file plim_questions_python[];
 
-/* Py_file_input of Python's compile.h: a module's text. */
+/* Py_file_input of Python's compile.h: source text of a module. */
 enum { FILE_INPUT = 257 };
 
-/* What is used of Python's interface, of 3.8 to 3.14. PyObject is void here. */
+/* The functions of Python's C API that are used, available from 3.8 to 3.14. PyObject is declared as void here. */
 static struct {
     int (*Py_IsInitialized)(void);
     void *(*PyGILState_GetThisThreadState)(void);
@@ -31,7 +31,7 @@ static struct {
     void (*Py_DecRef)(void *);
 } python;
 
-static void *names; /* the module's; made once, under the GIL, and kept */
+static void *names; /* namespace of the module; created once, under the GIL, and kept */
 
 static bool find_all(void)
 {
@@ -98,7 +98,7 @@ static void find_asker(size_t bytes, bool is_floating, struct plim_question_aske
     python.PyErr_Fetch(&type, &value, &trace);
     void *frame = python.PyEval_GetFrame();
     if (frame) ask(frame, bytes, is_floating, asker);
-    python.PyErr_Restore(type, value, trace); /* and forgets what went wrong here */
+    python.PyErr_Restore(type, value, trace); /* also discards any error raised here */
     python.PyGILState_Release(state);
     is_asking = false;
 }

@@ -9,7 +9,7 @@
 
 void (*plim_question_find_asker)(size_t, bool, struct plim_question_asker *);
 
-/* Without the return type, and what stands in brackets behind the name. */
+/* Writes the name of a kernel without its return type and without template and function arguments. */
 static void name_kernel(const char *mangled, char out[PLIM_QUESTION_TEXT])
 {
     char *text = mangled ? plim_signature_text(mangled) : NULL;
@@ -28,8 +28,8 @@ static bool has_any(const char *text, const char *const *words, size_t count)
     return false;
 }
 
-/* A kernel whose name has types of floating-point numbers in it, and none of what else it might
- * write: places, counts, truth (which an optimizer's kernel is given by value). */
+/* True if the types in the kernel's name include a floating-point type and none of the others it might write: indices,
+ * counts, truth values (an optimizer kernel takes bools only by value). */
 static bool writes_floats(const char *mangled)
 {
     static const char *const floats[] = {"float", "double", "c10::Half", "c10::BFloat16"};
@@ -43,8 +43,8 @@ static bool writes_floats(const char *mangled)
     return is_so;
 }
 
-/* A number of so many bytes, of which it is known whether they are a floating-point number's, or not; false: it cannot
- * be told what that would look like. */
+/* Stores a given value as a number of `bytes` bytes; `is_floating` if it is known to be floating-point. Returns false
+ * if a number of this size cannot hold it. */
 static bool give(void *to, size_t bytes, bool is_floating, const struct plim_given_value *given)
 {
     int64_t whole = (int64_t)given->number;
@@ -57,15 +57,16 @@ static bool give(void *to, size_t bytes, bool is_floating, const struct plim_giv
     return true;
 }
 
-/* Who read last what a kernel writes, and what the user gave there; NULL: nothing. */
+/* The last place that read a result of `kernel`, and the value that the user gave for it; NULL: none. */
 static struct {
     const char *kernel;
     char place[PLIM_QUESTION_TEXT];
     const struct plim_given_value *value;
 } last;
 
-/* The value that the user gives. Backward asks again what forward did, in a thread of which Python knows nothing: it is
- * told the same as whoever read last what that kernel writes, and asks in his place. */
+/* Returns the value that the user gave, or NULL. The backward pass repeats reads of the forward pass in a thread that
+ * Python does not know: it gets the same value as the last place that read this kernel's result, and counts as that
+ * place. */
 static const struct plim_given_value *find_given(struct plim_machine *machine, const char *kernel,
                                                  struct plim_question_asker *asker)
 {
@@ -86,7 +87,8 @@ static const struct plim_given_value *find_given(struct plim_machine *machine, c
     return value;
 }
 
-/* What is 0 becomes 1; false: it is not 0, or cannot be. Of two bytes it is that of bfloat16, no 0 in fp16 either. */
+/* Changes 0 to 1. Returns false if the value is not 0 or is too large. A float of two bytes is set to bfloat16's 1,
+ * which is not 0 in fp16 either. */
 static bool make_one(void *to, size_t bytes, bool is_floating)
 {
     static const struct plim_given_value one = {.is_whole = true, .number = 1};
@@ -123,8 +125,8 @@ static bool goes_round(const char *place, int64_t most)
     return turns;
 }
 
-/* Where the program seems to go round and round, what was 0 is something else this time: true, or more than it waits
- * for. Of what is neither a truth value nor a floating-point number nothing is known. */
+/* If the program seems to loop, changes 0 to true, or to a number larger than it waits for. Integers of more than one
+ * byte are left alone. */
 static bool turn(void *to, size_t bytes, bool is_floating, const char *place)
 {
     const struct plim_given_value much = {.is_whole = bytes == 1, .number = bytes == 1 ? 1 : 1e9};
@@ -132,7 +134,7 @@ static bool turn(void *to, size_t bytes, bool is_floating, const char *place)
     return goes_round(place, PLIM_LOOP_READS) && give(to, bytes, is_floating, &much);
 }
 
-/* The same where it goes on as long as a mask selects any: now it selects none. */
+/* Same for a loop that runs while a mask selects something: now it selects nothing. */
 static bool turn_off(void *to, size_t bytes, const char *place)
 {
     if (!goes_round(place, PLIM_LOOP_READS_OF_MASK)) return false;
@@ -140,14 +142,15 @@ static bool turn_off(void *to, size_t bytes, const char *place)
     return true;
 }
 
-/* A mask's sum, or whether it selects any, which no size has to follow. */
+/* True if the kernel sums a mask or tests whether it selects anything; no size needs to depend on the result. */
 static bool is_sum(const char *kernel)
 {
     return kernel && strstr(kernel, "reduce_kernel");
 }
 
-/* How many a mask selects is a size, and decides, whatever it looks like. What the user says it is stands on the GPU
- * too: what is selected then goes where room for as many was made. */
+/* Handles the number of elements that a mask selects: it is a size, so it counts as a decision whatever its use looks
+ * like. A number given by the user is also stored on the GPU, so that the selected elements fit the memory allocated
+ * for them. */
 static void settle_count(uintptr_t from, const void *to, const char *kernel, struct plim_machine_question *question)
 {
     unsigned char known[sizeof(question->answer)];
@@ -160,9 +163,9 @@ static void settle_count(uintptr_t from, const void *to, const char *kernel, str
         memcpy(&question->answer, to, (size_t)question->bytes);
 }
 
-/* Which of the learned numbers are the largest, as for a metric's best five, or which token is, is nothing that an
- * answer rests on unless the program decides by it; nor is how many a mask selects that are only shown, or a sum that
- * is put away, as right answers are counted: that is just not known. */
+/* Removes assumptions on which nothing rests. The indices of the largest values (a metric's top five) or a token matter
+ * only if the program decides by them; so does a number of selected elements that is merely shown, or a sum that is
+ * stored, such as a count of correct answers, which then counts as unknown. */
 static unsigned without_idle(unsigned known, const char *kernel, const struct plim_question_asker *asker)
 {
     bool is_idle = asker->place[0] && asker->use <= PLIM_QUESTION_KEPT;
@@ -174,7 +177,7 @@ static unsigned without_idle(unsigned known, const char *kernel, const struct pl
 
 void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
 {
-    enum { MOST_SHOWN = 1 << 20 }; /* nobody prints more: activations that are offloaded, by C++ */
+    enum { MOST_SHOWN = 1 << 20 }; /* larger values are not printed: offloaded activations, copied by C++ code */
     struct plim_machine *machine = plim_self_machine();
     struct plim_machine_question question = {.bytes = (int64_t)bytes};
     struct plim_question_asker asker = {.use = PLIM_QUESTION_KEPT, .answer = -1};

@@ -10,20 +10,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The part of the file that is written now: a whole number of events and of pages. */
+/* The part of the file that is mapped: a whole number of events and of pages. */
 enum { WINDOW_EVENTS = 32768 };
 #define WINDOW_BYTES ((off_t)WINDOW_EVENTS * (off_t)sizeof(struct plim_stream_event))
 
 static struct {
-    pid_t owner; /* 0: not looked at yet. A fork has none of it */
+    pid_t owner; /* 0: not opened yet. A forked child opens its own file */
     int fd;      /* -1: nothing is written */
     struct plim_stream_head *head;
     struct plim_stream_event *window;
-    int64_t reserved_bytes; /* of blocks: the most that their segments had, */
-    int gpu;                /* which is theirs, from 1; 0: there was none yet */
+    int64_t reserved_bytes; /* in a file of blocks: largest total size of the segments */
+    int gpu;                /* index + 1 of the GPU of the blocks; 0: none yet */
 } stream = {.fd = -1};
 
-/* What the environment asks for: asked at every launch. */
+/* What the environment asks to write; checked at every launch, so it is cached. */
 enum content { NOTHING, EVERYTHING, BLOCKS };
 
 static bool is_set(const char *variable)
@@ -43,7 +43,7 @@ static enum content content(void)
     return (enum content)known;
 }
 
-/* Of this thread's processor time, what was told so far, and what there was when it paused. */
+/* CPU time of this thread at its last event (plus paused time), and when it paused. */
 static _Thread_local uint64_t told_microseconds, paused_microseconds;
 
 static void *map(off_t at, size_t bytes)
@@ -77,7 +77,7 @@ static void begin(void)
     memcpy(stream.head->magic, "plimstrm", sizeof(stream.head->magic));
 }
 
-/* Where the next event goes; NULL: there is no room for it, nor for any later one. */
+/* Returns the place of the next event, or NULL if there is no room for it or any later one. */
 static struct plim_stream_event *next_place(void)
 {
     uint64_t count = stream.head->count;
@@ -114,7 +114,7 @@ static void write_event(enum plim_stream_kind kind, int cuda_stream, uint64_t wh
         return;
     }
     bool is_told = kind == PLIM_STREAM_COST || kind == PLIM_STREAM_NUMBER ||
-                   kind == PLIM_STREAM_REDUCE; /* by their launch */
+                   kind == PLIM_STREAM_REDUCE; /* they belong to their launch */
     bool is_timed = plim_stream_is_on() && !is_told;
     *event = (struct plim_stream_event){.kind = (uint16_t)kind,
                                         .cuda_stream = (uint16_t)cuda_stream,
@@ -139,7 +139,7 @@ void plim_stream_step(void)
     write_event(PLIM_STREAM_STEP, 0, 0, stream.reserved_bytes);
 }
 
-/* Of one GPU: with a second one the file ends. */
+/* Blocks of one GPU only: when a second GPU appears, the file ends. */
 void plim_stream_block(uint64_t at, int64_t bytes, int64_t reserved_bytes, int gpu, int cuda_stream)
 {
     if (!plim_stream_has_blocks()) return;
@@ -169,7 +169,7 @@ void plim_stream_resume(void)
     if (plim_stream_is_on()) told_microseconds += thread_microseconds() - paused_microseconds;
 }
 
-/* PyTorch's autograd runs backward in threads of its own. */
+/* PyTorch's autograd runs the backward pass in threads of its own. */
 void plim_stream_cost(const struct plim_cost *cost)
 {
     struct plim_cost here = *cost;

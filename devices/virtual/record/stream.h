@@ -1,22 +1,18 @@
-/* What a program did on the virtual GPU, event by event: the raw material of a recording
- * (workloads/recording).
+/* What a program did on the virtual GPU, event by event: the raw material of a recording (workloads/recording).
  *
- * A process whose environment names a folder (PLIM_STREAM_VARIABLE) writes one file there, named by
- * its process id: a header, then one struct plim_stream_event for each event, in order.
- * Run under PYTORCH_NO_CUDA_MEMORY_CACHING=1, each tensor's storage is one allocation of exactly its
- * bytes; otherwise allocations are the segments of PyTorch's caching allocator.
+ * A process whose environment names a folder (PLIM_STREAM_VARIABLE) writes one file there, named by its process id: a
+ * header followed by one struct plim_stream_event per event, in order. Under PYTORCH_NO_CUDA_MEMORY_CACHING=1 the
+ * storage of each tensor is one allocation of exactly its size; otherwise allocations are the segments of PyTorch's
+ * caching allocator.
  *
- * Where the environment names a folder for blocks (PLIM_STREAM_BLOCKS_VARIABLE) instead, the file has the blocks that
- * PyTorch's caching allocator hands out, and the steps: a trial of exec is judged by them (autotune/trace/forecast.h).
+ * If the environment names a folder for blocks (PLIM_STREAM_BLOCKS_VARIABLE) instead, the file has the blocks that
+ * PyTorch's caching allocator hands out, and the steps; exec's trials are judged by them (autotune/trace/forecast.h).
  *
- * The file is mapped, so that everything up to a kill is in it. Disk space is reserved as it
- * grows; where the disk is full, or PLIM_STREAM_MOST events are written, further events
- * are only counted in `lost`.
+ * The file is memory-mapped, so it is complete up to the point where a process is killed. Disk space is reserved as the
+ * file grows; if the disk is full, or PLIM_STREAM_MOST events are written, further events are only counted in `lost`.
  *
- * Units: bytes; microseconds of CPU time, which neither other programs on the machine nor waiting for
- * other threads affect. The file is read on the machine that wrote it: it has the machine's
- * byte order.
- */
+ * Units: bytes; microseconds of CPU time, which is affected neither by other programs on the machine nor by waiting for
+ * other threads. The file is read on the machine that wrote it and has its byte order. */
 #ifndef PLIM_DEVICES_VIRTUAL_RECORD_STREAM_H
 #define PLIM_DEVICES_VIRTUAL_RECORD_STREAM_H
 
@@ -35,25 +31,25 @@ enum {
 };
 
 enum plim_stream_kind {
-    PLIM_STREAM_ALLOCATION,  /* what: its address; bytes: as requested */
+    PLIM_STREAM_ALLOCATION,  /* what: its address; bytes: size requested */
     PLIM_STREAM_FREE,        /* what: the same address */
-    PLIM_STREAM_KERNEL,      /* what: a token of the kernel; bytes: 0 */
-    PLIM_STREAM_LIBRARY,     /* what: a token of the function and its form; bytes: 0 */
+    PLIM_STREAM_KERNEL,      /* what: token of the kernel; bytes: 0 */
+    PLIM_STREAM_LIBRARY,     /* what: token of the function and its form; bytes: 0 */
     PLIM_STREAM_GRAPH,       /* a launch of a CUDA graph; bytes: 0 */
     PLIM_STREAM_COPY,        /* a copy to device memory; what: 0 */
-    /* A training step was recognised; it ended shortly before. bytes: in a file of blocks, the largest size so far of
-     * the segments of PyTorch's allocator; else 0. */
+    /* A training step was recognised, which ended shortly before. bytes: in a file of blocks, the largest total size so
+     * far of the segments of PyTorch's allocator; otherwise 0. */
     PLIM_STREAM_STEP,
     PLIM_STREAM_COST,        /* the cost of a launch; what: plim_stream_head_of(); bytes: its first number */
     PLIM_STREAM_NUMBER,      /* bytes: the next number of the last cost; missing ones are 0 */
     PLIM_STREAM_REDUCE,      /* the next kernel is PyTorch's reduce_kernel: plim_stream_reduce_of() */
-    PLIM_STREAM_EMPTY_CACHE, /* the program's allocator released its cached memory */
+    PLIM_STREAM_EMPTY_CACHE, /* PyTorch's allocator released its cached memory */
 };
 
 struct plim_stream_event {
     uint16_t kind;
-    uint16_t cuda_stream; /* of an allocation or a reduction: the stream it is for, by PyTorch (torch_stream.h) */
-    uint32_t microseconds; /* CPU time of the thread since its previous event; 0 for events that add to a launch */
+    uint16_t cuda_stream; /* of an allocation or a reduction: PyTorch's stream it is for (torch_stream.h) */
+    uint32_t microseconds; /* CPU time of the thread since its previous event; 0 for events that describe a launch */
     uint64_t what;
     int64_t bytes;
 };
@@ -61,35 +57,35 @@ struct plim_stream_event {
 struct plim_stream_head {
     char magic[8]; /* "plimstrm" */
     uint32_t version, event_bytes;
-    _Atomic uint64_t count, lost; /* events in the file, and events left out */
+    _Atomic uint64_t count, lost; /* events in the file; events that were dropped */
 };
 
-/* Writes one event; does nothing without a folder. The caller holds a lock. */
+/* Writes one event; does nothing if no folder is set. The caller holds a lock. */
 void plim_stream_write(enum plim_stream_kind kind, uint64_t what, int64_t bytes);
 void plim_stream_allocation(uint64_t at, int64_t bytes, int cuda_stream);
 void plim_stream_step(void);
 
-/* PyTorch's allocator hands out a block, or takes one back (0 bytes); `reserved_bytes`: the size of its segments
- * afterwards. The caller holds a lock. */
+/* PyTorch's allocator hands out a block, or takes one back (bytes not positive). `reserved_bytes`: total size of its
+ * segments afterwards. The caller holds a lock. */
 void plim_stream_block(uint64_t at, int64_t bytes, int64_t reserved_bytes, int gpu, int cuda_stream);
 
-/* Is everything except blocks being written? Are only blocks being written? */
+/* True if everything except blocks is being written; true if only blocks and steps are. */
 bool plim_stream_is_on(void);
 bool plim_stream_has_blocks(void);
 
-/* The virtual GPU's own work between the two calls, in this thread, does not count as the program's time: a real GPU
- * would do it, or nobody would (computing values). */
+/* Work of the virtual GPU between the two calls, in this thread, does not count as the program's time: a real GPU would
+ * do it, or nobody would (computing values). */
 void plim_stream_pause(void);
 void plim_stream_resume(void);
 
-/* Writes the cost of a launch by this thread. The caller holds a lock. */
+/* Writes the cost of this thread's last launch. The caller holds a lock. */
 void plim_stream_cost(const struct plim_cost *cost);
 
-/* Writes the configuration of the launch of reduce_kernel that comes next; `shares`: its last two allocations are the
- * partial results and the semaphores of blocks that share an output. The caller holds a lock. */
+/* Writes the configuration of the launch of reduce_kernel that follows. `shares`: the last two allocations are the
+ * partial results and semaphores of blocks that share an output. The caller holds a lock. */
 void plim_stream_reduce(const struct plim_reduce_launch *launch, bool shares, int cuda_stream);
 
-/* The same, read back. */
+/* Decodes an event of plim_stream_reduce(). */
 static inline struct plim_reduce_launch plim_stream_reduce_of(const struct plim_stream_event *event,
                                                               bool *shares)
 {
@@ -99,7 +95,7 @@ static inline struct plim_reduce_launch plim_stream_reduce_of(const struct plim_
                                        .threads_share = event->what >> 16 & 1};
 }
 
-/* A cost without its numbers, encoded as one number, and decoded; false: not a valid cost. */
+/* Encode a cost without its numbers as one number, and decode it; false if it is not valid. */
 static inline uint64_t plim_stream_head_of(const struct plim_cost *cost)
 {
     return (uint64_t)(cost->kind | cost->type << 8 | cost->causal << 16 | cost->in_autograd << 17 |

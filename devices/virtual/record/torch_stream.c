@@ -5,15 +5,14 @@
 #include <pthread.h>
 #include <string.h>
 
-/* c10::cuda::CUDAStream (c10/core/Stream.h): two words, so that it comes in registers. An id of 0 is the
- * default stream. */
+/* c10::cuda::CUDAStream (c10/core/Stream.h): two words, returned in registers. Id 0 is the default stream. */
 struct torch_stream {
     uint64_t device;
     int64_t id;
 };
 typedef struct torch_stream current_stream(int8_t device);
 
-/* c10::cuda::getCurrentCUDAStream (c10/cuda/CUDAStream.h, 1.8 to 2.15); NULL: there is none. */
+/* Returns c10::cuda::getCurrentCUDAStream (c10/cuda/CUDAStream.h, 1.8 to 2.15), or NULL if it is not loaded. */
 static current_stream *find_current_stream(void)
 {
     static current_stream *found;
@@ -24,7 +23,7 @@ static current_stream *find_current_stream(void)
     return found;
 }
 
-/* Dense, in the order of their first allocation. Streams beyond the most are taken for one. */
+/* Numbers streams in the order of their first allocation. Streams beyond MOST share a number. */
 static int number_of(int64_t id)
 {
     enum { MOST = 64 };

@@ -2,9 +2,9 @@
 #ifndef PLIM_DEVICES_VIRTUAL_RECORD_TORCH_STREAM_H
 #define PLIM_DEVICES_VIRTUAL_RECORD_TORCH_STREAM_H
 
-/* The calling thread's stream on a GPU, numbered as in the program: 0 is the default stream, others are numbered in
- * the order in which they were first seen. Also 0 where nothing is recorded or there is no PyTorch. Call it without
- * a lock, since it calls into PyTorch. */
+/* Returns the calling thread's stream on a GPU: 0 for the default stream; others are numbered in the order in which
+ * they were first seen. Also 0 if nothing is recorded or PyTorch is not loaded. Call it without a lock, since it calls
+ * into PyTorch. */
 int plim_torch_stream(int device);
 
 #endif

@@ -3,7 +3,7 @@
 #include <elf.h>
 #include <string.h>
 
-/* Tables are copied entry by entry: an image need not be aligned. */
+/* Headers and table entries are copied, since an image need not be aligned. */
 struct file {
     const unsigned char *image;
     size_t bytes; /* or PLIM_UNKNOWN_BYTES */
@@ -25,7 +25,7 @@ static bool open_file(struct file *file, const void *image, size_t bytes)
            plim_is_readable(image, bytes, header->e_shoff, header->e_shnum * sizeof(Elf64_Shdr));
 }
 
-/* Of `index` less than e_shnum. */
+/* `index` must be less than e_shnum. */
 static Elf64_Shdr section_at(const struct file *file, size_t index)
 {
     Elf64_Shdr section;
@@ -33,7 +33,7 @@ static Elf64_Shdr section_at(const struct file *file, size_t index)
     return section;
 }
 
-/* Moves `end` behind this part of the file; false: no file is so large. */
+/* Extends `end` to the end of this part of the file. Returns false if it is larger than any file. */
 static bool reach(uint64_t from, uint64_t count, size_t *end)
 {
     if (from > MOST_BYTES || count > MOST_BYTES) return false;
@@ -58,7 +58,7 @@ size_t plim_cubin_bytes(const void *image, size_t room)
     return is_sane && plim_is_readable(image, room, 0, end) ? end : 0;
 }
 
-/* A section's content, of which `size` bytes are in the file; NULL: not all of it is. */
+/* Returns the contents of a section, which are sh_size bytes; NULL if they are not completely in the file. */
 static const void *content_of(const struct file *file, const Elf64_Shdr *section)
 {
     bool is_there =
@@ -67,7 +67,7 @@ static const void *content_of(const struct file *file, const Elf64_Shdr *section
     return is_there ? file->image + section->sh_offset : NULL;
 }
 
-/* A table of names, which ends with a 0 byte; NULL: there is none. */
+/* Returns a string table, which ends with a null byte, or NULL if there is none. */
 static const char *names_of(const struct file *file, size_t index, size_t *size)
 {
     if (index >= file->header.e_shnum) return NULL;
@@ -90,11 +90,11 @@ static bool find_section(const struct file *file, const char *prefix, const char
     return false;
 }
 
-/* Attributes one after the other: a format, a kind, and a half word that is the value or, in the
- * last format, the size of what follows. */
+/* Attributes follow each other: a byte with the format, a byte with the kind, and 16 bits that hold the value or, in
+ * the sized format, the size of the data that follows. */
 enum { FORMAT_SIZED = 4, KIND_PARAMETER = 0x17, PARAMETER_BYTES = 12 };
 
-/* A parameter: index 4, ordinal 2, offset 2, and a word with its size in the upper 14 bits. */
+/* Reads a parameter: index (4 bytes), ordinal (2), offset (2), and a word with its size in the upper 14 bits. */
 static void read_parameter(const unsigned char *at, int *count, uint32_t *pointers)
 {
     uint16_t ordinal;

@@ -4,7 +4,7 @@
 
 struct plim_graph {
     PLIM_ARRAY(struct plim_node *) nodes;
-    enum plim_steps_class steps_class; /* of its own launches, without its children's */
+    enum plim_steps_class steps_class; /* of the graph's own launches, without those of its children */
     size_t calls;
     PLIM_ARRAY(uintptr_t) written;
     PLIM_ARRAY(struct plim_cost) costs;
@@ -43,7 +43,7 @@ int plim_graph_add(struct plim_graph *graph, enum plim_node_type type, struct pl
     return GPU_OK;
 }
 
-/* A child for the node: `child`, which is the node's from now on, or an error if it is NULL. */
+/* Adds `child` to the node, which takes ownership. Fails if `child` is NULL (out of memory). */
 static int give_child(struct plim_node *node, struct plim_graph *child)
 {
     struct plim_graph **more = child ? realloc(node->children, (node->child_count + 1) *
@@ -81,7 +81,7 @@ static int clone_node(struct plim_graph *graph, const struct plim_node *node,
     return failed;
 }
 
-/* The chain of a capture stays one; what a program joined otherwise does too. */
+/* Dependencies become a chain in the order of the nodes, as a capture makes it. */
 struct plim_graph *plim_graph_clone(const struct plim_graph *graph)
 {
     struct plim_graph *copy = plim_graph_create();
@@ -105,7 +105,7 @@ size_t plim_graph_nodes(const struct plim_graph *graph, struct plim_node ***node
     return graph->nodes.count;
 }
 
-/* --- what it does ----------------------------------------------------------------------------- */
+/* --- launches in the graph -------------------------------------------------------------------- */
 
 void plim_graph_note(struct plim_graph *graph, enum plim_steps_class steps_class,
                      bool is_library)
@@ -129,7 +129,7 @@ const uintptr_t *plim_graph_writes(const struct plim_graph *graph, size_t *count
     return graph->written.items;
 }
 
-/* One that there is no memory for counts not at all. */
+/* A cost for which there is no memory is dropped. */
 void plim_graph_note_cost(struct plim_graph *graph, const struct plim_cost *cost)
 {
     if (PLIM_ARRAY_PUSH(&graph->costs, *cost) != PLIM_OK) return;

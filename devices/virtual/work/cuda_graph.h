@@ -1,7 +1,6 @@
-/* Graphs: work that a program captures (stream.h) or builds node by node, to launch it as a
- * whole. Nothing of it runs, so only the nodes, their dependencies, and what
- * their launches say about training steps (steps_class.h) are kept.
- */
+/* CUDA graphs: work that a program captures (stream.h) or builds node by node, to launch it as a whole. Nothing in it
+ * runs, so only the nodes, their dependencies, and what their launches say about training steps (steps_class.h) are
+ * kept. */
 #ifndef PLIM_DEVICES_VIRTUAL_WORK_CUDA_GRAPH_H
 #define PLIM_DEVICES_VIRTUAL_WORK_CUDA_GRAPH_H
 
@@ -11,7 +10,7 @@
 
 struct plim_graph;
 
-/* CUDA's node types, as far as they are distinguished. */
+/* The node types of CUDA that are distinguished. */
 enum plim_node_type {
     PLIM_NODE_KERNEL = 0, PLIM_NODE_MEMCPY = 1, PLIM_NODE_MEMSET = 2, PLIM_NODE_HOST = 3,
     PLIM_NODE_GRAPH = 4, PLIM_NODE_EMPTY = 5, PLIM_NODE_WAIT = 6, PLIM_NODE_RECORD = 7,
@@ -20,43 +19,42 @@ enum plim_node_type {
 
 struct plim_node {
     enum plim_node_type type;
-    struct plim_node *before;    /* the last of those that it depends on; NULL: none */
-    struct plim_graph **children; /* GRAPH: one, CONDITIONAL: its bodies; owned by the node */
+    struct plim_node *before;    /* the last node it depends on; NULL: none */
+    struct plim_graph **children; /* GRAPH: one; CONDITIONAL: its bodies. Owned by the node */
     size_t child_count;
 };
 
-/* NULL: out of memory. An executable graph is a clone. */
+/* Return NULL if out of memory. An executable graph is a clone. */
 struct plim_graph *plim_graph_create(void);
 struct plim_graph *plim_graph_clone(const struct plim_graph *graph);
-void plim_graph_destroy(struct plim_graph *graph); /* NULL is fine */
+void plim_graph_destroy(struct plim_graph *graph); /* NULL is allowed */
 
-/* GPU_OUT_OF_MEMORY. The graph owns the node. */
+/* Adds a node, which the graph owns. GPU_OUT_OF_MEMORY. */
 int plim_graph_add(struct plim_graph *graph, enum plim_node_type type, struct plim_node **out);
 /* Adds a node of type GRAPH with a copy of `child`. */
 int plim_graph_add_child(struct plim_graph *graph, const struct plim_graph *child,
                          struct plim_node **out);
-/* Adds a node of type CONDITIONAL with empty bodies, which the program fills. */
+/* Adds a node of type CONDITIONAL with empty bodies, to be filled by the program. */
 int plim_graph_add_conditional(struct plim_graph *graph, size_t bodies, struct plim_node **out);
 
-/* Notes what a launch in the graph says about steps: its class, and whether it is a library's. */
+/* Records what a launch in the graph says about steps: its class, and whether a library made it. */
 void plim_graph_note(struct plim_graph *graph, enum plim_steps_class steps_class,
                      bool is_library);
 
-/* Notes addresses that a launch in the graph may write to; returns those of all its launches, except its children's. */
+/* Record and return the addresses that launches in the graph may write; without those of child graphs. */
 void plim_graph_note_writes(struct plim_graph *graph, const uintptr_t *written, size_t count);
 const uintptr_t *plim_graph_writes(const struct plim_graph *graph, size_t *count);
 
-/* Notes the cost of a launch in the graph; and returns the costs in the order of capture, except its children's. */
+/* Record and return the costs of launches in the graph, in the order of capture; without those of child graphs. */
 void plim_graph_note_cost(struct plim_graph *graph, const struct plim_cost *cost);
 const struct plim_cost *plim_graph_costs(const struct plim_graph *graph, size_t *count);
 
 size_t plim_graph_nodes(const struct plim_graph *graph, struct plim_node ***nodes);
 
-/* What one launch of a graph does, its children included; conditional bodies are assumed to run
- * once. */
+/* What one launch of a graph does, including its children; conditional bodies are assumed to run once. */
 struct plim_graph_sum {
-    size_t kernels, calls; /* calls of libraries are kernels too */
-    enum plim_steps_class steps_class; /* of all together */
+    size_t kernels, calls; /* library calls are also counted as kernels */
+    enum plim_steps_class steps_class; /* of all launches together */
 };
 struct plim_graph_sum plim_graph_sum(const struct plim_graph *graph);
 

@@ -3,7 +3,7 @@
 #include "devices/virtual/machine/self.h"
 #include <math.h>
 
-/* Of the best rate, by the largest power of two up to 16 that divides the bytes from row to row. */
+/* Returns the share of the best rate, by the largest power of two up to 16 that divides the bytes of a row. */
 static double share_of(int64_t row_bytes)
 {
     static const double shares[] = {PLIM_ALIGNED_2_SHARE, PLIM_ALIGNED_2_SHARE, PLIM_ALIGNED_4_SHARE,
@@ -29,7 +29,7 @@ int64_t plim_event_lost_nanoseconds(const struct plim_cost *cost)
     return (int64_t)fmin(1e9 * TIMES * seconds * (1 / share - 1), 1e15);
 }
 
-/* All of it passes the L2 cache, twice as fast as memory (sim/roofline.h). */
+/* The sectors all pass through the L2 cache, which is twice as fast as memory (sim/roofline.h). */
 int64_t plim_event_lost_by_jumping(int64_t bytes)
 {
     enum { TIMES = 1000, L2_SPEEDUP = 2, DATA_RATE = 2 };

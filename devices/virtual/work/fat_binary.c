@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fat binaries as nvcc writes them; <fatbinary_section.h> has the wrapper, the rest was read off the
- * output of nvcc 11.8 to 13.0. Little-endian, unaligned. */
+/* Fat binaries as nvcc writes them, little-endian and unaligned. The wrapper is defined in <fatbinary_section.h>; the
+ * rest was inferred from the output of nvcc 11.8 to 13.0. */
 enum { WRAPPER_MAGIC = 0x466243b1, KIND_PTX = 1, KIND_ELF = 2 };
 enum { HEADER_BYTES = 16, ENTRY_BYTES = 32, WRAPPER_BYTES = 16 };
 static const uint32_t FAT_MAGIC = 0xba55ed50;
@@ -26,8 +26,8 @@ static bool has(const uint64_t *set, int capability)
     return set[capability / 64] >> capability % 64 & 1;
 }
 
-/* Header: magic 4, version 2, its own size 2, bytes that follow 8. Each entry: kind 2, version 2,
- * its header's size 4, bytes that follow it 8, ..., at 28 the compute capability 4. */
+/* Header: magic (4 bytes), version (2), its own size (2), bytes that follow it (8). Each entry: kind (2), version (2),
+ * size of its header (4), bytes that follow that header (8), ..., compute capability (4, at offset 28). */
 static bool read_fat(struct plim_fat_binary *binary, const unsigned char *at, size_t bytes)
 {
     if (!plim_is_readable(at, bytes, 0, HEADER_BYTES)) return false;
@@ -73,7 +73,7 @@ static void look(struct plim_fat_binary *binary)
     binary->is_read = true;
 }
 
-/* Machine code runs on the same major version and the same minor or a later one; PTX on everything
+/* Machine code runs on GPUs of the same major version with the same or a later minor version; PTX runs on every GPU
  * that is not older. */
 int plim_fat_binary_code(struct plim_fat_binary *binary, int compute_capability)
 {

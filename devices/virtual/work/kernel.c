@@ -3,7 +3,7 @@
 #include "devices/virtual/steps/token.h"
 #include <stdlib.h>
 
-/* Open addressing; PyTorch registers some ten thousand kernels. */
+/* Hash table with open addressing; PyTorch registers some ten thousand kernels. */
 static struct {
     struct plim_kernel **slots;
     size_t size, count;

@@ -15,21 +15,22 @@ static int32_t int_at(const void *parameters, size_t offset)
     return value;
 }
 
-/* Which of a kernel's parameters are the sizes: bytes from the begin of its structure. */
+/* Offsets of the sizes in a kernel's parameter structure, in bytes. */
 struct attention_layout {
-    const char *name; /* a part of the mangled name */
+    const char *name; /* substring of the mangled name */
     enum plim_cost_kind kind;
-    size_t batch; /* 0: the grid says it, in its last dimension */
+    size_t batch; /* 0: the z dimension of the grid */
     size_t heads, key_heads, queries, keys, head;
-    size_t causal;     /* of efficient attention: custom_mask_type; 0: the name says it */
-    size_t group;      /* heads that share keys and values; 0: `key_heads` says them */
-    size_t row_stride; /* of queries, behind which a layout is known from another; 0: by its heads */
+    size_t causal;     /* efficient attention: offset of custom_mask_type; 0: part of the name */
+    size_t group;      /* number of heads that share keys and values; 0: given by `key_heads` */
+    size_t row_stride; /* row stride of queries, which distinguishes this layout from others; 0: distinguished by its
+                        * heads */
 };
 
-/* Flash: Flash_fwd_params in flash.h of FlashAttention 2.5 and later, with which backward's begin.
+/* Flash: Flash_fwd_params in flash.h of FlashAttention 2.5 and later; the backward parameters start with them.
  * Efficient: AttentionKernel::Params and AttentionBackwardKernel::Params in PyTorch's
- * mem_eff_attention/kernel_forward.h and kernel_backward.h (2.5 to 2.13, and 2.15 with heads in groups), launched
- * over blocks, heads and batch. */
+ * mem_eff_attention/kernel_forward.h and kernel_backward.h (2.5 to 2.13, and 2.15 with grouped heads), launched over
+ * blocks, heads and batch. */
 static const struct attention_layout layouts[] = {
     {"flash_fwd", PLIM_COST_FLASH, 176, 96, 100, 180, 184, 192, 0, 0, 0},
     {"flash_bwd_dq_dk_dv", PLIM_COST_FLASH_BACKWARD, 176, 96, 100, 180, 184, 192, 0, 0, 0},
@@ -45,8 +46,8 @@ static enum plim_cost_type type_of(const char *name)
     return strstr(name, "f16") || strstr(name, "half") ? PLIM_COST_FP16 : PLIM_COST_FP32;
 }
 
-/* Template arguments of flash kernels, mangled: traits, which end with an element type, then dropout
- * and causal. */
+/* Reads the mangled template arguments of flash kernels: traits, ending with an element type, followed by dropout and
+ * causal. */
 static bool flash_is_causal(const char *name)
 {
     const char *traits = strstr(name, "kernel_traits"), *at = traits ? strstr(traits, "_tE") : NULL;
@@ -54,8 +55,8 @@ static bool flash_is_causal(const char *name)
     return at && at[2] == '1';
 }
 
-/* Six strides of rows, those of queries first, and how many times these are those of the gradients: 1, or 3 where
- * queries, keys and values are packed. */
+/* True if there are six row strides, starting with that of queries, followed by the factor that gives those of the
+ * gradients: 1, or 3 if queries, keys and values are packed. */
 static bool has_strides(const struct attention_layout *layout, const void *parameters, int64_t head)
 {
     enum { STRIDES = 6 };
@@ -65,7 +66,7 @@ static bool has_strides(const struct attention_layout *layout, const void *param
     return stride[0] >= head && (times == 1 || times == 3);
 }
 
-/* False where the sizes are none, or other heads than the grid has: another layout. */
+/* Returns false if the sizes are not valid or the number of heads differs from the grid's: it is another layout. */
 static bool attention_cost(const struct attention_layout *layout, const char *name,
                            const struct plim_launch_config *launch, struct plim_cost *out)
 {
@@ -87,23 +88,24 @@ static bool attention_cost(const struct attention_layout *layout, const char *na
     return true;
 }
 
-/* --- kernels that touch little ---------------------------------------------------------------- */
+/* --- kernels that access part of a block ------------------------------------------------------ */
 
-enum { PARAMETERS = 5, ROW_BYTES = 32, INDEX_BYTES = 8 }; /* of a row at least a sector of memory */
+enum { PARAMETERS = 5, ROW_BYTES = 32, INDEX_BYTES = 8 }; /* a row takes at least one memory sector */
 enum { ROW_OF_EACH = ROW_BYTES / INDEX_BYTES };
 
-/* How often the block behind each parameter counts. */
+/* How often the block that each parameter points to is counted. */
 static const struct exception {
-    const char *name; /* a part of the mangled name */
+    const char *name; /* substring of the mangled name */
     uint8_t times[PARAMETERS];
 } exceptions[] = {
     {"CatArrayBatchedCopy", {2}},                                /* result */
     {"vectorized_gather_kernel", {2, 0, 1}},                     /* result, table, indices */
     {"indexSelect", {2, 0, 1}},                                  /* the same */
-    {"embedding_backward_feature_kernel", {1, 2, 0}},            /* indices, gradient, table's */
+    {"embedding_backward_feature_kernel", {1, 2, 0}},            /* indices, gradient, gradient of the table */
     {"nll_loss_forward_reduce_cuda_kernel_2d", {1, 1, 0, ROW_OF_EACH}}, /* loss, total, input, target */
-    {"nll_loss_backward_reduce_cuda_kernel_2d", {0, 1, ROW_OF_EACH}},   /* input's, loss's, target */
-    {"flash_bwd_dot_do_o", {0}},                                 /* within backward's own time */
+    {"nll_loss_backward_reduce_cuda_kernel_2d", {0, 1, ROW_OF_EACH}},   /* gradient of the input, gradient of the loss,
+                                                                         * target */
+    {"flash_bwd_dot_do_o", {0}},                                 /* part of the time of the backward kernel */
     {"flash_bwd_convert_dq", {0}},
 };
 
@@ -123,9 +125,9 @@ static int64_t exception_bytes(const struct exception *e, const struct plim_kern
     return bytes;
 }
 
-/* --- all others ------------------------------------------------------------------------------- */
+/* --- all other kernels ------------------------------------------------------------------------ */
 
-/* Every block that an address among the arguments lies in, once. */
+/* Returns the total size of the blocks to which the arguments point, each counted once. */
 static int64_t all_bytes(const struct plim_kernel *kernel, const struct plim_launch_config *launch)
 {
     void *const *arguments = launch->arguments;
@@ -141,17 +143,17 @@ static int64_t all_bytes(const struct plim_kernel *kernel, const struct plim_lau
         size_t known = 0;
         while (known < blocks && at[known] != block.at) known++;
         if (!block.bytes || known < blocks) continue;
-        at[blocks++] = block.at; /* of those that were looked at */
+        at[blocks++] = block.at; /* blocks already counted; overwrites addresses already visited */
         bytes += (int64_t)block.bytes;
     }
     return bytes;
 }
 
-/* --- what is told ----------------------------------------------------------------------------- */
+/* --- reported by plimsoll's module ------------------------------------------------------------ */
 
 static _Thread_local struct {
     char name[512];
-    int64_t bytes; /* 0: nothing */
+    int64_t bytes; /* 0: none */
 } told;
 
 __attribute__((visibility("default"))) void plimsoll_kernel_moves(const char *name, int64_t bytes)

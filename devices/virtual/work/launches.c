@@ -10,7 +10,7 @@
 #include "writes.h"
 #include <stdlib.h>
 
-/* Once a kernel: names are long. */
+/* Reads the kernel's name at its first launch only, as names are long. */
 static void read_name(struct plim_kernel *kernel)
 {
     char *text = plim_signature_text(kernel->name);
@@ -20,7 +20,7 @@ static void read_name(struct plim_kernel *kernel)
     free(text);
 }
 
-/* What it makes of the values that are known; else what it may have written is unknown. */
+/* Computes the results if the kernel is supported; otherwise marks what it may have written as unknown. */
 static void settle(const struct plim_kernel *kernel, const struct plim_launch_config *launch)
 {
     uintptr_t written[PLIM_WRITES];
@@ -134,7 +134,8 @@ static void spoil_writes(const struct plim_graph *graph)
         for (size_t k = 0; k < nodes[i]->child_count; k++) spoil_writes(nodes[i]->children[k]);
 }
 
-/* The host launches all of it at once; `begun`: so much of it is. */
+/* Reports the costs of a graph's launches. The host launches them all at once; `begun` is the number reported so
+ * far. */
 static size_t watch_costs(const struct plim_graph *graph, size_t begun)
 {
     size_t count;

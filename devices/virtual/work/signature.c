@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The C++ library's own, where the program has one. Python loads it where RTLD_DEFAULT does not
- * look. */
+/* Uses the demangler of the C++ library, if the program has one. Python loads that library where RTLD_DEFAULT does not
+ * find it. */
 char *plim_signature_text(const char *name)
 {
     typedef char *demangler(const char *, char *, size_t *, int *);
@@ -19,7 +19,8 @@ char *plim_signature_text(const char *name)
     return function ? function(name, NULL, NULL, NULL) : NULL;
 }
 
-/* PyTorch's elementwise kernels take an array of pointers, the output first: its bytes, else 0. */
+/* PyTorch's elementwise kernels take an array of pointers, the output first. Returns its size in bytes, or 0 if the
+ * type is another. */
 static uint16_t array_bytes(const char *type, size_t length)
 {
     static const char array[] = "rray<char*, ";
@@ -29,7 +30,7 @@ static uint16_t array_bytes(const char *type, size_t length)
     return 0;
 }
 
-/* One parameter's type: is it a pointer to something not const? */
+/* True if a parameter's type is a pointer to non-const. */
 static bool is_written(const char *type, size_t length)
 {
     static const char const_pointer[] = " const*";
@@ -39,8 +40,8 @@ static bool is_written(const char *type, size_t length)
     return length < ending || strncmp(type + length - ending, const_pointer, ending) != 0;
 }
 
-/* Types, by how they begin, in which there is no pointer to memory that is written: numbers,
- * functions without data, and the state of random numbers. */
+/* Prefixes of types that contain no pointer to memory that is written: numbers, functors without data, and the state of
+ * random numbers. */
 static const char *const plain[] = {"bool",
                                     "char",
                                     "signed",
@@ -69,8 +70,9 @@ static const char *const plain[] = {"bool",
                                     "cuda::std::",
                                     "thrust::"};
 
-/* Where the pointers end in structures that are known; what lies behind one on the stack is old pointers. CUB's states
- * of a scan are one array or three; of FlashAttention's (flash.h, to PyTorch 2.11), which grew, no less than it is. */
+/* Where the pointers end in known structures; after them the stack may hold stale pointers. CUB's scan states have one
+ * array or three. FlashAttention's parameters (flash.h, up to PyTorch 2.11) have grown; their bound is no less than
+ * their size. */
 static const struct {
     const char *name;
     uint16_t bytes;
@@ -102,7 +104,7 @@ static uint16_t bytes_of(const char *type, size_t length)
     return 0;
 }
 
-/* A layout of elements that are const. */
+/* True for a tensor layout with const elements. */
 static bool is_read_only(const char *type, size_t length)
 {
     return has(type, length, "TensorInfo<") && has(type, length, " const,");
@@ -124,7 +126,7 @@ static bool is_structure(const char *type, size_t length)
     return true;
 }
 
-/* Splits the parameter list at its outermost commas. */
+/* Splits the parameter list at its top-level commas. */
 static void read_parameters(const char *list, struct plim_signature *out)
 {
     int depth = 0;
@@ -152,7 +154,7 @@ static void read_parameters(const char *list, struct plim_signature *out)
     }
 }
 
-/* The last "(" on the outermost level begins the parameters. */
+/* Returns the parameter list: the text after the last top-level "(". */
 static const char *find_parameters(const char *text)
 {
     const char *found = NULL;

@@ -6,11 +6,11 @@
 struct plim_capture {
     uint64_t id;
     struct plim_graph *graph;
-    bool own_graph; /* made for the capture */
-    bool broken;    /* something was done that a capture forbids: it gives no graph */
+    bool own_graph; /* created for this capture */
+    bool broken;    /* an operation that captures forbid was called: no graph results */
     struct plim_node *last;
     PLIM_ARRAY(struct plim_stream *) streams;
-    struct plim_capture *older; /* of those that go on */
+    struct plim_capture *older; /* list of captures in progress */
 };
 
 static struct plim_capture *captures;
@@ -109,8 +109,7 @@ int plim_event_record(struct plim_event *event, struct plim_stream *stream)
     return GPU_OK;
 }
 
-/* Whoever measures how fast kernels are measures again and again what takes little time, and chooses
- * by what is left. */
+/* A program that times kernels repeats those that take little time, and chooses by the difference that remains. */
 int plim_event_seconds(const struct plim_event *from, const struct plim_event *to, double *out)
 {
     const double of_launch = 0.01, of_nothing = 1e-6;
@@ -194,7 +193,7 @@ struct plim_node **plim_capture_last(const struct plim_stream *stream)
     return stream->capture && stream->capture->last ? &stream->capture->last : NULL;
 }
 
-/* Work of a capture comes after all that was captured before it. */
+/* Captured work depends on all work captured before it. */
 static void append(struct plim_stream *stream, struct plim_node *node)
 {
     node->before = stream->capture->last;

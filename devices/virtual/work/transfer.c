@@ -6,8 +6,8 @@
 #include "devices/virtual/steps/watch.h"
 #include <string.h>
 
-/* So few bytes are the counters of a kernel that reduces in several blocks, cleared before it is launched:
- * a part of its operation. */
+/* Fills of at most this size clear the counters of a kernel that reduces in several blocks, before it is launched; they
+ * are part of its cost. */
 enum { COUNTERS_BYTES = 1 << 10 };
 
 int (*plim_transfer_synchronize)(void);
@@ -15,7 +15,7 @@ void (*plim_transfer_asked)(uintptr_t, void *, size_t, unsigned);
 
 int plim_transfer_wait(void) { return plim_transfer_synchronize ? plim_transfer_synchronize() : GPU_OK; }
 
-/* The host gets what is known, else 0, unless somebody knows better. */
+/* Gives the host the known values, and 0 for the others unless plim_transfer_asked changes them. */
 static void read(uintptr_t from, void *to, size_t bytes)
 {
     unsigned known = plim_shadow_load(from, to, NULL, bytes);
@@ -52,8 +52,8 @@ static bool is_pinned(const void *host)
     return plim_heap_find((uintptr_t)host, &block) && block.kind == HEAP_HOST;
 }
 
-/* Within the GPU what is copied is read and written. What little the host reads it waits for: PyTorch takes single
- * numbers through pinned memory. */
+/* Copies within the GPU read and write the data. Small copies to the host are waited for even if the memory is pinned:
+ * PyTorch reads single numbers through pinned memory. */
 static bool transfer_cost(const struct plim_transfer *t, struct plim_cost *out)
 {
     enum { LITTLE = 1 << 20 };

@@ -1,11 +1,11 @@
-/* Copies and fills between the host and the shadows of device memory. */
+/* Copies and fills between the host and the shadow of device memory. */
 #ifndef PLIM_DEVICES_VIRTUAL_WORK_TRANSFER_H
 #define PLIM_DEVICES_VIRTUAL_WORK_TRANSFER_H
 
 #include "stream.h"
 
-/* `rows` rows of `bytes`, which begin `to_pitch` and `from_pitch` bytes apart. The addresses tell which side is
- * the GPU's, as with unified addressing. */
+/* Copies `rows` rows of `bytes` bytes, which start `to_pitch` and `from_pitch` bytes apart. The addresses determine
+ * which side is the GPU's, as with unified addressing. */
 struct plim_transfer {
     void *to;
     const void *from;
@@ -19,15 +19,15 @@ int plim_transfer_plain(void *to, const void *from, size_t bytes, struct plim_st
 int plim_fill(void *to, uint32_t value, size_t element_bytes, size_t count,
               struct plim_stream *stream);
 
-/* The host waits for the GPU's work: for collectives with other ranks, where there are any. Returns a
- * CUDA error code. A copy to the host waits in the same way. */
+/* Waits for the work of the GPU: for collectives with other ranks, if there are any. Returns a CUDA error code. A copy
+ * to the host waits in the same way. */
 int plim_transfer_wait(void);
 
 /* The function that waits; NULL: there is nothing to wait for. */
 extern int (*plim_transfer_synchronize)(void);
 
-/* Called when the host has read `bytes` from the GPU, with the states `known` of the values (plim_shadow_load()).
- * It may record the read and change the values in `to` that the host gets. NULL: not used. */
+/* Called when the host has read `bytes` bytes from the GPU; `known` holds the states of the values
+ * (plim_shadow_load()). It may record the read and change the values in `to` that the host gets. NULL: not used. */
 extern void (*plim_transfer_asked)(uintptr_t from, void *to, size_t bytes, unsigned known);
 
 #endif

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A structure's size is not known: few launches have more than this (from CUDA 12.1 on 32 KiB are allowed), and
- * one parameter ends where the next that lies behind it begins. */
+/* Bound for structures of unknown size: few launches have larger parameters (from CUDA 12.1 on 32 KiB are allowed). A
+ * parameter also ends where the next one in memory starts. */
 enum { STRUCTURE_BYTES = 4096, PAGE_BYTES = 4096 };
 
-/* `told`: what the launch tells of it; 0: nothing. */
+/* Returns how many bytes of argument i can be searched. `told`: the size that the launch determines; 0: unknown. */
 static size_t room_of(const struct plim_signature *signature, void *const *arguments, int i, size_t told)
 {
     uintptr_t at = (uintptr_t)arguments[i];
@@ -32,7 +32,7 @@ static uintptr_t word_at(const void *structure, size_t i)
     return word;
 }
 
-/* Do the ends of so many sequences lie there, behind a 0? */
+/* True if `at` holds the offsets of so many sequences (cu_seqlens): known, ascending and starting with 0. */
 static bool are_ends(uintptr_t at, int32_t sequences)
 {
     size_t count = (size_t)sequences + 1;
@@ -44,9 +44,9 @@ static bool are_ends(uintptr_t at, int32_t sequences)
     return holds;
 }
 
-/* Which word of FlashAttention's parameters is cu_seqlens_q, with cu_seqlens_k behind it: both are read. They stand
- * behind the number of sequences, six or eight to nine lengths and two scales (flash.h, versions 2.0 to 2.8, in PyTorch
- * as in flash-attn). `words` where that is not seen. */
+/* Returns the index of the word of FlashAttention's parameters that is cu_seqlens_q, which cu_seqlens_k follows; both
+ * are only read. They follow the number of sequences, six or eight to nine lengths, and two scales (flash.h, versions
+ * 2.0 to 2.8, in PyTorch and flash-attn). Returns `words` if they are not found. */
 static size_t find_ends(const void *structure, size_t words)
 {
     static const size_t before[] = {6, 5};
