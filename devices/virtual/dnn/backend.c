@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- whose descriptors ------------------------------------------------------------------------ */
+/* --- choice of the descriptors: the library's or our own -------------------------------------- */
 
-enum { DESCRIBES_GPUS = 90800 }; /* the first version that takes a GPU as a description */
+enum { DESCRIBES_GPUS = 90800 }; /* first version that accepts a description of a GPU */
 
 static struct plim_dnn_backend backend;
 static pthread_once_t found = PTHREAD_ONCE_INIT;
@@ -34,10 +34,10 @@ static const struct plim_dnn_backend *use_backend(void)
     return &backend;
 }
 
-/* --- the GPU as a description ---------------------------------------------------------------- */
+/* --- description of the GPU ------------------------------------------------------------------ */
 
-/* What is not in the GPU's numbers is the same for all GPUs that CUDA 11 and later know (CUDA C++
- * Programming Guide, technical specifications per compute capability). cudaDeviceId has to be 0. */
+/* Values that are not in struct plim_machine_gpu are the same for all GPUs that CUDA 11 and later support (CUDA C++
+ * Programming Guide, technical specifications per compute capability). cudaDeviceId must be 0. */
 static int describe(const struct plim_machine_gpu *gpu, char *out, size_t size)
 {
     return snprintf(
@@ -66,7 +66,8 @@ static int set_description(void *descriptor, int device)
     return backend.set(descriptor, DNN_DEVICE_JSON, DNN_OF_CHAR, length + 1, json);
 }
 
-/* One for each GPU that is used; never destroyed, as engines refer to it. NULL: it is refused. */
+/* Returns the description of a GPU, or NULL if cuDNN refuses it. There is one per GPU in use, never destroyed, as
+ * engines refer to it. */
 static void *description_of(int device)
 {
     static struct { void *descriptor; bool made; } gpus[PLIM_MACHINE_GPUS];
@@ -86,9 +87,9 @@ static void *description_of(int device)
     return gpus[device].descriptor;
 }
 
-/* --- descriptors of ours ---------------------------------------------------------------------- */
+/* --- descriptors implemented here ------------------------------------------------------------- */
 
-/* Begins each: a mark that tells it from the library's descriptors, and of which kind it is. */
+/* Each starts with the address of a mark, which tells it from the library's descriptors and gives its kind. */
 static const char plan_mark, pack_mark;
 
 static void *ours_of(const void *descriptor, const char *mark)
@@ -109,8 +110,8 @@ static int create(const char *mark, size_t bytes, void **out)
 
 /* --- execution plans -------------------------------------------------------------------------- */
 
-/* Ours: the library would compile kernels and load them. What a plan is asked for, its workspace,
- * its engine configuration knows already. */
+/* Plans are implemented here, since the library would compile kernels and load them. The only attribute that is needed,
+ * the workspace, is known from the engine configuration. */
 struct plan {
     const void *mark;
     void *config;
@@ -124,9 +125,9 @@ static struct plan *plan_of(const void *descriptor)
     return ours_of(descriptor, &plan_mark);
 }
 
-/* Five of cuDNN 9.19's engines for convolutions give another workspace for a GPU that is described in JSON than for one
- * that is there, whatever its size: 368 of 864 configurations for an H100, which told both. The other engines' are the
- * same. */
+/* Five of cuDNN 9.19's engines for convolutions give a different workspace for a GPU described in JSON than for one
+ * that is present, whatever its size: 368 of 864 configurations for an H100, where both were compared. The other
+ * engines give the same. */
 static void note_convolution(const struct plan *plan)
 {
     enum { MATTERS = 1 << 20 };
@@ -152,13 +153,13 @@ static int finalize_plan(struct plan *plan)
 static int set_of_plan(struct plan *plan, int attribute, int64_t count, const void *values)
 {
     if (attribute == DNN_PLAN_JSON) return plim_unsupported(PLIM_CUDNN, "a stored cuDNN plan");
-    if (attribute != DNN_PLAN_CONFIG) return 0; /* a handle, a cache of kernels, a GPU */
+    if (attribute != DNN_PLAN_CONFIG) return 0; /* a handle, a kernel cache, a GPU */
     if (count != 1 || !values) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
     memcpy(&plan->config, values, sizeof(plan->config));
     return 0;
 }
 
-/* cudnn-frontend keeps it beside each plan; a plan is not made of it again (set_of_plan()). */
+/* cudnn-frontend stores this text beside each plan; plans cannot be created from it (set_of_plan()). */
 static int text_of_plan(const struct plan *plan, int64_t room, int64_t *count, char *out)
 {
     char text[64];
@@ -182,9 +183,9 @@ static int get_of_plan(const struct plan *plan, int attribute, int64_t asked, in
     return 0;
 }
 
-/* --- what plans are run with ------------------------------------------------------------------- */
+/* --- variant packs ----------------------------------------------------------------------------- */
 
-/* Ours too: the library's keeps what it is given, and does not tell it ("not supported"). */
+/* Implemented here too: the library's descriptor does not return what was set ("not supported"). */
 struct pack {
     const void *mark;
     const void *operands[64];
@@ -206,9 +207,9 @@ static int set_of_pack(struct pack *pack, int attribute, int64_t count, const vo
     return 0;
 }
 
-/* --- the interface ---------------------------------------------------------------------------- */
+/* --- the backend functions -------------------------------------------------------------------- */
 
-/* Heuristics and engines are told which GPU they are for when they are made. */
+/* Heuristics and engines are told at creation which GPU they are for. */
 ANSWER int cudnnBackendCreateDescriptor(int type, void **out)
 {
     if (!out) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
@@ -239,7 +240,7 @@ ANSWER int cudnnBackendDestroyDescriptor(void *descriptor)
     return 0;
 }
 
-/* A descriptor in storage of the program's: no current program does that. */
+/* Initialises a descriptor in the program's storage; no current program does that. */
 ANSWER int cudnnBackendInitialize(void *descriptor)
 {
     (void)descriptor;
@@ -253,7 +254,7 @@ ANSWER int cudnnBackendFinalize(void *descriptor)
     return plan ? finalize_plan(plan) : use_backend()->finalize(descriptor);
 }
 
-/* Handles are ours and stay here. Where one stands for a GPU, the GPU is described. */
+/* Handles are ours and are not passed on. If a handle stands for a GPU, the GPU is described instead. */
 ANSWER int cudnnBackendSetAttribute(void *descriptor, int attribute, int type, int64_t count,
                                     const void *values)
 {
@@ -306,7 +307,7 @@ ANSWER int cudnnBackendExecute(const struct plim_handle *handle, const void *pla
                            with->count, of->has_cost ? &of->cost : NULL);
 }
 
-/* A plan as a node of a graph that the program builds. */
+/* Adds a plan as a node to a graph that the program builds. */
 ANSWER int cudnnBackendPopulateCudaGraph(const struct plim_handle *handle, const void *plan,
                                          const void *pack, struct plim_graph *graph)
 {

@@ -1,11 +1,10 @@
-/* cuDNN's graph ("backend") interface: the constants that backend.c and own.c share, and our own
- * descriptors, which are used where the program's cuDNN cannot plan without a GPU.
+/* cuDNN's graph ("backend") interface: the constants shared by backend.c and own.c, and our own descriptors, which are
+ * used if the program's cuDNN cannot plan without a GPU.
  *
- * From 9.8 on the library accepts the description of a GPU and plans for it: graphs, heuristics,
- * engine configurations and their workspaces come from cuDNN itself (backend.c). Older versions
- * query a real GPU, so all descriptors are ours: they keep the attributes they are given, the heuristics
- * know one engine that runs everything, and its workspace is an estimate (own.c).
- */
+ * From 9.8 on the library accepts the description of a GPU and plans for it: graphs, heuristics, engine configurations
+ * and their workspaces come from cuDNN itself (backend.c). Older versions query a real GPU, so all descriptors are
+ * ours: they store the attributes that are set, the heuristics return one engine that runs everything, and its
+ * workspace is an estimate (own.c). */
 #ifndef PLIM_DEVICES_VIRTUAL_DNN_BACKEND_H
 #define PLIM_DEVICES_VIRTUAL_DNN_BACKEND_H
 
@@ -42,7 +41,7 @@ enum { DNN_OF_HANDLE = 0, DNN_OF_TYPE = 1, DNN_OF_INT64 = 3, DNN_OF_POINTER = 6,
        DNN_OF_DESCRIPTOR = 15,
        DNN_OF_CHAR = 24 };
 
-/* The graph interface of one library, or ours. All return cudnnStatus_t. */
+/* The graph interface of the library, or our own. All functions return cudnnStatus_t. */
 struct plim_dnn_backend {
     int (*create)(int type, void **out);
     int (*destroy)(void *descriptor);
@@ -52,7 +51,7 @@ struct plim_dnn_backend {
                void *values);
 };
 
-/* Our own descriptors. As in cuDNN, a descriptor that was passed to another may be destroyed before it;
+/* Our own descriptors. As in cuDNN, a descriptor that was set as an attribute of another may be destroyed before it;
  * reading an attribute into a descriptor makes a copy. */
 extern const struct plim_dnn_backend plim_dnn_own;
 

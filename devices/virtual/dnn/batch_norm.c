@@ -1,13 +1,12 @@
 #include "dnn.h"
 
-/* The workspace of cuDNN's persistent batch normalization, channels last. It is nowhere written; these
- * numbers are those that cuDNN 9.10.2 and 9.19 answered for 27 shapes, and 9.19 for 19 more, exactly,
- * whatever the GPU (their functions were given the numbers of a GPU in the place of a handle, on a machine without
- * one).
+/* The workspace of cuDNN's persistent batch normalization in channels-last layout. It is undocumented; these numbers
+ * are exactly those that cuDNN 9.10.2 and 9.19 returned for 27 shapes, and 9.19 for 19 more, whatever the GPU (the
+ * functions were given the properties of a GPU instead of a handle, on a machine without one).
  *
- * A kernel takes a tile of channels and so many rows (elements of a channel) at a time. It leaves two sums
- * of 4 bytes for each channel, and forward a mark that they are there. In front of them all are a header, and
- * a counter for each tile. */
+ * A kernel processes a tile of channels and a number of rows (elements of a channel) at a time. It leaves two sums of 4
+ * bytes per channel and, in the forward pass, a flag that they are ready. These follow a header and a counter per
+ * tile. */
 enum { BACKWARD_ROWS = 96, SUMS_BYTES = 8, SUMS_ALIGNMENT = 32, WORD = 4, FEW_CHANNELS = 4 };
 enum { FORWARD_HEADER = 1072, BACKWARD_HEADER = 1056 };
 

@@ -1,9 +1,9 @@
-/* cuDNN's older convolution interface: which algorithm, and what room it needs. Two are known of
- * each kind: a fast one, whose workspace is an estimate (estimate.c), and one without. */
+/* cuDNN's older convolution interface: the choice of algorithms and their workspaces. Two algorithms of each kind are
+ * offered: a fast one, whose workspace is an estimate (estimate.c), and one without a workspace. */
 #include "dnn.h"
 #include <string.h>
 
-/* cudnnConvolution{Fwd,BwdData,BwdFilter}AlgoPerf_t: all lie alike. */
+/* cudnnConvolution{Fwd,BwdData,BwdFilter}AlgoPerf_t; all have the same layout. */
 struct performance {
     int algorithm, status;
     float milliseconds;
@@ -11,8 +11,8 @@ struct performance {
     int determinism, math_type, reserved[3];
 };
 
-/* The fast and the frugal one; how many cuDNN has. Source: cudnn_cnn.h; the frugal ones of the
- * backward passes add in any order. */
+/* The two algorithms, and how many cuDNN has. Source: cudnn_cnn.h. In the backward passes, the algorithms without a
+ * workspace are not deterministic. */
 enum { ALGORITHMS = 2, FAST = 1, FRUGAL = 0, DETERMINISTIC = 1 };
 static const int algorithm_counts[] = {[PLIM_DNN_FORWARD] = 8,
                                        [PLIM_DNN_BACKWARD_DATA] = 6,

@@ -4,12 +4,12 @@
 #include <pthread.h>
 #include <string.h>
 
-/* --- what descriptors describe ---------------------------------------------------------------- */
+/* --- recorded descriptions -------------------------------------------------------------------- */
 
 struct note {
     const void *descriptor;
     struct plim_dnn_convolution convolution;
-    unsigned seen; /* tensors of an operation: X, W, Y; WHOLE once it is known */
+    unsigned seen; /* tensors of an operation that are known: X, W, Y; WHOLE: all */
     struct plim_dnn_attention attention;
 };
 
@@ -25,7 +25,7 @@ static struct note *find(const void *descriptor)
     return NULL;
 }
 
-/* NULL: out of memory, and the convolution counts as the bytes that it moves. */
+/* Returns NULL if out of memory; the convolution then counts as the bytes that it moves. */
 static struct note *find_or_add(const void *descriptor)
 {
     struct note *note = find(descriptor);
@@ -48,7 +48,7 @@ static void inherit(const void *descriptor, const void *from)
     note->attention = copy.attention;
 }
 
-/* A graph's operations come together, one after the other. */
+/* Adds an operation to a graph: a graph of several operations accumulates their attention. */
 static void inherit_operation(const void *graph, const void *operation)
 {
     const struct note *note = find(graph);
@@ -97,7 +97,7 @@ static void note_tensor(const struct plim_dnn_backend *backend, const void *desc
     }
 }
 
-/* The same of what attention is made of. */
+/* Records operands of the matrix products and masks of attention. */
 static void note_product(const struct plim_dnn_backend *backend, const void *descriptor, int attribute,
                          const void *of)
 {
@@ -154,7 +154,7 @@ void plim_dnn_note_gone(const void *descriptor)
     pthread_mutex_unlock(&lock);
 }
 
-/* --- its product ------------------------------------------------------------------------------ */
+/* --- cost of the matrix product --------------------------------------------------------------- */
 
 static int64_t product(const struct plim_dnn_tensor *t, int from)
 {
@@ -170,8 +170,8 @@ static enum plim_cost_type type_of(int type, unsigned notes_of_it)
     return notes_of_it & DNN_NOTE_TENSOR_CORES ? PLIM_COST_TF32 : PLIM_COST_FP32;
 }
 
-/* Multiplications that Winograd's transforms leave: of 3 x 3 filters over tiles of 4 x 4 and 6 x 6
- * 1 / 2.25 and 1 / 4 (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks"). */
+/* Returns the multiplications that remain with Winograd's transforms: 1 / 2.25 and 1 / 4 for 3 x 3 filters over tiles
+ * of 4 x 4 and 6 x 6 (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks"). */
 static int64_t saved(int64_t k, unsigned notes_of_it)
 {
     if (!(notes_of_it & DNN_NOTE_WINOGRAD)) return k;
@@ -190,7 +190,7 @@ bool plim_dnn_convolution_cost(const struct plim_dnn_convolution *c, unsigned no
     if (groups < 1 || pixels < 1 || inputs < 1 || window < 1 || !bytes) return false;
     filters = filters / groups > 1 ? filters / groups : 1;
     int64_t m = pixels, n = filters, k = saved(channels * window, notes_of_it);
-    if (c->pass == PLIM_DNN_BACKWARD_DATA) { /* strides leave taps out */
+    if (c->pass == PLIM_DNN_BACKWARD_DATA) { /* with strides, each input meets fewer taps */
         m = inputs;
         n = channels;
         k = saved((filters * window * pixels + inputs - 1) / inputs, notes_of_it);
@@ -208,7 +208,7 @@ bool plim_dnn_convolution_cost(const struct plim_dnn_convolution *c, unsigned no
     return true;
 }
 
-/* --- of a configuration ----------------------------------------------------------------------- */
+/* --- cost of an engine configuration ---------------------------------------------------------- */
 
 static unsigned notes_of(const struct plim_dnn_backend *backend, const void *config)
 {

@@ -8,12 +8,12 @@
 
 /* --- the program's library -------------------------------------------------------------------- */
 
-/* libcudnn.so hands every call on to its parts, in all versions. A program may also have loaded
- * only the part that it uses. */
+/* libcudnn.so passes every call on to its parts, in all versions. A program may also have loaded only the part that it
+ * uses. */
 static const char *const libraries[] = {"libcudnn.so", "libcudnn_graph.so", "libcudnn_ops.so",
                                         "libcudnn_cnn.so", "libcudnn_adv.so"};
 
-/* NULL: it has none of this name. */
+/* Returns NULL if there is no function of this name. */
 static void *find_real(const char *name)
 {
     for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
@@ -88,7 +88,7 @@ ANSWER int cudnnGetStream(const struct plim_handle *handle, void **stream)
     return 0;
 }
 
-/* Errors that kernels leave behind: there are none. */
+/* Reports errors of kernels; there are none. */
 ANSWER int cudnnQueryRuntimeError(const struct plim_handle *handle, int *status, int mode,
                                   void *tag)
 {

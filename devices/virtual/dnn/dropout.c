@@ -2,9 +2,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* The library sets these descriptors only with a handle of its own. Its other functions take them
- * unset; what was set is kept here. Programs make few, and an address that comes again is set
- * again. */
+/* The library can set these descriptors only with a handle of its own, but its other functions accept unset ones; so
+ * the values are stored here. Programs create few descriptors, and a descriptor at a reused address is set again. */
 enum { KEPT = 256 };
 static struct { const void *descriptor; struct plim_dnn_dropout dropout; } kept[KEPT];
 static size_t kept_count, next;
@@ -32,7 +31,7 @@ static void keep(const void *descriptor, const struct plim_dnn_dropout *dropout)
     pthread_mutex_unlock(&lock);
 }
 
-/* cuRAND's XORWOW state, 48 bytes, for each thread of a block on every multiprocessor (H200: 6,488,064 bytes). */
+/* cuRAND's XORWOW state, 48 bytes, for each thread of one block per multiprocessor (H200: 6,488,064 bytes). */
 enum { STATE_BYTES = 48, THREADS = 1024 };
 
 ANSWER int cudnnDropoutGetStatesSize(const struct plim_handle *handle, size_t *bytes)
@@ -43,7 +42,7 @@ ANSWER int cudnnDropoutGetStatesSize(const struct plim_handle *handle, size_t *b
     return 0;
 }
 
-/* Filling the states is a kernel. Without states only the probability is set. */
+/* A kernel initialises the states. Without states only the probability is set. */
 ANSWER int cudnnSetDropoutDescriptor(void *descriptor, const struct plim_handle *handle,
                                      float probability, void *states, size_t bytes,
                                      unsigned long long seed)

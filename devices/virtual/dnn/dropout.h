@@ -1,4 +1,4 @@
-/* The values set in a dropout descriptor. */
+/* The values set in dropout descriptors. */
 #ifndef PLIM_DEVICES_VIRTUAL_DNN_DROPOUT_H
 #define PLIM_DEVICES_VIRTUAL_DNN_DROPOUT_H
 
@@ -10,7 +10,7 @@ struct plim_dnn_dropout {
     unsigned long long seed;
 };
 
-/* All zero: never set. */
+/* Returns the values; all zero if they were never set. */
 struct plim_dnn_dropout plim_dnn_dropout_of(const void *descriptor);
 
 #endif

@@ -1,5 +1,5 @@
-/* cuDNN's older interface, as far as it takes a handle and gives something back to the host. What
- * only computes is a launch (names/cudnn.txt); convolutions and RNNs have files of their own. */
+/* cuDNN's older interface: functions that take a handle and return something to the host. Functions that only compute
+ * are launches (names/cudnn.txt); convolutions and RNNs have files of their own. */
 #include "dnn.h"
 
 static int answer_bytes(const struct plim_handle *handle, int64_t bytes, size_t *out)
@@ -11,11 +11,11 @@ static int answer_bytes(const struct plim_handle *handle, int64_t bytes, size_t 
 
 /* --- batch normalization ---------------------------------------------------------------------- */
 
-/* cudnnBatchNormMode_t, cudnnBatchNormOps_t; the "normalization" functions number them alike. */
+/* cudnnBatchNormMode_t and cudnnBatchNormOps_t; the "normalization" functions use the same numbers. */
 enum { MODE_PERSISTENT = 2, OPS_PLAIN = 0 };
 enum { MEASURED_VERSION = 91000 };
 
-/* The plain kernels need nothing (seen with 9.19). */
+/* Kernels that are not persistent need no workspace (observed with 9.19). */
 static int answer_norm_workspace(const struct plim_handle *handle, int mode, enum plim_dnn_pass pass,
                                  const void *x, size_t *out)
 {
@@ -28,7 +28,7 @@ static int answer_norm_workspace(const struct plim_handle *handle, int mode, enu
     return answer_bytes(handle, plim_dnn_batch_norm_bytes(pass, &tensor), out);
 }
 
-/* A fused activation keeps which elements it let through, one bit each. */
+/* A fused activation stores a mask of the elements that passed, one bit each. */
 static int answer_norm_reserve(const struct plim_handle *handle, int mode, int ops, const void *x,
                                size_t *out)
 {
@@ -66,8 +66,8 @@ ANSWER int cudnnGetBatchNormalizationTrainingExReserveSpaceSize(const struct pli
     return answer_norm_reserve(handle, mode, ops, x, bytes);
 }
 
-/* The same by newer names. Their mode says per activation or per channel, their algorithm whether
- * it is the persistent one. */
+/* The same functions under newer names. Their mode is per activation or per channel; their algorithm tells whether it
+ * is the persistent one. */
 static int mode_of(int algorithm) { return algorithm ? MODE_PERSISTENT : 0; }
 
 ANSWER int cudnnGetNormalizationForwardTrainingWorkspaceSize(
@@ -101,7 +101,7 @@ ANSWER int cudnnGetNormalizationTrainingReserveSpaceSize(const struct plim_handl
 
 /* --- reductions ------------------------------------------------------------------------------- */
 
-/* Partial sums of a whole reduction fit into the operand; nothing closer is known. */
+/* The partial sums of a full reduction fit in the size of the operand; nothing more precise is known. */
 ANSWER int cudnnGetReductionWorkspaceSize(const struct plim_handle *handle, const void *reduction,
                                           const void *a, const void *c, size_t *bytes)
 {
@@ -113,7 +113,7 @@ ANSWER int cudnnGetReductionWorkspaceSize(const struct plim_handle *handle, cons
     return answer_bytes(handle, plim_dnn_tensor_bytes(&tensor), bytes);
 }
 
-/* One index of 32 bits for each result. */
+/* One 32-bit index per result. */
 ANSWER int cudnnGetReductionIndicesSize(const struct plim_handle *handle, const void *reduction,
                                         const void *a, const void *c, size_t *bytes)
 {
@@ -126,9 +126,9 @@ ANSWER int cudnnGetReductionIndicesSize(const struct plim_handle *handle, const 
 
 /* --- CTC loss --------------------------------------------------------------------------------- */
 
-/* Two tables of all steps by all states (blanks between and around the labels) and the normalized
- * probabilities, in fp32; seen with 9.19's deterministic algorithm, exactly. The other one is taken
- * to need as much. `extra` is what the older function copies: the labels and two lengths. */
+/* Two tables of all steps by all states (blanks between and around the labels) and the normalized probabilities, in
+ * fp32; exact for 9.19's deterministic algorithm. The other algorithm is assumed to need as much. `extra`: what the
+ * older function copies, the labels and two lengths. */
 static int64_t ctc_bytes(const struct plim_dnn_tensor *probabilities, int64_t labels, int64_t extra)
 {
     int64_t steps = probabilities->dimension[0], batch = probabilities->dimension[1];

@@ -1,8 +1,8 @@
-/* What batch normalization costs in training, by cuDNN's older interface.
+/* The cost of batch normalization in training, through cuDNN's older interface.
  *
- * Mean and variance of a channel are known when all of its elements were read, and so are the sums of
- * backward; only then is the first result written, and everything read once more (Jung et al.,
- * "Restructuring Batch Normalization to Accelerate CNN Training", arXiv 1807.01702). */
+ * The mean and variance of a channel are known only after all its elements have been read, and so are the sums of the
+ * backward pass; only then can the first result be written, so everything is read twice (Jung et al., "Restructuring
+ * Batch Normalization to Accelerate CNN Training", arXiv 1807.01702). */
 #include "devices/cost.h"
 #include "dnn.h"
 

@@ -8,7 +8,7 @@
 struct value {
     int attribute, type;
     int64_t count;
-    void *data; /* descriptors: each is held */
+    void *data; /* for descriptors: holds a reference to each */
 };
 
 struct own {
@@ -16,7 +16,7 @@ struct own {
     PLIM_ARRAY(struct value) values;
 };
 
-/* Bytes of one element; cudnnBackendAttributeType_t. What is not here is an enumeration. */
+/* Size of one element, by cudnnBackendAttributeType_t. Types that are not listed are enumerations. */
 static size_t element_bytes(int type)
 {
     static const uint8_t bytes[] = {8, 4, 1, 8, 4, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4, 8, 4,
@@ -97,7 +97,7 @@ static int set(void *descriptor, int attribute, int type, int64_t count, const v
     return 0;
 }
 
-/* The one descriptor, or the i-th, that an attribute holds. */
+/* Returns the descriptor with this index in an attribute, or NULL. */
 static struct own *held_by(const struct own *own, int attribute, int64_t index)
 {
     const struct value *value = find(own, attribute);
@@ -105,7 +105,7 @@ static struct own *held_by(const struct own *own, int attribute, int64_t index)
     return ((void **)value->data)[index];
 }
 
-/* --- what a convolution asks for -------------------------------------------------------------- */
+/* --- workspace of a configuration ------------------------------------------------------------- */
 
 static bool read_tensor(const struct own *own, struct plim_dnn_tensor *out)
 {
@@ -151,7 +151,7 @@ static int64_t config_bytes(const struct own *config)
     return bytes;
 }
 
-/* --- answers ---------------------------------------------------------------------------------- */
+/* --- reading attributes ----------------------------------------------------------------------- */
 
 static int give_number(int64_t number, int64_t asked, int64_t *count, void *values)
 {
@@ -167,7 +167,7 @@ static int give_shared_memory(int64_t asked, int64_t *count, void *values)
     return 0;
 }
 
-/* The one configuration of the one engine. */
+/* Returns the single configuration, of the single engine. */
 static int give_results(const struct own *heuristics, int64_t asked, int64_t *count, void *values)
 {
     void *graph = held_by(heuristics, DNN_HEURISTICS_GRAPH, 0), *engine = NULL, *config;
@@ -182,7 +182,7 @@ static int give_results(const struct own *heuristics, int64_t asked, int64_t *co
     return failed;
 }
 
-/* What was set. Descriptors are copied into those that the caller has made. */
+/* Returns an attribute that was set. Descriptors are copied into those that the caller has created. */
 static int give_value(const struct value *value, int64_t asked, int64_t *count, void *values)
 {
     int64_t given = asked < value->count ? asked : value->count;
@@ -219,7 +219,7 @@ static int get(const void *descriptor, int attribute, int type, int64_t asked, i
     if (attribute == DNN_CONFIG_SHARED_MEMORY) return give_shared_memory(asked, count, values);
     if (attribute == DNN_GRAPH_ENGINE_COUNT) return give_number(1, asked, count, values);
     if (attribute == DNN_ENGINE_INDEX) return give_number(0, asked, count, values);
-    if (count) *count = 0; /* knobs, notes: none */
+    if (count) *count = 0; /* no knobs, no notes */
     return 0;
 }
 

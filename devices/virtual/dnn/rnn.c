@@ -1,8 +1,8 @@
-/* cuDNN's RNNs from 8.0 on. Descriptors are the library's own and tell what they are; how the
- * weights lie and what room the passes need is computed here.
+/* cuDNN's RNNs from 8.0 on. Descriptors are the library's own and can be queried; the layout of the weights and the
+ * memory that the passes need are computed here.
  *
- * Source: cudnnGetRNNWeightParams' documentation for which matrices there are; their order and the
- * sizes were seen with 9.10 and 9.19, which agree. */
+ * Source: the documentation of cudnnGetRNNWeightParams for the set of matrices; their order and the sizes were observed
+ * with 9.10 and 9.19, which agree. */
 #include "dropout.h"
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { MODE_LSTM = 2, MODE_GRU = 3, BIAS_NONE = 0, BIAS_DOUBLE = 2, BIAS_RECURRE
 
 struct rnn {
     int mode, bias, directions, type;
-    int64_t input, hidden, output, layers; /* output: hidden, or what it is projected to */
+    int64_t input, hidden, output, layers; /* output: hidden, or the size of the projection */
     int64_t gates, element_bytes;
     bool skips_input, projects, drops;
 };
@@ -44,7 +44,7 @@ static bool read_rnn(const void *descriptor, struct rnn *rnn)
 
 /* --- weights ---------------------------------------------------------------------------------- */
 
-/* All matrices, one direction of a layer after the other; then all biases. */
+/* All matrices, one direction of a layer after the other; followed by all biases. */
 
 static int64_t inputs_of(const struct rnn *rnn, int64_t layer)
 {
@@ -84,12 +84,12 @@ ANSWER int cudnnGetRNNWeightSpaceSize(const struct plim_handle *handle, const vo
     return 0;
 }
 
-/* One matrix or bias: rows 0 means that there is none. */
+/* A matrix or bias; rows 0: there is none. */
 struct part {
     int64_t offset, rows, columns;
 };
 
-/* `index` counts the gates' input matrices, their recurrent ones, and the projection. */
+/* `index` counts the input matrices of the gates, their recurrent matrices, and the projection. */
 static struct part matrix_part(const struct rnn *rnn, int64_t pseudo_layer, int64_t index)
 {
     int64_t layer = pseudo_layer / rnn->directions, inputs = inputs_of(rnn, layer), offset = 0;
@@ -134,7 +134,7 @@ static int give_part(const struct rnn *rnn, const struct part *part, void *descr
                (int[]){rows * columns, columns, 1});
 }
 
-/* A caller may ask for the matrix or the bias alone. */
+/* The caller may request only the matrix or only the bias. */
 ANSWER int cudnnGetRNNWeightParams(const struct plim_handle *handle, const void *descriptor,
                                    int32_t pseudo_layer, size_t bytes, char *space, int32_t index,
                                    void *matrix, void **matrix_at, void *bias, void **bias_at)
@@ -150,9 +150,9 @@ ANSWER int cudnnGetRNNWeightParams(const struct plim_handle *handle, const void 
     return failed ? failed : give_part(&rnn, &of_bias, bias, space, bias_at);
 }
 
-/* --- room for a pass -------------------------------------------------------------------------- */
+/* --- workspace and reserve space -------------------------------------------------------------- */
 
-/* How much there is to do: sequences may differ in length. */
+/* The size of a batch of sequences, which may differ in length. */
 struct data {
     int64_t batch, tokens;
 };
@@ -175,8 +175,8 @@ static bool read_data(const void *descriptor, struct data *data)
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* What forward leaves for backward. Of every token: the gates, and an LSTM's cells and unprojected
- * outputs, a GRU's intermediate sums; between layers the inputs too, and which were dropped. */
+/* What the forward pass leaves for the backward pass. Per token: the gates; for LSTM also cells and unprojected
+ * outputs, for GRU intermediate sums; between layers also the inputs and the dropout mask. */
 static int64_t reserve_bytes(const struct rnn *rnn, const struct data *data)
 {
     int64_t of_gates = rnn->mode == MODE_LSTM ? 5 : rnn->mode == MODE_GRU ? 6 : 1;
@@ -187,9 +187,9 @@ static int64_t reserve_bytes(const struct rnn *rnn, const struct data *data)
            data->tokens * rnn->directions * dropped_bits / 8;
 }
 
-/* cuBLAS's 8 MiB, a copy of the matrices and the states, for each direction of each layer; and the
- * operands of the larger pass. Beside an H200 (tests/gpu/measured/h200-libraries.jsonl): within 3 % for LSTMs and
- * GRUs, but for one layer in both directions (a quarter too little); RNNs of one gate within 40 %. */
+/* cuBLAS's 8 MiB, a copy of the matrices, and the states, for each direction of each layer; and the operands of the
+ * larger pass. Compared with an H200 (tests/gpu/measured/h200-libraries.jsonl): within 3 % for LSTM and GRU, except for
+ * one layer in both directions (a quarter too small); RNNs with one gate within 40 %. */
 static int64_t workspace_bytes(const struct rnn *rnn, const struct data *data, bool is_training)
 {
     static const int64_t states[4][2] = {{3, 10}, {3, 10}, {10, 24}, {5, 14}};
@@ -219,7 +219,7 @@ ANSWER int cudnnGetRNNTempSpaceSizes(const struct plim_handle *handle, const voi
     return 0;
 }
 
-/* Plans for one batch size of the dynamic persistent kernels. */
+/* Prepares the dynamic persistent kernels for one batch size. */
 ANSWER int cudnnBuildRNNDynamic(const struct plim_handle *handle, const void *descriptor, int batch)
 {
     (void)batch;

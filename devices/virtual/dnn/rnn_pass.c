@@ -1,4 +1,4 @@
-/* The passes of cuDNN's RNNs from 8.0 on: launches, told apart by the weights and what they work on. */
+/* The passes of cuDNN's RNNs from 8.0 on: launches, distinguished by the weights and their operands. */
 #include "dnn.h"
 
 static int run(const struct plim_handle *handle, const char *what, const void *weights,
@@ -37,7 +37,7 @@ ANSWER int cudnnRNNBackwardData_v8(const struct plim_handle *handle, const void 
     return run(handle, "cudnnRNNBackwardData_v8", weights, y, dx);
 }
 
-/* Its result are gradients, of which more may lie in the same place. */
+/* The results are gradients, which may be accumulated in the same memory. */
 ANSWER int cudnnRNNBackwardWeights_v8(const struct plim_handle *handle, const void *rnn, int adds,
                                       const int32_t *lengths, const void *x_descriptor,
                                       const void *x, const void *h_descriptor, const void *hx,

@@ -7,12 +7,12 @@
 enum { DEPTH = 64, API_VERSION = 3020 };
 
 static struct gpu {
-    int retained, created; /* cuDevicePrimaryCtxRetain, cuCtxCreate */
-    bool is_ours;          /* the driver was asked for the context before the runtime */
+    int retained, created; /* counts of cuDevicePrimaryCtxRetain and cuCtxCreate */
+    bool is_ours;          /* the context was created by the driver, not by the runtime */
     unsigned flags;
 } gpus[PLIM_MACHINE_GPUS];
 
-/* What a thread said of its context to the driver. The runtime binds threads too (self.h). */
+/* What the thread bound through the driver. The runtime binds threads too (self.h). */
 enum binding { UNBOUND, BOUND, EMPTY };
 
 static _Thread_local struct {
@@ -25,8 +25,8 @@ static bool initialised;
 
 void plim_driver_begin(void) { initialised = true; }
 
-/* The runtime's first call, whichever it is, initialises the driver: PyTorch relies on it after
- * cudaGetDeviceCount. Where there is a runtime it is taken to have been called. */
+/* The first runtime call initialises the driver too; PyTorch relies on it after cudaGetDeviceCount. If a runtime is
+ * loaded, it is assumed to have been called. */
 int plim_driver_ready(void)
 {
     int count;
@@ -36,7 +36,7 @@ int plim_driver_ready(void)
 
 void *plim_driver_context(int device) { return plim_self_gpu(device) ? &gpus[device] : NULL; }
 
-/* -1: not a context. */
+/* Returns the GPU of a context, or -1 if it is not a context. */
 static int context_device(const void *context)
 {
     const struct gpu *gpu = context;
@@ -52,7 +52,7 @@ int plim_driver_result(int before, int result)
     return result;
 }
 
-/* The GPU whose context is current to the thread, or -1. */
+/* Returns the GPU whose context is current to the thread, or -1. */
 static int current(void)
 {
     int device = plim_self_device();
@@ -94,7 +94,7 @@ static void drop(int device)
     gpus[device] = (struct gpu){.flags = gpus[device].flags};
 }
 
-/* The last user is gone. The runtime, where it is loaded, may be another one. */
+/* Destroys the context after its last user has released it, unless a runtime is loaded, which may still use it. */
 static void let_go(int device)
 {
     const struct gpu *gpu = &gpus[device];
@@ -156,7 +156,7 @@ ANSWER int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags)
 }
 ALSO(cuDevicePrimaryCtxSetFlags_v2, cuDevicePrimaryCtxSetFlags)
 
-/* --- the thread's ----------------------------------------------------------------------------- */
+/* --- the current context of a thread ---------------------------------------------------------- */
 
 ANSWER int cuCtxGetCurrent(void **out)
 {
@@ -209,7 +209,7 @@ ANSWER int cuCtxCreate_v2(void **out, unsigned flags, int device)
 }
 ALSO(cuCtxCreate_v2, cuCtxCreate)
 
-/* A context with a share of the multiprocessors is one with all of them here. */
+/* A context with a share of the multiprocessors gets all of them here. */
 ANSWER int cuCtxCreate_v3(void **out, void *affinity, int count, unsigned flags, int device)
 {
     (void)affinity;
@@ -235,9 +235,9 @@ ANSWER int cuCtxDestroy_v2(void *context)
 }
 ALSO(cuCtxDestroy_v2, cuCtxDestroy)
 
-/* --- what a context says of itself ------------------------------------------------------------ */
+/* --- properties of contexts ------------------------------------------------------------------- */
 
-/* NULL is the current one. -1: there is none, or it is no context. */
+/* NULL is the current context. Returns -1 if there is none or it is not a context. */
 static int device_of(const void *context)
 {
     return context ? context_device(context) : current();
@@ -307,7 +307,7 @@ LIKE_RUNTIME(cuCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, (void),
 LIKE_RUNTIME(cuCtxGetStreamPriorityRange, cudaDeviceGetStreamPriorityRange,
              (int *least, int *greatest), (least, greatest))
 
-/* --- peers ------------------------------------------------------------------------------------ */
+/* --- peer access ------------------------------------------------------------------------------ */
 
 int cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 int cudaDeviceDisablePeerAccess(int peer);

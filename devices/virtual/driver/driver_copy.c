@@ -9,7 +9,7 @@ static int copy(void *to, const void *from, size_t bytes, void *stream)
     return failed ? failed : plim_transfer_plain(to, from, bytes, plim_stream_of(stream));
 }
 
-/* Directions have names of their own; addresses tell them anyway. */
+/* Functions are named by direction, but the addresses determine it anyway. */
 #define COPY(function)                                                                             \
     ANSWER int function(void *to, const void *from, size_t bytes)                                  \
     {                                                                                              \
@@ -48,7 +48,7 @@ ANSWER int cuMemcpyPeer(void *to, void *to_context, const void *from, void *from
 }
 PER_THREAD(cuMemcpyPeer, _ptds)
 
-/* --- rectangles and boxes --------------------------------------------------------------------- */
+/* --- two- and three-dimensional copies -------------------------------------------------------- */
 
 enum { TYPE_HOST = 1, TYPE_ARRAY = 3 }; /* CUmemorytype */
 
@@ -69,7 +69,7 @@ struct side_3d {
     size_t x_bytes, y, z, level;
     int type;
     char *host, *device;
-    void *array, *other; /* the second: a context in copies between peers, else NULL */
+    void *array, *other; /* `other`: a context in copies between peers, otherwise NULL */
     size_t pitch, height;
 };
 
@@ -84,7 +84,7 @@ static char *corner_2d(const struct side_2d *side)
     return base + side->y * side->pitch + side->x_bytes;
 }
 
-/* A pitch of 0 stands for rows without gaps. */
+/* A pitch of 0 means that rows have no gaps. */
 static int copy_rectangle(const struct copy_2d *c, void *stream)
 {
     int failed = plim_driver_enter();
@@ -108,7 +108,7 @@ ANSWER int cuMemcpy2DAsync_v2(const struct copy_2d *c, void *stream)
 }
 PER_THREAD(cuMemcpy2DAsync_v2, _ptsz)
 
-/* One layer of a box, as a side of a rectangle. The address of the other kind may be NULL. */
+/* Returns one layer of a box, as a side of a two-dimensional copy. The address of the other memory type may be NULL. */
 static struct side_2d layer_of(const struct side_3d *side, size_t layer)
 {
     struct side_2d part = {.x_bytes = side->x_bytes, .y = side->y, .type = side->type,

@@ -1,4 +1,4 @@
-/* The CUDA driver: start, versions, errors, GPUs. */
+/* The CUDA driver: initialisation, versions, errors, devices. */
 #include "devices/virtual/machine/attribute.h"
 #include "driver_context.h"
 #include "devices/virtual/machine/version.h"
@@ -22,7 +22,7 @@ ANSWER int cuDriverGetVersion(int *version)
 
 /* --- errors ----------------------------------------------------------------------------------- */
 
-/* Those of the runtime alone have the unknown error's name. */
+/* Errors that only the runtime has are listed with the name of the unknown error. */
 static bool is_driver_error(int error)
 {
     return error == GPU_UNKNOWN ||
@@ -41,7 +41,7 @@ ANSWER int cuGetErrorString(int error, const char **out)
     return *out ? GPU_OK : GPU_INVALID_VALUE;
 }
 
-/* --- messages of the driver (from CUDA 12.9; PyTorch listens from 2.12): there is never any -------- */
+/* --- driver logs (from CUDA 12.9; PyTorch registers from 2.12 on): always empty -------------------- */
 
 ANSWER int cuLogsRegisterCallback(void *callback, void *user, void **handle)
 {
@@ -72,7 +72,7 @@ ANSWER int cuLogsDumpToMemory(unsigned *from, char *buffer, size_t *size, unsign
     return GPU_OK;
 }
 
-/* --- GPUs ------------------------------------------------------------------------------------ */
+/* --- devices --------------------------------------------------------------------------------- */
 
 ANSWER int cuDeviceGetCount(int *count)
 {
@@ -80,7 +80,7 @@ ANSWER int cuDeviceGetCount(int *count)
     return failed ? failed : plim_self_count(count);
 }
 
-/* GPU_OK, and its numbers, for a GPU that there is. */
+/* Finds the properties of a GPU. Returns GPU_OK or an error. */
 static int find(int device, const struct plim_machine_gpu **gpu)
 {
     int failed = plim_driver_ready();
@@ -140,7 +140,7 @@ ANSWER int cuDeviceComputeCapability(int *major, int *minor, int device)
     return GPU_OK;
 }
 
-/* Processors cannot be set apart for a context. */
+/* Multiprocessors cannot be partitioned between contexts. */
 ANSWER int cuDeviceGetExecAffinitySupport(int *value, int type, int device)
 {
     const struct plim_machine_gpu *gpu;

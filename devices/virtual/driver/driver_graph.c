@@ -2,7 +2,7 @@
 #include "driver_context.h"
 #include <string.h>
 
-/* --- as a whole ------------------------------------------------------------------------------- */
+/* --- whole graphs ----------------------------------------------------------------------------- */
 
 LIKE_RUNTIME_ANYWHERE(cuGraphCreate, cudaGraphCreate, (void **out, unsigned flags), (out, flags))
 LIKE_RUNTIME_ANYWHERE(cuGraphDestroy, cudaGraphDestroy, (void *graph), (graph))
@@ -29,8 +29,7 @@ ANSWER int cuGraphNodeGetDependencies(void *node, void **out, size_t *count)
     return cuGraphNodeGetDependencies_v2(node, out, NULL, count);
 }
 
-/* The older ones have (out, graph, error node, log, its size); what is behind the graph matters in
- * none. */
+/* The older versions have (out, graph, error node, log, its size); all arguments after the graph are ignored. */
 LIKE_RUNTIME(cuGraphInstantiateWithFlags, cudaGraphInstantiateWithFlags,
              (void **out, void *graph, unsigned long long flags), (out, graph, flags))
 ALSO(cuGraphInstantiateWithFlags, cuGraphInstantiate)
@@ -57,7 +56,7 @@ ANSWER int cuGraphExecUpdate(void *graph, void *other, void **error_node, int *r
     return graph && other ? GPU_OK : GPU_INVALID_VALUE;
 }
 
-/* The third argument is a structure that begins with the result. */
+/* The third argument is a structure that starts with the result. */
 ANSWER int cuGraphExecUpdate_v2(void *graph, void *other, int *result)
 {
     return cuGraphExecUpdate(graph, other, NULL, result);
@@ -69,9 +68,9 @@ ANSWER int cuGraphExecGetFlags(void *graph, uint64_t *flags)
     return graph ? GPU_OK : GPU_INVALID_VALUE;
 }
 
-/* --- node by node ----------------------------------------------------------------------------- */
+/* --- building graphs node by node ------------------------------------------------------------- */
 
-struct kernel_node { /* CUDA_KERNEL_NODE_PARAMS; the last two fields from its second version on */
+struct kernel_node { /* CUDA_KERNEL_NODE_PARAMS; the last two fields exist from its second version on */
     struct plim_kernel *function;
     unsigned grid[3], block[3], shared_bytes;
     void **arguments, **extra;

@@ -1,11 +1,11 @@
-/* The CUDA driver: launches, what kernels are like, tensor maps. */
+/* The CUDA driver: launches, attributes of kernels, tensor maps. */
 #include "driver_context.h"
 #include "devices/virtual/work/fat_binary.h"
 #include <string.h>
 
 /* --- launches --------------------------------------------------------------------------------- */
 
-/* A launch that the GPU refuses is refused here too. */
+/* Rejects launches that a GPU would reject. */
 static int launch(struct plim_kernel *kernel, const struct plim_launch_config *launch)
 {
     int failed = plim_driver_enter();
@@ -18,7 +18,7 @@ static int launch(struct plim_kernel *kernel, const struct plim_launch_config *l
     return plim_kernel_launch(kernel, launch);
 }
 
-/* `extra` is the other way to hand over arguments: packed, so that they are not seen. */
+/* `extra` is the alternative way to pass arguments, packed in a buffer; they are not read then. */
 ANSWER int cuLaunchKernel(struct plim_kernel *kernel, unsigned grid_x, unsigned grid_y,
                           unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                           unsigned shared_bytes, void *stream, void **arguments, void **extra)
@@ -64,14 +64,14 @@ ANSWER int cuLaunchKernelEx(const struct launch_config *config, struct plim_kern
 }
 PER_THREAD(cuLaunchKernelEx, _ptsz)
 
-/* --- what kernels are like -------------------------------------------------------------------- */
+/* --- attributes of kernels -------------------------------------------------------------------- */
 
 enum function_attribute { /* CUfunction_attribute */
     MAX_THREADS = 0, REGISTERS = 4, PTX_VERSION = 5, BINARY_VERSION = 6, MAX_DYNAMIC_SHARED = 8,
     CARVEOUT = 9, FUNCTION_ATTRIBUTES = 16,
 };
 
-/* Registers are not known: 32, which fits with 1024 threads. */
+/* The number of registers is unknown: reports 32, which allows 1024 threads. */
 ANSWER int cuFuncGetAttribute(int *value, int attribute, struct plim_kernel *kernel)
 {
     int failed = plim_driver_ready();
@@ -139,7 +139,7 @@ ANSWER int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct plim_
 ALSO(cuOccupancyMaxActiveBlocksPerMultiprocessor,
      cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)
 
-/* The block with the most threads on a multiprocessor; of equals the largest. */
+/* Finds the block size with the most threads per multiprocessor; if several are equal, the largest. */
 ANSWER int cuOccupancyMaxPotentialBlockSize(int *grid, int *block, struct plim_kernel *kernel,
                                             size_t (*shared_of)(int), size_t shared_bytes,
                                             int limit)
@@ -175,8 +175,8 @@ static unsigned cluster_of(const struct launch_config *config)
     return 1;
 }
 
-/* A cluster's blocks are taken to find room on any multiprocessors; on a GPU they have to be
- * neighbours, so it may have a few clusters less. */
+/* Assumes that a cluster's blocks fit on any multiprocessors. On a GPU they must be neighbours, so there may be a few
+ * clusters fewer. */
 ANSWER int cuOccupancyMaxActiveClusters(int *clusters, struct plim_kernel *kernel,
                                         const struct launch_config *config)
 {
@@ -210,7 +210,7 @@ ANSWER int cuOccupancyMaxPotentialClusterSize(int *size, struct plim_kernel *ker
 
 enum { TENSOR_MAP_BYTES = 128 };
 
-/* Kernels alone look into a map. */
+/* Only kernels read a tensor map. */
 ANSWER int cuTensorMapEncodeTiled(void *map)
 {
     if (!map || (uintptr_t)map % 64) return GPU_INVALID_VALUE;

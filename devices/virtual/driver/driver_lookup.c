@@ -1,4 +1,4 @@
-/* The CUDA driver: how programs find its functions. */
+/* The CUDA driver: lookup of its functions. */
 #define _GNU_SOURCE /* dladdr */
 #include "driver_context.h"
 #include "devices/virtual/machine/version.h"
@@ -26,21 +26,21 @@ ANSWER int cuGetProcAddress(const char *name, void **out, int cuda_version,
     return failed || *out ? failed : GPU_NOT_FOUND;
 }
 
-/* --- private tables --------------------------------------------------------------------------- */
+/* --- private export tables -------------------------------------------------------------------- */
 
-/* What every version of the CUDA runtime asks for first. Others ask for tables as well, NVRTC for
- * one, and do without. */
+/* The table that every version of the CUDA runtime requests first. Others, such as NVRTC, request tables too and can do
+ * without. */
 static const unsigned char RUNTIME_TABLE[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
                                                 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
 
-/* A shared runtime is never reached, so it is one that was linked into something that is stripped or
- * was loaded later (linked.c). */
+/* Notes a runtime that cannot be replaced. A shared runtime never gets here, so this one was linked into something that
+ * is stripped or was loaded later (linked.c). */
 static void note_runtime(const void *caller)
 {
     Dl_info info;
     const char *path = dladdr(caller, &info) && info.dli_fname ? info.dli_fname : "a library";
     const char *name = strrchr(path, '/');
-    /* Libraries whose work is answered have it as well, and do not come to use it. */
+    /* These libraries contain a runtime too, but do not use it, as the virtual GPU implements their functions. */
     if (name && (!strncmp(name, "/libcudnn", 9) || !strncmp(name, "/libcublas", 10))) return;
     plim_self_note(
         "%.60s has the CUDA runtime linked into it and no symbols: what it does on the GPU "

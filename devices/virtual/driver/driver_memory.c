@@ -1,4 +1,4 @@
-/* The CUDA driver: memory of GPUs, of the host, of pools, of other processes; about addresses. */
+/* The CUDA driver: device memory, host memory, pools, sharing between processes; properties of addresses. */
 #include "driver_context.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/host_memory.h"
@@ -47,7 +47,7 @@ ANSWER int cuMemGetAddressRange_v2(uintptr_t *base, size_t *bytes, uintptr_t at)
     return GPU_OK;
 }
 
-/* Advice, which changes nothing where nothing is paged. */
+/* Advice has no effect, since nothing is paged. */
 ANSWER int cuMemAdvise(void) { return plim_driver_enter(); }
 ALSO(cuMemAdvise, cuMemAdvise_v2)
 ANSWER int cuMemPrefetchAsync(void) { return plim_driver_enter(); }
@@ -105,7 +105,7 @@ LIKE_RUNTIME(cuMemHostGetDevicePointer_v2, cudaHostGetDevicePointer,
              (void **out, void *at, unsigned flags), (out, at, flags))
 LIKE_RUNTIME(cuMemHostGetFlags, cudaHostGetFlags, (unsigned *flags, void *at), (flags, at))
 
-/* --- what an address is ----------------------------------------------------------------------- */
+/* --- properties of addresses ------------------------------------------------------------------ */
 
 enum pointer_attribute { /* CUpointer_attribute */
     CONTEXT = 1, MEMORY_TYPE = 2, DEVICE_POINTER = 3, HOST_POINTER = 4, SYNC_MEMOPS = 6,
@@ -124,7 +124,7 @@ static uint64_t handle_types(const struct heap_block *block)
     return handle ? handle->shareable : 0;
 }
 
-/* A mapping's range is the reservation around it. */
+/* The range of a mapping is the reservation around it. */
 static struct heap_block range_of(const struct heap_block *block)
 {
     struct heap_block range = *block;
@@ -181,8 +181,8 @@ static size_t bytes_of(int attribute)
     return words >> attribute & 1 ? sizeof(uint32_t) : sizeof(uint64_t);
 }
 
-/* Unlike the one above this does not fail for an address outside of every allocation: all is zero then, and
- * the GPU is CU_DEVICE_INVALID. */
+/* Unlike cuPointerGetAttribute(), does not fail for an address outside all allocations: all attributes are zero then,
+ * and the GPU is CU_DEVICE_INVALID. */
 ANSWER int cuPointerGetAttributes(unsigned count, const int *attributes, void **out, uintptr_t at)
 {
     struct heap_block block;
@@ -198,7 +198,7 @@ ANSWER int cuPointerGetAttributes(unsigned count, const int *attributes, void **
     return GPU_OK;
 }
 
-/* Only "synchronous operations are synchronous" can be set, and they always are. */
+/* Only CU_POINTER_ATTRIBUTE_SYNC_MEMOPS can be set; it always holds. */
 ANSWER int cuPointerSetAttribute(const void *value, int attribute, uintptr_t at)
 {
     struct heap_block block;
@@ -208,7 +208,7 @@ ANSWER int cuPointerSetAttribute(const void *value, int attribute, uintptr_t at)
     return attribute == SYNC_MEMOPS && plim_heap_find(at, &block) ? GPU_OK : GPU_INVALID_VALUE;
 }
 
-/* --- between processes ------------------------------------------------------------------------ */
+/* --- sharing between processes ---------------------------------------------------------------- */
 
 LIKE_RUNTIME(cuIpcGetMemHandle, cudaIpcGetMemHandle, (void *handle, void *at), (handle, at))
 LIKE_RUNTIME(cuIpcOpenMemHandle_v2, cudaIpcOpenMemHandle,

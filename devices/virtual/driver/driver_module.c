@@ -1,4 +1,4 @@
-/* The CUDA driver: modules, libraries, linking. A library is a module, a kernel is a function. */
+/* The CUDA driver: modules, libraries, linking. A library is implemented as a module, a kernel as a function. */
 #include "driver_context.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/work/cubin.h"
@@ -13,11 +13,11 @@ enum { FILE_NOT_FOUND = 301, LAZY_LOADING = 2, IS_LOADED = 1 };
 
 /* --- loading ---------------------------------------------------------------------------------- */
 
-/* Modules that are loaded. A program may free the image once it is; what has to be known of it
- * later is copied, where it is a format that is understood. */
+/* The loaded modules. A program may free the image after loading it, so what is needed later is copied if the format is
+ * known. */
 static PLIM_ARRAY(struct loaded {
     struct plim_fat_binary *module;
-    void *cubin; /* NULL: another format */
+    void *cubin; /* NULL: other format */
     size_t bytes;
 }) modules;
 
@@ -68,8 +68,8 @@ ANSWER int cuModuleLoadData(struct plim_fat_binary **out, const void *image)
 ALSO(cuModuleLoadData, cuModuleLoadDataEx)
 ALSO(cuModuleLoadData, cuModuleLoadFatBinary)
 
-/* A library needs no context until a kernel of it is used. Which GPU that will be on is not known
- * then; it is taken to be the thread's. */
+/* A library needs no context until one of its kernels is used. On which GPU that will be is not known yet; it is
+ * assumed to be the thread's. */
 static int load_library(struct plim_fat_binary **out, const void *image, size_t bytes)
 {
     int failed = plim_driver_ready();
@@ -82,13 +82,13 @@ ANSWER int cuLibraryLoadData(struct plim_fat_binary **out, const void *image)
     return load_library(out, image, PLIM_UNKNOWN_BYTES);
 }
 
-/* The whole file; NULL: it cannot be read. The caller's to free. */
+/* Returns the contents of a file, which the caller frees; NULL if it cannot be read. */
 static void *read_file(const char *path, long *size)
 {
     FILE *file = fopen(path, "rb");
     long length = -1;
     if (file && !fseek(file, 0, SEEK_END)) length = ftell(file);
-    char *bytes = length > 0 ? calloc((size_t)length + 1, 1) : NULL; /* PTX ends with a zero */
+    char *bytes = length > 0 ? calloc((size_t)length + 1, 1) : NULL; /* PTX ends with a null byte */
     if (bytes) rewind(file);
     if (bytes && fread(bytes, 1, (size_t)length, file) != (size_t)length) {
         free(bytes);
@@ -114,7 +114,7 @@ ANSWER int cuModuleLoad(struct plim_fat_binary **out, const char *path)
     return failed ? failed : cuLibraryLoadFromFile(out, path);
 }
 
-/* Its kernels stay: a handle may be held. */
+/* Kernels of the module are kept, as the program may hold a handle. */
 ANSWER int cuModuleUnload(struct plim_fat_binary *module)
 {
     void *cubin = NULL;
@@ -145,9 +145,9 @@ ANSWER int cuLibraryGetModule(struct plim_fat_binary **out, struct plim_fat_bina
     return library ? GPU_OK : GPU_INVALID_HANDLE;
 }
 
-/* --- what is in a module ---------------------------------------------------------------------- */
+/* --- contents of a module --------------------------------------------------------------------- */
 
-static PLIM_ARRAY(struct plim_kernel *) kernels; /* all that were asked for */
+static PLIM_ARRAY(struct plim_kernel *) kernels; /* all kernels that were looked up */
 
 static PLIM_ARRAY(struct variable {
     const struct plim_fat_binary *module;
@@ -165,7 +165,7 @@ static struct plim_kernel *find(const struct plim_fat_binary *module, const char
     return NULL;
 }
 
-/* A C++ name tells more about parameters than the code does: what is const. */
+/* Sets the signature from the code, unless the kernel has a C++ name, which also tells which parameters are const. */
 static void read_parameters(struct plim_kernel *kernel, int count, uint32_t pointers)
 {
     if (!strncmp(kernel->name, "_Z", 2)) return;
@@ -186,7 +186,7 @@ static struct plim_kernel *make(struct plim_fat_binary *module, const char *name
     return kernel;
 }
 
-/* Where the format is not understood every name is taken to be a kernel's. */
+/* If the format is not known, every name is assumed to be a kernel. */
 ANSWER int cuLibraryGetKernel(struct plim_kernel **out, struct plim_fat_binary *module,
                               const char *name)
 {
@@ -213,7 +213,7 @@ ANSWER int cuModuleGetFunction(struct plim_kernel **out, struct plim_fat_binary 
     return failed ? failed : cuLibraryGetKernel(out, module, name);
 }
 
-/* The variable on the current GPU, made when it is first asked for. */
+/* Returns a variable on the current GPU, allocated when it is first looked up. */
 static int find_variable(const struct variable *wanted, struct variable *out)
 {
     for (size_t i = 0; i < variables.count; i++) {
@@ -250,7 +250,7 @@ ANSWER int cuModuleGetGlobal_v2(uintptr_t *at, size_t *bytes, struct plim_fat_bi
 ALSO(cuModuleGetGlobal_v2, cuLibraryGetGlobal)
 ALSO(cuModuleGetGlobal_v2, cuLibraryGetManaged)
 
-/* --- what a kernel is ------------------------------------------------------------------------- */
+/* --- queries about kernels -------------------------------------------------------------------- */
 
 ANSWER int cuKernelGetFunction(struct plim_kernel **out, struct plim_kernel *kernel)
 {
@@ -289,7 +289,7 @@ ANSWER int cuFuncLoad(const struct plim_kernel *kernel)
 
 /* --- the linker ------------------------------------------------------------------------------- */
 
-/* What comes out is never run; that it is no code of a known format makes it fit every GPU. */
+/* The linker's output is never run; as it is in no known format, it fits every GPU. */
 static const char linked[64] = "plimsoll: linked at run time";
 
 ANSWER int cuLinkCreate_v2(unsigned count, const int *options, void **values, void **out)

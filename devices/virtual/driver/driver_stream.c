@@ -57,9 +57,9 @@ ANSWER int cuStreamGetCtx_v2(void *stream, void **context, void **green)
 }
 PER_THREAD(cuStreamGetCtx_v2, _ptsz)
 
-/* --- values in memory ------------------------------------------------------------------------- */
+/* --- stream memory operations ----------------------------------------------------------------- */
 
-/* Only the stream itself could be waited for, and what it was given is done. */
+/* Waits return at once: nothing else could write the value, and all earlier work of the stream is complete. */
 ANSWER int cuStreamWaitValue32(void) { return plim_driver_enter(); }
 PER_THREAD(cuStreamWaitValue32, _ptsz)
 ALSO(cuStreamWaitValue32, cuStreamWaitValue32_v2)

@@ -1,5 +1,5 @@
-/* The CUDA driver: virtual memory management. Multicast objects, fabric handles and DMA buffers are
- * not there, as on most GPUs, and refused. */
+/* The CUDA driver: virtual memory management. Multicast objects, fabric handles and DMA buffers are not supported, as
+ * on most GPUs. */
 #include "driver_context.h"
 #include "devices/virtual/memory/vmm.h"
 #include <string.h>
@@ -38,7 +38,7 @@ ANSWER int cuMemAddressFree(uintptr_t at, size_t bytes)
     return failed ? failed : plim_vmm_unreserve(at, bytes);
 }
 
-/* Memory of the host is managed so by no GPU here (attribute 141). */
+/* Host memory cannot be managed this way here (attribute 141 is 0). */
 static int check(const struct properties *properties)
 {
     int failed = plim_driver_ready();
@@ -134,7 +134,7 @@ ANSWER int cuMemExportToShareableHandle(void *out, struct plim_vmm_handle *handl
     return failed;
 }
 
-/* The descriptor comes as a pointer's value. */
+/* The descriptor is passed as the value of a pointer. */
 ANSWER int cuMemImportFromShareableHandle(struct plim_vmm_handle **out, void *descriptor, int type)
 {
     int failed = plim_driver_ready();

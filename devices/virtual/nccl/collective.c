@@ -1,4 +1,4 @@
-/* What a collective or a message leaves in the memory of this rank. */
+/* The effect of a collective or message on the memory of this rank. */
 #include "nccl.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/shadow.h"
@@ -9,17 +9,17 @@
 
 enum { FORGET_INTERVAL = 32 };
 
-/* What a call will have left in the memory of this rank, put together when it is first read. */
+/* The future result of a call in the memory of this rank, computed when it is first read. */
 struct nccl_result {
-    struct nccl_result *older, **link; /* of its communicator */
+    struct nccl_result *older, **link; /* list of the communicator's results */
     struct nccl_call call;
     int channel;
     uint64_t number;
     bool is_resolved;
-    unsigned char *bytes; /* resolved: NULL for unknown */
+    unsigned char *bytes; /* if resolved: the result, NULL if unknown */
 };
 
-/* --- what it is worth ------------------------------------------------------------------------- */
+/* --- computing results ------------------------------------------------------------------------ */
 
 static bool comes_from_one(enum nccl_kind kind)
 {
@@ -31,7 +31,7 @@ static bool is_reduction(enum nccl_kind kind)
     return kind == NCCL_REDUCE || kind == NCCL_REDUCE_SCATTER;
 }
 
-/* What `rank` brings, in `into`; false: only zeros are known. */
+/* Copies the data sent by `rank` to `into`. Returns false, zeroing it, if they are unknown. */
 static bool read_part(struct nccl_result *result, int rank, unsigned char *into)
 {
     size_t bytes = result->call.from_bytes;
@@ -43,7 +43,8 @@ static bool read_part(struct nccl_result *result, int rank, unsigned char *into)
     return true;
 }
 
-/* Parts lie side by side, or of each its share for this rank. */
+/* Places the parts side by side, or takes the share of each that is for this rank. Returns false if no part is
+ * known. */
 static bool put_together(struct nccl_result *result, unsigned char *part)
 {
     const struct nccl_call *call = &result->call;
@@ -98,7 +99,7 @@ static void resolve(struct nccl_result *result)
     result->bytes = NULL;
 }
 
-/* --- as a shadow ------------------------------------------------------------------------------ */
+/* --- results as shadow sources ---------------------------------------------------------------- */
 
 static bool read_result(void *user, size_t offset, void *out, size_t bytes)
 {
@@ -129,7 +130,7 @@ static void release_result(void *user)
     free(result);
 }
 
-/* Under the lock. */
+/* Creates the result of a call. The caller holds the lock. */
 static struct nccl_result *promise(const struct nccl_call *call, int channel, uint64_t number)
 {
     struct nccl_comm *comm = call->comm;
@@ -146,7 +147,7 @@ static struct nccl_result *promise(const struct nccl_call *call, int channel, ui
     return result;
 }
 
-/* Messages that no result needs any more. Under the lock. */
+/* Forgets messages that no result needs any more. The caller holds the lock. */
 static void forget(struct nccl_comm *comm)
 {
     uint64_t collectives = plim_exchange_count(comm->exchange, comm->rank, EXCHANGE_COLLECTIVE);
@@ -162,7 +163,7 @@ static void forget(struct nccl_comm *comm)
         plim_inbox_forget(&comm->inbox, rank, EXCHANGE_TO + comm->rank, received[rank]);
 }
 
-/* --- a call ----------------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------------ */
 
 static bool brings(const struct nccl_call *call)
 {
@@ -171,9 +172,9 @@ static bool brings(const struct nccl_call *call)
     return is_asked && call->from && call->kind != NCCL_RECEIVE;
 }
 
-/* What the host knows of what this rank brings; NULL: not all that was written. (Objects are gathered in
- * buffers as long as the longest, whose ends were never written.) May wait for other ranks, where it is the
- * result of an earlier call. */
+/* Returns a copy of what this rank sends, which the caller frees; NULL if a byte that was written is unknown. (Objects
+ * are gathered in buffers as long as the longest, whose ends are never written.) May wait for other ranks if the data
+ * are the result of an earlier call. */
 static void *known_bytes(const struct nccl_call *call)
 {
     if (!brings(call) || !call->from_bytes) return NULL;
@@ -186,8 +187,8 @@ static void *known_bytes(const struct nccl_call *call)
     return NULL;
 }
 
-/* What it writes is shadowed here, and an all-gather of weights is no update of them: so both
- * buffers are given as read. */
+/* The result is handled by the shadow here, and an all-gather of weights does not update them; so both buffers are
+ * passed as read. */
 static int launch(const struct nccl_call *call)
 {
     int before = plim_self_device();
@@ -203,7 +204,7 @@ static int launch(const struct nccl_call *call)
     return failed ? NCCL_CUDA_ERROR : NCCL_OK;
 }
 
-/* Its number among the communicator's: the same on all ranks that it concerns. */
+/* Posts what this rank sends. Returns the number of the call, which is the same on all ranks that take part. */
 static uint64_t enter(const struct nccl_call *call, const void *known, int *channel)
 {
     struct nccl_comm *comm = call->comm;
@@ -219,7 +220,7 @@ static uint64_t enter(const struct nccl_call *call, const void *known, int *chan
     return number;
 }
 
-/* What it brings is known by now; what it gets will be when it is read. */
+/* The values that this rank sends are known now; the result is computed when it is read. */
 static void take_part(const struct nccl_call *call, const void *known, bool is_small)
 {
     struct nccl_comm *comm = call->comm;
@@ -247,7 +248,7 @@ static int run(const struct nccl_call *call)
     bool is_small = most <= EXCHANGE_MESSAGE_BYTES;
     bool is_captured = plim_stream_of(call->stream)->capture != NULL;
     status = launch(call);
-    /* A captured one happens at each replay of its graph, which is not followed. */
+    /* A captured call happens at each replay of its graph, which is not simulated. */
     if (status || is_captured) return status;
     void *known = is_small ? known_bytes(call) : NULL;
     take_part(call, known, is_small);
@@ -255,7 +256,7 @@ static int run(const struct nccl_call *call)
     return NCCL_OK;
 }
 
-/* A watchdog may abort the communicator while this waits. */
+/* Holds a reference, as a watchdog thread may abort the communicator during a wait. */
 int plim_nccl_run(const struct nccl_call *call)
 {
     plim_nccl_lock();

@@ -1,4 +1,4 @@
-/* Communicators as such: which there are, how long one waits for the others, what it says then. */
+/* Communicators: the list of them, waiting for other ranks, and errors. */
 #include "nccl.h"
 #include "devices/virtual/work/transfer.h"
 #include "autotune/base/clock.h"
@@ -10,10 +10,10 @@
 
 enum { WAIT_SECONDS = 300, LAUNCH_FAILED = 719 /* cudaErrorLaunchFailure */ };
 
-/* Between two looks at whether the others are alive. */
+/* Interval between checks whether the other ranks are alive. */
 static const double look_seconds = 0.1;
 
-static struct nccl_comm *live; /* under the lock */
+static struct nccl_comm *live; /* guarded by the lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char last_error[160];
 
@@ -73,7 +73,7 @@ bool plim_nccl_pause(struct nccl_patience *patience)
     return true;
 }
 
-/* Those that have not reached the number yet. */
+/* Returns those of `ranks` that have not posted message `number` yet. */
 static uint32_t missing(struct nccl_comm *comm, uint32_t ranks, int channel, uint64_t number)
 {
     for (int rank = 0; rank < EXCHANGE_RANKS; rank++)
@@ -87,7 +87,7 @@ int plim_nccl_find_lost(struct nccl_comm *comm, uint32_t ranks, int channel, uin
     for (int rank = 0; rank < EXCHANGE_RANKS; rank++) {
         if (!(ranks >> rank & 1)) continue;
         enum plim_presence presence = plim_exchange_presence(comm->exchange, rank);
-        /* What it did last, it did before it went. */
+        /* The count is read after the presence: it includes what the rank posted before it left. */
         if ((presence == PLIM_LEFT || presence == PLIM_DEAD) &&
             plim_exchange_count(comm->exchange, rank, channel) <= number)
             return rank;
@@ -123,9 +123,9 @@ bool plim_nccl_await(struct nccl_comm *comm, uint32_t ranks, int channel, uint64
     return true;
 }
 
-/* --- the host waits for the GPU -------------------------------------------------------------- */
+/* --- synchronisation with the GPU ------------------------------------------------------------ */
 
-/* The first rank that has ended and owes this one something, or -1. */
+/* Returns the first rank that has ended and without which a call of this rank cannot complete, or -1. */
 static int find_debtor(struct nccl_comm *comm)
 {
     uint64_t entered = plim_exchange_count(comm->exchange, comm->rank, EXCHANGE_COLLECTIVE);
@@ -143,8 +143,8 @@ static int find_debtor(struct nccl_comm *comm)
     return lost;
 }
 
-/* Large collectives and messages are not waited for: programs overlap them with what the others
- * need first. But a rank that will never take part should not go unnoticed. */
+/* Checks for ranks that ended. Large collectives and messages are not waited for, as programs overlap them with work
+ * that other ranks need first; but a rank that will never take part must not go unnoticed. */
 static void look_after(struct nccl_comm *comm)
 {
     double now = plim_clock_seconds();
@@ -154,7 +154,7 @@ static void look_after(struct nccl_comm *comm)
     if (lost >= 0) give_up(comm, 1u << lost, false);
 }
 
-/* The program's communicators of the current GPU, each with a reference to be dropped. */
+/* Lists the program's communicators of the current GPU, each with a reference that the caller drops. */
 static int list_communicators(struct nccl_comm **out, int most)
 {
     int count = 0, device = plim_self_device();
@@ -168,8 +168,8 @@ static int list_communicators(struct nccl_comm **out, int most)
     return count;
 }
 
-/* The host waits for the GPU. cudaErrorLaunchFailure, also as the thread's last error, when what it
- * waits for will never be. */
+/* The host waits for the GPU. Returns cudaErrorLaunchFailure, also as the thread's last error, if a call that it waits
+ * for cannot complete. */
 static int synchronize(void)
 {
     struct nccl_comm *comms[64];
@@ -182,8 +182,8 @@ static int synchronize(void)
                                                      EXCHANGE_COLLECTIVE, small - 1))
             comm->entered = small;
         look_after(comm);
-        /* What it waited for did not happen. A real program would hang here until NCCL's watchdog
-         * ends it; going on as if all were well would be worse. */
+        /* What it waited for did not happen. A real program would hang here until NCCL's watchdog ends it; continuing
+         * as if nothing had happened would be worse. */
         if (comm->error) failed = LAUNCH_FAILED;
         plim_nccl_lock();
         plim_nccl_drop(comm);
@@ -192,7 +192,7 @@ static int synchronize(void)
     return plim_self_error(failed);
 }
 
-/* --- making and ending ------------------------------------------------------------------------ */
+/* --- creation and destruction ----------------------------------------------------------------- */
 
 struct nccl_comm *plim_nccl_create(int ranks, int rank, int device)
 {

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Logs begin this far apart in a file that is mostly holes, so none is ever in another's way. */
+/* Distance between the starts of the logs, in a file that is mostly holes; no log grows that large. */
 #define LOG_SPAN_BYTES ((uint64_t)1 << 40)
 
 enum { STATE_ABSENT, STATE_PRESENT, STATE_LEFT };
@@ -21,8 +21,9 @@ enum { PUNCH_BYTES = 16 << 20 };
 struct row {
     int32_t state, pid, gpu;
     uint64_t count[EXCHANGE_CHANNELS];
-    uint64_t written_bytes;              /* of its own log */
-    uint64_t taken_bytes[EXCHANGE_RANKS]; /* of the others' logs; what is below may go */
+    uint64_t written_bytes;              /* length of its own log */
+    uint64_t taken_bytes[EXCHANGE_RANKS]; /* how much of the other ranks' logs it has read; that much may be
+                                           * discarded */
 };
 
 struct head {
@@ -32,7 +33,7 @@ struct head {
 
 struct record {
     uint64_t number;
-    uint32_t channel, bytes; /* so many follow */
+    uint32_t channel, bytes; /* size of the message that follows */
 };
 
 struct plim_exchange {
@@ -41,11 +42,11 @@ struct plim_exchange {
     struct head *head;
     int fd;
     int references;
-    bool is_new; /* made here, and whoever opens it first takes its maker's reference over */
+    bool is_new; /* created in this process; the first open takes over the creator's reference */
     uint64_t punched_bytes[EXCHANGE_RANKS];
 };
 
-/* A process has each exchange open once: closing a file takes all its locks of the process away. */
+/* A process opens each exchange only once: closing a file releases all of the process's locks on it. */
 static struct plim_exchange *exchanges;
 static pthread_mutex_t exchanges_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -151,7 +152,7 @@ void plim_exchange_close(struct plim_exchange *exchange)
     if (is_last) destroy(exchange);
 }
 
-/* --- who is there ----------------------------------------------------------------------------- */
+/* --- presence of ranks ------------------------------------------------------------------------ */
 
 static struct flock byte_of(int rank)
 {
@@ -184,10 +185,10 @@ enum plim_presence plim_exchange_presence(struct plim_exchange *exchange, int ra
     int state = __atomic_load_n(&row->state, __ATOMIC_ACQUIRE);
     if (state == STATE_ABSENT) return PLIM_ABSENT;
     if (state == STATE_LEFT) return PLIM_LEFT;
-    /* A process does not see its own locks. */
+    /* A process cannot see its own locks. */
     if (row->pid == getpid()) return PLIM_PRESENT;
     if (fcntl(exchange->fd, F_GETLK, &lock) || lock.l_type != F_UNLCK) return PLIM_PRESENT;
-    /* It may have left since. */
+    /* It may have left in the meantime. */
     state = __atomic_load_n(&row->state, __ATOMIC_ACQUIRE);
     return state == STATE_LEFT ? PLIM_LEFT : PLIM_DEAD;
 }
@@ -197,11 +198,9 @@ int plim_exchange_gpu(struct plim_exchange *exchange, int rank)
     return exchange->head->rows[rank].gpu;
 }
 
-/* --- ranges of the file ----------------------------------------------------------------------- */
-
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* Gives memory back that every rank has taken its messages from. */
+/* Frees the part of a log that all ranks have read. */
 static void punch(struct plim_exchange *exchange, int rank)
 {
     uint64_t begin = exchange->punched_bytes[rank];
@@ -243,7 +242,8 @@ uint64_t plim_exchange_count(struct plim_exchange *exchange, int rank, int chann
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* False: nothing more there, or no memory to take it into; then it is tried again later. */
+/* Reads the next message. Returns false if there is none, or if it cannot be read now and is to be tried again
+ * later. */
 static bool take_next(struct plim_inbox *inbox, int from)
 {
     struct plim_exchange *exchange = inbox->exchange;

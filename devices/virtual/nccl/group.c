@@ -1,4 +1,4 @@
-/* Groups: what a thread asks for between ncclGroupStart() and ncclGroupEnd() begins at the end. */
+/* Groups: calls of a thread between ncclGroupStart() and ncclGroupEnd() begin at the end of the group. */
 #include "nccl.h"
 #include "autotune/base/array.h"
 
@@ -27,8 +27,8 @@ int plim_nccl_call(const struct nccl_call *call)
     return PLIM_ARRAY_PUSH(&group.calls, copy) == PLIM_OK ? NCCL_OK : NCCL_SYSTEM_ERROR;
 }
 
-/* The first of every communicator, then the second: what one rank brings may be what another rank
- * of this thread has to bring first. */
+/* Runs the first call of every communicator, then the second, and so on: a call may need data that another rank of this
+ * thread sends in an earlier call. */
 static int run_calls(void)
 {
     size_t done = 0;
@@ -85,7 +85,7 @@ struct simulation {
     float microseconds;
 };
 
-/* What NCCL itself reports where it has no estimate, and PyTorch looks for. */
+/* What NCCL itself reports if it has no estimate; PyTorch checks for it. */
 static const float no_estimate = -1000;
 
 ANSWER int ncclGroupSimulateEnd(struct simulation *out)

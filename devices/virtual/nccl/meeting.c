@@ -1,12 +1,11 @@
-/* How communicators come about.
+/* Creation of communicators.
  *
- * Making one is a meeting: no rank has it before all have come. In a group, or without blocking, a
- * program comes with several ranks from one thread, so the meeting is taken in steps that do not
- * wait. */
+ * A communicator is created by a meeting: no rank has it before all have joined. In a group, or without blocking, one
+ * thread may bring several ranks, so the meeting proceeds in steps that do not wait. */
 #include "nccl.h"
 #include <string.h>
 
-/* --- steps ------------------------------------------------------------------------------------ */
+/* --- steps of a meeting ----------------------------------------------------------------------- */
 
 int plim_nccl_join(struct nccl_comm *comm, const struct plim_exchange_place *place)
 {
@@ -22,7 +21,7 @@ int plim_nccl_join(struct nccl_comm *comm, const struct plim_exchange_place *pla
     return NCCL_OK;
 }
 
-/* Are all ranks there that are to be asked? */
+/* Returns NCCL_OK if all ranks of the parent that are asked have posted their invitation. */
 static int ask_parent(struct nccl_comm *comm)
 {
     struct nccl_comm *parent = comm->origin.parent;
@@ -50,8 +49,8 @@ static bool read_invitation(struct nccl_comm *parent, int rank, uint64_t number,
     return found;
 }
 
-/* Ranks of one color, in order of their keys and then of their ranks. Others' places are only
- * needed of the first. */
+/* Determines rank and size: ranks of one color, ordered by key and then by rank in the parent. Of the places, only that
+ * of the first rank is used. */
 static int gather(struct nccl_comm *comm)
 {
     struct nccl_comm *parent = comm->origin.parent;
@@ -106,7 +105,7 @@ int plim_nccl_advance(struct nccl_comm *comm)
     return status;
 }
 
-/* --- waiting for them ------------------------------------------------------------------------- */
+/* --- waiting for the other ranks -------------------------------------------------------------- */
 
 int plim_nccl_meet(struct nccl_comm *const *comms, size_t count)
 {

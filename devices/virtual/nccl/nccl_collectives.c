@@ -1,7 +1,7 @@
-/* NCCL's names: collectives and messages. */
+/* NCCL's functions: collectives and messages. */
 #include "nccl.h"
 
-/* `call` with sizes in elements. */
+/* Makes a call whose sizes are given in elements. */
 static int ask(const struct nccl_call *elements)
 {
     struct nccl_call call = *elements;
@@ -102,7 +102,7 @@ ANSWER int ncclRecv(void *to, size_t count, int type, int peer, struct nccl_comm
                                    type, 0, stream, 0});
 }
 
-/* A sum of premultiplied values. What comes of it is not computed here, so the number is enough. */
+/* A sum of premultiplied values. Its result is not computed, so any number from NCCL_OPERATIONS on will do. */
 ANSWER int ncclRedOpCreatePreMulSum(int *out, const void *scalar, int type, int residence,
                                     struct nccl_comm *comm)
 {

@@ -1,4 +1,4 @@
-/* NCCL's names: communicators. */
+/* NCCL's functions: communicators. */
 #include "nccl.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/work/transfer.h"
@@ -14,14 +14,14 @@ struct unique_id {
     char bytes[UNIQUE_ID_BYTES];
 };
 
-/* ncclConfig_t begins so in all versions; INT_MIN: not set. */
+/* ncclConfig_t starts like this in all versions; INT_MIN: not set. */
 struct config {
     size_t bytes;
     unsigned magic, version;
     int blocking;
 };
 
-/* --- making ----------------------------------------------------------------------------------- */
+/* --- creating communicators ------------------------------------------------------------------- */
 
 static bool is_blocking(const struct config *config, bool otherwise)
 {
@@ -38,7 +38,7 @@ ANSWER int ncclGetUniqueId(struct unique_id *id)
     return NCCL_OK;
 }
 
-/* Ranks that have no GPU of their own would be waited for in vain. */
+/* Rejects more ranks than there are GPUs, since waiting for the others would be in vain. */
 static int check_ranks(int ranks, int rank)
 {
     const struct plim_machine *machine = plim_self_machine();
@@ -81,7 +81,7 @@ ANSWER int ncclCommInitRank(struct nccl_comm **out, int ranks, struct unique_id 
     return init(out, ranks, &id, rank, NULL);
 }
 
-/* Several ids are several places to meet at; one is enough. */
+/* Several ids are several meeting places; the first is enough. */
 ANSWER int ncclCommInitRankScalable(struct nccl_comm **out, int ranks, int rank, int count,
                                     const struct unique_id *ids, const struct config *config)
 {
@@ -109,7 +109,7 @@ ANSWER int ncclCommInitAll(struct nccl_comm **out, int count, const int *devices
     return status ? status : ended;
 }
 
-/* --- out of another one ----------------------------------------------------------------------- */
+/* --- deriving communicators from others ------------------------------------------------------- */
 
 static int invite(struct nccl_comm *parent, int color, int key, bool is_in)
 {
@@ -154,7 +154,7 @@ ANSWER int ncclCommSplit(struct nccl_comm *parent, int color, int key, struct nc
     return derive(parent, plim_nccl_everyone(parent->ranks), color, key, out, config);
 }
 
-/* Also of a communicator that has failed: this is what it is for. */
+/* Also works for a communicator that has failed, which is its purpose. */
 ANSWER int ncclCommShrink(struct nccl_comm *parent, const int *excluded, int count,
                           struct nccl_comm **out, const struct config *config, int flags)
 {
@@ -171,22 +171,22 @@ ANSWER int ncclCommShrink(struct nccl_comm *parent, const int *excluded, int cou
     return derive(parent, asked, 0, 0, out, config);
 }
 
-/* --- ending ----------------------------------------------------------------------------------- */
+/* --- destroying communicators ----------------------------------------------------------------- */
 
-/* Nothing is under way. */
+/* No work is ever outstanding. */
 ANSWER int ncclCommFinalize(struct nccl_comm *comm)
 {
     return comm ? plim_nccl_ensure_ready(comm) : NCCL_INVALID_ARGUMENT;
 }
 
-/* Results of it may still be read. */
+/* Results may still be read. */
 ANSWER int ncclCommDestroy(struct nccl_comm *comm)
 {
     if (comm) plim_nccl_destroy(comm);
     return NCCL_OK;
 }
 
-/* Another thread may be waiting. */
+/* Another thread may be waiting on the communicator. */
 ANSWER int ncclCommAbort(struct nccl_comm *comm)
 {
     if (!comm) return NCCL_OK;
@@ -197,7 +197,7 @@ ANSWER int ncclCommAbort(struct nccl_comm *comm)
     return NCCL_OK;
 }
 
-/* --- asking ----------------------------------------------------------------------------------- */
+/* --- queries ---------------------------------------------------------------------------------- */
 
 ANSWER int ncclCommCount(const struct nccl_comm *comm, int *out)
 {
@@ -285,7 +285,7 @@ ANSWER int ncclMemFree(void *at)
     return plim_heap_free((uintptr_t)at) ? NCCL_INVALID_ARGUMENT : NCCL_OK;
 }
 
-/* Registration makes transfers faster, and nothing else. */
+/* Registration only makes transfers faster. */
 ANSWER int ncclCommRegister(const struct nccl_comm *comm, void *at, size_t bytes, void **out)
 {
     (void)bytes;

@@ -26,7 +26,7 @@ size_t plim_nccl_type_bytes(int type)
     return type >= 0 && type < NCCL_TYPES ? types[type].bytes : 0;
 }
 
-/* --- 16-bit floating point, by way of the 32 bits of a float ---------------------------------- */
+/* --- 16-bit floating point, converted via 32-bit float ---------------------------------------- */
 
 static float float_of_bits(uint32_t bits)
 {
@@ -46,12 +46,12 @@ static float from_half(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
     if (rest >= 0x7c00) return float_of_bits(sign | 0x7f800000 | rest << 13);
-    /* The exponent's bias differs by 112; multiplying also makes subnormals right. */
+    /* The exponents' biases differ by 112; multiplying also handles subnormals. */
     float value = float_of_bits(rest << 13) * float_of_bits((127 + 112) << 23);
     return float_of_bits(sign | bits_of_float(value));
 }
 
-/* Rounds to nearest, to even: adding and taking away a number whose last bit is the half's. */
+/* Rounds to nearest even: adds and subtracts a number whose last bit has the weight of the half's last bit. */
 static uint16_t to_half(float value)
 {
     uint32_t bits = bits_of_float(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
@@ -116,7 +116,7 @@ static void store(void *at, int type, union number number)
     }
 }
 
-/* One expression for all classes of numbers. */
+/* One expression for all number classes. */
 #define COMBINE(field)                                                                             \
     switch (operation) {                                                                           \
     case NCCL_PRODUCT: a.field *= b.field; break;                                                  \

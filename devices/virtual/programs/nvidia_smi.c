@@ -1,10 +1,9 @@
-/* nvidia-smi, as programs under `plimsoll exec` call it: what a virtual GPU has to tell, in the formats of NVIDIA's own
- * program ("nvidia-smi --help-query-gpu"). It asks the NVML that the programs themselves find.
+/* nvidia-smi for programs under `plimsoll exec`: reports the virtual GPUs in the formats of NVIDIA's own program
+ * ("nvidia-smi --help-query-gpu"). It queries the same NVML that the programs themselves find.
  *
  *     nvidia-smi [-i INDEX]                                                          a table
  *     nvidia-smi -L                                                                  a line for each GPU
- *     nvidia-smi --query-gpu=FIELD,... --format=csv[,noheader][,nounits] [-i INDEX]
- */
+ *     nvidia-smi --query-gpu=FIELD,... --format=csv[,noheader][,nounits] [-i INDEX] */
 #include "devices/nvml/nvml.h"
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +38,7 @@ static void tell_driver(const struct plim_nvml_gpu *gpu, char *out)
     (void)gpu;
     snprintf(out, TEXT, "%s", plim_nvml_driver_version(nvml));
 }
-/* A domain has eight digits here, of which CUDA and Linux write four. */
+/* nvidia-smi writes the PCI domain with eight digits, CUDA and Linux with four. */
 static void tell_bus(const struct plim_nvml_gpu *gpu, char *out)
 {
     snprintf(out, TEXT, "0000%s", gpu->bus_id);
@@ -64,7 +63,7 @@ static void tell_free(const struct plim_nvml_gpu *gpu, char *out)
 {
     tell_mebibytes(gpu->memory.free_bytes, out);
 }
-/* A virtual GPU never waits, and never is busy. */
+/* A virtual GPU is never busy. */
 static void tell_nothing(const struct plim_nvml_gpu *gpu, char *out)
 {
     (void)gpu;
@@ -89,7 +88,7 @@ static const struct field {
     {"utilization.memory", NULL, "%", tell_nothing},
 };
 
-/* NULL: it tells nothing, [N/A], as NVIDIA's program says of what a GPU has not. */
+/* Returns NULL for unknown fields; they are printed as [N/A], as NVIDIA's program does for fields that a GPU lacks. */
 static const struct field *find_field(const char *name)
 {
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
@@ -112,7 +111,7 @@ static void tell(const char *name, const struct plim_nvml_gpu *gpu, bool with_un
 
 struct asked {
     char *query;       /* NULL: no --query-gpu */
-    const char *format, *only; /* only: an index, a UUID or a bus; NULL: all */
+    const char *format, *only; /* `only`: an index, a UUID or a bus address; NULL: all */
     bool list;
 };
 
@@ -174,7 +173,7 @@ static void show_row(const struct plim_nvml_gpu *gpu)
     printf("| %2d  %-32s %18s | %12s / %12s |   0%%  Default |\n", gpu->index, name, bus, used, total);
 }
 
-/* The names, one after the other; the text is cut up. Returns how many. */
+/* Splits the text in place into names. Returns how many there are. */
 static size_t read_names(char *text, char **names, size_t room)
 {
     size_t count = 0;
@@ -203,10 +202,10 @@ static int show(const struct asked *asked)
         else show_row(gpu);
     }
     if (!shown) printf("No devices were found\n");
-    return shown ? 0 : 6; /* as NVIDIA's */
+    return shown ? 0 : 6; /* as NVIDIA's program */
 }
 
-/* An option's value, in either way to write it; NULL: it is another option. */
+/* Returns the value of an option, written as NAME=VALUE or NAME VALUE; NULL if argv[*i] is another option. */
 static char *value_of(const char *name, char **argv, int *i)
 {
     size_t length = strlen(name);

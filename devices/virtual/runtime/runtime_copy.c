@@ -1,4 +1,4 @@
-/* The CUDA runtime: copies and fills. What "kind" a copy says it is does not matter, addresses tell. */
+/* The CUDA runtime: copies and fills. The "kind" of a copy is ignored; the addresses determine the direction. */
 #include "runtime.h"
 #include "devices/virtual/memory/symbol.h"
 #include "devices/virtual/work/transfer.h"
@@ -58,7 +58,7 @@ ANSWER int cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from
 }
 PER_THREAD(cudaMemcpy2D, _ptds)
 
-/* --- to and from variables of a module ---------------------------------------------------------- */
+/* --- variables of modules ----------------------------------------------------------------------- */
 
 static int symbol_at(const void *symbol, size_t offset, size_t bytes, char **at)
 {

@@ -1,4 +1,4 @@
-/* The CUDA runtime: GPUs, errors, versions. */
+/* The CUDA runtime: devices, errors, versions. */
 #include "devices/virtual/machine/attribute.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/pool.h"
@@ -97,7 +97,8 @@ ANSWER int cudaRuntimeGetVersion(int *version)
     return GPU_OK;
 }
 
-/* Of NVIDIA's library for profiling: JAX asks for it. Nothing is profiled, the rest is its own. */
+/* From the profiling library CUPTI, which JAX asks for its version. Nothing is profiled; other functions are CUPTI's
+ * own. */
 ANSWER int cuptiGetVersion(uint32_t *version)
 {
     enum { SINCE_13 = 130000, OF_11_8 = 18 };
@@ -105,7 +106,7 @@ ANSWER int cuptiGetVersion(uint32_t *version)
     return GPU_OK;
 }
 
-/* --- GPUs ------------------------------------------------------------------------------------ */
+/* --- devices --------------------------------------------------------------------------------- */
 
 ANSWER int cudaGetDeviceCount(int *count) { return plim_self_error(plim_self_count(count)); }
 
@@ -115,7 +116,7 @@ ANSWER int cudaGetDevice(int *device)
     return GPU_OK;
 }
 
-/* From CUDA 12 on this makes the context as well. */
+/* From CUDA 12 on this also creates the context. */
 ANSWER int cudaSetDevice(int device)
 {
     int failed = plim_self_set_device(device);
@@ -146,7 +147,7 @@ ANSWER int cudaChooseDevice(int *device, const void *properties)
 ANSWER int cudaGetDeviceProperties(void *out, int device)
 {
     int major = plim_version_runtime() / 1000;
-    /* Programs built with 12 call the one below; the plain name is still the structure of 11. */
+    /* Programs built with CUDA 12 call the function below; there, the plain name still has the structure of CUDA 11. */
     return plim_self_error(plim_attribute_properties(device, major == 12 ? 11 : major, out));
 }
 
@@ -201,7 +202,7 @@ ANSWER int cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
     return GPU_OK;
 }
 
-/* --- settings that are kept and change nothing ------------------------------------------------- */
+/* --- settings that are stored without effect --------------------------------------------------- */
 
 enum { LIMITS = 16 };
 static size_t limits[LIMITS] = {1024, 1 << 20, 8 << 20, 2, 2048, 64};
@@ -261,9 +262,9 @@ ANSWER int cudaCtxResetPersistingL2Cache(void) { return GPU_OK; }
 ANSWER int cudaProfilerStart(void) { return GPU_OK; }
 ANSWER int cudaProfilerStop(void) { return GPU_OK; }
 
-/* --- peers ------------------------------------------------------------------------------------ */
+/* --- peer access ------------------------------------------------------------------------------ */
 
-static uint32_t peers[PLIM_MACHINE_GPUS]; /* a bit for each GPU whose memory this one may use */
+static uint32_t peers[PLIM_MACHINE_GPUS]; /* bit mask of the GPUs whose memory this one may access */
 
 ANSWER int cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {

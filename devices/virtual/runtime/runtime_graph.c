@@ -1,5 +1,4 @@
-/* The CUDA runtime: graphs. An executable graph is a graph of its own, as with CUDA: the other may be
- * destroyed. */
+/* The CUDA runtime: graphs. An executable graph is a separate copy, as in CUDA: the original may be destroyed. */
 #include "runtime.h"
 #include "devices/virtual/machine/version.h"
 #include "devices/virtual/process/unsupported.h"
@@ -32,7 +31,7 @@ ANSWER int cudaGraphInstantiateWithFlags(void **out, void *graph, unsigned long 
     return cudaGraphClone(out, graph);
 }
 
-/* 11: (out, graph, error node, log, its size). From 12 on: (out, graph, flags). */
+/* CUDA 11: (out, graph, error node, log, its size). From 12 on: (out, graph, flags). */
 ANSWER int cudaGraphInstantiate(void **out, void *graph)
 {
     return cudaGraphInstantiateWithFlags(out, graph, 0);
@@ -54,8 +53,8 @@ ANSWER int cudaGraphLaunch(void *graph, void *stream)
 }
 PER_THREAD(cudaGraphLaunch, _ptsz)
 
-/* 11: (graph, other, error node, result). From 12 on: (graph, other, a structure that begins with
- * the result). Success is 0 in each. */
+/* CUDA 11: (graph, other, error node, result). From 12 on: (graph, other, a structure that starts with the result).
+ * Success is 0 in both. */
 ANSWER int cudaGraphExecUpdate(void *graph, void *other, void *third, int *result)
 {
     (void)graph;
@@ -96,7 +95,7 @@ static void dependencies(const struct plim_node *node, void **out, size_t *count
     *count = has;
 }
 
-/* 13 has edge data before the count. */
+/* CUDA 13 has the edge data before the count. */
 ANSWER int cudaGraphNodeGetDependencies(void *node, void **out, void *third, size_t *fourth)
 {
     dependencies(node, out, plim_version_runtime() >= 13000 ? fourth : third);
@@ -120,9 +119,9 @@ ANSWER int cudaGraphDebugDotPrint(void *graph, const char *path, unsigned flags)
     return GPU_OK;
 }
 
-/* --- node by node ----------------------------------------------------------------------------- */
+/* --- building graphs node by node ------------------------------------------------------------- */
 
-/* Of what a node comes after the last is kept. */
+/* Stores the dependencies of a node; only the last one is kept. */
 static int place(struct plim_node *node, struct plim_node *const *after, size_t count)
 {
     node->before = count ? after[count - 1] : NULL;
@@ -149,7 +148,7 @@ struct conditional_node { /* cudaConditionalNodeParams */
     uint64_t handle;
     int type;
     unsigned bodies;
-    struct plim_graph **out; /* the node's own list of them */
+    struct plim_graph **out; /* list of the bodies, owned by the node */
     void *context;
 };
 
@@ -168,7 +167,7 @@ int plim_runtime_add_node(struct plim_node **out, struct plim_graph *graph,
                           struct plim_node *const *after, size_t count,
                           struct plim_node_parameters *parameters)
 {
-    void *first; /* a kernel's function, a child */
+    void *first; /* the kernel's function or the child graph */
     memcpy(&first, parameters->of_type, sizeof(first));
     int failed = GPU_INVALID_VALUE;
     if (!graph) return plim_self_error(failed);
@@ -194,7 +193,7 @@ ANSWER int cudaGraphAddNode_v2(struct plim_node **out, struct plim_graph *graph,
     return plim_runtime_add_node(out, graph, after, count, parameters);
 }
 
-/* 13 has edge data before the count. */
+/* CUDA 13 has the edge data before the count. */
 ANSWER int cudaGraphAddNode(struct plim_node **out, struct plim_graph *graph,
                             struct plim_node *const *after, const void *fourth, void *fifth,
                             struct plim_node_parameters *sixth)
@@ -204,7 +203,7 @@ ANSWER int cudaGraphAddNode(struct plim_node **out, struct plim_graph *graph,
     return cudaGraphAddNode_v2(out, graph, after, NULL, (size_t)fourth, fifth);
 }
 
-/* `parameters` begin with what stands for the kernel on the host. */
+/* `parameters` start with the host function of the kernel. */
 ANSWER int cudaGraphAddKernelNode(struct plim_node **out, struct plim_graph *graph,
                                   struct plim_node *const *after, size_t count,
                                   const void *const *parameters)
@@ -243,7 +242,7 @@ ANSWER int cudaGraphChildGraphNodeGetGraph(struct plim_node *node, struct plim_g
     return GPU_OK;
 }
 
-/* It goes on to have a place in the graph, with nothing to do. */
+/* The node stays in the graph, but does nothing. */
 ANSWER int cudaGraphDestroyNode(struct plim_node *node)
 {
     if (!node) return plim_self_error(GPU_INVALID_VALUE);
@@ -257,7 +256,7 @@ ANSWER int cudaGraphConditionalHandleCreate(uint64_t *handle)
     return GPU_OK;
 }
 
-/* What a node is given changes nothing of what is kept. */
+/* Parameters of a node do not affect anything that is kept. */
 ANSWER int cudaGraphNodeSetParams(const void *object)
 {
     return plim_self_error(object ? GPU_OK : GPU_INVALID_VALUE);

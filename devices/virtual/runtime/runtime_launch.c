@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- registration, by the constructors that nvcc makes ------------------------------------------ */
+/* --- registration by the constructors that nvcc generates --------------------------------------- */
 
 ANSWER void **__cudaRegisterFatBinary(const void *wrapper)
 {
@@ -35,8 +35,8 @@ ANSWER void __cudaRegisterVar(void **module, const void *host, char *address, co
     plim_symbol_register(host, bytes);
 }
 
-/* The program reads and writes it through *host, from __cudaInitModule() on. What it begins with is
- * in the module's code, which is not looked at. */
+/* The program accesses the variable through *host, from __cudaInitModule() on. Its initial value is part of the
+ * module's code, which is not read. */
 ANSWER void __cudaRegisterManagedVar(void **module, void **host, char *address, const char *name,
                                      int external, size_t bytes)
 {
@@ -84,14 +84,14 @@ ANSWER int __cudaPopCallConfiguration(struct gpu_dim3 *grid, struct gpu_dim3 *bl
 
 /* --- launches --------------------------------------------------------------------------------- */
 
-/* Of a block, where a kernel opts in. */
+/* Returns the largest shared memory of a block for kernels that opt in. */
 static size_t most_shared_bytes(void)
 {
     const struct plim_machine_gpu *gpu = plim_self_gpu(plim_self_device());
     return gpu ? (size_t)gpu->shared_per_block_optin : SIZE_MAX;
 }
 
-/* A launch is checked as CUDA checks it: what a GPU refuses is found out here too. */
+/* Checks a launch as CUDA does, so that launches a GPU would refuse fail here too. */
 static int launch(struct plim_kernel *kernel, const struct plim_launch_config *launch)
 {
     if (!kernel) return plim_self_error(GPU_INVALID_DEVICE_FUNCTION);
@@ -116,7 +116,7 @@ ANSWER int cudaLaunchCooperativeKernel(const void *function, struct gpu_dim3 gri
 }
 PER_THREAD(cudaLaunchCooperativeKernel, _ptsz)
 
-/* cudaLaunchConfig_t begins so; what follows are attributes (clusters and the like). */
+/* cudaLaunchConfig_t starts like this; attributes (clusters and the like) follow. */
 struct launch_config {
     struct gpu_dim3 grid, block;
     size_t shared_bytes;
@@ -131,7 +131,7 @@ ANSWER int cudaLaunchKernelExC(const struct launch_config *config, const void *f
 }
 PER_THREAD(cudaLaunchKernelExC, _ptsz)
 
-/* From 12.x on nvcc's code asks for a kernel's handle once and launches by that. */
+/* From CUDA 12.x on nvcc's code looks up a kernel's handle once and launches by the handle. */
 ANSWER int __cudaGetKernel(void **out, const void *function)
 {
     *out = plim_kernel_find(function);
@@ -159,16 +159,16 @@ ANSWER int cudaFuncGetName(const char **out, const void *function)
     return GPU_OK;
 }
 
-/* --- what kernels are like ---------------------------------------------------------------------- */
+/* --- attributes of kernels ---------------------------------------------------------------------- */
 
-/* cudaFuncAttributes as far as all versions have it; what 12 has behind it (clusters) stays 0. */
+/* The part of cudaFuncAttributes that all versions have; the fields added by CUDA 12 (clusters) stay 0. */
 struct function_attributes {
     size_t shared_bytes, constant_bytes, local_bytes;
     int threads_per_block, registers, ptx_version, binary_version, cache_mode_ca,
         dynamic_shared_bytes, carveout;
 };
 
-/* Registers are not known: 32, which fits with 1024 threads. */
+/* The number of registers is unknown: reports 32, which allows 1024 threads. */
 ANSWER int cudaFuncGetAttributes(void *out, const void *function)
 {
     struct plim_kernel *kernel = plim_kernel_find(function);
@@ -227,7 +227,7 @@ ANSWER int cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *
     return GPU_OK;
 }
 
-/* --- the driver behind the runtime -------------------------------------------------------------- */
+/* --- driver entry points ------------------------------------------------------------------------ */
 
 enum { QUERY_SUCCESS = 0, QUERY_NOT_FOUND = 1 }; /* cudaDriverEntryPointQueryResult */
 
@@ -241,7 +241,7 @@ ANSWER int cudaGetDriverEntryPointByVersion(const char *name, void **function, u
 }
 PER_THREAD(cudaGetDriverEntryPointByVersion, _ptsz)
 
-/* Before 12 there is no fourth argument. */
+/* Before CUDA 12 there is no fourth argument. */
 ANSWER int cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags,
                                    int *result)
 {

@@ -98,7 +98,7 @@ ANSWER int cudaDeviceSetMemPool(int device, void *pool)
     return plim_self_error(plim_pool_set_current(device, pool));
 }
 
-/* cudaMemPoolProps begins: allocType, handleTypes, location {type, id}. */
+/* cudaMemPoolProps starts with allocType, handleTypes, location {type, id}. */
 ANSWER int cudaMemPoolCreate(void **pool, const int *properties)
 {
     if (!plim_self_gpu(properties[3])) return plim_self_error(GPU_INVALID_VALUE);
@@ -175,7 +175,7 @@ ANSWER int cudaHostGetFlags(unsigned *flags, void *at)
     return GPU_OK;
 }
 
-/* --- what an address is ----------------------------------------------------------------------- */
+/* --- properties of addresses ------------------------------------------------------------------ */
 
 static enum gpu_memory_type type_of(enum heap_kind kind)
 {
@@ -185,7 +185,7 @@ static enum gpu_memory_type type_of(enum heap_kind kind)
 
 ANSWER int cudaPointerGetAttributes(void *out, const void *at)
 {
-    /* The same in 11 and 12; 13 has eight reserved words more. */
+    /* Equal in CUDA 11 and 12; 13 adds eight reserved words. */
     struct { int type, device; const void *on_device, *on_host; } result = {0};
     struct heap_block block;
     int failed = plim_self_use_current();
@@ -219,7 +219,7 @@ ANSWER int cudaGetSymbolSize(size_t *bytes, const void *symbol)
     return plim_self_error(plim_symbol_find(symbol, &at, bytes));
 }
 
-/* Only describes: there are no arrays here. */
+/* Only a description; there are no arrays here. */
 struct channel { int x, y, z, w, kind; };
 
 ANSWER struct channel cudaCreateChannelDesc(int x, int y, int z, int w, int kind)
@@ -227,9 +227,9 @@ ANSWER struct channel cudaCreateChannelDesc(int x, int y, int z, int w, int kind
     return (struct channel){x, y, z, w, kind};
 }
 
-/* --- advice, which changes nothing where nothing is paged: the location's layout differs between
- * versions, and is not looked at --------------------------------------------------------------- */
+/* --- advice ----------------------------------------------------------------------------------- */
 
+/* No effect, since nothing is paged. The arguments differ between versions and are not read. */
 ANSWER int cudaMemAdvise(void) { return GPU_OK; }
 ANSWER int cudaMemAdvise_v2(void) { return GPU_OK; }
 ANSWER int cudaMemPrefetchAsync(void) { return GPU_OK; }
@@ -239,7 +239,7 @@ PER_THREAD(cudaMemPrefetchAsync_v2, _ptsz)
 ANSWER int cudaStreamAttachMemAsync(void) { return GPU_OK; }
 PER_THREAD(cudaStreamAttachMemAsync, _ptsz)
 
-/* --- between processes ------------------------------------------------------------------------ */
+/* --- sharing between processes ---------------------------------------------------------------- */
 
 ANSWER int cudaIpcGetMemHandle(void *handle, void *at)
 {

@@ -81,7 +81,7 @@ ANSWER int cudaStreamWaitEvent(void *stream, void *event, unsigned flags)
 }
 PER_THREAD(cudaStreamWaitEvent, _ptsz)
 
-/* Everything before it is done already. */
+/* All earlier work is already complete. */
 ANSWER int cudaLaunchHostFunc(void *stream, void (*function)(void *), void *user)
 {
     if (!plim_capture_take(plim_stream_of(stream), PLIM_NODE_HOST)) function(user);
@@ -98,7 +98,7 @@ ANSWER int cudaStreamAddCallback(void *stream, void (*function)(void *, int, voi
 }
 PER_THREAD(cudaStreamAddCallback, _ptsz)
 
-/* An access policy, a priority, ...: not kept. */
+/* Access policy, priority and so on; not stored. */
 ANSWER int cudaStreamSetAttribute(void *stream, int attribute, const void *value)
 {
     (void)stream;
@@ -246,7 +246,7 @@ static int capture_info(void *handle, const struct capture_out *out)
     return GPU_OK;
 }
 
-/* With 13 the plain name has edges; before it told status and id only. */
+/* In CUDA 13 the plain name has edges; before, it returned only status and id. */
 ANSWER int cudaStreamGetCaptureInfo_v3(void *stream, int *status, unsigned long long *id,
                                        void **graph, struct plim_node ***dependencies,
                                        const void **edges, size_t *count)
