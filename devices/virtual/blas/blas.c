@@ -1,10 +1,8 @@
 /* cuBLAS: handles, their modes, versions, and copies between host and GPU.
  *
- * The workspace that cuBLAS would allocate for a handle (4 MiB, 32 MiB from Hopper on) is not
- * counted: whether at creation or at first use is not known, and PyTorch
- * always gives its own through cublasSetWorkspace(). A program that calls cuBLAS itself and gives
- * none therefore seems to need that much less.
- */
+ * The workspace that cuBLAS would allocate for a handle (4 MiB; 32 MiB from Hopper on) is not counted: whether it is
+ * allocated at creation or at first use is not known, and PyTorch always passes its own to cublasSetWorkspace(). A
+ * program that calls cuBLAS itself and passes none therefore appears to need that much less. */
 #include "blas.h"
 #include "devices/virtual/work/transfer.h"
 #include "devices/virtual/machine/version.h"
@@ -70,7 +68,7 @@ ANSWER int cublasGetProperty(int property, int *value)
 ANSWER int cublasGetVersion_v2(const struct blas_handle *handle, int *version)
 {
     int major, minor, patch;
-    (void)handle; /* JAX has none */
+    (void)handle; /* JAX passes none */
     if (!version) return BLAS_INVALID_VALUE;
     if (cublasGetProperty(0, &major) || cublasGetProperty(1, &minor) ||
         cublasGetProperty(2, &patch))
@@ -111,7 +109,7 @@ ANSWER int cublasSetWorkspace_v2(const struct blas_handle *handle, void *workspa
     return (uintptr_t)workspace % 256 ? BLAS_INVALID_VALUE : BLAS_OK;
 }
 
-/* A pair of functions that keeps a value in the handle. */
+/* Defines a pair of functions that set and get a member of the handle. */
 #define SETTING(set, get, type, member)                                                            \
     ANSWER int set(struct blas_handle *handle, type value)                                         \
     {                                                                                              \
@@ -178,7 +176,7 @@ static int transfer(const struct plim_transfer *transfer, void *stream)
     return plim_transfer(transfer, plim_stream_of(stream)) ? BLAS_MAPPING_ERROR : BLAS_OK;
 }
 
-/* Every element is a row of its own, except where they lie close on both sides. */
+/* Each element is copied as a row, unless the elements are contiguous on both sides. */
 static int copy_vector(int64_t count, int64_t bytes, const void *from, int64_t from_step, void *to,
                        int64_t to_step, void *stream)
 {
@@ -194,7 +192,7 @@ static int copy_vector(int64_t count, int64_t bytes, const void *from, int64_t f
                     stream);
 }
 
-/* Columns lie apart by the leading dimension. */
+/* The leading dimension is the distance between columns. */
 static int copy_matrix(int64_t rows, int64_t columns, int64_t bytes, const void *from,
                        int64_t from_leading, void *to, int64_t to_leading, void *stream)
 {
@@ -241,9 +239,9 @@ MATRIX(cublasSetMatrix, cublasSetMatrixAsync, _64, int64_t)
 MATRIX(cublasGetMatrix, cublasGetMatrixAsync, , int)
 MATRIX(cublasGetMatrix, cublasGetMatrixAsync, _64, int64_t)
 
-/* --- products --------------------------------------------------------------------------------- */
+/* --- cost of matrix products ------------------------------------------------------------------ */
 
-/* The transposed product, in rows: C' = B' A'. */
+/* cuBLAS is column-major; in row-major order this is the transposed product, C' = B' A'. */
 struct plim_cost plim_blas_cost(const struct blas_product *p)
 {
     static const struct {

@@ -1,6 +1,5 @@
-/* cuBLAS's handles and constants, for the files that implement cuBLAS and cuBLASLt on the virtual GPU. Sources:
- * cublas_api.h of CUDA 11.8 to 13.0, which agree.
- */
+/* The handles and constants of cuBLAS, for the files that implement cuBLAS and cuBLASLt on the virtual GPU. Sources:
+ * cublas_api.h of CUDA 11.8 to 13.0, which agree. */
 #ifndef PLIM_DEVICES_VIRTUAL_BLAS_BLAS_H
 #define PLIM_DEVICES_VIRTUAL_BLAS_BLAS_H
 
@@ -20,10 +19,10 @@ enum blas_status {
     BLAS_NOT_SUPPORTED = 15,
 };
 
-/* cublasPointerMode_t: where scalars and results are */
+/* cublasPointerMode_t: where scalars and results are stored */
 enum blas_pointer_mode { BLAS_POINTER_HOST = 0, BLAS_POINTER_DEVICE = 1 };
 
-/* cublasMath_t, cublasComputeType_t, cudaDataType: those that make a product faster */
+/* cublasMath_t, cublasComputeType_t and cudaDataType values that affect the speed of a product */
 enum { BLAS_TF32_MATH = 3, BLAS_COMPUTE_TF32 = 77 };
 enum blas_type { BLAS_FP32 = 0, BLAS_FP16 = 2, BLAS_BF16 = 14 };
 
@@ -37,7 +36,7 @@ struct blas_handle {
 const char *plim_blas_status_name(int status);
 const char *plim_blas_status_text(int status);
 
-/* A batch of products as the program describes it: column-major, m rows and n columns. */
+/* A batch of matrix products as the program describes it: column-major, m rows and n columns. */
 struct blas_product {
     int64_t m, n, k, batch, a_leading, b_leading; /* leading dimensions in elements */
     int type;                                     /* cudaDataType of the factors */
@@ -45,10 +44,10 @@ struct blas_product {
 };
 struct plim_cost plim_blas_cost(const struct blas_product *product);
 
-/* The blas_status for a CUDA error that occurred while a handle was created. */
+/* Returns the blas_status for a CUDA error that occurred while a handle was created. */
 int plim_blas_no_handle(int error);
 
-/* plim_version_property() for a cuBLAS library ("libcublas.so"). BLAS_OK or BLAS_INVALID_VALUE. */
+/* plim_version_property() of a cuBLAS library ("libcublas.so"). Returns BLAS_OK or BLAS_INVALID_VALUE. */
 int plim_blas_property(const char *library, const char *function, int property, int *value);
 
 #endif

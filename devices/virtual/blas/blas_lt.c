@@ -1,8 +1,7 @@
-/* cuBLASLt: one algorithm for everything, and products that are launches.
+/* cuBLASLt: a single algorithm, and products that are launches.
  *
- * Layouts of what programs hold themselves (cublasLt.h of 11.8 to 13.0, which agree): an algorithm
- * is 64 bytes, a heuristic's result 96.
- */
+ * Programs hold algorithms and heuristic results themselves: 64 and 96 bytes (cublasLt.h of 11.8 to 13.0, which
+ * agree). */
 #include "blas_lt.h"
 #include "blas.h"
 #include "devices/virtual/machine/version.h"
@@ -116,7 +115,7 @@ enum { ALGORITHM = 1, CONFIGURATIONS = 14 };
 
 struct algorithm {
     uint64_t ours;
-    uint32_t configuration[CONFIGURATIONS]; /* by attribute; 0 is its number */
+    uint32_t configuration[CONFIGURATIONS]; /* indexed by attribute; element 0 is the algorithm's number */
 };
 _Static_assert(sizeof(struct algorithm) == 64, "cublasLtMatmulAlgo_t");
 
@@ -131,7 +130,7 @@ _Static_assert(sizeof(struct heuristic) == 96, "cublasLtMatmulHeuristicResult_t"
 
 static const struct algorithm only = {.ours = 0x706c696d736f6c6c, .configuration = {ALGORITHM}};
 
-/* Element types that a GPU must be new enough for: cudaDataType and 10 * major + minor. */
+/* Element types that require a minimum compute capability: cudaDataType and 10 * major + minor. */
 static const struct {
     int type, compute_capability;
 } newer_types[] = {
@@ -148,7 +147,7 @@ static bool gpu_has(int type)
     return gpu != NULL;
 }
 
-/* D may be left out: it is C then. */
+/* D may be omitted; it is C then. */
 static int check(const void *handle, const struct lt_descriptor *matmul,
                  const struct lt_descriptor *const layouts[4])
 {
@@ -235,7 +234,7 @@ ANSWER int cublasLtMatmulAlgoConfigSetAttribute(struct algorithm *algorithm, int
     return BLAS_OK;
 }
 
-/* Attributes 7 and 8, inner and cluster shape, are of 2 bytes. */
+/* Attributes 7 and 8, inner and cluster shape, have 2 bytes. */
 ANSWER int cublasLtMatmulAlgoConfigGetAttribute(const struct algorithm *algorithm, int id,
                                                 void *value, size_t bytes, size_t *written)
 {
@@ -249,16 +248,16 @@ ANSWER int cublasLtMatmulAlgoConfigGetAttribute(const struct algorithm *algorith
     return BLAS_OK;
 }
 
-/* What an algorithm can do, by attribute; what is not here is 0: tiles, stages and split-k, which
- * there are none of. */
+/* Capabilities of the algorithm, by attribute. Attributes that are not listed are 0: there are no tiles, stages or
+ * split-k. */
 static const struct {
     int id;
     uint32_t value;
 } abilities[] = {
-    {3, 1}, {4, 1},                              /* strided batches, results out of place */
+    {3, 1}, {4, 1},                              /* strided batches, out-of-place results */
     {11, 0xffffffff}, {12, 0xffffffff},          /* pointer modes and epilogues: all */
     {16, 16}, {17, 16}, {18, 16}, {19, 16},      /* alignment of A to D in bytes */
-    {21, 1},                                     /* batches by arrays of pointers */
+    {21, 1},                                     /* batches as arrays of pointers */
 };
 
 ANSWER int cublasLtMatmulAlgoCapGetAttribute(const struct algorithm *algorithm, int id, void *value,
@@ -276,7 +275,7 @@ ANSWER int cublasLtMatmulAlgoCapGetAttribute(const struct algorithm *algorithm, 
     return BLAS_OK;
 }
 
-/* What tells uses of one function apart: transposes and the epilogue; rows and columns. */
+/* What distinguishes uses of a function: transposes and the epilogue; numbers of rows and columns. */
 static uint64_t form_of(const struct lt_descriptor *matmul)
 {
     enum { TRANSPOSE_A = 3, TRANSPOSE_B = 4, EPILOGUE = 7 };
@@ -306,7 +305,7 @@ static struct plim_cost cost_of(const struct lt_descriptor *matmul, const struct
     return plim_blas_cost(&product);
 }
 
-/* --- work ------------------------------------------------------------------------------------- */
+/* --- launches --------------------------------------------------------------------------------- */
 
 ANSWER int cublasLtMatmul(const void *handle, const struct lt_descriptor *matmul, const void *alpha,
                           const void *a, const struct lt_descriptor *a_layout, const void *b,

@@ -1,4 +1,4 @@
-/* cuBLASLt: descriptors, which give back what was put into them. */
+/* The descriptors of cuBLASLt, which store attributes and return them. */
 #include "blas_lt.h"
 #include "autotune/base/array.h"
 #include "blas.h"
@@ -19,13 +19,13 @@ struct table {
 
 struct lt_descriptor {
     enum lt_kind kind;
-    struct table *table; /* of those in the program's own memory never freed: no call says when */
+    struct table *table; /* never freed for a descriptor in the program's own memory: no call tells when it ends */
 };
 
-/* Attributes that our own code looks at. */
+/* Attributes that are used here. */
 enum { LAYOUT_TYPE = 0, LAYOUT_ROWS = 2, LAYOUT_COLUMNS = 3, LAYOUT_LEADING = 4 };
 
-/* What an attribute is that was never set, where it is not 0. */
+/* Default values of attributes, where they are not 0. */
 static const struct {
     enum lt_kind kind;
     int id;
@@ -33,7 +33,7 @@ static const struct {
 } defaults[] = {
     {LT_LAYOUT, 5, 1}, /* batch */
     {LT_MATMUL, 7, 1}, /* epilogue: none */
-    {LT_MATMUL, 22, (uint64_t)-1}, /* types: the result's */
+    {LT_MATMUL, 22, (uint64_t)-1}, /* types: that of the result */
     {LT_MATMUL, 26, (uint64_t)-1},
     {LT_PREFERENCE, 3, 0xffffffff}, /* reduction schemes: all */
     {LT_PREFERENCE, 5, 256},        /* alignments */
@@ -81,7 +81,7 @@ static uint64_t default_of(enum lt_kind kind, int id)
     return 0;
 }
 
-/* Sizes are not known of what was never set: as many bytes as are asked for. */
+/* The size of an attribute that was never set is not known: as many bytes as requested. */
 static int get(const struct lt_descriptor *descriptor, enum lt_kind kind, int id, void *value,
                size_t bytes, size_t *written)
 {
@@ -181,7 +181,7 @@ ANSWER int cublasLtMatrixLayoutInit_internal(struct lt_descriptor *layout, size_
     return status ? status : fill_layout(layout, type, rows, columns, leading);
 }
 
-/* Attributes 0 and 1 of a product are how it is computed and the type of alpha and beta. */
+/* Attributes 0 and 1 of a product are the compute type and the type of alpha and beta. */
 static int fill_matmul(struct lt_descriptor *matmul, int compute, int scale_type)
 {
     int status = set(matmul, LT_MATMUL, 0, &compute, sizeof(compute));

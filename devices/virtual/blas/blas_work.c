@@ -1,14 +1,14 @@
-/* cuBLAS: products with their operands, and routines that hand a value to the host. All others are
- * names in names/cublas.txt. */
+/* cuBLAS: products with their operands, and routines that return a value to the host. All others are listed in
+ * names/cublas.txt. */
 #include "blas.h"
 #include "devices/virtual/steps/token.h"
 #include "devices/virtual/work/launches.h"
 #include <string.h>
 
-/* Parameters that no answer depends on keep their names, so that signatures can be read. */
+/* Unused parameters keep their names so that signatures are readable. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* --- products: C = A B ------------------------------------------------------------------------ */
+/* --- matrix products: C = A B ----------------------------------------------------------------- */
 
 static int product(const char *name, const struct blas_handle *handle, int forms,
                    const struct blas_product *p, const void *a, const void *b, const void *c)
@@ -26,7 +26,7 @@ static int product(const char *name, const struct blas_handle *handle, int forms
     return plim_library_launch(&work) ? BLAS_EXECUTION_FAILED : BLAS_OK;
 }
 
-/* What all of them begin with, and how they go on to A. */
+/* The parameters that all products start with, up to A. */
 #define HEAD(integer)                                                                              \
     const struct blas_handle *handle, int a_form, int b_form, integer m, integer n, integer k,     \
         const void *alpha, const void *a
@@ -38,7 +38,7 @@ static int product(const char *name, const struct blas_handle *handle, int forms
         return product(name, handle, a_form * 4 + b_form, &p, a, b, c);                            \
     }
 
-/* cudaDataType of a routine without types in its arguments: by the letter behind "cublas". */
+/* The cudaDataType of a routine without type arguments: by the letter after "cublas". */
 #define LETTER(name) (#name[6] == 'H' ? BLAS_FP16 : BLAS_FP32)
 
 #define PLAIN(name, suffix, integer)                                                               \
@@ -57,7 +57,7 @@ static int product(const char *name, const struct blas_handle *handle, int forms
                             const void *beta, void *c, integer c_leading, integer batch)           \
     PRODUCT(#name, LETTER(name), 0, batch)
 
-/* SgemmEx and CgemmEx; GemmEx has two more arguments. */
+/* SgemmEx and CgemmEx; GemmEx has two additional arguments. */
 #define TYPED(name, suffix, integer)                                                               \
     ANSWER int name##suffix(HEAD(integer), int a_type, integer a_leading, const void *b,           \
                             int b_type, integer b_leading, const void *beta, void *c, int c_type,  \
@@ -96,12 +96,12 @@ BOTH(TYPED, cublasCgemmEx)
 BOTH(TYPED, cublasGemmEx)
 BOTH(TYPED_STRIDED, cublasGemmStridedBatchedEx)
 
-/* Like TYPED, but that a batch, a type and an algorithm follow. */
+/* As TYPED, followed by a batch size, a type and an algorithm. */
 BOTH(TYPED, cublasGemmBatchedEx)
 
-/* --- values for the host ---------------------------------------------------------------------- */
+/* --- routines that return a value to the host ------------------------------------------------- */
 
-/* The value is what an operand full of zeros gives. */
+/* Returns the value that operands full of zeros give. */
 static int value(const char *name, const struct blas_handle *handle, void *result,
                  const void *given, size_t bytes)
 {
@@ -128,7 +128,7 @@ static const unsigned char zeros[16];
         return value(#name, handle, result, zeros, bytes);                                         \
     }
 
-/* The first of equals, counted from 1; 0 where there are none. */
+/* The index of the first of equal elements, counted from 1; 0 if there are none. */
 #define EXTREME(name, suffix, integer, bytes)                                                      \
     ANSWER int name##suffix(const struct blas_handle *handle, integer n, const void *x,            \
                             integer x_step, integer *result)                                       \
@@ -162,7 +162,7 @@ SIZED(EXTREME, cublasIdamin_v2, 0)
 SIZED(EXTREME, cublasIcamin_v2, 0)
 SIZED(EXTREME, cublasIzamin_v2, 0)
 
-/* cudaDataType: 0 to 7 are R and C of 32F, 64F, 16F, 8I in turn, 14 and 15 are 16BF. */
+/* cudaDataType: 0 to 7 are R and C of 32F, 64F, 16F and 8I; 14 and 15 are 16BF. */
 static size_t type_bytes(int type)
 {
     static const unsigned char bytes[] = {4, 8, 2, 1, 8, 16, 4, 2, 1, 2, 4, 8, 4, 8, 2, 4};
@@ -205,7 +205,7 @@ BOTH(NORM_EX, cublasAsumEx)
 BOTH(EXTREME_EX, cublasIamaxEx)
 BOTH(EXTREME_EX, cublasIaminEx)
 
-/* Rotations are made from scalars: where these are the host's they would have to be right. */
+/* Rotations are computed from scalars; if these are on the host, the result would have to be correct. */
 #define ROTATION(name)                                                                             \
     ANSWER int name(const struct blas_handle *handle)                                              \
     {                                                                                              \
@@ -223,7 +223,7 @@ ROTATION(cublasDrotmg_v2)
 ROTATION(cublasRotgEx)
 ROTATION(cublasRotmgEx)
 
-/* --- batches of factorisations: `info` is on the host ------------------- */
+/* --- batched factorisations: `info` is on the host ---------------------- */
 
 static int factored(const char *name, const struct blas_handle *handle, int *info)
 {

@@ -1,7 +1,6 @@
-/* cuFFT. A plan is a number. Its work area is none where each dimension is one kernel, and else a copy of its complex
- * numbers (area_of()). A program may give the area itself (PyTorch does, for each transform), else the plan takes it
- * from the GPU.
- */
+/* cuFFT. A plan is a number. It needs no work area if each dimension is one kernel, and otherwise a copy of its complex
+ * numbers (area_of()). The program may provide the area (PyTorch does, for each transform); otherwise the plan
+ * allocates it. */
 #include "autotune/base/text.h"
 #include "devices/virtual/memory/heap.h"
 #include "math_library.h"
@@ -9,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parameters that no answer depends on keep their names, so that signatures can be read. */
+/* Unused parameters keep their names so that signatures are readable. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 enum status { OK, INVALID_PLAN, ALLOC_FAILED, INVALID_TYPE, INVALID_VALUE, INTERNAL_ERROR, EXEC_FAILED };
 enum type { R2C = 0x2a, C2R = 0x2c, C2C = 0x29, D2Z = 0x6a, Z2D = 0x6c, Z2Z = 0x69 }; /* cufftType */
-enum { IS_DOUBLE = 0x40, IS_COMPLEX = 1 }; /* bits of a type; C2C and Z2Z have the second alone */
+enum { IS_DOUBLE = 0x40, IS_COMPLEX = 1 }; /* bits of a type; only C2C and Z2Z have IS_COMPLEX */
 enum { R_16F = 2, R_32F = 0, R_64F = 1, C_16F = 6, C_32F = 4, C_64F = 5 }; /* cudaDataType */
 enum { PLANS = 4096, RANKS = 3, LARGEST_FACTOR = 113, ONE_KERNEL = 8192, SMALL_PLANE = 4096 };
 
@@ -22,7 +21,7 @@ struct plan {
     bool is_taken, gives_area;
     void *stream;
     size_t work_bytes; /* 0: none */
-    uintptr_t area; /* that it took itself; 0: none */
+    uintptr_t area; /* allocated by the plan; 0: none */
 };
 
 static struct plan plans[PLANS];
@@ -99,7 +98,7 @@ ANSWER int cufftGetSize(int number, size_t *bytes)
     return OK;
 }
 
-/* --- sizes ------------------------------------------------------------------------------------ */
+/* --- work areas ------------------------------------------------------------------------------- */
 
 static bool is_smooth(long long n)
 {
@@ -108,11 +107,11 @@ static bool is_smooth(long long n)
     return n == 1;
 }
 
-/* As cuFFT 12.0 said on an H200 (tests/gpu/measured/h200-libraries.jsonl: 100 transforms, 8 of them 0.8 % larger).
- * Lengths up to 4096 without large prime factors are one kernel and need nothing; 30030 and 65536 need a copy. Between
- * them the end of ONE_KERNEL is a guess. With a large factor, and in planes whose last dimension is odd, a real
- * transform of odd length is a complex one of that length, and of even length one of half of it. Negative: beyond
- * any memory. */
+/* Returns the size of the work area as cuFFT 12.0 reported it on an H200 (tests/gpu/measured/h200-libraries.jsonl: 100
+ * transforms, 8 of them 0.8 % larger); negative if it exceeds any memory. Lengths up to 4096 without large prime
+ * factors are one kernel and need none; 30030 and 65536 need a copy. ONE_KERNEL lies between them and is a guess. With
+ * a large factor, and in planes whose last dimension is odd, a real transform of odd length is a complex one of that
+ * length; one of even length is a complex one of half the length. */
 static double area_of(int rank, const long long *n, long long batch, bool is_real, size_t width)
 {
     bool is_odd = n[rank - 1] % 2, pads = false, is_long = false;
@@ -154,7 +153,7 @@ static int make_of_type(int number, int rank, const long long *n, int type, long
     return make(number, rank, n, batch, !(type & IS_COMPLEX), width, bytes);
 }
 
-/* Of int or of long long. */
+/* Same with int instead of long long. */
 static int make_of_ints(int number, int rank, const int *n, int type, int batch, size_t *bytes)
 {
     long long wide[RANKS];

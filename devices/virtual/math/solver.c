@@ -1,17 +1,17 @@
-/* cuSOLVER: factorizations, eigenvalues and singular values of dense matrices. They succeed: learned matrices are
- * regular, and what is told of it is 0. Work areas of Cholesky's, LU's and QR's factors, eigenvalues and singular
- * values follow what cuSOLVER 12.0 said on an H200 of square matrices of 33 to 1500 rows
- * (tests/gpu/measured/h200-libraries.jsonl); others are estimated as as many numbers as the matrix has, and 32 a row.
- */
+/* cuSOLVER: factorisations, eigenvalues and singular values of dense matrices. They always succeed, returning 0 in
+ * `info`: learned matrices are assumed to be regular. Work areas of Cholesky, LU and QR factorisations, eigenvalues and
+ * singular values follow what cuSOLVER 12.0 reported on an H200 for square matrices of 33 to 1500 rows
+ * (tests/gpu/measured/h200-libraries.jsonl); others are estimated as the size of the matrix and 32 numbers per row and
+ * column. */
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/shadow.h"
 #include "math_library.h"
 #include <stdlib.h>
 
-/* Parameters that no answer depends on keep their names, so that signatures can be read. */
+/* Unused parameters keep their names so that signatures are readable. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-enum { BLOCK = 32, WIDEST = 16 }; /* columns that are worked on at once; bytes of a complex double */
+enum { BLOCK = 32, WIDEST = 16 }; /* columns processed at once; bytes of a complex double */
 
 typedef const struct plim_handle *handle_type;
 
@@ -21,7 +21,7 @@ PLIM_MATH_HANDLE(cusolverDn, "cuSOLVER's work areas are estimates")
 PLIM_MATH_PROPERTY(cusolver)
 ANSWER int cusolverGetVersion(int *version) { return cusolver_version(version); }
 
-/* What says how something is done. */
+/* Objects that hold options, which have no effect. */
 #define OPTIONS(create, destroy)                                                                   \
     ANSWER int create(void **out)                                                                  \
     {                                                                                              \
@@ -45,9 +45,9 @@ ANSWER int cusolverDnXsyevjSetTolerance(void *options, double tolerance) { retur
 ANSWER int cusolverDnXsyevjSetMaxSweeps(void *options, int most) { return MATH_OK; }
 ANSWER int cusolverDnXsyevjSetSortEig(void *options, int sorts) { return MATH_OK; }
 
-/* --- work --------------------------------------------------------------------------------------- */
+/* --- estimated work areas ----------------------------------------------------------------------- */
 
-/* In numbers. */
+/* Stores the estimated size in numbers. */
 static int room(int64_t rows, int64_t columns, int64_t batch, int *numbers)
 {
     int64_t count = (rows * columns + BLOCK * (rows + columns)) * batch;
@@ -56,14 +56,14 @@ static int room(int64_t rows, int64_t columns, int64_t batch, int *numbers)
     return MATH_OK;
 }
 
-/* Of a cudaDataType: R_32F, R_64F, R_16F, R_8I, C_32F, C_64F. */
+/* Returns the size of a cudaDataType: R_32F, R_64F, R_16F, R_8I, C_32F, C_64F. */
 static size_t width_of(int type)
 {
     static const unsigned char widths[] = {4, 8, 2, 1, 8, WIDEST};
     return type >= 0 && (size_t)type < sizeof(widths) ? widths[type] : WIDEST;
 }
 
-/* In bytes, on the GPU and on the host. */
+/* Stores the estimated sizes in bytes, on the GPU and on the host. */
 static int room_in_bytes(int64_t rows, int64_t columns, int64_t batch, int type, size_t *device, size_t *host)
 {
     int numbers, failed = room(rows, columns, batch, &numbers);
@@ -73,11 +73,11 @@ static int room_in_bytes(int64_t rows, int64_t columns, int64_t batch, int type,
     return MATH_OK;
 }
 
-/* --- work areas that were seen ------------------------------------------------------------------ */
+/* --- measured work areas ------------------------------------------------------------------------ */
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* By the letter behind "cusolverDn". */
+/* Returns the size of an element, by the letter after "cusolverDn". */
 static size_t width_of_name(const char *name)
 {
     switch (name[sizeof("cusolverDn") - 1]) {
@@ -87,7 +87,7 @@ static size_t width_of_name(const char *name)
     }
 }
 
-/* Bytes, the same for all types. */
+/* In bytes, equal for all types. */
 static size_t cholesky_bytes(int64_t n)
 {
     int64_t blocks = (n + BLOCK - 1) / BLOCK;
@@ -96,7 +96,7 @@ static size_t cholesky_bytes(int64_t n)
 
 static int64_t lu_bytes(int64_t n) { return n <= 64 ? 1280 : 2096 + n * 12704 / 1000; }
 
-/* Numbers, and 128 bytes. */
+/* In numbers, plus 128 bytes. */
 static int64_t qr_numbers(int64_t n) { return 3 * 256 * 1024 + larger(0, 2 * n - 512) * 512; }
 
 static int64_t q_numbers(int64_t n) { return n < 128 ? 30976 + 96 * n : 16640 + 384 * n; }
@@ -105,7 +105,7 @@ static int64_t times_q_numbers(int64_t n) { return 2 * n * n + 800 * n + 55000; 
 
 static int64_t eigen_numbers(int64_t n) { return 4 * n * n + (n < 200 ? 68000 + 670 * n : 215000); }
 
-/* By Jacobi's method, which PyTorch takes for fp32 of up to 512 rows. */
+/* Jacobi's method, which PyTorch uses for fp32 matrices of up to 512 rows. */
 static int64_t jacobi_numbers(int64_t n) { return n * n + 36 * n + 1900; }
 
 static int64_t singular_numbers(int64_t n) { return 2 * n * n + 72 * n; }
@@ -125,7 +125,7 @@ static int give_bytes(int64_t n, size_t bytes, size_t *device, size_t *host)
     return MATH_OK;
 }
 
-/* `changed`: what it writes, NULL for none. `info`: so many are 0 afterwards. */
+/* Launches a function. `changed`: the operands that it writes, NULL for none. Sets `count` elements of `info` to 0. */
 static int work(const char *name, handle_type handle, const void *read, const void *const changed[4], int *info,
                 int64_t count)
 {
@@ -150,7 +150,7 @@ static int work(const char *name, handle_type handle, const void *read, const vo
     {                                                                                              \
         return room(rows, columns, batch, numbers);                                                \
     }
-/* Of float, double and their complex numbers. */
+/* Instantiate a form for float, double and the complex types. */
 #define REAL(form, name) form(cusolverDnS##name) form(cusolverDnD##name)
 #define COMPLEX(form, name) form(cusolverDnC##name) form(cusolverDnZ##name)
 #define ALL(form, name) REAL(form, name) COMPLEX(form, name)
@@ -309,7 +309,7 @@ COMPLEX(SYEVD, heevd)
 REAL(SYEVJ, syevj)
 COMPLEX(SYEVJ, heevj)
 
-/* --- of any type ---------------------------------------------------------------------------------- */
+/* --- functions for any type ----------------------------------------------------------------------- */
 
 ANSWER int cusolverDnXpotrf_bufferSize(handle_type handle, void *options, int half, int64_t n, int type, const void *a,
                                        int64_t leading, int compute, size_t *device, size_t *host)
@@ -353,7 +353,7 @@ ANSWER int cusolverDnXsyevBatched_bufferSize(handle_type handle, void *options, 
                                              int type, const void *a, int64_t leading, int w_type, const void *w,
                                              int compute, size_t *device, size_t *host, int64_t batch)
 {
-    enum { OF_MATRIX = 71800 }; /* numbers: of 100 matrices of 8 rows */
+    enum { OF_MATRIX = 71800 }; /* numbers per matrix, measured with 100 matrices of 8 rows */
     return give_bytes(n, (size_t)batch * (OF_MATRIX + (size_t)(n * n)) * width_of(type), device, host);
 }
 

@@ -1,17 +1,17 @@
-/* cuSPARSE: its generic interface, products of a sparse matrix with a dense one or a vector, and how coordinates become
- * rows. Buffers are as cuSPARSE 12.6 said on an H200 of four matrices of 300 to 200,000 numbers in fp32 and 32-bit
- * indices (tests/gpu/measured/h200-libraries.jsonl); of others that is an estimate.
- */
+/* cuSPARSE: its generic interface, products of a sparse matrix with a dense matrix or vector, and the conversion of
+ * coordinates to rows. Buffer sizes are those that cuSPARSE 12.6 reported on an H200 for four matrices of 300 to
+ * 200,000 numbers in fp32 with 32-bit indices (tests/gpu/measured/h200-libraries.jsonl); for others they are
+ * estimates. */
 #include "math_library.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* Parameters that no answer depends on keep their names, so that signatures can be read. */
+/* Unused parameters keep their names so that signatures are readable. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* A matrix, a vector or an old descriptor. */
+/* A matrix, a vector or a legacy descriptor. */
 struct descriptor {
-    const void *data[3]; /* places of rows, of columns, values; of a dense one values alone */
+    const void *data[3]; /* row indices, column indices, values; of a dense one only values */
     size_t arrays;
     int64_t rows, columns, numbers;
 };
@@ -60,7 +60,7 @@ static int describe(struct descriptor **out, struct descriptor descriptor)
     return MATH_OK;
 }
 
-/* `types`: of the indices, two for rows and columns, one for coordinates. */
+/* `types`: index types, one each for rows and columns, or a single one for coordinates. */
 #define SPARSE(name, types)                                                                        \
     ANSWER int name(struct descriptor **out, int64_t rows, int64_t columns, int64_t numbers,       \
                     const void *row_places, const void *column_places, const void *values, types,  \
@@ -129,7 +129,7 @@ ANSWER int cusparseCsrSetPointers(struct descriptor *descriptor, void *rows, voi
     return MATH_OK;
 }
 
-/* --- products --------------------------------------------------------------------------------- */
+/* --- sparse products -------------------------------------------------------------------------- */
 
 static int product(const char *name, const struct plim_handle *handle, const struct descriptor *a,
                    const struct descriptor *b, const struct descriptor *c)
@@ -148,7 +148,7 @@ enum buffer { FOR_MATRIX, FOR_VECTOR, FOR_SAMPLES };
 
 static size_t parts(int64_t numbers, int64_t of) { return (size_t)((numbers + of - 1) / of); }
 
-/* CUSPARSE_SPMM_CSR_ALG2, which PyTorch takes for matrices by rows; for coordinates it makes rows of them and takes
+/* CUSPARSE_SPMM_CSR_ALG2, which PyTorch uses for CSR matrices; for coordinates it converts them to CSR and uses
  * ALG1. */
 enum { BY_PARTS = 6 };
 
@@ -204,7 +204,7 @@ ANSWER int cusparseSpMV(const struct plim_handle *handle, int form, const void *
     return product("cusparseSpMV", handle, a, x, y);
 }
 
-/* --- coordinates ------------------------------------------------------------------------------ */
+/* --- conversion of coordinates ---------------------------------------------------------------- */
 
 ANSWER int cusparseXcoo2csr(const struct plim_handle *handle, const int *places, int numbers, int rows, int *row_begins,
                             int base)

@@ -1,24 +1,23 @@
-/* NVML on the virtual machine: it shows all GPUs, whatever CUDA_VISIBLE_DEVICES says, and a
- * process that only queries it does not enter the machine.
+/* NVML on the virtual machine. It shows all GPUs, whatever CUDA_VISIBLE_DEVICES says, and a process that only queries
+ * it does not enter the machine.
  *
- * Layouts are in devices/nvml/nvml_abi.h. A GPU's handle is its address in the machine.
- */
+ * Layouts are in devices/nvml/nvml_abi.h. The handle of a GPU is its address in the machine. */
 #ifndef PLIM_DEVICES_VIRTUAL_NVML_NVML_DEVICE_H
 #define PLIM_DEVICES_VIRTUAL_NVML_NVML_DEVICE_H
 
 #include "devices/nvml/nvml_abi.h"
 #include "devices/virtual/machine/self.h"
 
-/* The values of nvmlReturn_t that only the library itself needs. */
+/* Values of nvmlReturn_t that only the library itself uses. */
 enum { NVML_UNINITIALIZED = 1, NVML_INVALID_ARGUMENT = 2, NVML_ARGUMENT_VERSION_MISMATCH = 25 };
 
-/* The GPU of a handle; NULL, and the code in *failed, where there is no GPU or nvmlInit() was
- * not called. */
+/* Returns the GPU of a handle. If there is none, or nvmlInit() was not called, returns NULL and stores the error in
+ * *failed. */
 const struct plim_machine_gpu *plim_nvml_gpu(const struct nvml_device *device, int *failed);
-/* Its number in the machine. */
+/* Returns the index of a GPU in the machine. */
 int plim_nvml_index(const struct plim_machine_gpu *gpu);
 
-/* Defines `gpu` from the handle `device`; returns from the function with the error code if there is none. */
+/* Defines `gpu` from the handle `device`; returns the error code from the enclosing function if there is none. */
 #define NVML_GPU(gpu, device)                                                                    \
     int gpu##_failed;                                                                             \
     const struct plim_machine_gpu *gpu = plim_nvml_gpu(device, &gpu##_failed);                 \

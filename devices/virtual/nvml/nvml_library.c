@@ -1,4 +1,4 @@
-/* NVML: the library, the GPUs and what they are, their memory and who holds it. */
+/* NVML: the library, the GPUs and their properties, their memory and the processes that hold it. */
 #include "nvml_device.h"
 #include "devices/virtual/machine/version.h"
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 /* --- the library ------------------------------------------------------------------------------ */
 
-static int initialized; /* so many calls of nvmlInit() */
+static int initialized; /* number of nvmlInit() calls without nvmlShutdown() */
 
 static bool is_ready(void)
 {
@@ -107,7 +107,7 @@ ANSWER int nvmlUnitGetCount(unsigned *count)
     return is_ready() ? NVML_SUCCESS : NVML_UNINITIALIZED;
 }
 
-/* --- the GPUs -------------------------------------------------------------------------------- */
+/* --- devices --------------------------------------------------------------------------------- */
 
 const struct plim_machine_gpu *plim_nvml_gpu(const struct nvml_device *device, int *failed)
 {
@@ -162,7 +162,7 @@ ANSWER int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **devi
 
 /* nvmlUUID_v1_t: the UUID as text or as 16 bytes */
 struct uuid_v1 {
-    unsigned version, type; /* 1 text, 2 bytes */
+    unsigned version, type; /* 1: text, 2: bytes */
     union {
         char text[41];
         uint8_t bytes[16];
@@ -179,13 +179,13 @@ ANSWER int nvmlDeviceGetHandleByUUIDV(const struct uuid_v1 *uuid, struct nvml_de
     return NVML_NOT_FOUND;
 }
 
-/* As attribute.c numbers the buses. */
+/* Buses are numbered as in attribute.c. */
 static unsigned bus_of(const struct plim_machine_gpu *gpu)
 {
     return (unsigned)plim_nvml_index(gpu) + 1;
 }
 
-/* "domain:bus:device.function", "domain:bus:device" or "bus:device.function", in hexadecimal. */
+/* Accepts "domain:bus:device.function", "domain:bus:device" or "bus:device.function", in hexadecimal. */
 ANSWER int nvmlDeviceGetHandleByPciBusId_v2(const char *id, struct nvml_device **device)
 {
     unsigned domain = 0, bus, slot;
@@ -219,7 +219,7 @@ ANSWER int nvmlDeviceGetUUID(const struct nvml_device *device, char *out, unsign
     return give_text(text, out, size);
 }
 
-/* NVIDIA's vendor number. Which product it is is not known: 0. */
+/* NVIDIA's vendor number. The product number is not known: 0. */
 enum { VENDOR = 0x10de };
 
 ANSWER int nvmlDeviceGetPciInfo_v3(const struct nvml_device *device, struct nvml_pci *out)
@@ -232,7 +232,7 @@ ANSWER int nvmlDeviceGetPciInfo_v3(const struct nvml_device *device, struct nvml
     return NVML_SUCCESS;
 }
 
-/* Both older layouts end with reserved words in place of the long bus id. */
+/* In both older layouts reserved words take the place of the long bus id. */
 ANSWER int nvmlDeviceGetPciInfo_v2(const struct nvml_device *device, void *out)
 {
     struct nvml_pci pci;
@@ -265,7 +265,7 @@ ANSWER int nvmlDeviceGetPciInfoExt(const struct nvml_device *device, struct pci_
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* What no process gets counts as used, so that free is what a program can have. */
+/* Memory that is withheld from all processes counts as used, so that `free` is what a program can allocate. */
 static struct nvml_memory_v1 memory_of(const struct plim_machine_gpu *gpu)
 {
     int64_t free_bytes = plim_machine_free_bytes(plim_self_machine(), plim_nvml_index(gpu));
@@ -295,7 +295,7 @@ ANSWER int nvmlDeviceGetMemoryInfo_v2(const struct nvml_device *device, struct n
     return NVML_SUCCESS;
 }
 
-/* The window through which the host reaches the GPU's memory: as large as that, unused. */
+/* The window through which the host accesses GPU memory: as large as that memory, and unused. */
 ANSWER int nvmlDeviceGetBAR1MemoryInfo(const struct nvml_device *device, struct nvml_memory_v1 *out)
 {
     NVML_GPU(gpu, device);
@@ -318,7 +318,7 @@ static bool lives(const struct plim_machine_process *process)
     return process->pid && !process->ended && (!kill(process->pid, 0) || errno == EPERM);
 }
 
-/* Fills entries of `bytes` each, of which pid and memory are the first two members. */
+/* Fills entries of `bytes` bytes, whose first two members are the process id and the memory. */
 static int list_processes(const struct nvml_device *device, unsigned *count, void *out,
                           size_t bytes)
 {
@@ -357,7 +357,7 @@ ANSWER int nvmlDeviceGetComputeRunningProcesses(const struct nvml_device *device
     return list_processes(device, count, out, sizeof(*out));
 }
 
-/* No display is attached, and there is no service that shares a GPU. */
+/* No display is attached, and there is no multi-process service. */
 static int no_processes(const struct nvml_device *device, unsigned *count)
 {
     NVML_GPU(gpu, device);

@@ -1,15 +1,14 @@
-/* NVML: what a GPU is like at the moment, which is idle, and how GPUs are connected.
+/* NVML: the current state of a GPU, which is idle, and how GPUs are connected.
  *
- * Sensors, power and their limits are made up: they are there for programs that print or log them.
- * What a real GPU may lack is said to be missing rather than invented.
- */
+ * Sensors, power and limits are invented, for programs that print or log them. Features that a real GPU may lack are
+ * reported as not supported rather than invented. */
 #include "nvml_device.h"
 #include <string.h>
 #include <unistd.h>
 
 enum { CELSIUS = 30, WATTS_IDLE = 50, WATTS_LIMIT = 300 };
 
-/* --- one number ------------------------------------------------------------------------------- */
+/* --- functions that return one number --------------------------------------------------------- */
 
 #define NUMBER(name, type, value)                                                                  \
     ANSWER int name(const struct nvml_device *device, type *out)                                   \
@@ -30,7 +29,7 @@ enum { CELSIUS = 30, WATTS_IDLE = 50, WATTS_LIMIT = 300 };
         return NVML_SUCCESS;                                                                       \
     }
 
-/* nvmlDeviceArchitecture_t; the last row that is not above a GPU's compute capability. Cores of a
+/* nvmlDeviceArchitecture_t; the last row whose compute capability does not exceed the GPU's applies. Cores per
  * multiprocessor: CUDA C Programming Guide, "Compute Capabilities". */
 static const struct {
     int compute_capability;
@@ -95,7 +94,7 @@ NUMBER_OF(nvmlDeviceGetApplicationsClock, unsigned, megahertz(gpu, which))
 NUMBER_OF(nvmlDeviceGetDefaultApplicationsClock, unsigned, megahertz(gpu, which))
 NUMBER_OF(nvmlDeviceGetMaxCustomerBoostClock, unsigned, megahertz(gpu, which))
 
-/* No GPU is partitioned. */
+/* No GPU is partitioned (MIG). */
 NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, 0)
 NUMBER(nvmlDeviceIsMigDeviceHandle, unsigned, 0)
 
@@ -117,7 +116,7 @@ ANSWER int nvmlDeviceGetMigDeviceHandleByIndex(const struct nvml_device *device,
     return NVML_NOT_FOUND;
 }
 
-/* --- several numbers -------------------------------------------------------------------------- */
+/* --- functions that return several values ----------------------------------------------------- */
 
 ANSWER int nvmlDeviceGetClock(const struct nvml_device *device, int clock, int which, unsigned *out)
 {
@@ -144,7 +143,7 @@ ANSWER int nvmlDeviceGetTemperatureV(const struct nvml_device *device, struct nv
     return NVML_SUCCESS;
 }
 
-/* Percent of the time: of the multiprocessors and of memory. */
+/* Percentage of time in which multiprocessors and memory were busy. */
 struct utilization {
     unsigned gpu, memory;
 };
@@ -204,7 +203,7 @@ struct field_value {
 };
 _Static_assert(sizeof(struct field_value) == 40, "nvmlFieldValue_t");
 
-/* Each field has a code of its own, and none of them is known here. */
+/* None of the fields is supported. */
 ANSWER int nvmlDeviceGetFieldValues(const struct nvml_device *device, int count,
                                     struct field_value *values)
 {
@@ -217,10 +216,10 @@ ANSWER int nvmlDeviceGetFieldValues(const struct nvml_device *device, int count,
     return NVML_SUCCESS;
 }
 
-/* --- how GPUs are connected ------------------------------------------------------------------ */
+/* --- topology -------------------------------------------------------------------------------- */
 
-/* nvmlGpuP2PStatus_t 0: possible, 5: not. Capabilities: 0 reading, 1 writing, 2 NVLink, 3 atomics,
- * 4 over PCI Express. As cudaDeviceCanAccessPeer() has it: any two GPUs reach each other. */
+/* nvmlGpuP2PStatus_t 0: possible, 5: not. Capabilities: 0 read, 1 write, 2 NVLink, 3 atomics, 4 over PCI Express. As in
+ * cudaDeviceCanAccessPeer(), any two GPUs can access each other. */
 ANSWER int nvmlDeviceGetP2PStatus(const struct nvml_device *device, const struct nvml_device *peer,
                                   int capability, int *status)
 {
@@ -276,7 +275,7 @@ ANSWER int nvmlDeviceGetCpuAffinityWithinScope(const struct nvml_device *device,
     return all_processors(device, words, set);
 }
 
-/* The first node of memory. */
+/* The first NUMA node. */
 ANSWER int nvmlDeviceGetMemoryAffinity(const struct nvml_device *device, unsigned words,
                                        unsigned long *set, int scope)
 {
@@ -301,8 +300,8 @@ ANSWER int nvmlDeviceClearCpuAffinity(const struct nvml_device *device)
     return NVML_SUCCESS;
 }
 
-/* nvmlGpuFabricInfo_t: state 0 is that the GPU is on no fabric of NVLink switches. Later versions
- * begin with a version, whose low bits are the size, and go on after `state`. */
+/* nvmlGpuFabricInfo_t; state 0: the GPU is on no NVLink switch fabric. Later versions start with a version number,
+ * whose low bits are the size, and have more members after `state`. */
 struct fabric_info {
     uint8_t cluster[16];
     int status;
@@ -329,9 +328,9 @@ ANSWER int nvmlDeviceGetGpuFabricInfoV(const struct nvml_device *device, unsigne
     return NVML_SUCCESS;
 }
 
-/* --- what these GPUs do not have, as many real ones ------------------------------------------ */
+/* --- features that these GPUs lack, as many real ones do ------------------------------------- */
 
-/* Answered without a note: programs ask and expect a no. */
+/* Returns NVML_NOT_SUPPORTED without a note: programs query these and handle the error. */
 #define NOT_HERE(name)                                                                             \
     ANSWER int name(const struct nvml_device *device)                                              \
     {                                                                                              \
@@ -383,8 +382,8 @@ NOT_HERE(nvmlDeviceGetTotalEccErrors)
 NOT_HERE(nvmlDeviceGetVbiosVersion)
 NOT_HERE(nvmlDeviceGetViolationStatus)
 
-/* GPU performance monitoring: no GPU before Hopper has it, and ours has nothing to count. `support`
- * is nvmlGpmSupport_t: a version, and the answer. */
+/* GPU performance monitoring is not supported; no GPU before Hopper has it. `support` is nvmlGpmSupport_t: a version,
+ * and the result. */
 ANSWER int nvmlGpmQueryDeviceSupport(const struct nvml_device *device, uint32_t support[2])
 {
     NVML_GPU(gpu, device);
@@ -393,7 +392,7 @@ ANSWER int nvmlGpmQueryDeviceSupport(const struct nvml_device *device, uint32_t 
     return NVML_SUCCESS;
 }
 
-/* Settings of the GPU are root's. */
+/* Only root may change settings of a GPU. */
 #define NOT_ALLOWED(name)                                                                          \
     ANSWER int name(const struct nvml_device *device)                                              \
     {                                                                                              \
