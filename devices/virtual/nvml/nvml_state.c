@@ -19,7 +19,7 @@ enum { CELSIUS = 30, WATTS_IDLE = 50, WATTS_LIMIT = 300 };
         return NVML_SUCCESS;                                                                       \
     }
 
-/* The same with a number before it that says which one is meant. */
+/* As NUMBER, for functions with an argument before the result that selects which number. */
 #define NUMBER_OF(name, type, value)                                                               \
     ANSWER int name(const struct nvml_device *device, int which, type *out)                        \
     {                                                                                              \
