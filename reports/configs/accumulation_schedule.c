@@ -36,10 +36,10 @@ enum plim_status plim_config_schedule_check(const struct plim_config_group *g)
                               text, found->place ? place->path : place->document->source);
 }
 
-/* As --accumulation has it. */
+/* The limit of --accumulation. */
 static const int64_t LARGEST = 1000000000;
 
-/* --- what every epoch gets -------------------------------------------------------------------- */
+/* --- numbers per epoch ------------------------------------------------------------------------ */
 
 static enum plim_status refuse_epoch(const struct plim_config_group *g,
                                      const struct plim_config_node *member, const char *what)
@@ -52,7 +52,7 @@ static enum plim_status refuse_epoch(const struct plim_config_group *g,
                             text);
 }
 
-/* The answer's number for an epoch that the file names. */
+/* Stores the answer's number for an epoch that the file lists. */
 static enum plim_status answer_of(const struct plim_config_group *g,
                                   const struct plim_config_node *member, int64_t *number)
 {
@@ -88,7 +88,7 @@ static bool names(const struct plim_config_node *schedule, int64_t epoch)
     return false;
 }
 
-/* What the answer has and no number of the file could say. */
+/* Checks for parts of the answer's schedule that no number of the file can express. */
 static enum plim_status check_epochs(const struct plim_config_group *g,
                                      const struct plim_config_node *schedule)
 {

@@ -1,4 +1,4 @@
-/* A size whose key is not there: what speaks against adding it, and where its trainer reads it. */
+/* Adds a size whose key is missing: checks whether it may be added, and finds where its trainer reads it. */
 #include "config_format.h"
 #include "config_group.h"
 #include "splice.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A number under a key that is added; fairseq's update_freq is [8]. */
+/* Formats a number for a key to be added; fairseq's update_freq is a list: [8]. */
 static const char *number_text(const struct plim_config_group *g, enum plim_config_role role,
                                const struct plim_config_file *file, int64_t number, char out[32])
 {
@@ -26,7 +26,7 @@ enum plim_status plim_config_insert_number(struct plim_config_group *g, enum pli
                               number_text(g, role, file, plim_config_number_of(g, role), text), g->err);
 }
 
-/* --- whether it may be ------------------------------------------------------------------------- */
+/* --- whether a key may be added ---------------------------------------------------------------- */
 
 static bool is_found(const struct plim_config_group *g, const struct plim_config_place *place)
 {
@@ -35,7 +35,7 @@ static bool is_found(const struct plim_config_group *g, const struct plim_config
     return false;
 }
 
-/* The framework's own key, of a section or a command that was not selected. */
+/* True if it is the framework's own key, in a section or command that was not selected. */
 static bool is_not_selected(const struct plim_config_group *g, const struct plim_config_place *place)
 {
     bool wild;
@@ -44,7 +44,7 @@ static bool is_not_selected(const struct plim_config_group *g, const struct plim
     return false;
 }
 
-/* An accumulation under a name that is none of this framework's. */
+/* Returns an accumulation under a name that this framework does not have, or NULL. */
 static const struct plim_config_place *other_accumulation(const struct plim_config_group *g)
 {
     struct plim_error ignored = PLIM_ERROR_INIT;
@@ -63,7 +63,7 @@ static const struct plim_config_place *other_accumulation(const struct plim_conf
     return NULL;
 }
 
-/* What speaks against adding a key. */
+/* Fails if there is a reason not to add the key. */
 static enum plim_status check_added(struct plim_config_group *g, enum plim_config_role role)
 {
     const struct plim_config_found *beside = plim_config_primary(g);
@@ -97,16 +97,16 @@ static enum plim_status check_added(struct plim_config_group *g, enum plim_confi
     return PLIM_OK;
 }
 
-/* --- where it goes ---------------------------------------------------------------------------- */
+/* --- where a key is added --------------------------------------------------------------------- */
 
-/* Is it given on a command line by its whole path ("data.batch_size=64")? */
+/* True if a place is given on a command line by its whole path ("data.batch_size=64"). */
 static bool is_override(const struct plim_config_place *place)
 {
     const char *key = place->node->key;
     return place->mapping && place->mapping->layout == PLIM_CONFIG_WORDS && key && strchr(key + strspn(key, "-+"), '.');
 }
 
-/* By its whole path, too; where that begins anywhere, in the section of the one beside it. */
+/* Adds a key by its whole path too; if its pattern starts with "**.", in the section of the primary size. */
 static enum plim_status add_override(struct plim_config_group *g, enum plim_config_role role)
 {
     const struct plim_config_place *beside = plim_config_primary(g)->place;
@@ -121,7 +121,7 @@ static enum plim_status add_override(struct plim_config_group *g, enum plim_conf
                                      beside->node, NULL, path);
 }
 
-/* No section of its paths is there: the first becomes a new one, where that is no statement of a program. */
+/* No section of the role's paths exists: creates the first, unless that would be a statement of a program. */
 static enum plim_status add_section(struct plim_config_group *g, enum plim_config_role role)
 {
     const struct plim_config_place *beside = plim_config_primary(g)->place;
@@ -149,7 +149,7 @@ enum plim_status plim_config_add_size(struct plim_config_group *g, enum plim_con
     for (; *patterns; patterns++) {
         struct plim_config_node *mapping = plim_config_section(g, *patterns, &file, &name);
         if (!mapping) continue;
-        /* Beside the micro-batch is no place for what has a section of its own. */
+        /* A key with a section of its own does not belong beside the micro-batch. */
         bool is_beside = !strncmp(*patterns, "**.", 3) && !strchr(*patterns + 3, '.');
         if (has_section && is_beside && mapping->parent) continue;
         if (mapping->layout == PLIM_CONFIG_LINES && file->document.format->language == PLIM_CONFIG_SHELL)

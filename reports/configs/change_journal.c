@@ -14,8 +14,8 @@ struct member {
     const struct plim_config_file *file;
     struct plim_config_record record;
     struct plim_outfile staged;
-    bool has_backup; /* from a change before: it stays */
-    bool backed_up;  /* by this change */
+    bool has_backup; /* from an earlier change; it is kept */
+    bool backed_up;  /* backed up by this change */
 };
 
 struct change {
@@ -30,10 +30,9 @@ static enum plim_status fail(struct plim_error *err, const char *path, const cha
     return plim_fail(err, PLIM_IO, "%s: %s", path, what);
 }
 
-/* --- before ----------------------------------------------------------------------------------- */
+/* --- preparation ------------------------------------------------------------------------------ */
 
-/* A change before this one: done, or cut short before or after all of its renames, is none to wait
- * for. */
+/* Checks the record of an earlier change: it must be done, or interrupted before the first or after the last rename. */
 static enum plim_status check_earlier(struct change *c, struct member *m)
 {
     struct plim_config_record old;
@@ -57,7 +56,7 @@ static enum plim_status check_earlier(struct change *c, struct member *m)
     return st;
 }
 
-/* One file under two names would be changed twice. */
+/* Fails if a file is given under two names, since it would be changed twice. */
 static enum plim_status check_names(struct change *c, const struct member *m)
 {
     for (size_t i = 0; &c->members[i] != m; i++)
@@ -95,7 +94,7 @@ static enum plim_status stage(struct change *c, struct member *m)
     return plim_outfile_sync(&m->staged, c->err);
 }
 
-/* A backup is as private as its file. */
+/* A backup gets the permissions of its file. */
 static enum plim_status write_backup(struct change *c, struct member *m)
 {
     struct plim_outfile out = {0};
@@ -112,7 +111,7 @@ static enum plim_status write_backup(struct change *c, struct member *m)
     return plim_outfile_commit(&out, c->err);
 }
 
-/* The file has to be what was read. */
+/* The file must still be as it was read. */
 static enum plim_status check_unchanged(struct change *c, const struct member *m)
 {
     char *text = NULL;
@@ -125,7 +124,7 @@ static enum plim_status check_unchanged(struct change *c, const struct member *m
     return fail(c->err, m->file->path, "it was changed by another program just now");
 }
 
-/* Back to the old text, where a later rename of the change failed. */
+/* Restores the old text after a later rename of the change failed. */
 static void put_back(struct member *m)
 {
     struct plim_outfile out = {0};
@@ -178,7 +177,7 @@ enum plim_status plim_config_commit(struct plim_config_plan *plan,
             PLIM_TRY(plim_config_record_join(&c->members[i].record, &c->members[k].record, err));
     st = write_all(c, &renamed);
     if (st) undo(c, renamed);
-    /* The files are what they shall be: a record that stays pending says no more than that. */
+    /* The files have their final contents; a record that stays pending does no harm. */
     struct plim_error ignored = PLIM_ERROR_INIT;
     for (size_t i = 0; i < c->count && !st; i++)
         (void)!plim_config_record_write(&c->members[i].record, false, &ignored);

@@ -28,7 +28,7 @@ static char *with_suffix(const char *file, const char *suffix)
     return asprintf(&out, "%s%s", file, suffix) < 0 ? NULL : out;
 }
 
-/* The names beside the file that `path` leads to. */
+/* Sets the names of the files beside the one to which `path` leads. */
 static enum plim_status name_files(const char *path, struct plim_config_record *record,
                                    struct plim_error *err)
 {
@@ -40,7 +40,7 @@ static enum plim_status name_files(const char *path, struct plim_config_record *
     return record->path && record->backup ? PLIM_OK : plim_no_memory(err);
 }
 
-/* --- making ----------------------------------------------------------------------------------- */
+/* --- creating and writing --------------------------------------------------------------------- */
 
 static void add_changes(struct plim_json *json, json_t *root, const struct plim_config_file *file)
 {

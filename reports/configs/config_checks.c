@@ -35,7 +35,7 @@ static enum plim_status check_schedules(struct plim_config_group *g, const char 
     return PLIM_OK;
 }
 
-/* Beside an accumulation that follows epochs: a number that says something else than 1. */
+/* With an accumulation by epoch, a separate number must be 1. */
 static enum plim_status check_number_beside(struct plim_config_group *g)
 {
     const struct plim_config_found *found = &g->found[PLIM_CONFIG_ACCUMULATION];
@@ -56,7 +56,7 @@ static enum plim_status check_number_beside(struct plim_config_group *g)
     return PLIM_OK;
 }
 
-/* What its trainer takes no accumulation with. */
+/* Fails if a setting is on with which the trainer refuses accumulation. */
 static enum plim_status check_single(struct plim_config_group *g)
 {
     const struct plim_config_place *place = plim_config_first(&g->plan->places, g->framework->single);
@@ -65,7 +65,7 @@ static enum plim_status check_single(struct plim_config_group *g)
                               g->framework->title);
 }
 
-/* What a number of the global batch stands for has to divide it. */
+/* The number of samples per unit of the global batch must divide it. */
 static enum plim_status check_repeats(struct plim_config_group *g)
 {
     int64_t all = g->sizes.micro * g->sizes.accumulation * g->sizes.dp;
@@ -89,7 +89,7 @@ static enum plim_status check_repeats(struct plim_config_group *g)
     return plim_config_refuse(g, place, "'%s' does not divide the %s, which are counted by it", place->path, text);
 }
 
-/* Lightning's callback, which counts for more than the Trainer's argument. */
+/* Lightning's callback, which overrides the Trainer's argument. */
 static enum plim_status check_callbacks(struct plim_config_group *g)
 {
     for (size_t i = 0; i < g->plan->places.list.count; i++) {
@@ -115,7 +115,8 @@ static bool is_token_unit(const char *text)
     return false;
 }
 
-/* "batch_type: token" beside the size says what it counts. */
+/* Returns a key beside the size that gives its unit, such as "batch_type: token", if that is not samples; NULL if there
+ * is none. */
 static const struct plim_config_node *unit_beside(const struct plim_config_found *found)
 {
     static const char *const keys[] = {"batch_type",   "batch_size_type", "batch_unit",
@@ -166,7 +167,7 @@ enum plim_status plim_config_check_units(struct plim_config_group *g)
         tokens->path, "");
 }
 
-/* --tokens: the number goes where the unit is. */
+/* --tokens: writes the number where the unit is tokens. */
 enum plim_status plim_config_use_tokens(struct plim_config_group *g)
 {
     if (!g->ask->tokens) return PLIM_OK;

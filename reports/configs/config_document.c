@@ -16,7 +16,7 @@ static enum plim_status no_memory(const struct plim_config_document *document,
     return plim_fail_at(err, PLIM_NOMEM, document->source, 0, 0, "no memory for the document");
 }
 
-/* --- places ----------------------------------------------------------------------------------- */
+/* --- offsets and lines ------------------------------------------------------------------------ */
 
 size_t plim_config_in_file(const struct plim_config_document *document, size_t offset)
 {
@@ -118,7 +118,7 @@ struct plim_config_node *plim_config_get(const struct plim_config_node *mapping,
     return found;
 }
 
-/* --- building --------------------------------------------------------------------------------- */
+/* --- building the tree ------------------------------------------------------------------------ */
 
 enum plim_status plim_config_node_add(struct plim_config_document *document,
                                       struct plim_config_node *parent, enum plim_config_kind kind,
@@ -183,7 +183,7 @@ static int compare_named(const void *a, const void *b)
     return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-/* Sorted, because comparing every pair of a long mapping would take for ever. */
+/* Marks keys that occur twice. Sorts the keys, since comparing all pairs of a long mapping takes too long. */
 static enum plim_status mark_repetitions(struct plim_config_document *document,
                                          struct plim_config_node *node, struct plim_error *err)
 {

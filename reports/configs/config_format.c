@@ -56,7 +56,7 @@ static const struct plim_config_format *named(const char *name)
     return found;
 }
 
-/* A file without a telling name: scripts say what runs them, JSON begins with a brace. */
+/* Recognises a file by its contents: scripts start with their interpreter, JSON with a brace. */
 static const struct plim_config_format *by_content(const char *text, size_t length)
 {
     if (length > 2 && !strncmp(text, "#!", 2))

@@ -88,7 +88,7 @@ int64_t plim_config_number_of(const struct plim_config_group *g, enum plim_confi
 int64_t plim_config_number_at(const struct plim_config_group *g, const char *const *patterns)
 {
     int64_t number = 0;
-    for (; *patterns && !number; patterns++) { /* --nnodes $SLURM_NNODES, below #SBATCH --nodes=2 */
+    for (; *patterns && !number; patterns++) { /* e.g. --nnodes $SLURM_NNODES, with #SBATCH --nodes=2 */
         const char *const one[2] = {*patterns, NULL};
         struct plim_config_found found;
         struct plim_error ignored = PLIM_ERROR_INIT;
@@ -101,11 +101,11 @@ int64_t plim_config_number_at(const struct plim_config_group *g, const char *con
 int64_t plim_config_with_accumulation(const struct plim_config_group *g, int64_t number)
 {
     int64_t before = g->found[PLIM_CONFIG_ACCUMULATION].number;
-    if (before < 1) before = 1; /* it is not there */
+    if (before < 1) before = 1; /* not set */
     return number * g->sizes.accumulation % before ? 0 : number * g->sizes.accumulation / before;
 }
 
-/* A pattern without its last name: "trainer" of "trainer.accumulate_grad_batches". */
+/* Splits a pattern into its parent and last name: "trainer" and "accumulate_grad_batches". */
 static void split_pattern(const char *pattern, char *parent, size_t size, const char **name)
 {
     const char *dot = strrchr(pattern, '.');
@@ -124,7 +124,7 @@ static const struct plim_config_place *mapping_place(const struct plim_config_gr
             plim_config_is_elsewhere(place->name, pattern))
             continue;
         if (plim_config_node_of(place)->kind == PLIM_CONFIG_MAPPING && !place->merged)
-            found = place; /* of several the last: Hydra's last file counts */
+            found = place; /* the last of several: Hydra's last file applies */
     }
     return found;
 }
@@ -143,7 +143,7 @@ struct plim_config_node *plim_config_section(const struct plim_config_group *g, 
     const struct plim_config_place *beside = plim_config_primary(g)->place;
     char parent[256];
     split_pattern(pattern, parent, sizeof(parent), name);
-    /* A program's variables are not what it calls something with. */
+    /* Variables of a program are not the arguments of its calls. */
     enum plim_config_language language = beside->document->format->language;
     bool is_script = language == PLIM_CONFIG_SHELL || language == PLIM_CONFIG_PYTHON;
     bool is_beside = !strcmp(parent, "**") || (!parent[0] && is_script && beside->mapping);

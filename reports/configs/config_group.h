@@ -1,4 +1,4 @@
-/* Files that are one config together (mostly a single one), while their changes are planned. */
+/* A group: the files (often one) that form one config, while their changes are planned. */
 #ifndef PLIM_REPORTS_CONFIGS_CONFIG_GROUP_H
 #define PLIM_REPORTS_CONFIGS_CONFIG_GROUP_H
 
@@ -11,8 +11,8 @@ struct plim_config_group {
     const struct plim_config_framework *framework;
     struct plim_config_found found[PLIM_CONFIG_ROLE_COUNT];
     struct plim_config_sizes sizes;
-    unsigned needs; /* the set of roles that are written */
-    int64_t repeats; /* samples per unit of the config's global batch; 1 for most */
+    unsigned needs; /* bit mask of the roles that are written */
+    int64_t repeats; /* samples per unit of the config's global batch; usually 1 */
     struct plim_error *err;
 };
 
@@ -23,38 +23,38 @@ bool plim_config_is_settable(const struct plim_config_found *found);
 bool plim_config_is_size(const struct plim_config_found *found); /* a number that may be replaced */
 bool plim_config_uses_dp(enum plim_config_role role);
 
-/* May the key of a role be left out? With one micro-step, all roles but micro, step and total may. */
+/* True if the key of a role may be omitted: with one micro-step, for all roles except micro, step and total. */
 bool plim_config_is_default(const struct plim_config_group *g, enum plim_config_role role);
 
-/* The size that the others are compared with; NULL: none was found. */
+/* Returns the size with which the others are compared, or NULL if none was found. */
 const struct plim_config_found *plim_config_primary(const struct plim_config_group *g);
 
-/* The number that is written for a role; 0: it needs the number of data-parallel GPUs, which is not known. */
+/* Returns the number to be written for a role; 0 if that needs the number of data-parallel GPUs, which is not known. */
 int64_t plim_config_number_of(const struct plim_config_group *g, enum plim_config_role role);
 
-/* The number at the first pattern that matches; 0 where none does. */
+/* Returns the number at the first pattern that matches; 0 if none does. */
 int64_t plim_config_number_at(const struct plim_config_group *g, const char *const *patterns);
 
-/* The new value of a number that is a multiple of the accumulation; 0: it would not be a whole number. */
+/* Returns the new value of a number that is a multiple of the accumulation; 0 if it would not be whole. */
 int64_t plim_config_with_accumulation(const struct plim_config_group *g, int64_t number);
 
-/* The number of data-parallel GPUs from the keys that a row of the table names; 0: the keys are missing; -1: something
- * else fills one of them in. */
+/* Returns the number of data-parallel GPUs, computed from the keys that a row of the table names; 0 if keys are
+ * missing; -1 if something else fills in one of them. */
 int64_t plim_config_dp(const struct plim_config_group *g, const struct plim_config_framework *row);
 
-/* Where the accumulation is computed as a batch divided by the micro-batch (and more): makes that batch, whatever its
- * name, the found global batch, or, divided by the micro-batch alone, the batch of a GPU's step. */
+/* If the accumulation is computed as a batch divided by the micro-batch (and other factors): treats that batch,
+ * whatever its name, as the global batch; or, if divided by the micro-batch alone, as the batch of a GPU's step. */
 void plim_config_find_divided(struct plim_config_group *g);
 
-/* The outermost mapping of a place's document. */
+/* Returns the outermost mapping of a place's document. */
 struct plim_config_node *plim_config_root_of(const struct plim_config_place *place);
 
-/* Where a key of this pattern is to be added: returns the mapping, in *file, and the key's *name. NULL: there is no
- * such section. Call it only when a size was found. */
+/* Finds where a key of this pattern is to be added: returns the mapping and stores its *file and the key's *name.
+ * Returns NULL if there is no such section. Requires that a size was found. */
 struct plim_config_node *plim_config_section(const struct plim_config_group *g, const char *pattern,
                                              struct plim_config_file **file, const char **name);
 
-/* PLIM_SPEC at the key of a place; `fmt` has two texts. */
+/* Fails with PLIM_SPEC at the key of a place; `fmt` takes two strings. */
 enum plim_status plim_config_refuse(const struct plim_config_group *g,
                                     const struct plim_config_place *place, const char *fmt,
                                     const char *a, const char *b);
@@ -62,20 +62,20 @@ enum plim_status plim_config_need_dp(const struct plim_config_group *g,
                                      const struct plim_config_place *place,
                                      enum plim_config_role role);
 
-/* --- the parts of its plan (plan_group.h), a file each ---------------------------------------- */
+/* --- parts of the plan of a group (plan_group.h), one file each ------------------------------- */
 
-/* config_checks.c: units, schedules, callbacks: PLIM_SPEC where the written sizes would not take effect. */
+/* config_checks.c: units, schedules, callbacks. PLIM_SPEC if the written sizes would not take effect. */
 enum plim_status plim_config_check(struct plim_config_group *g) PLIM_MUST_CHECK;
 enum plim_status plim_config_check_units(struct plim_config_group *g) PLIM_MUST_CHECK;
 enum plim_status plim_config_use_tokens(struct plim_config_group *g) PLIM_MUST_CHECK;
 
-/* write_sizes.c: makes the edits of the group's files: replaces and adds sizes. */
+/* write_sizes.c: edits the group's files: replaces and adds sizes. */
 enum plim_status plim_config_write_sizes(struct plim_config_group *g) PLIM_MUST_CHECK;
 
-/* add_sizes.c: adds a key where its trainer reads it: at the first of the role's paths whose section exists, else
- * beside the micro-batch. PLIM_SPEC: the key would be another trainer's, or nothing would read it. */
+/* add_sizes.c: adds a key where its trainer reads it: at the first of the role's paths whose section exists, otherwise
+ * beside the micro-batch. PLIM_SPEC if the key would belong to another trainer, or nothing would read it. */
 enum plim_status plim_config_add_size(struct plim_config_group *g, enum plim_config_role role) PLIM_MUST_CHECK;
-/* plim_config_insert() of the number of a role */
+/* Calls plim_config_insert() with the number of a role. */
 enum plim_status plim_config_insert_number(struct plim_config_group *g, enum plim_config_role role,
                                            struct plim_config_file *file, struct plim_config_node *mapping,
                                            struct plim_config_node *sibling, const char *under,
@@ -84,12 +84,12 @@ enum plim_status plim_config_insert_number(struct plim_config_group *g, enum pli
 /* write_switches.c: writes settings of the answer that are true or false in the config (gradient checkpointing). */
 enum plim_status plim_config_write_switches(struct plim_config_group *g) PLIM_MUST_CHECK;
 
-/* write_overrides.c: the first role that something else fills in or computes; -1: none. Roles that follow
- * from those that are written do not count. */
+/* write_overrides.c: returns the first role that something else fills in or computes; -1 if there is none. Roles that
+ * follow from the written ones do not count. */
 int plim_config_foreign(const struct plim_config_group *g);
 
-/* Adds to the plan how the environment or the command line sets the sizes; PLIM_SPEC where
- * neither can. */
+/* Adds to the plan how to set the sizes through the environment or the command line; PLIM_SPEC if neither is
+ * possible. */
 enum plim_status plim_config_override(struct plim_config_group *g,
                                       enum plim_config_role foreign) PLIM_MUST_CHECK;
 

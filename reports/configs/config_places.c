@@ -14,7 +14,7 @@ struct walk {
 };
 
 struct path {
-    char shown[PATH], name[PATH]; /* longer ones are cut: they match nothing of ours */
+    char shown[PATH], name[PATH]; /* truncated if longer: such paths match no pattern */
 };
 
 void plim_config_normalize(const char *text, char *out)
@@ -24,9 +24,9 @@ void plim_config_normalize(const char *text, char *out)
     *out = '\0';
 }
 
-/* --- the walk --------------------------------------------------------------------------------- */
+/* --- visiting the tree ------------------------------------------------------------------------ */
 
-/* Behind `used` characters, with a dot between; cut where it is too long. */
+/* Appends a name after `used` characters, with a dot in between; truncates if it is too long. */
 static void append(char *path, size_t used, const char *name)
 {
     if (used && used + 1 < PATH) path[used++] = '.';
@@ -95,7 +95,7 @@ static enum plim_status visit_member(struct walk *w, struct plim_config_node *me
     return st ? st : visit(w, member->target ? member->target : member, &path, depth + 1);
 }
 
-/* The members of a merged mapping that `mapping` has not of its own. */
+/* Visits the members of a merged mapping that `mapping` does not have itself. */
 static enum plim_status visit_merged(struct walk *w, struct plim_config_node *from,
                                      struct plim_config_node *mapping, const struct path *path,
                                      int depth)
@@ -124,8 +124,8 @@ static enum plim_status visit(struct walk *w, struct plim_config_node *node,
     return st;
 }
 
-/* A mapping that another one merges is a template: nobody reads it where it stands, unless it is
- * all there is. */
+/* A mapping that another one merges is a template: nothing reads it where it is defined, unless there is nothing
+ * else. */
 static void mark_templates(struct plim_config_places *places, size_t from)
 {
     for (size_t i = from; i < places->list.count; i++) {
@@ -173,7 +173,7 @@ static bool segment_matches(const char *pattern, size_t pattern_length, const ch
     return true;
 }
 
-/* Most names are told apart by their last letters. */
+/* Quick check: most names differ in their last letters. */
 static bool may_match(const char *pattern, const char *name)
 {
     size_t length = strlen(pattern), size = strlen(name);
@@ -202,7 +202,8 @@ bool plim_config_match(const char *pattern, const char *name)
     return plim_config_match(rest, name + left + 1);
 }
 
-/* Does the call, whose arguments begin at `open`, load something else than a model: "AutoTokenizer.from_pretrained"? */
+/* True if the call whose arguments start at `open` loads something other than a model, such as
+ * "AutoTokenizer.from_pretrained". */
 static bool loads_no_model(const char *text, size_t open)
 {
     static const char *const words[] = {"Tokenizer", "Process", "Config", "Extractor"};
@@ -213,8 +214,8 @@ static bool loads_no_model(const char *text, size_t open)
     return false;
 }
 
-/* "NAME.KEY": is it what a program calls NAME with, under this key ("*": any), or at this place? from_pretrained is
- * that of a model. */
+/* "NAME.KEY": true if the place is an argument of a call of NAME with this keyword ("*": any) or at this position.
+ * from_pretrained must be that of a model. */
 static bool is_argument_of(const struct plim_config_place *place, const char *pattern)
 {
     const struct plim_config_node *node = place->node, *call = node->parent;
@@ -267,7 +268,7 @@ bool plim_config_is_evaluation(const char *name)
         "decode",       "decoding",   "cache",      "caching",    "testset",    "valset",
         "rollout",      "ref",        "reward",     "teacher",    "visualize",  "profiler",
         "quantization", NULL};
-    static const char all[] = "actor_rollout_ref."; /* verl's section of the one that is trained, and of the others */
+    static const char all[] = "actor_rollout_ref."; /* verl's section of the model that is trained, and of the others */
     size_t skip = strncmp(name, all, sizeof(all) - 1) ? 0 : sizeof(all) - 1;
     return has_word(name + skip, words, false);
 }
@@ -297,7 +298,7 @@ bool plim_config_is_program(const struct plim_config_document *document)
     return document->format->language == PLIM_CONFIG_PYTHON && strstr(document->text, "import ");
 }
 
-/* Is the word in these bytes? */
+/* True if the word occurs in these bytes. */
 static bool has_between(const char *text, size_t begin, size_t end, const char *word)
 {
     const char *at = begin < end ? strstr(text + begin, word) : NULL;

@@ -12,7 +12,7 @@ enum { MAX_CANDIDATES = 256, MAX_HOPS = 16, LISTED = 8 };
 struct search {
     const struct plim_config_plan *plan;
     const char *select, *what;
-    long line; /* that is selected; 0: none */
+    long line; /* line that is selected; 0: none */
     struct plim_error *err;
     size_t count;
     struct plim_config_found items[MAX_CANDIDATES];
@@ -32,7 +32,7 @@ static enum plim_status refuse(const struct plim_config_place *place, struct pli
 
 /* --- following references --------------------------------------------------------------------- */
 
-/* ${.x} is beside the value, ${..x} one level up. */
+/* Resolves relative references: ${.x} is beside the value, ${..x} one level up. */
 static void absolute_name(const struct plim_config_place *from, const char *reference, char *out,
                           size_t size)
 {
@@ -56,14 +56,14 @@ static void absolute_name(const struct plim_config_place *from, const char *refe
     snprintf(out, size, "%s%s%s", path, path[0] ? "." : "", name);
 }
 
-/* In a program names are told by case, and an option is no variable. */
+/* In a program names are case-sensitive, and an option is not a variable. */
 static bool is_variable(const struct plim_config_place *place, const char *name)
 {
     const struct plim_config_node *mapping = place->node->parent;
     return mapping && mapping->layout == PLIM_CONFIG_LINES && !strcmp(place->path, name);
 }
 
-/* Does a reference mean this place? Of several the deepest counts. */
+/* True if a reference refers to this place. Of several places the deepest applies. */
 static bool is_meant(const struct plim_config_place *from, const char *reference, const char *normal,
                      const struct plim_config_place *place, int *depth)
 {
@@ -81,7 +81,7 @@ static bool is_on_line(const struct plim_config_place *place, long line)
     return line && (place->node->line == line || place->node->key_line == line);
 }
 
-/* A script's "BATCH=$2", as it goes through its arguments: what is set elsewhere is the default. */
+/* True for a script's "BATCH=$2" while it processes its arguments: the value set elsewhere is the default. */
 static bool is_given(const struct plim_config_place *place)
 {
     const char *text = place->node->text;
@@ -89,7 +89,7 @@ static bool is_given(const struct plim_config_place *place)
     return isdigit((unsigned char)text[1 + (text[1] == '{')]);
 }
 
-/* Is it on the selected line, or in the branch of a script that has the line? */
+/* True if a place is on the selected line, or in the branch of a script that contains the line. */
 static bool is_in_selected_branch(const struct search *s, const struct plim_config_place *place)
 {
     if (is_on_line(place, s->line)) return true;
@@ -101,15 +101,15 @@ static bool is_in_selected_branch(const struct search *s, const struct plim_conf
     return false;
 }
 
-/* NAME=${NAME:-4}: where it was set before, it stays. */
+/* True for NAME=${NAME:-4}, which keeps a value that was set before. */
 static bool is_own_default(const struct plim_config_place *place)
 {
     struct plim_config_value value = plim_config_value_of(place->document, place->node);
     return value.fallback[0] && place->node->key && !strcmp(value.fallback, place->node->key);
 }
 
-/* The last of its name before `until`: the one in force. `again`: one before it, when it is set in several branches, or
- * twice, and none is selected. */
+/* Returns the last place before `until` that sets the name: the one in effect. `again`: an earlier one, if it is set in
+ * several branches, or twice, and none is selected. */
 static const struct plim_config_place *look_up_until(struct search *s, struct plim_config_found *of,
                                                      const char *reference, size_t until,
                                                      const struct plim_config_place **again)
@@ -146,7 +146,7 @@ static const struct plim_config_place *look_up_until(struct search *s, struct pl
     return found ? found : given;
 }
 
-/* A script sets before it uses, where that is not in a function further up. */
+/* A script sets a variable before it uses it, unless it is set in a function further up. */
 static const struct plim_config_place *look_up(struct search *s, struct plim_config_found *of, const char *reference,
                                                const struct plim_config_place **again)
 {
@@ -154,7 +154,7 @@ static const struct plim_config_place *look_up(struct search *s, struct plim_con
     return found ? found : look_up_until(s, of, reference, SIZE_MAX, again);
 }
 
-/* In an INI file a bare name is one of the same section, or of DEFAULT. */
+/* In an INI file a bare name refers to the same section, or to DEFAULT. */
 static const struct plim_config_place *look_up_beside(const struct plim_config_plan *plan,
                                                       const struct plim_config_place *from,
                                                       const char *name)
@@ -171,7 +171,7 @@ static const struct plim_config_place *look_up_beside(const struct plim_config_p
     return NULL;
 }
 
-/* What a name means that the files do not set. */
+/* Returns the meaning of a name that the files do not set. */
 static enum plim_config_meaning unresolved(const struct plim_config_place *place,
                                            const struct plim_config_value *value)
 {
@@ -209,7 +209,7 @@ static enum plim_status follow(struct search *s, struct plim_config_found *found
 
 /* --- candidates ------------------------------------------------------------------------------- */
 
-/* The line that is selected; 0: something else is. */
+/* Returns the line that is selected; 0 if something else is. */
 static long line_of(const char *select)
 {
     char *end;
@@ -217,7 +217,8 @@ static long line_of(const char *select)
     return line > 0 && !*end && end != select ? line : 0;
 }
 
-/* A name or path of sections around the place; lines are chosen among what was found. */
+/* True if the selection is a name or path of sections around the place. Lines are handled later, among the places
+ * found. */
 static bool is_selected(const struct plim_config_place *place, const char *select)
 {
     char normal[512], inside[600], pattern[600];
@@ -229,7 +230,7 @@ static bool is_selected(const struct plim_config_place *place, const char *selec
     return plim_config_match(pattern, inside);
 }
 
-/* A list of one number is that number; the places of its items come by themselves. */
+/* A list with one number counts as that number; its item is a place of its own. */
 static bool is_list_of_one(const struct plim_config_node *node)
 {
     return node->kind == PLIM_CONFIG_SEQUENCE && node->first && node->first == node->last &&
@@ -243,7 +244,7 @@ static bool is_item_of_many(const struct plim_config_node *node)
            parent->first != parent->last;
 }
 
-/* Merge keys, and what a call is given without a name. */
+/* True for merge keys, and for unnamed arguments of a call. */
 static bool is_unnamed(const struct plim_config_node *node)
 {
     if (node->key) return !strcmp(node->key, "<<");
@@ -262,7 +263,8 @@ static enum plim_status collect(struct search *s, const char *pattern, bool *wil
         if (wild_here && plim_config_is_elsewhere(place->name, pattern)) continue;
         if (is_list_of_one(plim_config_node_of(place)) || is_item_of_many(place->node)) continue;
         if (is_unnamed(place->node) || place->node->bare) continue;
-        if (*s->what && plim_config_is_launchers(place)) continue; /* of no size, but of the number of processes */
+        if (*s->what && plim_config_is_launchers(place)) continue; /* a launcher sets the number of processes, no
+                                                                    * size */
         if (s->count == MAX_CANDIDATES) break;
         struct plim_config_found found = {.place = place, .end = place};
         enum plim_status st = follow(s, &found);
@@ -302,7 +304,7 @@ static bool is_in_training(const struct plim_config_found *found)
     return plim_config_is_training(found->place->name);
 }
 
-/* "batch_size = len(rows)" tells of a batch that is there, and sets none. */
+/* False for "batch_size = len(rows)", which measures a batch rather than setting it. */
 static bool is_no_measure(const struct plim_config_found *found)
 {
     static const char *const words[] = {"len(", ".shape", ".size("};
@@ -317,13 +319,13 @@ static bool is_no_measure(const struct plim_config_found *found)
     return true;
 }
 
-/* In a script, what the program is given counts, not a variable that nothing hands on. */
+/* In a script arguments of the program count, not a variable that is not passed on. */
 static bool is_argument(const struct plim_config_found *found)
 {
     return found->place->mapping && found->place->mapping->layout == PLIM_CONFIG_WORDS;
 }
 
-/* Does the mapping that the candidate is a member of hold something on the line? */
+/* True if the mapping that contains the candidate has something on the selected line. */
 static bool is_around_line(const struct search *s, const struct plim_config_found *found)
 {
     for (size_t i = 0; i < s->plan->places.list.count; i++) {
@@ -336,7 +338,7 @@ static bool is_around_line(const struct search *s, const struct plim_config_foun
     return false;
 }
 
-/* What is on the selected line, by itself or by what it refers to; else what is in a section around the line. */
+/* Keeps what is on the selected line, directly or by reference; otherwise what is in a section around the line. */
 static void keep_line(struct search *s)
 {
     size_t kept = 0;
@@ -350,7 +352,7 @@ static void keep_line(struct search *s)
     s->count = kept;
 }
 
-/* Several ways to one number are one. */
+/* Merges candidates that lead to the same number. */
 static void unite(struct search *s)
 {
     size_t kept = 0;
@@ -371,7 +373,7 @@ static void unite(struct search *s)
     s->count = kept;
 }
 
-/* The same key twice in one mapping, but as the two of NPROC=$nproc, of which one says what the other is. */
+/* Fails if a key occurs twice in one mapping; but NPROC=$nproc is one value with two names. */
 static enum plim_status check_twice(struct search *s)
 {
     for (size_t i = 0; i < s->count; i++)
@@ -401,7 +403,7 @@ static enum plim_status ambiguous(struct search *s)
     return refuse(s->items[0].place, s->err, "%s: say which with --select", text);
 }
 
-/* --- the answer ------------------------------------------------------------------------------- */
+/* --- results ---------------------------------------------------------------------------------- */
 
 static enum plim_status no_number(struct search *s, const struct plim_config_found *found)
 {
@@ -419,7 +421,7 @@ static enum plim_status no_number(struct search *s, const struct plim_config_fou
     return refuse(found->end, s->err, "%s", text);
 }
 
-/* What stands in the bytes that would be replaced: of ${NAME:-8} the 8. */
+/* Returns the number in the bytes that would be replaced: the 8 of ${NAME:-8}. */
 static int64_t number_in(const struct plim_config_found *found)
 {
     char text[64];
@@ -484,7 +486,7 @@ out:
     return st;
 }
 
-/* A search for nothing but what one place refers to. */
+/* Returns a search that only follows the references of one place. */
 static struct search *search_at(const struct plim_config_plan *plan, const struct plim_config_place *place,
                                 const char *select, const char *what, struct plim_error *err)
 {

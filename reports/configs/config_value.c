@@ -9,7 +9,7 @@
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
-/* As YAML, TOML, Python or a shell write it. */
+/* True for numbers as written in YAML, TOML, Python or a shell. */
 static bool is_number(const char *text)
 {
     size_t digits = 0;
@@ -50,7 +50,7 @@ static bool is_unset(const char *text)
     return false;
 }
 
-/* --- texts between marks ---------------------------------------------------------------------- */
+/* --- delimited names -------------------------------------------------------------------------- */
 
 static size_t name_length(const char *text, const char *more)
 {
@@ -61,7 +61,7 @@ static size_t name_length(const char *text, const char *more)
     return length;
 }
 
-/* `text` is `open`, a name, `close`, with blanks around the name allowed. */
+/* True if `text` is `open`, a name, `close`, with optional blanks around the name. */
 static bool is_between(const char *text, const char *open, const char *close, const char *more,
                        struct plim_config_value *value)
 {
@@ -82,8 +82,7 @@ static bool is_upper_name(const char *text)
     return length > 2 && !text[length] && strchr(text, '_') && !isdigit((unsigned char)*text);
 }
 
-/* ${NAME:-8}, ${NAME-8}, ${NAME:=8}: the default in place is a number; `at` is where the text
- * begins. */
+/* ${NAME:-8}, ${NAME-8}, ${NAME:=8}: true if the default is a number. `at` is the offset of the text. */
 static bool is_default(const char *text, size_t at, struct plim_config_value *value)
 {
     char number[32];
@@ -103,7 +102,7 @@ static bool is_default(const char *text, size_t at, struct plim_config_value *va
     return true;
 }
 
-/* --- by language ------------------------------------------------------------------------------ */
+/* --- meaning by language ---------------------------------------------------------------------- */
 
 /* ${oc.env:NAME}, ${oc.env:NAME,8}, ${env:NAME}, ${NAME:-x}. */
 static bool is_environment(const char *text, struct plim_config_value *value)
@@ -166,7 +165,7 @@ static enum plim_config_meaning meaning_of_ini(const struct plim_config_node *no
     return meaning_of_data(node, value);
 }
 
-/* "[8]", a list with one number on a command line. */
+/* "[8]": a list with one number on a command line. */
 static bool is_list_of_one(const char *text, struct plim_config_value *value)
 {
     char number[32];
@@ -247,7 +246,7 @@ static enum plim_config_meaning meaning_of_call(const struct plim_config_documen
     return is_python_environment(text, value) ? PLIM_CONFIG_ENVIRONMENT : PLIM_CONFIG_COMPUTED;
 }
 
-/* --- by epoch --------------------------------------------------------------------------------- */
+/* --- schedules by epoch ----------------------------------------------------------------------- */
 
 int64_t plim_config_epoch(const struct plim_config_node *member)
 {
@@ -276,7 +275,7 @@ static bool is_schedule(const struct plim_config_node *node)
     return true;
 }
 
-/* --- all of them ------------------------------------------------------------------------------ */
+/* --- meaning of any node ---------------------------------------------------------------------- */
 
 struct plim_config_value plim_config_value_of(const struct plim_config_document *document,
                                               const struct plim_config_node *node)

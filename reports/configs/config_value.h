@@ -1,4 +1,4 @@
-/* The meaning of a value: a number, or something that has to be followed or left alone. */
+/* The meaning of a value: a number, or something to be followed or left alone. */
 #ifndef PLIM_REPORTS_CONFIGS_CONFIG_VALUE_H
 #define PLIM_REPORTS_CONFIGS_CONFIG_VALUE_H
 
@@ -6,42 +6,42 @@
 
 enum plim_config_meaning {
     PLIM_CONFIG_NUMBER,      /* a number that may be replaced */
-    PLIM_CONFIG_UNSET,       /* null, auto, ???, nothing: may be replaced */
-    PLIM_CONFIG_REFERENCE,   /* another value of the document: `name` */
-    PLIM_CONFIG_ENVIRONMENT, /* a variable of the environment: `name` */
+    PLIM_CONFIG_UNSET,       /* null, auto, ???, empty: may be replaced */
+    PLIM_CONFIG_REFERENCE,   /* refers to another value of the document: `name` */
+    PLIM_CONFIG_ENVIRONMENT, /* refers to an environment variable: `name` */
     PLIM_CONFIG_TEMPLATE,    /* filled in by another program: `name` */
     PLIM_CONFIG_COMPUTED,    /* an expression */
-    PLIM_CONFIG_SCHEDULE,    /* a mapping from epochs to numbers, {0: 4, 4: 2} */
-    PLIM_CONFIG_WORD,        /* any other text, or any other mapping or sequence */
+    PLIM_CONFIG_SCHEDULE,    /* a mapping of epochs to numbers, {0: 4, 4: 2} */
+    PLIM_CONFIG_WORD,        /* any other text, mapping or sequence */
 };
 
 struct plim_config_value {
     enum plim_config_meaning meaning;
-    size_t begin, end; /* the bytes to replace: in ${NAME:-8} the 8 */
+    size_t begin, end; /* the bytes to replace: the 8 of ${NAME:-8} */
     char name[128];    /* the name that it refers to */
-    char fallback[64]; /* the variable of which `begin` to `end` is the default; "": none */
+    char fallback[64]; /* the variable whose default is at `begin` to `end`; "": none */
 };
 
-/* The meaning of a node without a target (the caller follows aliases). */
+/* Returns the meaning of a node. The caller follows aliases. */
 struct plim_config_value plim_config_value_of(const struct plim_config_document *document,
                                               const struct plim_config_node *node);
 
-/* The first epoch of a member of a schedule (-1: its key is no epoch), and its number of micro-steps (0: no
- * whole number above 0). Aliases are followed. */
+/* Return the first epoch of a member of a schedule (-1: its key is not an epoch) and its number of micro-steps (0: not
+ * a positive integer). Aliases are followed. */
 int64_t plim_config_epoch(const struct plim_config_node *member);
 int64_t plim_config_steps(const struct plim_config_node *member);
 
-/* The number of epoch 0, which is 1 where the schedule begins later. */
+/* Returns the number of micro-steps of epoch 0, which is 1 if the schedule starts later. */
 int64_t plim_config_first_steps(const struct plim_config_node *schedule);
 
-/* The whole number above 0 that a text stands for, also "4.0"; else 0. */
+/* Returns the positive integer that a text stands for, also "4.0"; otherwise 0. */
 int64_t plim_config_whole(const char *text);
 
-/* The position where a text names a batch size, as a command does; NULL: it does not. */
+/* Returns the position where a text names a batch size, as a command does; NULL if it does not. */
 const char *plim_config_names_size(const char *text);
 
-/* Does the text of a scalar mention a value with this path (`name` of its place), or a variable with
- * the path's last name? */
+/* True if the text of a scalar mentions a value with this path (`name` of its place), or a variable with the last name
+ * of the path. */
 bool plim_config_mentions(const char *text, const char *path);
 
 #endif

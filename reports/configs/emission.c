@@ -8,9 +8,9 @@
 
 enum { NAME_SIZE = 32, WORD_SIZE = 256, DEPTH = 3, SAID_OPTIONS = 8 };
 
-/* --- names ------------------------------------------------------------------------------------ */
+/* --- forms ------------------------------------------------------------------------------------ */
 
-/* The length of a placeholder "{name}" or "{name?}" at `at`; 0: it is none, as braces of JSON are. */
+/* Returns the length of a placeholder "{name}" or "{name?}" at `at`; 0 if there is none, as for braces of JSON. */
 static size_t placeholder(const char *at, char name[NAME_SIZE], bool *optional)
 {
     size_t length = 0;
@@ -69,18 +69,18 @@ enum plim_status plim_config_forms_list(FILE *out, struct plim_error *err)
     return st;
 }
 
-/* --- what stands for a placeholder ------------------------------------------------------------ */
+/* --- values of placeholders ------------------------------------------------------------------- */
 
 struct writer {
     const struct plim_config_form *form;
     const struct plim_config_answer *answer;
     struct plim_error *err;
-    unsigned roles;                 /* the sizes that are said */
-    bool said[PLIM_RESULT_VALUES];  /* the values of the setting that are */
-    const char *said_options[SAID_OPTIONS + 1]; /* keys of the spec that are; NULL ends them */
+    unsigned roles;                 /* sizes that the text contains */
+    bool said[PLIM_RESULT_VALUES];  /* values of the setting that the text contains */
+    const char *said_options[SAID_OPTIONS + 1]; /* keys of the spec that the text contains; terminated by NULL */
 };
 
-/* What a word is: there may be no such placeholder, or nothing may be known for it. */
+/* Result of looking up a placeholder: known, value unknown, no such placeholder, failed. */
 enum meaning { KNOWN, UNKNOWN, NO_NAME, FAILED };
 
 static enum meaning write_number(int64_t number, char out[WORD_SIZE])
@@ -101,7 +101,7 @@ static enum meaning size_of(struct writer *w, const char *name, char out[WORD_SI
     return NO_NAME;
 }
 
-/* Sizes that follow from the others. */
+/* Numbers that follow from the sizes. */
 static enum meaning number_of(struct writer *w, const char *name, char out[WORD_SIZE])
 {
     const struct plim_config_answer *a = w->answer;
@@ -131,8 +131,8 @@ static enum meaning number_of(struct writer *w, const char *name, char out[WORD_
 
 static enum meaning expand(struct writer *w, const char *text, int depth, char out[WORD_SIZE]);
 
-/* The word of a term for use_reentrant, which is no value of a setting but the same for all that checkpoint; NULL: this
- * one does not, or it is not known. */
+/* Returns the word of a term for use_reentrant, which is not a value of a setting but common to all that use
+ * checkpointing; NULL if this one does not, or it is unknown. */
 static const char *reentrant_of(struct writer *w, const struct plim_yaml_node *term)
 {
     const struct plim_config_answer *a = w->answer;
@@ -141,7 +141,7 @@ static const char *reentrant_of(struct writer *w, const struct plim_yaml_node *t
     return word ? word->text : NULL;
 }
 
-/* The word of a term for a key of the spec that is set, or "none". */
+/* Returns the word of a term for a key of the spec, with its value or "none". */
 static const char *option_of(struct writer *w, const struct plim_yaml_node *term, const char *key)
 {
     const struct plim_result_spec *spec = w->answer->spec;
@@ -184,7 +184,7 @@ static enum meaning term_of(struct writer *w, const char *name, int depth, char 
     return expand(w, word, depth + 1, out);
 }
 
-/* --- lines ------------------------------------------------------------------------------------ */
+/* --- lines of the text ------------------------------------------------------------------------ */
 
 static enum meaning refuse_size(struct writer *w, const char *name)
 {
@@ -216,7 +216,7 @@ static enum meaning look_up(struct writer *w, const char *name, bool optional, i
     return FAILED;
 }
 
-/* A text with its placeholders filled in. */
+/* Replaces the placeholders of a text. */
 static enum meaning expand(struct writer *w, const char *text, int depth, char out[WORD_SIZE])
 {
     size_t used = 0;
@@ -246,8 +246,7 @@ static bool is_one_line(const struct plim_config_form *form)
     return !strcmp(form->name, "cli") || !strcmp(form->name, "tokens");
 }
 
-/* A line whose words are not known is left out, and one that they leave empty too; what was empty
- * before stays. */
+/* Omits lines with unknown values, and lines that become empty; lines that are empty in the template are kept. */
 static enum plim_status write_lines(struct writer *w, FILE *out)
 {
     bool joined = is_one_line(w->form), begun = false;
@@ -259,7 +258,7 @@ static enum plim_status write_lines(struct writer *w, FILE *out)
         enum meaning meaning = length < WORD_SIZE ? expand(w, text, 0, line) : FAILED;
         if (meaning == FAILED)
             return plim_fail(w->err, PLIM_INTERNAL, "the table of frameworks is damaged");
-        if (meaning == UNKNOWN) *w = before; /* nothing of it is said */
+        if (meaning == UNKNOWN) *w = before; /* the line is omitted, so it expresses nothing */
         if (meaning == KNOWN && (*line || !length)) {
             fprintf(out, "%s%s%s", joined && begun ? " " : "", line, joined ? "" : "\n");
             begun = true;
@@ -270,9 +269,9 @@ static enum plim_status write_lines(struct writer *w, FILE *out)
     return PLIM_OK;
 }
 
-/* --- what is not said ------------------------------------------------------------------------- */
+/* --- parts of the answer that the text does not express --------------------------------------- */
 
-/* Do the sizes in the text say it all? A size for all GPUs says more than its part. */
+/* True if the sizes in the text determine all sizes. A size for all GPUs determines its parts. */
 static bool says_sizes(const struct writer *w)
 {
     const unsigned *needs = w->form->framework->needs;
@@ -303,7 +302,7 @@ static void write_unsaid(const struct writer *w, FILE *out)
     plim_result_spec_held(a->spec, w->said_options, comma, out);
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- the whole text --------------------------------------------------------------------------- */
 
 static enum plim_status check(const struct plim_config_form *form,
                               const struct plim_config_answer *answer, struct plim_error *err)
@@ -328,7 +327,7 @@ enum plim_status plim_config_emit(const struct plim_config_form *form,
                                   const struct plim_config_answer *answer, char **text,
                                   char **unsaid, struct plim_error *err)
 {
-    struct plim_error own = PLIM_ERROR_INIT; /* that a placeholder's failure is always kept */
+    struct plim_error own = PLIM_ERROR_INIT; /* so that the failure of a placeholder is always stored */
     struct writer w = {.form = form, .answer = answer, .err = err ? err : &own};
     struct plim_text_stream stream, rest;
     *text = *unsaid = NULL;

@@ -17,7 +17,7 @@ static struct {
     pthread_once_t once;
     struct plim_config_framework rows[MAX_ROWS], common;
     size_t count;
-    struct plim_yaml yaml; /* the texts of the rows; kept for the life of the process */
+    struct plim_yaml yaml; /* owns the texts of the rows; kept for the life of the process */
     struct plim_error err;
 } table = {.once = PTHREAD_ONCE_INIT};
 
@@ -106,7 +106,7 @@ static enum plim_status read_list(const struct plim_yaml_node *node, const char 
     return PLIM_OK;
 }
 
-/* "micro accumulation" is a set of roles. */
+/* Reads sets of roles such as "micro accumulation". */
 static enum plim_status read_needs(const struct plim_yaml_node *node, unsigned *out,
                                    struct plim_error *err)
 {
@@ -205,7 +205,7 @@ enum plim_status plim_config_framework_damaged(const struct plim_yaml_node *node
                         "%s", what);
 }
 
-/* --- asking it -------------------------------------------------------------------------------- */
+/* --- access to the table ---------------------------------------------------------------------- */
 
 enum plim_status plim_config_frameworks(const struct plim_config_framework **rows, size_t *count,
                                         struct plim_error *err)
@@ -224,7 +224,7 @@ const struct plim_config_framework *plim_config_common(void)
     return &table.common;
 }
 
-/* Letters and digits alone count: "LLaMA-Factory", "llama factory". */
+/* Compares only letters and digits: "LLaMA-Factory", "llama factory". */
 static bool is_same_name(const char *a, const char *b)
 {
     for (;; a++, b++) {
@@ -252,7 +252,7 @@ enum plim_status plim_config_framework_find(const char *name,
     char word[64];
     enum plim_status st = plim_config_frameworks(&rows, &count, err);
     if (st) return st;
-    /* What stands in brackets is a remark: "Hydra + Lightning (safari)". */
+    /* Text in parentheses is a remark: "Hydra + Lightning (safari)". */
     snprintf(word, sizeof(word), "%.*s", (int)strcspn(name, "("), name);
     for (size_t i = 0; i < count; i++) {
         *out = &rows[i];

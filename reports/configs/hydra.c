@@ -7,20 +7,20 @@
 
 enum { NAME = 256, MAX_CHOICES = 256 };
 
-/* One choice of a defaults list: from group `group` the file `name`. */
+/* A choice of a defaults list: file `name` of config group `group`. */
 struct choice {
     char group[NAME], name[NAME];
 };
 
 struct composition {
     struct plim_config_plan *plan;
-    size_t count; /* files in order */
+    size_t count; /* length of `order`: the files in the order of composition */
     size_t order[PLIM_CONFIG_FILES];
     char packages[PLIM_CONFIG_FILES][NAME];
     bool placed[PLIM_CONFIG_FILES];
     size_t override_count;
     struct choice overrides[MAX_CHOICES];
-    bool selected; /* the caller's choice led to a file */
+    bool selected; /* the caller's --select matched a file */
 };
 
 static const struct plim_config_node *defaults_of(const struct plim_config_file *file)
@@ -31,7 +31,7 @@ static const struct plim_config_node *defaults_of(const struct plim_config_file 
     return list && list->kind == PLIM_CONFIG_SEQUENCE ? list : NULL;
 }
 
-/* "experiment/example.yaml" -> its stem, and the folders in front. */
+/* Splits "experiment/example.yaml" into its folders and its stem. */
 static void split(const char *path, char *folders, char *stem)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -46,8 +46,8 @@ static bool ends_with_group(const char *folders, const char *group)
            (length == size || folders[length - size - 1] == '/');
 }
 
-/* The file of a choice. Those whose folder is the group come first; where none is, a name alone
- * decides, as of files that were copied together, and only for a name that no other group chooses. */
+/* Returns the index of the file that a choice names, or -1. If `strict`, the file must lie in the folder of the group;
+ * otherwise the name alone decides, for files that were copied into one folder. */
 static int file_of(const struct composition *c, const struct choice *choice, bool strict)
 {
     char folders[NAME], stem[NAME], wanted[NAME];
@@ -63,7 +63,8 @@ static int file_of(const struct composition *c, const struct choice *choice, boo
     return -1;
 }
 
-/* "override /data", "optional local", "/model@net" -> the group. */
+/* Reads the group and the name of a choice. Removes "override" and "optional" before the group, and "@package" after
+ * it. */
 static bool read_choice(const struct plim_config_node *item, struct choice *out, bool *is_override)
 {
     const struct plim_config_node *value = item;
@@ -98,9 +99,9 @@ static void collect_overrides(struct composition *c, const char *select)
     snprintf(chosen->name, NAME, "%s", strchr(select, '=') + 1);
 }
 
-/* --- the order -------------------------------------------------------------------------------- */
+/* --- order of composition --------------------------------------------------------------------- */
 
-/* A group of several names stands below each: data/loader is data.loader. */
+/* Writes the package of a file: every folder of the group is a level, so data/loader becomes data.loader. */
 static void package_of(const struct plim_config_file *file, const char *group, char *out)
 {
     const char *given = file->document.package;
@@ -123,8 +124,8 @@ static void choose(struct composition *c, struct choice choice, const char *pare
              choice.group);
     int file = file_of(c, &choice, true);
     if (file < 0) {
-        /* Copied files: the group is the one that chooses the name, and the content has to be no
-         * other's. */
+        /* The files may have been copied without their folders: match by name alone, unless another group chooses that
+         * name too. */
         size_t users = 0;
         for (size_t i = 0; i < c->plan->count; i++) {
             const struct plim_config_node *list = defaults_of(&c->plan->files[i]);
@@ -137,7 +138,7 @@ static void choose(struct composition *c, struct choice choice, const char *pare
         }
         file = users ? -1 : file_of(c, &choice, false);
     }
-    c->selected |= file >= 0 && used + 1 == c->override_count; /* it is the last */
+    c->selected |= file >= 0 && used + 1 == c->override_count; /* the last override is the caller's */
     if (file >= 0) place(c, (size_t)file, choice.group, depth + 1);
 }
 
@@ -174,8 +175,8 @@ static bool is_evaluation_file(const struct plim_config_file *file)
     return plim_config_is_evaluation(stem);
 }
 
-/* The file with a defaults list that no other chooses; one with _self_ before one without, and one for training before
- * one for evaluation (eval.yaml beside train.yaml). */
+/* Returns the primary config, or -1: a file with a defaults list, preferably with _self_ and without overrides.
+ * `evaluates`: looks among the evaluation files only (eval.yaml beside train.yaml), otherwise among the others. */
 static int primary_among(const struct composition *c, bool evaluates)
 {
     int best = -1;

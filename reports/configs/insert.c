@@ -3,12 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- what it looks like ----------------------------------------------------------------------- */
+/* --- style of the new entry, taken from a sibling --------------------------------------------- */
 
 struct added {
     struct plim_config_file *file;
     struct plim_config_document *document;
-    struct plim_config_node *mapping, *sibling; /* sibling NULL: the mapping is empty */
+    struct plim_config_node *mapping, *sibling; /* `sibling` is NULL if the mapping has no entry to copy the style
+                                                 * from */
     const char *under, *key;
     const char *value;
     struct plim_error *err;
@@ -19,14 +20,14 @@ static bool is_blank_between(const char *text, size_t from, size_t to)
     return strspn(text + from, " \t") >= to - from;
 }
 
-/* Does the sibling begin its line? */
+/* True if the sibling is the first thing on its line. */
 static bool has_own_line(const struct added *a)
 {
     size_t begin = plim_config_line_begin(a->document, a->sibling->key_begin);
     return is_blank_between(a->document->text, begin, a->sibling->key_begin);
 }
 
-/* What stands in front of the sibling's key on its line. The dash of a YAML list is not repeated. */
+/* Writes the indentation of the sibling's line. The dash of a YAML list item becomes a space. */
 static void write_lead(const struct added *a, FILE *out)
 {
     const char *text = a->document->text;
@@ -37,16 +38,17 @@ static void write_lead(const struct added *a, FILE *out)
         fputc(data && text[at] != '\t' ? ' ' : text[at], out);
 }
 
-/* The name of a long option beside a short one ("-b"). */
+/* Returns an option whose dashes to copy: `like`, or a long option of the command if `like` is a short one ("-b"). */
 static const char *long_option(const struct added *a, const char *like)
 {
     if (like[0] != '-' || !like[1] || like[2] || a->mapping->layout != PLIM_CONFIG_WORDS) return like;
-    for (const struct plim_config_node *node = a->sibling->next; node; node = node->next) /* before: the launcher's */
+    /* earlier options belong to the launcher */
+    for (const struct plim_config_node *node = a->sibling->next; node; node = node->next)
         if (node->key && !strncmp(node->key, "--", 2) && strpbrk(node->key + 2, "-_")) return node->key;
     return "--with-dashes";
 }
 
-/* Dashes in front and inside as the sibling's name has them, and its quotes. */
+/* Writes a key with the quotes of the sibling's key, and with its dashes before and within the name. */
 static void write_key(const struct added *a, const char *key, FILE *out)
 {
     const char *like = long_option(a, a->sibling && a->sibling->key ? a->sibling->key : "");
@@ -61,7 +63,7 @@ static void write_key(const struct added *a, const char *key, FILE *out)
     if (quoted) fputc(quote, out);
 }
 
-/* What stands between the sibling's key and value, where that is one of the usual ways. */
+/* Writes the separator between key and value: the sibling's if it is a usual one, otherwise that of the format. */
 static void write_separator(const struct added *a, FILE *out)
 {
     static const char *const usual[] = {": ", ":", " : ", " = ", "=", " =", "= ", " "};
@@ -70,7 +72,7 @@ static void write_separator(const struct added *a, FILE *out)
     size_t between = sibling && sibling->begin > sibling->key_end ? sibling->begin - sibling->key_end : 0;
     bool is_python = a->document->format->language == PLIM_CONFIG_PYTHON;
     if (is_python && between > 3 && a->document->text[sibling->key_end] == ':') {
-        fwrite(a->document->text + sibling->key_end, 1, between, out); /* a field of a class, with its type */
+        fwrite(a->document->text + sibling->key_end, 1, between, out); /* a field of a class with its type annotation */
         return;
     }
     for (size_t i = 0; sibling && i < sizeof(usual) / sizeof(usual[0]); i++) {
@@ -106,11 +108,11 @@ static void write_member(const struct added *a, FILE *out)
     }
 }
 
-/* --- where it goes ---------------------------------------------------------------------------- */
+/* --- position of the new entry ---------------------------------------------------------------- */
 
 static enum plim_status push(struct added *a, size_t at, char *text, bool filler)
 {
-    const char *key = a->under ? a->under : a->key; /* the caller's: the edit outlives it */
+    const char *key = a->under ? a->under : a->key; /* copied: the edit outlives the caller's text */
     struct plim_config_edit edit = {
         .begin = at,
         .end = at,
@@ -127,7 +129,7 @@ static enum plim_status push(struct added *a, size_t at, char *text, bool filler
     return PLIM_OK;
 }
 
-/* `before`, the lead on a line of its own, the member, `after`. */
+/* Inserts `before`, a line break and the indentation if `own_line`, the new entry, and `after`. */
 static enum plim_status push_member(struct added *a, size_t at, const char *before, bool own_line,
                                     const char *after)
 {
@@ -146,7 +148,7 @@ static enum plim_status push_member(struct added *a, size_t at, const char *befo
     return st;
 }
 
-/* Above the first member, which then goes on its line below. */
+/* Inserts the new entry before the first one, which moves to a line of its own. */
 static enum plim_status insert_first(struct added *a, struct plim_config_node *first)
 {
     struct plim_text_stream stream;
@@ -164,7 +166,7 @@ static enum plim_status insert_first(struct added *a, struct plim_config_node *f
     return st;
 }
 
-/* The last statement of a Python file that always runs: a new one may stand below it. */
+/* Returns the last top-level statement of a Python file that always runs, or NULL. A new one can follow it. */
 static const struct plim_config_node *last_statement(const struct added *a)
 {
     const struct plim_config_node *last = NULL;
@@ -187,14 +189,14 @@ static enum plim_status insert_line(struct added *a)
         return push_member(a, plim_config_line_end(document, a->sibling->end), "", true, "");
     if (a->mapping->first && !strcmp(document->format->name, "yaml"))
         return insert_first(a, a->mapping->first);
-    if (a->mapping->end > a->mapping->begin && a->mapping->parent) /* below the header of a table */
+    if (a->mapping->end > a->mapping->begin && a->mapping->parent) /* after the header of a table */
         return push_member(a, plim_config_line_end(document, a->mapping->end), document->newline,
                            false, "");
     return plim_config_fail(document, a->mapping->begin, a->err,
                             "'%s' cannot be added here: there is nothing beside it", a->key);
 }
 
-/* Past blanks and comments. */
+/* Returns the offset of the first character that is neither blank nor part of a comment. `lines`: crosses line ends. */
 static size_t skip_comments(const struct plim_config_document *document, size_t at, bool lines)
 {
     const char *text = document->text;
@@ -251,7 +253,8 @@ static enum plim_status insert_word(struct added *a)
         return plim_config_fail(document, a->mapping->begin, a->err,
                                 "'%s' cannot be added here: there is nothing beside it", a->key);
     char before = a->sibling->key_begin ? document->text[a->sibling->key_begin - 1] : '\0';
-    if ((before == '\'' || before == '"') && document->text[end] == before) /* 'data.batch_size=64' */
+    /* the whole word is quoted: 'data.batch_size=64' */
+    if ((before == '\'' || before == '"') && document->text[end] == before)
         return push_member(a, end + 1, " ", false, "");
     size_t begin = plim_config_line_begin(document, a->sibling->key_begin);
     bool continued = goes_on(document, end) || (begin > 1 && goes_on(document, begin - 2));
@@ -260,7 +263,7 @@ static enum plim_status insert_word(struct added *a)
     return push_member(a, plim_config_line_end(document, end), "", true, "");
 }
 
-/* Beside a statement of a branch the new one would be in the branch. */
+/* True if an entry can be added beside `node`. Beside a statement of a branch it would become part of the branch. */
 static bool can_be_beside(const struct plim_config_node *node)
 {
     return (!node->conditional || node->parent->parent) && node->kind == PLIM_CONFIG_SCALAR &&
@@ -277,7 +280,7 @@ enum plim_status plim_config_insert(struct plim_config_file *file, struct plim_c
         if (can_be_beside(node) && node->key[0] != '_') a.sibling = node;
     for (struct plim_config_node *node = mapping->first; node && !a.sibling; node = node->next)
         if (can_be_beside(node)) a.sibling = node;
-    /* args = f(x=1), then args.y = 2 */
+    /* the sibling lies outside the mapping's text: args = f(x=1), then args.y = 2 */
     bool is_apart = a.sibling && (a.sibling->begin < mapping->begin || a.sibling->begin > mapping->end);
     if (mapping->layout == PLIM_CONFIG_FLOW && !is_apart) return insert_flow(&a);
     return mapping->layout == PLIM_CONFIG_WORDS ? insert_word(&a) : insert_line(&a);

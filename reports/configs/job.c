@@ -17,27 +17,27 @@ struct reader {
     struct plim_config_job *job;
     const struct plim_config_job_ask *ask;
     const struct plim_yaml_node *row;
-    struct plim_config_group group; /* of the files, for their sizes */
+    struct plim_config_group group; /* the config files, used to find their sizes */
     struct plim_error *err;
 };
 
-/* What stands at a path. */
+/* The value found at a path. */
 struct seen {
-    const struct plim_config_place *place; /* NULL: nothing, or null */
-    const char *text;                      /* of the value, behind references */
-    const char *list; /* of it and the words behind it on a command line; NULL: there are none */
-    const char *regex; /* it, where it has characters that no name has, and is no list; NULL: it has none */
-    bool foreign;     /* something else fills it in */
+    const struct plim_config_place *place; /* NULL if there is no value, or null */
+    const char *text;                      /* the value, with references followed */
+    const char *list; /* the value and the words after it on a command line as a YAML list; NULL if there are none */
+    const char *regex; /* the value if it is a scalar with characters of a regular expression; otherwise NULL */
+    bool foreign;     /* the value is filled in from elsewhere, such as the environment */
 };
 
-/* --- values ----------------------------------------------------------------------------------- */
+/* --- reading a value -------------------------------------------------------------------------- */
 
 static const char *keep(struct reader *r, const char *text)
 {
     return plim_arena_text(&r->job->arena, text, strlen(text));
 }
 
-/* The items of a list, or the words of a command, as a list of YAML's. */
+/* Writes the items of a sequence, or the words of a command line, as a YAML list. */
 static enum plim_status write_list(const struct plim_config_document *document,
                                    const struct plim_config_node *node, char out[MAX_TEXT])
 {
@@ -60,7 +60,7 @@ static enum plim_status write_list(const struct plim_config_document *document,
     return PLIM_OK;
 }
 
-/* A list as YAML's, also of "q_proj,v_proj"; a whole number without fraction and exponent. */
+/* Writes a value: a sequence and "q_proj,v_proj" as YAML lists, a whole number without fraction and exponent. */
 static enum plim_status write_value(const struct plim_config_document *document,
                                     const struct plim_config_node *node, char out[MAX_TEXT])
 {
@@ -76,20 +76,20 @@ static enum plim_status write_value(const struct plim_config_document *document,
     return strlen(text) + 2 < MAX_TEXT ? PLIM_OK : PLIM_SPEC;
 }
 
-/* Of several places the last one of the first file that has any: what a command is given counts before a variable, and
- * both before the files that they name. Of a program's calls the first, and of its models the first that it loads: what
- * it trains comes before what it tries. */
+/* Returns the place that counts among those that match a pattern, or NULL: the last match of the first document with
+ * any. An argument of a command counts before a variable, and both before the files they name. Of calls (patterns with
+ * @) it is the first: a script loads the model it trains before those it tries. */
 static const struct plim_config_place *find_place(const struct reader *r, const char *pattern)
 {
     const struct plim_config_place *found = NULL;
-    const struct plim_config_node *load = NULL; /* the call that loads the model which is trained */
+    const struct plim_config_node *load = NULL; /* the call that loads the model to train */
     bool found_argument = false, is_option = !strncmp(pattern, "--", 2);
     for (size_t i = 0; i < r->job->plan.places.list.count; i++) {
         const struct plim_config_place *place = &r->job->plan.places.list.items[i];
         const struct plim_config_node *node = plim_config_node_of(place);
         bool wild, argument = place->mapping && place->mapping->layout == PLIM_CONFIG_WORDS;
         const struct plim_config_node *parent = place->node->parent;
-        bool is_item = parent && parent->kind == PLIM_CONFIG_SEQUENCE; /* the whole list counts */
+        bool is_item = parent && parent->kind == PLIM_CONFIG_SEQUENCE; /* only the whole list counts */
         if (found && place->document != found->document) break;
         if (plim_config_place_matches(place, "@from_pretrained.*", &wild)) {
             if (!load) load = parent;
@@ -135,7 +135,7 @@ static enum plim_status look_at(struct reader *r, const struct plim_config_place
     return out->text ? PLIM_OK : plim_no_memory(r->err);
 }
 
-/* The first of the paths that is set; `paths` are texts with | between alternatives, or a list of them. */
+/* Finds the first of the paths that is set. `paths` is a text with alternatives separated by |, or a list of texts. */
 static enum plim_status see(struct reader *r, const struct plim_yaml_node *paths, struct seen *out)
 {
     *out = (struct seen){0};
@@ -147,9 +147,9 @@ static enum plim_status see(struct reader *r, const struct plim_yaml_node *paths
     return PLIM_OK;
 }
 
-/* --- rules ------------------------------------------------------------------------------------ */
+/* --- rules of the job table ------------------------------------------------------------------- */
 
-/* Does one of "a|b" have one of the words? */
+/* Sets *has if the value at one of the paths "a|b" is one of the words. */
 static enum plim_status has_word(struct reader *r, const char *paths,
                                  const struct plim_yaml_node *words, bool *has)
 {
@@ -167,7 +167,7 @@ static enum plim_status has_word(struct reader *r, const char *paths,
     return PLIM_OK;
 }
 
-/* Also of a key whose section is given. */
+/* True if the caller gave the key, or the section that contains it. */
 static bool is_given(const struct reader *r, const char *key)
 {
     for (size_t i = 0; i < r->ask->given_count; i++) {
@@ -239,8 +239,9 @@ static enum plim_status refuse_word(struct reader *r, const struct plim_yaml_nod
                               text, key);
 }
 
-/* "plus" and "over" of a rule, what a number is added to or divided by: a number or paths, of which one has to be set
- * (of "over" none is 1). *value is NULL where the rule does not hold. */
+/* Applies "plus" or "over" of a rule: adds a number to the value, or divides it by one. The number is written in the
+ * rule or found at one of its paths; a divisor that is not found is 1. *value becomes NULL if the rule does not
+ * apply. */
 static enum plim_status calculate(struct reader *r, const struct plim_yaml_node *rule, const struct seen *seen,
                                   const char **value)
 {
@@ -317,7 +318,7 @@ static enum plim_status note_place(struct reader *r, const struct plim_config_pl
     return add_note(r, place->path + strspn(place->path, "-"), text);
 }
 
-/* What stands at a rule that only tells; `out->place` is NULL where it does not hold, or says no. */
+/* Finds the value for a rule that only reports. `out->place` is NULL if the rule does not apply or the value is off. */
 static enum plim_status see_told(struct reader *r, const struct plim_yaml_node *rule, struct seen *out)
 {
     bool here;
@@ -352,7 +353,7 @@ static enum plim_status refuse_job(struct reader *r, const struct plim_yaml_node
                               plim_yaml_get(rule, "say")->text);
 }
 
-/* A key that changes memory and is in no plan is told. */
+/* Adds a note on a key that affects memory but is not part of the plan. */
 static enum plim_status note_unplanned(struct reader *r, const struct plim_yaml_node *rule)
 {
     const struct plim_yaml_node *say = plim_yaml_get(rule, "say"), *name = plim_yaml_get(rule, "name");
@@ -369,7 +370,7 @@ static enum plim_status note_unplanned(struct reader *r, const struct plim_yaml_
 
 typedef enum plim_status rule_use(struct reader *, const struct plim_yaml_node *);
 
-/* `depth`: of lists that are used in one another */
+/* Applies a function to every rule of a list. `depth` is the nesting depth of lists that include one another. */
 static enum plim_status each_of(struct reader *r, const struct plim_yaml_node *rules, rule_use *apply, int depth)
 {
     enum { DEEPEST = 4 };
@@ -387,7 +388,7 @@ static enum plim_status each_rule(struct reader *r, const char *field, rule_use 
     return each_of(r, plim_yaml_get(r->row, field), apply, 0);
 }
 
-/* --- files ------------------------------------------------------------------------------------ */
+/* --- files named by the config ---------------------------------------------------------------- */
 
 static enum plim_status read_file(struct reader *r, const char *path, const char *package)
 {
@@ -405,7 +406,7 @@ static enum plim_status read_file(struct reader *r, const char *path, const char
     return plim_config_places_add(&plan->places, &file->document, package, r->err);
 }
 
-/* As seen from a file, or from a folder above it, as programs are started at the top of their trees. */
+/* Finds a file in the folder of `source`, or in one above it, as programs are started at the top of their trees. */
 static const char *find_above(struct reader *r, const char *source, const char *name)
 {
     char path[MAX_TEXT];
@@ -418,7 +419,7 @@ static const char *find_above(struct reader *r, const char *source, const char *
     return NULL;
 }
 
-/* As seen from the file that names it, from the first one, or from here. NULL: there is none. */
+/* Finds a file relative to the file that names it, the first file, or the working directory. NULL: there is none. */
 static const char *find_file(struct reader *r, const struct plim_config_place *place,
                              const char *name)
 {
@@ -428,7 +429,7 @@ static const char *find_file(struct reader *r, const struct plim_config_place *p
     return found;
 }
 
-/* A text is a file's name where it is no number and no switch. */
+/* Reads the file named by the value at a path. The value is a file name if it has a dot and is not a number. */
 static enum plim_status read_named(struct reader *r, const char *pattern)
 {
     struct plim_config_plan *plan = &r->job->plan;
@@ -460,7 +461,7 @@ static enum plim_status read_others(struct reader *r)
     return st;
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- whole job -------------------------------------------------------------------------------- */
 
 static enum plim_status read_model(struct reader *r)
 {
@@ -482,7 +483,7 @@ static enum plim_status read_model(struct reader *r)
     return r->job->model_file ? PLIM_OK : plim_no_memory(r->err);
 }
 
-/* Where the sizes stand, and what they are. */
+/* Finds the places of the batch sizes and their values. */
 static enum plim_status find_sizes(struct reader *r)
 {
     static const enum plim_config_role roles[] = {PLIM_CONFIG_MICRO, PLIM_CONFIG_ACCUMULATION, PLIM_CONFIG_STEP,
@@ -495,7 +496,7 @@ static enum plim_status find_sizes(struct reader *r)
     return st;
 }
 
-/* *out: 0: nothing says it; -1: something else fills it in, which is told. */
+/* Sets *out to a size: 0 if the files do not have it, -1 if it is filled in from elsewhere, which adds a note. */
 static enum plim_status read_size(struct reader *r, enum plim_config_role role, int64_t *out)
 {
     const struct plim_config_found *found = &r->group.found[role];
@@ -507,7 +508,7 @@ static enum plim_status read_size(struct reader *r, enum plim_config_role role, 
                       "something else fills it in, and no effective batch is kept (--effective-batch N)");
 }
 
-/* The batch of all GPUs of which the accumulation is worked out in the script; 0: there is none. */
+/* Returns the global batch if the script derives the accumulation from it by division; otherwise 0. */
 static int64_t divided_batch(const struct reader *r)
 {
     const struct plim_config_found *found = r->group.found;
@@ -573,7 +574,7 @@ enum plim_status plim_config_job_read(const char *path, const struct plim_config
     if (st == PLIM_NOMEM) return plim_no_memory(err);
     if (!out->plan.count) return PLIM_OK;
     out->is_script = is_script(out->plan.files[0].document.format);
-    /* A spec of plimsoll's or a model's config.json may have some trainer's words. */
+    /* A plimsoll spec or a model's config.json may share keys with a trainer's config. */
     if (!out->is_script && plim_config_has(&out->plan.places, "model.family|model.hf|model.zoo|architectures", false))
         return PLIM_OK;
     out->is_jobless = out->is_script || plim_config_has(&out->plan.places, "model_name_or_path", false);

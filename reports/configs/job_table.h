@@ -7,25 +7,26 @@
 #include "framework.h"
 #include "program_names.h"
 
-/* The row of a framework; of several rows the one whose marks or names the config has; NULL: there is none.
- * PLIM_INTERNAL: the table is damaged. */
+/* Finds the row of a framework; of several rows the one whose marks or names the config has; NULL if there is none.
+ * PLIM_INTERNAL if the table is damaged. */
 enum plim_status plim_config_job_row(const struct plim_config_framework *framework,
                                      const struct plim_config_document *document,
                                      const struct plim_config_places *places, const struct plim_yaml_node **row,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The rules that {use: NAME} stands for; NULL: `rule` is no such reference. */
+/* Returns the rules that {use: NAME} stands for, or NULL if `rule` is not such a reference. */
 const struct plim_yaml_node *plim_config_job_list(const struct plim_yaml_node *rule);
 
-/* The number of texts in a field, a single text or a list, and each of them. A missing field has none. */
+/* Return the number of texts in a field, which is a text or a list of texts, and each of them. A missing field has
+ * none. */
 size_t plim_config_job_texts(const struct plim_yaml_node *node);
 const char *plim_config_job_text(const struct plim_yaml_node *node, size_t index);
 
-/* The first program of one of the names (a text or a list of them). */
+/* Returns the first program with one of the names (a text or a list of them). */
 struct plim_config_program plim_config_job_program(const struct plim_yaml_node *names,
                                                    const struct plim_config_document *document);
 
-/* PLIM_INTERNAL at a node. */
+/* Fails with PLIM_INTERNAL at a node. */
 enum plim_status plim_config_job_damaged(const struct plim_yaml_node *node, const char *what,
                                          struct plim_error *err);
 

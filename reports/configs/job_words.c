@@ -12,7 +12,7 @@ bool plim_config_word_is_null(const char *text)
     return false;
 }
 
-/* "True", "yes", "on" and 1 are true, as for HfArgumentParser; a type of PyTorch's is its name. */
+/* Normalises a word as HfArgumentParser does: "True", "yes", "on" and "1" are true. Drops "torch." of a dtype. */
 static const char *plain_word(const char *text)
 {
     static const char *const trues[] = {"true", "yes", "on", "1"}, *const falses[] = {"false", "no", "off", "0"};

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Groups of three, as in 55_000. */
+/* Separates groups of three digits by underscores, as in 55_000. */
 static void group(const char *digits, char *out, size_t size)
 {
     size_t length = strlen(digits), used = 0;

@@ -17,7 +17,7 @@ void plim_config_note(struct plim_config_plan *plan, const char *fmt, ...)
     fputc('\n', plan->notes_file);
 }
 
-/* --- what follows ----------------------------------------------------------------------------- */
+/* --- values that follow an edited one --------------------------------------------------------- */
 
 static void note_follower(struct plim_config_plan *plan, const struct plim_config_edit *edit,
                           const struct plim_config_place *place)
@@ -28,7 +28,7 @@ static void note_follower(struct plim_config_plan *plan, const struct plim_confi
                                                             : "");
 }
 
-/* Aliases of the edited value, and texts that refer to its path. */
+/* Notes the aliases of an edited value, and the texts that refer to its path. */
 static void note_followers(struct plim_config_plan *plan, const struct plim_config_edit *edit)
 {
     const struct plim_config_place *own = NULL;
@@ -41,14 +41,14 @@ static void note_followers(struct plim_config_plan *plan, const struct plim_conf
         bool text = node->kind == PLIM_CONFIG_SCALAR && !node->target && node->text &&
                     node->style != PLIM_CONFIG_BLOCK && strpbrk(node->text, "$<%{") &&
                     plim_config_mentions(node->text, own->name);
-        if (text && !strcmp(place->path, own->path)) continue; /* ${NAME:-4} of NAME itself */
+        if (text && !strcmp(place->path, own->path)) continue; /* the variable itself, as in NAME=${NAME:-4} */
         if (node->target == edit->node || text) note_follower(plan, edit, place);
     }
 }
 
-/* --- what may be wrong now -------------------------------------------------------------------- */
+/* --- what the edits may have made wrong ------------------------------------------------------- */
 
-/* A comment behind the value that has a number in it. */
+/* Notes a comment after an edited value if it contains a digit. */
 static void note_comment(struct plim_config_plan *plan, const struct plim_config_file *file,
                          const struct plim_config_edit *edit)
 {
@@ -106,7 +106,7 @@ static bool holds_checkpoint(const char *folder)
     return found;
 }
 
-/* An output folder that holds a run: it would be resumed with other sizes. */
+/* Notes an output folder that holds checkpoints: a run resumed from them would continue with other sizes. */
 static void note_checkpoints(struct plim_config_plan *plan)
 {
     char folder[1024];
@@ -133,7 +133,7 @@ static void note_checkpoints(struct plim_config_plan *plan)
         }
 }
 
-/* A key that stands twice but is none of ours. */
+/* Notes keys that occur twice. */
 static void note_repetitions(struct plim_config_plan *plan)
 {
     for (size_t i = 0; i < plan->places.list.count; i++) {

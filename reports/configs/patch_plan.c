@@ -10,7 +10,7 @@
 
 enum { MAX_BYTES = 8 << 20 };
 
-/* --- all files -------------------------------------------------------------------------------- */
+/* --- planning over all files ------------------------------------------------------------------ */
 
 static enum plim_status read_files(const struct plim_config_ask *ask, const char *const *paths,
                                    size_t count, struct plim_config_plan *plan,
@@ -35,7 +35,7 @@ static enum plim_status read_files(const struct plim_config_ask *ask, const char
     return st;
 }
 
-/* Files that are a job together: one has the batch, another the accumulation. */
+/* Plans the files as one job: one may hold the batch size, another the accumulation. */
 static enum plim_status plan_together(struct plim_config_plan *plan,
                                       const struct plim_config_ask *ask,
                                       enum plim_config_outcome *outcome, struct plim_error *err)
@@ -58,13 +58,13 @@ static void forget_edits(struct plim_config_plan *plan)
     }
 }
 
-/* What came of all files, each for itself. */
+/* Outcomes of planning every file on its own. */
 struct tally {
-    struct plim_error nothing, refusal; /* the first of each kind */
+    struct plim_error nothing, refusal; /* the first error of either kind */
     bool sized, overridden, open;
 };
 
-/* No value of the file is a size: its commands are looked into. */
+/* Looks for sizes in the commands within a file none of whose values is a size. */
 static enum plim_status plan_commands(struct plim_config_plan *plan, const struct plim_config_ask *ask, size_t file,
                                       enum plim_config_outcome *outcome, struct plim_error *err)
 {
@@ -100,7 +100,7 @@ static enum plim_status plan_one(struct plim_config_plan *plan, const struct pli
     return PLIM_OK;
 }
 
-/* A file without sizes is left alone where another one has them. */
+/* Plans every file on its own. A file without sizes is left alone if another one has them. */
 static enum plim_status plan_each(struct plim_config_plan *plan, const struct plim_config_ask *ask,
                                   struct plim_error *err)
 {
@@ -124,7 +124,7 @@ static enum plim_status plan_each(struct plim_config_plan *plan, const struct pl
     return err->status;
 }
 
-/* The notes stay also when the plan is refused, and are those of what was planned last. */
+/* Plans all files. The notes are those of the last attempt, and remain even if the plan is refused. */
 static enum plim_status plan_all(struct plim_config_plan *plan, const struct plim_config_ask *ask,
                                  struct plim_error *err)
 {

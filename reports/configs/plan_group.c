@@ -13,7 +13,7 @@ static const struct plim_config_place *first_place(const struct plim_config_grou
     return g->plan->places.list.count ? &g->plan->places.list.items[0] : NULL;
 }
 
-/* --- the roles -------------------------------------------------------------------------------- */
+/* --- finding the sizes ------------------------------------------------------------------------ */
 
 static enum plim_status find_role(struct plim_config_group *g, enum plim_config_role role)
 {
@@ -43,7 +43,7 @@ static bool is_used(const struct plim_config_group *g, enum plim_config_role rol
     return used;
 }
 
-/* The set that the file has most of, numbers before empty keys. */
+/* Chooses the set of sizes to write: the one that the file is most complete in. Numbers weigh more than empty keys. */
 static void choose_needs(struct plim_config_group *g)
 {
     int best = -1;
@@ -66,8 +66,7 @@ static void choose_needs(struct plim_config_group *g)
     for (size_t i = 0; i < g->ask->set_count; i++) g->needs |= 1u << g->ask->sets[i].role;
 }
 
-/* Is there any size of samples at all? Accumulation alone is none, unless it is all that belongs
- * here. */
+/* True if there is a batch size. Accumulation alone does not count, unless the framework has no other size. */
 static bool has_size(const struct plim_config_group *g)
 {
     for (int role = 0; role < PLIM_CONFIG_SEQ; role++) {
@@ -78,7 +77,7 @@ static bool has_size(const struct plim_config_group *g)
     return false;
 }
 
-/* --- data-parallel GPUs ----------------------------------------------------------------------- */
+/* --- number of data-parallel GPUs ------------------------------------------------------------- */
 
 int64_t plim_config_dp(const struct plim_config_group *g, const struct plim_config_framework *row)
 {
@@ -100,7 +99,7 @@ static int64_t dp_of_files(const struct plim_config_group *g)
 {
     int64_t dp = plim_config_dp(g, g->framework);
     if (dp) return dp > 0 ? dp : 0;
-    /* What the file says now: G = M x A x D. */
+    /* Derive it from the sizes in the file: global = micro x accumulation x dp. */
     int64_t micro = g->found[PLIM_CONFIG_MICRO].number,
             accumulation = g->found[PLIM_CONFIG_ACCUMULATION].number,
             global = g->found[PLIM_CONFIG_GLOBAL].number;
@@ -108,7 +107,7 @@ static int64_t dp_of_files(const struct plim_config_group *g)
     return known && global % (micro * accumulation) == 0 ? global / micro / accumulation : 0;
 }
 
-/* A launcher's own words for how many processes there are. */
+/* Notes a launcher's process count that differs from the number of data-parallel GPUs of the sizes. */
 static void note_launch(const struct plim_config_group *g)
 {
     int64_t launched = plim_config_dp(g, plim_config_common()), step = g->sizes.micro * g->sizes.accumulation;
@@ -162,9 +161,9 @@ static enum plim_status check_multiples(struct plim_config_group *g)
     return PLIM_OK;
 }
 
-/* --- one group -------------------------------------------------------------------------------- */
+/* --- planning one group of files -------------------------------------------------------------- */
 
-/* A text of several words, as a command is, that names a batch size. */
+/* Returns a text of several words, such as a command, that names a batch size; NULL if there is none. */
 static const struct plim_config_place *find_in_text(const struct plim_config_group *g)
 {
     for (size_t i = 0; i < g->plan->places.list.count; i++) {
@@ -176,7 +175,7 @@ static const struct plim_config_place *find_in_text(const struct plim_config_gro
     return NULL;
 }
 
-/* A notebook whose !command trains. */
+/* Refuses a notebook that names a batch size in a command or comment. */
 static enum plim_status refuse_command(struct plim_config_group *g, const struct plim_config_document *document)
 {
     const char *found = document->places ? plim_config_names_size(document->text) : NULL;
@@ -222,8 +221,8 @@ static int64_t samples_before(const struct plim_config_group *g)
     return found[PLIM_CONFIG_MICRO].number * (accumulation ? accumulation : 1);
 }
 
-/* By how much something is divided, where there are only divisions: "$((GLOBAL / MICRO / GPUS))",
- * "global // devices // micro", "${floordiv:${global},${micro}}"; 0: it is no such quotient. */
+/* Returns the number of divisors in an expression that only divides: "$((GLOBAL / MICRO / GPUS))",
+ * "global // devices // micro", "${floordiv:${global},${micro}}". 0 for any other expression. */
 static size_t divisors_of(const char *text)
 {
     const char *call = strstr(text, "div:");
@@ -244,7 +243,7 @@ void plim_config_find_divided(struct plim_config_group *g)
     const char *text = plim_config_node_of(accumulation->end)->text;
     size_t divisors = text && plim_config_mentions(text, micro->end->name) ? divisors_of(text) : 0;
     struct plim_config_found *found = &g->found[PLIM_CONFIG_GLOBAL];
-    /* Divided by the micro-batch alone it is no batch of all GPUs, whatever its name is. */
+    /* A number divided by the micro-batch alone is a batch per GPU and step, whatever its name says. */
     enum plim_config_role role = divisors == 1 ? PLIM_CONFIG_STEP : PLIM_CONFIG_GLOBAL;
     if (!divisors || (found->state != PLIM_CONFIG_ABSENT && role == PLIM_CONFIG_GLOBAL)) return;
     if (plim_config_is_size(found) && plim_config_mentions(text, found->end->name)) {
@@ -261,7 +260,7 @@ void plim_config_find_divided(struct plim_config_group *g)
                      place->document == accumulation->end->document && strstr(place->name, "batch");
         if (!other || !plim_config_mentions(text, place->name)) continue;
         if (plim_config_value_of(place->document, node).meaning != PLIM_CONFIG_NUMBER) continue;
-        if (global) return; /* which one is it? */
+        if (global) return; /* ambiguous */
         global = place;
     }
     if (!global) return;
@@ -275,7 +274,7 @@ void plim_config_find_divided(struct plim_config_group *g)
     g->needs = 1u << PLIM_CONFIG_MICRO | 1u << role;
 }
 
-/* Every size is "auto" or null: another file of the job may say it. */
+/* True if every size is "auto" or null, so that another file of the job may set it. */
 static bool is_open(const struct plim_config_group *g)
 {
     for (int role = 0; role < PLIM_CONFIG_SEQ; role++) {
@@ -286,7 +285,7 @@ static bool is_open(const struct plim_config_group *g)
     return true;
 }
 
-/* A micro-batch that may be another number, or that is not here. */
+/* Notes a micro-batch that may mean something else, or that belongs to another file. */
 static void note_micro(const struct plim_config_group *g)
 {
     const struct plim_config_place *micro = g->found[PLIM_CONFIG_MICRO].place;
@@ -348,7 +347,7 @@ enum plim_status plim_config_group_plan(struct plim_config_plan *plan,
         if (is_used(&g, (enum plim_config_role)role) && (role != PLIM_CONFIG_SEQ || g.sizes.seq)) {
             st = find_role(&g, (enum plim_config_role)role);
             bool secondary = role == PLIM_CONFIG_ACCUMULATION || role == PLIM_CONFIG_ROUNDS;
-            if (st && secondary && !has_size(&g)) return st; /* of a file without a batch */
+            if (st && secondary && !has_size(&g)) return st; /* the file has no batch size */
             if (st) *outcome = PLIM_CONFIG_SIZED;
             if (st) return st;
         }

@@ -9,7 +9,7 @@ static bool is_part(char c)
     return isalnum((unsigned char)c) != 0;
 }
 
-/* Where a text stands between two offsets, as words of its own. */
+/* Finds `words` between two offsets of a text, as whole words. */
 static struct plim_config_program find_words(const char *text, size_t begin, size_t end,
                                              const char *words)
 {
@@ -24,7 +24,7 @@ static struct plim_config_program find_words(const char *text, size_t begin, siz
     return (struct plim_config_program){0};
 }
 
-/* Is the file of the name, or has its name that part? */
+/* True if `file` is a Python file called `name`, or whose name contains that word. */
 static bool is_named(const char *text, struct plim_config_program file, const char *name)
 {
     bool is_program = file.length > 3 && !strncmp(text + file.begin + file.length - 3, ".py", 3);
@@ -46,7 +46,8 @@ static struct plim_config_program in_command(const char *text, size_t at, size_t
     return (struct plim_config_program){0};
 }
 
-/* "import unsloth", "from unsloth.chat_templates import ...", "model.gradient_checkpointing_enable()". */
+/* Finds a module in "import unsloth" or "from unsloth.chat_templates import ...", or a call such as
+ * "model.gradient_checkpointing_enable()". */
 static struct plim_config_program in_program(const char *text, size_t at, size_t end,
                                              const char *name)
 {

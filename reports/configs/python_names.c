@@ -1,9 +1,9 @@
-#define _GNU_SOURCE /* memmem */
+#define _GNU_SOURCE /* memmem() */
 #include "python_names.h"
 #include <ctype.h>
 #include <string.h>
 
-enum { OUTSIDE = -1 }; /* a depth that everything else comes before */
+enum { OUTSIDE = -1 }; /* depth of a command-line default: any assignment counts before it */
 
 static bool is_letter(char c)
 {
@@ -15,7 +15,8 @@ static bool begins_block(const struct plim_config_place *from, const struct plim
     return !strncmp(from->document->text + node->begin, word, strlen(word));
 }
 
-/* The node that `name` leads up from, by its parts from the last to the first; NULL: another path. */
+/* Returns the scope that contains the path `name` ending at `node`: its parts are compared from last to first. NULL if
+ * the path differs. */
 static const struct plim_config_node *scope_of(const struct plim_config_node *node, const char *name)
 {
     for (size_t end = strlen(name); node; node = node->parent) {
@@ -42,7 +43,7 @@ static bool is_around(const struct plim_config_node *scope, const struct plim_co
     return node != NULL;
 }
 
-/* "args = parser.parse_args()", "opt, rest = get_args(...)": is there a line that sets the name so? */
+/* True if a line assigns the name from a parser: "args = parser.parse_args()", "opt, rest = get_args(...)". */
 static bool is_parsed(const struct plim_config_document *document, const char *name, size_t length)
 {
     const char *text = document->text, *end = text + document->length;

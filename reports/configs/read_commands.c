@@ -1,11 +1,11 @@
-/* Commands that are values of another file: the texts of YAML ("args: train.py --batch-size 4", "run: |"), and what a
- * notebook gives to the shell. */
-#define _GNU_SOURCE /* memmem */
+/* Reads commands that are values of another file: texts in YAML ("args: train.py --batch-size 4", "run: |"), and the
+ * shell commands of a notebook. */
+#define _GNU_SOURCE /* memmem() */
 #include "config_format.h"
 #include "config_value.h"
 #include <string.h>
 
-/* Of what a variable fills in nothing is known here. */
+/* True if a variable gives a size of the command, so that its value is unknown. */
 static bool has_variable_size(const struct plim_config_node *node)
 {
     bool found = node->key && node->text && (plim_config_names_size(node->key) || strstr(node->key, "accum")) &&
@@ -15,7 +15,7 @@ static bool has_variable_size(const struct plim_config_node *node)
     return found;
 }
 
-/* A text that is written as it is meant, with options that are sizes. */
+/* True for a text without escapes, anchor and tag that has options which are sizes. */
 static bool is_command(const struct plim_config_document *document, const struct plim_config_node *node)
 {
     const char *text = node->kind == PLIM_CONFIG_SCALAR ? node->text : NULL;
@@ -52,7 +52,7 @@ static bool read_below(struct plim_config_document *document, struct plim_config
     return found;
 }
 
-/* A command of a notebook: a mapping beside its program. */
+/* Reads a shell command of a notebook as a mapping beside the nodes of its program. False if it has no size. */
 static bool read_script(struct plim_config_document *document, struct plim_config_script part)
 {
     struct plim_error ignored = PLIM_ERROR_INIT;

@@ -1,5 +1,5 @@
-/* gin: NAME = value (a macro), scope/module.function.parameter = value, or "scope/module.function:"
- * with its parameters indented below it. Values go on inside of brackets and behind a backslash. */
+/* gin: NAME = value (a macro), scope/module.function.parameter = value, or "scope/module.function:" with its parameters
+ * indented below it. Values continue within brackets and after a backslash. */
 #include "config_format.h"
 #include <string.h>
 
@@ -8,7 +8,7 @@ struct reader {
     struct plim_error *err;
     const char *text;
     size_t at;
-    size_t block, block_end; /* the function whose block this is; the same: none */
+    size_t block, block_end; /* name of the function whose block this is; empty: none */
 };
 
 static enum plim_status fail(struct reader *r, size_t at, const char *what)
@@ -16,7 +16,7 @@ static enum plim_status fail(struct reader *r, size_t at, const char *what)
     return plim_config_fail(r->document, at, r->err, "not valid gin: %s", what);
 }
 
-/* To the end of a value: of its line, brackets and quotes closed, before a comment. */
+/* Finds the end of a value: of its line if brackets and quotes are closed, without a comment. */
 static enum plim_status skip_value(struct reader *r, size_t *end)
 {
     size_t start = r->at, depth = 0;
@@ -50,7 +50,7 @@ static enum plim_status skip_value(struct reader *r, size_t *end)
     return depth ? fail(r, start, "a bracket of this value is not closed") : PLIM_OK;
 }
 
-/* What parameters of one function belong to. */
+/* Finds or creates the mapping for the parameters of a function. An empty name gives the root. */
 static enum plim_status find_group(struct reader *r, size_t begin, size_t end,
                                    struct plim_config_node **out)
 {
@@ -97,7 +97,7 @@ out:
     return st;
 }
 
-/* "scope/module.function:", the head of a block; parameters follow, indented. */
+/* True for the header of a block, "scope/module.function:". Its parameters follow, indented. */
 static bool is_block(const struct reader *r, size_t begin, size_t length)
 {
     while (length && strchr(" \t\r", r->text[begin + length - 1])) length--;
@@ -105,14 +105,14 @@ static bool is_block(const struct reader *r, size_t begin, size_t length)
            strcspn(r->text + begin, " \t(") >= length;
 }
 
-/* One statement. include and import are none of ours. */
+/* Reads one statement. include and import are skipped. */
 static enum plim_status read_line(struct reader *r)
 {
     size_t indent = strspn(r->text + r->at, " \t");
     r->at += strspn(r->text + r->at, " \t\r");
     size_t begin = r->at, length = strcspn(r->text + begin, "=#\n");
     size_t end = begin + length;
-    bool is_blank = strchr("#\n", r->text[begin]) != NULL; /* the end of the file too */
+    bool is_blank = strchr("#\n", r->text[begin]) != NULL; /* also at the end of the text */
     if (!indent && !is_blank) r->block = r->block_end = 0;
     if (is_block(r, begin, length)) {
         r->block = begin;

@@ -1,12 +1,12 @@
-/* INI as Python's configparser reads it: [section], key = value or key: value, indented lines go
- * on, # and ; begin comments. A key alone is a key without a value. */
+/* INI as Python's configparser reads it: [section], key = value or key: value, indented continuation lines, comments
+ * after # and ;. A key without a separator has no value. */
 #include "config_format.h"
 #include <string.h>
 
 struct reader {
     struct plim_config_document *document;
     struct plim_error *err;
-    struct plim_config_node *section, *value; /* value: what an indented line goes on with */
+    struct plim_config_node *section, *value; /* value: the one that an indented line continues */
 };
 
 static bool is_blank(char c)
@@ -36,7 +36,7 @@ static enum plim_status read_section(struct reader *r, size_t begin, size_t end)
                                  begin + 1, last, r->err);
 }
 
-/* A comment behind a value begins with a blank before # or ;. */
+/* Returns the end of a value, without the comment after it: # or ; following a blank. */
 static size_t value_end(const char *text, size_t begin, size_t end)
 {
     for (size_t at = begin; at < end; at++)

@@ -1,5 +1,4 @@
-/* JSON, with comments and, where the name or a comment says that it is not strict, trailing
- * commas. */
+/* JSON with comments. A trailing comma is accepted if the format is jsonc, or the file has comments. */
 #include "config_format.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +10,8 @@ struct reader {
     struct plim_error *err;
     const char *text;
     size_t at;
-    bool comments; /* one was seen */
-    size_t comma;  /* the first trailing comma; 0: none */
+    bool comments; /* a comment was found */
+    size_t comma;  /* offset of the first trailing comma; 0: none */
 };
 
 static enum plim_status fail(struct reader *r, const char *what)
@@ -20,7 +19,7 @@ static enum plim_status fail(struct reader *r, const char *what)
     return plim_config_fail(r->document, r->at, r->err, "not valid JSON: %s", what);
 }
 
-/* Blanks and comments: // and # to the end of the line, and slash-star. */
+/* Skips blanks and comments: // and # to the end of the line, and slash-star. */
 static enum plim_status skip(struct reader *r)
 {
     for (;;) {
@@ -41,7 +40,7 @@ static enum plim_status skip(struct reader *r)
     }
 }
 
-/* The bytes between the quotes: escapes stay as they are, as no name or number of ours has any. */
+/* Finds the bytes between the quotes. Escapes are kept: the keys and numbers that matter here have none. */
 static enum plim_status read_string(struct reader *r, size_t *begin, size_t *end)
 {
     size_t start = r->at;
@@ -100,7 +99,7 @@ static enum plim_status read_word(struct reader *r, struct plim_config_node *nod
 static enum plim_status read_value(struct reader *r, struct plim_config_node *parent, int depth,
                                    struct plim_config_node **out);
 
-/* What stands behind a member: a comma, or the end of the list. */
+/* Reads what follows a member: a comma, or the closing bracket, which sets *done. */
 static enum plim_status read_comma(struct reader *r, char close, bool *done)
 {
     enum plim_status st = skip(r);

@@ -1,24 +1,24 @@
-/* Jupyter notebooks: the program in their cells, read as Python. What is no Python (%magics, !commands, cells of
- * another language) is a comment while that is read. */
+/* Jupyter notebooks: the code of their cells, read as Python. Lines that are not Python (%magics, !commands, cells of
+ * another language) are turned into comments while the code is read. */
 #include "autotune/base/utf8.h"
 #include "config_format.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The character that made a line no Python. */
+/* The original first character of a line that was turned into a comment. */
 struct hidden {
     size_t at;
     char was;
 };
 
 struct reader {
-    struct plim_config_document *document; /* `file` is the notebook; `text` and `places` are being made */
+    struct plim_config_document *document; /* `file` is the notebook; `text` and `places` are being built */
     struct plim_error *err;
-    size_t line;      /* where the line of the program begins */
-    bool hides_line;  /* it goes on with a command of the shell */
+    size_t line;      /* offset of the current line in `text` */
+    bool hides_line;  /* the line continues a hidden one that ends with a backslash */
     bool hides_cell;
-    bool is_script;   /* what is hidden is one of the shell's, the last of the document's `scripts` */
+    bool is_script;   /* the hidden lines are a shell script, the last one in `scripts` */
     bool no_memory;
     PLIM_ARRAY(struct hidden) hidden;
 };
@@ -29,7 +29,7 @@ static void put(struct reader *r, char c, size_t place)
     r->document->text[r->document->length++] = c;
 }
 
-/* %%capture and %%time are about the Python below them, %%bash and the others are not. */
+/* True for cell magics that apply to Python code, such as %%capture and %%time; not for %%bash and others. */
 static bool is_about_python(const char *name)
 {
     static const char *const names[] = {"capture", "time", "timeit", "prun", "skip", "memit"};
@@ -39,7 +39,8 @@ static bool is_about_python(const char *name)
     return false;
 }
 
-/* Makes a comment of a line that ends here. A command of the shell, and what it goes on with, is kept for itself. */
+/* Turns the line that ends here into a comment. A shell command and its continuation lines are recorded in
+ * `scripts`. */
 static void hide(struct reader *r, size_t first, bool goes_on)
 {
     struct plim_config_document *document = r->document;
@@ -59,7 +60,7 @@ static void hide(struct reader *r, size_t first, bool goes_on)
     text[first] = '#';
 }
 
-/* A line of the program is whole. */
+/* Ends a line of the code. */
 static void end_line(struct reader *r, size_t place, size_t cell)
 {
     char *text = r->document->text;
@@ -93,14 +94,14 @@ static void put_code(struct reader *r, uint32_t code, size_t place)
     } else if (code < 0x800) {
         put(r, (char)(0xC0 | code >> 6), place);
         put(r, (char)(0x80 | (code & 0x3F)), place);
-    } else { /* halves of a pair too: what they are does not matter here */
+    } else { /* surrogates one by one: their meaning does not matter here */
         put(r, (char)(0xE0 | code >> 12), place);
         put(r, (char)(0x80 | (code >> 6 & 0x3F)), place);
         put(r, (char)(0x80 | (code & 0x3F)), place);
     }
 }
 
-/* The characters of a JSON string that is a line, or all lines, of a cell. */
+/* Adds the characters of a JSON string that holds one line, or all lines, of a cell. */
 static void add_string(struct reader *r, const struct plim_config_node *string, size_t cell)
 {
     const char *file = r->document->file;
@@ -146,7 +147,7 @@ enum plim_status plim_config_read_notebook(struct plim_config_document *document
     enum plim_status st = plim_config_format_find("json", &format, err);
     if (!st) st = plim_config_read(document->source, document->file, document->file_length, format, &json, err);
     if (st) return st;
-    /* Every cell's text is shorter than the cell, also with a line end behind it. */
+    /* The text of a cell is shorter than its JSON, even with a line end added. */
     char *text = malloc(document->file_length + 1);
     document->places = malloc((document->file_length + 1) * sizeof(*document->places));
     if (text && document->places) {
@@ -171,9 +172,9 @@ enum plim_status plim_config_read_notebook(struct plim_config_document *document
     return st;
 }
 
-/* --- back into the file ----------------------------------------------------------------------- */
+/* --- writing edits into the notebook ---------------------------------------------------------- */
 
-/* The quote that opens the string around a place. */
+/* Returns the offset of the quote that opens the string around an offset. */
 static size_t opening_quote(const char *file, size_t at)
 {
     while (at) {
@@ -185,7 +186,7 @@ static size_t opening_quote(const char *file, size_t at)
     return at;
 }
 
-/* Strings of a list, a line each, with what stands between them; or a string for all lines. */
+/* Writes a line end. If the cell is a list with a string per line, begins a new string, separated as the others are. */
 static void write_line_end(const struct plim_config_document *document, size_t place, FILE *out)
 {
     const char *file = document->file;

@@ -1,5 +1,5 @@
-/* Python: assignments, dict literals, keyword arguments of calls, defaults of parameters and
- * dataclasses, argparse's defaults. Everything else is an expression that stays as it is. */
+/* Python: assignments, dict literals, keyword arguments of calls, and the defaults of parameters, dataclass fields and
+ * argparse options. Any other expression is kept as text. */
 #include "config_format.h"
 #include <ctype.h>
 #include <string.h>
@@ -20,7 +20,7 @@ struct reader {
     struct plim_error *err;
     const char *text;
     size_t block_count;
-    struct block blocks[MAX_BLOCKS]; /* the file, and the classes and functions around the line */
+    struct block blocks[MAX_BLOCKS]; /* the file, then the classes and functions around the current line */
 };
 
 static enum plim_status fail(struct reader *r, size_t at, const char *what)
@@ -40,7 +40,7 @@ static bool is_quote(char c)
     return c == '"' || c == '\'';
 }
 
-/* Behind a string, whose quotes are at `at`. False: it has no end. */
+/* Advances *at past the string that begins there. False if it is not closed. */
 static bool skip_string(const char *text, size_t *at)
 {
     char quote = text[*at];
@@ -60,7 +60,7 @@ static bool skip_string(const char *text, size_t *at)
     return false;
 }
 
-/* Past blanks, line ends, continued lines and comments. */
+/* Skips blanks, line ends, backslashes of continued lines, and comments. */
 static size_t skip_space(const char *text, size_t at, size_t end)
 {
     while (at < end) {
@@ -80,8 +80,8 @@ static size_t trim(const char *text, size_t begin, size_t end)
     return end;
 }
 
-/* The first of `marks` outside of brackets and strings, or `end`. Comments are passed; `last` is
- * behind what is no blank and no comment before it. */
+/* Returns the offset of the first of `marks` outside of brackets, strings and comments, or `end`. *last becomes the end
+ * of the last token before it. */
 static size_t find_outside(const char *text, size_t at, size_t end, const char *marks, size_t *last)
 {
     size_t depth = 0;
@@ -119,7 +119,7 @@ static enum plim_status name_node(struct reader *r, struct plim_config_node *nod
                                  key.end - key.begin - 2 * quoted, key.begin, key.end, r->err);
 }
 
-/* name=value of a call, "name": value of a dict, or a value alone. */
+/* Reads name=value of a call, "name": value of a dict, or a value without a name. */
 static enum plim_status read_item(struct reader *r, struct span span, char mark,
                                   struct plim_config_node *parent, int depth)
 {
@@ -149,15 +149,14 @@ static enum plim_status read_items(struct reader *r, struct span inside, char ma
     return st;
 }
 
-/* A default goes by the name of what it is the default of. */
+/* Names a default after the option or field that it belongs to. */
 static enum plim_status rename_node(struct reader *r, struct plim_config_node *node, const char *name, size_t length)
 {
     node->renamed = true;
     return plim_config_node_name(r->document, node, name, length, node->key_begin, node->key_end, r->err);
 }
 
-/* argparse's add_argument("--name", default=4) and its like: the default goes by the option's
- * name. */
+/* Names the default in argparse's add_argument("--name", default=4), and similar calls, after the option. */
 static enum plim_status adopt_option(struct reader *r, struct plim_config_node *call,
                                      struct span function)
 {
@@ -181,7 +180,7 @@ static enum plim_status adopt_option(struct reader *r, struct plim_config_node *
     return rename_node(r, value, name->text, strlen(name->text));
 }
 
-/* A call that fills the expression: name(...). */
+/* Reads a call that is the whole expression: name(...). */
 static enum plim_status read_call(struct reader *r, struct span span, size_t open,
                                   struct plim_config_node *parent, int depth,
                                   struct plim_config_node **out)
@@ -217,7 +216,7 @@ static enum plim_status read_list(struct reader *r, struct span span,
                       depth);
 }
 
-/* Behind the bracket that closes the one at `open`; 0: it does not close in the expression. */
+/* Returns the offset after the bracket that closes the one at `open`; 0 if it is not closed before `end`. */
 static size_t behind_bracket(const char *text, size_t open, size_t end)
 {
     size_t depth = 0;
@@ -238,7 +237,7 @@ static size_t behind_bracket(const char *text, size_t open, size_t end)
     return 0;
 }
 
-/* Are from `at` to `end` only calls of methods that return their object? f(x).to("cuda").train() is f(x). */
+/* True if the text is only calls of methods that return their object: f(x).to("cuda").train() is f(x). */
 static bool are_own_methods(const char *text, size_t at, size_t end)
 {
     static const char *const methods[] = {".to(", ".cuda(", ".train(", ".eval("};
@@ -304,7 +303,7 @@ static enum plim_status read_expression(struct reader *r, struct span span,
 
 /* --- statements ------------------------------------------------------------------------------- */
 
-/* The parts of a target: a.b["c"] is a, b, c. 0: it is none that is followed. */
+/* Splits a target into parts: a.b["c"] is a, b, c. Returns their number; 0 for any other kind of target. */
 static size_t target_parts(const char *text, struct span span, struct span *parts)
 {
     size_t count = 0, at = span.begin;
@@ -327,8 +326,7 @@ static size_t target_parts(const char *text, struct span span, struct span *part
     return at >= span.end ? count : 0;
 }
 
-/* The mapping of the parts but the last, made where it is new. Names of objects (self, args) are
- * passed. */
+/* Finds or creates the mapping of all parts but the last. */
 static enum plim_status descend(struct reader *r, const struct span *parts, size_t count,
                                 struct plim_config_node **mapping)
 {
@@ -351,7 +349,7 @@ static enum plim_status descend(struct reader *r, const struct span *parts, size
     return st;
 }
 
-/* x *= 1, or x *= n with n = 1 before: nothing changes. */
+/* True for x *= 1, and x *= n where n is 1: the value does not change. */
 static bool is_factor_one(const struct reader *r, struct span value)
 {
     size_t begin = skip_space(r->text, value.begin, value.end),
@@ -364,7 +362,7 @@ static bool is_factor_one(const struct reader *r, struct span value)
     return false;
 }
 
-/* x: int = field(default=4): what has the name. */
+/* Returns the default of a field, as in x: int = field(default=4); NULL if the value is not such a call. */
 static struct plim_config_node *field_default(const struct reader *r, struct plim_config_node *node, struct span value)
 {
     static const char *const functions[] = {"field(", "dataclasses.field(", "Field(", "pydantic.Field("};
@@ -410,7 +408,7 @@ static bool begins_with(const struct reader *r, struct span line, const char *wo
            !is_name(r->text[line.begin + length]);
 }
 
-/* class and def open a mapping of their own; the parameters of def are members of it. */
+/* Opens the mapping of a class or function. The parameters of a function that have defaults become its members. */
 static enum plim_status open_block(struct reader *r, struct span line, size_t indent)
 {
     size_t at = line.begin + strcspn(r->text + line.begin, " \t");
@@ -438,7 +436,8 @@ static enum plim_status open_block(struct reader *r, struct span line, size_t in
     return st;
 }
 
-/* Where the = of an assignment is; `op` is the * of *=. `end`: it is none. */
+/* Returns the offset of the = of an assignment, or line.end if there is none. *op becomes the operator of an augmented
+ * assignment (* of *=), otherwise '\0'. */
 static size_t assignment_mark(const char *text, struct span line, char *op)
 {
     size_t at = line.begin, last;
@@ -478,7 +477,7 @@ static enum plim_status read_statement(struct reader *r, struct span line, size_
         r, (struct span){line.begin, trim(r->text, line.begin, mark - (op != '\0'))}, value, op);
 }
 
-/* The end of a logical line: brackets closed, no backslash at the end. */
+/* Finds the end of a logical line: brackets are closed and no backslash continues it. */
 static enum plim_status end_of_statement(struct reader *r, size_t at, size_t *end)
 {
     char brackets[MAX_BRACKETS];

@@ -1,7 +1,7 @@
-/* Shell scripts: assignments, and the arguments of commands, of arrays and of texts that hold
- * arguments. Nothing is expanded; what stands in a here-document or in $(...) is not looked into.
- * Also of the commands in another file. */
-#define _GNU_SOURCE /* memmem */
+/* Shell scripts: assignments, and the arguments of commands, of arrays and of texts that hold arguments. Nothing is
+ * expanded. $(...) is skipped; a here-document is read for its options only. Also reads the commands in another
+ * file. */
+#define _GNU_SOURCE /* memmem() */
 #include "config_format.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -19,11 +19,11 @@ struct reader {
     const char *text;
     struct plim_config_node *root;
     size_t at;
-    struct plim_config_node *command; /* what words belong to; NULL: between commands */
+    struct plim_config_node *command; /* the command that words are added to; NULL between commands */
     bool starts;                      /* the next word begins a command */
-    struct word option;               /* one that waits for its value; empty: none */
-    struct plim_config_node *of;      /* the command that it belongs to */
-    struct plim_config_node *value;   /* the last option's, which further words may follow; NULL: none */
+    struct word option;               /* the option that waits for its value; empty: none */
+    struct plim_config_node *of;      /* the command of that option */
+    struct plim_config_node *value;   /* value of the last option, which further words may follow; NULL: none */
     size_t heredoc_count;
     struct {
         char mark[64];
@@ -33,7 +33,7 @@ struct reader {
     struct {
         const char *close;
         size_t begin;
-        size_t branch; /* of if and case: where the one begins that is being read */
+        size_t branch; /* if and case: offset of the current branch */
     } blocks[MAX_BLOCKS];
 };
 
@@ -46,7 +46,7 @@ static enum plim_status fail(struct reader *r, size_t at, const char *what)
 
 static bool skip_word_part(struct reader *r, size_t *at);
 
-/* To the close of $(...), $((...)) or ${...}, quotes inside counted. */
+/* Advances *at past $(...), $((...)) or ${...}, with the quotes inside. */
 static bool skip_nested(struct reader *r, size_t *at, char open, char close)
 {
     for (int depth = 0; r->text[*at]; ++*at) {
@@ -82,7 +82,7 @@ static bool skip_double_quotes(struct reader *r, size_t *at)
     return true;
 }
 
-/* One quoted or expanded part, or one character. False: it has no end. */
+/* Advances *at past a quoted or expanded part, or one character. False if the part is not closed. */
 static bool skip_word_part(struct reader *r, size_t *at)
 {
     char c = r->text[*at], next = r->text[*at + 1];
@@ -128,7 +128,7 @@ static size_t name_length(const char *text)
     return length;
 }
 
-/* The innermost branch; 0: what stands here is always in force. */
+/* Returns the offset of the innermost branch; 0 outside of branches. */
 static size_t branch_here(const struct reader *r)
 {
     size_t i = r->block_count;
@@ -136,7 +136,7 @@ static size_t branch_here(const struct reader *r)
     return i ? r->blocks[i - 1].branch : 0;
 }
 
-/* then, elif, else, or the end of a case: another one begins. */
+/* Begins a branch of the innermost block: after then, elif and else, or at the end of a case. */
 static void begin_branch(struct reader *r, const char *close)
 {
     if (r->block_count && !strcmp(r->blocks[r->block_count - 1].close, close))
@@ -191,7 +191,7 @@ static bool is_option(const char *text, size_t length)
            (text[1] == '-' ? length > 2 : isalpha((unsigned char)text[1]));
 }
 
-/* The option that waits has no value: it is a switch. */
+/* Ends an option that waits for a value: it has none, so it is a switch. */
 static enum plim_status end_option(struct reader *r)
 {
     static const char on[] = "true";
@@ -209,7 +209,7 @@ static enum plim_status end_option(struct reader *r)
     return st;
 }
 
-/* "--name=4", "data.batch_size=4", "+trainer.x=8": where the = is; 0: none. */
+/* Returns the offset of the = in "--name=4", "data.batch_size=4", "+trainer.x=8"; 0 if there is none. */
 static size_t assignment_mark(const char *text, size_t length)
 {
     size_t mark = 0;
@@ -218,7 +218,7 @@ static size_t assignment_mark(const char *text, size_t length)
     return mark < length && mark && text[mark] == '=' ? mark : 0;
 }
 
-/* "SOLVER.IMS_PER_BATCH", a key of YACS, whose value is the next word. */
+/* True for a key of YACS, such as "SOLVER.IMS_PER_BATCH". Its value is the next word. */
 static bool is_yacs_key(const char *text, size_t length)
 {
     bool dotted = false;
@@ -232,7 +232,7 @@ static bool is_yacs_key(const char *text, size_t length)
     return dotted && isupper((unsigned char)*text);
 }
 
-/* A word of a command: an option, an option with its value, or the value of the one before. */
+/* Adds a word to a command: an option, an option with its value, or the value of the option before. */
 static enum plim_status add_argument(struct reader *r, struct plim_config_node *command,
                                      struct word word)
 {
@@ -240,7 +240,7 @@ static enum plim_status add_argument(struct reader *r, struct plim_config_node *
     size_t length = word.end - word.begin;
     bool quoted = length > 2 && (*text == '"' || *text == '\'') && text[length - 1] == *text;
     bool is_whole = quoted && !memchr(text, ' ', length) && is_option(text + 1, length - 2);
-    if (is_whole || (quoted && assignment_mark(text + 1, length - 2))) { /* "--batch", 'a.b=[4]' */
+    if (is_whole || (quoted && assignment_mark(text + 1, length - 2))) { /* in quotes: "--batch", 'a.b=[4]' */
         word = (struct word){word.begin + 1, word.end - 1};
         text++, length -= 2;
     }
@@ -268,7 +268,7 @@ static enum plim_status add_argument(struct reader *r, struct plim_config_node *
     return add_value(r, command, option, word);
 }
 
-/* Arguments in quotes: ARGS="--a 4 \ ...", bash -c "python ...". */
+/* True for a quoted word that holds arguments: ARGS="--a 4 \ ...", bash -c "python ...". */
 static bool holds_arguments(const char *text, size_t length)
 {
     return length > 4 && (*text == '"' || *text == '\'') && text[length - 1] == *text &&
@@ -276,7 +276,7 @@ static bool holds_arguments(const char *text, size_t length)
            (memmem(text, length, "--", 2) || memchr(text, '=', length));
 }
 
-/* The words of a text whose quotes are `quote` ('\0': none). */
+/* Reads the arguments in a text enclosed in `quote` ('\0': none). */
 static enum plim_status read_words(struct reader *r, struct word inside, struct word key,
                                    char quote)
 {
@@ -370,7 +370,7 @@ static enum plim_status read_array(struct reader *r, struct word key)
     return st ? st : end_option(r);
 }
 
-/* NAME=value in front of a command or behind export. */
+/* Reads NAME=value before a command or after export. */
 static enum plim_status read_assignment(struct reader *r, size_t length, bool adds)
 {
     struct word key = {r->at, r->at + length}, word;
@@ -393,7 +393,7 @@ static bool is_declaration(const struct reader *r, struct word word)
     return false;
 }
 
-/* The script of a command says what it is about: "eval.py". */
+/* Names a command "eval" if its script does something other than training, such as "eval.py". */
 static enum plim_status name_command(struct reader *r, struct word word)
 {
     size_t length = word.end - word.begin, stem;
@@ -416,7 +416,7 @@ static enum plim_status name_command(struct reader *r, struct word word)
                                  r->command->begin, r->err);
 }
 
-/* "for NAME in 4 8; do": what the name stands for is all of the words. */
+/* Reads "for NAME in 4 8; do": the value of NAME is the list of words. */
 static enum plim_status read_loop(struct reader *r)
 {
     const char *text = r->text;
@@ -464,7 +464,7 @@ static enum plim_status end_command(struct reader *r)
 
 /* --- here-documents --------------------------------------------------------------------------- */
 
-/* "<<EOF", "<<-'EOF'": the body begins on the next line. "<<<" is none. */
+/* Reads the mark of a here-document, "<<EOF" or "<<-'EOF'"; its body begins on the next line. Skips "<<<". */
 static enum plim_status note_heredoc(struct reader *r)
 {
     r->at += 2;
@@ -501,7 +501,7 @@ static enum plim_status read_heredocs(struct reader *r)
             r->at += r->text[r->at] == '\n';
             if (last) break;
         }
-        /* Its options are those of a command: "read -d '' cmd <<EOF", "sbatch <<EOF". */
+        /* The body may be a command, as in "read -d '' cmd <<EOF" and "sbatch <<EOF". */
         if (!st && begin < r->at && memmem(r->text + begin, r->at - begin, "--", 2))
             st = read_words(r, (struct word){begin, r->at}, (struct word){begin, begin}, '\0');
     }
@@ -509,7 +509,7 @@ static enum plim_status read_heredocs(struct reader *r)
     return st;
 }
 
-/* Slurm reads its options in comments: "#SBATCH --nodes=2 # two". */
+/* Reads the options that Slurm takes from comments: "#SBATCH --nodes=2 # two". */
 static enum plim_status read_comment(struct reader *r)
 {
     static const char slurm[] = "#SBATCH";
@@ -521,7 +521,7 @@ static enum plim_status read_comment(struct reader *r)
     return read_words(r, (struct word){begin + length, r->at}, (struct word){begin + 1, begin + length}, '\0');
 }
 
-/* One piece of the script. */
+/* Reads a word, an operator or a comment. */
 static enum plim_status step(struct reader *r)
 {
     const char *at = r->text + r->at;
@@ -573,7 +573,7 @@ enum plim_status plim_config_read_shell(struct plim_config_document *document,
     return st;
 }
 
-/* --- parts of another file -------------------------------------------------------------------- */
+/* --- commands within another file ------------------------------------------------------------- */
 
 enum plim_status plim_config_read_script(struct plim_config_document *document, struct plim_config_node *mapping,
                                          struct plim_config_script part, struct plim_error *err)
@@ -582,7 +582,7 @@ enum plim_status plim_config_read_script(struct plim_config_document *document, 
     size_t length = document->length;
     char behind = document->text[part.end];
     enum plim_status st = PLIM_OK;
-    document->text[part.end] = '\0'; /* as if it were all there is */
+    document->text[part.end] = '\0'; /* the part is read as a whole script */
     document->length = part.end;
     for (r.at = part.begin; r.at < part.end && !st;) st = step(&r);
     if (!st) st = end_option(&r);

@@ -1,5 +1,4 @@
-/* TOML 1.0: tables, arrays of tables, dotted keys, inline tables. Twice the same key is an error
- * there. */
+/* TOML 1.0: tables, arrays of tables, dotted keys, inline tables. A repeated key is an error. */
 #include "config_format.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +10,7 @@ struct reader {
     struct plim_error *err;
     const char *text;
     size_t at;
-    struct plim_config_node *table; /* what keys of a line belong to */
+    struct plim_config_node *table; /* the table that keys are added to */
 };
 
 struct key {
@@ -28,7 +27,7 @@ static void skip_blanks(struct reader *r)
     r->at += strspn(r->text + r->at, " \t");
 }
 
-/* Blanks, line ends and comments. */
+/* Skips blanks, line ends and comments. */
 static void skip_lines(struct reader *r)
 {
     for (;;) {
@@ -113,7 +112,7 @@ static struct plim_config_node *find_part(struct reader *r, const struct plim_co
     return NULL;
 }
 
-/* The table of a part of a key, made when it is new; of an array of tables its last. */
+/* Finds or creates the table of one part of a key. For an array of tables it is the last table. */
 static enum plim_status descend(struct reader *r, const struct key *key, size_t part,
                                 struct plim_config_node **table)
 {
@@ -156,7 +155,7 @@ static enum plim_status read_string(struct reader *r, struct plim_config_node *n
                                  (size_t)(end - start) - 3, r->err);
 }
 
-/* Numbers, dates, booleans: a word that begins as one of them. */
+/* Reads a number, date or boolean. Only its characters are checked. */
 static enum plim_status read_word(struct reader *r, struct plim_config_node *node)
 {
     const char *word = r->text + r->at;
@@ -260,7 +259,7 @@ static enum plim_status read_value(struct reader *r, struct plim_config_node *pa
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
-/* [[a.b]]: one more table in the array b. */
+/* Adds a table to an array of tables: [[a.b]]. */
 static enum plim_status open_item(struct reader *r, const struct key *key, size_t start)
 {
     struct plim_config_node *array = find_part(r, r->table, key, key->count - 1);

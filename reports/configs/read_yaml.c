@@ -1,6 +1,7 @@
-/* YAML through libyaml's events. Its marks count characters and leave the byte order mark out, so
- * they are translated to bytes by a table of the whole text. */
-#define _GNU_SOURCE /* memmem */
+/* YAML, read through the events of libyaml. Its marks count characters without the byte order mark; a table of the
+ * whole
+ * text translates them to bytes. */
+#define _GNU_SOURCE /* memmem() */
 #include "autotune/base/array.h"
 #include "autotune/base/utf8.h"
 #include "config_format.h"
@@ -13,10 +14,10 @@ struct reader {
     struct plim_config_document *document;
     struct plim_error *err;
     yaml_parser_t parser;
-    size_t *offsets; /* of each character, and of the end */
+    size_t *offsets; /* in bytes, of each character and of the end */
     size_t count;
     PLIM_ARRAY(struct plim_config_node *) anchors;
-    size_t quote_line, quote_end; /* of the last text in quotes over several lines; 0: none */
+    size_t quote_line, quote_end; /* 1-based lines of the last quoted text of several lines; quote_line 0: none */
 };
 
 static enum plim_status no_memory(struct reader *r)
@@ -45,7 +46,7 @@ static enum plim_status fill_offsets(struct reader *r)
     return PLIM_OK;
 }
 
-/* A template often is no YAML: its marks in the line say so better than libyaml can. */
+/* Returns a hint if the line has the marks of a template, which often is not valid YAML. */
 static const char *hint(const struct plim_config_document *document, size_t offset)
 {
     size_t begin = plim_config_line_begin(document, offset);
@@ -85,7 +86,7 @@ static enum plim_status next_event(struct reader *r, yaml_event_t *event)
 
 /* --- nodes ------------------------------------------------------------------------------------ */
 
-/* Past "&anchor" and "!tag", which libyaml counts to the value. */
+/* Returns the offset after "&anchor" and "!tag", which libyaml counts as part of the value. */
 static size_t skip_properties(const struct plim_config_document *document, size_t at, size_t end)
 {
     const char *text = document->text;
@@ -186,7 +187,7 @@ static enum plim_status read_sequence(struct reader *r, int depth, struct plim_c
     return PLIM_OK;
 }
 
-/* A key that is no scalar ("{{ x }}" of a template is one) is read and has no name. */
+/* Reads a key. If it is not a scalar, such as the "{{ x }}" of a template, its name is "?". */
 static enum plim_status read_key(struct reader *r, const yaml_event_t *event, int depth,
                                  struct plim_config_node *key, const char **text)
 {
@@ -259,7 +260,7 @@ static enum plim_status read_node(struct reader *r, const yaml_event_t *event, i
 
 /* --- documents -------------------------------------------------------------------------------- */
 
-/* Anchors are a document's own; all nodes live in the arena. */
+/* Reads all documents. Anchors are valid within one document only; all nodes are in the arena. */
 static enum plim_status read_documents(struct reader *r, struct plim_config_node *all)
 {
     yaml_event_t event;
@@ -281,7 +282,7 @@ static enum plim_status read_documents(struct reader *r, struct plim_config_node
     }
 }
 
-/* "# @package trainer" in the comments on top. */
+/* Reads "# @package trainer" in the comments at the top. */
 static enum plim_status find_package(struct plim_config_document *document)
 {
     const char *at = document->text + document->bom, *end;

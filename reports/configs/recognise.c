@@ -8,13 +8,13 @@ static bool has_format(const struct plim_config_framework *row,
 {
     if (!row->formats[0] || !places->list.count) return true;
     const struct plim_config_format *format = places->list.items[0].document->format;
-    bool python = format->language == PLIM_CONFIG_PYTHON; /* in a file or in a notebook */
+    bool python = format->language == PLIM_CONFIG_PYTHON; /* a file or a notebook */
     for (size_t i = 0; row->formats[i]; i++)
         if (!strcmp(row->formats[i], python ? "python" : format->name)) return true;
     return false;
 }
 
-/* Is every value one of the row's marks? */
+/* True if every value matches one of the row's marks. */
 static bool has_only(const struct plim_config_framework *row,
                      const struct plim_config_places *places)
 {

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* realpath */
+#define _GNU_SOURCE /* realpath() */
 #include "autotune/base/outfile.h"
 #include "autotune/base/textfile.h"
 #include "change_journal.h"
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A file that goes back. */
+/* A file to restore. */
 struct target {
     char *file;
-    struct plim_config_record record; /* its own; zeroed where the change was cut short before it */
+    struct plim_config_record record; /* zeroed if the change was interrupted before it was written */
     bool found, restored;
 };
 
@@ -36,7 +36,7 @@ static enum plim_status add_target(struct revert *r, const char *file)
     return plim_config_record_read(file, &target->record, &target->found, r->err);
 }
 
-/* With a change that was cut short go all its files. */
+/* Collects the files to restore. If a change was interrupted, this includes all of its files. */
 static enum plim_status collect(struct revert *r, const char *const *paths, size_t count)
 {
     enum plim_status st = PLIM_OK;
@@ -96,7 +96,7 @@ out:
     return st;
 }
 
-/* What a change that was cut short left beside the file. */
+/* Removes the temporary file that an interrupted change left beside the file. */
 static void remove_temporary(const struct target *target)
 {
     char path[4096];
@@ -107,7 +107,7 @@ static void remove_temporary(const struct target *target)
     if (length > 0 && (size_t)length < sizeof(path)) (void)unlink(path);
 }
 
-/* The backups go first: a record alone still says what happened. */
+/* Removes the backups and records. A backup goes before its record: a record alone still tells what happened. */
 static void clean_up(struct revert *r)
 {
     for (size_t i = 0; i < r->count; i++) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A key alone, as in {key, other: 1}: nothing says where its value would begin. */
+/* True for a key without a colon, as in {key, other: 1}: there is no place for its value. */
 static bool is_key_alone(const struct plim_config_document *document,
                          const struct plim_config_node *node)
 {
@@ -16,9 +16,9 @@ static bool is_key_alone(const struct plim_config_document *document,
             !memchr(document->text + node->key_end, ':', node->begin - node->key_end));
 }
 
-/* --- one value -------------------------------------------------------------------------------- */
+/* --- editing one value ------------------------------------------------------------------------ */
 
-/* `text` in the place of these bytes; `new`: what is told of it. */
+/* Returns an edit that replaces bytes by `text`. `new` is the value that is reported to the user. */
 static struct plim_config_edit edit_of_bytes(struct plim_config_document *document, size_t begin,
                                              size_t end, const char *text, const char *new)
 {
@@ -47,7 +47,7 @@ enum plim_status plim_config_replace(struct plim_config_file *file, const char *
     struct plim_config_document *document = &file->document;
     char old[64], text[64], spaced[72];
     bool quoted = node->style == PLIM_CONFIG_QUOTED, empty = node->style == PLIM_CONFIG_EMPTY;
-    bool word = value->meaning == PLIM_CONFIG_UNSET; /* "auto" in quotes gives a number without */
+    bool word = value->meaning == PLIM_CONFIG_UNSET; /* "auto" in quotes becomes a number without quotes */
     size_t begin = value->begin, end = value->end;
     if (is_key_alone(document, node))
         return plim_config_fail(document, node->key_begin, err,
@@ -87,9 +87,9 @@ enum plim_status plim_config_replace_word(struct plim_config_file *file, const c
     return push(file, &edit, err);
 }
 
-/* --- all of them ------------------------------------------------------------------------------ */
+/* --- applying all edits ----------------------------------------------------------------------- */
 
-/* By place; of two at one place a value comes before what is added behind it, else as they came. */
+/* Orders edits by offset. At the same offset a value comes before an entry added after it. */
 static bool stands_before(const struct plim_config_edit *a, const struct plim_config_edit *b)
 {
     return a->begin < b->begin || (a->begin == b->begin && a->node && !b->node);
@@ -129,12 +129,12 @@ static enum plim_status build(struct plim_config_file *file, struct plim_error *
     return PLIM_OK;
 }
 
-/* --- the proof -------------------------------------------------------------------------------- */
+/* --- verifying the result --------------------------------------------------------------------- */
 
 struct proof {
     const struct plim_config_file *file;
     const struct plim_config_document *after;
-    size_t seen; /* edits that were met */
+    size_t seen; /* number of edits found in the result */
 };
 
 static const struct plim_config_edit *edit_of(const struct proof *p,
@@ -167,7 +167,7 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && !strcmp(a, b));
 }
 
-/* The bytes of a scalar: what the reader made of them may be a copy without quotes. */
+/* Compares the bytes of two scalars. Their `text` may be a copy without quotes. */
 static bool same_bytes(const struct proof *p, const struct plim_config_node *a,
                        const struct plim_config_node *b)
 {
@@ -175,7 +175,7 @@ static bool same_bytes(const struct proof *p, const struct plim_config_node *a,
            !memcmp(p->file->document.text + a->begin, p->after->text + b->begin, a->end - a->begin);
 }
 
-/* The old bytes with the edit in them; where there were none, its text alone. */
+/* True if the new value is the old bytes with the edit applied, or the edit's value alone if the old one was empty. */
 static bool is_wanted(const struct proof *p, const struct plim_config_edit *edit,
                       const struct plim_config_node *before, const struct plim_config_node *after)
 {

@@ -2,7 +2,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { CONTEXT = 3, AHEAD = 64 /* how far a line is looked for that stands in both */ };
+enum { CONTEXT = 3, AHEAD = 64 /* lines to search for the next equal pair */ };
 
 struct side {
     const char *at, *end;
@@ -30,7 +30,7 @@ static bool same_line(const struct side *a, const struct side *b)
     return length == line_length(b) && !memcmp(a->at, b->at, length);
 }
 
-/* Both behind the next change: to the nearest pair of lines that are the same. */
+/* Sets x and y to the nearest pair of equal lines after the change at a and b. */
 static void skip_change(const struct side *a, const struct side *b, struct side *x, struct side *y)
 {
     for (size_t sum = 1; sum < 2 * AHEAD; sum++)
@@ -56,7 +56,9 @@ static void print_lines(struct side from, size_t until, char mark, FILE *out)
     }
 }
 
-/* One hunk: from `a`, `b` (the first lines that differ) on, as long as changes are near. */
+/* Measures a hunk, and prints it if `print`. It begins with the context at `start`; `a` and `b` are the first lines
+ * that
+ * differ. Further changes within 2 * CONTEXT lines belong to the same hunk. */
 static void print_hunk(struct side start, struct side *a, struct side *b, FILE *out, bool print,
                        size_t *old_lines, size_t *new_lines)
 {

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Writes three lines of context around every change, as `patch` expects; nothing for equal texts. Lines are
+/* Writes three lines of context around every change, as `patch` expects; nothing if the texts are equal. Lines are
  * compared in order, because only few of them differ. */
 void plim_config_diff(const char *path, const char *before, size_t before_length, const char *after,
                       size_t after_length, FILE *out);

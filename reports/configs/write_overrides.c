@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A key that is computed from the ones that are written needs no change. */
+/* True if a size is computed from sizes that are written, so that it needs no change. */
 static bool is_derived(const struct plim_config_group *g, enum plim_config_role role)
 {
     const struct plim_config_node *node = plim_config_node_of(g->found[role].end);
@@ -26,8 +26,9 @@ int plim_config_foreign(const struct plim_config_group *g)
     return -1;
 }
 
-/* A script hands arguments on, and a program reads them, only where it says so. A file of assignments alone is read by
- * a program that is elsewhere. */
+/* True if arguments for the file have an effect: a script must pass them on, and a program must parse them. A Python
+ * file
+ * of assignments is assumed to be read by a program that does. */
 static bool takes_arguments(const struct plim_config_group *g,
                             const struct plim_config_document *document)
 {
@@ -42,7 +43,7 @@ static bool takes_arguments(const struct plim_config_group *g,
     return g->framework->arguments && takes;
 }
 
-/* `list`: the number is the one of a list. */
+/* Writes an argument after the framework's template. `list`: the value is a list of this number. */
 static void write_argument(const struct plim_config_group *g, const char *path, const char *name,
                            int64_t value, bool list, FILE *out)
 {
@@ -68,7 +69,7 @@ static void write_argument(const struct plim_config_group *g, const char *path, 
     }
 }
 
-/* "update_freq[0]": no command line names a place of a list. */
+/* Removes the index in "update_freq[0]": a command line sets the whole list. */
 static const char *strip_index(char *path)
 {
     char *bracket = strrchr(path, '[');
@@ -106,7 +107,7 @@ static bool write_override(const struct plim_config_group *g, enum plim_config_r
     return true;
 }
 
-/* The sizes as the environment or the command line gives them; nothing in the files changes. */
+/* Plans the sizes as environment variables or arguments of the command line. The files are not changed. */
 enum plim_status plim_config_override(struct plim_config_group *g, enum plim_config_role foreign)
 {
     struct plim_text_stream stream;

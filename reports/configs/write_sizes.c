@@ -7,7 +7,7 @@ static enum plim_status write_role(struct plim_config_group *g, enum plim_config
     int64_t number = plim_config_number_of(g, role);
     bool needed = g->needs >> role & 1;
     bool unset = found->value.meaning == PLIM_CONFIG_UNSET;
-    bool number_wanted = needed || g->framework->numbers; /* "auto" beside numbers is read by few */
+    bool number_wanted = needed || g->framework->numbers; /* few frameworks accept "auto" beside numbers */
     if (unset && (!number_wanted || (number == 0 && plim_config_uses_dp(role)))) return PLIM_OK;
     if (!number && plim_config_uses_dp(role)) return plim_config_need_dp(g, found->place, role);
     struct plim_config_file *file = plim_config_group_file(g, found->end->document);
@@ -38,7 +38,7 @@ static enum plim_status write_role(struct plim_config_group *g, enum plim_config
                                &found->value, number, g->framework->numbers, g->err);
 }
 
-/* What is a multiple of the accumulation stays as many times it. */
+/* Changes values that are multiples of the accumulation, so that they remain the same multiple. */
 static enum plim_status write_multiples(struct plim_config_group *g)
 {
     enum plim_status st = PLIM_OK;

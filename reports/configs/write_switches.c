@@ -1,6 +1,5 @@
-/* What an answer holds for beside its sizes, where a framework keeps it under a key of its own: whether activations are
- * checkpointed. A job with the sizes alone would run out of memory where the answer checkpoints and the job does not.
- * */
+/* Writes what the answer assumes besides its sizes, if the framework has a key for it: whether activations are
+ * checkpointed. With the sizes alone, a job without checkpointing would run out of memory if the answer uses it. */
 #include "autotune/base/yaml.h"
 #include "config_format.h"
 #include "config_group.h"
@@ -11,14 +10,14 @@
 struct wanted {
     const char *pattern;
     const struct plim_yaml_node *term;
-    const char *name, *value; /* of the setting: "checkpointing", "full" */
-    const char *word;         /* of the term: "true" */
-    bool is_chosen;           /* the search had others */
+    const char *name, *value; /* a setting and its value: "checkpointing", "full" */
+    const char *word;         /* the term's word for the value: "true" */
+    bool is_chosen;           /* the search had other values to choose from */
 };
 
-/* --- words ------------------------------------------------------------------------------------ */
+/* --- words of a term -------------------------------------------------------------------------- */
 
-/* Of each way to write it false and true. */
+/* Spellings of false and true. */
 static const char *const switches[][2] = {{"false", "true"}, {"False", "True"}, {"FALSE", "TRUE"},
                                           {"no", "yes"},     {"No", "Yes"},     {"off", "on"},
                                           {"Off", "On"},     {"0", "1"}};
@@ -28,7 +27,7 @@ static bool is_switch(const struct wanted *w)
     return !strcmp(w->word, "true") || !strcmp(w->word, "false");
 }
 
-/* The word as this text has it; NULL: the text is none of the term's. */
+/* Returns the word in the spelling of `text`; NULL if `text` is not one of the term's words. */
 static const char *word_like(const struct wanted *w, const char *text)
 {
     for (size_t i = 0; is_switch(w) && i < sizeof(switches) / sizeof(switches[0]); i++)
@@ -47,15 +46,17 @@ static const char *without_stars(const char *pattern)
     return pattern + 3 * !strncmp(pattern, "**.", 3);
 }
 
-/* What nobody chose is left as it is: checkpointing that the answer does without makes the job smaller, and how it is
- * done is the job's own where the answer's is the usual way. */
+/* True if the job keeps its own value because the search did not choose this one: the answer does without
+ * checkpointing, and checkpointing only saves memory, or the answer checkpoints in the usual way. */
 static bool is_left(const struct wanted *w)
 {
     return !w->is_chosen && (!strcmp(w->value, "none") || (is_switch(w) && !strcmp(w->value, "false")));
 }
 
-/* "gradient_checkpointing_kwargs.use_reentrant", whose section is not here: beside the sizes, where they are in a text
- * that has sections. NULL: there is none. */
+/* Finds where to add a section that does not exist, as for "gradient_checkpointing_kwargs.use_reentrant": the mapping
+ * of
+ * the sizes, if the format has nested sections. `under` becomes the name of the section. NULL if there is no such
+ * place. */
 static struct plim_config_node *section_beside(struct plim_config_group *g, const struct wanted *w,
                                                struct plim_config_file **file, char under[128])
 {
@@ -65,7 +66,8 @@ static struct plim_config_node *section_beside(struct plim_config_group *g, cons
     char above[160];
     snprintf(above, sizeof(above), "%s%s", path == w->pattern ? "" : "**.", under);
     const char *const patterns[2] = {above, NULL};
-    if (plim_config_first(&g->plan->places, patterns)) return NULL; /* as a text: '{"use_reentrant": false}' */
+    if (plim_config_first(&g->plan->places, patterns)) return NULL; /* it exists as a text: '{"use_reentrant":
+                                                                     * false}' */
     struct plim_config_node *mapping = plim_config_section(g, above, file, &name);
     const struct plim_config_format *format = mapping ? (*file)->document.format : NULL;
     bool nests = format && (format->language == PLIM_CONFIG_PYTHON || !strcmp(format->name, "yaml") ||
@@ -81,7 +83,7 @@ static enum plim_status write_found(struct plim_config_group *g, const struct wa
                     node->text && !node->conditional && !place->merged && !place->node->target;
     const char *word = is_plain ? word_like(w, node->text) : NULL;
     if (word && !strcmp(word, node->text)) return PLIM_OK;
-    if (node->bare) word = NULL; /* there is nothing to replace */
+    if (node->bare) word = NULL; /* an option without a value */
     if (word && !is_left(w))
         return plim_config_replace_word(plim_config_group_file(g, place->document), place->path,
                                         node, word, g->err);
@@ -91,7 +93,7 @@ static enum plim_status write_found(struct plim_config_group *g, const struct wa
     return PLIM_OK;
 }
 
-/* A switch that is not there is off. On a command line it may have no value, so it is told. */
+/* Adds a switch that is missing, and thus off. On a command line it may take no value, so a note is added instead. */
 static enum plim_status write_missing(struct plim_config_group *g, const struct wanted *w)
 {
     struct plim_config_file *file;
@@ -115,7 +117,7 @@ static enum plim_status write_missing(struct plim_config_group *g, const struct 
     return PLIM_OK;
 }
 
-/* The place where something else than the switch says that activations are checkpointed; NULL: nothing does. */
+/* Returns the place where another key than the switch enables checkpointing; NULL if there is none. */
 static const struct plim_config_place *checkpointed(const struct plim_config_group *g, const struct wanted *w)
 {
     if (strcmp(w->name, "checkpointing") != 0 || strcmp(w->value, "full") != 0) return NULL;
@@ -154,7 +156,7 @@ enum plim_status plim_config_write_switches(struct plim_config_group *g)
         if (!of)
             return plim_config_framework_damaged(rows->items[i], g->err,
                                                  "expected the name of a term");
-        bool reentrant = !strcmp(of->text, "use_reentrant"); /* no value of a setting */
+        bool reentrant = !strcmp(of->text, "use_reentrant"); /* not a setting that the search chooses */
         const char *value = reentrant ? g->ask->use_reentrant : plim_result_value(&g->ask->setting, of->text);
         const struct plim_yaml_node *word = plim_yaml_get(term, value);
         const struct wanted wanted = {.pattern = rows->keys[i]->text,

@@ -9,7 +9,7 @@
 #include "backend.h"
 #include "devices/cost.h"
 
-/* What is known of the attention in one operation, or in all operations of a graph. */
+/* The known properties of the attention in one operation, or in all operations of a graph. */
 struct plim_dnn_attention {
     int products;
     bool is_masked;

@@ -209,7 +209,7 @@ static int set_of_pack(struct pack *pack, int attribute, int64_t count, const vo
 
 /* --- the backend functions -------------------------------------------------------------------- */
 
-/* Heuristics and engines are told at creation which GPU they are for. */
+/* Heuristics and engines are created for a GPU. */
 ANSWER int cudnnBackendCreateDescriptor(int type, void **out)
 {
     if (!out) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
