@@ -462,9 +462,8 @@ static enum plim_status read_statement(struct reader *r, struct span line, size_
     struct plim_config_node *node;
     char op;
     while (r->block_count > 1 && indent <= r->blocks[r->block_count - 1].indent) r->block_count--;
-    if (begins_with(r, line, "class") || begins_with(r, line, "def") ||
-        begins_with(r, line, "async"))
-        return open_block(r, line, indent);
+    if (begins_with(r, line, "async")) line.begin = skip_space(r->text, line.begin + 5, line.end);
+    if (begins_with(r, line, "class") || begins_with(r, line, "def")) return open_block(r, line, indent);
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (begins_with(r, line, others[i])) return PLIM_OK;
     if (begins_with(r, line, "return")) line.begin += 6;
