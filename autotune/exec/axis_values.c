@@ -12,7 +12,8 @@ void plim_axis_values_finish(struct plim_axis_values *list)
     PLIM_ARRAY_FINISH(&list->values);
 }
 
-/* A positive integer that ends at one of `ends`; the rest of the text behind it. */
+/* Reads a positive integer that is followed by a character of `ends` or the end of the text, and advances *text past
+ * it. */
 static bool read_integer(const char **text, const char *ends, int64_t *out)
 {
     char *end;

@@ -27,7 +27,7 @@ enum {
     WAITS_FOR_INPUT_SECONDS = 3,
     VARIABLES = 9,
     FOLDER_BYTES = 256,
-    COMPILED_BYTES = FOLDER_BYTES + 16, /* of the name of the folder with what torch.compile made */
+    COMPILED_BYTES = FOLDER_BYTES + 16, /* length of the name of the compilers' cache folder */
 };
 
 struct trial {
@@ -38,21 +38,21 @@ struct trial {
     int log; /* -1: none */
     char machine_path[64], mark[96], folder[FOLDER_BYTES], blocks[FOLDER_BYTES + 8];
     char library_folder[PATH_MAX], modules[PATH_MAX], programs[PATH_MAX], caches[2][COMPILED_BYTES + 48];
-    struct plim_program_variable more[VARIABLES]; /* they point to these */
+    struct plim_program_variable more[VARIABLES]; /* point into the buffers above */
     size_t more_count;
     struct plim_program_instance instance;
     struct plim_launch launch;
-    double start, waits_since; /* 0: it does not wait for input */
+    double start, waits_since; /* clock seconds; waits_since is 0 while it does not wait for input */
     struct plim_rest rest;
     struct plim_rest_seen seen;
     struct plim_starting starting;
-    double first_step; /* seconds from the start to the look that first saw one; 0: none yet */
-    int64_t unmet;
-    int64_t refused_in; /* after so many steps it was first seen not to have got memory; -1: it has got all */
-    int64_t retried_in; /* after so many steps memory was last seen to be refused, whether got or not; -1: never */
+    double first_step; /* seconds from the start until a first step was seen; 0: none yet */
+    int64_t unmet;      /* refused allocations that did not succeed later */
+    int64_t refused_in; /* number of steps when an unmet refusal was first seen; -1: never */
+    int64_t retried_in; /* number of steps when a refusal, met later or not, was last seen; -1: never */
 };
 
-/* --- before ----------------------------------------------------------------------------------- */
+/* --- start of a trial ------------------------------------------------------------------------- */
 
 static void add(struct trial *t, const char *name, const char *value)
 {
@@ -64,7 +64,7 @@ static void put_before(struct trial *t, const char *name, const char *value)
     t->more[t->more_count++] = (struct plim_program_variable){PLIM_VARIABLE_PUT_BEFORE, name, value};
 }
 
-/* One of the workspace's folders. */
+/* Writes the path of a folder of the workspace to `path` and returns it. */
 static const char *folder_of(const struct trial *t, const char *name, char path[PATH_MAX])
 {
     snprintf(path, PATH_MAX, "%s/%s", t->options->folder, name);
@@ -80,7 +80,7 @@ static bool is_set(const struct plim_program *program, const char *name)
     return getenv(name) != NULL;
 }
 
-/* torch.compile's has choices beside code; Triton's has code, and choices where a program wants them kept. */
+/* Inductor's cache holds tuning choices besides code; Triton's holds code, and choices if the program caches them. */
 enum { INDUCTOR, TRITON };
 #define INDUCTOR_FOLDER "/torchinductor"
 static const struct {
@@ -94,7 +94,8 @@ static void name_compiled(const struct trial *t, bool is_own, char folder[COMPIL
              is_own ? t->folder : t->options->folder);
 }
 
-/* What Triton has chosen for a kernel by running it, which takes memory. */
+/* True for a file in which Triton keeps the configuration that it chose for a kernel by benchmarking, which takes
+ * memory. */
 static bool is_tuned(const char *path)
 {
     return plim_text_ends_with(path, ".autotune.json");
@@ -108,7 +109,8 @@ static int forget_if_tuned(const char *path, const struct stat *info, int kind, 
     return 0;
 }
 
-/* PyTorch makes folders, also where it compiles nothing. */
+/* For nftw(): stops at a file whose creation takes GPU memory. Folders do not count: PyTorch creates them even if it
+ * compiles nothing. */
 static int saves_memory(const char *path, const struct stat *info, int kind, struct FTW *place)
 {
     (void)info;
@@ -117,7 +119,7 @@ static int saves_memory(const char *path, const struct stat *info, int kind, str
            (is_tuned(path) || strstr(path, "/" PLIM_WORKSPACE_COMPILED INDUCTOR_FOLDER "/"));
 }
 
-/* Is there what a program would take memory to make? */
+/* True if the trial's caches hold results whose creation takes GPU memory. */
 static bool is_compiled(const struct trial *t)
 {
     char folder[COMPILED_BYTES];
@@ -125,9 +127,10 @@ static bool is_compiled(const struct trial *t)
     return nftw(folder, saves_memory, 16, FTW_PHYS) == 1;
 }
 
-/* What torch.compile made for one trial is there for the next. Not in the user's own cache: what was
- * tuned on a virtual GPU is nothing for a real one, and with what is in there a program may take another amount
- * of memory than at its first launch. One that compiles alone finds Triton's code and no more. */
+/* Points the compilers' caches to a folder that the trials share, so that each kernel is compiled once. The user's own
+ * caches are not used: results of tuning on a virtual GPU are wrong for a real one, and a program that finds compiled
+ * code may take a different amount of memory than at its first launch. With `compiles_alone` only Triton's code is
+ * shared. */
 static void share_compiled(struct trial *t)
 {
     bool is_alone = t->options->compiles_alone;
@@ -159,7 +162,7 @@ static enum plim_status fill(struct trial *t, const struct plim_setting *setting
         put_before(t, "LD_LIBRARY_PATH", t->library_folder);
         put_before(t, "PATH", folder_of(t, PLIM_WORKSPACE_PROGRAMS, t->programs));
         add(t, PLIM_STREAM_BLOCKS_VARIABLE, t->blocks);
-        /* What is set for a real GPU here means nothing on virtual ones. */
+        /* The user's choice among real GPUs does not apply to virtual ones. */
         if (getenv("CUDA_VISIBLE_DEVICES"))
             t->more[t->more_count++] =
                 (struct plim_program_variable){PLIM_VARIABLE_TAKEN_OUT, "CUDA_VISIBLE_DEVICES", NULL};
@@ -205,9 +208,10 @@ out:
     return st;
 }
 
-/* --- while it runs ---------------------------------------------------------------------------- */
+/* --- end of a trial --------------------------------------------------------------------------- */
 
-/* Sums over the program's processes. A step counts when every process that steps has made it. */
+/* Collects the state of the program's processes. The number of steps is the smallest of all processes that have done
+ * any. */
 static void look(struct trial *t)
 {
     struct plim_execution *out = t->out;
@@ -247,15 +251,15 @@ static void look(struct trial *t)
     if (out->refusals != refusals) t->retried_in = out->steps;
 }
 
-/* For --steps: what is counted may be micro-steps. */
+/* Returns the count at which --steps is reached; what is counted may be micro-steps. */
 static int64_t steps_needed(const struct trial *t)
 {
     return plim_steps_needed((enum plim_steps_rule)t->out->rule, t->options->steps,
                              t->machine->accumulation);
 }
 
-/* After as many steps as are foreseen of any program it still gives cached memory back in each or so. Where the
- * user says how long a trial is to be, he has decided. */
+/* True if the program still releases cached memory in almost every step after PLIM_FORECAST_STEPS. Not if the user
+ * gave the length of trials (--steps, --for). */
 static bool is_restless(const struct trial *t)
 {
     enum { JUST_NOW = 2 };
@@ -265,7 +269,7 @@ static bool is_restless(const struct trial *t)
            steps >= options->repetitions && t->retried_in >= steps - JUST_NOW;
 }
 
-/* All that it started are at rest, and nothing is on the way. */
+/* True if all processes have reached their final memory and none is starting up. */
 static bool is_at_rest(struct trial *t)
 {
     return plim_rest_is_reached(&t->rest, t->machine, &t->seen) &&
@@ -287,7 +291,7 @@ static bool is_over(struct trial *t)
     else if (options->steps && t->out->steps >= steps_needed(t))
         end = PLIM_END_STEPS;
     else if (t->refused_in >= 0 && t->out->steps > t->refused_in + 1 && !options->adapts)
-        end = PLIM_END_REFUSED; /* and not within the step in which it is catching that */
+        end = PLIM_END_REFUSED; /* a step later, since the program may still be handling the error */
     else if (is_at_rest(t))
         end = PLIM_END_STEADY;
     else if (is_restless(t))
@@ -315,9 +319,9 @@ static void watch(struct trial *t)
     }
 }
 
-/* --- after ------------------------------------------------------------------------------------ */
+/* --- results ---------------------------------------------------------------------------------- */
 
-/* What the process that held most of a GPU had of it then. */
+/* Reads what the process with the highest peak on a GPU held at that peak, by size. */
 static void read_sizes(struct trial *t, int gpu)
 {
     int64_t largest = -1;
@@ -330,7 +334,7 @@ static void read_sizes(struct trial *t, int gpu)
     }
 }
 
-/* What the fullest GPU held. */
+/* Reads the peak of the fullest GPU. */
 static void read_memory(struct trial *t)
 {
     int fullest = 0;

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A program whose peak is the same to the byte at three batches, the largest so many times the
- * smallest, does not use its batch. */
+/* A program whose peak is equal to the byte at this many batches, the largest at least IGNORED_SPREAD times the
+ * smallest, is assumed to ignore {batch}. */
 enum { IGNORED_TRIALS = 3, IGNORED_SPREAD = 64 };
 
 enum { EXPECTED_AT_MOST = 8 };
 
-/* Of GPUs for what a setting would need: more than any has. */
+/* Memory of the GPUs without a limit: more than any GPU has. */
 static const int64_t AMPLE_BYTES = (int64_t)1 << 40;
 
 struct job {
@@ -28,14 +28,14 @@ struct job {
 };
 
 struct plim_executor {
-    struct plim_execution_options options[2]; /* by mode */
+    struct plim_execution_options options[2]; /* indexed by enum plim_run_mode */
     struct plim_machine_gpu unlimited[PLIM_MACHINE_GPUS];
-    atomic_bool given_up; /* what still runs is not waited for any more */
+    atomic_bool given_up; /* cancels running trials */
     int jobs;
-    int64_t trials; /* that were started */
-    bool confirms;  /* one that fitted did not as another launch: each is tried as both */
+    int64_t trials; /* number of trials started */
+    bool confirms;  /* try each setting as first and as later launch, since one fitted in only one of the two */
     int64_t budget_bytes;
-    struct plim_setting expected[EXPECTED_AT_MOST]; /* with the next run */
+    struct plim_setting expected[EXPECTED_AT_MOST]; /* to start along with the next run */
     size_t expected_count;
     PLIM_ARRAY(struct job *) list;
     pthread_mutex_t lock;
@@ -146,7 +146,7 @@ void plim_executor_destroy(struct plim_executor **place)
     *place = NULL;
 }
 
-/* --- what may be asked for next ---------------------------------------------------------------- */
+/* --- announced settings ------------------------------------------------------------------------ */
 
 static void expect(void *user, const struct plim_setting *settings, size_t count)
 {
@@ -155,7 +155,7 @@ static void expect(void *user, const struct plim_setting *settings, size_t count
     memcpy(x->expected, settings, x->expected_count * sizeof(*settings));
 }
 
-/* Beside the trial that is waited for, as far as trials may run beside each other. */
+/* Starts announced settings, while fewer than `jobs` trials run. */
 static void start_expected(struct plim_executor *x)
 {
     for (size_t i = 0; i < x->expected_count && running(x) < x->jobs; i++) {
@@ -167,7 +167,7 @@ static void start_expected(struct plim_executor *x)
 
 /* --- programs that compile --------------------------------------------------------------------- */
 
-/* Tries the job's setting again. False: it was stopped, or cannot be started. */
+/* Tries the job's setting again. Returns false if the search is stopped or the program cannot be started. */
 static bool launch(struct plim_executor *x, const struct job *job, bool is_first, struct plim_execution *out)
 {
     struct plim_execution_options options = x->options[PLIM_RUN_LIMITED];
@@ -183,7 +183,7 @@ static void confirm(struct plim_executor *x, struct job *job)
     struct plim_execution *tried = &job->execution, again;
     if (job->confirmed || tried->verdict != PLIM_OK || !(tried->finds_compiled || tried->makes_compiled)) return;
     job->confirmed = true;
-    /* One that found anything may have compiled as well: it is neither. */
+    /* A trial that found cached results may have compiled others: it is neither a first nor a later launch. */
     int64_t peaks[2] = {tried->makes_compiled ? tried->peak_bytes : 0, 0};
     for (int later = 0; later < 2 && tried->verdict == PLIM_OK; later++) {
         if (peaks[later]) continue;
@@ -203,7 +203,7 @@ const struct plim_execution *plim_executor_confirm(struct plim_executor *x, cons
     return job ? &job->execution : NULL;
 }
 
-/* --- answers ---------------------------------------------------------------------------------- */
+/* --- the runner ------------------------------------------------------------------------------- */
 
 static void fill(const struct plim_execution *execution, bool timed, struct plim_trial *out)
 {
@@ -211,7 +211,7 @@ static void fill(const struct plim_execution *execution, bool timed, struct plim
     *out = (struct plim_trial){.verdict = execution->verdict,
                                .reserved_bytes = execution->peak_bytes,
                                .retries = gave_back ? execution->refusals : 0,
-                               /* Host time from step to step; of a virtual GPU it says nothing. */
+                               /* Host time, meaningless for a virtual GPU. */
                                .seconds = timed ? execution->step_seconds : 0,
                                .steps_done = (int)execution->steps,
                                .details = execution};
@@ -266,13 +266,13 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
 {
     struct plim_executor *x = user;
     struct job *job;
-    bool real = x->options[mode].visible != NULL; /* a real GPU cannot be larger than it is */
+    bool real = x->options[mode].visible != NULL; /* a real GPU has no mode without a limit */
     enum plim_status st = ask(x, setting, PLIM_RUN_LIMITED, &job, err);
     bool needs_more =
         !st && mode == PLIM_RUN_UNLIMITED && job->execution.verdict == PLIM_OOM && !job->execution.limited && !real;
     if (needs_more) st = ask(x, setting, PLIM_RUN_UNLIMITED, &job, err);
     if (!st) fill(&job->execution, real, out);
-    /* A program may take less when it sees more: what did not fit did not fit. */
+    /* A program may take less on a larger GPU; but the setting did not fit. */
     int64_t too_much = x->budget_bytes + 1;
     if (!st && needs_more && out->reserved_bytes < too_much) out->reserved_bytes = too_much;
     return st;

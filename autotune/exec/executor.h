@@ -1,9 +1,8 @@
-/* Trials of a program as the runs of a search (autotune/search/runner.h).
+/* A runner of a search (autotune/search/runner.h) whose runs are trials of a program.
  *
- * Each setting is tried once. While the search waits for one answer, settings that it announced as
- * possible next ones run at the same time. What a setting would need without a limit is only tried if it does
- * not fit. `details` of the trials are a `struct plim_execution`.
- */
+ * Each setting is tried once. While the search waits for one trial, settings that it announced as possible next ones
+ * run at the same time. A setting is tried on a GPU without a limit only if it does not fit. The `details` of a trial
+ * are a `struct plim_execution`. */
 #ifndef PLIM_AUTOTUNE_EXEC_EXECUTOR_H
 #define PLIM_AUTOTUNE_EXEC_EXECUTOR_H
 
@@ -12,23 +11,24 @@
 
 struct plim_executor;
 
-/* `options` outlives the executor. `jobs`: trials at once, at least 1. */
+/* `options` must outlive the executor. `jobs`: the most trials at a time, at least 1. */
 enum plim_status plim_executor_create(const struct plim_execution_options *options, int jobs,
                                       struct plim_executor **out,
                                       struct plim_error *err) PLIM_MUST_CHECK;
-/* Also ends trials that still run. */
+/* Cancels running trials and waits for them. */
 void plim_executor_destroy(struct plim_executor **executor);
 
-/* The first trial, if it is over and fitted; else NULL. */
+/* Returns the first trial if it has ended and fitted, otherwise NULL. Owned by the executor. */
 const struct plim_execution *plim_executor_first(struct plim_executor *executor);
 
-/* A program that compiles takes different memory at its first launch than at later ones, which find the compiled code:
- * tries a setting that fits in both ways, once, and keeps the larger as its trial, which is returned (NULL: there was
- * none). If it then does not fit, every later setting is tried in both ways. Does nothing for other programs, or when
- * there is no time. */
+/* A program that uses torch.compile may take different amounts of memory at its first launch and at later ones, which
+ * find compiled code. Tries a setting that fitted in both ways and keeps the trial with the larger peak. If a launch
+ * does not fit, every later setting is tried in both ways too. Does nothing for other programs, or when time is up.
+ * Returns the setting's trial, owned by the executor; NULL if it was never tried. */
 const struct plim_execution *plim_executor_confirm(struct plim_executor *executor, const struct plim_setting *setting);
 
-/* The runner. A program that takes the same memory whatever its batch ends the search with PLIM_INVALID. */
+/* Returns the runner, valid as long as the executor. Its runs fail with PLIM_INVALID if the program takes the same
+ * memory with every batch. */
 struct plim_runner plim_executor_runner(struct plim_executor *executor);
 
 #endif

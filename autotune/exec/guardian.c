@@ -26,7 +26,7 @@ static void tell(const struct guard *g, enum plim_guardian_event event, int valu
     (void)!send(g->of->channel, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Reaps what has ended; false: there is nothing left. */
+/* Reaps children that have ended. Returns false if there are none left. */
 static bool reap_all(const struct guard *g)
 {
     for (;;) {
@@ -38,7 +38,7 @@ static bool reap_all(const struct guard *g)
     }
 }
 
-/* True: plimsoll said so; false: it is gone. */
+/* Waits for the message to end. Returns false if plimsoll has ended instead. */
 static bool wait_for_the_end(const struct guard *g)
 {
     sigset_t child;
@@ -57,7 +57,7 @@ static bool wait_for_the_end(const struct guard *g)
     }
 }
 
-/* Asked first, then killed, as often as it takes: what may still be using a GPU is not left alone. */
+/* Sends SIGTERM to all processes, then SIGKILL until none is left: a remaining one might still use a GPU. */
 static void end_all(const struct guard *g)
 {
     const struct plim_processes all = {.ancestor = getpid(), .session = g->program};

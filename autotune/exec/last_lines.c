@@ -9,7 +9,8 @@
 
 enum { LINES = 12, BYTES = 16384 };
 
-/* The last bytes of a file, terminated; how many. No link is followed and no pipe waited for. */
+/* Reads the last bytes of a file as a string and returns its length. Does not follow symbolic links or wait for
+ * pipes. */
 static size_t read_tail(const char *folder, const char *name, char *out, size_t size)
 {
     struct stat info;
@@ -58,11 +59,11 @@ struct error_line {
     char *out;
     size_t size;
     bool is_exception;
-    bool goes_on; /* it ended with a colon: what it announces is in the next line */
+    bool goes_on; /* the line ended with a colon: the text follows in the next line */
 };
 
-/* "torch.cuda.OutOfMemoryError: CUDA out of memory", behind "[rank0]: " or not. torchrun's own,
- * "ChildFailedError: ", says nothing. */
+/* True for "torch.cuda.OutOfMemoryError: CUDA out of memory", possibly after a prefix such as "[rank0]: ". False for an
+ * exception without text, such as torchrun's "ChildFailedError: ". */
 static bool is_exception(const char *line)
 {
     static const char *const kinds[] = {"Error: ", "Exception: "};
@@ -101,7 +102,7 @@ void plim_last_error(const char *folder, const char *name, char *out, size_t siz
     size_t length = strlen(line), cut = size - sizeof("...");
     if (length && strchr(".:", line[length - 1])) line[--length] = '\0';
     if (length >= size) {
-        while (cut && ((unsigned char)line[cut] & 0xc0) == 0x80) cut--; /* between two characters */
+        while (cut && ((unsigned char)line[cut] & 0xc0) == 0x80) cut--; /* to the start of a UTF-8 character */
         strcpy(line + cut, "...");
     }
     strcpy(out, line);

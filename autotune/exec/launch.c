@@ -15,13 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A guardian asks for a second, then kills; only what the kernel itself holds takes longer. */
+/* A guardian sends SIGKILL after a second; only processes blocked in the kernel take longer to end. */
 static const double GUARDIAN_SECONDS = 12, KILL_SECONDS = 10;
 enum { QUIET_ROUNDS = 5 };
 
 void plim_launch_prepare(void)
 {
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* where a guardian is killed, what it guarded becomes ours */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* if a guardian is killed, its children become children of this process */
 }
 
 /* --- starting --------------------------------------------------------------------------------- */
@@ -43,7 +43,7 @@ static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attri
     return failed;
 }
 
-/* The guardian as a child; an errno. */
+/* Forks the guardian. Returns 0 or an errno. */
 static int fork_guardian(const struct plim_guardian *guardian, pid_t *pid)
 {
     sigset_t all, before;
@@ -83,7 +83,7 @@ static int start_guardian(const struct plim_launch_options *options, const int i
     return failed;
 }
 
-/* False: there is no message now, or there will be none. */
+/* Receives a message. Returns false if there is none yet, or if the guardian has ended; launch->ended is set then. */
 static bool receive(struct plim_launch *launch, int flags, struct plim_guardian_message *message)
 {
     ssize_t got;
@@ -91,15 +91,15 @@ static bool receive(struct plim_launch *launch, int flags, struct plim_guardian_
     while (got < 0 && errno == EINTR);
     if (got == (ssize_t)sizeof(*message)) return true;
     if (got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
-        /* The guardian is gone before the program's end was told. */
+        /* The guardian ended before it reported the program's end. */
         if (!launch->ended) launch->status = SIGKILL;
         launch->ended = true;
     }
     return false;
 }
 
-/* The guardian was killed. A program that it had just forked has no mark before its exec: what is
- * not there for a while is not there. */
+/* Ends the processes of a launch whose guardian was killed. A program that the guardian had just forked has no mark
+ * before its exec(), so several rounds must find none. */
 static void end_without_guardian(const struct plim_launch *launch)
 {
     const struct plim_processes all = {.session = launch->pid, .mark = launch->mark};
@@ -170,7 +170,7 @@ bool plim_launch_poll(struct plim_launch *launch)
     return launch->ended;
 }
 
-/* read(0, ...): the number of the call is the architecture's, descriptor 0 comes second. */
+/* /proc/PID/syscall has the number of the current system call, which depends on the architecture, and its arguments. */
 bool plim_launch_waits_for_input(const struct plim_launch *launch)
 {
     char text[128];
@@ -187,9 +187,9 @@ bool plim_launch_waits_for_input(const struct plim_launch *launch)
            descriptor == STDIN_FILENO;
 }
 
-/* --- the end ---------------------------------------------------------------------------------- */
+/* --- ending ----------------------------------------------------------------------------------- */
 
-/* False: the guardian was killed, so that it is left to us. */
+/* Waits until the guardian ends. Returns false if it was killed, so that the caller has to end the processes. */
 static bool wait_for_guardian(const struct plim_launch *launch)
 {
     double end = plim_clock_seconds() + GUARDIAN_SECONDS;

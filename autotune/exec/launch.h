@@ -1,9 +1,8 @@
-/* A running user's program: in a session of its own, without a terminal, its output in a log.
+/* A running program of the user: in its own session, without a terminal, its output in a log.
  *
- * A guardian (guardian.h) runs between plimsoll and the program, so that everything it starts is ended with
- * it, even when plimsoll is killed. If the guardian itself is killed, plimsoll finds the program's
- * processes by their session and by a mark in the environment.
- */
+ * A guardian (guardian.h) runs between plimsoll and the program, so that all processes of the program are ended with
+ * it, even if plimsoll is killed. If the guardian itself is killed, plimsoll finds the processes by their session and
+ * by a variable in their environment. */
 #ifndef PLIM_AUTOTUNE_EXEC_LAUNCH_H
 #define PLIM_AUTOTUNE_EXEC_LAUNCH_H
 
@@ -12,13 +11,13 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What to start. All of it outlives the launch. */
+/* The program to start. All pointers must outlive the launch. */
 struct plim_launch_options {
     char *const *arguments, *const *environment; /* end with NULL */
-    const char *mark; /* "NAME=VALUE" in the environment that no other program has */
-    int log;          /* both streams of output go to this descriptor */
-    int hold;         /* a descriptor that is kept open until everything has ended; -1: none */
-    char *const *files; /* removed when plimsoll is gone */
+    const char *mark; /* "NAME=VALUE": an environment variable that only this program has */
+    int log;          /* the descriptor to which stdout and stderr go */
+    int hold;         /* a descriptor that the guardian keeps open until all processes have ended; -1: none */
+    char *const *files; /* removed if plimsoll has ended */
     size_t file_count;
 };
 
@@ -27,24 +26,25 @@ struct plim_launch {
     int channel;         /* to the guardian; -1: none */
     const char *mark;
     bool ended;
-    int status; /* from waitpid(), once ended */
+    int status; /* the wait status, once ended */
 };
 
-/* To be called once in a process, before the first start. */
+/* Makes the calling process a subreaper, for programs whose guardian is killed. Call it once, before the first
+ * start. */
 void plim_launch_prepare(void);
 
-/* PLIM_INVALID: there is no such program; PLIM_IO: it cannot be started. */
+/* Starts a program. PLIM_INVALID: there is no such program; PLIM_IO: it cannot be started. */
 enum plim_status plim_launch_start(const struct plim_launch_options *options,
                                    struct plim_launch *out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Has the program itself (not all that it started) ended? */
+/* True once the program itself has ended; its descendants may still run. */
 bool plim_launch_poll(struct plim_launch *launch);
 
-/* Is the program waiting for input that will never come? */
+/* True if the program is blocked reading stdin, on which nothing ever arrives. */
 bool plim_launch_waits_for_input(const struct plim_launch *launch);
 
-/* Ends the program and everything that it started: first by request, then by SIGKILL. */
+/* Ends the program and all its descendants, first by SIGTERM, then by SIGKILL, and waits for that. */
 void plim_launch_end(struct plim_launch *launch);
 
 #endif

@@ -32,7 +32,7 @@ size_t plim_processes_file(pid_t pid, const char *name, char *out, size_t size)
     return length;
 }
 
-/* What getdents64 fills in; the C library's readdir() allocates. */
+/* An entry of getdents64(), used since readdir() allocates memory. */
 struct entry {
     unsigned long long inode;
     long long offset;
@@ -41,7 +41,7 @@ struct entry {
     char name[];
 };
 
-/* Calls `visit` with each name in a folder that is a number. */
+/* Calls `visit` with each name in a folder that is a number, except the descriptor of the folder itself. */
 static void for_each_number(const char *folder, void (*visit)(void *user, int number), void *user)
 {
     _Alignas(struct entry) char buffer[4096];
@@ -59,9 +59,9 @@ static void for_each_number(const char *folder, void (*visit)(void *user, int nu
     close(fd);
 }
 
-/* --- who is meant ----------------------------------------------------------------------------- */
+/* --- members of a set ------------------------------------------------------------------------- */
 
-/* 0: there is no such process. */
+/* Returns 0 if there is no such process. */
 static pid_t parent_of(pid_t pid)
 {
     struct plim_process_stat stat;
@@ -92,7 +92,7 @@ static bool is_meant(const struct plim_processes *which, pid_t pid)
     return in_session || has_mark(pid, which->mark);
 }
 
-/* --- all of them ------------------------------------------------------------------------------- */
+/* --- iteration --------------------------------------------------------------------------------- */
 
 struct visit {
     const struct plim_processes *which;
@@ -118,7 +118,7 @@ struct round {
     int number, count;
 };
 
-/* By a descriptor, so that the number cannot have come to be another process's in between. */
+/* Signals through a process descriptor, since the kernel may meanwhile reuse the pid for another process. */
 static void signal_one(const struct round *round, pid_t pid)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -144,7 +144,7 @@ int plim_processes_signal(const struct plim_processes *which, int number)
     return round.count;
 }
 
-/* --- children that stay ----------------------------------------------------------------------- */
+/* --- detached children ------------------------------------------------------------------------ */
 
 struct kept {
     const int *files;
@@ -164,7 +164,7 @@ void plim_processes_detach(const char *name, const int *keep, size_t count)
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    signal(SIGCHLD, SIG_DFL); /* ignored, it would take the exit codes of children with it */
+    signal(SIGCHLD, SIG_DFL); /* if it were ignored, the exit status of children would be lost */
     setsid();
     prctl(PR_SET_NAME, name);
     for_each_number("/proc/self/fd", visit_file, &(struct kept){keep, count});

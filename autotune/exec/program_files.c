@@ -75,7 +75,7 @@ const char *plim_program_path(const char *word)
 
 /* --- packages --------------------------------------------------------------------------------- */
 
-/* As their folders are named: NAME-VERSION.dist-info. */
+/* Reads the version from the name of the package's folder, NAME-VERSION.dist-info. */
 static enum plim_status tell_package(const char *prefix, const char *name, plim_program_tell *tell, void *user)
 {
     static const char ending[] = ".dist-info";
@@ -107,7 +107,7 @@ static enum plim_status tell_packages(const char *command, plim_program_tell *te
     return st;
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- scripts ---------------------------------------------------------------------------------- */
 
 enum plim_status plim_program_made_with(char *const *command, plim_program_tell *tell, void *user)
 {
@@ -127,7 +127,7 @@ bool plim_program_changed(const char *text, char path[PATH_MAX])
 {
     char hash[PLIM_SHA256_TEXT];
     const char *at = strstr(text, marker), *next;
-    while (at && (next = strstr(at + 1, marker))) at = next; /* a path may have it too */
+    while (at && (next = strstr(at + 1, marker))) at = next; /* the last: a path may contain the marker too */
     if (!at || at - text >= PATH_MAX) return false;
     snprintf(path, PATH_MAX, "%.*s", (int)(at - text), text);
     return !plim_program_hash_file(path, hash) || strcmp(hash, at + sizeof(marker) - 1) != 0;

@@ -1,5 +1,4 @@
-/* The files that make up a program: the scripts that its command names, and the packages of its
- * interpreter. */
+/* The files that make up a program: the scripts that its command names, and the Python packages of its interpreter. */
 #ifndef PLIM_AUTOTUNE_EXEC_PROGRAM_FILES_H
 #define PLIM_AUTOTUNE_EXEC_PROGRAM_FILES_H
 
@@ -8,32 +7,33 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* The hash of a regular file; false where it is not one, or larger than scripts are (4 MiB). */
+/* Hashes a file (SHA-256). Returns false if it cannot be read, is not a regular file, or is larger than 4 MiB. */
 bool plim_program_hash_file(const char *path, char out[PLIM_SHA256_TEXT]) PLIM_MUST_CHECK;
 
-/* Does a word name a file that determines what is run ("train.py", "base.yaml")? Data and logs do not. */
+/* True if a word names a script or configuration file ("train.py", "base.yaml") by its ending; false for data and
+ * logs. */
 bool plim_program_is_script(const char *word);
 
-/* Is the end of a name, from its last dot on, one of `endings`? NULL ends the list. */
+/* True if the ending of a name, from its last dot on, is in `endings`, a list that ends with NULL. */
 bool plim_program_has_ending(const char *name, const char *const *endings);
 
-/* Where the shell would find a command. */
+/* Finds the file of a command as the shell does: its own path, or on PATH. */
 bool plim_program_find(const char *command, char out[PATH_MAX]) PLIM_MUST_CHECK;
 
-/* The PREFIX of a command's path PREFIX/bin/python, in which its packages are; false: it has none. */
+/* Stores the PREFIX of a path PREFIX/bin/python, under which the packages are; false if the path has no two slashes. */
 bool plim_program_prefix(const char *path, char out[PATH_MAX]) PLIM_MUST_CHECK;
 
-/* The file that a word of a command names; also for words like "--config=FILE". */
+/* Returns the file that a word of a command names: FILE of "--config=FILE", otherwise the word. */
 const char *plim_program_path(const char *word);
 
-/* Calls `tell` with "torch 2.11.0" for each package that allocates or decides what is launched, from the packages of
- * the command's interpreter (PREFIX/bin/python: PREFIX/lib/python3*), and with "train.py sha256 HEX" for each
- * script of the command. Stops and returns what `tell` returns if that is not PLIM_OK. */
+/* Calls `tell` with a line such as "torch 2.11.0" for each installed package that allocates or chooses kernels, from
+ * the packages of the command's interpreter (PREFIX/bin/python: PREFIX/lib/python3*), and with "train.py sha256 HEX"
+ * for each script of the command. Stops if `tell` returns anything but PLIM_OK, and returns that. */
 typedef enum plim_status plim_program_tell(void *user, const char *text);
 enum plim_status plim_program_made_with(char *const *command, plim_program_tell *tell,
                                         void *user) PLIM_MUST_CHECK;
 
-/* Does such a text name a script that has changed or is missing now? `path` is then its name. */
+/* True if such a line names a script that has changed since or is missing; its name is stored in `path`. */
 bool plim_program_changed(const char *text, char path[PATH_MAX]) PLIM_MUST_CHECK;
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Placeholders that are no axes. */
+/* Placeholders that are not axes. */
 static const char *const own_names[] = {"batch", "accumulation", "world", "dir", "trial"};
 
 void plim_program_question_init(struct plim_program_question *q, enum plim_objective objective)
@@ -29,7 +29,7 @@ static bool is_taken(const struct plim_program_question *q, const char *name)
     return plim_axes_find(&q->question.axes, name) >= 0;
 }
 
-/* Reads the values of the axis that comes next; it is counted once it is whole. */
+/* Reads the values of a new axis. The caller increments the number of axes once it is complete. */
 static enum plim_status read_values(struct plim_program_question *q, const char *option,
                                     const char *name, const char *text, struct plim_axis **axis,
                                     struct plim_error *err)
@@ -88,7 +88,7 @@ enum plim_status plim_program_question_batch(struct plim_program_question *q, co
     struct plim_batch_request *batch = &q->question.batch;
     struct plim_axis_values list = {0};
     enum plim_status st = PLIM_OK;
-    if (!text && q->uses_batch) return PLIM_OK; /* it may be anything */
+    if (!text && q->uses_batch) return PLIM_OK; /* any batch */
     PLIM_TRY(plim_axis_values_parse("--batch", text ? text : "1", &list, err));
     if (list.is_range && list.last > list.first) {
         batch->first = list.first;

@@ -10,7 +10,8 @@ void plim_rest_count(struct plim_rest_seen *seen, const struct plim_machine_proc
     seen->not_still += works && !process->still;
 }
 
-/* Of all processes together; false: of one it is not known. `steps`: until the last of them grows; 0: none does. */
+/* Forecasts the growth of all still processes. *steps is the number of steps until the last growth of any; 0: none
+ * grows. Returns false if there is no forecast for one of them. */
 static bool look_ahead(const struct plim_rest *rest, const struct plim_machine *machine,
                        int64_t *steps)
 {

@@ -5,9 +5,9 @@
 #include <time.h>
 
 static const double LOOK_SECONDS = 0.25;
-/* So much longer than the first did another may take to its first step; and seconds that any may take. */
+/* A process may take PATIENCE times as long to its first step as the first process did, and at least LEAST_SECONDS. */
 static const double PATIENCE = 3, LEAST_SECONDS = 5;
-/* Of the time between two looks; what only waits uses less. */
+/* CPU time as a share of the time between two looks; a process that only waits uses less. */
 static const double BUSY_SHARE = 0.05;
 
 enum { DEEPEST = 64 };
@@ -16,10 +16,10 @@ struct round {
     struct plim_starting *now;
     const struct plim_starting *before;
     const struct plim_machine *machine;
-    double longest; /* seconds since it began */
+    double longest; /* the age in seconds up to which a process may be starting */
 };
 
-/* Its row in the machine; -1: it uses no GPU. */
+/* Returns the index of a process in the machine; -1 if it uses no GPU. */
 static int row_of(const struct plim_machine *machine, pid_t pid, uint64_t began)
 {
     for (int i = 0; i < PLIM_MACHINE_PROCESSES && machine->processes[i].pid; i++)
@@ -27,7 +27,7 @@ static int row_of(const struct plim_machine *machine, pid_t pid, uint64_t began)
     return -1;
 }
 
-/* Did a process that uses a GPU start it, perhaps over others? */
+/* True if an ancestor of the process uses a GPU. */
 static bool is_helper(const struct plim_machine *machine, struct plim_process_stat stat)
 {
     for (int i = 0; i < DEEPEST && stat.parent > 1; i++) {
@@ -45,7 +45,7 @@ static double age_of(const struct plim_process_stat *stat)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - (double)stat->began / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* Since the last look; what was not there then is. */
+/* True if the process used the CPU since the last look, or did not exist then. */
 static bool is_busy(const struct round *round, pid_t pid, const struct plim_process_stat *stat)
 {
     if (stat->state == 'R' || stat->state == 'D') return true;

@@ -11,7 +11,7 @@ bool plim_template_is_name(const char *text, size_t length)
     return length > 0 && strspn(text, allowed) >= length;
 }
 
-/* The length of "{name}" at the beginning of the text; 0: it is not that. */
+/* Returns the length of "{name}" if the text starts with it, otherwise 0. */
 static size_t match(const char *text, const char *name)
 {
     size_t length = strlen(name);

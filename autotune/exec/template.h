@@ -1,6 +1,5 @@
-/* Placeholders: {batch} in a command line, an environment variable or a file. Only given names are
- * replaced; all other braces are left alone, as in JSON or a shell's ${HOME}.
- */
+/* Placeholders such as {batch} in a command line, an environment variable or a file. Only known names are replaced;
+ * other braces remain, as in JSON or a shell's ${HOME}. */
 #ifndef PLIM_AUTOTUNE_EXEC_TEMPLATE_H
 #define PLIM_AUTOTUNE_EXEC_TEMPLATE_H
 
@@ -12,13 +11,14 @@ struct plim_placeholder {
     const char *name, *value;
 };
 
-/* `out` is malloc'd; the caller frees it. PLIM_NOMEM is the only failure. */
+/* Replaces the placeholders in `text`. The caller frees *out. PLIM_NOMEM is the only error. */
 enum plim_status plim_template_expand(const char *text, const struct plim_placeholder *words,
                                       size_t count, char **out) PLIM_MUST_CHECK;
 
+/* True if {name} occurs in `text`. */
 bool plim_template_has(const char *text, const char *name);
 
-/* Is this a name for a placeholder: letters, digits, '_', '-'? */
+/* True if `text` starts with `length` characters that may form a name: letters, digits, '_', '-'. */
 bool plim_template_is_name(const char *text, size_t length);
 
 #endif

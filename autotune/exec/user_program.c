@@ -13,7 +13,7 @@
 
 enum { OWN_WORDS = 5, WORDS = OWN_WORDS + PLIM_AXES, TEMPLATE_BYTES = 1 << 20 };
 
-/* --- looking ---------------------------------------------------------------------------------- */
+/* --- name and placeholders -------------------------------------------------------------------- */
 
 static enum plim_status read_template(const char *path, char **text, struct plim_error *err)
 {
@@ -54,7 +54,7 @@ enum plim_status plim_program_uses(const struct plim_program *program, const cha
 
 /* --- filling in ------------------------------------------------------------------------------- */
 
-/* Room for the numbers that words point to. */
+/* The placeholders' values; `numbers` holds the strings of those that are not strings elsewhere. */
 struct word_list {
     struct plim_placeholder words[WORDS];
     size_t count;
@@ -89,7 +89,7 @@ static void make_words(struct word_list *list, const struct plim_program *progra
     }
 }
 
-/* Ends with NULL wherever it fails. */
+/* The list ends with NULL even on failure, so that it can be freed. */
 static enum plim_status fill_arguments(const struct plim_program *program,
                                        const struct word_list *list, char ***out)
 {
@@ -191,9 +191,9 @@ void plim_program_instance_finish(struct plim_program_instance *instance)
     *instance = (struct plim_program_instance){0};
 }
 
-/* --- showing ---------------------------------------------------------------------------------- */
+/* --- shell quoting ---------------------------------------------------------------------------- */
 
-/* Bytes that a terminal would obey, as bash and zsh read them. */
+/* Writes a word with control characters as $'...', which bash and zsh understand. */
 static void put_escaped(FILE *file, const char *word)
 {
     fputs("$'", file);

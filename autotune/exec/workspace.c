@@ -19,14 +19,14 @@
 extern const struct plim_embedded_file plim_steps_module[];
 extern const struct plim_embedded_file plim_triton_module[];
 
-/* Of the list that LD_PRELOAD is. */
+/* Separators of the list in LD_PRELOAD. */
 #define SEPARATORS " :"
 
 enum { REMOVALS = 100, MOST_NAMES = 2 };
 
 static const struct {
-    const char *build_folder;      /* from the executable's */
-    const char *names[MOST_NAMES]; /* the first is that of the file */
+    const char *build_folder;      /* relative to the folder of the executable */
+    const char *names[MOST_NAMES]; /* the first is the name of the file */
 } libraries[] = {
     [PLIM_PRELOAD_VIRTUAL_GPU] = {"../devices/virtual", {"libcuda.so.1", "libnvidia-ml.so.1"}},
     [PLIM_PRELOAD_OBSERVER] = {"../devices/observe", {"libplimsoll-observe.so"}}};
@@ -50,14 +50,14 @@ static enum plim_status find_library(struct plim_workspace *w, enum plim_preload
                      name, self, folders[1]);
 }
 
-/* What the keeper tells once: the folder that it made, or why not. */
+/* The keeper's only message: the folder that it created, or the error. */
 struct kept {
     int problem; /* errno, or 0 */
     char folder[sizeof(((struct plim_workspace *)0)->folder)];
 };
 
-/* Makes the folder and, when no process holds the other end of `end` any more, removes it, with what
- * still appears in it meanwhile. Nothing is left at whatever moment plimsoll is killed. */
+/* Runs the keeper: creates the folder and removes it once no process has the other end of the pipe `end` open. Removing
+ * is repeated, since ending processes may still create files. Nothing is left at whatever moment plimsoll is killed. */
 static _Noreturn void keep(struct kept *kept, int end, int answer)
 {
     char none;
@@ -65,7 +65,7 @@ static _Noreturn void keep(struct kept *kept, int end, int answer)
     plim_processes_detach("trial-keeper", files, 2);
     if (!mkdtemp(kept->folder)) kept->problem = errno;
     ssize_t told = write(answer, kept, sizeof(*kept));
-    (void)told; /* plimsoll may be gone already, which `end` tells too */
+    (void)told; /* if plimsoll has ended already, `end` shows it */
     close(answer);
     while (read(end, &none, 1) < 0 && errno == EINTR) continue;
     if (kept->problem) _exit(1);
@@ -76,7 +76,7 @@ static _Noreturn void keep(struct kept *kept, int end, int answer)
     _exit(0);
 }
 
-/* It is less than PIPE_BUF: it comes whole. */
+/* Receives the keeper's message. It is shorter than PIPE_BUF, so it arrives in one piece. */
 static bool hear(int answer, struct kept *kept)
 {
     ssize_t count;
@@ -85,7 +85,7 @@ static bool hear(int answer, struct kept *kept)
     return count == (ssize_t)sizeof(*kept);
 }
 
-/* Before there are threads: the child uses the C library as it likes. */
+/* Called before there are threads, so that the child may use the C library without restrictions. */
 static enum plim_status start_keeper(struct plim_workspace *w, struct kept *kept,
                                      struct plim_error *err)
 {
@@ -112,7 +112,7 @@ static enum plim_status start_keeper(struct plim_workspace *w, struct kept *kept
     return PLIM_OK;
 }
 
-/* And the folders that it is in. */
+/* Creates the folder of the logs with its parent folders. */
 static enum plim_status make_logs(const char *folder, struct plim_error *err)
 {
     struct plim_error above = PLIM_ERROR_INIT;
@@ -140,8 +140,8 @@ static enum plim_status make_folders(struct plim_workspace *w, const char *logs,
     return logs ? make_logs(logs, err) : PLIM_OK;
 }
 
-/* In a folder of its own the library has every name that programs look for, and a path without the
- * blanks and colons that LD_PRELOAD cannot take. */
+/* Links the library into the workspace under every name that programs load it by. Its path there has no blanks and
+ * colons, which LD_PRELOAD does not allow. */
 static enum plim_status link_library(struct plim_workspace *w, enum plim_preloaded preloaded,
                                      struct plim_error *err)
 {
@@ -158,14 +158,14 @@ static enum plim_status link_library(struct plim_workspace *w, enum plim_preload
     return PLIM_OK;
 }
 
-/* What PyTorch finds on PYTHONPATH and loads (plimsoll_steps.py): a module with an entry point, and another that it
- * uses. */
+/* Writes the Python modules: plimsoll_steps.py with an entry point through which PyTorch loads it, and
+ * plimsoll_triton.py, which it uses. */
 static enum plim_status write_module(struct plim_workspace *w, struct plim_error *err)
 {
     static const char entry_points[] = "[torch.backends]\nplimsoll = plimsoll_steps:register\n";
     static const char metadata[] = "Metadata-Version: 2.1\nName: plimsoll-steps\nVersion: 1\n";
     const struct {
-        const char *name, *text; /* of a folder: NULL */
+        const char *name, *text; /* text is NULL for a folder */
     } entries[] = {{PLIM_WORKSPACE_MODULES, NULL},
                    {PLIM_WORKSPACE_MODULES "/plimsoll_steps.py", plim_steps_module[0].text},
                    {PLIM_WORKSPACE_MODULES "/plimsoll_triton.py", plim_triton_module[0].text},
@@ -185,7 +185,7 @@ static enum plim_status write_module(struct plim_workspace *w, struct plim_error
     return PLIM_OK;
 }
 
-/* nvidia-smi lies beside the virtual GPU; where it does not, programs find another one or none. */
+/* Links nvidia-smi, which lies beside the virtual GPU's library; does nothing if it is missing. */
 static enum plim_status link_programs(struct plim_workspace *w, struct plim_error *err)
 {
     static const char name[] = "nvidia-smi";
@@ -211,7 +211,7 @@ enum plim_status plim_workspace_make(struct plim_workspace *w, enum plim_preload
     return st ? st : write_module(w, err);
 }
 
-/* The keeper has nothing to do any more once the folder is gone. */
+/* Removes the folder and kills the keeper, which has nothing left to do. */
 void plim_workspace_finish(struct plim_workspace *w)
 {
     if (!w) return;
