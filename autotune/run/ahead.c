@@ -18,7 +18,7 @@ struct plim_ahead {
     struct job jobs[];
 };
 
-/* The last waiting job, or NULL. */
+/* Returns the last waiting job, or NULL. */
 static struct job *next_job(struct plim_ahead *a)
 {
     for (size_t i = a->count; i-- > 0;)
@@ -35,7 +35,7 @@ static void *work(void *user)
         pthread_mutex_unlock(&a->lock);
         bool done = a->run(a->user, &job->setting, &job->replay);
         pthread_mutex_lock(&a->lock);
-        job->state = done ? DONE : TAKEN; /* who asks for it sees what is wrong */
+        job->state = done ? DONE : TAKEN; /* on failure the caller runs it and gets the error */
         pthread_cond_broadcast(&a->changed);
     }
     pthread_mutex_unlock(&a->lock);

@@ -2,12 +2,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* GPU memory that a training process takes outside of the caching allocator: CUDA context, modules of the
- * kernels that were used, libraries. Estimates. Measured for a bare context with lazy loading of
- * modules: 426 MiB on compute capability 8.9 (torch 2.10, CUDA 13), 0.47 GiB on 8.0 (torch
- * 2.1, CUDA 12.1). Kernels loaded by the first training steps are added: KERNELS_MIB here. An H200 (torch 2.11,
- * CUDA 13.0): 527 MiB of context, 758 to 767 in total for training programs, 828 with torch.compile, 934 with cuSOLVER
- * (tests/gpu/records). */
+/* Estimates of the GPU memory that a training process takes outside of the caching allocator: the CUDA context, kernel
+ * modules, libraries. Measured for a bare context with lazy loading of modules: 426 MiB on compute capability 8.9
+ * (torch 2.10, CUDA 13), 0.47 GiB on 8.0 (torch 2.1, CUDA 12.1). KERNELS_MIB is added for the kernels that the first
+ * training steps load. H200 (torch 2.11, CUDA 13.0): 527 MiB for the context, 758 to 767 in total for training
+ * programs, 828 with torch.compile, 934 with cuSOLVER (tests/gpu/records). */
 static const int64_t KERNELS_MIB = 128;
 static const struct {
     int up_to_capability;

@@ -7,7 +7,7 @@
 enum { WARM_STEPS = 3, INTERVAL_REPEATS = 6 };
 
 static const double WARM_SECONDS = 1, WINDOW_SECONDS = 0.5, WARM_SHARE = 1.0 / 3;
-/* After work a GPU keeps its high clock for longer than it takes to build the next run. */
+/* After work a GPU keeps its high clock for longer than this, which is enough to build the next run. */
 static const double PAUSE_SECONDS = 1;
 static const double STEADY_SHARE = 0.01, WIDTH_SHARE = 0.01, DRIFT_SHARE = 0.02;
 
@@ -41,7 +41,7 @@ static bool is_warm(const struct plim_warmth *warmth)
     return warmth->busy_seconds >= WARM_SECONDS && !has_paused(warmth, plim_clock_seconds());
 }
 
-/* Was the GPU warm before the steps, which were its last work? */
+/* True if the GPU was warm before the steps, which must be its last work. */
 static bool began_warm(const struct plim_measured_steps *steps, const struct plim_warmth *warmth)
 {
     struct plim_warmth before = *warmth;

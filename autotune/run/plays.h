@@ -1,11 +1,10 @@
 /* Plays of a recording that GPUs share.
  *
- * The allocations of a recording depend on the GPU only through their sizes (a few, of reductions, need scratch that
- * depends on the number of multiprocessors). So a play that never came near a limit is, apart from its seconds
- * (plim_player_retime()), the play on every GPU that has the same sizes and as much memory as was reserved.
+ * The allocations of a recording depend on the GPU only through their sizes (the scratch memory of a few reductions
+ * depends on the number of multiprocessors). So a play without retries has the same result, except for its times
+ * (plim_player_retime()), on every GPU with the same sizes and at least as much memory as was reserved.
  *
- * A zeroed struct is not ready. Thread safety: any number of threads.
- */
+ * Must be initialised. Thread safety: any number of threads. */
 #ifndef PLIM_AUTOTUNE_RUN_PLAYS_H
 #define PLIM_AUTOTUNE_RUN_PLAYS_H
 
@@ -26,11 +25,12 @@ struct plim_run_plays {
 void plim_run_plays_init(struct plim_run_plays *plays);
 void plim_run_plays_finish(struct plim_run_plays *plays);
 
-/* Keeps a play, if other GPUs can use it. PLIM_NOMEM is the only failure. */
+/* Keeps a copy of a play, if other GPUs can use it. PLIM_NOMEM is the only error. */
 enum plim_status plim_run_plays_keep(struct plim_run_plays *plays, const struct plim_setting *setting,
                                      uint64_t sizes, const struct plim_replay *replay) PLIM_MUST_CHECK;
 
-/* The play of a setting on a GPU with this budget, except its seconds; false: no kept play would be the same. */
+/* Stores the kept play of a setting that is valid on a GPU with this budget, except for its times. Returns false if
+ * there is none. */
 bool plim_run_plays_find(struct plim_run_plays *plays, const struct plim_setting *setting, uint64_t sizes,
                          int64_t budget_bytes, struct plim_replay *out);
 

@@ -1,8 +1,7 @@
-/* Presets for users who do not want to give numbers: each is one row of one table.
+/* Presets for users who do not want to give numbers; each is a row of a table.
  *
- * A profile is an objective and how much memory stays free. A tier is a margin alone: `--tiers` answers
- * the same question once for each of them.
- */
+ * A profile sets the objective and how much memory stays free. A tier sets only the latter: `--tiers` answers the same
+ * question once for each tier. */
 #ifndef PLIM_AUTOTUNE_RUN_PROFILE_H
 #define PLIM_AUTOTUNE_RUN_PROFILE_H
 

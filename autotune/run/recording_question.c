@@ -2,7 +2,7 @@
 #include "autotune/search/space.h"
 #include <stdio.h>
 
-/* The smallest batch for which every stream is valid. */
+/* Returns the smallest batch for which every stream is valid. */
 static int64_t first_batch(const struct plim_recording *recording)
 {
     int64_t first = 1;
@@ -12,7 +12,7 @@ static int64_t first_batch(const struct plim_recording *recording)
     return first;
 }
 
-/* Restricts the batches to those that were recorded, as nothing is known of others. */
+/* Restricts the batches to the recorded ones. */
 static void only_recorded(const struct plim_recording *recording, struct plim_batch_request *batch)
 {
     batch->only_listed = true;
@@ -47,7 +47,7 @@ static void add_seq(struct plim_spec_question *q)
     q->question.seq_most = PLIM_SEQ_MAX;
 }
 
-/* The combination of values along the recording's own axes. */
+/* Returns the recording's combination of the setting's values. */
 static size_t combination_of(const struct plim_spec_question *question, const struct plim_setting *setting)
 {
     size_t values[PLIM_RECORDED_AXES], first = question->question.axes.seq >= 0;
@@ -86,7 +86,7 @@ void plim_recording_question_make(const struct plim_recording *recording,
     plim_spec_question_batch(spec, &q->batch);
     if (recording->each_batch) only_recorded(recording, &q->batch);
     else q->batch.first = first_batch(recording);
-    if (!recording->accumulates) q->batch.accumulation = 1; /* as it was recorded */
+    if (!recording->accumulates) q->batch.accumulation = 1; /* the recording was made without accumulation */
     if (!recording->combinations.count) return;
     q->axes.has = is_recorded;
     q->axes.has_user = out;
@@ -140,7 +140,7 @@ static enum plim_status check_batches(const struct plim_spec_question *question,
     return PLIM_OK;
 }
 
-/* "fp32 256": the values of a combination. */
+/* Writes the values of a combination, such as "fp32 256". Returns their length. */
 static size_t tell_combination(const struct plim_recording *recording, size_t combination, char *text,
                                size_t size)
 {

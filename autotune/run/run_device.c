@@ -14,7 +14,7 @@ static enum plim_status no_such_device(const char *uri, struct plim_error *err)
                      uri);
 }
 
-/* Opens the simulated twin of a GPU that is left to a user's program. */
+/* Opens only the simulated twin of a GPU; the GPU itself is for a user's program. */
 static enum plim_status open_twin(struct plim_run_device *d, struct plim_error *err)
 {
     const struct plim_allocator_config allocator = d->allocator;

@@ -1,4 +1,4 @@
-/* Real devices: a worker that runs on them, and a simulated twin. */
+/* Real devices: a worker process that runs on them, and a simulated twin. */
 #include "autotune/base/clock.h"
 #include "autotune/search/space.h"
 #include "devices/nvml/nvml.h"
@@ -13,8 +13,8 @@ static const double BEYOND_DOUBT = 1.1;
 
 /* --- running ---------------------------------------------------------------------------------- */
 
-/* Notes what slows the GPU down at present and makes its times worthless (heat, hardware throttling);
- * does nothing without NVML. */
+/* Records why the GPU is slowed down at present, if that makes its times useless (heat, hardware throttling). Does
+ * nothing without NVML. */
 static void note_clock(void *user)
 {
     struct plim_run_device *d = user;
@@ -23,7 +23,7 @@ static void note_clock(void *user)
     d->spoiled |= plim_clock_reasons_spoiling(sample.clock_reasons);
 }
 
-/* Runs the setting on the twin, without a limit; false: no result. */
+/* Runs the setting on the twin, without a limit. Returns false on failure. */
 static bool ask_twin(struct plim_run_device *d, const struct plim_setting *setting,
                      struct plim_replay *out)
 {
@@ -31,22 +31,22 @@ static bool ask_twin(struct plim_run_device *d, const struct plim_setting *setti
            out->verdict == PLIM_OK;
 }
 
-/* The twin's prediction of a step's time, from which the worker's deadlines follow. */
+/* Returns the step time on the twin, for the worker's deadlines; 0 on failure. */
 static double predict(void *user, const struct plim_setting *setting)
 {
     struct plim_replay twin;
     return ask_twin(user, setting, &twin) ? twin.step[PLIM_REPLAY_STEPS - 1].seconds : 0;
 }
 
-/* Tokens of a step, or images. */
+/* Returns the number of tokens, or images, of a step. */
 static double step_tokens(const struct plim_run_device *d, const struct plim_setting *setting)
 {
     int64_t tokens = plim_axes_tokens(&d->options->question->question.axes, setting);
     return (double)setting->micro_batch * (double)tokens * (double)setting->accumulation;
 }
 
-/* The time beyond which a setting need not be measured further, because no objective chooses it for
- * its speed. `balanced` goes furthest, to 10 % below the fastest. */
+/* Returns the step time above which a setting is not measured further, since no objective would choose it. `balanced`
+ * accepts the slowest settings, up to 10 % below the fastest. */
 static double slow(void *user, const struct plim_setting *setting)
 {
     static const double CLEARLY = 1.125;
@@ -77,8 +77,8 @@ static void charge_host(struct plim_run_device *d, const struct plim_setting *se
         plim_run_charge_host(measured, twin.launching_seconds);
 }
 
-/* Where kernels ran that are slower than PyTorch's or a package's (replayed.h), the measured time is not that of the
- * job's step, and the twin's seconds replace it. */
+/* Replaces the measured time by the twin's, for settings that ran kernels slower than those of PyTorch or a package
+ * (replayed.h). */
 static void replace_seconds(struct plim_run_device *d, const struct plim_setting *setting,
                             struct plim_replay *out)
 {
@@ -91,7 +91,7 @@ static void replace_seconds(struct plim_run_device *d, const struct plim_setting
     d->told_fallback = true;
 }
 
-/* GPU memory of the worker while it holds no tensors; 0: without NVML. */
+/* Returns the GPU memory of the worker while it holds no tensors, in bytes; 0 without NVML. */
 static int64_t worker_bytes(const struct plim_run_device *d)
 {
     struct plim_nvml_memory memory;
@@ -99,15 +99,15 @@ static int64_t worker_bytes(const struct plim_run_device *d)
     return memory.held_bytes > d->held_bytes ? memory.held_bytes - d->held_bytes : 0;
 }
 
-/* Larger settings load kernels and plans of their own. The budget does not change: memory that they take beyond the
- * overhead in it comes out of the margin, and a note says so. */
+/* Updates the measured overhead, since a setting may load further kernels and plans. The budget does not change: memory
+ * beyond its overhead is taken from the margin, and a note says so. */
 static void note_overhead(struct plim_run_device *d)
 {
     int64_t bytes = worker_bytes(d);
     if (bytes > d->limit.overhead_measured_bytes) d->limit.overhead_measured_bytes = bytes;
 }
 
-/* Flags a time that was taken while other processes computed on the GPU, as the processes take turns. */
+/* Marks a time as noisy if other processes computed on the GPU meanwhile, since processes take turns. */
 static void note_others(struct plim_run_device *d, uint64_t begin, struct plim_replay *out)
 {
     if (!d->nvml || plim_nvml_computing(d->nvml, d->uuid, begin) < 2) return;
@@ -119,8 +119,8 @@ static void note_others(struct plim_run_device *d, uint64_t begin, struct plim_r
     d->told_shared = true;
 }
 
-/* A time that was taken while the GPU was slowed down is taken once more, and flagged if that did
- * not help. */
+/* Runs a setting on the GPU. If the GPU was slowed down meanwhile, runs it once more, and marks the time as noisy if it
+ * was again. */
 static enum plim_status run_measured(struct plim_run_device *d, const struct plim_setting *setting,
                                      struct plim_replay *out, struct plim_error *err)
 {
@@ -137,7 +137,7 @@ static enum plim_status run_measured(struct plim_run_device *d, const struct pli
         }
         out->repeats = plim_remote_timing(d->remote)->repeats;
         out->noisy = plim_remote_timing(d->remote)->noisy;
-        note_clock(d); /* a timing may be shorter than the time between two looks */
+        note_clock(d); /* the timing may have been shorter than the interval of while_timing */
         note_others(d, begin, out);
         note_rate(d, setting, out);
         charge_host(d, setting, out);
@@ -160,7 +160,7 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
     return st;
 }
 
-/* Is no more of the GPU's memory in use than when it was opened, except for what small programs take? */
+/* True if the GPU's used memory is back to what it was when it was opened, up to a tolerance for small programs. */
 static bool memory_is_back(void *user)
 {
     enum { TOLERANCE_BYTES = 64 << 20 };
@@ -194,8 +194,8 @@ static enum plim_status start_worker(struct plim_run_device *d, const char *uri,
     return st ? st : plim_remote_open(d->remote, opened, err);
 }
 
-/* The twin has the GPU's own numbers where the worker knows them, and the catalogue's, or those of
- * a plain GPU of the same generation, for the rest. */
+/* Sets the properties of the twin that the worker knows. The others are from the catalogue, or from a GPU of the same
+ * generation. */
 static void make_twin(struct plim_run_device *d, const struct plim_device_info *info)
 {
     d->gpu.compute_capability = info->compute_capability;
@@ -229,7 +229,7 @@ enum plim_status plim_run_open_host(struct plim_run_device *d, struct plim_error
     if (st) return st;
     make_twin(d, &opened->info);
     plim_run_describe(d, &opened->info);
-    memset(d->peak_rate, 0, sizeof(d->peak_rate)); /* a CPU's is not known */
+    memset(d->peak_rate, 0, sizeof(d->peak_rate)); /* not known for a CPU */
     d->limit = plim_allowance_limit(d->options->allowance, d->info.total_bytes, 0, 0);
     make_runners(d);
     return PLIM_OK;
@@ -237,7 +237,7 @@ enum plim_status plim_run_open_host(struct plim_run_device *d, struct plim_error
 
 /* --- a GPU ------------------------------------------------------------------------------------ */
 
-/* The GPU itself, or, if the catalogue lacks it, the first GPU of its generation, or any. */
+/* Finds the GPU in the catalogue; if it is missing, the first GPU of its compute capability, otherwise an A100. */
 static enum plim_status find_twin(const struct plim_target *target,
                                   const struct plim_device_info *info, struct plim_gpu *out,
                                   struct plim_error *err)
@@ -264,7 +264,7 @@ static void watch(struct plim_run_device *d, const struct plim_target *target)
         d->nvml = NULL;
 }
 
-/* Runs the smallest setting, so that kernels and libraries are loaded and their memory is seen. */
+/* Runs the smallest setting, so that kernels and libraries are loaded and their memory is measured. */
 static enum plim_status warm_up(struct plim_run_device *d, struct plim_error *err)
 {
     struct plim_setting setting = plim_space_first(&d->options->question->question.axes);
@@ -276,16 +276,16 @@ static enum plim_status warm_up(struct plim_run_device *d, struct plim_error *er
     return st;
 }
 
-/* NVML and CUDA agree on the total, except for memory of the driver and ECC; if this GPU stands for a smaller
- * one, CUDA's total is not known. */
+/* True if NVML's total agrees with CUDA's up to 10 %, for memory of the driver and ECC. Not compared if the user capped
+ * the memory, since CUDA's total is not known then. */
 static bool is_plausible(const struct plim_run_device *d, const struct plim_target *target)
 {
     double ratio = (double)target->total_bytes / (double)d->info.total_bytes;
     return target->memory_is_told && (target->memory_cap_bytes > 0 || (ratio > 0.9 && ratio < 1.1));
 }
 
-/* Memory that other processes leave. Without NVML: free memory plus the worker's context, of which only an
- * estimate is known. With MPS no more than that: a client's limit shows nowhere else. */
+/* Returns the memory that other processes leave. Without NVML: the free memory plus an estimate of the worker's
+ * context. With MPS at most that, since it is the only sign of a client's limit. */
 static int64_t usable_bytes(const struct plim_run_device *d, const struct plim_target *target,
                             int64_t free_at_open)
 {
@@ -303,8 +303,8 @@ static int64_t usable_bytes(const struct plim_run_device *d, const struct plim_t
     return left < total ? left : total;
 }
 
-/* Leaves settings that a single GPU cannot run, because the other GPUs own parts of the state, to the twin; the worker
- * has shown how much memory a context takes. */
+/* Replaces the worker by the twin, for settings that a single GPU cannot run because other GPUs own parts of the state.
+ * The overhead was measured in the worker. */
 static void leave_to_twin(struct plim_run_device *d)
 {
     plim_log(d->options->log, PLIM_LOG_WARNING,
@@ -384,7 +384,7 @@ enum plim_status plim_run_open_cuda(struct plim_run_device *d, struct plim_error
         plim_log(d->options->log, target.without_nvml ? PLIM_LOG_WARNING : PLIM_LOG_INFO, "%s",
                  target.note);
     watch(d, &target);
-    snprintf(uri, sizeof(uri), "cuda:%d", target.ordinal); /* 0: the one GPU that it sees */
+    snprintf(uri, sizeof(uri), "cuda:%d", target.ordinal); /* 0 if the worker sees only this GPU */
     if (target.memory_cap_bytes)
         snprintf(uri, sizeof(uri), "cuda:%d,memory=%lldB", target.ordinal,
                  (long long)target.memory_cap_bytes);

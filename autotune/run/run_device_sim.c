@@ -1,4 +1,4 @@
-/* Simulated GPUs: the engine in this process. */
+/* Simulated GPUs: runs the engine in this process. */
 #include "ahead.h"
 #include "autotune/base/outfile.h"
 #include "devices/open.h"
@@ -26,7 +26,7 @@ static enum plim_status start_engine(struct plim_run_device *d, enum plim_run_mo
     bool unlimited = mode == PLIM_RUN_UNLIMITED;
     struct plim_run_engine *engine = &d->engines[unlimited];
     struct plim_allocator_config config = d->allocator;
-    /* Of unlimited runs too: an expandable segment has room for 9/8 of it. */
+    /* Not d->info.total_bytes for unlimited runs: an expandable segment reserves addresses for 9/8 of the total. */
     int64_t total_bytes = unlimited ? PLIM_UNLIMITED_BYTES : d->info.total_bytes;
     enum plim_status st = PLIM_OK;
     if (engine->replayer || engine->player) return PLIM_OK;
@@ -63,7 +63,7 @@ static enum plim_status replay_steps(struct plim_replayer *replayer,
     return plim_replay_end(replayer, out, err);
 }
 
-/* Finds a setting's stream in the recording. */
+/* Finds the stream of a setting in the recording. */
 static enum plim_status find_stream(const struct plim_run_device *d, const struct plim_setting *setting,
                                     const struct plim_recorded_stream **stream,
                                     struct plim_recorded_point *point, struct plim_error *err)
@@ -74,7 +74,7 @@ static enum plim_status find_stream(const struct plim_run_device *d, const struc
                      (long long)setting->micro_batch);
 }
 
-/* A recording is always played until it repeats, or for the requested number of steps. */
+/* Plays a recording until it repeats, or for the requested number of steps. */
 static enum plim_status play(struct plim_run_device *d, const struct plim_setting *setting,
                              enum plim_run_mode mode, struct plim_replay *out,
                              struct plim_error *err)
@@ -91,13 +91,13 @@ static enum plim_status play(struct plim_run_device *d, const struct plim_settin
                            err);
 }
 
-/* Where allocations are written: a trace of all, or the timeline of the second step; NULL: nowhere. */
+/* Outputs of a run: a trace of all allocations, the timeline of the second step; NULL: none. */
 struct shown {
     FILE *trace;
     struct plim_timeline *timeline;
 };
 
-/* Where ranks differ, the rank that needs the most is shown. */
+/* Replays a setting. If the ranks of a job differ, the outputs show the rank that needs the most memory. */
 static enum plim_status replay(struct plim_run_device *d, const struct plim_setting *setting,
                                enum plim_run_mode mode, struct shown shown,
                                struct plim_replay *out, struct plim_error *err)
@@ -127,13 +127,13 @@ static enum plim_status replay(struct plim_run_device *d, const struct plim_sett
     plim_replayer_timeline(replayer, NULL);
     plim_replayer_trace(replayer, NULL);
     if (!ranks_differ) return st;
-    if (!steps) out->repeats_after = 0; /* one of them is no proof for all */
+    if (!steps) out->repeats_after = 0; /* that one rank repeats proves nothing about the others */
     out->rank = of_ranks.rank;
     out->rank0_reserved_bytes = of_ranks.rank0_reserved_bytes;
     return st;
 }
 
-/* The status of a run, with the reason if it was stopped. */
+/* Returns the status of a run; if it was cancelled, the status and message of the stop. */
 static enum plim_status with_reason(const struct plim_run_device *d, enum plim_status st,
                                     struct plim_error *err)
 {
@@ -183,10 +183,11 @@ void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out)
     snprintf(out->why, sizeof(out->why), "%s", replay->why);
 }
 
-/* May a run of another GPU that differs only in its clock stand for a run of this one? Not with several GPUs, whose
- * links have a clock of their own, and not where the size of the GPU's memory matters before it is full: loading a
- * quantized model reads it, an expandable segment has room for 9/8 of it, a vLLM wakes up with a share of it. And
- * a proof, which goes on until it repeats, is run, except for recordings, which always go on. */
+/* True if the result of another GPU of the class may be reused, with its times adjusted. Not with sharding, since the
+ * times of links do not scale with the GPU's clock. Not if the size of GPU memory has an effect before it is full:
+ * loading a quantized model reads it, an expandable segment reserves addresses for 9/8 of it, a vLLM takes a share of
+ * it when it wakes up. Not for a proof of a spec, which takes more steps than a shared run has; plays of recordings
+ * always run until they repeat. */
 static bool may_share(const struct plim_run_device *d, const struct plim_setting *setting,
                       enum plim_run_mode mode)
 {
@@ -315,7 +316,7 @@ enum plim_status plim_run_device_timeline(struct plim_run_device *d,
     struct plim_setting shown = *setting;
     struct plim_replay last;
     if (d->options->question->recording)
-        return PLIM_OK; /* nothing but its end is known of a step */
+        return PLIM_OK; /* a recording knows only the ends of steps */
     if (shown.accumulation > PLIM_RUN_TIMELINE_MICRO_STEPS)
         shown.accumulation = PLIM_RUN_TIMELINE_MICRO_STEPS;
     return with_reason(d, replay(d, &shown, mode, (struct shown){.timeline = timeline}, &last, err), err);
@@ -366,7 +367,7 @@ enum plim_status plim_run_open_simulated(struct plim_run_device *d, struct plim_
     if (st) return st;
     d->gpu = *plim_sim_gpu(engine->device);
     plim_run_describe(d, &engine->device->info);
-    /* No other process is on it. */
+    /* No other process uses it. */
     d->limit = plim_run_limit(d, d->info.total_bytes,
                               plim_overhead_estimate(d->info.compute_capability), 0);
     d->runner = plim_run_simulator(d);

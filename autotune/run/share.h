@@ -1,12 +1,10 @@
-/* Runs that GPUs of one class share, time included.
+/* Runs that GPUs of one class share.
  *
- * On GPUs of one class (search/cache.h) a training step requests the same memory and launches the same
- * work. So a replay that never came near a limit is also the replay on every other GPU with as much memory
- * as it reserved, except for its seconds: these come from its score, played on the other GPU's clock
- * (devices/sim/score.h).
+ * On GPUs of one class (search/cache.h) a training step makes the same allocations and launches the same work. So a
+ * replay without retries has the same result on every other GPU with at least as much memory as it reserved, except for
+ * its times. These are computed by playing its score on the other GPU's clock (devices/sim/score.h).
  *
- * Zeroed is empty and ready. Thread safety: one thread at a time.
- */
+ * A zeroed struct is empty and ready. Thread safety: one thread at a time. */
 #ifndef PLIM_AUTOTUNE_RUN_SHARE_H
 #define PLIM_AUTOTUNE_RUN_SHARE_H
 
@@ -25,16 +23,15 @@ struct plim_run_share {
     struct plim_arena scores;
 };
 
-void plim_run_share_finish(struct plim_run_share *share); /* NULL and zeroed are fine */
+void plim_run_share_finish(struct plim_run_share *share); /* NULL or a zeroed one is allowed */
 
-/* Keeps a run that was recorded, if other GPUs can use it. PLIM_NOMEM is the only
- * failure. */
+/* Keeps a copy of a run and of its recorded score, if other GPUs can use it. PLIM_NOMEM is the only error. */
 enum plim_status plim_run_share_keep(struct plim_run_share *share,
                                      const struct plim_setting *setting,
                                      const struct plim_replay *replay) PLIM_MUST_CHECK;
 
-/* The run of a setting on a device with this budget; false: no kept run would be the
- * same. */
+/* Stores the kept run of a setting that is valid on a device with this budget, with the device's times. Returns false
+ * if there is none. */
 bool plim_run_share_take(const struct plim_run_share *share, const struct plim_setting *setting,
                          struct plim_device *device, int64_t budget_bytes,
                          struct plim_replay *out);

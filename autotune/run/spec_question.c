@@ -11,13 +11,14 @@
 /* --- the axes of a spec ----------------------------------------------------------------------- */
 
 enum form {
-    NUMBERS, /* struct plim_int_axis, int64_t in a setting */
-    NAMES,   /* struct plim_enum_axis, an enum in a setting */
+    NUMBERS, /* struct plim_int_axis in the spec, int64_t in the engine's argument */
+    NAMES,   /* struct plim_enum_axis in the spec, an enum in the engine's argument */
     NUMBER,  /* int64_t in both */
     NAME     /* an enum in both */
 };
 
-/* The first axis varies slowest: among equals, earlier values of the first axis are preferred. */
+/* An axis. The first row varies slowest: among equally good settings, earlier values of the first axis are
+ * preferred. */
 struct row {
     const char *name, *unit;
     enum form form;
@@ -25,7 +26,7 @@ struct row {
     const char *const *names;
     size_t name_count;
     bool is_hidden;
-    bool is_quiet; /* not reported where nothing but its first name is asked for */
+    bool is_quiet; /* not reported if its only value is the first name */
 };
 
 #define FROM(member) .from = offsetof(struct plim_spec, member)
@@ -98,7 +99,8 @@ static bool is_named(const struct row *row)
     return row->form == NAMES || row->form == NAME;
 }
 
-/* The values of a spec along one axis, into zeroed `values`: an axis without any has the first name. */
+/* Reads the values of a spec along an axis into zeroed `values`; an axis without values has the first name. Returns
+ * their number. */
 static size_t read_values(const struct row *row, const struct plim_spec *spec, int64_t *values)
 {
     const void *place = (const char *)spec + row->from;
@@ -140,7 +142,7 @@ static void add_axis(struct plim_spec_question *q, const struct row *row)
     axes->count++;
 }
 
-/* A precision without autocast determines the type of the weights. */
+/* Sets the type of the weights if the precision determines it, as those without autocast do. */
 static void own_weights(struct plim_setting *setting)
 {
     enum plim_weights own = plim_precision_weights((enum plim_precision)setting->value[PRECISION]);
@@ -174,7 +176,7 @@ void plim_spec_question_batch(const struct plim_spec *spec, struct plim_batch_re
             (struct plim_phase_request){spec->schedule[i].epoch, spec->schedule[i].accumulation};
 }
 
-/* --- what may be advised ---------------------------------------------------------------------- */
+/* --- changes that may be advised -------------------------------------------------------------- */
 
 #define BIT(value) (UINT64_C(1) << (value))
 
@@ -186,7 +188,7 @@ static void add_change(struct plim_question *q, size_t axis, uint64_t from, int6
     snprintf(change->text, sizeof(change->text), "%s %s", rows[axis].name, rows[axis].names[to]);
 }
 
-/* As default_targets() has them. */
+/* Adds LoRA on the modules of default_targets(). */
 static void add_lora(struct plim_question *q, const struct plim_spec *spec)
 {
     const char *const *targets = plim_family_info(spec->model.family)->lora_default;
@@ -199,7 +201,7 @@ static void add_lora(struct plim_question *q, const struct plim_spec *spec)
         used += (size_t)snprintf(change->text + used, size - used, " %s", *targets);
 }
 
-/* The changes that ask least of the user come first. */
+/* The least intrusive changes come first. */
 static void add_changes(struct plim_spec_question *out)
 {
     struct plim_question *q = &out->question;
@@ -214,7 +216,7 @@ static void add_changes(struct plim_spec_question *out)
     add_change(q, OPTIMIZER, adamw, PLIM_OPTIMIZER_ADAMW_8BIT, true);
     add_change(q, PRECISION, fp32 | mixed, PLIM_PRECISION_BF16, true);
     add_lora(q, out->spec);
-    /* FSDP2 shares experts among as many GPUs as there are experts, and no more. */
+    /* FSDP2 shards experts over at most as many GPUs as there are experts. */
     bool has_experts = out->spec->model.experts > 0;
     q->spread = (struct plim_spread){
         .sharding = SHARDING,
@@ -261,7 +263,7 @@ static enum plim_status write_value(const struct row *row, int64_t value,
     return PLIM_OK;
 }
 
-/* The modules that peft adapts by default. */
+/* Adds the modules that peft adapts by default. */
 static void default_targets(enum plim_family family, struct plim_lora *lora)
 {
     const char *const *names = plim_family_info(family)->lora_default;

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what is asked ---------------------------------------------------------------------------- */
+/* --- parsing the URI -------------------------------------------------------------------------- */
 
 struct question {
     bool automatic;
-    char choice[128]; /* behind "cuda:" */
+    char choice[128]; /* the text after "cuda:" */
     int64_t memory_cap_bytes;
 };
 
@@ -45,7 +45,7 @@ static enum plim_status read_uri(const char *uri, struct question *out, struct p
     return read_memory(uri, uri + length, &out->memory_cap_bytes, err);
 }
 
-/* --- can it be used? -------------------------------------------------------------------------- */
+/* --- usability -------------------------------------------------------------------------------- */
 
 static enum plim_status check_driver(const struct plim_nvml *nvml, struct plim_error *err)
 {
@@ -60,8 +60,8 @@ static enum plim_status check_driver(const struct plim_nvml *nvml, struct plim_e
         plim_cuda_minimum.driver);
 }
 
-/* In an exclusive mode CUDA refuses a second process, unless both are clients of the process that has the
- * GPU (MPS). Checked here, because finding it out by CUDA would cost a worker. */
+/* In an exclusive mode CUDA refuses a second process, unless both are clients of an MPS server. Checked here, since a
+ * worker that finds it out through CUDA is lost. */
 static enum plim_status check_mode(const struct plim_nvml *nvml, const struct plim_nvml_gpu *gpu,
                                    const char *uuid, const struct plim_mps *mps,
                                    struct plim_error *err)
@@ -94,7 +94,7 @@ static enum plim_status check_capability(const struct plim_nvml_gpu *gpu, struct
         plim_cuda_minimum.compute_capability / 10, plim_cuda_minimum.compute_capability % 10);
 }
 
-/* --- what it is ------------------------------------------------------------------------------- */
+/* --- properties ------------------------------------------------------------------------------- */
 
 /* Totals differ by a few percent, by driver, ECC and reserved memory. */
 const struct plim_gpu *plim_target_known(const struct plim_nvml_gpu *gpu)
@@ -114,7 +114,7 @@ static void set_memory(const struct plim_nvml_memory *memory, struct plim_target
         out->total_bytes = known_bytes;
         return;
     }
-    if (reserved_bytes < 0) { /* an old driver counts it as held */
+    if (reserved_bytes < 0) { /* an old driver counts the reserve as used */
         bool plausible = known_bytes && known_bytes < memory->total_bytes;
         reserved_bytes = plausible ? memory->total_bytes - known_bytes : 0;
         held_bytes = held_bytes > reserved_bytes ? held_bytes - reserved_bytes : 0;
@@ -183,7 +183,7 @@ enum plim_status plim_target_open(const struct plim_target_place *place, struct 
     return open_nvml(place, out, &code, err);
 }
 
-/* Is there a driver that a worker could ask? */
+/* True if CUDA's library exists, so that a worker can look for a GPU. */
 static bool has_driver(const struct plim_target_place *place)
 {
     void *library = dlopen(place->driver ? place->driver : "libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
@@ -191,7 +191,7 @@ static bool has_driver(const struct plim_target_place *place)
     return library != NULL;
 }
 
-/* "" and "N" are CUDA's own numbers, a UUID goes to CUDA_VISIBLE_DEVICES. */
+/* Selects a GPU without NVML. "" and "N" are CUDA's own numbers; a UUID goes to CUDA_VISIBLE_DEVICES. */
 static enum plim_status take_without_nvml(const char *uri, const char *choice,
                                           struct plim_target *out, struct plim_error *err)
 {
@@ -213,7 +213,7 @@ static enum plim_status take_without_nvml(const char *uri, const char *choice,
     return PLIM_OK;
 }
 
-/* The order in which GPUs are numbered here is a guess, so a number may mean another GPU than in the user's
+/* Notes that the order in which CUDA numbers different GPUs is a guess: a number may mean another GPU in the user's
  * program. */
 static void note_guess(const struct plim_visible_world *world, const char *choice,
                        struct plim_target *out)
@@ -227,7 +227,7 @@ static void note_guess(const struct plim_visible_world *world, const char *choic
              out->name, choice[0] ? choice : "0");
 }
 
-/* Appends to the note. */
+/* Appends to the note that the GPU is shared through MPS. */
 static void note_mps(struct plim_target *out)
 {
     size_t used = strlen(out->note);
@@ -251,7 +251,7 @@ static enum plim_status examine(const struct plim_nvml *nvml,
     return st;
 }
 
-/* The first GPU that can be used; `note` says what is wrong with those before it. */
+/* Finds the first usable GPU; `note` says why the first of those before it is not usable. */
 static enum plim_status find_any(const struct plim_nvml *nvml,
                                  const struct plim_visible_world *world, struct plim_target *out,
                                  struct plim_error *err)
@@ -327,7 +327,7 @@ enum plim_status plim_target_resolve_at(const struct plim_target_place *place, c
     enum plim_status st = read_uri(uri, &question, err);
     if (st) return st;
     st = find(place, uri, &question, out, &inner);
-    /* Before the search starts, a GPU that is lost is one that cannot be used. */
+    /* A GPU that is lost before the search starts counts as unusable. */
     if (st == PLIM_LOST) st = PLIM_NODEVICE;
     if (!st) note_mps(out);
     if (!st) return PLIM_OK;
@@ -353,7 +353,7 @@ enum plim_status plim_target_list(const struct plim_target_place *place, struct 
     if (st) return st;
     world.gpus = plim_nvml_gpus(nvml, &world.count);
     plim_visible_list(&world, &list);
-    if (!list.count) st = plim_visible_choose(&world, "", &none, err); /* says why */
+    if (!list.count) st = plim_visible_choose(&world, "", &none, err); /* for its error message */
     for (size_t i = 0; i < list.count && i < room && !st; i++) {
         out[i] = (struct plim_target){0};
         plim_mps_read(place->root, &place->mps, &out[i].mps);

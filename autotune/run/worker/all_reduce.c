@@ -1,7 +1,7 @@
 #include "all_reduce.h"
 #include "dialogue.h"
 
-/* The answer is REDUCED or FAILED. */
+/* Asks the worker to time the all-reduce. The reply is REDUCED or FAILED. */
 static enum plim_dialogue_outcome ask(struct plim_dialogue *dialogue, int gpus,
                                       struct plim_message *reply, struct plim_worker_death *death,
                                       struct plim_error *err)

@@ -7,8 +7,8 @@
 
 static const double WATCH_SECONDS = 0.1;        /* between two calls of while_timing */
 static const double STOPPED_REAP_SECONDS = 0.5; /* for a killed worker when the search is over */
-static const double GOODBYE_SECONDS = 2;        /* for a worker to end by itself */
-static const double SEND_SECONDS = 10;          /* requests are small: they never wait */
+static const double GOODBYE_SECONDS = 2;        /* for a worker to exit */
+static const double SEND_SECONDS = 10;          /* requests are small and never wait in practice */
 
 enum plim_dialogue_outcome plim_worker_die(struct plim_worker_death *death,
                                            enum plim_status verdict, const char *fmt, ...)
@@ -21,7 +21,7 @@ enum plim_dialogue_outcome plim_worker_die(struct plim_worker_death *death,
     return PLIM_DIALOGUE_DIED;
 }
 
-/* --- beginning -------------------------------------------------------------------------------- */
+/* --- start of a worker ------------------------------------------------------------------------ */
 
 enum plim_status plim_dialogue_start(struct plim_dialogue *d, const char *program,
                                      const struct plim_variable *variables, size_t count,
@@ -32,9 +32,9 @@ enum plim_status plim_dialogue_start(struct plim_dialogue *d, const char *progra
     return st;
 }
 
-/* --- the end of a worker ---------------------------------------------------------------------- */
+/* --- end of a worker -------------------------------------------------------------------------- */
 
-/* Waits in slices, because the search may have to end meanwhile. */
+/* Waits for the worker to end, in slices, since the search may have to end meanwhile. Returns false if it did not. */
 static bool wait_for_end(struct plim_dialogue *d, double seconds, int *status)
 {
     double start = plim_clock_seconds();
@@ -63,7 +63,7 @@ void plim_dialogue_end(struct plim_dialogue *d)
     plim_wire_finish(&d->wire);
 }
 
-/* The stream ended or is broken: says why, by how the process ended. */
+/* The stream ended or is broken: derives the reason from how the process ended. */
 static enum plim_dialogue_outcome die_of_stream(struct plim_dialogue *d,
                                                 struct plim_worker_death *death)
 {
@@ -111,7 +111,7 @@ static double deadline_seconds(const struct plim_dialogue *d, const struct liste
     return deadline->seconds + deadline->factor * l->prediction + more;
 }
 
-/* Each phase once and in order, so that a worker cannot put off its deadline for ever. */
+/* Phases may only advance, so that a worker cannot postpone its deadline for ever. */
 static bool is_later(const struct plim_message_phase *a, const struct plim_message_phase *b)
 {
     return a->phase > b->phase || (a->phase == b->phase && a->step > b->step);
@@ -136,7 +136,7 @@ static void watch(const struct plim_dialogue *d, struct listening *l)
     d->while_timing(d->user);
 }
 
-/* Waits for the answer to a request, keeping each phase to its deadline. */
+/* Waits for the reply to a request, with a deadline for each phase. */
 static enum plim_dialogue_outcome listen_for(struct plim_dialogue *d, struct listening *l,
                                              struct plim_message *out,
                                              struct plim_worker_death *death,
@@ -178,7 +178,7 @@ static enum plim_dialogue_outcome send_request(struct plim_dialogue *d,
               : PLIM_DIALOGUE_REPLIED;
 }
 
-/* --- the dialogue ----------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 enum plim_dialogue_outcome plim_dialogue_hello(struct plim_dialogue *d,
                                                struct plim_worker_death *death,

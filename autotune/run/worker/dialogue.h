@@ -1,8 +1,7 @@
-/* The parent's end of the dialogue with a worker: starts it, sends requests, waits for replies with a deadline
- * for each phase, and ends it. One worker at a time.
+/* The parent's side of the dialogue with a worker: starts it, sends requests, waits for replies with a deadline for
+ * each phase, and ends it. One worker at a time.
  *
- * The stop is checked all the time; once it is set, nothing here waits longer than a second.
- */
+ * The stop is checked while waiting; once it is set, no function waits longer than a second. */
 #ifndef PLIM_AUTOTUNE_RUN_DIALOGUE_H
 #define PLIM_AUTOTUNE_RUN_DIALOGUE_H
 
@@ -14,22 +13,22 @@
 
 #define PLIM_DIALOGUE_SLICE_SECONDS 0.05 /* between two checks of the stop */
 
-/* How long a phase may take: seconds + factor x the predicted time of one step.
- * Timing may additionally take the time given for it. */
+/* How long a phase may take: seconds + factor * the predicted time of one step. The timing phase may additionally take
+ * the time that the request allows for it. */
 struct plim_deadline {
     double seconds, factor;
 };
 
 struct plim_dialogue {
-    const struct plim_stop *stop;          /* lent; NULL: never stops */
-    const struct plim_log *log;            /* lent; NULL: notes are dropped */
-    const struct plim_deadline *deadlines; /* lent: one for each phase */
+    const struct plim_stop *stop;          /* owned by the caller; NULL: never stops */
+    const struct plim_log *log;            /* owned by the caller; NULL: notes are dropped */
+    const struct plim_deadline *deadlines; /* owned by the caller: one for each phase */
     double reap_seconds;                   /* how long a killed worker may take to end */
     void (*while_timing)(void *user);      /* called some 10 times a second during timing; may be NULL */
     void *user;
-    int memo_fd; /* lent to each worker (process.h); -1: none */
+    int memo_fd; /* passed to each worker, owned by the caller (process.h); -1: none */
     bool
-        a_worker_went; /* a worker ended since the caller cleared this: its GPU memory may not be free yet */
+        a_worker_went; /* a worker ended since the caller reset this: its GPU memory may not be free yet */
     struct plim_process process;
     struct plim_wire wire;
     PLIM_ARRAY(pid_t) stuck; /* killed workers that did not end in time */
@@ -44,11 +43,11 @@ struct plim_dialogue {
 enum plim_dialogue_outcome {
     PLIM_DIALOGUE_REPLIED,
     PLIM_DIALOGUE_DIED,   /* the worker is no longer usable; `death` says why */
-    PLIM_DIALOGUE_STOPPED /* the search has to end; `err` says why */
+    PLIM_DIALOGUE_STOPPED /* the search must end; `err` says why */
 };
 
 struct plim_worker_death {
-    enum plim_status verdict; /* PLIM_CRASHED, PLIM_TIMEOUT, or a status that the caller derived from a reply */
+    enum plim_status verdict; /* PLIM_CRASHED, PLIM_TIMEOUT, or a status that the caller takes from a reply */
     char why[160];
 };
 
@@ -57,36 +56,35 @@ enum plim_dialogue_outcome PLIM_PRINTF(3, 4)
     plim_worker_die(struct plim_worker_death *death, enum plim_status verdict, const char *fmt,
                     ...);
 
-/* Starts a worker if there is none; PLIM_IO. */
+/* Starts a worker; there must be none. PLIM_IO if that fails. */
 enum plim_status plim_dialogue_start(struct plim_dialogue *dialogue, const char *program,
                                      const struct plim_variable *variables, size_t count,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Waits for a worker's first message, which must say that it is of our build. */
+/* Waits for a worker's first message, and checks that the worker is of this build. */
 enum plim_dialogue_outcome plim_dialogue_hello(struct plim_dialogue *dialogue,
                                                struct plim_worker_death *death,
                                                struct plim_error *err);
 
-/* What the deadlines of a request depend on. */
+/* From this the deadlines of a request follow. */
 struct plim_expectation {
     enum plim_worker_phase phase; /* the phase in which the worker begins the request */
     double prediction;            /* seconds of one step; 0: not known */
     double timing_seconds;        /* the time that the request allows for repeats */
 };
 
-/* Sends a request and waits for its reply: of the kind `wanted`, or FAILED. `out` is valid until
- * the next call. */
+/* Sends a request and waits for its reply, of the kind `wanted` or FAILED. `out` is valid until the next call. */
 enum plim_dialogue_outcome
 plim_dialogue_ask(struct plim_dialogue *dialogue, const struct plim_message *request,
                   enum plim_message_kind wanted, const struct plim_expectation *expectation,
                   struct plim_message *out, struct plim_worker_death *death,
                   struct plim_error *err);
 
-/* Asks the worker to end by itself, and gives it a moment. */
+/* Asks the worker to exit, and waits a moment for that. */
 void plim_dialogue_say_bye(struct plim_dialogue *dialogue);
-/* Ends the worker, if there is one, with everything that it holds. */
+/* Kills the worker, if there is one, and waits for its end. */
 void plim_dialogue_end(struct plim_dialogue *dialogue);
-/* Ends the dialogue: also reaps workers that did not end in time. */
+/* Ends the worker, reaps earlier ones that did not end in time, and frees memory. */
 void plim_dialogue_finish(struct plim_dialogue *dialogue);
 
 #endif

@@ -44,7 +44,7 @@ static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attri
     return failed;
 }
 
-/* posix_spawn() and its objects; an errno. */
+/* Calls posix_spawn(). Returns 0 or an errno. */
 static int spawn(const char *program, char **environment, int fd, int memo_fd, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
@@ -91,7 +91,7 @@ out:
     return st == PLIM_NOMEM ? plim_no_memory(err) : st;
 }
 
-/* Beyond the descriptors of a worker, which are filled one by one when it is started. */
+/* The descriptor is moved above those of a worker, which dup2() sets one after the other and might overwrite it. */
 int plim_process_make_memo(void)
 {
     enum { FIRST = 10 };
@@ -129,7 +129,7 @@ void plim_process_kill(const struct plim_process *process)
     if (process->pid > 0 && kill(-process->pid, SIGKILL)) kill(process->pid, SIGKILL);
 }
 
-/* --- the worker's side ------------------------------------------------------------------------ */
+/* --- in the worker ---------------------------------------------------------------------------- */
 
 static void close_inherited(void)
 {

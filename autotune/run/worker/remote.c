@@ -5,10 +5,10 @@
 #include <time.h>
 #include <unistd.h>
 
-static const double BUSY_NAP_SECONDS = 0.25; /* between two workers for a device that is in use */
-static const double TIMING_SHARE = 0.25;  /* of the time that is left, for one setting */
+static const double BUSY_NAP_SECONDS = 0.25; /* between two attempts to open a device that is in use */
+static const double TIMING_SHARE = 0.25;  /* share of the remaining time for one setting */
 
-/* What is known of a setting from the runs before. */
+/* The last result of a setting. */
 struct past_run {
     struct plim_setting setting;
     enum plim_run_mode mode;
@@ -18,14 +18,14 @@ struct past_run {
 
 struct plim_remote {
     struct plim_remote_config config;
-    char *uri, *alloc_conf, *visible_gpu, *program, *spec_text; /* the config's texts, ours */
+    char *uri, *alloc_conf, *visible_gpu, *program, *spec_text; /* own copies of the config's strings */
     uint64_t spec_hash;
     struct plim_all_reduce all_reduce;
     int64_t budget_bytes;
 
     struct plim_dialogue dialogue;
     bool ready;    /* the device is open */
-    bool was_open; /* in this worker or in one before */
+    bool was_open; /* the device was open in this or an earlier worker */
     bool told_refusal;
     int workers;
     uint32_t last_id;
@@ -79,7 +79,7 @@ static enum plim_status start_worker(struct plim_remote *r, struct plim_error *e
     return st;
 }
 
-/* The answer is OPENED or FAILED. */
+/* Asks the worker to open the device. The reply is OPENED or FAILED. */
 static enum plim_dialogue_outcome ask_to_open(struct plim_remote *r, struct plim_message *out,
                                               struct plim_worker_death *death,
                                               struct plim_error *err)
@@ -99,7 +99,7 @@ static enum plim_dialogue_outcome ask_to_open(struct plim_remote *r, struct plim
                              err);
 }
 
-/* A device that just lost a worker may need another try; what is not there will not come. */
+/* True for failures to open that may pass, as after the loss of a worker; false for a device that does not exist. */
 static bool may_pass(enum plim_status st)
 {
     return st == PLIM_OOM || st == PLIM_LOST;
@@ -116,8 +116,8 @@ static enum plim_status give_up_device(const struct plim_remote *r,
                      death->why);
 }
 
-/* Waits a moment for others to give the device back; false: none have it, or for too long.
- * `since`: when it was found in use first; 0: it was not. */
+/* Waits a moment for other processes to release the device. Returns false if none use it, or if that lasts too long.
+ * *since is the time when it was first found in use; 0: it was not. */
 static bool wait_for_others(struct plim_remote *r, const struct plim_worker_death *death,
                             double *since)
 {
@@ -153,7 +153,7 @@ static enum plim_status ensure_open(struct plim_remote *r, struct plim_error *er
         end_worker(r);
         if (outcome == PLIM_DIALOGUE_STOPPED) return must_stop(r, err);
         if (wait_for_others(r, &death, &busy_since)) {
-            deaths = -1; /* that others have it is no fault of the worker's */
+            deaths = -1; /* use by other processes does not count as a death of the worker */
             continue;
         }
         if (outcome == PLIM_DIALOGUE_REPLIED && !may_pass(death.verdict))
@@ -176,7 +176,7 @@ static double timing_seconds(const struct plim_remote *r)
     return most <= 0 ? 0 : most < seconds ? most : seconds;
 }
 
-/* The answer is RESULT or FAILED. */
+/* Asks the worker to run a setting. The reply is RESULT or FAILED. */
 static enum plim_dialogue_outcome
 ask_to_run(struct plim_remote *r, const struct plim_setting *setting, enum plim_run_mode mode,
            struct plim_message *out, struct plim_worker_death *death, struct plim_error *err)
@@ -196,7 +196,7 @@ ask_to_run(struct plim_remote *r, const struct plim_setting *setting, enum plim_
                              err);
 }
 
-/* Is it an answer to keep, and the worker one to go on with? */
+/* Returns false if the reply does not count and the worker must be ended. Ends a worker that is suspect. */
 static bool accept(struct plim_remote *r, const struct plim_message *reply,
                    struct plim_worker_death *death)
 {
@@ -219,13 +219,13 @@ static bool accept(struct plim_remote *r, const struct plim_message *reply,
     return true;
 }
 
-/* Something is missing that every setting needs: a library. */
+/* True if the worker lacks a library that every setting needs. */
 static bool is_useless(const struct plim_message *reply)
 {
     return reply->kind == PLIM_MESSAGE_FAILED && reply->failed.status == PLIM_NODEVICE;
 }
 
-/* One answer about the setting, at the price of so many workers. PLIM_OK, or the search ends. */
+/* Gets a result for the setting, with at most PLIM_REMOTE_DEATHS workers. Fails only if the search has to end. */
 static enum plim_status obtain(struct plim_remote *r, const struct plim_setting *setting,
                                enum plim_run_mode mode, struct plim_message_result *result,
                                struct plim_error *err)
@@ -265,8 +265,8 @@ static struct past_run *find_past(struct plim_remote *r, const struct plim_setti
     return NULL;
 }
 
-/* The GPU had no memory though the budget had: a new worker finds out whether it was the old one's
- * doing. */
+/* If the GPU ran out of memory before the budget was used up, runs the setting again in a new worker, to exclude a leak
+ * of the old one. */
 static enum plim_status ask_refused_again(struct plim_remote *r, const struct plim_setting *setting,
                                           enum plim_run_mode mode,
                                           struct plim_message_result *result,
@@ -293,13 +293,13 @@ static void mark_unstable(struct plim_replay *replay, enum plim_status before)
              plim_status_text(before), plim_status_text(now));
 }
 
-/* A noisy measurement is made again; the better one counts. */
+/* Repeats a noisy measurement and keeps the better one. */
 static void repeat_noisy(struct plim_remote *r, const struct plim_setting *setting,
                          enum plim_run_mode mode, struct plim_message_result *result)
 {
     struct plim_message_result again;
     if (result->replay.verdict != PLIM_OK || !result->timing.noisy) return;
-    if (obtain(r, setting, mode, &again, NULL)) return; /* the search ends: what there is counts */
+    if (obtain(r, setting, mode, &again, NULL)) return; /* the search ends: keep the first */
     if (again.replay.verdict != PLIM_OK) {
         result->replay = again.replay;
         mark_unstable(&result->replay, PLIM_OK);
@@ -309,7 +309,7 @@ static void repeat_noisy(struct plim_remote *r, const struct plim_setting *setti
     }
 }
 
-/* What two runs of the setting say together. */
+/* Marks a setting as unstable if its verdict differs from that of an earlier run. */
 static void compare_with_past(struct plim_replay *replay, const struct past_run *past)
 {
     if (past && past->replay.verdict != replay->verdict)
@@ -426,7 +426,7 @@ enum plim_status plim_remote_open(struct plim_remote *r, const struct plim_messa
 
 void plim_remote_set_budget(struct plim_remote *r, int64_t budget_bytes)
 {
-    r->budget_bytes = budget_bytes > 0 ? budget_bytes : 1; /* 0 is no limit on the wire */
+    r->budget_bytes = budget_bytes > 0 ? budget_bytes : 1; /* 0 means no limit in a RUN message */
 }
 
 void plim_remote_set_timing(struct plim_remote *r, double seconds)

@@ -1,4 +1,4 @@
-/* Running settings in a worker process (wire.h).
+/* Runs settings in a worker process (wire.h).
  *
  *     struct plim_remote_config config = PLIM_REMOTE_CONFIG_INIT;
  *     config.uri = "cuda:0", config.spec = spec, config.stop = stop, ...
@@ -12,28 +12,26 @@
  *
  *     PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED   as the worker replies
  *     PLIM_LOST       the device failed in a way that ends its context
- *     PLIM_CRASHED    the worker ended without a reply, or sent an invalid one
+ *     PLIM_CRASHED    the worker ended without a reply, or sent an invalid reply
  *     PLIM_TIMEOUT    a phase took longer than its deadline
- *     PLIM_UNSTABLE   a loss that is not finite, or two runs that contradict each other
+ *     PLIM_UNSTABLE   a loss is not finite, or two runs contradict each other
  *
- * If the GPU runs out of memory although the budget was not used up, the setting is run once more, in
- * a new worker, whose reply counts: a leak of the old worker is gone with it. (If other processes have taken
- * the memory, a new worker does not get it either.)
+ * If the GPU runs out of memory before the budget is used up, the setting is run once more in a new worker, whose reply
+ * counts: a leak of the old worker ended with it. (If other processes hold the memory, a new worker does not get it
+ * either.)
  *
- * A device that other processes use (PLIM_BUSY: exclusive mode, an MPS server that recovers from what
- * ended the last worker) is opened again, in new workers, for busy_seconds.
+ * If other processes use the device (PLIM_BUSY: exclusive mode, or an MPS server that recovers from the failure of the
+ * last worker), new workers try to open it for busy_seconds.
  *
- * LOST, CRASHED and TIMEOUT cost the worker: the setting is tried again in a new one, and gets this
- * verdict after PLIM_REMOTE_DEATHS in a row. A worker that leaks memory, or whose device is
- * suspect, is replaced too, but its reply counts. A run itself fails only where the search has to
- * end: PLIM_CANCELLED and PLIM_TIMEOUT from `stop`, PLIM_LOST when the device can no longer be
- * opened, PLIM_NODEVICE when a library is missing that every setting needs, lack of host memory.
+ * LOST, CRASHED and TIMEOUT end the worker: the setting is tried again in a new one, and gets this verdict after
+ * PLIM_REMOTE_DEATHS in a row. A worker that leaks memory, or whose device is suspect, is replaced too, but its reply
+ * counts. A run itself fails only if the search has to end: PLIM_CANCELLED and PLIM_TIMEOUT from `stop`, PLIM_LOST if
+ * the device can no longer be opened, PLIM_NODEVICE if a library is missing that every setting needs, PLIM_NOMEM.
  *
- * The stop is checked all the time; once it is set, the worker is killed and nothing here waits
- * longer than a second. A worker dies with the thread that started it.
+ * The stop is checked while waiting; once it is set, the worker is killed and no function waits longer than a second. A
+ * worker dies with the thread that started it.
  *
- * Thread safety: one thread at a time, and always the same.
- */
+ * Thread safety: always the same thread. */
 #ifndef PLIM_AUTOTUNE_RUN_REMOTE_H
 #define PLIM_AUTOTUNE_RUN_REMOTE_H
 
@@ -43,31 +41,31 @@
 enum { PLIM_REMOTE_DEATHS = 3 };
 
 struct plim_remote_config {
-    const char *uri;                /* of the device, as the worker is to open it */
+    const char *uri;                /* of the device, as the worker opens it */
     const char *alloc_conf;         /* PyTorch's syntax; NULL: its defaults */
     const struct plim_spec *spec;   /* resolved; only read by plim_remote_create() */
-    const char *visible_gpu;        /* CUDA_VISIBLE_DEVICES of the worker; NULL: as it is */
+    const char *visible_gpu;        /* CUDA_VISIBLE_DEVICES of the worker; NULL: inherited */
     const char *program;            /* the worker's executable; NULL: this one */
     /* The all-reduce among GPUs of this kind, only read by plim_remote_create(); NULL: not measured */
     const struct plim_all_reduce *all_reduce;
     const struct plim_stop *stop;   /* NULL: never stops */
-    const struct plim_log *log;     /* for every worker that was lost; NULL: notes are dropped */
-    double timing_seconds;          /* for the repeats of one setting; 0: one run, no repeats */
+    const struct plim_log *log;     /* notes about lost workers; NULL: notes are dropped */
+    double timing_seconds;          /* time for the repeats of one setting; 0: no repeats */
     int64_t leak_bytes, load_bytes; /* see struct plim_message_open */
     struct plim_deadline deadlines[PLIM_PHASE_COUNT];
-    /* How long memory may take to become free after a worker's end. Memory that did not once is assumed to
-     * belong to another process. */
+    /* How long memory may take to become free after a worker's end. If it is exceeded once, the memory is assumed to
+     * belong to another process, and is not waited for again. */
     double memory_back_seconds;
     double reap_seconds; /* how long a killed worker may take to end */
-    double busy_seconds; /* how long the device may be in use by others before it counts as absent */
-    /* The predicted seconds of one step of the setting; NULL: not known. */
+    double busy_seconds; /* how long the device may be in use by others before opening it fails */
+    /* Returns the predicted time of one step of the setting in seconds, 0 if not known; may be NULL. */
     double (*predict)(void *user, const struct plim_setting *setting);
-    /* The step time of the setting above which it is not timed by repeats (wire.h); 0 or NULL: no limit. */
+    /* Returns the step time above which the setting is not timed by repeats (wire.h); 0 or NULL: no limit. */
     double (*slow)(void *user, const struct plim_setting *setting);
-    /* Is the device's used memory back to what it was before the first worker? Called until it is,
-     * or memory_back_seconds are over; NULL: not known. */
+    /* True if the device's used memory is back to what it was before the first worker. Called until it is, or until
+     * memory_back_seconds have passed; NULL: not known. */
     bool (*memory_is_back)(void *user);
-    /* Called some ten times a second while a setting is timed, to see what slows the GPU down. */
+    /* Called some ten times a second while a setting is timed, to check whether the GPU is slowed down; may be NULL. */
     void (*while_timing)(void *user);
     void *user;
 };
@@ -83,36 +81,36 @@ struct plim_remote_config {
 
 struct plim_remote;
 
-/* Starts nothing yet. PLIM_NOMEM, or PLIM_INVALID for a spec that is too large to send. */
+/* Creates a remote, without starting a worker. PLIM_NOMEM; PLIM_INVALID: the spec is too large to send. */
 enum plim_status plim_remote_create(const struct plim_remote_config *config,
                                     struct plim_remote **out,
                                     struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Ends the worker, with everything that it holds. */
+/* Ends the worker and frees the remote; NULL is allowed. */
 void plim_remote_destroy(struct plim_remote **remote);
 
-/* Starts a worker if there is none. `out` is the device as seen by the worker, valid as long as the
- * remote. Fails as the device's open function does, or as a run does. */
+/* Starts a worker and opens the device, if that was not done. *out is the device as seen by the worker, valid as long
+ * as the remote. Fails like the device's open function, or like a run. */
 enum plim_status plim_remote_open(struct plim_remote *remote,
                                   const struct plim_message_opened **out,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
-/* From now on a LIMITED run may hold at most the budget; an UNLIMITED one may hold all the memory there is. */
+/* Sets the most memory that a LIMITED run may hold; an UNLIMITED run may hold all of the GPU's. */
 void plim_remote_set_budget(struct plim_remote *remote, int64_t budget_bytes);
 
-/* Runs a setting. If it does not fit, or cannot run, that is a verdict in `out`, as above. The same
- * setting gives the same answer every time. */
+/* Runs a setting. That it does not fit or cannot run is a verdict in `out`, not an error. A setting that failed with
+ * LOST, CRASHED, TIMEOUT or UNSTABLE is not run again: its result is returned. */
 enum plim_status plim_remote_run(struct plim_remote *remote, const struct plim_setting *setting,
                                  enum plim_run_mode mode, struct plim_replay *out,
                                  struct plim_error *err) PLIM_MUST_CHECK;
 
-/* From now on runs spend this time on the repeats of one setting, instead of config.timing_seconds. */
+/* Changes the time that runs spend on the repeats of one setting (config.timing_seconds). */
 void plim_remote_set_timing(struct plim_remote *remote, double seconds);
 
-/* The timing of the last run; no repeats when it did not fit. */
+/* Returns the timing of the last run; it has no repeats if the setting did not fit. Valid until the next run. */
 const struct plim_timing *plim_remote_timing(const struct plim_remote *remote);
 
-/* The number of workers started so far. */
+/* Returns the number of workers started so far. */
 int plim_remote_workers(const struct plim_remote *remote);
 
 #endif

@@ -21,7 +21,8 @@ const char *plim_worker_phase_name(enum plim_worker_phase phase)
 
 /* --- fields ----------------------------------------------------------------------------------- */
 
-/* One list of fields serves both ways: `in` is read when it is set, `out` written else. */
+/* Encodes or decodes fields, so that one list of fields serves both: reads from `in` if it is set, otherwise writes to
+ * `out`. */
 struct codec {
     const uint8_t *in;
     uint8_t *out;
@@ -67,7 +68,7 @@ static void pass_i64(struct codec *c, int64_t *value)
     memcpy(value, &bits, sizeof(bits));
 }
 
-/* A size, a count: never negative. */
+/* A size or a count, never negative. */
 static void pass_amount(struct codec *c, int64_t *value)
 {
     pass_i64(c, value);
@@ -82,7 +83,7 @@ static void pass_int(struct codec *c, int *value, int low, int high)
     *value = c->bad ? low : (int)wide;
 }
 
-/* Any double, NaN too. */
+/* Any double, including NaN. */
 static void pass_bits(struct codec *c, double *value)
 {
     uint64_t bits;
@@ -110,7 +111,7 @@ static void pass_bool(struct codec *c, bool *value)
     *value = number;
 }
 
-/* Of an enum whose enumerators are 0 to count - 1. */
+/* An enum with the enumerators 0 to count - 1. */
 #define PASS_ENUM(c, value, count)                                                                 \
     do {                                                                                           \
         int number_ = (int)(value);                                                                \
@@ -118,7 +119,7 @@ static void pass_bool(struct codec *c, bool *value)
         (value) = number_;                                                                         \
     } while (0)
 
-/* The bytes and a zero behind them; `*text` is borrowed from what is decoded. */
+/* A string with its terminator. When decoding, *text points into the decoded bytes. */
 static void pass_text(struct codec *c, const char **text)
 {
     uint32_t length = c->in ? 0 : (uint32_t)strlen(*text);
@@ -162,7 +163,7 @@ static void pass_info(struct codec *c, struct plim_device_info *info)
     pass_amount(c, &info->total_bytes);
 }
 
-/* Whether the values are those of a spec is seen where they are used: this end has no spec. */
+/* The values are not checked against the spec, which is not known here. */
 static void pass_setting(struct codec *c, struct plim_setting *s)
 {
     pass_amount(c, &s->micro_batch);
@@ -343,7 +344,7 @@ static uint32_t fnv1a(uint32_t hash, const uint8_t *bytes, size_t count)
     return hash;
 }
 
-/* Of the header between magic and checksum, and the payload. */
+/* Returns the checksum of the header between magic and checksum, and of the payload. */
 static uint32_t checksum(const uint8_t *frame, size_t payload_bytes)
 {
     uint32_t hash = fnv1a(UINT32_C(2166136261), frame + 4, PLIM_WIRE_HEADER_BYTES - 8);
@@ -412,7 +413,7 @@ void plim_wire_finish(struct plim_wire *wire)
     *wire = (struct plim_wire){.fd = -1};
 }
 
-/* Waits until the socket is ready for `events`, until `end` on the clock (negative: for ever). */
+/* Waits until the socket is ready for `events`, but not beyond the clock time `end` (negative: without limit). */
 static enum plim_status await(int fd, short events, double end)
 {
     struct pollfd poll_fd = {.fd = fd, .events = events};
@@ -449,7 +450,7 @@ enum plim_status plim_wire_send(struct plim_wire *wire, const struct plim_messag
     return st;
 }
 
-/* The message at the front of the buffer. PLIM_TIMEOUT: it is not complete. */
+/* Decodes the message at the start of the buffer. PLIM_TIMEOUT: it is incomplete. */
 static enum plim_status take_message(struct plim_wire *wire, struct plim_message *out)
 {
     switch (plim_wire_decode(wire->buffer, wire->count, out, &wire->used)) {

@@ -2,31 +2,29 @@
  *
  *     parent                         worker
  *                                    HELLO    version, build
- *     REDUCE   how many GPUs   ->
+ *     REDUCE   number of GPUs  ->
  *                              <-    PHASE    timing the all-reduce
- *                              <-    REDUCED  how fast they are       (or FAILED)
+ *                              <-    REDUCED  their speed         (or FAILED)
  *     OPEN     device, spec    ->
  *                              <-    PHASE    opening
  *                              <-    OPENED   the device          (or FAILED)
  *     RUN      a setting       ->
  *                              <-    PHASE    building, step 1, ..., timing, clearing
  *                              <-    RESULT   verdict and numbers (or FAILED)
- *     BYE                      ->    ends; so does the end of the stream
+ *     BYE                      ->    exits, as at the end of the stream
  *
- * REDUCE is sent, if at all, to a worker of its own, before its device is opened (all_reduce.h).
+ * REDUCE is only sent to a separate worker that opens no device (all_reduce.h).
  *
  * A message is a header of 16 bytes and a payload; all numbers are little-endian:
  *
  *     u32 magic    u16 version    u16 kind    u32 payload bytes    u32 checksum
  *
- * The checksum is FNV-1a over version, kind, length and payload: one changed byte changes it.
- * Fields are sent one by one, never as structs, and each is checked when it arrives (enumerators,
- * counts, finite times), so every decoded message is plausible. The spec
- * is sent as YAML (plim_spec_write), with its hash to verify that it was read back the same; a setting
- * is sent as its values along the spec's axes, which both ends know (run/spec_question.h).
+ * The checksum is FNV-1a over version, kind, length and payload; any single changed byte changes it. Fields are sent
+ * one by one, never as structs, and each is checked when it arrives (enumerators, counts, finite times). The spec is
+ * sent as YAML (plim_spec_write), with its hash to verify that it was read back correctly; a setting is sent as its
+ * values along the spec's axes, which both ends know (run/spec_question.h).
  *
- * An invalid stream is abandoned: nothing is read after the first broken byte.
- */
+ * Nothing is read after the first invalid message. */
 #ifndef PLIM_AUTOTUNE_RUN_WIRE_H
 #define PLIM_AUTOTUNE_RUN_WIRE_H
 
@@ -37,7 +35,7 @@
 
 enum { PLIM_WIRE_VERSION = 1, PLIM_WIRE_HEADER_BYTES = 16, PLIM_WIRE_MAX_BYTES = 1 << 18 };
 
-/* The phases of a worker, in the order of time: within one request it never goes back. */
+/* The phases of a worker, in order: within a request it never goes back. */
 #define PLIM_PHASE_MAP(X)                                                                          \
     X(STARTING, "starting")                                                                        \
     X(REDUCING, "timing the all-reduce")                                                           \
@@ -70,11 +68,11 @@ enum plim_message_kind {
 };
 
 struct plim_message_hello {
-    const char *build; /* of the executable: both ends have to be of one build */
+    const char *build; /* version of the executable, which must be the same at both ends */
 };
 
 struct plim_message_reduce {
-    int gpus; /* the first of those that the worker sees */
+    int gpus; /* use the first so many GPUs that the worker sees */
 };
 
 struct plim_message_open {
@@ -83,8 +81,8 @@ struct plim_message_open {
     const char *spec;       /* YAML */
     uint64_t spec_hash;
     struct plim_all_reduce all_reduce; /* measured among GPUs of this kind; zeroed: not measured */
-    int64_t leak_bytes; /* what may be missing, in total, after settings that had run before */
-    int64_t load_bytes; /* the same after those that had not, which load kernels and plans (leaks.h) */
+    int64_t leak_bytes; /* limit of the memory missing, in total, after runs of settings that had run before */
+    int64_t load_bytes; /* same, after first runs of settings, which load kernels and plans (leaks.h) */
 };
 
 struct plim_message_opened {
@@ -94,26 +92,25 @@ struct plim_message_opened {
 
 struct plim_message_run {
     struct plim_setting setting;
-    int64_t capacity_bytes; /* the most that may be held; 0: all there is */
-    double timing_seconds;  /* the time for repeats; 0: none are made */
-    /* A setting whose step takes longer than this will not be chosen: it is not repeated, since the steps that decide
-     * whether it fits give its time well enough. 0: no limit */
+    int64_t capacity_bytes; /* the most memory that may be held; 0: no limit */
+    double timing_seconds;  /* the time for repeats; 0: no repeats */
+    /* If a step takes longer than this, the setting will not be chosen and is not repeated: its first steps give its
+     * time well enough. 0: no limit */
     double slow_seconds;
 };
 
 struct plim_message_phase {
     enum plim_worker_phase phase;
-    int step; /* PLIM_PHASE_STEP: its number, from 1; else 0 */
+    int step; /* for PLIM_PHASE_STEP its number, from 1; otherwise 0 */
 };
 
 struct plim_message_result {
     struct plim_replay replay; /* its verdict: PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED, PLIM_LOST */
     struct plim_timing timing;
     bool finite; /* every loss was finite */
-    /* The next run should have a new worker: more memory is missing than OPEN allows, or the device
-     * is suspect. */
+    /* The next run should use a new worker: more memory is missing than OPEN allows, or the device is suspect. */
     bool suspect;
-    bool refused; /* PLIM_OOM: the GPU itself ran out of memory, below the limit */
+    bool refused; /* for PLIM_OOM: the GPU itself ran out of memory, below the limit */
     int64_t free_before_bytes, free_after_bytes;
 };
 
@@ -124,7 +121,7 @@ struct plim_message_failed {
 
 struct plim_message {
     enum plim_message_kind kind;
-    uint32_t id; /* of the request: chosen by RUN, repeated by PHASE, RESULT and FAILED; 0 before the first RUN */
+    uint32_t id; /* of the request: set in RUN, repeated in PHASE, RESULT and FAILED; 0 before the first RUN */
     union {
         struct plim_message_hello hello;
         struct plim_message_open open;
@@ -138,36 +135,36 @@ struct plim_message {
     };
 };
 
-/* Returns the bytes written to `buffer`, 0 when the message does not fit or cannot be sent. */
+/* Encodes a message. Returns the number of bytes written to `buffer`, 0 if the message does not fit or is invalid. */
 size_t plim_wire_encode(const struct plim_message *message, uint8_t *buffer, size_t size);
 
 enum plim_wire_state {
-    PLIM_WIRE_MESSAGE, /* one was read, from the first `used` bytes */
-    PLIM_WIRE_MORE,    /* it is incomplete so far */
+    PLIM_WIRE_MESSAGE, /* a message was decoded from the first `used` bytes */
+    PLIM_WIRE_MORE,    /* the message is incomplete */
     PLIM_WIRE_FOREIGN, /* a message of another version of the protocol */
     PLIM_WIRE_BROKEN   /* not a message */
 };
 
-/* Texts of type `const char *` in `out` point into `bytes`. */
+/* Decodes a message. Strings of type `const char *` in `out` point into `bytes`. */
 enum plim_wire_state plim_wire_decode(const uint8_t *bytes, size_t count, struct plim_message *out,
                                       size_t *used);
 
 /* --- over a socket ---------------------------------------------------------------------------- */
 
-/* One end of a stream socket. Ready when zeroed, with `fd` set; the caller owns fd. */
+/* One end of a stream socket. Ready when zeroed, with `fd` set, which the caller owns. */
 struct plim_wire {
     int fd;
     uint8_t *buffer;
-    size_t count, used; /* bytes in the buffer; bytes of the message returned last */
-    bool broken;        /* PLIM_IO meant an invalid message, not the end of the stream */
+    size_t count, used; /* bytes in the buffer; bytes of the last returned message */
+    bool broken;        /* PLIM_IO was due to an invalid message, not to the end of the stream */
 };
 
 void plim_wire_finish(struct plim_wire *wire);
 
-/* Sends, or receives, one message, waiting at most `seconds` (0: not at all, negative: without
- * limit). A received message is valid until the next call. PLIM_TIMEOUT: not in time, and
- * receiving may be tried again; PLIM_IO: the other end is gone or sends something invalid;
- * PLIM_UNSUPPORTED: it speaks another version; PLIM_NOMEM. A signal also ends the wait. */
+/* Send or receive one message, waiting at most `seconds` (0: not at all; negative: without limit). A received message
+ * is valid until the next call. PLIM_TIMEOUT: the time is over, or a signal arrived; receiving may be tried again.
+ * PLIM_IO: the other end has closed the stream or sent something invalid. PLIM_UNSUPPORTED: it speaks another version.
+ * PLIM_INVALID: the message cannot be encoded. PLIM_NOMEM. */
 enum plim_status plim_wire_send(struct plim_wire *wire, const struct plim_message *message,
                                 double seconds) PLIM_MUST_CHECK;
 enum plim_status plim_wire_receive(struct plim_wire *wire, struct plim_message *out,

@@ -20,8 +20,8 @@ struct worker {
     struct plim_replayer *replayer;
     struct plim_allocator_config allocator;
     struct plim_spec spec;
-    struct plim_spec_question question; /* of the spec: what the settings mean */
-    struct plim_all_reduce all_reduce; /* among GPUs of this kind; zeroed: it was not measured */
+    struct plim_spec_question question; /* of the spec; gives the settings their meaning */
+    struct plim_all_reduce all_reduce; /* among GPUs of this kind; zeroed: not measured */
     struct plim_leaks leaks;
     struct plim_warmth warmth; /* of the device */
 };
@@ -46,7 +46,7 @@ static enum plim_status fail(struct worker *w, enum plim_status why, const struc
     return reply(w);
 }
 
-/* --- before a device is opened ---------------------------------------------------------------- */
+/* --- REDUCE ----------------------------------------------------------------------------------- */
 
 static enum plim_status serve_reduce(struct worker *w)
 {
@@ -60,7 +60,7 @@ static enum plim_status serve_reduce(struct worker *w)
     return reply(w);
 }
 
-/* --- opening ---------------------------------------------------------------------------------- */
+/* --- OPEN ------------------------------------------------------------------------------------- */
 
 static enum plim_status load_spec(struct worker *w, const struct plim_message_open *open,
                                   struct plim_error *err)
@@ -93,9 +93,9 @@ static enum plim_status serve_open(struct worker *w)
     return reply(w);
 }
 
-/* --- running ---------------------------------------------------------------------------------- */
+/* --- RUN -------------------------------------------------------------------------------------- */
 
-/* The device knows better what went wrong than the replay. */
+/* Replies FAILED, with the device's message, which is more specific than the replay's. */
 static enum plim_status fail_with_message(struct worker *w, enum plim_status why,
                                           const struct plim_error *err)
 {
@@ -106,7 +106,7 @@ static enum plim_status fail_with_message(struct worker *w, enum plim_status why
     return fail(w, why, &both);
 }
 
-/* A verdict where the replay failed in a way that is the setting's or the device's. */
+/* Turns a failure that is due to the setting or the device into a verdict. */
 static enum plim_status verdict_of_failure(const struct worker *w, enum plim_status st,
                                            struct plim_replay *replay, struct plim_error *err)
 {
@@ -119,7 +119,7 @@ static enum plim_status verdict_of_failure(const struct worker *w, enum plim_sta
     return PLIM_OK;
 }
 
-/* A device that computes has losses; `sim` has none. */
+/* False if the loss is not finite. A simulated device computes none. */
 static bool is_good(const struct worker *w, const struct plim_replay_step *step)
 {
     return w->device->info.simulated || isfinite(step->loss);
@@ -140,7 +140,8 @@ static enum plim_status repeat_step(void *user, double *seconds)
     return PLIM_OK;
 }
 
-/* Did all of them take longer than `limit`? What else runs on the GPU makes steps longer, never shorter. */
+/* True if all steps took longer than `limit` seconds (0: no limit). The shortest counts: other work on the GPU only
+ * makes steps longer. */
 static bool is_slow(const struct plim_measured_steps *steps, double limit)
 {
     double least = INFINITY;
@@ -148,9 +149,9 @@ static bool is_slow(const struct plim_measured_steps *steps, double limit)
     return limit > 0 && least > limit;
 }
 
-/* Repeats the step for as long as it is asked for, unless it is too slow already. A simulated device has one time. A
- * step that does not run any more ends the measurement; the end of the replay says why. `steps`: those that decide, but
- * for the first, which waits for plans to be compiled. */
+/* Measures the step time by repeats, unless the setting is too slow. A simulated device always takes the same time. If
+ * a step fails, the measurement ends, and the end of the replay reports the reason. `steps` has the times of the first
+ * steps, without the very first, during which plans are compiled. */
 static enum plim_status worker_measure(struct worker *w, struct plim_measured_steps *steps,
                                        double last_seconds, struct plim_message_result *result,
                                        struct plim_error *err)
@@ -172,7 +173,8 @@ static enum plim_status worker_measure(struct worker *w, struct plim_measured_st
     return st == PLIM_CANCELLED ? PLIM_OK : st;
 }
 
-/* The steps that decide, and those that are timed. The replay has to be ended whatever comes. */
+/* Runs the steps that decide whether the setting fits, then those that are timed. The caller ends the replay in any
+ * case. */
 static enum plim_status run_steps(struct worker *w, struct plim_message_result *result,
                                   struct plim_error *err)
 {
@@ -207,7 +209,7 @@ static enum plim_status replay(struct worker *w, struct plim_message_result *res
     return st ? st : steps;
 }
 
-/* Gives everything back and counts what is missing. */
+/* Frees all memory and counts what is missing. */
 static enum plim_status clear(struct worker *w, struct plim_message_result *result)
 {
     enum plim_status st = tell_phase(w, PLIM_PHASE_CLEARING, 0);
@@ -221,7 +223,7 @@ static enum plim_status clear(struct worker *w, struct plim_message_result *resu
     return st;
 }
 
-/* What the GPU is connected by: as was measured, or as its kind is known to be. */
+/* Sets the links of the GPU, from the measurement or the catalogue. */
 static void connect(struct worker *w)
 {
     struct plim_error unknown = PLIM_ERROR_INIT;
@@ -276,7 +278,7 @@ static enum plim_status serve(struct worker *w)
     while (!st) {
         st = plim_wire_receive(&w->wire, &w->in, -1);
         if (st == PLIM_TIMEOUT)
-            st = PLIM_OK; /* a signal that is ignored */
+            st = PLIM_OK; /* interrupted by a signal */
         else if (st)
             break;
         else if (w->in.kind == PLIM_MESSAGE_OPEN && !w->device)
@@ -295,7 +297,7 @@ static enum plim_status serve(struct worker *w)
 
 static int serve_parent(int fd)
 {
-    struct worker *w = calloc(1, sizeof(*w)); /* a spec is too large for comfort on a stack */
+    struct worker *w = calloc(1, sizeof(*w)); /* a spec is too large for the stack */
     if (!w) return 1;
     w->wire.fd = fd;
     enum plim_status st = serve(w);
