@@ -11,7 +11,7 @@ struct adviser {
     struct plim_error *err;
 };
 
-/* Makes the change; false where there is nothing to change. */
+/* Applies a change to the setting. Returns false if it does not apply to the setting's value. */
 static bool apply(const struct adviser *a, const struct plim_change *change,
                   struct plim_setting *setting)
 {
@@ -22,7 +22,8 @@ static bool apply(const struct adviser *a, const struct plim_change *change,
     return true;
 }
 
-/* Does the change always fit, and how much memory does it need? *known is false if it cannot run at all. */
+/* Finds out whether the advised setting fits for any number of steps, and how much memory it needs. *known is false if
+ * it cannot run. */
 static enum plim_status ask(struct adviser *a, struct plim_advice *advice, bool *known)
 {
     const struct plim_sample *sample;
@@ -61,11 +62,12 @@ static enum plim_status single_changes(struct adviser *a, const struct plim_sett
     return PLIM_OK;
 }
 
-/* The `index`-th of a sequence of changes, each of which needs less memory than the last; false: there is none. */
+/* Returns change number `index` of a sequence, in which each needs less memory than the one before; false at its
+ * end. */
 typedef bool change_row(const struct adviser *a, const struct plim_setting *setting, int64_t index,
                         struct plim_advice *advice);
 
-/* The number of changes in a sequence, and the last of them. */
+/* Returns the number of changes in a sequence and stores the last. */
 static int64_t end_of_row(const struct adviser *a, const struct plim_setting *setting, change_row *row,
                           struct plim_advice *last)
 {
@@ -75,7 +77,7 @@ static int64_t end_of_row(const struct adviser *a, const struct plim_setting *se
     return count;
 }
 
-/* The first change of a sequence that fits; if none does, the last one, which is asked first. */
+/* Appends the first change of a sequence that fits. Tries the last one first; if that does not fit, appends it. */
 static enum plim_status first_of_row(struct adviser *a, const struct plim_setting *setting,
                                      change_row *row)
 {
@@ -93,7 +95,7 @@ static enum plim_status first_of_row(struct adviser *a, const struct plim_settin
     return keep(a, &last);
 }
 
-/* The micro-batches below this one, with more micro-steps for the same effective batch. */
+/* A sequence of smaller micro-batches, with more micro-steps for the same effective batch. */
 static bool smaller_batch(const struct adviser *a, const struct plim_setting *setting, int64_t index,
                           struct plim_advice *advice)
 {
@@ -111,7 +113,7 @@ static bool smaller_batch(const struct adviser *a, const struct plim_setting *se
     return false;
 }
 
-/* The sequence halved, at most to an eighth. */
+/* A sequence of halved sequence lengths, down to an eighth and at least 64 tokens. */
 static bool shorter_sequence(const struct adviser *a, const struct plim_setting *setting, int64_t index,
                              struct plim_advice *advice)
 {
@@ -124,8 +126,8 @@ static bool shorter_sequence(const struct adviser *a, const struct plim_setting 
     return true;
 }
 
-/* `setting` with one of the shardings over 2^`power` GPUs. The effective batch stays the same, or
- * as near to it as that number of GPUs allows. */
+/* Advises `setting` with a sharding over 2^`power` GPUs. The effective batch stays as close to the same as that number
+ * of GPUs allows. */
 static void spread_over(const struct adviser *a, const struct plim_setting *setting,
                         int64_t sharding, int power, struct plim_advice *advice)
 {
@@ -147,7 +149,7 @@ static void spread_over(const struct adviser *a, const struct plim_setting *sett
 
 enum { MOST = 6 }; /* 64 GPUs */
 
-/* Over the fewest GPUs, a power of two, with which it fits; over the most GPUs if it fits with none. */
+/* Appends sharding over the smallest power of two of GPUs with which it fits; over 2^MOST if it fits with none. */
 static enum plim_status more_gpus(struct adviser *a, const struct plim_setting *setting)
 {
     const struct plim_spread *spread = &a->question->spread;
@@ -163,7 +165,7 @@ static enum plim_status more_gpus(struct adviser *a, const struct plim_setting *
             enum plim_status st = ask(a, &next, &runs);
             if (st) return st;
             if (!runs) break;
-            /* conservative: with less memory it might keep less in its cache */
+            /* conservative: with less memory the allocator might cache less */
             if (next.trial.reserved_bytes + spread->reserve_bytes > a->asker->runner->budget_bytes)
                 next.fits = false;
             if (!known || next.fits) found = next;
@@ -177,13 +179,13 @@ static enum plim_status more_gpus(struct adviser *a, const struct plim_setting *
     return PLIM_OK;
 }
 
-/* Changes on top of each other, each of another axis. */
+/* A combination of changes, each of another axis. */
 struct stack {
     size_t count;
     const struct plim_change *changes[PLIM_CHANGES];
 };
 
-/* Adds a change; it replaces an earlier one of its axis. */
+/* Adds a change, which replaces an earlier one of its axis. */
 static void put_on(struct stack *stack, const struct plim_change *change)
 {
     size_t i = 0;
@@ -200,7 +202,7 @@ static void describe(const struct stack *stack, bool is_one_sample, char *text, 
         used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " + " : "", stack->changes[i]->text);
 }
 
-/* One sample at a time and the changes on top of each other, until it fits. */
+/* Appends a micro-batch of 1 with as many changes, in order, as it takes to fit. */
 static enum plim_status combination(struct adviser *a, const struct plim_setting *setting)
 {
     struct plim_advice advice = {.setting = *setting};
@@ -217,7 +219,7 @@ static enum plim_status combination(struct adviser *a, const struct plim_setting
         if (!change->combines || !apply(a, change, &next.setting)) continue;
         put_on(&more, change);
         describe(&more, is_one_sample, next.change, sizeof(next.change));
-        bool runs = true, is_single = more.count + is_one_sample < 2; /* that was asked by itself */
+        bool runs = true, is_single = more.count + is_one_sample < 2; /* single changes were tried before */
         if (!is_single) {
             enum plim_status st = ask(a, &next, &runs);
             if (st) return st;
@@ -230,9 +232,9 @@ static enum plim_status combination(struct adviser *a, const struct plim_setting
     return known ? keep(a, &advice) : PLIM_OK;
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- all advice ------------------------------------------------------------------------------- */
 
-/* Announces the questions that will be asked whatever the answers are. */
+/* Announces the runs that are certain, whatever their results are. */
 static void expect(struct adviser *a, const struct plim_setting *setting)
 {
     struct plim_setting list[PLIM_CHANGES + 3];

@@ -11,7 +11,7 @@ void plim_asker_finish(struct plim_asker *asker)
 static struct plim_sample *find_sample(const struct plim_asker *asker,
                                        const struct plim_setting *setting)
 {
-    for (size_t i = asker->samples.count; i-- > 0;) /* the last ones are asked for again */
+    for (size_t i = asker->samples.count; i-- > 0;) /* recent settings are asked for most */
         if (plim_setting_equal(&asker->samples.items[i].setting, setting))
             return &asker->samples.items[i];
     return NULL;
@@ -23,7 +23,7 @@ const struct plim_sample *plim_ask_known(const struct plim_asker *asker,
     return find_sample(asker, setting);
 }
 
-/* Replaces the sample that was known of the setting. */
+/* Adds a sample, or replaces the earlier sample of its setting. */
 static enum plim_status keep_sample(struct plim_asker *asker, const struct plim_sample *sample,
                                     struct plim_error *err)
 {
@@ -35,7 +35,7 @@ static enum plim_status keep_sample(struct plim_asker *asker, const struct plim_
     return PLIM_OK;
 }
 
-/* The runner's record is valid until its next run only. */
+/* Copies the details of a trial, which the runner keeps only until its next run. */
 static enum plim_status keep_details(struct plim_asker *asker, struct plim_trial *trial,
                                      struct plim_error *err)
 {
@@ -76,7 +76,7 @@ static bool is_enough(const struct plim_sample *sample, enum plim_want want)
     return false;
 }
 
-/* Derives a sample from the results of the memory class; false when they do not determine it. */
+/* Derives a sample from the cache of the GPU's class. Returns false if the cache does not determine it. */
 static bool derive(const struct plim_asker *asker, const struct plim_setting *setting,
                    struct plim_sample *sample)
 {
@@ -117,7 +117,7 @@ enum plim_status plim_ask(struct plim_asker *asker, const struct plim_setting *s
     return st;
 }
 
-/* A simulated run that was continued replaces the trial; a trial on a real GPU stays as measured. */
+/* Adds the result of a proof to a sample. It replaces a simulated trial; a trial on a real GPU stays as measured. */
 static void take_proof(struct plim_sample *sample, const struct plim_trial *proof, bool measured)
 {
     struct plim_trial *trial = &sample->trial;
@@ -166,11 +166,11 @@ enum plim_status plim_ask_need(struct plim_asker *asker, const struct plim_setti
     *out = plim_cache_find(asker->cache, setting);
     sample.verdict = sample.trial.verdict;
     if (*out && !derive(asker, setting, &sample))
-        return PLIM_OK; /* a run under the budget has to tell */
+        return PLIM_OK; /* only a run under the budget can tell */
     return keep_sample(asker, &sample, err);
 }
 
-/* Tells the hook which settings' samples, or needs, are not known yet. */
+/* Passes the settings to the hook whose samples, or needs, are not known yet. */
 static void expect(const struct plim_asker *asker, plim_runner_expect *hook, bool of_needs,
                    const struct plim_setting *settings, size_t count)
 {

@@ -59,7 +59,7 @@ static bool is_listed(const struct plim_batch_request *request, int64_t value)
     return false;
 }
 
-/* The accumulation of one phase, and whether it keeps to the rule. */
+/* Computes the accumulation of one phase. Returns false if it misses the target. */
 static bool phase_accumulation(const struct plim_batch_rule *rule, size_t phase,
                                int64_t micro_batch, int64_t *accumulation)
 {
@@ -102,7 +102,7 @@ bool plim_batch_is_exact(const struct plim_batch_rule *rule)
     return plim_batch_target(rule) && is_exact(rule);
 }
 
-/* The smallest value of the list beyond `from`, or the next integer where there is no list. */
+/* Returns the smallest listed value greater than `from`; without a list, the next integer. */
 static int64_t next_value(const struct plim_batch_request *request, int64_t from)
 {
     int64_t next = INT64_MAX;
@@ -112,7 +112,7 @@ static int64_t next_value(const struct plim_batch_request *request, int64_t from
     return next;
 }
 
-/* The largest multiple up to `from`, of the list where there is one; 0: there is none. */
+/* Returns the largest multiple of `multiple` up to `from`, in the list if there is one; 0 if there is none. */
 static int64_t value_below(const struct plim_batch_request *request, int64_t from, int64_t multiple)
 {
     int64_t below = 0;
@@ -124,7 +124,7 @@ static int64_t value_below(const struct plim_batch_request *request, int64_t fro
     return below;
 }
 
-/* The largest value of the list up to `from`; the smallest of all where none is. */
+/* Returns the largest listed value up to `from`; if there is none, the smallest. */
 static int64_t listed_below(const struct plim_batch_request *request, int64_t from)
 {
     int64_t below = value_below(request, from, 1);

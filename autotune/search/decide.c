@@ -7,7 +7,7 @@
 
 /* --- searching -------------------------------------------------------------------------------- */
 
-/* The sequence lengths of the plan's points, in their order. `seqs` has room for all points. */
+/* Collects the sequence lengths of the plan's points, in their order. `seqs` has room for as many as points. */
 static size_t planned_seqs(const struct plim_decision *plan, int64_t *seqs)
 {
     const struct plim_axes *axes = &plan->question->axes;
@@ -19,7 +19,7 @@ static size_t planned_seqs(const struct plim_decision *plan, int64_t *seqs)
     return count;
 }
 
-/* Validates the plan on the GPU; *done: the GPU confirmed at least one of its candidates. */
+/* Validates the plan on the GPU. *done is true if the GPU confirmed at least one of its candidates. */
 static enum plim_status search_planned(struct plim_search *s, bool *done)
 {
     const struct plim_decision *plan = s->known.plan;
@@ -34,7 +34,7 @@ static enum plim_status search_planned(struct plim_search *s, bool *done)
     return st;
 }
 
-/* Searches level by level, until one has a candidate that always fits. */
+/* Searches level by level, until one has a candidate that fits for any number of steps. */
 static enum plim_status search_levels(struct plim_search *s)
 {
     const struct plim_objective_row *objective = &plim_objectives[s->question->objective];
@@ -48,11 +48,11 @@ static enum plim_status search_levels(struct plim_search *s)
         if (!st) st = plim_verify_choice(s);
     }
     s->decision->searched = s->end;
-    s->first = 0; /* what came before belongs to the answer */
+    s->first = 0; /* earlier levels belong to the answer too */
     return st;
 }
 
-/* Searches the choice. */
+/* Finds the choice, from the plan if there is one. */
 static enum plim_status search(struct plim_search *s)
 {
     const struct plim_objective_row *objective = &plim_objectives[s->question->objective];
@@ -61,14 +61,14 @@ static enum plim_status search(struct plim_search *s)
     enum plim_status st = s->known.plan ? search_planned(s, &done) : PLIM_OK;
     if (st) return st;
     if (done) return plim_verify_choice(s);
-    s->decision->candidates.list.count = 0; /* they belong to the plan's points */
+    s->decision->candidates.list.count = 0; /* these have the plan's points */
     bool lengthens = objective->wants_longest && s->question->axes.seq >= 0;
     if (lengthens) st = plim_longest_sequence(s, &longest);
     if (!st) st = plim_search_points(s, lengthens ? &longest : NULL, lengthens, NULL);
     return st ? st : search_levels(s);
 }
 
-/* Finds the best of every point. The end of the time only ends this part; a better choice is proven, too. */
+/* Finds the best of every point. Running out of time only ends this part. If a better choice is found, it is proven. */
 static enum plim_status compare(struct plim_search *s)
 {
     struct plim_error *kept = s->err, own = PLIM_ERROR_INIT;
@@ -91,7 +91,7 @@ static enum plim_status compare(struct plim_search *s)
     return st ? st : plim_verify_bounds(s);
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- the decision ----------------------------------------------------------------------------- */
 
 static void compare_with_plan(struct plim_decision *decision, const struct plim_decision *plan)
 {

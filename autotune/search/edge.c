@@ -2,14 +2,14 @@
 
 enum { APPROACH_RUNS = 6, DOUBTED = 2 };
 
-/* The approach aims a little below the budget, so that most of its trials fit. */
+/* The approach aims a little below the budget, so that most of its runs fit. */
 static const double APPROACH_SHARE = 0.97;
 
-/* Micro-batches that are not asked about: those far below one that fits with room to spare, and those
- * whose tensors alone would not fit. */
+/* The bisection runs only micro-batches between FLOOR_SHARE * `clean`, below which they certainly fit, and the one
+ * whose tensors need CEILING_SHARE * the budget, above which they cannot. */
 static const double FLOOR_SHARE = 0.75, CEILING_SHARE = 1.02;
 
-/* The edge of one point, being looked for. */
+/* The search for the edge of one point. */
 struct finder {
     struct plim_search *search;
     const struct plim_batch_rule *rule;
@@ -42,7 +42,7 @@ static struct finder finder_make(struct plim_search *search, size_t point, enum 
                            .budget = search->asker->runner->budget_bytes};
 }
 
-/* The micro-batch that is run in place of this one: the nearest below it. */
+/* Returns the micro-batch that is run instead of this one: the nearest below it that may be run. */
 static int64_t tried(const struct finder *f, int64_t micro_batch)
 {
     if (f->of == PLIM_EDGE_OF_ALL) return plim_batch_tried(f->rule, micro_batch);
@@ -61,7 +61,7 @@ static struct plim_setting setting_of(const struct finder *f, int64_t micro_batc
     return plim_search_setting(f->search, f->point, tried(f, micro_batch));
 }
 
-/* The micro-batch where a line reaches `bytes`, between 0 and the limit. */
+/* Returns the micro-batch where a line reaches `bytes`, between 0 and the limit. */
 static int64_t line_reach(const struct plim_line *line, double bytes, int64_t limit)
 {
     if (line->per_sample_bytes <= 0) return limit;
@@ -88,8 +88,8 @@ struct need {
     double reserved, requested;
 };
 
-/* The line through two points; with a single point, through the origin, which suggests too small a micro-batch
- * at first. If the slope is not positive (two peaks with different causes), there is no line. */
+/* Computes the line through two points. With a single point, or if the slope is not positive (two peaks with different
+ * causes), the line goes through the origin, and crosses the budget at too small a micro-batch. */
 static void fit_line(struct plim_line *line, int64_t b0, double y0, int64_t b1, double y1)
 {
     double slope = b1 == b0 ? 0 : (y1 - y0) / (double)(b1 - b0);
@@ -99,7 +99,8 @@ static void fit_line(struct plim_line *line, int64_t b0, double y0, int64_t b1, 
         *line = (struct plim_line){y1 - slope * (double)b1, slope};
 }
 
-/* With a single point an earlier guess of the line is kept, and moved to go through it. */
+/* Updates the lines. With a single point, a guess of the slope is kept, and the line is moved to go through the
+ * point. */
 static void draw_lines(struct plim_edge *edge, const struct need *before, const struct need *now)
 {
     if (!before->micro_batch && edge->reserved.per_sample_bytes > 0) {
@@ -114,8 +115,7 @@ static void draw_lines(struct plim_edge *edge, const struct need *before, const 
              now->requested);
 }
 
-/* Leaves `need` zeroed when the run did not finish (it crashed or hung), or fitted under the
- * budget only because the allocator freed cached memory: then its peak says nothing. */
+/* Runs a micro-batch without limit. Leaves `need` zeroed if the run did not finish (it crashed or hung). */
 static enum plim_status ask_need(struct finder *f, int64_t micro_batch, struct need *need)
 {
     const struct plim_cache_entry *entry;
@@ -139,8 +139,8 @@ static enum plim_status ask_need(struct finder *f, int64_t micro_batch, struct n
     return PLIM_OK;
 }
 
-/* The next micro-batch to try. A single point without a guess of the slope says too little, as it includes
- * the fixed part: then twice as far. */
+/* Returns the next micro-batch to try: where the line reaches `aim`. A line through the origin is too steep, as its
+ * slope includes the fixed part; then at least twice the current one. */
 static int64_t next_guess(const struct finder *f, const struct need *now, double aim)
 {
     int64_t guess = line_reach(&f->edge->reserved, aim, f->limit);
@@ -148,7 +148,7 @@ static int64_t next_guess(const struct finder *f, const struct need *now, double
     return one_point && guess < 2 * now->micro_batch ? 2 * now->micro_batch : guess;
 }
 
-/* Is the next guess near a run without retries, and so not worth a run? */
+/* True if the next guess is so close to a run without retries that it is not worth a run. */
 static bool is_near(const struct plim_edge *edge, int64_t guess, enum plim_nearness nearness)
 {
     return edge->clean > 0 && guess - edge->clean <= edge->clean / (int64_t)nearness;
@@ -191,14 +191,14 @@ enum plim_status plim_edge_approach(struct plim_search *search, size_t point,
 
 /* --- the bisection ---------------------------------------------------------------------------- */
 
-/* Doubles from 1, then halves the gap, then makes sure of the two at the edge. Where a planned edge
- * turns out to be too low, it goes on from there in doubled steps. It is a state, so that the next questions
- * can be computed for either answer. */
+/* Doubles from 1, then halves the gap, then checks the two micro-batches at the edge. If a planned edge turns out to be
+ * too low, it continues from there in doubling steps. The state is explicit, so that the next questions can be computed
+ * for either answer. */
 struct bisection {
     int64_t limit;
-    int64_t planned;        /* 0: nothing is */
-    int64_t clean;          /* fits for certain */
-    int64_t floor, ceiling; /* assumed: up to floor it fits, from ceiling on it does not */
+    int64_t planned;        /* the planned edge; 0: none */
+    int64_t clean;          /* certain to fit */
+    int64_t floor, ceiling; /* assumption: all up to floor fit, none from ceiling on */
     int64_t low, high;
     int64_t step;
     enum { DOUBLING, STRIDING, HALVING, CHECKING_LOW, CHECKING_HIGH, FOUND } phase;
@@ -232,7 +232,7 @@ static void narrow(struct bisection *b, int64_t micro_batch, bool fits)
         b->phase = HALVING;
 }
 
-/* The plan was a little too low: steps start small, as its error is small compared with the edge. */
+/* Continues above a planned edge that was too low, first in small steps, as the plan's error is small. */
 static void stride(struct bisection *b, int64_t from)
 {
     b->low = from;
@@ -241,7 +241,7 @@ static void stride(struct bisection *b, int64_t from)
     b->phase = STRIDING;
 }
 
-/* If the outcome rests on an assumption that does not hold, starts again without it. */
+/* Ends the bisection; if its result depends on an assumption that does not hold, starts again without it. */
 static void conclude(struct bisection *b, bool high_fits)
 {
     b->phase = FOUND;
@@ -266,8 +266,7 @@ static void answer(struct bisection *b, int64_t micro_batch, bool fits)
     }
 }
 
-/* The next micro-batch to ask about, skipping assumed answers; 0: the edge is found, and
- * is `low`. */
+/* Returns the next micro-batch to try, skipping assumed answers; 0 if the edge is found, which is `low`. */
 static int64_t next_asked(struct bisection *b)
 {
     while (b->phase == DOUBLING || b->phase == STRIDING || b->phase == HALVING) {
@@ -306,7 +305,7 @@ static enum plim_status ask_fits(struct finder *f, int64_t micro_batch, bool *fi
     return PLIM_OK;
 }
 
-/* Announces the questions that follow this one, for either answer, and those after them. */
+/* Announces the micro-batches that may be tried next, for either answer, and those after them. */
 static void tell_next(const struct finder *f, const struct bisection *now, int64_t micro_batch)
 {
     enum { LEVELS = 2, STATES = (2 << LEVELS) - 1 }; /* a binary tree; the root is `now` */
@@ -326,7 +325,7 @@ static void tell_next(const struct finder *f, const struct bisection *now, int64
     plim_ask_expect(f->search->asker, settings, count);
 }
 
-/* Bisects, starting from what the lines suggest. */
+/* Bisects, with assumptions from the lines or the plan. */
 static enum plim_status bisect(struct finder *f)
 {
     struct plim_edge *edge = f->edge;
@@ -353,8 +352,8 @@ static enum plim_status bisect(struct finder *f)
 
 /* --- the edge --------------------------------------------------------------------------------- */
 
-/* Goes on beyond the edge while one of the next micro-batches fits after all. Not needed where a plan was right about
- * the edge of a real GPU: the plan did it. */
+/* Continues beyond the edge while one of the next micro-batches fits. Not needed if a plan was right about the edge of
+ * a real GPU, since the plan has done that. */
 static enum plim_status doubt(struct finder *f)
 {
     struct plim_edge *edge = f->edge;
@@ -380,7 +379,7 @@ static enum plim_status doubt(struct finder *f)
     return PLIM_OK;
 }
 
-/* With a fixed effective batch the largest micro-batch is a step without accumulation. */
+/* Tries the largest micro-batch: with a fixed effective batch that is a step without accumulation. */
 static enum plim_status try_limit(struct finder *f)
 {
     struct plim_edge *edge = f->edge;
@@ -393,7 +392,7 @@ static enum plim_status try_limit(struct finder *f)
     return PLIM_OK;
 }
 
-/* The micro-batch where the line of reserved bytes crosses the budget. */
+/* Sets the planned edge to the micro-batch where the line of reserved bytes crosses the budget, if none is set. */
 static void expect_edge(const struct finder *f)
 {
     struct plim_edge *edge = f->edge;
@@ -403,7 +402,7 @@ static void expect_edge(const struct finder *f)
     edge->planned = clamp(line_reach(&edge->reserved, (double)f->budget, high), low, high);
 }
 
-/* If the edge lies between micro-batches that may be run, the lower one counts. */
+/* Rounds the edge to micro-batches that may be run. */
 static void only_what_was_run(const struct finder *f)
 {
     struct plim_edge *edge = f->edge;

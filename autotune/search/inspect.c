@@ -1,7 +1,7 @@
 #include "inspect.h"
 #include "question.h"
 
-/* A setting that the GPU cannot run is an error of the spec; any other failure is one of the device. */
+/* Fails for a setting that did not run without limit: PLIM_SPEC if the GPU cannot run it, otherwise PLIM_LOST. */
 static enum plim_status fail_without_need(const struct plim_asker *asker,
                                           const struct plim_setting *setting,
                                           struct plim_error *err)

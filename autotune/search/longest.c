@@ -1,7 +1,7 @@
 #include "longest.h"
 #include "search.h"
 
-/* Does a sequence fit with any of the other settings, at the smallest micro-batch? */
+/* Sets *fits if the sequence length fits with any values of the other axes, at the smallest micro-batch. */
 static enum plim_status fits_somehow(struct plim_search *s, int64_t seq, bool *fits)
 {
     struct plim_space space = {0};
@@ -39,7 +39,7 @@ static enum plim_status longest_of_list(struct plim_search *s, const struct plim
     return PLIM_OK;
 }
 
-/* Doubling, then bisection on the raster; the model's own limit is tried as it is. */
+/* Doubles from PLIM_SEQ_RASTER, then bisects in steps of it; the limit itself is tried too. */
 static enum plim_status longest_up_to(struct plim_search *s, int64_t limit, int64_t *longest)
 {
     int64_t good = 0, bad = 0;

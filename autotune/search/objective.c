@@ -102,8 +102,8 @@ static int64_t longest_sequence(const struct plim_candidates *candidates)
     return seq;
 }
 
-/* Is `a` better than `b` where both are in the tie? Candidates that are equal in all have an order, too. The exact
- * effective batch that was requested comes first. */
+/* True if `a` is better than `b` and both are tied with the best. An exact effective batch is preferred. This is a
+ * total order, so that the result is unique. */
 static bool wins_tie(const struct plim_objective_row *row, const struct plim_candidate *a,
                      const struct plim_candidate *b)
 {
@@ -113,7 +113,7 @@ static bool wins_tie(const struct plim_objective_row *row, const struct plim_can
     return order ? order < 0 : a->batch.micro_batch < b->batch.micro_batch;
 }
 
-/* Which candidates count. */
+/* Selects the candidates that count. */
 struct filter {
     bool one_point;
     size_t point;

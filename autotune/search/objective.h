@@ -1,10 +1,8 @@
-/* The objectives: one table that decides which of the settings that fit is the answer.
+/* The objectives: a table that decides which of the settings that fit is the answer.
  *
- * Each objective gives a candidate one number, its worth; more is better. Candidates
- * whose worth is within tie_share of the best are equal, and of those the one with most free memory wins
- * (or the faster one, if the worth is memory). Both rules compare with the best only, so the
- * order of the candidates does not matter.
- */
+ * Each objective assigns a number to a candidate, its worth; more is better. Candidates whose worth is within tie_share
+ * of the best are tied; among them compare_ties decides, mostly for the one with the most free memory. Candidates are
+ * compared only with the best, so their order does not matter. */
 #ifndef PLIM_AUTOTUNE_SEARCH_OBJECTIVE_H
 #define PLIM_AUTOTUNE_SEARCH_OBJECTIVE_H
 
@@ -29,22 +27,22 @@ struct plim_search;
 struct plim_objective_row {
     const char *name;
     double (*worth)(const struct plim_candidate *candidate);
-    double tie_share;   /* of the best worth */
-    bool by_time;       /* the worth is a rate: candidates have to be timed */
-    enum plim_objective untimed; /* the objective that replaces it if no times are known */
-    bool wants_longest; /* first finds the longest sequence; only its candidates count */
-    /* Breaks a tie: negative when `a` wins, positive when `b` does, 0 when they are equal. */
+    double tie_share;   /* fraction of the best worth */
+    bool by_time;       /* the worth is a rate, so candidates must be timed */
+    enum plim_objective untimed; /* the objective that is used instead if times are not known */
+    bool wants_longest; /* the longest sequence is found first, and only its candidates count */
+    /* Breaks a tie: returns a negative number if `a` wins, positive if `b` does, 0 if they are equal. */
     int (*compare_ties)(const struct plim_candidate *a, const struct plim_candidate *b);
-    /* Searches the space: creates candidates for the points that can win (search.h). */
+    /* Searches the space: adds candidates for the points that can win (search.h). */
     enum plim_status (*search)(struct plim_search *search);
 };
 
 extern const struct plim_objective_row plim_objectives[PLIM_OBJECTIVE_COUNT];
 
-/* The index of the answer, or -1 when no candidate may be chosen. */
+/* Returns the index of the best candidate, or -1 if none may be chosen. */
 int plim_choose(const struct plim_candidates *candidates, enum plim_objective objective);
 
-/* The same among the candidates of one point. */
+/* Same among the candidates of one point. */
 int plim_choose_of_point(const struct plim_candidates *candidates, enum plim_objective objective,
                          size_t point);
 

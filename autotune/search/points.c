@@ -4,33 +4,33 @@
 #include "verify.h"
 #include <math.h>
 
-/* --- how fast a point can be ------------------------------------------------------------------ */
+/* --- bounds of the rate ----------------------------------------------------------------------- */
 
-/* The time of a step grows with its samples at least as it did between the two that were timed
- * (it is a fixed part, or the host's launches, until the device is busy; then a line), so the
- * rate at `upper` has a bound. Smaller micro-batches may be faster where the timed one leaves
- * its last wave of tiles half empty: the bound allows for a sample, and a little for noise. */
+/* Returns an upper bound of a point's rate up to the micro-batch `upper`, from two timed ones. The time of a step grows
+ * with its samples at least as fast as between those two (it is constant while the host's launches dominate, then
+ * linear), which bounds the rate at `upper`. A smaller micro-batch may be faster if the timed one leaves its last wave
+ * of tiles half empty: the bound allows for one sample, and for noise. */
 static double rate_bound(const struct plim_candidate *small, const struct plim_candidate *large,
                          int64_t upper)
 {
     double b0 = (double)small->batch.micro_batch, b1 = (double)large->batch.micro_batch;
     double t0 = b0 / small->tokens_per_second,
-           t1 = b1 / large->tokens_per_second; /* up to a factor */
+           t1 = b1 / large->tokens_per_second; /* both up to a common factor */
     double slope = b1 > b0 && t1 > t0 ? (t1 - t0) / (b1 - b0) : 0;
     double at_upper = (double)upper / (t1 + slope * ((double)upper - b1));
     double best = at_upper > large->tokens_per_second ? at_upper : large->tokens_per_second;
     return best * (b1 + 1) / b1 * (1 + PLIM_TIE_SHARE);
 }
 
-/* What is known of how fast a point can be. */
+/* What is known about the rate of a point. */
 struct bound {
     double rate;  /* an upper bound; 0: nothing of the point fits; HUGE_VAL: nothing is known yet */
     int64_t near; /* a timed micro-batch near the edge; 0: none */
     bool refined; /* a second one was timed */
 };
 
-/* One timed step. Only micro-batches that keep the effective batch are timed: a step with fewer samples
- * would spread the optimizer's time over fewer. */
+/* Bounds a point by one timed step. Only micro-batches that keep the effective batch are timed: the optimizer's time is
+ * shared by fewer samples in a smaller batch. */
 static enum plim_status bound_point(struct plim_search *s, size_t point, struct bound *bound)
 {
     const struct plim_edge *edge = &s->decision->edges.items[point];
@@ -46,7 +46,7 @@ static enum plim_status bound_point(struct plim_search *s, size_t point, struct 
     return st;
 }
 
-/* Another timed step, at a third: then the bound knows how the time grows. */
+/* Refines the bound by timing a third of the micro-batch, which shows how the time grows. */
 static enum plim_status refine_bound(struct plim_search *s, size_t point, struct bound *bound)
 {
     struct plim_candidate *candidate;
@@ -62,7 +62,7 @@ static enum plim_status refine_bound(struct plim_search *s, size_t point, struct
     return PLIM_OK;
 }
 
-/* --- for speed -------------------------------------------------------------------------------- */
+/* --- the fastest setting ---------------------------------------------------------------------- */
 
 static enum plim_status search_point(struct plim_search *s, size_t point)
 {
@@ -70,7 +70,7 @@ static enum plim_status search_point(struct plim_search *s, size_t point)
     return st ? st : plim_throughput_point(s, point, s->decision->edges.items[point].fits);
 }
 
-/* The point with the highest bound that was not searched yet; -1: none. */
+/* Returns the point with the highest bound that was not searched yet; -1 if there is none. */
 static int next_point(const struct plim_search *s, const struct bound *bounds)
 {
     int next = -1;
@@ -83,7 +83,7 @@ static int next_point(const struct plim_search *s, const struct bound *bounds)
 
 static enum plim_status search_by_bounds(struct plim_search *s, struct bound *bounds)
 {
-    bool searched = false; /* was any point? */
+    bool searched = false; /* any point was searched */
     for (int next; (next = next_point(s, bounds)) >= 0;) {
         enum plim_status st;
         struct bound *bound = &bounds[next];
@@ -113,9 +113,9 @@ enum plim_status plim_points_fastest(struct plim_search *s)
     return st;
 }
 
-/* --- for a comparison ------------------------------------------------------------------------- */
+/* --- the best of every point ------------------------------------------------------------------ */
 
-/* Asks how much memory the smallest micro-batch of a point needs, and where it runs out. */
+/* Finds out how much memory the smallest micro-batch of a point needs, and where it runs out of memory. */
 static enum plim_status ask_smallest(struct plim_search *s, size_t point)
 {
     const struct plim_cache_entry *need;
@@ -141,10 +141,10 @@ enum plim_status plim_points_compare(struct plim_search *s)
     return PLIM_OK;
 }
 
-/* --- for memory, for size --------------------------------------------------------------------- */
+/* --- the least memory, the largest batch ------------------------------------------------------ */
 
-/* Small micro-batches need least; or the largest one allowed, a step without accumulation, which holds no gradients
- * from earlier micro-steps. */
+/* The smallest micro-batches need the least memory, or the largest allowed one, whose step has no accumulation and
+ * holds no gradients of earlier micro-steps. */
 enum plim_status plim_points_smallest(struct plim_search *s)
 {
     enum { SMALLEST = 3 };

@@ -1,4 +1,4 @@
-/* The state of a search: all files of this folder work on it. */
+/* The state of a search, on which the files of this folder work. */
 #ifndef PLIM_AUTOTUNE_SEARCH_SEARCH_H
 #define PLIM_AUTOTUNE_SEARCH_SEARCH_H
 
@@ -14,18 +14,18 @@ struct plim_search {
     struct plim_error *err;
 };
 
-/* Prepares a search whose decision is zeroed. Fails as plim_batch_rule_init(). */
+/* Initialises a search; `decision` must be zeroed. Fails as plim_batch_rule_init(). */
 enum plim_status plim_search_init(struct plim_search *search, const struct plim_question *question,
                                   struct plim_asker *asker, struct plim_decision *decision,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Replaces the points, and with them the edges, by those of the question, at the given sequence
- * lengths (NULL: the question's). The search for an edge starts at the plan's. */
+/* Replaces the points, and their edges, by those of the question, with the given sequence lengths (NULL: the
+ * question's). The search for an edge starts at that of the plan (NULL: none). */
 enum plim_status plim_search_points(struct plim_search *search, const int64_t *seqs,
                                     size_t seq_count,
                                     const struct plim_decision *plan) PLIM_MUST_CHECK;
 
-/* The setting for a micro-batch of a point, as it is run while searching. */
+/* Returns the setting for a micro-batch of a point, as it is run while searching. */
 struct plim_setting plim_search_setting(const struct plim_search *search, size_t point,
                                         int64_t micro_batch);
 

@@ -1,14 +1,12 @@
-/* The axes that a search may vary, and a setting, which is one choice.
+/* The axes that a search may vary, and settings, which are one choice of values.
  *
- * An axis is one thing that can be chosen: a sequence length, a precision, a `--axis` of the user's
- * own program. The search knows only two things about its axes: which one counts tokens, and when
- * two settings are equal. Everything that needs an axis's name or its values as text (the report,
- * JSON, the worker's protocol, placeholders in a command) goes through this table, so that a new
- * axis is one row where the question is made (run/spec_question.c for a spec, exec/program_question.c for a
- * program).
+ * An axis is a parameter that can be chosen: the sequence length, the precision, a `--axis` of the user's program. The
+ * search knows only two things about its axes: which one counts tokens, and when two settings are equal. Whatever needs
+ * the name of an axis or its values as text (the report, JSON, the worker's protocol, placeholders in a command) uses
+ * this table, so a new axis is one row in the code that makes the question (run/spec_question.c for a spec,
+ * exec/program_question.c for a program).
  *
- * The micro-batch and the accumulation are not axes: the search computes them (batch.h).
- */
+ * The micro-batch and the accumulation are not axes: the search computes them (batch.h). */
 #ifndef PLIM_AUTOTUNE_SEARCH_SETTING_H
 #define PLIM_AUTOTUNE_SEARCH_SETTING_H
 
@@ -19,15 +17,15 @@
 
 enum { PLIM_AXES = 16, PLIM_AXIS_TEXT = 64 };
 
-/* One axis. Names and values belong to the maker of the question. */
+/* An axis. Names and values are owned by the maker of the question. */
 struct plim_axis {
     char name[32];            /* as in reports and JSON: "precision" */
     const char *unit;         /* "tokens"; "": none */
-    const char *const *names; /* a value is an index into these; NULL: a value is a number */
+    const char *const *names; /* values are indices into these; NULL: values are numbers */
     size_t count;             /* number of values, at least 1 */
-    const int64_t *values;    /* the values, in the order of preference, without repetition */
-    bool is_users;            /* an axis of the user's own program: reports list these as sizes */
-    bool is_hidden;           /* not reported: its only value is known from the spec */
+    const int64_t *values;    /* distinct, in order of preference */
+    bool is_users;            /* an axis of the user's own program */
+    bool is_hidden;           /* not reported, since its only value is known from the spec */
 };
 
 struct plim_setting;
@@ -35,22 +33,21 @@ struct plim_setting;
 struct plim_axes {
     size_t count;
     struct plim_axis axis[PLIM_AXES];
-    int seq; /* the axis that gives the tokens of a row; -1: none */
-    int64_t rows; /* rows of a sample, each with that many tokens; 0: one */
-    int64_t more_tokens; /* further tokens of each row: those of its target */
-    /* The waterfall: axes in the order in which their values are given up until something fits (space.h). */
+    int seq; /* index of the axis of sequence lengths, the tokens of a row; -1: none */
+    int64_t rows; /* rows of a sample, each of that many tokens; 0: one */
+    int64_t more_tokens; /* additional tokens of each row, those of its target */
+    /* The waterfall: axes in the order in which their preferred values are given up until a setting fits (space.h). */
     size_t waterfall_count;
     size_t waterfall[PLIM_AXES];
-    /* Sets values that follow from others; NULL: none do. Settings that are equal afterwards count as
-     * one. */
+    /* Sets values that follow from others; may be NULL. Settings that are equal afterwards count as one. */
     void (*normalize)(struct plim_setting *setting);
-    /* Does this point exist? NULL: all do. Others are left out of the search. */
+    /* True if this point exists; others are left out of the search. NULL: all exist. */
     bool (*has)(const void *user, const struct plim_setting *point);
     const void *has_user;
 };
 
-/* One choice: samples per GPU and micro-step, micro-steps per optimizer step, and a value along each
- * axis (0 beyond the last). */
+/* A setting: samples per GPU and micro-step, micro-steps per optimizer step, and a value along each axis (0 beyond the
+ * last axis). */
 struct plim_setting {
     int64_t micro_batch, accumulation;
     int64_t value[PLIM_AXES];
@@ -58,26 +55,26 @@ struct plim_setting {
 
 bool plim_setting_equal(const struct plim_setting *a, const struct plim_setting *b);
 
-/* Are they equal except for micro-batch and accumulation? */
+/* True if they are equal except for micro-batch and accumulation. */
 bool plim_setting_same_point(const struct plim_setting *a, const struct plim_setting *b);
 
 /* Makes the values of the axes consistent (struct plim_axes, normalize). */
 void plim_axes_normalize(const struct plim_axes *axes, struct plim_setting *setting);
 
-/* The index of an axis, or -1. */
+/* Returns the index of an axis by name, or -1. */
 int plim_axes_find(const struct plim_axes *axes, const char *name);
 
-/* Reads the waterfall: names of axes with several values each, separated by commas. PLIM_INVALID: no
- * such axis, or one with a single value, or named twice. */
+/* Reads the waterfall, a comma-separated list of axes. PLIM_INVALID: an axis does not exist, has a single value, or is
+ * named twice. */
 enum plim_status plim_axes_waterfall(struct plim_axes *axes, const char *list,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Tokens of a sample; 1 where no axis counts them. */
+/* Returns the sequence length of a setting; 1 without an axis of sequence lengths. */
 int64_t plim_axes_seq(const struct plim_axes *axes, const struct plim_setting *setting);
-/* Tokens of all rows of a sample; 1 where nothing counts them */
+/* Returns the number of tokens of a sample, in all its rows; 1 if tokens are not counted. */
 int64_t plim_axes_tokens(const struct plim_axes *axes, const struct plim_setting *setting);
 
-/* The value along an axis as text. `room` is used for numbers. */
+/* Returns the value along an axis as text, in `room` if it is a number. */
 const char *plim_axes_text(const struct plim_axes *axes, const struct plim_setting *setting,
                            size_t axis, char room[PLIM_AXIS_TEXT]);
 

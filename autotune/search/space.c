@@ -15,8 +15,8 @@ static bool offers(const struct plim_axis *axis, int64_t value)
     return false;
 }
 
-/* Normalizes the point. Of combinations with the same result only one is kept: the one that was normalized
- * already, or the first. */
+/* Normalizes the point. Returns false if another combination with the same result is kept: one that is normalized
+ * already, otherwise the first. */
 static bool normalize_once(const struct plim_axes *axes, struct plim_setting *point)
 {
     const struct plim_setting given = *point;
@@ -28,12 +28,12 @@ static bool normalize_once(const struct plim_axes *axes, struct plim_setting *po
     return true;
 }
 
-/* The level of the waterfall that a combination of values is on; -1: it is on none. */
+/* Returns the level of the waterfall of a combination of values; -1 if it is on none. */
 static int level_of(const struct plim_axes *axes, const size_t choice[PLIM_AXES],
                     const size_t choices[PLIM_AXES])
 {
     size_t level = 0;
-    bool spent = true; /* are the axes before this one at their last values? */
+    bool spent = true; /* all axes before this one are at their last values */
     for (size_t i = 0; i < axes->waterfall_count; i++) {
         size_t axis = axes->waterfall[i];
         if (choice[axis] && !spent) return -1;
@@ -48,7 +48,7 @@ static bool has(const struct plim_axes *axes, const struct plim_setting *point)
     return !axes->has || axes->has(axes->has_user, point);
 }
 
-/* The combination of values of an index, with the last axis varying fastest. */
+/* Returns combination number `n` of the values, the last axis varying fastest. */
 static struct plim_setting point_at(const struct plim_axes *axes, const int64_t *const values[PLIM_AXES],
                                     const size_t choices[PLIM_AXES], size_t n, size_t choice[PLIM_AXES])
 {

@@ -2,8 +2,8 @@
 #include "search.h"
 #include <math.h>
 
-/* The effect of waves of tiles on the rate between one micro-batch and the next smaller one that divides
- * the same effective batch: up to 8 % in a plan of GPT-2 124M on all GPUs of the catalogue. */
+/* Bound of the effect of waves of tiles on the rate, between a micro-batch and the next smaller one that divides the
+ * same effective batch: up to 8 % in a plan of GPT-2 124M on all GPUs of the catalogue. */
 static const double WAVE_SHARE = 0.1;
 
 enum { TIMED_AT_MOST = 12, FEW = 10, TIE_STEPS = 4 };
@@ -14,7 +14,7 @@ static void set_rate(const struct plim_axes *axes, struct plim_candidate *c)
     c->tokens_per_second = c->step_seconds > 0 ? tokens / c->step_seconds : 0;
 }
 
-/* Seconds of a step with more micro-steps than were run. */
+/* Extrapolates the time of a step with more micro-steps than were run. */
 static enum plim_status extend(struct plim_search *s, struct plim_candidate *c)
 {
     int64_t left_out = c->batch.accumulation - c->setting.accumulation;
@@ -59,7 +59,7 @@ enum plim_status plim_throughput_time(struct plim_search *s, size_t point, int64
 
 /* --- the trend of one point ------------------------------------------------------------------- */
 
-/* The timed candidates next to a micro-batch, below and above; NULL where there is none. */
+/* Finds the timed candidates next to a micro-batch, below and above; NULL if there is none. */
 static void neighbours(const struct plim_search *s, size_t point, int64_t micro_batch,
                        const struct plim_candidate **below, const struct plim_candidate **above)
 {
@@ -73,8 +73,8 @@ static void neighbours(const struct plim_search *s, size_t point, int64_t micro_
     }
 }
 
-/* Expected rate by 1/rate = a + b / micro-batch through the neighbours. Below the smallest
- * that was timed the rate is assumed to stay: that can only cause one timing too many. */
+/* Returns the expected rate, interpolated by 1/rate = a + b / micro-batch between the neighbours. Outside of the timed
+ * range the nearest rate is used; below it, that can at most cause an unnecessary timing. */
 static double trend(const struct plim_search *s, size_t point, int64_t micro_batch)
 {
     const struct plim_candidate *below, *above;
@@ -88,9 +88,9 @@ static double trend(const struct plim_search *s, size_t point, int64_t micro_bat
     return 1 / (y0 + (y1 - y0) * (1.0 / (double)micro_batch - x0) / (x1 - x0));
 }
 
-/* The highest rate that a micro-batch can reach: a step with more samples never takes less time than
- * the next smaller one that was timed. Below all timed ones the rate stays or falls (fixed costs
- * and the host's time are shared by fewer samples), except for waves of tiles. */
+/* Returns the highest rate that a micro-batch can reach: a step with more samples never takes less time than the next
+ * smaller one that was timed. Below all timed ones the rate does not rise (fixed costs and the host's time are shared
+ * by fewer samples), except for waves of tiles. */
 static double bound(const struct plim_search *s, size_t point, int64_t micro_batch)
 {
     const struct plim_candidate *below, *above;
@@ -100,7 +100,7 @@ static double bound(const struct plim_search *s, size_t point, int64_t micro_bat
     return above ? above->tokens_per_second * (1 + WAVE_SHARE) : HUGE_VAL;
 }
 
-/* --- what is timed ---------------------------------------------------------------------------- */
+/* --- the timed micro-batches ------------------------------------------------------------------ */
 
 static int64_t power_below(int64_t value)
 {
@@ -109,7 +109,7 @@ static int64_t power_below(int64_t value)
     return power;
 }
 
-/* Fills `list`, in the order of timing; returns how many. Entries may repeat or be 0. */
+/* Fills `list` with micro-batches, in the order of timing, and returns their number. Entries may repeat or be 0. */
 static size_t promising(const struct plim_batch_rule *rule, int64_t largest,
                         int64_t list[TIMED_AT_MOST])
 {
@@ -139,8 +139,8 @@ double plim_throughput_ties(const struct plim_search *s)
     return plim_candidates_best_rate(&s->decision->candidates) * (1 - tie);
 }
 
-/* The smallest allowed micro-batch that the trend puts within a tie of the best; 0: none that
- * is new. */
+/* Returns the smallest allowed micro-batch that ties with the best according to the trend; 0 if it was timed
+ * already. */
 static int64_t smallest_tie(const struct plim_search *s, size_t point, int64_t largest)
 {
     double enough = plim_throughput_ties(s);

@@ -1,13 +1,11 @@
-/* The speed of a point of the space: which micro-batches below its edge are timed.
+/* The speed of a point of the space: chooses the micro-batches below its edge that are timed.
  *
- * Throughput is not monotone in the micro-batch either: it rises while the cost of a step is
- * shared by more samples, and falls where one more sample starts another wave of tiles on
- * every multiprocessor. Timing all would take too long. Timed are the largest that fits, the sizes that
- * suit the hardware (powers of two, multiples of eight), the neighbours of the edge; and then,
- * since ties go to more free memory, the smallest that the trend puts within 1 % of the best
- * (seconds per sample follow a + b / micro-batch). A micro-batch that could not reach the best even if it
- * took no longer than a smaller one is left out.
- */
+ * Throughput is not monotone in the micro-batch: it rises while the fixed cost of a step is shared by more samples, and
+ * falls when one more sample starts another wave of tiles on the multiprocessors. Timing all would take too long. The
+ * following are timed: the largest that fits; sizes that suit the hardware (powers of two, multiples of eight); the
+ * neighbours of the edge; and, since ties go to more free memory, the smallest that the trend puts within 1 % of the
+ * best (time per sample is modelled as a + b / micro-batch). A micro-batch that could not reach the best even if it
+ * took no longer than a smaller one is left out. */
 #ifndef PLIM_AUTOTUNE_SEARCH_THROUGHPUT_H
 #define PLIM_AUTOTUNE_SEARCH_THROUGHPUT_H
 
@@ -15,11 +13,10 @@
 
 struct plim_search;
 
-/* The rate from which on a candidate ties with the best so far (the objective's tie_share). */
+/* Returns the lowest rate that ties with the best so far (the objective's tie_share). */
 double plim_throughput_ties(const struct plim_search *search);
 
-/* Times one micro-batch of a point. `out` is the candidate (valid until the next is added), or
- * NULL when it does not fit. */
+/* Times one micro-batch of a point. *out is its candidate, valid until the next is added; NULL if it does not fit. */
 enum plim_status plim_throughput_time(struct plim_search *search, size_t point, int64_t micro_batch,
                                       struct plim_candidate **out) PLIM_MUST_CHECK;
 
@@ -27,8 +24,8 @@ enum plim_status plim_throughput_time(struct plim_search *search, size_t point, 
 enum plim_status plim_throughput_point(struct plim_search *search, size_t point,
                                        int64_t largest) PLIM_MUST_CHECK;
 
-/* Runs a candidate with all its micro-steps, in every phase of its schedule, and asks for the proof
- * that it fits for any number of steps (plim_ask_proof()): sets `verified` and the exact numbers, or `refuted`. */
+/* Runs a candidate with all its micro-steps, in every phase of its schedule, and proves that it fits for any number of
+ * steps (plim_ask_proof()). Sets `verified` and the exact numbers, or `refuted`. */
 enum plim_status plim_throughput_verify(struct plim_search *search,
                                         struct plim_candidate *candidate) PLIM_MUST_CHECK;
 

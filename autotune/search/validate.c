@@ -4,19 +4,20 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* How many candidates of one point are run: the fastest, the one with the least memory, and others that lie apart. */
+/* At most so many candidates of a point are run: the fastest, the one with the least memory, and others whose
+ * micro-batches differ by at least APART_SHARE. */
 enum { RUNS_PER_POINT = 4 };
 static const double APART_SHARE = 0.1;
 
-/* The results for the plan's candidates so far. */
+/* The state of the validation. */
 struct progress {
     struct plim_search *search;
     const struct plim_decision *plan;
     const struct plim_objective_row *objective;
-    bool *asked;  /* by planned candidate */
-    size_t *runs; /* by point */
-    double *seen; /* by point: the best of measured over planned rate; 0: none was timed */
-    double seen_anywhere;
+    bool *asked;  /* by planned candidate: it was run */
+    size_t *runs; /* by point: number of runs */
+    double *seen; /* by point: the largest ratio of measured to planned rate; 0: none was timed */
+    double seen_anywhere; /* the last ratio, of any point */
 };
 
 static const struct plim_candidate *planned(const struct progress *c, size_t i)
@@ -24,7 +25,7 @@ static const struct plim_candidate *planned(const struct progress *c, size_t i)
     return &c->plan->candidates.list.items[i];
 }
 
-/* The highest worth that a planned candidate can turn out to have. */
+/* Returns the highest rate that a planned candidate may turn out to have. */
 static double promise(const struct progress *c, const struct plim_candidate *p)
 {
     double here = c->seen[p->point], seen = here > 0 ? here : c->seen_anywhere;
@@ -32,7 +33,7 @@ static double promise(const struct progress *c, const struct plim_candidate *p)
     return seen > 0 ? p->tokens_per_second * seen * (1 + doubt) : p->tokens_per_second;
 }
 
-/* Where bytes decide, the candidate of the highest worth comes first and the rest need not be timed. */
+/* True if `a` should be run before `b`. If the objective is not about time, the highest worth comes first. */
 static bool is_better(const struct progress *c, const struct plim_candidate *a,
                       const struct plim_candidate *b)
 {
@@ -40,14 +41,14 @@ static bool is_better(const struct progress *c, const struct plim_candidate *a,
     return c->objective->worth(a) > c->objective->worth(b);
 }
 
-/* Candidates within this share of the best are equal to it. */
+/* Returns the fraction of the best rate within which candidates are tied. */
 static double tie_share(const struct progress *c)
 {
     return c->objective->by_time ? c->objective->tie_share : PLIM_TIE_SHARE;
 }
 
-/* Is it the one that needs least memory among those that the plan puts in a tie with the fastest of their point,
- * and so the winner of the tie? */
+/* True if, according to the plan, it needs the least memory of the candidates that are tied with the fastest of their
+ * point, and so wins the tie. */
 static bool is_thriftiest(const struct progress *c, const struct plim_candidate *p)
 {
     double best = 0;
@@ -67,8 +68,8 @@ static bool is_thriftiest(const struct progress *c, const struct plim_candidate 
     return true;
 }
 
-/* Was no micro-batch of nearly this size run at its point? Multiples of eight, which fill tiles, are
- * not like their neighbours. */
+/* True if no similar micro-batch was run at its point. Multiples of eight, which fill tiles, are only similar to each
+ * other. */
 static bool is_apart(const struct progress *c, const struct plim_candidate *p)
 {
     int64_t round = p->batch.micro_batch % 8 == 0 ? 8 : 1;
@@ -91,7 +92,7 @@ static bool is_worth_a_run(const struct progress *c, const struct plim_candidate
     return promise(c, p) >= best * (1 + PLIM_TIE_SHARE) && is_apart(c, p);
 }
 
-/* The planned candidate to be run next; -1: none that could win. */
+/* Returns the planned candidate to run next; -1 if no other could win. */
 static int next_candidate(const struct progress *c)
 {
     double best = plim_candidates_best_rate(&c->search->decision->candidates);
@@ -105,7 +106,8 @@ static int next_candidate(const struct progress *c)
     return next;
 }
 
-/* The plan was wrong about this point's memory: searches it on the GPU, and takes its largest. */
+/* Searches a point on the GPU, since the plan was wrong about its memory, and times the largest micro-batch that
+ * fits. */
 static enum plim_status search_anew(struct plim_search *s, size_t point,
                                     struct plim_candidate **timed)
 {

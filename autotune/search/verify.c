@@ -2,8 +2,8 @@
 #include "search.h"
 #include "throughput.h"
 
-/* A choice may change when its neighbour turns out better, or when it fails in full; it ends
- * because every round runs something new or is the last. */
+/* Bound of the rounds of plim_verify_choice(). A choice changes if its neighbour turns out to be better, or if it does
+ * not fit with all its micro-steps; each round but the last makes a new run. */
 enum { ROUNDS = 64 };
 
 static int chosen_now(const struct plim_search *s)
@@ -11,7 +11,7 @@ static int chosen_now(const struct plim_search *s)
     return plim_choose(&s->decision->candidates, s->question->objective);
 }
 
-/* Takes trials of a program that fitted as answers, though the edge of their point was not reached. Runs nothing. */
+/* Makes candidates of a program's trials that fitted, even if the edge of their point was not found. Runs nothing. */
 static void take_trials(struct plim_search *s)
 {
     struct plim_error *kept = s->err, own = PLIM_ERROR_INIT;
@@ -36,7 +36,7 @@ void plim_verify_so_far(struct plim_search *s)
     if (s->decision->found) s->decision->choice = s->decision->candidates.list.items[chosen];
 }
 
-/* Asks about a micro-batch of a point; if it fails, it is run under the budget to learn the reason. */
+/* Tries a micro-batch of a point. If it fails, it is run under the budget, which shows the reason. */
 static enum plim_status look_beyond(struct plim_search *s, size_t point, int64_t micro_batch,
                                     struct plim_beyond *beyond)
 {
@@ -57,7 +57,7 @@ static enum plim_status look_beyond(struct plim_search *s, size_t point, int64_t
     return PLIM_OK;
 }
 
-/* A micro-batch beyond the edge of its point fits by chance, and is not to be used for training. */
+/* A micro-batch beyond the edge of its point fits only by chance, and must not be chosen. */
 enum plim_status plim_verify_below_edge(struct plim_search *s, size_t point)
 {
     const struct plim_edge *edge = &s->decision->edges.items[point];
@@ -69,7 +69,7 @@ enum plim_status plim_verify_below_edge(struct plim_search *s, size_t point)
     return st;
 }
 
-/* A candidate that turns out not to fit always is replaced by the next smaller one. */
+/* Verifies a candidate. If it does not fit for any number of steps, adds the next smaller one. */
 static enum plim_status verify_candidate(struct plim_search *s, size_t index)
 {
     struct plim_candidate *c = &s->decision->candidates.list.items[index], *smaller;
@@ -98,7 +98,7 @@ enum plim_status plim_verify_choice(struct plim_search *s)
     return PLIM_OK;
 }
 
-/* The largest micro-batch of a point, proven like the choice. */
+/* Finds the largest micro-batch of a point, proven like the choice. */
 static enum plim_status verify_largest(struct plim_search *s, size_t point)
 {
     struct plim_decision *out = s->decision;
@@ -119,7 +119,7 @@ static enum plim_status verify_largest(struct plim_search *s, size_t point)
 
 /* --- when nothing fits ------------------------------------------------------------------------ */
 
-/* The setting of a point at its smallest allowed micro-batch. */
+/* Returns the setting of a point at its smallest allowed micro-batch. */
 static struct plim_setting smallest_of(const struct plim_search *s, size_t point)
 {
     return plim_search_setting(s, point, plim_batch_next(&s->decision->rule, 0));
@@ -146,7 +146,7 @@ static enum plim_status find_smallest(struct plim_search *s)
     return PLIM_OK;
 }
 
-/* A setting that the user did not allow may fit. */
+/* Finds the point with the largest edge, also of micro-batches that may not be chosen. */
 static enum plim_status find_widest(struct plim_search *s, size_t *widest)
 {
     const struct plim_edge *edges = s->decision->edges.items;
@@ -160,7 +160,7 @@ static enum plim_status find_widest(struct plim_search *s, size_t *widest)
     return PLIM_OK;
 }
 
-/* No point finished: the first one gives the reason. */
+/* If no point finished, the first gives the reason. */
 static void take_failure(struct plim_search *s)
 {
     struct plim_setting setting = smallest_of(s, 0);
@@ -168,8 +168,8 @@ static void take_failure(struct plim_search *s)
     if (sample) s->decision->smallest_sample = *sample;
 }
 
-/* If the smallest setting of a point did not finish, and not for lack of memory, it is not
- * known whether it fits. */
+/* Sets `failed` if the smallest setting of a point failed for a reason other than memory, so that it is not known
+ * whether it fits. */
 static bool find_failure(struct plim_search *s)
 {
     struct plim_decision *out = s->decision;
