@@ -28,8 +28,8 @@ void plim_store_found_finish(struct plim_store_found *found)
 
 /* --- places ----------------------------------------------------------------------------------- */
 
-/* "" where there is none. Base directories that are not absolute do not count (XDG's
- * specification). */
+/* Finds the folder of the user's store; "" if there is none. Base directories that are not absolute paths are ignored,
+ * as in the XDG specification. */
 static void find_users(char out[PATH_MAX])
 {
     const char *given = getenv("PLIMSOLL_STORE"), *state = getenv("XDG_STATE_HOME");
@@ -74,7 +74,7 @@ enum plim_status plim_store_path(const char *folder, bool simulated, const char 
 
 /* --- finding ---------------------------------------------------------------------------------- */
 
-/* "libraries was 'a', is 'b'". */
+/* Describes a fact that differs: "libraries (what fits) was a and is b". */
 static void tell_difference(const char *kind, const struct plim_facts *kept,
                             const struct plim_facts *now, const char *culprit, char *out,
                             size_t size)
@@ -102,7 +102,7 @@ static enum plim_store_state judge(const struct plim_store_answer *answer,
     return PLIM_STORE_STALE;
 }
 
-/* The best answer of an entry, where it is better than what was found before. */
+/* Takes the best answer of an entry, if it is better than what was found before. */
 static enum plim_status take_best(const struct plim_store_entry *entry,
                                   const struct plim_store_question *question,
                                   struct plim_store_found *found, struct plim_error *err)
@@ -197,7 +197,7 @@ enum plim_status plim_store_merge(const char *folder, bool simulated,
         plim_store_entry_finish(&old);
         return plim_fail(err, st, "%s", inner.text);
     }
-    /* What is damaged is replaced. */
+    /* A damaged file is replaced. */
     bool believed = !st && there && plim_facts_equal(&old.key, &entry->key);
     struct plim_store_entry *target = believed ? &old : entry;
     st = PLIM_OK;

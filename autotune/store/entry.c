@@ -41,7 +41,7 @@ void plim_store_entry_finish(struct plim_store_entry *entry)
     plim_yaml_finish(&entry->document);
 }
 
-/* --- the bytes -------------------------------------------------------------------------------- */
+/* --- reading the file ------------------------------------------------------------------------- */
 
 static int open_file(const char *path, bool roots_alone, struct stat *info)
 {
@@ -58,7 +58,7 @@ static int open_file(const char *path, bool roots_alone, struct stat *info)
     return -1;
 }
 
-/* The whole file, terminated. False, with errno, where it cannot be read. */
+/* Reads the whole file as a string, which the caller frees. Returns false and sets errno on failure. */
 static bool read_once(const char *path, bool roots_alone, char **text, size_t *length)
 {
     struct stat info;
@@ -79,14 +79,14 @@ static bool read_once(const char *path, bool roots_alone, char **text, size_t *l
     return !problem;
 }
 
-/* A file that a server of NFS has just replaced is opened again by its name. */
+/* Same, but opens the file a second time if an NFS server has just replaced it (ESTALE). */
 static bool read_bytes(const char *path, bool roots_alone, char **text, size_t *length)
 {
     return read_once(path, roots_alone, text, length) ||
            (errno == ESTALE && read_once(path, roots_alone, text, length));
 }
 
-/* --- is it whole? ----------------------------------------------------------------------------- */
+/* --- schema and checksum ---------------------------------------------------------------------- */
 
 static enum plim_status check_schema(const char *path, const char *text, struct plim_error *err)
 {
@@ -116,7 +116,7 @@ static enum plim_status check_sum(const char *path, const char *text, size_t len
     return PLIM_OK;
 }
 
-/* --- the tree --------------------------------------------------------------------------------- */
+/* --- reading the contents --------------------------------------------------------------------- */
 
 static const char *text_of(const struct plim_yaml_node *mapping, const char *key)
 {
@@ -202,7 +202,7 @@ enum plim_status plim_store_answer_result(const struct plim_store_answer *answer
 
 /* --- merging ---------------------------------------------------------------------------------- */
 
-/* May the one stand where the other stood? */
+/* True if the facts of two answers do not differ where both are known. */
 static bool holds_for_the_same(const struct plim_store_answer *a, const struct plim_store_answer *b)
 {
     const char *culprit;
@@ -241,7 +241,7 @@ enum plim_status plim_store_entry_merge(struct plim_store_entry *entry,
         plim_store_answer_finish(answer);
     else
         *answer = (struct plim_store_answer){0};
-    /* Ordered in time, whatever was merged first. */
+    /* Keeps the order by time, whatever the order of merging. */
     for (size_t i = entry->answers.count; !st && i-- > 1;) {
         struct plim_store_answer *at = &entry->answers.items[i], later = *at;
         if (strcmp(at[-1].made, later.made) <= 0) break;
@@ -253,7 +253,7 @@ enum plim_status plim_store_entry_merge(struct plim_store_entry *entry,
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* A scalar as the writer of reports meant it. */
+/* Converts a scalar to the type with which it was written. */
 static json_t *scalar_of(const struct plim_yaml *yaml, const struct plim_yaml_node *node)
 {
     int64_t integer;
@@ -267,7 +267,7 @@ static json_t *scalar_of(const struct plim_yaml *yaml, const struct plim_yaml_no
     return json_string(node->text);
 }
 
-/* NULL: host memory ran out. */
+/* Converts a document to JSON. Returns NULL if host memory ran out. */
 static json_t *tree_of(const struct plim_yaml *yaml, const struct plim_yaml_node *node)
 {
     if (node->kind == PLIM_YAML_SCALAR) return scalar_of(yaml, node);
@@ -313,7 +313,7 @@ static enum plim_status write_text(const struct plim_store_entry *entry, char **
     enum plim_status st = plim_yaml_write(&json, &body, err);
     plim_json_finish(&json);
     if (st) return st;
-    /* The schema in a form of its own, to be told by its first bytes. */
+    /* The schema has a fixed form, so that the first bytes of a file identify it. */
     size_t size = strlen("schema: \n") + strlen(schema) + strlen(body) + CHECKSUM_LINE + 1;
     *text = malloc(size);
     if (*text) {

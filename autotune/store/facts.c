@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A byte that is not UTF-8 as "\\xNN", so that what is read back is what was written. NULL: host
- * memory ran out. */
+/* Copies a string, with bytes that are not UTF-8 as "\\xNN", so that reading the file gives the same value. Returns
+ * NULL if host memory ran out. */
 static char *copy_text(const char *text)
 {
     size_t left = strlen(text), used = 0;
@@ -60,7 +60,7 @@ const char *plim_facts_get(const struct plim_facts *facts, const char *name)
     return "";
 }
 
-/* Of the facts of `a`, against those of `b`. */
+/* Compares the facts of `a` with those of `b`. */
 static enum plim_facts_state compare_with(const struct plim_facts *a, const struct plim_facts *b,
                                           enum plim_facts_state state, const char **culprit)
 {

@@ -1,4 +1,4 @@
-/* An ordered list of named texts: the question of an answer, and what it holds for. */
+/* Facts: an ordered list of named strings, of which keys and the validity of answers are made. */
 #ifndef PLIM_AUTOTUNE_STORE_FACTS_H
 #define PLIM_AUTOTUNE_STORE_FACTS_H
 
@@ -9,38 +9,37 @@
 
 struct plim_fact {
     char name[32];
-    char *value; /* owned by the list; "": not known */
+    char *value; /* "": not known */
 };
 
-/* Zeroed is empty. */
+/* Owns its values. Empty when zeroed. */
 struct plim_facts {
     PLIM_ARRAY(struct plim_fact) list;
-    bool failed; /* host memory ran out while it was filled */
+    bool failed; /* host memory ran out while it was being filled */
 };
 
-/* Appends a fact; `value` NULL: not known. A failure is recorded in `failed`. */
+/* Append a fact, with a copy of its value; NULL: not known. Lack of memory is recorded in `failed`. */
 void plim_facts_add(struct plim_facts *facts, const char *name, const char *value);
 void plim_facts_format(struct plim_facts *facts, const char *name, const char *format, ...)
     PLIM_PRINTF(3, 4);
-void plim_facts_finish(struct plim_facts *facts); /* NULL and zeroed are fine */
+void plim_facts_finish(struct plim_facts *facts); /* NULL or zeroed facts are allowed */
 
-/* "" if there is none with that name. */
+/* Returns the value of a fact; "" if it is missing. */
 const char *plim_facts_get(const struct plim_facts *facts, const char *name);
 
-/* Compares two lists. A fact that is not known on one side, or that only one side has, is unknown; a
- * mismatch takes precedence over unknown facts. `culprit` is the first name that
- * decides, "" for a match. */
+/* Compares two lists. A fact that is not known, or missing, on one side is unknown; a mismatch takes precedence over
+ * unknown facts. *culprit is the name of the first fact that decides, "" for a match. */
 enum plim_facts_state { PLIM_FACTS_MATCH, PLIM_FACTS_UNKNOWN, PLIM_FACTS_MISMATCH };
 enum plim_facts_state plim_facts_compare(const struct plim_facts *kept,
                                          const struct plim_facts *now, const char **culprit);
 
-/* Do both have the same names with the same values in the same order? */
+/* True if both have the same names and values in the same order. */
 bool plim_facts_equal(const struct plim_facts *a, const struct plim_facts *b);
 
-/* A hash over names and values with their lengths, so that different facts never give the same input. */
+/* Hashes names and values (SHA-256), each with its length, so that different facts never give the same input. */
 void plim_facts_hash(const struct plim_facts *facts, char out[PLIM_SHA256_TEXT]);
 
-/* Writes and reads facts as a mapping. Reading fills the zeroed facts; PLIM_SPEC if it is not a mapping of texts. */
+/* Write and read facts as a mapping. Reading fills in zeroed facts; PLIM_SPEC: it is not a mapping of strings. */
 void plim_facts_write(const struct plim_facts *facts, struct plim_json *json, json_t *parent,
                       const char *key);
 enum plim_status plim_facts_read(const struct plim_yaml *yaml, const struct plim_yaml_node *node,

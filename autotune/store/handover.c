@@ -83,7 +83,7 @@ static bool is_variable(const char *name)
     return true;
 }
 
-/* An option of another program: "per_device_train_batch_size", "trainer.max-steps". */
+/* True for an option of another program: "per_device_train_batch_size", "trainer.max-steps". */
 static bool is_argument(const char *name)
 {
     for (const char *c = name; *c; c++)
@@ -127,7 +127,7 @@ static bool is_plain(const char *text)
     return *text != '\0';
 }
 
-/* 'it'\''s' of a POSIX shell. */
+/* Quotes for a POSIX shell: 'it'\''s'. */
 static void write_sh(FILE *file, const char *text)
 {
     if (is_plain(text)) {
@@ -143,7 +143,7 @@ static void write_sh(FILE *file, const char *text)
     fputc('\'', file);
 }
 
-/* In fish only \ and ' count between single quotes. */
+/* Quotes for fish, in which only \ and ' are special between single quotes. */
 static void write_fish(FILE *file, const char *text)
 {
     fputc('\'', file);
@@ -154,7 +154,7 @@ static void write_fish(FILE *file, const char *text)
     fputc('\'', file);
 }
 
-/* Readers of .env files agree on double quotes with backslashes; docker takes only what needs
+/* Quotes for .env files. Their readers agree on double quotes with backslashes; docker only accepts values that need
  * none. */
 static void write_dotenv(FILE *file, const char *text)
 {
@@ -176,7 +176,7 @@ static void write_dotenv(FILE *file, const char *text)
 
 /* --- lines ------------------------------------------------------------------------------------ */
 
-/* Words of one line; a line each. */
+/* The output: options on one line, or a line for each variable. */
 struct lines {
     FILE *file;
     bool begun;
@@ -209,7 +209,7 @@ static void write_line(void *user, enum plim_handover_format format, const char 
     fputc('\n', file);
 }
 
-/* Slurm reads a value to the end of its line. */
+/* False for unknown values, and for values with several lines in Slurm's protocol, which has no quoting. */
 static bool may_be_written(enum plim_handover_format format, const struct value *value)
 {
     return value->text[0] && (format != PLIM_HANDOVER_TASK_PROLOG || !strchr(value->text, '\n'));
@@ -224,9 +224,9 @@ static void write_json_value(struct plim_json *json, json_t *root, const char *n
         plim_json_text(json, root, name, value->text);
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- output ----------------------------------------------------------------------------------- */
 
-/* "--micro-batch": the key with dashes. */
+/* Makes the name of an option from a key: dashes instead of underscores. */
 static void argument_name(const char *key, char out[64])
 {
     snprintf(out, 64, "%s", key);
@@ -234,7 +234,7 @@ static void argument_name(const char *key, char out[64])
         if (*c == '_') *c = '-';
 }
 
-/* Calls `write` for every name that is written, in order. */
+/* Writes one value; write_each() calls it for every name that is written, in order. */
 typedef void write_one(void *user, enum plim_handover_format format, const char *name,
                        const struct value *value);
 

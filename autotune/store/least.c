@@ -1,7 +1,7 @@
 #include "least.h"
 #include <string.h>
 
-/* The same values along every axis, and the same sequence length? */
+/* True if two settings have the same values along every axis, and the same sequence length. */
 static bool same_values(const struct plim_result_setting *a, const struct plim_result_setting *b)
 {
     if (a->seq != b->seq || a->value_count != b->value_count) return false;
@@ -10,7 +10,7 @@ static bool same_values(const struct plim_result_setting *a, const struct plim_r
     return true;
 }
 
-/* What a GPU reaches with these values; NULL: nothing that fits is known. */
+/* Returns the best choice of a GPU with these values; NULL if none that fits is known. */
 static const struct plim_result_choice *reach(const struct plim_result *result,
                                               const struct plim_result_setting *values)
 {
@@ -22,12 +22,12 @@ static const struct plim_result_choice *reach(const struct plim_result *result,
     return NULL;
 }
 
-/* What all have in common with the values of one. */
+/* A common setting with given values. */
 struct candidate {
     const struct plim_result_choice
-        *choice; /* of the smallest micro-batch; NULL: it does not fit on all */
+        *choice; /* the one with the smallest micro-batch; NULL: it does not fit on all */
     size_t from;
-    double slowest; /* plim_result_rate(); 0: not known */
+    double slowest; /* the lowest plim_result_rate() of all; 0: not known */
 };
 
 static struct candidate examine(const struct plim_result *const *results, size_t count,

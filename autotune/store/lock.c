@@ -15,7 +15,8 @@
 
 /* --- the folder ------------------------------------------------------------------------------- */
 
-/* Makes the folder where it is not there; a descriptor of it, if it is ours alone and no link. */
+/* Creates the folder if it is missing. Returns a descriptor if only the user may write it and it is no symbolic link;
+ * otherwise -1. */
 static int open_own(const char *path)
 {
     struct stat info;
@@ -29,7 +30,8 @@ static int open_own(const char *path)
     return -1;
 }
 
-/* The runtime directory may be that of another machine's session, handed on by a scheduler. */
+/* Opens the folder of the locks. XDG_RUNTIME_DIR may be that of a session on another machine, passed on by a scheduler;
+ * then another folder is used. */
 static int open_folder(char path[PATH_MAX])
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -51,7 +53,7 @@ static int open_folder(char path[PATH_MAX])
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-/* "GPU-1234.lock": nothing of a name may lead out of the folder. */
+/* Makes a file name such as "GPU-1234.lock", without characters that could lead out of the folder. */
 static void name_file(const char *what, char out[160])
 {
     snprintf(out, 160, "%.150s.lock", what);
@@ -60,7 +62,7 @@ static void name_file(const char *what, char out[160])
     if (out[0] == '.') out[0] = '_';
 }
 
-/* Waiters look again, rather than sleep in flock(), because they have to notice when to stop. */
+/* Polls, instead of blocking in flock(), to notice when to stop. */
 static enum plim_status wait_for(int fd, const char *what, double seconds,
                                  const struct plim_stop *stop, const struct plim_log *log,
                                  bool *waited, struct plim_error *err)
@@ -113,7 +115,7 @@ enum plim_status plim_store_lock_take(struct plim_store_lock *lock, const char *
 void plim_store_lock_release(struct plim_store_lock *lock)
 {
     if (lock->fd < 0) return;
-    flock(lock->fd, LOCK_UN); /* children that were forked may have it open still */
+    flock(lock->fd, LOCK_UN); /* forked children may still have it open */
     close(lock->fd);
     lock->fd = -1;
 }

@@ -6,7 +6,7 @@
 
 /* --- the GPU ---------------------------------------------------------------------------------- */
 
-/* What small programs of others take (a desktop, a monitor) comes and goes. */
+/* Memory of other small programs (a desktop, a monitor), which comes and goes, is not counted up to this size. */
 static const int64_t SMALL_BYTES = INT64_C(64) << 20;
 
 bool plim_store_gpu_of_target(const struct plim_target *target, bool counts_others,
@@ -23,7 +23,7 @@ bool plim_store_gpu_of_target(const struct plim_target *target, bool counts_othe
     if (target->mps.active)
         snprintf(out->mps, sizeof(out->mps), "on%s%s", target->mps.limits[0] ? ", " : "",
                  target->mps.limits);
-    if (target->mig || target->cores <= 0) /* the name of a GPU says it as well */
+    if (target->mig || target->cores <= 0) /* the name of the profile or GPU determines the number */
         snprintf(out->processors, sizeof(out->processors), "those of %.80s",
                  target->mig ? target->mig_profile : target->name);
     else
@@ -46,7 +46,7 @@ bool plim_store_gpu_equal(const struct plim_store_gpu *a, const struct plim_stor
            a->power_limit_watts == b->power_limit_watts && a->max_sm_mhz == b->max_sm_mhz;
 }
 
-/* What a driver does not tell of a GPU it never tells. */
+/* Adds a fact from the driver. A driver that does not report it never does, so "not told" is a known value. */
 static void add_told(struct plim_facts *facts, const char *name, double value)
 {
     if (value > 0)
@@ -55,7 +55,7 @@ static void add_told(struct plim_facts *facts, const char *name, double value)
         plim_facts_add(facts, name, "not told");
 }
 
-/* What the real device computes with. Attention without cuDNN is ours. */
+/* Adds the libraries that the real device uses. Without cuDNN, attention runs plimsoll's own kernels. */
 static void add_libraries(struct plim_facts *fits)
 {
     char blas[128], dnn[128];
@@ -83,7 +83,7 @@ void plim_store_question_gpu(const struct plim_store_gpu *gpu, struct plim_store
     plim_facts_add(fits, "processors", gpu->processors);
     plim_facts_add(fast, "name", gpu->name);
     if (gpu->simulated) return;
-    if (!*plim_facts_get(key, "program")) add_libraries(fits); /* a program has its own */
+    if (!*plim_facts_get(key, "program")) add_libraries(fits); /* a program has its own libraries */
     plim_facts_add(fast, "driver", gpu->driver);
     add_told(fast, "power_limit_watts", gpu->power_limit_watts);
     add_told(fast, "max_sm_mhz", gpu->max_sm_mhz);

@@ -1,5 +1,5 @@
 #define _DEFAULT_SOURCE /* realpath */
-/* A program's part of a question: what it is made of, as far as files can tell. */
+/* The part of a question that describes a program, by its files. */
 #include "autotune/base/text_stream.h"
 #include "autotune/exec/program_files.h"
 #include "store_question.h"
@@ -14,7 +14,7 @@
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-/* A file that is too large to be read at every launch: its size and time. */
+/* Describes a file that is too large to hash at every launch by its size and modification time. */
 static bool describe_file(const char *path, char *out, size_t size)
 {
     struct stat info;
@@ -26,7 +26,7 @@ static bool describe_file(const char *path, char *out, size_t size)
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-/* A word, with the content of the script that it names, also behind "--config=". */
+/* Writes a word of the command, with the hash of the script that it names, also after "--config=". */
 static void write_word(FILE *file, const char *word, bool is_first)
 {
     char hash[PLIM_SHA256_TEXT], size[64];
@@ -51,10 +51,10 @@ static void write_command(FILE *file, const struct plim_program *program)
                 plim_program_hash_file(program->files[i].template_path, hash) ? hash : "none");
 }
 
-/* --- what it stands on ------------------------------------------------------------------------ */
+/* --- libraries -------------------------------------------------------------------------------- */
 
-/* Names in a folder that have one of the endings, in order; adds them to the hash, with size and
- * time where `with_times`. */
+/* Adds the names in a folder that have one of the endings to the hash, in order, with size and time if `with_times`.
+ * Returns their number. */
 static size_t hash_names(const char *folder, const char *const *endings, bool with_times,
                          struct plim_sha256 *hash)
 {
@@ -76,8 +76,8 @@ static size_t hash_names(const char *folder, const char *const *endings, bool wi
     return counted;
 }
 
-/* Python's packages beside the command: PREFIX/bin/python and PREFIX/lib/python3*. A new version of
- * a package has another name there. */
+/* Writes a hash of the names of the Python packages of the command, PREFIX/bin/python, in PREFIX/lib/python3*. The
+ * names contain the versions. */
 static void write_packages(FILE *file, const char *command)
 {
     static const char *const endings[] = {".dist-info", ".egg-info", NULL};
@@ -98,7 +98,7 @@ static void write_packages(FILE *file, const char *command)
     if (count) fprintf(file, ", %zu packages %.16s", count, plim_sha256_finish(&hash, text));
 }
 
-/* Modules beside a script are a part of it. */
+/* Writes a hash of the modules in the folder of a script, which it may import. */
 static void write_modules(FILE *file, const char *script)
 {
     static const char *const endings[] = {".py", NULL};
@@ -130,7 +130,7 @@ static void write_libraries(FILE *file, const struct plim_program *program)
     free(real);
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- the question ----------------------------------------------------------------------------- */
 
 static void add_written(struct plim_facts *facts, const char *name,
                         void (*write)(FILE *, const struct plim_program *),
@@ -150,7 +150,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* In the order of their texts, so that it does not count in which order they were typed. */
+/* Adds the options in alphabetical order, so that their order on the command line does not matter. */
 static void add_options(struct plim_facts *key, const char *const *options, size_t count)
 {
     const char **sorted = calloc(count + 1, sizeof(*sorted));

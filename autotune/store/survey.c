@@ -1,4 +1,4 @@
-/* All files of a store, and which of them come near a question. */
+/* Visits all files of a store, and finds those that are near a question. */
 #include "answer_store.h"
 #include "autotune/base/trust.h"
 #include <dirent.h>
@@ -9,7 +9,7 @@
 
 /* --- walking ---------------------------------------------------------------------------------- */
 
-/* 32 digits and ".yaml": what is named otherwise is not the store's. */
+/* True for names of 32 hexadecimal digits and ".yaml"; other files do not belong to the store. */
 static int is_entry(const struct dirent *file)
 {
     return strlen(file->d_name) == PLIM_STORE_NAME - 3 &&
@@ -34,7 +34,8 @@ static enum plim_status visit_file(const char *folder, bool simulated, const cha
     return st;
 }
 
-/* A folder that is not there has no files; one that cannot be read is told as a file would be. */
+/* Handles a failed scandir(). A missing folder has no files; one that cannot be read is reported like an invalid
+ * file. */
 static enum plim_status walk_fails(const char *path, bool simulated, int problem,
                                    plim_store_visit *visit, void *user)
 {
@@ -73,7 +74,7 @@ enum plim_status plim_store_walk(const char *folder, bool roots_alone, plim_stor
 
 enum { NEAREST = 3 };
 
-/* A key that is kept, and in how many lines of its facts it differs. */
+/* A kept key, and the number of lines of its facts that differ. */
 struct near {
     size_t differences;
     char path[PATH_MAX];
@@ -84,10 +85,11 @@ struct nearness {
     const struct plim_log *log;
     bool exact_seen;
     size_t count;
-    struct near nearest[NEAREST]; /* the nearest first */
+    struct near nearest[NEAREST]; /* by number of differences */
 };
 
-/* How many lines of a text the other one has not, and the first of them; "" for none. */
+/* Returns the number of lines of `text` that `other` does not have, and stores the first of them, "" if there is
+ * none. */
 static size_t lines_missing(const char *text, const char *other, char *first, size_t size)
 {
     size_t missing = 0;
@@ -106,7 +108,7 @@ static size_t lines_missing(const char *text, const char *other, char *first, si
     return missing;
 }
 
-/* In how many lines two values differ, and the first of each side. */
+/* Returns the number of lines in which two values differ, and stores the first of each side. */
 static size_t compare_lines(const char *kept, const char *now, char *was, char *is, size_t size)
 {
     size_t only_kept = lines_missing(kept, now, was, size),
