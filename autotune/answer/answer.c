@@ -66,7 +66,7 @@ static void fill_head(const struct plim_answer *a, struct plim_result *result)
     snprintf(result->limit.alloc_conf, sizeof(result->limit.alloc_conf), "%s", limit->alloc_conf);
 }
 
-/* FLOP/s that the device has for a setting's precision; 0: not known. */
+/* Returns the peak FLOP/s of the device for a setting's precision; 0 if not known. */
 static double peak_rate(const struct plim_answer *a, const struct plim_setting *setting)
 {
     int axis = plim_axes_find(&a->question->axes, "precision");
@@ -113,9 +113,9 @@ static void fill_choice(const struct plim_answer *a, const struct plim_batch_rul
     fill_rates(a, &candidate->setting, &candidate->trial, candidate->step_seconds, out);
 }
 
-/* --- every point ------------------------------------------------------------------------------ */
+/* --- points ----------------------------------------------------------------------------------- */
 
-/* Why nothing of a point is the answer: what its smallest micro-batch did, or how it was left out. */
+/* Sets the reason why a point has no best setting: the failure of its smallest micro-batch, or why it was skipped. */
 static void fill_failure(const struct plim_answer *a, const struct plim_decision *d, size_t index,
                          struct plim_result_point *out)
 {
@@ -126,7 +126,7 @@ static void fill_failure(const struct plim_answer *a, const struct plim_decision
         plim_space_setting(&d->space.points.items[index], &batch, a->asker->runner);
     const struct plim_sample *sample = plim_ask_known(a->asker, &smallest);
     const struct plim_cache_entry *need = plim_cache_find(a->asker->cache, &smallest);
-    bool fell_short = index < d->searched; /* of a waterfall, and not what comes behind the answer */
+    bool fell_short = index < d->searched; /* false for levels of a waterfall after the answer */
     bool fails = sample && sample->verdict != PLIM_OK;
     bool by_time = plim_objectives[d->question->objective].by_time;
     bool searched = edge->searched || (fell_short && !d->ended && !by_time);
@@ -178,7 +178,7 @@ static enum plim_status fill_points(const struct plim_answer *a, const struct pl
     return PLIM_OK;
 }
 
-/* --- the rest --------------------------------------------------------------------------------- */
+/* --- results ---------------------------------------------------------------------------------- */
 
 static void fill_next(const struct plim_answer *a, const struct plim_beyond *beyond,
                       struct plim_result_next *out)
@@ -222,7 +222,7 @@ static enum plim_status fill_advice(const struct plim_answer *a, const struct pl
     return PLIM_OK;
 }
 
-/* Any trial that ran knows the model. */
+/* Sets the size of the model from any trial that ran. */
 static void fill_model(const struct plim_answer *a, struct plim_result *result)
 {
     if (!a->details->describe_model) return;

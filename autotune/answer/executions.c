@@ -13,7 +13,7 @@ static const struct plim_execution *execution_of(const struct plim_trial *trial)
     return trial->details;
 }
 
-/* What of its memory is in tensors is not known. */
+/* Not known for a program. */
 static int64_t allocated_bytes(const struct plim_trial *trial)
 {
     (void)trial;
@@ -38,7 +38,7 @@ const struct plim_details_reader plim_details_execution = {.is_program = true,
 
 /* --- reasons ---------------------------------------------------------------------------------- */
 
-/* What a program does once an epoch: was it seen? */
+/* Tells whether events at the end of an epoch, such as an evaluation, were seen. */
 static void tell_epochs(const struct plim_execution *execution, struct plim_result *result)
 {
     bool was_ended = execution->end == PLIM_END_STEADY || execution->end == PLIM_END_STEPS ||
@@ -117,7 +117,8 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
                            plim_format_bytes((int64_t)execution->leak_bytes, bytes));
 }
 
-/* A program that trained at another size, and did not at this one: it skips what it does not like, or ended before. */
+/* Doubts the answer if the program trained at another size but not at this one: it may have skipped the batch or ended
+ * early. */
 static void tell_untrained(const struct plim_answer *answer, const struct plim_decision *decision,
                            struct plim_result *result)
 {
@@ -136,7 +137,7 @@ static void tell_untrained(const struct plim_answer *answer, const struct plim_d
                        execution_of(&trained->trial)->steps, trained->setting.micro_batch);
 }
 
-/* A program that was not started once a GPU: its batch is counted with all of them. */
+/* Tells if the program used fewer GPUs than it sees: its batch is counted with all of them. */
 static void tell_gpus(const struct plim_answer *answer, const struct plim_execution *execution,
                       struct plim_result *result)
 {
@@ -167,7 +168,7 @@ static void tell_refusals(const struct plim_asker *asker, bool uses_batch,
     }
 }
 
-/* Each note once. */
+/* Tells each note once. */
 static void tell_notes(const struct plim_asker *asker, struct plim_result *result)
 {
     const char *told[NOTES];
@@ -229,7 +230,7 @@ static void fill_questions(const struct plim_machine_questions *asked, struct pl
     write_assumptions(asked->assumed, result->assumptions, sizeof(result->assumptions));
 }
 
-/* How often values were read for a use, in words behind `text`. */
+/* Appends the number of values that were read for a use to `text`. */
 static void add_count(const struct plim_result *result, enum plim_question_use use,
                       const char *says, char *text, size_t size)
 {
@@ -296,7 +297,7 @@ static void tell_values_of(const struct plim_execution *execution, struct plim_r
     tell_questions(execution, result);
 }
 
-/* Of the choice; without one, of the first trial. */
+/* Tells the values that the trial of the choice read; without a choice, those of the first trial. */
 static void tell_values(const struct plim_answer *answer, const struct plim_decision *decision,
                         struct plim_result *result)
 {

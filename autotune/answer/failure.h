@@ -4,11 +4,10 @@
 
 #include "answer.h"
 
-/* "ok", "oom" ...: the name of a verdict in reports. */
+/* Returns the name of a verdict in reports: "ok", "oom" and so on. */
 const char *plim_verdict_name(enum plim_status verdict);
 
-/* How a trial failed: "out of memory when 3.07 GiB more were requested for
- * temporaries (log_softmax ...)". */
+/* Describes how a trial failed: "out of memory when 3.07 GiB more were requested for temporaries (log_softmax ...)". */
 void plim_describe_failure(const struct plim_answer *answer, enum plim_status verdict,
                            const struct plim_trial *trial, char *out, size_t size);
 

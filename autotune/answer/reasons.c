@@ -10,7 +10,7 @@
 
 /* --- of a decision ---------------------------------------------------------------------------- */
 
-/* Micro-batches between the choice and the next allowed one. */
+/* Tells why the micro-batches between the choice and the next allowed one cannot be chosen. */
 static void why_not_between(const struct plim_decision *d, struct plim_result *result)
 {
     int64_t first = d->choice.batch.micro_batch + 1, last = d->after_choice.micro_batch - 1;
@@ -29,7 +29,7 @@ static void why_not_between(const struct plim_decision *d, struct plim_result *r
                        target, exact ? "" : " within the tolerance");
 }
 
-/* The next larger one fits too: then it is no better by the objective, or it lies beyond the edge. */
+/* The next larger micro-batch fits too: tells that it is not better by the objective, or lies beyond the edge. */
 static void why_not_better(const struct plim_decision *d, struct plim_result *result)
 {
     const struct plim_beyond *next = &d->after_choice;
@@ -41,7 +41,7 @@ static void why_not_better(const struct plim_decision *d, struct plim_result *re
     larger.trial = next->trial;
     larger.batch.micro_batch = next->micro_batch;
     plim_format_bytes(bytes > 0 ? bytes : 0, more);
-    double share = objective->tie_share; /* what is not worth more memory */
+    double share = objective->tie_share; /* the largest gain that is not worth more memory */
     bool better = objective->by_time ? gain > share : objective->worth(&larger) > objective->worth(&d->choice);
     if (better)
         plim_result_reason(
@@ -71,7 +71,7 @@ static void why_not_next(const struct plim_answer *a, const struct plim_decision
     if (!next->micro_batch) {
         const struct plim_batch_request *asked = d->rule.request;
         if (plim_batch_target(&d->rule)) {
-            if (!plim_batch_next(&d->rule, d->choice.batch.micro_batch)) /* else the search had no time for it */
+            if (!plim_batch_next(&d->rule, d->choice.batch.micro_batch)) /* otherwise the search ran out of time */
                 plim_result_reason(result, "A larger micro-batch would change the effective batch.");
         } else if (asked->last > asked->first && d->choice.batch.micro_batch == asked->last)
             plim_result_reason(result, "Micro-batch %" PRId64 " is the end of the range; larger ones may fit too.",
@@ -127,7 +127,7 @@ static void tell_retries(const struct plim_trial *trial, struct plim_result *res
                            trial->retries, trial->retries == 1 ? "" : "s");
 }
 
-/* How it is known that it fits for ever, where four steps did not tell or a retry makes one ask. */
+/* Tells how it was proven that any number of steps fits, if it took more than four steps or there were retries. */
 static void tell_repeats(const struct plim_answer *a, const struct plim_trial *trial,
                          struct plim_result *result)
 {
@@ -147,7 +147,7 @@ static void tell_repeats(const struct plim_answer *a, const struct plim_trial *t
                            trial->steps_done);
 }
 
-/* A micro-batch of this point that does not fit below one that does. */
+/* Tells if a micro-batch of this point does not fit although a larger one does. */
 static void tell_hole(const struct plim_answer *a, const struct plim_setting *point,
                       struct plim_result *result)
 {
@@ -170,8 +170,8 @@ static void tell_hole(const struct plim_answer *a, const struct plim_setting *po
                                : " So the two sizes beyond each that fails were tried.");
 }
 
-/* Where a block of the recording may be other than it is played, which may take another segment, by more than 1 % of
- * the peak. */
+/* Tells if the size of a block of the recording is a guess, and another size could add or remove a segment of more than
+ * 1 % of the peak. */
 static void tell_guess(const struct plim_answer *a, const struct plim_trial *trial,
                        struct plim_result *result)
 {
@@ -230,7 +230,7 @@ static void tell_sequence(const struct plim_answer *a, const struct plim_decisio
                        d->choice.seq == q->seq_most ? "the model's" : "the default");
 }
 
-/* How far the waterfall went. */
+/* Tells which level of the waterfall has the answer. */
 static void tell_waterfall(const struct plim_answer *a, const struct plim_decision *d,
                            struct plim_result *result)
 {
@@ -247,12 +247,12 @@ static void tell_waterfall(const struct plim_answer *a, const struct plim_decisi
                                    "waterfall's %zu steps.", levels);
 }
 
-/* On a real GPU: how far the plan was off. */
+/* On a real GPU: tells the error of the plan. */
 static void tell_prediction(const struct plim_decision *d, struct plim_result *result)
 {
     char planned[16], measured[16];
     if (!d->was_planned || d->planned_seconds <= 0 || d->choice.step_seconds <= 0) return;
-    if (d->choice.trial.seconds_are_modelled) return; /* by the plan's own model */
+    if (d->choice.trial.seconds_are_modelled) return; /* the plan's model again */
     double off = 100 * (d->choice.step_seconds / d->planned_seconds - 1);
     int64_t bytes = d->choice.trial.reserved_bytes;
     plim_format_bytes(d->planned_reserved_bytes, planned);
@@ -276,7 +276,7 @@ static void tell_prediction(const struct plim_decision *d, struct plim_result *r
 static void tell_overhead(const struct plim_limit *limit, struct plim_result *result)
 {
     char bytes[16];
-    int64_t own_bytes = limit->overhead_bytes - limit->vllm_bytes; /* the framework's */
+    int64_t own_bytes = limit->overhead_bytes - limit->vllm_bytes; /* of the framework */
     if (limit->vllm_bytes)
         plim_result_reason(result,
                            "%s are set aside for vLLM, the most that it gives itself (train.grpo.vllm_memory) but for "
@@ -311,7 +311,7 @@ static void tell_overhead(const struct plim_limit *limit, struct plim_result *re
                                    "not counted (--overhead sets it).");
 }
 
-/* GPUs compute in bf16 from compute capability 8.0 on; PyTorch emulates it before that. */
+/* Warns of bf16 on GPUs below compute capability 8.0, which have none; PyTorch emulates it there. */
 static void tell_bf16(const struct plim_answer *a, const struct plim_setting *setting,
                       struct plim_result *result)
 {
@@ -328,7 +328,7 @@ static void tell_bf16(const struct plim_answer *a, const struct plim_setting *se
         capability / 10, capability % 10);
 }
 
-/* Of a recording: by what it decided that only a real GPU knows. */
+/* Tells why a recording is uncertain, such as decisions by values that only a real GPU knows. */
 static void tell_doubts(const struct plim_answer *a, struct plim_result *result)
 {
     for (size_t i = 0; i < a->doubt_count && i < PLIM_DECISIONS_TOLD; i++)
@@ -336,7 +336,7 @@ static void tell_doubts(const struct plim_answer *a, struct plim_result *result)
     result->is_doubtful |= a->doubt_count > 0;
 }
 
-/* No product of the spec's precision is done faster than at the GPU's peak rate. */
+/* Warns if the rate exceeds the GPU's peak for the spec's precision, which is impossible. */
 static void tell_rate(struct plim_result *result)
 {
     if (result->choice.mfu > 1)

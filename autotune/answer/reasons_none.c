@@ -12,7 +12,7 @@ void plim_reasons_end(const struct plim_sample *sample, const char *failure,
                        failure);
 }
 
-/* ", "-joined: the values that decide the memory of a model, "(bf16-mixed, adamw, ...)". */
+/* Joins the values that matter most for memory: "bf16-mixed, adamw, checkpointing full". */
 static void describe_values(const struct plim_axes *axes, const struct plim_setting *setting,
                             char *out, size_t size)
 {
@@ -30,7 +30,7 @@ static void describe_values(const struct plim_axes *axes, const struct plim_sett
     }
 }
 
-/* Of a recording, whose axes have any names: " at seq 512, negatives 24". */
+/* Joins the values along the axes of a recording, which may have any names: " at seq 512, negatives 24". */
 static void describe_recorded(const struct plim_axes *axes, const struct plim_setting *setting,
                               char *out, size_t size)
 {
@@ -43,7 +43,7 @@ static void describe_recorded(const struct plim_axes *axes, const struct plim_se
     }
 }
 
-/* The least that is in a recording is not the least that the program can do. */
+/* For a recording, whose smallest batch need not be the program's smallest. */
 static void tell_recorded_need(const struct plim_answer *a, const struct plim_setting *s,
                                const char *needs, const char *budget, struct plim_result *result)
 {

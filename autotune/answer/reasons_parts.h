@@ -1,4 +1,4 @@
-/* Parts of the reasons of a decision (reasons.h); each appends its sentences. */
+/* Parts of the reasons of a decision (reasons.h); each function appends sentences to the result. */
 #ifndef PLIM_AUTOTUNE_ANSWER_REASONS_PARTS_H
 #define PLIM_AUTOTUNE_ANSWER_REASONS_PARTS_H
 
@@ -12,7 +12,7 @@ void plim_reasons_world(const struct plim_answer *answer, const struct plim_sett
 void plim_reasons_none(const struct plim_answer *answer, const struct plim_decision *decision,
                        struct plim_result *result);
 
-/* How a sample that was just named ended; `failure`: plim_describe_failure(). */
+/* How the sample of the preceding sentence ended; `failure` is from plim_describe_failure(). */
 void plim_reasons_end(const struct plim_sample *sample, const char *failure, struct plim_result *result);
 
 #endif

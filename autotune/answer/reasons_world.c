@@ -1,10 +1,10 @@
-/* Several GPUs: how they train, and what a step waits for the others. */
+/* Reasons for several GPUs: how they train, and how long a step waits for communication. */
 #include "reasons_parts.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What each sharding means, and which rank's memory is told. */
+/* What each sharding means, and which rank's memory is reported. */
 static const struct {
     const char *name, *text;
 } shardings[] = {
@@ -21,7 +21,7 @@ static const struct {
              "block and on the model). Rank 0 has the largest shards, the last the smallest."},
 };
 
-/* What a step waits for the other GPUs, and how that is known. */
+/* Tells how long a step waits for the other GPUs, and how that is known. */
 static void tell_links(int64_t world, const struct plim_trial *trial, struct plim_result *result)
 {
     bool is_long = trial->link_latency_seconds >= 1e-3;

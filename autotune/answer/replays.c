@@ -126,7 +126,7 @@ static void tell_kernels(const struct plim_replay *replay, struct plim_result *r
                            "tensor cores: that it fits was shown, but the seconds are simulated.");
 }
 
-/* Where the model takes most before the first step. */
+/* Tells if loading the model takes more memory than training it. */
 static void tell_loading(const struct plim_replay *replay, struct plim_result *result)
 {
     int64_t training = 0;
@@ -140,7 +140,7 @@ static void tell_loading(const struct plim_replay *replay, struct plim_result *r
                            plim_format_bytes(training, later));
 }
 
-/* Where there are evaluations between the steps. */
+/* Tells about evaluations between steps. */
 static void tell_evaluation(const struct plim_replay *replay, struct plim_result *result)
 {
     int64_t steps = 0;
@@ -207,11 +207,9 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
     tell_kernels(replay, result);
 }
 
-/*
- * Where fewer micro-steps were run than the step has, the rest is taken to be as they are. What is
- * idle is a difference of long sums: what it has under a nanosecond is their rounding, which differs
- * between a step that was run and one that was played back from a tape.
- */
+/* Sets what the time of a step is used for. If fewer micro-steps were run than the step has, the others are assumed to
+ * be the same. The idle time is a difference of long sums: it is rounded to nanoseconds, since the rounding error
+ * differs between a step that was run and one that was played back from a tape. */
 static void describe_time(const struct plim_trial *trial, struct plim_result *result)
 {
     const double *running = replay_of(trial)->running_seconds;
