@@ -4,11 +4,11 @@
 #include "autotune/exec/last_lines.h"
 #include <math.h>
 
-/* --- the log of a trial that failed ------------------------------------------------------------- */
+/* --- failed trials ------------------------------------------------------------------------------ */
 
 struct shown {
     const struct plim_log *log;
-    const char *why; /* that is still to be said before the first line; NULL: nothing */
+    const char *why; /* to be logged before the first line; NULL: it was */
 };
 
 static void show_line(void *user, const char *line)
@@ -36,7 +36,7 @@ bool plim_black_box_show_failure(const struct plim_log *log, const char *folder,
     return true;
 }
 
-/* Of the last trial that failed. */
+/* Logs the failure of the last trial that failed. */
 static void show_failure(const struct plim_black_box *box, const struct plim_asker *asker)
 {
     bool shown = false;
@@ -45,9 +45,9 @@ static void show_failure(const struct plim_black_box *box, const struct plim_ask
                                             asker->samples.items[i].trial.details);
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- the decision ----------------------------------------------------------------------------- */
 
-/* One search; what was tried is not tried again in the next. */
+/* Makes one search. The samples of the asker are used again by the next. */
 static enum plim_status search(const struct plim_black_box *box, enum plim_objective objective,
                                struct plim_asker *asker, struct plim_decision *decision,
                                struct plim_error *err)
@@ -77,7 +77,7 @@ static enum plim_status write_answer(const struct plim_black_box *box,
     return st;
 }
 
-/* Between trials: the caller's word, and one of ours after a first trial that ran to its end. */
+/* State of the callback before each trial, which warns once if the first trial took long. */
 struct between {
     const struct plim_black_box *box;
     struct plim_executor *executor;
@@ -86,7 +86,7 @@ struct between {
 
 static void tell_length(struct between *between)
 {
-    enum { TRIALS = 10 }; /* about as many has the search of one combination of values */
+    enum { TRIALS = 10 }; /* of the search for one combination of values, about */
     const struct plim_batch_request *batch = &between->box->question->question.batch;
     const struct plim_execution *first = plim_executor_first(between->executor);
     if (!first || between->told) return;
@@ -108,7 +108,7 @@ static void note_run(void *user)
     tell_length(between);
 }
 
-/* By time where there is any, else by what is left of the objective without it. */
+/* Searches with the objective if times are known, otherwise with the one that replaces it. */
 static enum plim_status search_timed(const struct plim_black_box *box, enum plim_objective asked,
                                      struct plim_asker *asker, struct plim_decision *decision,
                                      struct plim_error *err)
@@ -122,7 +122,8 @@ static enum plim_status search_timed(const struct plim_black_box *box, enum plim
     return search(box, untimed, asker, decision, err);
 }
 
-/* `again`: the choice takes more than was known when it was chosen. No answer is written then. */
+/* Makes a decision and confirms its choice. Sets *again, and writes no answer, if the choice turns out to take more
+ * memory than in its first trial. */
 static enum plim_status decide_once(const struct plim_black_box *box, struct plim_executor *executor,
                                     struct between *between, enum plim_objective asked, bool *again,
                                     struct plim_result *result, struct plim_error *err)

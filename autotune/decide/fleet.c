@@ -9,7 +9,7 @@
 
 enum { MAX_THREADS = 16 };
 
-/* One device's part. */
+/* The state of one device. */
 struct part {
     struct plim_run_options options;
     struct plim_run_device device;
@@ -25,7 +25,7 @@ struct planner {
     size_t count;
     struct plim_cache *caches;     /* by class */
     struct plim_run_share *shares; /* by class */
-    struct plim_run_plays plays;   /* of all */
+    struct plim_run_plays plays;   /* shared by all devices */
     struct plim_edge *hints;   /* of the first device */
     size_t hint_count;
     atomic_size_t next_class;
@@ -92,8 +92,8 @@ enum plim_status plim_fleet_inspect(struct plim_run_device *device,
     return st;
 }
 
-/* A timeline is a picture beside the answer: what keeps it from being drawn is no failure, but for a
- * lack of host memory. */
+/* Adds the timeline. It is only a supplement: if it cannot be made, the result has none; PLIM_NOMEM is the only
+ * error. */
 static enum plim_status draw_decision(struct part *part, const struct plim_decision *decision)
 {
     struct plim_error none = PLIM_ERROR_INIT;
@@ -109,7 +109,7 @@ static enum plim_status draw_decision(struct part *part, const struct plim_decis
 
 /* --- one device ------------------------------------------------------------------------------- */
 
-/* The twin's decision, which the GPU then proves. */
+/* Makes the plan, which the GPU or the program then validates. */
 static enum plim_status plan_ahead(struct planner *p, struct part *part,
                                    const struct plim_runner *runner, struct plim_decision *decision)
 {
@@ -122,7 +122,8 @@ static enum plim_status plan_ahead(struct planner *p, struct part *part,
     return st;
 }
 
-/* On a simulated GPU the search alone; a real one, or a program, proves what was planned. */
+/* Makes the decision for a device: searches directly on a simulated GPU; validates a plan on a real GPU or with a
+ * program. */
 static enum plim_status decide(struct planner *p, struct part *part, struct plim_prover *prover,
                                bool give_hints)
 {
@@ -174,7 +175,7 @@ static void run_part(struct planner *p, size_t index)
 {
     struct part *part = &p->parts[index];
     double start = plim_clock_seconds();
-    /* Hints are by point, so every device needs the same points. */
+    /* Hints are indexed by point, so all devices must have the same points. */
     bool same_space = !plim_objectives[p->fleet->question->question.objective].wants_longest;
     bool gives_hints = index == 0 && same_space && p->count > 1;
     part->status =
@@ -185,10 +186,10 @@ static void run_part(struct planner *p, size_t index)
     if (p->fleet->on_device) p->fleet->on_device(p->fleet->user);
 }
 
-/* --- many ------------------------------------------------------------------------------------- */
+/* --- many devices ----------------------------------------------------------------------------- */
 
-/* Takes whole classes, in order, so that no thread waits for a cache. The first device is
- * through already. */
+/* A thread: takes whole classes, in order, so that no caches are shared between threads. The first device was searched
+ * before. */
 static void *work(void *user)
 {
     struct planner *p = user;
@@ -210,13 +211,13 @@ static void run_others(struct planner *p)
                                                : (size_t)processors,
            started = 0;
     if (wanted > p->count - 1) wanted = p->count - 1;
-    /* This thread works too; threads that cannot be started are not missed. */
+    /* This thread works too; if others cannot be started, fewer threads do the work. */
     while (started + 1 < wanted && !pthread_create(&threads[started], NULL, work, p)) started++;
     work(p);
     for (size_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
 }
 
-/* Puts a device into the class of one before it, with which it shares from now on. */
+/* Puts a device into the class of an earlier one, with which it shares runs. */
 static void join(struct planner *p, size_t index, size_t other)
 {
     size_t class = p->parts[other].class;
@@ -258,7 +259,7 @@ static enum plim_status collect(struct planner *p, struct plim_report *report,
             return part->status;
         }
         if (PLIM_ARRAY_PUSH(&report->results, part->result) != PLIM_OK) return plim_no_memory(err);
-        part->result = (struct plim_result){0}; /* the report owns it now */
+        part->result = (struct plim_result){0}; /* owned by the report now */
     }
     return PLIM_OK;
 }

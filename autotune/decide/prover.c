@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The plan is of the framework's plain loop; the program may need much less, by kernels of its own. */
+/* A setting is not run if the plan needs this many times the budget. The plan is for the framework's plain loop; the
+ * program may need much less, through kernels of its own. */
 static const double BEYOND_DOUBT = 2;
 
-/* What came of a setting under the budget. */
+/* The program's trial of a setting under the budget. */
 struct proof {
     struct plim_setting setting;
-    const struct plim_execution *execution; /* the executor's */
+    const struct plim_execution *execution; /* owned by the executor */
 };
 
 struct plim_prover {
@@ -22,20 +23,20 @@ struct plim_prover {
     const char *logs;
     bool is_simulated;
     PLIM_ARRAY(struct proof) proofs;
-    struct plim_replay last; /* of the last run: its trial's details */
+    struct plim_replay last; /* the details of the last run's trial */
 };
 
-/* The plan's trial of the setting with what came of the program's. */
+/* Replaces the parts of the plan's trial that the program's trial determines. */
 static void merge(struct plim_prover *p, const struct plim_trial *tried, struct plim_trial *out)
 {
     bool is_timed = tried->seconds > 0;
     p->last.verdict = tried->verdict;
     p->last.peak_reserved_bytes = tried->reserved_bytes;
-    p->last.oom_asked_bytes = 0; /* where the program ran out of memory is its own matter */
+    p->last.oom_asked_bytes = 0; /* the program ran out of memory elsewhere than the plan */
     out->verdict = tried->verdict;
     out->reserved_bytes = tried->reserved_bytes;
     out->retries = tried->retries;
-    out->steps_done = out->repeats_after = 0; /* it is the plan that was replayed */
+    out->steps_done = out->repeats_after = 0; /* these were of the plan's replay */
     if (is_timed) {
         out->seconds = tried->seconds;
         out->host_bound = false;
@@ -55,7 +56,8 @@ static const struct plim_execution *find(const struct plim_prover *p,
     return NULL;
 }
 
-/* What is predicted is the plan's word, until the program has shown that it is wrong. */
+/* Runs the program for LIMITED runs. UNLIMITED runs are answered by the plan, unless the program ran out of memory
+ * under the budget: then the program is run. */
 static enum plim_status run(void *user, const struct plim_setting *setting, enum plim_run_mode mode,
                             struct plim_trial *out, struct plim_error *err)
 {
@@ -135,7 +137,7 @@ const struct plim_runner *plim_prover_runner(const struct plim_prover *p)
     return &p->runner;
 }
 
-/* Of the last trial that failed. */
+/* Logs the failure of the last trial that failed. */
 static void show_failure(const struct plim_prover *p, const struct plim_log *log)
 {
     bool shown = false;
@@ -159,7 +161,7 @@ void plim_prover_tell(const struct plim_prover *p, const struct plim_setting *ch
     if (planned_bytes)
         plim_result_reason(result, "The program reserved %s, the plan had said %s.",
                            plim_format_bytes(bytes, tried), plim_format_bytes(planned_bytes, planned));
-    /* The plan knows what its own bytes are for. */
+    /* The plan's breakdown only applies if the peaks are equal. */
     if (planned_bytes != bytes) result->breakdown = (struct plim_result_breakdown){0};
     if (p->is_simulated)
         plim_result_reason(result, "Seconds are the plan's: a virtual GPU has no clock.");
