@@ -8,7 +8,7 @@
 
 extern const struct plim_embedded_file plim_host_speed_script[];
 
-/* What the clock's host takes to launch the costs [from, to). */
+/* Computes the time in which the clock's host launches the costs [from, to). */
 static enum plim_status launch(struct plim_device *device, const struct plim_trace *trace,
                                size_t from, size_t to, double *seconds)
 {
@@ -17,7 +17,7 @@ static enum plim_status launch(struct plim_device *device, const struct plim_tra
     for (size_t i = from; i < to && !st; i++) st = plim_cost_launch(device, &trace->costs.items[i]);
     plim_device_load(device, &load);
     *seconds = st ? 0 : load.launching_seconds;
-    return st == PLIM_INVALID ? PLIM_OK : st; /* sizes that nothing has: the step does not count */
+    return st == PLIM_INVALID ? PLIM_OK : st; /* implausible sizes: the step does not count */
 }
 
 enum plim_status plim_host_speed_of(const struct plim_trace *trace, double *speed,
@@ -25,7 +25,7 @@ enum plim_status plim_host_speed_of(const struct plim_trace *trace, double *spee
 {
     struct plim_device *device = NULL;
     *speed = 0;
-    enum plim_status st = plim_device_open("sim:80GiB", &device, err); /* any GPU: the host is the same */
+    enum plim_status st = plim_device_open("sim:80GiB", &device, err); /* any GPU: all have the same host */
     for (size_t i = PLIM_TRACE_STARTING_STEPS; i < trace->timed.count && !st; i++) {
         const struct plim_traced_step *step = &trace->timed.items[i];
         double seconds, took = step->host_seconds - step->work_seconds;

@@ -3,7 +3,7 @@
 #include "autotune/trace/segments.h"
 #include <stdio.h>
 
-/* Of a run with the program's own allocator: what it allocated are segments. */
+/* Reads the segments of a run with the program's own allocator, which are its allocations. */
 static void read_own(const struct plim_trace *own, struct plim_segments *out)
 {
     struct plim_segments allocated = {0};
@@ -20,8 +20,8 @@ static void read_own(const struct plim_trace *own, struct plim_segments *out)
     plim_segments_finish(&allocated);
 }
 
-/* What is given back in a row stands in a trace in another order than it was (plim_trace_sort_frees()): by its
- * bytes, on both sides. */
+/* Sorts consecutive returns by size, since a trace does not keep the order of consecutive frees
+ * (plim_trace_sort_frees()). */
 static void sort_returns(struct plim_segments *list)
 {
     int64_t *bytes = list->bytes.items;
@@ -31,7 +31,7 @@ static void sort_returns(struct plim_segments *list)
     }
 }
 
-/* How many are equal from the first on. */
+/* Returns the length of the common prefix. */
 static size_t equal_until(const struct plim_segments *a, const struct plim_segments *b)
 {
     size_t i = 0;
@@ -39,7 +39,7 @@ static size_t equal_until(const struct plim_segments *a, const struct plim_segme
     return i;
 }
 
-/* How many steps of the recorded run came before its steady ones, but for the one that the cut is in. */
+/* Returns the number of steps of the recorded run before its steady ones, without the step that contains the cut. */
 static size_t steps_before(const struct plim_trace *recorded,
                            const struct plim_recorded_stream *stream)
 {
@@ -53,7 +53,7 @@ static size_t steps_before(const struct plim_trace *recorded,
     return steps;
 }
 
-/* How many there were before a steady step, or before the last one that was played. */
+/* Returns the number of segments before a steady step, or before the last step played if it is an earlier one. */
 static size_t count_before(const struct plim_segments *list, size_t step)
 {
     size_t count = list->before_step.count;
@@ -61,7 +61,7 @@ static size_t count_before(const struct plim_segments *list, size_t step)
     return list->before_step.items[step < count ? step : count - 1];
 }
 
-/* Are they the same allocations, as far as both go? */
+/* True if the allocations are the same, up to the end of the shorter trace. */
 static bool is_direct(const struct plim_trace *recorded, const struct plim_trace *own)
 {
     size_t a = 0, b = 0;
@@ -75,7 +75,7 @@ static bool is_direct(const struct plim_trace *recorded, const struct plim_trace
     }
 }
 
-/* `wanted`: so many of ours the program has asked for as well, at least. */
+/* Sets the allocator and the proof. `wanted`: the program must have requested at least so many of our segments. */
 static void tell(struct plim_recording *recording, struct plim_recorded_point point,
                  const struct plim_segments *ours, size_t wanted, const struct plim_segments *theirs)
 {
@@ -102,7 +102,7 @@ enum plim_status plim_record_prove(const struct plim_trace *recorded, const stru
 {
     struct plim_segments ours = {0}, theirs = {0};
     struct plim_replay replay;
-    size_t before = steps_before(recorded, stream) + 1; /* and where the program was cut off */
+    size_t before = steps_before(recorded, stream) + 1; /* plus the step in which the program was ended */
     size_t steady = own->steps > before ? own->steps - before : 0;
     enum plim_status st = PLIM_OK;
     if (is_direct(recorded, own)) {

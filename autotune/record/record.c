@@ -86,7 +86,7 @@ static enum plim_status take_axes(struct plim_recording *out,
     return PLIM_OK;
 }
 
-/* `values`: of the axes, and the micro-steps of a step. */
+/* Returns the setting for a size; `values` has the values along the other axes and the accumulation. */
 static struct plim_setting setting_at(const struct recorder *r, const struct plim_setting *values,
                                       struct plim_recorded_point size)
 {
@@ -103,8 +103,8 @@ static void forget_traces(struct recorder *r)
     r->traces.count = 0;
 }
 
-/* A first launch is recorded. A later one finds what torch.compile made: it lacks what compiling took, and what that
- * left in the allocator's cache. */
+/* The recording is of a first launch. A later one finds code compiled by torch.compile, and lacks the memory that
+ * compiling took and left in the allocator's cache. Marks the recording as uncertain if a later launch takes more. */
 static enum plim_status compare_later(struct recorder *r, const struct plim_setting *setting, struct plim_error *err)
 {
     static const double SHARE = 0.01;
@@ -125,7 +125,7 @@ static enum plim_status compare_later(struct recorder *r, const struct plim_sett
 static enum plim_status prove(struct recorder *r, const struct plim_setting *values, struct plim_error *err)
 {
     const struct plim_trace *recorded = &r->traces.items[r->traces.count / 2];
-    struct plim_trace own = {.point = recorded->point}; /* its allocations are segments */
+    struct plim_trace own = {.point = recorded->point}; /* a trace of segments */
     const struct plim_recorded_stream *stream = &r->out->streams.items[0];
     if (recorded->point.batch < stream->from.batch || recorded->point.seq < stream->from.seq)
         recorded = &r->traces.items[r->traces.count - 1];
@@ -135,14 +135,14 @@ static enum plim_status prove(struct recorder *r, const struct plim_setting *val
     enum plim_status st = plim_recorder_run(r, &setting, true, &own, err);
     if (!st) st = plim_trace_leave_out_kept(&own, &kept, err);
     if (!st) st = plim_record_prove(recorded, &own, stream, r->record->device, r->out, err);
-    if (!st) st = plim_host_speed_of(&own, &r->out->host_speed, err); /* it allocates as usual */
+    if (!st) st = plim_host_speed_of(&own, &r->out->host_speed, err); /* this run has the usual allocator */
     if (!st) st = compare_later(r, &setting, err);
     plim_trace_finish(&own);
     return st;
 }
 
-/* A size at which the program ends with an error is left out as long as enough are left: batch 1 is
- * too little for BatchNorm. */
+/* Omits a size at which the program ends with an error, if enough sizes remain: BatchNorm does not train with batch
+ * 1. */
 static enum plim_status leave_out(const struct recorder *r, enum plim_status st, size_t left,
                                   const struct plim_error *failure, struct plim_error *err)
 {
@@ -153,8 +153,9 @@ static enum plim_status leave_out(const struct recorder *r, enum plim_status st,
     return PLIM_OK;
 }
 
-/* Several optimizers that step in turn, or one that does so every sixth time, make a step of many: where too few were
- * seen the program is run again, and this run and those after it go on for longer. */
+/* Runs the program until its steps repeat. With several optimizers that step in turn, or one that steps every sixth
+ * time, the period has many steps: if too few were seen, the program is run again, and this run and later ones last
+ * longer. */
 static enum plim_status run_settled(struct recorder *r, const struct plim_setting *setting,
                                     struct plim_trace *trace, size_t *left_out, struct plim_error *err)
 {
@@ -170,8 +171,8 @@ static enum plim_status run_settled(struct recorder *r, const struct plim_settin
     return st ? st : plim_trace_settle(trace, left_out, err);
 }
 
-/* A program that keeps a loss of each step for its log, half a megabyte in a thousand steps. What is more than a few
- * of these comes to count, and is a doubt. */
+/* Removes blocks that each step keeps, such as losses for a log, half a megabyte in a thousand steps. More than a few
+ * of these matter, and make the recording uncertain. */
 static enum plim_status leave_out_kept(struct recorder *r, struct plim_trace *trace, struct plim_error *err)
 {
     enum { LITTLE = 4096 };
@@ -190,7 +191,7 @@ static enum plim_status leave_out_kept(struct recorder *r, struct plim_trace *tr
     return st;
 }
 
-/* Runs the program at one point, where its steps come to repeat. */
+/* Runs the program at one point until its steps repeat. */
 static enum plim_status run_point(struct recorder *r, const struct plim_setting *values,
                                   struct plim_trace *trace, struct plim_error *err)
 {
@@ -218,7 +219,7 @@ static bool take_kept(struct recorder *r, struct plim_trace *trace)
     return false;
 }
 
-/* Runs the points from the N-th on. */
+/* Runs the program at the points from index `from` on. */
 static enum plim_status run_points(struct recorder *r, const struct plim_setting *values, size_t from,
                                    struct plim_error *err)
 {
@@ -235,7 +236,7 @@ static enum plim_status run_points(struct recorder *r, const struct plim_setting
     return st;
 }
 
-/* The next larger batch: 6, 9, 13 behind 4. */
+/* Adds the next larger batch: after 4, these are 6, 9 and 13. */
 static enum plim_status add_batch(struct recorder *r, struct plim_error *err)
 {
     const struct plim_recorded_point last = r->points.items[r->points.count - 1];
@@ -246,8 +247,8 @@ static enum plim_status add_batch(struct recorder *r, struct plim_error *err)
     return PLIM_OK;
 }
 
-/* The lengths that the smallest batch lacks that lacks any: with one that allocates in another order those are
- * needed of the next. Nothing is added where none does, or where there is no room. */
+/* Adds the missing sequence lengths of the smallest batch that lacks any. They are needed if smaller batches allocate
+ * in another order. Adds nothing if no batch lacks any, or if there are too many points. */
 static enum plim_status add_lengths(struct recorder *r, struct plim_error *err)
 {
     size_t known = r->points.count;
@@ -268,8 +269,7 @@ static int compare_traces(const void *a, const void *b)
     return compare_points(&x->point, &y->point);
 }
 
-/* Adds points where that may help and runs the program at them. Larger batches are only tried where none were
- * asked for. */
+/* Adds points and runs the program at them. Larger batches are only tried if the user listed none. */
 static enum plim_status extend(struct recorder *r, const struct plim_setting *values, struct plim_error *err)
 {
     size_t known = r->points.count;
@@ -282,7 +282,8 @@ static enum plim_status extend(struct recorder *r, const struct plim_setting *va
     return st;
 }
 
-/* Points are only added for the first combination: they are the same for all. */
+/* Joins the traces into a stream, adding points if necessary. Points are only added for the first combination, as they
+ * are the same for all. */
 static enum plim_status join_points(struct recorder *r, const struct plim_setting *values,
                                     struct plim_recorded_stream *stream, struct plim_error *err)
 {
@@ -301,7 +302,7 @@ static enum plim_status join_points(struct recorder *r, const struct plim_settin
     }
 }
 
-/* The first recorded point at which the stream holds. */
+/* Returns the first recorded point at which the stream is valid. */
 static struct plim_recorded_point point_of(const struct recorder *r, const struct plim_recorded_stream *stream)
 {
     size_t i = 0;
@@ -318,7 +319,8 @@ static bool has_run(const struct recorder *r, int64_t batch)
     return false;
 }
 
-/* Behind the first stream: sizes at which nothing ran are not tried again, nor are they in the file. */
+/* After the first stream: removes sizes at which the program failed, which are neither tried again nor kept in the
+ * file. */
 static void forget_failed(struct recorder *r)
 {
     size_t points = 0, batches = 0;
@@ -331,8 +333,8 @@ static void forget_failed(struct recorder *r)
     r->out->batches.count = batches;
 }
 
-/* Runs with other numbers of micro-steps show which events come with each: at the smallest size, and whether it
- * is so at the largest. */
+/* Finds the events of each micro-step, by runs with other numbers of micro-steps at the smallest size and, as a check,
+ * at the largest. */
 static enum plim_status find_loops(struct recorder *r, const struct plim_setting *values,
                                    struct plim_recorded_stream *stream, struct plim_error *err)
 {
@@ -360,8 +362,8 @@ static size_t count_step(const struct plim_recorded_stream *stream)
     return stream->events.count - stream->before;
 }
 
-/* The recording says that so much is reserved at another batch, and it is another number of bytes. `differs`: its
- * step has another number of events, too. */
+/* Marks the recording as uncertain, as it predicts `said_bytes` reserved at another batch, but a run there reserved
+ * `bytes`. `differs`: its step has another number of events, too. */
 static enum plim_status doubt_other(struct recorder *r, int64_t batch, bool differs, int64_t said_bytes, int64_t bytes,
                                     struct plim_error *err)
 {
@@ -378,7 +380,8 @@ static enum plim_status doubt_other(struct recorder *r, int64_t batch, bool diff
     return plim_recorder_doubt(r, text) ? plim_no_memory(err) : PLIM_OK;
 }
 
-/* Does the recording say of another size what a run there says, within 1 %? */
+/* Compares the recording's prediction for another size with a run there, and marks it as uncertain if they differ by
+ * more than 1 %. */
 static enum plim_status compare_other(struct recorder *r, const struct plim_recorded_stream *stream,
                                       const struct plim_trace *further, struct plim_error *err)
 {
@@ -394,10 +397,10 @@ static enum plim_status compare_other(struct recorder *r, const struct plim_reco
     return !st && is_off ? doubt_other(r, further->point.batch, differs, said, bytes, err) : st;
 }
 
-/* The batch at which the program is asked once more, and which is none of the recorded ones; 0: there is none. Small
- * sizes may lack what larger ones have: PyTorch sorts the gradient of an embedding from 3,073 tokens on. So it is one
- * larger than all, where the user named none; of those that he named it is one between, since a list such as 8,16,24
- * says nothing of a program that rounds its batch up to a multiple of 8. */
+/* Returns the batch of a further run, for comparison with the recording; 0 if there is none. If the user listed no
+ * batches, it is larger than all recorded ones, since larger sizes may behave differently: PyTorch sorts the gradient
+ * of an embedding from 3,073 tokens on. Otherwise it lies between the largest two, since a list such as 8,16,24 does
+ * not show that a program rounds its batch up to a multiple of 8. */
 static int64_t batch_to_compare(const struct recorder *r)
 {
     enum { TIMES = 4 };
@@ -408,7 +411,7 @@ static int64_t batch_to_compare(const struct recorder *r)
     return last - 1 > batches[count - 2] ? last - 1 : 0;
 }
 
-/* It may fail there. */
+/* Runs the program at another batch and compares. The run may fail. */
 static enum plim_status compare_elsewhere(struct recorder *r, const struct plim_setting *values,
                                           const struct plim_recorded_stream *stream, int64_t batch,
                                           struct plim_error *err)
@@ -426,7 +429,7 @@ static enum plim_status compare_elsewhere(struct recorder *r, const struct plim_
     return st;
 }
 
-/* What is allocated depends on the batch, if the program takes it. */
+/* Fails if no size depends on the batch, so that the program does not seem to use {batch}. */
 static enum plim_status check_batch(const struct recorder *r, const struct plim_recorded_stream *stream,
                                     struct plim_error *err)
 {
@@ -446,7 +449,7 @@ static enum plim_status check_batch(const struct recorder *r, const struct plim_
                      (long long)low.batch, (long long)high.batch);
 }
 
-/* All sizes of one combination, with one number of micro-steps. */
+/* Records all sizes of one combination, with one number of micro-steps. */
 static enum plim_status record_stream(struct recorder *r, const struct plim_setting *values, struct plim_error *err)
 {
     struct plim_recorded_stream stream = {0};
@@ -469,7 +472,7 @@ static enum plim_status record_stream(struct recorder *r, const struct plim_sett
     return st;
 }
 
-/* With one number of micro-steps, and with several. */
+/* Records one combination with one micro-step per step, and with several if {accumulation} is a placeholder. */
 static enum plim_status record_points(struct recorder *r, const struct plim_setting *point, struct plim_error *err)
 {
     struct plim_setting values = *point;
@@ -481,7 +484,7 @@ static enum plim_status record_points(struct recorder *r, const struct plim_sett
 
 static enum plim_status record_batches(struct recorder *r, const struct plim_setting *values, struct plim_error *err)
 {
-    struct recorder one = *r; /* batch by batch: the points are sorted by it */
+    struct recorder one = *r; /* for one batch at a time; points are sorted by batch */
     size_t lengths = r->points.count / r->out->batches.count;
     enum plim_status st = PLIM_OK;
     for (size_t i = 0; i < r->points.count && !st; i += lengths) {
@@ -494,7 +497,8 @@ static enum plim_status record_batches(struct recorder *r, const struct plim_set
     return st;
 }
 
-/* torch.compile chooses by sizes what it fuses and splits: then each batch is for itself, and its run is there. */
+/* Switches to separate streams for each batch, since torch.compile fuses and splits kernels depending on sizes. The
+ * traces made so far are kept for that. */
 static void take_apart(struct recorder *r)
 {
     plim_log(r->record->log, PLIM_LOG_WARNING,
@@ -541,7 +545,8 @@ static enum plim_status take_head(const struct plim_record *record, struct plim_
                : PLIM_OK;
 }
 
-/* One combination that cannot be recorded ends the recording, and is named: it can be left out. */
+/* Records one combination. If that fails, the recording ends, and the message names the combination, which the user can
+ * omit. */
 static enum plim_status record_or_name(struct recorder *r, const struct plim_setting *values, struct plim_error *err)
 {
     struct plim_error failure = PLIM_ERROR_INIT;

@@ -1,4 +1,4 @@
-/* One run of the program that is recorded. */
+/* A run of the program that is recorded. */
 #include "recorder.h"
 #include "autotune/base/clock.h"
 #include "autotune/exec/program_files.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What makes allocators hand every tensor to cudaMalloc: PyTorch, XLA. What is set here for PyTorch's
- * allocator is none of the recording's. */
+/* Environment variables that make the allocators of PyTorch and XLA call cudaMalloc for every tensor; and those that
+ * override options of PyTorch's allocator set in this environment, which do not apply to the recording. */
 static const char *const uncached[] = {"PYTORCH_NO_CUDA_MEMORY_CACHING=1", "XLA_PYTHON_CLIENT_ALLOCATOR=platform"};
 static const char *const as_it_is[] = {"PYTORCH_CUDA_ALLOC_CONF=", "PYTORCH_ALLOC_CONF="};
 enum { MORE_VARIABLES = 5, VARIABLE_BYTES = 512 };
@@ -45,7 +45,7 @@ void plim_recorder_describe_axes(const struct recorder *r, const struct plim_set
     }
 }
 
-/* A line for each run: what was run, how much it did, how long it took. */
+/* Logs a line about a run. */
 static void tell_run(const struct recorder *r, const struct plim_setting *setting, bool caches,
                      const struct plim_trace *trace, double seconds)
 {
@@ -68,7 +68,7 @@ enum plim_status plim_recorder_doubt(struct recorder *r, const char *text)
     return st;
 }
 
-/* By what it decided that only a real GPU knows. */
+/* Adds the program's decisions by values that only a real GPU knows. */
 static enum plim_status note_doubts(struct recorder *r, const struct plim_machine_questions *asked)
 {
     enum plim_status st = PLIM_OK;
