@@ -2,8 +2,8 @@
 #ifndef PLIM_AUTOTUNE_TRACE_ALLOCATOR_OPTIONS_H
 #define PLIM_AUTOTUNE_TRACE_ALLOCATOR_OPTIONS_H
 
-/* PyTorch 2.9 gave the variable a second name; where both are set the first counts (tried). `entries` ends with NULL,
- * like environ; `variable` receives the variable's name. NULL: there are no options. */
+/* Returns the options, or NULL if there are none. PyTorch 2.9 gave the variable a second name; if both are set, the
+ * first counts (tried). `entries` is an environment that ends with NULL; *variable is the name of the variable. */
 const char *plim_allocator_options(char *const *entries, const char **variable);
 
 #endif

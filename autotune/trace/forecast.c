@@ -7,20 +7,20 @@
 #include <unistd.h>
 
 enum {
-    SMALL_BYTES = 1 << 20,         /* blocks of up to so many are split to the byte, and so small a rest is no block */
-    MOST_EVENTS = 4 * 1000 * 1000, /* that are played */
+    SMALL_BYTES = 1 << 20,         /* larger blocks are not split if the rest is at most this */
+    MOST_EVENTS = 4 * 1000 * 1000, /* limit of the events that are played */
 };
 
 _Static_assert((int)PLIM_FORECAST_STEPS == (int)PLIM_REPLAY_PROOF_STEPS, "steps that are played");
 
-/* --- the trial's own steps -------------------------------------------------------------------- */
+/* --- the steps of the trial ------------------------------------------------------------------- */
 
 static bool is_large(const struct plim_traced *event)
 {
     return event->kind == PLIM_TRACED_ALLOCATION && event->value > SMALL_BYTES;
 }
 
-/* The period of the trace if large blocks are alike whatever their bytes; 0: it does not repeat. */
+/* Finds the period of the trace in events, ignoring the sizes of large blocks; 0 if it does not repeat. */
 static enum plim_status find_period(struct plim_trace *trace, size_t *period)
 {
     PLIM_ARRAY(int64_t) bytes = {0};
@@ -39,13 +39,13 @@ static enum plim_status find_period(struct plim_trace *trace, size_t *period)
     return st == PLIM_UNSTABLE ? PLIM_OK : st;
 }
 
-/* How many bytes more than what was asked for a block has at most. */
+/* Returns by how many bytes a large block may exceed the requested size. */
 static int64_t most_rest(const struct plim_allocator_config *config)
 {
     return config->max_split_size == INT64_MAX ? SMALL_BYTES : config->max_non_split_rounding;
 }
 
-/* Could both have been asked for with the same number of bytes? */
+/* True if both events may have the same requested size. */
 static bool is_near(const struct plim_traced *a, const struct plim_traced *b, int64_t rest)
 {
     bool is_same_kind = a->kind == b->kind && a->cuda_stream == b->cuda_stream;
@@ -53,7 +53,7 @@ static bool is_near(const struct plim_traced *a, const struct plim_traced *b, in
     return is_same_kind && a->value - b->value <= rest && b->value - a->value <= rest;
 }
 
-/* How many steps at the end are near the last one. */
+/* Returns the number of steps at the end of the trace that may be equal to the last one. */
 static size_t count_near(const struct plim_trace *trace, size_t period, int64_t rest)
 {
     const struct plim_traced *end = trace->events.items + trace->events.count, *last = end - period;
@@ -65,7 +65,7 @@ static size_t count_near(const struct plim_trace *trace, size_t period, int64_t 
     }
 }
 
-/* Gives each block of the last steps the smallest number of bytes that it had in one of them. */
+/* Sets the size of each block in the last steps to the smallest that it had in any of them. */
 static void even_out(struct plim_trace *trace, size_t period, size_t steps)
 {
     struct plim_traced *first = trace->events.items + trace->events.count - steps * period;
@@ -77,9 +77,9 @@ static void even_out(struct plim_trace *trace, size_t period, size_t steps)
     }
 }
 
-/* --- and those that follow -------------------------------------------------------------------- */
+/* --- later steps ------------------------------------------------------------------------------ */
 
-/* The most that segments had before the step of this number, from 0: once steps repeat, nothing changes. */
+/* Returns the peak of the segments' bytes before a step, counted from 0. Once steps repeat, it does not change. */
 static int64_t peak_before(const struct plim_segments *played, size_t step)
 {
     size_t count = step < played->before_step.count ? played->before_step.items[step] : played->bytes.count;
@@ -91,7 +91,7 @@ static int64_t peak_before(const struct plim_segments *played, size_t step)
     return peak;
 }
 
-/* How many training steps a period has. */
+/* Returns the number of training steps of a period. */
 static size_t steps_of(const struct plim_trace *trace, size_t period)
 {
     size_t first = trace->events.count - period, steps = 0;
@@ -101,7 +101,7 @@ static size_t steps_of(const struct plim_trace *trace, size_t period)
     return steps ? steps : 1;
 }
 
-/* The trial has done `done` of the periods that are played, and is within the next. */
+/* Compares the played segments with the trial, which has done `done` periods and is within the next. */
 static void compare(const struct plim_trace *trace, const struct plim_recorded_stream *stream,
                     const struct plim_segments *played, struct plim_forecast *out)
 {
@@ -132,17 +132,17 @@ static enum plim_status look_ahead(struct plim_trace *trace,
     even_out(trace, period, steps);
     played.most_steps = MOST_EVENTS / period;
     st = plim_trace_join(trace, 1, &stream, err);
-    /* On a GPU of any size: what does not fit is seen when the trial gets there. */
+    /* A GPU of unlimited size: the trial itself will show if a later step does not fit. */
     const char *gpu = ascending ? "sim:1024GiB,placement=ascending" : "sim:1024GiB";
     if (!st) st = plim_segments_play(&stream, trace->point, 0, gpu, config, &played, &replay, err);
     if (!st && played.failed) st = plim_no_memory(err);
     if (!st) compare(trace, &stream, &played, out);
     plim_segments_finish(&played);
     plim_recorded_stream_finish(&stream);
-    return st == PLIM_NOMEM ? st : PLIM_OK; /* anything else: it is not known */
+    return st == PLIM_NOMEM ? st : PLIM_OK; /* after any other error the forecast is not known */
 }
 
-/* False: they cannot be read. */
+/* Reads the allocator's options. Returns false if they are invalid. */
 static bool read_options(char *const *environment, struct plim_allocator_config *out)
 {
     struct plim_error ignored;

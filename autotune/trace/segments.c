@@ -18,7 +18,7 @@ static void note(void *user, char what, int64_t bytes)
     plim_segments_add(user, what == 'S' || what == 'M' ? bytes : -bytes);
 }
 
-/* The player's stop, which is asked before each step. */
+/* The player's stop callback, which is called before each step. */
 static bool note_step(const void *user)
 {
     struct plim_segments *s = *(struct plim_segments *const *)user;

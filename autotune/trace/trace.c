@@ -10,13 +10,14 @@
 enum {
     CHUNK_EVENTS = 1024,
     FEWEST_STEPS = 2,
-    /* Between two events: more than it takes to launch anything, or to go from one module to the next. */
+    /* A longer time between two events is not due to launching, or to going from one module to the next. */
     WORK_MICROSECONDS = 2000,
 };
 
-/* Where each block is: a table of hashes that only grows, as addresses are hardly given twice. */
+/* The blocks by address: a hash table from which rows are only removed when it grows, as addresses are rarely
+ * reused. */
 struct place {
-    uint64_t address, number; /* the number of its allocation, from 1; 0: it is free */
+    uint64_t address, number; /* number of its allocation, from 1; 0: it is free */
     bool is_used;
 };
 
@@ -28,12 +29,12 @@ struct places {
 struct reading {
     struct plim_trace *trace;
     struct places places;
-    uint64_t allocated;
-    uint64_t launched, listed; /* what was launched last; what the last cost is of, if it is of lists */
-    int numbers;               /* that the last cost has so far; 0: it is left out */
-    bool reduces;              /* a reduction has been told of whose scratch is still to be freed */
-    double seconds;            /* of the host, since the last step that was recognised */
-    double work_seconds;       /* of these, in which it launched nothing */
+    uint64_t allocated;        /* number of allocations so far */
+    uint64_t launched, listed; /* the last launch; that of the last cost, if it is of tensor lists, otherwise 0 */
+    int numbers;               /* of the last cost so far; 0: it is ignored */
+    bool reduces;              /* the scratch blocks of the last reduction are not freed yet */
+    double seconds;            /* host time since the last recognised step */
+    double work_seconds;       /* the part of it without launches */
 };
 
 static struct place *find_place(const struct places *places, uint64_t address)
@@ -75,7 +76,7 @@ static bool is_number(int64_t number)
     return number >= 0 && number <= PLIM_MOST_BYTES;
 }
 
-/* Numbers that are out of range are none of a cost: it then is a launch alone. */
+/* Adds a cost, unless its number is out of range: then the launch has no cost. */
 static enum plim_status add_cost(struct reading *r, const struct plim_stream_event *event)
 {
     struct plim_cost cost;
@@ -87,8 +88,8 @@ static enum plim_status add_cost(struct reading *r, const struct plim_stream_eve
     return PLIM_ARRAY_PUSH(&r->trace->costs, cost);
 }
 
-/* PyTorch launches the same kernel again and again until all tensors of its lists are done: for the host
- * that is one operation. */
+/* Merges the last cost with the one before, if both are of launches of the same kernel for tensor lists. PyTorch
+ * repeats the launch until all tensors are done, which is one operation for the host. */
 static void merge_lists(struct reading *r)
 {
     struct plim_cost *last = &r->trace->costs.items[r->trace->costs.count - 1];
@@ -121,7 +122,7 @@ static enum plim_status add_allocation(struct reading *r, const struct plim_stre
     return push(r, PLIM_TRACED_ALLOCATION, event->bytes, event->cuda_stream);
 }
 
-/* What was allocated before the trace began is none of it. */
+/* Adds a free. Blocks that were allocated before the start of the trace are ignored. */
 static enum plim_status add_free(struct reading *r, const struct plim_stream_event *event)
 {
     struct place *place = r->places.capacity ? find_place(&r->places, event->what) : NULL;
@@ -131,8 +132,8 @@ static enum plim_status add_free(struct reading *r, const struct plim_stream_eve
     return push(r, PLIM_TRACED_FREE, (int64_t)back, 0);
 }
 
-/* The two blocks that a reduction takes and gives back where blocks share an output; of 0 bytes where none does, as
- * they may at other sizes. */
+/* Adds a reduction. It allocates two scratch blocks if several thread blocks share an output; otherwise two allocations
+ * of 0 bytes are added for them, since they may be needed at other sizes. */
 static enum plim_status add_reduction(struct reading *r, const struct plim_stream_event *event)
 {
     bool shares;
@@ -156,7 +157,7 @@ static enum plim_status add_reduction(struct reading *r, const struct plim_strea
     return PLIM_OK;
 }
 
-/* Of 0 bytes: behind the launch, as PyTorch gives them back. */
+/* Frees the two allocations of 0 bytes after the launch, as PyTorch does. */
 static enum plim_status free_scratch(struct reading *r)
 {
     r->reduces = false;
@@ -197,7 +198,7 @@ static enum plim_status add(struct reading *r, const struct plim_stream_event *e
     }
 }
 
-/* Files that are no streams, and streams without allocations, are left alone. */
+/* Reads the events of a stream. Files of another kind are ignored. */
 static enum plim_status read_stream(int fd, struct reading *r, uint64_t *lost)
 {
     struct plim_stream_event events[CHUNK_EVENTS];
@@ -219,7 +220,7 @@ static enum plim_status read_stream(int fd, struct reading *r, uint64_t *lost)
     return st;
 }
 
-/* The events that count: up to the last step. */
+/* Returns the number of events that count: those up to the last step. 0 if nothing was allocated. */
 static size_t end_of(const struct plim_trace *trace, const struct reading *r)
 {
     size_t steps = trace->timed.count;
