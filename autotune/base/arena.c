@@ -7,7 +7,7 @@
 
 struct plim_arena_block {
     struct plim_arena_block *next;
-    size_t capacity, used; /* bytes behind the header */
+    size_t capacity, used; /* in bytes, without the header */
     alignas(max_align_t) unsigned char bytes[];
 };
 

@@ -1,11 +1,7 @@
-/* An arena: many small allocations that live together and are freed at once.
+/* An arena: many small allocations that are freed at once, such as a parsed document or the samples of a search.
  *
- * For the metadata of one job (a parsed document, a plan, the samples of a search). Not for objects
- * with a lifetime of their own.
- *
- * Errors: NULL when the host is out of memory, and then nothing has changed.
- * Thread safety: one thread at a time per arena.
- */
+ * Functions return NULL if host memory runs out; the arena is then unchanged. Thread safety: one thread at a time per
+ * arena. */
 #ifndef PLIM_BASE_ARENA_H
 #define PLIM_BASE_ARENA_H
 
@@ -14,22 +10,23 @@
 
 struct plim_arena_block;
 
-/* Zeroed is empty and ready: `struct plim_arena arena = {0};` */
+/* Empty and ready when zeroed: `struct plim_arena arena = {0};` */
 struct plim_arena {
-    struct plim_arena_block *head; /* the block that is being filled; older ones behind it */
-    size_t used_bytes;             /* handed out since the last reset, padding included */
+    struct plim_arena_block *head; /* the block that is being filled, followed by older ones */
+    size_t used_bytes;             /* total size of the allocations, with padding */
 };
 
-/* `size` zeroed bytes, aligned for any type. A size of 0 gives a valid, unusable pointer. */
+/* Returns `size` zeroed bytes, aligned for any type. A size of 0 gives a valid pointer that must not be
+ * dereferenced. */
 void *plim_arena_alloc(struct plim_arena *arena, size_t size) PLIM_MUST_CHECK;
 
-/* Zeroed memory for `count` items of `size` bytes; NULL also when the product overflows. */
+/* Returns zeroed memory for `count` items of `size` bytes; NULL also if the product overflows. */
 void *plim_arena_array(struct plim_arena *arena, size_t count, size_t size) PLIM_MUST_CHECK;
 
-/* A terminated copy of `length` bytes of `text`. */
+/* Returns a terminated copy of `length` bytes of `text`. */
 char *plim_arena_text(struct plim_arena *arena, const char *text, size_t length) PLIM_MUST_CHECK;
 
-/* Gives all memory back; the arena is empty and ready again. NULL is fine. */
+/* Frees all memory; the arena is empty and ready again. NULL is allowed. */
 void plim_arena_finish(struct plim_arena *arena);
 
 #endif

@@ -6,9 +6,8 @@
  *     for (size_t i = 0; i < plan->samples.count; i++) use(&plan->samples.items[i]);
  *     PLIM_ARRAY_FINISH(&plan->samples);
  *
- * Zeroed is empty and ready. A push may move the items: keep indices, not pointers.
- * The arguments of the macros are evaluated more than once.
- */
+ * Empty and ready when zeroed. A push may move the items: keep indices, not pointers. The arguments of the macros are
+ * evaluated more than once. */
 #ifndef PLIM_BASE_ARRAY_H
 #define PLIM_BASE_ARRAY_H
 
@@ -24,17 +23,17 @@
         size_t count, capacity;                                                                    \
     }
 
-/* Makes room for `needed` items in all. PLIM_OK, or PLIM_NOMEM with the array as it was. */
+/* Makes room for `needed` items in total. On PLIM_NOMEM the array is unchanged. */
 #define PLIM_ARRAY_RESERVE(array, needed)                                                          \
     plim_array_reserve(&(array)->items, &(array)->capacity, (needed), sizeof(*(array)->items))
 
-/* Appends a copy of `value`. PLIM_OK, or PLIM_NOMEM with the array as it was. */
+/* Appends a copy of `value`. On PLIM_NOMEM the array is unchanged. */
 #define PLIM_ARRAY_PUSH(array, value)                                                              \
     (PLIM_ARRAY_RESERVE(array, (array)->count + 1) == PLIM_OK                                      \
          ? ((array)->items[(array)->count++] = (value), PLIM_OK)                                   \
          : PLIM_NOMEM)
 
-/* Gives the memory back; the array is empty and ready again. */
+/* Frees the memory; the array is empty and ready again. */
 #define PLIM_ARRAY_FINISH(array)                                                                   \
     (free((array)->items), (array)->items = NULL, (array)->count = (array)->capacity = 0)
 

@@ -4,13 +4,13 @@
 
 #include <stdint.h>
 
-/* Seconds since an arbitrary start, never going back; unaffected by changes of the date. */
+/* Returns seconds of a monotonic clock, which starts at an arbitrary time. */
 double plim_clock_seconds(void);
 
-/* Microseconds of the wall clock since 1970, as in the time stamps of drivers. */
+/* Returns microseconds of the wall clock since 1970, as in the time stamps of drivers. */
 uint64_t plim_clock_wall_microseconds(void);
 
-/* CPU seconds that this thread has used; independent of what else runs on the machine. */
+/* Returns the CPU time of this thread in seconds. */
 double plim_clock_thread_seconds(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Orders for qsort(), the smallest first. */
+/* Comparison functions for qsort(), in ascending order. */
 #ifndef PLIM_BASE_COMPARE_H
 #define PLIM_BASE_COMPARE_H
 

@@ -5,7 +5,7 @@
 
 extern char **environ;
 
-/* The value of "NAME=VALUE"; NULL: another's. `name` ends where it does, or with "=". */
+/* Returns the value of an entry "NAME=VALUE"; NULL if it is another variable. `name` may be followed by "=". */
 static const char *value_of(const char *entry, const char *name)
 {
     size_t length = strcspn(name, "=");

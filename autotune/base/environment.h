@@ -1,27 +1,27 @@
-/* The environment of a program that is to be started: ours, with changes. */
+/* The environment of a program to start: a copy of this process's environment, with changes. */
 #ifndef PLIM_BASE_ENVIRONMENT_H
 #define PLIM_BASE_ENVIRONMENT_H
 
 #include "array.h"
 
 struct plim_environment {
-    PLIM_ARRAY(char *) entries; /* "NAME=VALUE", each malloc'd; `items` ends with NULL, which is not counted */
+    PLIM_ARRAY(char *) entries; /* "NAME=VALUE", owned; `items` ends with a NULL that is not counted */
 };
 
-/* Copies this process's environment into the zeroed `out`; finish it in any case. All functions fail only with
- * PLIM_NOMEM. */
+/* Copies this process's environment into the zeroed `out`, which the caller finishes in any case. PLIM_NOMEM is the
+ * only error of all functions. */
 enum plim_status plim_environment_copy(struct plim_environment *out) PLIM_MUST_CHECK;
 void plim_environment_finish(struct plim_environment *environment);
 
-/* Takes over `entry`, a malloc'd "NAME=VALUE"; NULL: PLIM_NOMEM. */
+/* Sets a variable and takes ownership of `entry`, a malloc'd "NAME=VALUE". Returns PLIM_NOMEM if it is NULL. */
 enum plim_status plim_environment_set_entry(struct plim_environment *environment, char *entry) PLIM_MUST_CHECK;
 enum plim_status plim_environment_set(struct plim_environment *environment, const char *name,
                                       const char *value) PLIM_MUST_CHECK;
 
-/* Puts `value` before the colon-separated list in the variable. */
+/* Prepends `value` to the colon-separated list in the variable. */
 enum plim_status plim_environment_put_before(struct plim_environment *environment, const char *name,
                                              const char *value) PLIM_MUST_CHECK;
-/* The value of a variable in a list that ends with NULL; NULL: it is not set. */
+/* Returns the value of a variable in a list that ends with NULL; NULL if it is not set. */
 const char *plim_environment_value(char *const *entries, const char *name);
 void plim_environment_take_out(struct plim_environment *environment, const char *name);
 

@@ -1,4 +1,4 @@
-/* Reads or writes a complete range of a file: pread() and pwrite() may transfer less, and be interrupted. */
+/* Reads and writes complete ranges of a file; pread() and pwrite() may transfer less and be interrupted. */
 #ifndef PLIM_BASE_FILE_RANGE_H
 #define PLIM_BASE_FILE_RANGE_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-/* False, with errno (0: the file is too short): the range was not transferred completely. */
+/* Return false and set errno if the range was not transferred completely (0: the file is too short). */
 static inline bool plim_file_read(int fd, int64_t at, void *out, size_t size)
 {
     for (char *next = (char *)out; size;) {

@@ -1,5 +1,4 @@
-/* FNV-1a with 64 bits (RFC 9923): for hash tables and to detect damage; no protection against deliberate
- * collisions. */
+/* FNV-1a with 64 bits (RFC 9923), for hash tables and to detect damage; not resistant to deliberate collisions. */
 #ifndef PLIM_BASE_HASH_H
 #define PLIM_BASE_HASH_H
 
@@ -8,7 +7,7 @@
 
 #define PLIM_HASH_START UINT64_C(0xcbf29ce484222325)
 
-/* Adds bytes to a hash; start with PLIM_HASH_START. */
+/* Returns the hash with bytes added. The first is PLIM_HASH_START. */
 static inline uint64_t plim_hash(uint64_t hash, const void *bytes, size_t count)
 {
     const unsigned char *at = (const unsigned char *)bytes;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Takes `value`; NULL is a value that could not be made. */
+/* Adds `value` and takes ownership of it; NULL is a value that could not be created. */
 static json_t *add(struct plim_json *json, json_t *parent, const char *key, json_t *value)
 {
     int failed = value == NULL;
@@ -17,7 +17,7 @@ static json_t *add(struct plim_json *json, json_t *parent, const char *key, json
     else if (!failed && !json->root)
         json->root = value;
     else if (!failed) {
-        json_decref(value); /* a child of something that could not be made */
+        json_decref(value); /* its parent could not be created */
         failed = 1;
     }
     if (!failed) return value;
@@ -45,7 +45,7 @@ void plim_json_number(struct plim_json *json, json_t *parent, const char *key, d
     if (isfinite(value)) add(json, parent, key, json_real(value));
 }
 
-/* Names of files and arguments are bytes, and JSON only holds characters: others become \xNN. */
+/* Converts bytes that are not UTF-8, as in names of files and in arguments, to \xNN. */
 static json_t *escaped(const char *text)
 {
     size_t length = strlen(text), used = 0;
@@ -81,7 +81,7 @@ void plim_json_null(struct plim_json *json, json_t *parent, const char *key)
 
 struct dump {
     PLIM_ARRAY(char) text;
-    bool failed; /* for good: jansson goes on where a key was not written */
+    bool failed; /* stays set, since jansson continues after a failed write of a key */
 };
 
 static int append(const char *bytes, size_t size, void *user)
@@ -102,7 +102,7 @@ enum plim_status plim_json_write(const struct plim_json *json, char **text, stru
     *text = NULL;
     if (json->failed || !json->root)
         return plim_fail(err, PLIM_NOMEM, "no memory for the JSON document");
-    /* A fixed precision: jansson's default text of a number differs between its versions. */
+    /* A fixed precision, since the default differs between versions of jansson. */
     bool failed = json_dump_callback(json->root, append, &dump,
                                      JSON_INDENT(2) | JSON_REAL_PRECISION(12)) != 0;
     if (failed || dump.failed || append("\n", sizeof("\n"), &dump)) {

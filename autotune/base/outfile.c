@@ -19,9 +19,9 @@ static enum plim_status fail(struct plim_error *err, const char *path, int probl
     return plim_fail(err, PLIM_IO, "%s: cannot be written: %s", path, strerror(problem));
 }
 
-/* --- in place --------------------------------------------------------------------------------- */
+/* --- files written in place ------------------------------------------------------------------- */
 
-/* The descriptor that a path stands for, -1 where it is none. */
+/* Returns the descriptor that a path names, or -1. */
 static int descriptor_of(const char *path)
 {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -37,7 +37,7 @@ static int descriptor_of(const char *path)
     return -1;
 }
 
-/* 0, or what is against writing into this. */
+/* Returns 0 if the file may be written in place, otherwise an errno. */
 static int check_special(const struct stat *info)
 {
     if (S_ISDIR(info->st_mode)) return EISDIR;
@@ -45,7 +45,7 @@ static int check_special(const struct stat *info)
     return info->st_uid == geteuid() || info->st_uid == 0 ? 0 : EPERM;
 }
 
-/* A FIFO without a reader is an error (ENXIO), not a wait; one with a slow reader is waited for. */
+/* Opens a device or FIFO. A FIFO without a reader is an error (ENXIO); a slow reader is waited for. */
 static int open_special(int folder, const char *name)
 {
     struct stat info;
@@ -59,7 +59,7 @@ static int open_special(int folder, const char *name)
     return -1;
 }
 
-/* --- in a folder ------------------------------------------------------------------------------ */
+/* --- temporary files -------------------------------------------------------------------------- */
 
 static const char *name_of(const char *path)
 {
@@ -79,7 +79,7 @@ static int open_folder(const char *path)
     return fd;
 }
 
-#define PREFIX ".plimsoll-" /* of all temporary files; behind it come the host, the process and a random number */
+#define PREFIX ".plimsoll-" /* of all temporary files, followed by the host, the pid and a random number */
 enum { PREFIX_BYTES = sizeof(PREFIX) + 32 };
 
 static void prefix_of_host(char prefix[PREFIX_BYTES])
@@ -118,7 +118,7 @@ static int create_temporary(struct plim_outfile *file, mode_t mode)
     return -1;
 }
 
-/* A new file for what shall have `name`, with the permissions of ours that it replaces. */
+/* Creates the temporary file, with the permissions of the file that it will replace if the caller owns that. */
 static int open_new(struct plim_outfile *file, const struct stat *old)
 {
     bool keeps = S_ISREG(old->st_mode) && old->st_uid == geteuid();
@@ -133,7 +133,7 @@ static int open_new(struct plim_outfile *file, const struct stat *old)
     return fd;
 }
 
-/* A link is replaced, but not one to a device or a folder: that is no name of a report. */
+/* Creates the temporary file if a link is to be replaced. Links to devices or folders are refused. */
 static int open_for_link(struct plim_outfile *file, const char *name, const struct stat *link)
 {
     struct stat end;
@@ -189,9 +189,9 @@ enum plim_status plim_outfile_check(const char *path, struct plim_error *err)
     return st;
 }
 
-/* --- a file that stays what it is ------------------------------------------------------------- */
+/* --- rewriting a file ------------------------------------------------------------------------- */
 
-/* Access lists and labels; a file system without any is no failure. */
+/* Copies extended attributes (access lists, labels); a file system without any is no failure. */
 static int copy_attributes(int from, int to)
 {
     char names[4096], value[4096];
@@ -205,7 +205,7 @@ static int copy_attributes(int from, int to)
     return 0;
 }
 
-/* 0, or why the new file cannot be as the old one is. */
+/* Copies owner, mode and attributes. Returns 0 or an errno. */
 static int copy_identity(int from, int to)
 {
     struct stat old, new;
@@ -250,7 +250,7 @@ enum plim_status plim_outfile_rewrite(const char *path, struct plim_outfile *out
     return fail(err, path, problem);
 }
 
-/* An errno; EIO: an earlier write failed. A full disk may show only here. */
+/* Flushes the stream. Returns 0 or an errno; EIO if an earlier write failed. A full disk may be noticed only here. */
 static int flush(FILE *stream)
 {
     int problem = ferror(stream) ? EIO : 0;
@@ -264,7 +264,7 @@ enum plim_status plim_outfile_sync(struct plim_outfile *file, struct plim_error 
     return problem ? fail(err, file->path, problem) : PLIM_OK;
 }
 
-/* The new name, too, is on the disk. */
+/* Makes sure that the new name is on the disk. */
 static void sync_folder(int folder)
 {
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -310,7 +310,7 @@ enum plim_status plim_outfile_save_bytes(const char *path, const void *bytes, si
     struct plim_outfile file;
     enum plim_status st = plim_outfile_open(path, &file, err);
     if (st) return st;
-    (void)fwrite(bytes, 1, count, file.stream); /* the stream remembers a failure */
+    (void)fwrite(bytes, 1, count, file.stream); /* the stream records a failure */
     return plim_outfile_commit(&file, err);
 }
 

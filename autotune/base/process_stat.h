@@ -1,4 +1,4 @@
-/* The state of a process according to the kernel, /proc/PID/stat (proc_pid_stat(5)). */
+/* Reads the state of a process from /proc/PID/stat (proc_pid_stat(5)). */
 #ifndef PLIM_BASE_PROCESS_STAT_H
 #define PLIM_BASE_PROCESS_STAT_H
 
@@ -10,19 +10,19 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Times are in ticks, sysconf(_SC_CLK_TCK) per second. `began` counts from the start of the machine (CLOCK_BOOTTIME):
- * together with the pid it identifies a process. */
+/* Times are in ticks, sysconf(_SC_CLK_TCK) per second. `began` is the start time since the boot of the machine
+ * (CLOCK_BOOTTIME): together with the pid it identifies a process. */
 struct plim_process_stat {
-    char state; /* 'Z', 'X': it is dead, although its parent may not have reaped it yet */
+    char state; /* 'Z', 'X': dead, but perhaps not reaped by its parent yet */
     int parent;
-    uint64_t used; /* CPU time, without its children */
+    uint64_t used; /* CPU time without that of its children */
     uint64_t began;
 };
 
-/* False: there is no such process, or its state cannot be read. */
+/* Returns false if there is no such process, or its state cannot be read. */
 static inline bool plim_process_stat(int pid, struct plim_process_stat *out)
 {
-    enum { STATE = 3, PARENT, USER = 14, SYSTEM, BEGAN = 22 }; /* fields, as the manual numbers them */
+    enum { STATE = 3, PARENT, USER = 14, SYSTEM, BEGAN = 22 }; /* numbers of fields as in the manual */
     char path[32], text[1024];
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -43,7 +43,7 @@ static inline bool plim_process_stat(int pid, struct plim_process_stat *out)
     return field != NULL;
 }
 
-/* When it began; 0 when it is dead, even if its parent has not reaped it yet. */
+/* Returns the start time of a process; 0 if it is dead, even if its parent has not reaped it yet. */
 static inline uint64_t plim_process_born(int pid)
 {
     struct plim_process_stat stat;

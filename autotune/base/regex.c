@@ -1,11 +1,11 @@
-/* A pattern is a function of sets of places in the text: from where one may be before it to where one may be behind it.
- * It is followed as it is read; what is repeated is read again. */
+/* A pattern maps a set of positions in the text, at which a match may start, to the set at which it may end. It is
+ * evaluated while it is parsed; repeated parts are parsed again. */
 #include "regex.h"
 
 #include <stddef.h>
 #include <string.h>
 
-/* DEEPEST, MOST_LOOPS: groups, and repetitions, that stand within each other; MOST_TIMES: of one repetition */
+/* Limits: DEEPEST of nested groups, MOST_LOOPS of nested repetitions, MOST_TIMES of the count of a repetition. */
 enum { DEEPEST = 32, MOST_LOOPS = 3, MOST_TIMES = 255, ENDLESS = -1 };
 
 struct places { bool at[PLIM_REGEX_TEXT + 1]; };
@@ -15,7 +15,7 @@ struct matcher {
     const char *text;
     size_t length;
     int depth, loops;
-    const char *refused; /* why; NULL: it is not */
+    const char *refused; /* the reason; NULL: the pattern is not refused */
 };
 
 static void follow_alternatives(struct matcher *m, const struct places *in, struct places *out);
@@ -45,7 +45,7 @@ static bool is_space(char c)
     return c && strchr(" \t\n\r\f\v", c);
 }
 
-/* The class of "\d" and the like; false: `letter` names none. */
+/* Tests `c` against the class of "\d" and the like. Returns false if `letter` names no class. */
 static bool in_class(char letter, char c, bool *is_in)
 {
     switch (letter) {
@@ -56,9 +56,9 @@ static bool in_class(char letter, char c, bool *is_in)
     }
 }
 
-/* --- one character ---------------------------------------------------------------------------- */
+/* --- characters and sets ---------------------------------------------------------------------- */
 
-/* An item of a set, "\d", "\]" or a character, of which *low is the code, -1 for a class. Is `c` in it? */
+/* Reads an item of a set: "\d", "\]" or a character. *low is its code, -1 for a class. True if `c` is in it. */
 static bool read_item(struct matcher *m, char c, int *low)
 {
     bool is_in = false;
@@ -75,7 +75,7 @@ static bool read_item(struct matcher *m, char c, int *low)
     return escaped == c;
 }
 
-/* A set behind its "[", to behind its "]". Is `c` in it? */
+/* Reads a set, from after its "[" to after its "]". True if `c` is in it. */
 static bool read_set(struct matcher *m, char c)
 {
     bool is_in = false, negates = *m->at == '^';
@@ -94,7 +94,7 @@ static bool read_set(struct matcher *m, char c)
     return is_in != negates;
 }
 
-/* One character of the pattern, from m->at on. Is it `c`? */
+/* Reads a character, class or set of the pattern. True if it matches `c`. */
 static bool read_character(struct matcher *m, char c)
 {
     int low;
@@ -114,7 +114,7 @@ static void follow_character(struct matcher *m, const struct places *in, struct 
     read_character(m, '\0');
 }
 
-/* --- what has no width ------------------------------------------------------------------------ */
+/* --- anchors, lookahead, lookbehind ----------------------------------------------------------- */
 
 static bool is_boundary(const struct matcher *m, size_t i)
 {
@@ -122,7 +122,7 @@ static bool is_boundary(const struct matcher *m, size_t i)
     return before != behind;
 }
 
-/* Does an anchor stand here? `length`: of it in the pattern */
+/* True if the pattern continues with an anchor, which has *length characters. */
 static bool is_anchor(const struct matcher *m, size_t *length)
 {
     bool is_escaped = m->at[0] == '\\' && m->at[1] && strchr("bBAZ", m->at[1]);
@@ -143,7 +143,7 @@ static void follow_anchor(struct matcher *m, size_t length, const struct places 
     m->at += length;
 }
 
-/* "(?=...)", "(?!...)", "(?<=...)", "(?<!...)" behind what opens them. */
+/* Evaluates "(?=...)", "(?!...)", "(?<=...)" or "(?<!...)", from after its opening. */
 static void follow_look(struct matcher *m, bool is_behind, bool is_wanted, const struct places *in, struct places *out)
 {
     const char *begin = m->at;
@@ -208,7 +208,7 @@ static int read_number(struct matcher *m, int absent)
     return number;
 }
 
-/* "{2}", "{2,}", "{,2}", "{1,2}"; false: a brace that stands for itself */
+/* Reads "{2}", "{2,}", "{,2}" or "{1,2}". Returns false for a literal brace. */
 static bool read_braces(struct matcher *m, int *least, int *most)
 {
     const char *begin = m->at++;
@@ -223,7 +223,7 @@ static bool read_braces(struct matcher *m, int *least, int *most)
     return true;
 }
 
-/* How often what stands before is wanted; false: once, as nothing says so */
+/* Reads the count of a repetition. Returns false if there is none. */
 static bool read_repetition(struct matcher *m, int *least, int *most)
 {
     *least = 0, *most = ENDLESS;
@@ -246,7 +246,8 @@ static bool read_repetition(struct matcher *m, int *least, int *most)
     return true;
 }
 
-/* Adds to *out where one may be that was not there; false: nowhere. *step: the new ones alone */
+/* Adds the positions of *step to *out, and removes those from *step that *out had before. Returns false if none is
+ * new. */
 static bool add_new(struct places *step, struct places *out)
 {
     bool any = false;
@@ -282,7 +283,7 @@ static void repeat(struct matcher *m, const char *atom, int least, int most, con
     m->at = end;
 }
 
-/* An atom, and how often it is wanted. */
+/* Evaluates an atom with its repetition. */
 static void follow_piece(struct matcher *m, const struct places *in, struct places *out)
 {
     const char *atom = m->at;
@@ -325,7 +326,7 @@ static void follow_alternatives(struct matcher *m, const struct places *in, stru
     }
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- patterns --------------------------------------------------------------------------------- */
 
 static bool follow(struct matcher *m)
 {

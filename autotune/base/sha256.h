@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PLIM_SHA256_TEXT = 65 }; /* 64 hexadecimal digits and the end */
+enum { PLIM_SHA256_TEXT = 65 }; /* 64 hexadecimal digits and the terminator */
 
 struct plim_sha256 {
     uint32_t state[8];
@@ -15,10 +15,10 @@ struct plim_sha256 {
 
 void plim_sha256_init(struct plim_sha256 *hash);
 void plim_sha256_add(struct plim_sha256 *hash, const void *data, size_t size);
-/* The hash of all that was added, as lower-case hexadecimal digits. Returns out. */
+/* Writes the hash of all added data to `out` as lower-case hexadecimal digits, and returns `out`. */
 char *plim_sha256_finish(struct plim_sha256 *hash, char out[PLIM_SHA256_TEXT]);
 
-/* The hash of one piece of data. */
+/* Same for one piece of data. */
 char *plim_sha256_text(const void *data, size_t size, char out[PLIM_SHA256_TEXT]);
 
 #endif

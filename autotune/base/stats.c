@@ -14,7 +14,7 @@ double plim_stats_quantile(const double *sorted, size_t count, double q)
     return sorted[below] + share * (sorted[below + 1] - sorted[below]);
 }
 
-/* The k of the header, 0 when there is none. Sums binomial probabilities as exp(log p), because
+/* Returns k of the confidence interval (stats.h), 0 if there is none. Sums binomial probabilities as exp(log p), since
  * 2^-n underflows for long series. */
 static size_t interval_rank(size_t count)
 {

@@ -1,12 +1,10 @@
-/* Status codes and the one message that travels with them.
+/* Status codes and error messages.
  *
- * Every function that can fail returns `enum plim_status`; its results go through
- * out-parameters. Context goes into a caller-owned `struct plim_error`, which may be
- * NULL ("don't care"). The first error wins: later calls to plim_fail() on the same
- * struct keep the first text, so that the innermost cause is what the user reads.
+ * Functions that can fail return `enum plim_status`, with their results in out-parameters. The message goes into a
+ * `struct plim_error` of the caller, which may be NULL. Later calls of plim_fail() on the same struct keep the first
+ * message, so that the user sees the innermost cause.
  *
- * Thread safety: a `struct plim_error` belongs to one thread at a time.
- */
+ * Thread safety: a `struct plim_error` is used by one thread at a time. */
 #ifndef PLIM_BASE_STATUS_H
 #define PLIM_BASE_STATUS_H
 
@@ -42,8 +40,8 @@ enum plim_status {
 
 enum { PLIM_ERROR_TEXT = 1024 }; /* bytes: enough to list the names of all families */
 
-/* One failure: what, and where in a document if it came from one. `file` is "" and
- * `line`, `column` are 0 where there is no document. Lines and columns count from 1. */
+/* An error, and its place in a document. Without a document `file` is "" and `line` and `column` are 0. Lines and
+ * columns count from 1. */
 struct plim_error {
     enum plim_status status;
     int line, column;
@@ -53,22 +51,21 @@ struct plim_error {
 
 #define PLIM_ERROR_INIT {.status = PLIM_OK}
 
-/* A short lower-case name of the status ("out of device memory"). Never NULL. */
+/* Returns a short lower-case description of the status ("out of device memory"). Never NULL. */
 const char *plim_status_text(enum plim_status status);
 
-/* Records a failure (unless one is recorded already) and returns `status`, so that
- * `return plim_fail(err, PLIM_INVALID, "...")` reads as one thought. */
+/* Records an error, unless one is recorded already, and returns `status`. */
 enum plim_status plim_fail(struct plim_error *err, enum plim_status status, const char *fmt, ...)
     PLIM_PRINTF(3, 4);
 
-/* Fails with PLIM_NOMEM, whose name says everything. */
+/* Fails with PLIM_NOMEM. */
 enum plim_status plim_no_memory(struct plim_error *err);
 
-/* The same as plim_fail(), with the place in a document. `file` is cut on the left if it is long. */
+/* As plim_fail(), with a place in a document. The beginning of `file` is cut off if it is too long. */
 enum plim_status plim_fail_at(struct plim_error *err, enum plim_status status, const char *file,
                               int line, int column, const char *fmt, ...) PLIM_PRINTF(6, 7);
 
-/* Writes "file:line:column: text" (or just the text) into `out`, always terminated. */
+/* Writes "file:line:column: text" (or just the text) to `out`, always terminated. */
 void plim_error_format(const struct plim_error *err, char *out, unsigned long size);
 
 /* Evaluates `expr`; on failure stores it in the local `st` and goes to the local label `out`. */

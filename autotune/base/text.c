@@ -39,7 +39,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* "12.5" at *at, as 12 and 0.5; moves *at behind it. False: there is no number, or it overflows. */
+/* Reads a number such as "12.5" as 12 and 0.5, and advances *at past it. Returns false if there is none or it
+ * overflows. */
 static bool scan_decimal(const char **at, int64_t *whole, double *fraction)
 {
     const char *c = *at;
@@ -85,18 +86,18 @@ char *plim_format_bytes(int64_t bytes, char out[16])
     double value = (double)bytes;
     double size = value < 0 ? -value : value;
     size_t unit = 0;
-    /* 999.5 would be printed with four digits. */
+    /* 999.5 would be rounded to four digits. */
     for (; size >= (unit == 0 ? 1000.0 : 999.5); unit++) size /= 1024;
     int decimals = unit == 0 || size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
     snprintf(out, 16, "%s%.*f %s", value < 0 ? "-" : "", decimals, size, names[unit]);
     return out;
 }
 
-/* --- showing -------------------------------------------------------------------------------- */
+/* --- text for display ----------------------------------------------------------------------- */
 
 enum { LONGEST_SHOWN = 11 }; /* \UNNNNNNNN and the terminator */
 
-/* Characters that a terminal does not show but obeys, or by which a text looks like another. */
+/* True for characters that control a terminal, or that make a text look like another. */
 static bool is_hidden(uint32_t code)
 {
     static const struct {
@@ -109,7 +110,7 @@ static bool is_hidden(uint32_t code)
     return false;
 }
 
-/* One character as it is shown; returns how many bytes of `at` it was. */
+/* Writes one character as it is shown. Returns the number of bytes read. */
 static size_t show_character(const char *at, size_t left, char out[LONGEST_SHOWN])
 {
     uint32_t code = (unsigned char)*at;
@@ -158,7 +159,7 @@ void plim_text_write(FILE *file, const char *text)
     }
 }
 
-/* --- nearest names -------------------------------------------------------------------------- */
+/* --- similar names -------------------------------------------------------------------------- */
 
 enum { LONGEST_NAME = 64 };
 
@@ -173,7 +174,7 @@ static int min3(int a, int b, int c)
     return ab < c ? ab : c;
 }
 
-/* Optimal string alignment: insertions, deletions, replacements, and swapped neighbours as one. */
+/* Returns the optimal string alignment distance: insertions, deletions, substitutions and transpositions. */
 static int edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     int rows[3][LONGEST_NAME + 1];
@@ -207,14 +208,14 @@ int plim_nearest(const char *word, const char *const *names, size_t count)
     size_t word_length = strnlen(word, LONGEST_NAME + 1);
     if (word_length == 0 || word_length > LONGEST_NAME) return -1;
 
-    int best = -1, best_distance = (int)(word_length + 2) / 3 + 1; /* one more than near */
+    int best = -1, best_distance = (int)(word_length + 2) / 3 + 1; /* one more than similar */
     for (size_t i = 0; i < count; i++) {
         size_t length = strnlen(names[i], LONGEST_NAME + 1);
         if (length > LONGEST_NAME) continue;
         int distance = edit_distance(word, word_length, names[i], length);
         bool is_begun = word_length >= 3 && strncasecmp(names[i], word, word_length) == 0;
         if (is_begun && distance > 1) distance = 1;
-        /* No letter in common: "ab" is not a misspelt "xy". */
+        /* No letter in common: "ab" is not a misspelling of "xy". */
         bool unlike = distance >= (int)(word_length > length ? word_length : length);
         if (distance < best_distance && !unlike) {
             best = (int)i;

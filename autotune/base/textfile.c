@@ -37,7 +37,7 @@ static enum plim_status check_file(const char *path, const struct stat *info, si
     return PLIM_OK;
 }
 
-/* Bytes read into `text` (at most `size`), or -1 with errno. */
+/* Reads at most `size` bytes into `text`. Returns their number, or -1 with errno. */
 static ssize_t read_all(int file, char *text, size_t size)
 {
     size_t done = 0;
@@ -51,7 +51,7 @@ static ssize_t read_all(int file, char *text, size_t size)
     return (ssize_t)done;
 }
 
-/* O_NONBLOCK: a pipe must not keep us waiting for its writer before we can refuse it. */
+/* O_NONBLOCK, since opening a pipe, which is then refused, would wait for its writer. */
 static int open_file(const char *path)
 {
     return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -78,7 +78,7 @@ enum plim_status plim_textfile_read(const char *path, size_t max_bytes, char **t
         st = fail(err, PLIM_NOMEM, path, "no memory to read the file");
         goto out;
     }
-    ssize_t got = read_all(file, buffer, size + 1); /* one more, to see that it ends there */
+    ssize_t got = read_all(file, buffer, size + 1); /* one byte more shows that the file ends there */
     if (got < 0 || (size_t)got > size) {
         const char *why = got < 0 ? strerror(errno) : "the file grew while it was read";
         st = fail(err, PLIM_IO, path, why);
@@ -104,16 +104,16 @@ size_t plim_textfile_begin(const char *path, char *bytes, size_t size)
     return got > 0 ? (size_t)got : 0;
 }
 
-/* --- is it text? ------------------------------------------------------------------------------ */
+/* --- checking that it is text ----------------------------------------------------------------- */
 
-/* YAML's own set: what is left can be shown on a terminal. */
+/* The characters that YAML forbids; the others can be shown on a terminal. */
 static bool is_control(uint32_t code)
 {
     if (code == '\t' || code == '\n' || code == '\r' || code == 0x85) return false;
     return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xfffe || code == 0xffff;
 }
 
-/* What is wrong with the character at `at`, or NULL; its length goes to `length`. */
+/* Returns what is wrong with the character at `at`, or NULL, and stores its length. */
 static const char *character_fault(const unsigned char *at, size_t left, size_t *length)
 {
     uint32_t code = 0;

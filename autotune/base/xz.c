@@ -4,9 +4,9 @@
 #include <string.h>
 
 enum {
-    PRESET = 6,                /* xz's default: looks back 8 MiB, for which it takes 94 MiB */
-    UNPACK_MEMORY = 128 << 20, /* what `xz -9` packed needs 65 MiB */
-    FIRST_ROOM = 1 << 16,      /* to unpack into */
+    PRESET = 6,                /* xz's default: a dictionary of 8 MiB, 94 MiB of memory */
+    UNPACK_MEMORY = 128 << 20, /* files of `xz -9` need 65 MiB */
+    FIRST_ROOM = 1 << 16,      /* first size of the output buffer */
 };
 
 static const char magic[] = "\xfd"
@@ -38,7 +38,7 @@ bool plim_xz_is(const char *bytes, size_t count)
     return count >= sizeof(magic) && !memcmp(bytes, magic, sizeof(magic));
 }
 
-/* What lzma_code() returned, and what it left, as a status. */
+/* Converts the result of lzma_code() to a status. */
 static enum plim_status judge(const char *source_name, const lzma_stream *z, lzma_ret returned,
                               size_t max_bytes, struct plim_error *err)
 {
@@ -55,8 +55,8 @@ static enum plim_status judge(const char *source_name, const lzma_stream *z, lzm
                          : "the xz data is damaged");
 }
 
-/* Into a block that grows with what comes out, with room for a NUL: up to a byte more than is allowed,
- * which tells too much from enough. */
+/* Unpacks into a growing buffer with room for a terminator. At most one byte more than allowed is unpacked, which shows
+ * that there is too much. */
 static enum plim_status decode_all(const char *source_name, lzma_stream *z, size_t max_bytes,
                                    char **out, struct plim_error *err)
 {

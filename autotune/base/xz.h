@@ -1,8 +1,5 @@
-/* Compresses text to xz (the .xz file format 1.1, https://tukaani.org/xz/format.html) and back, in memory, by
- * liblzma. `xzcat` shows such a file.
- *
- * Ownership: outputs are malloc'd, and the caller frees them.
- */
+/* Compresses text to xz (the .xz file format 1.1, https://tukaani.org/xz/format.html) and back, in memory, with
+ * liblzma. `xzcat` shows such a file. The caller frees all outputs. */
 #ifndef PLIM_BASE_XZ_H
 #define PLIM_BASE_XZ_H
 
@@ -10,16 +7,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* PLIM_NOMEM is the only failure. */
+/* Compresses text. PLIM_NOMEM is the only error. */
 enum plim_status plim_xz_pack(const char *text, size_t length, char **packed, size_t *packed_bytes,
                               struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Does it begin like an xz file? No text does. */
+/* True if the bytes start like an xz file; no text does. */
 bool plim_xz_is(const char *bytes, size_t count);
 
-/* The text, terminated. PLIM_SPEC, with `source_name`: the data is truncated or damaged, is followed by
- * more data, contains more than `max_bytes` of text (no more are unpacked), or needs more
- * than 128 MiB to unpack. */
+/* Decompresses text, which is terminated. PLIM_SPEC, with `source_name` in the message: the data is truncated or
+ * damaged, is followed by more data, contains more than `max_bytes` of text (no more are unpacked), or needs more than
+ * 128 MiB to unpack. */
 enum plim_status plim_xz_unpack(const char *source_name, const char *packed, size_t packed_bytes,
                                 size_t max_bytes, char **text, size_t *length,
                                 struct plim_error *err) PLIM_MUST_CHECK;

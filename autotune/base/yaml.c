@@ -66,7 +66,7 @@ static enum plim_status node_new(struct builder *b, enum plim_yaml_kind kind,
     return PLIM_OK;
 }
 
-/* Moves a list to the arena. */
+/* Copies a list to the arena. */
 static enum plim_status copy_to_arena(struct builder *b, const struct node_list *list,
                                       struct plim_yaml_node ***items)
 {
@@ -90,7 +90,7 @@ static int compare_keys(const void *a, const void *b)
     return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-/* Sorted, because comparing every pair would let a 4 MiB document take hours. */
+/* Sorts the keys, since comparing all pairs would take hours for a document of 4 MiB. */
 static enum plim_status check_duplicates(struct builder *b, const struct plim_yaml_node *mapping)
 {
     size_t count = mapping->count;
@@ -147,7 +147,7 @@ static enum plim_status build_scalar(struct builder *b, const yaml_event_t *even
     return (*out)->text ? PLIM_OK : no_memory(b);
 }
 
-/* The children up to the end of the sequence or mapping (keys and values in turn). */
+/* Builds the children up to the end of the sequence or mapping (keys and values in turn). */
 static enum plim_status build_children(struct builder *b, bool is_mapping, int depth,
                                        struct node_list *keys, struct node_list *values)
 {
@@ -223,7 +223,7 @@ static enum plim_status build(struct builder *b, const yaml_event_t *event, int 
     }
 }
 
-/* Stream start, one document or none, stream end. */
+/* Builds the tree of a stream, which has one document or none. */
 static enum plim_status build_document(struct builder *b, struct plim_yaml_node **root)
 {
     int documents = 0;
@@ -250,13 +250,13 @@ static enum plim_status build_document(struct builder *b, struct plim_yaml_node 
     }
     struct plim_yaml_node *node = *root;
     bool empty = node && node->kind == PLIM_YAML_SCALAR && !node->quoted && !node->text[0];
-    if (empty) *root = NULL; /* "---" and nothing behind it */
+    if (empty) *root = NULL; /* "---" and nothing after it */
     return PLIM_OK;
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* A spec needs no directives, and libyaml compares each %TAG with all before it. */
+/* Refuses directives: a spec needs none, and libyaml takes quadratic time for %TAG directives. */
 static enum plim_status refuse_directives(const char *source, const char *text, size_t length,
                                           struct plim_error *err)
 {

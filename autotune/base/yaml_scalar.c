@@ -1,4 +1,4 @@
-/* Reading values out of the tree of yaml.h. */
+/* Reads values from the tree of yaml.h. */
 #include "yaml.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Copies digits from `at` to `*to`, without the `_` between them; returns what follows. */
+/* Copies digits from `at` to `*to`, without the `_` between them. Returns the end of the digits. */
 static const char *copy_digits(const char *at, char **to)
 {
     const char *first = at;
@@ -74,8 +74,8 @@ static const char *copy_digits(const char *at, char **to)
     return at;
 }
 
-/* `text` as strtod reads it, if it is a decimal number and no longer than `clean` (LONGEST_NUMBER
- * bytes). Own grammar: strtod alone would take hexadecimal, infinity and NaN. */
+/* Copies `text` to `clean` (LONGEST_NUMBER bytes) in a form that strtod() reads. Returns false if it is not a decimal
+ * number or too long; strtod() alone would also accept hexadecimal, infinity and NaN. */
 static bool clean_number(const char *text, bool integer, char *clean)
 {
     if (strlen(text) >= LONGEST_NUMBER) return false;

@@ -18,7 +18,7 @@ static int append(void *user, unsigned char *data, size_t size)
     return 1;
 }
 
-/* Without an implicit plain form the emitter quotes, so that "off" stays text. */
+/* Emits a scalar. If `plain` is not set, the emitter has to quote it, so that "off" stays text. */
 static bool emit_scalar(yaml_emitter_t *emitter, const char *text, bool plain)
 {
     yaml_event_t event;
@@ -36,7 +36,7 @@ static bool emit_number(yaml_emitter_t *emitter, const json_t *node)
         snprintf(text, sizeof(text), "%" PRId64, (int64_t)json_integer_value(node));
     else
         snprintf(text, sizeof(text), "%.12g", json_real_value(node));
-    /* YAML 1.1 reads 1e-05 as text: it wants the point. */
+    /* YAML 1.1 reads 1e-05 as text: it requires a decimal point. */
     char *exponent = strchr(text, 'e');
     if (exponent && !strchr(text, '.')) {
         memmove(exponent + 2, exponent, strlen(exponent) + 1);
