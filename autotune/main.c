@@ -1,4 +1,4 @@
-/* The program: streams and signals, and the only exit code. */
+/* The main program: sets up streams and signals. */
 #include "cli/cli.h"
 #include "version.h"
 #include <stdlib.h>
@@ -7,13 +7,13 @@
 
 static volatile sig_atomic_t signalled;
 
-/* The first signal asks for the best answer so far; the second one ends at once. */
+/* The first signal requests the best answer so far; the second ends the process, by SA_RESETHAND. */
 static void on_signal(int number)
 {
     signalled = number;
 }
 
-/* What is ignored stays ignored: nohup, and jobs of shells without job control. */
+/* Handles a signal, unless it is ignored, as by nohup and in background jobs of shells without job control. */
 static void watch(int number)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND}, before;
@@ -21,7 +21,7 @@ static void watch(int number)
     sigaction(number, &action, NULL);
 }
 
-/* A release is a tag such as v0.2.0, and what follows it is v0.2.0-3-gc0ffee0; before the first one there
+/* Returns the version. The tag of a release is v0.2.0, of later commits v0.2.0-3-gc0ffee0; before the first release it
  * is only a commit. */
 static const char *version(void)
 {

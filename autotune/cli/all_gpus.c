@@ -7,7 +7,7 @@
 
 /* --- kinds ------------------------------------------------------------------------------------ */
 
-/* A GPU of which NVML does not tell enough is a kind of its own. */
+/* True if two GPUs are of one kind. A GPU of which NVML does not report enough is a separate kind. */
 static bool is_same_kind(const struct plim_target *a, const struct plim_target *b)
 {
     struct plim_store_gpu x, y;
@@ -27,7 +27,7 @@ static void add(struct plim_all_gpus *gpus, const struct plim_target *target)
     gpus->kinds[gpus->count++] = (struct plim_gpu_kind){.target = *target, .gpus = 1};
 }
 
-/* Those of `shown` that can be used. */
+/* Adds the GPUs of `shown` that can be used. */
 static enum plim_status sort_out(const struct plim_target *shown, size_t count, const char *rest,
                                  const struct plim_log *log, struct plim_all_gpus *out,
                                  struct plim_error *err)
@@ -78,9 +78,9 @@ void plim_all_gpus_finish(struct plim_all_gpus *gpus)
 
 /* --- deciding --------------------------------------------------------------------------------- */
 
-/* One kind's part, and its thread's. */
+/* The state of one kind and its thread. */
 struct part {
-    struct plim_decide decide; /* its own stop, allowance and store; the question is shared */
+    struct plim_decide decide; /* with separate stop, allowance and store; the question is shared */
     const struct plim_gpu_kind *kind;
     struct plim_report report;
     struct plim_error error;
@@ -133,11 +133,11 @@ enum plim_status plim_all_gpus_decide(const struct plim_decide *decide,
     if (!parts) return plim_no_memory(err);
     for (size_t i = 0; i < gpus->count; i++) {
         parts[i] = (struct part){.decide = *decide, .kind = &gpus->kinds[i]};
-        parts[i].decide.is_silent = gpus->count > 1; /* lines of several would write over each other */
+        parts[i].decide.is_silent = gpus->count > 1; /* progress lines of several threads would overwrite each other */
         parts[i].has_thread = i + 1 < gpus->count &&
                               !pthread_create(&parts[i].thread, NULL, work, &parts[i]);
     }
-    /* This thread works too, in the place of those that could not be started. */
+    /* This thread works too, also for threads that could not be started. */
     for (size_t i = 0; i < gpus->count; i++)
         if (!parts[i].has_thread) work(&parts[i]);
     for (size_t i = 0; i < gpus->count; i++)

@@ -4,14 +4,14 @@
 #include <string.h>
 #include <strings.h>
 
-/* By the device's URI or name in the catalogue, and by its tier; NULL: by neither. */
+/* True if the result is for this device, by URI or name in the catalogue, and this tier; NULL: any. */
 static bool is_called(const struct plim_result *result, const char *device, const char *tier)
 {
     bool is_device = !device || !strcasecmp(result->device.uri, device) || !strcasecmp(result->device.name, device);
     return is_device && (!tier || (result->tier && !strcasecmp(result->tier, tier)));
 }
 
-/* "T4, L4"; "24GiB --tier safe, 24GiB --tier max" */
+/* Lists the answers of a report: "T4, L4"; "24GiB --tier safe, 24GiB --tier max". */
 static void list_answers(const struct plim_report *report, char *out, size_t size)
 {
     size_t used = 0;

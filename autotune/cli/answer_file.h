@@ -1,4 +1,4 @@
-/* The answer in a file that tune, plan or exec wrote, for the commands that use it: apply and emit. */
+/* Reads the answer from a file that tune, plan or exec wrote, for the commands apply and emit. */
 #ifndef PLIM_AUTOTUNE_CLI_ANSWER_FILE_H
 #define PLIM_AUTOTUNE_CLI_ANSWER_FILE_H
 
@@ -9,11 +9,11 @@
 struct plim_answer_file {
     struct plim_yaml yaml;
     struct plim_report report;
-    const struct plim_result *result; /* one of the report's, with a choice */
+    const struct plim_result *result; /* a result of the report that has a choice */
 };
 
-/* Reads the file that request->subject names; finish `out` in any case. From a plan for
- * several GPUs it takes the one that --device names (T4, sim:T4, cuda:0). PLIM_INVALID: no such file, no
+/* Reads the file that request->subject names. From a plan for several GPUs it takes the result for the one that
+ * --device names (T4, sim:T4, cuda:0). The caller finishes `out` in any case. PLIM_INVALID: there is no such file or no
  * result, or the GPU is ambiguous; PLIM_NOFIT: the answer is that nothing fits. */
 enum plim_status plim_answer_file_read(const struct plim_request *request,
                                        struct plim_answer_file *out,

@@ -1,5 +1,4 @@
-/* apply: the batch sizes of a result, or of the command line, in the user's own configs; revert
- * takes it back. */
+/* apply: writes the batch sizes of a result, or of the command line, into the user's configs. revert undoes it. */
 #include "answer_file.h"
 #include "autotune/base/text.h"
 #include "command.h"
@@ -9,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every argument that is no option. */
+/* All arguments that are not options. */
 struct paths {
     size_t count;
     const char *items[PLIM_REQUEST_LIST + 1];
@@ -31,7 +30,7 @@ static enum plim_status usage(struct plim_error *err)
 
 /* --- from a result ---------------------------------------------------------------------------- */
 
-/* What the numbers hold for; of it, apply writes checkpointing alone. */
+/* Prints the settings for which the sizes are valid; of these, apply only writes checkpointing. */
 static void note_settings(const struct plim_result *result, const struct plim_io *io)
 {
     const struct plim_result_setting *setting = &result->choice.setting;
@@ -47,7 +46,7 @@ static void note_settings(const struct plim_result *result, const struct plim_io
     fputc('\n', io->err);
 }
 
-/* Of which values did the search have others? */
+/* Marks the values of the choice for which the search had alternatives. */
 static void find_chosen(const struct plim_result *result, struct plim_config_ask *ask)
 {
     const struct plim_result_setting *setting = &ask->setting;

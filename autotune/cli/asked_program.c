@@ -42,12 +42,12 @@ static enum plim_status read_program(struct plim_asked_program *x, struct plim_e
     return st;
 }
 
-/* --- what is varied --------------------------------------------------------------------------- */
+/* --- axes ------------------------------------------------------------------------------------- */
 
-/* A placeholder, and the option that says what it may be. */
+/* A placeholder and the option that lists its values. */
 struct pair {
     const char *name;
-    bool is_used, is_given, is_needed; /* the placeholder, the option; it makes no sense without */
+    bool is_used, is_given, is_needed; /* the placeholder is used; the option is given; the option is required */
 };
 
 static enum plim_status check_pairs(const struct pair *pairs, size_t count, struct plim_error *err)
@@ -81,7 +81,7 @@ static enum plim_status find_placeholders(struct plim_asked_program *x, struct p
     return PLIM_OK;
 }
 
-/* The options that exec shares with specs are read as the spec's keys. */
+/* Reads the options that exec shares with specs as keys of a spec. */
 static enum plim_status read_options(struct plim_asked_program *x, struct plim_error *err)
 {
     const struct plim_request *request = x->request;
@@ -161,7 +161,7 @@ out:
     return st;
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 enum plim_status plim_asked_program_read(const struct plim_request *request,
                                          struct plim_asked_program *out, struct plim_error *err)

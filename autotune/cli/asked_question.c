@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What can be asked of any recording; other keys have to be axes of it. */
+/* Keys that are allowed with any recording; others must be axes of it. */
 static const struct key {
     const char *key;
-    bool accumulates; /* only of one whose command has {accumulation} */
+    bool accumulates; /* only allowed if the recorded command has {accumulation} */
 } keys[] = {{"train.micro_batch", false},
             {"data.seq", false},
             {"train.world", false},
@@ -24,7 +24,7 @@ static const struct key *find_key(const char *name)
     return NULL;
 }
 
-/* Of the machine that recorded. */
+/* Sets the host speed to that of the machine on which the recording was made. */
 static enum plim_status take_recorded_speed(const struct plim_request_setting *setting,
                                             const struct plim_recording *recording,
                                             struct plim_spec *spec, struct plim_error *err)
@@ -88,7 +88,7 @@ static enum plim_status choose_axes(const struct plim_request *request,
     return st;
 }
 
-/* "torch 2.11.0"; NULL: not known. */
+/* Returns the framework of a recording, such as "torch 2.11.0"; NULL if not known. */
 static const char *framework_of(const struct plim_recording *r)
 {
     for (size_t i = 0; i < r->made_with.count; i++)
@@ -97,7 +97,7 @@ static const char *framework_of(const struct plim_recording *r)
     return NULL;
 }
 
-/* What follows "; "; cut where there is no room. */
+/* Appends a note to the defaults, after "; "; truncated if there is no room. */
 PLIM_PRINTF(2, 3)
 static void add_note(struct plim_spec_question *question, const char *format, ...)
 {
@@ -124,7 +124,8 @@ static void note_host_work(const struct plim_recording *r, struct plim_spec_ques
              (long long)point.batch, 1e3 * seconds);
 }
 
-/* Then nothing was seen of a program that rounds its batch up to one of them. */
+/* True if all batches are powers of two, so that the recording does not show whether the program rounds its batch up to
+ * one. */
 static bool has_powers_of_two_alone(const struct plim_recording *r)
 {
     bool is_all = r->batches.count > 1 && !r->each_batch;

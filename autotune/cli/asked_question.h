@@ -6,18 +6,18 @@
 #include "common.h"
 #include "workloads/recording/recording.h"
 
-/* Rather large for a stack. Do not copy or move it once it is read. */
+/* Too large for the stack. Must not be copied or moved once it is read. */
 struct plim_asked_question {
-    struct plim_spec spec; /* with a recording: only the batches and lengths asked for */
+    struct plim_spec spec; /* for a recording: only the requested batches and sequence lengths */
     struct plim_recording recording;
     struct plim_spec_question question;
 };
 
-/* Fills the zeroed `out`; finish it in any case. */
+/* Fills in the zeroed `out`, which the caller finishes in any case. */
 enum plim_status plim_asked_question_read(const struct plim_request *request,
                                           const struct plim_log *log, const struct plim_stop *stop,
                                           struct plim_asked_question *out,
                                           struct plim_error *err) PLIM_MUST_CHECK;
-void plim_asked_question_finish(struct plim_asked_question *asked); /* zeroed is fine */
+void plim_asked_question_finish(struct plim_asked_question *asked); /* a zeroed one is allowed */
 
 #endif

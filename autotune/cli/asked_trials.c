@@ -25,7 +25,7 @@ int plim_asked_repetitions(const struct plim_request_program *asked)
 enum plim_status plim_asked_trials_read(const struct plim_request_program *asked,
                                         struct plim_asked_trials *out, struct plim_error *err)
 {
-    *out = (struct plim_asked_trials){.asked = asked, .workspace.keeper = -1}; /* none yet */
+    *out = (struct plim_asked_trials){.asked = asked, .workspace.keeper = -1}; /* so that it can be finished */
     struct plim_execution_options *options = &out->options;
     options->hold = -1;
     options->run_seconds = asked->run_seconds;

@@ -27,7 +27,7 @@ static bool takes_report(enum plim_command_id id)
     return id == PLIM_COMMAND_TUNE || id == PLIM_COMMAND_PLAN || id == PLIM_COMMAND_EXPLAIN;
 }
 
-/* What decides how env fails. */
+/* Finds the switches that decide how env fails. */
 static void find_switches(int argc, char **argv, struct plim_request *request)
 {
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -58,7 +58,7 @@ static enum plim_status run(int argc, char **argv, const struct plim_io *io, str
     PLIM_TRY(plim_command_find(argv[1], &command, err));
     st = plim_options_parse(argc - 2, argv + 2, command->id, &request, err);
     if (st && command->id == PLIM_COMMAND_ENV) {
-        find_switches(argc - 2, argv + 2, &request); /* also behind the mistake */
+        find_switches(argc - 2, argv + 2, &request); /* also those after the invalid option */
         st = plim_env_fail_open(&request, io, st, err);
         if (!st) return PLIM_OK;
     }

@@ -1,4 +1,4 @@
-/* The command line: verb, options, exit code. */
+/* The command line: command, options, exit code. */
 #ifndef PLIM_AUTOTUNE_CLI_CLI_H
 #define PLIM_AUTOTUNE_CLI_CLI_H
 
@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* The outside world of a command. */
+/* The environment of a command. */
 struct plim_io {
     const char *version;                    /* "0.1.0", with the commit if known */
-    bool is_dumb;                           /* the terminal supports neither escapes nor "\r" */
-    FILE *out, *err;                        /* the result; everything else */
+    bool is_dumb;                           /* the terminal supports neither escape sequences nor "\r" */
+    FILE *out, *err;                        /* for the result; for everything else */
     bool out_is_terminal, err_is_terminal;
     const volatile sig_atomic_t *signalled; /* not 0 once SIGINT, SIGTERM or SIGHUP has arrived */
 };

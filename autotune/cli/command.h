@@ -1,5 +1,5 @@
-/* The commands. A new one is a file in this folder, a line in PLIM_COMMAND_MAP (options.h) and one in
- * meson.build. */
+/* The commands. A new command is a file in this folder, a line in PLIM_COMMAND_MAP (options.h) and a line in
+ * meson.build. / */
 #ifndef PLIM_AUTOTUNE_CLI_COMMAND_H
 #define PLIM_AUTOTUNE_CLI_COMMAND_H
 
@@ -7,11 +7,11 @@
 #include "options.h"
 
 struct plim_command {
-    const char *name, *argument, *summary; /* argument: "SPEC", "FILE"; NULL: it takes none */
+    const char *name, *argument, *summary; /* argument: "SPEC", "FILE"; NULL: none */
     const char *about;                     /* a few lines for its --help */
     enum plim_command_id id;
-    /* The result goes to io->out. PLIM_NOFIT, and the statuses of a search that ended early, are returned after a
-     * report was written and need no message; for any other failure `err` has one. */
+    /* Runs the command and writes its result to io->out. PLIM_NOFIT, and the status of a search that ended early, are
+     * returned after a report was written, and need no message; for any other error `err` has one. */
     enum plim_status (*run)(const struct plim_request *request, const struct plim_io *io,
                             struct plim_error *err);
 };
@@ -20,28 +20,28 @@ struct plim_command {
 PLIM_COMMAND_MAP(PLIM_COMMAND_DECLARE)
 #undef PLIM_COMMAND_DECLARE
 
-/* By name; PLIM_INVALID with the nearest name when there is none. */
+/* Finds a command by name. PLIM_INVALID: there is none; the message suggests a similar name. */
 enum plim_status plim_command_find(const char *name, const struct plim_command **out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The commands in the order of help; `index` is less than PLIM_COMMAND_COUNT. */
+/* Returns the commands in the order of help; `index` must be less than PLIM_COMMAND_COUNT. */
 const struct plim_command *plim_command_at(size_t index);
 
-/* The help of the whole program, and of one command. */
-extern const char plim_help_about[]; /* what a SPEC is, and where options are listed */
+/* Print the help of the whole program and of a command. */
+extern const char plim_help_about[]; /* explains SPEC, and where options are listed */
 void plim_help_print(FILE *out);
 void plim_help_print_command(const struct plim_command *command, FILE *out);
 
-/* The help of a topic that is no command: "spec", "model", a family, a key of a spec or a section of them. false: it is
- * none of them. */
+/* Prints the help of a topic that is not a command: "spec", "model", a family, a key of a spec or a section of keys.
+ * Returns false if there is no such topic. */
 bool plim_help_print_topic(const char *topic, FILE *out);
-/* The index'th topic; NULL behind the last. */
+/* Returns topic number `index`; NULL after the last. */
 const char *plim_help_topic(size_t index);
 
-/* What a spec is, in front of its keys. */
+/* The introduction to specs, printed before the keys. */
 extern const char plim_help_spec[];
 
-/* The same as manual pages: roff, with the macros of man(7). */
+/* Print the same as manual pages: roff with the macros of man(7). */
 void plim_manual_print(const char *version, FILE *out);
 void plim_manual_print_command(const struct plim_command *command, const char *version, FILE *out);
 void plim_manual_print_spec(const char *version, FILE *out);

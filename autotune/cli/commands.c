@@ -1,4 +1,4 @@
-/* All commands, by their place in the table and by name. */
+/* The table of commands. */
 #include "autotune/base/text.h"
 #include "command.h"
 #include <string.h>

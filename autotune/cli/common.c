@@ -12,7 +12,7 @@ extern char **environ;
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-/* A bad value is a matter of the option that was typed, not of the key behind it. */
+/* An error names the option that was typed, not the key that it stands for. */
 enum plim_status plim_common_setting(const struct plim_request_setting *setting,
                                      struct plim_spec *spec, struct plim_error *err)
 {
@@ -153,14 +153,14 @@ static enum plim_status emit_file(const char *path, const struct plim_report *re
     else PLIM_TRY(writer->write(report, style, &text, err));
     if (text && !size) size = strlen(text);
     PLIM_TRY(plim_outfile_open(path, &file, err));
-    fwrite(text, 1, size, file.stream); /* what fails is told by commit */
+    fwrite(text, 1, size, file.stream); /* commit reports errors */
     PLIM_TRY(plim_outfile_commit(&file, err));
 out:
     free(text);
     return st;
 }
 
-/* That of a file. */
+/* Returns the style of a report in a file. */
 static struct plim_style style_of(const struct plim_request *request)
 {
     return (struct plim_style){.price_count = request->price_count,
@@ -168,7 +168,7 @@ static struct plim_style style_of(const struct plim_request *request)
                                .compares = request->compare};
 }
 
-/* COLUMNS, which a user may set, counts before what the terminal says; 0: not known. */
+/* Returns the width of the terminal; COLUMNS, which users may set, takes precedence. 0: not known. */
 static int terminal_width(FILE *out)
 {
     const char *text = getenv("COLUMNS");
@@ -178,8 +178,8 @@ static int terminal_width(FILE *out)
     return ioctl(fileno(out), TIOCGWINSZ, &size) ? 0 : size.ws_col;
 }
 
-/* The report, or in its place the one answer in a framework's words; where nothing fits the report
- * says why, but not where a script would take it for the words. */
+/* Writes the report to stdout, or with --emit the answer in a framework's format. If nothing fits, the report goes to
+ * stderr with --emit, so that a script does not read it as a config. */
 static enum plim_status emit_result(const struct plim_request *request, const struct plim_io *io,
                                     const struct plim_report *report, struct plim_error *err)
 {

@@ -1,11 +1,11 @@
-/* completion: a shell's own script that completes commands, options and their values, made from the
- * tables that --help is made from. */
+/* completion: prints a shell script that completes commands, options and their values, made from the tables of
+ * --help. */
 #include "command.h"
 #include "option_kinds.h"
 #include "workloads/spec/zoo.h"
 #include <string.h>
 
-/* How a shell is told. */
+/* A supported shell. */
 struct shell {
     const char *name;
     void (*print)(FILE *out);
@@ -19,21 +19,21 @@ static const struct shell shells[] = {
     {"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
 enum { SHELL_COUNT = sizeof(shells) / sizeof(shells[0]) };
 
-/* --- what there is to complete ---------------------------------------------------------------- */
+/* --- words to complete ------------------------------------------------------------------------ */
 
 static bool takes(const char *argument, const char *what)
 {
     return argument && strstr(argument, what);
 }
 
-/* Of an option or a command: does a file's name stand there? */
+/* True if an argument is a file or folder. */
 static bool takes_file(const char *argument)
 {
     return takes(argument, "FILE") || takes(argument, "DIR") || takes(argument, "PATH") ||
            takes(argument, "SPEC") || takes(argument, "RESULT");
 }
 
-/* The index'th word that stands where a command has its argument; NULL behind the last. */
+/* Returns word number `index` of those that may be the command's argument; NULL after the last. */
 static const char *subject(const struct plim_command *command, size_t index)
 {
     if (takes(command->argument, "SPEC"))
@@ -57,7 +57,7 @@ static bool has_values(const struct plim_option *option)
     return plim_option_value(option, 0, scratch);
 }
 
-/* `escape`: stands before a colon, which some shells give a meaning. */
+/* Prints the values of an option. `escape` is put before colons, which are special in some shells. */
 static void print_values(FILE *out, const struct plim_option *option, const char *escape)
 {
     char scratch[PLIM_OPTION_VALUE];
@@ -68,8 +68,8 @@ static void print_values(FILE *out, const struct plim_option *option, const char
     }
 }
 
-/* A text up to its first semicolon, between the shell's quotes. `special`: characters that have a
- * backslash before them there; a single quote is left out. */
+/* Prints a text up to its first semicolon, for use inside single quotes of the shell. Characters of `special` are
+ * escaped with a backslash; single quotes are omitted. */
 static void print_short(FILE *out, const char *text, const char *special)
 {
     for (const char *c = text; *c && *c != ';'; c++) {
@@ -98,8 +98,8 @@ static void print_bash_command(FILE *out, const struct plim_command *command)
     fprintf(out, "        esac\n        ;;\n");
 }
 
-/* The line is split at blanks here: COMP_WORDS is split at colons and equal signs as well, and a
- * reply then replaces what stands behind the last of them only. */
+/* The script splits the line at blanks itself: COMP_WORDS is also split at colons and equal signs, and a reply only
+ * replaces the text after the last of them. */
 static void print_bash(FILE *out)
 {
     fprintf(out, "# plimsoll completion bash: source this, or install it as\n"

@@ -1,17 +1,17 @@
-/* devices: the GPUs of this machine, and what can be planned for. */
+/* devices: lists the GPUs of this machine and of the catalogue. */
 #include "autotune/base/json.h"
 #include "autotune/base/text.h"
 #include "autotune/run/target.h"
 #include "common.h"
 #include "devices/nvml/visible.h"
 
-/* --- what is here ----------------------------------------------------------------------------- */
+/* --- the GPUs of this machine ----------------------------------------------------------------- */
 
 struct machine {
-    struct plim_nvml *nvml; /* NULL: nothing here can be asked */
+    struct plim_nvml *nvml; /* NULL: NVML is not available */
     struct plim_visible_world world;
     struct plim_visible visible;
-    char problem[PLIM_ERROR_TEXT]; /* why no GPU can be used, or what is wrong with the first; "": nothing */
+    char problem[PLIM_ERROR_TEXT]; /* why no GPU can be used, or a problem of the first; "": none */
 };
 
 static enum plim_status look_around(struct machine *machine, struct plim_error *err)
@@ -34,7 +34,7 @@ static enum plim_status look_around(struct machine *machine, struct plim_error *
     return st;
 }
 
-/* CUDA's number of a GPU or of one of its instances; -1: CUDA does not show it. */
+/* Returns CUDA's number of a GPU or MIG instance; -1 if CUDA does not show it. */
 static int ordinal(const struct machine *machine, int gpu, int instance)
 {
     for (size_t i = 0; i < machine->visible.count; i++)
@@ -44,7 +44,7 @@ static int ordinal(const struct machine *machine, int gpu, int instance)
     return -1;
 }
 
-/* "13.0"; "" where it is not known. */
+/* Writes the CUDA version of the driver, such as "13.0"; "" if not known. */
 static void cuda_text(const struct machine *machine, char out[16])
 {
     int version = plim_nvml_cuda_version(machine->nvml);
@@ -59,7 +59,7 @@ static const char *mode_name(enum plim_compute_mode mode)
     return (size_t)mode < sizeof(names) / sizeof(names[0]) ? names[mode] : "unknown";
 }
 
-/* --- as JSON ---------------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static void known_bytes(struct plim_json *json, json_t *node, const char *key, int64_t value)
 {
@@ -143,7 +143,7 @@ static void add_machine(struct plim_json *json, json_t *root, const struct machi
     for (int i = 0; i < (int)machine->world.count; i++) add_gpu(json, list, machine, i);
 }
 
-/* What is not known is absent. */
+/* Adds a rate if it is known. */
 static void known_rate(struct plim_json *json, json_t *node, const char *key, double value)
 {
     if (value > 0) plim_json_number(json, node, key, value);
@@ -185,11 +185,11 @@ static enum plim_status print_json(const struct machine *machine, FILE *out, str
     return st;
 }
 
-/* --- as text ---------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 enum { WIDTH = 80 };
 
-/* Long lines are cut at blanks; what follows the first line is indented. */
+/* Prints a text in lines broken at blanks; all but the first are indented. */
 static void print_wrapped(FILE *out, int indent, const char *from)
 {
     char shown[1024], *text = plim_text_show(from, shown, sizeof(shown));
@@ -292,7 +292,7 @@ static void print_machine(const struct machine *machine, FILE *out)
                       "CUDA_DEVICE_ORDER=PCI_BUS_ID.");
 }
 
-/* A rate in units of 10^exponent; "-" where it is not known. */
+/* Formats a rate in multiples of `unit`; "-" if not known. */
 static const char *rate_text(double value, double unit, char out[16])
 {
     if (value > 0) snprintf(out, 16, value / unit < 100 ? "%.1f" : "%.0f", value / unit);

@@ -21,7 +21,7 @@ static bool is_mapping(const struct plim_yaml_node *node)
     return node && node->kind == PLIM_YAML_MAPPING;
 }
 
-/* --- which result ----------------------------------------------------------------------------- */
+/* --- the result ------------------------------------------------------------------------------- */
 
 static enum plim_status refuse_plan(const char *path, const struct plim_yaml_node *results,
                                     struct plim_error *err)
@@ -41,7 +41,7 @@ static enum plim_status refuse_plan(const char *path, const struct plim_yaml_nod
                      path, results->count, names);
 }
 
-/* The one result of a report, and the key of its setting. */
+/* Finds the only result of a report, and the key of its setting. */
 static enum plim_status find_result(const char *path, const struct plim_yaml_node *root,
                                     const struct plim_yaml_node **result, const char **key,
                                     struct plim_error *err)
@@ -64,9 +64,9 @@ static enum plim_status find_result(const char *path, const struct plim_yaml_nod
                      schema ? " (did another version of plimsoll write it?)" : "");
 }
 
-/* --- what it asks for ------------------------------------------------------------------------- */
+/* --- options, choice and limits --------------------------------------------------------------- */
 
-/* From the setting `first` on. */
+/* True if a key is set by the settings from index `first` on. */
 static bool is_set(const struct plim_request *request, size_t first, const char *key)
 {
     for (size_t i = first; i < request->setting_count; i++)
@@ -74,7 +74,7 @@ static bool is_set(const struct plim_request *request, size_t first, const char 
     return false;
 }
 
-/* The command line that the report was made with. */
+/* Adds the options of the command line with which the report was made. */
 static enum plim_status add_options(struct plim_request *request, size_t *at, const char *path,
                                     const struct plim_yaml_node *spec, struct plim_error *err)
 {
@@ -89,8 +89,8 @@ static enum plim_status add_options(struct plim_request *request, size_t *at, co
     return st;
 }
 
-/* The report's accumulation does not stand in the way of another effective batch, nor the other way
- * round, and its weights not of another precision. */
+/* Drops settings of the report that would contradict the command line: its accumulation if another effective batch is
+ * given, and vice versa; its type of weights if another precision is given. */
 static void drop_contradicted(struct plim_request *request, size_t *at)
 {
     static const char *const pairs[][2] = {
@@ -109,7 +109,8 @@ static void drop_contradicted(struct plim_request *request, size_t *at)
     }
 }
 
-/* Keys along which a search chooses, and the GPUs: a choice has them by the last part of their path. */
+/* True for keys that are in a choice, under the last part of their path: those that a search varies, and the number of
+ * GPUs. */
 static bool is_chosen(const struct plim_spec_key *key)
 {
     enum plim_value_type type = key->value.type;
@@ -121,7 +122,7 @@ static enum plim_status add_choice(struct plim_request *request, size_t *at, con
                                    const struct plim_yaml_node *choice, struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
-    bool retyped = is_set(request, *at, "train.precision"); /* then the weights follow from it */
+    bool retyped = is_set(request, *at, "train.precision"); /* then it determines the weights */
     for (size_t i = 0; i < plim_spec_key_count() && !st; i++) {
         const struct plim_spec_key *key = plim_spec_key_at(i);
         if (retyped && !strcmp(key->path, "train.weights")) continue;
@@ -129,7 +130,7 @@ static enum plim_status add_choice(struct plim_request *request, size_t *at, con
         const char *value = dot && is_chosen(key) ? text_of(choice, dot + 1) : NULL;
         if (value) st = plim_common_insert(request, at, path, key->path, value, err);
     }
-    /* Where something else decides them, the micro-steps follow. */
+    /* The accumulation is not set if the effective batch or a schedule determines it. */
     const char *accumulation = text_of(choice, "accumulation");
     bool follows = text_of(choice, "effective_batch_target") ||
                    plim_yaml_get(choice, "accumulation_schedule") ||
@@ -160,7 +161,7 @@ static void add_limits(struct plim_request *request, const struct plim_yaml *yam
         allowance->margin_bytes = bytes;
     if (!allowance->overhead_given && source && !strcmp(source, "given") &&
         bytes_of(yaml, limit, "overhead_bytes", &bytes)) {
-        bytes_of(yaml, limit, "vllm_bytes", &vllm_bytes); /* the spec says it again */
+        bytes_of(yaml, limit, "vllm_bytes", &vllm_bytes); /* the spec adds it again */
         allowance->overhead_given = true;
         allowance->overhead_bytes = bytes - vllm_bytes;
     }
@@ -169,17 +170,18 @@ static void add_limits(struct plim_request *request, const struct plim_yaml *yam
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-/* A path counts from where the report was made, or else from where it lies. */
+/* Finds the spec: its path is relative to the current folder, otherwise to the folder of the report. */
 static void find_source(const char *path, const char *source, char *out, size_t size)
 {
     const char *slash = strrchr(path, '/');
     snprintf(out, size, "%s", source);
     if (!slash || source[0] == '/' || !access(source, F_OK)) return;
     snprintf(out, size, "%.*s/%s", (int)(slash - path), path, source);
-    if (access(out, F_OK)) snprintf(out, size, "%s", source); /* of the zoo */
+    if (access(out, F_OK)) snprintf(out, size, "%s", source); /* a name in the zoo */
 }
 
-/* The hash is that of the spec with the options, before the choice. */
+/* Compares the hash of the spec, with the options but without the choice, with the report's, and warns if they
+ * differ. */
 static enum plim_status compare_hash(struct plim_request *request, size_t options,
                                      const char *path, const char *hash, const struct plim_io *io,
                                      bool *is_other, struct plim_error *err)
@@ -203,7 +205,7 @@ static enum plim_status compare_hash(struct plim_request *request, size_t option
     return st;
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- completing the request ------------------------------------------------------------------- */
 
 static enum plim_status take_up(struct plim_request *request, const struct plim_io *io,
                                 struct plim_earlier *earlier, struct plim_error *err)
@@ -239,7 +241,7 @@ out:
     return st;
 }
 
-/* Anything that cannot be read is for the reader of specs to say. */
+/* A file that cannot be read is left to the reader of specs, which reports the error. */
 enum plim_status plim_earlier_apply(struct plim_request *request, const struct plim_io *io,
                                     struct plim_earlier *earlier, struct plim_error *err)
 {

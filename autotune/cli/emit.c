@@ -1,4 +1,4 @@
-/* emit: an answer as the arguments, the environment or the config of a training framework. */
+/* emit: writes an answer as the arguments, environment or config of a training framework. */
 #include "emit.h"
 #include "answer_file.h"
 #include "autotune/base/outfile.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As plan takes it where nothing is said. */
+/* The default of plan. */
 static const int64_t GPUS_PER_NODE = 8;
 
 /* --- from a result ---------------------------------------------------------------------------- */
@@ -37,7 +37,7 @@ static int64_t gpus_per_node(const struct plim_request *request, const struct pl
     return number > 0 ? number : GPUS_PER_NODE;
 }
 
-/* What the command line says counts before the answer. */
+/* Fills in the sizes; the command line overrides the answer. */
 static void fill_answer(const struct plim_request *request, const struct plim_result *result,
                         const struct plim_result_choice *choice, const char *version,
                         struct plim_config_answer *answer)
@@ -61,7 +61,7 @@ static void fill_answer(const struct plim_request *request, const struct plim_re
     answer->gpus_per_node = gpus_per_node(request, result);
 }
 
-/* --- what is written -------------------------------------------------------------------------- */
+/* --- the text --------------------------------------------------------------------------------- */
 
 static void note(const struct plim_request *request, const struct plim_io *io, const char *what,
                  const char *text)
@@ -102,7 +102,7 @@ enum plim_status plim_emit_check(const struct plim_request *request, struct plim
     return plim_config_form_find(request->emit.name, &form, err);
 }
 
-/* A choice of a result in the words of `name`. `version`: of the plimsoll that made it. */
+/* Makes the text of a choice in the format `name`. `version` is that of the plimsoll that made the result. */
 static enum plim_status choice_text(const struct plim_request *request, const struct plim_io *io,
                                     const char *name, const char *version,
                                     const struct plim_result *result,
@@ -156,15 +156,15 @@ static enum plim_status emit_file(const struct plim_request *request, const stru
     return st;
 }
 
-/* The form that the file's suffix asks for, where the name has none: hf into a.yaml is hf.yaml. PLIM_INVALID: there is
- * no such form, and the file would hold another language than it says. */
+/* Completes the name of a format by the suffix of the file: hf for a.yaml is hf.yaml. PLIM_INVALID: there is no such
+ * format, so that the file would have another syntax than its suffix says. */
 static enum plim_status form_for_file(const char *name, const char *path, char *out, size_t size,
                                       struct plim_error *err)
 {
     static const char *const suffixes[][2] = {{".yaml", "yaml"}, {".yml", "yaml"}, {".json", "json"},
                                               {".toml", "toml"}, {".py", "python"}};
     struct plim_config_form form;
-    struct plim_error ignored = PLIM_ERROR_INIT; /* what is wrong with the name itself is told later */
+    struct plim_error ignored = PLIM_ERROR_INIT; /* an invalid name is reported later */
     snprintf(out, size, "%s", name);
     if (!path || strchr(name, '.') || plim_config_form_find(name, &form, &ignored)) return PLIM_OK;
     for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {

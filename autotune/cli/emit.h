@@ -1,4 +1,4 @@
-/* An answer in the format of a framework (reports/configs/emission.h), instead of a report. */
+/* Writes an answer in the format of a framework (reports/configs/emission.h) instead of a report. */
 #ifndef PLIM_AUTOTUNE_CLI_EMIT_H
 #define PLIM_AUTOTUNE_CLI_EMIT_H
 
@@ -6,17 +6,18 @@
 #include "options.h"
 #include "reports/result.h"
 
-/* Is --emit a known form, for a single device? To be checked before a long search; PLIM_OK without --emit. */
+/* Checks that --emit names a known format, and that there is a single device. To be called before a long search;
+ * PLIM_OK without --emit. */
 enum plim_status plim_emit_check(const struct plim_request *request,
                                  struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The text of --emit for a choice of `result`, malloc'd; a note on io->err says what it leaves out. */
+/* Makes the text of --emit for a choice of `result`, which the caller frees. Notes on io->err list what it omits. */
 enum plim_status plim_emit_text(const struct plim_request *request, const struct plim_io *io,
                                 const struct plim_result *result,
                                 const struct plim_result_choice *choice, char **text,
                                 struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The same, written to io->out. */
+/* Writes that text for the result's choice to io->out. */
 enum plim_status plim_emit_result(const struct plim_request *request, const struct plim_io *io,
                                   const struct plim_result *result,
                                   struct plim_error *err) PLIM_MUST_CHECK;

@@ -1,5 +1,5 @@
-/* env: an answer that is kept, or a plan, as variables at the moment of launch. It fails open:
- * where there is no answer, nothing is set, the reason is said, and the exit code is 0. */
+/* env: writes a kept answer, or a plan, as variables when a job is launched. It fails open: if there is no answer, no
+ * variables are set, the reason is reported, and the exit code is 0. */
 #include "env.h"
 #include "autotune/base/outfile.h"
 #include "autotune/base/text.h"
@@ -19,31 +19,31 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* What a hook may take. */
+/* Time limit of a hook. */
 static const double HOOK_SECONDS = 1;
 
 enum on_miss { ON_MISS_PLAN, ON_MISS_TUNE, ON_MISS_NOTHING };
 
-/* Everything of one run. */
+/* The state of a run. */
 struct env {
     const struct plim_request *request;
     const struct plim_io *io;
     struct plim_log log;  /* warnings */
-    struct plim_log told; /* what was asked to be told */
+    struct plim_log told; /* requested information */
     enum on_miss on_miss;
     struct plim_handover handover;
-    struct plim_decide decide; /* of a spec */
-    struct plim_kept kept;     /* of a program; of a spec it is decide's */
+    struct plim_decide decide; /* for a spec */
+    struct plim_kept kept;     /* for a program; for a spec decide.kept is used */
     size_t count;
     struct plim_env_gpu gpus[PLIM_ENV_GPUS];
     struct plim_result results[PLIM_ENV_GPUS];
-    size_t from; /* of which result the choice is */
+    size_t from; /* index of the result that has the choice */
     bool measured, stale;
 };
 
-/* --- what is said ----------------------------------------------------------------------------- */
+/* --- messages --------------------------------------------------------------------------------- */
 
-/* In Slurm's protocol both streams are read; a line behind "print" is shown to the user. */
+/* Writes a message in Slurm's protocol, which shows lines that start with "print" to the user. */
 static void write_print(void *file, enum plim_log_level level, const char *text)
 {
     fprintf(file, "print plimsoll: %s", level == PLIM_LOG_WARNING ? "warning: " : "");
@@ -74,16 +74,16 @@ enum plim_status plim_env_fail_open(const struct plim_request *request, const st
         plim_log(&log, PLIM_LOG_INFO, "%s", text);
     else
         return err->text[0] ? st : plim_fail(err, st, "%s", text);
-    *err = (struct plim_error)PLIM_ERROR_INIT; /* it has been said */
+    *err = (struct plim_error)PLIM_ERROR_INIT; /* it was reported */
     return request->store.strict ? st : PLIM_OK;
 }
 
-/* --- the time --------------------------------------------------------------------------------- */
+/* --- time limit ------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t is_strict;
 static char time_out_text[128];
 
-/* Whatever it hangs on (a file server, a driver): nothing has been written yet. */
+/* Ends the process, whatever it waits for (a file server, a driver). Nothing has been written yet. */
 static void on_time_out(int number)
 {
     (void)number;
@@ -99,7 +99,7 @@ static void set_timer(const struct env *env)
     if (seconds <= 0 && request->store.task_prolog && env->on_miss != ON_MISS_TUNE)
         seconds = HOOK_SECONDS;
     if (seconds <= 0) return;
-    /* The search ends by itself at its budget, and what it had so far is worth a moment. */
+    /* The search ends at its budget; it may take a moment longer to write its answer. */
     if (request->budget_seconds > 0 && env->on_miss != ON_MISS_NOTHING) seconds += HOOK_SECONDS;
     is_strict = request->store.strict;
     if (!request->store.task_prolog && !request->quiet)
@@ -112,7 +112,7 @@ static void set_timer(const struct env *env)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* --- what is asked ---------------------------------------------------------------------------- */
+/* --- the question ----------------------------------------------------------------------------- */
 
 static enum plim_status read_name(const char *option, const char *text, const char *const *names,
                                   size_t count, int *out, struct plim_error *err)
@@ -149,7 +149,7 @@ static enum plim_status read_options(struct env *env, struct plim_error *err)
     return plim_handover_check(&env->handover, err);
 }
 
-/* Root believes no spec that others can write: a name of the zoo, or a file of its own. */
+/* With --root-owned, accepts only names of the zoo and files that only root may write. */
 static enum plim_status check_subject(const struct plim_request *request, struct plim_error *err)
 {
     const char *subject = request->subject;
@@ -182,7 +182,7 @@ static enum plim_status put_question(struct env *env, const struct plim_store_gp
     return PLIM_OK;
 }
 
-/* Looks up one GPU's answer, measured or simulated; `why` is what a miss or a stale one is for. */
+/* Looks up the answer for a GPU, measured or simulated. `why` is the reason of a miss or a stale answer. */
 static enum plim_status look_up(struct env *env, const struct plim_store_gpu *gpu, size_t index,
                                 bool *found, char why[256], struct plim_error *err)
 {
@@ -192,7 +192,7 @@ static enum plim_status look_up(struct env *env, const struct plim_store_gpu *gp
     *found = false;
     enum plim_status st = put_question(env, gpu, &question, err);
     if (!st) st = plim_store_find(store, &question, &kept, err);
-    /* A plan takes no longer than a doubt about one. */
+    /* A stale plan is not used, since a new one takes little time. */
     enum plim_store_state least = gpu->simulated ? PLIM_STORE_HIT : PLIM_STORE_STALE;
     if (!st && kept.state >= least && kept.result.choice.present) {
         *found = true;
@@ -212,7 +212,7 @@ static enum plim_status look_up(struct env *env, const struct plim_store_gpu *gp
     return st;
 }
 
-/* Takes the one result of a report that was made. */
+/* Takes the only result of a report. */
 static enum plim_status take(struct env *env, struct plim_report *report, size_t index, struct plim_error *err)
 {
     struct plim_result *result = &report->results.items[0];
@@ -238,7 +238,7 @@ static enum plim_status make(struct env *env, size_t index, const char *uri, str
     return st;
 }
 
-/* Measured before simulated, kept before made. */
+/* Finds the answer for a GPU: measured answers are preferred to simulated ones, kept answers to new ones. */
 static enum plim_status answer(struct env *env, size_t index, struct plim_error *err)
 {
     const struct plim_env_gpu *gpu = &env->gpus[index];
@@ -262,7 +262,7 @@ static enum plim_status answer(struct env *env, size_t index, struct plim_error 
     return found ? PLIM_OK : make(env, index, gpu->twin, err);
 }
 
-/* --- all of them ------------------------------------------------------------------------------ */
+/* --- all GPUs and output ---------------------------------------------------------------------- */
 
 static enum plim_status prepare(struct env *env, struct plim_error *err)
 {
@@ -306,7 +306,7 @@ static enum plim_status hand_over(struct env *env, const struct plim_result_choi
         PLIM_TRY(plim_emit_text(env->request, env->io, &env->results[env->from], choice, &text, err));
     else
         PLIM_TRY(plim_handover_write(&env->handover, &text, err));
-    setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL); /* from here on it is written whole */
+    setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL); /* the output must not be interrupted */
     for (size_t i = 0; i < env->request->files.count; i++)
         PLIM_TRY(plim_outfile_save(env->request->files.items[i], text, err));
     fputs(text, env->io->out);
@@ -315,8 +315,7 @@ out:
     return st;
 }
 
-/* A report in the place of a spec: its own answer is handed over. `is_report` is false for anything
- * else. */
+/* Reads a report given instead of a spec, whose answer is then handed over. *is_report is false for anything else. */
 static enum plim_status read_report(struct env *env, bool *is_report,
                                     struct plim_result_choice *choice, struct plim_error *err)
 {
@@ -367,7 +366,7 @@ static enum plim_status run_env(const struct plim_request *request, const struct
                                 struct plim_error *err)
 {
     struct env *env = NULL;
-    /* Slurm runs the site's hook for the batch script too; only a step has tasks. */
+    /* Slurm runs the hook for the batch script too, but only steps have tasks. */
     if (request->store.task_prolog && !getenv("SLURM_STEP_ID")) return PLIM_OK;
     env = calloc(1, sizeof(*env));
     enum plim_status st = env ? PLIM_OK : plim_no_memory(err);
@@ -382,7 +381,7 @@ static enum plim_status run_env(const struct plim_request *request, const struct
     }
     if (env) plim_decide_finish(&env->decide);
     free(env);
-    /* Whoever reads the file would take an older answer for this one. */
+    /* A reader of the file would mistake an older answer for this one. */
     for (size_t i = 0; st && i < request->files.count; i++)
         if (plim_outfile_save(request->files.items[i], "", NULL) != PLIM_OK) break;
     return plim_env_fail_open(request, io, st, err);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One simulated: the GPU of the catalogue with what is usable of it, or a plain one of that
+/* Writes the URI of the simulated twin: the GPU in the catalogue with the usable memory, or a generic GPU of that
  * size. */
 static void name_twin(const struct plim_target *target, const struct plim_store_gpu *gpu,
                       char out[160])
@@ -53,7 +53,7 @@ static enum plim_status add_uri(const char *uri, const struct plim_allowance *al
     struct plim_env_gpu gpu = {0};
     struct plim_target target;
     struct plim_target_place place = plim_target_here();
-    place.has_cuda = true; /* an answer of others is looked up */
+    place.has_cuda = true; /* answers of other builds may be used */
     enum plim_device_scheme scheme = plim_uri_scheme(uri);
     if (scheme == PLIM_SCHEME_CUDA) {
         enum plim_status st = plim_target_resolve_at(&place, uri, &target, err);
@@ -70,7 +70,7 @@ static enum plim_status add_uri(const char *uri, const struct plim_allowance *al
     return add(gpus, count, &gpu, err);
 }
 
-/* Of the rank within its node: -1 where no launcher says it. */
+/* Returns the rank within this node; -1 if no launcher has set it. */
 static int local_rank(void)
 {
     static const char *const variables[] = {"LOCAL_RANK", "SLURM_LOCALID",
@@ -82,7 +82,7 @@ static int local_rank(void)
     return -1;
 }
 
-/* All that CUDA shows, or the rank's. */
+/* Adds all GPUs that CUDA shows, or that of this rank. */
 static enum plim_status add_visible(bool per_rank, const struct plim_allowance *allowance,
                                     struct plim_env_gpu *gpus, size_t *count,
                                     struct plim_error *err)

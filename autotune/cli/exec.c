@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Everything of one run of exec. */
+/* The state of a run of exec. */
 struct exec {
     const struct plim_request *request;
     const struct plim_io *io;
@@ -27,12 +27,12 @@ struct exec {
     struct plim_stop stop;
     struct plim_run_device device;
     struct plim_run_options run_options;
-    struct plim_target target; /* what "auto" finds */
+    struct plim_target target; /* the GPU that "auto" found */
     struct plim_asked_trials trials;
     struct plim_black_box box;
 };
 
-/* --- where it runs ---------------------------------------------------------------------------- */
+/* --- the device ------------------------------------------------------------------------------- */
 
 static enum plim_status open_real(struct exec *x, struct plim_error *err)
 {
@@ -76,8 +76,8 @@ static void fill_box(struct exec *x)
     box->log = &x->log;
     box->gpus = asked->gpus ? asked->gpus : 1;
     box->jobs = asked->jobs ? asked->jobs : 1;
-    if (box->options.visible) box->jobs = 1; /* there is one GPU */
-    /* A file that is written to one place keeps trials from running beside each other. */
+    if (box->options.visible) box->jobs = 1; /* there is only one GPU */
+    /* If a file has the same path in all trials, they cannot run at the same time. */
     for (size_t i = 0; i < x->asked.program.file_count && box->jobs > 1; i++) {
         const char *path = x->asked.program.files[i].path;
         if (plim_template_has(path, "dir") || plim_template_has(path, "trial")) continue;
@@ -86,9 +86,9 @@ static void fill_box(struct exec *x)
     }
 }
 
-/* --- the modes -------------------------------------------------------------------------------- */
+/* --- dry run and search ----------------------------------------------------------------------- */
 
-/* The command of every combination, at the smallest batch. */
+/* Prints the command of every combination, at the smallest batch. */
 static enum plim_status dry_run(struct exec *x, const struct plim_io *io, struct plim_error *err)
 {
     struct plim_program program = x->asked.program;
@@ -144,7 +144,7 @@ static enum plim_status search_round(struct exec *x, size_t round, struct plim_r
 static enum plim_status search(void *user, struct plim_report *report, struct plim_error *err)
 {
     struct exec *x = user;
-    x->stop = plim_common_stop(x->request, x->io); /* time that was waited does not count */
+    x->stop = plim_common_stop(x->request, x->io); /* waiting for other processes does not count */
     report->version = x->io->version;
     report->is_table = x->request->tiers;
     bool is_real = plim_uri_scheme(x->uri) == PLIM_SCHEME_CUDA;
@@ -155,9 +155,9 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
     return st;
 }
 
-/* --- with the store --------------------------------------------------------------------------- */
+/* --- kept answers ----------------------------------------------------------------------------- */
 
-/* What the GPU is, without anything being started on it; false: the store cannot know it. */
+/* Finds the store's description of the GPU, without starting anything on it. Returns false if that is not possible. */
 static bool find_gpu(struct exec *x, bool counts_others, struct plim_store_gpu *gpu,
                      char place[PLIM_STORE_PLACE])
 {
@@ -173,7 +173,7 @@ static bool find_gpu(struct exec *x, bool counts_others, struct plim_store_gpu *
     return plim_store_gpu_of_target(&target, counts_others, gpu);
 }
 
-/* Texts of their own. */
+/* A list of owned strings. */
 struct texts {
     PLIM_ARRAY(char *) list;
     bool failed;
@@ -191,7 +191,7 @@ static void add(struct texts *texts, const char *format, ...)
     texts->failed = true;
 }
 
-/* The options that decide what comes of trials; as they were typed. */
+/* Lists the options on which the results of trials depend, as they were typed. */
 static void list_options(const struct exec *x, struct texts *texts)
 {
     const struct plim_request *request = x->request;
@@ -228,7 +228,7 @@ static enum plim_status put_question(const struct exec *x, const struct plim_sto
     return options.failed ? plim_no_memory(err) : PLIM_OK;
 }
 
-/* With the store; resolved anew each time: what others hold of the GPU changes. */
+/* The callbacks for plim_kept_answer(). The GPU is resolved each time, since the memory that others hold changes. */
 struct asking {
     struct exec *exec;
     struct plim_kept kept;
@@ -263,7 +263,7 @@ static enum plim_status answer(struct exec *x, struct plim_report *report, struc
     enum plim_status st = put_question(x, &gpu, &asking.kept, &question, err);
     plim_store_name(&question.key, name);
     name[strcspn(name, ".")] = '\0';
-    /* Trials on simulated GPUs are in each other's way only where they ask the same. */
+    /* Processes with trials on simulated GPUs only wait for each other if they have the same question. */
     const struct plim_kept_ask ask = {.place = place[0] ? place : name,
                                       .put = put,
                                       .make = make,
@@ -303,7 +303,7 @@ enum plim_status plim_exec_report(const struct plim_request *request, const stru
                                   struct plim_report *report, struct plim_execution *chosen,
                                   struct plim_error *err)
 {
-    struct exec *x = calloc(1, sizeof(*x)); /* too large for comfort on a stack */
+    struct exec *x = calloc(1, sizeof(*x)); /* too large for the stack */
     enum plim_status st = x ? PLIM_OK : plim_no_memory(err);
     if (st) return st;
     x->uri = uri;
@@ -332,7 +332,7 @@ enum plim_status plim_exec_store_question(const struct plim_request *request,
     return st;
 }
 
-/* Of the last tier, which has the most memory. */
+/* Returns the status for the result of the last tier, which has the most memory. */
 static enum plim_status verdict(const struct plim_report *report, struct plim_error *err)
 {
     const struct plim_result *result = &report->results.items[report->results.count - 1];

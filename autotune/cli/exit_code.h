@@ -1,4 +1,4 @@
-/* Exit codes: part of the interface (README, "Exit codes"). */
+/* Exit codes, part of the interface (README, "Exit codes"). */
 #ifndef PLIM_AUTOTUNE_CLI_EXIT_CODE_H
 #define PLIM_AUTOTUNE_CLI_EXIT_CODE_H
 

@@ -1,4 +1,4 @@
-/* explain: where the bytes go at one setting. */
+/* explain: shows what memory is used for at one setting. */
 #include "inspect.h"
 
 static enum plim_status run_explain(const struct plim_request *request, const struct plim_io *io,

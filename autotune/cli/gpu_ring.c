@@ -10,10 +10,10 @@
 #include <string.h>
 #include <time.h>
 
-static const double MOST_SECONDS = 60, SHARE = 0.25; /* of the time that is left */
+static const double MOST_SECONDS = 60, SHARE = 0.25; /* limit in seconds, and as a share of the remaining time */
 static const double REAP_SECONDS = 20, MEMORY_BACK_SECONDS = 10, NAP_SECONDS = 0.05;
 
-/* More than this of a GPU is held by someone who works on it. */
+/* A GPU of which other processes hold more than WORK_BYTES is in use. */
 static const int64_t WORK_BYTES = INT64_C(1) << 30, SMALL_BYTES = INT64_C(64) << 20;
 
 extern char **environ;
@@ -21,13 +21,13 @@ extern char **environ;
 /* GPUs of a kind, the tuned one first. */
 struct members {
     struct plim_target tuned;
-    int count, alike, busy; /* that take part, that there are, that others work on */
-    char uuids[PLIM_VISIBLE_MAX * PLIM_NVML_TEXT]; /* with commas */
+    int count, alike, busy; /* number of GPUs that take part; of this kind; in use by others */
+    char uuids[PLIM_VISIBLE_MAX * PLIM_NVML_TEXT]; /* separated by commas */
 };
 
-/* --- who takes part --------------------------------------------------------------------------- */
+/* --- the GPUs that take part ------------------------------------------------------------------ */
 
-/* The whole GPU of this UUID, whatever part of it is asked for; false: it cannot be used. */
+/* Finds the GPU of a UUID, with all of its memory. Returns false if it cannot be used, or is a MIG instance. */
 static bool find_gpu(const char *uuid, struct plim_target *target, struct plim_store_gpu *kind)
 {
     char uri[PLIM_NVML_TEXT + 8];
@@ -49,7 +49,7 @@ static void join(struct members *m, const struct plim_target *gpu, int64_t most)
     m->count++;
 }
 
-/* False: the URI is of no GPU that has others of its kind. */
+/* Collects the GPUs of the kind of `uri`. Returns false if there are no others. */
 static bool gather(const char *uri, int64_t most, struct members *m)
 {
     const struct plim_target_place place = plim_target_here();
@@ -69,9 +69,9 @@ static bool gather(const char *uri, int64_t most, struct members *m)
     return found && m->alike > 1;
 }
 
-/* --- what is kept ----------------------------------------------------------------------------- */
+/* --- kept measurements ------------------------------------------------------------------------ */
 
-/* What changes how NCCL goes about it. */
+/* Adds the environment variables that change the behaviour of NCCL. */
 static void add_variables(struct plim_facts *facts)
 {
     for (char **at = environ; *at; at++)
@@ -79,7 +79,7 @@ static void add_variables(struct plim_facts *facts)
             plim_facts_add(facts, "variable", *at);
 }
 
-/* Where it is kept; false: nowhere. */
+/* Finds the path of the kept measurement. Returns false if the user has no store. */
 static bool find_place(const struct plim_kept *kept, const struct members *m, char path[PATH_MAX])
 {
     char library[128];
@@ -118,7 +118,7 @@ static void keep(const char *path, const struct plim_all_reduce *measured, const
 
 /* --- measuring -------------------------------------------------------------------------------- */
 
-/* What the measuring process held would count as others', so that it has to be back first. */
+/* Waits until the memory of the measuring process is free, as it would count as memory of other processes. */
 static void await_memory(const struct plim_target *tuned, const struct plim_stop *stop)
 {
     int code;
@@ -164,7 +164,7 @@ void plim_gpu_ring_take(const struct plim_request *request, const struct plim_sp
     int64_t most = spec->world < spec->gpus_per_node ? spec->world : spec->gpus_per_node;
     *out = (struct plim_ring){0};
     if (!plim_run_communicates(spec) || plim_uri_scheme(uri) != PLIM_SCHEME_CUDA || most < 2) return;
-    struct members *m = calloc(1, sizeof(*m)); /* too large for comfort on a stack */
+    struct members *m = calloc(1, sizeof(*m)); /* too large for the stack */
     if (!m || !gather(uri, most, m)) goto out;
     if (m->tuned.held_bytes > WORK_BYTES || m->count < 2) {
         snprintf(out->why_not, sizeof(out->why_not), "others work on %d of the %d GPUs of this kind",

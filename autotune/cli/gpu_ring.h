@@ -6,11 +6,12 @@
 #include "devices/open.h"
 #include "kept.h"
 
-/* Where the spec's GPUs communicate and `uri` is one of several of its kind that CUDA shows: takes the kept
- * measurement, or measures now, which takes some seconds, at most a quarter of the time that `stop` leaves. At
- * most as many GPUs take part as the spec has on one machine. GPUs that other processes use are left alone.
+/* If the spec's GPUs communicate and CUDA shows several GPUs of the kind of `uri`: takes the kept measurement, or
+ * measures now, which takes some seconds, at most a quarter of the time that `stop` leaves. At most as many GPUs take
+ * part as the spec has on one machine. GPUs that other processes use are not used.
  *
- * It never fails: `out` then says why the all-reduce is modelled, and is zeroed where there is nothing to measure. */
+ * This never fails: `out` then has the reason why the all-reduce is modelled. It is zeroed if there is nothing to
+ * measure. */
 void plim_gpu_ring_take(const struct plim_request *request, const struct plim_spec *spec,
                         const char *uri, const struct plim_stop *stop, const struct plim_log *log,
                         struct plim_ring *out);

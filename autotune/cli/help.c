@@ -1,10 +1,10 @@
-/* help: every command, or one topic. */
+/* help: prints the help of the program, or of a topic. */
 #include "autotune/base/text.h"
 #include "command.h"
 #include "exit_code.h"
 #include <string.h>
 
-/* Of the longest command, and of the longest argument beside it. */
+/* Returns the length of the longest name of a command, or of the longest argument. */
 static int widest(bool of_arguments)
 {
     size_t most = 0;

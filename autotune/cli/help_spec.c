@@ -1,4 +1,4 @@
-/* help of what is no command: the keys of a spec, and those of a family's models. */
+/* The help of topics that are not commands: the keys of a spec, and those of a family's models. */
 #include "command.h"
 #include "workloads/spec/key_doc.h"
 #include <string.h>
@@ -34,14 +34,14 @@ static void print_key(const struct plim_key_doc *doc, FILE *out)
     plim_help_print_wrapped(out, 0, text);
 }
 
-/* Is `path` the key `topic`, or in the section of this name? NULL: all are. */
+/* True if `path` is the key `topic`, or in the section of this name. `topic` NULL: always true. */
 static bool is_about(const char *path, const char *topic)
 {
     size_t length = topic ? strlen(topic) : 0;
     return !topic || (strncmp(path, topic, length) == 0 && (!path[length] || path[length] == '.'));
 }
 
-/* How many there are of it; `out` may be NULL. */
+/* Prints the keys of a topic. Returns their number. If `out` is NULL, only counts. */
 static size_t print_keys(const char *topic, FILE *out)
 {
     size_t count = 0;

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- what is kept ----------------------------------------------------------------------------- */
+/* --- kept measurements ------------------------------------------------------------------------ */
 
-/* "AMD EPYC 9654 96-Core Processor"; "": the kernel does not tell. */
+/* Reads the name of the CPU, such as "AMD EPYC 9654 96-Core Processor"; "" if the kernel does not report it. */
 static void read_processor(char *out, size_t size)
 {
     char line[256];
@@ -28,7 +28,7 @@ static void read_processor(char *out, size_t size)
     if (file) fclose(file);
 }
 
-/* Where the speed is kept; false: nowhere. */
+/* Finds the path of the kept speed. Returns false if the user has no store. */
 static bool find_place(const struct plim_request *request, const struct plim_log *log,
                        char path[PATH_MAX])
 {
@@ -52,7 +52,7 @@ static bool find_place(const struct plim_request *request, const struct plim_log
     return found;
 }
 
-/* False where it is not there, or is no speed. */
+/* Reads the kept speed. Returns false if there is none, or if it is invalid. */
 static bool read_kept(const char *path, char speed[PLIM_MEASURED_TEXT])
 {
     char *end;
@@ -89,7 +89,7 @@ static enum plim_status measure(const struct plim_request *request, const struct
     trials.options.gpus = &gpu;
     trials.options.gpu_count = 1;
     trials.options.stop = stop;
-    trials.options.repetitions = trials.options.steps = 0; /* to its end */
+    trials.options.repetitions = trials.options.steps = 0; /* runs to its end */
     plim_log(log, PLIM_LOG_INFO, "ten steps of a small model tell how fast %s launches operations here",
              request->framework_python);
     warn_of_load(log);

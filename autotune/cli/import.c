@@ -1,4 +1,4 @@
-/* import: a Hugging Face config.json, or a trainer's config, as a plimsoll spec. */
+/* import: converts a Hugging Face config.json, or a trainer's config, to a spec. */
 #include "autotune/base/outfile.h"
 #include "common.h"
 

@@ -1,4 +1,4 @@
-/* One setting on one opened device: explain replays it, report draws it. */
+/* One setting on one open device, for explain and report. */
 #ifndef PLIM_AUTOTUNE_CLI_INSPECT_H
 #define PLIM_AUTOTUNE_CLI_INSPECT_H
 
@@ -6,7 +6,7 @@
 #include "asked_question.h"
 #include "common.h"
 
-/* Rather large for a stack. */
+/* Too large for the stack. */
 struct plim_inspected {
     struct plim_asked_question asked;
     struct plim_target target;
@@ -17,11 +17,11 @@ struct plim_inspected {
     struct plim_setting setting; /* the first value of every axis */
 };
 
-/* Opens the request's spec, at its first setting, on its device. All arguments outlive `out`. Close it
- * in any case; zeroed is fine. */
+/* Opens the device for the request's spec, at its first setting. All arguments must outlive `out`, which the caller
+ * closes in any case. */
 enum plim_status plim_inspect_open(const struct plim_request *request, const struct plim_log *log,
                                    const struct plim_stop *stop, struct plim_inspected *out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
-void plim_inspect_close(struct plim_inspected *inspected); /* NULL is fine */
+void plim_inspect_close(struct plim_inspected *inspected); /* NULL is allowed */
 
 #endif

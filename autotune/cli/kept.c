@@ -74,7 +74,7 @@ void plim_kept_keep(struct plim_kept *kept, const struct plim_store_question *qu
     kept->off = true;
 }
 
-/* A hit becomes the report; `hit` tells whether there is one. */
+/* Looks up the answer. If *hit is set, the report has it. */
 static enum plim_status take_kept(const struct plim_kept *kept,
                                   const struct plim_store_question *question, bool *hit,
                                   struct plim_report *report, struct plim_error *err)
@@ -91,13 +91,13 @@ static enum plim_status take_kept(const struct plim_kept *kept,
         if (PLIM_ARRAY_PUSH(&report->results, found.result) != PLIM_OK)
             st = plim_no_memory(err);
         else
-            found.result = (struct plim_result){0}; /* the report owns it now */
+            found.result = (struct plim_result){0}; /* owned by the report now */
     }
     plim_store_found_finish(&found);
     return st;
 }
 
-/* A lock that cannot be had for want of a folder is done without. */
+/* Takes the lock; continues without it, with a warning, if there is no folder for it. */
 static enum plim_status take_lock(const struct plim_kept *kept, const struct plim_kept_ask *ask,
                                   struct plim_store_lock *lock, bool *waited,
                                   struct plim_error *err)
@@ -124,7 +124,7 @@ enum plim_status plim_kept_answer(struct plim_kept *kept, const struct plim_kept
     PLIM_TRY(take_kept(kept, &alone, &hit, report, err));
     if (hit) goto out;
     PLIM_TRY(take_lock(kept, ask, &lock, &waited, err));
-    /* Whoever had it may have had the same question. */
+    /* The process that held the lock may have had the same question. */
     if (waited) PLIM_TRY(take_kept(kept, &alone, &hit, report, err));
     if (hit) goto out;
     PLIM_TRY(ask->put(ask->user, true, &now, err));

@@ -1,5 +1,4 @@
-/* Manual pages, from the tables that --help is made from. The macros are those of man(7), which
- * groff and mandoc read alike. */
+/* Manual pages, made from the tables of --help, with the macros of man(7), which both groff and mandoc support. */
 #include "command.h"
 #include "exit_code.h"
 #include "option_kinds.h"
@@ -7,8 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* One line of text. A backslash, a hyphen that is typed, and a dot or quote that begins a line mean
- * something else to roff. */
+/* Writes a line of text. Escapes backslashes, hyphens, and a dot or quote at the start, which are special in roff. */
 static void write_text(FILE *out, const char *text, size_t length)
 {
     if (length && (text[0] == '.' || text[0] == '\'')) fputs("\\&", out);
@@ -26,7 +24,7 @@ static void write_upper(FILE *out, const char *text)
     for (; *text; text++) fputc(toupper((unsigned char)*text), out);
 }
 
-/* `section`: as man(1) numbers and names them: "1", "User commands" */
+/* Writes the head of a page. `section` and its name are as in man(1): "1", "User commands". */
 static void begin(FILE *out, const char *topic, const char *summary, const char *version, const char *section,
                   const char *section_name)
 {
@@ -45,7 +43,7 @@ static void begin_command(FILE *out, const char *command, const char *summary, c
     fputs(".SH SYNOPSIS\n", out);
 }
 
-/* Lines of prose are joined, lines that are indented stand as they are, an empty one parts. */
+/* Writes prose: lines are joined, indented lines are kept, and empty lines separate paragraphs. */
 static void write_prose(FILE *out, const char *text)
 {
     bool as_it_is = false;

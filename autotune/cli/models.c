@@ -1,8 +1,8 @@
-/* models: the specs that are built in. */
+/* models: lists the built-in specs. */
 #include "common.h"
 #include "workloads/spec/zoo.h"
 
-/* "57 K", "124 M", "6.74 B" */
+/* Formats a count as "57 K", "124 M" or "6.74 B". */
 static const char *count_text(int64_t count, char out[16])
 {
     double millions = (double)count / 1e6;

@@ -46,7 +46,7 @@ enum plim_status plim_option_number(struct plim_request *request, const struct p
     return PLIM_OK;
 }
 
-/* A number followed by one of `units`, which has a factor each; all of `text`. */
+/* Parses a number followed by one of `units`, each with a factor. Returns false if `text` is anything else. */
 static bool parse_with_unit(const char *text, const char *const *units, const double *factors,
                             double *out)
 {
@@ -68,7 +68,7 @@ enum plim_status plim_option_seconds(struct plim_request *request, const struct 
 {
     static const char *const units[] = {"s", "", "ms", "m", "min", "h", NULL};
     static const double factors[] = {1, 1, 1e-3, 60, 60, 3600};
-    static const double MOST = 10 * 365.0 * 24 * 60 * 60; /* ten years, which a time_t has room for */
+    static const double MOST = 10 * 365.0 * 24 * 60 * 60; /* ten years, which fits into a time_t */
     double seconds;
     if (!parse_with_unit(value, units, factors, &seconds) || seconds <= 0 || seconds > MOST)
         return plim_fail(err, PLIM_INVALID, "%s is '%s', expected a time such as 60s, 500ms or 5m",
@@ -156,9 +156,9 @@ enum plim_status plim_option_any_key(struct plim_request *request, const struct 
     return add_setting(request, option, value, length, value + length + 1, err);
 }
 
-/* --- what of a GPU may be used, what is best --------------------------------------------------- */
+/* --- memory limits and objectives -------------------------------------------------------------- */
 
-/* A number without a unit, other than 0: a share, or a size in a unit that we would have to guess. */
+/* True for a number without a unit, other than 0: it could be a share, or a size in an unknown unit. */
 static bool is_bare(const char *value)
 {
     char *end;
@@ -166,7 +166,7 @@ static bool is_bare(const char *value)
     return end != value && !*end && number > 0;
 }
 
-/* A bare number as a percentage: that of a share where it is below 1. */
+/* Converts a bare number to a percentage; numbers below 1 are taken as fractions. */
 static const char *share_text(const char *value, char room[40])
 {
     double number = strtod(value, NULL);
@@ -239,7 +239,7 @@ enum plim_status plim_option_objective(struct plim_request *request,
     return plim_fail(err, PLIM_INVALID, "%s is '%s', expected %s", option->name, value, expected);
 }
 
-/* Takes effect when all options are read: what is given beside it counts (plim_options_parse()). */
+/* The profile is applied after all options are read, since other options override it (plim_options_parse()). */
 enum plim_status plim_option_profile(struct plim_request *request,
                                      const struct plim_option *option, const char *value,
                                      struct plim_error *err)

@@ -29,8 +29,7 @@ enum {
 /* Commands whose arguments are a list. */
 enum { TAKES_SEVERAL = R | S | A | U | F };
 
-/* A key of the spec; a switch; a value that goes into a field of the request; one that its kind puts
- * where it belongs. */
+/* Options that set a key of the spec, a switch, a field of the request, or something that their kind knows. */
 #define KEY(name, argument, commands, key, help)                                                   \
     {name, argument, commands, plim_option_key, 0, 0, key, help}
 #define SWITCH(name, commands, member, help)                                                       \
@@ -283,7 +282,7 @@ static const struct plim_option options[] = {
 
 enum { OPTION_COUNT = sizeof(options) / sizeof(options[0]) };
 
-/* Bits of the commands whose options are taken. */
+/* Returns the bits of the commands whose options a command takes. */
 static unsigned taken_by(enum plim_command_id command, bool is_program)
 {
     if (command == PLIM_COMMAND_ENV) return is_program ? V | X : V | T | P;
@@ -347,7 +346,7 @@ static enum plim_status set_subject(struct plim_request *request, const char *te
     return PLIM_OK;
 }
 
-/* The option at argv[*i], and its value, which may be the next argument. */
+/* Reads the option at argv[*i] and its value, which may be the next argument. */
 static enum plim_status read_option(int argc, char **argv, int *i, unsigned commands,
                                     struct plim_request *request, struct plim_error *err)
 {
@@ -365,7 +364,7 @@ static enum plim_status read_option(int argc, char **argv, int *i, unsigned comm
     return option->kind(request, option, joined ? text + length + 1 : argv[*i], err);
 }
 
-/* What options come to together. */
+/* Checks combinations of options, and applies the profile. */
 static enum plim_status settle(struct plim_request *request, enum plim_command_id command,
                                struct plim_error *err)
 {
@@ -432,7 +431,7 @@ const struct plim_option *plim_options_next(enum plim_command_id command,
     return NULL;
 }
 
-/* A key that has names says which. */
+/* The values of a key of the spec are those of its enumeration. */
 void plim_options_describe(const struct plim_option *option, char *out, size_t size)
 {
     const struct plim_spec_key *key = option->key ? plim_spec_key_find(option->key) : NULL;

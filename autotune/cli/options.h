@@ -1,5 +1,4 @@
-/* The options, as one table: the parser, the help of every command and the suggestions come from it.
- */
+/* The options, in one table from which the parser, the help of all commands and suggestions are made. */
 #ifndef PLIM_AUTOTUNE_CLI_OPTIONS_H
 #define PLIM_AUTOTUNE_CLI_OPTIONS_H
 
@@ -32,28 +31,27 @@ enum plim_command_id {
         PLIM_COMMAND_COUNT
 };
 
-/* Reads argv[0..argc) of a command, without the program and the command, into `request`; its
- * `subject` is the argument that is not an option. PLIM_INVALID, with what was expected, for an argument
- * that is not understood. Both `--option value` and `--option=value` work; "--" ends the options, and for
- * exec and record the rest is the user's command. env takes the options of plan too, or, if there is a
- * "--", those of exec with its command. */
+/* Parses the arguments of a command, without the program and the command, into `request`; its `subject` is the argument
+ * that is not an option. Options are `--option value` or `--option=value`; "--" ends them, and for exec and record the
+ * rest is the user's command. env also takes the options of plan, or, if there is a "--", those of exec. PLIM_INVALID:
+ * an argument is invalid; the message says what was expected. */
 enum plim_status plim_options_parse(int argc, char **argv, enum plim_command_id command,
                                     struct plim_request *request,
                                     struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The options of a command, one or two lines each, within 80 columns. */
+/* Prints the options of a command, one or two lines each, within 80 columns. */
 void plim_options_help(enum plim_command_id command, FILE *out);
 
-/* `text` from column 22 on, within 80 columns; `column`: how far the line is written already. */
+/* Prints `text` from column 22 on, within 80 columns; `column` is the current one. */
 void plim_help_print_wrapped(FILE *out, int column, const char *text);
 
-/* The options of a command in the order of its help: the one after `before` (NULL: the first); NULL after the
+/* Returns the options of a command in the order of its help: the one after `before` (NULL: the first); NULL after the
  * last. */
 struct plim_option;
 const struct plim_option *plim_options_next(enum plim_command_id command,
                                             const struct plim_option *before);
 
-/* The help text of an option: the values that it takes, then its description. */
+/* Writes the help text of an option: the values that it takes, then its description. */
 void plim_options_describe(const struct plim_option *option, char *out, size_t size);
 
 #endif

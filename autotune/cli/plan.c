@@ -1,5 +1,4 @@
-/* plan and tune: the decision. On simulated devices both come to the same; tune proves it on a real
- * one where there is one. */
+/* plan and tune: find the best setting. plan only simulates; tune validates the plan on a real GPU if there is one. */
 #include "all_gpus.h"
 #include "devices/catalogue/catalogue.h"
 #include "devices/open.h"
@@ -11,8 +10,8 @@ enum { URI_SIZE = 64 };
 struct targets {
     size_t count;
     const char **uris;
-    char *texts; /* behind `uris` where they are not the user's */
-    struct plim_all_gpus gpus; /* in place of `uris`: --device cuda:all */
+    char *texts; /* owns the strings of `uris` that are not the user's */
+    struct plim_all_gpus gpus; /* of --device cuda:all, instead of `uris` */
     bool is_table;
 };
 
@@ -23,7 +22,7 @@ static void targets_finish(struct targets *targets)
     plim_all_gpus_finish(&targets->gpus);
 }
 
-/* Every GPU of the catalogue, in its order. */
+/* Adds all GPUs of the catalogue, in its order. */
 static void add_catalogue(struct targets *targets)
 {
     for (size_t i = 0; i < plim_catalogue_count(); i++) {
@@ -68,7 +67,8 @@ static enum plim_status resolve_targets(const struct plim_request *request,
     return PLIM_OK;
 }
 
-/* PLIM_OK when there is an answer for at least one device; PLIM_UNSUPPORTED when none can have one. */
+/* Returns PLIM_OK if there is an answer for at least one device; PLIM_UNSUPPORTED if no device supports the
+ * settings. */
 static enum plim_status verdict(const struct plim_report *report)
 {
     size_t answers = 0, unsupported = 0;
@@ -81,7 +81,7 @@ static enum plim_status verdict(const struct plim_report *report)
     return answers ? PLIM_OK : unsupported && unsupported == report->results.count ? PLIM_UNSUPPORTED : PLIM_NOFIT;
 }
 
-/* An option that says how a program is run; NULL: none is given. */
+/* Returns an option for trials that is given, or NULL. */
 static const char *option_of_trials(const struct plim_request *request)
 {
     const struct plim_request_program *program = &request->program;
@@ -101,7 +101,7 @@ static enum plim_status check_no_trials(const struct plim_request *request, stru
         "%s says how a program is run, expected --prove or --prove-with, which run one", option);
 }
 
-/* --prove is for one recording on one device, --prove-with for one spec. */
+/* Checks that --prove is used with a recording, --prove-with with a spec, and both with one device. */
 static enum plim_status check_prove(const struct plim_request *request, const struct plim_decide *d,
                                     const struct targets *targets, struct plim_error *err)
 {
@@ -119,14 +119,14 @@ static enum plim_status check_prove(const struct plim_request *request, const st
 static enum plim_status prepare_prove_with(struct plim_decide *d, const char *uri,
                                            struct plim_prove_with **out, struct plim_error *err)
 {
-    *out = calloc(1, sizeof(**out)); /* too large for comfort on a stack */
+    *out = calloc(1, sizeof(**out)); /* too large for the stack */
     if (!*out) return plim_no_memory(err);
     d->proving = &(*out)->proving;
-    d->asked.question.question.can_advise = false; /* of other settings the command knows nothing */
+    d->asked.question.question.can_advise = false; /* the command has no placeholders for other settings */
     return plim_prove_with_read(d->request, &d->asked.question, uri, *out, err);
 }
 
-/* PLIM_OK with `some_failed` set: the report has answers, but not for all kinds of GPU. */
+/* Makes the decision. If only some kinds of GPU have answers, returns PLIM_OK and sets `some_failed`. */
 static enum plim_status decide(struct plim_decide *d, const struct targets *targets,
                                struct plim_report *report, struct plim_error *some_failed,
                                struct plim_error *err)
@@ -139,11 +139,11 @@ static enum plim_status decide(struct plim_decide *d, const struct targets *targ
     return PLIM_OK;
 }
 
-/* `target`: room for the GPU that "auto" finds; NULL: only simulated devices. */
+/* Runs plan or tune. `target` receives the GPU that "auto" finds; NULL: only simulated devices. */
 static enum plim_status run(const struct plim_request *request, const struct plim_io *io,
                             struct plim_target *target, struct plim_error *err)
 {
-    struct plim_decide *d = calloc(1, sizeof(*d)); /* too large for comfort on a stack */
+    struct plim_decide *d = calloc(1, sizeof(*d)); /* too large for the stack */
     struct plim_log log = plim_common_log(request, io);
     struct plim_prove_with *prove_with = NULL;
     struct plim_report report = {0};

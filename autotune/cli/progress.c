@@ -1,7 +1,7 @@
 #include "progress.h"
 #include "autotune/base/clock.h"
 
-/* In a log, and on a terminal. */
+/* For logs and for terminals: when the first line is shown, and the interval. */
 static const struct {
     double first_seconds, every_seconds;
 } paces[] = {{5, 5}, {0.5, 0.1}};

@@ -9,7 +9,7 @@
 
 enum { TEXT_BYTES = 128 };
 
-/* The request that exec gets, the texts that it points to, and the trial of what it chose. */
+/* The request for exec, the strings to which it points, and the trial of its choice. */
 struct proof {
     struct plim_request request;
     struct plim_execution trial;
@@ -18,7 +18,7 @@ struct proof {
     char values[PLIM_RESULT_VALUES][TEXT_BYTES];
 };
 
-/* What exec reads as keys too. */
+/* True for keys of the spec that exec reads too. */
 static bool is_of_batch(const char *key)
 {
     return !strcmp(key, "train.accumulation") || !strcmp(key, "train.effective_batch") ||
@@ -33,7 +33,7 @@ static void take_settings(struct plim_request *request)
     request->setting_count = kept;
 }
 
-/* The value of the choice along each axis of the recording. */
+/* Sets the axes of the request to the values of the choice. */
 static void take_axes(struct proof *p, const struct plim_recording *recording,
                       const struct plim_result_setting *setting)
 {
@@ -51,7 +51,7 @@ static void take_axes(struct proof *p, const struct plim_recording *recording,
     }
 }
 
-/* The next micro-batch of which the plan says that it does not fit; 0: there is none. */
+/* Returns the next micro-batch, which does not fit according to the plan; 0 if there is none. */
 static int64_t next_of(const struct plim_result *result)
 {
     const struct plim_result_next *next = &result->next;
@@ -66,7 +66,7 @@ static enum plim_status fill(struct proof *p, const struct plim_request *request
 {
     const struct plim_result_setting *setting = &result->choice.setting;
     int64_t next = next_of(result);
-    p->request = *request; /* its texts stay where they are */
+    p->request = *request; /* its strings do not move */
     p->command = calloc(recording->command.count + 1, sizeof(*p->command));
     if (!p->command) return plim_no_memory(err);
     memcpy(p->command, recording->command.items, recording->command.count * sizeof(*p->command));
@@ -76,7 +76,7 @@ static enum plim_status fill(struct proof *p, const struct plim_request *request
     p->request.program.command = p->command;
     p->request.program.batch = p->batch;
     p->request.program.seq = recording->seqs.count ? p->seq : NULL;
-    p->request.store.off = true; /* what was tried before proves nothing of today's program */
+    p->request.store.off = true; /* earlier trials prove nothing about the present program */
     p->request.waterfall = NULL;
     p->request.objective = PLIM_OBJECTIVE_LARGEST_BATCH;
     take_settings(&p->request);
@@ -115,7 +115,7 @@ static void judge(const struct proof *p, const struct plim_result *tried, struct
     if (fits == batch) plim_reasons_execution(&p->trial, result);
 }
 
-/* What is run now need not be what was recorded. */
+/* Adds a reason for each script that has changed since it was recorded. */
 static void tell_changes(const struct plim_recording *recording, struct plim_result *result)
 {
     char path[PATH_MAX];
@@ -131,7 +131,7 @@ enum plim_status plim_prove_recording(const struct plim_request *request, const 
 {
     struct plim_report report = {0};
     if (!result->choice.present) return PLIM_OK;
-    struct proof *p = calloc(1, sizeof(*p)); /* too large for comfort on a stack */
+    struct proof *p = calloc(1, sizeof(*p)); /* too large for the stack */
     enum plim_status st = p ? PLIM_OK : plim_no_memory(err);
     if (!st) st = fill(p, request, recording, result, err);
     if (!st) st = plim_exec_report(&p->request, io, log, uri, &report, &p->trial, err);

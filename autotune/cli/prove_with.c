@@ -12,7 +12,7 @@ static enum plim_status check_placeholder(const struct plim_prove_with *p, const
                      "--prove-with: the command has no {%s}, expected it where the program is told", name);
 }
 
-/* What is varied the command has to be told. */
+/* Checks that the command has a placeholder for an axis with several values. */
 static enum plim_status check_axis(const struct plim_prove_with *p, const struct plim_axes *axes,
                                    size_t index, struct plim_error *err)
 {

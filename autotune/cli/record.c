@@ -1,4 +1,4 @@
-/* record: a program at a few sizes, as a spec for tune, plan and explain. */
+/* record: records a program at a few sizes, for tune, plan and explain. */
 #include "autotune/record/record.h"
 #include "asked_program.h"
 #include "asked_trials.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 static const double LIMIT_SECONDS = 600;
-/* Everything of one run of record. */
+/* The state of a run of record. */
 struct recording_run {
     struct plim_asked_program asked;
     struct plim_allowance allowance;
@@ -55,7 +55,7 @@ static enum plim_status open_device(struct recording_run *x, const struct plim_r
     return st;
 }
 
-/* What is recorded where --batch does not say it. */
+/* Checks the batches; sets the default ones if --batch is not given. */
 static enum plim_status check_batches(struct recording_run *x, struct plim_error *err)
 {
     static const int64_t usual[] = {1, 2, 3, 4};
@@ -132,7 +132,7 @@ static enum plim_status save(const struct plim_request *request, const struct pl
     return st;
 }
 
-/* Recordings that were made before become one. */
+/* Merges earlier recordings into one. */
 static enum plim_status merge(const struct plim_request *request, const struct plim_io *io,
                               struct plim_error *err)
 {
@@ -159,7 +159,7 @@ out:
     return st;
 }
 
-/* That a program does not run, or cannot be recorded, is a matter of what was asked for. */
+/* Logs a failed run. A program that does not run, or cannot be recorded, is an error of the user: PLIM_INVALID. */
 static enum plim_status blame(const struct recording_run *x, enum plim_status st)
 {
     static const enum plim_status matters[] = {PLIM_CRASHED, PLIM_TIMEOUT, PLIM_OOM, PLIM_UNSTABLE, PLIM_DIFFERS,
@@ -174,10 +174,10 @@ static enum plim_status run_record(const struct plim_request *request, const str
                                    struct plim_error *err)
 {
     if (request->program.merged.count) return merge(request, io, err);
-    struct recording_run *x = calloc(1, sizeof(*x)); /* too large for comfort on a stack */
+    struct recording_run *x = calloc(1, sizeof(*x)); /* too large for the stack */
     enum plim_status st = x ? PLIM_OK : plim_no_memory(err);
     if (st) return st;
-    x->workspace.keeper = -1; /* none yet */
+    x->workspace.keeper = -1; /* so that it can be finished */
     x->log = plim_common_log(request, io);
     x->allowance = request->allowance;
     x->stop = plim_common_stop(request, io);

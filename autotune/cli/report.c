@@ -1,4 +1,4 @@
-/* report: results of earlier runs as a page with charts, or side by side. */
+/* report: shows earlier results as a page with charts, or side by side. */
 #include "autotune/answer/replays.h"
 #include "earlier.h"
 #include "inspect.h"
@@ -6,17 +6,17 @@
 #include <strings.h>
 
 struct documents {
-    PLIM_ARRAY(struct plim_yaml) read; /* the version of the report belongs to the first */
+    PLIM_ARRAY(struct plim_yaml) read; /* the first owns the version of the report */
     struct plim_report report;
 };
 
-/* The files of the request. */
+/* Returns file number `index` of the request. */
 static const char *path_at(const struct plim_request *request, size_t index)
 {
     return index ? request->arguments.items[index - 1] : request->subject;
 }
 
-/* Draws a step of the one result of a file: the spec is loaded again, and has to be what it was. */
+/* Adds the timeline to the only result of a file. The spec is loaded again, and must not have changed. */
 static enum plim_status replay(const char *path, const struct plim_io *io,
                                struct plim_result *result, struct plim_error *err)
 {
@@ -76,7 +76,7 @@ out:
     return st;
 }
 
-/* Prices that no result has a GPU for. */
+/* Warns of prices for GPUs that no result has. */
 static void check_prices(const struct plim_request *request, const struct plim_io *io,
                          const struct plim_report *report)
 {

@@ -1,4 +1,4 @@
-/* The user's request on the command line; each option is checked as far as that is possible on its own. */
+/* The user's request on the command line. Each option was checked by itself. */
 #ifndef PLIM_AUTOTUNE_CLI_REQUEST_H
 #define PLIM_AUTOTUNE_CLI_REQUEST_H
 
@@ -16,17 +16,17 @@ struct plim_request_list {
     const char *items[PLIM_REQUEST_LIST];
 };
 
-/* One `--set KEY=VALUE`, or an option that stands for a key of the spec. */
+/* A `--set KEY=VALUE`, or an option that stands for a key of the spec. */
 struct plim_request_setting {
     const char *option;  /* as typed, for messages: "--precision" */
     char key[96];
     const char *value;
 };
 
-/* Options of exec and record. Texts and the command belong to argv. */
+/* Options of exec and record. Strings and the command point into argv. */
 struct plim_request_program {
     char *const *command; /* ends with NULL; NULL: not given */
-    const char *batch, *seq; /* axes as typed; NULL: not given */
+    const char *batch, *seq; /* values as typed; NULL: not given */
     struct plim_request_list axes;          /* NAME=LIST */
     struct plim_request_list variables;     /* NAME=VALUE */
     struct plim_request_list files;         /* TEMPLATE=PATH */
@@ -34,11 +34,11 @@ struct plim_request_program {
     struct plim_request_list merged;        /* recordings to merge into one */
     int64_t gpus, jobs, steps, repetitions, epoch_steps; /* 0: not given */
     double run_seconds, limit_seconds;      /* 0: not given */
-    const char *logs; /* a folder for logs that is kept; NULL: none */
+    const char *logs; /* folder for logs; NULL: not given */
     bool dry_run, observe, each_batch;
 };
 
-/* How answers are stored, and how env passes one on. */
+/* Options of the store and of env. */
 struct plim_request_store {
     const char *site;                    /* NULL: the default */
     double wait_seconds, oldest_seconds; /* 0: not given */
@@ -56,18 +56,18 @@ struct plim_request_apply {
     bool check, force;
 };
 
-/* Options for the answer in a framework's format. */
+/* Options of emit and --emit. */
 struct plim_request_emit {
     const char *name; /* --emit; NULL: not given */
     int64_t gpus_per_node; /* 0: not given */
     bool list;
 };
 
-/* Texts belong to argv, or point into the request itself: do not copy or move it. */
+/* The request. Strings point into argv or into the request itself, which must not be copied or moved. */
 struct plim_request {
     const char *subject; /* SPEC, FILE, COMMAND; NULL: not given */
     const char *model;   /* --model, of a trainer's config; NULL: not given */
-    const char *config, *unplanned; /* as in struct plim_result_spec; NULL: the spec is not a trainer's config */
+    const char *config, *unplanned; /* as in struct plim_result_spec; NULL: the subject is not a trainer's config */
     struct plim_request_list arguments; /* further arguments, for commands that take more than one */
     struct plim_request_list devices;
     size_t setting_count;
@@ -79,23 +79,23 @@ struct plim_request {
     enum plim_objective objective;
     bool objective_given;
     const char *waterfall; /* names of axes, as typed; NULL: none */
-    const struct plim_profile *profile; /* NULL: none; it is in objective and allowance already */
+    const struct plim_profile *profile; /* NULL: none; applied to objective and allowance */
     enum plim_result_order order;
-    double budget_seconds; /* 0: none */
+    double budget_seconds; /* time limit; 0: none */
     bool json, quiet, no_color, help, man;
-    bool tiers;    /* one answer for each of plim_tiers, whose margin replaces the allowance's */
-    bool prove;    /* for a recording: run its program */
+    bool tiers;    /* find an answer for each of plim_tiers, with its margin */
+    bool prove;    /* for a recording: prove the plan with its program */
     const char *prove_with; /* for a spec: the command that proves its plan; NULL: none */
     const char *framework_python; /* the Python that measures train.host_speed; NULL: none */
-    bool timeline; /* record what is allocated during a step */
-    bool compare;  /* report: show each result relative to the first */
+    bool timeline; /* record the allocations of a step */
+    bool compare;  /* of report: show each result relative to the first */
     size_t price_count;
-    struct plim_price prices[PLIM_REQUEST_LIST]; /* report: the price of a GPU hour */
+    struct plim_price prices[PLIM_REQUEST_LIST]; /* of report: the price of a GPU hour */
     struct plim_request_program program;
     struct plim_request_store store;
     struct plim_request_apply apply;
     struct plim_request_emit emit;
-    char texts[PLIM_REQUEST_TEXTS]; /* the parts of arguments that are lists */
+    char texts[PLIM_REQUEST_TEXTS]; /* strings made from parts of arguments */
     size_t texts_used;
 };
 

@@ -4,9 +4,9 @@
 #include "gpu_ring.h"
 #include "progress.h"
 
-/* For the repeats of one setting on a real GPU: enough for a median within 1 % of steps of a tenth
- * of a second, behind a second of warm-up. */
-static const double TIMING_SECONDS = 3, TIMING_SHARE = 0.05; /* of the budget, at most */
+/* Time for the repeats of one setting on a real GPU: enough for a median within 1 % of steps of 0.1 s after 1 s of
+ * warm-up. */
+static const double TIMING_SECONDS = 3, TIMING_SHARE = 0.05; /* at most this share of the time budget */
 
 static double timing_seconds(const struct plim_request *request)
 {
@@ -24,10 +24,10 @@ enum plim_status plim_decide_init(struct plim_decide *d, const struct plim_reque
     if (st) return st;
     d->allowance = plim_common_allowance(request, log);
     plim_kept_init(&d->kept, request, io->version, log);
-    d->kept.fresh |= plim_common_draws(request); /* what is kept has nothing to draw */
-    d->kept.off |= request->tiers; /* what is kept is one answer */
+    d->kept.fresh |= plim_common_draws(request); /* kept answers have no timeline */
+    d->kept.off |= request->tiers; /* a kept report has one answer */
     d->kept.off |= request->prove_with != NULL; /* another command's answer may differ */
-    d->kept.off |= d->asked.question.recording != NULL; /* it is planned in milliseconds */
+    d->kept.off |= d->asked.question.recording != NULL; /* planning takes milliseconds */
     return PLIM_OK;
 }
 
@@ -52,10 +52,10 @@ struct search {
     struct plim_decide *decide;
     const char *const *uris;
     size_t count;
-    struct plim_ring ring; /* of the GPUs of the one device's kind */
+    struct plim_ring ring; /* the all-reduce among GPUs of a single device's kind */
 };
 
-/* One result a device, with one margin. */
+/* Adds a result for each device, with the margin of this round. */
 static enum plim_status search_round(struct search *s, size_t round, struct plim_report *report,
                                      struct plim_error *err)
 {
@@ -90,7 +90,7 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
     struct search *s = user;
     const struct plim_request *request = s->decide->request;
     enum plim_status st = PLIM_OK;
-    s->decide->stop = plim_common_stop(request, s->decide->io); /* time that was waited does not count */
+    s->decide->stop = plim_common_stop(request, s->decide->io); /* waiting for other processes does not count */
     report->version = s->decide->io->version;
     report->is_table |= request->tiers;
     if (s->count == 1 && !s->decide->asked.question.recording)
@@ -101,9 +101,9 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
     return st;
 }
 
-/* --- with the store --------------------------------------------------------------------------- */
+/* --- kept answers ----------------------------------------------------------------------------- */
 
-/* A report of one result, which stays the other report's. */
+/* Keeps a simulated result, as a report of its own that does not own it. */
 static void keep_simulated(struct plim_decide *d, const struct plim_report *report,
                            const struct plim_result *result)
 {
@@ -118,7 +118,7 @@ static void keep_simulated(struct plim_decide *d, const struct plim_report *repo
     plim_store_question_finish(&question);
 }
 
-/* Resolved anew each time: what others hold of it changes. */
+/* Fills in the store's question. The GPU is resolved each time, since the memory that others hold changes. */
 static enum plim_status put_question(void *user, bool counts_others,
                                      struct plim_store_question *question, struct plim_error *err)
 {
@@ -132,7 +132,7 @@ static enum plim_status put_question(void *user, bool counts_others,
     return PLIM_OK;
 }
 
-/* Is it one real GPU, that the store can know, and not its twin that answers? */
+/* True if the store may have the answer: the device is a single real GPU that can be identified and is measured. */
 static bool is_known(const struct search *s, struct plim_target *target)
 {
     struct plim_store_gpu gpu;

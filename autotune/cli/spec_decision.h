@@ -1,4 +1,4 @@
-/* The decision about a spec on one device or many, as a report; shared by plan, tune and env. */
+/* The decision about a spec on one device or many, as a report, for plan, tune and env. */
 #ifndef PLIM_AUTOTUNE_CLI_SPEC_DECISION_H
 #define PLIM_AUTOTUNE_CLI_SPEC_DECISION_H
 
@@ -6,7 +6,7 @@
 #include "common.h"
 #include "kept.h"
 
-/* Rather large for a stack. */
+/* Too large for the stack. */
 struct plim_decide {
     const struct plim_request *request;
     const struct plim_io *io;
@@ -19,20 +19,20 @@ struct plim_decide {
     const struct plim_proving *proving; /* --prove-with; NULL: none */
 };
 
-/* Loads the request's spec and makes the question. All arguments outlive `d`. Finish it in any
- * case. */
+/* Loads the request's spec and makes the question. All arguments must outlive `d`, which the caller finishes in any
+ * case. / */
 enum plim_status plim_decide_init(struct plim_decide *d, const struct plim_request *request,
                                   const struct plim_io *io, const struct plim_log *log,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
-void plim_decide_finish(struct plim_decide *d); /* NULL and zeroed are fine */
+void plim_decide_finish(struct plim_decide *d); /* NULL or a zeroed one is allowed */
 
-/* The store's question about this spec on this GPU, into the zeroed `question`. */
+/* Fills in the store's question about this spec on this GPU; `question` must be zeroed. */
 void plim_decide_store_question(const struct plim_decide *d, const struct plim_store_gpu *gpu,
                                 struct plim_store_question *question);
 
-/* Plans, and on a real GPU proves: a result for each URI, in order. Proven answers are kept; for a single
- * real GPU a kept answer is used. */
+/* Plans, and validates the plan on a real GPU. Adds a result for each URI, in order. Proven answers are kept; for a
+ * single real GPU a kept answer is used. */
 enum plim_status plim_decide_report(struct plim_decide *d, const char *const *uris, size_t count,
                                     struct plim_report *report,
                                     struct plim_error *err) PLIM_MUST_CHECK;

@@ -1,4 +1,4 @@
-/* store: what is kept; list, show, rm, export, import, gc. */
+/* store: manages kept answers: list, show, rm, export, import, gc. */
 #include "autotune/base/outfile.h"
 #include "autotune/base/text.h"
 #include "autotune/store/answer_store.h"
@@ -14,23 +14,23 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Everything of one run. */
+/* The state of a run. */
 struct store_run {
     const struct plim_request *request;
     const struct plim_io *io;
     struct plim_log log;
     struct plim_store store;
-    const char *const *wanted; /* keys, of which a beginning is enough */
+    const char *const *wanted; /* keys, or beginnings of keys */
     size_t wanted_count, matched;
-    const char *target; /* of export: a folder */
+    const char *target; /* for export: a folder */
     struct plim_json json;
     json_t *list;
-    char oldest[24]; /* of gc: what was made before it goes; "": nothing does */
+    char oldest[24]; /* for gc: answers made before this time are removed; "": none */
     size_t removed;
     struct plim_error *err;
 };
 
-/* --- which entries ---------------------------------------------------------------------------- */
+/* --- selection of entries --------------------------------------------------------------------- */
 
 static const char *name_of(const char *path)
 {
@@ -38,7 +38,7 @@ static const char *name_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Without keys, all. */
+/* True if a key was given for the entry, or none at all. */
 static bool is_wanted(struct store_run *r, const char *path)
 {
     const char *name = name_of(path);
@@ -102,8 +102,8 @@ static void list_line(const struct store_run *r, const char *path, bool simulate
     fprintf(r->io->out, "%s\n", apart);
 }
 
-/* What sets an answer apart from the newest one of its key: "  (plimsoll 0.1.0)"; "" for the
- * newest, and where the line tells it by itself. */
+/* Writes the fact that distinguishes an answer from the newest of its key: "  (plimsoll 0.1.0)"; "" for the newest, or
+ * if no such fact differs. */
 static void tell_apart(const struct plim_store_answer *answer,
                        const struct plim_store_answer *newest, char *out, size_t size)
 {
@@ -178,7 +178,7 @@ static void show_facts(const struct store_run *r, const char *title, const struc
     }
 }
 
-/* The report as it was made, and what it holds for. */
+/* Prints the report of an answer, and the facts for which it is valid. */
 static enum plim_status show_answer(struct store_run *r, const struct plim_store_entry *entry,
                                     const struct plim_store_answer *answer)
 {
@@ -212,7 +212,7 @@ static enum plim_status visit_show(void *user, const char *path, bool simulated,
         return err->status;
     }
     enum plim_status st = PLIM_OK;
-    /* The newest; as JSON one document. */
+    /* Only the newest answer of the first entry, so that JSON is one document. */
     if (!r->matched++) st = show_answer(r, entry, &entry->answers.items[entry->answers.count - 1]);
     return st;
 }
@@ -269,7 +269,7 @@ static enum plim_status sweep(struct store_run *r, const char *store, bool simul
     return st;
 }
 
-/* What can never be an answer again, or is older than was asked. */
+/* Removes entries that can never be an answer again, or are older than requested. */
 static enum plim_status visit_gc(void *user, const char *path, bool simulated,
                                  struct plim_store_entry *entry, const struct plim_error *err)
 {
@@ -298,7 +298,7 @@ static enum plim_status run_gc(struct store_run *r)
     return st;
 }
 
-/* --- the verbs -------------------------------------------------------------------------------- */
+/* --- subcommands ------------------------------------------------------------------------------ */
 
 static enum plim_status none_matched(const struct store_run *r)
 {

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-/* --- what it says ----------------------------------------------------------------------------- */
+/* --- sizes and settings ----------------------------------------------------------------------- */
 
 static const char *value_of(const struct plim_request *request, const char *key)
 {
@@ -21,7 +21,7 @@ static const char *write_number(char text[24], int64_t number)
     return text;
 }
 
-/* The sizes of the job: what a search keeps of them, or what is explained. */
+/* Inserts the sizes of the job: those that a search keeps, or those that are explained. */
 static enum plim_status insert_sizes(struct plim_request *request, size_t *at, bool explains,
                                      struct plim_trainer_config *config, struct plim_error *err)
 {
@@ -43,7 +43,7 @@ static enum plim_status insert_sizes(struct plim_request *request, size_t *at, b
     int64_t samples = job->effective, accumulation = job->accumulation, at_once = 0;
     bool is_too_large = __builtin_mul_overflow(job->micro, gpus, &at_once) ||
                         (!samples && __builtin_mul_overflow(at_once, accumulation, &samples));
-    if (!is_too_large && !accumulation) accumulation = samples / at_once; /* as the script divides */
+    if (!is_too_large && !accumulation) accumulation = samples / at_once; /* rounded down, as by the script */
     if (is_too_large)
         st = plim_fail_at(err, PLIM_SPEC, place, 0, 0, "more samples in an optimizer step than can be counted");
     else if (explains)
@@ -65,8 +65,8 @@ static void take_out(struct plim_request *request, const struct plim_config_job_
     }
 }
 
-/* Where the keys together are no valid spec, those that jobs.yaml calls mild are left out. *experts: among them is how
- * experts are loaded. */
+/* If the keys together are not a valid spec, drops those that jobs.yaml marks as mild. *experts is set if the key that
+ * says how experts are loaded is one of them. */
 static enum plim_status leave_out_mild(struct plim_request *request, const struct plim_config_job *job,
                                        bool *experts, struct plim_error *err)
 {
@@ -85,7 +85,7 @@ static enum plim_status leave_out_mild(struct plim_request *request, const struc
     return PLIM_OK;
 }
 
-/* The model as seen from the file that names it; else as the user would name it here. */
+/* Finds the model: a path relative to the file that names it, otherwise the name itself. */
 static void find_model(struct plim_trainer_config *config)
 {
     const struct plim_config_job *job = &config->job;
@@ -113,7 +113,7 @@ static void tell(const struct plim_request *request, const struct plim_io *io,
                  "threads load others");
 }
 
-/* --- which files ------------------------------------------------------------------------------ */
+/* --- reading the config ----------------------------------------------------------------------- */
 
 static bool takes_config(enum plim_command_id id)
 {
