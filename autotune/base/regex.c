@@ -175,7 +175,7 @@ static bool take(struct matcher *m, const char *text)
     return true;
 }
 
-/* A group behind its "(", to behind its ")". */
+/* Evaluates a group, from after its "(" to after its ")". */
 static void follow_group(struct matcher *m, const struct places *in, struct places *out)
 {
     if (++m->depth > DEEPEST) refuse(m, "groups that stand too deep");

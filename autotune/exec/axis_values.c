@@ -51,7 +51,7 @@ static enum plim_status add_integers(struct plim_axis_values *list, int64_t step
     }
 }
 
-/* "first:last", "first:last:step", "first:last:xfactor"; false: the text is none of these. */
+/* Reads "first:last", "first:last:step" or "first:last:xfactor". Returns false for any other text. */
 static bool read_range(const char *text, int64_t *first, int64_t *last, int64_t *step,
                        int64_t *factor)
 {

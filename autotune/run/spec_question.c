@@ -329,7 +329,8 @@ int64_t plim_run_communicators(const struct plim_spec *spec)
     return plim_run_communicates(spec) + has_server;
 }
 
-/* Bytes of a vLLM that sleeps while others compute (`sleeps`) or of one that does not; 0: there is no such vLLM. */
+/* Returns the memory of a vLLM that sleeps outside of generation (`sleeps`), or of one that does not, in bytes; 0 if
+ * the job has no such vLLM. */
 static int64_t vllm_bytes(const struct plim_grpo *grpo, enum plim_loop loop, bool sleeps, int64_t total_bytes)
 {
     bool has_share = loop == PLIM_LOOP_TRL_GRPO && grpo->vllm == PLIM_VLLM_COLOCATE && grpo->vllm_sleeps == sleeps;

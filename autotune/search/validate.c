@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* At most so many candidates of a point are run: the fastest, the one with the least memory, and others whose
+/* At most RUNS_PER_POINT candidates of a point are run: the fastest, the one with the least memory, and others whose
  * micro-batches differ by at least APART_SHARE. */
 enum { RUNS_PER_POINT = 4 };
 static const double APART_SHARE = 0.1;

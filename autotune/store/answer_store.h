@@ -35,7 +35,7 @@ struct plim_store_place {
 struct plim_store {
     size_t count;
     struct plim_store_place places[2];
-    bool roots_alone; /* for hooks that run as root: read only files that nobody but root may write, and not the user's
+    bool roots_alone; /* for hooks that run as root: read only files that only root may write, and not the user's
                        * store */
     const struct plim_log *log;
 };
