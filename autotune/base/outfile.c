@@ -210,7 +210,7 @@ static int copy_identity(int from, int to)
 {
     struct stat old, new;
     if (fstat(from, &old) || fstat(to, &new)) return errno;
-    bool same_owner = old.st_uid == new.st_uid &&old.st_gid == new.st_gid;
+    bool same_owner = old.st_uid == new.st_uid && old.st_gid == new.st_gid;
     if (!same_owner && fchown(to, old.st_uid, old.st_gid)) return errno;
     if (fchmod(to, old.st_mode & 07777)) return errno;
     return copy_attributes(from, to);

@@ -4,7 +4,6 @@
 
 #include "autotune/base/status.h"
 #include <stdbool.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 struct plim_trial {
